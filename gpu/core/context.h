@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A context is one device (a CUDA GPU, or the CPU with its thread pool) with its memory
+ * budgets. Contexts are independent: nothing here is global, so several may live in one
+ * process. All functions may be called from any thread. */
+#ifndef VXD_GPU_CORE_CONTEXT_H
+#define VXD_GPU_CORE_CONTEXT_H
+
+#include "proto/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vxd_context;
+struct vxd_pool;
+
+enum vxd_backend {
+    VXD_BACKEND_CPU = 0,
+    VXD_BACKEND_CUDA = 1
+};
+
+struct vxd_context_options {
+    enum vxd_backend backend;
+    int device;          /* CUDA ordinal, 0 for the CPU */
+    int n_threads;       /* CPU pool, callers included; 0 = all cores, at most 256 */
+    size_t device_bytes; /* budgets; 0 = nine tenths of what the device (or, for host */
+    size_t host_bytes;   /* and the CPU, half of what the machine) has */
+};
+
+struct vxd_context_info {
+    enum vxd_backend backend;
+    char name[96];             /* "cpu, 2 threads", "cuda:0 NVIDIA H200, sm_90, 132 SMs" */
+    int n_threads;             /* of the CPU pool, 1 or more on both backends */
+    int n_multiprocessors;     /* 0 on the CPU */
+    int compute_capability;    /* 90 for sm_90, 0 on the CPU */
+    size_t device_total_bytes; /* memory of the GPU or of the machine */
+};
+
+struct vxd_memory_usage {
+    size_t device_bytes; /* handed out now, by space; cached free blocks not counted */
+    size_t host_bytes;
+    size_t device_peak_bytes;
+    size_t host_peak_bytes;
+    size_t device_budget_bytes;
+    size_t host_budget_bytes;
+};
+
+/* How many CUDA devices answer; 0 without CUDA in the build, a driver or a device, and
+ * then `why` (may be NULL) says which, e.g. "built without CUDA". */
+int vxd_cuda_device_count(char *why, size_t why_bytes);
+
+/* errors  INVALID_ARGUMENT    unknown backend, device ordinal or thread count
+ *         UNAVAILABLE         the device does not answer, or CUDA is not in this build
+ *         RESOURCE_EXHAUSTED  no memory for the context itself
+ * owner   the caller; every queue and buffer of it is destroyed before it is */
+enum vxd_status vxd_context_create(const struct vxd_context_options *options,
+                                   struct vxd_context **out, struct vxd_err *err);
+void vxd_context_destroy(struct vxd_context *context);
+
+enum vxd_backend vxd_context_backend(const struct vxd_context *context);
+void vxd_context_get_info(const struct vxd_context *context, struct vxd_context_info *out);
+void vxd_context_get_memory(const struct vxd_context *context, struct vxd_memory_usage *out);
+
+/* True once a sticky CUDA error has poisoned the device: nothing on it can succeed any
+ * more and the process should end in order. Never true on the CPU. */
+bool vxd_context_is_lost(const struct vxd_context *context);
+
+/* Latches the loss, as a sticky error would; for tests of the shutdown path. */
+void vxd_context_mark_lost(struct vxd_context *context);
+
+/* The pool on which this context runs parallel host loops; borrowed. */
+struct vxd_pool *vxd_context_pool(struct vxd_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

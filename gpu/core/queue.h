@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A queue is an in-order list of work: a CUDA stream, or on the CPU a list of jobs that
+ * the thread calling vxd_queue_wait runs with the help of the context's pool. Operations
+ * append and return at once. One thread uses a queue at a time; different queues of a
+ * context run independently of each other. */
+#ifndef VXD_GPU_CORE_QUEUE_H
+#define VXD_GPU_CORE_QUEUE_H
+
+#include "gpu/core/context.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vxd_queue;
+
+/* errors  RESOURCE_EXHAUSTED, UNAVAILABLE (context lost)
+ * owner   the caller; destroying waits for what is queued and drops its error */
+enum vxd_status vxd_queue_create(struct vxd_context *context, struct vxd_queue **out,
+                                 struct vxd_err *err);
+void vxd_queue_destroy(struct vxd_queue *queue);
+
+struct vxd_context *vxd_queue_context(const struct vxd_queue *queue);
+
+/* Blocks until everything queued has run.
+ *
+ * errors  what the first faulting operation since the last wait reported through the
+ *         queue's error word (its outputs, and those of later ones, are not to be used),
+ *         or INTERNAL with the CUDA error; a sticky one also marks the context lost.
+ *         The error word is cleared: the queue can be used again. */
+enum vxd_status vxd_queue_wait(struct vxd_queue *queue, struct vxd_err *err);
+
+/* Copies between any two of host, pinned and device memory, in queue order. Pageable
+ * host sources are read before the call returns on CUDA and when the job runs on the
+ * CPU, so the source must stay valid until vxd_queue_wait. */
+enum vxd_status vxd_queue_copy(struct vxd_queue *queue, void *to, const void *from,
+                               size_t n_bytes, struct vxd_err *err);
+
+/* Sets n_bytes at `to` (device memory) to `value`. */
+enum vxd_status vxd_queue_fill(struct vxd_queue *queue, void *to, int value,
+                               size_t n_bytes, struct vxd_err *err);
+
+/* CPU only, for the _cpu.c of an operation: appends job(copy of args) to the list.
+ * args is copied, at most VXD_JOB_BYTES. A job that returns a status other than VXD_OK
+ * stops the list; vxd_queue_wait returns it.
+ * errors  RESOURCE_EXHAUSTED  no memory for the list entry */
+#define VXD_JOB_BYTES 4096
+typedef enum vxd_status (*vxd_job_fn)(struct vxd_pool *pool, const void *args,
+                                      struct vxd_err *err);
+enum vxd_status vxd_queue_push(struct vxd_queue *queue, vxd_job_fn job, const void *args,
+                               size_t n_bytes, struct vxd_err *err);
+
+/* CUDA only, for the .cu of an operation: the cudaStream_t, and the device address of the
+ * error word (one uint32, 0 = fine; kernels set it by atomicCAS to an enum vxd_status). */
+void *vxd_queue_stream(const struct vxd_queue *queue);
+uint32_t *vxd_queue_error_word(const struct vxd_queue *queue);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Decoding a sensor's point buffer: any record layout to float32 positions and features. */
+#ifndef VXD_GPU_VOXEL_CLOUD_H
+#define VXD_GPU_VOXEL_CLOUD_H
+
+#include "gpu/core/queue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VXD_MAX_CHANNELS 64
+
+/* One number of a point record: value = raw * scale + bias, computed in double. Raw values
+ * are little-endian and need no alignment. */
+struct vxd_field {
+    uint32_t offset; /* bytes from the start of the record */
+    enum vxd_dtype dtype;
+    double scale;
+    double bias;
+};
+
+enum vxd_channel_kind {
+    VXD_CHANNEL_FIELD = 0,    /* a field of the record */
+    VXD_CHANNEL_POSITION = 1, /* component 0, 1, 2 of the transformed position */
+    VXD_CHANNEL_CONSTANT = 2  /* the same value for every point (a sweep's time lag) */
+};
+
+/* One column of the feature matrix. */
+struct vxd_channel {
+    enum vxd_channel_kind kind;
+    int component;
+    float constant;
+    struct vxd_field field;
+};
+
+/* One buffer of point records with its pose. position_out = R * position_raw + t, in
+ * double, in the order ((r0*x + r1*y) + r2*z) + t with one rounding an operation, then
+ * rounded to float32. The caller subtracts the map origin from t in double beforehand, so
+ * that maps far from zero keep their precision. */
+struct vxd_cloud {
+    const void *data; /* device memory, n_points * point_step bytes, borrowed */
+    size_t n_points;
+    uint32_t point_step; /* bytes a record, 1 to 65535 */
+    struct vxd_field position[3];
+    double rotation[9]; /* row-major; finite */
+    double translation[3];
+    int n_channels; /* 0 to VXD_MAX_CHANNELS */
+    struct vxd_channel channels[VXD_MAX_CHANNELS];
+};
+
+/* Decodes one cloud.
+ *
+ * in      cloud      as above; the struct is copied, the data borrowed until the wait
+ * out     positions  n x 3 float32, metres, in the frame the pose maps to; device memory
+ *         features   n x n_channels float32; device memory; NULL when n_channels is 0
+ * errors  INVALID_ARGUMENT  a field's type unknown or its end past point_step, a pose that
+ *                           is not finite, n_points * point_step overflows; err.field
+ *                           names it as "position[1]", "channels[3]", "rotation", ...
+ * order   row i is point i; equal on every backend, bit for bit
+ * sync    asynchronous
+ * Non-finite positions are passed on: vxd_voxelize drops and counts them. */
+enum vxd_status vxd_cloud_decode(struct vxd_queue *queue, const struct vxd_cloud *cloud,
+                                 float *positions, float *features, struct vxd_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

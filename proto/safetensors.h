@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Writing a message's tensors as a .safetensors file. */
+#ifndef VXD_PROTO_SAFETENSORS_H
+#define VXD_PROTO_SAFETENSORS_H
+
+#include "proto/decode.h"
+
+/* Every set field of type voxeld.v1.Tensor becomes an entry of that name, in field order;
+ * scalar and string fields of the message go into "__metadata__" as text.
+ * out     *bytes  malloc'd file, *n_bytes its length; the caller frees
+ * errors  RESOURCE_EXHAUSTED  no memory
+ *         FAILED_PRECONDITION a tensor has `values` but no `data` */
+enum vxd_status vxd_safetensors_write(const ProtobufCMessage *message, uint8_t **bytes,
+                                      size_t *n_bytes, struct vxd_err *err);
+
+#endif
