@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What decides the integer results of voxelization; compiled by gcc and nvcc alike. */
+#ifndef VXD_GPU_VOXEL_VOXELIZE_MATH_H
+#define VXD_GPU_VOXEL_VOXELIZE_MATH_H
+
+#include "gpu/core/math.h"
+#include "gpu/voxel/voxelize.h"
+
+/* Points of one voxel are summed in blocks of this many (see vxd_voxelize). */
+#define VXD_SUM_BLOCK 1024
+
+enum vxd_point_fate {
+    VXD_POINT_KEPT = 0,
+    VXD_POINT_NON_FINITE = 1,
+    VXD_POINT_OUT_OF_RANGE = 2
+};
+
+/* The lattice of one call, derived once from the arguments by vxd_voxel_lattice_init.
+ *
+ * Keys hold only the bits that can differ. Morton order over c + 2^20 is kept: with every
+ * |c| < 2^k, the levels between k and 20 repeat the sign level, so a bias of 2^k orders
+ * the same; with no negative c the sign level is constant and falls away too. */
+struct vxd_voxel_lattice {
+    enum vxd_voxel_rule rule;
+    bool has_range;
+    float size[3];
+    float lo[3];
+    float hi[3];
+    int32_t grid[3]; /* SPCONV only */
+    int32_t bias;    /* added to every coordinate before packing */
+    int levels;      /* bits an axis, 1 to 21; a key has 3 * levels bits */
+};
+
+/* Coordinate of a position, or why it has none. */
+VXD_HD enum vxd_point_fate vxd_voxel_coord(const struct vxd_voxel_lattice *lattice,
+                                           const float p[3], int32_t c[3])
+{
+    enum vxd_point_fate fate = VXD_POINT_KEPT;
+
+    for (int axis = 0; axis < 3; axis++) {
+        float q;
+
+        if (!isfinite(p[axis])) {
+            return VXD_POINT_NON_FINITE;
+        }
+        if (lattice->rule == VXD_RULE_SPCONV) {
+            q = floorf(vxd_divf(vxd_subf(p[axis], lattice->lo[axis]), lattice->size[axis]));
+            if (!(q >= 0.0f && q < (float)lattice->grid[axis])) {
+                fate = VXD_POINT_OUT_OF_RANGE;
+                continue;
+            }
+        } else {
+            q = floorf(vxd_divf(p[axis], lattice->size[axis]));
+            if (!(q >= -1048576.0f && q < 1048576.0f) ||
+                (lattice->has_range &&
+                 !(p[axis] >= lattice->lo[axis] && p[axis] < lattice->hi[axis]))) {
+                fate = VXD_POINT_OUT_OF_RANGE;
+                continue;
+            }
+        }
+        c[axis] = (int32_t)q;
+    }
+    return fate;
+}
+
+/* Morton key of a kept coordinate, 3 * levels bits. */
+VXD_HD uint64_t vxd_voxel_key(const struct vxd_voxel_lattice *lattice, const int32_t c[3])
+{
+    return vxd_spread3((uint64_t)(uint32_t)(c[0] + lattice->bias)) << 2 |
+           vxd_spread3((uint64_t)(uint32_t)(c[1] + lattice->bias)) << 1 |
+           vxd_spread3((uint64_t)(uint32_t)(c[2] + lattice->bias));
+}
+
+/* Inverse of vxd_voxel_key. */
+VXD_HD void vxd_voxel_from_key(const struct vxd_voxel_lattice *lattice, uint64_t key,
+                               int32_t c[3])
+{
+    c[0] = (int32_t)vxd_gather3(key >> 2) - lattice->bias;
+    c[1] = (int32_t)vxd_gather3(key >> 1) - lattice->bias;
+    c[2] = (int32_t)vxd_gather3(key) - lattice->bias;
+}
+
+/* Sample of point i: the last s with starts[s] <= i; empty samples own no point. */
+VXD_HD int vxd_voxel_sample(const uint32_t *starts, int n_batch, uint32_t i)
+{
+    int low = 0;
+    int high = n_batch;
+
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+
+        if (starts[middle] <= i) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+#endif
