@@ -71,6 +71,17 @@ VXD_HD double vxd_muld(double a, double b)
 #endif
 }
 
+/* A NaN's sign and payload depend on the device that made it; results carry one NaN only,
+ * 0x7fc00000. For everything computed; values that are merely copied keep their bits. */
+VXD_HD float vxd_canonical_nanf(float a)
+{
+#if defined(__CUDA_ARCH__)
+    return a != a ? __uint_as_float(0x7fc00000u) : a;
+#else
+    return a != a ? NAN : a;
+#endif
+}
+
 /* Spreads the low 21 bits of v to every third bit: bit i goes to bit 3i. */
 VXD_HD uint64_t vxd_spread3(uint64_t v)
 {

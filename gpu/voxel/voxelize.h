@@ -99,7 +99,8 @@ enum vxd_status vxd_voxelize_grid(const struct vxd_voxelize_args *args, int32_t 
  * first to the last, then the block sums in order (for voxels of up to 1024 points that is
  * the plain sum of the libraries). No float atomics: equal on every backend and from run to
  * run, bit for bit. min and max fold in point order by a < b (a > b), starting with the
- * first point, so a NaN feature survives only as the first value.
+ * first point, so a NaN feature survives only as the first value. A sum or mean that is
+ * NaN is 0x7fc00000, since its bits would otherwise depend on the device.
  *
  * errors  INVALID_ARGUMENT     arguments outside the ranges stated above; err.field names it
  *                              ("size_m", "range", "max_points", "batch_starts", ...)

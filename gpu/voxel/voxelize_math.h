@@ -44,7 +44,8 @@ VXD_HD enum vxd_point_fate vxd_voxel_coord(const struct vxd_voxel_lattice *latti
             return VXD_POINT_NON_FINITE;
         }
         if (lattice->rule == VXD_RULE_SPCONV) {
-            q = floorf(vxd_divf(vxd_subf(p[axis], lattice->lo[axis]), lattice->size[axis]));
+            q = floorf(
+                vxd_divf(vxd_subf(p[axis], lattice->lo[axis]), lattice->size[axis]));
             if (!(q >= 0.0f && q < (float)lattice->grid[axis])) {
                 fate = VXD_POINT_OUT_OF_RANGE;
                 continue;
@@ -78,6 +79,13 @@ VXD_HD void vxd_voxel_from_key(const struct vxd_voxel_lattice *lattice, uint64_t
     c[0] = (int32_t)vxd_gather3(key >> 2) - lattice->bias;
     c[1] = (int32_t)vxd_gather3(key >> 1) - lattice->bias;
     c[2] = (int32_t)vxd_gather3(key) - lattice->bias;
+}
+
+/* The mean as given out; the sum and the block sums of it are vxd_addf only. Both are
+ * given out with vxd_canonical_nanf. */
+VXD_HD float vxd_voxel_mean(float sum, uint32_t count)
+{
+    return vxd_canonical_nanf(vxd_divf(sum, (float)count));
 }
 
 /* Sample of point i: the last s with starts[s] <= i; empty samples own no point. */

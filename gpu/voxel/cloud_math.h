@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Decoding arithmetic of one point record; compiled by gcc and nvcc alike. */
+#ifndef VXD_GPU_VOXEL_CLOUD_MATH_H
+#define VXD_GPU_VOXEL_CLOUD_MATH_H
+
+#include <string.h>
+
+#include "gpu/core/math.h"
+#include "gpu/voxel/cloud.h"
+
+/* Bits of a little-endian number of 1, 2, 4 or 8 bytes at any address. */
+VXD_HD uint64_t vxd_raw_load(const uint8_t *p, int n_bytes)
+{
+    uint64_t bits = 0;
+
+    switch (n_bytes) {
+    case 8:
+        bits = (uint64_t)p[7] << 56 | (uint64_t)p[6] << 48 | (uint64_t)p[5] << 40 |
+               (uint64_t)p[4] << 32 | (uint64_t)p[3] << 24 | (uint64_t)p[2] << 16 |
+               (uint64_t)p[1] << 8 | (uint64_t)p[0];
+        break;
+    case 4:
+        bits = (uint64_t)p[3] << 24 | (uint64_t)p[2] << 16 | (uint64_t)p[1] << 8 |
+               (uint64_t)p[0];
+        break;
+    case 2:
+        bits = (uint64_t)p[1] << 8 | (uint64_t)p[0];
+        break;
+    default:
+        bits = p[0];
+        break;
+    }
+    return bits;
+}
+
+VXD_HD float vxd_float_from_bits(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+VXD_HD double vxd_double_from_bits(uint64_t bits)
+{
+    double value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* IEEE binary16, subnormals, infinities and NaN included; every value is exact. */
+VXD_HD double vxd_half_to_double(uint32_t bits)
+{
+    uint64_t sign = (uint64_t)(bits & 0x8000u) << 48;
+    uint64_t exponent = (bits >> 10) & 31u;
+    uint64_t mantissa = bits & 1023u;
+
+    if (exponent == 0) {
+        double magnitude = (double)mantissa * (1.0 / 16777216.0);
+
+        return sign != 0 ? -magnitude : magnitude;
+    }
+    if (exponent == 31) {
+        return vxd_double_from_bits(sign | 0x7ff0000000000000ULL | mantissa << 42);
+    }
+    return vxd_double_from_bits(sign | (exponent + 1008u) << 52 | mantissa << 42);
+}
+
+/* The number that `bits` (as vxd_raw_load gave them) mean. */
+VXD_HD double vxd_raw_value(uint64_t bits, enum vxd_dtype dtype)
+{
+    switch (dtype) {
+    case VXD_INT8:
+        return (double)(int8_t)(uint8_t)bits;
+    case VXD_UINT8:
+        return (double)(uint8_t)bits;
+    case VXD_INT16:
+        return (double)(int16_t)(uint16_t)bits;
+    case VXD_UINT16:
+        return (double)(uint16_t)bits;
+    case VXD_INT32:
+        return (double)(int32_t)(uint32_t)bits;
+    case VXD_UINT32:
+        return (double)(uint32_t)bits;
+    case VXD_INT64:
+        return (double)(int64_t)bits;
+    case VXD_UINT64:
+        return (double)bits;
+    case VXD_FLOAT32:
+        return (double)vxd_float_from_bits((uint32_t)bits);
+    case VXD_FLOAT64:
+        return vxd_double_from_bits(bits);
+    case VXD_FLOAT16:
+        return vxd_half_to_double((uint32_t)bits);
+    case VXD_BFLOAT16:
+        return (double)vxd_float_from_bits((uint32_t)bits << 16);
+    case VXD_DTYPE_UNSPECIFIED:
+        break;
+    }
+    return 0.0;
+}
+
+/* Bytes of a checked dtype; vxd_dtype_bytes is host code. */
+VXD_HD int vxd_raw_bytes(enum vxd_dtype dtype)
+{
+    switch (dtype) {
+    case VXD_INT8:
+    case VXD_UINT8:
+        return 1;
+    case VXD_INT16:
+    case VXD_UINT16:
+    case VXD_FLOAT16:
+    case VXD_BFLOAT16:
+        return 2;
+    case VXD_FLOAT64:
+    case VXD_INT64:
+    case VXD_UINT64:
+        return 8;
+    default:
+        return 4;
+    }
+}
+
+/* raw * scale + bias of one field of a record. */
+VXD_HD double vxd_field_value(const struct vxd_field *field, const uint8_t *record)
+{
+    uint64_t bits = vxd_raw_load(record + field->offset, vxd_raw_bytes(field->dtype));
+
+    return vxd_addd(vxd_muld(vxd_raw_value(bits, field->dtype), field->scale),
+                    field->bias);
+}
+
+/* To float32; every NaN becomes the same one, since devices differ in its bits. */
+VXD_HD float vxd_round_to_float(double value)
+{
+    return vxd_canonical_nanf((float)value);
+}
+
+/* Transformed position of a record. */
+VXD_HD void vxd_cloud_position(const struct vxd_cloud *cloud, const uint8_t *record,
+                               float position[3])
+{
+    double x = vxd_field_value(&cloud->position[0], record);
+    double y = vxd_field_value(&cloud->position[1], record);
+    double z = vxd_field_value(&cloud->position[2], record);
+
+    for (int axis = 0; axis < 3; axis++) {
+        const double *r = &cloud->rotation[3 * axis];
+        double sum = vxd_muld(r[0], x);
+
+        sum = vxd_addd(sum, vxd_muld(r[1], y));
+        sum = vxd_addd(sum, vxd_muld(r[2], z));
+        position[axis] = vxd_round_to_float(vxd_addd(sum, cloud->translation[axis]));
+    }
+}
+
+/* One feature of a record whose transformed position is known. */
+VXD_HD float vxd_cloud_feature(const struct vxd_channel *channel, const uint8_t *record,
+                               const float position[3])
+{
+    if (channel->kind == VXD_CHANNEL_POSITION) {
+        return position[channel->component];
+    }
+    if (channel->kind == VXD_CHANNEL_CONSTANT) {
+        return channel->constant;
+    }
+    return vxd_round_to_float(vxd_field_value(&channel->field, record));
+}
+
+#endif
