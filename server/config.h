@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The daemon's configuration: a strict JSON file, then flags over it. Every key is
+ * documented in configs/README.md; unknown keys, wrong types and values out of range are
+ * errors that name the key's path. */
+#ifndef VXD_SERVER_CONFIG_H
+#define VXD_SERVER_CONFIG_H
+
+#include "proto/base.h"
+
+#define VXD_CONFIG_MAX_LISTEN 8
+#define VXD_CONFIG_MAX_ORIGINS 32
+#define VXD_CONFIG_MAX_UIDS 32
+#define VXD_PATH_BYTES 512
+
+struct vxd_config {
+    /* listen: rpc URLs (ipc:///path, tcp://host:port; port 0 = any free one) and the HTTP
+     * address host:port ("" = no HTTP). Default: ipc in the runtime directory and
+     * 127.0.0.1:8420. */
+    char rpc[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
+    size_t n_rpc;
+    uint32_t ipc_mode; /* permission bits of ipc sockets, 0660 */
+    char http[VXD_PATH_BYTES];
+    bool allow_insecure; /* non-loopback without tokens */
+
+    char data_dir[VXD_PATH_BYTES]; /* "" = keeps nothing, takes no lock */
+
+    char backend[16]; /* "auto", "cpu", "cuda:N" */
+    uint32_t n_threads;
+    uint64_t device_bytes; /* 0 = the engine's default */
+    uint64_t host_bytes;
+    uint32_t n_read_lanes; /* at least 2: one takes small requests only */
+
+    uint64_t max_message_bytes;
+    uint64_t inflight_bytes;
+    uint32_t queue_limit;
+    uint32_t max_connections;
+    uint32_t default_timeout_ms;
+    uint32_t max_timeout_ms;
+    uint32_t bulk_points; /* requests of more points run on bulk lanes only */
+
+    char tokens_file[VXD_PATH_BYTES]; /* "" = no tokens */
+    /* Peer uids trusted with all scopes over ipc without a token; the daemon's own uid
+     * and root always are. */
+    uint32_t ipc_uids[VXD_CONFIG_MAX_UIDS];
+    size_t n_ipc_uids;
+
+    char allowed_hosts[VXD_CONFIG_MAX_ORIGINS][VXD_PATH_BYTES]; /* Host values beside ours */
+    size_t n_allowed_hosts;
+    char allowed_origins[VXD_CONFIG_MAX_ORIGINS][VXD_PATH_BYTES];
+    size_t n_allowed_origins;
+    uint32_t http_threads;
+
+    char log_level[16];
+    uint32_t drain_grace_ms;   /* between not-ready and refusing new work */
+    uint32_t drain_timeout_ms; /* most it waits for running work */
+};
+
+/* Fills the defaults; the runtime directory is $XDG_RUNTIME_DIR/voxeld, else /run/voxeld. */
+void vxd_config_default(struct vxd_config *config);
+
+/* Reads a file over *config. errors  INVALID_ARGUMENT, NOT_FOUND; err.field is the key path
+ * ("limits.queue"), the message gives file, line and reason. *config is unchanged then. */
+enum vxd_status vxd_config_read(const char *path, struct vxd_config *config,
+                                struct vxd_err *err);
+
+/* The same from text, for tests and fuzzing; `name` stands for the path in messages. */
+enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_bytes,
+                                 struct vxd_config *config, struct vxd_err *err);
+
+/* Checks what concerns several keys: a non-loopback address needs tokens or
+ * allow_insecure; timeouts in order; at least one listener. */
+enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err *err);
+
+#endif

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The life of one request, the same for both transports:
+ *
+ *   create -> admit (before the body is read) -> submit (decode, check, queue)
+ *          -> lane stages -> finish -> reply -> release
+ *
+ * Whatever happens, the transport's reply function is called exactly once: with the
+ * result, with an error, or on the timer's thread when the deadline passes first. */
+#ifndef VXD_SERVER_REQUEST_H
+#define VXD_SERVER_REQUEST_H
+
+#include <stdatomic.h>
+
+#include "gpu/core/memory.h"
+#include "proto/decode.h"
+#include "server/method.h"
+
+struct vxd_server;
+
+#define VXD_NAME_BYTES 64
+
+/* What the envelope's header (rpc) or the HTTP headers say; strings are copied by
+ * vxd_request_create, empty or NULL where absent. */
+struct vxd_request_header {
+    const char *request_id;
+    const char *token;
+    const char *client_id;
+    const char *stream;
+    uint64_t sequence;
+    uint32_t timeout_ms;
+    uint32_t keep_last;
+    uint32_t max_age_ms;
+    const char *peer; /* "ipc", "tcp 10.0.0.7:4242", "http 127.0.0.1:5555": for logs, and
+                       * the fairness key where client_id is empty */
+    int64_t peer_uid; /* -1 where unknown */
+};
+
+enum vxd_body_kind {
+    VXD_BODY_PROTOBUF = 0,
+    VXD_BODY_JSON = 1,
+    VXD_BODY_FILE = 2
+};
+
+struct vxd_body {
+    enum vxd_body_kind kind;
+    const uint8_t *bytes; /* must stay valid until the transport's reply_fn was called and
+                           * `discard` (below) ran */
+    size_t n_bytes;
+    const char *format; /* VXD_BODY_FILE: ?format= */
+    const struct vxd_query_item *query;
+    size_t n_query;
+};
+
+struct vxd_request {
+    struct vxd_server *server;
+    const struct vxd_method *method;
+    struct vxd_principal principal;
+    char id[VXD_NAME_BYTES];
+    char client_id[VXD_NAME_BYTES];
+    char stream[VXD_NAME_BYTES];
+    char peer[VXD_NAME_BYTES];
+    uint64_t sequence;
+    uint32_t keep_last;
+    int64_t received_ns; /* monotonic clock, like all *_ns here */
+    int64_t deadline_ns;
+    int64_t max_age_ns; /* absolute; INT64_MAX = none */
+    int64_t started_ns; /* first submit; 0 before */
+    uint64_t reserved_bytes;
+
+    struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
+    ProtobufCMessage *input;
+
+    /* Set by the method's functions. */
+    bool bulk;
+    bool more;
+    uint64_t cost_bytes;
+    uint64_t n_points; /* for the metrics */
+    void *state;
+    ProtobufCMessage *output; /* packed by the transport inside reply_fn */
+
+    /* Result, valid inside reply_fn: err.code VXD_OK and output, or an error. */
+    struct vxd_err err;
+    double queue_ms;
+    double total_ms;
+
+    /* The transport's. reply_fn packs and sends; it may run on any thread, must not block
+     * and must not touch the request after it returns. On expiry it runs while the method
+     * is still working: then err is set and output must not be read. discard runs last, when
+     * nobody uses the body bytes any more; the request is freed right after. */
+    void (*reply_fn)(struct vxd_request *request, const struct vxd_err *err,
+                     const ProtobufCMessage *output);
+    void (*discard_fn)(struct vxd_request *request);
+    void *transport;
+
+    /* The scheduler's. */
+    atomic_int answered;
+    atomic_int references;
+    struct vxd_request *next;
+    size_t timer_slot;
+    bool queued;
+    bool submitted;
+};
+
+/* Makes a request with one reference and an id of its own where the header has none.
+ * errors  RESOURCE_EXHAUSTED; INVALID_ARGUMENT for a malformed request_id (not 1-63
+ *         printable ASCII), client_id or stream (names: [a-z0-9][a-z0-9._-]{0,62}),
+ *         keep_last without stream, timeout above the limit. Even then *out is a request
+ *         that can be answered with vxd_request_fail, unless memory ran out (NULL). */
+enum vxd_status vxd_request_create(struct vxd_server *server,
+                                   const struct vxd_request_header *header,
+                                   struct vxd_request **out, struct vxd_err *err);
+
+/* Before the body is read: identifies the sender, checks scope and draining, the body's
+ * size, and reserves its bytes. errors  UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE
+ * (draining or the engine is lost), RESOURCE_EXHAUSTED (too large; no bytes left),
+ * UNIMPLEMENTED (method is NULL). The caller then answers with vxd_request_fail. */
+enum vxd_status vxd_request_admit(struct vxd_request *request,
+                                  const struct vxd_method *method, size_t body_bytes,
+                                  struct vxd_err *err);
+
+/* Decodes and checks the body, then queues the request (or answers it at once). Always ends in
+ * reply_fn, perhaps before this returns. Consumes the caller's reference. */
+void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body);
+
+/* Answers with an error: logs, counts, calls reply_fn and then discard_fn. Consumes the
+ * caller's reference. */
+void vxd_request_fail(struct vxd_request *request, const struct vxd_err *err);
+
+/* Used by the scheduler: answers once (later calls do nothing and return false). */
+bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
+                        const ProtobufCMessage *output);
+void vxd_request_hold(struct vxd_request *request);
+void vxd_request_drop(struct vxd_request *request);
+
+/* HTTP status for a code (see Code in common.proto). */
+int vxd_http_status(enum vxd_status code);
+
+/* "INVALID_ARGUMENT". */
+const char *vxd_status_name(enum vxd_status code);
+
+#endif
