@@ -62,7 +62,8 @@ vxd_fail(struct vxd_err *err, enum vxd_status code, const char *field, const cha
     return code;
 }
 
-/* Needs a local `enum vxd_status status` and a label `out:` that frees in reverse order. */
+/* Needs a local `enum vxd_status status` and a label `out:` that frees in reverse order.
+ */
 #define VXD_TRY(expression)                                                              \
     do {                                                                                 \
         status = (expression);                                                           \

@@ -23,11 +23,10 @@ struct vxd_envelope {
 /* Scans the top level of a Request; touches only tags and lengths, never allocates.
  *
  * errors  INVALID_ARGUMENT  truncated or overlong varint, length past the end, wrong wire
- *                           type, group, field number 0, a second header or method, no method,
- *                           more than 64 top-level fields
- * Unknown fields other than length-delimited ones are skipped, as protobuf does; an
- * unknown length-delimited field >= 10 is taken for the method (a newer client's): the
- * caller looks method_tag up and answers UNIMPLEMENTED. */
+ *                           type, group, field number 0, a second header or method, no
+ * method, more than 64 top-level fields Unknown fields other than length-delimited ones
+ * are skipped, as protobuf does; an unknown length-delimited field >= 10 is taken for the
+ * method (a newer client's): the caller looks method_tag up and answers UNIMPLEMENTED. */
 enum vxd_status vxd_envelope_scan(const uint8_t *message, size_t n_bytes,
                                   struct vxd_envelope *out, struct vxd_err *err);
 
@@ -35,7 +34,8 @@ enum vxd_status vxd_envelope_scan(const uint8_t *message, size_t n_bytes,
 #define VXD_BIG_BLOCK_BYTES 65536
 
 /* Where big fields land (the server gives page-locked memory, so protobuf-c's own copy is
- * the staging copy). alloc returns NULL when there is none; free takes what alloc gave. */
+ * the staging copy). alloc returns NULL when there is none; free takes what alloc gave.
+ */
 struct vxd_big_alloc {
     void *(*alloc)(void *context, size_t n_bytes);
     void (*free)(void *context, void *block);
@@ -57,11 +57,17 @@ void vxd_decoder_destroy(struct vxd_decoder *decoder);
 /* The ProtobufCAllocator view, for building other messages in the same arena. */
 ProtobufCAllocator *vxd_decoder_allocator(struct vxd_decoder *decoder);
 
-/* Bytes handed out so far. */
+/* n_bytes from the arena, aligned to 16, not cleared; lives until the decoder is
+ * destroyed. NULL when there are none (RESOURCE_EXHAUSTED in *err, which names the
+ * budget). */
+void *vxd_decoder_alloc(struct vxd_decoder *decoder, size_t n_bytes, struct vxd_err *err);
+
+/* Bytes handed out so far, each block rounded up to 16. */
 size_t vxd_decoder_used_bytes(const struct vxd_decoder *decoder);
 
 /* Unpacks; the message lives until the decoder is destroyed (never free it yourself).
- * errors  INVALID_ARGUMENT    not a message of this type
+ * errors  INVALID_ARGUMENT    not a message of this type, or a string that is not UTF-8
+ *                             (err.field is its name)
  *         RESOURCE_EXHAUSTED  over the budget, which the message names */
 enum vxd_status vxd_decode(struct vxd_decoder *decoder,
                            const ProtobufCMessageDescriptor *descriptor,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Protobuf's official JSON mapping (proto3 rules), one walker over the descriptors.
  *
- * Reading goes through jansson: duplicate keys refused, 1 MiB at most. Both lowerCamelCase
- * and original field names are read; lowerCamelCase is written. Enums by name or number,
- * 64-bit integers as strings or numbers, bytes as base64 (standard or URL-safe, padding
- * optional), "NaN", "Infinity", "-Infinity"; null = absent; unknown fields are refused.
- * Writing never goes through jansson (big arrays would take seconds): text is appended
- * directly; float32 with 9, float64 with 17 significant digits, fewer where they suffice
- * to read the same value back. Fields at their default are left out, as the mapping says. */
+ * Reading goes through jansson: duplicate keys refused, 1 MiB at most. Both
+ * lowerCamelCase and original field names are read; lowerCamelCase is written. Enums by
+ * name or number, 64-bit integers as strings or numbers, bytes as base64 (standard or
+ * URL-safe, padding optional), "NaN", "Infinity", "-Infinity"; null = absent; unknown
+ * fields are refused. Writing never goes through jansson (big arrays would take seconds):
+ * text is appended directly; float32 with 9, float64 with 17 significant digits, fewer
+ * where they suffice to read the same value back. Fields at their default are left out,
+ * as the mapping says. */
 #ifndef VXD_PROTO_JSON_H
 #define VXD_PROTO_JSON_H
 

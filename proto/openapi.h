@@ -16,8 +16,8 @@ struct vxd_openapi_method {
 /* Appends the document: every method as POST with JSON and protobuf bodies, every message
  * and enum reachable from them as a schema, the error object, bearer security.
  * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_openapi_write(const struct vxd_openapi_method *methods, size_t n_methods,
-                                  const char *version, struct vxd_text *text,
-                                  struct vxd_err *err);
+enum vxd_status vxd_openapi_write(const struct vxd_openapi_method *methods,
+                                  size_t n_methods, const char *version,
+                                  struct vxd_text *text, struct vxd_err *err);
 
 #endif
