@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Style and static analysis over every tracked source file.
+# usage: deploy/lint.sh [BUILD_ROOT]
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+root=${1:-build/test}
+mapfile -t sources < <(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh')
+mapfile -t scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run)
+
+clang-format-14 --dry-run --Werror "${sources[@]}"
+for script in "${scripts[@]}"; do
+    bash -n "$script"
+done
+
+# The analysers read the flags of a real build, so that generated headers are there.
+mkdir -p "$root"
+cmake -S . -B "$root/lint" -G Ninja -DVOXELD_CUDA=OFF -DCMAKE_BUILD_TYPE=Release \
+    -DVOXELD_TESTS=OFF >"$root/lint.log"
+cmake --build "$root/lint" -- -j "$(nproc)" >>"$root/lint.log" 2>&1 ||
+    { tail -n 60 "$root/lint.log" && exit 1; }
+
+cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j "$(nproc)" \
+    --enable=warning,performance,portability --suppress=missingIncludeSystem \
+    --suppress='*:*.pb-c.*' --check-level=normal \
+    --project="$root/lint/compile_commands.json" 2>/dev/null ||
+    cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j "$(nproc)" \
+        --enable=warning,performance,portability --suppress=missingIncludeSystem \
+        --suppress='*:*.pb-c.*' --project="$root/lint/compile_commands.json"
+
+mapfile -t units < <(git ls-files -co --exclude-standard \
+    'proto/*.c' 'gpu/*.c' 'client/*.c' 'server/*.c')
+printf '%s\n' "${units[@]}" |
+    xargs -P "$(nproc)" -n 4 clang-tidy-14 -p "$root/lint" --quiet --warnings-as-errors='*' \
+        2> >(grep -v -e 'warnings generated' -e 'Suppressed' -e 'Use -header-filter' >&2)

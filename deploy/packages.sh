@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages of deploy/packages.txt that are missing.
+# usage: deploy/packages.sh [test]      "test" adds those only the tests need
+set -euo pipefail
+
+list=$(dirname "$0")/packages.txt
+kind=${1:-}
+missing=()
+while read -r name only_for; do
+    case $name in '' | '#'*) continue ;; esac
+    if [ -n "${only_for:-}" ] && [ "$only_for" != "$kind" ]; then
+        continue
+    fi
+    if ! dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q '^install ok installed'; then
+        missing+=("$name")
+    fi
+done <"$list"
+
+if [ ${#missing[@]} -eq 0 ]; then
+    exit 0
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    as_root=(sudo)
+fi
+echo "installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}"

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, then lints, builds and runs every test: partial builds, fuzz
+# targets, AddressSanitizer and UBSan, ThreadSanitizer, and last the release build, with
+# CUDA compiled in where nvcc is found. Ends with ctest's summary; stops at the first
+# failure.
+# usage: deploy/test.sh [STEP...]   steps: lint client engine fuzz address thread release
+#        VOXELD_BUILD_ROOT  where the builds go (default build/test)
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+root=${VOXELD_BUILD_ROOT:-build/test}
+jobs=$(nproc)
+steps=("$@")
+if [ ${#steps[@]} -eq 0 ]; then
+    steps=(lint client engine fuzz address thread release)
+fi
+if [ -z "${CUDACXX:-}" ] && [ -x /usr/local/cuda/bin/nvcc ]; then
+    export CUDACXX=/usr/local/cuda/bin/nvcc
+fi
+
+say() {
+    printf '\n== %s (%s s)\n' "$1" "$SECONDS"
+}
+
+configure() { # directory, options...
+    local directory=$1
+    shift
+    cmake -S . -B "$root/$directory" -G Ninja "$@" >"$root/$directory.log" ||
+        { cat "$root/$directory.log" && return 1; }
+}
+
+build() { # directory
+    cmake --build "$root/$1" -- -j "$jobs" >"$root/$1.log" 2>&1 ||
+        { tail -n 60 "$root/$1.log" && return 1; }
+}
+
+check() { # directory, ctest options...
+    local directory=$1
+    shift
+    ctest --test-dir "$root/$directory" --output-on-failure -j "$jobs" "$@"
+}
+
+run_lint() {
+    deploy/lint.sh "$root"
+}
+
+run_client() { # what a robot builds: no CUDA, no server libraries
+    configure client -DVOXELD_CLIENT_ONLY=ON -DCMAKE_BUILD_TYPE=Release
+    build client
+    check client
+}
+
+run_engine() { # what a bare machine builds: CMake and a compiler
+    configure engine -DVOXELD_ENGINE_ONLY=ON -DVOXELD_CUDA=OFF -DCMAKE_BUILD_TYPE=Release
+    build engine
+    check engine
+}
+
+run_fuzz() {
+    configure fuzz -DVOXELD_FUZZ=ON -DVOXELD_TESTS=OFF -DVOXELD_CUDA=OFF \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang-14
+    build fuzz
+    check fuzz
+}
+
+run_address() {
+    configure address -DVOXELD_SANITIZE=address -DVOXELD_CUDA=OFF \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    build address
+    VOXELD_TEST_SLOW=4 check address
+}
+
+run_thread() {
+    configure thread -DVOXELD_SANITIZE=thread -DVOXELD_CUDA=OFF \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    build thread
+    VOXELD_TEST_SLOW=8 check thread
+}
+
+run_release() { # one CUDA architecture, so that the build fits a small machine
+    configure release -DCMAKE_BUILD_TYPE=Release -DVOXELD_CUDA=AUTO \
+        -DVOXELD_CUDA_ARCHITECTURES="${VOXELD_CUDA_ARCHITECTURES:-90-real}"
+    build release
+    check release
+}
+
+deploy/packages.sh test
+mkdir -p "$root"
+for step in "${steps[@]}"; do
+    say "$step"
+    "run_$step"
+done
