@@ -6,7 +6,9 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 root=${1:-build/test}
+mkdir -p "$root"
 mapfile -t sources < <(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh')
+mapfile -t python < <(git ls-files -co --exclude-standard '*.py')
 mapfile -t scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run)
 
 clang-format-14 --dry-run --Werror "${sources[@]}"
@@ -14,8 +16,14 @@ for script in "${scripts[@]}"; do
     bash -n "$script"
 done
 
+if [ ! -x "$root/ruff/bin/ruff" ]; then
+    python3 -m venv "$root/ruff"
+    "$root/ruff/bin/pip" install -q 'ruff==0.8.4'
+fi
+"$root/ruff/bin/ruff" check --quiet --line-length 100 --select E,F,W,B,ANN,UP,SIM \
+    --target-version py311 "${python[@]}"
+
 # The analysers read the flags of a real build, so that generated headers are there.
-mkdir -p "$root"
 cmake -S . -B "$root/lint" -G Ninja -DVOXELD_CUDA=OFF -DCMAKE_BUILD_TYPE=Release \
     -DVOXELD_TESTS=OFF >"$root/lint.log"
 cmake --build "$root/lint" -- -j "$(nproc)" >>"$root/lint.log" 2>&1 ||
@@ -23,11 +31,7 @@ cmake --build "$root/lint" -- -j "$(nproc)" >>"$root/lint.log" 2>&1 ||
 
 cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j "$(nproc)" \
     --enable=warning,performance,portability --suppress=missingIncludeSystem \
-    --suppress='*:*.pb-c.*' --check-level=normal \
-    --project="$root/lint/compile_commands.json" 2>/dev/null ||
-    cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j "$(nproc)" \
-        --enable=warning,performance,portability --suppress=missingIncludeSystem \
-        --suppress='*:*.pb-c.*' --project="$root/lint/compile_commands.json"
+    --suppress='*:*.pb-c.*' --project="$root/lint/compile_commands.json"
 
 mapfile -t units < <(git ls-files -co --exclude-standard \
     'proto/*.c' 'gpu/*.c' 'client/*.c' 'server/*.c')
