@@ -6,7 +6,8 @@
 #include "gpu/core/math.h"
 #include "gpu/voxel/voxelize.h"
 
-/* Points of one voxel are summed in blocks of this many (see vxd_voxelize). */
+/* Points of one voxel are summed in blocks of this many (see vxd_voxelize). A block's sum
+ * starts as its first point and the voxel's as its first block, not as zero: -0 survives. */
 #define VXD_SUM_BLOCK 1024
 
 enum vxd_point_fate {

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/core/block_cache.h"
+
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define POISON(ptr, n_bytes) ASAN_POISON_MEMORY_REGION(ptr, n_bytes)
+#define UNPOISON(ptr, n_bytes) ASAN_UNPOISON_MEMORY_REGION(ptr, n_bytes)
+#else
+#define POISON(ptr, n_bytes) ((void)0)
+#define UNPOISON(ptr, n_bytes) ((void)0)
+#endif
+
+#define ALIGNMENT 256
+#define N_CLASSES 256
+#define N_BUCKETS 1024
+
+struct vxd_block_cache {
+    struct vxd_context *context;
+    enum vxd_space space;
+    size_t kept_bytes;
+    struct vxd_block *kept[N_CLASSES];
+    struct vxd_block *live[N_BUCKETS];
+};
+
+/* Class sizes, in units of 256 bytes: 1 to 8, then 5, 6, 7, 8 times each power of two. */
+static int class_of(size_t n_bytes, size_t *class_bytes)
+{
+    size_t units = n_bytes / ALIGNMENT + (n_bytes % ALIGNMENT != 0 ? 1 : 0);
+    size_t steps = units;
+    int shift = 0;
+
+    if (units > 8) {
+        shift = 61 - __builtin_clzll((unsigned long long)(units - 1));
+        steps = ((units - 1) >> shift) + 1;
+    }
+    *class_bytes = (steps << shift) * ALIGNMENT;
+    return 4 * shift + (int)steps - 1;
+}
+
+static struct vxd_block **bucket_of(struct vxd_block_cache *cache, const void *ptr)
+{
+    uint64_t hash = (uint64_t)((uintptr_t)ptr / ALIGNMENT) * 0x9e3779b97f4a7c15ULL;
+
+    return &cache->live[hash >> 54];
+}
+
+static size_t *used_bytes(struct vxd_context *context, enum vxd_space space)
+{
+    return space == VXD_SPACE_HOST ? &context->usage.host_bytes
+                                   : &context->usage.device_bytes;
+}
+
+static size_t budget_bytes(const struct vxd_context *context, enum vxd_space space)
+{
+    return space == VXD_SPACE_HOST ? context->usage.host_budget_bytes
+                                   : context->usage.device_budget_bytes;
+}
+
+/* With the mutex held. */
+static void count_bytes(struct vxd_context *context, enum vxd_space space, size_t n_bytes)
+{
+    size_t *used = used_bytes(context, space);
+    size_t *peak = space == VXD_SPACE_HOST ? &context->usage.host_peak_bytes
+                                           : &context->usage.device_peak_bytes;
+
+    *used += n_bytes;
+    if (*used > *peak) {
+        *peak = *used;
+    }
+}
+
+bool vxd_budget_take(struct vxd_context *context, enum vxd_space space, size_t n_bytes)
+{
+    bool fits;
+
+    (void)pthread_mutex_lock(&context->mutex);
+    fits = n_bytes <= budget_bytes(context, space) - *used_bytes(context, space);
+    if (fits) {
+        count_bytes(context, space, n_bytes);
+    }
+    (void)pthread_mutex_unlock(&context->mutex);
+    return fits;
+}
+
+void vxd_budget_return(struct vxd_context *context, enum vxd_space space, size_t n_bytes)
+{
+    (void)pthread_mutex_lock(&context->mutex);
+    *used_bytes(context, space) -= n_bytes;
+    (void)pthread_mutex_unlock(&context->mutex);
+}
+
+enum vxd_status vxd_budget_fail(struct vxd_context *context, enum vxd_space space,
+                                size_t n_bytes, struct vxd_err *err)
+{
+    struct vxd_memory_usage usage;
+
+    vxd_context_get_memory(context, &usage);
+    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                    "%zu bytes of %s memory do not fit: %zu of %zu are in use", n_bytes,
+                    space == VXD_SPACE_HOST ? "host" : "device",
+                    space == VXD_SPACE_HOST ? usage.host_bytes : usage.device_bytes,
+                    space == VXD_SPACE_HOST ? usage.host_budget_bytes
+                                            : usage.device_budget_bytes);
+}
+
+static enum vxd_status memory_alloc(struct vxd_block_cache *cache, size_t n_bytes,
+                                    void **out, struct vxd_err *err)
+{
+    if (VXD_ON_CUDA(cache->context)) {
+        return vxd_cuda_host_alloc(cache->context, n_bytes, out, err);
+    }
+    if (posix_memalign(out, ALIGNMENT, n_bytes) != 0) {
+        *out = NULL;
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the machine has no %zu bytes of memory left", n_bytes);
+    }
+    return VXD_OK;
+}
+
+/* Frees a chain of blocks that no list holds any more; without the mutex. */
+static void free_chain(struct vxd_block_cache *cache, struct vxd_block *block)
+{
+    while (block != NULL) {
+        struct vxd_block *next = block->next;
+
+        UNPOISON(block->ptr, block->n_bytes);
+        if (VXD_ON_CUDA(cache->context)) {
+            vxd_cuda_host_free(cache->context, block->ptr);
+        } else {
+            free(block->ptr);
+        }
+        free(block);
+        block = next;
+    }
+}
+
+/* Unlinks kept blocks, largest first, until used + kept + n_bytes fit the budget (used +
+ * n_bytes do); gives the chain to free. With the mutex held. */
+static struct vxd_block *make_room(struct vxd_block_cache *cache, size_t n_bytes)
+{
+    struct vxd_block *chain = NULL;
+    size_t free_bytes = budget_bytes(cache->context, cache->space) -
+                        *used_bytes(cache->context, cache->space) - n_bytes;
+
+    for (int i = N_CLASSES - 1; i >= 0 && cache->kept_bytes > free_bytes; i--) {
+        while (cache->kept[i] != NULL && cache->kept_bytes > free_bytes) {
+            struct vxd_block *block = cache->kept[i];
+
+            cache->kept[i] = block->next;
+            cache->kept_bytes -= block->n_bytes;
+            block->next = chain;
+            chain = block;
+        }
+    }
+    return chain;
+}
+
+static void link_live(struct vxd_block_cache *cache, struct vxd_block *block)
+{
+    struct vxd_block **bucket = bucket_of(cache, block->ptr);
+
+    block->next = *bucket;
+    *bucket = block;
+}
+
+enum vxd_status vxd_block_cache_create(struct vxd_context *context, enum vxd_space space,
+                                       struct vxd_block_cache **out, struct vxd_err *err)
+{
+    struct vxd_block_cache *cache = calloc(1, sizeof *cache);
+
+    *out = cache;
+    if (cache == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a block cache");
+    }
+    cache->context = context;
+    cache->space = space;
+    return VXD_OK;
+}
+
+void vxd_block_cache_destroy(struct vxd_block_cache *cache)
+{
+    if (cache == NULL) {
+        return;
+    }
+    for (int i = 0; i < N_CLASSES; i++) {
+        free_chain(cache, cache->kept[i]);
+    }
+    free(cache);
+}
+
+/* A kept block of the class, now live and counted, or NULL. */
+static struct vxd_block *take_kept(struct vxd_block_cache *cache, int size_class)
+{
+    struct vxd_block *block = cache->kept[size_class];
+
+    if (block != NULL) {
+        cache->kept[size_class] = block->next;
+        cache->kept_bytes -= block->n_bytes;
+        count_bytes(cache->context, cache->space, block->n_bytes);
+        link_live(cache, block);
+    }
+    return block;
+}
+
+/* Allocates a block whose bytes are counted already. */
+static enum vxd_status new_block(struct vxd_block_cache *cache, size_t n_bytes,
+                                 int size_class, struct vxd_block **out,
+                                 struct vxd_err *err)
+{
+    struct vxd_block *block = calloc(1, sizeof *block);
+    enum vxd_status status;
+
+    if (block == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory for a block record");
+    }
+    status = memory_alloc(cache, n_bytes, &block->ptr, err);
+    if (status != VXD_OK) {
+        free(block);
+        return status;
+    }
+    block->cache = cache;
+    block->n_bytes = n_bytes;
+    block->size_class = size_class;
+    *out = block;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_block_take(struct vxd_block_cache *cache, size_t n_bytes, void **out,
+                               struct vxd_err *err)
+{
+    struct vxd_context *context = cache->context;
+    struct vxd_block *block = NULL;
+    struct vxd_block *evicted;
+    enum vxd_status status;
+    size_t room;
+    size_t real_bytes;
+    int size_class;
+
+    *out = NULL;
+    (void)pthread_mutex_lock(&context->mutex);
+    room = budget_bytes(context, cache->space) - *used_bytes(context, cache->space);
+    if (n_bytes > room) {
+        (void)pthread_mutex_unlock(&context->mutex);
+        return vxd_budget_fail(context, cache->space, n_bytes, err);
+    }
+    size_class = class_of(n_bytes, &real_bytes);
+    if (real_bytes > room) {
+        size_class = -1;
+        real_bytes = n_bytes;
+    } else {
+        block = take_kept(cache, size_class);
+    }
+    if (block != NULL) {
+        (void)pthread_mutex_unlock(&context->mutex);
+        UNPOISON(block->ptr, n_bytes);
+        *out = block->ptr;
+        return VXD_OK;
+    }
+    evicted = make_room(cache, real_bytes);
+    count_bytes(context, cache->space, real_bytes);
+    (void)pthread_mutex_unlock(&context->mutex);
+
+    free_chain(cache, evicted);
+    status = new_block(cache, real_bytes, size_class, &block, err);
+    if (status != VXD_OK) {
+        vxd_budget_return(context, cache->space, real_bytes);
+        return status;
+    }
+    (void)pthread_mutex_lock(&context->mutex);
+    link_live(cache, block);
+    (void)pthread_mutex_unlock(&context->mutex);
+    POISON((char *)block->ptr + n_bytes, real_bytes - n_bytes);
+    *out = block->ptr;
+    return VXD_OK;
+}
+
+struct vxd_block *vxd_block_find(struct vxd_block_cache *cache, const void *ptr)
+{
+    struct vxd_block *block;
+
+    (void)pthread_mutex_lock(&cache->context->mutex);
+    block = *bucket_of(cache, ptr);
+    while (block != NULL && block->ptr != ptr) {
+        block = block->next;
+    }
+    (void)pthread_mutex_unlock(&cache->context->mutex);
+    return block;
+}
+
+void vxd_block_release(struct vxd_block *block)
+{
+    struct vxd_block_cache *cache = block->cache;
+    struct vxd_block **link;
+
+    POISON(block->ptr, block->n_bytes);
+    (void)pthread_mutex_lock(&cache->context->mutex);
+    link = bucket_of(cache, block->ptr);
+    while (*link != block) {
+        link = &(*link)->next;
+    }
+    *link = block->next;
+    *used_bytes(cache->context, cache->space) -= block->n_bytes;
+    block->next = NULL;
+    if (block->size_class >= 0) {
+        block->next = cache->kept[block->size_class];
+        cache->kept[block->size_class] = block;
+        cache->kept_bytes += block->n_bytes;
+        block = NULL;
+    }
+    (void)pthread_mutex_unlock(&cache->context->mutex);
+    free_chain(cache, block);
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/core/context.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "gpu/core/block_cache.h"
+#include "gpu/core/internal.h"
+
+/* Budgets above this mean "all there is"; sums of sizes below it cannot overflow. */
+#define MAX_BUDGET_BYTES ((size_t)1 << 62)
+
+int vxd_cuda_device_count(char *why, size_t why_bytes)
+{
+#if defined(VXD_WITH_CUDA)
+    return vxd_cuda_count(why, why_bytes);
+#else
+    if (why != NULL && why_bytes > 0) {
+        (void)snprintf(why, why_bytes, "built without CUDA");
+    }
+    return 0;
+#endif
+}
+
+static size_t machine_bytes(void)
+{
+    long n_pages = sysconf(_SC_PHYS_PAGES);
+    long page_bytes = sysconf(_SC_PAGESIZE);
+    size_t n_bytes;
+
+    if (n_pages <= 0 || page_bytes <= 0 ||
+        !vxd_size_mul((size_t)n_pages, (size_t)page_bytes, &n_bytes)) {
+        return (size_t)1 << 30;
+    }
+    return n_bytes;
+}
+
+static enum vxd_status check_options(const struct vxd_context_options *options,
+                                     struct vxd_err *err)
+{
+    if (options->backend != VXD_BACKEND_CPU && options->backend != VXD_BACKEND_CUDA) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "backend",
+                        "%d is no backend; 0 is the CPU, 1 CUDA", (int)options->backend);
+    }
+    if (options->device < 0 ||
+        (options->backend == VXD_BACKEND_CPU && options->device != 0)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "device",
+                        "%d is no device; CUDA counts from 0, the CPU is 0",
+                        options->device);
+    }
+    if (options->backend == VXD_BACKEND_CUDA) {
+        char why[160] = "";
+        int n_devices = vxd_cuda_device_count(why, sizeof why);
+
+        if (n_devices == 0) {
+            return vxd_fail(err, VXD_UNAVAILABLE, "backend", "no CUDA device: %s", why);
+        }
+        if (options->device >= n_devices) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "device",
+                            "%d is not one of the %d CUDA devices", options->device,
+                            n_devices);
+        }
+    }
+    return VXD_OK;
+}
+
+/* Fills what does not depend on a GPU: budgets, pool, block caches. */
+static enum vxd_status open_host(struct vxd_context *context,
+                                 const struct vxd_context_options *options,
+                                 struct vxd_err *err)
+{
+    struct vxd_memory_usage *usage = &context->usage;
+    enum vxd_status status = VXD_OK;
+    size_t total_bytes = machine_bytes();
+
+    usage->host_budget_bytes =
+        options->host_bytes != 0 ? options->host_bytes : total_bytes / 2;
+    if (usage->host_budget_bytes > MAX_BUDGET_BYTES) {
+        usage->host_budget_bytes = MAX_BUDGET_BYTES;
+    }
+    VXD_TRY(vxd_pool_create(options->n_threads, &context->pool, err));
+    context->info.n_threads = vxd_pool_n_threads(context->pool);
+    VXD_TRY(vxd_block_cache_create(context, VXD_SPACE_HOST, &context->host_cache, err));
+    if (context->backend == VXD_BACKEND_CPU) {
+        context->info.device_total_bytes = total_bytes;
+        (void)snprintf(context->info.name, sizeof context->info.name, "cpu, %d thread%s",
+                       context->info.n_threads, context->info.n_threads == 1 ? "" : "s");
+        if (usage->device_budget_bytes == 0) {
+            usage->device_budget_bytes = total_bytes / 2;
+        }
+        VXD_TRY(vxd_block_cache_create(context, VXD_SPACE_DEVICE, &context->device_cache,
+                                       err));
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_context_create(const struct vxd_context_options *options,
+                                   struct vxd_context **out, struct vxd_err *err)
+{
+    struct vxd_context *context = NULL;
+    enum vxd_status status;
+
+    *out = NULL;
+    status = check_options(options, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    context = calloc(1, sizeof *context);
+    if (context == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a context");
+    }
+    (void)pthread_mutex_init(&context->mutex, NULL);
+    context->backend = options->backend;
+    context->info.backend = options->backend;
+    context->device = options->device;
+    context->usage.device_budget_bytes = options->device_bytes < MAX_BUDGET_BYTES
+                                             ? options->device_bytes
+                                             : MAX_BUDGET_BYTES;
+    VXD_TRY(open_host(context, options, err));
+    if (VXD_ON_CUDA(context)) {
+        VXD_TRY(vxd_cuda_context_open(context, err));
+    }
+    *out = context;
+    return VXD_OK;
+out:
+    vxd_block_cache_destroy(context->device_cache);
+    vxd_block_cache_destroy(context->host_cache);
+    vxd_pool_destroy(context->pool);
+    (void)pthread_mutex_destroy(&context->mutex);
+    free(context);
+    return status;
+}
+
+void vxd_context_destroy(struct vxd_context *context)
+{
+    if (context == NULL) {
+        return;
+    }
+    vxd_block_cache_destroy(context->device_cache);
+    vxd_block_cache_destroy(context->host_cache);
+    if (VXD_ON_CUDA(context)) {
+        vxd_cuda_context_close(context);
+    }
+    vxd_pool_destroy(context->pool);
+    (void)pthread_mutex_destroy(&context->mutex);
+    free(context);
+}
+
+enum vxd_backend vxd_context_backend(const struct vxd_context *context)
+{
+    return context->backend;
+}
+
+void vxd_context_get_info(const struct vxd_context *context, struct vxd_context_info *out)
+{
+    *out = context->info;
+}
+
+void vxd_context_get_memory(const struct vxd_context *context,
+                            struct vxd_memory_usage *out)
+{
+    /* The mutex is no part of what the caller sees as constant. */
+    pthread_mutex_t *mutex = (pthread_mutex_t *)&context->mutex;
+
+    (void)pthread_mutex_lock(mutex);
+    *out = context->usage;
+    (void)pthread_mutex_unlock(mutex);
+}
+
+bool vxd_context_is_lost(const struct vxd_context *context)
+{
+    pthread_mutex_t *mutex = (pthread_mutex_t *)&context->mutex;
+    bool lost;
+
+    (void)pthread_mutex_lock(mutex);
+    lost = context->lost;
+    (void)pthread_mutex_unlock(mutex);
+    return lost;
+}
+
+void vxd_context_mark_lost(struct vxd_context *context)
+{
+    (void)pthread_mutex_lock(&context->mutex);
+    context->lost = true;
+    (void)pthread_mutex_unlock(&context->mutex);
+}
+
+struct vxd_pool *vxd_context_pool(struct vxd_context *context)
+{
+    return context->pool;
+}
