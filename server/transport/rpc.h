@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* protobuf over nng REP, one context a request in flight (always more than the queue bound,
- * so that overload is answered, not stalled). */
+/* protobuf over nng REP, one context a request in flight (always more than the queue
+ * bound, so that overload is answered, not stalled). */
 #ifndef VXD_SERVER_TRANSPORT_RPC_H
 #define VXD_SERVER_TRANSPORT_RPC_H
 

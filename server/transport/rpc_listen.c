@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Listeners and peers of the rpc transport. */
+#include "server/transport/rpc_internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define IPC_PREFIX "ipc://"
+/* The envelope's header comes on top of the largest body. */
+#define ENVELOPE_BYTES 65536u
+#define DIRECTORY_MODE 0750
+
+/* Makes the directory of a socket, the last step only: a missing parent is a mistake in
+ * the configuration, not ours to create. */
+static enum vxd_status make_directory(const char *path, struct vxd_err *err)
+{
+    char directory[VXD_PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    size_t n_bytes = slash != NULL ? (size_t)(slash - path) : 0;
+
+    if (n_bytes == 0) {
+        return VXD_OK;
+    }
+    memcpy(directory, path, n_bytes);
+    directory[n_bytes] = '\0';
+    if (mkdir(directory, DIRECTORY_MODE) != 0 && errno != EEXIST) {
+        return vxd_fail(err, VXD_NOT_FOUND, "listen.rpc", "cannot create %s: %s",
+                        directory, strerror(errno));
+    }
+    return VXD_OK;
+}
+
+/* True when a process accepts connections at this address. */
+static bool is_listening(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    bool answered;
+
+    if (fd < 0) {
+        return true; /* unknown: better to refuse than to take a living socket away */
+    }
+    answered = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ||
+               errno != ECONNREFUSED;
+    (void)close(fd);
+    return answered;
+}
+
+/* A daemon that was killed leaves its socket behind. It is removed only when nobody
+ * listens, and only when it is a socket: connect() to a plain file is refused as well. */
+static enum vxd_status clear_path(const char *path, struct vxd_err *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat info;
+    size_t n_bytes = strlen(path);
+
+    if (n_bytes == 0 || n_bytes >= sizeof address.sun_path) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.rpc",
+                        "the socket path has %zu bytes; 1 to %zu are possible", n_bytes,
+                        sizeof address.sun_path - 1);
+    }
+    memcpy(address.sun_path, path, n_bytes);
+    if (lstat(path, &info) != 0) {
+        return VXD_OK;
+    }
+    if (!S_ISSOCK(info.st_mode)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.rpc",
+                        "%s exists and is no socket; not touched", path);
+    }
+    if (is_listening(&address)) {
+        return vxd_fail(err, VXD_UNAVAILABLE, "listen.rpc",
+                        "%s is in use by another process", path);
+    }
+    if (unlink(path) != 0) {
+        return vxd_fail(err, VXD_UNAVAILABLE, "listen.rpc",
+                        "cannot remove the stale socket %s: %s", path, strerror(errno));
+    }
+    return VXD_OK;
+}
+
+/* The URL with the port that was bound in place of the one asked for. */
+static void describe(nng_listener listener, const char *url, char *bound)
+{
+    const char *colon = strrchr(url, ':');
+    int port = 0;
+
+    if (strncmp(url, "tcp", 3) == 0 && colon != NULL &&
+        nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port) == 0) {
+        (void)snprintf(bound, VXD_PATH_BYTES, "%.*s:%d", (int)(colon - url), url, port);
+    } else {
+        (void)snprintf(bound, VXD_PATH_BYTES, "%s", url);
+    }
+}
+
+enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *config,
+                               const char *url, char *bound, struct vxd_err *err)
+{
+    bool is_ipc = strncmp(url, IPC_PREFIX, strlen(IPC_PREFIX)) == 0;
+    nng_listener listener;
+    enum vxd_status status = VXD_OK;
+    int result;
+
+    if (is_ipc) {
+        VXD_TRY(make_directory(url + strlen(IPC_PREFIX), err));
+        VXD_TRY(clear_path(url + strlen(IPC_PREFIX), err));
+    }
+    result = nng_listener_create(&listener, socket, url);
+    if (result != 0) {
+        status = vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.rpc", "%s: %s", url,
+                          nng_strerror(result));
+        goto out;
+    }
+    /* nng allocates what a peer claims, before a byte of it has arrived. */
+    result = nng_listener_set_size(listener, NNG_OPT_RECVMAXSZ,
+                                   (size_t)config->max_message_bytes + ENVELOPE_BYTES);
+    if (result == 0 && is_ipc) {
+        result = nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS,
+                                      (int)config->ipc_mode);
+    }
+    if (result == 0 && !is_ipc) {
+        /* A robot that lost its radio must not keep its connection for ever. */
+        result = nng_listener_set_bool(listener, NNG_OPT_TCP_KEEPALIVE, true);
+    }
+    if (result == 0) {
+        result = nng_listener_start(listener, 0);
+    }
+    if (result != 0) {
+        (void)nng_listener_close(listener);
+        status = vxd_fail(err, VXD_UNAVAILABLE, "listen.rpc", "cannot listen on %s: %s",
+                          url, nng_strerror(result));
+        goto out;
+    }
+    describe(listener, url, bound);
+out:
+    return status;
+}
+
+void vxd_rpc_peer(nng_pipe pipe, char name[VXD_NAME_BYTES], int64_t *uid)
+{
+    nng_sockaddr address;
+    char host[INET6_ADDRSTRLEN];
+    uint64_t value;
+
+    *uid = -1;
+    (void)snprintf(name, VXD_NAME_BYTES, "rpc");
+    if (nng_pipe_get_uint64(pipe, NNG_OPT_IPC_PEER_UID, &value) == 0) {
+        *uid = (int64_t)value;
+        if (nng_pipe_get_uint64(pipe, NNG_OPT_IPC_PEER_PID, &value) == 0) {
+            (void)snprintf(name, VXD_NAME_BYTES, "ipc pid %llu",
+                           (unsigned long long)value);
+        } else {
+            (void)snprintf(name, VXD_NAME_BYTES, "ipc");
+        }
+    } else if (nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &address) == 0) {
+        if (address.s_family == NNG_AF_INET &&
+            inet_ntop(AF_INET, &address.s_in.sa_addr, host, sizeof host) != NULL) {
+            (void)snprintf(name, VXD_NAME_BYTES, "tcp %s:%u", host,
+                           ntohs(address.s_in.sa_port));
+        } else if (address.s_family == NNG_AF_INET6 &&
+                   inet_ntop(AF_INET6, address.s_in6.sa_addr, host, sizeof host) !=
+                       NULL) {
+            (void)snprintf(name, VXD_NAME_BYTES, "tcp [%s]:%u", host,
+                           ntohs(address.s_in6.sa_port));
+        }
+    }
+}
