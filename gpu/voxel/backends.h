@@ -18,6 +18,11 @@ enum vxd_status vxd_cloud_decode_cuda(struct vxd_queue *queue, const struct vxd_
                                       float *positions, float *features,
                                       struct vxd_err *err);
 
+/* Derives the lattice of a call (host code).
+ * errors  INVALID_ARGUMENT  size_m, range */
+enum vxd_status vxd_voxel_lattice_init(const struct vxd_voxelize_args *args,
+                                       struct vxd_voxel_lattice *out, struct vxd_err *err);
+
 /* Everything a twin needs. batch_starts is in device memory already. */
 struct vxd_voxelize_call {
     struct vxd_voxelize_args args;

@@ -89,7 +89,7 @@ size_t vxd_voxelize_scratch_bytes(const struct vxd_queue *queue,
                                   const struct vxd_voxelize_args *args);
 
 /* Cells per axis of the SPCONV rule: round((hi - lo) / size) in float32.
- * errors  INVALID_ARGUMENT  not 1 to 2^20 on some axis; err.field says "range" or "size" */
+ * errors  INVALID_ARGUMENT  not 1 to 2^20 on some axis; err.field "size_m" or "range" */
 enum vxd_status vxd_voxelize_grid(const struct vxd_voxelize_args *args, int32_t grid[3],
                                   struct vxd_err *err);
 

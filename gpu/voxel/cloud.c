@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/voxel/cloud.h"
+
+#include <math.h>
+
+#include "gpu/core/internal.h"
+#include "gpu/voxel/backends.h"
+
+#define MAX_POINT_STEP 65535
+
+static enum vxd_status check_field(const struct vxd_field *field, uint32_t point_step,
+                                   const char *name, int index, struct vxd_err *err)
+{
+    char path[32];
+    size_t n_bytes = vxd_dtype_bytes(field->dtype);
+
+    if (n_bytes != 0 && (uint64_t)field->offset + n_bytes <= point_step) {
+        return VXD_OK;
+    }
+    (void)snprintf(path, sizeof path, "%s[%d]", name, index);
+    if (n_bytes == 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, path, "%d is no element type",
+                        (int)field->dtype);
+    }
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
+                    "%zu bytes at offset %u end past the record of %u bytes", n_bytes,
+                    field->offset, point_step);
+}
+
+static enum vxd_status check_channel(const struct vxd_channel *channel,
+                                     uint32_t point_step, int index, struct vxd_err *err)
+{
+    char path[32];
+
+    (void)snprintf(path, sizeof path, "channels[%d]", index);
+    switch (channel->kind) {
+    case VXD_CHANNEL_FIELD:
+        return check_field(&channel->field, point_step, "channels", index, err);
+    case VXD_CHANNEL_POSITION:
+        if (channel->component < 0 || channel->component > 2) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
+                            "%d is no component of a position; 0, 1, 2 are",
+                            channel->component);
+        }
+        return VXD_OK;
+    case VXD_CHANNEL_CONSTANT:
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, path, "%d is no kind of channel",
+                    (int)channel->kind);
+}
+
+static enum vxd_status check_pose(const struct vxd_cloud *cloud, struct vxd_err *err)
+{
+    for (int i = 0; i < 9; i++) {
+        if (!isfinite(cloud->rotation[i])) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "rotation",
+                            "element %d of the rotation is not finite", i);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        if (!isfinite(cloud->translation[i])) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "translation",
+                            "component %d of the translation is not finite", i);
+        }
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status check_sizes(const struct vxd_cloud *cloud, const float *positions,
+                                   const float *features, struct vxd_err *err)
+{
+    size_t n_bytes;
+
+    if (cloud->point_step < 1 || cloud->point_step > MAX_POINT_STEP) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "point_step",
+                        "%u bytes a record, must be 1 to %d", cloud->point_step,
+                        MAX_POINT_STEP);
+    }
+    if (cloud->n_channels < 0 || cloud->n_channels > VXD_MAX_CHANNELS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "n_channels",
+                        "%d channels, must be 0 to %d", cloud->n_channels,
+                        VXD_MAX_CHANNELS);
+    }
+    if (!vxd_size_mul(cloud->n_points, cloud->point_step, &n_bytes) ||
+        !vxd_size_mul(cloud->n_points, VXD_MAX_CHANNELS * sizeof(float), &n_bytes)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "n_points",
+                        "%zu points of %u bytes overflow", cloud->n_points,
+                        cloud->point_step);
+    }
+    if (cloud->n_points > 0 && cloud->data == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "data", "missing");
+    }
+    if (cloud->n_points > 0 && positions == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "positions", "missing");
+    }
+    if (cloud->n_points > 0 && cloud->n_channels > 0 && features == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "features",
+                        "missing, but there are %d channels", cloud->n_channels);
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_cloud_decode(struct vxd_queue *queue, const struct vxd_cloud *cloud,
+                                 float *positions, float *features, struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(check_sizes(cloud, positions, features, err));
+    VXD_TRY(check_pose(cloud, err));
+    for (int i = 0; i < 3; i++) {
+        VXD_TRY(check_field(&cloud->position[i], cloud->point_step, "position", i, err));
+    }
+    for (int i = 0; i < cloud->n_channels; i++) {
+        VXD_TRY(check_channel(&cloud->channels[i], cloud->point_step, i, err));
+    }
+    if (cloud->n_points == 0) {
+        return VXD_OK;
+    }
+    if (VXD_ON_CUDA(queue->context)) {
+        return vxd_cloud_decode_cuda(queue, cloud, positions, features, err);
+    }
+    return vxd_cloud_decode_cpu(queue, cloud, positions, features, err);
+out:
+    return status;
+}
