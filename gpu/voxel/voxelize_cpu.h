@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The state of one voxelization on the CPU, shared by its steps:
+ *
+ *   voxelize_cpu.c         point keys, what is dropped, the order of the steps
+ *   voxelize_group_cpu.c   sort by key, voxel boundaries, caps and numbering
+ *   voxelize_reduce_cpu.c  one pass over the voxels that writes every output */
+#ifndef VXD_GPU_VOXEL_VOXELIZE_CPU_H
+#define VXD_GPU_VOXEL_VOXELIZE_CPU_H
+
+#include "gpu/core/parallel.h"
+#include "gpu/voxel/backends.h"
+
+/* Points, and sorted pairs, of one piece of a loop. */
+#define VXD_VOXELIZE_PIECE ((size_t)8192)
+
+/* What the keying of one piece found. */
+struct vxd_key_piece {
+    uint32_t n_kept;
+    uint32_t begin;     /* of its kept points among all kept */
+    uint32_t magnitude; /* or of c, or of ~c where c < 0, over all coordinates */
+    bool has_negative;
+};
+
+/* How voxels in key order become rows of the output. */
+enum vxd_numbering {
+    VXD_NUMBER_SAME,  /* row = place in key order */
+    VXD_NUMBER_GIVEN, /* row = ids[voxel], UINT32_MAX where the cap dropped it */
+    VXD_NUMBER_COUNT  /* row = ids[voxel], dropped where ids[voxel + 1] is the same */
+};
+
+struct vxd_voxelize_run {
+    const struct vxd_voxelize_call *call;
+    struct vxd_pool *pool;
+    struct vxd_voxel_lattice lattice; /* narrowed to the coordinates that occur */
+    int batch_bits;
+    bool is_wide;      /* sample and Morton code exceed 64 bits: sorted in two steps */
+    uint64_t key_mask; /* turns keys of the call's lattice into keys of the narrow one */
+    uint64_t key_flip;
+    size_t n_kept;
+    size_t n_found; /* voxels before the cap */
+    enum vxd_numbering numbering;
+
+    /* Scratch. The key and index arrays have n_points + 1 items and swap roles. */
+    uint64_t *keys;
+    uint32_t *indices; /* of points, in key order after the sort */
+    uint64_t *spare_keys;
+    uint32_t *spare_indices;
+    uint64_t *wide_keys;
+    uint32_t *wide_indices;
+    struct vxd_key_piece *key_pieces;
+    uint32_t
+        *piece_voxels; /* voxels that begin in a piece of sorted pairs, then before */
+    float *partial;    /* sums, minima, maxima of the blocks of large voxels */
+    void *sort_scratch;
+    void *scan_scratch;
+
+    /* In spare arrays, once sorted. */
+    uint32_t *voxel_begin; /* n_found + 1: first of its sorted pairs */
+    uint32_t *ranks;       /* n_points + 1: voxels whose first point comes before */
+    uint32_t *ids;         /* n_found + 1, see enum vxd_numbering */
+};
+
+/* Sorts the kept points and finds the voxels; then numbers them, applies max_voxels and
+ * writes starts and the totals' n_voxels. */
+void vxd_voxelize_group(struct vxd_voxelize_run *run);
+
+/* Writes all outputs but starts, and the totals of points in voxels. */
+void vxd_voxelize_reduce(struct vxd_voxelize_run *run);
+
+/* Floats of `partial`. False on overflow. */
+bool vxd_voxelize_partial_items(const struct vxd_voxelize_args *args, size_t *n_items);
+
+static inline void vxd_count_add(uint32_t *count, uint32_t n)
+{
+    if (n != 0) {
+        (void)__atomic_fetch_add(count, n, __ATOMIC_RELAXED);
+    }
+}
+
+static inline int vxd_bits_of(uint32_t value)
+{
+    return value == 0 ? 0 : 32 - __builtin_clz(value);
+}
+
+#endif
