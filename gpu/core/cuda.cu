@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The CUDA side of contexts, queues and memory (hooks of internal.h).
+ *
+ * Device memory comes from one stream-ordered pool a context, which keeps freed blocks up
+ * to the budget, so that a steady load allocates nothing from the driver. Waits sleep on a
+ * blocking event instead of spinning a core. Kernels report faults through a word of
+ * mapped pinned memory, one a queue, which the host reads without a copy. */
+#include "gpu/core/cuda_check.h"
+
+static void describe(struct vxd_context_info *info, int device,
+                     const struct cudaDeviceProp *prop)
+{
+    info->backend = VXD_BACKEND_CUDA;
+    info->n_multiprocessors = prop->multiProcessorCount;
+    info->compute_capability = prop->major * 10 + prop->minor;
+    info->device_total_bytes = prop->totalGlobalMem;
+    (void)snprintf(info->name, sizeof info->name, "cuda:%d %.48s, sm_%d, %d SMs", device,
+                   prop->name, info->compute_capability, info->n_multiprocessors);
+}
+
+enum vxd_status vxd_cuda_status(struct vxd_context *context, cudaError_t result,
+                                const char *call, struct vxd_err *err)
+{
+    if (result == cudaSuccess) {
+        return VXD_OK;
+    }
+    /* An ordinary error is gone once read; one that poisoned the device comes back from
+     * whatever is called next, even a free of nothing. */
+    (void)cudaGetLastError();
+    if (cudaFree(NULL) != cudaSuccess) {
+        (void)cudaGetLastError();
+        vxd_context_mark_lost(context);
+        return vxd_fail(err, VXD_INTERNAL, NULL, "%s: %s (%s); the device is lost", call,
+                        cudaGetErrorString(result), cudaGetErrorName(result));
+    }
+    switch (result) {
+    case cudaErrorMemoryAllocation:
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s: %s", call,
+                        cudaGetErrorString(result));
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorDevicesUnavailable:
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL, "%s: %s", call,
+                        cudaGetErrorString(result));
+    default:
+        return vxd_fail(err, VXD_INTERNAL, NULL, "%s: %s (%s)", call,
+                        cudaGetErrorString(result), cudaGetErrorName(result));
+    }
+}
+
+enum vxd_status vxd_cuda_enter(struct vxd_context *context, struct vxd_err *err)
+{
+    return VXD_CUDA(context, cudaSetDevice(context->device), err);
+}
+
+int vxd_cuda_count(char *why, size_t why_bytes)
+{
+    int n = 0;
+    cudaError_t result = cudaGetDeviceCount(&n);
+
+    if (result != cudaSuccess) {
+        (void)cudaGetLastError();
+        n = 0;
+    }
+    if (n == 0 && why != NULL) {
+        (void)snprintf(why, why_bytes, "%s",
+                       result != cudaSuccess ? cudaGetErrorString(result)
+                                             : "none listed");
+    }
+    return n;
+}
+
+enum vxd_status vxd_cuda_context_open(struct vxd_context *context, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+    struct cudaDeviceProp prop;
+    cudaMemPoolProps props = {};
+    cudaMemPool_t pool = NULL;
+    uint64_t threshold;
+    int has_pools = 0;
+
+    VXD_TRY(vxd_cuda_enter(context, err));
+    VXD_TRY(VXD_CUDA(context, cudaGetDeviceProperties(&prop, context->device), err));
+    VXD_TRY(VXD_CUDA(context,
+                     cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported,
+                                            context->device),
+                     err));
+    if (has_pools == 0) {
+        status = vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                          "device %d (%s) has no stream-ordered memory pools",
+                          context->device, prop.name);
+        goto out;
+    }
+    describe(&context->info, context->device, &prop);
+    if (context->usage.device_budget_bytes == 0) {
+        context->usage.device_budget_bytes = prop.totalGlobalMem / 10 * 9;
+    }
+    props.allocType = cudaMemAllocationTypePinned;
+    props.location.type = cudaMemLocationTypeDevice;
+    props.location.id = context->device;
+    VXD_TRY(VXD_CUDA(context, cudaMemPoolCreate(&pool, &props), err));
+    threshold = context->usage.device_budget_bytes;
+    VXD_TRY(VXD_CUDA(
+        context,
+        cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold), err));
+    context->cuda_pool = pool;
+    pool = NULL;
+out:
+    if (pool != NULL) {
+        (void)cudaMemPoolDestroy(pool);
+    }
+    return status;
+}
+
+/* Tear-down goes on whatever fails: nobody is left to tell, and a lost device fails all. */
+void vxd_cuda_context_close(struct vxd_context *context)
+{
+    if (cudaSetDevice(context->device) == cudaSuccess && context->cuda_pool != NULL) {
+        (void)cudaMemPoolDestroy((cudaMemPool_t)context->cuda_pool);
+    }
+    context->cuda_pool = NULL;
+    (void)cudaGetLastError();
+}
+
+enum vxd_status vxd_cuda_queue_open(struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct vxd_context *context = queue->context;
+    enum vxd_status status = VXD_OK;
+    cudaStream_t stream = NULL;
+    cudaEvent_t event = NULL;
+    void *h_word = NULL;
+    void *d_word = NULL;
+
+    VXD_TRY(vxd_cuda_enter(context, err));
+    VXD_TRY(VXD_CUDA(context, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                     err));
+    VXD_TRY(VXD_CUDA(
+        context,
+        cudaEventCreateWithFlags(&event, cudaEventBlockingSync | cudaEventDisableTiming),
+        err));
+    VXD_TRY(VXD_CUDA(context,
+                     cudaHostAlloc(&h_word, sizeof(uint32_t),
+                                   cudaHostAllocMapped | cudaHostAllocPortable),
+                     err));
+    VXD_TRY(VXD_CUDA(context, cudaHostGetDevicePointer(&d_word, h_word, 0), err));
+    *(uint32_t *)h_word = VXD_OK;
+    queue->stream = stream;
+    queue->event = event;
+    queue->h_error_word = (uint32_t *)h_word;
+    queue->error_word = (uint32_t *)d_word;
+    return VXD_OK;
+out:
+    if (h_word != NULL) {
+        (void)cudaFreeHost(h_word);
+    }
+    if (event != NULL) {
+        (void)cudaEventDestroy(event);
+    }
+    if (stream != NULL) {
+        (void)cudaStreamDestroy(stream);
+    }
+    return status;
+}
+
+void vxd_cuda_queue_close(struct vxd_queue *queue)
+{
+    if (cudaSetDevice(queue->context->device) == cudaSuccess) {
+        (void)cudaStreamSynchronize((cudaStream_t)queue->stream);
+        (void)cudaEventDestroy((cudaEvent_t)queue->event);
+        (void)cudaStreamDestroy((cudaStream_t)queue->stream);
+        (void)cudaFreeHost(queue->h_error_word);
+    }
+    queue->stream = NULL;
+    queue->event = NULL;
+    queue->h_error_word = NULL;
+    queue->error_word = NULL;
+    (void)cudaGetLastError();
+}
+
+enum vxd_status vxd_cuda_queue_wait(struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct vxd_context *context = queue->context;
+    cudaEvent_t event = (cudaEvent_t)queue->event;
+    enum vxd_status status = VXD_OK;
+    uint32_t word;
+
+    VXD_TRY(vxd_cuda_enter(context, err));
+    VXD_TRY(VXD_CUDA(context, cudaEventRecord(event, (cudaStream_t)queue->stream), err));
+    VXD_TRY(VXD_CUDA(context, cudaEventSynchronize(event), err));
+    word = *(volatile uint32_t *)queue->h_error_word;
+    if (word != VXD_OK) {
+        *(volatile uint32_t *)queue->h_error_word = VXD_OK;
+        status = vxd_fail(err, (enum vxd_status)word, NULL,
+                          "a kernel on %s reported status %u", context->info.name, word);
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_cuda_copy(struct vxd_queue *queue, void *to, const void *from,
+                              size_t n_bytes, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    VXD_TRY(VXD_CUDA(queue->context,
+                     cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyDefault,
+                                     (cudaStream_t)queue->stream),
+                     err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_cuda_fill(struct vxd_queue *queue, void *to, int value,
+                              size_t n_bytes, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    VXD_TRY(VXD_CUDA(queue->context,
+                     cudaMemsetAsync(to, value, n_bytes, (cudaStream_t)queue->stream),
+                     err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_cuda_device_alloc(struct vxd_queue *queue, size_t n_bytes, void **out,
+                                      struct vxd_err *err)
+{
+    struct vxd_context *context = queue->context;
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(context, err));
+    VXD_TRY(
+        VXD_CUDA(context,
+                 cudaMallocFromPoolAsync(out, n_bytes, (cudaMemPool_t)context->cuda_pool,
+                                         (cudaStream_t)queue->stream),
+                 err));
+out:
+    return status;
+}
+
+/* A failure here means a lost device, which vxd_cuda_status latches; the next call says so. */
+void vxd_cuda_device_free(struct vxd_queue *queue, void *ptr)
+{
+    if (vxd_cuda_enter(queue->context, NULL) == VXD_OK) {
+        (void)VXD_CUDA(queue->context, cudaFreeAsync(ptr, (cudaStream_t)queue->stream),
+                       NULL);
+    }
+}
+
+enum vxd_status vxd_cuda_host_alloc(struct vxd_context *context, size_t n_bytes,
+                                    void **out, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(context, err));
+    VXD_TRY(VXD_CUDA(context, cudaHostAlloc(out, n_bytes, cudaHostAllocPortable), err));
+out:
+    return status;
+}
+
+void vxd_cuda_host_free(struct vxd_context *context, void *ptr)
+{
+    if (vxd_cuda_enter(context, NULL) == VXD_OK) {
+        (void)VXD_CUDA(context, cudaFreeHost(ptr), NULL);
+    }
+}

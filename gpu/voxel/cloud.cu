@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* CUDA twin of cloud.h: a thread a point, all arithmetic in cloud_math.h.
+ *
+ * Moved: point_step bytes in, 12 + 4 C out a point; 8 M points of 16 bytes with 4 channels
+ * are 0.37 GB, 0.09 ms at 4.3 TB/s. Records need no alignment, so they are read by bytes;
+ * the 32 records of a warp lie in adjacent lines and those reads hit L1. */
+#include "gpu/core/cuda_check.h"
+#include "gpu/voxel/backends.h"
+#include "gpu/voxel/cloud_math.h"
+
+#define N_THREADS 256
+
+/* The struct travels as a parameter: 2.8 of the 4 KB that every device takes. */
+static __global__ void __launch_bounds__(N_THREADS)
+    decode_kernel(const __grid_constant__ struct vxd_cloud cloud, float *positions,
+                  float *features)
+{
+    size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
+    const uint8_t *record;
+    float position[3];
+
+    if (i >= cloud.n_points) {
+        return;
+    }
+    record = (const uint8_t *)cloud.data + i * cloud.point_step;
+    vxd_cloud_position(&cloud, record, position);
+    for (int axis = 0; axis < 3; axis++) {
+        positions[3 * i + (size_t)axis] = position[axis];
+    }
+    for (int c = 0; c < cloud.n_channels; c++) {
+        features[i * (size_t)cloud.n_channels + (size_t)c] =
+            vxd_cloud_feature(&cloud.channels[c], record, position);
+    }
+}
+
+enum vxd_status vxd_cloud_decode_cuda(struct vxd_queue *queue,
+                                      const struct vxd_cloud *cloud, float *positions,
+                                      float *features, struct vxd_err *err)
+{
+    size_t n_blocks = (cloud->n_points + N_THREADS - 1) / N_THREADS;
+    enum vxd_status status = VXD_OK;
+
+    if (n_blocks == 0) {
+        return VXD_OK;
+    }
+    if (n_blocks > INT32_MAX) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "n_points", "%zu points are too many",
+                        cloud->n_points);
+    }
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    decode_kernel<<<(unsigned)n_blocks, N_THREADS, 0, (cudaStream_t)queue->stream>>>(
+        *cloud, positions, features);
+    VXD_TRY(vxd_cuda_launched(queue->context, "decode_kernel", err));
+out:
+    return status;
+}
