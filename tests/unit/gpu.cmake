@@ -1,1 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+# The engine's tests; each runs on every backend of the machine.
+add_library(voxeld_gpu_test_support STATIC
+  unit/gpu_cases.c
+  unit/gpu_helpers.c
+  unit/gpu_oracle.c)
+target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
+target_compile_definitions(voxeld_gpu_test_support PRIVATE
+  VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+
+foreach(name voxelize)
+  voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
+    LIBRARIES voxeld_gpu_test_support)
+endforeach()

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Voxelization against the oracle, and what it refuses. */
+#include <math.h>
+
+#include "tests/unit/gpu_cases.h"
+#include "tests/unit/gpu_oracle.h"
+#include "tests/unit/test.h"
+
+static void check_case(struct gpu_env *env, enum gpu_cloud_kind kind, size_t n,
+                       int config)
+{
+    struct gpu_case item;
+    struct gpu_voxels actual;
+    struct gpu_voxels expected;
+    char label[160];
+
+    gpu_case_make(&item, kind, n, config);
+    (void)snprintf(label, sizeof label, "%s %s", env->name, item.name);
+    gpu_oracle(&item.args, &expected);
+    gpu_voxelize(env, &item.args, &actual);
+    CHECK_INT(gpu_compare(label, &item.args, &actual, &expected), 0);
+    gpu_voxels_free(&actual);
+    gpu_voxels_free(&expected);
+    gpu_case_free(&item);
+}
+
+static void small_sizes(struct gpu_env *env)
+{
+    static const size_t sizes[] = {0, 1, 255, 256, 257, 1023, 1024, 1025, 5000};
+
+    for (int kind = 0; kind < GPU_N_CLOUD_KINDS; kind++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            for (int config = 0; config < GPU_N_CONFIGS; config++) {
+                check_case(env, (enum gpu_cloud_kind)kind, sizes[i], config);
+            }
+        }
+    }
+}
+
+static void test_voxelize_of_small_clouds_equals_oracle(void)
+{
+    gpu_each_backend(small_sizes);
+}
+
+static void large_sizes(struct gpu_env *env)
+{
+    for (int kind = 0; kind < GPU_N_CLOUD_KINDS; kind++) {
+        for (int config = 0; config < GPU_N_CONFIGS; config++) {
+            if (config != 11) { /* 64 channels */
+                check_case(env, (enum gpu_cloud_kind)kind, 100000, config);
+            }
+        }
+    }
+}
+
+static void test_voxelize_of_large_clouds_equals_oracle(void)
+{
+    gpu_each_backend(large_sizes);
+}
+
+static void one_giant_voxel(struct gpu_env *env)
+{
+    check_case(env, GPU_CLOUD_SAME, 140001, 1);
+    check_case(env, GPU_CLOUD_MIXED, 300000, 0);
+    check_case(env, GPU_CLOUD_MIXED, 60000, 11);
+}
+
+static void test_voxelize_with_giant_voxels_sums_block_by_block(void)
+{
+    gpu_each_backend(one_giant_voxel);
+}
+
+/* Arguments that are fine, for tests that spoil one of them. */
+struct request {
+    struct vxd_voxelize_args args;
+    struct vxd_voxels out;
+    uint32_t batch_starts[3];
+    struct vxd_buffer memory;
+};
+
+static void request_make(struct gpu_env *env, struct request *request)
+{
+    float points[12] = {0.5f, 0.5f, 0.5f, 1.5f, 0.5f, 0.5f,
+                        0.5f, 2.5f, 0.5f, 0.6f, 0.5f, 0.5f};
+    struct vxd_voxelize_args args = {.n_points = 4,
+                                     .n_channels = 3,
+                                     .n_batch = 2,
+                                     .size_m = {1, 1, 1},
+                                     .has_range = true,
+                                     .range_hi_m = {4, 4, 4}};
+    char *device;
+
+    *request = (struct request){.args = args, .batch_starts = {0, 2, 4}};
+    request->memory = gpu_to_device(env, NULL, 8192);
+    device = request->memory.ptr;
+    CHECK_INT(vxd_queue_copy(env->queue, device, points, sizeof points, NULL), VXD_OK);
+    gpu_wait(env);
+    request->args.positions = (const float *)(void *)device;
+    request->args.features = request->args.positions;
+    request->args.batch_starts = request->batch_starts;
+    request->out.capacity = 4;
+    request->out.totals = (void *)(device + 1024);
+    request->out.starts = (void *)(device + 2048);
+    request->out.coords = (void *)(device + 3072);
+    request->out.mean = (void *)(device + 4096);
+}
+
+static void expect_refusal(struct gpu_env *env, const struct request *request,
+                           const char *field, int line)
+{
+    struct vxd_err err = {0};
+    enum vxd_status status =
+        vxd_voxelize(env->queue, &request->args, &request->out, &err);
+
+    if (status != VXD_INVALID_ARGUMENT || strcmp(err.field, field) != 0 ||
+        err.code != VXD_INVALID_ARGUMENT || err.message[0] == '\0') {
+        (void)fprintf(stderr, "line %d: status %d, field \"%s\", expected \"%s\": %s\n",
+                      line, (int)status, err.field, field, err.message);
+        CHECK(!"refused as documented");
+    }
+}
+
+#define REFUSE(field, spoil)                                                             \
+    do {                                                                                 \
+        struct request r = good;                                                         \
+                                                                                         \
+        r.args.batch_starts = r.batch_starts;                                            \
+        spoil;                                                                           \
+        expect_refusal(env, &r, field, __LINE__);                                        \
+    } while (0)
+
+static void bad_arguments(struct gpu_env *env)
+{
+    struct request good;
+
+    request_make(env, &good);
+    REFUSE("n_points", r.args.n_points = (size_t)INT32_MAX + 1);
+    REFUSE("n_channels", r.args.n_channels = -1);
+    REFUSE("n_channels", r.args.n_channels = VXD_MAX_CHANNELS + 1);
+    REFUSE("n_batch", r.args.n_batch = 0);
+    REFUSE("n_batch", r.args.n_batch = VXD_MAX_BATCH + 1);
+    REFUSE("batch_starts", r.args.batch_starts = NULL);
+    REFUSE("batch_starts", r.batch_starts[0] = 1);
+    REFUSE("batch_starts", r.batch_starts[2] = 3);
+    REFUSE("batch_starts", r.batch_starts[1] = 5);
+    REFUSE("rule", r.args.rule = (enum vxd_voxel_rule)2);
+    REFUSE("order", r.args.order = (enum vxd_voxel_order)7);
+    REFUSE("size_m", r.args.size_m[1] = 0);
+    REFUSE("size_m", r.args.size_m[2] = -1);
+    REFUSE("size_m", r.args.size_m[0] = NAN);
+    REFUSE("size_m", r.args.size_m[0] = INFINITY);
+    REFUSE("size_m", r.args.size_m[0] = 100);    /* no cell */
+    REFUSE("size_m", r.args.size_m[0] = 1e-6f);  /* too many */
+    REFUSE("size_m", r.args.size_m[0] = 1e-44f); /* infinitely many */
+    REFUSE("range", r.args.has_range = false);
+    REFUSE("range", r.args.range_hi_m[0] = NAN);
+    REFUSE("range", r.args.range_lo_m[0] = -INFINITY);
+    REFUSE("range", r.args.range_hi_m[2] = 0);
+    REFUSE("range", (r.args.rule = VXD_RULE_MINKOWSKI, r.args.range_hi_m[2] = -1));
+    REFUSE("positions", r.args.positions = NULL);
+    REFUSE("features", r.args.features = NULL);
+    REFUSE("totals", r.out.totals = NULL);
+    REFUSE("starts", r.out.starts = NULL);
+    REFUSE("capacity", r.out.capacity = 3);
+    REFUSE("max_points", (r.out.points = r.out.mean, r.args.max_voxels = 1));
+    REFUSE("max_voxels", (r.out.points = r.out.mean, r.args.max_points = 1));
+
+    CHECK_INT(vxd_voxelize(env->queue, &good.args, &good.out, NULL), VXD_OK);
+    CHECK_INT(vxd_queue_wait(env->queue, NULL), VXD_OK);
+    good.args.size_m[0] = 0;
+    CHECK_INT(vxd_voxelize_scratch_bytes(env->queue, &good.args), 0);
+    vxd_device_free(env->queue, &good.memory);
+}
+
+static void test_voxelize_with_bad_arguments_names_the_field(void)
+{
+    gpu_each_backend(bad_arguments);
+}
+
+static void test_voxelize_over_the_budget_leaves_everything_usable(void)
+{
+    struct gpu_env env;
+    struct request request;
+    struct vxd_memory_usage before;
+    struct vxd_memory_usage after;
+    struct vxd_buffer rest;
+    struct vxd_err err = {0};
+    uint32_t *starts;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 100000, 0);
+    request_make(&env, &request);
+    vxd_context_get_memory(env.context, &before);
+    REQUIRE(vxd_device_alloc(env.queue, 100000 - before.device_bytes - 256, &rest,
+                             &err) == VXD_OK);
+    CHECK_INT(vxd_voxelize(env.queue, &request.args, &request.out, &err),
+              VXD_RESOURCE_EXHAUSTED);
+    CHECK_INT(vxd_queue_wait(env.queue, NULL), VXD_OK);
+    starts = gpu_to_host(&env, &request.memory);
+    CHECK_INT(starts[512], 0xa5a5a5a5u); /* nothing was written */
+    free(starts);
+    vxd_device_free(env.queue, &rest);
+    CHECK_INT(vxd_queue_wait(env.queue, NULL), VXD_OK);
+    CHECK_INT(vxd_voxelize(env.queue, &request.args, &request.out, &err), VXD_OK);
+    CHECK_INT(vxd_queue_wait(env.queue, &err), VXD_OK);
+    starts = gpu_to_host(&env, &request.memory);
+    CHECK_INT(starts[512 + 2], 4);
+    free(starts);
+    vxd_context_get_memory(env.context, &after);
+    CHECK_INT(after.device_bytes, before.device_bytes);
+    CHECK(after.device_peak_bytes <= 100000);
+    vxd_device_free(env.queue, &request.memory);
+    gpu_env_close(&env);
+}
+
+static void test_voxelize_capacity_is_the_smaller_bound(void)
+{
+    struct vxd_voxelize_args args = {.n_points = 1000, .n_batch = 3};
+
+    CHECK_INT(vxd_voxelize_capacity(&args), 1000);
+    args.max_voxels = 100;
+    CHECK_INT(vxd_voxelize_capacity(&args), 300);
+    args.max_voxels = UINT32_MAX;
+    CHECK_INT(vxd_voxelize_capacity(&args), 1000);
+}
+
+static void test_grid_of_centerpoint_is_1440_by_1440_by_40(void)
+{
+    struct vxd_voxelize_args args = {.has_range = true,
+                                     .size_m = {0.075f, 0.075f, 0.2f},
+                                     .range_lo_m = {-54, -54, -5},
+                                     .range_hi_m = {54, 54, 3}};
+    int32_t grid[3] = {0, 0, 0};
+
+    CHECK_INT(vxd_voxelize_grid(&args, grid, NULL), VXD_OK);
+    CHECK_INT(grid[0], 1440);
+    CHECK_INT(grid[1], 1440);
+    CHECK_INT(grid[2], 40);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_voxelize_of_small_clouds_equals_oracle),
+    VXD_TEST(test_voxelize_of_large_clouds_equals_oracle),
+    VXD_TEST(test_voxelize_with_giant_voxels_sums_block_by_block),
+    VXD_TEST(test_voxelize_with_bad_arguments_names_the_field),
+    VXD_TEST(test_voxelize_over_the_budget_leaves_everything_usable),
+    VXD_TEST(test_voxelize_capacity_is_the_smaller_bound),
+    VXD_TEST(test_grid_of_centerpoint_is_1440_by_1440_by_40),
+};
+
+VXD_TEST_MAIN(tests)
