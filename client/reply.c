@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "client/internal.h"
+
+enum {
+    /* Unpacked, the densest honest reply (many small items) takes four times its length on
+     * the wire; a hostile one is stopped here. */
+    BUDGET_FACTOR = 8,
+    BUDGET_BASE_BYTES = 65536,
+    HIGHEST_CODE = 16
+};
+
+/* What the server said went wrong. */
+static enum vxd_status remote_error(const Voxeld__V1__ResponseHeader *header,
+                                    struct vxd_err *err)
+{
+    enum vxd_status code = VXD_UNKNOWN;
+
+    if ((int)header->code > 0 && (int)header->code <= HIGHEST_CODE) {
+        code = (enum vxd_status)header->code;
+    }
+    return vxd_fail(err, code, header->field, "%s",
+                    header->message[0] != '\0' ? header->message : "no reason given");
+}
+
+enum vxd_status vxd_reply_open(nng_msg *take_message,
+                               Voxeld__V1__Request__MethodCase method,
+                               struct vxd_reply *reply, struct vxd_err *err)
+{
+    size_t n_bytes = nng_msg_len(take_message);
+    size_t budget;
+    ProtobufCMessage *message = NULL;
+    enum vxd_status status;
+
+    memset(reply, 0, sizeof *reply);
+    if (!vxd_size_mul(n_bytes, BUDGET_FACTOR, &budget) ||
+        !vxd_size_add(budget, BUDGET_BASE_BYTES, &budget)) {
+        budget = SIZE_MAX;
+    }
+    VXD_TRY(vxd_decoder_create(budget, NULL, &reply->decoder, err));
+    status = vxd_decode(reply->decoder, &voxeld__v1__response__descriptor,
+                        nng_msg_body(take_message), n_bytes, &message, err);
+    if (status == VXD_INVALID_ARGUMENT) {
+        /* Not the caller's argument: the server's. */
+        status = vxd_fail(err, VXD_INTERNAL, NULL,
+                          "the reply of %zu bytes is none of voxeld's", n_bytes);
+    }
+    if (status != VXD_OK) {
+        goto out;
+    }
+    reply->response = (Voxeld__V1__Response *)message;
+    if (reply->response->header == NULL) {
+        status = vxd_fail(err, VXD_INTERNAL, NULL, "the reply has no header");
+        goto out;
+    }
+    if (reply->response->header->code != VOXELD__V1__CODE__OK) {
+        status = remote_error(reply->response->header, err);
+        goto out;
+    }
+    /* Requests and responses number their methods alike. */
+    if ((int)reply->response->method_case != (int)method) {
+        status = vxd_fail(err, VXD_INTERNAL, NULL, "the reply answers method %d, not %d",
+                          (int)reply->response->method_case, (int)method);
+    }
+out:
+    nng_msg_free(take_message);
+    if (status != VXD_OK) {
+        vxd_reply_close(reply);
+    }
+    return status;
+}
+
+void vxd_reply_close(struct vxd_reply *reply)
+{
+    vxd_decoder_destroy(reply->decoder);
+    memset(reply, 0, sizeof *reply);
+}
+
+void *vxd_reply_alloc(struct vxd_reply *reply, size_t n, size_t n_bytes)
+{
+    ProtobufCAllocator *allocator = vxd_decoder_allocator(reply->decoder);
+    void *block;
+
+    if (!vxd_size_mul(n, n_bytes, &n_bytes)) {
+        return NULL;
+    }
+    block = allocator->alloc(allocator->allocator_data, n_bytes > 0 ? n_bytes : 1);
+    if (block != NULL) {
+        memset(block, 0, n_bytes);
+    }
+    return block;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl's subcommands and what they share. */
+#ifndef VXD_VOXELCTL_COMMANDS_H
+#define VXD_VOXELCTL_COMMANDS_H
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "client/voxeld.h"
+
+/* What the process ends with. */
+enum {
+    CTL_OK = 0,
+    CTL_FAILED = 1, /* the request, the connection or a file; the message says which */
+    CTL_USAGE = 2
+};
+
+/* Options that every subcommand takes; zeroed, then ctl_globals_defaults. */
+struct ctl_globals {
+    struct voxeld_options options;
+    bool json;
+    char token[1024]; /* from --token-file */
+};
+
+/* Ids of the shared options, above any character. */
+enum {
+    CTL_OPT_URL = 256,
+    CTL_OPT_TOKEN_FILE,
+    CTL_OPT_TIMEOUT,
+    CTL_OPT_TIMEOUT_MS,
+    CTL_OPT_CA_FILE,
+    CTL_OPT_JSON,
+    CTL_OPT_HELP,
+    CTL_OPT_VERSION,
+    CTL_OPT_FIRST_OWN
+};
+
+/* Goes into every subcommand's list of long options, before its own. */
+#define CTL_GLOBAL_OPTIONS                                                               \
+    {"url", required_argument, NULL, CTL_OPT_URL},                                       \
+        {"token-file", required_argument, NULL, CTL_OPT_TOKEN_FILE},                     \
+        {"timeout", required_argument, NULL, CTL_OPT_TIMEOUT},                           \
+        {"timeout-ms", required_argument, NULL, CTL_OPT_TIMEOUT_MS},                     \
+        {"ca-file", required_argument, NULL, CTL_OPT_CA_FILE},                           \
+        {"json", no_argument, NULL, CTL_OPT_JSON}, {"help", no_argument, NULL, 'h'},     \
+    {                                                                                    \
+        "version", no_argument, NULL, CTL_OPT_VERSION                                    \
+    }
+
+struct ctl_command {
+    const char *name;
+    const char *summary;
+    const char *help; /* the whole manual of the subcommand */
+    /* argv[0] is the subcommand's name. Returns what the process ends with. */
+    int (*run)(struct ctl_globals *globals, int argc, char **argv);
+};
+
+extern const struct ctl_command ctl_info;
+extern const struct ctl_command ctl_status;
+extern const struct ctl_command ctl_voxelize;
+extern const struct ctl_command ctl_self_test;
+extern const struct ctl_command ctl_log_level;
+
+/* args.c ------------------------------------------------------------------------------- */
+
+void ctl_globals_defaults(struct ctl_globals *globals);
+
+/* Takes one shared option. CTL_OK, or CTL_USAGE or CTL_FAILED after a message. */
+int ctl_global_option(struct ctl_globals *globals, int id, const char *value);
+
+/* What getopt_long gave for -h, --version, or an option unknown ('?'): handles those and
+ * the shared ones. True when the subcommand is to end with *result. */
+bool ctl_common_option(struct ctl_globals *globals, const struct ctl_command *command,
+                       int id, const char *value, int *result);
+
+/* For subcommands without options of their own: parses argv and checks that n_min to n_max
+ * words follow, which begin at argv[optind]. True when the subcommand is to end. */
+bool ctl_plain_options(struct ctl_globals *globals, const struct ctl_command *command,
+                       int argc, char **argv, int n_min, int n_max, int *result);
+
+/* Prints "voxelctl COMMAND: ..." and how to get help. Returns CTL_USAGE. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+int ctl_usage(const char *command, const char *format, ...);
+
+/* Prints what went wrong with a request. Returns CTL_FAILED. */
+int ctl_failed(const char *what, const struct voxeld_error *error);
+
+/* Numbers separated by commas, all finite. How many, 0 where it is no such list or longer
+ * than max. */
+size_t ctl_parse_doubles(const char *text, double *out, size_t max);
+
+/* A whole number in low .. high. */
+bool ctl_parse_u32(const char *text, uint32_t low, uint32_t high, uint32_t *out);
+
+/* 1234567 as "1,234,567"; text has at least 32 bytes. Returns text. */
+const char *ctl_thousands(uint64_t n, char *text);
+
+/* Connects as the options say; NULL after a message. */
+struct voxeld_client *ctl_connect(const struct ctl_globals *globals);
+
+/* Flushes standard output; CTL_FAILED, with a message, when it did not take everything. */
+int ctl_flush(void);
+
+/* json.c ------------------------------------------------------------------------------- */
+
+/* Writes s as a JSON string; bytes that are no UTF-8 become U+FFFD. */
+void ctl_json_string(FILE *stream, const char *s);
+
+/* Writes a number that reads back as the same double; null where it is not finite. */
+void ctl_json_number(FILE *stream, double value);
+
+/* "name": and one of the two, with a comma before unless first. */
+void ctl_json_member_string(FILE *stream, bool first, const char *name, const char *s);
+void ctl_json_member_number(FILE *stream, bool first, const char *name, double value);
+void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t n);
+
+/* progress.c --------------------------------------------------------------------------- */
+
+/* Draws "[#####     ] 3/12 name" over the line before it, on standard error and only when
+ * that is a terminal and total > 1. */
+void ctl_progress_show(size_t n_done, size_t total, const char *name);
+
+/* Erases it; before anything else is printed. */
+void ctl_progress_clear(size_t total);
+
+/* voxelize_out.c ----------------------------------------------------------------------- */
+
+/* An output file by its name's ending; CTL_USAGE after a message for an ending other than
+ * .ply and .npy, or a tensor that is none. *outputs and *reduce get the bits that the
+ * request needs for it. */
+int ctl_out_plan(const char *path, const char *tensor, uint32_t *outputs,
+                 uint32_t *reduce);
+
+/* Writes it: to a file beside it that then takes its place. CTL_FAILED after a message. */
+int ctl_out_write(const char *path, const char *tensor,
+                  const struct voxeld_voxels *voxels);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl: the service on the command line. */
+#include <string.h>
+
+#include "client/voxelctl/commands.h"
+
+static const struct ctl_command *const commands[] = {
+    &ctl_voxelize, &ctl_info, &ctl_status, &ctl_self_test, &ctl_log_level,
+};
+
+enum {
+    N_COMMANDS = sizeof commands / sizeof commands[0]
+};
+
+static void print_help(void)
+{
+    (void)fputs("voxelctl - asks a voxeld daemon\n"
+                "\n"
+                "usage: voxelctl [OPTIONS] COMMAND ...\n"
+                "\n"
+                "commands (voxelctl COMMAND --help is the manual of each):\n",
+                stdout);
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        (void)printf("  %-10s  %s\n", commands[i]->name, commands[i]->summary);
+    }
+    (void)fputs(
+        "\n"
+        "options, before or after the command:\n"
+        "  --url URL          where the daemon is: ipc:///path, tcp://host:port,\n"
+        "                     tls+tcp://host:port. Default: $VOXELD_URL, else the "
+        "socket\n"
+        "                     $XDG_RUNTIME_DIR/voxeld/voxeld.sock where it exists, else\n"
+        "                     ipc:///run/voxeld/voxeld.sock\n"
+        "  --token-file FILE  the first line is the token. Default: $VOXELD_TOKEN, else "
+        "none\n"
+        "  --ca-file FILE     PEM file of the authorities that may have signed the\n"
+        "                     server's certificate, for tls+tcp\n"
+        "  --timeout SECONDS  longest wait for a reply; default 5\n"
+        "  --timeout-ms MS    the same in milliseconds\n"
+        "  --json             JSON on standard output instead of text\n"
+        "  -h, --help         this text\n"
+        "  --version          the version\n"
+        "\n"
+        "exit status: 0 done; 1 the request, the connection or a file failed, and "
+        "standard\n"
+        "error says which field and why; 2 the command line is wrong\n",
+        stdout);
+}
+
+static const struct ctl_command *find(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+static int help(int argc, char **argv)
+{
+    const struct ctl_command *command = argc > 1 ? find(argv[1]) : NULL;
+
+    if (argc > 1 && command == NULL) {
+        return ctl_usage(NULL, "no command \"%s\"", argv[1]);
+    }
+    if (command != NULL) {
+        (void)fputs(command->help, stdout);
+    } else {
+        print_help();
+    }
+    return ctl_flush();
+}
+
+/* The options before the command. True when the program is to end with *result. */
+static bool leading_options(struct ctl_globals *globals, int argc, char **argv,
+                            int *result)
+{
+    static const struct option options[] = {CTL_GLOBAL_OPTIONS, {NULL, 0, NULL, 0}};
+    int id;
+
+    while ((id = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+        if (id == 'h') {
+            print_help();
+            *result = ctl_flush();
+            return true;
+        }
+        if (id == CTL_OPT_VERSION) {
+            (void)printf("voxelctl %s\n", voxeld_version());
+            *result = ctl_flush();
+            return true;
+        }
+        if (id == '?') {
+            (void)fputs("Try: voxelctl --help\n", stderr);
+            *result = CTL_USAGE;
+            return true;
+        }
+        *result = ctl_global_option(globals, id, optarg);
+        if (*result != CTL_OK) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct ctl_globals globals = {0};
+    const struct ctl_command *command;
+    int result;
+
+    ctl_globals_defaults(&globals);
+    if (leading_options(&globals, argc, argv, &result)) {
+        return result;
+    }
+    argc -= optind;
+    argv += optind;
+    optind = 0; /* glibc: start afresh on the command's words */
+    if (argc == 0) {
+        return ctl_usage(NULL, "no command");
+    }
+    if (strcmp(argv[0], "help") == 0) {
+        return help(argc, argv);
+    }
+    command = find(argv[0]);
+    if (command == NULL) {
+        return ctl_usage(NULL, "no command \"%s\"", argv[0]);
+    }
+    return command->run(&globals, argc, argv);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From the wire's reply to the public struct. The server is not trusted: every length is
+ * checked against the counts, every index against its array, before a pointer goes out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/internal.h"
+
+enum {
+    MAX_AXES = 3
+};
+
+struct owner {
+    struct voxeld_voxels voxels; /* first: what the user holds */
+    struct vxd_reply reply;
+};
+
+/* What arrays without elements point to, so that NULL means "not asked for". */
+static const max_align_t nothing;
+
+static enum vxd_status bad(struct vxd_err *err, const char *field, const char *what)
+{
+    return vxd_fail(err, VXD_INTERNAL, field, "the server's reply is inconsistent: %s",
+                    what);
+}
+
+/* wanted: absent is an error; else *out may become NULL. */
+static enum vxd_status tensor(const Voxeld__V1__Tensor *t, const char *name, bool wanted,
+                              Voxeld__V1__DType dtype, const size_t *shape, size_t n_axes,
+                              const void **out, struct vxd_err *err)
+{
+    size_t n_bytes = vxd_dtype_bytes((enum vxd_dtype)dtype);
+
+    *out = NULL;
+    if (!wanted) {
+        return VXD_OK;
+    }
+    if (t == NULL) {
+        return bad(err, name, "asked for, but not there");
+    }
+    if (t->dtype != dtype || t->n_shape != n_axes || t->n_values != 0) {
+        return bad(err, name, "another type or another number of axes");
+    }
+    for (size_t i = 0; i < n_axes; i++) {
+        if (t->shape[i] < 0 || (uint64_t)t->shape[i] != shape[i] ||
+            !vxd_size_mul(n_bytes, shape[i], &n_bytes)) {
+            return bad(err, name, "the shape does not follow from the counts");
+        }
+    }
+    if (t->data.len != n_bytes) {
+        return bad(err, name, "the length does not follow from the shape");
+    }
+    *out = n_bytes > 0 ? (const void *)t->data.data : (const void *)&nothing;
+    return VXD_OK;
+}
+
+static enum vxd_status items(struct owner *o, const struct vxd_voxelize_expect *expect,
+                             struct vxd_err *err)
+{
+    const Voxeld__V1__VoxelizeResponse *in = o->reply.response->voxelize;
+    struct voxeld_voxels *v = &o->voxels;
+    struct voxeld_item *list;
+
+    if (in->n_items != expect->n_clouds) {
+        return bad(err, "items", "not one for each cloud");
+    }
+    list = vxd_reply_alloc(&o->reply, in->n_items, sizeof *list);
+    if (list == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
+    }
+    for (size_t i = 0; i < in->n_items; i++) {
+        const Voxeld__V1__VoxelizeItem *item = in->items[i];
+
+        if (item->first_voxel > in->n_voxels ||
+            item->n_voxels > in->n_voxels - item->first_voxel) {
+            return bad(err, "items", "voxels outside the array");
+        }
+        if (item->first_point != v->n_points ||
+            !vxd_size_add(v->n_points, (size_t)item->n_points, &v->n_points)) {
+            return bad(err, "items", "the points do not follow one another");
+        }
+        list[i] = (struct voxeld_item){
+            .stamp_ns = item->stamp_ns,
+            .frame_id = item->frame_id,
+            .n_points = item->n_points,
+            .n_used = item->n_used,
+            .n_non_finite = item->n_non_finite,
+            .n_out_of_range = item->n_out_of_range,
+            .n_over_max_voxels = item->n_over_max_voxels,
+            .n_over_max_points = item->n_over_max_points,
+            .first_voxel = (size_t)item->first_voxel,
+            .n_voxels = (size_t)item->n_voxels,
+            .first_point = (size_t)item->first_point,
+        };
+    }
+    v->items = list;
+    v->n_items = in->n_items;
+    return VXD_OK;
+}
+
+static enum vxd_status integers(struct owner *o, uint32_t outputs, struct vxd_err *err)
+{
+    const Voxeld__V1__VoxelizeResponse *in = o->reply.response->voxelize;
+    struct voxeld_voxels *v = &o->voxels;
+    const size_t rows[2] = {v->n_voxels, 4};
+    const void *coords;
+    const void *counts;
+    const void *inverse;
+    const void *first_index;
+    enum vxd_status status;
+
+    VXD_TRY(tensor(in->coords, "coords", (outputs & VOXELD_OUTPUT_COORDS) != 0,
+                   VOXELD__V1__DTYPE__INT32, rows, 2, &coords, err));
+    VXD_TRY(tensor(in->counts, "counts", (outputs & VOXELD_OUTPUT_COUNTS) != 0,
+                   VOXELD__V1__DTYPE__UINT32, rows, 1, &counts, err));
+    VXD_TRY(tensor(in->inverse, "inverse", (outputs & VOXELD_OUTPUT_INVERSE) != 0,
+                   VOXELD__V1__DTYPE__INT32, &v->n_points, 1, &inverse, err));
+    VXD_TRY(tensor(in->first_index, "first_index",
+                   (outputs & VOXELD_OUTPUT_FIRST_INDEX) != 0, VOXELD__V1__DTYPE__UINT32,
+                   rows, 1, &first_index, err));
+    v->coords = coords;
+    v->counts = counts;
+    v->inverse = inverse;
+    v->first_index = first_index;
+    for (size_t i = 0; inverse != NULL && i < v->n_points; i++) {
+        if (v->inverse[i] < -1 ||
+            (v->inverse[i] >= 0 && (size_t)v->inverse[i] >= v->n_voxels)) {
+            return bad(err, "inverse", "a voxel that is not there");
+        }
+    }
+out:
+    return status;
+}
+
+static enum vxd_status features(struct owner *o, const struct vxd_voxelize_expect *expect,
+                                struct vxd_err *err)
+{
+    const Voxeld__V1__VoxelizeResponse *in = o->reply.response->voxelize;
+    struct voxeld_voxels *v = &o->voxels;
+    const struct {
+        const Voxeld__V1__Tensor *tensor;
+        const char *name;
+        uint32_t bit;
+        const float **out;
+    } reductions[] = {
+        {in->mean, "mean", VOXELD_REDUCE_MEAN, &v->mean},
+        {in->sum, "sum", VOXELD_REDUCE_SUM, &v->sum},
+        {in->min, "min", VOXELD_REDUCE_MIN, &v->min},
+        {in->max, "max", VOXELD_REDUCE_MAX, &v->max},
+        {in->first, "first", VOXELD_REDUCE_FIRST, &v->first},
+    };
+    const size_t rows[2] = {v->n_voxels, in->n_features};
+    const size_t padded[MAX_AXES] = {v->n_voxels, expect->max_points, in->n_features};
+    const void *data;
+    enum vxd_status status;
+
+    v->features = (const char *const *)in->features;
+    v->n_channels = in->n_features;
+    for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++) {
+        VXD_TRY(tensor(reductions[i].tensor, reductions[i].name,
+                       (expect->reduce & reductions[i].bit) != 0,
+                       VOXELD__V1__DTYPE__FLOAT32, rows, 2, &data, err));
+        *reductions[i].out = data;
+    }
+    VXD_TRY(tensor(in->points, "points", (expect->outputs & VOXELD_OUTPUT_POINTS) != 0,
+                   VOXELD__V1__DTYPE__FLOAT32, padded, MAX_AXES, &data, err));
+    v->points = data;
+    v->max_points = data != NULL ? expect->max_points : 0;
+out:
+    return status;
+}
+
+static void copy_vec3(const Voxeld__V1__Vec3 *in, double *out)
+{
+    if (in != NULL) {
+        out[0] = in->x;
+        out[1] = in->y;
+        out[2] = in->z;
+    }
+}
+
+static enum vxd_status echo(struct owner *o, struct vxd_err *err)
+{
+    const Voxeld__V1__Response *response = o->reply.response;
+    const Voxeld__V1__VoxelizeResponse *in = response->voxelize;
+    struct voxeld_voxels *v = &o->voxels;
+
+    if (in->n_grid != 0 && in->n_grid != 3) {
+        return bad(err, "grid", "not three numbers");
+    }
+    for (size_t i = 0; i < in->n_grid; i++) {
+        v->grid[i] = in->grid[i];
+    }
+    copy_vec3(in->size, v->size_m);
+    copy_vec3(in->origin, v->origin_m);
+    copy_vec3(in->low, v->low_m);
+    v->rule = (enum voxeld_rule)in->rule;
+    v->engine_ms = in->engine_ms;
+    v->queue_ms = response->header->queue_ms;
+    v->total_ms = response->header->total_ms;
+    v->request_id = response->header->request_id;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
+                                const struct vxd_voxelize_expect *expect,
+                                struct voxeld_voxels **out, struct vxd_err *err)
+{
+    struct owner *o = calloc(1, sizeof *o);
+    enum vxd_status status;
+
+    if (o == NULL) {
+        vxd_reply_close(take_reply);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
+    }
+    o->reply = *take_reply;
+    memset(take_reply, 0, sizeof *take_reply);
+    if (o->reply.response->voxelize->n_voxels > INT32_MAX) {
+        /* Also what an int32 inverse can name. */
+        status = bad(err, "n_voxels", "more than 2^31 - 1");
+        goto out;
+    }
+    o->voxels.n_voxels = (size_t)o->reply.response->voxelize->n_voxels;
+    VXD_TRY(items(o, expect, err));
+    VXD_TRY(integers(o, expect->outputs, err));
+    VXD_TRY(features(o, expect, err));
+    VXD_TRY(echo(o, err));
+    *out = &o->voxels;
+    return VXD_OK;
+out:
+    voxeld_voxels_free(&o->voxels);
+    return status;
+}
+
+void voxeld_voxels_free(struct voxeld_voxels *voxels)
+{
+    struct owner *o = (struct owner *)voxels;
+
+    if (o != NULL) {
+        vxd_reply_close(&o->reply);
+        free(o);
+    }
+}
