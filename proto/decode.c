@@ -173,7 +173,7 @@ enum vxd_status vxd_decoder_create(size_t budget_bytes, const struct vxd_big_all
         .budget_bytes = budget_bytes,
         .free_begin = (uint8_t *)d + decoder_struct_bytes(),
         .free_bytes = FIRST_CHUNK_BYTES,
-        .next_chunk_bytes = 2 * FIRST_CHUNK_BYTES,
+        .next_chunk_bytes = (size_t)2 * FIRST_CHUNK_BYTES,
     };
     if (big != NULL) {
         d->big = *big;

@@ -62,6 +62,15 @@ static inline size_t vxd_field_value_bytes(const ProtobufCFieldDescriptor *field
     return sizeof(ProtobufCBinaryData);
 }
 
+/* The pointer that stands at `value`, which need not be of type void *. */
+static inline void *vxd_field_pointer(const void *value)
+{
+    void *pointer;
+
+    memcpy(&pointer, value, sizeof pointer);
+    return pointer;
+}
+
 /* The oneof case of a field that is in a oneof: the number of the member that is set. */
 static inline uint32_t vxd_field_oneof_case(const ProtobufCMessage *message,
                                             const ProtobufCFieldDescriptor *field)
@@ -79,15 +88,13 @@ static inline size_t vxd_field_values(const ProtobufCMessage *message,
                                       const uint8_t **values)
 {
     const uint8_t *member = (const uint8_t *)message + field->offset;
-    const void *pointer;
 
     *values = member;
     if (field->label == PROTOBUF_C_LABEL_REPEATED) {
         size_t n;
 
         memcpy(&n, (const uint8_t *)message + field->quantifier_offset, sizeof n);
-        memcpy(&pointer, member, sizeof pointer);
-        *values = pointer;
+        *values = vxd_field_pointer(member);
         return n;
     }
     if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
@@ -95,8 +102,7 @@ static inline size_t vxd_field_values(const ProtobufCMessage *message,
         return 0;
     }
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
-        memcpy(&pointer, member, sizeof pointer);
-        return pointer != NULL ? 1 : 0;
+        return vxd_field_pointer(member) != NULL ? 1 : 0;
     }
     return 1;
 }

@@ -15,8 +15,8 @@
 
 #include "proto/decode.h"
 
-#define VXD_JSON_MAX_BYTES (1024 * 1024)
-#define VXD_JSON_MAX_BASE64_BYTES (64 * 1024) /* decoded, one field */
+#define VXD_JSON_MAX_BYTES 1048576
+#define VXD_JSON_MAX_BASE64_BYTES 65536 /* decoded, one field */
 
 /* Reads into the decoder's arena; the message lives until it is destroyed. Never goes
  * deeper into the text than the schema does. Bytes fields beyond

@@ -60,7 +60,9 @@ static enum vxd_status read_value(struct vxd_json_reader *r,
     }
     status = read_message(r, field->descriptor, json, &message);
     if (status == VXD_OK) {
-        memcpy(slot, &message, sizeof message);
+        void *pointer = message;
+
+        memcpy(slot, &pointer, sizeof pointer);
     }
     return status;
 }

@@ -67,9 +67,9 @@ static const char *skip_digits(const char *s)
 /* Whether s is one JSON number: strtod alone would take hex, "inf", blanks and a plus. */
 static bool is_number_text(const char *s)
 {
-    const char *digits = s += *s == '-';
+    const char *digits = s + (*s == '-');
 
-    s = skip_digits(s);
+    s = skip_digits(digits);
     if (s == digits || (*digits == '0' && s > digits + 1)) {
         return false;
     }
@@ -81,8 +81,8 @@ static bool is_number_text(const char *s)
         }
     }
     if (*s == 'e' || *s == 'E') {
-        s++;
-        digits = s += *s == '+' || *s == '-';
+        digits = s + 1;
+        digits += *digits == '+' || *digits == '-';
         s = skip_digits(digits);
         if (s == digits) {
             return false;

@@ -126,7 +126,6 @@ static void write_value(const ProtobufCFieldDescriptor *field, const void *value
 {
     protobuf_c_boolean truth;
     ProtobufCBinaryData bytes;
-    const ProtobufCMessage *message;
     const char *string;
     int32_t number;
     float f32;
@@ -150,7 +149,7 @@ static void write_value(const ProtobufCFieldDescriptor *field, const void *value
         write_enum(field->descriptor, number, text);
         break;
     case PROTOBUF_C_TYPE_STRING:
-        memcpy(&string, value, sizeof string);
+        string = vxd_field_pointer(value);
         string = string != NULL ? string : "";
         vxd_text_json_string(text, string, strlen(string));
         break;
@@ -159,8 +158,7 @@ static void write_value(const ProtobufCFieldDescriptor *field, const void *value
         write_bytes(&bytes, text);
         break;
     case PROTOBUF_C_TYPE_MESSAGE:
-        memcpy(&message, value, sizeof message);
-        write_message(message, text);
+        write_message(vxd_field_pointer(value), text);
         break;
     default:
         write_integer(field->type, value, text);
@@ -208,7 +206,7 @@ static bool is_left_out(const ProtobufCMessage *message,
     case PROTOBUF_C_TYPE_MESSAGE:
         return false;
     case PROTOBUF_C_TYPE_STRING:
-        memcpy(&string, values, sizeof string);
+        string = vxd_field_pointer(values);
         return string == NULL || string[0] == '\0';
     case PROTOBUF_C_TYPE_BYTES:
         memcpy(&bytes, values, sizeof bytes);

@@ -71,7 +71,7 @@ static const Voxeld__V1__Tensor *get_tensor(const ProtobufCMessage *message,
     const uint8_t *value;
 
     if (is_tensor(field) && vxd_field_values(message, field, &value) > 0) {
-        memcpy(&tensor, value, sizeof tensor);
+        tensor = vxd_field_pointer(value);
     }
     return tensor;
 }

@@ -142,15 +142,13 @@ void vxd_tensor_write_values(const Voxeld__V1__Tensor *tensor, struct vxd_text *
 {
     enum vxd_dtype dtype = (enum vxd_dtype)tensor->dtype;
     size_t element_bytes = vxd_dtype_bytes(dtype);
-    size_t n = tensor->data.len / element_bytes;
 
     vxd_text_append(text, "[", 1);
-    for (size_t i = 0; i < n && !text->failed; i++) {
-        if (i > 0) {
+    for (size_t at = 0; at < tensor->data.len && !text->failed; at += element_bytes) {
+        if (at > 0) {
             vxd_text_append(text, ",", 1);
         }
-        write_element(load(tensor->data.data + i * element_bytes, element_bytes), dtype,
-                      text);
+        write_element(load(tensor->data.data + at, element_bytes), dtype, text);
     }
     vxd_text_append(text, "]", 1);
 }
