@@ -34,11 +34,12 @@ void vxd_auth_destroy(struct vxd_auth *auth);
  * peers; without, every peer that can connect has all scopes. peer_uid is -1 where unknown.
  * The comparison takes the same time for any wrong token.
  * errors  UNAUTHENTICATED  a token is missing or unknown */
-enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token, int64_t peer_uid,
-                                  struct vxd_principal *out, struct vxd_err *err);
+enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
+                                  int64_t peer_uid, struct vxd_principal *out,
+                                  struct vxd_err *err);
 
 /* errors  PERMISSION_DENIED  names the scope that is missing */
-enum vxd_status vxd_auth_require(const struct vxd_principal *principal, enum vxd_scope scope,
-                                 struct vxd_err *err);
+enum vxd_status vxd_auth_require(const struct vxd_principal *principal,
+                                 enum vxd_scope scope, struct vxd_err *err);
 
 #endif

@@ -44,7 +44,8 @@ struct vxd_config {
     uint32_t ipc_uids[VXD_CONFIG_MAX_UIDS];
     size_t n_ipc_uids;
 
-    char allowed_hosts[VXD_CONFIG_MAX_ORIGINS][VXD_PATH_BYTES]; /* Host values beside ours */
+    char allowed_hosts[VXD_CONFIG_MAX_ORIGINS]
+                      [VXD_PATH_BYTES]; /* Host values beside ours */
     size_t n_allowed_hosts;
     char allowed_origins[VXD_CONFIG_MAX_ORIGINS][VXD_PATH_BYTES];
     size_t n_allowed_origins;
@@ -66,6 +67,10 @@ enum vxd_status vxd_config_read(const char *path, struct vxd_config *config,
 /* The same from text, for tests and fuzzing; `name` stands for the path in messages. */
 enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_bytes,
                                  struct vxd_config *config, struct vxd_err *err);
+
+/* Path of the index-th key of the file ("limits.queue"), NULL past the last; so that a test
+ * can hold the manual against the parser. */
+const char *vxd_config_key(size_t index);
 
 /* Checks what concerns several keys: a non-loopback address needs tokens or
  * allow_insecure; timeouts in order; at least one listener. */

@@ -18,6 +18,7 @@
 struct vxd_server;
 
 #define VXD_NAME_BYTES 64
+#define VXD_TOKEN_BYTES 256
 
 /* What the envelope's header (rpc) or the HTTP headers say; strings are copied by
  * vxd_request_create, empty or NULL where absent. */
@@ -59,13 +60,18 @@ struct vxd_request {
     char client_id[VXD_NAME_BYTES];
     char stream[VXD_NAME_BYTES];
     char peer[VXD_NAME_BYTES];
+    char token[VXD_TOKEN_BYTES]; /* wiped by admit; never logged */
+    int64_t peer_uid;
     uint64_t sequence;
     uint32_t keep_last;
     int64_t received_ns; /* monotonic clock, like all *_ns here */
     int64_t deadline_ns;
-    int64_t max_age_ns; /* absolute; INT64_MAX = none */
-    int64_t started_ns; /* first submit; 0 before */
-    uint64_t reserved_bytes;
+    int64_t max_age_ns;         /* absolute; INT64_MAX = none */
+    _Atomic int64_t started_ns; /* first submit; 0 before */
+    int64_t engine_ns; /* spent in stages so far: submitting and waiting; for finish */
+    uint64_t body_bytes;
+    uint64_t reserved_bytes; /* of the server's inflight_bytes, this request's share */
+    uint64_t decoder_bytes;  /* of these, the decoder's budget */
 
     struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
     ProtobufCMessage *input;
@@ -96,15 +102,16 @@ struct vxd_request {
     atomic_int answered;
     atomic_int references;
     struct vxd_request *next;
-    size_t timer_slot;
-    bool queued;
+    size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
+    bool queued;       /* in the scheduler's list */
     bool submitted;
 };
 
 /* Makes a request with one reference and an id of its own where the header has none.
  * errors  RESOURCE_EXHAUSTED; INVALID_ARGUMENT for a malformed request_id (not 1-63
  *         printable ASCII), client_id or stream (names: [a-z0-9][a-z0-9._-]{0,62}),
- *         keep_last without stream, timeout above the limit. Even then *out is a request
+ *         keep_last without stream, timeout above the limit, a token of more than 255
+ *         bytes. Even then *out is a request
  *         that can be answered with vxd_request_fail, unless memory ran out (NULL). */
 enum vxd_status vxd_request_create(struct vxd_server *server,
                                    const struct vxd_request_header *header,
@@ -126,11 +133,15 @@ void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body
  * caller's reference. */
 void vxd_request_fail(struct vxd_request *request, const struct vxd_err *err);
 
-/* Used by the scheduler: answers once (later calls do nothing and return false). */
+/* Used by the scheduler: answers once (later calls do nothing and return false). err NULL
+ * = OK. */
 bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                         const ProtobufCMessage *output);
 void vxd_request_hold(struct vxd_request *request);
 void vxd_request_drop(struct vxd_request *request);
+
+/* Who is served fairly: the client_id, else the peer. */
+const char *vxd_request_client(const struct vxd_request *request);
 
 /* HTTP status for a code (see Code in common.proto). */
 int vxd_http_status(enum vxd_status code);

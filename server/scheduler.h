@@ -19,8 +19,8 @@ struct vxd_scheduler_load {
 };
 
 /* errors  RESOURCE_EXHAUSTED, and what vxd_queue_create gives. Starts the threads. */
-enum vxd_status vxd_scheduler_create(struct vxd_server *server, struct vxd_scheduler **out,
-                                     struct vxd_err *err);
+enum vxd_status vxd_scheduler_create(struct vxd_server *server,
+                                     struct vxd_scheduler **out, struct vxd_err *err);
 
 /* Queues a checked request; holds a reference of its own. Superseded requests of the same
  * client and stream are answered ABORTED.
@@ -28,11 +28,24 @@ enum vxd_status vxd_scheduler_create(struct vxd_server *server, struct vxd_sched
 enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
                                    struct vxd_request *request, struct vxd_err *err);
 
+/* Starts the request's clock: from now on it is answered DEADLINE_EXCEEDED when its deadline
+ * passes, whatever it is doing. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scheduler_watch(struct vxd_scheduler *scheduler,
+                                    struct vxd_request *request, struct vxd_err *err);
+
+/* The request is answered: stops its clock. */
+void vxd_scheduler_unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request);
+
+/* A queue of the context, for asking operations how much scratch they take; nothing may be
+ * queued on it. Any thread. */
+const struct vxd_queue *vxd_scheduler_probe(const struct vxd_scheduler *scheduler);
+
 void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
                             struct vxd_scheduler_load *out);
 
-/* Waits until nothing is queued or running, at most timeout_ms; what is left then is
- * answered UNAVAILABLE. True when all finished. */
+/* Waits until every request is answered and nothing runs, at most timeout_ms; what is queued
+ * or running then is answered UNAVAILABLE, and so is what is pushed later. True when all
+ * finished in time. */
 bool vxd_scheduler_drain(struct vxd_scheduler *scheduler, uint32_t timeout_ms);
 
 /* After drain; joins the threads. */

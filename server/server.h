@@ -22,8 +22,17 @@ enum vxd_server_state {
 
 struct vxd_slowlog;
 
+/* What SIGHUP may change while requests run; everything else in config stays as it was at
+ * the start. */
+struct vxd_limits {
+    _Atomic uint32_t queue;
+    _Atomic uint32_t default_timeout_ms;
+    _Atomic uint32_t max_timeout_ms;
+};
+
 struct vxd_server {
     struct vxd_config config;
+    struct vxd_limits limits;
     struct vxd_auth *auth;
     struct vxd_metrics *metrics;
     struct vxd_slowlog *slowlog;
@@ -31,6 +40,9 @@ struct vxd_server {
     struct vxd_scheduler *scheduler;
     atomic_int state; /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;
+    _Atomic uint64_t n_open;     /* requests made and not answered yet */
+    _Atomic uint64_t n_requests; /* made since the start, for their ids */
+    int event_fd;                /* where vxd_server_stop writes; -1 = nowhere (tests) */
     char instance_id[33];
     int64_t started_ns;      /* monotonic */
     int64_t started_unix_ns; /* wall clock */
@@ -38,6 +50,27 @@ struct vxd_server {
     char rpc_bound[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
     char http_bound[VXD_PATH_BYTES];
 };
+
+/* Makes the parts between the log and the transports: engine context (backend "auto" takes
+ * a GPU where one answers, else the CPU, and says which), tokens, metrics, slow log, scheduler.
+ * *config is copied; the state is VXD_STATE_STARTING.
+ * errors  what the parts give; then nothing is left to close */
+enum vxd_status vxd_server_open(struct vxd_server *server,
+                                const struct vxd_config *config, struct vxd_err *err);
+
+/* The reverse; no transport may run and every request must be gone. */
+void vxd_server_close(struct vxd_server *server);
+
+/* Swaps in what may change at run time, once all of it is found valid, the tokens included.
+ * errors  INVALID_ARGUMENT, NOT_FOUND; then nothing has changed */
+enum vxd_status vxd_server_reload(struct vxd_server *server,
+                                  const struct vxd_config *config, struct vxd_err *err);
+
+/* "serving", "draining", ...: as StatusResponse.state. */
+const char *vxd_server_state_name(const struct vxd_server *server);
+
+/* "cpu" or "cuda:N". */
+void vxd_server_backend_name(const struct vxd_server *server, char *out, size_t n_bytes);
 
 /* Monotonic nanoseconds, the clock of all deadlines. */
 int64_t vxd_clock_ns(void);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One lane: takes a request, runs one stage of it, and either gives it back for the next
+ * stage or finishes it. A request that was answered meanwhile (its deadline passed) is only
+ * released. */
+#include "server/log.h"
+#include "server/scheduler_internal.h"
+
+/* Answers are given and memory freed outside the mutex. */
+static void end_request(struct vxd_lane *lane, struct vxd_request *request)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+
+    if (request->submitted && request->method->release != NULL) {
+        request->method->release(request, lane->queue);
+    }
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    lane->running = NULL;
+    scheduler->n_running--;
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    vxd_request_drop(request);
+}
+
+/* Submits a stage and waits for it; the queue is empty afterwards whatever happened. */
+static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *request,
+                                 struct vxd_err *err)
+{
+    struct vxd_err wait_err = {0};
+    int64_t begin = vxd_clock_ns();
+    enum vxd_status status;
+    enum vxd_status wait_status;
+
+    request->more = false;
+    request->submitted = true;
+    status = request->method->submit(request, lane->queue, err);
+    wait_status = vxd_queue_wait(lane->queue, &wait_err);
+    request->engine_ns += vxd_clock_ns() - begin;
+    if (wait_status == VXD_OK) {
+        return status;
+    }
+    if (vxd_context_is_lost(vxd_queue_context(lane->queue))) {
+        vxd_log(VXD_LOG_ERROR, "the engine's device is lost", "error", wait_err.message,
+                NULL);
+        vxd_server_stop(request->server, true);
+    }
+    if (status == VXD_OK) {
+        *err = wait_err;
+        status = wait_status;
+    }
+    return status;
+}
+
+/* False when the request waited longer than its sender wants; it is answered then. */
+static bool begin_request(struct vxd_request *request)
+{
+    int64_t now = vxd_clock_ns();
+    struct vxd_err err = {0};
+
+    if (now > request->max_age_ns) {
+        (void)vxd_fail(&err, VXD_ABORTED, "header.max_age_ms",
+                       "waited %.1f ms, longer than max_age_ms",
+                       (double)(now - request->received_ns) / 1e6);
+        (void)vxd_request_answer(request, &err, NULL);
+        return false;
+    }
+    atomic_store(&request->started_ns, now);
+    return true;
+}
+
+static void run_request(struct vxd_lane *lane, struct vxd_request *request)
+{
+    struct vxd_err err = {0};
+    enum vxd_status status = VXD_OK;
+
+    if (atomic_load(&request->answered) != 0 ||
+        (!request->submitted && !begin_request(request))) {
+        end_request(lane, request);
+        return;
+    }
+    VXD_TRY(run_stage(lane, request, &err));
+    if (atomic_load(&request->answered) != 0) {
+        end_request(lane, request);
+        return;
+    }
+    if (request->more) {
+        vxd_scheduler_requeue(lane, request);
+        return;
+    }
+    VXD_TRY(request->method->finish(request, lane->queue, &err));
+    (void)vxd_request_answer(request, NULL, request->output);
+out:
+    if (status != VXD_OK) {
+        (void)vxd_request_answer(request, &err, NULL);
+    }
+    end_request(lane, request);
+}
+
+static void *run(void *argument)
+{
+    struct vxd_lane *lane = argument;
+    struct vxd_scheduler *scheduler = lane->scheduler;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    while (!scheduler->stopping) {
+        struct vxd_request *request = vxd_scheduler_take(lane);
+
+        if (request == NULL) {
+            lane->idle = true;
+            (void)pthread_cond_wait(&lane->wake, &scheduler->mutex);
+            lane->idle = false;
+            continue;
+        }
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        run_request(lane, request);
+        (void)pthread_mutex_lock(&scheduler->mutex);
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    return NULL;
+}
+
+enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err)
+{
+    enum vxd_status status =
+        vxd_queue_create(lane->scheduler->server->context, &lane->queue, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    if (pthread_cond_init(&lane->wake, NULL) != 0) {
+        vxd_queue_destroy(lane->queue);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a lane");
+    }
+    if (pthread_create(&lane->thread, NULL, run, lane) != 0) {
+        (void)pthread_cond_destroy(&lane->wake);
+        vxd_queue_destroy(lane->queue);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for a lane");
+    }
+    return VXD_OK;
+}
+
+void vxd_lane_join(struct vxd_lane *lane)
+{
+    (void)pthread_join(lane->thread, NULL);
+    (void)pthread_cond_destroy(&lane->wake);
+}
+
+void vxd_lane_close(struct vxd_lane *lane)
+{
+    vxd_queue_destroy(lane->queue);
+    lane->queue = NULL;
+}

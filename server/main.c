@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxeld: options, configuration, lock, engine, transports, then events until the end. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpu/core/context.h"
+#include "server/lock.h"
+#include "server/log.h"
+#include "server/notify.h"
+#include "server/options.h"
+#include "server/server.h"
+#include "server/signals.h"
+#include "server/transport/http.h"
+#include "server/transport/rpc.h"
+
+enum {
+    EXIT_USAGE = 2,
+    EXIT_LOST = 70,
+    /* What ending may take beyond drain.timeout_ms before SIGALRM cuts it short. */
+    STOP_SPARE_S = 15
+};
+
+struct daemon {
+    struct vxd_options options;
+    struct vxd_config config;
+    struct vxd_server server;
+    struct vxd_signals *signals;
+    struct vxd_rpc *rpc;
+    struct vxd_http *http;
+    int lock;
+};
+
+static int fail(const char *what, const struct vxd_err *err)
+{
+    vxd_log(VXD_LOG_ERROR, what, "error", err->message, "field",
+            err->field[0] != '\0' ? err->field : "-", NULL);
+    return EXIT_FAILURE;
+}
+
+static int check_config(const char *path)
+{
+    struct vxd_options options = {.config = path};
+    struct vxd_config *config = malloc(sizeof *config);
+    struct vxd_err err = {0};
+    enum vxd_status status =
+        config != NULL ? vxd_options_load(&options, config, &err)
+                       : vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory");
+
+    free(config);
+    if (status != VXD_OK) {
+        (void)fprintf(stderr, "%s%s%s\n", err.field, err.field[0] != '\0' ? ": " : "",
+                      err.message);
+        return EXIT_USAGE;
+    }
+    (void)puts("ok");
+    return EXIT_SUCCESS;
+}
+
+/* The directories of the ipc sockets, one level: /run/voxeld, $XDG_RUNTIME_DIR/voxeld. What
+ * fails here shows when the socket is bound. */
+static void make_socket_directories(const struct vxd_config *config)
+{
+    for (size_t i = 0; i < config->n_rpc; i++) {
+        char path[VXD_PATH_BYTES];
+        char *slash;
+
+        if (strncmp(config->rpc[i], "ipc://", 6) != 0) {
+            continue;
+        }
+        (void)snprintf(path, sizeof path, "%s", config->rpc[i] + 6);
+        slash = strrchr(path, '/');
+        if (slash != NULL && slash != path) {
+            *slash = '\0';
+            (void)mkdir(path, 0750);
+        }
+    }
+}
+
+static enum vxd_status open_transports(struct daemon *d, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    make_socket_directories(&d->config);
+    if (d->config.n_rpc > 0) {
+        VXD_TRY(vxd_rpc_start(&d->server, &d->rpc, err));
+    }
+    if (d->config.http[0] != '\0') {
+        VXD_TRY(vxd_http_start(&d->server, &d->http, err));
+    }
+out:
+    return status;
+}
+
+static void log_ready(const struct daemon *d)
+{
+    char rpc[VXD_CONFIG_MAX_LISTEN * VXD_PATH_BYTES];
+    struct vxd_context_info info;
+    char backend[32];
+    size_t n = 0;
+
+    rpc[0] = '\0';
+    for (size_t i = 0; i < d->config.n_rpc; i++) {
+        n += (size_t)snprintf(rpc + n, sizeof rpc - n, "%s%s", i > 0 ? "," : "",
+                              d->server.rpc_bound[i]);
+    }
+    vxd_context_get_info(d->server.context, &info);
+    vxd_server_backend_name(&d->server, backend, sizeof backend);
+    vxd_log(VXD_LOG_INFO, "ready", "http", d->server.http_bound, "rpc", rpc, "backend",
+            backend, "device", info.name, NULL);
+}
+
+static void reload(struct daemon *d)
+{
+    struct vxd_config *config = malloc(sizeof *config);
+    struct vxd_err err = {0};
+    enum vxd_status status;
+
+    vxd_notify("RELOADING=1");
+    if (config == NULL) {
+        (void)vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory");
+        (void)fail("reload failed, nothing changed", &err);
+    } else {
+        status = vxd_options_load(&d->options, config, &err);
+        if (status == VXD_OK) {
+            status = vxd_server_reload(&d->server, config, &err);
+        }
+        if (status == VXD_OK) {
+            vxd_log(VXD_LOG_INFO, "reloaded", NULL);
+        } else {
+            (void)fail("reload failed, nothing changed", &err);
+        }
+    }
+    free(config);
+    vxd_notify("READY=1");
+}
+
+/* Until the daemon should end; true when the engine is lost. */
+static bool serve(struct daemon *d)
+{
+    for (;;) {
+        switch (vxd_signals_wait(d->signals, -1)) {
+        case VXD_EVENT_RELOAD:
+            reload(d);
+            break;
+        case VXD_EVENT_LOST:
+            return true;
+        case VXD_EVENT_STOP:
+            return false;
+        default:
+            break;
+        }
+    }
+}
+
+/* Nobody loses a reply: not ready first, so that balancers turn away; then new work is
+ * refused while old work ends; then the transports close. */
+static void drain(struct daemon *d, bool lost)
+{
+    struct vxd_server *server = &d->server;
+
+    vxd_log(VXD_LOG_INFO, "draining", NULL);
+    vxd_notify("STOPPING=1");
+    (void)alarm((d->config.drain_grace_ms + d->config.drain_timeout_ms) / 1000 +
+                STOP_SPARE_S);
+    if (!lost) {
+        atomic_store(&server->state, VXD_STATE_DRAINING);
+        if (vxd_signals_wait(d->signals, (int)d->config.drain_grace_ms) !=
+            VXD_EVENT_LOST) {
+            atomic_store(&server->state, VXD_STATE_REFUSING);
+        }
+    }
+    if (d->rpc != NULL) {
+        vxd_rpc_refuse_new(d->rpc);
+    }
+    if (d->http != NULL) {
+        vxd_http_refuse_new(d->http);
+    }
+    if (!vxd_scheduler_drain(server->scheduler, d->config.drain_timeout_ms)) {
+        vxd_log(VXD_LOG_WARNING,
+                "drain.timeout_ms is over, unfinished requests were refused", NULL);
+    }
+}
+
+static void close_daemon(struct daemon *d)
+{
+    if (d->rpc != NULL) {
+        vxd_rpc_stop(d->rpc);
+    }
+    if (d->http != NULL) {
+        vxd_http_stop(d->http);
+    }
+    vxd_server_close(&d->server);
+    vxd_signals_stop(d->signals);
+    vxd_lock_release(d->lock);
+}
+
+static int run(struct daemon *d)
+{
+    struct vxd_err err = {0};
+    bool lost;
+
+    if (vxd_signals_start(&d->signals, &err) != VXD_OK) {
+        return fail("cannot start", &err);
+    }
+    if (d->config.data_dir[0] != '\0' &&
+        vxd_lock_take(d->config.data_dir, &d->lock, &err) != VXD_OK) {
+        return fail("cannot take the data directory", &err);
+    }
+    if (vxd_server_open(&d->server, &d->config, &err) != VXD_OK) {
+        return fail("cannot start", &err);
+    }
+    d->server.event_fd = vxd_signals_fd(d->signals);
+    if (open_transports(d, &err) != VXD_OK) {
+        return fail("cannot listen", &err);
+    }
+    atomic_store(&d->server.state, VXD_STATE_SERVING);
+    log_ready(d);
+    vxd_notify("READY=1");
+    lost = serve(d);
+    drain(d, lost);
+    lost = atomic_load(&d->server.state) == VXD_STATE_LOST;
+    return lost ? EXIT_LOST : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    struct daemon *d = calloc(1, sizeof *d);
+    struct vxd_err err = {0};
+    int result;
+
+    if (d == NULL) {
+        (void)fputs("voxeld: no memory\n", stderr);
+        return EXIT_FAILURE;
+    }
+    d->lock = -1;
+    if (vxd_options_parse(argc, argv, &d->options, &err) != VXD_OK) {
+        (void)fprintf(stderr, "voxeld: %s\n", err.message);
+        result = EXIT_USAGE;
+    } else if (d->options.help) {
+        (void)fputs(vxd_options_help(), stdout);
+        result = EXIT_SUCCESS;
+    } else if (d->options.version) {
+        (void)puts("voxeld " VXD_VERSION);
+        result = EXIT_SUCCESS;
+    } else if (d->options.check_config != NULL) {
+        result = check_config(d->options.check_config);
+    } else if (vxd_options_load(&d->options, &d->config, &err) != VXD_OK) {
+        (void)fail("faulty configuration", &err);
+        result = EXIT_USAGE;
+    } else {
+        result = run(d);
+        close_daemon(d);
+        vxd_log(VXD_LOG_INFO, "stopped", NULL);
+    }
+    free(d);
+    return result;
+}

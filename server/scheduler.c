@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The list of waiting requests is one linked list under one mutex: it is short (bounded by
+ * limits.queue), and a lane looks through it once a stage. Replies are never given with the
+ * mutex held. */
+#include "server/scheduler.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/scheduler_internal.h"
+
+enum {
+    DRAIN_STEP_MS = 2
+};
+
+static size_t client_slot(const struct vxd_request *request)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (const char *s = vxd_request_client(request); *s != '\0'; s++) {
+        hash = (hash ^ (unsigned char)*s) * 16777619u;
+    }
+    return (hash ^ (hash >> 16)) % VXD_CLIENT_SLOTS;
+}
+
+static void append(struct vxd_scheduler *scheduler, struct vxd_request *request)
+{
+    request->next = NULL;
+    request->queued = true;
+    if (scheduler->last != NULL) {
+        scheduler->last->next = request;
+    } else {
+        scheduler->first = request;
+    }
+    scheduler->last = request;
+}
+
+/* before is the one in front of it, NULL for the first. */
+static void unlink_after(struct vxd_scheduler *scheduler, struct vxd_request *before,
+                         struct vxd_request *request)
+{
+    if (before != NULL) {
+        before->next = request->next;
+    } else {
+        scheduler->first = request->next;
+    }
+    if (scheduler->last == request) {
+        scheduler->last = before;
+    }
+    request->next = NULL;
+    request->queued = false;
+    if (!request->submitted) {
+        scheduler->n_queued--;
+    }
+}
+
+static bool takes(const struct vxd_lane *lane, const struct vxd_request *request)
+{
+    return request->method->lane == lane->kind && (lane->takes_bulk || !request->bulk);
+}
+
+struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    struct vxd_request *best = NULL;
+    struct vxd_request *before_best = NULL;
+    struct vxd_request *before = NULL;
+    uint64_t best_served = 0;
+
+    for (struct vxd_request *r = scheduler->first; r != NULL; before = r, r = r->next) {
+        uint64_t served;
+
+        if (!takes(lane, r)) {
+            continue;
+        }
+        served = scheduler->served[client_slot(r)];
+        if (best == NULL || served < best_served) {
+            best = r;
+            before_best = before;
+            best_served = served;
+        }
+        /* Writes run in order, each to its end. */
+        if (lane->kind == VXD_LANE_WRITE) {
+            break;
+        }
+    }
+    if (best != NULL) {
+        unlink_after(scheduler, before_best, best);
+        if (!best->submitted) {
+            scheduler->n_running++;
+        }
+        scheduler->served[client_slot(best)] = ++scheduler->n_served;
+        lane->running = best;
+    }
+    return best;
+}
+
+void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    lane->running = NULL;
+    if (lane->kind == VXD_LANE_WRITE) {
+        request->next = scheduler->first;
+        request->queued = true;
+        scheduler->first = request;
+        if (scheduler->last == NULL) {
+            scheduler->last = request;
+        }
+    } else {
+        append(scheduler, request);
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+}
+
+/* Lanes that take small requests only come last and are asked first, so that the others
+ * stay free for what only they can run. */
+static void wake_lane(struct vxd_scheduler *scheduler, const struct vxd_request *request)
+{
+    for (size_t i = scheduler->n_lanes; i-- > 0;) {
+        struct vxd_lane *lane = &scheduler->lanes[i];
+
+        if (lane->idle && takes(lane, request)) {
+            lane->idle = false; /* so that the next request wakes another */
+            (void)pthread_cond_signal(&lane->wake);
+            return;
+        }
+    }
+}
+
+static bool same_stream(const struct vxd_request *a, const struct vxd_request *b)
+{
+    return strcmp(a->stream, b->stream) == 0 &&
+           strcmp(vxd_request_client(a), vxd_request_client(b)) == 0;
+}
+
+/* Takes from the list what `request` supersedes, oldest first; returns them linked. */
+static struct vxd_request *take_superseded(struct vxd_scheduler *scheduler,
+                                           const struct vxd_request *request)
+{
+    struct vxd_request *taken = NULL;
+    struct vxd_request *before = NULL;
+    struct vxd_request *next;
+    size_t n_waiting = 1; /* the new one */
+
+    if (request->stream[0] == '\0' || request->keep_last == 0) {
+        return NULL;
+    }
+    for (struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
+        n_waiting += !r->submitted && same_stream(r, request) ? 1 : 0;
+    }
+    for (struct vxd_request *r = scheduler->first; r != NULL; r = next) {
+        next = r->next;
+        if (n_waiting > request->keep_last && !r->submitted && same_stream(r, request)) {
+            unlink_after(scheduler, before, r);
+            r->next = taken;
+            taken = r;
+            n_waiting--;
+        } else {
+            before = r;
+        }
+    }
+    return taken;
+}
+
+/* Answers and drops a list of requests that were taken from the scheduler's. */
+static void answer_all(struct vxd_request *requests, const struct vxd_err *err)
+{
+    struct vxd_request *next;
+
+    for (struct vxd_request *r = requests; r != NULL; r = next) {
+        next = r->next;
+        r->next = NULL;
+        (void)vxd_request_answer(r, err, NULL);
+        vxd_request_drop(r);
+    }
+}
+
+static void answer_superseded(struct vxd_scheduler *scheduler, struct vxd_request *taken,
+                              const char *id)
+{
+    struct vxd_err err = {0};
+
+    for (const struct vxd_request *r = taken; r != NULL; r = r->next) {
+        vxd_metrics_count_superseded(scheduler->server->metrics);
+    }
+    (void)vxd_fail(&err, VXD_ABORTED, NULL, "superseded by %s", id);
+    answer_all(taken, &err);
+}
+
+enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
+                                   struct vxd_request *request, struct vxd_err *err)
+{
+    struct vxd_metrics *metrics = scheduler->server->metrics;
+    uint32_t limit = atomic_load(&scheduler->server->limits.queue);
+    enum vxd_status status = VXD_OK;
+    struct vxd_request *superseded = NULL;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    if (scheduler->refusing) {
+        vxd_metrics_count_rejected(metrics, "draining");
+        status = vxd_fail(err, VXD_UNAVAILABLE, NULL, "the server is shutting down");
+    } else {
+        superseded = take_superseded(scheduler, request);
+        if (scheduler->n_queued >= limit) {
+            vxd_metrics_count_rejected(metrics, "queue_full");
+            status = vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                              "the queue is full: %zu requests wait, limits.queue is %u; "
+                              "try again later",
+                              scheduler->n_queued, limit);
+        } else {
+            vxd_request_hold(request);
+            append(scheduler, request);
+            scheduler->n_queued++;
+            wake_lane(scheduler, request);
+        }
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    answer_superseded(scheduler, superseded, request->id);
+    return status;
+}
+
+/* Takes a request that waits and has not begun out of the list; the caller then owns the
+ * list's reference. */
+static bool take_waiting(struct vxd_scheduler *scheduler, struct vxd_request *request)
+{
+    struct vxd_request *before = NULL;
+    bool taken = false;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    if (request->queued && !request->submitted) {
+        for (struct vxd_request *r = scheduler->first; r != request; r = r->next) {
+            before = r;
+        }
+        unlink_after(scheduler, before, request);
+        taken = true;
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    return taken;
+}
+
+static int64_t first_limit_ns(const struct vxd_request *request)
+{
+    return request->max_age_ns < request->deadline_ns ? request->max_age_ns
+                                                      : request->deadline_ns;
+}
+
+/* On the timer's thread: the deadline or max_age is over. */
+static void expire(void *context, struct vxd_request *request)
+{
+    struct vxd_scheduler *scheduler = context;
+    int64_t now = vxd_clock_ns();
+    bool late = now >= request->deadline_ns;
+    bool waiting = take_waiting(scheduler, request);
+    struct vxd_err err = {0};
+
+    if (late) {
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL, "not done within %.0f ms (%s)",
+                       (double)(request->deadline_ns - request->received_ns) / 1e6,
+                       atomic_load(&request->started_ns) != 0 ? "it was running"
+                                                              : "it had not begun");
+        (void)vxd_request_answer(request, &err, NULL);
+    } else if (waiting) {
+        (void)vxd_fail(&err, VXD_ABORTED, "header.max_age_ms",
+                       "waited %.1f ms, longer than max_age_ms",
+                       (double)(now - request->received_ns) / 1e6);
+        (void)vxd_request_answer(request, &err, NULL);
+    } else if (vxd_timer_add(scheduler->timer, request, request->deadline_ns, &err) !=
+               VXD_OK) {
+        (void)vxd_request_answer(request, &err, NULL);
+    } else if (atomic_load(&request->answered) != 0) {
+        /* Answered meanwhile, perhaps before the clock was set again. */
+        vxd_timer_remove(scheduler->timer, request);
+    }
+    if (waiting) {
+        vxd_request_drop(request);
+    }
+    vxd_request_drop(request);
+}
+
+enum vxd_status vxd_scheduler_watch(struct vxd_scheduler *scheduler,
+                                    struct vxd_request *request, struct vxd_err *err)
+{
+    return vxd_timer_add(scheduler->timer, request, first_limit_ns(request), err);
+}
+
+void vxd_scheduler_unwatch(struct vxd_scheduler *scheduler, struct vxd_request *request)
+{
+    vxd_timer_remove(scheduler->timer, request);
+}
+
+const struct vxd_queue *vxd_scheduler_probe(const struct vxd_scheduler *scheduler)
+{
+    return scheduler->lanes[0].queue;
+}
+
+void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
+                            struct vxd_scheduler_load *out)
+{
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    out->n_queued = scheduler->n_queued;
+    out->n_running = scheduler->n_running;
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    out->queue_limit = atomic_load(&scheduler->server->limits.queue);
+}
+
+static bool is_idle(struct vxd_scheduler *scheduler)
+{
+    struct vxd_scheduler_load load;
+
+    vxd_scheduler_get_load(scheduler, &load);
+    return load.n_queued == 0 && load.n_running == 0 &&
+           atomic_load(&scheduler->server->n_open) == 0;
+}
+
+/* One request that is begun and not answered, on a lane or between two stages, with a
+ * reference for the caller; NULL when there is none. */
+static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
+{
+    struct vxd_request *found = NULL;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    for (size_t i = 0; i < scheduler->n_lanes && found == NULL; i++) {
+        struct vxd_request *r = scheduler->lanes[i].running;
+
+        found = r != NULL && atomic_load(&r->answered) == 0 ? r : NULL;
+    }
+    for (struct vxd_request *r = scheduler->first; r != NULL && found == NULL;
+         r = r->next) {
+        found = atomic_load(&r->answered) == 0 ? r : NULL;
+    }
+    if (found != NULL) {
+        vxd_request_hold(found);
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    return found;
+}
+
+/* What is left when the time is over: the list is emptied of what has not begun, and what
+ * has is answered now and released by its lane later. */
+static void abandon(struct vxd_scheduler *scheduler)
+{
+    struct vxd_err err = {0};
+    struct vxd_request *waiting = NULL;
+    struct vxd_request *before = NULL;
+    struct vxd_request *next;
+    struct vxd_request *begun;
+
+    (void)vxd_fail(&err, VXD_UNAVAILABLE, NULL,
+                   "the server shut down before it was done");
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    scheduler->refusing = true;
+    for (struct vxd_request *r = scheduler->first; r != NULL; r = next) {
+        next = r->next;
+        if (r->submitted) {
+            before = r;
+            continue;
+        }
+        unlink_after(scheduler, before, r);
+        r->next = waiting;
+        waiting = r;
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    answer_all(waiting, &err);
+    while ((begun = find_begun(scheduler)) != NULL) {
+        (void)vxd_request_answer(begun, &err, NULL);
+        vxd_request_drop(begun);
+    }
+}
+
+bool vxd_scheduler_drain(struct vxd_scheduler *scheduler, uint32_t timeout_ms)
+{
+    const struct timespec step = {.tv_nsec = DRAIN_STEP_MS * 1000000L};
+    int64_t end = vxd_clock_ns() + timeout_ms * INT64_C(1000000);
+    bool done = is_idle(scheduler);
+
+    while (!done && vxd_clock_ns() < end) {
+        (void)nanosleep(&step, NULL);
+        done = is_idle(scheduler);
+    }
+    abandon(scheduler);
+    return done;
+}
+
+static size_t lane_count(const struct vxd_server *server)
+{
+    return (size_t)server->config.n_read_lanes + 1;
+}
+
+enum vxd_status vxd_scheduler_create(struct vxd_server *server,
+                                     struct vxd_scheduler **out, struct vxd_err *err)
+{
+    struct vxd_scheduler *scheduler = calloc(1, sizeof *scheduler);
+    size_t n_lanes = lane_count(server);
+    enum vxd_status status = VXD_OK;
+
+    if (scheduler == NULL || pthread_mutex_init(&scheduler->mutex, NULL) != 0) {
+        free(scheduler);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the scheduler");
+    }
+    scheduler->server = server;
+    if (n_lanes > VXD_MAX_LANES) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.read_lanes",
+                         "%u lanes, at most %d are supported",
+                         server->config.n_read_lanes, VXD_MAX_LANES - 1));
+    }
+    VXD_TRY(vxd_timer_create(expire, scheduler, &scheduler->timer, err));
+    for (size_t i = 0; i < n_lanes; i++) {
+        struct vxd_lane *lane = &scheduler->lanes[i];
+
+        /* The write lane first, then the read lanes; the last takes no bulk. */
+        lane->scheduler = scheduler;
+        lane->kind = i == 0 ? VXD_LANE_WRITE : VXD_LANE_READ;
+        lane->takes_bulk = i + 1 < n_lanes;
+        VXD_TRY(vxd_lane_start(lane, err));
+        (void)pthread_mutex_lock(&scheduler->mutex);
+        scheduler->n_lanes = i + 1;
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+    }
+    *out = scheduler;
+    scheduler = NULL;
+out:
+    vxd_scheduler_destroy(scheduler);
+    return status;
+}
+
+/* What a lane was between two stages of when it stopped: its engine memory goes back. */
+static void release_rest(struct vxd_scheduler *scheduler)
+{
+    struct vxd_err err = {0};
+    struct vxd_request *next;
+
+    (void)vxd_fail(&err, VXD_UNAVAILABLE, NULL,
+                   "the server shut down before it was done");
+    for (struct vxd_request *r = scheduler->first; r != NULL; r = next) {
+        next = r->next;
+        (void)vxd_request_answer(r, &err, NULL);
+        if (r->submitted && r->method->release != NULL) {
+            r->method->release(r, scheduler->lanes[0].queue);
+        }
+        vxd_request_drop(r);
+    }
+    scheduler->first = NULL;
+    scheduler->last = NULL;
+}
+
+void vxd_scheduler_destroy(struct vxd_scheduler *scheduler)
+{
+    if (scheduler == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    scheduler->stopping = true;
+    for (size_t i = 0; i < scheduler->n_lanes; i++) {
+        (void)pthread_cond_signal(&scheduler->lanes[i].wake);
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    for (size_t i = 0; i < scheduler->n_lanes; i++) {
+        vxd_lane_join(&scheduler->lanes[i]);
+    }
+    release_rest(scheduler);
+    for (size_t i = 0; i < scheduler->n_lanes; i++) {
+        vxd_lane_close(&scheduler->lanes[i]);
+    }
+    vxd_timer_destroy(scheduler->timer);
+    (void)pthread_mutex_destroy(&scheduler->mutex);
+    free(scheduler);
+}

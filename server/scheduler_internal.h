@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What scheduler.c (the list, admission to it, expiry, drain) and lane.c (the threads that
+ * run requests) share. */
+#ifndef VXD_SERVER_SCHEDULER_INTERNAL_H
+#define VXD_SERVER_SCHEDULER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "server/scheduler.h"
+#include "server/server.h"
+#include "server/timer.h"
+
+enum {
+    VXD_MAX_LANES = 17, /* 16 read lanes and the write lane */
+    VXD_CLIENT_SLOTS = 1024
+};
+
+/* A thread with a queue of the engine. */
+struct vxd_lane {
+    struct vxd_scheduler *scheduler;
+    struct vxd_queue *queue;
+    pthread_t thread;
+    enum vxd_lane_kind kind;
+    bool takes_bulk;
+    /* Guarded by the scheduler's mutex. */
+    pthread_cond_t wake;
+    bool idle;                   /* waits and nobody woke it yet */
+    struct vxd_request *running; /* borrowed; for a drain that ran out of time */
+};
+
+struct vxd_scheduler {
+    struct vxd_server *server;
+    struct vxd_timer *timer;
+    struct vxd_lane lanes[VXD_MAX_LANES];
+    size_t n_lanes;
+
+    pthread_mutex_t mutex; /* guards all below */
+    struct vxd_request *first;
+    struct vxd_request *last;
+    size_t n_queued;  /* in the list and not begun */
+    size_t n_running; /* begun and not finished, in the list between stages included */
+    bool refusing;
+    bool stopping;
+    /* When each client was served last, by hash of its name: two clients that share a slot
+     * count as one, which costs them fairness and nothing else. */
+    uint64_t n_served;
+    uint64_t served[VXD_CLIENT_SLOTS];
+};
+
+/* The request this lane should run next, taken from the list; the mutex is held. NULL when
+ * there is none. */
+struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane);
+
+/* Back into the list between two stages. */
+void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request);
+
+/* Begins the lane's thread. errors  RESOURCE_EXHAUSTED, and what vxd_queue_create gives */
+enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err);
+
+/* Joins it; scheduler->stopping is set and the lane was woken. Its queue stays, for releasing
+ * requests that no lane will run any more. */
+void vxd_lane_join(struct vxd_lane *lane);
+void vxd_lane_close(struct vxd_lane *lane);
+
+#endif

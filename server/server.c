@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpu/core/context.h"
+#include "server/log.h"
+#include "server/signals.h"
+#include "server/slowlog.h"
+
+int64_t vxd_clock_ns(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void vxd_server_stop(struct vxd_server *server, bool lost)
+{
+    char event = lost ? VXD_EVENT_LOST : VXD_EVENT_STOP;
+
+    if (lost) {
+        atomic_store(&server->state, VXD_STATE_LOST);
+    }
+    if (server->event_fd >= 0) {
+        while (write(server->event_fd, &event, 1) < 0 && errno == EINTR) {
+        }
+    }
+}
+
+const char *vxd_server_state_name(const struct vxd_server *server)
+{
+    switch (atomic_load(&server->state)) {
+    case VXD_STATE_STARTING:
+        return "starting";
+    case VXD_STATE_SERVING:
+        return "serving";
+    case VXD_STATE_LOST:
+        return "lost";
+    default:
+        return "draining";
+    }
+}
+
+void vxd_server_backend_name(const struct vxd_server *server, char *out, size_t n_bytes)
+{
+    if (vxd_context_backend(server->context) == VXD_BACKEND_CPU) {
+        (void)snprintf(out, n_bytes, "cpu");
+    } else {
+        (void)snprintf(out, n_bytes, "%s",
+                       strcmp(server->config.backend, "auto") == 0 ||
+                               strcmp(server->config.backend, "cuda") == 0
+                           ? "cuda:0"
+                           : server->config.backend);
+    }
+}
+
+/* "auto" tries the GPU and says once why it takes the CPU instead. */
+static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *err)
+{
+    const struct vxd_config *config = &server->config;
+    struct vxd_context_options options = {
+        .backend = VXD_BACKEND_CUDA,
+        .n_threads = (int)config->n_threads,
+        .device_bytes = (size_t)config->device_bytes,
+        .host_bytes = (size_t)config->host_bytes,
+    };
+    bool is_auto = strcmp(config->backend, "auto") == 0;
+    struct vxd_err cuda_err = {0};
+    char why[128] = "";
+
+    if (strncmp(config->backend, "cuda", 4) == 0) {
+        options.device =
+            config->backend[4] == ':' ? (int)strtol(config->backend + 5, NULL, 10) : 0;
+        return vxd_context_create(&options, &server->context, err);
+    }
+    if (is_auto && vxd_cuda_device_count(why, sizeof why) > 0) {
+        if (vxd_context_create(&options, &server->context, &cuda_err) == VXD_OK) {
+            return VXD_OK;
+        }
+        (void)snprintf(why, sizeof why, "%.127s", cuda_err.message);
+    }
+    if (is_auto) {
+        vxd_log(VXD_LOG_INFO, "no GPU, running on the CPU", "why", why, NULL);
+    }
+    options.backend = VXD_BACKEND_CPU;
+    return vxd_context_create(&options, &server->context, err);
+}
+
+static enum vxd_status make_instance_id(char out[33], struct vxd_err *err)
+{
+    uint8_t random[16];
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, random, sizeof random) : -1;
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (n != (ssize_t)sizeof random) {
+        return vxd_fail(err, VXD_INTERNAL, NULL, "cannot read /dev/urandom: %s",
+                        strerror(errno));
+    }
+    for (size_t i = 0; i < sizeof random; i++) {
+        (void)snprintf(out + 2 * i, 3, "%02x", random[i]);
+    }
+    return VXD_OK;
+}
+
+static void apply_limits(struct vxd_server *server, const struct vxd_config *config)
+{
+    enum vxd_log_level level = VXD_LOG_INFO;
+
+    atomic_store(&server->limits.queue, config->queue_limit);
+    atomic_store(&server->limits.default_timeout_ms, config->default_timeout_ms);
+    atomic_store(&server->limits.max_timeout_ms, config->max_timeout_ms);
+    if (vxd_log_level_parse(config->log_level, &level, NULL) == VXD_OK) {
+        vxd_log_set_level(level);
+    }
+}
+
+enum vxd_status vxd_server_open(struct vxd_server *server,
+                                const struct vxd_config *config, struct vxd_err *err)
+{
+    enum vxd_log_level level;
+    struct timespec now = {0};
+    enum vxd_status status;
+
+    memset(server, 0, sizeof *server);
+    server->config = *config;
+    server->event_fd = -1;
+    atomic_init(&server->state, VXD_STATE_STARTING);
+    server->started_ns = vxd_clock_ns();
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    server->started_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    VXD_TRY(vxd_log_level_parse(config->log_level, &level, err));
+    apply_limits(server, config);
+    VXD_TRY(make_instance_id(server->instance_id, err));
+    VXD_TRY(vxd_auth_create(config, &server->auth, err));
+    VXD_TRY(vxd_metrics_create(&server->metrics, err));
+    VXD_TRY(vxd_slowlog_create(&server->slowlog, err));
+    VXD_TRY(open_context(server, err));
+    VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
+out:
+    if (status != VXD_OK) {
+        vxd_server_close(server);
+    }
+    return status;
+}
+
+void vxd_server_close(struct vxd_server *server)
+{
+    vxd_scheduler_destroy(server->scheduler);
+    if (server->context != NULL) {
+        vxd_context_destroy(server->context);
+    }
+    vxd_slowlog_destroy(server->slowlog);
+    vxd_metrics_destroy(server->metrics);
+    vxd_auth_destroy(server->auth);
+    server->scheduler = NULL;
+    server->context = NULL;
+    server->slowlog = NULL;
+    server->metrics = NULL;
+    server->auth = NULL;
+}
+
+enum vxd_status vxd_server_reload(struct vxd_server *server,
+                                  const struct vxd_config *config, struct vxd_err *err)
+{
+    enum vxd_log_level level;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_config_check(config, err));
+    VXD_TRY(vxd_log_level_parse(config->log_level, &level, err));
+    /* The rpc transport has a receiver for each place in the queue, made at the start. */
+    if (config->queue_limit > server->config.queue_limit) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "limits.queue",
+                         "is %u; a running server can lower it, but more than the %u of "
+                         "its start needs a restart",
+                         config->queue_limit, server->config.queue_limit));
+    }
+    VXD_TRY(vxd_auth_reload(server->auth, err));
+    apply_limits(server, config);
+out:
+    return status;
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Voxelize in two stages: the first brings the clouds to the device, decodes them into one
+ * array of positions and features, and groups it; the second copies back as many rows of
+ * each wanted array as there turned out to be voxels. On the CPU nothing is copied at all. */
+#include "server/service/voxelize.h"
+
+#include "server/service/service.h"
+
+static void *result_at(const struct vxd_voxelize_job *job, enum vxd_result i)
+{
+    const struct vxd_result_array *result = &job->results[i];
+
+    return result->wanted ? (uint8_t *)job->result_block.ptr + result->offset : NULL;
+}
+
+static enum vxd_status decode_clouds(struct vxd_voxelize_job *job,
+                                     struct vxd_queue *queue, float *positions,
+                                     float *features, struct vxd_err *err)
+{
+    size_t n_channels = (size_t)job->args.n_channels;
+    size_t row = 0;
+    size_t n_source = 0;
+
+    for (size_t i = 0; i < job->input->n_clouds; i++) {
+        for (size_t k = 0; k <= job->input->clouds[i]->n_sweeps; k++, n_source++) {
+            const struct vxd_source source = {i, k > 0, k > 0 ? k - 1 : 0};
+            struct vxd_cloud cloud = {0};
+            enum vxd_status status = vxd_source_build(job, &source, &cloud, err);
+
+            if (status == VXD_OK && cloud.n_points > 0) {
+                status = vxd_upload(queue, cloud.data, cloud.n_points * cloud.point_step,
+                                    &job->uploads[n_source], &cloud.data, err);
+            }
+            if (status == VXD_OK && cloud.n_points > 0) {
+                status = vxd_cloud_decode(
+                    queue, &cloud, positions + 3 * row,
+                    n_channels > 0 ? features + n_channels * row : NULL, err);
+            }
+            if (status != VXD_OK) {
+                return status;
+            }
+            row += cloud.n_points;
+        }
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status download(struct vxd_voxelize_job *job, struct vxd_queue *queue,
+                                enum vxd_result i, size_t n_rows, struct vxd_err *err)
+{
+    struct vxd_result_array *result = &job->results[i];
+
+    if (!result->wanted || n_rows == 0) {
+        return VXD_OK;
+    }
+    return vxd_download(queue, result_at(job, i), n_rows * result->row_bytes,
+                        &result->host, &result->bytes, err);
+}
+
+static enum vxd_status submit_grouping(struct vxd_request *request,
+                                       struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct vxd_voxelize_job *job = request->state;
+    struct vxd_voxels voxels;
+    float *positions;
+    float *features;
+    enum vxd_status status;
+
+    job->ran = true;
+    VXD_TRY(vxd_device_alloc(queue, job->work_bytes, &job->work, err));
+    VXD_TRY(vxd_device_alloc(queue, job->results_bytes, &job->result_block, err));
+    positions = job->work.ptr;
+    features = job->args.n_channels > 0 && job->work.ptr != NULL
+                   ? (float *)(void *)((uint8_t *)job->work.ptr + job->features_offset)
+                   : NULL;
+    VXD_TRY(decode_clouds(job, queue, positions, features, err));
+    job->args.positions = positions;
+    job->args.features = features;
+    voxels = (struct vxd_voxels){
+        .capacity = vxd_voxelize_capacity(&job->args),
+        .totals = result_at(job, VXD_RESULT_TOTALS),
+        .starts = result_at(job, VXD_RESULT_STARTS),
+        .coords = result_at(job, VXD_RESULT_COORDS),
+        .counts = result_at(job, VXD_RESULT_COUNTS),
+        .inverse = result_at(job, VXD_RESULT_INVERSE),
+        .first_point = result_at(job, VXD_RESULT_FIRST_POINT),
+        .mean = result_at(job, VXD_RESULT_MEAN),
+        .sum = result_at(job, VXD_RESULT_SUM),
+        .min = result_at(job, VXD_RESULT_MIN),
+        .max = result_at(job, VXD_RESULT_MAX),
+        .first = result_at(job, VXD_RESULT_FIRST),
+        .points = result_at(job, VXD_RESULT_POINTS),
+    };
+    VXD_TRY(vxd_voxelize(queue, &job->args, &voxels, err));
+    VXD_TRY(download(job, queue, VXD_RESULT_TOTALS, (size_t)job->args.n_batch, err));
+    VXD_TRY(download(job, queue, VXD_RESULT_STARTS, (size_t)job->args.n_batch + 1, err));
+    request->more = true;
+out:
+    return status;
+}
+
+/* The clouds' memory goes back first: the second stage needs only the results. */
+static void free_work(struct vxd_voxelize_job *job, struct vxd_queue *queue)
+{
+    for (size_t i = 0; i < job->n_sources; i++) {
+        vxd_device_free(queue, &job->uploads[i]);
+    }
+    vxd_device_free(queue, &job->work);
+}
+
+enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct vxd_voxelize_job *job = request->state;
+    size_t n_voxels;
+    enum vxd_status status = VXD_OK;
+
+    if (!job->ran) {
+        return submit_grouping(request, queue, err);
+    }
+    free_work(job, queue);
+    n_voxels = vxd_voxelize_n_voxels(job);
+    for (size_t i = VXD_RESULT_COORDS; i < VXD_N_RESULTS; i++) {
+        size_t n_rows = i == VXD_RESULT_INVERSE ? job->args.n_points : n_voxels;
+
+        VXD_TRY(download(job, queue, (enum vxd_result)i, n_rows, err));
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_voxelize_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    (void)queue;
+    return vxd_voxelize_reply(request, err);
+}
+
+void vxd_voxelize_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_voxelize_job *job = request->state;
+
+    free_work(job, queue);
+    vxd_device_free(queue, &job->result_block);
+    for (size_t i = 0; i < VXD_N_RESULTS; i++) {
+        vxd_host_free(vxd_queue_context(queue), &job->results[i].host);
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One Voxelize request between its functions: what check found out, and the engine memory
+ * of the stages. Private to service/voxelize*.c. */
+#ifndef VXD_SERVER_SERVICE_VOXELIZE_H
+#define VXD_SERVER_SERVICE_VOXELIZE_H
+
+#include "gpu/core/memory.h"
+#include "gpu/voxel/cloud.h"
+#include "gpu/voxel/voxelize.h"
+#include "server/request.h"
+#include "voxeld/v1/voxelize.pb-c.h"
+
+enum {
+    VXD_VOXELIZE_MAX_CLOUDS = 1024,
+    VXD_VOXELIZE_MAX_SOURCES = 4096, /* clouds and sweeps of a request */
+    VXD_VOXELIZE_MAX_FIELDS = 256,   /* of a cloud */
+    VXD_VOXELIZE_MAX_POINTS = 65536, /* kept a voxel */
+    VXD_FEATURE_NAME_BYTES = 64
+};
+
+/* The engine's result arrays, in one block of device memory. */
+enum vxd_result {
+    VXD_RESULT_TOTALS,
+    VXD_RESULT_STARTS,
+    VXD_RESULT_COORDS,
+    VXD_RESULT_COUNTS,
+    VXD_RESULT_INVERSE,
+    VXD_RESULT_FIRST_POINT,
+    VXD_RESULT_MEAN,
+    VXD_RESULT_SUM,
+    VXD_RESULT_MIN,
+    VXD_RESULT_MAX,
+    VXD_RESULT_FIRST,
+    VXD_RESULT_POINTS,
+    VXD_N_RESULTS
+};
+
+struct vxd_result_array {
+    bool wanted;
+    size_t row_bytes;       /* of one voxel, point or item */
+    size_t offset;          /* in the results' block */
+    struct vxd_buffer host; /* where a GPU's copy landed */
+    const void *bytes;      /* readable after the second stage */
+};
+
+struct vxd_voxelize_job {
+    const Voxeld__V1__VoxelizeRequest *input;
+    struct vxd_voxelize_args args; /* positions and features are set by the first stage */
+    uint32_t *batch_starts;
+    size_t n_sources;
+    double origin[3];
+    Voxeld__V1__VoxelRule rule; /* resolved */
+    int32_t grid[3];            /* SPCONV */
+    const char *channels[VXD_MAX_CHANNELS];
+    struct vxd_result_array results[VXD_N_RESULTS];
+    size_t results_bytes;
+    size_t features_offset; /* in the work block, behind the positions */
+    size_t work_bytes;
+
+    bool ran;                   /* the first stage was submitted */
+    struct vxd_buffer *uploads; /* n_sources */
+    struct vxd_buffer work;
+    struct vxd_buffer result_block;
+};
+
+/* Names one cloud or sweep. */
+struct vxd_source {
+    size_t cloud;
+    bool is_sweep;
+    size_t sweep;
+};
+
+/* Checks the layout, data and pose of one cloud or sweep and fills *out, whose data is the
+ * message's (host memory) and whose pose is relative to the origin. job->channels and
+ * args.n_channels must be set.
+ * errors  INVALID_ARGUMENT  err.field is the path, "clouds[0].sweeps[1].point_step" */
+enum vxd_status vxd_source_build(const struct vxd_voxelize_job *job,
+                                 const struct vxd_source *source, struct vxd_cloud *out,
+                                 struct vxd_err *err);
+
+/* Sets job->channels from the request's features or, without any, from the first cloud.
+ * errors  INVALID_ARGUMENT */
+enum vxd_status vxd_voxelize_bind_features(struct vxd_voxelize_job *job,
+                                           struct vxd_err *err);
+
+/* Fills the reply; request->output is set. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_voxelize_reply(struct vxd_request *request, struct vxd_err *err);
+
+/* Voxels of all items, once the first stage has run. */
+static inline size_t vxd_voxelize_n_voxels(const struct vxd_voxelize_job *job)
+{
+    const uint32_t *starts = job->results[VXD_RESULT_STARTS].bytes;
+
+    return starts[job->args.n_batch];
+}
+
+#endif

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A scan file as the body of a POST: the reader says where the numbers lie, the query says
+ * what to make of them, and out comes the same message that protobuf would have carried. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/files/cloud_file.h"
+#include "server/service/message.h"
+#include "server/service/service.h"
+#include "server/service/voxelize.h"
+
+enum {
+    MAX_LIST = 64
+};
+
+struct query {
+    struct vxd_decoder *decoder;
+    Voxeld__V1__VoxelizeRequest *input;
+    struct vxd_err *err;
+};
+
+static enum vxd_status fail_value(struct vxd_err *err, const struct vxd_query_item *item,
+                                  const char *wanted)
+{
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key, "is \"%.60s\", it must be %s",
+                    item->value, wanted);
+}
+
+/* Numbers separated by commas; returns how many, 0 when the text is anything else. */
+static size_t parse_numbers(const char *text, double *out, size_t most)
+{
+    for (size_t n = 0; n < most; n++) {
+        char *end;
+
+        out[n] = strtod(text, &end);
+        if (end == text) {
+            return 0;
+        }
+        if (*end == '\0') {
+            return n + 1;
+        }
+        if (*end != ',') {
+            return 0;
+        }
+        text = end + 1;
+    }
+    return 0;
+}
+
+static Voxeld__V1__Vec3 *new_vector(struct query *q, const double v[3])
+{
+    Voxeld__V1__Vec3 *vector =
+        vxd_message_new(q->decoder, &voxeld__v1__vec3__descriptor, q->err);
+
+    if (vector != NULL) {
+        vector->x = v[0];
+        vector->y = v[1];
+        vector->z = v[2];
+    }
+    return vector;
+}
+
+static enum vxd_status take_size(struct query *q, const struct vxd_query_item *item)
+{
+    double v[3];
+    size_t n = parse_numbers(item->value, v, 3);
+
+    if (n != 1 && n != 3) {
+        return fail_value(q->err, item,
+                          "one number or three, in metres: 0.1 or 0.1,0.1,0.2");
+    }
+    if (n == 1) {
+        v[1] = v[0];
+        v[2] = v[0];
+    }
+    q->input->size = new_vector(q, v);
+    return q->input->size != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+static enum vxd_status take_range(struct query *q, const struct vxd_query_item *item)
+{
+    double v[6];
+    Voxeld__V1__Range *range;
+
+    if (parse_numbers(item->value, v, 6) != 6) {
+        return fail_value(q->err, item, "six numbers in metres: x0,y0,z0,x1,y1,z1");
+    }
+    range = vxd_message_new(q->decoder, &voxeld__v1__range__descriptor, q->err);
+    if (range == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    range->low = new_vector(q, v);
+    range->high = new_vector(q, v + 3);
+    q->input->range = range;
+    return range->low != NULL && range->high != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+static enum vxd_status take_origin(struct query *q, const struct vxd_query_item *item)
+{
+    double v[3];
+
+    if (parse_numbers(item->value, v, 3) != 3) {
+        return fail_value(q->err, item, "three numbers in metres: x,y,z");
+    }
+    q->input->origin = new_vector(q, v);
+    return q->input->origin != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+/* The value of a word, -1 when it is none of the n names. */
+static int find_word(const char *word, size_t n_bytes, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strlen(names[i]) == n_bytes && memcmp(names[i], word, n_bytes) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static enum vxd_status take_rule(struct query *q, const struct vxd_query_item *item)
+{
+    static const char *const names[] = {"spconv", "minkowski"};
+    int i = find_word(item->value, strlen(item->value), names, 2);
+
+    if (i < 0) {
+        return fail_value(q->err, item, "spconv or minkowski");
+    }
+    q->input->rule =
+        i == 0 ? VOXELD__V1__VOXEL_RULE__SPCONV : VOXELD__V1__VOXEL_RULE__MINKOWSKI;
+    return VXD_OK;
+}
+
+static enum vxd_status take_order(struct query *q, const struct vxd_query_item *item)
+{
+    static const char *const names[] = {"morton", "first_point"};
+    int i = find_word(item->value, strlen(item->value), names, 2);
+
+    if (i < 0) {
+        return fail_value(q->err, item, "morton or first_point");
+    }
+    q->input->order =
+        i == 0 ? VOXELD__V1__VOXEL_ORDER__MORTON : VOXELD__V1__VOXEL_ORDER__FIRST_POINT;
+    return VXD_OK;
+}
+
+/* A comma list of words as enum values counted from 1; 0 when there is an unknown word or
+ * too many. protobuf-c's enums are ints. */
+static size_t parse_words(const char *text, const char *const *names, size_t n_names,
+                          int out[MAX_LIST])
+{
+    for (size_t n = 0; n < MAX_LIST; n++) {
+        size_t n_bytes = strcspn(text, ",");
+        int i = find_word(text, n_bytes, names, n_names);
+
+        if (i < 0) {
+            return 0;
+        }
+        out[n] = i + 1;
+        if (text[n_bytes] == '\0') {
+            return n + 1;
+        }
+        text += n_bytes + 1;
+    }
+    return 0;
+}
+
+static enum vxd_status take_reduce(struct query *q, const struct vxd_query_item *item)
+{
+    static const char *const names[] = {"mean", "sum", "min", "max", "first"};
+    int values[MAX_LIST];
+    size_t n = parse_words(item->value, names, 5, values);
+
+    if (n == 0) {
+        return fail_value(q->err, item, "a comma list of mean, sum, min, max, first");
+    }
+    q->input->reduce = vxd_message_array(q->decoder, n, sizeof *q->input->reduce, q->err);
+    if (q->input->reduce == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        q->input->reduce[i] = (Voxeld__V1__Reduce)values[i];
+    }
+    q->input->n_reduce = n;
+    return VXD_OK;
+}
+
+static enum vxd_status take_outputs(struct query *q, const struct vxd_query_item *item)
+{
+    static const char *const names[] = {"coords", "counts", "inverse", "points",
+                                        "first_index"};
+    int values[MAX_LIST];
+    size_t n = parse_words(item->value, names, 5, values);
+
+    if (n == 0) {
+        return fail_value(q->err, item,
+                          "a comma list of coords, counts, inverse, points, first_index");
+    }
+    q->input->outputs =
+        vxd_message_array(q->decoder, n, sizeof *q->input->outputs, q->err);
+    if (q->input->outputs == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        q->input->outputs[i] = (Voxeld__V1__VoxelOutput)values[i];
+    }
+    q->input->n_outputs = n;
+    return VXD_OK;
+}
+
+static enum vxd_status take_features(struct query *q, const struct vxd_query_item *item)
+{
+    const char *text = item->value;
+
+    q->input->features =
+        vxd_message_array(q->decoder, MAX_LIST, sizeof *q->input->features, q->err);
+    if (q->input->features == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (;;) {
+        size_t n_bytes = strcspn(text, ",");
+        char *name;
+
+        if (n_bytes == 0 || q->input->n_features == MAX_LIST) {
+            return fail_value(q->err, item, "a comma list of at most 64 field names");
+        }
+        name = vxd_message_text(q->decoder, text, n_bytes, q->err);
+        if (name == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        q->input->features[q->input->n_features++] = name;
+        if (text[n_bytes] == '\0') {
+            return VXD_OK;
+        }
+        text += n_bytes + 1;
+    }
+}
+
+static enum vxd_status parse_uint32(struct query *q, const struct vxd_query_item *item,
+                                    uint32_t *out)
+{
+    unsigned long long value = strtoull(item->value, NULL, 10);
+    size_t n = strlen(item->value);
+
+    if (n < 1 || n > 10 || strspn(item->value, "0123456789") != n || value > UINT32_MAX) {
+        return fail_value(q->err, item, "a whole number, 0 to 4294967295");
+    }
+    *out = (uint32_t)value;
+    return VXD_OK;
+}
+
+static enum vxd_status take_max_points(struct query *q, const struct vxd_query_item *item)
+{
+    return parse_uint32(q, item, &q->input->max_points);
+}
+
+static enum vxd_status take_max_voxels(struct query *q, const struct vxd_query_item *item)
+{
+    return parse_uint32(q, item, &q->input->max_voxels);
+}
+
+static enum vxd_status take_no_features(struct query *q,
+                                        const struct vxd_query_item *item)
+{
+    static const char *const names[] = {"false", "true", "0", "1"};
+    int i = find_word(item->value, strlen(item->value), names, 4);
+
+    if (i < 0) {
+        return fail_value(q->err, item, "true or false");
+    }
+    q->input->no_features = i % 2 == 1;
+    return VXD_OK;
+}
+
+static enum vxd_status take_frame_id(struct query *q, const struct vxd_query_item *item)
+{
+    char *text = vxd_message_text(q->decoder, item->value, strlen(item->value), q->err);
+
+    if (text == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    q->input->clouds[0]->frame_id = text;
+    return VXD_OK;
+}
+
+static enum vxd_status take_stamp(struct query *q, const struct vxd_query_item *item)
+{
+    char *end;
+    long long value;
+
+    errno = 0;
+    value = strtoll(item->value, &end, 10);
+    if (end == item->value || *end != '\0' || errno != 0) {
+        return fail_value(q->err, item, "a whole number of nanoseconds");
+    }
+    q->input->clouds[0]->stamp_ns = value;
+    return VXD_OK;
+}
+
+static const struct {
+    const char *key;
+    enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
+} query_keys[] = {
+    {"size", take_size},
+    {"range", take_range},
+    {"rule", take_rule},
+    {"order", take_order},
+    {"features", take_features},
+    {"reduce", take_reduce},
+    {"outputs", take_outputs},
+    {"max_points", take_max_points},
+    {"max_voxels", take_max_voxels},
+    {"no_features", take_no_features},
+    {"origin", take_origin},
+    {"frame_id", take_frame_id},
+    {"stamp_ns", take_stamp},
+};
+#define N_QUERY_KEYS (sizeof query_keys / sizeof query_keys[0])
+
+static enum vxd_status take_item(struct query *q, const struct vxd_query_item *items,
+                                 size_t index)
+{
+    const struct vxd_query_item *item = &items[index];
+
+    /* The transport has used it already. */
+    if (strcmp(item->key, "format") == 0) {
+        return VXD_OK;
+    }
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(items[i].key, item->key) == 0) {
+            return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key, "is given twice");
+        }
+    }
+    for (size_t i = 0; i < N_QUERY_KEYS; i++) {
+        if (strcmp(query_keys[i].key, item->key) == 0) {
+            return query_keys[i].take(q, item);
+        }
+    }
+    return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
+                    "is no key of the query; known: format, size, range, rule, order, "
+                    "features, reduce, outputs, max_points, max_voxels, no_features, "
+                    "origin, frame_id, stamp_ns");
+}
+
+/* The file's layout as the message's fields. */
+static enum vxd_status take_fields(struct query *q, const struct vxd_cloud_file *file,
+                                   Voxeld__V1__Cloud *cloud)
+{
+    cloud->fields =
+        vxd_message_array(q->decoder, file->n_fields, sizeof *cloud->fields, q->err);
+    if (cloud->fields == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < file->n_fields; i++) {
+        const struct vxd_file_field *from = &file->fields[i];
+        Voxeld__V1__Field *field =
+            vxd_message_new(q->decoder, &voxeld__v1__field__descriptor, q->err);
+
+        if (field == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        field->name =
+            vxd_message_text(q->decoder, from->name, strlen(from->name), q->err);
+        if (field->name == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        field->offset = from->offset;
+        field->dtype = (Voxeld__V1__DType)from->dtype;
+        field->scale = from->scale;
+        field->bias = from->bias;
+        cloud->fields[i] = field;
+    }
+    cloud->n_fields = file->n_fields;
+    cloud->point_step = file->point_step;
+    return VXD_OK;
+}
+
+/* Points that the reader had to unpack move into the decoder (page-locked on a GPU), others
+ * stay where they are in the body. */
+static enum vxd_status take_points(struct query *q, const struct vxd_cloud_file *file,
+                                   Voxeld__V1__Cloud *cloud)
+{
+    size_t n_bytes = file->n_points * file->point_step;
+
+    cloud->data.len = n_bytes;
+    /* The schema's field is not const; nobody writes to it. */
+    cloud->data.data = (uint8_t *)(uintptr_t)file->data;
+    if (file->owned == NULL || n_bytes == 0) {
+        return VXD_OK;
+    }
+    cloud->data.data = vxd_decoder_alloc(q->decoder, n_bytes, q->err);
+    if (cloud->data.data == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    memcpy(cloud->data.data, file->data, n_bytes);
+    return VXD_OK;
+}
+
+static enum vxd_status read_file(struct vxd_request *request, struct query *q,
+                                 const char *format, const uint8_t *bytes, size_t n_bytes,
+                                 Voxeld__V1__Cloud *cloud)
+{
+    struct vxd_cloud_file *file = calloc(1, sizeof *file);
+    size_t used = vxd_decoder_used_bytes(request->decoder);
+    enum vxd_status status;
+
+    if (file == NULL) {
+        return vxd_fail(q->err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a file");
+    }
+    VXD_TRY(vxd_cloud_file_parse(format, bytes, n_bytes,
+                                 (size_t)request->decoder_bytes - used, file, q->err));
+    VXD_TRY(take_fields(q, file, cloud));
+    VXD_TRY(take_points(q, file, cloud));
+out:
+    vxd_cloud_file_clear(file);
+    free(file);
+    return status;
+}
+
+enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *format,
+                                       const uint8_t *bytes, size_t n_bytes,
+                                       const struct vxd_query_item *query, size_t n_query,
+                                       struct vxd_err *err)
+{
+    struct query q = {.decoder = request->decoder, .err = err};
+    Voxeld__V1__Cloud *cloud;
+    enum vxd_status status = VXD_OK;
+
+    q.input =
+        vxd_message_new(request->decoder, &voxeld__v1__voxelize_request__descriptor, err);
+    cloud = vxd_message_new(request->decoder, &voxeld__v1__cloud__descriptor, err);
+    if (q.input == NULL || cloud == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    q.input->clouds =
+        vxd_message_array(request->decoder, 1, sizeof *q.input->clouds, err);
+    if (q.input->clouds == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    q.input->clouds[0] = cloud;
+    q.input->n_clouds = 1;
+    for (size_t i = 0; i < n_query; i++) {
+        VXD_TRY(take_item(&q, query, i));
+    }
+    VXD_TRY(read_file(request, &q, format, bytes, n_bytes, cloud));
+    request->input = &q.input->base;
+out:
+    return status;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Signals as events: a thread takes them by sigwait and writes one byte each into a pipe,
+ * which main.c reads; the engine's loss comes the same way, by vxd_server_stop. */
+#ifndef VXD_SERVER_SIGNALS_H
+#define VXD_SERVER_SIGNALS_H
+
+#include "proto/base.h"
+
+enum vxd_event {
+    VXD_EVENT_STOP = 'S',   /* SIGTERM, SIGINT, vxd_server_stop */
+    VXD_EVENT_RELOAD = 'R', /* SIGHUP */
+    VXD_EVENT_LOST = 'L'    /* vxd_server_stop(lost) */
+};
+
+struct vxd_signals;
+
+/* Blocks the signals in the calling thread and so in all made later: call it first. SIGPIPE
+ * is ignored from here on. A second SIGTERM or SIGINT, and SIGALRM, end the process at once
+ * with status 1. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_signals_start(struct vxd_signals **out, struct vxd_err *err);
+void vxd_signals_stop(struct vxd_signals *signals);
+
+/* For vxd_server.event_fd. */
+int vxd_signals_fd(const struct vxd_signals *signals);
+
+/* Blocks until the next event, at most timeout_ms (-1 = for ever); 0 when none came. */
+int vxd_signals_wait(struct vxd_signals *signals, int timeout_ms);
+
+#endif
