@@ -320,6 +320,26 @@ out:
     return status;
 }
 
+/* The header's fields are called otherwise over HTTP. */
+static void rename_field(struct vxd_err *err)
+{
+    static const char *const names[][2] = {
+        {"header.request_id", "X-Request-Id"},
+        {"header.token", "Authorization"},
+        {"header.client_id", "X-Voxeld-Client-Id"},
+        {"header.stream", "X-Voxeld-Stream"},
+        {"header.keep_last", "X-Voxeld-Keep-Last"},
+        {"header.timeout_ms", "X-Voxeld-Timeout-Ms"},
+        {"header.max_age_ms", "X-Voxeld-Max-Age-Ms"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(err->field, names[i][0]) == 0) {
+            (void)snprintf(err->field, sizeof err->field, "%s", names[i][1]);
+        }
+    }
+}
+
 enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
                                         struct vxd_err *err)
 {
@@ -343,6 +363,7 @@ enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
     if (status == VXD_OK && create_status != VXD_OK) {
         status = create_status;
         *err = create_err;
+        rename_field(err);
     }
     return status;
 }

@@ -1,1 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
+# The real daemon on ephemeral ports, driven by pytest, curl, stock protobuf and our own
+# tools. The virtual environment is made by the first test (a fixture of all others), so
+# that configuring needs no network.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+find_program(VOXELD_PROTOC protoc)
+if(NOT VOXELD_PROTOC)
+  message(FATAL_ERROR "The integration tests need protoc (package protobuf-compiler); "
+                      "-DVOXELD_TESTS=OFF builds without tests")
+endif()
+
+set(integration_venv ${CMAKE_BINARY_DIR}/venv)
+set(integration_python ${CMAKE_CURRENT_BINARY_DIR}/integration/python)
+file(MAKE_DIRECTORY ${integration_python})
+file(GLOB integration_protos ${PROJECT_SOURCE_DIR}/proto/voxeld/v1/*.proto)
+add_custom_command(
+  OUTPUT ${integration_python}/voxeld/v1/rpc_pb2.py
+  COMMAND ${VOXELD_PROTOC} -I ${PROJECT_SOURCE_DIR}/proto
+          --python_out=${integration_python} ${integration_protos}
+  DEPENDS ${integration_protos}
+  COMMENT "Generating the schema's Python code"
+  VERBATIM)
+add_custom_target(integration_schema ALL
+                  DEPENDS ${integration_python}/voxeld/v1/rpc_pb2.py)
+
+add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/foreign_client.c)
+target_link_libraries(foreign_client PRIVATE voxeld_build voxeld_client)
+
+add_test(NAME integration_venv
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/setup_venv.py
+                 ${integration_venv} ${CMAKE_CURRENT_LIST_DIR}/requirements.txt)
+set_tests_properties(integration_venv PROPERTIES FIXTURES_SETUP integration TIMEOUT 600)
+
+# How much longer things may take than in a plain build.
+set(integration_slow 1)
+if(VOXELD_SANITIZE STREQUAL "thread")
+  set(integration_slow 10)
+elseif(NOT VOXELD_SANITIZE STREQUAL "")
+  set(integration_slow 4)
+endif()
+
+foreach(name rpc http guard auth hostile load life memory tools layers)
+  add_test(NAME integration_${name}
+           COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
+                   ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)
+  set_tests_properties(integration_${name} PROPERTIES
+    FIXTURES_REQUIRED integration
+    TIMEOUT 900
+    # They measure times, and each starts daemons of several threads.
+    RUN_SERIAL ON
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;VOXELD_TEST_SLOW=${integration_slow};\
+VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
+VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+endforeach()

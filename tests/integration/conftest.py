@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon for each test file; tests that need another one start it themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+from harness import Daemon, Rpc, running
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(tmp_path_factory.mktemp("d")) as started:
+        yield started
+
+
+@pytest.fixture
+def rpc(daemon: Daemon) -> Iterator[Rpc]:
+    with Rpc(daemon.ipc) as client:
+        yield client
+
+
+@pytest.fixture
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Short enough for a socket's path, whatever the test is called."""
+    return tmp_path_factory.mktemp("d")

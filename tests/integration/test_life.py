@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start, drain, stop: nobody loses a reply, mistakes are told before anything runs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pynng
+import pytest
+from harness import (
+    BIN,
+    OK,
+    SLOW,
+    Daemon,
+    Reply,
+    Rpc,
+    admin_request,
+    cloud_of,
+    common_pb2,
+    http_call,
+    random_points,
+    running,
+    voxelize_request,
+    wait_until,
+)
+
+
+def test_drain_loses_no_reply_and_refuses_new_connections(directory: Path) -> None:
+    config = {"drain": {"grace_ms": int(400 * SLOW)}}
+    big = voxelize_request(cloud_of(random_points(300000)), size=0.05)
+    http_replies: list[Reply] = []
+    with running(directory, config) as daemon:
+        testers = [Rpc(url) for url in (daemon.ipc, daemon.tcp)]
+        bulk = Rpc(daemon.tcp)
+
+        def over_http() -> None:
+            http_replies.append(
+                http_call(daemon, "POST", "/v1/self_test", {"durationMs": int(1500 * SLOW)})
+            )
+
+        thread = threading.Thread(target=over_http)
+        thread.start()
+        for tester in testers:
+            tester.send("self_test", admin_request(int(1500 * SLOW)))
+        bulk.send("voxelize", big)
+        time.sleep(0.2 * SLOW)
+        daemon.signal(signal.SIGTERM)
+
+        def ready() -> dict[str, Any] | None:
+            reply = http_call(daemon, "GET", "/v1/health/ready")
+            return reply.json() if reply.status == 503 else None
+
+        state = wait_until(ready, 3, "ready is a 503 while draining")
+        assert state == {"ready": False, "state": "draining"}
+        # still answering during the grace
+        assert http_call(daemon, "GET", "/v1/health/live").status == 200
+        time.sleep(0.5 * SLOW)
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", daemon.http_port), 2).close()
+        with Rpc(daemon.tcp, timeout_s=0.3) as late, pytest.raises(pynng.NNGException):
+            late.call("server_info")
+        for tester in testers:
+            assert tester.receive().header.code == OK
+        response = bulk.receive()
+        assert response.header.code == OK
+        assert response.voxelize.n_voxels > 100000
+        thread.join()
+        assert [r.status for r in http_replies] == [200]
+        assert daemon.wait() == 0
+        for client in (*testers, bulk):
+            client.socket.close()
+    assert not Path(daemon.ipc.removeprefix("ipc://")).exists()
+
+
+def test_standing_connections_are_told_unavailable_while_draining(directory: Path) -> None:
+    with running(directory) as daemon:
+        with Rpc(daemon.ipc) as busy, Rpc(daemon.ipc) as idle:
+            assert idle.call("server_info").header.code == OK
+            busy.send("self_test", admin_request(int(1500 * SLOW)))
+            time.sleep(0.1 * SLOW)
+            daemon.signal(signal.SIGTERM)
+            wait_until(lambda: daemon.find("draining"), 5, "draining")
+            time.sleep(0.1 * SLOW)
+            refused = idle.call("voxelize", voxelize_request(cloud_of(random_points(9))))
+            assert refused.header.code == common_pb2.UNAVAILABLE
+            assert busy.receive().header.code == OK
+        assert daemon.wait() == 0
+
+
+def test_large_reply_is_written_whole_before_the_end(directory: Path) -> None:
+    """A slow reader gets every byte although the daemon is stopping."""
+    request = voxelize_request(cloud_of(random_points(400000)), size=0.001, outputs=[1, 2, 3])
+    with running(directory) as daemon:
+        with Rpc(daemon.tcp) as client:
+            client.send("voxelize", request, timeout_ms=int(30000 * SLOW))
+            time.sleep(0.05 * SLOW)
+            daemon.signal(signal.SIGTERM)
+            time.sleep(0.5 * SLOW)
+            response = client.receive()
+            assert response.header.code in (OK, common_pb2.UNAVAILABLE)
+            if response.header.code == OK:
+                assert len(response.voxelize.inverse.data) == 4 * 400000
+        assert daemon.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_an_idle_daemon_fast(directory: Path, number: int) -> None:
+    with running(directory) as daemon:
+        start = time.monotonic()
+        daemon.signal(number)
+        assert daemon.wait() == 0
+        assert time.monotonic() - start < 2 * SLOW
+
+
+def test_idle_daemon_uses_no_cpu(directory: Path) -> None:
+    with running(directory) as daemon:
+        with Rpc(daemon.ipc) as client:
+            assert client.call("server_info").header.code == OK
+            before = daemon.cpu_s()
+            time.sleep(2)
+            assert daemon.cpu_s() - before < 0.06 * SLOW
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ('{"listen":{"htp":"x"}}', ["listen.htp"]),
+        ('{"limits":{"queue":0}}', ["limits.queue"]),
+        ('{"limits":{"queue":"many"}}', ["limits.queue"]),
+        ('{"engine":{"read_lanes":1}}', ["engine.read_lanes"]),
+        ('{"listen":{"http":"0.0.0.0:8420"}}', ["allow_insecure"]),
+        ('{"limits":{"queue":1},"limits":{}}', ["limits"]),
+        ('{"log":{"level":"loud"}}', ["log.level"]),
+        ('{"limits":', ["c.json"]),
+        ("[]", ["c.json"]),
+    ],
+)
+def test_check_config_names_the_key(directory: Path, config: str, words: list[str]) -> None:
+    path = directory / "c.json"
+    path.write_text(config)
+    done = subprocess.run(
+        [BIN / "voxeld", "--check-config", path], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done
+    for word in words:
+        assert word in done.stderr
+
+
+def test_check_config_accepts_what_the_daemon_runs_with(daemon: Daemon) -> None:
+    done = subprocess.run([BIN / "voxeld", "--check-config", daemon.config_path], check=False)
+    assert done.returncode == 0
+
+
+def start_second(daemon: Daemon, **config: Any) -> subprocess.CompletedProcess[str]:
+    path = daemon.directory / "second.json"
+    path.write_text(json.dumps({**daemon.config, **config}))
+    return subprocess.run(
+        [BIN / "voxeld", "--config", path], capture_output=True, text=True,
+        timeout=30 * SLOW, check=False,
+    )  # fmt: skip
+
+
+def test_second_daemon_on_the_same_data_is_refused(daemon: Daemon) -> None:
+    done = start_second(daemon, listen={"rpc": [], "http": "127.0.0.1:0"})
+    assert done.returncode not in (0, None)
+    assert str(daemon.directory / "data") in done.stderr
+    assert http_call(daemon, "GET", "/v1/health/ready").status == 200
+
+
+def test_second_daemon_on_the_same_address_is_refused(daemon: Daemon) -> None:
+    for listen in (
+        {"rpc": [daemon.ipc], "http": ""},
+        {"rpc": [daemon.tcp], "http": ""},
+        {"rpc": [], "http": f"127.0.0.1:{daemon.http_port}"},
+    ):
+        done = start_second(daemon, data_dir="", listen=listen)
+        assert done.returncode not in (0, None)
+        assert (listen["rpc"] or [listen["http"]])[0].removeprefix("ipc://") in done.stderr
+    with Rpc(daemon.ipc) as client:
+        assert client.call("server_info").header.code == OK
+
+
+def test_stale_socket_is_replaced_and_a_plain_file_is_not(directory: Path) -> None:
+    config = {"listen": {"rpc": [f"ipc://{directory}/s.sock"], "http": "127.0.0.1:0"}}
+    path = directory / "s.sock"
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()
+    assert path.is_socket()
+    with running(directory, config) as daemon:
+        with Rpc(daemon.ipc) as client:
+            assert client.call("server_info").header.code == OK
+        assert path.stat().st_mode & 0o777 == 0o660
+    path.write_text("precious")
+    config_path = directory / "voxeld.json"
+    done = subprocess.run(
+        [BIN / "voxeld", "--config", config_path], capture_output=True, text=True,
+        timeout=30 * SLOW, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert path.read_text() == "precious"
+
+
+def test_daemon_killed_without_warning_starts_again(directory: Path) -> None:
+    daemon = Daemon(directory)
+    daemon.process.kill()
+    daemon.wait()
+    with running(directory) as again, Rpc(again.ipc) as client:
+        assert client.call("server_info").header.code == OK

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our own clients against the real daemon: a C program on libvoxeld, and voxelctl."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness import BIN, SLOW, SOURCE, Daemon, random_points, running
+from oracle import Voxels
+
+SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
+
+
+def run(*command: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [str(c) for c in command], capture_output=True, text=True,
+        timeout=60 * SLOW, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, (done.stdout, done.stderr)
+    for mark in ("AddressSanitizer", "ThreadSanitizer", "runtime error"):
+        assert mark not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture
+def scan(directory: Path) -> tuple[Path, np.ndarray]:
+    points = random_points(5000, seed=21)
+    path = directory / "scan.npy"
+    np.save(path, points)
+    return path, points
+
+
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_c_program_gets_the_oracles_voxels(
+    daemon: Daemon, scan: tuple[Path, np.ndarray], transport: str
+) -> None:
+    path, points = scan
+    url = daemon.ipc if transport == "ipc" else daemon.tcp
+    result = json.loads(run(BIN / "foreign_client", url, path, "0.5", "8").stdout)
+    expected = Voxels(points, points, 0.5, "minkowski")
+    assert result == {
+        "n_points": len(points),
+        "n_voxels": len(expected.coords),
+        "n_equal": 8,
+        "last": expected.coords[-1].tolist(),
+    }
+
+
+def test_c_program_without_a_server_fails_at_once(directory: Path, scan) -> None:
+    url = f"ipc://{directory}/nobody.sock"
+    done = run(BIN / "foreign_client", url, scan[0], "0.5", "1", code=1)
+    assert "UNAVAILABLE" in done.stderr
+
+
+def test_voxelctl_voxelizes_a_file(daemon: Daemon, scan, directory: Path) -> None:
+    path, points = scan
+    expected = Voxels(points, points, 0.5, "minkowski")
+    out = directory / "coords.ply"
+    done = run(
+        BIN / "voxelctl", "voxelize", path, "--size", "0.5", "--url", daemon.tcp,
+        "--out", out, "--timeout", 30 * SLOW,
+    )  # fmt: skip
+    assert f"{len(expected.coords):,}" in done.stdout
+    assert "voxels" in done.stdout
+    head = out.read_bytes().split(b"end_header\n")[0].decode()
+    assert f"element vertex {len(expected.coords)}" in head
+    done = run(
+        BIN / "voxelctl", "voxelize", path, "--size", "0.5", "--url", daemon.ipc, "--json",
+        "--timeout", 30 * SLOW,
+    )  # fmt: skip
+    assert str(len(expected.coords)) in done.stdout
+    json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not SCAN.exists(), reason="the benchmark scan is not there")
+def test_voxelctl_voxelizes_the_real_scan(daemon: Daemon) -> None:
+    points = np.load(SCAN)[:, :3]
+    expected = Voxels(points, points, 0.1, "minkowski")
+    done = run(
+        BIN / "voxelctl", "voxelize", SCAN, "--size", "0.1", "--url", daemon.ipc,
+        "--timeout", 30 * SLOW,
+    )  # fmt: skip
+    assert f"{len(expected.coords):,}" in done.stdout
+
+
+def test_voxelctl_info_and_status(daemon: Daemon) -> None:
+    assert "voxelize" in run(BIN / "voxelctl", "info", "--url", daemon.ipc).stdout
+    done = run(BIN / "voxelctl", "status", "--json", "--url", daemon.ipc)
+    assert json.loads(done.stdout)["state"] == "serving"
+
+
+def test_voxelctl_says_what_is_wrong(daemon: Daemon, scan, directory: Path) -> None:
+    path, _ = scan
+    ctl = BIN / "voxelctl"
+    nobody = f"ipc://{directory}/nobody.sock"
+    assert "UNAVAILABLE" in run(ctl, "info", "--url", nobody, code=1).stderr
+    done = run(ctl, "voxelize", path, "--size", "-1", "--url", daemon.ipc, code=2)
+    assert "size" in done.stderr
+    done = run(ctl, "voxelize", directory / "no.pcd", "--size", "1", "--url", daemon.ipc, code=1)
+    assert "no.pcd" in done.stderr
+    done = run(ctl, "voxelize", "x.bin", "--size", "1", "--url", daemon.ipc, code=1)
+    assert "format" in done.stderr
+    assert run(ctl, "nonsense", code=2).stderr
+    assert "voxelize" in run(ctl, "--help").stdout
+
+
+def test_voxelctl_survives_a_restart_of_the_daemon(directory: Path) -> None:
+    for _ in range(2):
+        with running(directory) as daemon:
+            run(BIN / "voxelctl", "info", "--url", daemon.ipc)
