@@ -94,7 +94,7 @@ static inline size_t vxd_field_values(const ProtobufCMessage *message,
         size_t n;
 
         memcpy(&n, (const uint8_t *)message + field->quantifier_offset, sizeof n);
-        *values = vxd_field_pointer(member);
+        *values = (const uint8_t *)vxd_field_pointer(member);
         return n;
     }
     if ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&

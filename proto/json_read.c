@@ -2,7 +2,11 @@
 /* JSON text to messages: jansson parses (its depth limit is 2048), a walker over the
  * descriptors fills the message. The walker calls itself for submessages only, so it goes
  * as deep as the schema, which has no recursive message (a test checks that and bounds
- * the depth), however deep the text is. Scalars: json_scalar.c. */
+ * the depth), however deep the text is.
+ * Scalars: json_scalar.c.
+ *
+ * Known limit: where jansson 2.14 cannot grow its token buffer it drops a character in
+ * silence, so without memory a string may come out short. */
 #include "proto/fields.h"
 
 #include <jansson.h>
@@ -201,7 +205,8 @@ static enum vxd_status fail_parse(const json_error_t *error, struct vxd_err *err
     char text[JSON_ERROR_TEXT_LENGTH];
     size_t n = 0;
 
-    if (json_error_code(error) == json_error_out_of_memory) {
+    /* jansson says what is wrong with a text, and nothing when it got no memory. */
+    if (error->text[0] == '\0' || json_error_code(error) == json_error_out_of_memory) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory to parse the JSON");
     }
     for (; n < sizeof text - 1 && error->text[n] != '\0'; n++) {

@@ -13,3 +13,6 @@ voxeld_add_test(NAME test_proto_json SOURCES unit/test_proto_json.c
                 LIBRARIES voxeld_proto voxeld_test_kinds m)
 voxeld_add_test(NAME test_proto_files SOURCES unit/test_proto_files.c
                 LIBRARIES voxeld_proto)
+voxeld_add_test(NAME test_proto_alloc SOURCES unit/test_proto_alloc.c
+                LIBRARIES voxeld_proto voxeld_test_kinds)
+target_link_options(test_proto_alloc PRIVATE -Wl,--wrap=malloc,--wrap=realloc)

@@ -73,36 +73,36 @@ def garbage(name: str, wire: bytes) -> None:
 
 def read_integers() -> None:
     for text in ("0", "1", "-1", "2147483647", "-2147483648", '"7"', '"-7"', "1.0", "1e2"):
-        read("VoxelizeResponse", '{"grid":[%s]}' % text)
+        read("VoxelizeResponse", f'{{"grid":[{text}]}}')
     for text in ("2147483648", "-2147483649", "1.5", '"x"', '""', "true", "{}", "[]",
                  '"1.5"', "1e10", '" 1"', '"1 "', "null"):
-        refuse("VoxelizeResponse", '{"grid":[%s]}' % text)
+        refuse("VoxelizeResponse", f'{{"grid":[{text}]}}')
     for text in ("0", "4294967295", '"4294967295"', "4.294967295e9", "5e1"):
-        read("Cloud", '{"pointStep":%s}' % text)
+        read("Cloud", f'{{"pointStep":{text}}}')
     for text in ("-1", "4294967296", '"-1"', "0.5", "false", '"0x10"'):
-        refuse("Cloud", '{"pointStep":%s}' % text)
+        refuse("Cloud", f'{{"pointStep":{text}}}')
     for text in ("9223372036854775807", "-9223372036854775808", '"9223372036854775807"',
                  '"-9223372036854775808"', "9007199254740993", "1e15", '"0"'):
-        read("Cloud", '{"stampNs":%s}' % text)
+        read("Cloud", f'{{"stampNs":{text}}}')
     for text in ('"9223372036854775808"', '"-9223372036854775809"', "1e19", "0.1", '"a"'):
-        refuse("Cloud", '{"stampNs":%s}' % text)
+        refuse("Cloud", f'{{"stampNs":{text}}}')
     for text in ('"18446744073709551615"', "0", '"1"', "1e18", "9223372036854775807"):
-        read("VoxelizeResponse", '{"nVoxels":%s}' % text)
+        read("VoxelizeResponse", f'{{"nVoxels":{text}}}')
     for text in ('"18446744073709551616"', "-1", '"-5"', "1e20"):
-        refuse("VoxelizeResponse", '{"nVoxels":%s}' % text)
+        refuse("VoxelizeResponse", f'{{"nVoxels":{text}}}')
     for text in ('"18446744073709551615"', "12"):
-        read("SelfTestResponse", '{"digest":%s}' % text)
+        read("SelfTestResponse", f'{{"digest":{text}}}')
 
 
 def read_floats() -> None:
     for text in ("0", "1", "-1", "0.1", "1.5e300", "5e-324", '"1.5"', '"-2"', '"1e3"',
                  '"NaN"', '"Infinity"', '"-Infinity"', "1.7976931348623157e308",
                  "123456789012345678", "0.30000000000000004"):
-        read("Vec3", '{"y":%s}' % text)
-        read("Tensor", '{"values":[1,%s]}' % text)
+        read("Vec3", f'{{"y":{text}}}')
+        read("Tensor", f'{{"values":[1,{text}]}}')
     read("Tensor", '{"values":[-0.0]}')
     for text in ('"abc"', '"1.5x"', "[]", "{}", '"0x1p3"', '""'):
-        refuse("Vec3", '{"y":%s}' % text)
+        refuse("Vec3", f'{{"y":{text}}}')
     refuse("Tensor", '{"values":[null]}')
     refuse("Tensor", '{"values":1}')
 
@@ -110,25 +110,25 @@ def read_floats() -> None:
 def read_texts() -> None:
     for text in ('"map"', '"\\u00e4\\ud83d\\ude00"', '"ä 漢字 🙂"', '"a\\"b\\\\c\\/d\\n\\t"',
                  '""', '"\\u0001\\u007f"'):
-        read("Cloud", '{"frameId":%s}' % text)
+        read("Cloud", f'{{"frameId":{text}}}')
     for text in ("1", "true", "[]", "{}"):
-        refuse("Cloud", '{"frameId":%s}' % text)
+        refuse("Cloud", f'{{"frameId":{text}}}')
     for text in ('""', '"AA=="', '"AA"', '"AAA="', '"AAA"', '"AAAA"', '"+/+/"', '"-_-_"',
                  '"3q2+7w=="', '"3q2-7w"'):
-        read("Cloud", '{"data":%s}' % text)
+        read("Cloud", f'{{"data":{text}}}')
     for text in ("1", "[]", "true", '"A"'):
-        refuse("Cloud", '{"data":%s}' % text)
+        refuse("Cloud", f'{{"data":{text}}}')
     for text in ("true", "false"):
-        read("VoxelizeRequest", '{"noFeatures":%s}' % text)
+        read("VoxelizeRequest", f'{{"noFeatures":{text}}}')
     for text in ("1", "0", '"yes"', "[]"):
-        refuse("VoxelizeRequest", '{"noFeatures":%s}' % text)
+        refuse("VoxelizeRequest", f'{{"noFeatures":{text}}}')
 
 
 def read_enums() -> None:
     for text in ('"FLOAT32"', "7", '"DTYPE_UNSPECIFIED"', "0", '"BFLOAT16"', "12"):
-        read("Tensor", '{"dtype":%s}' % text)
+        read("Tensor", f'{{"dtype":{text}}}')
     for text in ('"float32"', '""', "[]", '"NOPE"'):
-        refuse("Tensor", '{"dtype":%s}' % text)
+        refuse("Tensor", f'{{"dtype":{text}}}')
     read("VoxelizeRequest", '{"reduce":["REDUCE_MEAN",5],"outputs":["OUTPUT_COORDS"]}')
     refuse("VoxelizeRequest", '{"reduce":["REDUCE_MEAN",null]}')
 
@@ -211,43 +211,43 @@ def read_kinds() -> None:
     small = ("i32", "s32", "sf32")
     for name in small:
         for text in ("2147483647", "-2147483648", '"-1"', "1e3", "-2.0", "0"):
-            read("Kinds", '{"%s":%s}' % (name, text))
+            read("Kinds", f'{{"{name}":{text}}}')
         for text in ("2147483648", "-2147483649", "1.25"):
-            refuse("Kinds", '{"%s":%s}' % (name, text))
+            refuse("Kinds", f'{{"{name}":{text}}}')
     for name in ("i64", "s64", "sf64"):
         for text in ('"9223372036854775807"', '"-9223372036854775808"', "-5"):
-            read("Kinds", '{"%s":%s}' % (name, text))
+            read("Kinds", f'{{"{name}":{text}}}')
     for name in ("u64", "f64"):
         for text in ('"18446744073709551615"', "5"):
-            read("Kinds", '{"%s":%s}' % (name, text))
-        refuse("Kinds", '{"%s":-1}' % name)
+            read("Kinds", f'{{"{name}":{text}}}')
+        refuse("Kinds", f'{{"{name}":-1}}')
     for name in ("u32", "f32"):
         for text in ("4294967295", '"4294967295"', "3"):
-            read("Kinds", '{"%s":%s}' % (name, text))
-        refuse("Kinds", '{"%s":4294967296}' % name)
+            read("Kinds", f'{{"{name}":{text}}}')
+        refuse("Kinds", f'{{"{name}":4294967296}}')
     for text in ("0.1", "1", "-1.5", "3.4028234663852886e38", "-3.4028234663852886e38",
                  "1e-45", "1e-60", '"NaN"', '"Infinity"', '"-Infinity"', '"0.25"', "16777217"):
-        read("Kinds", '{"flt":%s}' % text)
+        read("Kinds", f'{{"flt":{text}}}')
     for text in ("3.5e38", "-3.5e38", "1e300", '"x"'):
-        refuse("Kinds", '{"flt":%s}' % text)
+        refuse("Kinds", f'{{"flt":{text}}}')
     for text in ('"CALM"', '"SAD"', "-1", "1", "null"):
-        read("Kinds", '{"mood":%s}' % text)
+        read("Kinds", f'{{"mood":{text}}}')
     for field in ("many_i32", "manyS32", "manySf32", "manyI64", "manyS64", "manySf64"):
-        read("Kinds", '{"%s":[0,1,-1,"5",-6.0,1000000]}' % field)
+        read("Kinds", f'{{"{field}":[0,1,-1,"5",-6.0,1000000]}}')
     for field in ("manyU32", "manyF32", "manyU64", "manyF64", "manyFlt", "manyDbl"):
-        read("Kinds", '{"%s":[0,1,"5",6.0,1000000]}' % field)
+        read("Kinds", f'{{"{field}":[0,1,"5",6.0,1000000]}}')
     read("Kinds", '{"unpacked":[3,270,86942],"manyTruths":[true,false]}')
     read("Kinds", '{"manyMoods":["SAD",1,0],"manyTexts":["","a"],"manyData":["","AQ"]}')
     read("Kinds", '{"manyLeaves":[{},{"name":"x"}],"leaf":{"name":null}}')
     for field in ("a_b_c", "aBC", "X_upper_y", "XUpperY", "trailing_", "trailing",
                   "two__scores", "twoScores", "digit_1x", "digit1x"):
-        read("Kinds", '{"%s":7}' % field)
+        read("Kinds", f'{{"{field}":7}}')
     for field in ("ABC", "a_b_C", "xUpperY", "Trailing", "two_scores"):
-        refuse("Kinds", '{"%s":7}' % field)
+        refuse("Kinds", f'{{"{field}":7}}')
     for text in ('"pickI32":0', '"pickU64":"0"', '"pickFlt":0', '"pickTruth":false',
                  '"pickMood":"CALM"', '"pickText":""', '"pickData":""', '"pickLeaf":{}',
                  '"pickI32":null,"pickText":"a"', '"pick_leaf":{"name":"b"}'):
-        read("Kinds", "{%s}" % text)
+        read("Kinds", "{" + text + "}")
     refuse("Kinds", '{"pickI32":1,"pickText":"a"}')
     refuse("Kinds", '{"pickLeaf":{},"pickTruth":false}')
 
