@@ -46,7 +46,7 @@ static bool lay_out(int n_threads, const struct vxd_voxelize_args *args,
     return fits && vxd_voxelize_partial_items(args, &n_partial) &&
            vxd_layout_add(&out->total, n_pieces, sizeof(struct vxd_key_piece),
                           &out->key_pieces) &&
-           vxd_layout_add(&out->total, n_pieces, 4, &out->piece_voxels) &&
+           vxd_layout_add(&out->total, n_pieces + 1, 4, &out->piece_voxels) &&
            vxd_layout_add(&out->total, n_partial, sizeof(float), &out->partial) &&
            vxd_layout_add(&out->total, vxd_sort_pairs_scratch_bytes_cpu(n_threads, n), 1,
                           &out->sort_scratch) &&
@@ -67,12 +67,14 @@ size_t vxd_voxelize_scratch_bytes_cpu(const struct vxd_queue *queue,
     return layout.total;
 }
 
-/* Keys the points [begin, end) of one sample; kept ones follow those already in `piece`. */
-static void key_points(struct vxd_voxelize_run *run, size_t piece_begin, size_t begin,
-                       size_t end, struct vxd_voxel_totals *totals,
-                       struct vxd_key_piece *piece)
+/* Keys the points [begin, end) of one sample; kept ones follow those already in `piece`.
+ * Called with a constant rule, so that the compiler makes a loop of each. */
+static inline void key_points(struct vxd_voxelize_run *run, enum vxd_voxel_rule rule,
+                              size_t piece_begin, size_t begin, size_t end,
+                              struct vxd_voxel_totals *totals,
+                              struct vxd_key_piece *piece)
 {
-    const struct vxd_voxel_lattice lattice = run->call->lattice;
+    struct vxd_voxel_lattice lattice = run->call->lattice;
     const float *positions = run->call->args.positions;
     int32_t *inverse = run->call->out.inverse;
     uint64_t *keys = run->keys + piece_begin;
@@ -80,16 +82,18 @@ static void key_points(struct vxd_voxelize_run *run, size_t piece_begin, size_t 
     uint32_t n_kept = piece->n_kept;
     uint32_t n_non_finite = 0;
     int32_t sign = 0;
+    uint32_t magnitude = 0;
 
+    lattice.rule = rule;
     for (size_t i = begin; i < end; i++) {
         int32_t c[3] = {0, 0, 0};
         enum vxd_point_fate fate = vxd_voxel_coord(&lattice, positions + 3 * i, c);
 
         if (fate == VXD_POINT_KEPT) {
             sign |= c[0] | c[1] | c[2];
-            piece->magnitude |= (uint32_t)(c[0] < 0 ? ~c[0] : c[0]) |
-                                (uint32_t)(c[1] < 0 ? ~c[1] : c[1]) |
-                                (uint32_t)(c[2] < 0 ? ~c[2] : c[2]);
+            magnitude |= (uint32_t)(c[0] < 0 ? ~c[0] : c[0]) |
+                         (uint32_t)(c[1] < 0 ? ~c[1] : c[1]) |
+                         (uint32_t)(c[2] < 0 ? ~c[2] : c[2]);
             keys[n_kept] = vxd_voxel_key(&lattice, c);
             indices[n_kept] = (uint32_t)i;
             n_kept++;
@@ -104,6 +108,7 @@ static void key_points(struct vxd_voxelize_run *run, size_t piece_begin, size_t 
     vxd_count_add(&totals->n_out_of_range,
                   (uint32_t)(end - begin) - (n_kept - piece->n_kept) - n_non_finite);
     piece->n_kept = n_kept;
+    piece->magnitude |= magnitude;
     piece->has_negative = piece->has_negative || sign < 0;
 }
 
@@ -119,7 +124,13 @@ static void key_piece(void *args, size_t begin, size_t end)
         size_t stop = starts[sample + 1] < end ? starts[sample + 1] : end;
 
         if (stop > i) {
-            key_points(run, begin, i, stop, &run->call->out.totals[sample], piece);
+            struct vxd_voxel_totals *totals = &run->call->out.totals[sample];
+
+            if (run->call->args.rule == VXD_RULE_SPCONV) {
+                key_points(run, VXD_RULE_SPCONV, begin, i, stop, totals, piece);
+            } else {
+                key_points(run, VXD_RULE_MINKOWSKI, begin, i, stop, totals, piece);
+            }
             i = stop;
         }
     }

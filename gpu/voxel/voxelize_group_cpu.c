@@ -75,13 +75,14 @@ static void sort_points(struct vxd_voxelize_run *run)
     }
 }
 
-/* Whether a voxel begins at sorted pair i, a pair of the sample that starts at point
- * sample_start. Keys of wide sorts repeat from sample to sample. */
-static bool begins_voxel(const struct vxd_voxelize_run *run, size_t i,
-                         uint32_t sample_start)
+/* 1 where a voxel begins at sorted pair i > 0, a pair of the sample that starts at point
+ * sample_start. Keys of wide sorts repeat from sample to sample. Free of branches: which
+ * pair begins a voxel is anyone's guess. */
+static uint32_t begins_voxel(const struct vxd_voxelize_run *run, size_t i,
+                             uint32_t sample_start)
 {
-    return i == 0 || run->keys[i] != run->keys[i - 1] ||
-           run->indices[i - 1] < sample_start;
+    return (uint32_t)(run->keys[i] != run->keys[i - 1]) |
+           (uint32_t)(run->indices[i - 1] < sample_start);
 }
 
 static void count_voxels(void *args, size_t begin, size_t end)
@@ -100,42 +101,49 @@ static void count_voxels(void *args, size_t begin, size_t end)
             n_sample = 0;
             sample = vxd_voxel_sample(starts, run->call->args.n_batch, run->indices[i]);
         }
-        n_sample += begins_voxel(run, i, starts[sample]) ? 1 : 0;
+        n_sample += i == 0 ? 1 : begins_voxel(run, i, starts[sample]);
     }
     vxd_count_add(&totals[sample].n_voxels, n_sample);
     run->piece_voxels[begin / PIECE] = n_piece + n_sample;
 }
 
+/* Every pair is written where the next voxel's first belongs and counts only if it is one.
+ * The loop ends with the piece's last voxel, so no place is another piece's. */
 static void write_voxel_begins(void *args, size_t begin, size_t end)
 {
     struct vxd_voxelize_run *run = args;
     const uint32_t *starts = run->call->batch_starts;
+    const uint32_t *before = run->piece_voxels + begin / PIECE;
     int sample = vxd_voxel_sample(starts, run->call->args.n_batch, run->indices[begin]);
-    uint32_t *to = run->voxel_begin + run->piece_voxels[begin / PIECE];
+    uint32_t *to = run->voxel_begin + before[0];
+    uint32_t n_voxels = before[1] - before[0];
+    uint32_t n = 0;
 
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; n < n_voxels && i < end; i++) {
         if (run->indices[i] >= starts[sample + 1]) {
             sample = vxd_voxel_sample(starts, run->call->args.n_batch, run->indices[i]);
         }
-        if (begins_voxel(run, i, starts[sample])) {
-            *to++ = (uint32_t)i;
-        }
+        to[n] = (uint32_t)i;
+        n += i == 0 ? 1 : begins_voxel(run, i, starts[sample]);
     }
 }
 
 static void find_voxels(struct vxd_voxelize_run *run)
 {
+    size_t n_pieces = (run->n_kept + PIECE - 1) / PIECE;
+
     run->voxel_begin = run->spare_indices;
     run->ranks = (uint32_t *)(void *)run->spare_keys;
     run->ids = run->ranks + run->call->args.n_points + 1;
     vxd_parallel_for(run->pool, run->n_kept, PIECE, count_voxels, run);
     run->n_found = 0;
-    for (size_t i = 0; i * PIECE < run->n_kept; i++) {
+    for (size_t i = 0; i < n_pieces; i++) {
         uint32_t n = run->piece_voxels[i];
 
         run->piece_voxels[i] = (uint32_t)run->n_found;
         run->n_found += n;
     }
+    run->piece_voxels[n_pieces] = (uint32_t)run->n_found;
     vxd_parallel_for(run->pool, run->n_kept, PIECE, write_voxel_begins, run);
     run->voxel_begin[run->n_found] = (uint32_t)run->n_kept;
 }
