@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/test_client_peer.h"
+
+#include <nng/protocol/reqrep0/rep.h>
+#include <nng/supplemental/util/platform.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_POINTS = 65536
+};
+
+/* Static memory for one answer a thread. */
+struct answer {
+    Voxeld__V1__Response response;
+    Voxeld__V1__ResponseHeader header;
+    Voxeld__V1__VoxelizeResponse voxelize;
+    Voxeld__V1__VoxelizeItem item;
+    Voxeld__V1__VoxelizeItem *items[1];
+    Voxeld__V1__Tensor coords;
+    Voxeld__V1__Tensor counts;
+    Voxeld__V1__Tensor inverse;
+    Voxeld__V1__Tensor mean;
+    int64_t shape_coords[2];
+    int64_t shape_rows[1];
+    int64_t shape_points[1];
+    int64_t shape_mean[2];
+    char *features[3];
+    int32_t grid[2];
+    Voxeld__V1__ServerInfoResponse info;
+    Voxeld__V1__StatusResponse status;
+    Voxeld__V1__MethodStatus method;
+    Voxeld__V1__MethodStatus *methods[1];
+    Voxeld__V1__SlowRequest slow;
+    Voxeld__V1__SlowRequest *slows[1];
+    Voxeld__V1__SelfTestResponse self_test;
+    Voxeld__V1__SetLogLevelResponse log_level;
+};
+
+static void tensor(Voxeld__V1__Tensor *t, Voxeld__V1__DType dtype, int64_t *shape,
+                   size_t n_axes, void *data, size_t n_bytes)
+{
+    voxeld__v1__tensor__init(t);
+    t->dtype = dtype;
+    t->shape = shape;
+    t->n_shape = n_axes;
+    t->data.data = data;
+    t->data.len = n_bytes;
+}
+
+static void spoil(struct answer *a, enum peer_flaw flaw, int32_t *inverse)
+{
+    switch (flaw) {
+    case FLAW_COORDS_MISSING:
+        a->voxelize.coords = NULL;
+        break;
+    case FLAW_COORDS_SHORT:
+        a->coords.data.len -= 1;
+        break;
+    case FLAW_COORDS_DTYPE:
+        a->coords.dtype = VOXELD__V1__DTYPE__FLOAT32;
+        break;
+    case FLAW_COORDS_AXES:
+        a->coords.n_shape = 1;
+        break;
+    case FLAW_COORDS_NEGATIVE:
+        a->shape_coords[0] = -a->shape_coords[0];
+        break;
+    case FLAW_COUNTS_SHAPE:
+        a->shape_rows[0] += 1;
+        break;
+    case FLAW_INVERSE_INDEX:
+        inverse[0] = (int32_t)a->voxelize.n_voxels;
+        break;
+    case FLAW_INVERSE_LENGTH:
+        a->shape_points[0] -= 1;
+        a->inverse.data.len -= 4;
+        break;
+    case FLAW_MEAN_CHANNELS:
+        a->voxelize.n_features = 2;
+        break;
+    case FLAW_ITEMS_MISSING:
+        a->voxelize.n_items = 0;
+        break;
+    case FLAW_ITEM_VOXELS:
+        a->item.n_voxels += 1;
+        break;
+    case FLAW_ITEM_POINTS:
+        a->item.first_point = 1;
+        break;
+    case FLAW_N_VOXELS:
+        a->voxelize.n_voxels = UINT64_C(1) << 62;
+        break;
+    case FLAW_GRID:
+        a->voxelize.n_grid = 2;
+        break;
+    case FLAW_NONE:
+    case N_FLAWS:
+        break;
+    }
+}
+
+/* Every point its own voxel (i, 2i, 3i). Buffers hold MAX_POINTS. */
+static void answer_voxelize(struct answer *a, const Voxeld__V1__Request *request,
+                            enum peer_flaw flaw, int32_t *coords, uint32_t *counts,
+                            int32_t *inverse, float *mean)
+{
+    static char *const names[3] = {"x", "y", "z"};
+    const Voxeld__V1__Cloud *cloud = request->voxelize->clouds[0];
+    size_t n = cloud->point_step > 0 ? cloud->data.len / cloud->point_step : 0;
+
+    n = n < MAX_POINTS ? n : MAX_POINTS;
+    for (size_t i = 0; i < n; i++) {
+        coords[4 * i] = 0;
+        for (size_t k = 0; k < 3; k++) {
+            coords[4 * i + 1 + k] = (int32_t)((k + 1) * i);
+            mean[3 * i + k] = (float)((k + 1) * i);
+        }
+        counts[i] = 1;
+        inverse[i] = (int32_t)i;
+    }
+    voxeld__v1__voxelize_response__init(&a->voxelize);
+    voxeld__v1__voxelize_item__init(&a->item);
+    a->item.n_points = n;
+    a->item.n_used = n;
+    a->item.n_voxels = n;
+    a->item.stamp_ns = cloud->stamp_ns;
+    a->item.frame_id = cloud->frame_id;
+    a->items[0] = &a->item;
+    a->voxelize.items = a->items;
+    a->voxelize.n_items = 1;
+    a->voxelize.n_voxels = n;
+    a->shape_coords[0] = (int64_t)n;
+    a->shape_coords[1] = 4;
+    a->shape_rows[0] = (int64_t)n;
+    a->shape_points[0] = (int64_t)n;
+    a->shape_mean[0] = (int64_t)n;
+    a->shape_mean[1] = 3;
+    tensor(&a->coords, VOXELD__V1__DTYPE__INT32, a->shape_coords, 2, coords, n * 16);
+    tensor(&a->counts, VOXELD__V1__DTYPE__UINT32, a->shape_rows, 1, counts, n * 4);
+    tensor(&a->inverse, VOXELD__V1__DTYPE__INT32, a->shape_points, 1, inverse, n * 4);
+    tensor(&a->mean, VOXELD__V1__DTYPE__FLOAT32, a->shape_mean, 2, mean, n * 12);
+    a->voxelize.coords = &a->coords;
+    a->voxelize.counts = &a->counts;
+    a->voxelize.inverse = &a->inverse;
+    a->voxelize.mean = &a->mean;
+    memcpy(a->features, names, sizeof names);
+    a->voxelize.features = a->features;
+    a->voxelize.n_features = 3;
+    a->voxelize.grid = a->grid;
+    a->voxelize.size = request->voxelize->size;
+    a->voxelize.engine_ms = 1.5;
+    spoil(a, flaw, inverse);
+    a->response.method_case = VOXELD__V1__RESPONSE__METHOD_VOXELIZE;
+    a->response.voxelize = &a->voxelize;
+}
+
+static void answer_info(struct answer *a, struct peer *peer)
+{
+    voxeld__v1__server_info_response__init(&a->info);
+    a->info.version = "9.9.9";
+    a->info.backend = "peer";
+    a->info.max_message_bytes = atomic_load(&peer->max_message_bytes);
+    a->response.method_case = VOXELD__V1__RESPONSE__METHOD_SERVER_INFO;
+    a->response.server_info = &a->info;
+}
+
+static void answer_status(struct answer *a)
+{
+    voxeld__v1__status_response__init(&a->status);
+    voxeld__v1__method_status__init(&a->method);
+    voxeld__v1__slow_request__init(&a->slow);
+    a->status.state = "serving";
+    a->status.queue_limit = 64;
+    a->method.name = "voxelize";
+    a->method.n_ok = 3;
+    a->methods[0] = &a->method;
+    a->status.methods = a->methods;
+    a->status.n_methods = 1;
+    a->slow.request_id = "r1";
+    a->slow.code = VOXELD__V1__CODE__ABORTED;
+    a->slows[0] = &a->slow;
+    a->status.slow = a->slows;
+    a->status.n_slow = 1;
+    a->response.method_case = VOXELD__V1__RESPONSE__METHOD_STATUS;
+    a->response.status = &a->status;
+}
+
+static void answer_admin(struct answer *a, struct peer *peer,
+                         const Voxeld__V1__Request *request)
+{
+    switch (request->method_case) {
+    case VOXELD__V1__REQUEST__METHOD_STATUS:
+        answer_status(a);
+        break;
+    case VOXELD__V1__REQUEST__METHOD_SELF_TEST:
+        voxeld__v1__self_test_response__init(&a->self_test);
+        a->self_test.n_stages = request->self_test->duration_ms;
+        a->self_test.digest = UINT64_C(0x8000000000000001);
+        a->self_test.elapsed_ms = request->header->timeout_ms;
+        a->response.method_case = VOXELD__V1__RESPONSE__METHOD_SELF_TEST;
+        a->response.self_test = &a->self_test;
+        break;
+    case VOXELD__V1__REQUEST__METHOD_SET_LOG_LEVEL:
+        voxeld__v1__set_log_level_response__init(&a->log_level);
+        a->log_level.previous = request->set_log_level->level;
+        a->response.method_case = VOXELD__V1__RESPONSE__METHOD_SET_LOG_LEVEL;
+        a->response.set_log_level = &a->log_level;
+        break;
+    default:
+        answer_info(a, peer);
+        break;
+    }
+}
+
+static nng_msg *pack(const Voxeld__V1__Response *response)
+{
+    size_t n_bytes = voxeld__v1__response__get_packed_size(response);
+    nng_msg *message;
+
+    if (nng_msg_alloc(&message, n_bytes) != 0) {
+        abort();
+    }
+    (void)voxeld__v1__response__pack(response, nng_msg_body(message));
+    return message;
+}
+
+static nng_msg *answer(struct peer *peer, const Voxeld__V1__Request *request)
+{
+    struct answer a;
+    int32_t *coords = malloc(MAX_POINTS * 16);
+    uint32_t *counts = malloc(MAX_POINTS * 4);
+    int32_t *inverse = malloc(MAX_POINTS * 4);
+    float *mean = malloc(MAX_POINTS * 12);
+    int mode = atomic_load(&peer->mode);
+    bool is_voxelize = request->method_case == VOXELD__V1__REQUEST__METHOD_VOXELIZE;
+    nng_msg *message;
+
+    if (coords == NULL || counts == NULL || inverse == NULL || mean == NULL) {
+        abort();
+    }
+    memset(&a, 0, sizeof a);
+    voxeld__v1__response__init(&a.response);
+    voxeld__v1__response_header__init(&a.header);
+    a.response.header = &a.header;
+    a.header.request_id = request->header->request_id;
+    if (is_voxelize && mode == PEER_FAIL) {
+        a.header.code = VOXELD__V1__CODE__INVALID_ARGUMENT;
+        a.header.field = "clouds[0].fields[2].offset";
+        a.header.message = "17; at most 12";
+    } else if (is_voxelize && mode != PEER_WRONG_REPLY) {
+        answer_voxelize(&a, request, (enum peer_flaw)atomic_load(&peer->flaw), coords,
+                        counts, inverse, mean);
+    } else {
+        answer_admin(&a, peer, request);
+    }
+    message = pack(&a.response);
+    free(coords);
+    free(counts);
+    free(inverse);
+    free(mean);
+    return message;
+}
+
+/* What is done before the answer. */
+static void act(struct peer *peer, nng_msg *in)
+{
+    uint8_t *copy = malloc(nng_msg_len(in) + 1);
+
+    if (copy == NULL) {
+        abort();
+    }
+    memcpy(copy, nng_msg_body(in), nng_msg_len(in));
+    atomic_fetch_add(&peer->n_voxelize, 1);
+    (void)pthread_mutex_lock(&peer->mutex);
+    free(peer->last);
+    peer->last = copy;
+    peer->n_last = nng_msg_len(in);
+    while (atomic_load(&peer->mode) == PEER_HOLD && !peer->is_released) {
+        (void)pthread_cond_wait(&peer->released, &peer->mutex);
+    }
+    (void)pthread_mutex_unlock(&peer->mutex);
+    if (atomic_load(&peer->mode) == PEER_DELAY) {
+        nng_msleep(atomic_load(&peer->delay_ms));
+    }
+}
+
+static nng_msg *reply_to(struct peer *peer, nng_msg *in)
+{
+    Voxeld__V1__Request *request =
+        voxeld__v1__request__unpack(NULL, nng_msg_len(in), nng_msg_body(in));
+    bool is_voxelize;
+    int mode;
+    nng_msg *out = NULL;
+
+    if (request == NULL || request->header == NULL) {
+        abort(); /* our client sent rubbish */
+    }
+    is_voxelize = request->method_case == VOXELD__V1__REQUEST__METHOD_VOXELIZE;
+    if (is_voxelize) {
+        act(peer, in);
+    }
+    mode = atomic_load(&peer->mode);
+    if (is_voxelize && (mode == PEER_GARBAGE || mode == PEER_EMPTY)) {
+        if (nng_msg_alloc(&out, 0) != 0 ||
+            (mode == PEER_GARBAGE && nng_msg_append(out, "\xff\xff garbage", 10) != 0)) {
+            abort();
+        }
+    } else {
+        out = answer(peer, request);
+    }
+    voxeld__v1__request__free_unpacked(request, NULL);
+    return out;
+}
+
+struct worker {
+    struct peer *peer;
+    nng_ctx ctx;
+};
+
+static void *work(void *arg)
+{
+    struct worker worker = *(struct worker *)arg;
+    nng_aio *aio;
+
+    free(arg);
+    if (nng_aio_alloc(&aio, NULL, NULL) != 0) {
+        abort();
+    }
+    for (;;) {
+        nng_msg *in;
+
+        nng_ctx_recv(worker.ctx, aio);
+        nng_aio_wait(aio);
+        if (nng_aio_result(aio) != 0) {
+            break;
+        }
+        in = nng_aio_get_msg(aio);
+        nng_aio_set_msg(aio, reply_to(worker.peer, in));
+        nng_msg_free(in);
+        nng_ctx_send(worker.ctx, aio);
+        nng_aio_wait(aio);
+        if (nng_aio_result(aio) != 0) {
+            nng_msg_free(nng_aio_get_msg(aio));
+        }
+    }
+    nng_aio_free(aio);
+    return NULL;
+}
+
+int peer_start(struct peer *peer, const char *url)
+{
+    static atomic_int counter;
+
+    memset(peer, 0, sizeof *peer);
+    (void)pthread_mutex_init(&peer->mutex, NULL);
+    (void)pthread_cond_init(&peer->released, NULL);
+    atomic_store(&peer->max_message_bytes, 16U << 20);
+    if (url != NULL) {
+        (void)snprintf(peer->url, sizeof peer->url, "%s", url);
+    } else {
+        (void)snprintf(peer->url, sizeof peer->url, "ipc:///tmp/voxeld-peer-%ld-%d.sock",
+                       (long)getpid(), atomic_fetch_add(&counter, 1));
+    }
+    if (nng_rep0_open(&peer->socket) != 0 ||
+        nng_listen(peer->socket, peer->url, &peer->listener, 0) != 0) {
+        return -1;
+    }
+    for (int i = 0; i < PEER_THREADS; i++) {
+        struct worker *worker = malloc(sizeof *worker);
+
+        if (worker == NULL || nng_ctx_open(&worker->ctx, peer->socket) != 0) {
+            return -1;
+        }
+        worker->peer = peer;
+        if (pthread_create(&peer->threads[i], NULL, work, worker) != 0) {
+            return -1;
+        }
+        peer->n_threads++;
+    }
+    return 0;
+}
+
+void peer_release(struct peer *peer)
+{
+    (void)pthread_mutex_lock(&peer->mutex);
+    peer->is_released = 1;
+    (void)pthread_cond_broadcast(&peer->released);
+    (void)pthread_mutex_unlock(&peer->mutex);
+}
+
+void peer_stop(struct peer *peer)
+{
+    peer_release(peer);
+    (void)nng_close(peer->socket);
+    for (int i = 0; i < peer->n_threads; i++) {
+        (void)pthread_join(peer->threads[i], NULL);
+    }
+    free(peer->last);
+    (void)pthread_mutex_destroy(&peer->mutex);
+    (void)pthread_cond_destroy(&peer->released);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A voxeld that does as told: an nng REP socket in this process, answering with several
+ * contexts, one thread each, so that the client can be shown what no real daemon sends. */
+#ifndef VXD_TESTS_TEST_CLIENT_PEER_H
+#define VXD_TESTS_TEST_CLIENT_PEER_H
+
+#include <nng/nng.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "voxeld/v1/rpc.pb-c.h"
+
+enum {
+    PEER_THREADS = 8
+};
+
+enum peer_mode {
+    PEER_ANSWER,      /* as a daemon would; every point its own voxel */
+    PEER_HOLD,        /* not before peer_release */
+    PEER_DELAY,       /* after delay_ms */
+    PEER_GARBAGE,     /* bytes that are no message */
+    PEER_EMPTY,       /* no bytes: a Response without a header */
+    PEER_WRONG_REPLY, /* the reply of another method */
+    PEER_FAIL         /* INVALID_ARGUMENT at clouds[0].fields[2].offset */
+};
+
+/* What is wrong with an answer to Voxelize; none at 0. */
+enum peer_flaw {
+    FLAW_NONE,
+    FLAW_COORDS_MISSING,
+    FLAW_COORDS_SHORT,
+    FLAW_COORDS_DTYPE,
+    FLAW_COORDS_AXES,
+    FLAW_COORDS_NEGATIVE,
+    FLAW_COUNTS_SHAPE,
+    FLAW_INVERSE_INDEX,
+    FLAW_INVERSE_LENGTH,
+    FLAW_MEAN_CHANNELS,
+    FLAW_ITEMS_MISSING,
+    FLAW_ITEM_VOXELS,
+    FLAW_ITEM_POINTS,
+    FLAW_N_VOXELS,
+    FLAW_GRID,
+    N_FLAWS
+};
+
+struct peer {
+    nng_socket socket;
+    nng_listener listener;
+    nng_ctx contexts[PEER_THREADS];
+    pthread_t threads[PEER_THREADS];
+    int n_threads;
+    char url[128];
+
+    atomic_int mode;
+    atomic_int flaw;
+    atomic_int delay_ms;
+    atomic_int n_voxelize; /* requests that arrived */
+    atomic_uint max_message_bytes;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t released;
+    int is_released;
+    uint8_t *last; /* the last Voxelize request as it came, malloc'd */
+    size_t n_last;
+};
+
+/* Listens at a fresh ipc address, or at `url`. 0, or -1. */
+int peer_start(struct peer *peer, const char *url);
+
+/* Lets held requests be answered. */
+void peer_release(struct peer *peer);
+
+void peer_stop(struct peer *peer);
+
+#endif
