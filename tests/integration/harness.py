@@ -25,7 +25,7 @@ from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2  # noqa: E402
 
 SLOW = float(os.environ.get("VOXELD_TEST_SLOW", "1"))
 SANITIZE = os.environ.get("VOXELD_SANITIZE", "")
-BIN = Path(os.environ["VOXELD_BIN_DIR"])
+BIN = Path(os.environ["VOXELD_BIN_DIR"]).resolve()
 SOURCE = Path(os.environ["VOXELD_SOURCE_DIR"])
 MIB = 1024 * 1024
 
@@ -211,6 +211,50 @@ class Rpc:
         return self.receive()
 
 
+class RawReq:
+    """The REQ protocol by hand over tcp or ipc: for readers that are slow or rude."""
+
+    HELLO = bytes([0, 0x53, 0x50, 0, 0, 0x30, 0, 0])
+
+    def __init__(self, url: str) -> None:
+        if url.startswith("ipc://"):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(20 * SLOW)
+            self.socket.connect(url.removeprefix("ipc://"))
+            self.mark = b"\x01"  # ipc puts a byte before the length
+        else:
+            host, port = url.removeprefix("tcp://").rsplit(":", 1)
+            self.socket = socket.create_connection((host, int(port)), 20 * SLOW)
+            self.mark = b""
+        self.socket.sendall(self.HELLO)
+        assert self.take(8)[:3] == b"\0SP"
+
+    def __enter__(self) -> RawReq:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def take(self, n_bytes: int) -> bytes:
+        received = bytearray()
+        while len(received) < n_bytes:
+            piece = self.socket.recv(min(n_bytes - len(received), 65536))
+            assert piece, f"the connection ended after {len(received)} of {n_bytes} bytes"
+            received += piece
+        return bytes(received)
+
+    def send(self, request: rpc_pb2.Request) -> None:
+        data = b"\x80\0\0\1" + request.SerializeToString()
+        self.socket.sendall(self.mark + len(data).to_bytes(8, "big") + data)
+
+    def receive(self) -> rpc_pb2.Response:
+        head = self.take(len(self.mark) + 8)
+        data = self.take(int.from_bytes(head[-8:], "big"))
+        response = rpc_pb2.Response()
+        response.ParseFromString(data[4:])
+        return response
+
+
 class Reply:
     def __init__(self, status: int, headers: http.client.HTTPMessage, body: bytes) -> None:
         self.status = status
@@ -242,6 +286,11 @@ def http_call(
         return Reply(response.status, response.msg, response.read())
     finally:
         connection.close()
+
+
+def inflight_bytes(daemon: Daemon) -> int:
+    """Bytes reserved for requests, the asking one included: the same whenever idle."""
+    return int(http_call(daemon, "GET", "/v1/status").json().get("inflightBytes", 0))
 
 
 def raw_http(daemon: Daemon, data: bytes, timeout_s: float = 5) -> bytes:

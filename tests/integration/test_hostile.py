@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import socket
+import struct
 from typing import Iterator
 
 import pytest
@@ -180,8 +181,12 @@ def test_hostile_files_are_refused(daemon: Daemon, name: str) -> None:
             daemon, "POST", f"/v1/voxelize?format={name}&size=0.1", body,
             {"Content-Type": "application/octet-stream"},
         )  # fmt: skip
-        is_empty_record_file = body == b"" and name in ("kitti", "nuscenes")
-        assert is_empty_record_file or reply.status in (400, 429), (name, body[:20])
+        # bare records have no head that could be wrong: any whole number of them is a cloud
+        record = {"kitti": 16, "nuscenes": 20}.get(name)
+        if record and len(body) % record == 0:
+            assert reply.status == 200
+        else:
+            assert reply.status in (400, 429), (name, body[:20])
 
 
 def test_hostile_http_is_survived(daemon: Daemon) -> None:
@@ -238,3 +243,36 @@ def test_garbage_below_the_envelope_cuts_the_connection_only(daemon: Daemon) -> 
                     pass
             except OSError:
                 pass
+
+
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+@pytest.mark.parametrize(
+    "how", ["close", "half hello", "hello", "read", "no reading", "no writing", "reset"]
+)
+def test_leaving_during_the_greeting_keeps_the_listener(
+    daemon: Daemon, transport: str, how: str
+) -> None:
+    """nng 1.5.2's listener ends for good at the first of these, unless it is helped."""
+    hello = bytes([0, 0x53, 0x50, 0, 0, 0x30, 0, 0])
+    for _ in range(10):
+        if transport == "ipc":
+            peer = socket.socket(socket.AF_UNIX)
+            peer.connect(daemon.ipc.removeprefix("ipc://"))
+        else:
+            host, port = daemon.tcp.removeprefix("tcp://").rsplit(":", 1)
+            peer = socket.create_connection((host, int(port)), 5)
+        if how == "half hello":
+            peer.sendall(hello[:4])
+        elif how == "hello":
+            peer.sendall(hello)
+        elif how == "read":
+            peer.recv(8)
+        elif how == "no reading":
+            peer.shutdown(socket.SHUT_RD)
+        elif how == "no writing":
+            peer.shutdown(socket.SHUT_WR)
+        elif how == "reset":
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+    with Rpc(daemon.ipc if transport == "ipc" else daemon.tcp, timeout_s=5) as client:
+        assert client.call("server_info").header.code == OK

@@ -7,8 +7,8 @@ import json
 import signal
 import socket
 import subprocess
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,16 @@ from harness import (
     OK,
     SLOW,
     Daemon,
-    Reply,
+    RawReq,
     Rpc,
     admin_request,
     cloud_of,
     common_pb2,
     http_call,
     random_points,
+    rpc_pb2,
     running,
+    voxelize_pb2,
     voxelize_request,
     wait_until,
 )
@@ -34,79 +36,82 @@ from harness import (
 
 def test_drain_loses_no_reply_and_refuses_new_connections(directory: Path) -> None:
     config = {"drain": {"grace_ms": int(400 * SLOW)}}
-    big = voxelize_request(cloud_of(random_points(300000)), size=0.05)
-    http_replies: list[Reply] = []
+    long = int(1500 * SLOW)
     with running(directory, config) as daemon:
-        testers = [Rpc(url) for url in (daemon.ipc, daemon.tcp)]
-        bulk = Rpc(daemon.tcp)
 
-        def over_http() -> None:
-            http_replies.append(
-                http_call(daemon, "POST", "/v1/self_test", {"durationMs": int(1500 * SLOW)})
-            )
+        def over_http() -> int:
+            reply = http_call(daemon, "POST", "/v1/self_test", {"durationMs": long})
+            return reply.status
 
-        thread = threading.Thread(target=over_http)
-        thread.start()
-        for tester in testers:
-            tester.send("self_test", admin_request(int(1500 * SLOW)))
-        bulk.send("voxelize", big)
-        time.sleep(0.2 * SLOW)
-        daemon.signal(signal.SIGTERM)
+        def over_rpc(url: str) -> int:
+            with Rpc(url) as client:
+                return client.call("self_test", admin_request(long)).header.code
 
-        def ready() -> dict[str, Any] | None:
-            reply = http_call(daemon, "GET", "/v1/health/ready")
-            return reply.json() if reply.status == 503 else None
+        with ThreadPoolExecutor(6) as pool:
+            waiting = [pool.submit(over_http) for _ in range(2)]
+            waiting += [pool.submit(over_rpc, u) for u in (daemon.ipc, daemon.tcp) * 2]
+            time.sleep(0.3 * SLOW)
+            daemon.signal(signal.SIGTERM)
 
-        state = wait_until(ready, 3, "ready is a 503 while draining")
-        assert state == {"ready": False, "state": "draining"}
-        # still answering during the grace
-        assert http_call(daemon, "GET", "/v1/health/live").status == 200
-        time.sleep(0.5 * SLOW)
-        with pytest.raises(OSError):
-            socket.create_connection(("127.0.0.1", daemon.http_port), 2).close()
-        with Rpc(daemon.tcp, timeout_s=0.3) as late, pytest.raises(pynng.NNGException):
-            late.call("server_info")
-        for tester in testers:
-            assert tester.receive().header.code == OK
-        response = bulk.receive()
-        assert response.header.code == OK
-        assert response.voxelize.n_voxels > 100000
-        thread.join()
-        assert [r.status for r in http_replies] == [200]
+            def ready() -> dict[str, Any] | None:
+                reply = http_call(daemon, "GET", "/v1/health/ready")
+                return reply.json() if reply.status == 503 else None
+
+            state = wait_until(ready, 3, "ready is a 503 while draining")
+            assert state == {"ready": False, "state": "draining"}
+            # still answering during the grace
+            assert http_call(daemon, "GET", "/v1/health/live").status == 200
+            time.sleep(0.5 * SLOW)
+            with pytest.raises(OSError):
+                socket.create_connection(("127.0.0.1", daemon.http_port), 2).close()
+            with Rpc(daemon.tcp, timeout_s=0.2) as late, pytest.raises(pynng.NNGException):
+                late.call("server_info")
+            assert [w.result() for w in waiting] == [200, 200, OK, OK, OK, OK]
         assert daemon.wait() == 0
-        for client in (*testers, bulk):
-            client.socket.close()
     assert not Path(daemon.ipc.removeprefix("ipc://")).exists()
 
 
 def test_standing_connections_are_told_unavailable_while_draining(directory: Path) -> None:
     with running(directory) as daemon:
-        with Rpc(daemon.ipc) as busy, Rpc(daemon.ipc) as idle:
+        with Rpc(daemon.ipc) as busy, Rpc(daemon.ipc) as idle, ThreadPoolExecutor() as pool:
             assert idle.call("server_info").header.code == OK
-            busy.send("self_test", admin_request(int(1500 * SLOW)))
+            running_call = pool.submit(
+                busy.call, "self_test", admin_request(int(1500 * SLOW))
+            )
             time.sleep(0.1 * SLOW)
             daemon.signal(signal.SIGTERM)
             wait_until(lambda: daemon.find("draining"), 5, "draining")
             time.sleep(0.1 * SLOW)
             refused = idle.call("voxelize", voxelize_request(cloud_of(random_points(9))))
             assert refused.header.code == common_pb2.UNAVAILABLE
-            assert busy.receive().header.code == OK
+            assert running_call.result().header.code == OK
         assert daemon.wait() == 0
 
 
-def test_large_reply_is_written_whole_before_the_end(directory: Path) -> None:
-    """A slow reader gets every byte although the daemon is stopping."""
-    request = voxelize_request(cloud_of(random_points(400000)), size=0.001, outputs=[1, 2, 3])
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_slow_reader_gets_the_whole_reply_of_a_stopping_daemon(
+    directory: Path, transport: str
+) -> None:
+    n_points = 400000
+    outputs = [
+        voxelize_pb2.OUTPUT_COORDS,
+        voxelize_pb2.OUTPUT_COUNTS,
+        voxelize_pb2.OUTPUT_INVERSE,
+    ]
+    request = rpc_pb2.Request(
+        voxelize=voxelize_request(
+            cloud_of(random_points(n_points)), size=0.001, outputs=outputs
+        )
+    )
     with running(directory) as daemon:
-        with Rpc(daemon.tcp) as client:
-            client.send("voxelize", request, timeout_ms=int(30000 * SLOW))
-            time.sleep(0.05 * SLOW)
+        with RawReq(daemon.ipc if transport == "ipc" else daemon.tcp) as client:
+            client.send(request)
+            time.sleep(0.3 * SLOW)
             daemon.signal(signal.SIGTERM)
-            time.sleep(0.5 * SLOW)
+            time.sleep(0.5)
             response = client.receive()
-            assert response.header.code in (OK, common_pb2.UNAVAILABLE)
-            if response.header.code == OK:
-                assert len(response.voxelize.inverse.data) == 4 * 400000
+        assert response.header.code == OK
+        assert len(response.voxelize.inverse.data) == 4 * n_points
         assert daemon.wait() == 0
 
 
