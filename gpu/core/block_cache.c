@@ -204,28 +204,27 @@ static struct vxd_block *take_kept(struct vxd_block_cache *cache, int size_class
     return block;
 }
 
-/* Allocates a block whose bytes are counted already. */
-static enum vxd_status new_block(struct vxd_block_cache *cache, size_t n_bytes,
-                                 int size_class, struct vxd_block **out,
-                                 struct vxd_err *err)
+/* A new block whose bytes are counted already; NULL with *status on failure. */
+static struct vxd_block *new_block(struct vxd_block_cache *cache, size_t n_bytes,
+                                   int size_class, enum vxd_status *status,
+                                   struct vxd_err *err)
 {
     struct vxd_block *block = calloc(1, sizeof *block);
-    enum vxd_status status;
 
     if (block == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "no memory for a block record");
+        *status =
+            vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a block record");
+        return NULL;
     }
-    status = memory_alloc(cache, n_bytes, &block->ptr, err);
-    if (status != VXD_OK) {
+    *status = memory_alloc(cache, n_bytes, &block->ptr, err);
+    if (*status != VXD_OK) {
         free(block);
-        return status;
+        return NULL;
     }
     block->cache = cache;
     block->n_bytes = n_bytes;
     block->size_class = size_class;
-    *out = block;
-    return VXD_OK;
+    return block;
 }
 
 enum vxd_status vxd_block_take(struct vxd_block_cache *cache, size_t n_bytes, void **out,
@@ -234,7 +233,7 @@ enum vxd_status vxd_block_take(struct vxd_block_cache *cache, size_t n_bytes, vo
     struct vxd_context *context = cache->context;
     struct vxd_block *block = NULL;
     struct vxd_block *evicted;
-    enum vxd_status status;
+    enum vxd_status status = VXD_OK;
     size_t room;
     size_t real_bytes;
     int size_class;
@@ -264,8 +263,8 @@ enum vxd_status vxd_block_take(struct vxd_block_cache *cache, size_t n_bytes, vo
     (void)pthread_mutex_unlock(&context->mutex);
 
     free_chain(cache, evicted);
-    status = new_block(cache, real_bytes, size_class, &block, err);
-    if (status != VXD_OK) {
+    block = new_block(cache, real_bytes, size_class, &status, err);
+    if (block == NULL) {
         vxd_budget_return(context, cache->space, real_bytes);
         return status;
     }

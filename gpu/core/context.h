@@ -29,7 +29,7 @@ struct vxd_context_options {
 
 struct vxd_context_info {
     enum vxd_backend backend;
-    char name[96];             /* "cpu, 2 threads", "cuda:0 NVIDIA H200, sm_90, 132 SMs" */
+    char name[96];             /* as "cuda:0 NVIDIA H200, sm_90, 132 SMs" */
     int n_threads;             /* of the CPU pool, 1 or more on both backends */
     int n_multiprocessors;     /* 0 on the CPU */
     int compute_capability;    /* 90 for sm_90, 0 on the CPU */
@@ -58,8 +58,10 @@ enum vxd_status vxd_context_create(const struct vxd_context_options *options,
 void vxd_context_destroy(struct vxd_context *context);
 
 enum vxd_backend vxd_context_backend(const struct vxd_context *context);
-void vxd_context_get_info(const struct vxd_context *context, struct vxd_context_info *out);
-void vxd_context_get_memory(const struct vxd_context *context, struct vxd_memory_usage *out);
+void vxd_context_get_info(const struct vxd_context *context,
+                          struct vxd_context_info *out);
+void vxd_context_get_memory(const struct vxd_context *context,
+                            struct vxd_memory_usage *out);
 
 /* True once a sticky CUDA error has poisoned the device: nothing on it can succeed any
  * more and the process should end in order. Never true on the CPU. */

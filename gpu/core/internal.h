@@ -72,7 +72,7 @@ enum vxd_status vxd_cuda_context_open(struct vxd_context *context, struct vxd_er
 void vxd_cuda_context_close(struct vxd_context *context);
 enum vxd_status vxd_cuda_queue_open(struct vxd_queue *queue, struct vxd_err *err);
 void vxd_cuda_queue_close(struct vxd_queue *queue);
-/* Waits without spinning a core (blocking event) and turns the error word to a status. */
+/* Waits (polls for at most 0.2 ms, then sleeps) and turns the error word to a status. */
 enum vxd_status vxd_cuda_queue_wait(struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_cuda_copy(struct vxd_queue *queue, void *to, const void *from,
                               size_t n_bytes, struct vxd_err *err);

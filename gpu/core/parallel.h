@@ -18,7 +18,8 @@ struct vxd_pool;
 
 /* n_threads counts the caller: 1 starts no thread, 0 = all cores. At most 256.
  * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_pool_create(int n_threads, struct vxd_pool **out, struct vxd_err *err);
+enum vxd_status vxd_pool_create(int n_threads, struct vxd_pool **out,
+                                struct vxd_err *err);
 void vxd_pool_destroy(struct vxd_pool *pool);
 int vxd_pool_n_threads(const struct vxd_pool *pool);
 

@@ -11,17 +11,18 @@
 extern "C" {
 #endif
 
-enum vxd_status vxd_cloud_decode_cpu(struct vxd_queue *queue, const struct vxd_cloud *cloud,
-                                     float *positions, float *features,
-                                     struct vxd_err *err);
-enum vxd_status vxd_cloud_decode_cuda(struct vxd_queue *queue, const struct vxd_cloud *cloud,
-                                      float *positions, float *features,
-                                      struct vxd_err *err);
+enum vxd_status vxd_cloud_decode_cpu(struct vxd_queue *queue,
+                                     const struct vxd_cloud *cloud, float *positions,
+                                     float *features, struct vxd_err *err);
+enum vxd_status vxd_cloud_decode_cuda(struct vxd_queue *queue,
+                                      const struct vxd_cloud *cloud, float *positions,
+                                      float *features, struct vxd_err *err);
 
 /* Derives the lattice of a call (host code).
  * errors  INVALID_ARGUMENT  size_m, range */
 enum vxd_status vxd_voxel_lattice_init(const struct vxd_voxelize_args *args,
-                                       struct vxd_voxel_lattice *out, struct vxd_err *err);
+                                       struct vxd_voxel_lattice *out,
+                                       struct vxd_err *err);
 
 /* Everything a twin needs. batch_starts is in device memory already. */
 struct vxd_voxelize_call {
@@ -40,7 +41,8 @@ size_t vxd_voxelize_scratch_bytes_cuda(const struct vxd_queue *queue,
                                        const struct vxd_voxelize_args *args,
                                        const struct vxd_voxel_lattice *lattice);
 enum vxd_status vxd_voxelize_cpu(struct vxd_queue *queue,
-                                 const struct vxd_voxelize_call *call, struct vxd_err *err);
+                                 const struct vxd_voxelize_call *call,
+                                 struct vxd_err *err);
 enum vxd_status vxd_voxelize_cuda(struct vxd_queue *queue,
                                   const struct vxd_voxelize_call *call,
                                   struct vxd_err *err);

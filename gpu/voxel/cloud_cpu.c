@@ -57,7 +57,7 @@ static void decode_positions(const struct vxd_cloud *cloud, const uint8_t *recor
     for (int i = 0; i < 3; i++) {
         decode_column(&cloud->position[i], records, cloud->point_step, n, columns[i]);
     }
-    for (int axis = 0; axis < 3; axis++) {
+    for (size_t axis = 0; axis < 3; axis++) {
         const double *r = &cloud->rotation[3 * axis];
         double t = cloud->translation[axis];
 
@@ -66,7 +66,7 @@ static void decode_positions(const struct vxd_cloud *cloud, const uint8_t *recor
 
             sum = vxd_addd(sum, vxd_muld(r[1], columns[1][i]));
             sum = vxd_addd(sum, vxd_muld(r[2], columns[2][i]));
-            positions[3 * i + (size_t)axis] = vxd_round_to_float(vxd_addd(sum, t));
+            positions[3 * i + axis] = vxd_round_to_float(vxd_addd(sum, t));
         }
     }
 }

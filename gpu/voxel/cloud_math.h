@@ -145,7 +145,7 @@ VXD_HD void vxd_cloud_position(const struct vxd_cloud *cloud, const uint8_t *rec
     double y = vxd_field_value(&cloud->position[1], record);
     double z = vxd_field_value(&cloud->position[2], record);
 
-    for (int axis = 0; axis < 3; axis++) {
+    for (size_t axis = 0; axis < 3; axis++) {
         const double *r = &cloud->rotation[3 * axis];
         double sum = vxd_muld(r[0], x);
 

@@ -36,8 +36,8 @@ struct vxd_voxelize_args {
     const float *features;  /* n x n_channels; device memory; NULL when n_channels is 0 */
     size_t n_points;        /* at most 2^31 - 1 */
     int n_channels;         /* 0 to VXD_MAX_CHANNELS */
-    const uint32_t *batch_starts; /* n_batch + 1 point indices, 0 first, n_points last, never
-                                   * falling; host memory, borrowed until the wait */
+    const uint32_t *batch_starts; /* n_batch + 1 point indices, 0 first, n_points last,
+                                   * never falling; host memory, borrowed until the wait */
     int n_batch;                  /* samples, 1 to VXD_MAX_BATCH */
     enum vxd_voxel_rule rule;
     enum vxd_voxel_order order;
@@ -46,7 +46,7 @@ struct vxd_voxelize_args {
     float range_lo_m[3]; /* finite, lo < hi */
     float range_hi_m[3];
     uint32_t max_points; /* points kept a voxel, 0 = all; the first by index survive */
-    uint32_t max_voxels; /* voxels kept a sample, 0 = all; the first by first point survive */
+    uint32_t max_voxels; /* voxels kept a sample, 0 = all; survivors by first point */
 };
 
 /* What happened to the points of one sample; n_points of it = the sum of the first five. */
@@ -108,7 +108,8 @@ enum vxd_status vxd_voxelize_grid(const struct vxd_voxelize_args *args, int32_t 
  * order   sample, then args->order; inverse in point order
  * sync    asynchronous; outputs valid after vxd_queue_wait
  * source  ASH, section 6.1, algorithm 1; rules: research/sparse_convolution.md, 1.2 */
-enum vxd_status vxd_voxelize(struct vxd_queue *queue, const struct vxd_voxelize_args *args,
+enum vxd_status vxd_voxelize(struct vxd_queue *queue,
+                             const struct vxd_voxelize_args *args,
                              const struct vxd_voxels *out, struct vxd_err *err);
 
 #ifdef __cplusplus

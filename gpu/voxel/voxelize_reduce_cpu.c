@@ -115,7 +115,7 @@ static void reduce_large(struct vxd_pool *pool, struct large *large)
 
     vxd_parallel_for(pool, large->rows.n, VXD_SUM_BLOCK, large_block, large);
     for (uint32_t begin = VXD_SUM_BLOCK; begin < large->rows.n; begin += VXD_SUM_BLOCK) {
-        const float *block = total + begin / VXD_SUM_BLOCK * 3 * n_channels;
+        const float *block = total + (size_t)(begin / VXD_SUM_BLOCK) * 3 * n_channels;
 
         if (large->want_sum) {
             add_rows(block, n_channels, total);

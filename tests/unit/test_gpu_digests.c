@@ -217,7 +217,7 @@ static void compare(struct gpu_env *env)
                           env->name, actual.items[i].name,
                           (unsigned long long)actual.items[i].value,
                           (unsigned long long)expected.items[i].value);
-            CHECK(!"digest as recorded");
+            CHECK(false && "digest as recorded");
         }
     }
 }

@@ -43,7 +43,7 @@ static void check_cover(struct vxd_pool *pool, size_t n, size_t grain)
     CHECK_INT(cover.n_wrong, 0);
     for (size_t i = 0; i < MAX_PIECES; i++) {
         if (cover.n_visits[i] != (i < n_pieces ? 1 : 0)) {
-            CHECK(!"every piece once");
+            CHECK(false && "every piece once");
             return;
         }
     }

@@ -116,7 +116,7 @@ static void expect_refusal(struct gpu_env *env, const struct request *request,
         err.code != VXD_INVALID_ARGUMENT || err.message[0] == '\0') {
         (void)fprintf(stderr, "line %d: status %d, field \"%s\", expected \"%s\": %s\n",
                       line, (int)status, err.field, field, err.message);
-        CHECK(!"refused as documented");
+        CHECK(false && "refused as documented");
     }
 }
 
