@@ -12,3 +12,8 @@ foreach(name cloud core digests facts pool sort voxelize)
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
+
+voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_alloc PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
