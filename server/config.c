@@ -279,7 +279,8 @@ static enum vxd_status read_members(const struct reader *r, const char *section,
 
         (void)snprintf(path, sizeof path, "%s%s%.60s", section,
                        section[0] != '\0' ? "." : "", name);
-        entry = find_entry(path);
+        /* A dot in a name would be mistaken for a section. */
+        entry = strchr(name, '.') == NULL ? find_entry(path) : NULL;
         if (entry != NULL) {
             status = read_value(r, entry, value);
         } else if (section[0] == '\0' && is_section(name)) {

@@ -12,6 +12,9 @@ static void end_request(struct vxd_lane *lane, struct vxd_request *request)
 
     if (request->submitted && request->method->release != NULL) {
         request->method->release(request, lane->queue);
+        /* Memory goes back in queue order: now, not with the next request. A fault here
+         * can only be a lost device, which the next stage reports. */
+        (void)vxd_queue_wait(lane->queue, NULL);
     }
     (void)pthread_mutex_lock(&scheduler->mutex);
     lane->running = NULL;
@@ -34,17 +37,17 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
     status = request->method->submit(request, lane->queue, err);
     wait_status = vxd_queue_wait(lane->queue, &wait_err);
     request->engine_ns += vxd_clock_ns() - begin;
-    if (wait_status == VXD_OK) {
-        return status;
-    }
-    if (vxd_context_is_lost(vxd_queue_context(lane->queue))) {
-        vxd_log(VXD_LOG_ERROR, "the engine's device is lost", "error", wait_err.message,
-                NULL);
-        vxd_server_stop(request->server, true);
-    }
-    if (status == VXD_OK) {
+    if (status == VXD_OK && wait_status != VXD_OK) {
         *err = wait_err;
         status = wait_status;
+    }
+    if (status != VXD_OK && vxd_context_is_lost(vxd_queue_context(lane->queue))) {
+        vxd_log(VXD_LOG_ERROR, "the engine's device is lost", "error", err->message,
+                NULL);
+        vxd_server_stop(request->server, true);
+        /* Whatever it reported, the sender may try again elsewhere or later. */
+        status =
+            vxd_fail(err, VXD_UNAVAILABLE, NULL, "the GPU failed; the server restarts");
     }
     return status;
 }

@@ -1,1 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+add_library(voxeld_test_server STATIC unit/server_helpers.c)
+target_link_libraries(voxeld_test_server PRIVATE voxeld_build PUBLIC voxeld_server)
+
+voxeld_add_test(NAME test_server_scheduler SOURCES unit/test_server_scheduler.c
+                LIBRARIES voxeld_test_server)
+voxeld_add_test(NAME test_server_config SOURCES unit/test_server_config.c
+                LIBRARIES voxeld_server)
+voxeld_add_test(NAME test_server_auth SOURCES unit/test_server_auth.c
+                LIBRARIES voxeld_server)

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The queue, lanes and timer, driven by methods of the test's own on a real CPU context. A
+ * SelfTestRequest is their parameter: duration_ms a stage, n_points stages. */
+#include "tests/unit/test.h"
+
+#include "tests/unit/server_checks.h"
+#include "tests/unit/server_helpers.h"
+#include "voxeld/v1/admin.pb-c.h"
+
+VXD_TEST_HELPERS
+
+/* ThreadSanitizer slows everything down, the schedule with it. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SLACK_MS 150.0
+#else
+#define SLACK_MS 45.0
+#endif
+
+enum {
+    MAX_STARTS = 64
+};
+
+/* The order in which clients' requests began, and how many were released. */
+static struct {
+    pthread_mutex_t mutex;
+    char clients[MAX_STARTS][VXD_NAME_BYTES];
+    int n_starts;
+    int n_released;
+} seen = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void forget_seen(void)
+{
+    (void)pthread_mutex_lock(&seen.mutex);
+    seen.n_starts = 0;
+    seen.n_released = 0;
+    (void)pthread_mutex_unlock(&seen.mutex);
+}
+
+static int n_released(void)
+{
+    int n;
+
+    (void)pthread_mutex_lock(&seen.mutex);
+    n = seen.n_released;
+    (void)pthread_mutex_unlock(&seen.mutex);
+    return n;
+}
+
+static enum vxd_status sleep_job(struct vxd_pool *pool, const void *args,
+                                 struct vxd_err *err)
+{
+    uint32_t ms;
+
+    (void)pool;
+    (void)err;
+    memcpy(&ms, args, sizeof ms);
+    wait_ms((long)ms);
+    return VXD_OK;
+}
+
+static enum vxd_status sleep_check(struct vxd_request *request, struct vxd_err *err)
+{
+    uint32_t *n_stages = vxd_decoder_alloc(request->decoder, sizeof *n_stages, err);
+
+    if (n_stages == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    *n_stages = ((const Voxeld__V1__SelfTestRequest *)request->input)->n_points;
+    request->state = n_stages;
+    return VXD_OK;
+}
+
+static enum vxd_status bulk_check(struct vxd_request *request, struct vxd_err *err)
+{
+    request->bulk = true;
+    return sleep_check(request, err);
+}
+
+static enum vxd_status sleep_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    const Voxeld__V1__SelfTestRequest *input =
+        (const Voxeld__V1__SelfTestRequest *)request->input;
+    uint32_t *left = request->state;
+
+    (void)pthread_mutex_lock(&seen.mutex);
+    if (seen.n_starts < MAX_STARTS) {
+        memcpy(seen.clients[seen.n_starts++], request->client_id, VXD_NAME_BYTES);
+    }
+    (void)pthread_mutex_unlock(&seen.mutex);
+    if (*left > 0) {
+        --*left;
+    }
+    request->more = *left > 0;
+    return vxd_queue_push(queue, sleep_job, &input->duration_ms,
+                          sizeof input->duration_ms, err);
+}
+
+static enum vxd_status sleep_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    static const Voxeld__V1__SelfTestResponse reply =
+        VOXELD__V1__SELF_TEST_RESPONSE__INIT;
+    void *copy = vxd_decoder_alloc(request->decoder, sizeof reply, err);
+
+    (void)queue;
+    if (copy == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    memcpy(copy, &reply, sizeof reply);
+    request->output = copy;
+    return VXD_OK;
+}
+
+static void sleep_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    (void)request;
+    (void)queue;
+    (void)pthread_mutex_lock(&seen.mutex);
+    seen.n_released++;
+    (void)pthread_mutex_unlock(&seen.mutex);
+}
+
+static enum vxd_status lose_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err)
+{
+    (void)request;
+    vxd_context_mark_lost(vxd_queue_context(queue));
+    return vxd_fail(err, VXD_INTERNAL, NULL, "as if CUDA had failed for good");
+}
+
+#define SLEEP_METHOD(lane_kind, check_fn, submit_fn)                                     \
+    {                                                                                    \
+        .name = "sleep", .tag = 1000, .summary = "", .scope = VXD_SCOPE_READ,            \
+        .lane = lane_kind, .input = &voxeld__v1__self_test_request__descriptor,          \
+        .output = &voxeld__v1__self_test_response__descriptor, .check = check_fn,        \
+        .submit = submit_fn, .finish = sleep_finish, .release = sleep_release            \
+    }
+static const struct vxd_method small_method =
+    SLEEP_METHOD(VXD_LANE_READ, sleep_check, sleep_submit);
+static const struct vxd_method bulk_method =
+    SLEEP_METHOD(VXD_LANE_READ, bulk_check, sleep_submit);
+static const struct vxd_method write_method =
+    SLEEP_METHOD(VXD_LANE_WRITE, sleep_check, sleep_submit);
+static const struct vxd_method lose_method =
+    SLEEP_METHOD(VXD_LANE_READ, sleep_check, lose_submit);
+
+static void send(struct call *call, struct vxd_server *server,
+                 const struct vxd_method *method, const struct vxd_request_header *header,
+                 unsigned stage_ms, unsigned n_stages)
+{
+    char json[96];
+
+    (void)snprintf(json, sizeof json, "{\"durationMs\": %u, \"nPoints\": %u}", stage_ms,
+                   n_stages);
+    call_begin(call);
+    call_json(call, server, method, header, json);
+}
+
+static struct vxd_request_header from(const char *client)
+{
+    return (struct vxd_request_header){
+        .client_id = client, .peer = "test", .peer_uid = -1};
+}
+
+/* Both read lanes busy for a while. */
+static void occupy(struct vxd_server *server, struct call lanes[2], unsigned ms)
+{
+    struct vxd_scheduler_load load;
+
+    for (int i = 0; i < 2; i++) {
+        send(&lanes[i], server, &small_method, NULL, ms, 1);
+    }
+    for (int i = 0; i < 1000; i++) {
+        vxd_scheduler_get_load(server->scheduler, &load);
+        if (load.n_running == 2) {
+            return;
+        }
+        wait_ms(1);
+    }
+    CHECK(!"the lanes took the requests");
+}
+
+static void test_queue_full_is_answered_unavailable_at_once(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){.queue_limit = 4});
+    struct call lanes[2];
+    struct call waiting[4];
+    struct call refused;
+
+    REQUIRE(server != NULL);
+    occupy(server, lanes, 300);
+    for (int i = 0; i < 4; i++) {
+        send(&waiting[i], server, &small_method, NULL, 1, 1);
+    }
+    send(&refused, server, &small_method, NULL, 1, 1);
+    CHECK_INT(call_wait(&refused), VXD_UNAVAILABLE);
+    CHECK(call_ms(&refused) < SLACK_MS);
+    CHECK(strstr(refused.err.message, "limits.queue is 4") != NULL);
+    call_finish(&refused);
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT(call_wait(&waiting[i]), VXD_OK);
+        call_finish(&waiting[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(call_wait(&lanes[i]), VXD_OK);
+        call_finish(&lanes[i]);
+    }
+    server_finish(server);
+}
+
+static void test_stream_keep_last_supersedes_the_older_ones(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header mine = from("robot");
+    struct vxd_request_header other = from("other");
+    struct call lanes[2];
+    struct call scans[5];
+    struct call others;
+    char expected[128];
+
+    REQUIRE(server != NULL);
+    mine.stream = "lidar";
+    mine.keep_last = 2;
+    other.stream = "lidar";
+    other.keep_last = 2;
+    occupy(server, lanes, 200);
+    send(&others, server, &small_method, &other, 1, 1);
+    for (int i = 0; i < 5; i++) {
+        send(&scans[i], server, &small_method, &mine, 1, 1);
+    }
+    for (int i = 0; i < 5; i++) {
+        CHECK_INT(call_wait(&scans[i]), i < 3 ? VXD_ABORTED : VXD_OK);
+        if (i < 3) {
+            (void)snprintf(expected, sizeof expected, "superseded by %s",
+                           scans[i + 2].id);
+            CHECK_STR(scans[i].err.message, expected);
+        }
+        call_finish(&scans[i]);
+    }
+    CHECK_INT(call_wait(&others), VXD_OK);
+    call_finish(&others);
+    for (int i = 0; i < 2; i++) {
+        (void)call_wait(&lanes[i]);
+        call_finish(&lanes[i]);
+    }
+    server_finish(server);
+}
+
+static void test_deadline_passes_while_lanes_are_busy_and_is_answered_on_time(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header hurried = from("hurried");
+    struct call lanes[2];
+    struct call waiting;
+
+    REQUIRE(server != NULL);
+    hurried.timeout_ms = 100;
+    /* One that runs past its own deadline, and one that never begins. */
+    send(&lanes[0], server, &small_method, &hurried, 1000, 1);
+    send(&lanes[1], server, &bulk_method, NULL, 1000, 1);
+    wait_ms(20);
+    send(&waiting, server, &bulk_method, &hurried, 1, 1);
+    CHECK_INT(call_wait(&lanes[0]), VXD_DEADLINE_EXCEEDED);
+    CHECK(call_ms(&lanes[0]) >= 99 && call_ms(&lanes[0]) < 100 + SLACK_MS);
+    CHECK_INT(call_wait(&waiting), VXD_DEADLINE_EXCEEDED);
+    CHECK(call_ms(&waiting) >= 99 && call_ms(&waiting) < 100 + SLACK_MS);
+    CHECK_INT(call_wait(&lanes[1]), VXD_OK);
+    for (int i = 0; i < 2; i++) {
+        call_finish(&lanes[i]);
+    }
+    call_finish(&waiting);
+    server_finish(server);
+}
+
+static void test_expired_staged_job_stops_between_stages_and_is_released(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header hurried = from("hurried");
+    struct call job;
+    int n_starts;
+
+    REQUIRE(server != NULL);
+    forget_seen();
+    hurried.timeout_ms = 60;
+    send(&job, server, &bulk_method, &hurried, 10, 1000);
+    CHECK_INT(call_wait(&job), VXD_DEADLINE_EXCEEDED);
+    call_finish(&job);
+    n_starts = seen.n_starts;
+    CHECK(n_starts >= 1 && n_starts <= 8);
+    wait_ms(30);
+    CHECK_INT(seen.n_starts, n_starts);
+    CHECK_INT(n_released(), 1);
+    server_finish(server);
+}
+
+static void test_max_age_over_is_answered_aborted_without_running(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header fresh = from("fresh");
+    struct call lanes[2];
+    struct call old;
+
+    REQUIRE(server != NULL);
+    fresh.max_age_ms = 50;
+    occupy(server, lanes, 300);
+    forget_seen();
+    send(&old, server, &small_method, &fresh, 1, 1);
+    CHECK_INT(call_wait(&old), VXD_ABORTED);
+    CHECK_STR(old.err.field, "header.max_age_ms");
+    CHECK(call_ms(&old) >= 49 && call_ms(&old) < 50 + SLACK_MS);
+    CHECK_INT(seen.n_starts, 0);
+    call_finish(&old);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(call_wait(&lanes[i]), VXD_OK);
+        call_finish(&lanes[i]);
+    }
+    /* One that begins in time is not stopped by its age. */
+    send(&old, server, &small_method, &fresh, 120, 1);
+    CHECK_INT(call_wait(&old), VXD_OK);
+    call_finish(&old);
+    server_finish(server);
+}
+
+static void test_client_served_longest_ago_comes_first(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header busy = from("busy");
+    struct vxd_request_header rare = from("rare");
+    struct call first;
+    struct call many[6];
+    struct call one;
+
+    REQUIRE(server != NULL);
+    send(&first, server, &bulk_method, &busy, 100, 1);
+    wait_ms(20);
+    forget_seen();
+    for (int i = 0; i < 6; i++) {
+        send(&many[i], server, &bulk_method, &busy, 2, 1);
+    }
+    send(&one, server, &bulk_method, &rare, 2, 1);
+    CHECK_INT(call_wait(&one), VXD_OK);
+    for (int i = 0; i < 6; i++) {
+        CHECK_INT(call_wait(&many[i]), VXD_OK);
+        call_finish(&many[i]);
+    }
+    CHECK_STR(seen.clients[0], "rare");
+    CHECK_STR(seen.clients[1], "busy");
+    call_finish(&one);
+    (void)call_wait(&first);
+    call_finish(&first);
+    server_finish(server);
+}
+
+static void test_staged_bulk_job_lets_others_through_within_50_ms(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header long_one = from("long");
+    struct vxd_request_header other = from("other");
+    struct call job;
+    struct call bulk;
+    struct call small;
+
+    REQUIRE(server != NULL);
+    send(&job, server, &bulk_method, &long_one, 20, 50);
+    for (int i = 0; i < 5; i++) {
+        wait_ms(37);
+        send(&small, server, &small_method, &other, 1, 1);
+        CHECK_INT(call_wait(&small), VXD_OK);
+        CHECK(call_ms(&small) < SLACK_MS);
+        call_finish(&small);
+        send(&bulk, server, &bulk_method, &other, 1, 1);
+        CHECK_INT(call_wait(&bulk), VXD_OK);
+        CHECK(call_ms(&bulk) < SLACK_MS);
+        call_finish(&bulk);
+    }
+    CHECK(!call_is_answered(&job));
+    CHECK_INT(call_wait(&job), VXD_OK);
+    call_finish(&job);
+    server_finish(server);
+}
+
+static void test_writes_run_in_order_each_to_its_end(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header a = from("a");
+    struct vxd_request_header b = from("b");
+    struct call first;
+    struct call second;
+
+    REQUIRE(server != NULL);
+    forget_seen();
+    send(&first, server, &write_method, &a, 10, 3);
+    send(&second, server, &write_method, &b, 10, 2);
+    CHECK_INT(call_wait(&second), VXD_OK);
+    CHECK_INT(call_wait(&first), VXD_OK);
+    CHECK_INT(seen.n_starts, 5);
+    for (int i = 0; i < 5; i++) {
+        CHECK_STR(seen.clients[i], i < 3 ? "a" : "b");
+    }
+    call_finish(&first);
+    call_finish(&second);
+    server_finish(server);
+}
+
+static void test_drain_finishes_what_was_admitted_and_refuses_later_ones(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct call jobs[6];
+    struct call late;
+
+    REQUIRE(server != NULL);
+    for (int i = 0; i < 6; i++) {
+        send(&jobs[i], server, &small_method, NULL, 30, 2);
+    }
+    CHECK(vxd_scheduler_drain(server->scheduler, 10000));
+    for (int i = 0; i < 6; i++) {
+        CHECK(call_is_answered(&jobs[i]));
+        CHECK_INT(call_wait(&jobs[i]), VXD_OK);
+        call_finish(&jobs[i]);
+    }
+    send(&late, server, &small_method, NULL, 1, 1);
+    CHECK_INT(call_wait(&late), VXD_UNAVAILABLE);
+    call_finish(&late);
+    server_finish(server);
+}
+
+static void test_drain_out_of_time_answers_everything_unavailable(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct call jobs[6];
+
+    REQUIRE(server != NULL);
+    forget_seen();
+    for (int i = 0; i < 6; i++) {
+        send(&jobs[i], server, &bulk_method, NULL, 100, 3);
+    }
+    wait_ms(20);
+    CHECK(!vxd_scheduler_drain(server->scheduler, 50));
+    for (int i = 0; i < 6; i++) {
+        CHECK(call_is_answered(&jobs[i]));
+        CHECK_INT(call_wait(&jobs[i]), VXD_UNAVAILABLE);
+    }
+    vxd_server_close(server);
+    CHECK_INT(n_released(), 1);
+    for (int i = 0; i < 6; i++) {
+        call_finish(&jobs[i]);
+    }
+    free(server);
+}
+
+static void test_lost_device_ends_the_server_and_refuses_requests(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct call job;
+    struct call late;
+
+    REQUIRE(server != NULL);
+    send(&job, server, &lose_method, NULL, 1, 1);
+    CHECK_INT(call_wait(&job), VXD_UNAVAILABLE);
+    call_finish(&job);
+    CHECK_INT(atomic_load(&server->state), VXD_STATE_LOST);
+    CHECK_STR(vxd_server_state_name(server), "lost");
+    send(&late, server, &small_method, NULL, 1, 1);
+    CHECK_INT(call_wait(&late), VXD_UNAVAILABLE);
+    call_finish(&late);
+    server_finish(server);
+}
+
+enum {
+    N_THREADS = 4,
+    N_EACH = 100
+};
+
+static void *hammer(void *argument)
+{
+    struct vxd_server *server = argument;
+    struct call *calls = calloc(N_EACH, sizeof *calls);
+
+    for (unsigned i = 0; calls != NULL && i < N_EACH; i++) {
+        struct vxd_request_header header = from(i % 3 == 0 ? "a" : "b");
+
+        header.timeout_ms = 1 + i % 7;
+        header.max_age_ms = i % 5;
+        header.stream = i % 4 == 0 ? "s" : "";
+        header.keep_last = i % 4 == 0 ? 1 : 0;
+        send(&calls[i], server, i % 2 == 0 ? &small_method : &bulk_method, &header, i % 3,
+             i % 4);
+    }
+    for (unsigned i = 0; calls != NULL && i < N_EACH; i++) {
+        (void)call_wait(&calls[i]);
+        call_finish(&calls[i]);
+    }
+    free(calls);
+    return NULL;
+}
+
+static void test_racing_ends_give_every_request_one_answer(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){.queue_limit = 16});
+    pthread_t threads[N_THREADS];
+
+    REQUIRE(server != NULL);
+    for (int i = 0; i < N_THREADS; i++) {
+        REQUIRE(pthread_create(&threads[i], NULL, hammer, server) == 0);
+    }
+    for (int i = 0; i < N_THREADS; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    CHECK_INT(atomic_load(&server->n_open), 0);
+    server_finish(server);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_queue_full_is_answered_unavailable_at_once),
+    VXD_TEST(test_stream_keep_last_supersedes_the_older_ones),
+    VXD_TEST(test_deadline_passes_while_lanes_are_busy_and_is_answered_on_time),
+    VXD_TEST(test_expired_staged_job_stops_between_stages_and_is_released),
+    VXD_TEST(test_max_age_over_is_answered_aborted_without_running),
+    VXD_TEST(test_client_served_longest_ago_comes_first),
+    VXD_TEST(test_staged_bulk_job_lets_others_through_within_50_ms),
+    VXD_TEST(test_writes_run_in_order_each_to_its_end),
+    VXD_TEST(test_drain_finishes_what_was_admitted_and_refuses_later_ones),
+    VXD_TEST(test_drain_out_of_time_answers_everything_unavailable),
+    VXD_TEST(test_lost_device_ends_the_server_and_refuses_requests),
+    VXD_TEST(test_racing_ends_give_every_request_one_answer),
+};
+
+VXD_TEST_MAIN(tests)
