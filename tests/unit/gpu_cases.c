@@ -53,6 +53,18 @@ static const struct config configs[GPU_N_CONFIGS] = {
     {"mink-p1", VXD_RULE_MINKOWSKI, VXD_ORDER_MORTON, 1, 3, OPEN, 1, 0},
     {"spconv-bare", VXD_RULE_SPCONV, VXD_ORDER_MORTON, 1, 0, BOX, 0, 0},
     {"spconv-c64-b5", VXD_RULE_SPCONV, VXD_ORDER_MORTON, 5, 64, BOX, 0, 0},
+    /* Coordinates of 20 bits: with 70 samples, keys of more than 64 bits. */
+    {"mink-fine-b70",
+     VXD_RULE_MINKOWSKI,
+     VXD_ORDER_MORTON,
+     70,
+     3,
+     false,
+     {0, 0, 0},
+     {0, 0, 0},
+     {3e-5f, 3e-5f, 3e-5f},
+     0,
+     0},
     {"mink-v9", VXD_RULE_MINKOWSKI, VXD_ORDER_MORTON, 1, 3, OPEN, 0, 9},
 };
 

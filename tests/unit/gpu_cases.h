@@ -16,7 +16,7 @@ enum gpu_cloud_kind {
 };
 
 enum {
-    GPU_N_CONFIGS = 13
+    GPU_N_CONFIGS = 14
 };
 
 struct gpu_case {
