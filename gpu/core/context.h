@@ -64,7 +64,7 @@ void vxd_context_get_memory(const struct vxd_context *context,
                             struct vxd_memory_usage *out);
 
 /* True once a sticky CUDA error has poisoned the device: nothing on it can succeed any
- * more and the process should end in order. Never true on the CPU. */
+ * more and the process should end in order. On the CPU only after vxd_context_mark_lost. */
 bool vxd_context_is_lost(const struct vxd_context *context);
 
 /* Latches the loss, as a sticky error would; for tests of the shutdown path. */

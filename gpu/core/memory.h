@@ -5,7 +5,8 @@
  * HOST    page-locked memory where the context is a GPU (host and device exchange it at
  *         full speed), ordinary memory on the CPU
  * All blocks are aligned to 256 bytes. Freed blocks are cached for reuse within the
- * budget. */
+ * budget. Usage counts whole blocks: up to a quarter more than was asked for, and exactly
+ * what was asked for where the budget has no room for that. */
 #ifndef VXD_GPU_CORE_MEMORY_H
 #define VXD_GPU_CORE_MEMORY_H
 

@@ -26,7 +26,8 @@ struct vxd_context *vxd_queue_context(const struct vxd_queue *queue);
  *
  * errors  what the first faulting operation since the last wait reported through the
  *         queue's error word (its outputs, and those of later ones, are not to be used),
- *         or INTERNAL with the CUDA error; a sticky one also marks the context lost.
+ *         or INTERNAL with the CUDA error; a sticky one also marks the context lost,
+ *         UNAVAILABLE once it is lost: what was queued may not have run, frees excepted.
  *         The error word is cleared: the queue can be used again. */
 enum vxd_status vxd_queue_wait(struct vxd_queue *queue, struct vxd_err *err);
 
@@ -43,7 +44,8 @@ enum vxd_status vxd_queue_fill(struct vxd_queue *queue, void *to, int value,
 /* CPU only, for the _cpu.c of an operation: appends job(copy of args) to the list.
  * args is copied, at most VXD_JOB_BYTES. A job that returns a status other than VXD_OK
  * stops the list; vxd_queue_wait returns it.
- * errors  RESOURCE_EXHAUSTED  no memory for the list entry */
+ * errors  RESOURCE_EXHAUSTED  no memory for the list entry
+ *         INTERNAL            n_bytes above VXD_JOB_BYTES, a mistake of the operation */
 #define VXD_JOB_BYTES 4096
 typedef enum vxd_status (*vxd_job_fn)(struct vxd_pool *pool, const void *args,
                                       struct vxd_err *err);
