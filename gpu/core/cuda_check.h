@@ -8,7 +8,8 @@
 #include "gpu/core/internal.h"
 
 /* Makes the context's device current on the calling thread; every hook and launcher does
- * so first, because threads come and go and another context may have used this one. */
+ * so first, because threads come and go and another context may have used this one.
+ * errors  UNAVAILABLE  the context is lost */
 enum vxd_status vxd_cuda_enter(struct vxd_context *context, struct vxd_err *err);
 
 /* What a CUDA result means: no memory is RESOURCE_EXHAUSTED, a device that does not

@@ -25,14 +25,15 @@ struct vxd_key_code {
 static __device__ __forceinline__ uint64_t
 vxd_key_compress(const struct vxd_key_code *code, uint64_t key)
 {
+    if (code->n_bits == 3 * VXD_COORD_BITS) {
+        return key;
+    }
     key &= code->mask;
 #pragma unroll
     for (int i = 0; i < 6; i++) {
-        if (code->moves[i] != 0) {
-            uint64_t moved = key & code->moves[i];
+        uint64_t moved = key & code->moves[i];
 
-            key = (key ^ moved) | moved >> (1 << i);
-        }
+        key = (key ^ moved) | moved >> (1 << i);
     }
     return key;
 }
@@ -40,11 +41,12 @@ vxd_key_compress(const struct vxd_key_code *code, uint64_t key)
 static __device__ __forceinline__ uint64_t vxd_key_expand(const struct vxd_key_code *code,
                                                           uint64_t key)
 {
+    if (code->n_bits == 3 * VXD_COORD_BITS) {
+        return key;
+    }
 #pragma unroll
     for (int i = 5; i >= 0; i--) {
-        if (code->moves[i] != 0) {
-            key = (key & ~code->moves[i]) | (key << (1 << i) & code->moves[i]);
-        }
+        key = (key & ~code->moves[i]) | (key << (1 << i) & code->moves[i]);
     }
     return (key & code->mask) | code->fixed;
 }

@@ -13,6 +13,8 @@
 #define N_THREADS 256
 #define N_WARPS 4        /* a block of the warp kernels */
 #define TILE_FLOATS 1024 /* shared memory of a warp */
+#define N_AHEAD 4U       /* gathers in flight a thread, */
+#define N_STAGED 8       /* and a lane of a warp kernel; divides TILE_FLOATS / 32 */
 #define N_PARTIAL_ROWS 3 /* sum, min, max */
 #define NO_PARTIAL UINT32_MAX
 
@@ -152,7 +154,9 @@ static __device__ void list_long_voxel(const struct reduce_args *args, uint32_t 
     }
 }
 
-/* Folds points [place, place + count) of WIDTH channels that start at `features`. */
+/* Folds points [place, place + count) of WIDTH channels that start at `features`. Past the
+ * end the last row is fetched again rather than skipped: a branch would make each gather
+ * wait for the one before. */
 template <int WIDTH>
 static __device__ __forceinline__ void
 fold_short(const struct vxd_voxel_run *run, const float *features, uint32_t place,
@@ -165,13 +169,21 @@ fold_short(const struct vxd_voxel_run *run, const float *features, uint32_t plac
     for (int c = 0; c < WIDTH; c++) {
         folds[c] = {first->v[c], first->v[c], first->v[c]};
     }
-#pragma unroll 4
-    for (uint32_t k = 1; k < count; k++) {
-        struct lanes<WIDTH> x = load_lanes<WIDTH>(
-            features + vxd_sorted_index(&run->sorted, (size_t)place + k) * n_channels);
+    for (uint32_t k = 1; k < count; k += N_AHEAD) {
+        struct lanes<WIDTH> x[N_AHEAD];
 
-        for (int c = 0; c < WIDTH; c++) {
-            fold_point(&folds[c], x.v[c]);
+#pragma unroll
+        for (uint32_t j = 0; j < N_AHEAD; j++) {
+            size_t at = (size_t)place + min(k + j, count - 1);
+
+            x[j] = load_lanes<WIDTH>(features +
+                                     vxd_sorted_index(&run->sorted, at) * n_channels);
+        }
+#pragma unroll
+        for (uint32_t j = 0; j < N_AHEAD; j++) {
+            for (int c = 0; c < WIDTH && k + j < count; c++) {
+                fold_point(&folds[c], x[j].v[c]);
+            }
         }
     }
 }
@@ -218,14 +230,27 @@ static __device__ __forceinline__ void fold_rows(float *tile, uint32_t n_rows, i
 {
     const int lane = (int)(threadIdx.x & 31);
     const uint32_t tile_rows = (uint32_t)(TILE_FLOATS / width);
+    /* e / width = e * inverse >> 16 for every e < 1024 and width <= 32. */
+    const int inverse = 65536 / width + 1;
 
     for (uint32_t start = 0; start < n_rows; start += tile_rows) {
         uint32_t rows = n_rows - start < tile_rows ? n_rows - start : tile_rows;
         int n_floats = (int)rows * width;
 
-#pragma unroll 4
-        for (int e = lane; e < n_floats; e += 32) {
-            tile[e] = load(start + (uint32_t)(e / width), e % width);
+        for (int first = lane; first < n_floats; first += 32 * N_STAGED) {
+            float staged[N_STAGED];
+
+#pragma unroll
+            for (int j = 0; j < N_STAGED; j++) {
+                int e = min(first + 32 * j, n_floats - 1);
+                int row = e * inverse >> 16;
+
+                staged[j] = load(start + (uint32_t)row, e - row * width);
+            }
+#pragma unroll
+            for (int j = 0; j < N_STAGED; j++) {
+                tile[first + 32 * j] = staged[j];
+            }
         }
         __syncwarp();
         if (lane < width) {
@@ -320,6 +345,7 @@ static __device__ void fold_partials(const struct reduce_args *args,
     struct fold folds[N_PARTIAL_ROWS];
     struct fold result;
 
+#pragma unroll
     for (size_t kind = 0; kind < N_PARTIAL_ROWS; kind++) {
         const float *columns = rows + kind * n_channels + base;
 
