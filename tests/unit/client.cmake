@@ -1,7 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 voxeld_add_test(NAME test_client_files SOURCES unit/test_client_files.c
                 LIBRARIES voxeld_files m)
-# The shared library, as users have it: only its public symbols resolve.
-voxeld_add_test(NAME test_client_calls
-                SOURCES unit/test_client_calls.c unit/test_client_peer.c
-                LIBRARIES voxeld_client voxeld_schema nng::nng Threads::Threads)
+
+add_library(voxeld_test_peer OBJECT unit/test_client_peer.c)
+target_link_libraries(voxeld_test_peer PRIVATE voxeld_build voxeld_schema nng::nng)
+
+# Against the shared library, as users have it: only its public symbols resolve.
+voxeld_add_test(NAME test_client_calls SOURCES unit/test_client_calls.c
+                LIBRARIES voxeld_client voxeld_test_peer voxeld_schema nng::nng
+                          Threads::Threads)
+
+voxeld_add_test(NAME test_client_voxelctl SOURCES unit/test_client_voxelctl.c
+                LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng
+                          Threads::Threads)
+target_compile_definitions(test_client_voxelctl PRIVATE
+  VOXELCTL="$<TARGET_FILE:voxelctl>")
+add_dependencies(test_client_voxelctl voxelctl)
+
+# Strangers' programs are built without our sanitizers.
+find_program(VOXELD_CXX NAMES c++ g++ clang++)
+if(VOXELD_CXX AND VOXELD_SANITIZE STREQUAL "" AND NOT VOXELD_FUZZ)
+  include(GNUInstallDirs)
+  add_test(NAME test_client_install
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/unit/test_client_install.sh ${CMAKE_BINARY_DIR}
+            ${CMAKE_INSTALL_LIBDIR} ${CMAKE_C_COMPILER} ${VOXELD_CXX})
+  set_tests_properties(test_client_install PROPERTIES TIMEOUT 120)
+endif()

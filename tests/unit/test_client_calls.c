@@ -596,7 +596,7 @@ static void test_many_threads_on_one_client_get_their_own_replies(void)
     int n_started = 0;
 
     REQUIRE(peer_start(&peer, NULL) == 0);
-    client = connect_to(&peer, 64);
+    client = connect_to(&peer, N_CALLERS + N_CALLS);
     REQUIRE(client != NULL);
     request.call.timeout_ms = 20000;
     for (int i = 0; i < N_CALLERS; i++) {

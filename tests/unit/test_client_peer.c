@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 enum {
-    MAX_POINTS = 65536
+    MAX_POINTS = 65536,
+    STOP_POLL_MS = 20
 };
 
 /* Static memory for one answer a thread. */
@@ -329,13 +330,15 @@ static void *work(void *arg)
     if (nng_aio_alloc(&aio, NULL, NULL) != 0) {
         abort();
     }
-    for (;;) {
+    /* nng 1.5.2 can crash when a socket is closed under a send: the workers end first. */
+    nng_aio_set_timeout(aio, STOP_POLL_MS);
+    while (!atomic_load(&worker.peer->stopping)) {
         nng_msg *in;
 
         nng_ctx_recv(worker.ctx, aio);
         nng_aio_wait(aio);
         if (nng_aio_result(aio) != 0) {
-            break;
+            continue;
         }
         in = nng_aio_get_msg(aio);
         nng_aio_set_msg(aio, reply_to(worker.peer, in));
@@ -347,6 +350,7 @@ static void *work(void *arg)
         }
     }
     nng_aio_free(aio);
+    (void)nng_ctx_close(worker.ctx);
     return NULL;
 }
 
@@ -393,11 +397,12 @@ void peer_release(struct peer *peer)
 
 void peer_stop(struct peer *peer)
 {
+    atomic_store(&peer->stopping, 1);
     peer_release(peer);
-    (void)nng_close(peer->socket);
     for (int i = 0; i < peer->n_threads; i++) {
         (void)pthread_join(peer->threads[i], NULL);
     }
+    (void)nng_close(peer->socket);
     free(peer->last);
     (void)pthread_mutex_destroy(&peer->mutex);
     (void)pthread_cond_destroy(&peer->released);

@@ -47,11 +47,11 @@ enum peer_flaw {
 struct peer {
     nng_socket socket;
     nng_listener listener;
-    nng_ctx contexts[PEER_THREADS];
     pthread_t threads[PEER_THREADS];
     int n_threads;
     char url[128];
 
+    atomic_int stopping;
     atomic_int mode;
     atomic_int flaw;
     atomic_int delay_ms;
