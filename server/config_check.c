@@ -82,7 +82,7 @@ static enum vxd_status check_rpc(const struct vxd_config *config, size_t i,
                                  struct vxd_err *err)
 {
     const char *url = config->rpc[i];
-    char field[32];
+    char field[48];
 
     (void)snprintf(field, sizeof field, "listen.rpc[%zu]", i);
     if (strncmp(url, "tcp://", 6) == 0) {

@@ -128,7 +128,12 @@ static enum vxd_status check_lattice(struct vxd_voxelize_job *job, struct vxd_er
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "range",
                         "is required by the rule SPCONV");
     }
-    VXD_TRY(vxd_voxelize_grid(&job->args, job->grid, err));
+    status = vxd_voxelize_grid(&job->args, job->grid, err);
+    if (status != VXD_OK) {
+        /* The engine's names are not the schema's. */
+        (void)snprintf(err->field, sizeof err->field, "%s",
+                       strcmp(err->field, "size_m") == 0 ? "size" : "range");
+    }
 out:
     return status;
 }
@@ -146,7 +151,7 @@ static enum vxd_status check_reductions(struct vxd_voxelize_job *job, struct vxd
     }
     for (size_t i = 0; i < input->n_reduce; i++) {
         int value = (int)input->reduce[i];
-        char field[32];
+        char field[48];
 
         if (value < VOXELD__V1__REDUCE__REDUCE_MEAN ||
             value > VOXELD__V1__REDUCE__REDUCE_FIRST) {
@@ -173,7 +178,7 @@ static enum vxd_status check_outputs(struct vxd_voxelize_job *job, struct vxd_er
     }
     for (size_t i = 0; i < input->n_outputs; i++) {
         int value = (int)input->outputs[i];
-        char field[32];
+        char field[48];
 
         (void)snprintf(field, sizeof field, "outputs[%zu]", i);
         if (value < VOXELD__V1__VOXEL_OUTPUT__OUTPUT_COORDS ||

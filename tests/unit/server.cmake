@@ -8,3 +8,7 @@ voxeld_add_test(NAME test_server_config SOURCES unit/test_server_config.c
                 LIBRARIES voxeld_server)
 voxeld_add_test(NAME test_server_auth SOURCES unit/test_server_auth.c
                 LIBRARIES voxeld_server)
+voxeld_add_test(NAME test_server_request SOURCES unit/test_server_request.c
+                LIBRARIES voxeld_test_server)
+voxeld_add_test(NAME test_server_voxelize SOURCES unit/test_server_voxelize.c
+                LIBRARIES voxeld_test_server)
