@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the daemon adds to the engine, measured from a client of a running one: the round
+ * trip of a 3 MB cloud less the reply's engine_ms, a status round trip, and the daemon's
+ * memory and CPU time before and after.
+ *
+ *   bench_daemon --url ipc:///path [--pid PID] [--repeat N] [--points N] [--memory N] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "voxeld.h"
+
+enum {
+    WARM_UP = 20,
+    IDLE_S = 2
+};
+
+struct bench {
+    const char *url;
+    long pid;
+    long n_repeat;
+    long n_points;
+    long n_memory; /* requests between the two looks at resident memory */
+};
+
+static double now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void print_row(const char *name, double *ms, long n)
+{
+    qsort(ms, (size_t)n, sizeof *ms, compare);
+    (void)printf("%-32s %9.3f %9.3f %9.3f\n", name, ms[n / 2], ms[n * 99 / 100],
+                 ms[n - 1]);
+}
+
+/* VmRSS of the daemon in KiB, 0 where it cannot be told. */
+static long resident_kib(long pid)
+{
+    char path[64];
+    char line[256];
+    long kib = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/status", pid);
+    file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "VmRSS:", 6) == 0) {
+            kib = strtol(line + 6, NULL, 10);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return kib;
+}
+
+/* CPU time of the daemon in clock ticks: fields 14 and 15 of its stat. */
+static long cpu_ticks(long pid)
+{
+    char path[64];
+    char line[1024] = "";
+    const char *at;
+    long user = 0;
+    long system_ticks = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    file = fopen(path, "r");
+    if (file == NULL) {
+        return 0;
+    }
+    if (fgets(line, sizeof line, file) == NULL) {
+        line[0] = '\0';
+    }
+    (void)fclose(file);
+    at = strrchr(line, ')');
+    if (at == NULL ||
+        sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user,
+               &system_ticks) != 2) {
+        return 0;
+    }
+    return user + system_ticks;
+}
+
+static int fail(const char *what, const struct voxeld_error *error)
+{
+    (void)fprintf(stderr, "%s: %s %s\n", what, error->field, error->message);
+    return EXIT_FAILURE;
+}
+
+/* Points on a spread of rings, as a lidar's: the engine finds about as many voxels. */
+static void make_cloud(float *points, long n)
+{
+    uint64_t state = 1;
+
+    for (long i = 0; i < 3 * n; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        points[i] = (float)(state >> 40) / 16777216.0f * (i % 3 == 2 ? 4.0f : 80.0f);
+    }
+}
+
+static int voxelize_often(struct voxeld_client *client,
+                          const struct voxeld_voxelize_request *request, long n,
+                          double *total, double *overhead)
+{
+    struct voxeld_error error = {0};
+
+    for (long i = -WARM_UP; i < n; i++) {
+        struct voxeld_voxels *voxels;
+        double begin = now_ms();
+        double ms;
+
+        if (voxeld_voxelize(client, request, &voxels, &error) != VOXELD_OK) {
+            return fail("voxelize", &error);
+        }
+        ms = now_ms() - begin;
+        if (i >= 0) {
+            total[i] = ms;
+            overhead[i] = ms - voxels->engine_ms;
+        }
+        voxeld_voxels_free(voxels);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int status_often(struct voxeld_client *client, long n, double *total)
+{
+    struct voxeld_error error = {0};
+
+    for (long i = -WARM_UP; i < n; i++) {
+        struct voxeld_server_status *status;
+        double begin = now_ms();
+
+        if (voxeld_get_status(client, NULL, &status, &error) != VOXELD_OK) {
+            return fail("status", &error);
+        }
+        if (i >= 0) {
+            total[i] = now_ms() - begin;
+        }
+        voxeld_server_status_free(status);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int measure_memory(struct voxeld_client *client,
+                          const struct voxeld_voxelize_request *request,
+                          const struct bench *bench)
+{
+    double *ignored = calloc((size_t)bench->n_memory + 1, 2 * sizeof *ignored);
+    long before = resident_kib(bench->pid);
+    int result = ignored == NULL ? EXIT_FAILURE
+                                 : voxelize_often(client, request, bench->n_memory,
+                                                  ignored, ignored + bench->n_memory);
+
+    free(ignored);
+    (void)printf("resident memory: %ld KiB, after %ld requests more %ld KiB\n", before,
+                 bench->n_memory, resident_kib(bench->pid));
+    return result;
+}
+
+static void measure_idle(long pid)
+{
+    const struct timespec pause = {.tv_sec = IDLE_S};
+    long before = cpu_ticks(pid);
+
+    (void)nanosleep(&pause, NULL);
+    (void)printf("idle: %ld clock ticks of CPU in %d s\n", cpu_ticks(pid) - before,
+                 IDLE_S);
+}
+
+static int run(struct voxeld_client *client, const struct bench *bench)
+{
+    static const struct voxeld_field fields[] = {
+        {.name = "x", .offset = 0, .dtype = VOXELD_FLOAT32},
+        {.name = "y", .offset = 4, .dtype = VOXELD_FLOAT32},
+        {.name = "z", .offset = 8, .dtype = VOXELD_FLOAT32},
+    };
+    float *points = calloc((size_t)bench->n_points, 3 * sizeof *points);
+    double *ms = calloc((size_t)bench->n_repeat, 2 * sizeof *ms);
+    struct voxeld_cloud cloud = {.fields = fields,
+                                 .n_fields = 3,
+                                 .point_step = 12,
+                                 .data = points,
+                                 .n_points = (size_t)bench->n_points};
+    const struct voxeld_voxelize_request request = {
+        .clouds = &cloud, .n_clouds = 1, .size_m = {0.5, 0.5, 0.5}};
+    int result = EXIT_FAILURE;
+
+    if (points != NULL && ms != NULL) {
+        make_cloud(points, bench->n_points);
+        (void)printf("%ld points, %.1f MB a request, %ld requests\n", bench->n_points,
+                     12e-6 * (double)bench->n_points, bench->n_repeat);
+        (void)printf("%-32s %9s %9s %9s\n", "milliseconds", "p50", "p99", "max");
+        result =
+            voxelize_often(client, &request, bench->n_repeat, ms, ms + bench->n_repeat);
+    }
+    if (result == EXIT_SUCCESS) {
+        print_row("voxelize, round trip", ms, bench->n_repeat);
+        print_row("voxelize, less the engine's time", ms + bench->n_repeat,
+                  bench->n_repeat);
+        result = status_often(client, bench->n_repeat, ms);
+    }
+    if (result == EXIT_SUCCESS) {
+        print_row("status, round trip", ms, bench->n_repeat);
+        if (bench->pid > 0) {
+            result = measure_memory(client, &request, bench);
+            measure_idle(bench->pid);
+        }
+    }
+    free(points);
+    free(ms);
+    return result;
+}
+
+static bool parse(int argc, char **argv, struct bench *bench)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        long number = value != NULL ? strtol(value, NULL, 10) : 0;
+
+        if (value == NULL) {
+            return false;
+        }
+        if (strcmp(argv[i], "--url") == 0) {
+            bench->url = value;
+        } else if (strcmp(argv[i], "--pid") == 0) {
+            bench->pid = number;
+        } else if (strcmp(argv[i], "--repeat") == 0) {
+            bench->n_repeat = number;
+        } else if (strcmp(argv[i], "--points") == 0) {
+            bench->n_points = number;
+        } else if (strcmp(argv[i], "--memory") == 0) {
+            bench->n_memory = number;
+        } else {
+            return false;
+        }
+    }
+    return bench->n_repeat > 0 && bench->n_points > 0 && bench->n_memory > 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {.n_repeat = 200, .n_points = 250000, .n_memory = 1000};
+    struct voxeld_options options = {.timeout_ms = 10000};
+    struct voxeld_client *client;
+    struct voxeld_error error = {0};
+    int result;
+
+    if (!parse(argc, argv, &bench)) {
+        (void)fputs("usage: bench_daemon --url URL [--pid PID] [--repeat N] [--points N] "
+                    "[--memory N]\n",
+                    stderr);
+        return 2;
+    }
+    options.url = bench.url;
+    if (voxeld_connect(&options, &client, &error) != VOXELD_OK) {
+        return fail("connect", &error);
+    }
+    result = run(client, &bench);
+    voxeld_close(client);
+    return result;
+}
