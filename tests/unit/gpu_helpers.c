@@ -230,19 +230,12 @@ uint64_t gpu_voxels_digest(const struct gpu_voxels *voxels,
     return gpu_digest(digest, voxels->first_point, m * sizeof *voxels->first_point);
 }
 
-void *gpu_read_data(const char *name, size_t *n_bytes)
+static void *read_file(const char *path, size_t *n_bytes)
 {
-    const char *directory = getenv("VOXELD_DATA");
-    char path[1024];
-    FILE *file;
-    long size;
+    FILE *file = fopen(path, "rb");
     void *bytes = NULL;
+    long size;
 
-    if (directory == NULL) {
-        directory = VOXELD_SOURCE_DIR "/../shared/data";
-    }
-    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
-    file = fopen(path, "rb");
     if (file == NULL) {
         return NULL;
     }
@@ -259,25 +252,34 @@ void *gpu_read_data(const char *name, size_t *n_bytes)
     return bytes;
 }
 
-/* The .npz holds one stored (not compressed) member, so the array is found by the .npy
- * magic; its header gives the length of itself. */
+void *gpu_read_data(const char *name, size_t *n_bytes)
+{
+    const char *directory = getenv("VOXELD_DATA");
+    char path[1024];
+
+    if (directory == NULL) {
+        directory = VOXELD_SOURCE_DIR "/../shared/data";
+    }
+    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+    return read_file(path, n_bytes);
+}
+
+/* The file shipped with the tests. A .npy header gives the length of itself. */
 float *gpu_read_spconv_scan(size_t *n_points)
 {
     size_t n_bytes = 0;
-    unsigned char *bytes = gpu_read_data("lidar/spconv_benchmark-pc.npz", &n_bytes);
+    unsigned char *bytes =
+        read_file(VOXELD_SOURCE_DIR "/tests/data/spconv_benchmark_pc.npy", &n_bytes);
     size_t want = (size_t)198130 * 3 * sizeof(float);
     float *points = NULL;
 
-    for (size_t i = 0; bytes != NULL && i + 10 < n_bytes; i++) {
-        if (memcmp(bytes + i, "\x93NUMPY", 6) == 0) {
-            size_t at = i + 10 + bytes[i + 8] + 256u * bytes[i + 9];
+    if (bytes != NULL && n_bytes > 10 && memcmp(bytes, "\x93NUMPY", 6) == 0) {
+        size_t at = 10 + (size_t)bytes[8] + 256 * (size_t)bytes[9];
 
-            if (at <= n_bytes && n_bytes - at >= want) {
-                points = gpu_alloc(want);
-                memcpy(points, bytes + at, want);
-                *n_points = want / (3 * sizeof(float));
-            }
-            break;
+        if (at <= n_bytes && n_bytes - at >= want) {
+            points = gpu_alloc(want);
+            memcpy(points, bytes + at, want);
+            *n_points = want / (3 * sizeof(float));
         }
     }
     free(bytes);
