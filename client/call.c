@@ -266,7 +266,7 @@ enum vxd_status vxd_client_call(struct voxeld_client *client,
     request_id[0] = '\0';
     status = call_create(client, options != NULL ? options : &defaults,
                          default_timeout_ms, false, request, &call, err);
-    if (status != VXD_OK) {
+    if (call == NULL) {
         return status;
     }
     memcpy(request_id, call->request_id, VXD_REQUEST_ID_BYTES);
@@ -340,7 +340,7 @@ enum vxd_status vxd_client_call_async(struct voxeld_client *client,
 
     request_id[0] = '\0';
     status = call_create(client, options, 0, true, request, &call, err);
-    if (status != VXD_OK) {
+    if (call == NULL) {
         return status;
     }
     memcpy(request_id, call->request_id, VXD_REQUEST_ID_BYTES);

@@ -211,23 +211,23 @@ static enum vxd_status await_connection(struct voxeld_client *client, int32_t wa
     return VXD_OK;
 }
 
-/* The parts whose destruction needs to know that they were made. */
-static enum vxd_status client_create(struct voxeld_client **out, struct vxd_err *err)
+/* The parts whose destruction needs to know that they were made. NULL, and *err, when one
+ * cannot be had. */
+static struct voxeld_client *client_create(struct vxd_err *err)
 {
     struct voxeld_client *client = calloc(1, sizeof *client);
     pthread_condattr_t attributes;
-    enum vxd_status status;
     int result;
 
+    /* What the steps down to the socket would fail of. */
+    (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                   "no memory, mutex or condition variable for a client");
     if (client == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a client");
+        return NULL;
     }
     client->fds[0] = -1;
     client->fds[1] = -1;
     client->done_end = &client->done;
-    /* What the steps down to the socket would fail of. */
-    status =
-        vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no mutex or condition variable");
     if (pthread_condattr_init(&attributes) != 0) {
         goto no_condition;
     }
@@ -242,12 +242,11 @@ static enum vxd_status client_create(struct voxeld_client **out, struct vxd_err 
     }
     result = nng_req0_open(&client->socket);
     if (result != 0) {
-        status = vxd_client_nng_error(result, "opening a socket", err);
+        (void)vxd_client_nng_error(result, "opening a socket", err);
         goto no_socket;
     }
     client->id_prefix = nng_random();
-    *out = client;
-    return VXD_OK;
+    return client;
 
 no_socket:
     (void)pthread_mutex_destroy(&client->mutex);
@@ -255,7 +254,7 @@ no_mutex:
     (void)pthread_cond_destroy(&client->changed);
 no_condition:
     free(client);
-    return status;
+    return NULL;
 }
 
 static void client_destroy(struct voxeld_client *client)
@@ -279,14 +278,13 @@ enum voxeld_status voxeld_connect(const struct voxeld_options *options,
                                   struct voxeld_client **out, struct voxeld_error *error)
 {
     static const struct voxeld_options defaults;
-    struct voxeld_client *client = NULL;
     struct vxd_err err = {0};
+    struct voxeld_client *client = client_create(&err);
     enum vxd_status status;
 
     *out = NULL;
     options = options != NULL ? options : &defaults;
-    status = client_create(&client, &err);
-    if (status != VXD_OK) {
+    if (client == NULL) {
         return vxd_client_error(&err, "", error);
     }
     VXD_TRY(copy_options(client, options, &err));

@@ -67,11 +67,17 @@ static bool vec3(const struct builder *b, const double *in, Voxeld__V1__Vec3 **o
 static bool pose(const struct builder *b, const struct voxeld_pose *in,
                  Voxeld__V1__Pose **out)
 {
-    static const struct voxeld_pose identity;
     Voxeld__V1__Pose *p;
     Voxeld__V1__Quaternion *q;
+    bool is_identity = true;
 
-    if (memcmp(in, &identity, sizeof identity) == 0) {
+    for (size_t i = 0; i < 3; i++) {
+        is_identity = is_identity && in->translation_m[i] == 0;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        is_identity = is_identity && in->rotation[i] == 0;
+    }
+    if (is_identity) {
         return true;
     }
     p = take(b, 1, sizeof *p);

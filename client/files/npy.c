@@ -162,7 +162,7 @@ static enum vxd_status parse_type(const char *text, size_t n, struct npy_type *o
     uint64_t n_void;
 
     memset(out, 0, sizeof *out);
-    if (n < 3 || memchr("<>|=", text[0], 4) == NULL) {
+    if (n < 3 || (text[0] != '<' && text[0] != '>' && text[0] != '|' && text[0] != '=')) {
         return VXD_FILE_BAD(err, "npy: element type \"%.*s\" is not supported",
                             (int)(n < 40 ? n : 40), text);
     }

@@ -104,7 +104,7 @@ static enum vxd_status read_per_field(struct pcd *pcd, char which, const char *l
             good = vxd_number_uint64(word, n_word, &field->count) && field->count > 0 &&
                    field->count <= MAX_STEP;
         } else if (good) {
-            good = n_word == 1 && memchr("IUF", word[0], 3) != NULL;
+            good = n_word == 1 && (word[0] == 'I' || word[0] == 'U' || word[0] == 'F');
             field->type = word[0];
         }
         if (!good) {
@@ -374,7 +374,7 @@ enum vxd_status vxd_pcd_parse(const uint8_t *bytes, size_t n_bytes, size_t budge
         return read_compressed(&pcd, &budget_bytes, out, err);
     }
     left = n_bytes - pcd.cursor.at;
-    if (out->n_points > left / out->point_step) {
+    if (out->point_step == 0 || out->n_points > left / out->point_step) {
         return VXD_FILE_BAD(err,
                             "pcd: %zu points of %u bytes are announced, %zu bytes follow "
                             "the header",

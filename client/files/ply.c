@@ -234,7 +234,7 @@ static uint64_t binary_count(const uint8_t *p, enum vxd_dtype dtype, bool big)
     for (size_t i = 0; i < n_bytes; i++) {
         value |= (uint64_t)p[big ? n_bytes - 1 - i : i] << (8 * i);
     }
-    if (is_signed && value >> (8 * n_bytes - 1) != 0) {
+    if (is_signed && n_bytes > 0 && value >> (8 * n_bytes - 1) != 0) {
         return UINT64_MAX;
     }
     return value;
@@ -260,7 +260,7 @@ static bool skip_list_record(struct ply *ply, const struct element *element)
                                  ply->encoding == BIG);
             c->at += n_count;
         }
-        if (count > (c->n_bytes - c->at) / width) {
+        if (width == 0 || count > (c->n_bytes - c->at) / width) {
             return false;
         }
         c->at += (size_t)count * width;
@@ -295,7 +295,7 @@ static enum vxd_status skip_element(struct ply *ply, const struct element *eleme
 {
     struct vxd_text_cursor *c = &ply->cursor;
 
-    if (element->n_properties == 0) {
+    if (element->record_bytes == 0) { /* no properties */
         return VXD_OK;
     }
     if (ply->encoding != ASCII && !element->has_list) {

@@ -10,7 +10,7 @@
 
 /* Longest accepted line of a text header, and of a text header as a whole. */
 #define VXD_FILE_MAX_LINE_BYTES 8192
-#define VXD_FILE_MAX_HEADER_BYTES (256 * 1024)
+#define VXD_FILE_MAX_HEADER_BYTES 262144
 
 enum vxd_status vxd_npy_parse(const uint8_t *bytes, size_t n_bytes, size_t budget_bytes,
                               struct vxd_cloud_file *out, struct vxd_err *err);
@@ -78,9 +78,9 @@ bool vxd_word_is(const char *word, size_t n_word, const char *text);
 
 /* Records written as text, one after the other, columns separated by blanks. */
 struct vxd_text_column {
-    enum vxd_dtype dtype;
     size_t offset;
     size_t n; /* tokens; those of a passed-over column are not stored */
+    enum vxd_dtype dtype;
     bool stored;
 };
 
