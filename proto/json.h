@@ -19,12 +19,14 @@
 #define VXD_JSON_MAX_BASE64_BYTES 65536 /* decoded, one field */
 
 /* Reads into the decoder's arena; the message lives until it is destroyed. Never goes
- * deeper into the text than the schema does. Bytes fields beyond
- * VXD_JSON_MAX_BASE64_BYTES and unknown enum values (proto3 would keep those) are
- * refused. errors  INVALID_ARGUMENT  bad JSON (line and column), a key unknown or given
- * twice, a value of the wrong kind or out of its type's range; err.field is the path as
- * written: "clouds[0].fields[2].offset" RESOURCE_EXHAUSTED  over VXD_JSON_MAX_BYTES,
- * VXD_JSON_MAX_BASE64_BYTES or the decoder's budget */
+ * deeper into the text than the schema does. Unknown enum values (proto3 would keep them)
+ * are refused.
+ *
+ * errors  INVALID_ARGUMENT    bad JSON (line and column), a key unknown or given twice, a
+ *                             value of the wrong kind or out of its type's range;
+ *                             err.field is the path as written: "clouds[0].fields[2].offset"
+ *         RESOURCE_EXHAUSTED  over VXD_JSON_MAX_BYTES, VXD_JSON_MAX_BASE64_BYTES in one
+ *                             bytes field, or the decoder's budget */
 enum vxd_status vxd_json_read(struct vxd_decoder *decoder,
                               const ProtobufCMessageDescriptor *descriptor,
                               const char *text, size_t n_bytes, ProtobufCMessage **out,

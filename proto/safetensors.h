@@ -7,10 +7,12 @@
 
 /* Every set field of type voxeld.v1.Tensor becomes an entry of that name, in field order;
  * the message's other fields go into "__metadata__" as text, under their names: scalars
- * (defaults too) and strings as they are, what is repeated or a message as JSON where
- * set. out     *bytes  malloc'd file, *n_bytes its length; the caller frees errors
- * RESOURCE_EXHAUSTED  no memory FAILED_PRECONDITION a tensor has `values` but no `data`,
- * or data that do not fit its dtype and shape; err.field names it */
+ * (defaults too) and strings as they are, what is repeated or a message as JSON where set.
+ *
+ * out     *bytes  malloc'd file, *n_bytes its length; the caller frees
+ * errors  RESOURCE_EXHAUSTED   no memory
+ *         FAILED_PRECONDITION  a tensor has `values` but no `data`, or data that do not fit
+ *                              its dtype and shape; err.field names it */
 enum vxd_status vxd_safetensors_write(const ProtobufCMessage *message, uint8_t **bytes,
                                       size_t *n_bytes, struct vxd_err *err);
 
