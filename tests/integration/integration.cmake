@@ -26,6 +26,10 @@ add_custom_target(integration_schema ALL
 add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/foreign_client.c)
 target_link_libraries(foreign_client PRIVATE voxeld_build voxeld_client)
 
+# The README's example in C; the default timeout of a call is for plain builds.
+add_executable(example_voxelize ${PROJECT_SOURCE_DIR}/client/examples/voxelize.c)
+target_link_libraries(example_voxelize PRIVATE voxeld_build voxeld_client)
+
 add_test(NAME integration_venv
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/setup_venv.py
                  ${integration_venv} ${CMAKE_CURRENT_LIST_DIR}/requirements.txt)
@@ -39,7 +43,7 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
   set(integration_slow 4)
 endif()
 
-foreach(name rpc http guard auth hostile load life memory tools layers)
+foreach(name rpc http guard auth hostile load life memory tools examples layers)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)

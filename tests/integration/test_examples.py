@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README's examples do what it says, against the real daemon."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from harness import BIN, SLOW, SOURCE, Daemon
+
+SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
+# MinkowskiEngine's rule without a range; 125,562 is spconv's rule with one.
+EXPECTED = "125565 voxels from 198130 points"
+
+
+def run(daemon: Daemon, *command: Path | str) -> str:
+    done = subprocess.run(
+        [str(c) for c in command],
+        capture_output=True,
+        text=True,
+        timeout=60 * SLOW,
+        check=False,
+        env={
+            **os.environ,
+            "VOXELD_URL": daemon.ipc,
+            "PYTHONPATH": os.environ["VOXELD_PYTHON_SCHEMA"],
+        },
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def test_c_example_prints_the_voxels(daemon: Daemon) -> None:
+    assert run(daemon, BIN / "example_voxelize", SCAN).startswith(EXPECTED)
+
+
+def test_python_example_prints_the_voxels(daemon: Daemon) -> None:
+    script = SOURCE / "client" / "examples" / "voxelize.py"
+    assert run(daemon, sys.executable, script, SCAN).startswith(EXPECTED)
