@@ -11,7 +11,8 @@
 #include "client/files/cloud_file.h"
 #include "client/internal.h"
 
-#define MAX_FILE_BYTES ((size_t)1 << 32)
+/* 4 GiB, or half of what a smaller machine can address. */
+#define MAX_FILE_BYTES (SIZE_MAX > UINT32_MAX ? (size_t)UINT32_MAX + 1 : SIZE_MAX / 2)
 
 enum {
     FIRST_BYTES = 65536

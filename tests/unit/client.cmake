@@ -17,6 +17,15 @@ target_compile_definitions(test_client_voxelctl PRIVATE
   VOXELCTL="$<TARGET_FILE:voxelctl>")
 add_dependencies(test_client_voxelctl voxelctl)
 
+# Against the archive: the linker's wrappers reach our own allocations only.
+voxeld_add_test(NAME test_client_alloc SOURCES unit/test_client_alloc.c
+                LIBRARIES voxeld_client_static voxeld_test_peer)
+target_link_options(test_client_alloc PRIVATE
+  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
+target_include_directories(test_client_alloc SYSTEM PRIVATE
+  $<TARGET_PROPERTY:voxeld_schema,INTERFACE_INCLUDE_DIRECTORIES>)
+add_dependencies(test_client_alloc voxeld_schema)
+
 # Strangers' programs are built without our sanitizers.
 find_program(VOXELD_CXX NAMES c++ g++ clang++)
 if(VOXELD_CXX AND VOXELD_SANITIZE STREQUAL "" AND NOT VOXELD_FUZZ)

@@ -27,7 +27,7 @@ def points() -> np.ndarray:
 
 
 def records(names: list[str], types: list[str], align: bool = False) -> np.ndarray:
-    out = np.zeros(N, dtype=np.dtype(list(zip(names, types)), align=align))
+    out = np.zeros(N, dtype=np.dtype(list(zip(names, types, strict=True)), align=align))
     for c, name in enumerate(["x", "y", "z", "intensity", "ring"]):
         if name in names:
             out[name] = points()[:, c]

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every allocation of readers and library fails once: the call says so, nothing leaks
+ * (AddressSanitizer watches), and the next attempt works. The linker puts the functions
+ * below in front of malloc, calloc, realloc and strdup of our own code. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/files/cloud_file.h"
+#include "client/voxeld.h"
+#include "tests/unit/test.h"
+#include "tests/unit/test_client_peer.h"
+
+enum {
+    MAX_ALLOCATIONS = 200
+};
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *block, size_t n);
+char *__real_strdup(const char *s);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *block, size_t n);
+char *__wrap_strdup(const char *s);
+
+/* The allocation of this thread that fails, counted down; 0 = none. The peer's threads have
+ * their own. */
+static _Thread_local int fail_in;
+static _Thread_local bool has_failed;
+
+static bool fails(void)
+{
+    if (fail_in > 0 && --fail_in == 0) {
+        has_failed = true;
+        return true;
+    }
+    return false;
+}
+
+void *__wrap_malloc(size_t n)
+{
+    return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *block, size_t n)
+{
+    return fails() ? NULL : __real_realloc(block, n);
+}
+
+char *__wrap_strdup(const char *s)
+{
+    return fails() ? NULL : __real_strdup(s);
+}
+
+/* Runs an attempt with its k-th allocation failing, for each k, until none fails. */
+static void check_each(bool (*attempt)(void *context, enum voxeld_status *status),
+                       void *context)
+{
+    for (int k = 1; k < MAX_ALLOCATIONS; k++) {
+        enum voxeld_status status = VOXELD_OK;
+        bool worked;
+
+        has_failed = false;
+        fail_in = k;
+        worked = attempt(context, &status);
+        fail_in = 0;
+        if (!has_failed) {
+            CHECK(worked);
+            CHECK(k > 1);
+            return;
+        }
+        CHECK(worked || status == VOXELD_RESOURCE_EXHAUSTED);
+    }
+    CHECK(false);
+}
+
+static bool read_file(void *context, enum voxeld_status *status)
+{
+    const char *const *file = context;
+    struct voxeld_cloud *cloud = NULL;
+    struct voxeld_error error = {0};
+
+    *status = voxeld_cloud_read_file(file[0], file[1], &cloud, &error);
+    CHECK((*status == VOXELD_OK) == (cloud != NULL) && error.code == *status);
+    voxeld_cloud_free(cloud);
+    return *status == VOXELD_OK;
+}
+
+#define FILES VOXELD_SOURCE_DIR "/tests/data/files/"
+
+static void test_cloud_file_without_memory_is_resource_exhausted(void)
+{
+    static const char *const files[][2] = {
+        {FILES "plain_f4.npy", NULL}, {FILES "fortran_f4.npy", NULL},
+        {FILES "deflated.npz", NULL}, {FILES "fortran.npz", NULL},
+        {FILES "ascii.pcd", NULL},    {FILES "compressed.pcd", NULL},
+        {FILES "big.ply", NULL},      {FILES "ascii.ply", NULL},
+        {FILES "kitti.bin", "kitti"}};
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        check_each(read_file, (void *)(uintptr_t)files[i]);
+    }
+}
+
+static bool connect_once(void *context, enum voxeld_status *status)
+{
+    struct peer *peer = context;
+    struct voxeld_options options = {.url = peer->url, .wait_ms = 2000};
+    struct voxeld_client *client = NULL;
+
+    *status = voxeld_connect(&options, &client, NULL);
+    voxeld_close(client);
+    return *status == VOXELD_OK;
+}
+
+static void keep(void *context, struct voxeld_voxels *voxels,
+                 const struct voxeld_error *error)
+{
+    *(enum voxeld_status *)context = error != NULL ? error->code : VOXELD_OK;
+    voxeld_voxels_free(voxels);
+}
+
+static const float points[12];
+static const struct voxeld_field fields[3] = {
+    {.name = "x", .offset = 0, .dtype = VOXELD_FLOAT32},
+    {.name = "y", .offset = 4, .dtype = VOXELD_FLOAT32},
+    {.name = "z", .offset = 8, .dtype = VOXELD_FLOAT32}};
+static const struct voxeld_sweep sweep = {
+    .data = points, .n_points = 1, .T_cloud_sweep = {.translation_m = {1, 0, 0}}};
+static const struct voxeld_cloud cloud = {.fields = fields,
+                                          .n_fields = 3,
+                                          .point_step = 12,
+                                          .data = points,
+                                          .n_points = 4,
+                                          .sweeps = &sweep,
+                                          .n_sweeps = 1};
+
+static bool voxelize_once(void *context, enum voxeld_status *status)
+{
+    struct voxeld_voxelize_request request = {
+        .clouds = &cloud, .n_clouds = 1, .size_m = {1, 1, 1}, .has_range = true};
+    struct voxeld_voxels *voxels = NULL;
+
+    *status = voxeld_voxelize(context, &request, &voxels, NULL);
+    CHECK((*status == VOXELD_OK) == (voxels != NULL));
+    voxeld_voxels_free(voxels);
+    return *status == VOXELD_OK;
+}
+
+static bool voxelize_async_once(void *context, enum voxeld_status *status)
+{
+    struct voxeld_voxelize_request request = {
+        .clouds = &cloud, .n_clouds = 1, .size_m = {1, 1, 1}};
+
+    *status = voxeld_voxelize_async(context, &request, keep, status, NULL);
+    if (*status == VOXELD_OK) {
+        CHECK_INT(voxeld_dispatch(context, -1), 1);
+    }
+    return *status == VOXELD_OK;
+}
+
+static bool ask_once(void *context, enum voxeld_status *status)
+{
+    struct voxeld_server_info *info = NULL;
+    struct voxeld_server_status *server = NULL;
+
+    *status = voxeld_get_server_info(context, NULL, &info, NULL);
+    voxeld_server_info_free(info);
+    if (*status == VOXELD_OK) {
+        *status = voxeld_get_status(context, NULL, &server, NULL);
+        voxeld_server_status_free(server);
+    }
+    return *status == VOXELD_OK;
+}
+
+static void test_calls_without_memory_are_resource_exhausted(void)
+{
+    struct peer peer;
+    struct voxeld_options options = {.wait_ms = 2000, .max_in_flight = 2};
+    struct voxeld_client *client = NULL;
+
+    REQUIRE(peer_start(&peer, NULL) == 0);
+    options.url = peer.url;
+    check_each(connect_once, &peer);
+    REQUIRE(voxeld_connect(&options, &client, NULL) == VOXELD_OK);
+    check_each(voxelize_once, client);
+    check_each(voxelize_async_once, client);
+    check_each(ask_once, client);
+    voxeld_close(client);
+    peer_stop(&peer);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_cloud_file_without_memory_is_resource_exhausted),
+    VXD_TEST(test_calls_without_memory_are_resource_exhausted),
+};
+
+VXD_TEST_MAIN(tests)
