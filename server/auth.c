@@ -15,6 +15,8 @@ enum {
     NAME_BYTES = 64
 };
 
+#define HEX_DIGITS ((size_t)2 * SHA256_DIGEST_SIZE)
+
 struct token {
     char name[NAME_BYTES];
     uint32_t scopes;
@@ -69,8 +71,8 @@ static bool parse_scopes(const char *text, uint32_t *out)
 
 static bool parse_digest(const char *text, uint8_t out[SHA256_DIGEST_SIZE])
 {
-    if (strlen(text) != 2 * SHA256_DIGEST_SIZE ||
-        strspn(text, "0123456789abcdefABCDEF") != 2 * SHA256_DIGEST_SIZE) {
+    if (strlen(text) != HEX_DIGITS ||
+        strspn(text, "0123456789abcdefABCDEF") != HEX_DIGITS) {
         return false;
     }
     for (size_t i = 0; i < SHA256_DIGEST_SIZE; i++) {
@@ -173,7 +175,8 @@ static enum vxd_status load(const char *path, struct token_list *out, struct vxd
     }
     list.tokens = calloc(MAX_TOKENS, sizeof *list.tokens);
     if (list.tokens == NULL) {
-        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the tokens"));
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the tokens");
+        goto out;
     }
     VXD_TRY(read_tokens(path, file, &list, err));
     *out = list;

@@ -42,8 +42,8 @@ int vxd_http_status(enum vxd_status code)
 
 const char *vxd_status_name(enum vxd_status code)
 {
-    const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(
-        &voxeld__v1__code__descriptor, (int)code);
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(&voxeld__v1__code__descriptor, (int)code);
 
     return value != NULL ? value->name : "UNKNOWN";
 }

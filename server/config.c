@@ -312,8 +312,9 @@ enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_by
     }
     r.config = malloc(sizeof *r.config);
     if (r.config == NULL) {
-        VXD_TRY(
-            vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %.100s", name));
+        status =
+            vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %.100s", name);
+        goto out;
     }
     *r.config = *config;
     if (!json_is_object(root)) {

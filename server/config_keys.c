@@ -7,7 +7,7 @@
 #define ROOM(member) sizeof(((struct vxd_config *)0)->member)
 
 /* A day is more than any request needs. */
-#define DAY_MS (24u * 3600u * 1000u)
+#define DAY_MS UINT64_C(86400000)
 /* Bytes are kept below 2^62, so that sums of two never overflow. */
 #define MAX_BYTES (UINT64_C(1) << 62)
 #define KIB UINT64_C(1024)

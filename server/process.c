@@ -2,6 +2,7 @@
 #include "server/process.h"
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,17 +10,19 @@
 void vxd_process_get_usage(struct vxd_process_usage *out)
 {
     struct timespec cpu;
-    unsigned long long n_virtual = 0;
-    unsigned long long n_resident = 0;
+    char line[128];
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     FILE *statm = fopen("/proc/self/statm", "r");
     DIR *fds = opendir("/proc/self/fd");
 
     memset(out, 0, sizeof *out);
     if (statm != NULL) {
-        if (fscanf(statm, "%llu %llu", &n_virtual, &n_resident) == 2) {
-            out->virtual_bytes = n_virtual * page;
-            out->resident_bytes = n_resident * page;
+        /* "VIRTUAL RESIDENT ...", in pages. */
+        if (fgets(line, sizeof line, statm) != NULL) {
+            char *rest = NULL;
+
+            out->virtual_bytes = strtoull(line, &rest, 10) * page;
+            out->resident_bytes = strtoull(rest, NULL, 10) * page;
         }
         (void)fclose(statm);
     }

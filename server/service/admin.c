@@ -30,7 +30,7 @@ static enum vxd_status set_methods(struct vxd_request *request,
     size_t n;
     const struct vxd_method *methods = vxd_methods(&n);
 
-    reply->methods = vxd_message_array(request->decoder, n, sizeof *reply->methods, err);
+    reply->methods = vxd_message_pointers(request->decoder, n, err);
     if (reply->methods == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -81,7 +81,7 @@ static enum vxd_status set_totals(struct vxd_request *request,
     size_t n;
     const struct vxd_method *methods = vxd_methods(&n);
 
-    reply->methods = vxd_message_array(request->decoder, n, sizeof *reply->methods, err);
+    reply->methods = vxd_message_pointers(request->decoder, n, err);
     if (reply->methods == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -116,7 +116,7 @@ static enum vxd_status set_slow_requests(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     n = vxd_slowlog_read(request->server->slowlog, entries);
-    reply->slow = vxd_message_array(request->decoder, n, sizeof *reply->slow, err);
+    reply->slow = vxd_message_pointers(request->decoder, n, err);
     if (reply->slow == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }

@@ -39,6 +39,13 @@ static inline void *vxd_message_array(struct vxd_decoder *decoder, size_t n,
     return items;
 }
 
+/* n pointers, all NULL. */
+static inline void *vxd_message_pointers(struct vxd_decoder *decoder, size_t n,
+                                         struct vxd_err *err)
+{
+    return vxd_message_array(decoder, n, sizeof(void *), err);
+}
+
 /* A copy of n_bytes of text, NUL-terminated; NULL when there is no memory. */
 static inline char *vxd_message_text(struct vxd_decoder *decoder, const char *text,
                                      size_t n_bytes, struct vxd_err *err)

@@ -149,8 +149,8 @@ static enum vxd_status compare(struct job *job, struct vxd_err *err)
     memcpy(&m, starts + sizeof m, sizeof m);
     digest = fnv1a(digest, job->bytes + job->offsets[ARRAY_TOTALS],
                    sizeof(struct vxd_voxel_totals));
-    digest =
-        fnv1a(digest, job->bytes + job->offsets[ARRAY_COORDS], m * 4 * sizeof(int32_t));
+    digest = fnv1a(digest, job->bytes + job->offsets[ARRAY_COORDS],
+                   (size_t)m * 4 * sizeof(int32_t));
     digest = fnv1a(digest, job->bytes + job->offsets[ARRAY_COUNTS], m * sizeof(uint32_t));
     digest = fnv1a(digest, job->bytes + job->offsets[ARRAY_INVERSE],
                    job->n_points * sizeof(int32_t));

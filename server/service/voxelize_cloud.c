@@ -267,10 +267,10 @@ static struct pose compose(const struct pose *outer, const struct pose *inner)
 {
     struct pose out;
 
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         const double *row = outer->rotation + 3 * i;
 
-        for (int j = 0; j < 3; j++) {
+        for (size_t j = 0; j < 3; j++) {
             out.rotation[3 * i + j] = row[0] * inner->rotation[j] +
                                       row[1] * inner->rotation[3 + j] +
                                       row[2] * inner->rotation[6 + j];

@@ -211,8 +211,7 @@ static enum vxd_status take_features(struct query *q, const struct vxd_query_ite
 {
     const char *text = item->value;
 
-    q->input->features =
-        vxd_message_array(q->decoder, MAX_LIST, sizeof *q->input->features, q->err);
+    q->input->features = vxd_message_pointers(q->decoder, MAX_LIST, q->err);
     if (q->input->features == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -345,8 +344,7 @@ static enum vxd_status take_item(struct query *q, const struct vxd_query_item *i
 static enum vxd_status take_fields(struct query *q, const struct vxd_cloud_file *file,
                                    Voxeld__V1__Cloud *cloud)
 {
-    cloud->fields =
-        vxd_message_array(q->decoder, file->n_fields, sizeof *cloud->fields, q->err);
+    cloud->fields = vxd_message_pointers(q->decoder, file->n_fields, q->err);
     if (cloud->fields == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -431,8 +429,7 @@ enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *
     if (q.input == NULL || cloud == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    q.input->clouds =
-        vxd_message_array(request->decoder, 1, sizeof *q.input->clouds, err);
+    q.input->clouds = vxd_message_pointers(request->decoder, 1, err);
     if (q.input->clouds == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }

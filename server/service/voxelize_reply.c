@@ -87,7 +87,7 @@ static enum vxd_status set_items(struct vxd_request *request,
     const uint32_t *starts = job->results[VXD_RESULT_STARTS].bytes;
     size_t n = job->input->n_clouds;
 
-    reply->items = vxd_message_array(request->decoder, n, sizeof *reply->items, err);
+    reply->items = vxd_message_pointers(request->decoder, n, err);
     if (reply->items == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -168,8 +168,7 @@ static enum vxd_status set_features(struct vxd_request *request,
     const struct vxd_voxelize_job *job = request->state;
     size_t n = (size_t)job->args.n_channels;
 
-    reply->features =
-        vxd_message_array(request->decoder, n, sizeof *reply->features, err);
+    reply->features = vxd_message_pointers(request->decoder, n, err);
     if (reply->features == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }

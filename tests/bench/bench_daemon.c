@@ -3,7 +3,8 @@
  * trip of a 3 MB cloud less the reply's engine_ms, a status round trip, and the daemon's
  * memory and CPU time before and after.
  *
- *   bench_daemon --url ipc:///path [--pid PID] [--repeat N] [--points N] [--memory N] */
+ *   bench_daemon --url ipc:///path [--pid PID] [--repeat N] [--points N] [--cloud FILE]
+ *                [--size M] [--memory N] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ struct bench {
     long pid;
     long n_repeat;
     long n_points;
+    const char *cloud; /* a file in place of random points */
+    double size_m;
     long n_memory; /* requests between the two looks at resident memory */
 };
 
@@ -102,7 +105,7 @@ static int fail(const char *what, const struct voxeld_error *error)
     return EXIT_FAILURE;
 }
 
-/* Points on a spread of rings, as a lidar's: the engine finds about as many voxels. */
+/* Random points in a box of 80 x 80 x 4 metres. */
 static void make_cloud(float *points, long n)
 {
     uint64_t state = 1;
@@ -113,9 +116,16 @@ static void make_cloud(float *points, long n)
     }
 }
 
+/* Where the time of a request goes; n values each. */
+struct series {
+    double *total;    /* round trip */
+    double *overhead; /* less the engine's time */
+    double *inside;   /* of that in the daemon, from the message's arrival to packing */
+};
+
 static int voxelize_often(struct voxeld_client *client,
                           const struct voxeld_voxelize_request *request, long n,
-                          double *total, double *overhead)
+                          const struct series *out)
 {
     struct voxeld_error error = {0};
 
@@ -129,8 +139,9 @@ static int voxelize_often(struct voxeld_client *client,
         }
         ms = now_ms() - begin;
         if (i >= 0) {
-            total[i] = ms;
-            overhead[i] = ms - voxels->engine_ms;
+            out->total[i] = ms;
+            out->overhead[i] = ms - voxels->engine_ms;
+            out->inside[i] = voxels->total_ms - voxels->engine_ms;
         }
         voxeld_voxels_free(voxels);
     }
@@ -156,17 +167,30 @@ static int status_often(struct voxeld_client *client, long n, double *total)
     return EXIT_SUCCESS;
 }
 
+/* One block, freed by free(series->total). */
+static bool series_create(struct series *series, long n)
+{
+    series->total = calloc((size_t)n, 3 * sizeof *series->total);
+    if (series->total == NULL) {
+        return false;
+    }
+    series->overhead = series->total + n;
+    series->inside = series->overhead + n;
+    return true;
+}
+
 static int measure_memory(struct voxeld_client *client,
                           const struct voxeld_voxelize_request *request,
                           const struct bench *bench)
 {
-    double *ignored = calloc((size_t)bench->n_memory + 1, 2 * sizeof *ignored);
+    struct series ignored;
     long before = resident_kib(bench->pid);
-    int result = ignored == NULL ? EXIT_FAILURE
-                                 : voxelize_often(client, request, bench->n_memory,
-                                                  ignored, ignored + bench->n_memory);
+    int result = EXIT_FAILURE;
 
-    free(ignored);
+    if (series_create(&ignored, bench->n_memory)) {
+        result = voxelize_often(client, request, bench->n_memory, &ignored);
+    }
+    free(ignored.total);
     (void)printf("resident memory: %ld KiB, after %ld requests more %ld KiB\n", before,
                  bench->n_memory, resident_kib(bench->pid));
     return result;
@@ -182,6 +206,37 @@ static void measure_idle(long pid)
                  IDLE_S);
 }
 
+static int measure(struct voxeld_client *client, const struct bench *bench,
+                   const struct voxeld_cloud *cloud, struct series *ms)
+{
+    const struct voxeld_voxelize_request request = {
+        .clouds = cloud,
+        .n_clouds = 1,
+        .size_m = {bench->size_m, bench->size_m, bench->size_m}};
+    long n = bench->n_repeat;
+    int result = voxelize_often(client, &request, n, ms);
+
+    (void)printf("%zu points, %.1f MB a request, %ld requests\n", cloud->n_points,
+                 1e-6 * (double)(cloud->n_points * cloud->point_step), n);
+    if (result != EXIT_SUCCESS) {
+        return result;
+    }
+    (void)printf("%-32s %9s %9s %9s\n", "milliseconds", "p50", "p99", "max");
+    print_row("voxelize, round trip", ms->total, n);
+    print_row("voxelize, less the engine's time", ms->overhead, n);
+    print_row("  of that inside the daemon", ms->inside, n);
+    result = status_often(client, n, ms->total);
+    if (result != EXIT_SUCCESS) {
+        return result;
+    }
+    print_row("status, round trip", ms->total, n);
+    if (bench->pid > 0) {
+        result = measure_memory(client, &request, bench);
+        measure_idle(bench->pid);
+    }
+    return result;
+}
+
 static int run(struct voxeld_client *client, const struct bench *bench)
 {
     static const struct voxeld_field fields[] = {
@@ -190,39 +245,26 @@ static int run(struct voxeld_client *client, const struct bench *bench)
         {.name = "z", .offset = 8, .dtype = VOXELD_FLOAT32},
     };
     float *points = calloc((size_t)bench->n_points, 3 * sizeof *points);
-    double *ms = calloc((size_t)bench->n_repeat, 2 * sizeof *ms);
-    struct voxeld_cloud cloud = {.fields = fields,
-                                 .n_fields = 3,
-                                 .point_step = 12,
-                                 .data = points,
-                                 .n_points = (size_t)bench->n_points};
-    const struct voxeld_voxelize_request request = {
-        .clouds = &cloud, .n_clouds = 1, .size_m = {0.5, 0.5, 0.5}};
+    struct voxeld_cloud made = {.fields = fields,
+                                .n_fields = 3,
+                                .point_step = 12,
+                                .data = points,
+                                .n_points = (size_t)bench->n_points};
+    struct voxeld_cloud *read = NULL;
+    struct voxeld_error error = {0};
+    struct series ms = {0};
     int result = EXIT_FAILURE;
 
-    if (points != NULL && ms != NULL) {
+    if (bench->cloud != NULL &&
+        voxeld_cloud_read_file(bench->cloud, NULL, &read, &error) != VOXELD_OK) {
+        (void)fail(bench->cloud, &error);
+    } else if (points != NULL && series_create(&ms, bench->n_repeat)) {
         make_cloud(points, bench->n_points);
-        (void)printf("%ld points, %.1f MB a request, %ld requests\n", bench->n_points,
-                     12e-6 * (double)bench->n_points, bench->n_repeat);
-        (void)printf("%-32s %9s %9s %9s\n", "milliseconds", "p50", "p99", "max");
-        result =
-            voxelize_often(client, &request, bench->n_repeat, ms, ms + bench->n_repeat);
+        result = measure(client, bench, read != NULL ? read : &made, &ms);
     }
-    if (result == EXIT_SUCCESS) {
-        print_row("voxelize, round trip", ms, bench->n_repeat);
-        print_row("voxelize, less the engine's time", ms + bench->n_repeat,
-                  bench->n_repeat);
-        result = status_often(client, bench->n_repeat, ms);
-    }
-    if (result == EXIT_SUCCESS) {
-        print_row("status, round trip", ms, bench->n_repeat);
-        if (bench->pid > 0) {
-            result = measure_memory(client, &request, bench);
-            measure_idle(bench->pid);
-        }
-    }
+    voxeld_cloud_free(read);
     free(points);
-    free(ms);
+    free(ms.total);
     return result;
 }
 
@@ -243,6 +285,10 @@ static bool parse(int argc, char **argv, struct bench *bench)
             bench->n_repeat = number;
         } else if (strcmp(argv[i], "--points") == 0) {
             bench->n_points = number;
+        } else if (strcmp(argv[i], "--cloud") == 0) {
+            bench->cloud = value;
+        } else if (strcmp(argv[i], "--size") == 0) {
+            bench->size_m = strtod(value, NULL);
         } else if (strcmp(argv[i], "--memory") == 0) {
             bench->n_memory = number;
         } else {
@@ -254,7 +300,8 @@ static bool parse(int argc, char **argv, struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    struct bench bench = {.n_repeat = 200, .n_points = 250000, .n_memory = 1000};
+    struct bench bench = {
+        .n_repeat = 200, .n_points = 250000, .size_m = 0.5, .n_memory = 1000};
     struct voxeld_options options = {.timeout_ms = 10000};
     struct voxeld_client *client;
     struct voxeld_error error = {0};
@@ -262,7 +309,7 @@ int main(int argc, char **argv)
 
     if (!parse(argc, argv, &bench)) {
         (void)fputs("usage: bench_daemon --url URL [--pid PID] [--repeat N] [--points N] "
-                    "[--memory N]\n",
+                    "[--cloud FILE] [--size M] [--memory N]\n",
                     stderr);
         return 2;
     }
