@@ -25,6 +25,9 @@ from harness import (
     voxelize_request,
 )
 
+# Points a stage of a self_test that keeps its lane for tens of milliseconds, so that what
+# comes meanwhile really waits.
+LONG_STAGE = 1000000
 SMALL = voxelize_request(cloud_of(random_points(500)), size=0.5)
 
 
@@ -40,7 +43,7 @@ def test_full_queue_answers_unavailable_at_once(directory: Path) -> None:
         with clients(daemon.ipc, n_clients) as all_clients:
             start = time.monotonic()
             for client in all_clients:
-                client.send("self_test", admin_request(400))
+                client.send("self_test", admin_request(400, LONG_STAGE))
             refused_after = []
             codes = []
 
@@ -61,7 +64,7 @@ def test_full_queue_answers_unavailable_at_once(directory: Path) -> None:
 
 
 def test_full_queue_over_http_is_a_503_with_retry_after(directory: Path) -> None:
-    body = {"durationMs": 400}
+    body = {"durationMs": 400, "nPoints": LONG_STAGE}
     with running(directory, {"limits": {"queue": 2}}) as daemon:
         with ThreadPoolExecutor(16) as pool:
             replies = list(
@@ -78,13 +81,12 @@ def test_full_queue_over_http_is_a_503_with_retry_after(directory: Path) -> None
 
 def test_deadline_is_answered_on_time_while_others_run(daemon: Daemon) -> None:
     timeout_ms = int(200 * SLOW)
+    endless_ms = min(int(20000 * SLOW), 60000)  # as long as a self_test may be
     with clients(daemon.ipc, 3) as (blocker, late, other):
         blocker.send("self_test", admin_request(int(2000)))
         time.sleep(0.1)
         start = time.monotonic()
-        response = late.call(
-            "self_test", admin_request(int(20000 * SLOW)), timeout_ms=timeout_ms
-        )
+        response = late.call("self_test", admin_request(endless_ms), timeout_ms=timeout_ms)
         waited = time.monotonic() - start
         assert response.header.code == common_pb2.DEADLINE_EXCEEDED
         assert timeout_ms / 1000 * 0.95 <= waited < timeout_ms / 1000 + 0.1 * SLOW
@@ -92,7 +94,7 @@ def test_deadline_is_answered_on_time_while_others_run(daemon: Daemon) -> None:
         assert blocker.receive().header.code == OK
     start = time.monotonic()
     reply = http_call(
-        daemon, "POST", "/v1/self_test", {"durationMs": int(20000 * SLOW)},
+        daemon, "POST", "/v1/self_test", {"durationMs": endless_ms},
         {"X-Voxeld-Timeout-Ms": str(timeout_ms)},
     )  # fmt: skip
     assert reply.status == 504
@@ -131,8 +133,8 @@ def test_newer_requests_of_a_stream_supersede_waiting_ones(
         with clients(daemon.ipc, n) as all_clients:
             for i, client in enumerate(all_clients):
                 client.send(
-                    "self_test", admin_request(150), client_id="robot", stream="front",
-                    keep_last=1, request_id=f"scan-{i}",
+                    "self_test", admin_request(150, LONG_STAGE), client_id="robot",
+                    stream="front", keep_last=1, request_id=f"scan-{i}",
                 )  # fmt: skip
                 time.sleep(0.002)
             for client in all_clients:
@@ -148,7 +150,8 @@ def test_newer_requests_of_a_stream_supersede_waiting_ones(
 
         def call(i: int) -> tuple[bool, str]:
             time.sleep(0.01 * i)
-            reply = http_call(daemon, "POST", "/v1/self_test", {"durationMs": 300}, headers)
+            body = {"durationMs": 150, "nPoints": LONG_STAGE}
+            reply = http_call(daemon, "POST", "/v1/self_test", body, headers)
             assert reply.status in (200, 409)
             return reply.status == 200, reply.json().get("message", "")
 
