@@ -21,7 +21,7 @@ if [ ! -x "$root/ruff/bin/ruff" ]; then
     "$root/ruff/bin/pip" install -q 'ruff==0.8.4'
 fi
 "$root/ruff/bin/ruff" check --quiet --line-length 100 --select E,F,W,B,ANN,UP,SIM \
-    --target-version py311 "${python[@]}"
+    --ignore ANN401     --target-version py311 "${python[@]}"
 
 # The analysers read the flags of a real build, so that generated headers are there.
 cmake -S . -B "$root/lint" -G Ninja -DVOXELD_CUDA=OFF -DCMAKE_BUILD_TYPE=Release \
@@ -29,9 +29,11 @@ cmake -S . -B "$root/lint" -G Ninja -DVOXELD_CUDA=OFF -DCMAKE_BUILD_TYPE=Release
 cmake --build "$root/lint" -- -j "$(nproc)" >>"$root/lint.log" 2>&1 ||
     { tail -n 60 "$root/lint.log" && exit 1; }
 
+# varFuncNullUB: POSIX defines NULL as a pointer, so it may end a variadic call.
 cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j "$(nproc)" \
     --enable=warning,performance,portability --suppress=missingIncludeSystem \
-    --suppress='*:*.pb-c.*' --project="$root/lint/compile_commands.json"
+    --suppress='*:*.pb-c.*' --suppress=varFuncNullUB \
+    --project="$root/lint/compile_commands.json"
 
 mapfile -t units < <(git ls-files -co --exclude-standard \
     'proto/*.c' 'gpu/*.c' 'client/*.c' 'server/*.c')
