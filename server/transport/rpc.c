@@ -12,6 +12,7 @@
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -30,6 +31,8 @@
 /* Most that stopping waits for replies on their way. */
 #define FLUSH_TIMEOUT_MS 5000
 #define FLUSH_STEP_MS 5
+/* Most that closing may take once everything was sent. */
+#define CLOSE_TIMEOUT_MS 3000
 
 enum slot_state {
     SLOT_RECEIVING,
@@ -51,6 +54,8 @@ struct vxd_rpc {
     struct slot *slots;
     size_t n_slots;
     atomic_bool refusing;
+    atomic_bool stopping; /* the server's parts may be gone */
+    atomic_bool closed;
     atomic_size_t n_connections;
     atomic_size_t
         n_busy; /* slots between a request's arrival and its reply's departure */
@@ -325,7 +330,9 @@ static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *arg)
         return;
     }
     n_before = atomic_fetch_add(&rpc->n_connections, 1);
-    if (atomic_load(&rpc->refusing)) {
+    if (atomic_load(&rpc->stopping)) {
+        (void)nng_pipe_close(pipe);
+    } else if (atomic_load(&rpc->refusing)) {
         vxd_metrics_count_rejected(rpc->server->metrics, "draining");
         (void)nng_pipe_close(pipe);
     } else if (n_before >= rpc->server->config.max_connections) {
@@ -381,6 +388,10 @@ static void close_all(struct vxd_rpc *rpc)
     for (size_t i = 0; i < rpc->n_slots; i++) {
         nng_aio_free(rpc->slots[i].aio);
     }
+}
+
+static void destroy(struct vxd_rpc *rpc)
+{
     free(rpc->slots);
     free(rpc);
 }
@@ -432,6 +443,7 @@ enum vxd_status vxd_rpc_start(struct vxd_server *server, struct vxd_rpc **out,
 out:
     if (status != VXD_OK) {
         close_all(rpc);
+        destroy(rpc);
     }
     return status;
 }
@@ -468,14 +480,62 @@ static bool has_unwritten_replies(void)
     return found;
 }
 
-void vxd_rpc_stop(struct vxd_rpc *rpc)
+/* Waits in small steps until the condition holds, at most timeout_ms; false when it still
+ * does not. */
+static bool wait_for(bool (*holds)(struct vxd_rpc *rpc), struct vxd_rpc *rpc,
+                     int timeout_ms)
 {
     const struct timespec step = {.tv_nsec = FLUSH_STEP_MS * 1000000L};
-    int64_t until_ns = vxd_clock_ns() + FLUSH_TIMEOUT_MS * INT64_C(1000000);
+    int64_t until_ns = vxd_clock_ns() + timeout_ms * INT64_C(1000000);
 
-    while ((atomic_load(&rpc->n_busy) > 0 || has_unwritten_replies()) &&
-           vxd_clock_ns() < until_ns) {
+    while (!holds(rpc)) {
+        if (vxd_clock_ns() >= until_ns) {
+            return false;
+        }
         (void)nanosleep(&step, NULL);
     }
+    return true;
+}
+
+static bool is_flushed(struct vxd_rpc *rpc)
+{
+    return atomic_load(&rpc->n_busy) == 0 && !has_unwritten_replies();
+}
+
+static bool is_closed(struct vxd_rpc *rpc)
+{
+    return atomic_load(&rpc->closed);
+}
+
+static void *run_close(void *arg)
+{
+    struct vxd_rpc *rpc = arg;
+
+    if (!wait_for(is_flushed, rpc, FLUSH_TIMEOUT_MS)) {
+        vxd_log(VXD_LOG_WARNING, "some rpc peers do not read their replies", NULL);
+    }
     close_all(rpc);
+    atomic_store(&rpc->closed, true);
+    return NULL;
+}
+
+void vxd_rpc_stop(struct vxd_rpc *rpc)
+{
+    pthread_t closer;
+
+    if (pthread_create(&closer, NULL, run_close, rpc) != 0) {
+        (void)run_close(rpc);
+        destroy(rpc);
+        return;
+    }
+    if (wait_for(is_closed, rpc, FLUSH_TIMEOUT_MS + CLOSE_TIMEOUT_MS)) {
+        (void)pthread_join(closer, NULL);
+        destroy(rpc);
+        return;
+    }
+    atomic_store(&rpc->stopping, true);
+    /* nng before 1.7 sometimes closes for ever (its issues 1543 and 1813). All replies are
+     * out and the process is about to end: what is left goes with it. */
+    vxd_log(VXD_LOG_WARNING, "nng does not close; going on without it", NULL);
+    (void)pthread_detach(closer);
 }
