@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "voxeld.h"
+#include "client/voxeld.h"
 
 enum {
     WARM_UP = 20,
