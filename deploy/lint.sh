@@ -21,7 +21,7 @@ if [ ! -x "$root/ruff/bin/ruff" ]; then
     "$root/ruff/bin/pip" install -q 'ruff==0.8.4'
 fi
 "$root/ruff/bin/ruff" check --quiet --line-length 100 --select E,F,W,B,ANN,UP,SIM \
-    --ignore ANN401     --target-version py311 "${python[@]}"
+    --ignore ANN401 --target-version py311 "${python[@]}"
 
 # The analysers read the flags of a real build, so that generated headers are there.
 cmake -S . -B "$root/lint" -G Ninja -DVOXELD_CUDA=OFF -DCMAKE_BUILD_TYPE=Release \
