@@ -8,13 +8,12 @@
  * 5 renumber for caps and FIRST_POINT only (voxelize_renumber.cu)
  * 6 emit    thread a voxel: coordinates, counts, totals
  * 7 reduce  thread a voxel and channel, long voxels by warps (voxelize_reduce.cu)
- *
- * Bytes for n points, m voxels, C channels, P sort passes of 16 (24) bytes:
- *   compulsory  12 n + 4 C n + 4 n (inverse) + m (16 + 4 + 4 C)
- *   moved       compulsory + n (16 + 16 P + 8 + 4 + 12 + 8) + 16 m
- * 8 M points, 4 channels, m = n, 24-byte passes over 63 bits: 0.54 GB compulsory, 2.6 GB
- * moved, so 0.13 and 0.6 ms at 4.3 TB/s. Source: ASH, section 6.1, with sorting for its
- * hash, because sums in point order need each voxel's points in order anyway. */
+ * Bytes for n points, m voxels, C channels and P sort passes in PAIRS:
+ *   compulsory  n (12 + 4 C + 4) + m (16 + 4 + 4 C)
+ *   moved       n (68 + 24 P + 4 C) + m (40 + 4 C); PACKED n (60 + 16 P + 4 C)
+ * 8 M points, 4 channels, m = n, 63 bits: 0.54 and 2.7 GB, 0.13 and 0.65 ms at 4.1 TB/s;
+ * an H200 takes 1.13 ms, 0.66 of it in the sort (tests/bench/RESULTS.md). Source: ASH,
+ * section 6.1, with a sort for its hash: sums in point order need that order anyway. */
 #include "gpu/voxel/voxelize_cuda.h"
 
 #define N_THREADS 256

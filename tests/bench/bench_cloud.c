@@ -22,9 +22,9 @@ static bool read_npy_header(FILE *file, const char *path, struct bench_cloud *ou
     unsigned char start[10];
     char header[1024];
     size_t n_bytes;
-    const char *shape;
+    char *shape;
     unsigned long n_rows;
-    int n_columns;
+    unsigned long n_columns = 0;
 
     if (fread(start, 1, sizeof start, file) != sizeof start ||
         memcmp(start, "\x93NUMPY\x01", 7) != 0) {
@@ -37,12 +37,18 @@ static bool read_npy_header(FILE *file, const char *path, struct bench_cloud *ou
     header[n_bytes] = '\0';
     shape = strstr(header, "'shape': (");
     if (strstr(header, "'<f4'") == NULL || strstr(header, "False") == NULL ||
-        shape == NULL || sscanf(shape, "'shape': (%lu, %d)", &n_rows, &n_columns) != 2 ||
-        n_columns < 3 || n_columns > 64) {
-        return complain(path, "wants '<f4' in C order, shape (n, 3 or more)");
+        shape == NULL) {
+        return complain(path, "wants '<f4' in C order");
+    }
+    n_rows = strtoul(shape + strlen("'shape': ("), &shape, 10);
+    if (*shape == ',') {
+        n_columns = strtoul(shape + 1, NULL, 10);
+    }
+    if (n_columns < 3 || n_columns > 64) {
+        return complain(path, "wants a shape of (n, 3 to 64)");
     }
     out->n_points = n_rows;
-    out->n_columns = n_columns;
+    out->n_columns = (int)n_columns;
     return true;
 }
 
@@ -174,10 +180,11 @@ void bench_cloud_tile(const struct bench_cloud *cloud, size_t n, int n_channels,
         size_t source =
             n < cloud->n_points ? i * cloud->n_points / n : i % cloud->n_points;
         const float *row = cloud->rows + source * (size_t)cloud->n_columns;
+        size_t tile_row = tile / TILES_A_ROW;
         float *position = positions + 3 * i;
 
         position[0] = row[0] + (float)(tile % TILES_A_ROW) * extent[0];
-        position[1] = row[1] + (float)(tile / TILES_A_ROW) * extent[1];
+        position[1] = row[1] + (float)tile_row * extent[1];
         position[2] = row[2];
         for (int c = 0; c < n_channels; c++) {
             features[i * (size_t)n_channels + (size_t)c] =

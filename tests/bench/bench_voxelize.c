@@ -28,6 +28,7 @@ struct options {
     int bin_columns;
     int n_channels;
     int n_repeat;
+    int n_threads; /* of the CPU backend, 0 = all cores */
     bool has_range;
     size_t n_points[MAX_CASES];
     int n_sets;
@@ -113,7 +114,8 @@ static double read_clock(struct bench *bench, double start)
 
 static enum vxd_status open_device(struct bench *bench, struct vxd_err *err)
 {
-    struct vxd_context_options options = {.backend = bench->options.backend};
+    struct vxd_context_options options = {.backend = bench->options.backend,
+                                          .n_threads = bench->options.n_threads};
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_context_create(&options, &bench->context, err));
@@ -335,8 +337,8 @@ static enum vxd_status time_calls(struct bench *bench, const struct arrays *a,
     int n_repeat = bench->options.n_repeat;
     struct vxd_queue *queue = bench->queue;
     enum vxd_status status = VXD_OK;
-    double device[MAX_REPEAT];
-    double wall[MAX_REPEAT];
+    double device[MAX_REPEAT] = {0};
+    double wall[MAX_REPEAT] = {0};
     double start;
 
     for (int i = -2; i < n_repeat; i++) {
@@ -489,6 +491,9 @@ static bool parse_option(struct options *options, const char *name, const char *
     if (strcmp(name, "--repeat") == 0) {
         return parse_int(value, MAX_REPEAT, &options->n_repeat);
     }
+    if (strcmp(name, "--threads") == 0) {
+        return parse_int(value, 256, &options->n_threads);
+    }
     if (strcmp(name, "--sizes") == 0) {
         options->n_sizes = parse_list(value, options->sizes);
         return options->n_sizes > 0;
@@ -527,7 +532,7 @@ int main(int argc, char **argv)
                 stderr,
                 "usage: %s [--backend cpu|cuda] [--file X.npy | X.bin] [--columns N]\n"
                 "  [--points N,N] [--sizes M,M] [--channels N] [--range yes|no] "
-                "[--repeat N]\n",
+                "[--repeat N] [--threads N]\n",
                 argv[0]);
             return EXIT_FAILURE;
         }

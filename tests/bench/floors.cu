@@ -5,6 +5,9 @@
 
 #include <cuda_runtime.h>
 
+/* Several waves on any GPU of today. */
+#define N_BLOCKS 8192
+
 struct vxd_bench_clock {
     cudaStream_t stream;
     cudaEvent_t start;
@@ -88,7 +91,7 @@ static __global__ void gather_kernel(const uint4 *buffer, size_t n_pieces, size_
 bool vxd_bench_gather(struct vxd_queue *queue, const void *buffer, size_t n_bytes,
                       size_t n_reads)
 {
-    gather_kernel<<<132 * 64, 256, 0, (cudaStream_t)vxd_queue_stream(queue)>>>(
+    gather_kernel<<<N_BLOCKS, 256, 0, (cudaStream_t)vxd_queue_stream(queue)>>>(
         (const uint4 *)buffer, n_bytes / 32, n_reads, (uint4 *)buffer);
     return cudaGetLastError() == cudaSuccess;
 }
