@@ -136,31 +136,68 @@ static bool same_stream(const struct vxd_request *a, const struct vxd_request *b
            strcmp(vxd_request_client(a), vxd_request_client(b)) == 0;
 }
 
-/* Takes from the list what `request` supersedes, oldest first; returns them linked. */
+static bool waits_in_stream(const struct vxd_request *waiting,
+                            const struct vxd_request *request)
+{
+    return !waiting->submitted && same_stream(waiting, request);
+}
+
+/* The newest of the stream that waits, when at least keep_last of those that wait arrived
+ * after `request`: decoded faster on another thread, they came into the list before it. */
+static const struct vxd_request *find_superseding(const struct vxd_scheduler *scheduler,
+                                                  const struct vxd_request *request)
+{
+    const struct vxd_request *newest = NULL;
+    size_t n_newer = 0;
+
+    for (const struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
+        if (waits_in_stream(r, request) && r->received_ns > request->received_ns) {
+            n_newer++;
+            newest = newest == NULL || r->received_ns > newest->received_ns ? r : newest;
+        }
+    }
+    return n_newer >= request->keep_last ? newest : NULL;
+}
+
+/* Takes the request of the stream that arrived first out of the list. */
+static struct vxd_request *take_oldest(struct vxd_scheduler *scheduler,
+                                       const struct vxd_request *request)
+{
+    struct vxd_request *before = NULL;
+    struct vxd_request *before_oldest = NULL;
+    struct vxd_request *oldest = NULL;
+
+    for (struct vxd_request *r = scheduler->first; r != NULL; before = r, r = r->next) {
+        if (waits_in_stream(r, request) &&
+            (oldest == NULL || r->received_ns < oldest->received_ns)) {
+            oldest = r;
+            before_oldest = before;
+        }
+    }
+    if (oldest != NULL) {
+        unlink_after(scheduler, before_oldest, oldest);
+    }
+    return oldest;
+}
+
+/* Takes from the list what `request` supersedes; returns them linked. */
 static struct vxd_request *take_superseded(struct vxd_scheduler *scheduler,
                                            const struct vxd_request *request)
 {
     struct vxd_request *taken = NULL;
-    struct vxd_request *before = NULL;
-    struct vxd_request *next;
     size_t n_waiting = 1; /* the new one */
 
-    if (request->stream[0] == '\0' || request->keep_last == 0) {
-        return NULL;
+    for (const struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
+        n_waiting += waits_in_stream(r, request) ? 1 : 0;
     }
-    for (struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
-        n_waiting += !r->submitted && same_stream(r, request) ? 1 : 0;
-    }
-    for (struct vxd_request *r = scheduler->first; r != NULL; r = next) {
-        next = r->next;
-        if (n_waiting > request->keep_last && !r->submitted && same_stream(r, request)) {
-            unlink_after(scheduler, before, r);
-            r->next = taken;
-            taken = r;
-            n_waiting--;
-        } else {
-            before = r;
+    for (; n_waiting > request->keep_last; n_waiting--) {
+        struct vxd_request *oldest = take_oldest(scheduler, request);
+
+        if (oldest == NULL) {
+            break;
         }
+        oldest->next = taken;
+        taken = oldest;
     }
     return taken;
 }
@@ -190,32 +227,48 @@ static void answer_superseded(struct vxd_scheduler *scheduler, struct vxd_reques
     answer_all(taken, &err);
 }
 
-enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
-                                   struct vxd_request *request, struct vxd_err *err)
+/* Whether the list takes the request; the mutex is held. */
+static enum vxd_status check_room(struct vxd_scheduler *scheduler, struct vxd_err *err)
 {
     struct vxd_metrics *metrics = scheduler->server->metrics;
     uint32_t limit = atomic_load(&scheduler->server->limits.queue);
-    enum vxd_status status = VXD_OK;
-    struct vxd_request *superseded = NULL;
 
-    (void)pthread_mutex_lock(&scheduler->mutex);
     if (scheduler->refusing) {
         vxd_metrics_count_rejected(metrics, "draining");
-        status = vxd_fail(err, VXD_UNAVAILABLE, NULL, "the server is shutting down");
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the server is shutting down");
+    }
+    if (scheduler->n_queued >= limit) {
+        vxd_metrics_count_rejected(metrics, "queue_full");
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "the queue is full: %zu requests wait, limits.queue is %u; try "
+                        "again later",
+                        scheduler->n_queued, limit);
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
+                                   struct vxd_request *request, struct vxd_err *err)
+{
+    bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
+    const struct vxd_request *newer;
+    struct vxd_request *superseded = NULL;
+    enum vxd_status status;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    newer = replaces ? find_superseding(scheduler, request) : NULL;
+    if (newer != NULL) {
+        vxd_metrics_count_superseded(scheduler->server->metrics);
+        status = vxd_fail(err, VXD_ABORTED, NULL, "superseded by %s", newer->id);
     } else {
-        superseded = take_superseded(scheduler, request);
-        if (scheduler->n_queued >= limit) {
-            vxd_metrics_count_rejected(metrics, "queue_full");
-            status = vxd_fail(err, VXD_UNAVAILABLE, NULL,
-                              "the queue is full: %zu requests wait, limits.queue is %u; "
-                              "try again later",
-                              scheduler->n_queued, limit);
-        } else {
-            vxd_request_hold(request);
-            append(scheduler, request);
-            scheduler->n_queued++;
-            wake_lane(scheduler, request);
-        }
+        superseded = replaces ? take_superseded(scheduler, request) : NULL;
+        status = check_room(scheduler, err);
+    }
+    if (status == VXD_OK) {
+        vxd_request_hold(request);
+        append(scheduler, request);
+        scheduler->n_queued++;
+        wake_lane(scheduler, request);
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
     answer_superseded(scheduler, superseded, request->id);

@@ -24,7 +24,8 @@ enum vxd_status vxd_scheduler_create(struct vxd_server *server,
 
 /* Queues a checked request; holds a reference of its own. Superseded requests of the same
  * client and stream are answered ABORTED.
- * errors  UNAVAILABLE  the queue is full; says its limit. */
+ * errors  UNAVAILABLE  the queue is full, says its limit; or the server shuts down
+ *         ABORTED      superseded itself: keep_last of its stream that arrived later wait */
 enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
                                    struct vxd_request *request, struct vxd_err *err);
 

@@ -111,6 +111,14 @@ static void on_discard(struct vxd_request *request)
     (void)pthread_mutex_unlock(&call->mutex);
 }
 
+void call_adopt(struct call *call, struct vxd_request *request)
+{
+    request->reply_fn = on_reply;
+    request->discard_fn = on_discard;
+    request->transport = call;
+    (void)snprintf(call->id, sizeof call->id, "%s", request->id);
+}
+
 void call_send(struct call *call, struct vxd_server *server,
                const struct vxd_method *method, const struct vxd_request_header *header,
                const struct vxd_body *body)
@@ -125,10 +133,7 @@ void call_send(struct call *call, struct vxd_server *server,
     if (request == NULL) {
         abort();
     }
-    request->reply_fn = on_reply;
-    request->discard_fn = on_discard;
-    request->transport = call;
-    (void)snprintf(call->id, sizeof call->id, "%s", request->id);
+    call_adopt(call, request);
     if (status == VXD_OK) {
         status = vxd_request_admit(request, method, body->n_bytes, &err);
     }

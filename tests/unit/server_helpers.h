@@ -41,6 +41,9 @@ void server_finish(struct vxd_server *server);
 
 void call_begin(struct call *call);
 
+/* Makes a request, fresh from vxd_request_create, this call's. */
+void call_adopt(struct call *call, struct vxd_request *request);
+
 /* Sends a body through create, admit and submit. header may be NULL. */
 void call_send(struct call *call, struct vxd_server *server,
                const struct vxd_method *method, const struct vxd_request_header *header,

@@ -247,6 +247,43 @@ static void test_stream_keep_last_supersedes_the_older_ones(void)
     server_finish(server);
 }
 
+/* Arrived first, decoded last: it must not push out what is newer. */
+static void test_stream_older_request_that_comes_late_is_superseded_itself(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header mine = from("robot");
+    const struct vxd_body body = {.bytes = (const uint8_t *)"", .n_bytes = 0};
+    struct vxd_request *older = NULL;
+    struct vxd_err err = {0};
+    struct call lanes[2];
+    struct call newer;
+    struct call late;
+    char expected[128];
+
+    REQUIRE(server != NULL);
+    mine.stream = "lidar";
+    mine.keep_last = 1;
+    occupy(server, lanes, 200);
+    call_begin(&late);
+    REQUIRE(vxd_request_create(server, &mine, &older, &err) == VXD_OK);
+    call_adopt(&late, older);
+    REQUIRE(vxd_request_admit(older, &small_method, 0, &err) == VXD_OK);
+    wait_ms(2);
+    send(&newer, server, &small_method, &mine, 1, 1);
+    vxd_request_submit(older, &body);
+    CHECK_INT(call_wait(&late), VXD_ABORTED);
+    (void)snprintf(expected, sizeof expected, "superseded by %s", newer.id);
+    CHECK_STR(late.err.message, expected);
+    CHECK_INT(call_wait(&newer), VXD_OK);
+    call_finish(&late);
+    call_finish(&newer);
+    for (int i = 0; i < 2; i++) {
+        (void)call_wait(&lanes[i]);
+        call_finish(&lanes[i]);
+    }
+    server_finish(server);
+}
+
 static void test_deadline_passes_while_lanes_are_busy_and_is_answered_on_time(void)
 {
     struct vxd_server *server = server_start(&(struct server_setup){0});
@@ -514,6 +551,7 @@ static void test_racing_ends_give_every_request_one_answer(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_queue_full_is_answered_unavailable_at_once),
     VXD_TEST(test_stream_keep_last_supersedes_the_older_ones),
+    VXD_TEST(test_stream_older_request_that_comes_late_is_superseded_itself),
     VXD_TEST(test_deadline_passes_while_lanes_are_busy_and_is_answered_on_time),
     VXD_TEST(test_expired_staged_job_stops_between_stages_and_is_released),
     VXD_TEST(test_max_age_over_is_answered_aborted_without_running),
