@@ -14,14 +14,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Self
 
 import numpy as np
 import pynng
 
 sys.path.insert(0, os.environ["VOXELD_PYTHON_SCHEMA"])
-from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2  # noqa: E402
+from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2
 
 SLOW = float(os.environ.get("VOXELD_TEST_SLOW", "1"))
 SANITIZE = os.environ.get("VOXELD_SANITIZE", "")
@@ -184,7 +185,7 @@ class Rpc:
             resend_time=-1,
         )
 
-    def __enter__(self) -> Rpc:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -229,7 +230,7 @@ class RawReq:
         self.socket.sendall(self.HELLO)
         assert self.take(8)[:3] == b"\0SP"
 
-    def __enter__(self) -> RawReq:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

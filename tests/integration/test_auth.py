@@ -6,8 +6,8 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import pytest
 from harness import OK, Daemon, Rpc, common_pb2, http_call, running, wait_until

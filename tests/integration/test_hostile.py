@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import socket
 import struct
-from typing import Iterator
+from collections.abc import Iterator
 
 import pytest
 from harness import (
@@ -171,10 +171,10 @@ def test_hostile_files_are_refused(daemon: Daemon, name: str) -> None:
         generator.randbytes(10001),
         b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': "
         b"(9223372036854775807, 4), }" + b" " * 40 + b"\n",
-        b"VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n"
-        b"WIDTH 4294967295\nHEIGHT 4294967295\nPOINTS 18446744065119617025\nDATA binary\n",
-        b"ply\nformat binary_little_endian 1.0\nelement vertex 99999999999\n"
-        b"property float x\nproperty float y\nproperty float z\nend_header\n",
+        (b"VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n"
+        b"WIDTH 4294967295\nHEIGHT 4294967295\nPOINTS 18446744065119617025\nDATA binary\n"),
+        (b"ply\nformat binary_little_endian 1.0\nelement vertex 99999999999\n"
+        b"property float x\nproperty float y\nproperty float z\nend_header\n"),
     ]
     for body in bodies:
         reply = http_call(

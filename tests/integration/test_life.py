@@ -125,12 +125,11 @@ def test_signal_ends_an_idle_daemon_fast(directory: Path, number: int) -> None:
 
 
 def test_idle_daemon_uses_no_cpu(directory: Path) -> None:
-    with running(directory) as daemon:
-        with Rpc(daemon.ipc) as client:
-            assert client.call("server_info").header.code == OK
-            before = daemon.cpu_s()
-            time.sleep(2)
-            assert daemon.cpu_s() - before < 0.06 * SLOW
+    with running(directory) as daemon, Rpc(daemon.ipc) as client:
+        assert client.call("server_info").header.code == OK
+        before = daemon.cpu_s()
+        time.sleep(2)
+        assert daemon.cpu_s() - before < 0.06 * SLOW
 
 
 @pytest.mark.parametrize(

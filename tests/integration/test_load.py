@@ -6,10 +6,11 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Iterator
 
+import pynng
 import pytest
 from harness import (
     OK,
@@ -39,28 +40,30 @@ def clients(url: str, n: int) -> Iterator[list[Rpc]]:
 
 def test_full_queue_answers_unavailable_at_once(directory: Path) -> None:
     n_clients = 24
-    with running(directory, {"limits": {"queue": 4}}) as daemon:
-        with clients(daemon.ipc, n_clients) as all_clients:
-            start = time.monotonic()
-            for client in all_clients:
-                client.send("self_test", admin_request(400, LONG_STAGE))
-            refused_after = []
-            codes = []
+    with (
+        running(directory, {"limits": {"queue": 4}}) as daemon,
+        clients(daemon.ipc, n_clients) as all_clients,
+    ):
+        start = time.monotonic()
+        for client in all_clients:
+            client.send("self_test", admin_request(400, LONG_STAGE))
+        refused_after = []
+        codes = []
 
-            def receive(client: Rpc) -> None:
-                response = client.receive()
-                codes.append(response.header.code)
-                if response.header.code == common_pb2.UNAVAILABLE:
-                    refused_after.append(time.monotonic() - start)
-                    assert "queue" in response.header.message
+        def receive(client: Rpc) -> None:
+            response = client.receive()
+            codes.append(response.header.code)
+            if response.header.code == common_pb2.UNAVAILABLE:
+                refused_after.append(time.monotonic() - start)
+                assert "queue" in response.header.message
 
-            with ThreadPoolExecutor(n_clients) as pool:
-                list(pool.map(receive, all_clients))
-            assert set(codes) == {OK, common_pb2.UNAVAILABLE}
-            assert codes.count(OK) >= 4
-            assert codes.count(common_pb2.UNAVAILABLE) >= n_clients - 4 - 8
-            assert max(refused_after) < 0.3 * SLOW
-            assert all_clients[0].call("voxelize", SMALL).header.code == OK
+        with ThreadPoolExecutor(n_clients) as pool:
+            list(pool.map(receive, all_clients))
+        assert set(codes) == {OK, common_pb2.UNAVAILABLE}
+        assert codes.count(OK) >= 4
+        assert codes.count(common_pb2.UNAVAILABLE) >= n_clients - 4 - 8
+        assert max(refused_after) < 0.3 * SLOW
+        assert all_clients[0].call("voxelize", SMALL).header.code == OK
 
 
 def test_full_queue_over_http_is_a_503_with_retry_after(directory: Path) -> None:
@@ -83,7 +86,7 @@ def test_deadline_is_answered_on_time_while_others_run(daemon: Daemon) -> None:
     timeout_ms = int(200 * SLOW)
     endless_ms = min(int(20000 * SLOW), 60000)  # as long as a self_test may be
     with clients(daemon.ipc, 3) as (blocker, late, other):
-        blocker.send("self_test", admin_request(int(2000)))
+        blocker.send("self_test", admin_request(2000))
         time.sleep(0.1)
         start = time.monotonic()
         response = late.call("self_test", admin_request(endless_ms), timeout_ms=timeout_ms)
@@ -215,11 +218,9 @@ def test_connections_over_the_cap_are_turned_away(directory: Path) -> None:
         with clients(daemon.ipc, 8) as first:
             for client in first:
                 assert client.call("server_info").header.code == OK
-            import pynng
-
-            with Rpc(daemon.ipc, timeout_s=0.5) as extra:
-                with pytest.raises(pynng.NNGException):
-                    extra.call("server_info")
+            too_many = Rpc(daemon.ipc, timeout_s=0.5)
+            with too_many, pytest.raises(pynng.NNGException):
+                too_many.call("server_info")
             assert first[0].call("server_info").header.code == OK
         time.sleep(0.3 * SLOW)
         with Rpc(daemon.ipc) as later:
