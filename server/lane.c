@@ -42,8 +42,7 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
         status = wait_status;
     }
     if (status != VXD_OK && vxd_context_is_lost(vxd_queue_context(lane->queue))) {
-        vxd_log(VXD_LOG_ERROR, "the engine's device is lost", "error", err->message,
-                NULL);
+        vxd_log(VXD_LOG_ERROR, "the engine's device is lost", "error", err->message);
         vxd_server_stop(request->server, true);
         /* Whatever it reported, the sender may try again elsewhere or later. */
         status =

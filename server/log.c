@@ -150,7 +150,7 @@ static void write_line(const struct line *line)
     }
 }
 
-void vxd_log(enum vxd_log_level level, const char *message, ...)
+void vxd_log_members(enum vxd_log_level level, const char *message, ...)
 {
     struct line line;
     char time_text[64];

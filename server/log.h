@@ -20,10 +20,13 @@ const char *vxd_log_level_name(enum vxd_log_level level);
 enum vxd_log_level vxd_log_get_level(void);
 void vxd_log_set_level(enum vxd_log_level level);
 
-/* members: alternating key and value, ended by NULL: vxd_log(VXD_LOG_INFO, "listening",
- * "http", address, NULL). All values are strings; numbers through vxd_log_number, which
- * writes unquoted what it formats. */
-void vxd_log(enum vxd_log_level level, const char *message, ...);
+/* Members follow in pairs of key and value: vxd_log(VXD_LOG_INFO, "listening", "http",
+ * address). All values are strings; numbers go through vxd_log_int and vxd_log_real, which
+ * are written unquoted. A NULL key ends the line early, so a member can be left out. */
+#define vxd_log(level, ...) vxd_log_members(level, __VA_ARGS__, (const char *)NULL)
+
+/* What vxd_log calls: message, then the pairs, ended by a NULL key. */
+void vxd_log_members(enum vxd_log_level level, const char *message, ...);
 
 /* A value written without quotes; the buffer lives in the caller's frame. */
 struct vxd_log_number {

@@ -35,7 +35,7 @@ struct daemon {
 static int fail(const char *what, const struct vxd_err *err)
 {
     vxd_log(VXD_LOG_ERROR, what, "error", err->message, "field",
-            err->field[0] != '\0' ? err->field : "-", NULL);
+            err->field[0] != '\0' ? err->field : "-");
     return EXIT_FAILURE;
 }
 
@@ -108,7 +108,7 @@ static void log_ready(const struct daemon *d)
     vxd_context_get_info(d->server.context, &info);
     vxd_server_backend_name(&d->server, backend, sizeof backend);
     vxd_log(VXD_LOG_INFO, "ready", "http", d->server.http_bound, "rpc", rpc, "backend",
-            backend, "device", info.name, NULL);
+            backend, "device", info.name);
 }
 
 static void reload(struct daemon *d)
@@ -127,7 +127,7 @@ static void reload(struct daemon *d)
             status = vxd_server_reload(&d->server, config, &err);
         }
         if (status == VXD_OK) {
-            vxd_log(VXD_LOG_INFO, "reloaded", NULL);
+            vxd_log(VXD_LOG_INFO, "reloaded");
         } else {
             (void)fail("reload failed, nothing changed", &err);
         }
@@ -160,7 +160,7 @@ static void drain(struct daemon *d, bool lost)
 {
     struct vxd_server *server = &d->server;
 
-    vxd_log(VXD_LOG_INFO, "draining", NULL);
+    vxd_log(VXD_LOG_INFO, "draining");
     vxd_notify("STOPPING=1");
     (void)alarm((d->config.drain_grace_ms + d->config.drain_timeout_ms) / 1000 +
                 STOP_SPARE_S);
@@ -179,7 +179,7 @@ static void drain(struct daemon *d, bool lost)
     }
     if (!vxd_scheduler_drain(server->scheduler, d->config.drain_timeout_ms)) {
         vxd_log(VXD_LOG_WARNING,
-                "drain.timeout_ms is over, unfinished requests were refused", NULL);
+                "drain.timeout_ms is over, unfinished requests were refused");
     }
 }
 
@@ -252,7 +252,7 @@ int main(int argc, char **argv)
     } else {
         result = run(d);
         close_daemon(d);
-        vxd_log(VXD_LOG_INFO, "stopped", NULL);
+        vxd_log(VXD_LOG_INFO, "stopped");
     }
     free(d);
     return result;

@@ -21,7 +21,7 @@ void vxd_notify(const char *state)
         return;
     }
     if (n_bytes >= sizeof address.sun_path) {
-        vxd_log(VXD_LOG_WARNING, "NOTIFY_SOCKET is too long", "path", path, NULL);
+        vxd_log(VXD_LOG_WARNING, "NOTIFY_SOCKET is too long", "path", path);
         return;
     }
     memcpy(address.sun_path, path, n_bytes);
@@ -33,7 +33,7 @@ void vxd_notify(const char *state)
         sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address,
                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n_bytes)) < 0) {
         vxd_log(VXD_LOG_WARNING, "telling the supervisor failed", "error",
-                strerror(errno), NULL);
+                strerror(errno));
     }
     if (fd >= 0) {
         (void)close(fd);

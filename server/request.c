@@ -378,7 +378,7 @@ static void log_request(const struct vxd_request *request)
             vxd_log_real(&dur_ms, request->total_ms), "bytes",
             vxd_log_int(&n_bytes, (int64_t)request->body_bytes), error,
             request->err.message, request->err.field[0] != '\0' ? "field" : NULL,
-            request->err.field, NULL);
+            request->err.field);
 }
 
 static void note_slow(const struct vxd_request *request)

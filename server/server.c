@@ -87,7 +87,7 @@ static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *e
         (void)snprintf(why, sizeof why, "%.127s", cuda_err.message);
     }
     if (is_auto) {
-        vxd_log(VXD_LOG_INFO, "no GPU, running on the CPU", "why", why, NULL);
+        vxd_log(VXD_LOG_INFO, "no GPU, running on the CPU", "why", why);
     }
     options.backend = VXD_BACKEND_CPU;
     return vxd_context_create(&options, &server->context, err);

@@ -46,11 +46,11 @@ static void *run(void *argument)
             send_event(signals->write_fd, VXD_EVENT_RELOAD);
             break;
         case SIGALRM:
-            vxd_log(VXD_LOG_ERROR, "stopping took too long, exiting at once", NULL);
+            vxd_log(VXD_LOG_ERROR, "stopping took too long, exiting at once");
             _exit(EXIT_FAILURE);
         default:
             if (stopping) {
-                vxd_log(VXD_LOG_WARNING, "second signal, exiting at once", NULL);
+                vxd_log(VXD_LOG_WARNING, "second signal, exiting at once");
                 _exit(EXIT_FAILURE);
             }
             stopping = true;

@@ -202,7 +202,7 @@ enum vxd_status vxd_set_log_level_check(struct vxd_request *request, struct vxd_
     }
     vxd_log_set_level(level);
     vxd_log(VXD_LOG_INFO, "log level changed", "to", input->level, "by",
-            request->principal.name, NULL);
+            request->principal.name);
     request->output = &reply->base;
     return VXD_OK;
 }

@@ -331,7 +331,7 @@ on_library_log(void *cls, const char *format, va_list args)
     while (n_bytes > 0 && line[n_bytes - 1] == '\n') {
         line[--n_bytes] = '\0';
     }
-    vxd_log(VXD_LOG_DEBUG, line, NULL);
+    vxd_log(VXD_LOG_DEBUG, line);
 }
 
 static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)

@@ -337,7 +337,7 @@ static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *arg)
         (void)nng_pipe_close(pipe);
     } else if (n_before >= rpc->server->config.max_connections) {
         vxd_metrics_count_rejected(rpc->server->metrics, "connections");
-        vxd_log(VXD_LOG_DEBUG, "connection refused: limits.connections reached", NULL);
+        vxd_log(VXD_LOG_DEBUG, "connection refused: limits.connections reached");
         (void)nng_pipe_close(pipe);
     }
 }
@@ -512,7 +512,7 @@ static void *run_close(void *arg)
     struct vxd_rpc *rpc = arg;
 
     if (!wait_for(is_flushed, rpc, FLUSH_TIMEOUT_MS)) {
-        vxd_log(VXD_LOG_WARNING, "some rpc peers do not read their replies", NULL);
+        vxd_log(VXD_LOG_WARNING, "some rpc peers do not read their replies");
     }
     close_all(rpc);
     atomic_store(&rpc->closed, true);
@@ -536,6 +536,6 @@ void vxd_rpc_stop(struct vxd_rpc *rpc)
     atomic_store(&rpc->stopping, true);
     /* nng before 1.7 sometimes closes for ever (its issues 1543 and 1813). All replies are
      * out and the process is about to end: what is left goes with it. */
-    vxd_log(VXD_LOG_WARNING, "nng does not close; going on without it", NULL);
+    vxd_log(VXD_LOG_WARNING, "nng does not close; going on without it");
     (void)pthread_detach(closer);
 }

@@ -331,7 +331,7 @@ static void capture_log(const char *key, const char *value, char *out, size_t n_
         abort();
     }
     (void)dup2(fds[1], STDERR_FILENO);
-    vxd_log(VXD_LOG_ERROR, "m", key, value, NULL);
+    vxd_log(VXD_LOG_ERROR, "m", key, value);
     (void)dup2(saved, STDERR_FILENO);
     (void)close(saved);
     (void)close(fds[1]);
