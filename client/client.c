@@ -25,6 +25,7 @@ enum {
     MAX_IN_FLIGHT = 1024,
     RECONNECT_MIN_MS = 20,
     RECONNECT_MAX_MS = 1000,
+    CLOSE_WAIT_MS = 1000,
     MAX_URL_BYTES = 128 /* nng's NNG_MAXADDRLEN */
 };
 
@@ -257,10 +258,9 @@ no_condition:
     return NULL;
 }
 
-static void client_destroy(struct voxeld_client *client)
+/* Once the socket is closed and none of its pipes' callbacks runs any more. */
+static void client_free(struct voxeld_client *client)
 {
-    /* Closes the pipes; none of their callbacks runs once it returns. */
-    (void)nng_close(client->socket);
     (void)pthread_mutex_destroy(&client->mutex);
     (void)pthread_cond_destroy(&client->changed);
     for (int i = 0; i < 2; i++) {
@@ -272,6 +272,53 @@ static void client_destroy(struct voxeld_client *client)
     free(client->token);
     free(client->client_id);
     free(client);
+}
+
+static void *close_socket(void *arg)
+{
+    struct voxeld_client *client = arg;
+    bool abandoned;
+
+    (void)nng_close(client->socket);
+    (void)pthread_mutex_lock(&client->mutex);
+    client->closed = true;
+    abandoned = client->abandoned;
+    (void)pthread_cond_broadcast(&client->changed);
+    (void)pthread_mutex_unlock(&client->mutex);
+    if (abandoned) {
+        client_free(client);
+    }
+    return NULL;
+}
+
+/* nng 1.5.2 never returns from nng_close when a large message is half received at that
+ * moment: the late reply to a call that was given up, say. So it runs on a thread of its
+ * own, and after a while is left to itself, with the client's memory. */
+static void client_destroy(struct voxeld_client *client)
+{
+    struct timespec until = monotonic_after(CLOSE_WAIT_MS);
+    pthread_t closer;
+    bool closed;
+    int waited = 0;
+
+    if (pthread_create(&closer, NULL, close_socket, client) != 0) {
+        (void)nng_close(client->socket);
+        client_free(client);
+        return;
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    while (!client->closed && waited == 0) {
+        waited = pthread_cond_timedwait(&client->changed, &client->mutex, &until);
+    }
+    closed = client->closed;
+    client->abandoned = !closed;
+    (void)pthread_mutex_unlock(&client->mutex);
+    if (closed) {
+        (void)pthread_join(closer, NULL);
+        client_free(client);
+    } else {
+        (void)pthread_detach(closer);
+    }
 }
 
 enum voxeld_status voxeld_connect(const struct voxeld_options *options,

@@ -127,7 +127,8 @@ VOXELD_API enum voxeld_status voxeld_connect(const struct voxeld_options *option
                                              struct voxeld_error *error);
 
 /* Ends the connection. Calls under way are given up; callbacks that were not called yet are
- * called from here, with CANCELLED or their result. NULL is fine. Not from a callback. */
+ * called from here, with CANCELLED or their result. Takes at most a second or so. NULL is
+ * fine. Not from a callback. */
 VOXELD_API void voxeld_close(struct voxeld_client *client);
 
 /* A connection stands at this moment. */

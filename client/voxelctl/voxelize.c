@@ -357,8 +357,9 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
+/* One file of n_files. The progress bar is taken away before anything is printed. */
 static int run_file(struct voxeld_client *client, struct job *job, const char *path,
-                    bool several, bool json)
+                    size_t n_files, bool json)
 {
     struct voxeld_cloud *cloud = NULL;
     struct voxeld_voxels *voxels = NULL;
@@ -368,6 +369,7 @@ static int run_file(struct voxeld_client *client, struct job *job, const char *p
     int result;
 
     if (voxeld_cloud_read_file(path, job->format, &cloud, &error) != VOXELD_OK) {
+        ctl_progress_clear(n_files);
         return ctl_failed(path, &error);
     }
     job->request.clouds = cloud;
@@ -375,16 +377,18 @@ static int run_file(struct voxeld_client *client, struct job *job, const char *p
     begin_ms = now_ms();
     if (voxeld_voxelize(client, &job->request, &voxels, &error) != VOXELD_OK) {
         voxeld_cloud_free(cloud);
+        ctl_progress_clear(n_files);
         return ctl_failed(path, &error);
     }
     round_trip_ms = now_ms() - begin_ms;
     voxeld_cloud_free(cloud);
+    ctl_progress_clear(n_files);
     result = job->out != NULL ? ctl_out_write(job->out, job->tensor, voxels) : CTL_OK;
     if (result == CTL_OK) {
         if (json) {
             print_json(path, voxels, round_trip_ms);
         } else {
-            print_text(path, several, voxels, round_trip_ms);
+            print_text(path, n_files > 1, voxels, round_trip_ms);
         }
         result = ctl_flush();
     }
@@ -413,8 +417,7 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
         int one;
 
         ctl_progress_show(i, n_files, path);
-        one = run_file(client, &job, path, n_files > 1, globals->json);
-        ctl_progress_clear(n_files);
+        one = run_file(client, &job, path, n_files, globals->json);
         /* The other files may be better. */
         result = one != CTL_OK ? one : result;
     }

@@ -528,6 +528,49 @@ static void test_async_reply_too_late_is_called_back_on_time(void)
     peer_stop(&peer);
 }
 
+/* A server that no longer reads: the last calls never leave the send queue. */
+static void test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time(void)
+{
+    enum {
+        N_STUCK = PEER_THREADS + 6
+    };
+    struct peer peer;
+    struct voxeld_client *client;
+    struct voxeld_cloud cloud = some_cloud();
+    struct voxeld_voxelize_request request = some_request(&cloud);
+    struct seen seen = {.thread = pthread_self()};
+    float *many = calloc(BIG_POINTS, 12);
+    nng_time begin;
+    int n = 0;
+
+    REQUIRE(many != NULL && peer_start(&peer, NULL) == 0);
+    client = connect_to(&peer, N_STUCK);
+    REQUIRE(client != NULL);
+    cloud.data = many;
+    cloud.n_points = BIG_POINTS;
+    request.call.timeout_ms = 500;
+    atomic_store(&peer.mode, PEER_HOLD);
+    begin = nng_clock();
+    for (int i = 0; i < N_STUCK; i++) {
+        CHECK_INT(voxeld_voxelize_async(client, &request, note, &seen, NULL), VOXELD_OK);
+    }
+    while (n < N_STUCK) {
+        n += (int)voxeld_dispatch(client, -1);
+    }
+    CHECK(nng_clock() - begin < 10000); /* 50 MB were packed meanwhile */
+    CHECK_INT(atomic_load(&seen.n_failed), N_STUCK);
+    CHECK_INT(seen.last, VOXELD_DEADLINE_EXCEEDED);
+    CHECK(atomic_load(&peer.n_voxelize) < N_STUCK);
+    /* Small late replies: nng 1.5.2 can hang, for the whole process, when a socket is closed
+     * while a large one comes in. That this reply comes shows that all before it have. */
+    atomic_store(&peer.mode, PEER_FAIL);
+    peer_release(&peer);
+    CHECK_INT(call(client, 10000, NULL), VOXELD_INVALID_ARGUMENT);
+    voxeld_close(client);
+    peer_stop(&peer);
+    free(many);
+}
+
 static void test_close_gives_running_calls_back_as_cancelled(void)
 {
     struct peer peer;
@@ -686,6 +729,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_peer_that_dies_is_unavailable_and_comes_back),
     VXD_TEST(test_calls_beyond_the_bound_are_refused_at_once),
     VXD_TEST(test_async_reply_too_late_is_called_back_on_time),
+    VXD_TEST(test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time),
     VXD_TEST(test_close_gives_running_calls_back_as_cancelled),
     VXD_TEST(test_many_threads_on_one_client_get_their_own_replies),
     VXD_TEST(test_admin_answers_are_handed_out),
