@@ -57,8 +57,9 @@ struct vxd_rpc {
     atomic_bool stopping; /* the server's parts may be gone */
     atomic_bool closed;
     atomic_size_t n_connections;
-    atomic_size_t
-        n_busy; /* slots between a request's arrival and its reply's departure */
+    atomic_size_t n_callbacks; /* threads of nng inside on_operation */
+    /* Slots between a request's arrival and its reply's departure. */
+    atomic_size_t n_busy;
 };
 
 /* What a request keeps of the transport. */
@@ -279,10 +280,9 @@ static void take_message(struct slot *slot)
     run_message(slot, call);
 }
 
-/* The aio's callback: the operation of slot->state is over. */
-static void slot_advance(void *arg)
+/* The operation of slot->state is over. */
+static void slot_advance(struct slot *slot)
 {
-    struct slot *slot = arg;
     int result = nng_aio_result(slot->aio);
     bool is_stopping = result == NNG_ECLOSED || result == NNG_ECANCELED;
 
@@ -316,6 +316,17 @@ static void slot_advance(void *arg)
         slot->state = SLOT_PAUSING;
         nng_sleep_aio(RETRY_MS, slot->aio);
     }
+}
+
+/* The aio's callback. */
+static void on_operation(void *arg)
+{
+    struct slot *slot = arg;
+    struct vxd_rpc *rpc = slot->rpc;
+
+    atomic_fetch_add(&rpc->n_callbacks, 1);
+    slot_advance(slot);
+    atomic_fetch_sub(&rpc->n_callbacks, 1);
 }
 
 /* Counts connections and turns away those too many, or all while draining: before the
@@ -360,7 +371,7 @@ static enum vxd_status open_slots(struct vxd_rpc *rpc, struct vxd_err *err)
         slot->rpc = rpc;
         result = nng_ctx_open(&slot->ctx, rpc->socket);
         if (result == 0) {
-            result = nng_aio_alloc(&slot->aio, slot_advance, slot);
+            result = nng_aio_alloc(&slot->aio, on_operation, slot);
             if (result != 0) {
                 (void)nng_ctx_close(slot->ctx);
             }
@@ -507,6 +518,11 @@ static bool is_closed(struct vxd_rpc *rpc)
     return atomic_load(&rpc->closed);
 }
 
+static bool is_quiet(struct vxd_rpc *rpc)
+{
+    return atomic_load(&rpc->n_callbacks) == 0;
+}
+
 static void *run_close(void *arg)
 {
     struct vxd_rpc *rpc = arg;
@@ -534,6 +550,7 @@ void vxd_rpc_stop(struct vxd_rpc *rpc)
         return;
     }
     atomic_store(&rpc->stopping, true);
+    (void)wait_for(is_quiet, rpc, CLOSE_TIMEOUT_MS);
     /* nng before 1.7 sometimes closes for ever (its issues 1543 and 1813). All replies are
      * out and the process is about to end: what is left goes with it. */
     vxd_log(VXD_LOG_WARNING, "nng does not close; going on without it");
