@@ -37,8 +37,8 @@ struct voxeld_client {
     uint64_t max_message_bytes;
     uint64_t n_ids;
     bool closing;
-    bool closed;    /* nng_close has returned */
-    bool abandoned; /* nobody waits for that any more */
+    bool closed;          /* nng_close has returned */
+    bool abandoned;       /* nobody waits for that any more */
     uint32_t n_in_flight; /* until the callback or the synchronous return */
     struct vxd_call *running;
     struct vxd_call *done;
