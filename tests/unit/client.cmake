@@ -6,9 +6,11 @@ add_library(voxeld_test_peer OBJECT unit/test_client_peer.c)
 target_link_libraries(voxeld_test_peer PRIVATE voxeld_build voxeld_schema nng::nng)
 
 # Against the shared library, as users have it: only its public symbols resolve.
-voxeld_add_test(NAME test_client_calls SOURCES unit/test_client_calls.c
-                LIBRARIES voxeld_client voxeld_test_peer voxeld_schema nng::nng
-                          Threads::Threads)
+foreach(name calls async)
+  voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
+                  LIBRARIES voxeld_client voxeld_test_peer voxeld_schema nng::nng
+                            Threads::Threads)
+endforeach()
 
 voxeld_add_test(NAME test_client_voxelctl SOURCES unit/test_client_voxelctl.c
                 LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng
