@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,7 @@ def npy_of(points: np.ndarray) -> bytes:
 
 @pytest.mark.parametrize(("name", "write"), [("pcd", pcd_of), ("npy", npy_of)])
 def test_file_by_plain_curl_matches_the_oracle(
-    daemon: Daemon, directory: Path, name: str, write
+    daemon: Daemon, directory: Path, name: str, write: Callable[[np.ndarray], bytes]
 ) -> None:
     points = random_points(3000, seed=13)
     file = directory / f"scan.{name}"

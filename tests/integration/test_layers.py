@@ -77,6 +77,6 @@ def test_files_stay_short_enough_to_read() -> None:
         folder = path.relative_to(SOURCE).as_posix().split("/", 1)[0]
         if path.suffix in CODE and folder in ALLOWED:
             n_lines = len(path.read_text().splitlines())
-            if n_lines > (1000 if folder == "tests" else 700):
+            if n_lines > 700:
                 wrong.append(f"{path.relative_to(SOURCE)} has {n_lines} lines")
     assert not wrong, "\n".join(wrong)

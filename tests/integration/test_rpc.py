@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from harness import (
@@ -216,7 +219,9 @@ def test_bad_header_is_refused_and_named(rpc: Rpc, header: dict, word: str) -> N
         (lambda r: setattr(r, "max_points", 70000), "max_points"),
     ],
 )
-def test_bad_field_is_refused_and_named(rpc: Rpc, change, field: str) -> None:
+def test_bad_field_is_refused_and_named(
+    rpc: Rpc, change: Callable[[Any], object], field: str
+) -> None:
     request = voxelize_request(cloud_of(random_points(10)))
     change(request)
     response = rpc.call("voxelize", request)

@@ -12,6 +12,7 @@ import pytest
 from harness import BIN, SLOW, SOURCE, Daemon, random_points, running
 from oracle import Voxels
 
+Scan = tuple[Path, np.ndarray]
 SCAN = SOURCE / "tests" / "data" / "spconv_benchmark_pc.npy"
 
 
@@ -27,7 +28,7 @@ def run(*command: object, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def scan(directory: Path) -> tuple[Path, np.ndarray]:
+def scan(directory: Path) -> Scan:
     points = random_points(5000, seed=21)
     path = directory / "scan.npy"
     np.save(path, points)
@@ -36,7 +37,7 @@ def scan(directory: Path) -> tuple[Path, np.ndarray]:
 
 @pytest.mark.parametrize("transport", ["ipc", "tcp"])
 def test_c_program_gets_the_oracles_voxels(
-    daemon: Daemon, scan: tuple[Path, np.ndarray], transport: str
+    daemon: Daemon, scan: Scan, transport: str
 ) -> None:
     path, points = scan
     url = daemon.ipc if transport == "ipc" else daemon.tcp
@@ -50,13 +51,13 @@ def test_c_program_gets_the_oracles_voxels(
     }
 
 
-def test_c_program_without_a_server_fails_at_once(directory: Path, scan) -> None:
+def test_c_program_without_a_server_fails_at_once(directory: Path, scan: Scan) -> None:
     url = f"ipc://{directory}/nobody.sock"
     done = run(BIN / "foreign_client", url, scan[0], "0.5", "1", code=1)
     assert "UNAVAILABLE" in done.stderr
 
 
-def test_voxelctl_voxelizes_a_file(daemon: Daemon, scan, directory: Path) -> None:
+def test_voxelctl_voxelizes_a_file(daemon: Daemon, scan: Scan, directory: Path) -> None:
     path, points = scan
     expected = Voxels(points, points, 0.5, "minkowski")
     out = directory / "coords.ply"
@@ -93,7 +94,7 @@ def test_voxelctl_info_and_status(daemon: Daemon) -> None:
     assert json.loads(done.stdout)["state"] == "serving"
 
 
-def test_voxelctl_says_what_is_wrong(daemon: Daemon, scan, directory: Path) -> None:
+def test_voxelctl_says_what_is_wrong(daemon: Daemon, scan: Scan, directory: Path) -> None:
     path, _ = scan
     ctl = BIN / "voxelctl"
     nobody = f"ipc://{directory}/nobody.sock"
