@@ -8,18 +8,13 @@
 /* Answers are given and memory freed outside the mutex. */
 static void end_request(struct vxd_lane *lane, struct vxd_request *request)
 {
-    struct vxd_scheduler *scheduler = lane->scheduler;
-
     if (request->submitted && request->method->release != NULL) {
         request->method->release(request, lane->queue);
         /* Memory goes back in queue order: now, not with the next request. A fault here
          * can only be a lost device, which the next stage reports. */
         (void)vxd_queue_wait(lane->queue, NULL);
     }
-    (void)pthread_mutex_lock(&scheduler->mutex);
-    lane->running = NULL;
-    scheduler->n_running--;
-    (void)pthread_mutex_unlock(&scheduler->mutex);
+    vxd_scheduler_end(lane, request);
     vxd_request_drop(request);
 }
 
@@ -54,17 +49,13 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
 /* False when the request waited longer than its sender wants; it is answered then. */
 static bool begin_request(struct vxd_request *request)
 {
-    int64_t now = vxd_clock_ns();
     struct vxd_err err = {0};
 
-    if (now > request->max_age_ns) {
-        (void)vxd_fail(&err, VXD_ABORTED, "header.max_age_ms",
-                       "waited %.1f ms, longer than max_age_ms",
-                       (double)(now - request->received_ns) / 1e6);
+    if (vxd_scheduler_check_age(request, &err) != VXD_OK) {
         (void)vxd_request_answer(request, &err, NULL);
         return false;
     }
-    atomic_store(&request->started_ns, now);
+    atomic_store(&request->started_ns, vxd_clock_ns());
     return true;
 }
 

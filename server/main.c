@@ -154,6 +154,21 @@ static bool serve(struct daemon *d)
     }
 }
 
+/* Only the engine's loss cuts it short; it is too late to reload. */
+static void wait_grace(struct daemon *d)
+{
+    int64_t end = vxd_clock_ns() + d->config.drain_grace_ms * INT64_C(1000000);
+    int64_t now;
+
+    while ((now = vxd_clock_ns()) < end) {
+        int left_ms = (int)((end - now) / 1000000) + 1;
+
+        if (vxd_signals_wait(d->signals, left_ms) == VXD_EVENT_LOST) {
+            return;
+        }
+    }
+}
+
 /* Nobody loses a reply: not ready first, so that balancers turn away; then new work is
  * refused while old work ends; then the transports close. */
 static void drain(struct daemon *d, bool lost)
@@ -165,12 +180,10 @@ static void drain(struct daemon *d, bool lost)
     (void)alarm((d->config.drain_grace_ms + d->config.drain_timeout_ms) / 1000 +
                 STOP_SPARE_S);
     if (!lost) {
-        atomic_store(&server->state, VXD_STATE_DRAINING);
-        if (vxd_signals_wait(d->signals, (int)d->config.drain_grace_ms) !=
-            VXD_EVENT_LOST) {
-            atomic_store(&server->state, VXD_STATE_REFUSING);
-        }
+        vxd_server_set_state(server, VXD_STATE_DRAINING);
+        wait_grace(d);
     }
+    vxd_server_set_state(server, VXD_STATE_REFUSING);
     if (d->rpc != NULL) {
         vxd_rpc_refuse_new(d->rpc);
     }
@@ -213,9 +226,12 @@ static int run(struct daemon *d)
     }
     d->server.event_fd = vxd_signals_fd(d->signals);
     if (open_transports(d, &err) != VXD_OK) {
+        /* What one transport took before the other failed is answered first. */
+        vxd_server_set_state(&d->server, VXD_STATE_REFUSING);
+        (void)vxd_scheduler_drain(d->server.scheduler, d->config.drain_timeout_ms);
         return fail("cannot listen", &err);
     }
-    atomic_store(&d->server.state, VXD_STATE_SERVING);
+    vxd_server_set_state(&d->server, VXD_STATE_SERVING);
     log_ready(d);
     vxd_notify("READY=1");
     lost = serve(d);

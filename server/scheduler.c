@@ -6,18 +6,17 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "server/scheduler_internal.h"
-
-enum {
-    DRAIN_STEP_MS = 2
-};
 
 static size_t client_slot(const struct vxd_request *request)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
 
+    /* Whoever borrows another's client_id does not take its turns. */
+    for (const char *s = request->principal.name; *s != '\0'; s++) {
+        hash = (hash ^ (unsigned char)*s) * 16777619u;
+    }
     for (const char *s = vxd_request_client(request); *s != '\0'; s++) {
         hash = (hash ^ (unsigned char)*s) * 16777619u;
     }
@@ -36,9 +35,8 @@ static void append(struct vxd_scheduler *scheduler, struct vxd_request *request)
     scheduler->last = request;
 }
 
-/* before is the one in front of it, NULL for the first. */
-static void unlink_after(struct vxd_scheduler *scheduler, struct vxd_request *before,
-                         struct vxd_request *request)
+void vxd_scheduler_unlink(struct vxd_scheduler *scheduler, struct vxd_request *before,
+                          struct vxd_request *request)
 {
     if (before != NULL) {
         before->next = request->next;
@@ -60,40 +58,130 @@ static bool takes(const struct vxd_lane *lane, const struct vxd_request *request
     return request->method->lane == lane->kind && (lane->takes_bulk || !request->bulk);
 }
 
-struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
+static bool is_bulk_read(const struct vxd_request *request)
 {
-    struct vxd_scheduler *scheduler = lane->scheduler;
+    return request->bulk && request->method->lane == VXD_LANE_READ;
+}
+
+/* What is begun holds engine memory and no place in the queue any more, so a lane ends small
+ * requests before it begins others, and begins few bulk ones. */
+static bool may_begin(const struct vxd_scheduler *scheduler,
+                      const struct vxd_request *request)
+{
+    size_t n_bulk_lanes = scheduler->n_lanes > 2 ? scheduler->n_lanes - 2 : 1;
+    size_t most = n_bulk_lanes > VXD_BEGUN_BULK ? n_bulk_lanes : VXD_BEGUN_BULK;
+
+    return !is_bulk_read(request) || scheduler->n_running_bulk < most;
+}
+
+/* Whether the engine has the memory; what one request alone may take was checked before. */
+static bool fits(const struct vxd_scheduler *scheduler, const struct vxd_request *request)
+{
+    return scheduler->n_running == 0 ||
+           (scheduler->begun_bytes <= scheduler->memory_bytes &&
+            request->cost_bytes <= scheduler->memory_bytes - scheduler->begun_bytes);
+}
+
+/* When its turn is: those with the lowest number come first. What is answered only has its
+ * memory to give back. */
+static uint64_t turn_of(const struct vxd_scheduler *scheduler,
+                        const struct vxd_request *request)
+{
+    bool ends_soon = !request->bulk || atomic_load(&request->answered) != 0;
+
+    return request->submitted && ends_soon ? 0
+                                           : 1 + scheduler->served[client_slot(request)];
+}
+
+static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begun,
+                                     struct vxd_request **before_best)
+{
+    const struct vxd_scheduler *scheduler = lane->scheduler;
     struct vxd_request *best = NULL;
-    struct vxd_request *before_best = NULL;
     struct vxd_request *before = NULL;
-    uint64_t best_served = 0;
+    uint64_t best_turn = 0;
 
     for (struct vxd_request *r = scheduler->first; r != NULL; before = r, r = r->next) {
-        uint64_t served;
+        uint64_t turn;
 
-        if (!takes(lane, r)) {
+        if (!takes(lane, r) ||
+            (!r->submitted && (only_begun || !may_begin(scheduler, r)))) {
             continue;
         }
-        served = scheduler->served[client_slot(r)];
-        if (best == NULL || served < best_served) {
+        turn = turn_of(scheduler, r);
+        if (best == NULL || turn < best_turn) {
             best = r;
-            before_best = before;
-            best_served = served;
+            *before_best = before;
+            best_turn = turn;
         }
         /* Writes run in order, each to its end. */
         if (lane->kind == VXD_LANE_WRITE) {
             break;
         }
     }
-    if (best != NULL) {
-        unlink_after(scheduler, before_best, best);
-        if (!best->submitted) {
-            scheduler->n_running++;
-        }
-        scheduler->served[client_slot(best)] = ++scheduler->n_served;
-        lane->running = best;
-    }
     return best;
+}
+
+/* Lanes that take small requests only come last and are asked first, so that the others
+ * stay free for what only they can run. */
+static void wake_lane(struct vxd_scheduler *scheduler, const struct vxd_request *request)
+{
+    for (size_t i = scheduler->n_lanes; i-- > 0;) {
+        struct vxd_lane *lane = &scheduler->lanes[i];
+
+        if (lane->idle && takes(lane, request)) {
+            lane->idle = false; /* so that the next request wakes another */
+            (void)pthread_cond_signal(&lane->wake);
+            return;
+        }
+    }
+}
+
+/* A lane may take another request than the one it was woken for, and what had to wait for
+ * memory may fit now. */
+static void wake_lanes(struct vxd_scheduler *scheduler)
+{
+    for (const struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
+        wake_lane(scheduler, r);
+    }
+}
+
+struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    struct vxd_request *before = NULL;
+    struct vxd_request *next = find_next(lane, false, &before);
+
+    /* Nobody else begins meanwhile, or small requests would keep large ones out for ever. */
+    if (next != NULL && !next->submitted && !fits(scheduler, next)) {
+        next = find_next(lane, true, &before);
+    }
+    if (next == NULL) {
+        return NULL;
+    }
+    vxd_scheduler_unlink(scheduler, before, next);
+    if (!next->submitted) {
+        scheduler->n_running++;
+        scheduler->n_running_bulk += is_bulk_read(next) ? 1 : 0;
+        scheduler->begun_bytes += next->cost_bytes;
+    }
+    scheduler->served[client_slot(next)] = ++scheduler->n_served;
+    lane->running = next;
+    wake_lanes(scheduler);
+    return next;
+}
+
+void vxd_scheduler_end(struct vxd_lane *lane, struct vxd_request *request)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    lane->running = NULL;
+    scheduler->n_running--;
+    scheduler->n_running_bulk -= is_bulk_read(request) ? 1 : 0;
+    scheduler->begun_bytes -= request->cost_bytes;
+    wake_lanes(scheduler);
+    (void)pthread_mutex_unlock(&scheduler->mutex);
 }
 
 void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
@@ -115,25 +203,11 @@ void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request)
     (void)pthread_mutex_unlock(&scheduler->mutex);
 }
 
-/* Lanes that take small requests only come last and are asked first, so that the others
- * stay free for what only they can run. */
-static void wake_lane(struct vxd_scheduler *scheduler, const struct vxd_request *request)
-{
-    for (size_t i = scheduler->n_lanes; i-- > 0;) {
-        struct vxd_lane *lane = &scheduler->lanes[i];
-
-        if (lane->idle && takes(lane, request)) {
-            lane->idle = false; /* so that the next request wakes another */
-            (void)pthread_cond_signal(&lane->wake);
-            return;
-        }
-    }
-}
-
 static bool same_stream(const struct vxd_request *a, const struct vxd_request *b)
 {
     return strcmp(a->stream, b->stream) == 0 &&
-           strcmp(vxd_request_client(a), vxd_request_client(b)) == 0;
+           strcmp(vxd_request_client(a), vxd_request_client(b)) == 0 &&
+           strcmp(a->principal.name, b->principal.name) == 0;
 }
 
 static bool waits_in_stream(const struct vxd_request *waiting,
@@ -175,7 +249,7 @@ static struct vxd_request *take_oldest(struct vxd_scheduler *scheduler,
         }
     }
     if (oldest != NULL) {
-        unlink_after(scheduler, before_oldest, oldest);
+        vxd_scheduler_unlink(scheduler, before_oldest, oldest);
     }
     return oldest;
 }
@@ -202,8 +276,7 @@ static struct vxd_request *take_superseded(struct vxd_scheduler *scheduler,
     return taken;
 }
 
-/* Answers and drops a list of requests that were taken from the scheduler's. */
-static void answer_all(struct vxd_request *requests, const struct vxd_err *err)
+void vxd_scheduler_answer_all(struct vxd_request *requests, const struct vxd_err *err)
 {
     struct vxd_request *next;
 
@@ -224,10 +297,10 @@ static void answer_superseded(struct vxd_scheduler *scheduler, struct vxd_reques
         vxd_metrics_count_superseded(scheduler->server->metrics);
     }
     (void)vxd_fail(&err, VXD_ABORTED, NULL, "superseded by %s", id);
-    answer_all(taken, &err);
+    vxd_scheduler_answer_all(taken, &err);
 }
 
-/* Whether the list takes the request; the mutex is held. */
+/* Whether the list takes one more; the mutex is held. */
 static enum vxd_status check_room(struct vxd_scheduler *scheduler, struct vxd_err *err)
 {
     struct vxd_metrics *metrics = scheduler->server->metrics;
@@ -253,8 +326,11 @@ enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
     bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
     const struct vxd_request *newer;
     struct vxd_request *superseded = NULL;
-    enum vxd_status status;
+    enum vxd_status status = vxd_scheduler_check_age(request, err);
 
+    if (status != VXD_OK) {
+        return status;
+    }
     (void)pthread_mutex_lock(&scheduler->mutex);
     newer = replaces ? find_superseding(scheduler, request) : NULL;
     if (newer != NULL) {
@@ -262,7 +338,8 @@ enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
         status = vxd_fail(err, VXD_ABORTED, NULL, "superseded by %s", newer->id);
     } else {
         superseded = replaces ? take_superseded(scheduler, request) : NULL;
-        status = check_room(scheduler, err);
+        /* What takes another's place needs none of its own. */
+        status = superseded != NULL ? VXD_OK : check_room(scheduler, err);
     }
     if (status == VXD_OK) {
         vxd_request_hold(request);
@@ -287,11 +364,24 @@ static bool take_waiting(struct vxd_scheduler *scheduler, struct vxd_request *re
         for (struct vxd_request *r = scheduler->first; r != request; r = r->next) {
             before = r;
         }
-        unlink_after(scheduler, before, request);
+        vxd_scheduler_unlink(scheduler, before, request);
         taken = true;
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return taken;
+}
+
+enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,
+                                        struct vxd_err *err)
+{
+    int64_t now = vxd_clock_ns();
+
+    if (now < request->max_age_ns) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_ABORTED, "header.max_age_ms",
+                    "waited %.1f ms, longer than max_age_ms",
+                    (double)(now - request->received_ns) / 1e6);
 }
 
 static int64_t first_limit_ns(const struct vxd_request *request)
@@ -316,9 +406,7 @@ static void expire(void *context, struct vxd_request *request)
                                                               : "it had not begun");
         (void)vxd_request_answer(request, &err, NULL);
     } else if (waiting) {
-        (void)vxd_fail(&err, VXD_ABORTED, "header.max_age_ms",
-                       "waited %.1f ms, longer than max_age_ms",
-                       (double)(now - request->received_ns) / 1e6);
+        (void)vxd_scheduler_check_age(request, &err);
         (void)vxd_request_answer(request, &err, NULL);
     } else if (vxd_timer_add(scheduler->timer, request, request->deadline_ns, &err) !=
                VXD_OK) {
@@ -359,84 +447,6 @@ void vxd_scheduler_get_load(struct vxd_scheduler *scheduler,
     out->queue_limit = atomic_load(&scheduler->server->limits.queue);
 }
 
-static bool is_idle(struct vxd_scheduler *scheduler)
-{
-    struct vxd_scheduler_load load;
-
-    vxd_scheduler_get_load(scheduler, &load);
-    return load.n_queued == 0 && load.n_running == 0 &&
-           atomic_load(&scheduler->server->n_open) == 0;
-}
-
-/* One request that is begun and not answered, on a lane or between two stages, with a
- * reference for the caller; NULL when there is none. */
-static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
-{
-    struct vxd_request *found = NULL;
-
-    (void)pthread_mutex_lock(&scheduler->mutex);
-    for (size_t i = 0; i < scheduler->n_lanes && found == NULL; i++) {
-        struct vxd_request *r = scheduler->lanes[i].running;
-
-        found = r != NULL && atomic_load(&r->answered) == 0 ? r : NULL;
-    }
-    for (struct vxd_request *r = scheduler->first; r != NULL && found == NULL;
-         r = r->next) {
-        found = atomic_load(&r->answered) == 0 ? r : NULL;
-    }
-    if (found != NULL) {
-        vxd_request_hold(found);
-    }
-    (void)pthread_mutex_unlock(&scheduler->mutex);
-    return found;
-}
-
-/* What is left when the time is over: the list is emptied of what has not begun, and what
- * has is answered now and released by its lane later. */
-static void abandon(struct vxd_scheduler *scheduler)
-{
-    struct vxd_err err = {0};
-    struct vxd_request *waiting = NULL;
-    struct vxd_request *before = NULL;
-    struct vxd_request *next;
-    struct vxd_request *begun;
-
-    (void)vxd_fail(&err, VXD_UNAVAILABLE, NULL,
-                   "the server shut down before it was done");
-    (void)pthread_mutex_lock(&scheduler->mutex);
-    scheduler->refusing = true;
-    for (struct vxd_request *r = scheduler->first; r != NULL; r = next) {
-        next = r->next;
-        if (r->submitted) {
-            before = r;
-            continue;
-        }
-        unlink_after(scheduler, before, r);
-        r->next = waiting;
-        waiting = r;
-    }
-    (void)pthread_mutex_unlock(&scheduler->mutex);
-    answer_all(waiting, &err);
-    while ((begun = find_begun(scheduler)) != NULL) {
-        (void)vxd_request_answer(begun, &err, NULL);
-        vxd_request_drop(begun);
-    }
-}
-
-bool vxd_scheduler_drain(struct vxd_scheduler *scheduler, uint32_t timeout_ms)
-{
-    const struct timespec step = {.tv_nsec = DRAIN_STEP_MS * 1000000L};
-    int64_t end = vxd_clock_ns() + timeout_ms * INT64_C(1000000);
-    bool done = is_idle(scheduler);
-
-    while (!done && vxd_clock_ns() < end) {
-        (void)nanosleep(&step, NULL);
-        done = is_idle(scheduler);
-    }
-    abandon(scheduler);
-    return done;
-}
-
 static size_t lane_count(const struct vxd_server *server)
 {
     return (size_t)server->config.n_read_lanes + 1;
@@ -447,6 +457,7 @@ enum vxd_status vxd_scheduler_create(struct vxd_server *server,
 {
     struct vxd_scheduler *scheduler = calloc(1, sizeof *scheduler);
     size_t n_lanes = lane_count(server);
+    struct vxd_memory_usage memory;
     enum vxd_status status = VXD_OK;
 
     if (scheduler == NULL || pthread_mutex_init(&scheduler->mutex, NULL) != 0) {
@@ -454,6 +465,8 @@ enum vxd_status vxd_scheduler_create(struct vxd_server *server,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the scheduler");
     }
     scheduler->server = server;
+    vxd_context_get_memory(server->context, &memory);
+    scheduler->memory_bytes = memory.device_budget_bytes;
     if (n_lanes > VXD_MAX_LANES) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.read_lanes",
                          "%u lanes, at most %d are supported",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What scheduler.c (the list, admission to it, expiry, drain) and lane.c (the threads that
- * run requests) share. */
+/* What scheduler.c (the list, admission to it, expiry), scheduler_drain.c and lane.c (the
+ * threads that run requests) share. */
 #ifndef VXD_SERVER_SCHEDULER_INTERNAL_H
 #define VXD_SERVER_SCHEDULER_INTERNAL_H
 
@@ -12,7 +12,9 @@
 
 enum {
     VXD_MAX_LANES = 17, /* 16 read lanes and the write lane */
-    VXD_CLIENT_SLOTS = 1024
+    VXD_CLIENT_SLOTS = 1024,
+    /* Bulk requests begun and not finished, where fewer lanes than these take bulk. */
+    VXD_BEGUN_BULK = 4
 };
 
 /* A thread with a queue of the engine. */
@@ -33,12 +35,15 @@ struct vxd_scheduler {
     struct vxd_timer *timer;
     struct vxd_lane lanes[VXD_MAX_LANES];
     size_t n_lanes;
+    uint64_t memory_bytes; /* the engine's device budget */
 
     pthread_mutex_t mutex; /* guards all below */
     struct vxd_request *first;
     struct vxd_request *last;
     size_t n_queued;  /* in the list and not begun */
     size_t n_running; /* begun and not finished, in the list between stages included */
+    size_t n_running_bulk;
+    uint64_t begun_bytes; /* cost of the begun */
     bool refusing;
     bool stopping;
     /* When each client was served last, by hash of its name: two clients that share a slot
@@ -47,12 +52,27 @@ struct vxd_scheduler {
     uint64_t served[VXD_CLIENT_SLOTS];
 };
 
+/* Takes a request out of the list; before is the one in front of it, NULL for the first. The
+ * mutex is held. */
+void vxd_scheduler_unlink(struct vxd_scheduler *scheduler, struct vxd_request *before,
+                          struct vxd_request *request);
+
+/* Answers and drops linked requests that were taken out of the list. */
+void vxd_scheduler_answer_all(struct vxd_request *requests, const struct vxd_err *err);
+
 /* The request this lane should run next, taken from the list; the mutex is held. NULL when
  * there is none. */
 struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane);
 
 /* Back into the list between two stages. */
 void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request);
+
+/* The lane is through with a request it took: what that held is free for others. */
+void vxd_scheduler_end(struct vxd_lane *lane, struct vxd_request *request);
+
+/* errors  ABORTED  the request has waited longer than its sender wants */
+enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,
+                                        struct vxd_err *err);
 
 /* Begins the lane's thread. errors  RESOURCE_EXHAUSTED, and what vxd_queue_create gives */
 enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err);

@@ -34,6 +34,15 @@ void vxd_server_stop(struct vxd_server *server, bool lost)
     }
 }
 
+void vxd_server_set_state(struct vxd_server *server, enum vxd_server_state state)
+{
+    int before = atomic_load(&server->state);
+
+    while (before != VXD_STATE_LOST &&
+           !atomic_compare_exchange_weak(&server->state, &before, (int)state)) {
+    }
+}
+
 const char *vxd_server_state_name(const struct vxd_server *server)
 {
     switch (atomic_load(&server->state)) {

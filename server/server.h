@@ -66,6 +66,9 @@ void vxd_server_close(struct vxd_server *server);
 enum vxd_status vxd_server_reload(struct vxd_server *server,
                                   const struct vxd_config *config, struct vxd_err *err);
 
+/* Moves on to another state, unless the engine is lost: that is the last one. Any thread. */
+void vxd_server_set_state(struct vxd_server *server, enum vxd_server_state state);
+
 /* "serving", "draining", ...: as StatusResponse.state. */
 const char *vxd_server_state_name(const struct vxd_server *server);
 

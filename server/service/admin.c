@@ -167,7 +167,9 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->queue_depth = load.n_queued;
     reply->queue_limit = load.queue_limit;
     reply->running = load.n_running;
-    reply->inflight_bytes = atomic_load(&server->inflight_bytes);
+    /* Of the others: an idle server shows none. */
+    reply->inflight_bytes =
+        atomic_load(&server->inflight_bytes) - request->reserved_bytes;
     reply->inflight_limit_bytes = server->config.inflight_bytes;
     reply->device_bytes = memory.device_bytes;
     reply->device_budget_bytes = memory.device_budget_bytes;

@@ -113,6 +113,7 @@ enum vxd_status vxd_self_test_check(struct vxd_request *request, struct vxd_err 
     uint32_t duration_ms =
         input->duration_ms > 0 ? input->duration_ms : DEFAULT_DURATION_MS;
     uint32_t n_points = input->n_points > 0 ? input->n_points : DEFAULT_POINTS;
+    struct vxd_voxelize_args args;
     struct job *job;
 
     if (duration_ms > MAX_DURATION_MS) {
@@ -134,6 +135,10 @@ enum vxd_status vxd_self_test_check(struct vxd_request *request, struct vxd_err 
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "n_points", "%u are too many",
                         n_points);
     }
+    args = engine_args(job);
+    request->cost_bytes = job->results_bytes + job->n_points * 3 * sizeof(float) +
+                          vxd_voxelize_scratch_bytes(
+                              vxd_scheduler_probe(request->server->scheduler), &args);
     request->bulk = true;
     request->state = job;
     return VXD_OK;

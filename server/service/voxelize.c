@@ -6,6 +6,9 @@
 
 #include "server/service/service.h"
 
+/* What is left of 2 GiB for the arrays when the small parts are in. */
+#define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
+
 static void *result_at(const struct vxd_voxelize_job *job, enum vxd_result i)
 {
     const struct vxd_result_array *result = &job->results[i];
@@ -99,6 +102,31 @@ out:
     return status;
 }
 
+static size_t result_rows(const struct vxd_voxelize_job *job, size_t i)
+{
+    return i == VXD_RESULT_INVERSE ? job->args.n_points : vxd_voxelize_n_voxels(job);
+}
+
+/* protobuf's lengths are int32; how many voxels there are is known only now. */
+static enum vxd_status check_reply(const struct vxd_voxelize_job *job,
+                                   struct vxd_err *err)
+{
+    size_t n_bytes = 0; /* below the device's budget: no overflow */
+
+    for (size_t i = VXD_RESULT_COORDS; i < VXD_N_RESULTS; i++) {
+        if (job->results[i].wanted) {
+            n_bytes += result_rows(job, i) * job->results[i].row_bytes;
+        }
+    }
+    if (n_bytes > MAX_REPLY_BYTES) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the reply would have %zu bytes, at most %zu are possible: ask "
+                        "for fewer outputs, channels or max_points",
+                        n_bytes, MAX_REPLY_BYTES);
+    }
+    return VXD_OK;
+}
+
 /* The clouds' memory goes back first: the second stage needs only the results. */
 static void free_work(struct vxd_voxelize_job *job, struct vxd_queue *queue)
 {
@@ -112,18 +140,15 @@ enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queu
                                     struct vxd_err *err)
 {
     struct vxd_voxelize_job *job = request->state;
-    size_t n_voxels;
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
     if (!job->ran) {
         return submit_grouping(request, queue, err);
     }
     free_work(job, queue);
-    n_voxels = vxd_voxelize_n_voxels(job);
+    VXD_TRY(check_reply(job, err));
     for (size_t i = VXD_RESULT_COORDS; i < VXD_N_RESULTS; i++) {
-        size_t n_rows = i == VXD_RESULT_INVERSE ? job->args.n_points : n_voxels;
-
-        VXD_TRY(download(job, queue, (enum vxd_result)i, n_rows, err));
+        VXD_TRY(download(job, queue, (enum vxd_result)i, result_rows(job, i), err));
     }
 out:
     return status;

@@ -14,6 +14,7 @@ enum {
     VXD_VOXELIZE_MAX_CLOUDS = 1024,
     VXD_VOXELIZE_MAX_SOURCES = 4096, /* clouds and sweeps of a request */
     VXD_VOXELIZE_MAX_FIELDS = 256,   /* of a cloud */
+    VXD_VOXELIZE_ALL_FIELDS = 65536, /* of all clouds and sweeps */
     VXD_VOXELIZE_MAX_POINTS = 65536, /* kept a voxel */
     VXD_FEATURE_NAME_BYTES = 64
 };
@@ -48,6 +49,7 @@ struct vxd_voxelize_job {
     struct vxd_voxelize_args args; /* positions and features are set by the first stage */
     uint32_t *batch_starts;
     size_t n_sources;
+    size_t n_fields; /* of all sources that have their own */
     double origin[3];
     Voxeld__V1__VoxelRule rule; /* resolved */
     int32_t grid[3];            /* SPCONV */

@@ -9,6 +9,10 @@
 #include "server/service/service.h"
 #include "server/service/voxelize.h"
 
+enum {
+    BULK_POINT_BYTES = 512 /* more than most points take of the engine's memory */
+};
+
 static enum vxd_status fail_enum(struct vxd_err *err, const char *field,
                                  const ProtobufCEnumDescriptor *descriptor, int value)
 {
@@ -223,6 +227,13 @@ static enum vxd_status check_cloud(struct vxd_voxelize_job *job, size_t index,
                             "have more than %d clouds and sweeps in all",
                             VXD_VOXELIZE_MAX_SOURCES);
         }
+        /* Names are compared pair by pair: without a limit, for seconds. */
+        job->n_fields += i == 0 ? job->input->clouds[index]->n_fields
+                                : job->input->clouds[index]->sweeps[i - 1]->n_fields;
+        if (job->n_fields > VXD_VOXELIZE_ALL_FIELDS) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",
+                            "have more than %d fields in all", VXD_VOXELIZE_ALL_FIELDS);
+        }
         status = vxd_source_build(job, &source, scratch, err);
         if (status != VXD_OK) {
             return status;
@@ -362,7 +373,10 @@ enum vxd_status vxd_voxelize_check(struct vxd_request *request, struct vxd_err *
     VXD_TRY(check_clouds(request, job, err));
     VXD_TRY(check_cost(request, job, err));
     request->n_points = job->args.n_points;
-    request->bulk = job->args.n_points > request->server->config.bulk_points;
+    /* A few points can ask for many bytes: max_points of 64 channels each. */
+    request->bulk =
+        job->args.n_points > request->server->config.bulk_points ||
+        request->cost_bytes / BULK_POINT_BYTES > request->server->config.bulk_points;
     request->state = job;
 out:
     return status;

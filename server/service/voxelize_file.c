@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "client/files/cloud_file.h"
+#include "proto/utf8.h"
 #include "server/service/message.h"
 #include "server/service/service.h"
 #include "server/service/voxelize.h"
@@ -272,8 +273,14 @@ static enum vxd_status take_no_features(struct query *q,
 
 static enum vxd_status take_frame_id(struct query *q, const struct vxd_query_item *item)
 {
-    char *text = vxd_message_text(q->decoder, item->value, strlen(item->value), q->err);
+    size_t n_bytes = strlen(item->value);
+    char *text;
 
+    /* The reply echoes it, and no string of a message may be anything else. */
+    if (!vxd_utf8_is_valid(item->value, n_bytes)) {
+        return fail_value(q->err, item, "UTF-8");
+    }
+    text = vxd_message_text(q->decoder, item->value, n_bytes, q->err);
     if (text == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }

@@ -12,3 +12,7 @@ voxeld_add_test(NAME test_server_request SOURCES unit/test_server_request.c
                 LIBRARIES voxeld_test_server)
 voxeld_add_test(NAME test_server_voxelize SOURCES unit/test_server_voxelize.c
                 LIBRARIES voxeld_test_server)
+voxeld_add_test(NAME test_server_alloc SOURCES unit/test_server_alloc.c
+                LIBRARIES voxeld_test_server)
+target_link_options(test_server_alloc PRIVATE
+  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)

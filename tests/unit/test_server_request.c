@@ -244,6 +244,7 @@ static void test_status_counts_what_was_answered(void)
     CHECK_STR(status->state, "serving");
     CHECK_INT(status->queue_limit, 64);
     CHECK(status->resident_bytes > 1000000);
+    CHECK_INT(status->inflight_bytes, 0);
     CHECK(status->uptime_s > 0);
     CHECK_STR(status->methods[0]->name, "server_info");
     CHECK_INT(status->methods[0]->n_ok, 1);

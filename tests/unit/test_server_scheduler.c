@@ -76,6 +76,20 @@ static enum vxd_status bulk_check(struct vxd_request *request, struct vxd_err *e
     return sleep_check(request, err);
 }
 
+/* Most of a server of 16 MiB. */
+static enum vxd_status large_check(struct vxd_request *request, struct vxd_err *err)
+{
+    request->cost_bytes = 10 << 20;
+    return sleep_check(request, err);
+}
+
+/* A body that takes 60 ms to decode. */
+static enum vxd_status slow_check(struct vxd_request *request, struct vxd_err *err)
+{
+    wait_ms(60);
+    return sleep_check(request, err);
+}
+
 static enum vxd_status sleep_submit(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err)
 {
@@ -140,6 +154,10 @@ static const struct vxd_method small_method =
     SLEEP_METHOD(VXD_LANE_READ, sleep_check, sleep_submit);
 static const struct vxd_method bulk_method =
     SLEEP_METHOD(VXD_LANE_READ, bulk_check, sleep_submit);
+static const struct vxd_method large_method =
+    SLEEP_METHOD(VXD_LANE_READ, large_check, sleep_submit);
+static const struct vxd_method slow_method =
+    SLEEP_METHOD(VXD_LANE_READ, slow_check, sleep_submit);
 static const struct vxd_method write_method =
     SLEEP_METHOD(VXD_LANE_WRITE, sleep_check, sleep_submit);
 static const struct vxd_method lose_method =
@@ -244,6 +262,133 @@ static void test_stream_keep_last_supersedes_the_older_ones(void)
         (void)call_wait(&lanes[i]);
         call_finish(&lanes[i]);
     }
+    server_finish(server);
+}
+
+static void test_stream_of_another_principal_is_not_superseded(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header mine = from("robot");
+    struct vxd_request_header thief;
+    struct call lanes[2];
+    struct call scans[2];
+
+    REQUIRE(server != NULL);
+    mine.stream = "lidar";
+    mine.keep_last = 1;
+    mine.peer_uid = 1001;
+    thief = mine;
+    thief.peer_uid = 1002;
+    occupy(server, lanes, 100);
+    send(&scans[0], server, &small_method, &mine, 1, 1);
+    send(&scans[1], server, &small_method, &thief, 1, 1);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(call_wait(&scans[i]), VXD_OK);
+        call_finish(&scans[i]);
+        (void)call_wait(&lanes[i]);
+        call_finish(&lanes[i]);
+    }
+    server_finish(server);
+}
+
+static void test_superseding_request_finds_room_in_a_lowered_queue(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header mine = from("robot");
+    struct call lanes[2];
+    struct call waiting[2];
+    struct call newer;
+
+    REQUIRE(server != NULL);
+    mine.stream = "lidar";
+    mine.keep_last = 1;
+    occupy(server, lanes, 100);
+    send(&waiting[0], server, &small_method, NULL, 1, 1);
+    send(&waiting[1], server, &small_method, &mine, 1, 1);
+    atomic_store(&server->limits.queue, 1); /* as a reload does */
+    send(&newer, server, &small_method, &mine, 1, 1);
+    CHECK_INT(call_wait(&newer), VXD_OK);
+    CHECK_INT(call_wait(&waiting[0]), VXD_OK);
+    CHECK_INT(call_wait(&waiting[1]), VXD_ABORTED);
+    call_finish(&newer);
+    for (int i = 0; i < 2; i++) {
+        call_finish(&waiting[i]);
+        (void)call_wait(&lanes[i]);
+        call_finish(&lanes[i]);
+    }
+    server_finish(server);
+}
+
+static void test_max_age_over_when_decoded_is_answered_at_once(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    struct vxd_request_header header = from("robot");
+    struct call lanes[2];
+    struct call late;
+
+    REQUIRE(server != NULL);
+    header.max_age_ms = 10;
+    occupy(server, lanes, 400);
+    send(&late, server, &slow_method, &header, 1, 1);
+    CHECK_INT(call_wait(&late), VXD_ABORTED);
+    CHECK_STR(late.err.field, "header.max_age_ms");
+    CHECK(call_ms(&late) < 60 + SLACK_MS);
+    call_finish(&late);
+    for (int i = 0; i < 2; i++) {
+        (void)call_wait(&lanes[i]);
+        call_finish(&lanes[i]);
+    }
+    server_finish(server);
+}
+
+/* Sends n requests of two stages, each of another client, and gives the most that were begun
+ * and not finished at one time. */
+static size_t most_running(struct vxd_server *server, const struct vxd_method *method,
+                           size_t n)
+{
+    struct vxd_scheduler_load load;
+    struct call calls[16];
+    size_t most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        char client[16];
+        struct vxd_request_header header;
+
+        (void)snprintf(client, sizeof client, "client-%zu", i);
+        header = from(client);
+        send(&calls[i], server, method, &header, 10, 2);
+    }
+    do {
+        vxd_scheduler_get_load(server->scheduler, &load);
+        most = load.n_running > most ? load.n_running : most;
+        wait_ms(1);
+    } while (load.n_running + load.n_queued > 0);
+    for (size_t i = 0; i < n; i++) {
+        CHECK_INT(call_wait(&calls[i]), VXD_OK);
+        call_finish(&calls[i]);
+    }
+    return most;
+}
+
+/* Or the begun ones hold memory and receivers without end while limits.queue sees none. */
+static void test_begun_requests_of_many_clients_stay_few(void)
+{
+    struct vxd_server *server =
+        server_start(&(struct server_setup){.device_bytes = 16 << 20});
+
+    REQUIRE(server != NULL);
+    CHECK_INT(most_running(server, &small_method, 12), 2);
+    CHECK(most_running(server, &bulk_method, 12) <= 4);
+    server_finish(server);
+}
+
+static void test_request_waits_for_engine_memory_instead_of_failing(void)
+{
+    struct vxd_server *server =
+        server_start(&(struct server_setup){.device_bytes = 16 << 20});
+
+    REQUIRE(server != NULL);
+    CHECK_INT(most_running(server, &large_method, 6), 1);
     server_finish(server);
 }
 
@@ -498,6 +643,8 @@ static void test_lost_device_ends_the_server_and_refuses_requests(void)
     call_finish(&job);
     CHECK_INT(atomic_load(&server->state), VXD_STATE_LOST);
     CHECK_STR(vxd_server_state_name(server), "lost");
+    vxd_server_set_state(server, VXD_STATE_SERVING);
+    CHECK_INT(atomic_load(&server->state), VXD_STATE_LOST);
     send(&late, server, &small_method, NULL, 1, 1);
     CHECK_INT(call_wait(&late), VXD_UNAVAILABLE);
     call_finish(&late);
@@ -551,7 +698,12 @@ static void test_racing_ends_give_every_request_one_answer(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_queue_full_is_answered_unavailable_at_once),
     VXD_TEST(test_stream_keep_last_supersedes_the_older_ones),
+    VXD_TEST(test_stream_of_another_principal_is_not_superseded),
+    VXD_TEST(test_superseding_request_finds_room_in_a_lowered_queue),
     VXD_TEST(test_stream_older_request_that_comes_late_is_superseded_itself),
+    VXD_TEST(test_max_age_over_when_decoded_is_answered_at_once),
+    VXD_TEST(test_begun_requests_of_many_clients_stay_few),
+    VXD_TEST(test_request_waits_for_engine_memory_instead_of_failing),
     VXD_TEST(test_deadline_passes_while_lanes_are_busy_and_is_answered_on_time),
     VXD_TEST(test_expired_staged_job_stops_between_stages_and_is_released),
     VXD_TEST(test_max_age_over_is_answered_aborted_without_running),

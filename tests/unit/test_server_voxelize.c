@@ -379,6 +379,7 @@ static void test_voxelize_query_wrong_is_refused_by_key(void)
         {{"no_features", "yes"}, "true or false"},
         {{"origin", "1"}, "three numbers"},
         {{"stamp_ns", "9223372036854775808"}, "nanoseconds"},
+        {{"frame_id", "lidar\xff"}, "UTF-8"},
     };
     struct vxd_server *server = server_start(&(struct server_setup){0});
     struct call call;
@@ -472,7 +473,81 @@ static void test_voxelize_sweep_is_moved_by_both_poses(void)
     server_finish(server);
 }
 
+/* Names are compared with each other: their number is bounded over all sources. */
+static void test_voxelize_too_many_fields_in_all_are_refused(void)
+{
+    enum {
+        N_FIELDS = 256,
+        N_SWEEPS = 256
+    };
+    static Voxeld__V1__Field fields[N_FIELDS];
+    static char names[N_FIELDS][8];
+    static Voxeld__V1__Field *field_list[N_FIELDS];
+    static Voxeld__V1__Sweep sweeps[N_SWEEPS];
+    static Voxeld__V1__Sweep *sweep_list[N_SWEEPS];
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    Voxeld__V1__Cloud cloud = VOXELD__V1__CLOUD__INIT;
+    Voxeld__V1__Cloud *clouds[1] = {&cloud};
+    Voxeld__V1__Vec3 size = {PROTOBUF_C_MESSAGE_INIT(&voxeld__v1__vec3__descriptor), 1, 1,
+                             1};
+    Voxeld__V1__VoxelizeRequest input = VOXELD__V1__VOXELIZE_REQUEST__INIT;
+    char *channels[1] = {names[0]};
+    struct vxd_body body = {0};
+    uint8_t *packed;
+
+    REQUIRE(server != NULL);
+    for (int i = 0; i < N_FIELDS; i++) {
+        voxeld__v1__field__init(&fields[i]);
+        (void)snprintf(names[i], sizeof names[i], i < 3 ? "%c" : "f%d",
+                       i < 3 ? 'x' + i : i);
+        fields[i].name = names[i];
+        fields[i].dtype = VOXELD__V1__DTYPE__INT8;
+        field_list[i] = &fields[i];
+    }
+    for (int i = 0; i < N_SWEEPS; i++) {
+        voxeld__v1__sweep__init(&sweeps[i]);
+        sweeps[i].n_fields = N_FIELDS;
+        sweeps[i].fields = field_list;
+        sweeps[i].point_step = 1;
+        sweep_list[i] = &sweeps[i];
+    }
+    cloud.n_fields = 3;
+    cloud.fields = field_list;
+    /* 64 points of many bytes: the decoder's budget goes by the body's size. */
+    cloud.point_step = 65535;
+    cloud.data.len = (size_t)64 * 65535;
+    cloud.data.data = calloc(1, cloud.data.len);
+    REQUIRE(cloud.data.data != NULL);
+    cloud.sweeps = sweep_list;
+    input.n_clouds = 1;
+    input.clouds = clouds;
+    input.size = &size;
+    input.n_features = 1;
+    input.features = channels;
+    for (cloud.n_sweeps = N_SWEEPS - 1; cloud.n_sweeps <= N_SWEEPS; cloud.n_sweeps++) {
+        struct call call;
+
+        body.n_bytes = voxeld__v1__voxelize_request__get_packed_size(&input);
+        packed = malloc(body.n_bytes);
+        REQUIRE(packed != NULL);
+        body.bytes = packed;
+        (void)voxeld__v1__voxelize_request__pack(&input, packed);
+        call_begin(&call);
+        call_send(&call, server, vxd_method_by_name("voxelize"), NULL, &body);
+        CHECK_INT(call_wait(&call),
+                  cloud.n_sweeps < N_SWEEPS ? VXD_OK : VXD_INVALID_ARGUMENT);
+        if (cloud.n_sweeps == N_SWEEPS) {
+            CHECK(strstr(call.err.message, "more than 65536 fields") != NULL);
+        }
+        call_finish(&call);
+        free(packed);
+    }
+    free(cloud.data.data);
+    server_finish(server);
+}
+
 static const struct vxd_test tests[] = {
+    VXD_TEST(test_voxelize_too_many_fields_in_all_are_refused),
     VXD_TEST(test_voxelize_wrong_field_is_refused_with_path_and_limit),
     VXD_TEST(test_voxelize_unknown_enum_is_refused_with_the_known_names),
     VXD_TEST(test_voxelize_beyond_the_device_budget_is_resource_exhausted),

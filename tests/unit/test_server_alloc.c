@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Fails the k-th allocation, for every k, of a server that opens and of a request on its
+ * way through it: each time there is one answer, RESOURCE_EXHAUSTED, nothing is left in
+ * flight (server_finish looks) or leaks (the sanitizer builds look), and the next request is
+ * served. The linker puts our allocators in front (--wrap). */
+#include "tests/unit/test.h"
+
+#include <stdatomic.h>
+
+#include "tests/unit/server_checks.h"
+#include "tests/unit/server_helpers.h"
+
+VXD_TEST_HELPERS
+
+enum {
+    ENOUGH = 10000,
+    N_POINTS = 5000 /* more than the decoder keeps in its chunks */
+};
+
+void *__wrap_malloc(size_t n_bytes);
+void *__real_malloc(size_t n_bytes);
+void *__wrap_calloc(size_t n, size_t n_bytes);
+void *__real_calloc(size_t n, size_t n_bytes);
+void *__wrap_realloc(void *block, size_t n_bytes);
+void *__real_realloc(void *block, size_t n_bytes);
+int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
+int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
+
+/* Allocations, of any thread, until the one that fails; below zero = none does. */
+static atomic_long n_until_failure = -1;
+
+static bool fails_now(void)
+{
+    return atomic_load(&n_until_failure) >= 0 &&
+           atomic_fetch_sub(&n_until_failure, 1) == 0;
+}
+
+void *__wrap_malloc(size_t n_bytes)
+{
+    return fails_now() ? NULL : __real_malloc(n_bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t n_bytes)
+{
+    return fails_now() ? NULL : __real_calloc(n, n_bytes);
+}
+
+void *__wrap_realloc(void *block, size_t n_bytes)
+{
+    return fails_now() ? NULL : __real_realloc(block, n_bytes);
+}
+
+int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
+{
+    return fails_now() ? 12 : __real_posix_memalign(out, alignment, n_bytes);
+}
+
+/* True when the allocation that was to fail was reached. */
+static bool stop_failing(void)
+{
+    return atomic_exchange(&n_until_failure, -1) < 0;
+}
+
+static const struct vxd_query_item query[] = {
+    {"size", "0.5"},
+    {"reduce", "mean,max"},
+    {"features", "x,intensity"},
+    {"outputs", "coords,counts,inverse,points,first_index"},
+    {"max_points", "4"},
+    {"max_voxels", "1000"},
+    {"range", "0,0,0,8,8,8"},
+};
+
+/* One request through create, admit and submit; what came of it. */
+static enum vxd_status send_request(struct vxd_server *server, const char *method,
+                                    const struct vxd_body *body)
+{
+    const struct vxd_request_header header = {.peer = "test", .peer_uid = -1};
+    struct vxd_request *request = NULL;
+    struct vxd_err err = {0};
+    enum vxd_status status;
+    struct call call;
+
+    status = vxd_request_create(server, &header, &request, &err);
+    if (request == NULL) {
+        CHECK(err.message[0] != '\0');
+        return status;
+    }
+    call_begin(&call);
+    call_adopt(&call, request);
+    status = vxd_request_admit(request, vxd_method_by_name(method), body->n_bytes, &err);
+    CHECK_INT(status, VXD_OK);
+    vxd_request_submit(request, body);
+    status = call_wait(&call);
+    CHECK((status == VXD_OK) == (call.err.message[0] == '\0'));
+    /* The helper's own copy of the reply may be what failed. */
+    status = status == VXD_OK && call.packed == NULL ? VXD_RESOURCE_EXHAUSTED : status;
+    call_finish(&call);
+    return status;
+}
+
+static void fail_each(const char *method, const struct vxd_body *body, long n_min)
+{
+    for (long k = 0; k < ENOUGH; k++) {
+        struct vxd_server *server = server_start(&(struct server_setup){0});
+        enum vxd_status status;
+        bool failed;
+
+        REQUIRE(server != NULL);
+        atomic_store(&n_until_failure, k);
+        status = send_request(server, method, body);
+        failed = stop_failing();
+        CHECK_INT(status, failed ? VXD_RESOURCE_EXHAUSTED : VXD_OK);
+        CHECK_INT(send_request(server, method, body), VXD_OK);
+        server_finish(server);
+        if (!failed) {
+            CHECK(k >= n_min);
+            return;
+        }
+    }
+    CHECK(false);
+}
+
+static void test_voxelize_any_failing_allocation_is_resource_exhausted(void)
+{
+    static float scan[N_POINTS][4];
+    const struct vxd_body body = {.kind = VXD_BODY_FILE,
+                                  .bytes = (const uint8_t *)scan,
+                                  .n_bytes = sizeof scan,
+                                  .format = "kitti",
+                                  .query = query,
+                                  .n_query = sizeof query / sizeof query[0]};
+
+    for (int i = 0; i < N_POINTS; i++) {
+        for (int k = 0; k < 4; k++) {
+            scan[i][k] = (float)((i * (7 + k)) % 97) / 10;
+        }
+    }
+    fail_each("voxelize", &body, 12);
+}
+
+static void test_status_any_failing_allocation_is_resource_exhausted(void)
+{
+    fail_each("status", &(struct vxd_body){.bytes = (const uint8_t *)""}, 3);
+}
+
+static void test_self_test_any_failing_allocation_is_resource_exhausted(void)
+{
+    static const uint8_t body[] = {0x08, 1, 0x10, 100}; /* 1 ms, 100 points */
+
+    fail_each("self_test", &(struct vxd_body){.bytes = body, .n_bytes = sizeof body}, 10);
+}
+
+static void test_server_any_failing_allocation_opens_nothing(void)
+{
+    struct vxd_config config;
+    struct vxd_server *server = calloc(1, sizeof *server);
+
+    REQUIRE(server != NULL);
+    vxd_config_default(&config);
+    (void)snprintf(config.backend, sizeof config.backend, "cpu");
+    (void)snprintf(config.log_level, sizeof config.log_level, "error");
+    config.n_threads = 2;
+    for (long k = 0; k < ENOUGH; k++) {
+        struct vxd_err err = {0};
+        enum vxd_status status;
+        bool failed;
+
+        atomic_store(&n_until_failure, k);
+        status = vxd_server_open(server, &config, &err);
+        failed = stop_failing();
+        CHECK_INT(status, failed ? VXD_RESOURCE_EXHAUSTED : VXD_OK);
+        CHECK_INT(err.code, status);
+        if (status == VXD_OK) {
+            vxd_server_close(server);
+        }
+        if (!failed) {
+            CHECK(k >= 8);
+            break;
+        }
+    }
+    free(server);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_voxelize_any_failing_allocation_is_resource_exhausted),
+    VXD_TEST(test_status_any_failing_allocation_is_resource_exhausted),
+    VXD_TEST(test_self_test_any_failing_allocation_is_resource_exhausted),
+    VXD_TEST(test_server_any_failing_allocation_opens_nothing),
+};
+
+VXD_TEST_MAIN(tests)
