@@ -61,7 +61,9 @@ void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,
 
     add(&metrics->methods[index].requests[known], 1);
     observe(&metrics->methods[index].duration, total_s);
-    observe(&metrics->queue_wait, queue_s);
+    if (queue_s >= 0) {
+        observe(&metrics->queue_wait, queue_s);
+    }
 }
 
 void vxd_metrics_count_superseded(struct vxd_metrics *metrics)

@@ -17,7 +17,8 @@ enum vxd_status vxd_metrics_create(struct vxd_metrics **out, struct vxd_err *err
 void vxd_metrics_destroy(struct vxd_metrics *metrics);
 
 /* Thread-safe, lock-free or one short lock. method is an index into the method table,
- * VXD_METRICS_MAX_METHODS - 1 for requests that named no known method. */
+ * VXD_METRICS_MAX_METHODS - 1 for requests that named no known method; queue_s is below zero
+ * for requests that never queue. */
 void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,
                                enum vxd_status code, double queue_s, double total_s);
 void vxd_metrics_count_superseded(struct vxd_metrics *metrics);

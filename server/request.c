@@ -404,13 +404,16 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     struct vxd_server *server = request->server;
     int64_t now = vxd_clock_ns();
     int64_t started = atomic_load(&request->started_ns);
+    bool queues = request->method != NULL && request->method->lane != VXD_LANE_NONE;
 
     if (atomic_exchange(&request->answered, 1) != 0) {
         return false;
     }
     vxd_scheduler_unwatch(server->scheduler, request);
-    request->queue_ms =
-        (double)((started != 0 ? started : now) - request->received_ns) / 1e6;
+    if (queues) {
+        request->queue_ms =
+            (double)((started != 0 ? started : now) - request->received_ns) / 1e6;
+    }
     request->total_ms = (double)(now - request->received_ns) / 1e6;
     if (err != NULL) {
         request->err = *err;
@@ -418,7 +421,7 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     vxd_metrics_count_request(server->metrics,
                               request->method != NULL ? vxd_method_index(request->method)
                                                       : VXD_METRICS_MAX_METHODS - 1,
-                              request->err.code, request->queue_ms / 1e3,
+                              request->err.code, queues ? request->queue_ms / 1e3 : -1,
                               request->total_ms / 1e3);
     if (output != NULL) {
         vxd_metrics_count_points(server->metrics, request->n_points);

@@ -315,7 +315,7 @@ static void test_metrics_text_names_what_was_counted(void)
         "voxeld_requests_total{op=\"unknown\",code=\"UNIMPLEMENTED\"} 1\n",
         "voxeld_request_duration_seconds_bucket{op=\"server_info\",le=\"+Inf\"} 1\n",
         "voxeld_request_duration_seconds_count{op=\"server_info\"} 1\n",
-        "voxeld_queue_wait_seconds_count 2\n",
+        "voxeld_queue_wait_seconds_count 1\n", /* status and the like never queue */
         "voxeld_queue_depth 0\n",
         "voxeld_rejected_total{reason=\"queue_full\"} 0\n",
         "voxeld_build_info{version=\"0.1.0\",backend=\"cpu\"} 1\n",
@@ -328,6 +328,8 @@ static void test_metrics_text_names_what_was_counted(void)
     REQUIRE(server != NULL);
     check_answer(server, method("server_info"), NULL, "{}", VXD_OK, "", "");
     check_answer(server, NULL, NULL, "{}", VXD_UNIMPLEMENTED, "", "");
+    check_answer(server, method("self_test"), NULL, "{\"durationMs\":1,\"nPoints\":10}",
+                 VXD_OK, "", "");
     vxd_metrics_write(server, &text);
     REQUIRE(!text.failed);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
