@@ -136,16 +136,14 @@ static void free_chain(struct vxd_block_cache *cache, struct vxd_block *block)
     }
 }
 
-/* Unlinks kept blocks, largest first, until used + kept + n_bytes fit the budget (used +
- * n_bytes do); gives the chain to free. With the mutex held. */
-static struct vxd_block *make_room(struct vxd_block_cache *cache, size_t n_bytes)
+/* Unlinks kept blocks, largest first, until at most most_bytes are kept; gives the chain
+ * to free. With the mutex held. */
+static struct vxd_block *evict(struct vxd_block_cache *cache, size_t most_bytes)
 {
     struct vxd_block *chain = NULL;
-    size_t free_bytes = budget_bytes(cache->context, cache->space) -
-                        *used_bytes(cache->context, cache->space) - n_bytes;
 
-    for (int i = N_CLASSES - 1; i >= 0 && cache->kept_bytes > free_bytes; i--) {
-        while (cache->kept[i] != NULL && cache->kept_bytes > free_bytes) {
+    for (int i = N_CLASSES - 1; i >= 0 && cache->kept_bytes > most_bytes; i--) {
+        while (cache->kept[i] != NULL && cache->kept_bytes > most_bytes) {
             struct vxd_block *block = cache->kept[i];
 
             cache->kept[i] = block->next;
@@ -204,6 +202,27 @@ static struct vxd_block *take_kept(struct vxd_block_cache *cache, int size_class
     return block;
 }
 
+/* Memory for a block. A machine without memory gets the kept blocks back before a request
+ * is refused: the budget may be more than there is. */
+static enum vxd_status memory_take(struct vxd_block_cache *cache, size_t n_bytes,
+                                   void **out, struct vxd_err *err)
+{
+    enum vxd_status status = memory_alloc(cache, n_bytes, out, err);
+    struct vxd_block *evicted;
+
+    if (status != VXD_RESOURCE_EXHAUSTED) {
+        return status;
+    }
+    (void)pthread_mutex_lock(&cache->context->mutex);
+    evicted = evict(cache, 0);
+    (void)pthread_mutex_unlock(&cache->context->mutex);
+    if (evicted == NULL) {
+        return status;
+    }
+    free_chain(cache, evicted);
+    return memory_alloc(cache, n_bytes, out, err);
+}
+
 /* A new block whose bytes are counted already; NULL with *status on failure. */
 static struct vxd_block *new_block(struct vxd_block_cache *cache, size_t n_bytes,
                                    int size_class, enum vxd_status *status,
@@ -216,7 +235,7 @@ static struct vxd_block *new_block(struct vxd_block_cache *cache, size_t n_bytes
             vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a block record");
         return NULL;
     }
-    *status = memory_alloc(cache, n_bytes, &block->ptr, err);
+    *status = memory_take(cache, n_bytes, &block->ptr, err);
     if (*status != VXD_OK) {
         free(block);
         return NULL;
@@ -258,7 +277,7 @@ enum vxd_status vxd_block_take(struct vxd_block_cache *cache, size_t n_bytes, vo
         *out = block->ptr;
         return VXD_OK;
     }
-    evicted = make_room(cache, real_bytes);
+    evicted = evict(cache, room - real_bytes);
     count_bytes(context, cache->space, real_bytes);
     (void)pthread_mutex_unlock(&context->mutex);
 

@@ -4,9 +4,10 @@
  *
  * Sizes are rounded up to four classes an octave, so that clouds of nearly equal size
  * reuse each other's blocks. Blocks handed out and blocks kept stay within the budget
- * together; kept ones make room, largest first, when a new block needs it. A block's
- * record lies in a table of the cache, not in front of the memory. All functions may be
- * called from any thread and take the context's mutex. */
+ * together; kept ones make room, largest first, when a new block needs it, and all of them
+ * when the machine has no memory. A block's record lies in a table of the cache, not in
+ * front of the memory. All functions may be called from any thread and take the context's
+ * mutex. */
 #ifndef VXD_GPU_CORE_BLOCK_CACHE_H
 #define VXD_GPU_CORE_BLOCK_CACHE_H
 

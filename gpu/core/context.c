@@ -2,10 +2,10 @@
 #include "gpu/core/context.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "gpu/core/block_cache.h"
 #include "gpu/core/internal.h"
+#include "gpu/core/machine.h"
 
 /* Budgets above this mean "all there is"; sums of sizes below it cannot overflow. */
 #define MAX_BUDGET_BYTES ((size_t)1 << 62)
@@ -20,19 +20,6 @@ int vxd_cuda_device_count(char *why, size_t why_bytes)
     }
     return 0;
 #endif
-}
-
-static size_t machine_bytes(void)
-{
-    long n_pages = sysconf(_SC_PHYS_PAGES);
-    long page_bytes = sysconf(_SC_PAGESIZE);
-    size_t n_bytes;
-
-    if (n_pages <= 0 || page_bytes <= 0 ||
-        !vxd_size_mul((size_t)n_pages, (size_t)page_bytes, &n_bytes)) {
-        return (size_t)1 << 30;
-    }
-    return n_bytes;
 }
 
 static enum vxd_status check_options(const struct vxd_context_options *options,
@@ -71,7 +58,7 @@ static enum vxd_status open_host(struct vxd_context *context,
 {
     struct vxd_memory_usage *usage = &context->usage;
     enum vxd_status status = VXD_OK;
-    size_t total_bytes = machine_bytes();
+    size_t total_bytes = vxd_machine_bytes();
 
     usage->host_budget_bytes =
         options->host_bytes != 0 ? options->host_bytes : total_bytes / 2;

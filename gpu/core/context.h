@@ -24,7 +24,7 @@ struct vxd_context_options {
     int device;          /* CUDA ordinal, 0 for the CPU */
     int n_threads;       /* CPU pool, callers included; 0 = all cores, at most 256 */
     size_t device_bytes; /* budgets; 0 = nine tenths of what the device (or, for host */
-    size_t host_bytes;   /* and the CPU, half of what the machine) has */
+    size_t host_bytes;   /* and the CPU, half of what machine or container) has */
 };
 
 struct vxd_context_info {
@@ -33,7 +33,7 @@ struct vxd_context_info {
     int n_threads;             /* of the CPU pool, 1 or more on both backends */
     int n_multiprocessors;     /* 0 on the CPU */
     int compute_capability;    /* 90 for sm_90, 0 on the CPU */
-    size_t device_total_bytes; /* memory of the GPU or of the machine */
+    size_t device_total_bytes; /* of the GPU, the machine or the container (cgroup v2) */
 };
 
 struct vxd_memory_usage {

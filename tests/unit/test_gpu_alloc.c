@@ -109,8 +109,34 @@ static void test_every_allocation_failing_in_turn_is_answered(void)
     CHECK_INT(status, VXD_OK);
 }
 
+/* Budgets may be more than the machine has: what the cache keeps is given back first. */
+static void test_machine_without_memory_gets_kept_blocks_back(void)
+{
+    struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
+    struct vxd_context *context = NULL;
+    struct vxd_buffer small = {0};
+    struct vxd_buffer large = {0};
+    struct vxd_err err = {0};
+
+    REQUIRE(vxd_context_create(&options, &context, &err) == VXD_OK);
+    CHECK_INT(vxd_host_alloc(context, 100000, &small, &err), VXD_OK);
+    vxd_host_free(context, &small); /* kept */
+    n_until_failure = 1;            /* the record is given, the memory is not */
+    CHECK_INT(vxd_host_alloc(context, 200000, &large, &err), VXD_OK);
+    CHECK_INT(n_until_failure, -1);
+    vxd_host_free(context, &large);
+    CHECK_INT(vxd_host_alloc(context, 200000, &large, &err), VXD_OK); /* kept again */
+    n_until_failure = 1; /* now nothing is kept: refused */
+    CHECK_INT(vxd_host_alloc(context, 100000, &small, &err), VXD_RESOURCE_EXHAUSTED);
+    n_until_failure = -1;
+    CHECK(small.ptr == NULL && small.n_bytes == 0);
+    vxd_host_free(context, &large);
+    vxd_context_destroy(context);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_every_allocation_failing_in_turn_is_answered),
+    VXD_TEST(test_machine_without_memory_gets_kept_blocks_back),
 };
 
 VXD_TEST_MAIN(tests)

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How much memory this process may use. Read once, when a context is created. */
+#ifndef VXD_GPU_CORE_MACHINE_H
+#define VXD_GPU_CORE_MACHINE_H
+
+#include "proto/base.h"
+
+/* Bytes of the machine's memory, or what the process's control groups leave of it (a
+ * container's limit); 1 GiB where neither is known. */
+size_t vxd_machine_bytes(void);
+
+/* Least memory.max of the version 2 control group named in the file `membership`
+ * ("/proc/self/cgroup") and of the groups above it, below the directory `mount`
+ * ("/sys/fs/cgroup"); SIZE_MAX where nothing limits. */
+size_t vxd_cgroup_limit_bytes(const char *membership, const char *mount);
+
+#endif
