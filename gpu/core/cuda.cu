@@ -26,34 +26,40 @@ static void describe(struct vxd_context_info *info, int device,
                    prop->name, info->compute_capability, info->n_multiprocessors);
 }
 
+static enum vxd_status meaning_of(cudaError_t result)
+{
+    switch (result) {
+    case cudaErrorMemoryAllocation:
+        return VXD_RESOURCE_EXHAUSTED;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorDevicesUnavailable:
+        return VXD_UNAVAILABLE;
+    default:
+        return VXD_INTERNAL;
+    }
+}
+
 enum vxd_status vxd_cuda_status(struct vxd_context *context, cudaError_t result,
                                 const char *call, struct vxd_err *err)
 {
+    bool is_lost;
+
     if (result == cudaSuccess) {
         return VXD_OK;
     }
     /* An ordinary error is gone once read; one that poisoned the device comes back from
-     * whatever is called next, even a free of nothing. */
+     * whatever is called next, even a free of nothing. So does the error of a device that
+     * cannot be opened: what it means does not depend on the loss. */
     (void)cudaGetLastError();
-    if (cudaFree(NULL) != cudaSuccess) {
+    is_lost = cudaFree(NULL) != cudaSuccess;
+    if (is_lost) {
         (void)cudaGetLastError();
         vxd_context_mark_lost(context);
-        return vxd_fail(err, VXD_INTERNAL, NULL, "%s: %s (%s); the device is lost", call,
-                        cudaGetErrorString(result), cudaGetErrorName(result));
     }
-    switch (result) {
-    case cudaErrorMemoryAllocation:
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s: %s", call,
-                        cudaGetErrorString(result));
-    case cudaErrorNoDevice:
-    case cudaErrorInsufficientDriver:
-    case cudaErrorDevicesUnavailable:
-        return vxd_fail(err, VXD_UNAVAILABLE, NULL, "%s: %s", call,
-                        cudaGetErrorString(result));
-    default:
-        return vxd_fail(err, VXD_INTERNAL, NULL, "%s: %s (%s)", call,
-                        cudaGetErrorString(result), cudaGetErrorName(result));
-    }
+    return vxd_fail(err, meaning_of(result), NULL, "%s: %s (%s)%s", call,
+                    cudaGetErrorString(result), cudaGetErrorName(result),
+                    is_lost ? "; the device is lost" : "");
 }
 
 enum vxd_status vxd_cuda_enter(struct vxd_context *context, struct vxd_err *err)
