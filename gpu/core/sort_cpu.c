@@ -11,6 +11,7 @@
 #define MAX_DIGIT_BITS 11
 #define N_DIGITS ((size_t)1 << MAX_DIGIT_BITS)
 #define MIN_PIECE_ITEMS ((size_t)8192)
+#define MAX_PIECE_ITEMS ((size_t)1 << 18) /* a thread is back from one in some ms */
 
 struct sort {
     const uint64_t *keys;
@@ -36,16 +37,20 @@ struct sort_args {
     void *scratch;
 };
 
-/* Two pieces a thread: one late thread then costs half a share. */
+/* Two pieces a thread: one late thread then costs half a share. More of them where they
+ * would be so long that loops of others wait for the threads. Never falls as n rises. */
 static size_t n_pieces_of(int n_threads, size_t n)
 {
-    size_t most = 2 * (size_t)n_threads;
+    size_t wanted = 2 * (size_t)n_threads;
     size_t n_pieces = n / MIN_PIECE_ITEMS;
 
     if (n_threads == 1 || n_pieces == 0) {
         return 1;
     }
-    return n_pieces < most ? n_pieces : most;
+    if (wanted < n / MAX_PIECE_ITEMS) {
+        wanted = n / MAX_PIECE_ITEMS;
+    }
+    return n_pieces < wanted ? n_pieces : wanted;
 }
 
 size_t vxd_sort_pairs_scratch_bytes_cpu(int n_threads, size_t n)

@@ -24,6 +24,12 @@ enum vxd_status vxd_voxel_lattice_init(const struct vxd_voxelize_args *args,
                                        struct vxd_voxel_lattice *out,
                                        struct vxd_err *err);
 
+/* Bits to hold a value; 0 for 0. */
+static inline int vxd_bits_of(uint32_t value)
+{
+    return value == 0 ? 0 : 32 - __builtin_clz(value);
+}
+
 /* Everything a twin needs. batch_starts is in device memory already. */
 struct vxd_voxelize_call {
     struct vxd_voxelize_args args;

@@ -77,9 +77,4 @@ static inline void vxd_count_add(uint32_t *count, uint32_t n)
     }
 }
 
-static inline int vxd_bits_of(uint32_t value)
-{
-    return value == 0 ? 0 : 32 - __builtin_clz(value);
-}
-
 #endif

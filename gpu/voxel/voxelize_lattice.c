@@ -5,11 +5,6 @@
 
 #define MAX_CELLS (1 << 20)
 
-static int bits_of(uint32_t value)
-{
-    return value == 0 ? 0 : 32 - __builtin_clz(value);
-}
-
 static enum vxd_status check_geometry(const struct vxd_voxelize_args *args,
                                       struct vxd_err *err)
 {
@@ -79,7 +74,7 @@ static void narrow_minkowski(struct vxd_voxel_lattice *lattice)
         is_signed = is_signed || l < 0;
         magnitude |= (uint32_t)(l < 0 ? ~l : l) | (uint32_t)(h < 0 ? ~h : h);
     }
-    lattice->levels = bits_of(magnitude);
+    lattice->levels = vxd_bits_of(magnitude);
     if (is_signed) {
         lattice->bias = (int32_t)1 << lattice->levels;
         lattice->levels++;
@@ -113,7 +108,7 @@ enum vxd_status vxd_voxel_lattice_init(const struct vxd_voxelize_args *args,
         for (int axis = 0; axis < 3; axis++) {
             largest |= (uint32_t)(lattice.grid[axis] - 1);
         }
-        lattice.levels = bits_of(largest);
+        lattice.levels = vxd_bits_of(largest);
     } else if (args->has_range) {
         narrow_minkowski(&lattice);
     } else {

@@ -8,6 +8,7 @@
 
 #define VOXELS_A_PIECE ((size_t)2048)
 #define LARGE_POINTS ((uint32_t)(16 * VXD_SUM_BLOCK))
+#define N_AHEAD 16 /* pairs */
 
 /* Some points of one voxel. */
 struct rows {
@@ -45,6 +46,31 @@ static const float *row_of(const struct rows *rows, uint32_t i)
     return rows->features + (size_t)rows->indices[i] * rows->n_channels;
 }
 
+/* A call of memcpy would take longer than most rows, so the usual widths go inline. */
+static inline void copy_row(float *to, const float *from, size_t n_channels)
+{
+    switch (n_channels) {
+    case 1:
+        to[0] = from[0];
+        break;
+    case 2:
+        memcpy(to, from, 2 * sizeof *to);
+        break;
+    case 3:
+        memcpy(to, from, 3 * sizeof *to);
+        break;
+    case 4:
+        memcpy(to, from, 4 * sizeof *to);
+        break;
+    case 5:
+        memcpy(to, from, 5 * sizeof *to);
+        break;
+    default:
+        memcpy(to, from, n_channels * sizeof *to);
+        break;
+    }
+}
+
 static void add_rows(const float *row, size_t n_channels, float *sum)
 {
     for (size_t c = 0; c < n_channels; c++) {
@@ -55,7 +81,7 @@ static void add_rows(const float *row, size_t n_channels, float *sum)
 /* Sum of the points [begin, end), end > begin, in order. */
 static void sum_block(const struct rows *rows, uint32_t begin, uint32_t end, float *sum)
 {
-    memcpy(sum, row_of(rows, begin), rows->n_channels * sizeof *sum);
+    copy_row(sum, row_of(rows, begin), rows->n_channels);
     for (uint32_t i = begin + 1; i < end; i++) {
         add_rows(row_of(rows, i), rows->n_channels, sum);
     }
@@ -74,8 +100,8 @@ static void fold_extremes(const float *low, const float *high, size_t n_channels
 static void fold_block(const struct rows *rows, uint32_t begin, uint32_t end, float *min,
                        float *max)
 {
-    memcpy(min, row_of(rows, 0), rows->n_channels * sizeof *min);
-    memcpy(max, row_of(rows, 0), rows->n_channels * sizeof *max);
+    copy_row(min, row_of(rows, 0), rows->n_channels);
+    copy_row(max, row_of(rows, 0), rows->n_channels);
     for (uint32_t i = begin; i < end; i++) {
         const float *row = row_of(rows, i);
 
@@ -160,10 +186,10 @@ static void write_extremes(const struct vxd_voxels *out, uint32_t id, size_t n_c
     size_t to = (size_t)id * n_channels;
 
     if (out->min != NULL) {
-        memcpy(out->min + to, min, n_channels * sizeof *min);
+        copy_row(out->min + to, min, n_channels);
     }
     if (out->max != NULL) {
-        memcpy(out->max + to, max, n_channels * sizeof *max);
+        copy_row(out->max + to, max, n_channels);
     }
 }
 
@@ -175,7 +201,7 @@ static void write_points(const struct vxd_voxels *out, uint32_t id, uint32_t max
     float *to = out->points + (size_t)id * max_points * row_floats;
 
     for (uint32_t i = 0; i < rows->n; i++) {
-        memcpy(to + i * row_floats, row_of(rows, i), row_floats * sizeof *to);
+        copy_row(to + i * row_floats, row_of(rows, i), row_floats);
     }
     memset(to + rows->n * row_floats, 0,
            (size_t)(max_points - rows->n) * row_floats * sizeof *to);
@@ -212,8 +238,7 @@ static void reduce_features(struct vxd_voxelize_run *run, uint32_t id, size_t fi
         }
     }
     if (out->first != NULL) {
-        memcpy(out->first + (size_t)id * n_channels, row_of(rows, 0),
-               n_channels * sizeof *out->first);
+        copy_row(out->first + (size_t)id * n_channels, row_of(rows, 0), n_channels);
     }
     if (out->points != NULL) {
         write_points(out, id, run->call->args.max_points, rows);
@@ -291,6 +316,17 @@ static void add_totals(struct vxd_voxel_totals *to, const struct vxd_voxel_total
     vxd_count_add(&to->n_over_max_points, from->n_over_max_points);
 }
 
+/* Rows lie all over: fetches one that is soon needed. */
+static inline void fetch_ahead(const struct vxd_voxelize_run *run, size_t pair)
+{
+    const struct vxd_voxelize_args *args = &run->call->args;
+
+    if (args->n_channels > 0 && pair < run->n_kept) {
+        __builtin_prefetch(args->features +
+                           run->indices[pair] * (size_t)args->n_channels);
+    }
+}
+
 static void reduce_piece(void *args, size_t begin, size_t end)
 {
     struct vxd_voxelize_run *run = args;
@@ -305,6 +341,7 @@ static void reduce_piece(void *args, size_t begin, size_t end)
         uint32_t end_pair = run->voxel_begin[voxel + 1];
         uint32_t id = id_of(run, voxel);
 
+        fetch_ahead(run, (size_t)first_pair + N_AHEAD);
         if (run->indices[first_pair] >= starts[sample + 1]) {
             add_totals(&totals[sample], &sums);
             sums = (struct vxd_voxel_totals){0};

@@ -99,6 +99,7 @@ static void all_sorts(struct gpu_env *env)
         check_sort(env, sizes[i], 0xf0000000000000f0ULL, 0, 64); /* gaps */
         check_sort(env, sizes[i], 0xfff, 0, 12);
     }
+    check_sort(env, 2200000, 0xfffff, 0, 20); /* more pieces than threads ask for */
 }
 
 static void test_sort_of_any_bits_equals_stable_qsort(void)

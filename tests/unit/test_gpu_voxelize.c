@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Voxelization against the oracle, and what it refuses. */
+#include <float.h>
 #include <math.h>
 
 #include "tests/unit/gpu_cases.h"
@@ -40,6 +41,122 @@ static void small_sizes(struct gpu_env *env)
 static void test_voxelize_of_small_clouds_equals_oracle(void)
 {
     gpu_each_backend(small_sizes);
+}
+
+enum {
+    N_LATTICE_POINTS = 400
+};
+
+/* Any magnitude from below the least normal number to near the greatest, either sign. */
+static float random_magnitude(uint64_t *seed)
+{
+    float value =
+        ldexpf(gpu_random_float(seed, 1, 2), (int)(gpu_random(seed) % 270) - 145);
+
+    return gpu_random(seed) % 2 == 0 ? value : -value;
+}
+
+/* Extents of few to many cells, near zero and so far from it that cells lose their bits. */
+static void random_lattice(uint64_t *seed, struct vxd_voxelize_args *args)
+{
+    args->rule = gpu_random(seed) % 2 == 0 ? VXD_RULE_SPCONV : VXD_RULE_MINKOWSKI;
+    args->has_range = args->rule == VXD_RULE_SPCONV || gpu_random(seed) % 4 != 0;
+    for (int axis = 0; axis < 3; axis++) {
+        float size = fabsf(random_magnitude(seed));
+        float offset = gpu_random_float(seed, -1, 1);
+
+        args->size_m[axis] = size;
+        offset *= size * ldexpf(1, (int)(gpu_random(seed) % 24));
+        args->range_lo_m[axis] = gpu_random(seed) % 4 == 0 ? 0.0f : offset;
+        args->range_hi_m[axis] =
+            args->range_lo_m[axis] +
+            size * ldexpf(gpu_random_float(seed, 0.4f, 2), (int)(gpu_random(seed) % 21));
+    }
+}
+
+/* On borders, a unit in the last place beside them, and anywhere. */
+static float random_position(uint64_t *seed, const struct vxd_voxelize_args *args,
+                             int axis)
+{
+    float lo = args->range_lo_m[axis];
+    float hi = args->range_hi_m[axis];
+    float size = args->size_m[axis];
+
+    switch (gpu_random(seed) % 8) {
+    case 0:
+        lo = gpu_random(seed) % 2 == 0 ? lo : hi;
+        break;
+    case 1:
+        lo = gpu_random(seed) % 2 == 0 ? 0.0f : -0.0f;
+        break;
+    case 2:
+        return random_magnitude(seed);
+    case 3:
+        lo = size * 1048576.0f * (gpu_random(seed) % 2 == 0 ? 1.0f : -1.0f);
+        break;
+    case 4:
+        lo = size * (float)((int)(gpu_random(seed) % 64) - 32);
+        break;
+    case 5:
+        lo = lo + size * (float)(gpu_random(seed) % 64);
+        break;
+    default:
+        return lo + (hi - lo) * gpu_random_float(seed, -0.1f, 1.1f);
+    }
+    switch (gpu_random(seed) % 3) {
+    case 0:
+        return nextafterf(lo, -FLT_MAX);
+    case 1:
+        return nextafterf(lo, FLT_MAX);
+    default:
+        return lo;
+    }
+}
+
+static void random_lattices(struct gpu_env *env)
+{
+    static float positions[3 * N_LATTICE_POINTS];
+    uint64_t seed = 42;
+    int n_run = 0;
+
+    for (int i = 0; i < 2000; i++) {
+        uint32_t starts[4] = {0, (uint32_t)(gpu_random(&seed) % N_LATTICE_POINTS), 0,
+                              N_LATTICE_POINTS};
+        struct vxd_voxelize_args args = {.positions = positions,
+                                         .features = positions,
+                                         .n_points = N_LATTICE_POINTS,
+                                         .n_channels = 3,
+                                         .batch_starts = starts,
+                                         .n_batch = 3};
+        struct gpu_voxels actual;
+        struct gpu_voxels expected;
+        char label[64];
+
+        starts[2] = starts[1];
+        args.order = i % 3 == 0 ? VXD_ORDER_FIRST_POINT : VXD_ORDER_MORTON;
+        args.max_voxels = i % 5 == 0 ? 20 : 0;
+        args.max_points = i % 7 == 0 ? 2 : 0;
+        random_lattice(&seed, &args);
+        for (int k = 0; k < 3 * N_LATTICE_POINTS; k++) {
+            positions[k] = random_position(&seed, &args, k % 3);
+        }
+        if (vxd_voxelize_scratch_bytes(env->queue, &args) == 0) {
+            continue; /* not 1 to 2^20 cells */
+        }
+        (void)snprintf(label, sizeof label, "%s lattice %d", env->name, i);
+        gpu_oracle(&args, &expected);
+        gpu_voxelize(env, &args, &actual);
+        CHECK_INT(gpu_compare(label, &args, &actual, &expected), 0);
+        n_run += expected.n_voxels > 0 ? 1 : 0;
+        gpu_voxels_free(&actual);
+        gpu_voxels_free(&expected);
+    }
+    CHECK(n_run > 500);
+}
+
+static void test_voxelize_of_random_lattices_equals_oracle(void)
+{
+    gpu_each_backend(random_lattices);
 }
 
 static void large_sizes(struct gpu_env *env)
@@ -239,6 +356,7 @@ static void test_grid_of_centerpoint_is_1440_by_1440_by_40(void)
 
 static const struct vxd_test tests[] = {
     VXD_TEST(test_voxelize_of_small_clouds_equals_oracle),
+    VXD_TEST(test_voxelize_of_random_lattices_equals_oracle),
     VXD_TEST(test_voxelize_of_large_clouds_equals_oracle),
     VXD_TEST(test_voxelize_with_giant_voxels_sums_block_by_block),
     VXD_TEST(test_voxelize_with_bad_arguments_names_the_field),
