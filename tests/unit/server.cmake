@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-add_library(voxeld_test_server STATIC unit/server_helpers.c)
+add_library(voxeld_test_server STATIC unit/server_helpers.c unit/server_sleep.c)
 target_link_libraries(voxeld_test_server PRIVATE voxeld_build PUBLIC voxeld_server)
 
 voxeld_add_test(NAME test_server_scheduler SOURCES unit/test_server_scheduler.c
