@@ -358,8 +358,8 @@ static enum vxd_status open_slots(struct vxd_rpc *rpc, struct vxd_err *err)
     const struct vxd_config *config = &rpc->server->config;
     /* queued; on the write lane and the read lanes, each of which may have one more waiting
      * between two stages; and the spare ones */
-    size_t n = (size_t)config->queue_limit + 1 + 2 * (size_t)config->n_read_lanes +
-               SPARE_SLOTS;
+    size_t n =
+        (size_t)config->queue_limit + 1 + 2 * (size_t)config->n_read_lanes + SPARE_SLOTS;
 
     rpc->slots = calloc(n, sizeof *rpc->slots);
     if (rpc->slots == NULL) {
