@@ -142,7 +142,7 @@ enum voxeld_status voxeld_cloud_read_file(const char *path, const char *format,
         (void)vxd_fail(
             &err, VXD_INVALID_ARGUMENT, "format",
             "%s does not say by its name what it is; name the format: pcd, ply, "
-            "npy, npz, kitti, nuscenes",
+            "npy, npz, las, kitti, nuscenes",
             path);
         return vxd_client_error(&err, "", error);
     }

@@ -297,8 +297,8 @@ struct voxeld_cloud {
     size_t n_sweeps;
 };
 
-/* Reads a point cloud file of at most 4 GiB: "pcd", "ply", "npy", "npz", "kitti"
- * (float32 x y z intensity), "nuscenes" (float32 x y z intensity ring). path "-" is
+/* Reads a point cloud file of at most 4 GiB: "pcd", "ply", "npy", "npz", "las",
+ * "kitti" (float32 x y z intensity), "nuscenes" (float32 x y z intensity ring). path "-" is
  * standard input. format NULL: by the name's ending; a ".bin" can be anything, so it needs
  * one. Free with voxeld_cloud_free.
  *

@@ -14,9 +14,10 @@ struct reader {
 };
 
 static const struct reader readers[] = {
-    {"pcd", ".pcd", vxd_pcd_parse},   {"ply", ".ply", vxd_ply_parse},
-    {"npy", ".npy", vxd_npy_parse},   {"npz", ".npz", vxd_npz_parse},
-    {"kitti", NULL, vxd_kitti_parse}, {"nuscenes", NULL, vxd_nuscenes_parse},
+    {"pcd", ".pcd", vxd_pcd_parse},         {"ply", ".ply", vxd_ply_parse},
+    {"npy", ".npy", vxd_npy_parse},         {"npz", ".npz", vxd_npz_parse},
+    {"las", ".las", vxd_las_parse},         {"kitti", NULL, vxd_kitti_parse},
+    {"nuscenes", NULL, vxd_nuscenes_parse},
 };
 
 enum {
@@ -25,8 +26,8 @@ enum {
 
 const char *const *vxd_cloud_file_formats(void)
 {
-    static const char *const formats[] = {"pcd",   "ply",      "npy", "npz",
-                                          "kitti", "nuscenes", NULL};
+    static const char *const formats[] = {"pcd", "ply",   "npy",      "npz",
+                                          "las", "kitti", "nuscenes", NULL};
 
     _Static_assert(sizeof formats / sizeof formats[0] == N_READERS + 1, "as many names");
     return formats;
@@ -113,8 +114,8 @@ enum vxd_status vxd_cloud_file_parse(const char *format, const uint8_t *bytes,
         return status;
     }
     return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
-                    "\"%.32s\" is no known format; known: pcd, ply, npy, npz, kitti, "
-                    "nuscenes",
+                    "\"%.32s\" is no known format; known: pcd, ply, npy, npz, las, "
+                    "kitti, nuscenes",
                     format != NULL ? format : "");
 }
 

@@ -19,7 +19,7 @@ struct vxd_file_field {
 };
 
 /* A parsed file. data points into the caller's bytes where the file already holds plain
- * little-endian records (KITTI, nuScenes, .npy, binary PCD and PLY), otherwise into
+ * little-endian records (KITTI, nuScenes, .npy, LAS, binary PCD and PLY), otherwise into
  * `owned`. */
 struct vxd_cloud_file {
     struct vxd_file_field fields[VXD_FILE_MAX_FIELDS];
@@ -31,8 +31,8 @@ struct vxd_cloud_file {
 };
 
 /* Names of the formats, for --format and ?format=, NULL-terminated:
- * "pcd", "ply", "npy", "npz", "kitti" (float32 x y z intensity), "nuscenes" (float32 x y z
- * intensity ring). */
+ * "pcd", "ply", "npy", "npz", "las", "kitti" (float32 x y z intensity), "nuscenes" (float32
+ * x y z intensity ring). */
 const char *const *vxd_cloud_file_formats(void);
 
 /* Format of a file by its name's ending, NULL when only the user can know (".bin"). */

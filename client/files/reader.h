@@ -20,6 +20,8 @@ enum vxd_status vxd_ply_parse(const uint8_t *bytes, size_t n_bytes, size_t budge
                               struct vxd_cloud_file *out, struct vxd_err *err);
 enum vxd_status vxd_pcd_parse(const uint8_t *bytes, size_t n_bytes, size_t budget_bytes,
                               struct vxd_cloud_file *out, struct vxd_err *err);
+enum vxd_status vxd_las_parse(const uint8_t *bytes, size_t n_bytes, size_t budget_bytes,
+                              struct vxd_cloud_file *out, struct vxd_err *err);
 enum vxd_status vxd_kitti_parse(const uint8_t *bytes, size_t n_bytes, size_t budget_bytes,
                                 struct vxd_cloud_file *out, struct vxd_err *err);
 enum vxd_status vxd_nuscenes_parse(const uint8_t *bytes, size_t n_bytes,
@@ -33,6 +35,11 @@ bool vxd_npy_is_cloud(const uint8_t *bytes, size_t n_bytes);
 /* Undoes LZF: exactly n_out bytes into `out` from exactly n_in bytes. False on anything
  * else; never reads or writes outside either. */
 bool vxd_lzf_decompress(const uint8_t *in, size_t n_in, uint8_t *out, size_t n_out);
+
+/* Packs n_in < UINT32_MAX bytes by LZF into at most VXD_LZF_BOUND(n_in) bytes at `out`; *n_out how many.
+ * False when there is no memory for the table of matches. */
+#define VXD_LZF_BOUND(n_in) ((n_in) + (n_in) / 32 + 1)
+bool vxd_lzf_compress(const uint8_t *in, size_t n_in, uint8_t *out, size_t *n_out);
 
 /* Fails with the file as the field: INVALID_ARGUMENT, "FORMAT: what". */
 #define VXD_FILE_BAD(err, ...) vxd_fail((err), VXD_INVALID_ARGUMENT, "file", __VA_ARGS__)

@@ -1,176 +1,209 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/files/write.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/files/writer.h"
+
 enum {
-    BUFFER_BYTES = 65536,
-    MAX_AXES = 8,
-    NPY_ALIGN = 64
+    MAX_AXES = 8
 };
 
-static enum vxd_status write_failed(struct vxd_err *err)
+/* Which element types a format has besides 8- to 32-bit integers, float32 and float64. */
+enum {
+    HAS_INT64 = 1,
+    HAS_FLOAT16 = 2,
+    HAS_FEW = 4 /* it holds some fields only, and marks those */
+};
+
+struct writer {
+    const char *format;
+    unsigned has;
+    enum vxd_status (*put)(struct vxd_sink *sink, struct vxd_table *table,
+                           struct vxd_err *err);
+};
+
+static const struct writer writers[] = {
+    {"pcd", HAS_INT64, vxd_pcd_put_binary},
+    {"pcd-ascii", HAS_INT64, vxd_pcd_put_ascii},
+    {"pcd-compressed", HAS_INT64, vxd_pcd_put_compressed},
+    {"ply", 0, vxd_ply_put_little},
+    {"ply-ascii", 0, vxd_ply_put_ascii},
+    {"ply-big", 0, vxd_ply_put_big},
+    {"npy", HAS_INT64 | HAS_FLOAT16, vxd_npy_put},
+    {"npz", HAS_INT64 | HAS_FLOAT16, vxd_npz_put},
+    {"las", HAS_INT64 | HAS_FEW, vxd_las_put},
+    {"kitti", HAS_INT64 | HAS_FEW, vxd_kitti_put},
+    {"nuscenes", HAS_INT64 | HAS_FEW, vxd_nuscenes_put},
+};
+
+enum {
+    N_WRITERS = sizeof writers / sizeof writers[0]
+};
+
+const char *vxd_cloud_file_write_format(size_t i)
 {
-    return vxd_fail(err, VXD_UNAVAILABLE, "out", "cannot write: %s", strerror(errno));
+    return i < N_WRITERS ? writers[i].format : NULL;
 }
 
-static const char *ply_type(enum vxd_dtype dtype)
+static const struct writer *find(const char *format)
 {
-    switch (dtype) {
-    case VXD_INT8:
-        return "char";
-    case VXD_UINT8:
-        return "uchar";
-    case VXD_INT16:
-        return "short";
-    case VXD_UINT16:
-        return "ushort";
-    case VXD_INT32:
-        return "int";
-    case VXD_UINT32:
-        return "uint";
-    case VXD_FLOAT32:
-        return "float";
-    case VXD_FLOAT64:
-        return "double";
-    default:
-        return NULL;
+    for (size_t i = 0; i < N_WRITERS; i++) {
+        if (strcmp(writers[i].format, format) == 0) {
+            return &writers[i];
+        }
     }
+    return NULL;
 }
 
-static const char *npy_type(enum vxd_dtype dtype)
+static enum vxd_dtype stored_type(const struct vxd_file_field *field, unsigned has)
 {
-    switch (dtype) {
-    case VXD_INT8:
-        return "|i1";
-    case VXD_UINT8:
-        return "|u1";
-    case VXD_INT16:
-        return "<i2";
-    case VXD_UINT16:
-        return "<u2";
-    case VXD_INT32:
-        return "<i4";
-    case VXD_UINT32:
-        return "<u4";
+    bool scaled = field->scale != 1 || field->bias != 0;
+
+    switch (field->dtype) {
     case VXD_INT64:
-        return "<i8";
     case VXD_UINT64:
-        return "<u8";
+        return scaled || (has & HAS_INT64) == 0 ? VXD_FLOAT64 : field->dtype;
     case VXD_FLOAT16:
-        return "<f2";
-    case VXD_FLOAT32:
-        return "<f4";
-    case VXD_FLOAT64:
-        return "<f8";
+        return scaled                     ? VXD_FLOAT64
+               : (has & HAS_FLOAT16) == 0 ? VXD_FLOAT32
+                                          : VXD_FLOAT16;
+    case VXD_BFLOAT16:
+        return scaled ? VXD_FLOAT64 : VXD_FLOAT32;
     default:
-        return NULL;
+        return scaled ? VXD_FLOAT64 : field->dtype;
     }
 }
 
-static enum vxd_status write_rows(FILE *stream, const struct vxd_write_column *columns,
-                                  size_t n_columns, size_t n_rows, size_t step,
-                                  uint8_t *buffer, struct vxd_err *err)
+/* Blanks would end a name in a header, quotes and backslashes a string in it. */
+static void plain_name(const char *name, char *out)
 {
-    size_t used = 0;
+    size_t i = 0;
 
-    for (size_t row = 0; row < n_rows; row++) {
-        if (used + step > BUFFER_BYTES) {
-            if (fwrite(buffer, 1, used, stream) != used) {
-                return write_failed(err);
+    for (; name[i] != '\0' && i + 1 < VXD_FILE_NAME_BYTES; i++) {
+        bool bad = name[i] <= ' ' || name[i] > '~' || strchr("'\"\\", name[i]) != NULL;
+
+        out[i] = bad ? '_' : name[i];
+    }
+    out[i] = '\0';
+}
+
+static enum vxd_status fill(struct vxd_table *table, const struct vxd_cloud_file *file,
+                            const struct writer *writer,
+                            char names[VXD_FILE_MAX_FIELDS][VXD_FILE_NAME_BYTES],
+                            struct vxd_err *err)
+{
+    for (size_t i = 0; i < file->n_fields; i++) {
+        const struct vxd_file_field *field = &file->fields[i];
+
+        plain_name(field->name, names[i]);
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(names[k], names[i]) == 0) {
+                return vxd_fail(err, VXD_INVALID_ARGUMENT, "out",
+                                "two fields would be called \"%s\"", names[i]);
             }
-            used = 0;
         }
-        for (size_t i = 0; i < n_columns; i++) {
-            size_t width = vxd_dtype_bytes(columns[i].dtype);
-
-            memcpy(buffer + used,
-                   (const uint8_t *)columns[i].data + row * columns[i].stride_bytes,
-                   width);
-            used += width;
-        }
+        table->columns[i] = (struct vxd_column){
+            .name = names[i],
+            .from = field->dtype,
+            .to = stored_type(field, writer->has),
+            .scale = field->scale,
+            .bias = field->bias,
+            .data = file->data + field->offset,
+            .stride_bytes = file->point_step,
+            .used = (writer->has & HAS_FEW) == 0,
+        };
     }
-    if (fwrite(buffer, 1, used, stream) != used || fflush(stream) != 0) {
-        return write_failed(err);
-    }
+    table->n_columns = file->n_fields;
+    table->n_rows = file->n_points;
+    table->n_written = file->n_points;
     return VXD_OK;
+}
+
+enum vxd_status vxd_cloud_file_write(FILE *stream, const char *format,
+                                     const struct vxd_cloud_file *file,
+                                     struct vxd_write_result *result, struct vxd_err *err)
+{
+    const struct writer *writer = find(format);
+    char names[VXD_FILE_MAX_FIELDS][VXD_FILE_NAME_BYTES];
+    struct vxd_column columns[VXD_FILE_MAX_FIELDS];
+    struct vxd_table table = {.columns = columns};
+    struct vxd_sink sink;
+    enum vxd_status status;
+
+    memset(result, 0, sizeof *result);
+    if (writer == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
+                        "\"%.32s\" cannot be written; known: pcd, pcd-ascii, "
+                        "pcd-compressed, ply, ply-ascii, ply-big, npy, npz, las, kitti, "
+                        "nuscenes",
+                        format);
+    }
+    VXD_TRY(fill(&table, file, writer, names, err));
+    VXD_TRY(vxd_sink_open(&sink, stream, err));
+    status = writer->put(&sink, &table, err);
+    VXD_TRY(vxd_sink_close(&sink, status, err));
+    result->n_points = table.n_written;
+    for (size_t i = 0; i < table.n_columns; i++) {
+        result->kept[i] = columns[i].used;
+    }
+out:
+    return status;
 }
 
 enum vxd_status vxd_ply_write(FILE *stream, const struct vxd_write_column *columns,
                               size_t n_columns, size_t n_rows, struct vxd_err *err)
 {
-    size_t step = 0;
-    uint8_t *buffer;
+    struct vxd_table table = {.n_columns = n_columns, .n_rows = n_rows};
+    struct vxd_sink sink;
     enum vxd_status status;
 
-    if (fprintf(stream,
-                "ply\nformat binary_little_endian 1.0\ncomment made by voxelctl\n"
-                "element vertex %zu\n",
-                n_rows) < 0) {
-        return write_failed(err);
+    table.columns = calloc(n_columns > 0 ? n_columns : 1, sizeof *table.columns);
+    if (table.columns == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "out", "no memory for %zu columns",
+                        n_columns);
     }
     for (size_t i = 0; i < n_columns; i++) {
-        const char *type = ply_type(columns[i].dtype);
-
-        step += vxd_dtype_bytes(columns[i].dtype);
-        if (type == NULL || step > BUFFER_BYTES) {
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, columns[i].name,
-                            "a type that PLY does not have, or rows over %d bytes",
-                            BUFFER_BYTES);
-        }
-        if (fprintf(stream, "property %s %s\n", type, columns[i].name) < 0) {
-            return write_failed(err);
-        }
+        table.columns[i] = (struct vxd_column){.name = columns[i].name,
+                                               .from = columns[i].dtype,
+                                               .to = columns[i].dtype,
+                                               .scale = 1,
+                                               .data = columns[i].data,
+                                               .stride_bytes = columns[i].stride_bytes};
     }
-    if (fputs("end_header\n", stream) == EOF) {
-        return write_failed(err);
-    }
-    buffer = malloc(BUFFER_BYTES);
-    if (buffer == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "out", "no memory for %d bytes",
-                        BUFFER_BYTES);
-    }
-    status = write_rows(stream, columns, n_columns, n_rows, step, buffer, err);
-    free(buffer);
+    VXD_TRY(vxd_sink_open(&sink, stream, err));
+    status = vxd_ply_put_little(&sink, &table, err);
+    status = vxd_sink_close(&sink, status, err);
+out:
+    free(table.columns);
     return status;
 }
 
 enum vxd_status vxd_npy_write(FILE *stream, enum vxd_dtype dtype, const size_t *shape,
                               size_t n_axes, const void *data, struct vxd_err *err)
 {
-    char header[512] = "\x93NUMPY\x01";
-    const char *type = npy_type(dtype);
+    const char *type = vxd_npy_type(dtype);
     size_t n_bytes = vxd_dtype_bytes(dtype);
-    size_t used = 10;
-    size_t total;
+    char descr[16];
+    struct vxd_sink sink;
+    enum vxd_status status;
 
     if (type == NULL || n_axes > MAX_AXES) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "out",
                         "a type that NumPy does not have, or more than %d axes",
                         MAX_AXES);
     }
-    used += (size_t)snprintf(header + used, sizeof header - used,
-                             "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
     for (size_t i = 0; i < n_axes; i++) {
-        /* A comma behind every extent: also right for one axis. */
-        used += (size_t)snprintf(header + used, sizeof header - used, "%zu,", shape[i]);
         if (!vxd_size_mul(n_bytes, shape[i], &n_bytes)) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "out", "the array is too large");
         }
     }
-    used += (size_t)snprintf(header + used, sizeof header - used, "), }");
-    /* Padded so that the elements begin at a multiple of 64, as numpy does it. */
-    total = (used + 1 + NPY_ALIGN - 1) / NPY_ALIGN * NPY_ALIGN;
-    memset(header + used, ' ', total - 1 - used);
-    header[total - 1] = '\n';
-    header[8] = (char)((total - 10) & 0xff);
-    header[9] = (char)((total - 10) >> 8);
-    if (fwrite(header, 1, total, stream) != total ||
-        (n_bytes > 0 && fwrite(data, 1, n_bytes, stream) != n_bytes) ||
-        fflush(stream) != 0) {
-        return write_failed(err);
-    }
-    return VXD_OK;
+    (void)snprintf(descr, sizeof descr, "'%s'", type);
+    VXD_TRY(vxd_sink_open(&sink, stream, err));
+    vxd_npy_put_header(&sink, descr, shape, n_axes);
+    vxd_sink_put(&sink, data, n_bytes);
+    status = vxd_sink_close(&sink, VXD_OK, err);
+out:
+    return status;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "client/voxeld.h"
+#include "proto/base.h"
 
 /* What the process ends with. */
 enum {
@@ -58,6 +59,7 @@ struct ctl_command {
 extern const struct ctl_command ctl_info;
 extern const struct ctl_command ctl_status;
 extern const struct ctl_command ctl_voxelize;
+extern const struct ctl_command ctl_convert;
 extern const struct ctl_command ctl_self_test;
 extern const struct ctl_command ctl_log_level;
 
@@ -125,6 +127,15 @@ void ctl_progress_show(size_t n_done, size_t total, const char *name);
 /* Erases it; before anything else is printed. */
 void ctl_progress_clear(size_t total);
 
+/* out_file.c --------------------------------------------------------------------------- */
+
+/* Writes to an open file; fills *err where it fails. */
+typedef enum vxd_status ctl_write_fn(FILE *file, void *context, struct vxd_err *err);
+
+/* Writes a file beside this one that then takes its place, so that a file that is there is
+ * whole. A device, a pipe or a link is written to as it is. CTL_FAILED after a message. */
+int ctl_write_file(const char *path, ctl_write_fn *write, void *context);
+
 /* voxelize_out.c ----------------------------------------------------------------------- */
 
 /* An output file by its name's ending; CTL_USAGE after a message for an ending other than
@@ -133,7 +144,7 @@ void ctl_progress_clear(size_t total);
 int ctl_out_plan(const char *path, const char *tensor, uint32_t *outputs,
                  uint32_t *reduce);
 
-/* Writes it: to a file beside it that then takes its place. CTL_FAILED after a message. */
+/* Writes it as ctl_write_file does. CTL_FAILED after a message. */
 int ctl_out_write(const char *path, const char *tensor,
                   const struct voxeld_voxels *voxels);
 

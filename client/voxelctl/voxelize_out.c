@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The files that voxelctl voxelize --out writes. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/files/write.h"
 #include "client/voxelctl/commands.h"
@@ -176,48 +174,25 @@ out:
     return status;
 }
 
-/* So that a file that is there is whole. */
-static int write_beside(const char *path, const char *beside, const char *tensor,
-                        const struct voxeld_voxels *v)
-{
-    struct vxd_err err = {0};
-    FILE *file = fopen(beside, "wbe");
-    enum vxd_status status;
+struct output {
+    const char *path;
+    const char *tensor;
+    const struct voxeld_voxels *voxels;
+};
 
-    if (file == NULL) {
-        (void)fprintf(stderr, "voxelctl: --out %s: %s\n", path, strerror(errno));
-        return CTL_FAILED;
-    }
-    status = ends_with(path, ".ply") ? write_ply(file, v, &err)
-                                     : write_npy(file, tensor, v, &err);
-    if (fclose(file) != 0 && status == VXD_OK) {
-        status = vxd_fail(&err, VXD_UNAVAILABLE, "out", "%s", strerror(errno));
-    }
-    if (status == VXD_OK && rename(beside, path) != 0) {
-        status = vxd_fail(&err, VXD_UNAVAILABLE, "out", "%s", strerror(errno));
-    }
-    if (status != VXD_OK) {
-        (void)unlink(beside);
-        (void)fprintf(stderr, "voxelctl: --out %s: %s\n", path, err.message);
-        return CTL_FAILED;
-    }
-    return CTL_OK;
+static enum vxd_status write_output(FILE *file, void *context, struct vxd_err *err)
+{
+    const struct output *output = context;
+
+    return ends_with(output->path, ".ply")
+               ? write_ply(file, output->voxels, err)
+               : write_npy(file, output->tensor, output->voxels, err);
 }
 
 int ctl_out_write(const char *path, const char *tensor,
                   const struct voxeld_voxels *voxels)
 {
-    static const char suffix[] = ".part";
-    size_t n = strlen(path) + sizeof suffix;
-    char *beside = malloc(n);
-    int result;
+    struct output output = {path, tensor, voxels};
 
-    if (beside == NULL) {
-        (void)fprintf(stderr, "voxelctl: --out %s: no memory\n", path);
-        return CTL_FAILED;
-    }
-    (void)snprintf(beside, n, "%s%s", path, suffix);
-    result = write_beside(path, beside, tensor, voxels);
-    free(beside);
-    return result;
+    return ctl_write_file(path, write_output, &output);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(reader bin npy npz pcd ply)
-  voxeld_add_fuzz(NAME fuzz_${reader} SOURCES fuzz/fuzz_${reader}.c
-                  LIBRARIES voxeld_files CORPUS fuzz/corpus/${reader})
+foreach(name bin convert las npy npz pcd ply)
+  voxeld_add_fuzz(NAME fuzz_${name} SOURCES fuzz/fuzz_${name}.c
+                  LIBRARIES voxeld_files CORPUS fuzz/corpus/${name})
 endforeach()

@@ -162,7 +162,7 @@ def test_hostile_json_is_refused(daemon: Daemon) -> None:
         assert set(reply.json()) == {"code", "message", "field", "request_id"}
 
 
-@pytest.mark.parametrize("name", ["pcd", "ply", "npy", "npz", "kitti", "nuscenes", "exe"])
+@pytest.mark.parametrize("name", ["pcd", "ply", "npy", "npz", "las", "kitti", "nuscenes", "exe"])
 def test_hostile_files_are_refused(daemon: Daemon, name: str) -> None:
     generator = random.Random(5)
     bodies = [
@@ -173,6 +173,7 @@ def test_hostile_files_are_refused(daemon: Daemon, name: str) -> None:
         b"(9223372036854775807, 4), }" + b" " * 40 + b"\n",
         (b"VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n"
         b"WIDTH 4294967295\nHEIGHT 4294967295\nPOINTS 18446744065119617025\nDATA binary\n"),
+        b"LASF".ljust(24, b"\0") + b"\1\2" + b"\xff" * 1000,
         (b"ply\nformat binary_little_endian 1.0\nelement vertex 99999999999\n"
         b"property float x\nproperty float y\nproperty float z\nend_header\n"),
     ]

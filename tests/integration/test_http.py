@@ -139,6 +139,32 @@ def test_file_by_plain_curl_matches_the_oracle(
     np.testing.assert_array_equal(array_of(response.coords)[:, 1:], expected.coords)
 
 
+def las_of(raw: np.ndarray, scale: float, bias: float) -> bytes:
+    """LAS 1.2, point format 0, from its specification."""
+    head = struct.pack(
+        "<4s20xBB68xHIIBHI20x6d48x", b"LASF", 1, 2, 227, 227, 0, 0, 20, len(raw),
+        scale, scale, scale, bias, bias, bias,
+    )  # fmt: skip
+    records = np.zeros(len(raw), dtype=[("xyz", "<i4", 3), ("rest", "u1", 8)])
+    records["xyz"] = raw
+    return head + records.tobytes()
+
+
+def test_las_by_plain_curl_matches_the_oracle(daemon: Daemon, directory: Path) -> None:
+    scale, bias = 1 / 1024, 2.5  # so that every coordinate is a float32
+    raw = np.round((random_points(3000, seed=14) - bias) / scale).astype("<i4")
+    file = directory / "scan.las"
+    file.write_bytes(las_of(raw, scale, bias))
+    out = curl(
+        daemon, "/v1/voxelize?format=las&size=0.5", "--data-binary", f"@{file}",
+        "-H", "Accept: application/x-protobuf",
+    )  # fmt: skip
+    response = voxelize_pb2.VoxelizeResponse.FromString(out)
+    points = (raw * scale + bias).astype("<f4")
+    expected = Voxels(points, points, 0.5, "minkowski")
+    np.testing.assert_array_equal(array_of(response.coords)[:, 1:], expected.coords)
+
+
 @pytest.mark.skipif(not SCAN.exists(), reason="the benchmark scan is not there")
 def test_real_scan_by_curl_matches_the_oracle(daemon: Daemon) -> None:
     points = np.load(SCAN)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-voxeld_add_test(NAME test_client_files SOURCES unit/test_client_files.c
-                LIBRARIES voxeld_files m)
+foreach(name files las write)
+  voxeld_add_test(NAME test_client_${name}
+                  SOURCES unit/test_client_${name}.c unit/test_client_files_help.c
+                  LIBRARIES voxeld_files m)
+endforeach()
 
 add_library(voxeld_test_peer OBJECT unit/test_client_peer.c)
 target_link_libraries(voxeld_test_peer PRIVATE voxeld_build voxeld_schema nng::nng)

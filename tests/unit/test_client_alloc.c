@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/files/cloud_file.h"
+#include "client/files/write.h"
 #include "client/voxeld.h"
 #include "tests/unit/test.h"
 #include "tests/unit/test_client_peer.h"
@@ -100,10 +100,49 @@ static void test_cloud_file_without_memory_is_resource_exhausted(void)
         {FILES "deflated.npz", NULL}, {FILES "fortran.npz", NULL},
         {FILES "ascii.pcd", NULL},    {FILES "compressed.pcd", NULL},
         {FILES "big.ply", NULL},      {FILES "ascii.ply", NULL},
-        {FILES "kitti.bin", "kitti"}};
+        {FILES "kitti.bin", "kitti"}, {FILES "v4_f10.las", NULL}};
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         check_each(read_file, (void *)(uintptr_t)files[i]);
+    }
+}
+
+struct write_job {
+    const char *format;
+    struct vxd_cloud_file file;
+};
+
+static bool write_file(void *context, enum voxeld_status *status)
+{
+    const struct write_job *job = context;
+    FILE *stream = fopen("/dev/null", "wbe");
+    struct vxd_write_result result;
+    struct vxd_err err = {0};
+
+    *status = VOXELD_INTERNAL;
+    if (stream == NULL) {
+        return false;
+    }
+    *status = (enum voxeld_status)vxd_cloud_file_write(stream, job->format, &job->file,
+                                                       &result, &err);
+    CHECK(*status == VOXELD_OK || result.n_points == 0);
+    (void)fclose(stream);
+    return *status == VOXELD_OK;
+}
+
+static void test_writers_without_memory_are_resource_exhausted(void)
+{
+    static const uint8_t records[48];
+    struct write_job job = {.file = {.fields = {{"x", 0, VXD_FLOAT32, 1, 0},
+                                                {"y", 4, VXD_FLOAT32, 1, 0},
+                                                {"z", 8, VXD_FLOAT32, 1, 0}},
+                                     .n_fields = 3,
+                                     .point_step = 12,
+                                     .n_points = 4,
+                                     .data = records}};
+
+    for (size_t i = 0; (job.format = vxd_cloud_file_write_format(i)) != NULL; i++) {
+        check_each(write_file, &job);
     }
 }
 
@@ -197,6 +236,7 @@ static void test_calls_without_memory_are_resource_exhausted(void)
 
 static const struct vxd_test tests[] = {
     VXD_TEST(test_cloud_file_without_memory_is_resource_exhausted),
+    VXD_TEST(test_writers_without_memory_are_resource_exhausted),
     VXD_TEST(test_calls_without_memory_are_resource_exhausted),
 };
 

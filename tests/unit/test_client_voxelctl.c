@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The program itself against the peer: what it prints, and what it ends with. */
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,13 @@ static void test_command_line_wrong_ends_with_2_and_says_what(void)
         {"voxelize a.pcd --size 1 --out a.txt", 2, ".ply or .npy"},
         {"voxelize a.pcd --size 1 --out a.npy --tensor b", 2, "--tensor"},
         {"voxelize a.pcd b.pcd --size 1 --out a.npy", 2, "one file"},
+        {"convert a.pcd", 2, "not 1"},
+        {"convert a.pcd b.bin", 2, "--out-format"},
+        {"convert a.pcd b.pcd --out-format pcb", 2, "--out-format pcb"},
+        {"convert nothing.pcd b.ply", 1, "NOT_FOUND (file): nothing.pcd"},
+        {"convert " KITTI " b.ply", 1, "(format)"},
+        {"convert " PCD " /nowhere/b.las", 1, "/nowhere/b.las"},
+        {"convert --help", 0, "pcd-compressed"},
         {"--timeout 0 info", 2, "--timeout"},
         {"info more", 2, "words"},
         {"log-level", 2, "words"},
@@ -181,6 +189,63 @@ static void test_voxelize_out_files_are_read_back(void)
     peer_stop(&peer);
 }
 
+static void test_convert_writes_what_is_read_back_and_says_what_it_left_out(void)
+{
+    char words[1024];
+    char text[8192];
+    char path[64];
+    uint8_t bytes[4096];
+    size_t n_bytes;
+    struct vxd_cloud_file file;
+    FILE *stream;
+
+    (void)snprintf(path, sizeof path, "/tmp/voxelctl-%ld.LAS", (long)getpid());
+    (void)snprintf(words, sizeof words, "convert " KITTI " %s --format kitti", path);
+    CHECK_INT(ctl(words, text, sizeof text), 0);
+    CHECK_STR(text, "5 points of x y z intensity as las\n");
+    stream = fopen(path, "rb");
+    REQUIRE(stream != NULL);
+    n_bytes = fread(bytes, 1, sizeof bytes, stream);
+    (void)fclose(stream);
+    CHECK_INT(unlink(path), 0);
+    REQUIRE(vxd_cloud_file_parse("las", bytes, n_bytes, 0, &file, NULL) == VXD_OK);
+    CHECK_INT(file.n_points, 5);
+    vxd_cloud_file_clear(&file);
+    /* From one pipe into the next. What is said of the points goes beside them. */
+    CHECK_INT(ctl("convert - - --format pcd --out-format npz < " PCD
+                  " 2>/dev/null | " VOXELCTL
+                  " convert --json --format npz - - --out-format pcd-ascii",
+                  text, sizeof text),
+              0);
+    check_says(text, "FIELDS x y z intensity ring\n");
+    check_says(text, "\n1 1 -4 40 11\n");
+    check_says(text, "\"out_format\": \"pcd-ascii\", \"n_points\": 5, \"n_left_out\": 0");
+    check_says(text, "\"fields_left_out\": []");
+}
+
+/* A link stays a link; so devices and pipes are safe too. */
+static void test_convert_to_a_link_writes_through_it(void)
+{
+    char words[1024];
+    char text[8192];
+    char path[64];
+    char link_path[64];
+    struct stat there;
+
+    (void)snprintf(path, sizeof path, "/tmp/voxelctl-%ld.bin", (long)getpid());
+    (void)snprintf(link_path, sizeof link_path, "/tmp/voxelctl-%ld.link", (long)getpid());
+    REQUIRE(symlink(path, link_path) == 0);
+    (void)snprintf(words, sizeof words, "convert --json " PCD " %s --out-format kitti",
+                   link_path);
+    CHECK_INT(ctl(words, text, sizeof text), 0);
+    check_says(text, "\"fields\": [\"x\", \"y\", \"z\", \"intensity\"]");
+    check_says(text, "\"fields_left_out\": [\"ring\"]");
+    CHECK(lstat(link_path, &there) == 0 && S_ISLNK(there.st_mode));
+    CHECK(stat(path, &there) == 0 && there.st_size == 80);
+    CHECK_INT(unlink(link_path), 0);
+    CHECK_INT(unlink(path), 0);
+}
+
 static void test_admin_commands_print_what_the_server_says(void)
 {
     static const struct usage cases[] = {
@@ -211,6 +276,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_voxelize_prints_counts_as_text_and_json),
     VXD_TEST(test_voxelize_failed_ends_with_1_and_names_the_field),
     VXD_TEST(test_voxelize_out_files_are_read_back),
+    VXD_TEST(test_convert_writes_what_is_read_back_and_says_what_it_left_out),
+    VXD_TEST(test_convert_to_a_link_writes_through_it),
     VXD_TEST(test_admin_commands_print_what_the_server_says),
 };
 

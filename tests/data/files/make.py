@@ -2,18 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the small point cloud files beside it, and the readers' fuzz corpora from them.
 
-Needs numpy. All files hold the same five points, so that one test checks them all:
-x = i / 2 - 1, y = i / 4, z = -i, intensity = 10 i, ring = 7 + i.
+Needs numpy, and laspy for LAS. All files hold the same five points, so that one test
+checks them all:
+x = i / 2 - 1, y = i / 4, z = -i, intensity = 10 i, ring = 7 + i; in LAS
+classification = 1 + i, gps_time = 1000 + i / 8, red = 256 i, green = 65535 - i,
+blue = 3 i, nir = 1000 i.
 PLY and PCD are written by hand from their specifications, with other code than the
 readers'; LZF is compressed here by a greedy matcher.
 """
 
 from __future__ import annotations
 
+import datetime
 import shutil
 import struct
 from pathlib import Path
 
+import laspy
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
@@ -170,6 +175,56 @@ def make_pcd() -> None:
     (HERE / "old.pcd").write_text(old)
 
 
+LAS_VALUES = {
+    "intensity": lambda i: 10 * i,
+    "classification": lambda i: 1 + i,
+    "gps_time": lambda i: 1000 + i / 8,
+    "red": lambda i: 256 * i,
+    "green": lambda i: 65535 - i,
+    "blue": lambda i: 3 * i,
+    "nir": lambda i: 1000 * i,
+}
+
+
+def las_file(version: str, point_format: int) -> laspy.LasData:
+    header = laspy.LasHeader(version=version, point_format=point_format)
+    header.scales = np.array([0.25, 0.125, 0.5])
+    header.offsets = np.array([-10.0, 3.0, 100.5])
+    header.creation_date = datetime.date(2020, 1, 1)  # equal bytes every time
+    las = laspy.LasData(header)
+    las.x, las.y, las.z = points()[:, 0], points()[:, 1], points()[:, 2]
+    for name, value in LAS_VALUES.items():
+        if name in las.point_format.dimension_names:
+            las[name] = value(np.arange(N))
+    return las
+
+
+def save_las(name: str, las: laspy.LasData) -> None:
+    las.write(HERE / name)
+    back = laspy.read(HERE / name)
+    xyz = np.stack([back.x, back.y, back.z], axis=1)
+    np.testing.assert_array_equal(xyz, points()[:, :3])
+    for field, value in LAS_VALUES.items():
+        if field in back.point_format.dimension_names:
+            np.testing.assert_array_equal(back[field], value(np.arange(N)))
+
+
+def make_las() -> None:
+    """Each point format, in the oldest version that has it and in 1.4."""
+    for point_format in range(11):
+        oldest = 2 if point_format < 4 else 3 if point_format < 6 else 4
+        for minor in sorted({oldest, 4}):
+            save_las(f"v{minor}_f{point_format}.las", las_file(f"1.{minor}", point_format))
+    las = las_file("1.4", 7)
+    for i in range(2):
+        las.vlrs.append(laspy.VLR("voxeld", i, "passed over", bytes(range(10 + i))))
+    las.evlrs = laspy.vlrs.vlrlist.VLRList()
+    las.evlrs.append(laspy.VLR("voxeld", 9, "passed over too", bytes(100)))
+    las.add_extra_dim(laspy.ExtraBytesParams("extra", "f8"))
+    las["extra"] = np.arange(N)
+    save_las("records.las", las)
+
+
 def make_corpora() -> None:
     for reader, pattern in [
         ("npy", "*.npy"),
@@ -177,10 +232,20 @@ def make_corpora() -> None:
         ("pcd", "*.pcd"),
         ("ply", "*.ply"),
         ("bin", "*.bin"),
+        ("las", "*.las"),
     ]:
         (CORPUS / reader).mkdir(parents=True, exist_ok=True)
         for path in sorted(HERE.glob(pattern)):
             shutil.copy(path, CORPUS / reader / path.name)
+    # fuzz_convert: the first byte chooses reader and writer, by their place in the lists.
+    readers = ["pcd", "ply", "npy", "npz", "las", "kitti", "nuscenes"]
+    (CORPUS / "convert").mkdir(parents=True, exist_ok=True)
+    sources = [p for p in sorted(HERE.iterdir()) if p.suffix in (".pcd", ".ply", ".npy", ".npz")]
+    sources += [HERE / name for name in ("kitti.bin", "nuscenes.bin", "v2_f3.las", "v4_f8.las")]
+    for writer, path in enumerate(sources):
+        reader = readers.index(path.stem if path.suffix == ".bin" else path.suffix[1:])
+        choice = bytes([reader + len(readers) * (writer % 11)])
+        (CORPUS / "convert" / path.name).write_bytes(choice + path.read_bytes())
 
 
 if __name__ == "__main__":
@@ -189,4 +254,5 @@ if __name__ == "__main__":
     make_bin()
     make_ply()
     make_pcd()
+    make_las()
     make_corpora()
