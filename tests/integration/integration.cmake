@@ -43,7 +43,8 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
   set(integration_slow 4)
 endif()
 
-foreach(name rpc http guard auth hostile load life memory tools examples layers)
+foreach(name rpc http guard auth hostile load life memory tools examples python
+             python_errors layers)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)
@@ -56,3 +57,7 @@ foreach(name rpc http guard auth hostile load life memory tools examples layers)
 VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
+
+# The module as it is in the tree: a package, so it goes before the bare schema's folder.
+set_property(TEST integration_python integration_python_errors APPEND PROPERTY ENVIRONMENT
+             "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

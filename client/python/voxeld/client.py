@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client: one method for each of the server's."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import os
+import secrets
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2
+
+from . import wire
+from .cloud import Cloud, Pose
+from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
+from .reply import (
+    OUTPUTS,
+    REDUCTIONS,
+    RULES,
+    Expect,
+    SelfTest,
+    ServerInfo,
+    Status,
+    Voxels,
+    code_of,
+    record_of,
+    server_info_of,
+    status_of,
+    voxels_of,
+)
+from .transport import Connection, choose_url
+
+DEFAULT_IN_FLIGHT = 16
+MAX_IN_FLIGHT = 1024
+DEFAULT_REPLY_BYTES = 1 << 30
+MAX_TIMEOUT_S = (2**31 - 1) / 1000
+# Requests below this go out unmeasured when the server's limit is not known.
+SURELY_TAKEN_BYTES = 1 << 20
+ORDERS = ("morton", "first_point")
+DEFAULT_OUTPUTS = ("coords", "counts")
+
+Points = Cloud | Sequence[Cloud] | npt.ArrayLike
+
+
+def connect(
+    url: str | None = None,
+    token: str | None = None,
+    client_id: str | None = None,
+    timeout: float = 1.0,
+    *,
+    wait: float | None = None,
+    max_in_flight: int = DEFAULT_IN_FLIGHT,
+    max_reply_bytes: int = DEFAULT_REPLY_BYTES,
+) -> Client:
+    """Connects, and reconnects by itself from then on.
+
+    url              "ipc:///run/voxeld/voxeld.sock", "tcp://host:port". None: $VOXELD_URL,
+                     else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that socket
+                     exists, else ipc:///run/voxeld/voxeld.sock
+    token            None: $VOXELD_TOKEN, else none
+    client_id        who sends, for fairness: [a-z0-9][a-z0-9._-]{0,62}. None: the connection
+    timeout          seconds, of every call that says none itself
+    wait             seconds to wait for the first connection. None: 1, but a Unix socket
+                     that does not exist fails at once; 0: not at all, connect in the
+                     background
+    max_in_flight    calls under way at once, 1 to 1024
+    max_reply_bytes  largest reply taken
+
+    Raises Unavailable (nobody answers there), InvalidArgument (a malformed URL or option),
+    ResourceExhausted (no memory, threads or file descriptors).
+    """
+    return Client(
+        url,
+        token,
+        client_id,
+        timeout,
+        wait=wait,
+        max_in_flight=max_in_flight,
+        max_reply_bytes=max_reply_bytes,
+    )
+
+
+class Client:
+    """A connection to a daemon; connect() makes it, `with` or close() ends it.
+
+    Any number of threads may use it at once. Failing calls never wait: without a connection
+    a call is Unavailable at once, with too many in flight ResourceExhausted at once, and no
+    call takes longer than its timeout. Requests are never sent twice behind the caller's
+    back. All failures are exceptions of class Error. Ctrl-C during a call takes effect when
+    the call ends. Do not use a client across fork().
+
+    Each method takes timeout (seconds, None: the client's) and request_id (at most 63
+    printable ASCII characters, for the server's log; None: one is made).
+    """
+
+    def __init__(
+        self,
+        url: str | None,
+        token: str | None,
+        client_id: str | None,
+        timeout: float,
+        *,
+        wait: float | None,
+        max_in_flight: int,
+        max_reply_bytes: int,
+    ) -> None:
+        self._timeout = checked_timeout(timeout)
+        if wait is not None and not (math.isfinite(wait) and wait >= 0):
+            raise InvalidArgument(f"{wait}; None, 0 or more seconds are right", "wait")
+        if not 1 <= max_in_flight <= MAX_IN_FLIGHT:
+            raise InvalidArgument(f"{max_in_flight}; 1 to {MAX_IN_FLIGHT}", "max_in_flight")
+        if max_reply_bytes < 1:
+            raise InvalidArgument(f"{max_reply_bytes}; at least 1", "max_reply_bytes")
+        self._token = os.environ.get("VOXELD_TOKEN", "") if token is None else token
+        self._client_id = client_id or ""
+        self._id_prefix = secrets.token_hex(4)
+        self._ids = itertools.count(1)
+        self._mutex = threading.Lock()
+        # The server's limit, and the number of the connection it was learnt on.
+        self._limit = (0, 0)
+        self._connection = Connection(choose_url(url), max_in_flight, max_reply_bytes)
+        if wait != 0:
+            try:
+                self._connection.wait(wait)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection. Calls under way on other threads raise Cancelled. Closing again
+        is fine."""
+        self._connection.close()
+
+    @property
+    def url(self) -> str:
+        """Where it connects to."""
+        return self._connection.url
+
+    @property
+    def is_connected(self) -> bool:
+        """A connection stands at this moment."""
+        return self._connection.is_connected
+
+    def server_info(
+        self, *, timeout: float | None = None, request_id: str | None = None
+    ) -> ServerInfo:
+        """Version, backend, methods and limits of the server."""
+        number = self._connection.number
+        request = rpc_pb2.Request(server_info=admin_pb2.ServerInfoRequest())
+        response = self._call("server_info", request, timeout, request_id)
+        with self._mutex:
+            self._limit = (number, response.server_info.max_message_bytes)
+        return server_info_of(response.server_info)
+
+    def status(self, *, timeout: float | None = None, request_id: str | None = None) -> Status:
+        """Load, memory, counts of the methods and the slowest recent requests."""
+        request = rpc_pb2.Request(status=admin_pb2.StatusRequest())
+        return status_of(self._call("status", request, timeout, request_id).status)
+
+    def self_test(
+        self,
+        duration_ms: int = 0,
+        n_points: int = 0,
+        *,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> SelfTest:
+        """Burn-in: voxelizes random clouds again and again and compares every result.
+
+        duration_ms  0: 1000, at most 60000
+        n_points     a stage; 0: 20000, at most 1000000
+        timeout      None: the duration plus the client's
+
+        Needs the scope admin. Raises Internal when a result differs.
+        """
+        if timeout is None:
+            timeout = self._timeout + (duration_ms or 1000) / 1000
+        try:
+            message = admin_pb2.SelfTestRequest(duration_ms=duration_ms, n_points=n_points)
+        except (TypeError, ValueError) as e:
+            raise InvalidArgument(str(e)) from None
+        request = rpc_pb2.Request(self_test=message)
+        response = self._call("self_test", request, timeout, request_id)
+        return record_of(SelfTest, response.self_test)
+
+    def set_log_level(
+        self, level: str, *, timeout: float | None = None, request_id: str | None = None
+    ) -> str:
+        """Sets "debug", "info", "warning" or "error"; returns the level before. Needs the
+        scope admin."""
+        message = admin_pb2.SetLogLevelRequest(level=level)
+        request = rpc_pb2.Request(set_log_level=message)
+        response = self._call("set_log_level", request, timeout, request_id)
+        return response.set_log_level.previous
+
+    def voxelize(
+        self,
+        points: Points,
+        size: float | Sequence[float],
+        range: npt.ArrayLike | None = None,
+        rule: str | None = None,
+        order: str | None = None,
+        origin: Sequence[float] | None = None,
+        features: Sequence[str] | None = None,
+        reduce: str | Sequence[str] | None = None,
+        outputs: str | Sequence[str] | None = None,
+        max_points: int = 0,
+        max_voxels: int = 0,
+        *,
+        pose: Pose | npt.ArrayLike | None = None,
+        frame_id: str = "",
+        stamp_ns: int = 0,
+        stream: str = "",
+        keep_last: int = 0,
+        max_age_ms: int = 0,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> Voxels:
+        """Groups points by voxel and reduces their features.
+
+        points      an N x C array or N records (see Cloud.from_numpy), a Cloud, or a list of
+                    Clouds or arrays, one a batch item, 1 to 1024
+        size        voxel edge in metres, one number or one an axis
+        range       (low, high) corners in metres, or their six numbers; low included
+        rule        "spconv" (floor((p - low) / size) within the range's grid; needs a
+                    range) or "minkowski" (floor(p / size); a range only crops). None:
+                    spconv when a range is given
+        order       of the voxels of an item: "morton" (None) or "first_point"
+        origin      map position of the lattice's zero
+        features    names of the channels: fields, "x" "y" "z", "dt". None: x, y, z and all
+                    other fields; empty: no features, so no reductions
+        reduce      of "mean" (None), "sum", "min", "max", "first"
+        outputs     of "coords", "counts" (None: these two), "inverse", "points" (needs
+                    max_points and max_voxels), "first_index"
+        max_points  kept a voxel, 0 = all, at most 65536; the first by index survive
+        max_voxels  kept an item, 0 = all; those with the earliest first points survive
+        pose        sensor to map, a Pose or a 4 x 4 matrix; with frame_id and stamp_ns
+                    (echoed) for arrays only: a Cloud has its own
+        stream, keep_last
+                    with both, at most keep_last requests of this client and stream wait at
+                    the server; an older one ends with Aborted
+        max_age_ms  do not start when it has waited longer: Aborted. 0: no limit
+
+        The size is checked against the server's limit before anything is sent.
+        """
+        of_array = {
+            "stamp_ns": stamp_ns,
+            "frame_id": frame_id,
+            "T_map_sensor": pose_of(pose),
+        }
+        clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
+        request, expect = voxelize_request(
+            size, range, rule, order, origin, features, reduce, outputs, len(clouds)
+        )
+        try:
+            request.max_points = max_points
+            request.max_voxels = max_voxels
+            header = rpc_pb2.RequestHeader(
+                stream=stream, keep_last=keep_last, max_age_ms=max_age_ms
+            )
+        except (TypeError, ValueError) as e:
+            raise InvalidArgument(str(e)) from None
+        expect = dataclasses.replace(expect, max_points=max_points)
+        parts = wire.voxelize_parts(request, clouds)
+        response, arrays = self._exchange("voxelize", header, parts, timeout, request_id)
+        try:
+            return voxels_of(response, arrays, expect)
+        except Error as e:
+            e.request_id = response.header.request_id
+            raise
+
+    def _call(
+        self, method: str, request: rpc_pb2.Request, timeout: float | None, request_id: str | None
+    ) -> rpc_pb2.Response:
+        parts: list[wire.Part] = [request.SerializeToString()]
+        return self._exchange(method, rpc_pb2.RequestHeader(), parts, timeout, request_id)[0]
+
+    def _exchange(
+        self,
+        method: str,
+        header: rpc_pb2.RequestHeader,
+        parts: list[wire.Part],
+        timeout: float | None,
+        request_id: str | None,
+    ) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
+        timeout_s = self._timeout if timeout is None else checked_timeout(timeout)
+        n_bytes = sum(len(part) for part in parts)
+        self._check_size(n_bytes, timeout_s)
+        header.request_id = request_id or f"{self._id_prefix}-{next(self._ids)}"
+        header.timeout_ms = max(round(timeout_s * 1000), 1)
+        header.token = self._token
+        header.client_id = self._client_id
+        head = rpc_pb2.Request(header=header).SerializeToString()
+        try:
+            data = self._connection.exchange([head, *parts], timeout_s)
+            return opened(data, method)
+        except Error as e:
+            e.request_id = header.request_id
+            raise
+
+    def _check_size(self, n_bytes: int, timeout_s: float) -> None:
+        if n_bytes <= SURELY_TAKEN_BYTES:
+            return
+        if self._limit[0] != self._connection.number:
+            self.server_info(timeout=timeout_s)
+        limit = self._limit[1]
+        if 0 < limit < n_bytes:
+            raise ResourceExhausted(
+                f"the request has {n_bytes} bytes, the server takes at most {limit}"
+            )
+
+
+def checked_timeout(timeout: float) -> float:
+    if not 0 < timeout <= MAX_TIMEOUT_S:
+        raise InvalidArgument(f"{timeout}; more than 0 s, at most {MAX_TIMEOUT_S:.0f}", "timeout")
+    return timeout
+
+
+def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
+    """The reply to a request of the method; raises the server's error if it is one."""
+    try:
+        response, arrays = wire.open_response(data)
+    except (ValueError, IndexError) as e:
+        raise Internal(f"the reply of {len(data)} bytes is none of voxeld's: {e}") from None
+    if not response.HasField("header"):
+        raise Internal("the reply has no header")
+    header = response.header
+    if header.code != common_pb2.OK:
+        raise error_of(code_of(header.code), header.message or "no reason given", header.field)
+    if response.WhichOneof("method") != method:
+        raise Internal(f"the reply answers {response.WhichOneof('method')}, not {method}")
+    return response, arrays
+
+
+def pose_of(pose: Pose | npt.ArrayLike | None) -> Pose | None:
+    return pose if pose is None or isinstance(pose, Pose) else Pose.from_matrix(pose)
+
+
+def clouds_of(points: Points, members: dict[str, Any]) -> list[Cloud]:
+    """members are for arrays."""
+    batch = list(points) if isinstance(points, list | tuple) else [points]
+    # A list of rows is one array.
+    if batch and not any(isinstance(p, Cloud | np.ndarray) for p in batch):
+        try:
+            batch = [np.asarray(points, np.float32)]
+        except (TypeError, ValueError) as e:
+            raise InvalidArgument(f"no array of numbers: {e}", "points") from None
+    if members and any(isinstance(p, Cloud) for p in batch):
+        raise InvalidArgument("for arrays only; a Cloud has its own", next(iter(members)))
+    return [p if isinstance(p, Cloud) else Cloud.from_numpy(p, **members) for p in batch]
+
+
+def chosen(
+    given: str | Sequence[str] | None, known: Sequence[str], default: Sequence[str], field: str
+) -> list[str]:
+    names = [given] if isinstance(given, str) else list(given or default)
+    for name in names:
+        if name not in known:
+            raise InvalidArgument(f"{name!r}; one of {', '.join(known)}", field)
+    return list(dict.fromkeys(names))
+
+
+def corners(range: npt.ArrayLike) -> voxelize_pb2.Range:
+    try:
+        low, high = np.asarray(range, np.float64).reshape(2, 3)
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"{range!r}; (low, high) or six numbers are right", "range"
+        ) from None
+    return voxelize_pb2.Range(low=wire.vec3(low, "range.low"), high=wire.vec3(high, "range.high"))
+
+
+def voxelize_request(
+    size: float | Sequence[float],
+    range: npt.ArrayLike | None,
+    rule: str | None,
+    order: str | None,
+    origin: Sequence[float] | None,
+    features: Sequence[str] | None,
+    reduce: str | Sequence[str] | None,
+    outputs: str | Sequence[str] | None,
+    n_clouds: int,
+) -> tuple[voxelize_pb2.VoxelizeRequest, Expect]:
+    """The request without its clouds, and what its reply must have."""
+    wanted = chosen(outputs, OUTPUTS, DEFAULT_OUTPUTS, "outputs")
+    reductions = chosen(reduce, REDUCTIONS, ("mean",), "reduce")
+    no_features = features is not None and len(features) == 0
+    sizes = (size, size, size) if np.isscalar(size) else size
+    request = voxelize_pb2.VoxelizeRequest(
+        size=wire.vec3(sizes, "size"),
+        rule=chosen(rule, RULES[1:], (), "rule")[0].upper() if rule is not None else None,
+        order=chosen(order, ORDERS, ORDERS[:1], "order")[0].upper(),
+        features=features or (),
+        no_features=no_features,
+        outputs=[f"OUTPUT_{name.upper()}" for name in wanted],
+        reduce=[] if no_features else [f"REDUCE_{name.upper()}" for name in reductions],
+    )
+    if range is not None:
+        request.range.CopyFrom(corners(range))
+    if origin is not None:
+        request.origin.CopyFrom(wire.vec3(origin, "origin"))
+    reduced = frozenset() if no_features else frozenset(reductions)
+    return request, Expect(n_clouds, frozenset(wanted), reduced, 0)

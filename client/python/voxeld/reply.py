@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results. The server is not trusted: every length is checked against the counts, every
+index against its array, before an array goes out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2
+
+from .errors import Code, Internal
+
+Record = TypeVar("Record")
+
+INT32_MAX = 2**31 - 1
+REDUCTIONS = ("mean", "sum", "min", "max", "first")
+OUTPUTS = ("coords", "counts", "inverse", "points", "first_index")
+RULES = ("", "spconv", "minkowski")
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerInfo:
+    """Who serves, and within which limits. instance_id is another one after a restart."""
+
+    version: str
+    backend: str
+    device: str
+    methods: tuple[str, ...]
+    max_message_bytes: int
+    max_json_bytes: int
+    default_timeout_ms: int
+    max_timeout_ms: int
+    instance_id: str
+    started_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class MethodStatus:
+    """mean_ms: over the daemon's life, from admission to reply."""
+
+    name: str
+    n_ok: int
+    n_failed: int
+    mean_ms: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SlowRequest:
+    """A recent request that took at least 10 ms."""
+
+    request_id: str
+    method: str
+    client_id: str
+    code: Code
+    queue_ms: float
+    total_ms: float
+    finished_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """state: "serving", "draining" or "lost". slow: newest first."""
+
+    state: str
+    uptime_s: float
+    queue_depth: int
+    queue_limit: int
+    running: int
+    inflight_bytes: int
+    inflight_limit_bytes: int
+    device_bytes: int
+    device_budget_bytes: int
+    host_bytes: int
+    host_budget_bytes: int
+    resident_bytes: int
+    methods: tuple[MethodStatus, ...]
+    slow: tuple[SlowRequest, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfTest:
+    """digest: the same on every machine and backend."""
+
+    n_stages: int
+    digest: int
+    elapsed_ms: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """What became of one cloud. n_points = n_used + the four counts of dropped points.
+
+    voxels  slice of this item's rows in coords, counts, mean, ...
+    points  slice of this item's rows in inverse
+    """
+
+    stamp_ns: int
+    frame_id: str
+    n_points: int
+    n_used: int
+    n_non_finite: int
+    n_out_of_range: int
+    n_over_max_voxels: int
+    n_over_max_points: int
+    n_voxels: int
+    voxels: slice
+    points: slice
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Voxels:
+    """m voxels of all items, item by item, C feature channels, n points.
+
+    Arrays that were not asked for are None. The others are aligned, and parts of the reply
+    itself where it has them aligned; they live as long as anybody holds them.
+
+    coords       int32 m x 4: item, x, y, z
+    counts       uint32 m: points reduced into each voxel
+    inverse      int32 n: voxel of each point, -1 = dropped
+    mean, sum, min, max, first
+                 float32 m x C
+    points       float32 m x max_points x C, zero padded
+    first_index  uint32 m: index of each voxel's first point
+    features     names of the C channels
+    size, origin, low
+                 the low corner of voxel (x, y, z) in the map frame, metres, is
+                 origin + low + (x, y, z) * size
+    rule         the one that was used, "spconv" or "minkowski"
+    grid         cells per axis; None under "minkowski"
+    engine_ms, queue_ms, total_ms
+                 in the engine; waited at the server; at the server from arrival to reply
+    """
+
+    n_voxels: int
+    n_points: int
+    items: tuple[Item, ...]
+    coords: npt.NDArray[np.int32] | None
+    counts: npt.NDArray[np.uint32] | None
+    inverse: npt.NDArray[np.int32] | None
+    mean: npt.NDArray[np.float32] | None
+    sum: npt.NDArray[np.float32] | None
+    min: npt.NDArray[np.float32] | None
+    max: npt.NDArray[np.float32] | None
+    first: npt.NDArray[np.float32] | None
+    points: npt.NDArray[np.float32] | None
+    first_index: npt.NDArray[np.uint32] | None
+    features: tuple[str, ...]
+    size: tuple[float, float, float]
+    origin: tuple[float, float, float]
+    low: tuple[float, float, float]
+    rule: str
+    grid: tuple[int, ...] | None
+    engine_ms: float
+    queue_ms: float
+    total_ms: float
+    request_id: str
+
+    def __len__(self) -> int:
+        return self.n_voxels
+
+    def centres(self) -> npt.NDArray[np.float64]:
+        """m x 3: centres of the voxels in the map frame, metres. Needs coords."""
+        if self.coords is None:
+            raise ValueError("the centres of voxels need the output coords")
+        corner = np.add(self.origin, self.low)
+        centres = corner + (self.coords[:, 1:] + 0.5) * np.asarray(self.size)
+        return np.asarray(centres, np.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Expect:
+    """What a voxelize request lets one expect of its reply."""
+
+    n_clouds: int
+    outputs: frozenset[str]
+    reduce: frozenset[str]
+    max_points: int
+
+
+def bad(field: str, what: str) -> Internal:
+    return Internal(f"the server's reply is inconsistent: {what}", field)
+
+
+def code_of(number: int) -> Code:
+    return Code(number) if number in Code._value2member_map_ else Code.UNKNOWN
+
+
+def record_of(kind: type[Record], message: Any, **over: Any) -> Record:
+    """A dataclass of the message's fields of the same names."""
+    members = dataclasses.fields(kind)  # type: ignore[arg-type]
+    names = [f.name for f in members if f.name not in over]
+    return kind(**{name: getattr(message, name) for name in names}, **over)
+
+
+def server_info_of(message: admin_pb2.ServerInfoResponse) -> ServerInfo:
+    return record_of(ServerInfo, message, methods=tuple(message.methods))
+
+
+def status_of(message: admin_pb2.StatusResponse) -> Status:
+    return record_of(
+        Status,
+        message,
+        methods=tuple(record_of(MethodStatus, m) for m in message.methods),
+        slow=tuple(record_of(SlowRequest, s, code=code_of(s.code)) for s in message.slow),
+    )
+
+
+def array_of(
+    name: str,
+    tensor: common_pb2.Tensor,
+    data: memoryview | None,
+    dtype: str,
+    shape: Sequence[int],
+) -> npt.NDArray[Any]:
+    wire = {"<i4": common_pb2.INT32, "<u4": common_pb2.UINT32, "<f4": common_pb2.FLOAT32}
+    if tensor.dtype != wire[dtype] or len(tensor.shape) != len(shape) or tensor.values:
+        raise bad(name, "another type or another number of axes")
+    if list(tensor.shape) != list(shape):
+        raise bad(name, "the shape does not follow from the counts")
+    if (0 if data is None else len(data)) != math.prod(shape) * 4:
+        raise bad(name, "the length does not follow from the shape")
+    array = np.frombuffer(b"" if data is None else data, dtype).reshape(tuple(shape))
+    return array if array.flags.aligned else array.copy()
+
+
+def items_of(message: voxelize_pb2.VoxelizeResponse, expect: Expect) -> tuple[Item, ...]:
+    items: list[Item] = []
+    n_points = 0
+    if len(message.items) != expect.n_clouds:
+        raise bad("items", "not one for each cloud")
+    for item in message.items:
+        voxels = slice(item.first_voxel, item.first_voxel + item.n_voxels)
+        points = slice(item.first_point, item.first_point + item.n_points)
+        if voxels.stop > message.n_voxels:
+            raise bad("items", "voxels outside the array")
+        if points.start != n_points:
+            raise bad("items", "the points do not follow one another")
+        n_points = points.stop
+        items.append(record_of(Item, item, voxels=voxels, points=points))
+    return tuple(items)
+
+
+def voxels_of(
+    response: rpc_pb2.Response, arrays: dict[str, memoryview], expect: Expect
+) -> Voxels:
+    """Checks the reply against itself and the request; raises Internal."""
+    message = response.voxelize
+    if message.n_voxels > INT32_MAX:
+        raise bad("n_voxels", "more than 2^31 - 1")
+    items = items_of(message, expect)
+    m, n, c = message.n_voxels, sum(item.n_points for item in items), len(message.features)
+    layouts = {
+        "coords": ("<i4", (m, 4)),
+        "counts": ("<u4", (m,)),
+        "inverse": ("<i4", (n,)),
+        "first_index": ("<u4", (m,)),
+        "points": ("<f4", (m, expect.max_points, c)),
+        **{name: ("<f4", (m, c)) for name in REDUCTIONS},
+    }
+    wanted = expect.outputs | expect.reduce
+    checked: dict[str, npt.NDArray[Any] | None] = dict.fromkeys(layouts)
+    for name in wanted:
+        if not message.HasField(name):
+            raise bad(name, "asked for, but not there")
+        checked[name] = array_of(name, getattr(message, name), arrays.get(name), *layouts[name])
+    inverse = checked["inverse"]
+    if inverse is not None and n > 0 and not -1 <= inverse.min() <= inverse.max() < m:
+        raise bad("inverse", "a voxel that is not there")
+    if len(message.grid) not in (0, 3):
+        raise bad("grid", "not three numbers")
+    return Voxels(
+        n_voxels=m,
+        n_points=n,
+        items=items,
+        features=tuple(message.features),
+        size=(message.size.x, message.size.y, message.size.z),
+        origin=(message.origin.x, message.origin.y, message.origin.z),
+        low=(message.low.x, message.low.y, message.low.z),
+        rule=RULES[message.rule] if 0 <= message.rule < len(RULES) else "",
+        grid=tuple(message.grid) if message.grid else None,
+        engine_ms=message.engine_ms,
+        queue_ms=response.header.queue_ms,
+        total_ms=response.header.total_ms,
+        request_id=response.header.request_id,
+        **checked,
+    )

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One nng REQ socket whose dialer reconnects by itself, and a REQ context for each call.
+
+The messages are made and read through nng's own calls, which pynng exports: its Context
+knows no timeout, copies a request twice, and leaks it when the send fails.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pynng
+
+from .errors import (
+    Cancelled,
+    DeadlineExceeded,
+    Error,
+    Internal,
+    InvalidArgument,
+    ResourceExhausted,
+    Unavailable,
+)
+
+RECONNECT_MIN_MS = 20
+RECONNECT_MAX_MS = 1000
+MAX_URL_BYTES = 128  # nng's NNG_MAXADDRLEN
+IPC = "ipc://"
+
+lib, ffi = pynng.lib, pynng.ffi
+
+ERRORS: dict[int, type[Error]] = {
+    lib.NNG_ETIMEDOUT: DeadlineExceeded,
+    lib.NNG_ECANCELED: Cancelled,
+    lib.NNG_ENOMEM: ResourceExhausted,
+    lib.NNG_ENOFILES: ResourceExhausted,
+    lib.NNG_EMSGSIZE: ResourceExhausted,
+    lib.NNG_EADDRINVAL: InvalidArgument,
+    lib.NNG_EINVAL: InvalidArgument,
+    lib.NNG_ENOTSUP: InvalidArgument,
+    lib.NNG_ECONNREFUSED: Unavailable,
+    lib.NNG_ECONNRESET: Unavailable,
+    lib.NNG_ECONNABORTED: Unavailable,
+    lib.NNG_ECONNSHUT: Unavailable,
+    lib.NNG_ECLOSED: Unavailable,
+    lib.NNG_ENOENT: Unavailable,
+    lib.NNG_EUNREACHABLE: Unavailable,
+}
+
+
+def nng_error(number: int, doing: str, field: str = "") -> Error:
+    reason = ffi.string(lib.nng_strerror(number)).decode()
+    return ERRORS.get(number, Internal)(f"{doing}: {reason}", field)
+
+
+def choose_url(given: str | None) -> str:
+    """As libvoxeld does: given, $VOXELD_URL, the user's socket where it exists, the system's."""
+    url = given if given is not None else os.environ.get("VOXELD_URL", "")
+    if url:
+        return url
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    path = f"{runtime}/voxeld/voxeld.sock"
+    if runtime.startswith("/") and os.path.exists(path):
+        return IPC + path
+    return IPC + "/run/voxeld/voxeld.sock"
+
+
+class Connection:
+    """Threads: any number may exchange at once; close gives up what is under way."""
+
+    def __init__(self, url: str, max_in_flight: int, max_reply_bytes: int) -> None:
+        if len(url.encode()) >= MAX_URL_BYTES:
+            raise InvalidArgument(f"longer than {MAX_URL_BYTES - 1} bytes", "url")
+        self.url = url
+        self.max_in_flight = max_in_flight
+        self._changed = threading.Condition()
+        self._pipes: set[int] = set()
+        self._n_in_flight = 0
+        self._closing = False
+        # Counts connections: what was learnt of a server holds for one of them.
+        self.number = 0
+        try:
+            self._socket = pynng.Req0(
+                # A plain REQ socket sends a slow request again after a minute.
+                resend_time=-1,
+                recv_max_size=max_reply_bytes,
+                reconnect_time_min=RECONNECT_MIN_MS,
+                reconnect_time_max=RECONNECT_MAX_MS,
+            )
+        except pynng.NNGException as e:
+            raise nng_error(e.errno, "opening a socket") from e
+        try:
+            self._socket.add_post_pipe_connect_cb(self._on_connect)
+            self._socket.add_post_pipe_remove_cb(self._on_remove)
+            self._socket.dial(url, block=False)
+        except pynng.NNGException as e:
+            self._socket.close()
+            raise nng_error(e.errno, url, "url") from e
+
+    def _on_connect(self, pipe: Any) -> None:
+        with self._changed:
+            self._pipes.add(pipe.id)
+            self.number += 1
+            self._changed.notify_all()
+
+    def _on_remove(self, pipe: Any) -> None:
+        with self._changed:
+            self._pipes.discard(pipe.id)
+            self._changed.notify_all()
+
+    @property
+    def is_connected(self) -> bool:
+        with self._changed:
+            return bool(self._pipes)
+
+    def wait(self, wait_s: float | None) -> None:
+        """Waits for the first connection; None: a second, but not for a missing socket."""
+        path = self.url.removeprefix(IPC)
+        if wait_s is None and path != self.url and not os.path.exists(path):
+            raise Unavailable(f"no socket at {path}; is voxeld running?", "url")
+        limit_s = 1.0 if wait_s is None else wait_s
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._pipes, limit_s):
+                raise Unavailable(f"nobody answers at {self.url} within {limit_s:g} s", "url")
+
+    def exchange(self, parts: Sequence[Any], timeout_s: float) -> memoryview:
+        """Sends the parts as one message and returns the reply, which owns its memory.
+
+        Takes at most timeout_s; without a connection, or with too many calls in flight, it
+        fails at once.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            if self._closing:
+                raise Cancelled("the client is closed")
+            if not self._pipes:
+                raise Unavailable(f"no connection to {self.url}")
+            if self._n_in_flight >= self.max_in_flight:
+                raise ResourceExhausted(
+                    f"{self._n_in_flight} calls are in flight already, max_in_flight allows "
+                    "no more"
+                )
+            self._n_in_flight += 1
+        try:
+            return self._exchange(parts, deadline)
+        except DeadlineExceeded:
+            raise DeadlineExceeded(f"no reply within {timeout_s:g} s") from None
+        except Unavailable:
+            if self._closing:
+                raise Cancelled("the client was closed meanwhile") from None
+            raise
+        finally:
+            with self._changed:
+                self._n_in_flight -= 1
+                self._changed.notify_all()
+
+    def _exchange(self, parts: Sequence[Any], deadline: float) -> memoryview:
+        message = message_of(parts)
+        context = ffi.new("nng_ctx *")
+        aio = ffi.new("nng_aio **")
+        try:
+            check(lib.nng_ctx_open(context, self._socket.socket), "making a call")
+            try:
+                check(lib.nng_aio_alloc(aio, ffi.NULL, ffi.NULL), "making a call")
+                try:
+                    message = self._send(context[0], aio[0], message, deadline)
+                    set_timeout(aio[0], deadline)
+                    lib.nng_ctx_recv(context[0], aio[0])
+                    lib.nng_aio_wait(aio[0])
+                    check(lib.nng_aio_result(aio[0]), "waiting for the reply")
+                    return view_of(lib.nng_aio_get_msg(aio[0]))
+                finally:
+                    lib.nng_aio_free(aio[0])
+            finally:
+                # Also makes nng forget a request whose reply may still come.
+                lib.nng_ctx_close(context[0])
+        finally:
+            if message != ffi.NULL:
+                lib.nng_msg_free(message)
+
+    @staticmethod
+    def _send(context: Any, aio: Any, message: Any, deadline: float) -> Any:
+        """NULL: the message is nng's now. A failed send leaves it ours."""
+        set_timeout(aio, deadline)
+        lib.nng_aio_set_msg(aio, message)
+        lib.nng_ctx_send(context, aio)
+        lib.nng_aio_wait(aio)
+        result = lib.nng_aio_result(aio)
+        if result != 0:
+            lib.nng_aio_set_msg(aio, ffi.NULL)
+            raise nng_error(result, "sending the request")
+        return ffi.NULL
+
+    def close(self) -> None:
+        """Ends the connection; calls under way on other threads fail."""
+        with self._changed:
+            self._closing = True
+        self._socket.close()
+
+
+def check(result: int, doing: str) -> None:
+    if result != 0:
+        raise nng_error(result, doing)
+
+
+def set_timeout(aio: Any, deadline: float) -> None:
+    left_ms = round((deadline - time.monotonic()) * 1000)
+    lib.nng_aio_set_timeout(aio, max(left_ms, 0))
+
+
+def message_of(parts: Sequence[Any]) -> Any:
+    """One nng message of the parts; the only copy a request takes."""
+    message = ffi.new("nng_msg **")
+    check(lib.nng_msg_alloc(message, 0), "making the request")
+    try:
+        n_bytes = sum(len(part) for part in parts)
+        check(lib.nng_msg_reserve(message[0], n_bytes), "making the request")
+        for part in parts:
+            data = ffi.from_buffer(part)
+            check(lib.nng_msg_append(message[0], data, len(part)), "making the request")
+    except Error:
+        lib.nng_msg_free(message[0])
+        raise
+    return message[0]
+
+
+def view_of(message: Any) -> memoryview:
+    """The body; the message is freed with the last view of it."""
+    n_bytes = lib.nng_msg_len(message)
+    body = ffi.cast("char *", lib.nng_msg_body(message))
+    if n_bytes == 0:
+        lib.nng_msg_free(message)
+        return memoryview(b"")
+    owner = ffi.gc(body, lambda _: lib.nng_msg_free(message), n_bytes)
+    return memoryview(ffi.buffer(owner, n_bytes))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa
+from voxeld.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class MethodStatus(_message.Message):
+    __slots__ = ["mean_ms", "n_failed", "n_ok", "name"]
+    MEAN_MS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    N_FAILED_FIELD_NUMBER: _ClassVar[int]
+    N_OK_FIELD_NUMBER: _ClassVar[int]
+    mean_ms: float
+    n_failed: int
+    n_ok: int
+    name: str
+    def __init__(self, name: _Optional[str] = ..., n_ok: _Optional[int] = ..., n_failed: _Optional[int] = ..., mean_ms: _Optional[float] = ...) -> None: ...
+
+class SelfTestRequest(_message.Message):
+    __slots__ = ["duration_ms", "n_points"]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    N_POINTS_FIELD_NUMBER: _ClassVar[int]
+    duration_ms: int
+    n_points: int
+    def __init__(self, duration_ms: _Optional[int] = ..., n_points: _Optional[int] = ...) -> None: ...
+
+class SelfTestResponse(_message.Message):
+    __slots__ = ["digest", "elapsed_ms", "n_stages"]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    ELAPSED_MS_FIELD_NUMBER: _ClassVar[int]
+    N_STAGES_FIELD_NUMBER: _ClassVar[int]
+    digest: int
+    elapsed_ms: float
+    n_stages: int
+    def __init__(self, n_stages: _Optional[int] = ..., digest: _Optional[int] = ..., elapsed_ms: _Optional[float] = ...) -> None: ...
+
+class ServerInfoRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class ServerInfoResponse(_message.Message):
+    __slots__ = ["backend", "default_timeout_ms", "device", "instance_id", "max_json_bytes", "max_message_bytes", "max_timeout_ms", "methods", "started_ns", "version"]
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_JSON_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_NS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    default_timeout_ms: int
+    device: str
+    instance_id: str
+    max_json_bytes: int
+    max_message_bytes: int
+    max_timeout_ms: int
+    methods: _containers.RepeatedScalarFieldContainer[str]
+    started_ns: int
+    version: str
+    def __init__(self, version: _Optional[str] = ..., backend: _Optional[str] = ..., device: _Optional[str] = ..., methods: _Optional[_Iterable[str]] = ..., max_message_bytes: _Optional[int] = ..., max_json_bytes: _Optional[int] = ..., default_timeout_ms: _Optional[int] = ..., max_timeout_ms: _Optional[int] = ..., instance_id: _Optional[str] = ..., started_ns: _Optional[int] = ...) -> None: ...
+
+class SetLogLevelRequest(_message.Message):
+    __slots__ = ["level"]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    level: str
+    def __init__(self, level: _Optional[str] = ...) -> None: ...
+
+class SetLogLevelResponse(_message.Message):
+    __slots__ = ["previous"]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    previous: str
+    def __init__(self, previous: _Optional[str] = ...) -> None: ...
+
+class SlowRequest(_message.Message):
+    __slots__ = ["client_id", "code", "finished_ns", "method", "queue_ms", "request_id", "total_ms"]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_NS_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_MS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_MS_FIELD_NUMBER: _ClassVar[int]
+    client_id: str
+    code: _common_pb2.Code
+    finished_ns: int
+    method: str
+    queue_ms: float
+    request_id: str
+    total_ms: float
+    def __init__(self, request_id: _Optional[str] = ..., method: _Optional[str] = ..., client_id: _Optional[str] = ..., code: _Optional[_Union[_common_pb2.Code, str]] = ..., queue_ms: _Optional[float] = ..., total_ms: _Optional[float] = ..., finished_ns: _Optional[int] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class StatusResponse(_message.Message):
+    __slots__ = ["device_budget_bytes", "device_bytes", "host_budget_bytes", "host_bytes", "inflight_bytes", "inflight_limit_bytes", "methods", "queue_depth", "queue_limit", "resident_bytes", "running", "slow", "state", "uptime_s"]
+    DEVICE_BUDGET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HOST_BUDGET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HOST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    INFLIGHT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    INFLIGHT_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    RESIDENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    SLOW_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_S_FIELD_NUMBER: _ClassVar[int]
+    device_budget_bytes: int
+    device_bytes: int
+    host_budget_bytes: int
+    host_bytes: int
+    inflight_bytes: int
+    inflight_limit_bytes: int
+    methods: _containers.RepeatedCompositeFieldContainer[MethodStatus]
+    queue_depth: int
+    queue_limit: int
+    resident_bytes: int
+    running: int
+    slow: _containers.RepeatedCompositeFieldContainer[SlowRequest]
+    state: str
+    uptime_s: float
+    def __init__(self, state: _Optional[str] = ..., uptime_s: _Optional[float] = ..., queue_depth: _Optional[int] = ..., queue_limit: _Optional[int] = ..., running: _Optional[int] = ..., inflight_bytes: _Optional[int] = ..., inflight_limit_bytes: _Optional[int] = ..., device_bytes: _Optional[int] = ..., device_budget_bytes: _Optional[int] = ..., host_bytes: _Optional[int] = ..., host_budget_bytes: _Optional[int] = ..., resident_bytes: _Optional[int] = ..., methods: _Optional[_Iterable[_Union[MethodStatus, _Mapping]]] = ..., slow: _Optional[_Iterable[_Union[SlowRequest, _Mapping]]] = ...) -> None: ...
