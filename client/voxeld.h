@@ -297,10 +297,11 @@ struct voxeld_cloud {
     size_t n_sweeps;
 };
 
-/* Reads a point cloud file of at most 4 GiB: "pcd", "ply", "npy", "npz", "las",
- * "kitti" (float32 x y z intensity), "nuscenes" (float32 x y z intensity ring). path "-" is
- * standard input. format NULL: by the name's ending; a ".bin" can be anything, so it needs
- * one. Free with voxeld_cloud_free.
+/* Reads a point cloud file of at most 4 GiB: "pcd", "ply", "npy", "npz", "las"
+ * (1.2 to 1.4, not LAZ; classification of point formats 0 to 5 has its three flags in the
+ * upper bits), "kitti" (float32 x y z intensity), "nuscenes" (float32 x y z intensity
+ * ring). path "-" is standard input. format NULL: by the name's ending; a ".bin" can be
+ * anything, so it needs one. Free with voxeld_cloud_free.
  *
  * errors  NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE  the file cannot be opened or read
  *         INVALID_ARGUMENT    no format, an unknown one, a malformed file: what and where
