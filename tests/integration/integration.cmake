@@ -43,7 +43,7 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
   set(integration_slow 4)
 endif()
 
-foreach(name rpc http guard auth hostile load life memory tools examples python
+foreach(name rpc http guard auth hostile load bench life memory tools examples python
              python_errors layers bundle)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
