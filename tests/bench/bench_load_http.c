@@ -262,7 +262,7 @@ static enum voxeld_status receive_reply(struct load_http *http, struct http_head
     size_t n_early;
 
     while (end == NULL) {
-        size_t more;
+        size_t more = 0;
         enum voxeld_status status =
             n + 1 == sizeof http->head
                 ? load_fail(error, VOXELD_INTERNAL, "the reply's head is too long")
@@ -296,7 +296,7 @@ static enum voxeld_status receive_reply(struct load_http *http, struct http_head
         return load_fail(error, VOXELD_INTERNAL, "more than one reply");
     }
     memcpy(http->body, http->head + head->n_head_bytes, n_early);
-    for (size_t more; n_early < head->n_body_bytes; n_early += more) {
+    for (size_t more = 0; n_early < head->n_body_bytes; n_early += more) {
         enum voxeld_status status = receive(http, http->body + n_early,
                                             head->n_body_bytes - n_early, &more, error);
 

@@ -22,7 +22,7 @@ struct load_stats {
     atomic_uint_fast64_t n_ok;
     atomic_uint_fast64_t n_failed;     /* any code but OK, and wrong answers */
     atomic_uint_fast64_t n_wrong;      /* of those: OK, but not what --check expects */
-    atomic_uint_fast64_t n_unanswered; /* of those: lost connections, timeouts of ours */
+    atomic_uint_fast64_t n_unanswered; /* of those: lost connections, mostly */
     atomic_uint_fast64_t codes[LOAD_N_CODES];
     /* From the set time (open loop) or from sending (closed loop) to the whole answer. */
     struct load_histogram latency; /* of what is OK */

@@ -203,7 +203,13 @@ void load_target_call(struct load_target *target, enum load_method method,
         load_http_call(target->http, method, reply);
         return;
     }
-    /* An error without the request's id never left this process. */
+    if (ask[method](target, reply) == VOXELD_OK) {
+        reply->answered = true;
+        return;
+    }
+    /* An error without the request's id never left this process; and while the server
+     * refuses, the connection stands. */
     reply->answered =
-        ask[method](target, reply) == VOXELD_OK || reply->error.request_id[0] != '\0';
+        reply->error.request_id[0] != '\0' &&
+        (reply->error.code != VOXELD_UNAVAILABLE || voxeld_is_connected(target->client));
 }

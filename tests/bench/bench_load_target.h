@@ -26,7 +26,9 @@ void load_work_destroy(struct load_work *work);
 
 /* What came of one request. */
 struct load_reply {
-    bool answered; /* by the server; false: the connection failed or time ran out */
+    /* By the server; false: the connection failed, or HTTP's time ran out. libvoxeld does
+     * not tell whose clock a DEADLINE_EXCEEDED is by: those count as answered. */
+    bool answered;
     uint64_t n_points;
     uint64_t n_voxels;
     double engine_ms;

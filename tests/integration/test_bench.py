@@ -231,10 +231,13 @@ def test_interrupt_prints_what_was_measured(daemon: Daemon) -> None:
     assert step["seconds"] < 30 * SLOW
 
 
-def test_server_that_dies_is_unavailable_not_the_end(directory: Path) -> None:
+@pytest.mark.parametrize("transport", ["ipc", "http"])
+def test_server_that_dies_is_unavailable_not_the_end(
+    directory: Path, transport: str
+) -> None:
     with running(directory) as daemon:
         process = subprocess.Popen(
-            command("--url", url_of(daemon, "http"), "--duration", 3 * SLOW, "--warmup", 0,
+            command("--url", url_of(daemon, transport), "--duration", 3 * SLOW, "--warmup", 0,
                     "--points", 100, "--json"),
             stdout=subprocess.PIPE, text=True, env=Daemon.environment(),
         )  # fmt: skip
