@@ -399,6 +399,12 @@ static void close_all(struct vxd_rpc *rpc)
     }
     (void)nng_close(rpc->socket);
     for (size_t i = 0; i < rpc->n_slots; i++) {
+        nng_msg *unsent = nng_aio_get_msg(rpc->slots[i].aio);
+
+        /* A stopped aio refuses a reply without calling back: the reply is still ours. */
+        if (unsent != NULL) {
+            nng_msg_free(unsent);
+        }
         nng_aio_free(rpc->slots[i].aio);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the daemon adds to the engine, measured from a client of a running one: the round
- * trip of a 3 MB cloud less the reply's engine_ms, a status round trip, and the daemon's
- * memory and CPU time before and after.
+ * trip of a 3 MB cloud less the reply's engine_ms, beside nng's bare round trip of the same
+ * sizes; a status round trip; and the daemon's memory and CPU time before and after.
  *
  *   bench_daemon --url ipc:///path [--pid PID] [--repeat N] [--points N] [--cloud FILE]
  *                [--size M] [--memory N] */
@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "client/voxeld.h"
+#include "tests/bench/nng_floor.h"
 
 enum {
     WARM_UP = 20,
@@ -25,6 +26,7 @@ struct bench {
     const char *cloud; /* a file in place of random points */
     double size_m;
     long n_memory; /* requests between the two looks at resident memory */
+    struct nng_floor *floor;
 };
 
 static double now_ms(void)
@@ -121,11 +123,12 @@ struct series {
     double *total;    /* round trip */
     double *overhead; /* less the engine's time */
     double *inside;   /* of that in the daemon, from the message's arrival to packing */
+    size_t n_reply;   /* bytes of the reply's arrays */
 };
 
 static int voxelize_often(struct voxeld_client *client,
                           const struct voxeld_voxelize_request *request, long n,
-                          const struct series *out)
+                          struct series *out)
 {
     struct voxeld_error error = {0};
 
@@ -143,6 +146,8 @@ static int voxelize_often(struct voxeld_client *client,
             out->overhead[i] = ms - voxels->engine_ms;
             out->inside[i] = voxels->total_ms - voxels->engine_ms;
         }
+        out->n_reply = voxels->n_voxels * (sizeof(int32_t) * 4 + sizeof(uint32_t) +
+                                           sizeof(float) * voxels->n_channels);
         voxeld_voxels_free(voxels);
     }
     return EXIT_SUCCESS;
@@ -183,7 +188,7 @@ static int measure_memory(struct voxeld_client *client,
                           const struct voxeld_voxelize_request *request,
                           const struct bench *bench)
 {
-    struct series ignored;
+    struct series ignored = {0};
     long before = resident_kib(bench->pid);
     int result = EXIT_FAILURE;
 
@@ -206,6 +211,21 @@ static void measure_idle(long pid)
                  IDLE_S);
 }
 
+/* Uses, and so ends, the round trips' series. */
+static int measure_floor(const struct bench *bench, size_t n_request, struct series *ms,
+                         double overhead_ms)
+{
+    long n = bench->n_repeat;
+
+    if (nng_floor_measure(bench->floor, n_request, ms->n_reply, n, ms->total) != 0) {
+        (void)fputs("cannot measure nng's bare round trip\n", stderr);
+        return EXIT_FAILURE;
+    }
+    print_row("floor: nng alone, same sizes", ms->total, n);
+    (void)printf("ratio at p50: %.2f\n", overhead_ms / ms->total[n / 2]);
+    return EXIT_SUCCESS;
+}
+
 static int measure(struct voxeld_client *client, const struct bench *bench,
                    const struct voxeld_cloud *cloud, struct series *ms)
 {
@@ -216,8 +236,9 @@ static int measure(struct voxeld_client *client, const struct bench *bench,
     long n = bench->n_repeat;
     int result = voxelize_often(client, &request, n, ms);
 
-    (void)printf("%zu points, %.1f MB a request, %ld requests\n", cloud->n_points,
-                 1e-6 * (double)(cloud->n_points * cloud->point_step), n);
+    (void)printf("%zu points, %.1f MB a request, %.1f MB a reply, %ld requests\n",
+                 cloud->n_points, 1e-6 * (double)(cloud->n_points * cloud->point_step),
+                 1e-6 * (double)ms->n_reply, n);
     if (result != EXIT_SUCCESS) {
         return result;
     }
@@ -225,6 +246,11 @@ static int measure(struct voxeld_client *client, const struct bench *bench,
     print_row("voxelize, round trip", ms->total, n);
     print_row("voxelize, less the engine's time", ms->overhead, n);
     print_row("  of that inside the daemon", ms->inside, n);
+    result = measure_floor(bench, cloud->n_points * cloud->point_step, ms,
+                           ms->overhead[n / 2]);
+    if (result != EXIT_SUCCESS) {
+        return result;
+    }
     result = status_often(client, n, ms->total);
     if (result != EXIT_SUCCESS) {
         return result;
@@ -313,11 +339,18 @@ int main(int argc, char **argv)
                     stderr);
         return 2;
     }
-    options.url = bench.url;
-    if (voxeld_connect(&options, &client, &error) != VOXELD_OK) {
-        return fail("connect", &error);
+    bench.floor = nng_floor_start();
+    if (bench.floor == NULL) {
+        (void)fputs("cannot start the other process of the floor\n", stderr);
+        return EXIT_FAILURE;
     }
-    result = run(client, &bench);
-    voxeld_close(client);
+    options.url = bench.url;
+    if (voxeld_connect(&options, &client, &error) == VOXELD_OK) {
+        result = run(client, &bench);
+        voxeld_close(client);
+    } else {
+        result = fail("connect", &error);
+    }
+    nng_floor_stop(bench.floor);
     return result;
 }
