@@ -103,4 +103,34 @@ VXD_HD void vxd_neighbour_offset(int kind, int column, int offset[3])
     }
 }
 
+/* Writes neighbour `column` of the key at `row` to `out`, a row of the same form; of four
+ * components the first, a batch number, stays. False, with `out` of no meaning, where it is
+ * past the range of the components' type. */
+VXD_HD bool vxd_key_neighbour(const struct vxd_key_form *form, const void *row, int kind,
+                              int column, void *out)
+{
+    int first = form->n_components - 3;
+    int64_t most = INT64_MAX >> (64 - 8 * form->component_bytes);
+    int offset[3];
+
+    vxd_neighbour_offset(kind, column, offset);
+    for (int c = 0; c < form->n_components; c++) {
+        int64_t value = vxd_key_component(form, row, c);
+        int step = c < first ? 0 : offset[c - first];
+
+        if (step > 0 ? value == most : step < 0 && value == -most - 1) {
+            return false;
+        }
+        value += step;
+        if (form->component_bytes == 2) {
+            ((int16_t *)out)[c] = (int16_t)value;
+        } else if (form->component_bytes == 4) {
+            ((int32_t *)out)[c] = (int32_t)value;
+        } else {
+            ((int64_t *)out)[c] = value;
+        }
+    }
+    return true;
+}
+
 #endif
