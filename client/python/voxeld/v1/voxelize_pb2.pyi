@@ -60,12 +60,33 @@ class VoxelizeItem(_message.Message):
     stamp_ns: int
     def __init__(self, stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_out_of_range: _Optional[int] = ..., n_over_max_voxels: _Optional[int] = ..., n_over_max_points: _Optional[int] = ..., first_voxel: _Optional[int] = ..., n_voxels: _Optional[int] = ..., first_point: _Optional[int] = ...) -> None: ...
 
+class VoxelizeMerge(_message.Message):
+    __slots__ = ["create", "map", "max_bytes", "ttl_s"]
+    CREATE_FIELD_NUMBER: _ClassVar[int]
+    MAP_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TTL_S_FIELD_NUMBER: _ClassVar[int]
+    create: bool
+    map: str
+    max_bytes: int
+    ttl_s: float
+    def __init__(self, map: _Optional[str] = ..., create: bool = ..., ttl_s: _Optional[float] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class VoxelizeMerged(_message.Message):
+    __slots__ = ["n_entries", "n_new"]
+    N_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_FIELD_NUMBER: _ClassVar[int]
+    n_entries: int
+    n_new: int
+    def __init__(self, n_new: _Optional[int] = ..., n_entries: _Optional[int] = ...) -> None: ...
+
 class VoxelizeRequest(_message.Message):
-    __slots__ = ["clouds", "features", "max_points", "max_voxels", "no_features", "order", "origin", "outputs", "range", "reduce", "rule", "size"]
+    __slots__ = ["clouds", "features", "max_points", "max_voxels", "merge", "no_features", "order", "origin", "outputs", "range", "reduce", "rule", "size"]
     CLOUDS_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     MAX_POINTS_FIELD_NUMBER: _ClassVar[int]
     MAX_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    MERGE_FIELD_NUMBER: _ClassVar[int]
     NO_FEATURES_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +99,7 @@ class VoxelizeRequest(_message.Message):
     features: _containers.RepeatedScalarFieldContainer[str]
     max_points: int
     max_voxels: int
+    merge: VoxelizeMerge
     no_features: bool
     order: VoxelOrder
     origin: _common_pb2.Vec3
@@ -86,10 +108,10 @@ class VoxelizeRequest(_message.Message):
     reduce: _containers.RepeatedScalarFieldContainer[Reduce]
     rule: VoxelRule
     size: _common_pb2.Vec3
-    def __init__(self, clouds: _Optional[_Iterable[_Union[_common_pb2.Cloud, _Mapping]]] = ..., size: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., range: _Optional[_Union[Range, _Mapping]] = ..., rule: _Optional[_Union[VoxelRule, str]] = ..., order: _Optional[_Union[VoxelOrder, str]] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., features: _Optional[_Iterable[str]] = ..., reduce: _Optional[_Iterable[_Union[Reduce, str]]] = ..., no_features: bool = ..., outputs: _Optional[_Iterable[_Union[VoxelOutput, str]]] = ..., max_points: _Optional[int] = ..., max_voxels: _Optional[int] = ...) -> None: ...
+    def __init__(self, clouds: _Optional[_Iterable[_Union[_common_pb2.Cloud, _Mapping]]] = ..., size: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., range: _Optional[_Union[Range, _Mapping]] = ..., rule: _Optional[_Union[VoxelRule, str]] = ..., order: _Optional[_Union[VoxelOrder, str]] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., features: _Optional[_Iterable[str]] = ..., reduce: _Optional[_Iterable[_Union[Reduce, str]]] = ..., no_features: bool = ..., outputs: _Optional[_Iterable[_Union[VoxelOutput, str]]] = ..., max_points: _Optional[int] = ..., max_voxels: _Optional[int] = ..., merge: _Optional[_Union[VoxelizeMerge, _Mapping]] = ...) -> None: ...
 
 class VoxelizeResponse(_message.Message):
-    __slots__ = ["axes", "coords", "counts", "engine_ms", "features", "first", "first_index", "grid", "inverse", "items", "low", "max", "mean", "min", "n_voxels", "origin", "points", "rule", "size", "sum"]
+    __slots__ = ["axes", "coords", "counts", "engine_ms", "features", "first", "first_index", "grid", "inverse", "items", "low", "max", "mean", "merged", "min", "n_voxels", "origin", "points", "rule", "size", "sum"]
     AXES_FIELD_NUMBER: _ClassVar[int]
     COORDS_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
@@ -103,6 +125,7 @@ class VoxelizeResponse(_message.Message):
     LOW_FIELD_NUMBER: _ClassVar[int]
     MAX_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
+    MERGED_FIELD_NUMBER: _ClassVar[int]
     MIN_FIELD_NUMBER: _ClassVar[int]
     N_VOXELS_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +146,7 @@ class VoxelizeResponse(_message.Message):
     low: _common_pb2.Vec3
     max: _common_pb2.Tensor
     mean: _common_pb2.Tensor
+    merged: VoxelizeMerged
     min: _common_pb2.Tensor
     n_voxels: int
     origin: _common_pb2.Vec3
@@ -130,7 +154,7 @@ class VoxelizeResponse(_message.Message):
     rule: VoxelRule
     size: _common_pb2.Vec3
     sum: _common_pb2.Tensor
-    def __init__(self, n_voxels: _Optional[int] = ..., items: _Optional[_Iterable[_Union[VoxelizeItem, _Mapping]]] = ..., coords: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., inverse: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., mean: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., sum: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., min: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., first: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., first_index: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., features: _Optional[_Iterable[str]] = ..., size: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., rule: _Optional[_Union[VoxelRule, str]] = ..., axes: _Optional[str] = ..., grid: _Optional[_Iterable[int]] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+    def __init__(self, n_voxels: _Optional[int] = ..., items: _Optional[_Iterable[_Union[VoxelizeItem, _Mapping]]] = ..., coords: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., inverse: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., mean: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., sum: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., min: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., first: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., first_index: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., features: _Optional[_Iterable[str]] = ..., size: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., rule: _Optional[_Union[VoxelRule, str]] = ..., axes: _Optional[str] = ..., grid: _Optional[_Iterable[int]] = ..., engine_ms: _Optional[float] = ..., merged: _Optional[_Union[VoxelizeMerged, _Mapping]] = ...) -> None: ...
 
 class VoxelRule(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
