@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, then lints, builds and runs every test: partial builds, fuzz
-# targets, AddressSanitizer and UBSan, ThreadSanitizer, and last the release build, with
-# CUDA compiled in where nvcc is found. Ends with ctest's summary; stops at the first
-# failure.
-# usage: deploy/test.sh [STEP...]   steps: lint client engine fuzz address thread release
+# Installs what is missing, then lints, builds and runs every test: partial builds, 64-bit
+# Arm in an emulator, fuzz targets, AddressSanitizer and UBSan, ThreadSanitizer, and last the
+# release build, with CUDA compiled in where nvcc is found. Ends with ctest's summary; stops
+# at the first failure.
+# usage: deploy/test.sh [STEP...]
+#        steps: lint client engine aarch64 fuzz address thread release
 #        VOXELD_BUILD_ROOT  where the builds go (default build/test)
 set -euo pipefail
 
@@ -13,7 +14,7 @@ root=${VOXELD_BUILD_ROOT:-build/test}
 jobs=$(nproc)
 steps=("$@")
 if [ ${#steps[@]} -eq 0 ]; then
-    steps=(lint client engine fuzz address thread release)
+    steps=(lint client engine aarch64 fuzz address thread release)
 fi
 if [ -z "${CUDACXX:-}" ] && [ -x /usr/local/cuda/bin/nvcc ]; then
     export CUDACXX=/usr/local/cuda/bin/nvcc
@@ -55,6 +56,31 @@ run_engine() { # what a bare machine builds: CMake and a compiler
     configure engine -DVOXELD_ENGINE_ONLY=ON -DVOXELD_CUDA=OFF -DCMAKE_BUILD_TYPE=Release
     build engine
     check engine
+}
+
+# Everything but CUDA for a robot's Arm computer: unit tests in qemu-user, then both
+# architectures' daemons and clients against each other, down to the last bit.
+run_aarch64() {
+    if [ "$(uname -m)" = aarch64 ]; then
+        echo "skipped: this machine is aarch64 itself, and all other steps test it"
+        return
+    fi
+    if ! deploy/packages.sh aarch64 || ! deploy/aarch64-root.sh "$root/aarch64-root"; then
+        if grep -q '^ID=debian' /etc/os-release; then
+            return 1
+        fi
+        echo "SKIPPED aarch64: this system's package sources have no arm64 packages (on" \
+            "Ubuntu they are on ports.ubuntu.com); Debian 12 has them"
+        return
+    fi
+    configure aarch64 --toolchain deploy/aarch64.cmake -DCMAKE_BUILD_TYPE=Release \
+        -DCMAKE_SYSROOT="$(realpath "$root/aarch64-root")" -DVOXELD_CUDA=OFF
+    build aarch64
+    VOXELD_TEST_SLOW=4 check aarch64
+    configure native -DCMAKE_BUILD_TYPE=Release -DVOXELD_TESTS=OFF -DVOXELD_CUDA=OFF
+    build native
+    tests/integration/same_bits.sh "$root/native/bin" "$root/aarch64/bin" \
+        qemu-aarch64 -L "$root/aarch64-root"
 }
 
 run_fuzz() {

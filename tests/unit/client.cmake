@@ -18,8 +18,10 @@ endforeach()
 voxeld_add_test(NAME test_client_voxelctl SOURCES unit/test_client_voxelctl.c
                 LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng
                           Threads::Threads)
+# Cross-compiled, a program that tests start needs the emulator too.
+list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " client_emulator)
 target_compile_definitions(test_client_voxelctl PRIVATE
-  VOXELCTL="$<TARGET_FILE:voxelctl>")
+  VOXELCTL="${client_emulator} $<TARGET_FILE:voxelctl>")
 add_dependencies(test_client_voxelctl voxelctl)
 
 # Against the archive: the linker's wrappers reach our own allocations only.
@@ -32,11 +34,16 @@ target_include_directories(test_client_alloc SYSTEM PRIVATE
 add_dependencies(test_client_alloc voxeld_schema)
 
 # Strangers' programs are built without our sanitizers.
-find_program(VOXELD_CXX NAMES c++ g++ clang++)
+if(CMAKE_CROSSCOMPILING)
+  find_program(VOXELD_CXX NAMES ${CMAKE_CXX_COMPILER})
+else()
+  find_program(VOXELD_CXX NAMES c++ g++ clang++)
+endif()
 if(VOXELD_CXX AND VOXELD_SANITIZE STREQUAL "" AND NOT VOXELD_FUZZ)
   include(GNUInstallDirs)
   add_test(NAME test_client_install
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/unit/test_client_install.sh ${CMAKE_BINARY_DIR}
             ${CMAKE_INSTALL_LIBDIR} ${CMAKE_C_COMPILER} ${VOXELD_CXX})
-  set_tests_properties(test_client_install PROPERTIES TIMEOUT 120)
+  set_tests_properties(test_client_install PROPERTIES TIMEOUT 120 ENVIRONMENT
+    "EMULATOR=${client_emulator};SYSROOT=${CMAKE_SYSROOT};TOOLCHAIN=${CMAKE_TOOLCHAIN_FILE}")
 endif()

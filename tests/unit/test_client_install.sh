@@ -3,12 +3,16 @@
 # Installs the client to an empty place and builds against it as strangers do: the header
 # alone in C11 and C++17, a program by pkg-config, one by find_package. Then runs them.
 # usage: test_client_install.sh BUILD_DIR LIBDIR CC CXX
+#        EMULATOR   runs what is built, SYSROOT has its libraries and TOOLCHAIN is the
+#                   toolchain file of CMake, where it is for another architecture
 set -eu
 
 build=$1
 libdir=$2
 cc=$3
 cxx=$4
+emulator=${EMULATOR:-}
+sysroot=${SYSROOT:+--sysroot=$SYSROOT}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
@@ -16,7 +20,7 @@ prefix=$work/prefix
 cmake -DCMAKE_INSTALL_PREFIX="$prefix" -P "$build/client/cmake_install.cmake" >/dev/null
 test -x "$prefix/bin/voxelctl"
 test -f "$prefix/share/man/man1/voxelctl.1"
-"$prefix/bin/voxelctl" --version
+$emulator "$prefix/bin/voxelctl" --version
 
 cat >"$work/consumer.c" <<'PROGRAM'
 #include <stdio.h>
@@ -37,7 +41,7 @@ PROGRAM
 cp "$work/consumer.c" "$work/consumer.cpp"
 echo '#include <voxeld.h>' >"$work/alone.c"
 
-flags="-Wall -Wextra -Wconversion -pedantic -Werror -I$prefix/include"
+flags="-Wall -Wextra -Wconversion -pedantic -Werror -I$prefix/include $sysroot"
 # shellcheck disable=SC2086
 "$cc" -std=c11 $flags -fsyntax-only "$work/alone.c"
 # shellcheck disable=SC2086
@@ -46,12 +50,14 @@ flags="-Wall -Wextra -Wconversion -pedantic -Werror -I$prefix/include"
 PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
 LD_LIBRARY_PATH=$prefix/$libdir
 export PKG_CONFIG_PATH LD_LIBRARY_PATH
-# shellcheck disable=SC2046
-"$cc" -std=c11 "$work/consumer.c" $(pkg-config --cflags --libs voxeld) -o "$work/by_pkg_config"
-"$work/by_pkg_config"
-# shellcheck disable=SC2046
-"$cxx" -std=c++17 "$work/consumer.cpp" $(pkg-config --cflags --libs voxeld) -o "$work/in_cxx"
-"$work/in_cxx"
+# shellcheck disable=SC2046,SC2086
+"$cc" -std=c11 $sysroot "$work/consumer.c" $(pkg-config --cflags --libs voxeld) \
+    -o "$work/by_pkg_config"
+$emulator "$work/by_pkg_config"
+# shellcheck disable=SC2046,SC2086
+"$cxx" -std=c++17 $sysroot "$work/consumer.cpp" $(pkg-config --cflags --libs voxeld) \
+    -o "$work/in_cxx"
+$emulator "$work/in_cxx"
 
 mkdir "$work/project"
 cp "$work/consumer.c" "$work/project/"
@@ -62,10 +68,15 @@ find_package(voxeld 0.1 REQUIRED)
 add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE voxeld::voxeld)
 PROJECT
-cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$prefix" \
-    -DCMAKE_C_COMPILER="$cc" >/dev/null
+if [ -n "${TOOLCHAIN:-}" ]; then # which looks for packages in the sysroot alone
+    set -- --toolchain "$TOOLCHAIN" -DCMAKE_SYSROOT="$SYSROOT" \
+        -Dvoxeld_DIR="$prefix/$libdir/cmake/voxeld"
+else
+    set -- -DCMAKE_PREFIX_PATH="$prefix"
+fi
+cmake -S "$work/project" -B "$work/project/build" -DCMAKE_C_COMPILER="$cc" "$@" >/dev/null
 cmake --build "$work/project/build" >/dev/null
-"$work/project/build/consumer"
+$emulator "$work/project/build/consumer"
 
 # Nothing but the public API may be visible.
 leaked=$(nm -D --defined-only "$prefix/$libdir/libvoxeld.so" | awk '{print $3}' |
