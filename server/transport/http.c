@@ -152,6 +152,9 @@ static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *u
     exchange->allow = NULL;
     VXD_TRY(vxd_http_check_body(exchange, err));
     if (view != NULL) {
+        if (view->check != NULL) {
+            VXD_TRY(view->check(exchange, err));
+        }
         view->write(exchange);
         return VXD_OK;
     }

@@ -144,6 +144,8 @@ void vxd_http_add_header(struct vxd_http_exchange *exchange, const char *name,
 struct vxd_http_view {
     const char *path;
     bool is_public; /* answered whatever Host and Origin say: health probes */
+    /* Who may see it; NULL = everybody. errors  UNAUTHENTICATED, PERMISSION_DENIED */
+    enum vxd_status (*check)(struct vxd_http_exchange *exchange, struct vxd_err *err);
     void (*write)(struct vxd_http_exchange *exchange);
 };
 

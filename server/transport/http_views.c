@@ -123,24 +123,26 @@ static void write_ready(struct vxd_http_exchange *exchange)
              &text);
 }
 
-static void write_metrics(struct vxd_http_exchange *exchange)
+/* The scope read, as for the methods that tell the same. */
+static enum vxd_status check_read(struct vxd_http_exchange *exchange, struct vxd_err *err)
 {
-    struct vxd_server *server = exchange->http->server;
     struct vxd_principal principal = {0};
-    struct vxd_text text = {0};
-    struct vxd_err err = {0};
     const char *token = NULL;
     enum vxd_status status;
 
-    VXD_TRY(vxd_http_token(exchange, &token, &err));
-    VXD_TRY(vxd_auth_identify(server->auth, token, -1, &principal, &err));
-    VXD_TRY(vxd_auth_require(&principal, VXD_SCOPE_READ, &err));
-    vxd_metrics_write(server, &text);
-    set_text(exchange, MHD_HTTP_OK, TYPE_METRICS, &text);
+    VXD_TRY(vxd_http_token(exchange, &token, err));
+    VXD_TRY(vxd_auth_identify(exchange->http->server->auth, token, -1, &principal, err));
+    VXD_TRY(vxd_auth_require(&principal, VXD_SCOPE_READ, err));
 out:
-    if (status != VXD_OK) {
-        vxd_http_set_error(exchange, "", &err);
-    }
+    return status;
+}
+
+static void write_metrics(struct vxd_http_exchange *exchange)
+{
+    struct vxd_text text = {0};
+
+    vxd_metrics_write(exchange->http->server, &text);
+    set_text(exchange, MHD_HTTP_OK, TYPE_METRICS, &text);
 }
 
 static void write_openapi(struct vxd_http_exchange *exchange)
@@ -151,12 +153,12 @@ static void write_openapi(struct vxd_http_exchange *exchange)
 }
 
 static const struct vxd_http_view views[] = {
-    {"/", false, write_index},
-    {"/style.css", false, write_style},
-    {"/v1/health/live", true, write_live},
-    {"/v1/health/ready", true, write_ready},
-    {"/metrics", false, write_metrics},
-    {"/v1/openapi.json", false, write_openapi},
+    {"/", false, NULL, write_index},
+    {"/style.css", false, NULL, write_style},
+    {"/v1/health/live", true, NULL, write_live},
+    {"/v1/health/ready", true, NULL, write_ready},
+    {"/metrics", false, check_read, write_metrics},
+    {"/v1/openapi.json", false, NULL, write_openapi},
 };
 
 const struct vxd_http_view *vxd_http_view_find(const char *path)

@@ -29,6 +29,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 }
 
 #define IPC_PREFIX "ipc://"
+#define TCP_PREFIX "tcp"
 /* The envelope's header comes on top of the largest body. */
 #define ENVELOPE_BYTES 65536u
 #define DIRECTORY_MODE 0750
@@ -106,7 +107,7 @@ static void describe(nng_listener listener, const char *url, char *bound)
     const char *colon = strrchr(url, ':');
     int port = 0;
 
-    if (strncmp(url, "tcp", 3) == 0 && colon != NULL &&
+    if (strncmp(url, TCP_PREFIX, strlen(TCP_PREFIX)) == 0 && colon != NULL &&
         nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port) == 0) {
         (void)snprintf(bound, VXD_PATH_BYTES, "%.*s:%d", (int)(colon - url), url, port);
     } else {
@@ -118,6 +119,7 @@ enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *confi
                                const char *url, char *bound, struct vxd_err *err)
 {
     bool is_ipc = strncmp(url, IPC_PREFIX, strlen(IPC_PREFIX)) == 0;
+    bool is_tcp = strncmp(url, TCP_PREFIX, strlen(TCP_PREFIX)) == 0;
     nng_listener listener;
     enum vxd_status status = VXD_OK;
     int result;
@@ -139,7 +141,7 @@ enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *confi
         result = nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS,
                                       (int)config->ipc_mode);
     }
-    if (result == 0 && !is_ipc) {
+    if (result == 0 && is_tcp) {
         /* A robot that lost its radio must not keep its connection for ever. */
         result = nng_listener_set_bool(listener, NNG_OPT_TCP_KEEPALIVE, true);
     }
