@@ -33,6 +33,12 @@ extern "C" {
 /* In arrays of entry numbers: no entry. */
 #define VXD_NO_ENTRY (-1)
 
+/* What vxd_hashmap_prepare gives when every key is there already: as max_new, 0 means n. */
+#define VXD_HASH_NONE_NEW SIZE_MAX
+
+/* In max_new of an insert: every key is there already (0 says that all may be new). */
+#define VXD_NONE_NEW SIZE_MAX
+
 struct vxd_hashmap;
 
 /* How keys are found. An engine and benchmark choice: results are the same.
@@ -120,7 +126,8 @@ enum vxd_status vxd_hashmap_reserve(struct vxd_queue *queue, struct vxd_hashmap 
  * Blocking; grows.
  *
  * in      keys   n rows, device memory
- * out     n_new  to give to vxd_hashmap_insert as max_new
+ * out     n_new  to give to vxd_hashmap_insert as max_new; VXD_NONE_NEW where the count
+ *                found none
  * errors  RESOURCE_EXHAUSTED  over max_bytes or the budget, or no scratch for the count; the
  *                             map is unchanged */
 enum vxd_status vxd_hashmap_prepare(struct vxd_queue *queue, struct vxd_hashmap *map,
@@ -134,7 +141,8 @@ struct vxd_hashmap_insert_args {
      * activate: the new rows stay zero. */
     const void *const *values;
     enum vxd_hash_order order;
-    size_t max_new;   /* new keys there are at most, from vxd_hashmap_prepare; 0 = n */
+    size_t max_new;   /* new keys there are at most, from vxd_hashmap_prepare; 0 = n,
+                       * VXD_NONE_NEW = none */
     int32_t *indices; /* out: n, the entry of each key; NULL = not wanted */
     uint8_t *is_new;  /* out: n, 1 for exactly one of equal new keys (FIRST: the first by
                        * position), else 0; NULL = not wanted */
@@ -169,7 +177,9 @@ enum vxd_status vxd_hashmap_erase(struct vxd_queue *queue, struct vxd_hashmap *m
                                   const void *keys, size_t n, enum vxd_hash_order order,
                                   uint8_t *erased, struct vxd_err *err);
 
-/* Erases everything; the capacity stays. */
+/* Erases everything; the capacity stays.
+ * errors  RESOURCE_EXHAUSTED  no scratch: the map is unchanged; or no memory to queue the
+ *                             work: the map is to be cleared again, or destroyed */
 enum vxd_status vxd_hashmap_clear(struct vxd_queue *queue, struct vxd_hashmap *map,
                                   struct vxd_err *err);
 
