@@ -33,9 +33,6 @@ extern "C" {
 /* In arrays of entry numbers: no entry. */
 #define VXD_NO_ENTRY (-1)
 
-/* What vxd_hashmap_prepare gives when every key is there already: as max_new, 0 means n. */
-#define VXD_HASH_NONE_NEW SIZE_MAX
-
 /* In max_new of an insert: every key is there already (0 says that all may be new). */
 #define VXD_NONE_NEW SIZE_MAX
 
