@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The open index on the CPU, shared by its files:
+ *
+ *   open_cpu.c         find, neighbours, probes, clear; the table of functions
+ *   open_cpu_batch.c   what changes slots: a batch in parts that threads own
+ *   open_cpu_insert.c  insert and rebuild
+ *   open_cpu_erase.c   erase
+ *
+ * Slots lie four to a cache line. A key's hash picks a line and a slot in it; probing goes
+ * round the line, then on to the next one. There are two slots an entry of the capacity, so
+ * an empty or erased slot is always found while entries are not more than the capacity.
+ *
+ * Batches that change slots take no locks and no atomic operations: positions of the batch
+ * are sorted by the region of the table that their key hashes to (stable), and one thread
+ * at a time walks a region's positions, in order. A walk that would leave its region is put
+ * off until all regions are done, and then done alone: of equal keys, all or none are. */
+#ifndef VXD_GPU_HASH_OPEN_CPU_H
+#define VXD_GPU_HASH_OPEN_CPU_H
+
+#include "gpu/hash/entries_cpu.h"
+
+#define VXD_OPEN_LINE 4
+
+/* Positions of a batch that are worked on at once: bounds the scratch. */
+#define VXD_OPEN_CHUNK ((size_t)1 << 21)
+
+/* Cache lines asked for ahead of their use. */
+#define VXD_OPEN_AHEAD ((size_t)16)
+
+/* In a slot's entry: none (empty and erased slots), and the flag of a slot that a new key of
+ * the running batch has taken, with the key's position below it. */
+#define VXD_OPEN_NONE UINT32_MAX
+#define VXD_OPEN_PENDING ((uint32_t)1 << 31)
+
+struct vxd_open_slot {
+    uint64_t tag;
+    uint32_t entry;
+    uint32_t unused;
+};
+
+struct vxd_open_table {
+    struct vxd_open_slot *slots;
+    uint32_t n_lines;
+    struct vxd_key_form form;
+    const char *keys; /* of the map's entries */
+};
+
+/* One position of a batch, filed under its region. */
+struct vxd_open_item {
+    uint64_t tag;
+    uint32_t position;
+    uint32_t slot; /* where the key is, or one of the marks below */
+};
+
+#define VXD_OPEN_SETTLED UINT32_MAX
+#define VXD_OPEN_DEFERRED (UINT32_MAX - 1)
+
+/* What a thread counts in one region. */
+struct vxd_open_region {
+    uint32_t begin; /* of its items */
+    uint32_t n_deferred;
+    uint32_t n_new;
+    uint32_t n_marks_used; /* erased slots taken */
+    bool failed;           /* no room, or a key twice */
+};
+
+/* One chunk of a batch. */
+struct vxd_open_batch {
+    struct vxd_pool *pool;
+    const struct vxd_hashmap *map;
+    struct vxd_open_table table;
+    const char *keys;     /* row of position 0 */
+    const uint32_t *live; /* rebuild: positions whose bit is set, from bit 0; else NULL */
+    size_t n;
+    int region_shift; /* region of a line = line >> shift */
+    uint32_t n_regions;
+    uint32_t room;         /* insert: new keys there is room for */
+    uint32_t first_number; /* rebuild: entry of position 0 */
+
+    /* Scratch. */
+    struct vxd_open_item *items;
+    struct vxd_open_region *regions; /* n_regions + 1 */
+    uint32_t *counts;                /* a piece of positions: n_regions */
+    uint32_t *piece_new;             /* a piece: new keys, then new keys before it */
+    uint32_t *numbers;               /* a position: the entry */
+    uint8_t *flags;                  /* a position: is new, was erased */
+};
+
+/* Does the items [begin, end) of one region; `alone` for those that were put off, while no
+ * other thread runs. */
+typedef void (*vxd_open_walk_fn)(struct vxd_open_batch *batch,
+                                 struct vxd_open_region *region, size_t begin, size_t end,
+                                 bool alone);
+
+/* A key's way through the table. */
+struct vxd_open_walk {
+    uint32_t line;
+    uint32_t start;
+};
+
+static inline uint32_t vxd_open_n_lines(size_t capacity)
+{
+    return capacity < 2 ? 1 : (uint32_t)((capacity + 1) / 2);
+}
+
+static inline struct vxd_open_walk vxd_open_home(const struct vxd_open_table *table,
+                                                 uint64_t tag)
+{
+    uint64_t hash = vxd_mix64(tag);
+
+    return (struct vxd_open_walk){(uint32_t)((hash >> 32) * table->n_lines >> 32),
+                                  (uint32_t)hash % VXD_OPEN_LINE};
+}
+
+static inline size_t vxd_open_place(uint32_t line, uint32_t start, uint32_t step)
+{
+    return (size_t)line * VXD_OPEN_LINE + (start + step) % VXD_OPEN_LINE;
+}
+
+/* As vxd_key_tag, with the loops unrolled for the usual keys. */
+static inline uint64_t vxd_open_tag(const struct vxd_key_form *form, const char *row)
+{
+    if (form->n_components == 3 && form->component_bytes == 4) {
+        int32_t key[3];
+        uint64_t x;
+        uint64_t y;
+        uint64_t z;
+
+        memcpy(key, row, sizeof key);
+        x = (uint64_t)(int64_t)key[0] + (1u << 20);
+        y = (uint64_t)(int64_t)key[1] + (1u << 20);
+        z = (uint64_t)(int64_t)key[2] + (1u << 20);
+        if ((x | y | z) >> 21 == 0) {
+            return x << 42 | y << 21 | z;
+        }
+    }
+    return vxd_key_tag(form, row);
+}
+
+struct vxd_open_table vxd_open_table_of(const struct vxd_hashmap *map);
+
+/* The slot of a key that is in the map, or SIZE_MAX; *n_probes (may be NULL) counts slots.
+ * While nobody changes slots. */
+size_t vxd_open_find(const struct vxd_open_table *table, uint64_t tag, const char *row,
+                     uint32_t *n_probes);
+
+/* Bytes of scratch for batches of n positions. */
+size_t vxd_open_batch_bytes(size_t n, size_t capacity);
+
+/* Files the positions of a chunk under their regions. */
+void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
+                          const struct vxd_hashmap *map, const char *keys,
+                          const uint32_t *live, size_t n, void *scratch);
+
+/* What a walk from its home found. */
+enum vxd_open_outcome {
+    VXD_OPEN_FOUND,  /* *place is the key's slot */
+    VXD_OPEN_ABSENT, /* *place is the slot to take, SIZE_MAX where the table is full */
+    VXD_OPEN_LEAVES  /* the walk would leave the region: put it off */
+};
+enum vxd_open_outcome vxd_open_seek(const struct vxd_open_batch *batch,
+                                    const struct vxd_open_region *region,
+                                    const struct vxd_open_item *item, bool alone,
+                                    size_t *place);
+
+/* Asks for the cache line that an item's walk begins with. */
+static inline void vxd_open_fetch_home(const struct vxd_open_batch *batch,
+                                       const struct vxd_open_item *item)
+{
+    if (item->slot < VXD_OPEN_DEFERRED) {
+        __builtin_prefetch(&batch->table.slots[item->slot], 1);
+    }
+}
+
+/* Walks all regions, then what was put off. */
+void vxd_open_batch_walk(struct vxd_open_batch *batch, vxd_open_walk_fn walk);
+
+/* Sums over the regions of the chunk. */
+struct vxd_open_region vxd_open_batch_sum(const struct vxd_open_batch *batch);
+
+/* The loop behind the rebuild, for erase: scratch of vxd_open_batch_bytes(capacity, capacity).
+ * errors  DATA_LOSS  a key twice */
+enum vxd_status vxd_open_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
+                                     void *scratch, struct vxd_err *err);
+
+/* Empties all slots, for jobs. */
+void vxd_open_clear_run(struct vxd_pool *pool, const struct vxd_hashmap *map);
+
+enum vxd_status vxd_open_rebuild_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                     void *scratch, size_t scratch_bytes,
+                                     struct vxd_err *err);
+enum vxd_status vxd_open_insert_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                    const struct vxd_hashmap_insert_args *args,
+                                    void *scratch, size_t scratch_bytes,
+                                    struct vxd_err *err);
+enum vxd_status vxd_open_erase_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                   const void *keys, size_t n, enum vxd_hash_order order,
+                                   uint8_t *erased, void *scratch, size_t scratch_bytes,
+                                   struct vxd_err *err);
+
+#endif
