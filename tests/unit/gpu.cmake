@@ -2,6 +2,11 @@
 # The engine's tests; each runs on every backend of the machine.
 add_library(voxeld_gpu_test_support STATIC
   unit/gpu_cases.c
+  unit/gpu_hash_check.c
+  unit/gpu_hash_keys.c
+  unit/gpu_hash_model.c
+  unit/gpu_hash_run.c
+  unit/gpu_hash_update.c
   unit/gpu_helpers.c
   unit/gpu_oracle.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
