@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Packs the daemon, voxelctl, libvoxeld and every shared library they need but glibc's and
+# Packs the daemon, voxelctl with its load tool, libvoxeld and every shared library they need but glibc's and
 # the GPU driver's into one archive that runs wherever it is unpacked. Equal inputs give an
 # equal archive, byte for byte.
 # usage: deploy/bundle.sh [--out FILE.tar.gz] [--from BUILD_DIR]
@@ -43,7 +43,8 @@ build_release() {
         export CUDACXX=/usr/local/cuda/bin/nvcc
     fi
     cmake -S . -B build/bundle -G Ninja -DCMAKE_BUILD_TYPE=Release -DVOXELD_TESTS=OFF \
-        -DVOXELD_CUDA=AUTO -DCMAKE_INSTALL_LIBDIR=lib >/dev/null
+        -DVOXELD_CUDA=AUTO -DCMAKE_INSTALL_LIBDIR=lib \
+        -DCMAKE_INSTALL_LIBEXECDIR=libexec >/dev/null
     cmake --build build/bundle
     from=$PWD/build/bundle
 }
@@ -100,6 +101,9 @@ set_paths() {
     for file in "$root"/bin/*; do
         patchelf --set-rpath '$ORIGIN/../lib' "$file"
     done
+    for file in "$root"/libexec/voxeld/*; do
+        patchelf --set-rpath '$ORIGIN/../../lib' "$file"
+    done
     for file in "$root"/lib/*.so.*; do
         if [ ! -L "$file" ]; then
             patchelf --set-rpath '$ORIGIN' "$file"
@@ -120,7 +124,7 @@ describe_gpu() {
 
 write_readme() {
     local glibc
-    glibc=$(objdump -T "$root"/bin/* "$root"/lib/*.so.* | grep -o 'GLIBC_2\.[0-9]*' |
+    glibc=$(objdump -T "$root"/bin/* "$root"/libexec/voxeld/* "$root"/lib/*.so.* | grep -o 'GLIBC_2\.[0-9]*' |
         sort -uV | tail -n 1)
     cat >"$root/README" <<END
 voxeld $version for Linux on $machine
@@ -131,6 +135,7 @@ $(describe_gpu)
     bin/voxeld --rpc ipc:///tmp/voxeld.sock
     bin/voxelctl --url ipc:///tmp/voxeld.sock info
     bin/voxelctl --url ipc:///tmp/voxeld.sock voxelize scan.pcd --size 0.1
+    bin/voxelctl --url ipc:///tmp/voxeld.sock bench --concurrency 1,2,4,8 --csv load.csv
 
 configs/README.md explains every key of the configuration. As a service, with this folder in
 /opt/voxeld:
@@ -176,7 +181,7 @@ if [ ! -e "$root/lib/libvoxeld.so.0" ]; then
     die "$from installs its libraries elsewhere than in lib"
 fi
 rm "$root/lib/libvoxeld.a" # its users need headers that are not here
-copy_libraries "$root"/bin/* "$root/lib/libvoxeld.so.0"
+copy_libraries "$root"/bin/* "$root"/libexec/voxeld/* "$root/lib/libvoxeld.so.0"
 set_paths
 cp -r configs "$root/"
 cp LICENSE "$root/"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/files/number.h"
+#include "client/voxeld.h"
 
 enum {
     EXIT_USAGE = 2,
@@ -47,7 +48,8 @@ enum {
     OPT_SIZE,
     OPT_CHECK,
     OPT_CSV,
-    OPT_JSON
+    OPT_JSON,
+    OPT_VERSION
 };
 
 static const struct option long_options[] = {
@@ -72,13 +74,13 @@ static const struct option long_options[] = {
     {"csv", required_argument, NULL, OPT_CSV},
     {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
 };
 
 static const char help_text[] =
-    "bench_load - loads a running voxeld and tells how it answers\n"
     "\n"
-    "usage: bench_load [OPTIONS]\n"
+    "Loads a running voxeld and tells how it answers.\n"
     "\n"
     "where\n"
     "  --url URL          ipc:///path, tcp://host:port, tls+tcp://host:port or\n"
@@ -121,7 +123,8 @@ static const char help_text[] =
     "\n"
     "output\n"
     "  --json             JSON on standard output in place of the table\n"
-    "  --csv FILE         a row a step and method; tests/bench/plot_load.py draws it\n"
+    "  --csv FILE         a row a step and method; plot_load.py draws it (in\n"
+    "                     share/voxeld where installed, else in tests/bench)\n"
     "\n"
     "overhead is latency less the reply's engine_ms. Ctrl-C ends the run and prints "
     "what\n"
@@ -137,18 +140,18 @@ const char *load_method_name(enum load_method method)
 }
 
 #if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
+__attribute__((format(printf, 2, 3)))
 #endif
 static int
-usage(const char *format, ...)
+usage(const struct load_options *options, const char *format, ...)
 {
     va_list args;
 
-    (void)fputs("bench_load: ", stderr);
+    (void)fprintf(stderr, "%s: ", options->program);
     va_start(args, format);
     (void)vfprintf(stderr, format, args);
     va_end(args);
-    (void)fputs("\nTry: bench_load --help\n", stderr);
+    (void)fprintf(stderr, "\nTry: %s --help\n", options->program);
     return EXIT_USAGE;
 }
 
@@ -373,11 +376,21 @@ static bool plain_option(struct load_options *out, int id, const char *value)
     }
 }
 
+/* The manual or the version. False where standard output did not take it. */
+static bool print(const char *program, int id)
+{
+    int n = id == OPT_VERSION ? printf("%s %s\n", program, voxeld_version())
+                              : printf("usage: %s [OPTIONS]\n%s", program, help_text);
+
+    return n >= 0 && fflush(stdout) == 0;
+}
+
 /* What only all options together tell. */
 static bool settle(struct load_options *out, int *result)
 {
     if (out->n_rates > 0 && out->n_concurrency > 1) {
-        *result = usage("a sweep goes over --rate or over --concurrency, not over both");
+        *result =
+            usage(out, "a sweep goes over --rate or over --concurrency, not over both");
         return false;
     }
     if (out->n_concurrency == 0) {
@@ -388,7 +401,8 @@ static bool settle(struct load_options *out, int *result)
         out->duration_s = out->count > 0 ? COUNTED_DURATION_S : DEFAULT_DURATION_S;
     }
     if (out->url != NULL && !out->allow_remote && !is_local(out->url)) {
-        *result = usage("%s is not on this machine: add --allow-remote if its owner "
+        *result = usage(out,
+                        "%s is not on this machine: add --allow-remote if its owner "
                         "knows that it will be loaded",
                         out->url);
         return false;
@@ -399,10 +413,14 @@ static bool settle(struct load_options *out, int *result)
 
 bool load_options_parse(int argc, char **argv, struct load_options *out, int *result)
 {
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     int id;
     int index = 0;
 
-    *out = (struct load_options){.url = getenv("VOXELD_URL"),
+    *out = (struct load_options){.program = slash != NULL ? slash + 1
+                                            : argc > 0    ? argv[0]
+                                                          : "bench_load",
+                                 .url = getenv("VOXELD_URL"),
                                  .token = getenv("VOXELD_TOKEN"),
                                  .timeout_ms = 5000,
                                  .warmup_s = 1,
@@ -410,13 +428,12 @@ bool load_options_parse(int argc, char **argv, struct load_options *out, int *re
                                  .n_points = 250000,
                                  .size_m = 0.5};
     while ((id = getopt_long(argc, argv, "h", long_options, &index)) != -1) {
-        if (id == 'h') {
-            *result = fputs(help_text, stdout) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS
-                                                                           : EXIT_FAILURE;
+        if (id == 'h' || id == OPT_VERSION) {
+            *result = print(out->program, id) ? EXIT_SUCCESS : EXIT_FAILURE;
             return false;
         }
         if (id == '?') {
-            (void)fputs("Try: bench_load --help\n", stderr);
+            (void)fprintf(stderr, "Try: %s --help\n", out->program);
             *result = EXIT_USAGE;
             return false;
         }
@@ -425,13 +442,13 @@ bool load_options_parse(int argc, char **argv, struct load_options *out, int *re
                 return false;
             }
         } else if (!plain_option(out, id, optarg) && !load_option(out, id, optarg)) {
-            *result = usage("--%s: \"%s\" is not what --help says",
+            *result = usage(out, "--%s: \"%s\" is not what --help says",
                             long_options[index].name, optarg);
             return false;
         }
     }
     if (optind < argc) {
-        *result = usage("\"%s\" is no option", argv[optind]);
+        *result = usage(out, "\"%s\" is no option", argv[optind]);
         return false;
     }
     return settle(out, result);

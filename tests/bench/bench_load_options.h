@@ -21,7 +21,8 @@ enum {
 };
 
 struct load_options {
-    const char *url; /* NULL: libvoxeld's default socket */
+    const char *program; /* what the user called: bench_load, or voxelctl bench */
+    const char *url;     /* NULL: libvoxeld's default socket */
     bool is_http;
     bool allow_remote;
     const char *token; /* NULL: none */

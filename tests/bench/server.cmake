@@ -10,21 +10,6 @@ if(TARGET voxeld_client)
     COMPILE_DEFINITIONS _XOPEN_SOURCE=700)
 endif()
 
-# bench_load loads one, as voxelctl bench does; bench_load --help, plot_load.py.
-# The archive: the request's builder, the number reader and voxelctl's JSON are not exported.
-if(TARGET voxeld_client_static)
-  add_executable(bench_load
-    ${CMAKE_CURRENT_LIST_DIR}/bench_load.c
-    ${CMAKE_CURRENT_LIST_DIR}/bench_load_histogram.c
-    ${CMAKE_CURRENT_LIST_DIR}/bench_load_http.c
-    ${CMAKE_CURRENT_LIST_DIR}/bench_load_options.c
-    ${CMAKE_CURRENT_LIST_DIR}/bench_load_report.c
-    ${CMAKE_CURRENT_LIST_DIR}/bench_load_run.c
-    ${CMAKE_CURRENT_LIST_DIR}/bench_load_target.c
-    ${PROJECT_SOURCE_DIR}/client/voxelctl/json.c)
-  target_link_libraries(bench_load PRIVATE voxeld_build voxeld_client_static voxeld_schema
-                        m)
-endif()
 voxeld_add_test(NAME bench_load_histogram_test SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/bench_load_histogram_test.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_load_histogram.c LIBRARIES m)

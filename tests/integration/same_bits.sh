@@ -11,7 +11,7 @@ if [ $# -lt 3 ]; then
 fi
 cd "$(dirname "$0")/../.."
 scan=tests/data/spconv_benchmark_pc.npy
-n_voxels=125565 # tests/data/README.md: counted by other programs than ours
+n_voxels=125565 # as counted with NumPy (tests/integration/oracle.py)
 own=$(realpath "$1")
 other=$(realpath "$2")
 shift 2

@@ -106,6 +106,22 @@ def test_open_loop_keeps_its_rate(daemon: Daemon, arrivals: str) -> None:
     assert step["unsent"] <= 0.02 * method["count"] * SLOW
 
 
+@pytest.mark.parametrize("transport", ["ipc", "http"])
+def test_voxelctl_bench_loads_the_daemon(daemon: Daemon, transport: str) -> None:
+    before = counted(daemon, "voxelize")
+    done = subprocess.run(
+        [
+            BIN / "voxelctl", "--url", url_of(daemon, transport), "--json", "bench",
+            "--timeout", str(30 * SLOW), "--count", "12", "--points", "100", "--warmup", "0",
+        ],
+        capture_output=True, text=True, timeout=60 * SLOW, check=False,
+        env=Daemon.environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert steps_of(done)[0]["methods"][0]["ok"] == 12
+    assert counted(daemon, "voxelize") - before == 12
+
+
 def test_count_ends_the_run(daemon: Daemon) -> None:
     done = bench("--url", daemon.ipc, "--count", 25, "--concurrency", 4, "--points", 100,
                  "--warmup", 0, "--json")  # fmt: skip

@@ -114,7 +114,7 @@ def test_bundle_of_a_folder_without_a_build_is_refused(directory: Path) -> None:
 
 def test_bundle_needs_nothing_but_itself_and_glibc(bundle: Path) -> None:
     files = elf_files(bundle)
-    assert {"voxeld", "voxelctl", "libvoxeld.so.0.1.0"} <= {f.name for f in files}
+    assert {"voxeld", "voxelctl", "bench_load", "libvoxeld.so.0.1.0"} <= {f.name for f in files}
     for file in files:
         done = subprocess.run(
             ["/usr/bin/ldd", file], capture_output=True, text=True, env={}, check=True
@@ -160,6 +160,15 @@ def test_moved_bundle_with_an_empty_environment_voxelizes(
     command = [moved / "bin" / "voxeld", "--backend", "cpu", "--rpc", url, "--http", ""]
     with daemon(command, socket, {}):
         assert voxelize([moved / "bin" / "voxelctl"], url, SCAN, {}) == N_VOXELS
+        done = subprocess.run(
+            [
+                moved / "bin" / "voxelctl", "--url", url, "--json", "bench", "--count", "5",
+                "--points", "1000", "--warmup", "0", "--timeout", str(30 * SLOW),
+            ],
+            capture_output=True, text=True, timeout=60 * SLOW, check=False, env={},
+        )  # fmt: skip
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        assert json.loads(done.stdout)["steps"][0]["methods"][0]["ok"] == 5
 
 
 def bare_root(root: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -113,3 +114,54 @@ def test_voxelctl_survives_a_restart_of_the_daemon(directory: Path) -> None:
     for _ in range(2):
         with running(directory) as daemon:
             run(BIN / "voxelctl", "info", "--url", daemon.ipc)
+
+
+def lonely_voxelctl(directory: Path) -> Path:
+    """A copy without anything beside it."""
+    path = directory / "bin" / "voxelctl"
+    path.parent.mkdir()
+    shutil.copy(BIN / "voxelctl", path)
+    return path
+
+
+@pytest.mark.parametrize("place", ["bin", "libexec/voxeld"])
+def test_voxelctl_bench_hands_on_what_it_was_given(directory: Path, place: str) -> None:
+    ctl = lonely_voxelctl(directory)
+    tool = directory / place / "bench_load"
+    tool.parent.mkdir(parents=True, exist_ok=True)
+    tool.write_text('#!/bin/sh\nprintf "%s\\n" "$VOXELD_TOKEN" "$@"\nexit 7\n')
+    tool.chmod(0o755)
+    token = directory / "token"
+    token.write_text("secret words\n")
+    done = run(
+        ctl, "--url", "tcp://[::1]:1", "--token-file", token, "--json", "--ca-file", "a b",
+        "--timeout", "2.5", "bench", "--rate", "1,2", "--json", "--", "-x", "", code=7,
+    )  # fmt: skip
+    assert done.stdout.split("\n") == [
+        "secret", "--url", "tcp://[::1]:1", "--ca-file", "a b", "--timeout-ms", "2500",
+        "--json", "--rate", "1,2", "--json", "--", "-x", "", "",
+    ]  # fmt: skip
+    assert run(ctl, "bench", code=7).stdout.split("\n")[1:] == ["--timeout-ms", "5000", ""]
+
+
+def test_voxelctl_bench_without_its_tool_says_what_to_do(directory: Path) -> None:
+    done = run(lonely_voxelctl(directory), "bench", "--rate", "5", code=1)
+    assert "not installed" in done.stderr
+    assert str(directory / "bin" / "bench_load") in done.stderr
+    assert "cmake --install" in done.stderr
+
+
+def test_voxelctl_bench_with_a_tool_that_does_not_start_says_why(directory: Path) -> None:
+    ctl = lonely_voxelctl(directory)
+    (ctl.parent / "bench_load").write_text("no program")
+    assert "Permission denied" in run(ctl, "bench", code=1).stderr
+
+
+def test_voxelctl_bench_explains_itself() -> None:
+    text = run(BIN / "voxelctl", "bench", "--help").stdout
+    for part in ("plot_load.py", "usage: voxelctl bench [OPTIONS]", "--arrivals", "--mix"):
+        assert part in text
+    done = run(BIN / "voxelctl", "bench", "--rate", "x", code=2)
+    assert "Try: voxelctl bench --help" in done.stderr
+    version = run(BIN / "voxelctl", "--version").stdout.split()[1]
+    assert run(BIN / "voxelctl", "bench", "--version").stdout == f"voxelctl bench {version}\n"

@@ -79,6 +79,7 @@ static void test_command_line_wrong_ends_with_2_and_says_what(void)
         {"--version", 0, "voxelctl 0."},
         {"voxelize --help", 0, "--max-voxels"},
         {"help voxelize", 0, "--max-voxels"},
+        {"help bench", 0, "bench_load"},
         {"info --help", 0, "usage"},
         {"--url ipc:///tmp/voxeld-nobody.sock info", 1, "UNAVAILABLE (url)"},
         {"--token-file /nowhere/token info", 1, "/nowhere/token"},
