@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "proto/encode.h"
 
 /* Requests below this go out unmeasured when the server's limit is not known. */
 #define SURELY_TAKEN_BYTES ((size_t)1 << 20)
@@ -114,22 +115,25 @@ static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *opt
                             Voxeld__V1__Request *request, bool may_wait,
                             struct vxd_err *err)
 {
+    struct vxd_encoder measured = {.least_bytes = VXD_BIG_BLOCK_BYTES,
+                                   .origin = VXD_RPC_ORIGIN};
+    struct vxd_encoder written = measured;
     Voxeld__V1__RequestHeader header;
-    size_t n_bytes;
     int result;
     enum vxd_status status;
 
     fill_header(call, options, &header);
     request->header = &header;
-    n_bytes = voxeld__v1__request__get_packed_size(request);
-    status = check_size(call->client, options, n_bytes, may_wait, err);
+    vxd_encode(&measured, &request->base);
+    status = check_size(call->client, options, measured.at, may_wait, err);
     if (status == VXD_OK) {
-        result = nng_msg_alloc(&call->message, n_bytes);
+        result = nng_msg_alloc(&call->message, measured.at);
         if (result != 0) {
             call->message = NULL;
             status = vxd_client_nng_error(result, "making the request", err);
         } else {
-            (void)voxeld__v1__request__pack(request, nng_msg_body(call->message));
+            written.out = nng_msg_body(call->message);
+            vxd_encode(&written, &request->base);
         }
     }
     request->header = NULL;

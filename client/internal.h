@@ -77,6 +77,7 @@ struct vxd_call {
 /* An unpacked reply with code OK and the method's message set. */
 struct vxd_reply {
     struct vxd_decoder *decoder;
+    nng_msg *message; /* what came, where big arrays were left in it; else NULL */
     Voxeld__V1__Response *response;
 };
 

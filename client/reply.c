@@ -28,7 +28,9 @@ enum vxd_status vxd_reply_open(nng_msg *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err)
 {
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
     size_t n_bytes = nng_msg_len(take_message);
+    size_t n_borrowed = 0;
     size_t budget;
     ProtobufCMessage *message = NULL;
     enum vxd_status status;
@@ -39,8 +41,9 @@ enum vxd_status vxd_reply_open(nng_msg *take_message,
         budget = SIZE_MAX;
     }
     VXD_TRY(vxd_decoder_create(budget, NULL, &reply->decoder, err));
-    status = vxd_decode(reply->decoder, &voxeld__v1__response__descriptor,
-                        nng_msg_body(take_message), n_bytes, &message, err);
+    status = vxd_decode_borrowing(
+        reply->decoder, &borrow, &voxeld__v1__response__descriptor,
+        nng_msg_body(take_message), n_bytes, &message, &n_borrowed, err);
     if (status == VXD_INVALID_ARGUMENT) {
         /* Not the caller's argument: the server's. */
         status = vxd_fail(err, VXD_INTERNAL, NULL,
@@ -64,7 +67,11 @@ enum vxd_status vxd_reply_open(nng_msg *take_message,
                           (int)reply->response->method_case, (int)method);
     }
 out:
-    nng_msg_free(take_message);
+    if (n_borrowed > 0) {
+        reply->message = take_message;
+    } else {
+        nng_msg_free(take_message);
+    }
     if (status != VXD_OK) {
         vxd_reply_close(reply);
     }
@@ -74,6 +81,9 @@ out:
 void vxd_reply_close(struct vxd_reply *reply)
 {
     vxd_decoder_destroy(reply->decoder);
+    if (reply->message != NULL) {
+        nng_msg_free(reply->message);
+    }
     memset(reply, 0, sizeof *reply);
 }
 

@@ -13,7 +13,7 @@
 #include "proto/utf8.h"
 
 enum {
-    BLOCK_ALIGN = 16,
+    BLOCK_ALIGN = VXD_DATA_ALIGN,
     FIRST_CHUNK_BYTES = 4096,
     /* Chunks double up to this. */
     MAX_CHUNK_BYTES = 256 * 1024
@@ -291,8 +291,8 @@ enum vxd_status vxd_decode(struct vxd_decoder *decoder,
         if (decoder->failed) {
             return fail_alloc(decoder, err);
         }
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
-                        "%zu bytes that are no serialized %s", n_bytes, descriptor->name);
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL, "the bytes are no serialized %s",
+                        descriptor->name);
     }
     bad = find_bad_string(message);
     if (bad != NULL) {

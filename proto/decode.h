@@ -74,4 +74,30 @@ enum vxd_status vxd_decode(struct vxd_decoder *decoder,
                            const uint8_t *bytes, size_t n_bytes, ProtobufCMessage **out,
                            struct vxd_err *err);
 
+/* What any element of an array can want. The arena's blocks are aligned so, and so are big
+ * data in messages that proto/encode.h wrote. */
+#define VXD_DATA_ALIGN 16
+
+/* A message type with more fields than this is copied; none of the schema's is (a test
+ * looks). */
+#define VXD_BORROW_FIELDS 128
+
+/* Which bytes fields need no copy: those of at least so many bytes (> 0) that stand at a
+ * multiple of align in the input. Others are copied; so are repeated ones, members of oneofs,
+ * and all of a message that gives a singular submessage or bytes field twice. */
+struct vxd_borrow {
+    size_t least_bytes;
+    size_t align;
+};
+
+/* As vxd_decode, with the same result and the same errors, but the data of such fields point
+ * into `bytes`, which then must stay as long as the message is used; *n_borrowed says how
+ * many bytes do (0: `bytes` may go at once). */
+enum vxd_status vxd_decode_borrowing(struct vxd_decoder *decoder,
+                                     const struct vxd_borrow *borrow,
+                                     const ProtobufCMessageDescriptor *descriptor,
+                                     const uint8_t *bytes, size_t n_bytes,
+                                     ProtobufCMessage **out, size_t *n_borrowed,
+                                     struct vxd_err *err);
+
 #endif

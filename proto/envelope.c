@@ -1,85 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The envelope's top level, read field by field:
- *
- *   tag   varint, field number << 3 | wire type, at most 5 bytes and 32 bits
- *   then  wire type 0  varint, at most 10 bytes
- *                   1  8 bytes
- *                   2  length (varint), then that many bytes
- *                   5  4 bytes
- *                   3, 4, 6, 7  refused (groups, and what does not exist)
- */
+/* The envelope's top level, read field by field (proto/wire.h). */
 #include "proto/decode.h"
-
+#include "proto/wire.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 enum {
     HEADER_FIELD = 1,
     FIRST_METHOD_FIELD = 10,
-    MAX_FIELDS = 64,
-    MAX_TAG_BYTES = 5,
-    MAX_VARINT_BYTES = 10
+    MAX_FIELDS = 64
 };
-
-struct reader {
-    const uint8_t *at;
-    const uint8_t *end;
-};
-
-/* False when truncated, longer than max_bytes, or above 64 bits. */
-static bool read_varint(struct reader *r, int max_bytes, uint64_t *out)
-{
-    uint64_t value = 0;
-
-    for (int i = 0; i < max_bytes && r->at < r->end; i++) {
-        uint8_t byte = *r->at++;
-
-        if (i == MAX_VARINT_BYTES - 1 && byte > 1) {
-            return false;
-        }
-        value |= (uint64_t)(byte & 0x7F) << (7 * i);
-        if ((byte & 0x80) == 0) {
-            *out = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool skip(struct reader *r, uint64_t n_bytes)
-{
-    if (n_bytes > (uint64_t)(r->end - r->at)) {
-        return false;
-    }
-    r->at += n_bytes;
-    return true;
-}
 
 /* Moves past one value; for length-delimited ones *body and *body_bytes are its content.
  */
-static enum vxd_status read_value(struct reader *r, uint32_t field, unsigned wire_type,
-                                  const uint8_t **body, size_t *body_bytes,
-                                  struct vxd_err *err)
+static enum vxd_status read_value(struct vxd_wire_reader *r, uint32_t field,
+                                  unsigned wire_type, const uint8_t **body,
+                                  size_t *body_bytes, struct vxd_err *err)
 {
     uint64_t value = 0;
     bool ok = false;
 
     switch (wire_type) {
     case PROTOBUF_C_WIRE_TYPE_VARINT:
-        ok = read_varint(r, MAX_VARINT_BYTES, &value);
+        ok = vxd_wire_read_varint(r, VXD_WIRE_VARINT_BYTES, &value);
         break;
     case PROTOBUF_C_WIRE_TYPE_64BIT:
-        ok = skip(r, 8);
+        ok = vxd_wire_skip(r, 8);
         break;
     case PROTOBUF_C_WIRE_TYPE_32BIT:
-        ok = skip(r, 4);
+        ok = vxd_wire_skip(r, 4);
         break;
     case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
-        if (!read_varint(r, MAX_VARINT_BYTES, &value)) {
+        if (!vxd_wire_read_varint(r, VXD_WIRE_VARINT_BYTES, &value)) {
             break;
         }
         *body = r->at;
         *body_bytes = (size_t)value;
-        if (!skip(r, value)) {
+        if (!vxd_wire_skip(r, value)) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
                             "field %u of the request claims %llu bytes, %lld are left",
                             (unsigned)field, (unsigned long long)value,
@@ -141,8 +97,8 @@ static enum vxd_status file_field(uint32_t field, unsigned wire_type, const uint
 enum vxd_status vxd_envelope_scan(const uint8_t *message, size_t n_bytes,
                                   struct vxd_envelope *out, struct vxd_err *err)
 {
-    struct reader r = {.at = message,
-                       .end = message != NULL ? message + n_bytes : message};
+    struct vxd_wire_reader r = {.at = message,
+                                .end = message != NULL ? message + n_bytes : message};
     struct vxd_envelope found = {0};
     enum vxd_status status;
     int n_fields = 0;
@@ -150,10 +106,10 @@ enum vxd_status vxd_envelope_scan(const uint8_t *message, size_t n_bytes,
     while (r.at < r.end) {
         const uint8_t *body = NULL;
         size_t body_bytes = 0;
-        uint64_t tag;
+        unsigned wire_type;
         uint32_t field;
 
-        if (!read_varint(&r, MAX_TAG_BYTES, &tag) || tag > UINT32_MAX || tag >> 3 == 0) {
+        if (!vxd_wire_read_tag(&r, &field, &wire_type)) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL,
                             "byte %zu of the request begins no field",
                             (size_t)(r.at - message));
@@ -164,9 +120,8 @@ enum vxd_status vxd_envelope_scan(const uint8_t *message, size_t n_bytes,
                             "the request has more than %d fields at its top level",
                             MAX_FIELDS);
         }
-        field = (uint32_t)(tag >> 3);
-        VXD_TRY(read_value(&r, field, (unsigned)(tag & 7), &body, &body_bytes, err));
-        VXD_TRY(file_field(field, (unsigned)(tag & 7), body, body_bytes, &found, err));
+        VXD_TRY(read_value(&r, field, wire_type, &body, &body_bytes, err));
+        VXD_TRY(file_field(field, wire_type, body, body_bytes, &found, err));
     }
     if (found.body == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "method", "the request has no method");

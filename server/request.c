@@ -271,6 +271,23 @@ static void shrink_reserve(struct vxd_request *request)
     }
 }
 
+/* On the CPU big arrays stay in the body, which lives as long as the request; a GPU wants
+ * them copied to page-locked memory (big_alloc above). */
+static enum vxd_status decode_protobuf(struct vxd_request *request,
+                                       const struct vxd_body *body, struct vxd_err *err)
+{
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, VXD_DATA_ALIGN};
+    const ProtobufCMessageDescriptor *descriptor = request->method->input;
+    size_t n_borrowed;
+
+    if (vxd_context_backend(request->server->context) == VXD_BACKEND_CPU) {
+        return vxd_decode_borrowing(request->decoder, &borrow, descriptor, body->bytes,
+                                    body->n_bytes, &request->input, &n_borrowed, err);
+    }
+    return vxd_decode(request->decoder, descriptor, body->bytes, body->n_bytes,
+                      &request->input, err);
+}
+
 static enum vxd_status decode_body(struct vxd_request *request,
                                    const struct vxd_body *body, struct vxd_err *err)
 {
@@ -293,8 +310,7 @@ static enum vxd_status decode_body(struct vxd_request *request,
     case VXD_BODY_PROTOBUF:
         break;
     }
-    return vxd_decode(request->decoder, method->input, body->bytes, body->n_bytes,
-                      &request->input, err);
+    return decode_protobuf(request, body, err);
 }
 
 static enum vxd_status decode_and_check(struct vxd_request *request,

@@ -5,6 +5,8 @@ voxeld_add_test(NAME test_proto_schema SOURCES unit/test_proto_schema.c
                 LIBRARIES voxeld_proto)
 voxeld_add_test(NAME test_proto_decode SOURCES unit/test_proto_decode.c
                 LIBRARIES voxeld_proto voxeld_test_kinds)
+voxeld_add_test(NAME test_proto_borrow SOURCES unit/test_proto_borrow.c
+                LIBRARIES voxeld_schema voxeld_test_kinds)
 voxeld_add_test(NAME test_proto_envelope SOURCES unit/test_proto_envelope.c
                 LIBRARIES voxeld_schema)
 voxeld_add_test(NAME test_proto_golden SOURCES unit/test_proto_golden.c

@@ -203,6 +203,23 @@ static bool voxelize_async_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
+/* Arrays that are left in the reply, or copied when it does not align them. */
+static bool voxelize_many_once(void *context, enum voxeld_status *status)
+{
+    static const float many[3 * 30000];
+    struct voxeld_cloud large = cloud;
+    struct voxeld_voxelize_request request = {
+        .clouds = &large, .n_clouds = 1, .size_m = {1, 1, 1}};
+    struct voxeld_voxels *voxels = NULL;
+
+    large.data = many;
+    large.n_points = 30000;
+    *status = voxeld_voxelize(context, &request, &voxels, NULL);
+    CHECK((*status == VOXELD_OK) == (voxels != NULL));
+    voxeld_voxels_free(voxels);
+    return *status == VOXELD_OK;
+}
+
 static bool ask_once(void *context, enum voxeld_status *status)
 {
     struct voxeld_server_info *info = NULL;
@@ -229,6 +246,9 @@ static void test_calls_without_memory_are_resource_exhausted(void)
     REQUIRE(voxeld_connect(&options, &client, NULL) == VOXELD_OK);
     check_each(voxelize_once, client);
     check_each(voxelize_async_once, client);
+    check_each(voxelize_many_once, client);
+    atomic_store(&peer.aligns, 1);
+    check_each(voxelize_many_once, client);
     check_each(ask_once, client);
     voxeld_close(client);
     peer_stop(&peer);

@@ -296,6 +296,50 @@ static void test_reply_with_any_flaw_is_internal(void)
     peer_stop(&peer);
 }
 
+/* Big arrays of a daemon's reply stay where nng received them, a stranger's are copied: both
+ * are aligned, and both outlive the connection. */
+static void test_big_results_outlive_the_client(void)
+{
+    enum {
+        N_MANY = 20000
+    };
+    float *points = calloc(N_MANY, 3 * sizeof *points);
+    struct voxeld_cloud cloud = some_cloud();
+    struct peer peer;
+
+    REQUIRE(points != NULL);
+    cloud.data = points;
+    cloud.n_points = N_MANY;
+    REQUIRE(peer_start(&peer, NULL) == 0);
+    for (int aligns = 0; aligns < 2; aligns++) {
+        struct voxeld_voxelize_request request = some_request(&cloud);
+        struct voxeld_client *client = connect_to(&peer, 0);
+        struct voxeld_voxels *v[2] = {NULL, NULL};
+
+        request.outputs =
+            VOXELD_OUTPUT_COORDS | VOXELD_OUTPUT_COUNTS | VOXELD_OUTPUT_INVERSE;
+        atomic_store(&peer.aligns, aligns);
+        REQUIRE(client != NULL);
+        for (int i = 0; i < 2; i++) {
+            CHECK_INT(voxeld_voxelize(client, &request, &v[i], NULL), VOXELD_OK);
+        }
+        voxeld_voxels_free(v[0]);
+        voxeld_close(client);
+        REQUIRE(v[1] != NULL && v[1]->n_voxels == N_MANY);
+        CHECK_INT((uintptr_t)v[1]->coords % 16, 0);
+        CHECK_INT((uintptr_t)v[1]->counts % 16, 0);
+        CHECK_INT((uintptr_t)v[1]->inverse % 16, 0);
+        CHECK_INT((uintptr_t)v[1]->mean % 16, 0);
+        for (int32_t i = 0; i < N_MANY; i++) {
+            REQUIRE(v[1]->coords[4 * i + 3] == 3 * i && v[1]->counts[i] == 1 &&
+                    v[1]->inverse[i] == i && v[1]->mean[3 * i + 1] == (float)(2 * i));
+        }
+        voxeld_voxels_free(v[1]);
+    }
+    peer_stop(&peer);
+    free(points);
+}
+
 static void test_server_error_is_passed_on(void)
 {
     struct peer peer;
@@ -439,6 +483,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_reply_too_late_is_deadline_exceeded_on_time_and_sent_once),
     VXD_TEST(test_reply_that_is_garbage_is_internal),
     VXD_TEST(test_reply_with_any_flaw_is_internal),
+    VXD_TEST(test_big_results_outlive_the_client),
     VXD_TEST(test_server_error_is_passed_on),
     VXD_TEST(test_request_over_the_servers_limit_is_refused_unsent),
     VXD_TEST(test_peer_that_dies_is_unavailable_and_comes_back),

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/decode.h"
+#include "proto/encode.h"
+
 enum {
     MAX_POINTS = 65536,
     STOP_POLL_MS = 20,
@@ -218,15 +221,21 @@ static void answer_admin(struct answer *a, struct peer *peer,
     }
 }
 
-static nng_msg *pack(const Voxeld__V1__Response *response)
+/* As a stranger's server packs, or as ours does. */
+static nng_msg *pack(const Voxeld__V1__Response *response, bool is_aligned)
 {
-    size_t n_bytes = voxeld__v1__response__get_packed_size(response);
+    struct vxd_encoder measured = {.least_bytes =
+                                       is_aligned ? VXD_BIG_BLOCK_BYTES : SIZE_MAX,
+                                   .origin = VXD_RPC_ORIGIN};
+    struct vxd_encoder written = measured;
     nng_msg *message;
 
-    if (nng_msg_alloc(&message, n_bytes) != 0) {
+    vxd_encode(&measured, &response->base);
+    if (nng_msg_alloc(&message, measured.at) != 0) {
         abort();
     }
-    (void)voxeld__v1__response__pack(response, nng_msg_body(message));
+    written.out = nng_msg_body(message);
+    vxd_encode(&written, &response->base);
     return message;
 }
 
@@ -259,7 +268,7 @@ static nng_msg *answer(struct peer *peer, const Voxeld__V1__Request *request)
     } else {
         answer_admin(&a, peer, request);
     }
-    message = pack(&a.response);
+    message = pack(&a.response, atomic_load(&peer->aligns) != 0);
     free(coords);
     free(counts);
     free(inverse);

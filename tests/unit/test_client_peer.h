@@ -54,6 +54,7 @@ struct peer {
     atomic_int stopping;
     atomic_int mode;
     atomic_int flaw;
+    atomic_int aligns; /* big data in replies, as the daemon does */
     atomic_int delay_ms;
     atomic_int n_voxelize; /* requests that arrived */
     atomic_uint max_message_bytes;

@@ -70,11 +70,16 @@ out:
 }
 
 /* More than the decoder's first chunk, and a big block. */
-static enum vxd_status decode_wire(struct vxd_err *err)
+static enum vxd_status decode_wire(bool borrows, struct vxd_err *err)
 {
+    static const struct vxd_borrow borrow = {VXD_BIG_BLOCK_BYTES, 1};
     static uint8_t bytes[3 + 4 + VXD_BIG_BLOCK_BYTES + 2 * 1000];
+    const size_t n_bytes = 8 + VXD_BIG_BLOCK_BYTES + 2 * 900;
+    const ProtobufCMessageDescriptor *descriptor =
+        &voxeld__v1__voxelize_request__descriptor;
     struct vxd_decoder *decoder = NULL;
     ProtobufCMessage *message = NULL;
+    size_t n_borrowed = 0;
     enum vxd_status status;
 
     /* clouds { data (65536 bytes) }, then a thousand empty clouds */
@@ -84,12 +89,27 @@ static enum vxd_status decode_wire(struct vxd_err *err)
         bytes[i + 1] = 0;
     }
     VXD_TRY(vxd_decoder_create((size_t)1 << 20, NULL, &decoder, err));
-    VXD_TRY(vxd_decode(decoder, &voxeld__v1__voxelize_request__descriptor, bytes,
-                       8 + VXD_BIG_BLOCK_BYTES + 2 * 900, &message, err));
+    if (borrows) {
+        VXD_TRY(vxd_decode_borrowing(decoder, &borrow, descriptor, bytes, n_bytes,
+                                     &message, &n_borrowed, err));
+        CHECK_INT(n_borrowed, VXD_BIG_BLOCK_BYTES);
+    } else {
+        VXD_TRY(vxd_decode(decoder, descriptor, bytes, n_bytes, &message, err));
+    }
     CHECK_INT(((Voxeld__V1__VoxelizeRequest *)message)->n_clouds, 901);
 out:
     vxd_decoder_destroy(decoder);
     return status;
+}
+
+static enum vxd_status decode_copying(struct vxd_err *err)
+{
+    return decode_wire(false, err);
+}
+
+static enum vxd_status decode_borrowing(struct vxd_err *err)
+{
+    return decode_wire(true, err);
 }
 
 static enum vxd_status write_openapi(struct vxd_err *err)
@@ -192,7 +212,8 @@ static void test_json_any_failing_allocation_of_the_parser_is_survived(void)
 
 static void test_decode_any_failing_block_is_resource_exhausted(void)
 {
-    fail_each(decode_wire, 4);
+    fail_each(decode_copying, 4);
+    fail_each(decode_borrowing, 3);
 }
 
 static void test_openapi_any_failing_allocation_is_resource_exhausted(void)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the code relies on in the schema, for every message that a request or a reply can
  * hold: no message contains itself, no proto3 `optional`, names of a bounded length. */
+#include "proto/encode.h"
 #include "proto/fields.h"
+#include "proto/wire.h"
 #include "tests/unit/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
@@ -54,6 +56,20 @@ static void walk(void (*visit)(const ProtobufCFieldDescriptor *field), size_t *m
     }
 }
 
+/* proto/encode.c copies the structs, proto/borrow.c counts the fields. */
+static void check_message(const ProtobufCMessageDescriptor *message)
+{
+    bool holds_data = false;
+
+    CHECK(message->sizeof_message <= VXD_ENCODE_STRUCT_BYTES);
+    CHECK(message->n_fields <= VXD_BORROW_FIELDS);
+    for (unsigned i = 0; i < message->n_fields; i++) {
+        holds_data = holds_data || message->fields[i].type == PROTOBUF_C_TYPE_BYTES;
+    }
+    CHECK(!holds_data || protobuf_c_message_descriptor_get_field(
+                             message, VXD_WIRE_PADDING_FIELD) == NULL);
+}
+
 static void check_field(const ProtobufCFieldDescriptor *field)
 {
     CHECK(field->label == PROTOBUF_C_LABEL_NONE ||
@@ -61,6 +77,7 @@ static void check_field(const ProtobufCFieldDescriptor *field)
     CHECK(strlen(field->name) < VXD_FIELD_NAME_BYTES);
     /* The openapi writer refers to schemas by their short names. */
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+        check_message(field->descriptor);
         CHECK_STR(((const ProtobufCMessageDescriptor *)field->descriptor)->package_name,
                   "voxeld.v1");
     }
@@ -72,6 +89,9 @@ static void test_schema_any_message_is_not_recursive(void)
 
     walk(check_field, &depth);
     CHECK(depth >= 5);
+    for (size_t r = 0; r < sizeof roots / sizeof roots[0]; r++) {
+        check_message(roots[r]);
+    }
     (void)printf("     deepest message: %zu levels\n", depth);
 }
 
