@@ -84,7 +84,10 @@ static void write_parameters(struct vxd_text *text)
                            "Not started when it has waited longer; 0 = no limit.", ",",
                            text);
     write_header_parameter("Idempotency-Key", "\"type\":\"string\"",
-                           "Number of this request for exactly-once methods.", ",", text);
+                           "1 to 63 printable ASCII characters; a request that changes "
+                           "something and is repeated with its key gets the first one's "
+                           "outcome.",
+                           ",", text);
     vxd_text_append(text, "}", 1);
 }
 

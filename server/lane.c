@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One lane: takes a request, runs one stage of it, and either gives it back for the next
  * stage or finishes it. A request that was answered meanwhile (its deadline passed) is only
- * released. */
+ * released, unless it changes something and was begun: then it goes on to its end, so that
+ * asking again gives the outcome. */
+#include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/scheduler_internal.h"
 
@@ -59,18 +61,32 @@ static bool begin_request(struct vxd_request *request)
     return true;
 }
 
+/* Whether nobody wants the request any more. */
+static bool is_given_up(const struct vxd_request *request)
+{
+    return atomic_load(&request->answered) != 0 &&
+           !(request->changes && request->submitted);
+}
+
+/* Its outcome is remembered first by who waits for it, then by who asks later. */
+static void end_once(struct vxd_request *request, const struct vxd_err *err)
+{
+    if (request->once != NULL) {
+        vxd_once_finish(request, err, request->output);
+    }
+}
+
 static void run_request(struct vxd_lane *lane, struct vxd_request *request)
 {
     struct vxd_err err = {0};
     enum vxd_status status = VXD_OK;
 
-    if (atomic_load(&request->answered) != 0 ||
-        (!request->submitted && !begin_request(request))) {
+    if (is_given_up(request) || (!request->submitted && !begin_request(request))) {
         end_request(lane, request);
         return;
     }
     VXD_TRY(run_stage(lane, request, &err));
-    if (atomic_load(&request->answered) != 0) {
+    if (is_given_up(request)) {
         end_request(lane, request);
         return;
     }
@@ -80,9 +96,11 @@ static void run_request(struct vxd_lane *lane, struct vxd_request *request)
     }
     VXD_TRY(request->method->finish(request, lane->queue, &err));
     (void)vxd_request_answer(request, NULL, request->output);
+    end_once(request, NULL);
 out:
     if (status != VXD_OK) {
         (void)vxd_request_answer(request, &err, NULL);
+        end_once(request, &err);
     }
     end_request(lane, request);
 }

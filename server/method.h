@@ -32,9 +32,16 @@ struct vxd_method {
     const ProtobufCMessageDescriptor *input;
     const ProtobufCMessageDescriptor *output;
 
+    /* NULL: the method changes nothing. Else whether this decoded request does: it then
+     * needs the scope write, takes effect exactly once, and runs to its end once begun. All
+     * it does is all or nothing: an error means that nothing changed. */
+    bool (*changes)(const struct vxd_request *request);
+
     /* On the transport's thread: checks every field of request->input, sets
-     * request->bulk and request->cost_bytes (engine memory it will take, for admission).
-     * For VXD_LANE_NONE it also sets request->output. */
+     * request->bulk and request->cost_bytes (engine memory it will take, for admission),
+     * and request->lane where it is not the method's.
+     * For VXD_LANE_NONE it also sets request->output. Looks at nothing that other requests
+     * change: a repeated request passes as the first one did. */
     enum vxd_status (*check)(struct vxd_request *request, struct vxd_err *err);
 
     /* On a lane's thread: enqueues one stage on the queue and returns without waiting.
@@ -45,7 +52,7 @@ struct vxd_method {
                               struct vxd_err *err);
 
     /* On a lane's thread, after the last stage has run: sets request->output (message and
-     * arrays stay valid until release). */
+     * arrays stay valid until release). What changed something must not fail here. */
     enum vxd_status (*finish)(struct vxd_request *request, struct vxd_queue *queue,
                               struct vxd_err *err);
 

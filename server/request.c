@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "proto/json.h"
+#include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/server.h"
 #include "server/slowlog.h"
@@ -57,6 +58,7 @@ static enum vxd_status take_header(struct vxd_request *request,
     const char *client = header->client_id != NULL ? header->client_id : "";
     const char *stream = header->stream != NULL ? header->stream : "";
     const char *token = header->token != NULL ? header->token : "";
+    const char *key = header->idempotency_key;
     uint32_t max_timeout_ms = atomic_load(&request->server->limits.max_timeout_ms);
 
     if (!is_printable(id)) {
@@ -83,12 +85,18 @@ static enum vxd_status take_header(struct vxd_request *request,
                         "must be [a-z0-9][a-z0-9._-]{0,62}");
     }
     copy_text(request->stream, stream);
+    if (key != NULL && (key[0] == '\0' || !is_printable(key))) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "header.idempotency_key",
+                        "must be 1 to %d printable ASCII characters", VXD_NAME_BYTES - 1);
+    }
+    copy_text(request->idempotency_key, key);
     if (header->keep_last > 0 && stream[0] == '\0') {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "header.keep_last",
                         "is %u, but it needs a stream", header->keep_last);
     }
     request->keep_last = header->keep_last;
     request->sequence = header->sequence;
+    request->resends = header->resends;
     if (header->timeout_ms > max_timeout_ms) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "header.timeout_ms",
                         "is %u, at most %u is allowed", header->timeout_ms,
@@ -186,6 +194,7 @@ enum vxd_status vxd_request_admit(struct vxd_request *request,
     enum vxd_status status;
 
     request->method = method;
+    request->lane = method != NULL ? method->lane : VXD_LANE_NONE;
     request->body_bytes = body_bytes;
     status = vxd_auth_identify(server->auth, request->token, request->peer_uid,
                                &request->principal, err);
@@ -313,6 +322,35 @@ static enum vxd_status decode_body(struct vxd_request *request,
     return decode_protobuf(request, body, err);
 }
 
+/* Whether it changes something, and then whether its sender may, and can say which of its
+ * requests this is. */
+static enum vxd_status check_change(struct vxd_request *request, struct vxd_err *err)
+{
+    const struct vxd_method *method = request->method;
+    enum vxd_status status;
+
+    request->changes = method->changes != NULL && method->changes(request);
+    if (!request->changes) {
+        return VXD_OK;
+    }
+    status = vxd_auth_require(&request->principal, VXD_SCOPE_WRITE, err);
+    if (status != VXD_OK) {
+        vxd_metrics_count_rejected(request->server->metrics, "permission_denied");
+        return status;
+    }
+    if (request->resends && request->client_id[0] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "header.client_id",
+                        "is required: the request changes something, and the socket may "
+                        "send it twice");
+    }
+    if (request->resends && request->sequence == 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "header.sequence",
+                        "is required, from 1 on: the request changes something, and the "
+                        "socket may send it twice");
+    }
+    return VXD_OK;
+}
+
 static enum vxd_status decode_and_check(struct vxd_request *request,
                                         const struct vxd_body *body, struct vxd_err *err)
 {
@@ -320,8 +358,34 @@ static enum vxd_status decode_and_check(struct vxd_request *request,
 
     VXD_TRY(open_decoder(request, err));
     VXD_TRY(decode_body(request, body, err));
+    VXD_TRY(check_change(request, err));
     VXD_TRY(request->method->check(request, err));
     shrink_reserve(request);
+out:
+    return status;
+}
+
+/* Queues it, unless it repeats one that runs or ran. */
+static enum vxd_status run_once(struct vxd_request *request, const struct vxd_body *body,
+                                struct vxd_err *err)
+{
+    struct vxd_server *server = request->server;
+    bool has_number = request->idempotency_key[0] != '\0' ||
+                      (request->client_id[0] != '\0' && request->sequence > 0);
+    enum vxd_once_role role = VXD_ONCE_FIRST;
+    enum vxd_status status;
+
+    if (request->changes && has_number) {
+        uint8_t digest[VXD_ONCE_DIGEST_BYTES];
+
+        vxd_once_digest(server->once, request->method, body, digest);
+        VXD_TRY(vxd_once_enter(server->once, request, digest, &role, err));
+    }
+    if (role == VXD_ONCE_DONE) {
+        (void)vxd_request_answer(request, NULL, request->output);
+    }
+    status = role == VXD_ONCE_FIRST ? vxd_scheduler_push(server->scheduler, request, err)
+                                    : VXD_OK;
 out:
     return status;
 }
@@ -334,10 +398,10 @@ void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body
 
     VXD_TRY(vxd_scheduler_watch(scheduler, request, &err));
     VXD_TRY(decode_and_check(request, body, &err));
-    if (request->method->lane == VXD_LANE_NONE) {
+    if (request->lane == VXD_LANE_NONE) {
         (void)vxd_request_answer(request, NULL, request->output);
     } else if (atomic_load(&request->answered) == 0) {
-        VXD_TRY(vxd_scheduler_push(scheduler, request, &err));
+        VXD_TRY(run_once(request, body, &err));
     }
 out:
     if (status != VXD_OK) {
@@ -350,6 +414,17 @@ void vxd_request_fail(struct vxd_request *request, const struct vxd_err *err)
 {
     (void)vxd_request_answer(request, err, NULL);
     vxd_request_drop(request);
+}
+
+void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err)
+{
+    if (request->changes) {
+        (void)vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                       "it was done, but there is no memory for the reply: ask again, "
+                       "with the same number");
+    } else {
+        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the reply");
+    }
 }
 
 const char *vxd_request_client(const struct vxd_request *request)
@@ -420,7 +495,7 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
     struct vxd_server *server = request->server;
     int64_t now = vxd_clock_ns();
     int64_t started = atomic_load(&request->started_ns);
-    bool queues = request->method != NULL && request->method->lane != VXD_LANE_NONE;
+    bool queues = request->lane != VXD_LANE_NONE;
 
     if (atomic_exchange(&request->answered, 1) != 0) {
         return false;
@@ -463,6 +538,9 @@ void vxd_request_drop(struct vxd_request *request)
     }
     if (atomic_load(&request->answered) == 0) {
         atomic_fetch_sub(&server->n_open, 1); /* the transport gave it up unanswered */
+    }
+    if (request->once != NULL) {
+        vxd_once_abandon(request);
     }
     vxd_decoder_destroy(request->decoder);
     atomic_fetch_sub(&server->inflight_bytes, request->reserved_bytes);

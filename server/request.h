@@ -4,6 +4,9 @@
  *   create -> admit (before the body is read) -> submit (decode, check, queue)
  *          -> lane stages -> finish -> reply -> release
  *
+ * A repeated request that changes something leaves this path before the queue: it waits for
+ * the first one, or gets its outcome (exactly_once.h).
+ *
  * Whatever happens, the transport's reply function is called exactly once: with the
  * result, with an error, or on the timer's thread when the deadline passes first. */
 #ifndef VXD_SERVER_REQUEST_H
@@ -28,6 +31,9 @@ struct vxd_request_header {
     const char *client_id;
     const char *stream;
     uint64_t sequence;
+    const char *idempotency_key; /* instead of a sequence */
+    bool resends; /* the transport sends again by itself: what changes something needs
+                   * client_id and sequence */
     uint32_t timeout_ms;
     uint32_t keep_last;
     uint32_t max_age_ms;
@@ -52,6 +58,8 @@ struct vxd_body {
     size_t n_query;
 };
 
+struct vxd_once_record;
+
 struct vxd_request {
     struct vxd_server *server;
     const struct vxd_method *method;
@@ -61,8 +69,10 @@ struct vxd_request {
     char stream[VXD_NAME_BYTES];
     char peer[VXD_NAME_BYTES];
     char token[VXD_TOKEN_BYTES]; /* wiped by admit; never logged */
+    char idempotency_key[VXD_NAME_BYTES];
     int64_t peer_uid;
     uint64_t sequence;
+    bool resends;
     uint32_t keep_last;
     int64_t received_ns; /* monotonic clock, like all *_ns here */
     int64_t deadline_ns;
@@ -76,6 +86,9 @@ struct vxd_request {
     struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
     ProtobufCMessage *input;
 
+    bool changes;            /* decided once it is decoded */
+    enum vxd_lane_kind lane; /* the method's, unless its check wants another */
+
     /* Set by the method's functions. */
     bool bulk;
     bool more;
@@ -83,6 +96,12 @@ struct vxd_request {
     uint64_t n_points; /* for the metrics */
     void *state;
     ProtobufCMessage *output; /* packed by the transport inside reply_fn */
+
+    /* Exactly-once (exactly_once.h). */
+    struct vxd_once_record *once; /* the record this request must end or abandon */
+    struct vxd_request *next_repeat;
+    bool replayed; /* for the reply's header */
+    bool arrays_dropped;
 
     /* Result, valid inside reply_fn: err.code VXD_OK and output, or an error. */
     struct vxd_err err;
@@ -109,9 +128,9 @@ struct vxd_request {
 
 /* Makes a request with one reference and an id of its own where the header has none.
  * errors  RESOURCE_EXHAUSTED; INVALID_ARGUMENT for a malformed request_id (not 1-63
- *         printable ASCII), client_id or stream (names: [a-z0-9][a-z0-9._-]{0,62}),
- *         keep_last without stream, timeout above the limit, a token of more than 255
- *         bytes. Even then *out is a request
+ *         printable ASCII), idempotency_key (likewise), client_id or stream (names:
+ *         [a-z0-9][a-z0-9._-]{0,62}), keep_last without stream, timeout above the limit, a
+ *         token of more than 255 bytes. Even then *out is a request
  *         that can be answered with vxd_request_fail, unless memory ran out (NULL). */
 enum vxd_status vxd_request_create(struct vxd_server *server,
                                    const struct vxd_request_header *header,
@@ -139,6 +158,10 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
                         const ProtobufCMessage *output);
 void vxd_request_hold(struct vxd_request *request);
 void vxd_request_drop(struct vxd_request *request);
+
+/* What a transport says instead of a reply that it has no memory for. What changed something
+ * has done so then: UNAVAILABLE, and asking again gives the outcome. */
+void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err);
 
 /* Who is served fairly: the client_id, else the peer. */
 const char *vxd_request_client(const struct vxd_request *request);

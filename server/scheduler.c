@@ -55,12 +55,12 @@ void vxd_scheduler_unlink(struct vxd_scheduler *scheduler, struct vxd_request *b
 
 static bool takes(const struct vxd_lane *lane, const struct vxd_request *request)
 {
-    return request->method->lane == lane->kind && (lane->takes_bulk || !request->bulk);
+    return request->lane == lane->kind && (lane->takes_bulk || !request->bulk);
 }
 
 static bool is_bulk_read(const struct vxd_request *request)
 {
-    return request->bulk && request->method->lane == VXD_LANE_READ;
+    return request->bulk && request->lane == VXD_LANE_READ;
 }
 
 /* What is begun holds engine memory and no place in the queue any more, so a lane ends small

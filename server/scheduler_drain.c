@@ -2,6 +2,7 @@
 /* The end of serving: what is begun or waits gets its time, then an answer. */
 #include <time.h>
 
+#include "server/exactly_once.h"
 #include "server/scheduler_internal.h"
 
 enum {
@@ -67,6 +68,10 @@ static void abandon(struct vxd_scheduler *scheduler)
     (void)pthread_mutex_unlock(&scheduler->mutex);
     vxd_scheduler_answer_all(waiting, &err);
     while ((begun = find_begun(scheduler)) != NULL) {
+        (void)vxd_request_answer(begun, &err, NULL);
+        vxd_request_drop(begun);
+    }
+    while ((begun = vxd_once_find_waiting(scheduler->server->once)) != NULL) {
         (void)vxd_request_answer(begun, &err, NULL);
         vxd_request_drop(begun);
     }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gpu/core/context.h"
+#include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/signals.h"
 #include "server/slowlog.h"
@@ -153,6 +154,8 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_auth_create(config, &server->auth, err));
     VXD_TRY(vxd_metrics_create(&server->metrics, err));
     VXD_TRY(vxd_slowlog_create(&server->slowlog, err));
+    VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
+                            err));
     VXD_TRY(open_context(server, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
@@ -168,11 +171,13 @@ void vxd_server_close(struct vxd_server *server)
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
     }
+    vxd_once_destroy(server->once);
     vxd_slowlog_destroy(server->slowlog);
     vxd_metrics_destroy(server->metrics);
     vxd_auth_destroy(server->auth);
     server->scheduler = NULL;
     server->context = NULL;
+    server->once = NULL;
     server->slowlog = NULL;
     server->metrics = NULL;
     server->auth = NULL;

@@ -20,6 +20,8 @@ enum vxd_server_state {
     VXD_STATE_LOST = 4      /* the GPU failed; the process is about to end with 70 */
 };
 
+struct vxd_maps;
+struct vxd_once;
 struct vxd_slowlog;
 
 /* What SIGHUP may change while requests run; everything else in config stays as it was at
@@ -36,7 +38,9 @@ struct vxd_server {
     struct vxd_auth *auth;
     struct vxd_metrics *metrics;
     struct vxd_slowlog *slowlog;
+    struct vxd_once *once;
     struct vxd_context *context;
+    struct vxd_maps *maps;
     struct vxd_scheduler *scheduler;
     atomic_int state; /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;

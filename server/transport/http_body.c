@@ -301,6 +301,7 @@ static enum vxd_status read_request_header(const struct vxd_http_exchange *excha
     uint64_t max_age_ms = 0;
     enum vxd_status status;
 
+    out->idempotency_key = headers->idempotency_key;
     out->request_id = headers->request_id;
     out->client_id = headers->client_id;
     out->stream = headers->stream;
@@ -310,8 +311,6 @@ static enum vxd_status read_request_header(const struct vxd_http_exchange *excha
                         err));
     VXD_TRY(read_number("X-Voxeld-Max-Age-Ms", headers->max_age_ms, UINT32_MAX,
                         &max_age_ms, err));
-    VXD_TRY(read_number("Idempotency-Key", headers->idempotency_key, UINT64_MAX,
-                        &out->sequence, err));
     out->timeout_ms = (uint32_t)timeout_ms;
     out->keep_last = (uint32_t)keep_last;
     out->max_age_ms = (uint32_t)max_age_ms;
@@ -327,6 +326,7 @@ static void rename_field(struct vxd_err *err)
         {"header.request_id", "X-Request-Id"},
         {"header.token", "Authorization"},
         {"header.client_id", "X-Voxeld-Client-Id"},
+        {"header.idempotency_key", "Idempotency-Key"},
         {"header.stream", "X-Voxeld-Stream"},
         {"header.keep_last", "X-Voxeld-Keep-Last"},
         {"header.timeout_ms", "X-Voxeld-Timeout-Ms"},

@@ -225,6 +225,17 @@ out:
     return status;
 }
 
+static void add_replay_headers(struct vxd_http_exchange *exchange,
+                               const struct vxd_request *request)
+{
+    if (request->replayed) {
+        vxd_http_add_header(exchange, "Idempotency-Replayed", "true");
+    }
+    if (request->arrays_dropped) {
+        vxd_http_add_header(exchange, "X-Voxeld-Arrays-Dropped", "true");
+    }
+}
+
 void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
                     const ProtobufCMessage *output)
 {
@@ -237,7 +248,11 @@ void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
     }
     if (err->code == VXD_OK && set_output(exchange, output, &reply_err) == VXD_OK) {
         vxd_http_add_header(exchange, "X-Request-Id", request->id);
+        add_replay_headers(exchange, request);
     } else {
+        if (reply_err.code == VXD_RESOURCE_EXHAUSTED && err->code == VXD_OK) {
+            vxd_request_fail_reply(request, &reply_err);
+        }
         vxd_http_set_error(exchange, request->id, &reply_err);
     }
     (void)snprintf(timing, sizeof timing, "queue;dur=%.3f, total;dur=%.3f",

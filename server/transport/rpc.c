@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "proto/decode.h"
+#include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/transport/rpc_internal.h"
 #include "voxeld/v1/rpc.pb-c.h"
@@ -109,7 +110,9 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
                                   .output = output,
                                   .tag = call->tag,
                                   .queue_ms = request->queue_ms,
-                                  .total_ms = request->total_ms};
+                                  .total_ms = request->total_ms,
+                                  .replayed = request->replayed,
+                                  .arrays_dropped = request->arrays_dropped};
     nng_msg *msg = vxd_rpc_pack(&reply);
     struct vxd_err no_memory = {0};
 
@@ -118,7 +121,7 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
         slot_send(slot, msg);
         return;
     }
-    (void)vxd_fail(&no_memory, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the reply");
+    vxd_request_fail_reply(request, &no_memory);
     send_error(slot, request->id, &no_memory);
 }
 
@@ -178,6 +181,7 @@ static enum vxd_status read_header(const struct vxd_envelope *envelope,
     out->client_id = header->client_id;
     out->stream = header->stream;
     out->sequence = header->sequence;
+    out->resends = true;
     out->timeout_ms = header->timeout_ms;
     out->keep_last = header->keep_last;
     out->max_age_ms = header->max_age_ms;
@@ -357,9 +361,9 @@ static enum vxd_status open_slots(struct vxd_rpc *rpc, struct vxd_err *err)
 {
     const struct vxd_config *config = &rpc->server->config;
     /* queued; on the write lane and the read lanes, each of which may have one more waiting
-     * between two stages; and the spare ones */
-    size_t n =
-        (size_t)config->queue_limit + 1 + 2 * (size_t)config->n_read_lanes + SPARE_SLOTS;
+     * between two stages; repeated ones that wait; and the spare ones */
+    size_t n = (size_t)config->queue_limit + 1 + 2 * (size_t)config->n_read_lanes +
+               VXD_ONCE_MAX_WAITING + SPARE_SLOTS;
 
     rpc->slots = calloc(n, sizeof *rpc->slots);
     if (rpc->slots == NULL) {

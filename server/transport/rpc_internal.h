@@ -26,6 +26,8 @@ struct vxd_rpc_reply {
     const struct vxd_err *err;      /* code VXD_OK, or why there is no output */
     const ProtobufCMessage *output; /* NULL unless OK */
     uint32_t tag;                   /* of the method, in Response */
+    bool replayed;                  /* see ResponseHeader */
+    bool arrays_dropped;
     double queue_ms;
     double total_ms;
 };

@@ -61,6 +61,8 @@ nng_msg *vxd_rpc_pack(const struct vxd_rpc_reply *reply)
     header.code = (Voxeld__V1__Code)reply->err->code;
     header.queue_ms = reply->queue_ms;
     header.total_ms = reply->total_ms;
+    header.replayed = reply->replayed;
+    header.arrays_dropped = reply->arrays_dropped;
     if (reply->err->code != VXD_OK) {
         copy_utf8(message, sizeof message, reply->err->message);
         copy_utf8(field, sizeof field, reply->err->field);

@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Records lie in their client's short array, clients in a hash table and in a list by when
+ * they were heard last. One lock guards it all, the requests' next_repeat included. */
+#include "server/exactly_once.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <nettle/umac.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/server.h"
+
+enum {
+    N_BUCKETS = 1024
+};
+
+struct client {
+    char principal[VXD_NAME_BYTES];
+    char client_id[VXD_NAME_BYTES];
+    struct vxd_once_record *records[VXD_ONCE_OUTCOMES]; /* by when they came */
+    size_t n_records;
+    size_t n_running;
+    uint64_t floor; /* the highest sequence that was forgotten */
+    struct client *in_bucket;
+    struct client *newer; /* heard later */
+    struct client *older;
+};
+
+struct vxd_once_record {
+    struct vxd_once *once;
+    struct client *client;
+    uint64_t sequence;        /* 0: by its key */
+    char key[VXD_NAME_BYTES]; /* Idempotency-Key */
+    uint8_t digest[VXD_ONCE_DIGEST_BYTES];
+    bool is_done;
+    bool arrays_dropped;
+    struct vxd_request *waiting; /* by next_repeat, first come first */
+    size_t n_bytes;
+    uint8_t *reply; /* VXD_ONCE_REPLY_BYTES until it is done */
+};
+
+struct vxd_once {
+    uint64_t max_bytes;
+    uint32_t max_clients;
+    struct umac128_ctx hash; /* the key is set, nothing hashed */
+    pthread_mutex_t mutex;   /* guards all below */
+    struct client *buckets[N_BUCKETS];
+    struct client *newest;
+    struct client *oldest;
+    struct vxd_once_usage usage;
+};
+
+enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
+                                struct vxd_once **out, struct vxd_err *err)
+{
+    struct vxd_once *once = calloc(1, sizeof *once);
+    uint8_t key[UMAC_KEY_SIZE];
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, key, sizeof key) : -1;
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (once == NULL || n != (ssize_t)sizeof key ||
+        pthread_mutex_init(&once->mutex, NULL) != 0) {
+        enum vxd_status status =
+            once == NULL ? vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                                    "no memory to remember outcomes")
+                         : vxd_fail(err, VXD_INTERNAL, NULL,
+                                    "cannot read /dev/urandom: %s", strerror(errno));
+
+        free(once);
+        return status;
+    }
+    once->max_bytes = max_bytes;
+    once->max_clients = max_clients;
+    umac128_set_key(&once->hash, key);
+    *out = once;
+    return VXD_OK;
+}
+
+void vxd_once_digest(const struct vxd_once *once, const struct vxd_method *method,
+                     const struct vxd_body *body, uint8_t out[VXD_ONCE_DIGEST_BYTES])
+{
+    struct umac128_ctx hash = once->hash;
+    uint8_t kind = (uint8_t)body->kind;
+
+    umac128_update(&hash, strlen(method->name) + 1, (const uint8_t *)method->name);
+    umac128_update(&hash, 1, &kind);
+    if (body->kind == VXD_BODY_FILE) {
+        umac128_update(&hash, strlen(body->format) + 1, (const uint8_t *)body->format);
+        for (size_t i = 0; i < body->n_query; i++) {
+            const struct vxd_query_item *item = &body->query[i];
+
+            umac128_update(&hash, strlen(item->key) + 1, (const uint8_t *)item->key);
+            umac128_update(&hash, strlen(item->value) + 1, (const uint8_t *)item->value);
+        }
+    }
+    umac128_update(&hash, body->n_bytes, body->bytes);
+    umac128_digest(&hash, VXD_ONCE_DIGEST_BYTES, out);
+}
+
+static struct client **bucket_of(struct vxd_once *once, const char *principal,
+                                 const char *client_id)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (const char *s = principal; *s != '\0'; s++) {
+        hash = (hash ^ (unsigned char)*s) * 16777619u;
+    }
+    hash *= 16777619u;
+    for (const char *s = client_id; *s != '\0'; s++) {
+        hash = (hash ^ (unsigned char)*s) * 16777619u;
+    }
+    return &once->buckets[(hash ^ (hash >> 16)) % N_BUCKETS];
+}
+
+static void leave_list(struct vxd_once *once, struct client *client)
+{
+    *(client->newer != NULL ? &client->newer->older : &once->newest) = client->older;
+    *(client->older != NULL ? &client->older->newer : &once->oldest) = client->newer;
+    client->newer = NULL;
+    client->older = NULL;
+}
+
+static void enter_list(struct vxd_once *once, struct client *client)
+{
+    client->older = once->newest;
+    *(once->newest != NULL ? &once->newest->newer : &once->oldest) = client;
+    once->newest = client;
+}
+
+static uint64_t record_bytes(const struct vxd_once_record *record)
+{
+    return sizeof *record + (record->is_done ? record->n_bytes : VXD_ONCE_REPLY_BYTES);
+}
+
+/* Takes a record out of its client and frees it. */
+static void forget(struct vxd_once_record *record)
+{
+    struct vxd_once *once = record->once;
+    struct client *client = record->client;
+    size_t i = 0;
+
+    while (client->records[i] != record) {
+        i++;
+    }
+    client->n_records--;
+    memmove(&client->records[i], &client->records[i + 1],
+            (client->n_records - i) * sizeof(struct vxd_once_record *));
+    client->n_running -= record->is_done ? 0 : 1;
+    once->usage.n_outcomes--;
+    once->usage.n_bytes -= record_bytes(record);
+    free(record->reply);
+    free(record);
+}
+
+static void forget_client(struct vxd_once *once, struct client *client)
+{
+    struct client **at = bucket_of(once, client->principal, client->client_id);
+
+    while (client->n_records > 0) {
+        forget(client->records[0]);
+    }
+    while (*at != client) {
+        at = &(*at)->in_bucket;
+    }
+    *at = client->in_bucket;
+    leave_list(once, client);
+    once->usage.n_clients--;
+    once->usage.n_bytes -= sizeof *client;
+    free(client);
+}
+
+void vxd_once_destroy(struct vxd_once *once)
+{
+    if (once == NULL) {
+        return;
+    }
+    while (once->oldest != NULL) {
+        forget_client(once, once->oldest);
+    }
+    (void)pthread_mutex_destroy(&once->mutex);
+    free(once);
+}
+
+/* Of those of which nothing runs, the client that was silent longest; not `spared`. */
+static struct client *find_silent(const struct vxd_once *once,
+                                  const struct client *spared)
+{
+    struct client *client = once->oldest;
+
+    while (client != NULL && (client->n_running > 0 || client == spared)) {
+        client = client->newer;
+    }
+    return client;
+}
+
+/* The outcome that this client's next one may take the place of: the lowest sequence, or
+ * what came first by its key. NULL when all run. */
+static struct vxd_once_record *find_lowest(const struct client *client)
+{
+    struct vxd_once_record *lowest = NULL;
+
+    for (size_t i = 0; i < client->n_records; i++) {
+        struct vxd_once_record *record = client->records[i];
+
+        if (record->is_done && (lowest == NULL || record->sequence < lowest->sequence)) {
+            lowest = record;
+        }
+    }
+    return lowest;
+}
+
+static void forget_outcome(struct vxd_once_record *record)
+{
+    struct client *client = record->client;
+
+    client->floor = record->sequence > client->floor ? record->sequence : client->floor;
+    forget(record);
+}
+
+/* Makes room for n_bytes more. */
+static bool make_room(struct vxd_once *once, struct client *client, uint64_t n_bytes)
+{
+    while (once->usage.n_bytes + n_bytes > once->max_bytes) {
+        struct client *silent = find_silent(once, client);
+        struct vxd_once_record *lowest = client != NULL ? find_lowest(client) : NULL;
+
+        if (silent != NULL) {
+            forget_client(once, silent);
+        } else if (lowest != NULL) {
+            forget_outcome(lowest);
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum vxd_status find_client(struct vxd_once *once,
+                                   const struct vxd_request *request, struct client **out,
+                                   struct vxd_err *err)
+{
+    struct client **bucket = bucket_of(once, request->principal.name, request->client_id);
+    struct client *client = *bucket;
+
+    while (client != NULL && (strcmp(client->client_id, request->client_id) != 0 ||
+                              strcmp(client->principal, request->principal.name) != 0)) {
+        client = client->in_bucket;
+    }
+    if (client != NULL) {
+        leave_list(once, client);
+        enter_list(once, client);
+        *out = client;
+        return VXD_OK;
+    }
+    while (once->usage.n_clients >= once->max_clients) {
+        struct client *silent = find_silent(once, NULL);
+
+        if (silent == NULL) {
+            return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                            "requests of %zu clients run, limits.replay_clients is %u; "
+                            "try again later",
+                            once->usage.n_clients, once->max_clients);
+        }
+        forget_client(once, silent);
+    }
+    client = make_room(once, NULL, sizeof *client) ? calloc(1, sizeof *client) : NULL;
+    if (client == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory to remember outcomes of another client");
+    }
+    (void)snprintf(client->principal, sizeof client->principal, "%s",
+                   request->principal.name);
+    (void)snprintf(client->client_id, sizeof client->client_id, "%s", request->client_id);
+    client->in_bucket = *bucket;
+    *bucket = client;
+    enter_list(once, client);
+    once->usage.n_clients++;
+    once->usage.n_bytes += sizeof *client;
+    *out = client;
+    return VXD_OK;
+}
+
+static struct vxd_once_record *find_record(const struct client *client,
+                                           const struct vxd_request *request)
+{
+    bool has_key = request->idempotency_key[0] != '\0';
+
+    for (size_t i = 0; i < client->n_records; i++) {
+        struct vxd_once_record *record = client->records[i];
+
+        if (has_key ? strcmp(record->key, request->idempotency_key) == 0
+                    : record->key[0] == '\0' && record->sequence == request->sequence) {
+            return record;
+        }
+    }
+    return NULL;
+}
+
+/* Room among the client's outcomes for one of this sequence. */
+static enum vxd_status make_place(struct client *client, uint64_t sequence,
+                                  struct vxd_err *err)
+{
+    struct vxd_once_record *lowest;
+
+    if (sequence > 0 && sequence <= client->floor) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "header.sequence",
+                        "%" PRIu64 " is not above %" PRIu64 ", the highest that was "
+                        "forgotten: whether it took effect is not known any more",
+                        sequence, client->floor);
+    }
+    if (client->n_records < VXD_ONCE_OUTCOMES) {
+        return VXD_OK;
+    }
+    lowest = find_lowest(client);
+    if (lowest == NULL) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "%d requests of this client that change something run or wait; "
+                        "try again later",
+                        VXD_ONCE_OUTCOMES);
+    }
+    if (sequence > 0 && sequence < lowest->sequence) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "header.sequence",
+                        "%" PRIu64 " is below the last %d, which begin at %" PRIu64,
+                        sequence, VXD_ONCE_OUTCOMES, lowest->sequence);
+    }
+    forget_outcome(lowest);
+    return VXD_OK;
+}
+
+static enum vxd_status add_record(struct vxd_once *once, struct client *client,
+                                  struct vxd_request *request, const uint8_t *digest,
+                                  struct vxd_err *err)
+{
+    bool has_key = request->idempotency_key[0] != '\0';
+    uint64_t sequence = has_key ? 0 : request->sequence;
+    struct vxd_once_record *record = NULL;
+    enum vxd_status status = make_place(client, sequence, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    if (make_room(once, client, sizeof *record + VXD_ONCE_REPLY_BYTES)) {
+        record = calloc(1, sizeof *record);
+    }
+    if (record != NULL) {
+        record->reply = malloc(VXD_ONCE_REPLY_BYTES);
+    }
+    if (record == NULL || record->reply == NULL) {
+        free(record);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory to remember the outcome");
+    }
+    record->once = once;
+    record->client = client;
+    record->sequence = sequence;
+    (void)snprintf(record->key, sizeof record->key, "%s", request->idempotency_key);
+    memcpy(record->digest, digest, VXD_ONCE_DIGEST_BYTES);
+    client->records[client->n_records++] = record;
+    client->n_running++;
+    once->usage.n_outcomes++;
+    once->usage.n_bytes += record_bytes(record);
+    request->once = record;
+    return VXD_OK;
+}
+
+/* Those who wait and were answered meanwhile (their own deadline passed) make place; they are
+ * linked behind *dropped, to be let go without the lock. */
+static void drop_answered(struct vxd_once_record *record, struct vxd_request **dropped)
+{
+    struct vxd_request **at = &record->waiting;
+
+    while (*at != NULL) {
+        struct vxd_request *request = *at;
+
+        if (atomic_load(&request->answered) == 0) {
+            at = &request->next_repeat;
+            continue;
+        }
+        *at = request->next_repeat;
+        request->next_repeat = *dropped;
+        *dropped = request;
+        record->once->usage.n_waiting--;
+    }
+}
+
+static enum vxd_status add_waiting(struct vxd_once_record *record,
+                                   struct vxd_request *request,
+                                   struct vxd_request **dropped, struct vxd_err *err)
+{
+    struct vxd_once *once = record->once;
+    struct vxd_request **at = &record->waiting;
+
+    drop_answered(record, dropped);
+    if (once->usage.n_waiting >= VXD_ONCE_MAX_WAITING) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "the request runs, and %d repeated ones wait already",
+                        VXD_ONCE_MAX_WAITING);
+    }
+    while (*at != NULL) {
+        at = &(*at)->next_repeat;
+    }
+    vxd_request_hold(request);
+    request->next_repeat = NULL;
+    *at = request;
+    once->usage.n_waiting++;
+    return VXD_OK;
+}
+
+static enum vxd_status replay(const struct vxd_once_record *record,
+                              struct vxd_request *request, struct vxd_err *err)
+{
+    request->arrays_dropped = record->arrays_dropped;
+    return vxd_decode(request->decoder, request->method->output, record->reply,
+                      record->n_bytes, &request->output, err);
+}
+
+static void let_go(struct vxd_request *requests)
+{
+    while (requests != NULL) {
+        struct vxd_request *next = requests->next_repeat;
+
+        requests->next_repeat = NULL;
+        vxd_request_drop(requests);
+        requests = next;
+    }
+}
+
+static enum vxd_status fail_other_body(const struct vxd_request *request,
+                                       struct vxd_err *err)
+{
+    return vxd_fail(err, VXD_INVALID_ARGUMENT,
+                    request->idempotency_key[0] != '\0' ? "Idempotency-Key"
+                                                        : "header.sequence",
+                    "another request of this client had this number: its method or body "
+                    "was not the same");
+}
+
+enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *request,
+                               const uint8_t digest[VXD_ONCE_DIGEST_BYTES],
+                               enum vxd_once_role *role, struct vxd_err *err)
+{
+    struct vxd_request *dropped = NULL;
+    struct vxd_once_record *record;
+    struct client *client = NULL;
+    enum vxd_status status;
+
+    (void)pthread_mutex_lock(&once->mutex);
+    VXD_TRY(find_client(once, request, &client, err));
+    record = find_record(client, request);
+    if (record == NULL) {
+        *role = VXD_ONCE_FIRST;
+        VXD_TRY(add_record(once, client, request, digest, err));
+        goto out;
+    }
+    if (memcmp(record->digest, digest, VXD_ONCE_DIGEST_BYTES) != 0) {
+        VXD_TRY(fail_other_body(request, err));
+    }
+    request->replayed = true;
+    if (record->is_done) {
+        *role = VXD_ONCE_DONE;
+        VXD_TRY(replay(record, request, err));
+    } else {
+        *role = VXD_ONCE_WAITING;
+        VXD_TRY(add_waiting(record, request, &dropped, err));
+    }
+out:
+    request->replayed = request->replayed && status == VXD_OK;
+    (void)pthread_mutex_unlock(&once->mutex);
+    let_go(dropped);
+    return status;
+}
+
+/* Takes all who wait; the mutex is held. */
+static struct vxd_request *take_waiting(struct vxd_once_record *record)
+{
+    struct vxd_request *all = record->waiting;
+
+    for (const struct vxd_request *r = all; r != NULL; r = r->next_repeat) {
+        record->once->usage.n_waiting--;
+    }
+    record->waiting = NULL;
+    return all;
+}
+
+void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
+                     ProtobufCMessage *output)
+{
+    struct vxd_once_record *record = request->once;
+    struct vxd_once *once = record->once;
+    struct vxd_request *waiting;
+    uint8_t *smaller;
+
+    request->once = NULL;
+    (void)pthread_mutex_lock(&once->mutex);
+    /* Who waits gets the whole reply, so it must not lose its arrays before. */
+    while ((waiting = take_waiting(record)) != NULL) {
+        (void)pthread_mutex_unlock(&once->mutex);
+        for (struct vxd_request *r = waiting; r != NULL; r = r->next_repeat) {
+            r->replayed = err == NULL;
+            (void)vxd_request_answer(r, err, output);
+        }
+        let_go(waiting);
+        (void)pthread_mutex_lock(&once->mutex);
+    }
+    if (err != NULL) {
+        forget(record);
+    } else {
+        once->usage.n_bytes -= record_bytes(record);
+        record->arrays_dropped = vxd_once_pack(output, record->reply, &record->n_bytes);
+        record->is_done = true;
+        record->client->n_running--;
+        smaller = realloc(record->reply, record->n_bytes > 0 ? record->n_bytes : 1);
+        record->reply = smaller != NULL ? smaller : record->reply;
+        once->usage.n_bytes += record_bytes(record);
+    }
+    (void)pthread_mutex_unlock(&once->mutex);
+}
+
+/* The first of those who wait and are not answered, with the list's reference; those before
+ * it are linked to *dropped. NULL when there is none, and then the record is gone. */
+static struct vxd_request *take_first(struct vxd_once_record *record,
+                                      struct vxd_request **dropped)
+{
+    struct vxd_once *once = record->once;
+    struct vxd_request *first;
+
+    (void)pthread_mutex_lock(&once->mutex);
+    drop_answered(record, dropped);
+    first = record->waiting;
+    if (first != NULL) {
+        record->waiting = first->next_repeat;
+        first->next_repeat = NULL;
+        first->replayed = false;
+        first->once = record;
+        once->usage.n_waiting--;
+    } else {
+        forget(record);
+    }
+    (void)pthread_mutex_unlock(&once->mutex);
+    return first;
+}
+
+void vxd_once_abandon(struct vxd_request *request)
+{
+    struct vxd_once_record *record = request->once;
+    struct vxd_request *dropped = NULL;
+    struct vxd_request *first;
+    bool queued = false;
+
+    request->once = NULL;
+    while (!queued && (first = take_first(record, &dropped)) != NULL) {
+        struct vxd_err err = {0};
+
+        queued = vxd_scheduler_push(first->server->scheduler, first, &err) == VXD_OK;
+        if (!queued) {
+            first->once = NULL;
+            (void)vxd_request_answer(first, &err, NULL);
+        }
+        vxd_request_drop(first);
+    }
+    let_go(dropped);
+}
+
+struct vxd_request *vxd_once_find_waiting(struct vxd_once *once)
+{
+    struct vxd_request *found = NULL;
+
+    (void)pthread_mutex_lock(&once->mutex);
+    for (struct client *c = once->newest; c != NULL && found == NULL; c = c->older) {
+        for (size_t i = 0; i < c->n_records && found == NULL; i++) {
+            struct vxd_request *r = c->records[i]->waiting;
+
+            while (r != NULL && atomic_load(&r->answered) != 0) {
+                r = r->next_repeat;
+            }
+            found = r;
+        }
+    }
+    if (found != NULL) {
+        vxd_request_hold(found);
+    }
+    (void)pthread_mutex_unlock(&once->mutex);
+    return found;
+}
+
+void vxd_once_get_usage(struct vxd_once *once, struct vxd_once_usage *out)
+{
+    (void)pthread_mutex_lock(&once->mutex);
+    *out = once->usage;
+    (void)pthread_mutex_unlock(&once->mutex);
+}
