@@ -57,7 +57,8 @@ struct vxd_open_item {
 
 /* What a thread counts in one region. */
 struct vxd_open_region {
-    uint32_t begin; /* of its items */
+    uint32_t begin; /* its items */
+    uint32_t end;
     uint32_t n_deferred;
     uint32_t n_new;
     uint32_t n_marks_used; /* erased slots taken */
@@ -79,18 +80,17 @@ struct vxd_open_batch {
 
     /* Scratch. */
     struct vxd_open_item *items;
-    struct vxd_open_region *regions; /* n_regions + 1 */
-    uint32_t *counts;                /* a piece of positions: n_regions */
-    uint32_t *piece_new;             /* a piece: new keys, then new keys before it */
-    uint32_t *numbers;               /* a position: the entry */
-    uint8_t *flags;                  /* a position: is new, was erased */
+    struct vxd_open_region *regions;
+    uint32_t *counts;    /* a piece of positions: n_regions */
+    uint32_t *piece_new; /* a piece: new keys, then new keys before it */
+    uint32_t *numbers;   /* a position: the entry */
+    uint8_t *flags;      /* a position: is new, was erased */
 };
 
-/* Does the items [begin, end) of one region; `alone` for those that were put off, while no
- * other thread runs. */
+/* Does the items of one region; `alone` for those that were put off, while no other thread
+ * runs. */
 typedef void (*vxd_open_walk_fn)(struct vxd_open_batch *batch,
-                                 struct vxd_open_region *region, size_t begin, size_t end,
-                                 bool alone);
+                                 struct vxd_open_region *region, bool alone);
 
 /* A key's way through the table. */
 struct vxd_open_walk {

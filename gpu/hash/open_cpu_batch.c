@@ -41,7 +41,7 @@ static bool lay_out(size_t n, size_t capacity, struct layout *out)
 
     *out = (struct layout){.total = 0};
     return vxd_layout_add(&out->total, n, sizeof(struct vxd_open_item), &out->items) &&
-           vxd_layout_add(&out->total, n_regions + 1, sizeof(struct vxd_open_region),
+           vxd_layout_add(&out->total, n_regions, sizeof(struct vxd_open_region),
                           &out->regions) &&
            vxd_layout_add(&out->total, n_pieces * n_regions, sizeof(uint32_t),
                           &out->counts) &&
@@ -114,8 +114,8 @@ static void counts_to_places(struct vxd_open_batch *batch)
             *count = place;
             place += n;
         }
+        batch->regions[region].end = place;
     }
-    batch->regions[batch->n_regions] = (struct vxd_open_region){.begin = place};
 }
 
 void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
@@ -212,9 +212,7 @@ static void walk_region(void *args, size_t begin, size_t end)
     const struct walk *walk = args;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_open_region *region = &walk->batch->regions[i];
-
-        walk->run(walk->batch, region, region->begin, region[1].begin, false);
+        walk->run(walk->batch, &walk->batch->regions[i], false);
     }
 }
 
@@ -227,14 +225,14 @@ void vxd_open_batch_walk(struct vxd_open_batch *batch, vxd_open_walk_fn run)
         struct vxd_open_region *region = &batch->regions[i];
 
         if (region->n_deferred > 0) {
-            run(batch, region, region->begin, region[1].begin, true);
+            run(batch, region, true);
         }
     }
 }
 
 struct vxd_open_region vxd_open_batch_sum(const struct vxd_open_batch *batch)
 {
-    struct vxd_open_region sum = {.begin = batch->regions[batch->n_regions].begin};
+    struct vxd_open_region sum = {.end = batch->regions[batch->n_regions - 1].end};
 
     for (uint32_t i = 0; i < batch->n_regions; i++) {
         sum.n_new += batch->regions[i].n_new;

@@ -14,17 +14,17 @@ struct erase_args {
 };
 
 static void erase_walk(struct vxd_open_batch *batch, struct vxd_open_region *region,
-                       size_t begin, size_t end, bool alone)
+                       bool alone)
 {
     uint32_t n_deferred = region->n_deferred;
 
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = region->begin; i < region->end; i++) {
         struct vxd_open_item *item = &batch->items[i];
         enum vxd_open_outcome outcome;
         uint32_t number = VXD_OPEN_NONE;
         size_t place;
 
-        if (i + VXD_OPEN_AHEAD < end) {
+        if (i + VXD_OPEN_AHEAD < region->end) {
             vxd_open_fetch_home(batch, &item[VXD_OPEN_AHEAD]);
         }
         if (alone && item->slot != VXD_OPEN_DEFERRED) {

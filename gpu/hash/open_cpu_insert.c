@@ -67,16 +67,16 @@ static void insert_item(struct vxd_open_batch *batch, struct vxd_open_region *co
 }
 
 static void insert_walk(struct vxd_open_batch *batch, struct vxd_open_region *region,
-                        size_t begin, size_t end, bool alone)
+                        bool alone)
 {
     struct vxd_open_region counts = *region;
 
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = region->begin; i < region->end; i++) {
         struct vxd_open_item *item = &batch->items[i];
         enum vxd_open_outcome outcome;
         size_t place;
 
-        if (i + VXD_OPEN_AHEAD < end) {
+        if (i + VXD_OPEN_AHEAD < region->end) {
             vxd_open_fetch_home(batch, &item[VXD_OPEN_AHEAD]);
         }
         if (alone && item->slot != VXD_OPEN_DEFERRED) {
@@ -153,7 +153,7 @@ static void number_new(void *args, size_t begin, size_t end)
 static void settle_region(void *args, size_t begin, size_t end)
 {
     const struct vxd_open_batch *batch = &((const struct chunk *)args)->batch;
-    size_t n_items = batch->regions[end].begin;
+    size_t n_items = batch->regions[end - 1].end;
 
     for (size_t i = batch->regions[begin].begin; i < n_items; i++) {
         const struct vxd_open_item *item = &batch->items[i];
@@ -284,16 +284,16 @@ enum vxd_status vxd_open_insert_cpu(struct vxd_queue *queue, struct vxd_hashmap 
 }
 
 static void rebuild_walk(struct vxd_open_batch *batch, struct vxd_open_region *region,
-                         size_t begin, size_t end, bool alone)
+                         bool alone)
 {
     struct vxd_open_region counts = *region;
 
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = region->begin; i < region->end; i++) {
         struct vxd_open_item *item = &batch->items[i];
         enum vxd_open_outcome outcome;
         size_t place;
 
-        if (i + VXD_OPEN_AHEAD < end) {
+        if (i + VXD_OPEN_AHEAD < region->end) {
             vxd_open_fetch_home(batch, &item[VXD_OPEN_AHEAD]);
         }
         if (alone && item->slot != VXD_OPEN_DEFERRED) {

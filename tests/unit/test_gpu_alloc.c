@@ -3,6 +3,7 @@
  * and posix_memalign of the engine come here. Leaks show under AddressSanitizer. */
 #include <errno.h>
 
+#include "gpu/hash/hashmap.h"
 #include "tests/unit/gpu_helpers.h"
 #include "tests/unit/test.h"
 
@@ -91,7 +92,96 @@ out:
     return status;
 }
 
-static void test_every_allocation_failing_in_turn_is_answered(void)
+/* Puts 5 keys, of 4, into the map; whatever fails, it holds what it held or all of them. */
+static enum vxd_status fill_map(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                struct vxd_err *err)
+{
+    static const int32_t keys[15] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 7, 8, 9, 1 << 30, 0, 0};
+    static const float rows[5] = {1, 2, 3, 4, 5};
+    static const int32_t indices[5] = {0, 1, 0, 2, 3};
+    const void *values[1] = {rows};
+    struct vxd_hashmap_insert_args insert = {.keys = keys, .n = 5, .values = values};
+    struct vxd_hashmap_update_args update = {.indices = indices,
+                                             .n = 5,
+                                             .rows = rows,
+                                             .dtype = VXD_FLOAT32,
+                                             .combine = VXD_COMBINE_ADD};
+    int32_t found[5 * 27];
+    enum vxd_status status;
+
+    VXD_TRY(vxd_hashmap_prepare(queue, map, keys, 5, &insert.max_new, err));
+    VXD_TRY(vxd_hashmap_insert(queue, map, &insert, err));
+    VXD_TRY(vxd_hashmap_update(queue, map, &update, err));
+    VXD_TRY(vxd_hashmap_neighbours(queue, map, keys, 5, VXD_NEIGHBOURS_27, found, err));
+    VXD_TRY(vxd_hashmap_erase(queue, map, keys, 1, VXD_HASH_FIRST, NULL, err));
+    VXD_TRY(vxd_hashmap_gather(queue, map, indices, 5, NULL, NULL, NULL, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    CHECK_INT(found[13], 0);
+    CHECK_INT(found[4 * 27 + 13], 3);
+out:
+    if (status != VXD_OK) {
+        size_t n_entries = 99;
+
+        n_until_failure = -1;
+        (void)vxd_queue_wait(queue, NULL);
+        CHECK_INT(vxd_hashmap_size(queue, map, &n_entries, err), VXD_OK);
+        CHECK(n_entries == 0 || n_entries == 4 || n_entries == 3);
+        err->code = status;
+    }
+    return status;
+}
+
+/* Every operation on maps, in a context of its own. */
+static enum vxd_status use_maps(enum vxd_hash_index index, struct vxd_err *err)
+{
+    struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
+    struct vxd_hashmap_spec spec = {.key_dtype = VXD_INT32,
+                                    .n_components = 3,
+                                    .n_values = 1,
+                                    .values = {{VXD_FLOAT32, 1}},
+                                    .index = index,
+                                    .capacity = 2};
+    struct vxd_context *context = NULL;
+    struct vxd_queue *queue = NULL;
+    struct vxd_hashmap *maps[5] = {NULL};
+    struct vxd_hashmap_stats stats;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_context_create(&options, &context, err));
+    VXD_TRY(vxd_queue_create(context, &queue, err));
+    VXD_TRY(vxd_hashmap_create(queue, &spec, &maps[0], err));
+    VXD_TRY(fill_map(queue, maps[0], err));
+    VXD_TRY(vxd_hashmap_get_stats(queue, maps[0], &stats, err));
+    CHECK_INT(stats.n_entries, 3);
+    VXD_TRY(vxd_hashmap_copy(queue, maps[0], queue, index, &maps[1], err));
+    VXD_TRY(vxd_hashmap_union(queue, maps[0], maps[1], &maps[2], err));
+    VXD_TRY(vxd_hashmap_intersection(queue, maps[0], maps[1], &maps[3], err));
+    VXD_TRY(vxd_hashmap_difference(queue, maps[0], maps[1], &maps[4], err));
+    CHECK_INT(vxd_hashmap_capacity(maps[2]), 3);
+    CHECK_INT(vxd_hashmap_capacity(maps[3]), 3);
+    CHECK_INT(vxd_hashmap_capacity(maps[4]), 0);
+    VXD_TRY(vxd_hashmap_clear(queue, maps[0], err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+out:
+    for (int i = 0; i < 5; i++) {
+        vxd_hashmap_destroy(queue, maps[i]);
+    }
+    vxd_queue_destroy(queue);
+    vxd_context_destroy(context);
+    return status;
+}
+
+static enum vxd_status use_open_maps(struct vxd_err *err)
+{
+    return use_maps(VXD_HASH_OPEN, err);
+}
+
+static enum vxd_status use_slab_maps(struct vxd_err *err)
+{
+    return use_maps(VXD_HASH_SLAB, err);
+}
+
+static void fail_each(enum vxd_status (*use)(struct vxd_err *err))
 {
     int k = 0;
     enum vxd_status status;
@@ -100,13 +190,24 @@ static void test_every_allocation_failing_in_turn_is_answered(void)
         struct vxd_err err = {0};
 
         n_until_failure = k++;
-        status = use_engine(&err);
+        status = use(&err);
         n_until_failure = -1;
         CHECK(status == VXD_OK || status == VXD_RESOURCE_EXHAUSTED);
-        CHECK_INT(err.code, status);
+        CHECK(status == VXD_OK || err.code == status);
     } while (status != VXD_OK && k < 1000);
     CHECK(k > 15); /* the engine does allocate through the wrappers */
     CHECK_INT(status, VXD_OK);
+}
+
+static void test_every_allocation_failing_in_turn_is_answered(void)
+{
+    fail_each(use_engine);
+}
+
+static void test_every_allocation_of_maps_failing_in_turn_is_answered(void)
+{
+    fail_each(use_open_maps);
+    fail_each(use_slab_maps);
 }
 
 /* Budgets may be more than the machine has: what the cache keeps is given back first. */
@@ -136,6 +237,7 @@ static void test_machine_without_memory_gets_kept_blocks_back(void)
 
 static const struct vxd_test tests[] = {
     VXD_TEST(test_every_allocation_failing_in_turn_is_answered),
+    VXD_TEST(test_every_allocation_of_maps_failing_in_turn_is_answered),
     VXD_TEST(test_machine_without_memory_gets_kept_blocks_back),
 };
 
