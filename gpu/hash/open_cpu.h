@@ -23,6 +23,8 @@
 
 /* Positions of a batch that are worked on at once: bounds the scratch. */
 #define VXD_OPEN_CHUNK ((size_t)1 << 21)
+/* Positions that one task numbers; batch.piece_new has a place for each piece. */
+#define VXD_OPEN_PIECE ((size_t)8192)
 
 /* Cache lines asked for ahead of their use. */
 #define VXD_OPEN_AHEAD ((size_t)16)

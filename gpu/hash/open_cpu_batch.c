@@ -45,7 +45,8 @@ static bool lay_out(size_t n, size_t capacity, struct layout *out)
                           &out->regions) &&
            vxd_layout_add(&out->total, n_pieces * n_regions, sizeof(uint32_t),
                           &out->counts) &&
-           vxd_layout_add(&out->total, n_pieces, sizeof(uint32_t), &out->piece_new) &&
+           vxd_layout_add(&out->total, n / VXD_OPEN_PIECE + 1, sizeof(uint32_t),
+                          &out->piece_new) &&
            vxd_layout_add(&out->total, n, sizeof(uint32_t), &out->numbers) &&
            vxd_layout_add(&out->total, n, 1, &out->flags);
 }

@@ -5,8 +5,6 @@
  * equal keys get the numbers. Order ANY takes the same way: it is as fast. */
 #include "gpu/hash/open_cpu.h"
 
-#define PIECE ((size_t)8192)
-
 /* What vxd_queue_push copies. */
 struct insert_args {
     struct vxd_hashmap map;
@@ -101,7 +99,7 @@ static void count_new(void *args, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         n += chunk->batch.flags[i];
     }
-    chunk->batch.piece_new[begin / PIECE] = n;
+    chunk->batch.piece_new[begin / VXD_OPEN_PIECE] = n;
 }
 
 /* Writes the rows of new entries; numbers ascend, so bits of one word come together. */
@@ -111,7 +109,7 @@ static void number_new(void *args, size_t begin, size_t end)
     const struct vxd_open_batch *batch = &chunk->batch;
     const struct vxd_hashmap *map = batch->map;
     size_t row_bytes = (size_t)map->form.row_bytes;
-    uint32_t rank = batch->piece_new[begin / PIECE];
+    uint32_t rank = batch->piece_new[begin / VXD_OPEN_PIECE];
     size_t word = 0;
     uint32_t bits = 0;
 
@@ -182,7 +180,7 @@ static bool insert_chunk(struct chunk *chunk)
     struct vxd_open_batch *batch = &chunk->batch;
     const struct vxd_hashmap *map = batch->map;
     struct vxd_hash_counters *counters = vxd_counters_of(map);
-    size_t n_pieces = (batch->n + PIECE - 1) / PIECE;
+    size_t n_pieces = (batch->n + VXD_OPEN_PIECE - 1) / VXD_OPEN_PIECE;
     struct vxd_open_region sum;
     uint32_t n_before = 0;
     bool fits;
@@ -197,14 +195,14 @@ static bool insert_chunk(struct chunk *chunk)
         chunk->n_given = 0;
     }
     if (sum.n_new > 0) {
-        vxd_parallel_for(batch->pool, batch->n, PIECE, count_new, chunk);
+        vxd_parallel_for(batch->pool, batch->n, VXD_OPEN_PIECE, count_new, chunk);
         for (size_t i = 0; i < n_pieces; i++) {
             uint32_t n = batch->piece_new[i];
 
             batch->piece_new[i] = n_before;
             n_before += n;
         }
-        vxd_parallel_for(batch->pool, batch->n, PIECE, number_new, chunk);
+        vxd_parallel_for(batch->pool, batch->n, VXD_OPEN_PIECE, number_new, chunk);
         vxd_parallel_for(batch->pool, batch->n_regions, 1, settle_region, chunk);
     }
     counters->n_live += chunk->n_given;
