@@ -88,8 +88,8 @@ static size_t prepare(struct hash_run *run, const void *d_keys,
         vxd_hashmap_prepare(run->env->queue, run->map, d_keys, batch->n, &n_new, &err),
         &err);
     grown = vxd_hashmap_capacity(run->map);
-    if (bound + batch->n <= capacity) {
-        HASH_EXPECT(run, n_new == batch->n);
+    if (bound + batch->n <= capacity || run->model.n_entries + batch->n <= capacity) {
+        HASH_EXPECT(run, n_new == batch->n); /* at once, or after the bound was made exact */
         HASH_EXPECT(run, grown == capacity);
     } else {
         size_t exact = hash_model_count_new(&run->model, batch->keys, batch->n);
@@ -98,7 +98,7 @@ static size_t prepare(struct hash_run *run, const void *d_keys,
         HASH_EXPECT(run, n_new == (exact > 0 ? exact : VXD_NONE_NEW));
         HASH_EXPECT(run, needed <= capacity
                              ? grown == capacity
-                             : grown >= needed && 2 * grown >= 3 * capacity);
+                             : grown >= needed && grown >= capacity + capacity / 2);
     }
     hash_model_grow(&run->model, grown);
     return n_new;
