@@ -11,7 +11,35 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Takes the place of libc's for the whole process, nng included.
+/* What the kernel may hold of a reply that its receiver has not read yet, a connection; it
+ * takes the double of what is asked for, and asks less where net.core.wmem_max does. By
+ * default it is 208 KiB, and a reply of megabytes crosses in twenty steps, each of which
+ * wakes both sides. */
+#define SEND_BUFFER_BYTES (2 * 1024 * 1024)
+#define GREETING_BYTES 8
+
+/* nng's first message on every connection: a zero, "SP", a zero, its protocol. */
+static bool is_greeting(const struct msghdr *message)
+{
+    return message->msg_iovlen == 1 && message->msg_iov[0].iov_len == GREETING_BYTES &&
+           memcmp(message->msg_iov[0].iov_base, "\0SP", 4) == 0;
+}
+
+/* Of a Unix socket: TCP sizes its buffers itself, better. Failing costs only time. */
+static void widen(int fd)
+{
+    const int n_bytes = SEND_BUFFER_BYTES;
+    struct sockaddr_un address;
+    socklen_t n_address = sizeof address;
+
+    if (getsockname(fd, (struct sockaddr *)&address, &n_address) == 0 &&
+        address.sun_family == AF_UNIX) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n_bytes, sizeof n_bytes);
+    }
+}
+
+/* Takes the place of libc's for the whole process, nng included, which shows its sockets to
+ * nobody.
  *
  * nng 1.5.2 greets a new connection and takes the EPIPE of a peer that has left already for
  * the end of its own listener: one connect() and close() on the ipc socket, and nobody is
@@ -20,8 +48,12 @@
  * same. */
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    ssize_t n_bytes = (ssize_t)syscall(SYS_sendmsg, fd, message, flags);
+    ssize_t n_bytes;
 
+    if (is_greeting(message)) {
+        widen(fd);
+    }
+    n_bytes = (ssize_t)syscall(SYS_sendmsg, fd, message, flags);
     if (n_bytes < 0 && errno == EPIPE) {
         errno = ECONNRESET;
     }
