@@ -192,3 +192,26 @@ void bench_cloud_tile(const struct bench_cloud *cloud, size_t n, int n_channels,
         }
     }
 }
+
+void bench_cloud_drive(const struct bench_cloud *cloud, size_t n, int n_channels,
+                       float *positions, float *features)
+{
+    uint64_t state = 1;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t scan = i / cloud->n_points;
+        const float *row = cloud->rows + i % cloud->n_points * (size_t)cloud->n_columns;
+        float *position = positions + 3 * i;
+
+        for (int axis = 0; axis < 3; axis++) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            position[axis] =
+                row[axis] + 0.02f * ((float)(state >> 40) / 16777216.0f - 0.5f);
+        }
+        position[0] += 0.1f * (float)scan;
+        for (int c = 0; c < n_channels; c++) {
+            features[i * (size_t)n_channels + (size_t)c] =
+                c < 3 ? position[c] : row[c % cloud->n_columns];
+        }
+    }
+}

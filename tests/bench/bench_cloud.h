@@ -25,4 +25,10 @@ void bench_cloud_free(struct bench_cloud *cloud);
 void bench_cloud_tile(const struct bench_cloud *cloud, size_t n, int n_channels,
                       float *positions, float *features);
 
+/* A scene: the scan repeated while the sensor moves 0.1 m a scan along x, every coordinate
+ * with noise of up to 1 cm, so that surfaces are seen again and again, as by a sensor that
+ * passes them. Arrays as for bench_cloud_tile. */
+void bench_cloud_drive(const struct bench_cloud *cloud, size_t n, int n_channels,
+                       float *positions, float *features);
+
 #endif

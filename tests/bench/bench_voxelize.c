@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times voxelization with Morton order, inverse map, counts and mean features.
+/* Times voxelization with Morton order, inverse map, counts and mean features, or, with
+ * --outputs coords, of the coordinates alone.
  *
  * One line a case: the median time of the device (CUDA events around the call, caches
  * flushed before) or of the CPU (wall clock), the time from call to finished wait, the
@@ -8,19 +9,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "gpu/core/memory.h"
 #include "gpu/voxel/voxelize.h"
 #include "tests/bench/bench_cloud.h"
-#ifdef VXD_WITH_CUDA
-#include "tests/bench/floors.h"
-#endif
+#include "tests/bench/bench_device.h"
 
 #define MAX_CASES 32
 #define MAX_REPEAT 1000
 #define FLOOR_BYTES ((size_t)256 << 20)
-#define FLUSH_BYTES ((size_t)512 << 20)
 
 struct options {
     enum vxd_backend backend;
@@ -30,6 +26,10 @@ struct options {
     int n_repeat;
     int n_threads; /* of the CPU backend, 0 = all cores */
     bool has_range;
+    bool
+        is_scene; /* the cloud: scans of a drive on top of each other, not side by side */
+    bool
+        wants_all; /* the outputs: inverse map, counts and means too, not only coordinates */
     size_t n_points[MAX_CASES];
     int n_sets;
     double sizes[MAX_CASES];
@@ -39,160 +39,23 @@ struct options {
 struct bench {
     struct options options;
     struct bench_cloud cloud;
-    struct vxd_context *context;
-    struct vxd_queue *queue;
-#ifdef VXD_WITH_CUDA
-    struct vxd_bench_clock *clock;
-#endif
-    double copy_bytes_per_s;
-    double gather_bytes_per_s; /* 0 on the CPU */
+    struct bench_device device;
+    struct bench_floors floors;
 };
 
 /* One cloud on the device with room for the outputs. */
 struct arrays {
     struct vxd_buffer positions, features, totals, starts, coords, counts, inverse, mean;
-    struct vxd_buffer flush;
     uint32_t batch_starts[2];
 };
 
-static double now_s(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *times, int n)
-{
-    qsort(times, (size_t)n, sizeof *times, compare);
-    return n % 2 == 1 ? times[n / 2] : 0.5 * (times[n / 2 - 1] + times[n / 2]);
-}
-
-static bool start_clock(struct bench *bench, double *start)
-{
-    *start = now_s();
-#ifdef VXD_WITH_CUDA
-    if (bench->clock != NULL) {
-        return vxd_bench_clock_start(bench->clock);
-    }
-#endif
-    (void)bench;
-    return true;
-}
-
-static bool stop_clock(struct bench *bench)
-{
-#ifdef VXD_WITH_CUDA
-    if (bench->clock != NULL) {
-        return vxd_bench_clock_stop(bench->clock);
-    }
-#endif
-    (void)bench;
-    return true;
-}
-
-/* Seconds since start_clock: the device's where there is one. The queue was waited for. */
-static double read_clock(struct bench *bench, double start)
-{
-#ifdef VXD_WITH_CUDA
-    if (bench->clock != NULL) {
-        return 1e-3 * (double)vxd_bench_clock_ms(bench->clock);
-    }
-#endif
-    (void)bench;
-    return now_s() - start;
-}
-
-static enum vxd_status open_device(struct bench *bench, struct vxd_err *err)
-{
-    struct vxd_context_options options = {.backend = bench->options.backend,
-                                          .n_threads = bench->options.n_threads};
-    enum vxd_status status = VXD_OK;
-
-    VXD_TRY(vxd_context_create(&options, &bench->context, err));
-    VXD_TRY(vxd_queue_create(bench->context, &bench->queue, err));
-#ifdef VXD_WITH_CUDA
-    if (options.backend == VXD_BACKEND_CUDA) {
-        bench->clock = vxd_bench_clock_create(bench->queue);
-        if (bench->clock == NULL) {
-            status = vxd_fail(err, VXD_INTERNAL, NULL, "no CUDA events");
-        }
-    }
-#endif
-out:
-    return status;
-}
-
-static void close_device(struct bench *bench)
-{
-#ifdef VXD_WITH_CUDA
-    vxd_bench_clock_destroy(bench->clock);
-    bench->clock = NULL;
-#endif
-    vxd_queue_destroy(bench->queue);
-    if (bench->context != NULL) {
-        vxd_context_destroy(bench->context);
-    }
-    bench->queue = NULL;
-    bench->context = NULL;
-}
-
-/* Copy bandwidth, read and written bytes both counted, and the rate of random reads. */
-static enum vxd_status measure_floors(struct bench *bench, struct vxd_err *err)
-{
-    struct vxd_buffer from = {0};
-    struct vxd_buffer to = {0};
-    enum vxd_status status = VXD_OK;
-    double copy[9];
-    double start;
-
-    VXD_TRY(vxd_device_alloc(bench->queue, FLOOR_BYTES, &from, err));
-    VXD_TRY(vxd_device_alloc(bench->queue, FLOOR_BYTES, &to, err));
-    VXD_TRY(vxd_queue_fill(bench->queue, from.ptr, 7, FLOOR_BYTES, err));
-    VXD_TRY(vxd_queue_fill(bench->queue, to.ptr, 7, FLOOR_BYTES, err));
-    for (int i = 0; i < 9; i++) {
-        VXD_TRY(vxd_queue_wait(bench->queue, err));
-        (void)start_clock(bench, &start);
-        VXD_TRY(vxd_queue_copy(bench->queue, to.ptr, from.ptr, FLOOR_BYTES, err));
-        (void)stop_clock(bench);
-        VXD_TRY(vxd_queue_wait(bench->queue, err));
-        copy[i] = read_clock(bench, start);
-    }
-    bench->copy_bytes_per_s = 2.0 * (double)FLOOR_BYTES / median(copy, 9);
-#ifdef VXD_WITH_CUDA
-    if (bench->clock != NULL) {
-        for (int i = 0; i < 3; i++) {
-            (void)start_clock(bench, &start);
-            (void)vxd_bench_gather(bench->queue, from.ptr, FLOOR_BYTES, FLOOR_BYTES / 32);
-            (void)stop_clock(bench);
-            VXD_TRY(vxd_queue_wait(bench->queue, err));
-        }
-        bench->gather_bytes_per_s = (double)FLOOR_BYTES / read_clock(bench, start);
-    }
-#endif
-out:
-    vxd_device_free(bench->queue, &to);
-    vxd_device_free(bench->queue, &from);
-    return status;
-}
-
 static void free_arrays(struct bench *bench, struct arrays *a)
 {
-    struct vxd_buffer *all[] = {&a->positions, &a->features, &a->totals,
-                                &a->starts,    &a->coords,   &a->counts,
-                                &a->inverse,   &a->mean,     &a->flush};
+    struct vxd_buffer *all[] = {&a->positions, &a->features, &a->totals,  &a->starts,
+                                &a->coords,    &a->counts,   &a->inverse, &a->mean};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        vxd_device_free(bench->queue, all[i]);
+        vxd_device_free(bench->device.queue, all[i]);
     }
 }
 
@@ -200,7 +63,7 @@ static enum vxd_status fill_arrays(struct bench *bench, size_t n, struct arrays 
                                    struct vxd_err *err)
 {
     size_t n_channels = (size_t)bench->options.n_channels;
-    struct vxd_queue *queue = bench->queue;
+    struct vxd_queue *queue = bench->device.queue;
     enum vxd_status status = VXD_OK;
     float *positions = malloc(n * 3 * sizeof *positions);
     float *features = malloc(n * n_channels * sizeof *features);
@@ -210,7 +73,11 @@ static enum vxd_status fill_arrays(struct bench *bench, size_t n, struct arrays 
             vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu points", n);
         goto out;
     }
-    bench_cloud_tile(&bench->cloud, n, (int)n_channels, positions, features);
+    if (bench->options.is_scene) {
+        bench_cloud_drive(&bench->cloud, n, (int)n_channels, positions, features);
+    } else {
+        bench_cloud_tile(&bench->cloud, n, (int)n_channels, positions, features);
+    }
     a->batch_starts[1] = (uint32_t)n;
     VXD_TRY(vxd_device_alloc(queue, n * 3 * sizeof(float), &a->positions, err));
     VXD_TRY(vxd_device_alloc(queue, n * n_channels * sizeof(float), &a->features, err));
@@ -220,9 +87,6 @@ static enum vxd_status fill_arrays(struct bench *bench, size_t n, struct arrays 
     VXD_TRY(vxd_device_alloc(queue, n * sizeof(uint32_t), &a->counts, err));
     VXD_TRY(vxd_device_alloc(queue, n * sizeof(int32_t), &a->inverse, err));
     VXD_TRY(vxd_device_alloc(queue, n * n_channels * sizeof(float), &a->mean, err));
-    if (bench->options.backend == VXD_BACKEND_CUDA) {
-        VXD_TRY(vxd_device_alloc(queue, FLUSH_BYTES, &a->flush, err));
-    }
     VXD_TRY(
         vxd_queue_copy(queue, a->positions.ptr, positions, a->positions.n_bytes, err));
     VXD_TRY(vxd_queue_copy(queue, a->features.ptr, features, a->features.n_bytes, err));
@@ -265,10 +129,15 @@ static void bind(const struct bench *bench, const struct arrays *a, size_t n, do
     *out = (struct vxd_voxels){.capacity = n,
                                .totals = a->totals.ptr,
                                .starts = a->starts.ptr,
-                               .coords = a->coords.ptr,
-                               .counts = a->counts.ptr,
-                               .inverse = a->inverse.ptr,
-                               .mean = a->mean.ptr};
+                               .coords = a->coords.ptr};
+    if (bench->options.wants_all) {
+        out->counts = a->counts.ptr;
+        out->inverse = a->inverse.ptr;
+        out->mean = a->mean.ptr;
+    } else {
+        args->n_channels = 0;
+        args->features = NULL;
+    }
 }
 
 /* FNV-1a over 64-bit pieces, 4-byte tail included. */
@@ -293,11 +162,11 @@ static enum vxd_status digest_array(struct bench *bench, const struct vxd_buffer
     enum vxd_status status = VXD_OK;
     const void *bytes;
 
-    VXD_TRY(vxd_download(bench->queue, buffer->ptr, n_bytes, &host, &bytes, err));
-    VXD_TRY(vxd_queue_wait(bench->queue, err));
+    VXD_TRY(vxd_download(bench->device.queue, buffer->ptr, n_bytes, &host, &bytes, err));
+    VXD_TRY(vxd_queue_wait(bench->device.queue, err));
     *hash = digest_bytes(*hash, bytes, n_bytes);
 out:
-    vxd_host_free(bench->context, &host);
+    vxd_host_free(bench->device.context, &host);
     return status;
 }
 
@@ -310,32 +179,35 @@ static enum vxd_status check_outputs(struct bench *bench, const struct arrays *a
     const void *starts;
     size_t m;
 
-    VXD_TRY(vxd_download(bench->queue, a->starts.ptr, a->starts.n_bytes, &host, &starts,
-                         err));
-    VXD_TRY(vxd_queue_wait(bench->queue, err));
+    VXD_TRY(vxd_download(bench->device.queue, a->starts.ptr, a->starts.n_bytes, &host,
+                         &starts, err));
+    VXD_TRY(vxd_queue_wait(bench->device.queue, err));
     *n_voxels = ((const uint32_t *)starts)[1];
     m = *n_voxels;
     *hash = 0xcbf29ce484222325ULL;
     VXD_TRY(digest_array(bench, &a->totals, a->totals.n_bytes, hash, err));
     VXD_TRY(digest_array(bench, &a->coords, m * 4 * sizeof(int32_t), hash, err));
+    if (!bench->options.wants_all) {
+        goto out;
+    }
     VXD_TRY(digest_array(bench, &a->counts, m * sizeof(uint32_t), hash, err));
     VXD_TRY(digest_array(bench, &a->inverse, n * sizeof(int32_t), hash, err));
     VXD_TRY(digest_array(bench, &a->mean,
                          m * (size_t)bench->options.n_channels * sizeof(float), hash,
                          err));
 out:
-    vxd_host_free(bench->context, &host);
+    vxd_host_free(bench->device.context, &host);
     return status;
 }
 
 /* Device time with cold caches, then the time a waiting caller sees. */
-static enum vxd_status time_calls(struct bench *bench, const struct arrays *a,
+static enum vxd_status time_calls(struct bench *bench,
                                   const struct vxd_voxelize_args *args,
                                   const struct vxd_voxels *out, double *device_s,
                                   double *wall_s, struct vxd_err *err)
 {
     int n_repeat = bench->options.n_repeat;
-    struct vxd_queue *queue = bench->queue;
+    struct vxd_queue *queue = bench->device.queue;
     enum vxd_status status = VXD_OK;
     double device[MAX_REPEAT] = {0};
     double wall[MAX_REPEAT] = {0};
@@ -344,23 +216,19 @@ static enum vxd_status time_calls(struct bench *bench, const struct arrays *a,
     for (int i = -2; i < n_repeat; i++) {
         int slot = i < 0 ? 0 : i;
 
-        /* The fills flush the caches, and last longer than the host takes to queue the
-         * call, so that launch gaps are not counted as device time. */
-        for (int k = 0; k < 3 && a->flush.ptr != NULL; k++) {
-            VXD_TRY(vxd_queue_fill(queue, a->flush.ptr, k, FLUSH_BYTES, err));
-        }
-        (void)start_clock(bench, &start);
+        VXD_TRY(bench_device_flush(&bench->device, err));
+        (void)bench_device_start(&bench->device);
         VXD_TRY(vxd_voxelize(queue, args, out, err));
-        (void)stop_clock(bench);
+        (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(queue, err));
-        device[slot] = read_clock(bench, start);
-        start = now_s();
+        device[slot] = bench_device_seconds(&bench->device);
+        start = bench_now_s();
         VXD_TRY(vxd_voxelize(queue, args, out, err));
         VXD_TRY(vxd_queue_wait(queue, err));
-        wall[slot] = now_s() - start;
+        wall[slot] = bench_now_s() - start;
     }
-    *device_s = median(device, n_repeat);
-    *wall_s = median(wall, n_repeat);
+    *device_s = bench_median(device, n_repeat);
+    *wall_s = bench_median(wall, n_repeat);
 out:
     return status;
 }
@@ -380,25 +248,28 @@ static enum vxd_status run_case(struct bench *bench, size_t n, double size,
     double wall_s;
     double floor_s;
 
-    VXD_TRY(open_device(bench, err));
+    VXD_TRY(bench_device_open(bench->options.backend, bench->options.n_threads,
+                              &bench->device, err));
     VXD_TRY(fill_arrays(bench, n, &a, err));
     bind(bench, &a, n, size, &args, &out);
-    VXD_TRY(time_calls(bench, &a, &args, &out, &device_s, &wall_s, err));
+    VXD_TRY(time_calls(bench, &args, &out, &device_s, &wall_s, err));
     VXD_TRY(check_outputs(bench, &a, n, &n_voxels, &hash, err));
-    vxd_context_get_memory(bench->context, &usage);
-    floor_s = (double)(n * (12 + 4 * n_channels + 4) + n_voxels * (20 + 4 * n_channels)) /
-              bench->copy_bytes_per_s;
+    vxd_context_get_memory(bench->device.context, &usage);
+    floor_s = (double)(bench->options.wants_all ? n * (12 + 4 * n_channels + 4) +
+                                                      n_voxels * (20 + 4 * n_channels)
+                                                : n * 12 + n_voxels * (size_t)16) /
+              bench->floors.copy_bytes_per_s;
     (void)printf(
         "| %9zu | %6g | %8u | %8.3f | %8.3f | %8.4f | %6.1f | %8.1f | %016llx |\n", n,
         size, n_voxels, 1e3 * device_s, 1e3 * wall_s, 1e3 * floor_s, device_s / floor_s,
-        (double)(usage.device_peak_bytes - a.flush.n_bytes) / 1048576.0,
+        (double)(usage.device_peak_bytes - bench->device.flush.n_bytes) / 1048576.0,
         (unsigned long long)hash);
     (void)fflush(stdout);
 out:
-    if (bench->queue != NULL) {
+    if (bench->device.queue != NULL) {
         free_arrays(bench, &a);
     }
-    close_device(bench);
+    bench_device_close(&bench->device);
     return status;
 }
 
@@ -408,19 +279,24 @@ static enum vxd_status run_all(struct bench *bench, struct vxd_err *err)
     struct vxd_context_info info;
     enum vxd_status status = VXD_OK;
 
-    VXD_TRY(open_device(bench, err));
-    vxd_context_get_info(bench->context, &info);
-    VXD_TRY(measure_floors(bench, err));
-    close_device(bench);
+    VXD_TRY(bench_device_open(bench->options.backend, bench->options.n_threads,
+                              &bench->device, err));
+    vxd_context_get_info(bench->device.context, &info);
+    VXD_TRY(bench_device_floors(&bench->device, FLOOR_BYTES, FLOOR_BYTES / 32,
+                                &bench->floors, err));
+    bench_device_close(&bench->device);
     (void)printf(
-        "%s; %s, %zu points a tile; %s; %d channels; median of %d\n", info.name,
+        "%s; %s, %zu points, %s; %s; %s, %d channels; median of %d\n", info.name,
         options->file != NULL ? options->file : "made-up scan", bench->cloud.n_points,
+        options->is_scene ? "accumulated over a drive" : "tiled",
         options->has_range ? "SPCONV rule with a range" : "MINKOWSKI rule, no range",
-        options->n_channels, options->n_repeat);
-    (void)printf("copy %.1f GB/s (read + written)", bench->copy_bytes_per_s * 1e-9);
-    if (bench->gather_bytes_per_s > 0.0) {
+        options->wants_all ? "coordinates, inverse, counts, means" : "coordinates alone",
+        options->wants_all ? options->n_channels : 0, options->n_repeat);
+    (void)printf("copy %.1f GB/s (read + written)",
+                 bench->floors.copy_bytes_per_s * 1e-9);
+    if (bench->floors.gather_per_s > 0.0) {
         (void)printf(", random 32-byte reads %.1f GB/s",
-                     bench->gather_bytes_per_s * 1e-9);
+                     bench->floors.gather_per_s * 32e-9);
     }
     (void)printf("\n\n| points | size, m | voxels | ms | call to wait, ms | floor, ms | "
                  "ratio | peak, MiB | digest |\n"
@@ -431,7 +307,7 @@ static enum vxd_status run_all(struct bench *bench, struct vxd_err *err)
         }
     }
 out:
-    close_device(bench);
+    bench_device_close(&bench->device);
     return status;
 }
 
@@ -505,6 +381,14 @@ static bool parse_option(struct options *options, const char *name, const char *
         }
         return options->n_sets > 0;
     }
+    if (strcmp(name, "--cloud") == 0) {
+        options->is_scene = strcmp(value, "drive") == 0;
+        return options->is_scene || strcmp(value, "tiles") == 0;
+    }
+    if (strcmp(name, "--outputs") == 0) {
+        options->wants_all = strcmp(value, "all") == 0;
+        return options->wants_all || strcmp(value, "coords") == 0;
+    }
     if (strcmp(name, "--range") == 0) {
         options->has_range = strcmp(value, "yes") == 0;
         return options->has_range || strcmp(value, "no") == 0;
@@ -519,6 +403,7 @@ int main(int argc, char **argv)
                     .bin_columns = 4,
                     .n_channels = 4,
                     .n_repeat = 20,
+                    .wants_all = true,
                     .n_points = {100000, 198130, 1000000, 8000000, 10000000},
                     .n_sets = 5,
                     .sizes = {0.005, 0.01, 0.05, 0.1, 0.5},
@@ -532,7 +417,8 @@ int main(int argc, char **argv)
                 stderr,
                 "usage: %s [--backend cpu|cuda] [--file X.npy | X.bin] [--columns N]\n"
                 "  [--points N,N] [--sizes M,M] [--channels N] [--range yes|no] "
-                "[--repeat N] [--threads N]\n",
+                "[--repeat N] [--threads N]\n"
+                "  [--cloud tiles|drive] [--outputs all|coords]\n",
                 argv[0]);
             return EXIT_FAILURE;
         }

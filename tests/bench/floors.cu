@@ -63,6 +63,16 @@ float vxd_bench_clock_ms(struct vxd_bench_clock *clock)
                                                                                : -1.0f;
 }
 
+/* A random place below n for access i. */
+static __device__ size_t random_place(size_t i, size_t n)
+{
+    uint64_t hash = i * 0x9e3779b97f4a7c15ULL;
+
+    hash ^= hash >> 29;
+    hash *= 0xbf58476d1ce4e5b9ULL;
+    return (size_t)__umul64hi(hash, n);
+}
+
 /* The sum is stored only if it is a value that it never is, so that no read is dropped. */
 static __global__ void gather_kernel(const uint4 *buffer, size_t n_pieces, size_t n_reads,
                                      uint4 *never)
@@ -72,12 +82,7 @@ static __global__ void gather_kernel(const uint4 *buffer, size_t n_pieces, size_
 
     for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n_reads;
          i += stride) {
-        uint64_t hash = i * 0x9e3779b97f4a7c15ULL;
-        size_t piece;
-
-        hash ^= hash >> 29;
-        hash *= 0xbf58476d1ce4e5b9ULL;
-        piece = (size_t)__umul64hi(hash, n_pieces);
+        size_t piece = random_place(i, n_pieces);
         uint4 low = buffer[2 * piece];
         uint4 high = buffer[2 * piece + 1];
 
@@ -93,5 +98,24 @@ bool vxd_bench_gather(struct vxd_queue *queue, const void *buffer, size_t n_byte
 {
     gather_kernel<<<N_BLOCKS, 256, 0, (cudaStream_t)vxd_queue_stream(queue)>>>(
         (const uint4 *)buffer, n_bytes / 32, n_reads, (uint4 *)buffer);
+    return cudaGetLastError() == cudaSuccess;
+}
+
+static __global__ void cas_kernel(unsigned long long *buffer, size_t n_words,
+                                  size_t n_swaps)
+{
+    size_t stride = (size_t)gridDim.x * blockDim.x;
+
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n_swaps;
+         i += stride) {
+        (void)atomicCAS(&buffer[random_place(i, n_words)], 0ULL,
+                        (unsigned long long)i + 1);
+    }
+}
+
+bool vxd_bench_cas(struct vxd_queue *queue, void *buffer, size_t n_bytes, size_t n_swaps)
+{
+    cas_kernel<<<N_BLOCKS, 256, 0, (cudaStream_t)vxd_queue_stream(queue)>>>(
+        (unsigned long long *)buffer, n_bytes / 8, n_swaps);
     return cudaGetLastError() == cudaSuccess;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a benchmark needs of a CUDA device beyond the engine: a clock and a gather rate. */
+/* What a benchmark needs of a CUDA device beyond the engine: a clock, and the rates of
+ * random access. */
 #ifndef VXD_TESTS_BENCH_FLOORS_H
 #define VXD_TESTS_BENCH_FLOORS_H
 
@@ -25,6 +26,10 @@ float vxd_bench_clock_ms(struct vxd_bench_clock *clock);
 /* Queues a kernel that reads n_reads pieces of 32 bytes at random places of a buffer. */
 bool vxd_bench_gather(struct vxd_queue *queue, const void *buffer, size_t n_bytes,
                       size_t n_reads);
+
+/* Queues a kernel of n_swaps compare-and-swaps from 0 of 64-bit words at random places of a
+ * buffer; it starts as zeros where all shall succeed that can. */
+bool vxd_bench_cas(struct vxd_queue *queue, void *buffer, size_t n_bytes, size_t n_swaps);
 
 #ifdef __cplusplus
 }
