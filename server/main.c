@@ -2,7 +2,6 @@
 /* voxeld: options, configuration, lock, engine, transports, then events until the end. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpu/core/context.h"
@@ -58,31 +57,10 @@ static int check_config(const char *path)
     return EXIT_SUCCESS;
 }
 
-/* The directories of the ipc sockets, one level: /run/voxeld, $XDG_RUNTIME_DIR/voxeld. What
- * fails here shows when the socket is bound. */
-static void make_socket_directories(const struct vxd_config *config)
-{
-    for (size_t i = 0; i < config->n_rpc; i++) {
-        char path[VXD_PATH_BYTES];
-        char *slash;
-
-        if (strncmp(config->rpc[i], "ipc://", 6) != 0) {
-            continue;
-        }
-        (void)snprintf(path, sizeof path, "%s", config->rpc[i] + 6);
-        slash = strrchr(path, '/');
-        if (slash != NULL && slash != path) {
-            *slash = '\0';
-            (void)mkdir(path, 0750);
-        }
-    }
-}
-
 static enum vxd_status open_transports(struct daemon *d, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
-    make_socket_directories(&d->config);
     if (d->config.n_rpc > 0) {
         VXD_TRY(vxd_rpc_start(&d->server, &d->rpc, err));
     }
