@@ -59,9 +59,11 @@ static enum vxd_status open_host(struct vxd_context *context,
     struct vxd_memory_usage *usage = &context->usage;
     enum vxd_status status = VXD_OK;
     size_t total_bytes = vxd_machine_bytes();
+    /* On the CPU both budgets are of the same memory, of which a quarter is to be left. */
+    size_t host_bytes = VXD_ON_CUDA(context) ? total_bytes / 2 : total_bytes / 4;
 
     usage->host_budget_bytes =
-        options->host_bytes != 0 ? options->host_bytes : total_bytes / 2;
+        options->host_bytes != 0 ? options->host_bytes : host_bytes;
     if (usage->host_budget_bytes > MAX_BUDGET_BYTES) {
         usage->host_budget_bytes = MAX_BUDGET_BYTES;
     }

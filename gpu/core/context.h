@@ -21,10 +21,12 @@ enum vxd_backend {
 
 struct vxd_context_options {
     enum vxd_backend backend;
-    int device;          /* CUDA ordinal, 0 for the CPU */
-    int n_threads;       /* CPU pool, callers included; 0 = all cores, at most 256 */
-    size_t device_bytes; /* budgets; 0 = nine tenths of what the device (or, for host */
-    size_t host_bytes;   /* and the CPU, half of what machine or container) has */
+    int device;    /* CUDA ordinal, 0 for the CPU */
+    int n_threads; /* CPU pool, callers included; 0 = all cores or, in a container, */
+                   /* its share of them; at most 256 */
+    size_t
+        device_bytes; /* budgets; 0 = nine tenths of a GPU's memory, on the CPU half of the */
+    size_t host_bytes; /* machine's or container's; half of that, on the CPU a quarter */
 };
 
 struct vxd_context_info {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How much memory this process may use. Read once, when a context is created. */
+/* How much of the machine this process may use. Read once, when a context is created. */
 #ifndef VXD_GPU_CORE_MACHINE_H
 #define VXD_GPU_CORE_MACHINE_H
 
@@ -13,5 +13,13 @@ size_t vxd_machine_bytes(void);
  * ("/proc/self/cgroup") and of the groups above it, below the directory `mount`
  * ("/sys/fs/cgroup"); SIZE_MAX where nothing limits. */
 size_t vxd_cgroup_limit_bytes(const char *membership, const char *mount);
+
+/* CPUs that are online, or as many as the control groups' quota keeps busy, rounded up; 1 or
+ * more. */
+int vxd_machine_cpus(void);
+
+/* Least quota of the same groups (cpu.max), and of those of version 1's controller "cpu"
+ * (cpu.cfs_quota_us, below mount/cpu); INT_MAX where nothing limits. */
+int vxd_cgroup_limit_cpus(const char *membership, const char *mount);
 
 #endif

@@ -10,7 +10,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "gpu/core/machine.h"
 
 #define MAX_THREADS 256
 #define N_SPINS 2000
@@ -164,9 +165,8 @@ enum vxd_status vxd_pool_create(int n_threads, struct vxd_pool **out, struct vxd
                         n_threads, MAX_THREADS);
     }
     if (n_threads == 0) {
-        long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-        n_threads = n_cores < 1 ? 1 : n_cores > MAX_THREADS ? MAX_THREADS : (int)n_cores;
+        n_threads = vxd_machine_cpus();
+        n_threads = n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
     }
     pool = calloc(1, sizeof *pool + (size_t)n_threads * sizeof pool->workers[0]);
     if (pool == NULL) {

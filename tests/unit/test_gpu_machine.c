@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The memory limit of control groups, read from a tree of files made here. */
+/* The limits of control groups, read from a tree of files made here. */
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,10 +9,21 @@
 #include "tests/unit/gpu_helpers.h"
 #include "tests/unit/test.h"
 
-static char root[] = "/tmp/voxeld_cgroup_XXXXXX";
-static const char *const directories[] = {"", "/a", "/a/b", "/a/b/c"};
-static const char *const files[] = {"/membership", "/memory.max", "/a/memory.max",
-                                    "/a/b/memory.max", "/a/b/c/memory.max"};
+#define ROOT "/tmp/voxeld_cgroup_XXXXXX"
+
+static char root[] = ROOT;
+static const char *const directories[] = {"", "/a", "/a/b", "/a/b/c", "/cpu", "/cpu/v"};
+static const char *const files[] = {"/membership",
+                                    "/memory.max",
+                                    "/a/memory.max",
+                                    "/a/b/memory.max",
+                                    "/a/b/c/memory.max",
+                                    "/a/cpu.max",
+                                    "/a/b/cpu.max",
+                                    "/cpu/cpu.cfs_quota_us",
+                                    "/cpu/cpu.cfs_period_us",
+                                    "/cpu/v/cpu.cfs_quota_us",
+                                    "/cpu/v/cpu.cfs_period_us"};
 
 static void put(const char *name, const char *text)
 {
@@ -36,6 +48,7 @@ static size_t limit(void)
 
 static void make_tree(void)
 {
+    memcpy(root, ROOT, sizeof root);
     if (mkdtemp(root) == NULL) {
         (void)fprintf(stderr, "cannot make %s\n", root);
         exit(EXIT_FAILURE);
@@ -90,6 +103,44 @@ static void test_cgroup_limit_is_the_least_on_the_way_up(void)
     remove_tree();
 }
 
+static int cpus(void)
+{
+    char membership[128];
+
+    (void)snprintf(membership, sizeof membership, "%s/membership", root);
+    return vxd_cgroup_limit_cpus(membership, root);
+}
+
+static void test_cgroup_cpus_are_the_least_quota_rounded_up(void)
+{
+    make_tree();
+    CHECK_INT(cpus(), INT_MAX); /* no membership */
+    put("/membership", "0::/a/b\n");
+    CHECK_INT(cpus(), INT_MAX);
+    put("/a/b/cpu.max", "max 100000\n");
+    CHECK_INT(cpus(), INT_MAX);
+    put("/a/cpu.max", "250000 100000\n");
+    CHECK_INT(cpus(), 3);
+    put("/a/b/cpu.max", "50000 100000\n");
+    CHECK_INT(cpus(), 1);
+    put("/a/b/cpu.max", "200000\n"); /* no period: no limit */
+    CHECK_INT(cpus(), 3);
+    put("/a/cpu.max", "100000 0\n");
+    CHECK_INT(cpus(), INT_MAX);
+    put("/membership", "7:cpuset:/x\n4:cpuacct,cpu:/v\n0::/\n"); /* version 1 */
+    put("/cpu/v/cpu.cfs_quota_us", "-1\n");
+    put("/cpu/v/cpu.cfs_period_us", "100000\n");
+    CHECK_INT(cpus(), INT_MAX);
+    put("/cpu/cpu.cfs_quota_us", "400000\n");
+    put("/cpu/cpu.cfs_period_us", "100000\n");
+    CHECK_INT(cpus(), 4);
+    put("/cpu/v/cpu.cfs_quota_us", "150000\n");
+    CHECK_INT(cpus(), 2);
+    put("/membership", "4:cpuset:/v\n");
+    CHECK_INT(cpus(), INT_MAX);
+    remove_tree();
+}
+
 static void test_context_has_budgets_within_the_machine(void)
 {
     struct gpu_env env;
@@ -101,12 +152,14 @@ static void test_context_has_budgets_within_the_machine(void)
     vxd_context_get_memory(env.context, &usage);
     CHECK(info.device_total_bytes == vxd_machine_bytes());
     CHECK(usage.device_budget_bytes == vxd_machine_bytes() / 2);
-    CHECK(usage.host_budget_bytes == vxd_machine_bytes() / 2);
+    CHECK(usage.host_budget_bytes == vxd_machine_bytes() / 4);
+    CHECK(vxd_machine_cpus() >= 1);
     gpu_env_close(&env);
 }
 
 static const struct vxd_test tests[] = {
     VXD_TEST(test_cgroup_limit_is_the_least_on_the_way_up),
+    VXD_TEST(test_cgroup_cpus_are_the_least_quota_rounded_up),
     VXD_TEST(test_context_has_budgets_within_the_machine),
 };
 
