@@ -5,9 +5,20 @@ add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_voxelize PRIVATE voxeld_build voxeld_engine)
+# bench_hashmap times hash maps likewise; plot_hashmap.py draws its sweeps.
+add_executable(bench_hashmap ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_load.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_sweep.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_table.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_hashmap PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
-  target_sources(bench_voxelize PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
-  target_compile_definitions(bench_voxelize PRIVATE VXD_WITH_CUDA)
+  foreach(bench bench_voxelize bench_hashmap)
+    target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
+    target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
+  endforeach()
 endif()
 add_test(NAME bench_voxelize_smoke COMMAND bench_voxelize --backend cpu --points 1,20000
   --sizes 0.1 --repeat 2)
+add_test(NAME bench_hashmap_smoke COMMAND bench_hashmap --backend cpu --keys 20000
+  --capacities 1000 --part all --repeat 2)
