@@ -365,17 +365,34 @@ out:
     return status;
 }
 
+static bool has_number(const struct vxd_request *request)
+{
+    return request->idempotency_key[0] != '\0' ||
+           (request->client_id[0] != '\0' && request->sequence > 0);
+}
+
+/* A full queue refuses what would wait in it before anything is decoded: under overload this
+ * is what nearly every request costs. Not what supersedes another, which takes its place,
+ * nor what may repeat a request that ran. */
+static enum vxd_status check_queue(struct vxd_request *request, struct vxd_err *err)
+{
+    bool replaces = request->stream[0] != '\0' && request->keep_last > 0;
+    bool repeats = request->method->changes != NULL && has_number(request);
+
+    return request->lane == VXD_LANE_NONE || replaces || repeats
+               ? VXD_OK
+               : vxd_scheduler_check_room(request->server->scheduler, err);
+}
+
 /* Queues it, unless it repeats one that runs or ran. */
 static enum vxd_status run_once(struct vxd_request *request, const struct vxd_body *body,
                                 struct vxd_err *err)
 {
     struct vxd_server *server = request->server;
-    bool has_number = request->idempotency_key[0] != '\0' ||
-                      (request->client_id[0] != '\0' && request->sequence > 0);
     enum vxd_once_role role = VXD_ONCE_FIRST;
     enum vxd_status status;
 
-    if (request->changes && has_number) {
+    if (request->changes && has_number(request)) {
         uint8_t digest[VXD_ONCE_DIGEST_BYTES];
 
         vxd_once_digest(server->once, request->method, body, digest);
@@ -396,6 +413,7 @@ void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body
     struct vxd_err err = {0};
     enum vxd_status status;
 
+    VXD_TRY(check_queue(request, &err));
     VXD_TRY(vxd_scheduler_watch(scheduler, request, &err));
     VXD_TRY(decode_and_check(request, body, &err));
     if (request->lane == VXD_LANE_NONE) {

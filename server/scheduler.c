@@ -320,6 +320,17 @@ static enum vxd_status check_room(struct vxd_scheduler *scheduler, struct vxd_er
     return VXD_OK;
 }
 
+enum vxd_status vxd_scheduler_check_room(struct vxd_scheduler *scheduler,
+                                         struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    status = check_room(scheduler, err);
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    return status;
+}
+
 enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
                                    struct vxd_request *request, struct vxd_err *err)
 {

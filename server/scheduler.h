@@ -22,6 +22,13 @@ struct vxd_scheduler_load {
 enum vxd_status vxd_scheduler_create(struct vxd_server *server,
                                      struct vxd_scheduler **out, struct vxd_err *err);
 
+/* Whether there is room for a request that would have to wait, asked before its body is
+ * decoded: refusing it then costs next to nothing, however large it is. The room is not
+ * kept; vxd_scheduler_push looks again.
+ * errors  UNAVAILABLE  as vxd_scheduler_push */
+enum vxd_status vxd_scheduler_check_room(struct vxd_scheduler *scheduler,
+                                         struct vxd_err *err);
+
 /* Queues a checked request; holds a reference of its own. Superseded requests of the same
  * client and stream are answered ABORTED.
  * errors  UNAVAILABLE  the queue is full, says its limit; or the server shuts down

@@ -67,6 +67,11 @@ static void test_queue_full_is_answered_unavailable_at_once(void)
     CHECK(call_ms(&refused) < SLACK_MS);
     CHECK(strstr(refused.err.message, "limits.queue is 4") != NULL);
     call_finish(&refused);
+    /* Before the body is looked at. */
+    call_begin(&refused);
+    call_json(&refused, server, vxd_method_by_name("voxelize"), NULL, "no JSON");
+    CHECK_INT(call_wait(&refused), VXD_UNAVAILABLE);
+    call_finish(&refused);
     for (int i = 0; i < 4; i++) {
         CHECK_INT(call_wait(&waiting[i]), VXD_OK);
         call_finish(&waiting[i]);
