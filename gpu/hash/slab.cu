@@ -348,7 +348,7 @@ static bool lay_out_erase(const struct vxd_queue *queue, size_t capacity, size_t
 {
     size_t places;
 
-    *total = 0;
+    *entries = *heap = *total = 0;
     return vxd_layout_add(total, n, sizeof(uint32_t), &places) &&
            vxd_layout_add(total, n, sizeof(int32_t), entries) &&
            vxd_layout_add(total, vxd_hash_heap_scratch_bytes_cuda(queue, capacity), 1,

@@ -218,7 +218,7 @@ static bool lay_out(size_t n, size_t *piece_new, size_t *total)
 {
     size_t places;
 
-    *total = 0;
+    *piece_new = *total = 0;
     return vxd_layout_add(total, n, sizeof(uint32_t), &places) &&
            vxd_layout_add(total, (n + VXD_SLAB_PIECE - 1) / VXD_SLAB_PIECE,
                           sizeof(uint32_t), piece_new);

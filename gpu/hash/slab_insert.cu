@@ -311,7 +311,7 @@ static bool lay_out(size_t n, size_t *numbers, size_t *scan, size_t *total)
 {
     size_t places;
 
-    *total = 0;
+    *numbers = *scan = *total = 0;
     return vxd_layout_add(total, n, sizeof(uint32_t), &places) &&
            vxd_layout_add(total, n + 1, sizeof(int32_t), numbers) &&
            vxd_layout_add(total, vxd_scan_scratch_bytes_cuda(n), 1, scan);
