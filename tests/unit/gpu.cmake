@@ -3,6 +3,7 @@
 add_library(voxeld_gpu_test_support STATIC
   unit/gpu_cases.c
   unit/gpu_hash_check.c
+  unit/gpu_hash_digest.c
   unit/gpu_hash_keys.c
   unit/gpu_hash_model.c
   unit/gpu_hash_run.c

@@ -4,6 +4,7 @@
  * `test_gpu_digests --write FILE` writes it from a CPU run. */
 #include "gpu/core/sort.h"
 #include "tests/unit/gpu_cases.h"
+#include "tests/unit/gpu_hash_digest.h"
 #include "tests/unit/test.h"
 
 #define DIGESTS_FILE VOXELD_SOURCE_DIR "/tests/data/digests.json"
@@ -143,6 +144,15 @@ static void add_decode(struct gpu_env *env, struct digests *digests, size_t n)
     vxd_device_free(env->queue, &features);
 }
 
+/* One name for both indices: they must agree. */
+static void add_hashmap(struct gpu_env *env, struct digests *digests, int hash_case)
+{
+    uint64_t open = gpu_hash_digest(env, hash_case, VXD_HASH_OPEN);
+
+    CHECK(gpu_hash_digest(env, hash_case, VXD_HASH_SLAB) == open);
+    add(digests, gpu_hash_digest_name(hash_case), open);
+}
+
 static void compute(struct gpu_env *env, struct digests *digests)
 {
     digests->n = 0;
@@ -156,6 +166,9 @@ static void compute(struct gpu_env *env, struct digests *digests)
         }
         add_voxelize(env, digests, (enum gpu_cloud_kind)kind, 100000, 1);
         add_voxelize(env, digests, (enum gpu_cloud_kind)kind, 100000, 6);
+    }
+    for (int i = 0; i < GPU_N_HASH_CASES; i++) {
+        add_hashmap(env, digests, i);
     }
 }
 
