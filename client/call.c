@@ -17,6 +17,7 @@
 
 #include "client/internal.h"
 #include "proto/encode.h"
+#include "proto/wire.h"
 
 /* Requests below this go out unmeasured when the server's limit is not known. */
 #define SURELY_TAKEN_BYTES ((size_t)1 << 20)
@@ -89,6 +90,35 @@ static void fill_header(const struct vxd_call *call, const struct voxeld_call *o
     header->stream = text(options->stream);
     header->keep_last = options->keep_last;
     header->max_age_ms = options->max_age_ms;
+    header->sequence = options->sequence;
+}
+
+/* A field of the header that every parser skips. */
+struct padding {
+    ProtobufCMessageUnknownField field;
+    uint8_t data[2 * VXD_DATA_ALIGN]; /* its length, then zeros */
+};
+
+/* Big data are aligned by bytes in front of them, so a body depends on where it begins; and
+ * a repeated request must have the first one's body, whatever its header says. So the header
+ * is filled up to a multiple of the alignment. */
+static void pad_header(Voxeld__V1__RequestHeader *header, struct padding *padding)
+{
+    size_t n_header = protobuf_c_message_get_packed_size(&header->base);
+    size_t n = 2; /* tag and length */
+
+    while ((1 + vxd_wire_varint_bytes(n_header + n) + n_header + n) % VXD_DATA_ALIGN !=
+           0) {
+        n++;
+    }
+    memset(padding, 0, sizeof *padding);
+    padding->data[0] = (uint8_t)(n - 2);
+    padding->field.tag = VXD_WIRE_PADDING_FIELD;
+    padding->field.wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
+    padding->field.data = padding->data;
+    padding->field.len = n - 1;
+    header->base.unknown_fields = &padding->field;
+    header->base.n_unknown_fields = 1;
 }
 
 static enum vxd_status check_size(struct voxeld_client *client,
@@ -119,10 +149,14 @@ static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *opt
                                    .origin = VXD_RPC_ORIGIN};
     struct vxd_encoder written = measured;
     Voxeld__V1__RequestHeader header;
+    struct padding padding;
     int result;
     enum vxd_status status;
 
     fill_header(call, options, &header);
+    if (header.sequence != 0) {
+        pad_header(&header, &padding);
+    }
     request->header = &header;
     vxd_encode(&measured, &request->base);
     status = check_size(call->client, options, measured.at, may_wait, err);
@@ -161,6 +195,7 @@ static enum vxd_status call_create(struct voxeld_client *client,
     }
     call->client = client;
     call->method = request->method_case;
+    call->sequence = options->sequence;
     call->timeout_ms = options->timeout_ms > 0  ? options->timeout_ms
                        : default_timeout_ms > 0 ? default_timeout_ms
                                                 : client->timeout_ms;
@@ -398,7 +433,7 @@ static void deliver(struct vxd_call *call)
         status = vxd_voxels_open(&reply, &call->expect, &voxels, &err);
     }
     if (status != VXD_OK) {
-        (void)vxd_client_error(&err, call->request_id, &error);
+        (void)vxd_client_change_error(&err, call->request_id, call->sequence, &error);
     }
     /* Before the callback, so that it finds the place in flight free. */
     call_destroy(call);

@@ -69,6 +69,19 @@ static char *choose_url(const char *given)
     return strdup(SYSTEM_URL);
 }
 
+/* The given one, or one that no other client has; malloc'd, NULL when memory runs out. */
+static char *choose_client_id(const char *given)
+{
+    char random[24];
+
+    if (given != NULL && given[0] != '\0') {
+        return strdup(given);
+    }
+    (void)snprintf(random, sizeof random, "c-%08x%08x", (unsigned)nng_random(),
+                   (unsigned)nng_random());
+    return strdup(random);
+}
+
 static enum vxd_status copy_strings(struct voxeld_client *client,
                                     const struct voxeld_options *options,
                                     struct vxd_err *err)
@@ -77,7 +90,7 @@ static enum vxd_status copy_strings(struct voxeld_client *client,
 
     client->url = choose_url(options->url);
     client->token = strdup(token != NULL ? token : "");
-    client->client_id = strdup(options->client_id != NULL ? options->client_id : "");
+    client->client_id = choose_client_id(options->client_id);
     if (client->url == NULL || client->token == NULL || client->client_id == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a client");
     }

@@ -53,8 +53,21 @@ enum voxeld_status vxd_client_error(const struct vxd_err *err, const char *reque
         (void)snprintf(error->field, sizeof error->field, "%s", err->field);
         (void)snprintf(error->message, sizeof error->message, "%s", err->message);
         (void)snprintf(error->request_id, sizeof error->request_id, "%s", request_id);
+        error->sequence = 0;
     }
     return (enum voxeld_status)err->code;
+}
+
+enum voxeld_status vxd_client_change_error(const struct vxd_err *err,
+                                           const char *request_id, uint64_t sequence,
+                                           struct voxeld_error *error)
+{
+    enum voxeld_status status = vxd_client_error(err, request_id, error);
+
+    if (error != NULL) {
+        error->sequence = sequence;
+    }
+    return status;
 }
 
 enum vxd_status vxd_client_nng_error(int result, const char *what, struct vxd_err *err)

@@ -36,6 +36,7 @@ struct voxeld_client {
     uint64_t limit_known_for; /* connection_no whose limit is known; 0 = none */
     uint64_t max_message_bytes;
     uint64_t n_ids;
+    uint64_t last_sequence;
     bool closing;
     bool closed;          /* nng_close has returned */
     bool abandoned;       /* nobody waits for that any more */
@@ -51,6 +52,7 @@ struct vxd_voxelize_expect {
     uint32_t outputs;
     uint32_t reduce; /* 0: no features */
     uint32_t max_points;
+    bool merges;
 };
 
 /* A request under way. Made and freed by call.c. */
@@ -65,6 +67,7 @@ struct vxd_call {
     int result; /* nng's error */
     Voxeld__V1__Request__MethodCase method;
     char request_id[VXD_REQUEST_ID_BYTES];
+    uint64_t sequence; /* 0: it changes nothing */
 
     /* Asynchronous ones only. */
     voxeld_voxels_callback callback;
@@ -81,11 +84,20 @@ struct vxd_reply {
     Voxeld__V1__Response *response;
 };
 
-/* error.c: fills the public record (NULL is fine) and returns the code. */
+/* error.c: fills the public record (NULL is fine) and returns the code. The second is for
+ * calls that change something. */
 enum voxeld_status vxd_client_error(const struct vxd_err *err, const char *request_id,
                                     struct voxeld_error *error);
+enum voxeld_status vxd_client_change_error(const struct vxd_err *err,
+                                           const char *request_id, uint64_t sequence,
+                                           struct voxeld_error *error);
 /* An error of nng as ours; `what` says what was tried. */
 enum vxd_status vxd_client_nng_error(int result, const char *what, struct vxd_err *err);
+
+/* change.c: the options of a call that changes something: *options (NULL: defaults), with the
+ * client's next sequence unless it names one. */
+struct voxeld_call vxd_client_number(struct voxeld_client *client,
+                                     const struct voxeld_call *options);
 
 /* call.c: sends *request, whose method the caller has set (the header is filled here), and
  * waits for the reply. default_timeout_ms 0 = the client's; request_id gets the id used. */
@@ -113,6 +125,16 @@ enum vxd_status vxd_reply_open(nng_msg *take_message,
                                Voxeld__V1__Request__MethodCase method,
                                struct vxd_reply *reply, struct vxd_err *err);
 void vxd_reply_close(struct vxd_reply *reply);
+
+/* INTERNAL: the reply contradicts itself or the request; what and where. */
+enum vxd_status vxd_reply_bad(struct vxd_err *err, const char *field, const char *what);
+
+/* The elements of a tensor that must be of this type and shape; never NULL, also where there
+ * are none.
+ * errors  INTERNAL */
+enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *name,
+                                 Voxeld__V1__DType dtype, const size_t *shape,
+                                 size_t n_axes, const void **out, struct vxd_err *err);
 
 /* Zeroed memory of the reply's own, freed with it; NULL when there is none. */
 void *vxd_reply_alloc(struct vxd_reply *reply, size_t n, size_t n_bytes);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stddef.h>
 #include <string.h>
 
 #include "client/internal.h"
@@ -10,6 +11,9 @@ enum {
     BUDGET_BASE_BYTES = 65536,
     HIGHEST_CODE = 16
 };
+
+/* What arrays without elements point to, so that NULL means "not asked for". */
+static const max_align_t nothing;
 
 /* What the server said went wrong. */
 static enum vxd_status remote_error(const Voxeld__V1__ResponseHeader *header,
@@ -100,4 +104,36 @@ void *vxd_reply_alloc(struct vxd_reply *reply, size_t n, size_t n_bytes)
         memset(block, 0, n_bytes);
     }
     return block;
+}
+
+enum vxd_status vxd_reply_bad(struct vxd_err *err, const char *field, const char *what)
+{
+    return vxd_fail(err, VXD_INTERNAL, field, "the server's reply is inconsistent: %s",
+                    what);
+}
+
+enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *name,
+                                 Voxeld__V1__DType dtype, const size_t *shape,
+                                 size_t n_axes, const void **out, struct vxd_err *err)
+{
+    size_t n_bytes = vxd_dtype_bytes((enum vxd_dtype)dtype);
+
+    *out = NULL;
+    if (tensor == NULL) {
+        return vxd_reply_bad(err, name, "asked for, but not there");
+    }
+    if (tensor->dtype != dtype || tensor->n_shape != n_axes || tensor->n_values != 0) {
+        return vxd_reply_bad(err, name, "another type or another number of axes");
+    }
+    for (size_t i = 0; i < n_axes; i++) {
+        if (tensor->shape[i] < 0 || (uint64_t)tensor->shape[i] != shape[i] ||
+            !vxd_size_mul(n_bytes, shape[i], &n_bytes)) {
+            return vxd_reply_bad(err, name, "the shape does not follow from the counts");
+        }
+    }
+    if (tensor->data.len != n_bytes) {
+        return vxd_reply_bad(err, name, "the length does not follow from the shape");
+    }
+    *out = n_bytes > 0 ? (const void *)tensor->data.data : (const void *)&nothing;
+    return VXD_OK;
 }

@@ -82,6 +82,7 @@ struct voxeld_error {
     char field[96];    /* the member to blame, "clouds[0].fields[2].offset"; may be "" */
     char message[240]; /* what was wrong and what would be right */
     char request_id[64]; /* as in the server's log; "" where the request was never sent */
+    uint64_t sequence;   /* of a call that changes something, to repeat it by; 0: none */
 };
 
 /* Connection -------------------------------------------------------------------------- */
@@ -98,7 +99,8 @@ struct voxeld_options {
     const char *url;
     /* NULL: the environment's VOXELD_TOKEN, else none. */
     const char *token;
-    /* Who sends, for fairness: [a-z0-9][a-z0-9._-]{0,62}. NULL: the connection. */
+    /* Who sends, for fairness and for calls that change something (see voxeld_call):
+     * [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. NULL: a random one, "c-...". */
     const char *client_id;
     /* Of every call that says none itself; 0 = 1000. */
     uint32_t timeout_ms;
@@ -134,7 +136,22 @@ VOXELD_API void voxeld_close(struct voxeld_client *client);
 /* A connection stands at this moment. */
 VOXELD_API bool voxeld_is_connected(struct voxeld_client *client);
 
-/* What any one call can say; all optional. */
+/* What any one call can say; all optional.
+ *
+ * Exactly once. A call that changes something on the server takes effect once a client_id and
+ * sequence, however often it is repeated. The library numbers such calls by itself. When one
+ * ends with DEADLINE_EXCEEDED or UNAVAILABLE nobody knows whether it took effect: repeat it,
+ * with everything else as it was, and error.sequence as its sequence. It then takes effect
+ * unless it did, and gives the first one's result (result->replayed; large results have lost
+ * their arrays, which arrays_dropped says). After any other error nothing has changed.
+ *
+ *   struct voxeld_retry retry = {.total_ms = 10000};
+ *   do {
+ *       status = voxeld_map_insert(client, &request, &result, &error);
+ *   } while (voxeld_retry(&retry, &request.call, status, &error));
+ *
+ * The server remembers the last 64 such calls of a client_id, until it restarts: so keep
+ * fewer than 64 under way, and repeat soon. */
 struct voxeld_call {
     uint32_t timeout_ms;    /* 0: the client's */
     const char *request_id; /* at most 63 printable ASCII characters; NULL: one is made */
@@ -144,8 +161,24 @@ struct voxeld_call {
     const char *stream;
     uint32_t keep_last;
     uint32_t
-        max_age_ms; /* do not start when it has waited longer: ABORTED. 0: no limit */
+        max_age_ms;    /* do not start when it has waited longer: ABORTED. 0: no limit */
+    uint64_t sequence; /* 0: the next one of this client */
 };
+
+/* Repeats for at most total_ms, counted from when the first call ended; zero the rest. */
+struct voxeld_retry {
+    uint32_t total_ms;
+    uint32_t wait_ms; /* private */
+    int64_t until_ns; /* private */
+};
+
+/* Whether to repeat a call that changes something, which ended so: true after
+ * DEADLINE_EXCEEDED and UNAVAILABLE while there is time. Then call->sequence is the number to
+ * repeat, and after UNAVAILABLE it has waited for 10 to 500 ms, ever longer; the last
+ * repetition may end its own timeout after total_ms. Otherwise *retry is as new and
+ * call->sequence 0, for the next call. error is what the call filled. */
+VOXELD_API bool voxeld_retry(struct voxeld_retry *retry, struct voxeld_call *call,
+                             enum voxeld_status status, const struct voxeld_error *error);
 
 /* Asking the daemon ------------------------------------------------------------------- */
 
@@ -344,6 +377,18 @@ enum voxeld_output {
     VOXELD_OUTPUT_FIRST_INDEX = 16
 };
 
+/* Adds the voxels to a named map (voxeld_map.h) as well: its keys are their (x, y, z), its
+ * array "count" (uint64) and, with features, "sum" (float64, an element a channel)
+ * accumulate: a running map of a drive. Such a request changes something: see voxeld_call.
+ * Goes with the MINKOWSKI rule, without max_points and max_voxels. */
+struct voxeld_merge {
+    const char *map; /* NULL: no map */
+    bool create;     /* where it is missing, with this request's size, origin, channels;
+                         * else NOT_FOUND. One that differs in these: FAILED_PRECONDITION */
+    double ttl_s;    /* of one that is made: dropped when unused for so long; 0 = never */
+    uint64_t max_bytes; /* of one that is made; 0: what the server's limits give */
+};
+
 struct voxeld_voxelize_request {
     const struct voxeld_cloud *clouds; /* one a batch item, 1 to 1024 */
     size_t n_clouds;
@@ -361,6 +406,7 @@ struct voxeld_voxelize_request {
     uint32_t outputs;    /* 0: COORDS | COUNTS */
     uint32_t max_points; /* kept a voxel, 0 = all */
     uint32_t max_voxels; /* kept an item, 0 = all */
+    struct voxeld_merge merge;
     struct voxeld_call call;
 };
 
@@ -379,8 +425,9 @@ struct voxeld_item {
     size_t first_point; /* this item's rows of inverse: n_points from here */
 };
 
-/* m voxels of all items, item by item. Arrays that were not asked for are NULL. All
- * pointers live until the struct is freed. */
+/* m voxels of all items, item by item. Arrays that were not asked for are NULL; so are all of
+ * them, and items, where arrays_dropped says so. All pointers live until the struct is
+ * freed. */
 struct voxeld_voxels {
     size_t n_voxels;   /* m */
     size_t n_points;   /* n, over all items */
@@ -409,6 +456,10 @@ struct voxeld_voxels {
     double queue_ms;       /* waited at the server */
     double total_ms;       /* at the server, from arrival to reply */
     const char *request_id;
+    uint64_t n_merged;      /* with merge: entries it made ... */
+    uint64_t n_map_entries; /* ... and that the map has now */
+    bool replayed; /* the outcome of an earlier call with this sequence: voxeld_call */
+    bool arrays_dropped; /* the server remembered the counts of that one only */
 };
 
 /* Groups points by voxel. Sizes are checked against the server's limit before anything is
@@ -446,5 +497,8 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #ifdef __cplusplus
 }
 #endif
+
+/* Named hash maps. */
+#include "voxeld_map.h"
 
 #endif

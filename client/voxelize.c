@@ -19,6 +19,16 @@ out:
     return status;
 }
 
+/* Merging changes something. */
+static struct voxeld_call options_of(struct voxeld_client *client,
+                                     const struct voxeld_voxelize_request *request)
+{
+    struct voxeld_call call = request->call;
+
+    call.sequence = 0;
+    return request->merge.map != NULL ? vxd_client_number(client, &request->call) : call;
+}
+
 enum voxeld_status voxeld_voxelize(struct voxeld_client *client,
                                    const struct voxeld_voxelize_request *request,
                                    struct voxeld_voxels **out, struct voxeld_error *error)
@@ -29,16 +39,18 @@ enum voxeld_status voxeld_voxelize(struct voxeld_client *client,
     struct vxd_reply reply = {0};
     struct vxd_err err = {0};
     char request_id[VXD_REQUEST_ID_BYTES] = "";
+    struct voxeld_call call = options_of(client, request);
     enum vxd_status status;
 
     *out = NULL;
     VXD_TRY(build(request, &arena, &message, &expect, &err));
-    VXD_TRY(
-        vxd_client_call(client, &request->call, 0, &message, request_id, &reply, &err));
+    VXD_TRY(vxd_client_call(client, &call, 0, &message, request_id, &reply, &err));
     VXD_TRY(vxd_voxels_open(&reply, &expect, out, &err));
 out:
     vxd_decoder_destroy(arena);
-    return status == VXD_OK ? VOXELD_OK : vxd_client_error(&err, request_id, error);
+    return status == VXD_OK
+               ? VOXELD_OK
+               : vxd_client_change_error(&err, request_id, call.sequence, error);
 }
 
 enum voxeld_status voxeld_voxelize_async(struct voxeld_client *client,
@@ -51,6 +63,7 @@ enum voxeld_status voxeld_voxelize_async(struct voxeld_client *client,
     struct vxd_voxelize_expect expect;
     struct vxd_err err = {0};
     char request_id[VXD_REQUEST_ID_BYTES] = "";
+    struct voxeld_call call = options_of(client, request);
     enum vxd_status status;
 
     if (callback == NULL) {
@@ -58,9 +71,11 @@ enum voxeld_status voxeld_voxelize_async(struct voxeld_client *client,
         return vxd_client_error(&err, request_id, error);
     }
     VXD_TRY(build(request, &arena, &message, &expect, &err));
-    VXD_TRY(vxd_client_call_async(client, &request->call, &message, &expect, callback,
-                                  context, request_id, &err));
+    VXD_TRY(vxd_client_call_async(client, &call, &message, &expect, callback, context,
+                                  request_id, &err));
 out:
     vxd_decoder_destroy(arena);
-    return status == VXD_OK ? VOXELD_OK : vxd_client_error(&err, request_id, error);
+    return status == VXD_OK
+               ? VOXELD_OK
+               : vxd_client_change_error(&err, request_id, call.sequence, error);
 }

@@ -15,43 +15,13 @@ struct owner {
     struct vxd_reply reply;
 };
 
-/* What arrays without elements point to, so that NULL means "not asked for". */
-static const max_align_t nothing;
-
-static enum vxd_status bad(struct vxd_err *err, const char *field, const char *what)
-{
-    return vxd_fail(err, VXD_INTERNAL, field, "the server's reply is inconsistent: %s",
-                    what);
-}
-
 /* wanted: absent is an error; else *out may become NULL. */
 static enum vxd_status tensor(const Voxeld__V1__Tensor *t, const char *name, bool wanted,
                               Voxeld__V1__DType dtype, const size_t *shape, size_t n_axes,
                               const void **out, struct vxd_err *err)
 {
-    size_t n_bytes = vxd_dtype_bytes((enum vxd_dtype)dtype);
-
     *out = NULL;
-    if (!wanted) {
-        return VXD_OK;
-    }
-    if (t == NULL) {
-        return bad(err, name, "asked for, but not there");
-    }
-    if (t->dtype != dtype || t->n_shape != n_axes || t->n_values != 0) {
-        return bad(err, name, "another type or another number of axes");
-    }
-    for (size_t i = 0; i < n_axes; i++) {
-        if (t->shape[i] < 0 || (uint64_t)t->shape[i] != shape[i] ||
-            !vxd_size_mul(n_bytes, shape[i], &n_bytes)) {
-            return bad(err, name, "the shape does not follow from the counts");
-        }
-    }
-    if (t->data.len != n_bytes) {
-        return bad(err, name, "the length does not follow from the shape");
-    }
-    *out = n_bytes > 0 ? (const void *)t->data.data : (const void *)&nothing;
-    return VXD_OK;
+    return wanted ? vxd_reply_tensor(t, name, dtype, shape, n_axes, out, err) : VXD_OK;
 }
 
 static enum vxd_status items(struct owner *o, const struct vxd_voxelize_expect *expect,
@@ -62,7 +32,7 @@ static enum vxd_status items(struct owner *o, const struct vxd_voxelize_expect *
     struct voxeld_item *list;
 
     if (in->n_items != expect->n_clouds) {
-        return bad(err, "items", "not one for each cloud");
+        return vxd_reply_bad(err, "items", "not one for each cloud");
     }
     list = vxd_reply_alloc(&o->reply, in->n_items, sizeof *list);
     if (list == NULL) {
@@ -73,11 +43,11 @@ static enum vxd_status items(struct owner *o, const struct vxd_voxelize_expect *
 
         if (item->first_voxel > in->n_voxels ||
             item->n_voxels > in->n_voxels - item->first_voxel) {
-            return bad(err, "items", "voxels outside the array");
+            return vxd_reply_bad(err, "items", "voxels outside the array");
         }
         if (item->first_point != v->n_points ||
             !vxd_size_add(v->n_points, (size_t)item->n_points, &v->n_points)) {
-            return bad(err, "items", "the points do not follow one another");
+            return vxd_reply_bad(err, "items", "the points do not follow one another");
         }
         list[i] = (struct voxeld_item){
             .stamp_ns = item->stamp_ns,
@@ -125,7 +95,7 @@ static enum vxd_status integers(struct owner *o, uint32_t outputs, struct vxd_er
     for (size_t i = 0; inverse != NULL && i < v->n_points; i++) {
         if (v->inverse[i] < -1 ||
             (v->inverse[i] >= 0 && (size_t)v->inverse[i] >= v->n_voxels)) {
-            return bad(err, "inverse", "a voxel that is not there");
+            return vxd_reply_bad(err, "inverse", "a voxel that is not there");
         }
     }
 out:
@@ -186,7 +156,7 @@ static enum vxd_status echo(struct owner *o, struct vxd_err *err)
     struct voxeld_voxels *v = &o->voxels;
 
     if (in->n_grid != 0 && in->n_grid != 3) {
-        return bad(err, "grid", "not three numbers");
+        return vxd_reply_bad(err, "grid", "not three numbers");
     }
     for (size_t i = 0; i < in->n_grid; i++) {
         v->grid[i] = in->grid[i];
@@ -199,6 +169,12 @@ static enum vxd_status echo(struct owner *o, struct vxd_err *err)
     v->queue_ms = response->header->queue_ms;
     v->total_ms = response->header->total_ms;
     v->request_id = response->header->request_id;
+    if (in->merged != NULL) {
+        v->n_merged = in->merged->n_new;
+        v->n_map_entries = in->merged->n_entries;
+    }
+    v->replayed = response->header->replayed;
+    v->arrays_dropped = response->header->arrays_dropped;
     return VXD_OK;
 }
 
@@ -217,14 +193,19 @@ enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
     memset(take_reply, 0, sizeof *take_reply);
     if (o->reply.response->voxelize->n_voxels > INT32_MAX) {
         /* Also what an int32 inverse can name. */
-        status = bad(err, "n_voxels", "more than 2^31 - 1");
+        status = vxd_reply_bad(err, "n_voxels", "more than 2^31 - 1");
         goto out;
     }
     o->voxels.n_voxels = (size_t)o->reply.response->voxelize->n_voxels;
-    VXD_TRY(items(o, expect, err));
-    VXD_TRY(integers(o, expect->outputs, err));
-    VXD_TRY(features(o, expect, err));
     VXD_TRY(echo(o, err));
+    if (!o->voxels.arrays_dropped) {
+        VXD_TRY(items(o, expect, err));
+        VXD_TRY(integers(o, expect->outputs, err));
+        VXD_TRY(features(o, expect, err));
+    }
+    if (expect->merges && o->reply.response->voxelize->merged == NULL) {
+        VXD_TRY(vxd_reply_bad(err, "merged", "asked for, but not there"));
+    }
     *out = &o->voxels;
     return VXD_OK;
 out:

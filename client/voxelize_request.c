@@ -338,6 +338,24 @@ static bool geometry(const struct builder *b, const struct voxeld_voxelize_reque
     return true;
 }
 
+static bool merge(const struct builder *b, const struct voxeld_merge *in,
+                  Voxeld__V1__VoxelizeRequest *out)
+{
+    if (in->map == NULL) {
+        return true;
+    }
+    out->merge = take(b, 1, sizeof *out->merge);
+    if (out->merge == NULL) {
+        return false;
+    }
+    voxeld__v1__voxelize_merge__init(out->merge);
+    out->merge->map = text(in->map);
+    out->merge->create = in->create;
+    out->merge->ttl_s = in->ttl_s;
+    out->merge->max_bytes = in->max_bytes;
+    return true;
+}
+
 enum vxd_status vxd_voxelize_request_build(const struct voxeld_voxelize_request *in,
                                            struct vxd_decoder *arena,
                                            Voxeld__V1__VoxelizeRequest **out,
@@ -354,7 +372,7 @@ enum vxd_status vxd_voxelize_request_build(const struct voxeld_voxelize_request 
     voxeld__v1__voxelize_request__init(request);
     VXD_TRY(clouds(&b, in, request));
     VXD_TRY(choices(&b, in, request));
-    if (!geometry(&b, in, request)) {
+    if (!geometry(&b, in, request) || !merge(&b, &in->merge, request)) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     expect->n_clouds = in->n_clouds;
@@ -365,6 +383,7 @@ enum vxd_status vxd_voxelize_request_build(const struct voxeld_voxelize_request 
                      : in->reduce != 0 ? in->reduce
                                        : (uint32_t)VOXELD_REDUCE_MEAN;
     expect->max_points = in->max_points;
+    expect->merges = in->merge.map != NULL;
     *out = request;
 out:
     return status;
