@@ -293,7 +293,7 @@ static size_t scratch_bytes(const struct vxd_queue *queue, const struct vxd_hash
                             enum vxd_hash_call call, enum vxd_hash_order order, size_t n)
 {
     size_t heap_bytes = vxd_hash_heap_scratch_bytes_cpu(queue, map->capacity);
-    size_t rebuild_bytes = vxd_open_batch_bytes(map->capacity, map->capacity);
+    size_t rebuild_bytes = vxd_open_rebuild_bytes(map->capacity);
     size_t batch_bytes = vxd_open_batch_bytes(n, map->capacity);
 
     (void)order;

@@ -21,13 +21,15 @@
 
 #define VXD_OPEN_LINE 4
 
-/* Positions of a batch that are worked on at once: bounds the scratch. */
+/* Positions of a batch, and entries of a rebuild, that are worked on at once: bounds the
+ * scratch. Every erase has room for a rebuild, so that is small. */
 #define VXD_OPEN_CHUNK ((size_t)1 << 21)
+#define VXD_OPEN_REBUILD_CHUNK ((size_t)1 << 18)
 /* Positions that one task numbers; batch.piece_new has a place for each piece. */
 #define VXD_OPEN_PIECE ((size_t)8192)
 
 /* Cache lines asked for ahead of their use. */
-#define VXD_OPEN_AHEAD ((size_t)16)
+#define VXD_OPEN_AHEAD ((size_t)32)
 
 /* In a slot's entry: none (empty and erased slots), and the flag of a slot that a new key of
  * the running batch has taken, with the key's position below it. */
@@ -149,6 +151,12 @@ size_t vxd_open_find(const struct vxd_open_table *table, uint64_t tag, const cha
 /* Bytes of scratch for batches of n positions. */
 size_t vxd_open_batch_bytes(size_t n, size_t capacity);
 
+static inline size_t vxd_open_rebuild_bytes(size_t capacity)
+{
+    return vxd_open_batch_bytes(
+        capacity < VXD_OPEN_REBUILD_CHUNK ? capacity : VXD_OPEN_REBUILD_CHUNK, capacity);
+}
+
 /* Files the positions of a chunk under their regions. */
 void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
                           const struct vxd_hashmap *map, const char *keys,
@@ -180,7 +188,7 @@ void vxd_open_batch_walk(struct vxd_open_batch *batch, vxd_open_walk_fn walk);
 /* Sums over the regions of the chunk. */
 struct vxd_open_region vxd_open_batch_sum(const struct vxd_open_batch *batch);
 
-/* The loop behind the rebuild, for erase: scratch of vxd_open_batch_bytes(capacity, capacity).
+/* The loop behind the rebuild, for erase: scratch of vxd_open_rebuild_bytes.
  * errors  DATA_LOSS  a key twice */
 enum vxd_status vxd_open_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
                                      void *scratch, struct vxd_err *err);
