@@ -254,7 +254,8 @@ enum vxd_status vxd_hashmap_create(struct vxd_queue *queue,
     VXD_TRY(vxd_hashmap_check_spec(spec, err));
     map = calloc(1, sizeof *map);
     if (map == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a hash map");
+        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a hash map");
+        return VXD_RESOURCE_EXHAUSTED;
     }
     describe(map, queue->context, spec);
     VXD_TRY(alloc_parts(queue, map, 0, err));
