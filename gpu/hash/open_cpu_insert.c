@@ -319,9 +319,9 @@ enum vxd_status vxd_open_rebuild_run(struct vxd_pool *pool, const struct vxd_has
     const uint32_t *live = map->live.ptr;
 
     vxd_open_clear_run(pool, map);
-    for (size_t i = 0; i < map->capacity; i += VXD_OPEN_CHUNK) {
-        size_t n =
-            map->capacity - i < VXD_OPEN_CHUNK ? map->capacity - i : VXD_OPEN_CHUNK;
+    for (size_t i = 0; i < map->capacity; i += VXD_OPEN_REBUILD_CHUNK) {
+        size_t n_left = map->capacity - i;
+        size_t n = n_left < VXD_OPEN_REBUILD_CHUNK ? n_left : VXD_OPEN_REBUILD_CHUNK;
         struct vxd_open_batch batch;
 
         vxd_open_batch_start(&batch, pool, map, vxd_key_row(map, i), live + i / 32, n,
