@@ -426,8 +426,8 @@ struct voxeld_item {
 };
 
 /* m voxels of all items, item by item. Arrays that were not asked for are NULL; so are all of
- * them, and items, where arrays_dropped says so. All pointers live until the struct is
- * freed. */
+ * them, and perhaps items, where arrays_dropped says so. All pointers live until the struct
+ * is freed. */
 struct voxeld_voxels {
     size_t n_voxels;   /* m */
     size_t n_points;   /* n, over all items */

@@ -198,8 +198,10 @@ enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
     }
     o->voxels.n_voxels = (size_t)o->reply.response->voxelize->n_voxels;
     VXD_TRY(echo(o, err));
-    if (!o->voxels.arrays_dropped) {
+    if (!o->voxels.arrays_dropped || o->reply.response->voxelize->n_items > 0) {
         VXD_TRY(items(o, expect, err));
+    }
+    if (!o->voxels.arrays_dropped) {
         VXD_TRY(integers(o, expect->outputs, err));
         VXD_TRY(features(o, expect, err));
     }

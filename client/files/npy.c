@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/files/array_file.h"
 #include "client/files/number.h"
 #include "client/files/reader.h"
 
@@ -473,4 +474,44 @@ bool vxd_npy_is_cloud(const uint8_t *bytes, size_t n_bytes)
         }
     }
     return axes == 7 && check_records(&h, NULL) == VXD_OK;
+}
+
+enum vxd_status vxd_npy_parse_array(const uint8_t *bytes, size_t n_bytes,
+                                    struct vxd_array_file *out, struct vxd_err *err)
+{
+    struct vxd_cloud_file file = {0};
+    struct npy_header h = {.file = &file};
+    size_t n_expected;
+    enum vxd_status status;
+
+    VXD_TRY(parse_header(bytes, n_bytes, &h, err));
+    if (h.is_records || h.type.dtype == VXD_DTYPE_UNSPECIFIED || h.n_axes < 1 ||
+        h.n_axes > 2) {
+        return VXD_FILE_BAD(err, "npy: no array of numbers with one or two axes");
+    }
+    if (h.type.big_endian && h.type.n_bytes > 1) {
+        return VXD_FILE_BAD(err, "npy: big-endian; save it with astype('<%c%zu')",
+                            h.type.dtype == VXD_FLOAT32 || h.type.dtype == VXD_FLOAT64 ||
+                                    h.type.dtype == VXD_FLOAT16
+                                ? 'f'
+                                : 'i',
+                            h.type.n_bytes);
+    }
+    out->n = h.shape[0];
+    out->n_elements = h.n_axes == 2 ? h.shape[1] : 1;
+    if (h.fortran_order && out->n > 1 && out->n_elements > 1) {
+        return VXD_FILE_BAD(err, "npy: in Fortran order; save it by ascontiguousarray");
+    }
+    if (!vxd_size_mul(out->n, out->n_elements, &n_expected) ||
+        !vxd_size_mul(n_expected, h.type.n_bytes, &n_expected) ||
+        n_expected != n_bytes - h.data_at) {
+        return VXD_FILE_BAD(err,
+                            "npy: %zu x %zu elements are announced, %zu bytes follow the "
+                            "header at byte %zu",
+                            out->n, out->n_elements, n_bytes - h.data_at, h.data_at);
+    }
+    out->dtype = h.type.dtype;
+    out->data = bytes + h.data_at;
+out:
+    return status;
 }

@@ -73,4 +73,17 @@ enum vxd_status vxd_ply_write(FILE *stream, const struct vxd_write_column *colum
 enum vxd_status vxd_npy_write(FILE *stream, enum vxd_dtype dtype, const size_t *shape,
                               size_t n_axes, const void *data, struct vxd_err *err);
 
+/* One array of an .npz file. */
+struct vxd_write_array {
+    const char *name; /* less than 200 bytes; the member is NAME.npy */
+    enum vxd_dtype dtype;
+    size_t shape[2];
+    size_t n_axes; /* 1 or 2 */
+    const void *data;
+};
+
+/* Writes arrays as .npz, stored, less than 4 GiB in all. Errors as of vxd_npy_write. */
+enum vxd_status vxd_npz_write(FILE *stream, const struct vxd_write_array *arrays,
+                              size_t n_arrays, struct vxd_err *err);
+
 #endif

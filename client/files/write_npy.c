@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* NumPy's .npy, version 1, and .npz with one stored member; npy.c and npz.c tell both. */
+/* NumPy's .npy, version 1; npy.c tells it. */
 #include <string.h>
 
 #include "client/files/reader.h"
@@ -11,17 +11,7 @@ enum {
     /* 64 fields, a name of 63 bytes and 12 more each. */
     MAX_DESCR = VXD_FILE_MAX_FIELDS * (VXD_FILE_NAME_BYTES + 16),
     MAX_HEADER = MAX_DESCR + 512,
-    MAX_EXTENTS = 256,
-    DOS_DATE = 33, /* 1 January 1980: equal input gives equal bytes */
-    ZIP_VERSION = 20,
-    LOCAL_BYTES = 30,
-    ENTRY_BYTES = 46
-};
-
-static const char member_name[] = "points.npy";
-
-enum {
-    NAME_BYTES = sizeof member_name - 1
+    MAX_EXTENTS = 256
 };
 
 const char *vxd_npy_type(enum vxd_dtype dtype)
@@ -121,68 +111,4 @@ enum vxd_status vxd_npy_put(struct vxd_sink *sink, struct vxd_table *table,
     vxd_npy_put_header(sink, descr, shape, plain ? 2 : 1);
     vxd_sink_put_rows(sink, table, false);
     return VXD_OK;
-}
-
-/* What local header and directory entry have in common, from "version needed" on. */
-static void put_common(struct vxd_sink *sink, uint32_t crc, uint32_t n_bytes)
-{
-    vxd_sink_put_u16(sink, ZIP_VERSION);
-    vxd_sink_put_u16(sink, 0); /* flags */
-    vxd_sink_put_u16(sink, 0); /* stored */
-    vxd_sink_put_u16(sink, 0); /* time */
-    vxd_sink_put_u16(sink, DOS_DATE);
-    vxd_sink_put_u32(sink, crc);
-    vxd_sink_put_u32(sink, n_bytes);
-    vxd_sink_put_u32(sink, n_bytes);
-    vxd_sink_put_u16(sink, NAME_BYTES);
-    vxd_sink_put_u16(sink, 0); /* extra */
-}
-
-static void put_directory(struct vxd_sink *sink, uint32_t crc, uint32_t n_bytes)
-{
-    vxd_sink_put(sink, "PK\x01\x02", 4);
-    vxd_sink_put_u16(sink, ZIP_VERSION); /* made by */
-    put_common(sink, crc, n_bytes);
-    vxd_sink_put_u16(sink, 0); /* comment */
-    vxd_sink_put_u16(sink, 0); /* disk */
-    vxd_sink_put_u16(sink, 0); /* attributes */
-    vxd_sink_put_u32(sink, 0);
-    vxd_sink_put_u32(sink, 0); /* where the local header begins */
-    vxd_sink_put(sink, member_name, NAME_BYTES);
-    vxd_sink_put(sink, "PK\x05\x06", 4);
-    vxd_sink_put_u32(sink, 0); /* disks */
-    vxd_sink_put_u16(sink, 1);
-    vxd_sink_put_u16(sink, 1);
-    vxd_sink_put_u32(sink, ENTRY_BYTES + NAME_BYTES);
-    vxd_sink_put_u32(sink, LOCAL_BYTES + NAME_BYTES + n_bytes);
-    vxd_sink_put_u16(sink, 0); /* comment */
-}
-
-/* The member's length and sum stand before it, and a stream may be a pipe: so it is made
- * twice, the first time for these only. */
-enum vxd_status vxd_npz_put(struct vxd_sink *sink, struct vxd_table *table,
-                            struct vxd_err *err)
-{
-    struct vxd_sink dry;
-    uint32_t crc;
-    enum vxd_status status = vxd_sink_open(&dry, NULL, err);
-
-    if (status != VXD_OK) {
-        return status;
-    }
-    status = vxd_npy_put(&dry, table, err);
-    crc = vxd_sink_take_crc(&dry);
-    VXD_TRY(vxd_sink_close(&dry, status, err));
-    if (dry.n_bytes > UINT32_MAX - ALIGN - LOCAL_BYTES - NAME_BYTES) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "out",
-                        "%llu bytes; .npz files hold less than 4 GiB here",
-                        (unsigned long long)dry.n_bytes);
-    }
-    vxd_sink_put(sink, "PK\x03\x04", 4);
-    put_common(sink, crc, (uint32_t)dry.n_bytes);
-    vxd_sink_put(sink, member_name, NAME_BYTES);
-    VXD_TRY(vxd_npy_put(sink, table, err));
-    put_directory(sink, crc, (uint32_t)dry.n_bytes);
-out:
-    return status;
 }

@@ -59,6 +59,7 @@ struct ctl_command {
 extern const struct ctl_command ctl_info;
 extern const struct ctl_command ctl_status;
 extern const struct ctl_command ctl_voxelize;
+extern const struct ctl_command ctl_map;
 extern const struct ctl_command ctl_convert;
 extern const struct ctl_command ctl_self_test;
 extern const struct ctl_command ctl_log_level;
