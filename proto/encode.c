@@ -107,7 +107,9 @@ static void write_data(struct vxd_encoder *e, uint32_t field,
     write_padding(e, n_tag + n_length);
     write_tag(e, field);
     write_varint(e, data->len, n_length);
-    if (e->out != NULL) {
+    if (e->out != NULL && e->copy != NULL) {
+        e->copy(e->copy_context, e->out + e->at, data->data, data->len);
+    } else if (e->out != NULL) {
         memcpy(e->out + e->at, data->data, data->len);
     }
     e->at += data->len;

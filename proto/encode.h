@@ -28,6 +28,9 @@ struct vxd_encoder {
                          * the first byte */
     uint8_t *out;       /* NULL: nothing is written */
     size_t at;          /* bytes so far */
+    /* Copies big data, as memcpy does, which it is when NULL. */
+    void (*copy)(void *context, void *to, const void *from, size_t n_bytes);
+    void *copy_context;
 };
 
 /* Appends the fields of the message. Its data are only read. Calls itself for submessages: as

@@ -16,7 +16,8 @@ extern "C" {
 
 struct vxd_pool;
 
-/* n_threads counts the caller: 1 starts no thread, 0 = all cores, or a container's share. At most 256.
+/* n_threads counts the caller: 1 starts no thread, 0 = all cores, or a container's share.
+ * At most 256.
  * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_pool_create(int n_threads, struct vxd_pool **out,
                                 struct vxd_err *err);

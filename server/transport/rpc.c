@@ -108,6 +108,7 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
     struct vxd_rpc_reply reply = {.request_id = request->id,
                                   .err = err,
                                   .output = output,
+                                  .pool = vxd_context_pool(request->server->context),
                                   .tag = call->tag,
                                   .queue_ms = request->queue_ms,
                                   .total_ms = request->total_ms,
@@ -225,16 +226,21 @@ static void run_message(struct slot *slot, struct call *call)
     char peer[VXD_NAME_BYTES];
     enum vxd_status status = vxd_envelope_scan(bytes, n_bytes, &envelope, &err);
     enum vxd_status header_status;
+    bool is_there;
 
     if (status != VXD_OK) {
         find_header(bytes, n_bytes, &envelope);
     }
     header_status = read_header(&envelope, &decoder, &header, &header_err);
-    vxd_rpc_peer(slot->pipe, peer, &header.peer_uid);
+    is_there = vxd_rpc_peer(slot->pipe, peer, &header.peer_uid);
     header.peer = peer;
     if (status == VXD_OK && header_status != VXD_OK) {
         status = header_status;
         err = header_err;
+    }
+    /* As somebody else's it might take effect twice. */
+    if (status == VXD_OK && !is_there) {
+        status = vxd_fail(&err, VXD_UNAVAILABLE, NULL, "the connection has ended");
     }
     header_status = vxd_request_create(slot->rpc->server, &header, &request, &header_err);
     vxd_decoder_destroy(decoder);

@@ -17,8 +17,9 @@ enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *confi
                                const char *url, char *bound, struct vxd_err *err);
 
 /* Who is at the other end: "ipc pid 4711" or "tcp 10.0.0.7:4242", and its uid (-1 where
- * the transport does not tell). */
-void vxd_rpc_peer(nng_pipe pipe, char name[VXD_NAME_BYTES], int64_t *uid);
+ * the transport does not tell). False when
+ * the connection has ended meanwhile: whose request it was is not known any more. */
+bool vxd_rpc_peer(nng_pipe pipe, char name[VXD_NAME_BYTES], int64_t *uid);
 
 /* What a reply says about its request. */
 struct vxd_rpc_reply {
@@ -30,6 +31,7 @@ struct vxd_rpc_reply {
     bool arrays_dropped;
     double queue_ms;
     double total_ms;
+    struct vxd_pool *pool; /* copies the output's big data; NULL without output */
 };
 
 /* A Response of exactly its size in one message; NULL when memory ran out. */
