@@ -2,11 +2,12 @@
 # Fuzz targets. Each is a test too: it runs over its corpus, then on for a while.
 set(VOXELD_FUZZ_SECONDS 20 CACHE STRING "Seconds that each fuzz test runs")
 
-# voxeld_add_fuzz(NAME fuzz_x SOURCES ... LIBRARIES ... CORPUS DIR): DIR holds the inputs to
-# begin with, below tests/; what is found is kept in the build tree (corpus/fuzz_x), inputs
-# that fail beside it (crash-*, timeout-*, ...).
+# voxeld_add_fuzz(NAME fuzz_x SOURCES ... LIBRARIES ... CORPUS DIR [SEEDS DIR] [MAX_LEN N]):
+# CORPUS holds the inputs to begin with, below tests/, SEEDS more of them, made by the build;
+# what is found is kept in the build tree (corpus/fuzz_x), inputs that fail beside it
+# (crash-*, timeout-*, ...).
 function(voxeld_add_fuzz)
-  cmake_parse_arguments(ARG "" "NAME;CORPUS" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;CORPUS;SEEDS;MAX_LEN" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE voxeld_build ${ARG_LIBRARIES})
   target_link_options(${ARG_NAME} PRIVATE -fsanitize=fuzzer)
@@ -15,7 +16,9 @@ function(voxeld_add_fuzz)
   add_test(NAME ${ARG_NAME}
     COMMAND ${ARG_NAME} -max_total_time=${VOXELD_FUZZ_SECONDS} -timeout=10
             -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${found}-
-            ${found} ${PROJECT_SOURCE_DIR}/tests/${ARG_CORPUS})
+            $<$<BOOL:${ARG_MAX_LEN}>:-max_len=${ARG_MAX_LEN}>
+            ${found} ${PROJECT_SOURCE_DIR}/tests/${ARG_CORPUS} ${ARG_SEEDS}
+    COMMAND_EXPAND_LISTS)
   math(EXPR limit "${VOXELD_FUZZ_SECONDS} + 120")
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT ${limit} LABELS fuzz)
 endfunction()

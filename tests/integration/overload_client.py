@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process of an overload: asks at set times over a few connections, whether answers come
+or not, and checks every answer. What it saw goes to standard output as JSON.
+
+usage: overload_client.py URL RATE SECONDS GRACE_SECONDS REQUEST..., files of serialized
+requests, each with the right reply (serialized, .reply) beside it"""
+
+from __future__ import annotations
+
+import collections
+import json
+import selectors
+import sys
+import time
+from pathlib import Path
+
+from harness import OK, RawReq, common_pb2, rpc_pb2
+
+N_CONNECTIONS = 4
+REFUSALS = {
+    common_pb2.UNAVAILABLE, common_pb2.RESOURCE_EXHAUSTED, common_pb2.DEADLINE_EXCEEDED,
+}  # fmt: skip
+
+
+def without_clocks(response: rpc_pb2.Response) -> bytes:
+    """What of a reply is the same every time."""
+    kept = rpc_pb2.Response()
+    kept.CopyFrom(response)
+    kept.ClearField("header")
+    if kept.HasField("voxelize"):
+        kept.voxelize.ClearField("engine_ms")
+    if kept.HasField("self_test"):
+        kept.self_test.ClearField("n_stages")
+        kept.self_test.ClearField("elapsed_ms")
+    return kept.SerializeToString(deterministic=True)
+
+
+class Connection:
+    """Requests under way on one socket; nothing here waits."""
+
+    def __init__(self, url: str) -> None:
+        self.raw = RawReq(url)
+        self.raw.socket.setblocking(False)
+        self.unsent = bytearray()
+        self.received = bytearray()
+        self.sent: dict[int, tuple[float, int]] = {}
+
+    def send(self, number: int, kind: int, request: bytes) -> None:
+        data = (0x80000000 | number).to_bytes(4, "big") + request
+        self.unsent += self.raw.mark + len(data).to_bytes(8, "big") + data
+        self.sent[number] = (time.monotonic(), kind)
+
+    def flush(self) -> None:
+        while self.unsent:
+            try:
+                del self.unsent[: self.raw.socket.send(self.unsent)]
+            except BlockingIOError:
+                return
+
+    def replies(self) -> list[tuple[int, bytes]]:
+        try:
+            while piece := self.raw.socket.recv(1 << 20):
+                self.received += piece
+        except BlockingIOError:
+            pass
+        found = []
+        at, n_head = 0, len(self.raw.mark) + 8
+        while len(self.received) >= at + n_head:
+            n = int.from_bytes(self.received[at + n_head - 8 : at + n_head], "big")
+            if len(self.received) < at + n_head + n:
+                break
+            data = bytes(self.received[at + n_head : at + n_head + n])
+            found.append((int.from_bytes(data[:4], "big") & 0x7FFFFFFF, data[4:]))
+            at += n_head + n
+        del self.received[:at]
+        return found
+
+
+class Client:
+    def __init__(self, url: str, requests: list[Path]) -> None:
+        self.requests = [path.read_bytes() for path in requests]
+        self.right = [
+            without_clocks(rpc_pb2.Response.FromString(Path(f"{path}.reply").read_bytes()))
+            for path in requests
+        ]
+        self.connections = [Connection(url) for _ in range(N_CONNECTIONS)]
+        self.selector = selectors.DefaultSelector()
+        for connection in self.connections:
+            self.selector.register(connection.raw.socket, selectors.EVENT_READ, connection)
+        self.codes: collections.Counter[str] = collections.Counter()
+        self.wrong: list[str] = []
+        self.rejected_ms: list[float] = []
+        self.ok_ms: list[float] = []
+
+    def judge(self, connection: Connection, number: int, reply: bytes, now: float) -> None:
+        if number not in connection.sent:
+            self.wrong.append(f"an answer to {number}, which is answered already")
+            return
+        sent, kind = connection.sent.pop(number)
+        response = rpc_pb2.Response.FromString(reply)
+        code = response.header.code
+        self.codes[common_pb2.Code.Name(code)] += 1
+        if code == OK:
+            self.ok_ms.append((now - sent) * 1e3)
+            if without_clocks(response) != self.right[kind]:
+                self.wrong.append(f"request {kind} is answered with other content")
+        elif code not in REFUSALS or not response.header.message:
+            self.wrong.append(f"request {kind}: {response.header}")
+        elif code != common_pb2.DEADLINE_EXCEEDED:
+            self.rejected_ms.append((now - sent) * 1e3)
+
+    def receive(self, wait_s: float) -> None:
+        for key, _ in self.selector.select(max(wait_s, 0)):
+            replies = key.data.replies()
+            now = time.monotonic()
+            for number, reply in replies:
+                self.judge(key.data, number, reply, now)
+
+    def run(self, rate: float, seconds: float, grace_s: float) -> None:
+        start = time.monotonic()
+        n_due = int(rate * seconds)
+        for i in range(n_due):
+            due = start + i / rate
+            while (left := due - time.monotonic()) > 0:
+                self.receive(left)
+            if i % 16 == 0:
+                self.receive(0)
+            kind = i % len(self.requests)
+            connection = self.connections[i % N_CONNECTIONS]
+            connection.send(i, kind, self.requests[kind])
+            connection.flush()
+        end = time.monotonic() + grace_s
+        while any(c.sent for c in self.connections) and time.monotonic() < end:
+            for connection in self.connections:
+                connection.flush()
+            self.receive(0.01)
+
+
+def main() -> None:
+    url, rate, seconds, grace_s, *requests = sys.argv[1:]
+    client = Client(url, [Path(path) for path in requests])
+    start = time.monotonic()
+    client.run(float(rate), float(seconds), float(grace_s))
+    json.dump(
+        {
+            "seconds": time.monotonic() - start,
+            "codes": client.codes,
+            "wrong": client.wrong[:20],
+            "n_wrong": len(client.wrong),
+            "n_unanswered": sum(len(c.sent) for c in client.connections),
+            "rejected_ms": client.rejected_ms,
+            "ok_ms": client.ok_ms,
+        },
+        sys.stdout,
+    )
+
+
+if __name__ == "__main__":
+    main()
