@@ -5,6 +5,7 @@
  * asking again gives the outcome. */
 #include "server/exactly_once.h"
 #include "server/log.h"
+#include "server/maps.h"
 #include "server/scheduler_internal.h"
 
 /* Answers are given and memory freed outside the mutex. */
@@ -105,6 +106,43 @@ out:
     end_request(lane, request);
 }
 
+/* Without the mutex: drops the maps whose time was over at now_ns. */
+static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
+{
+    struct vxd_maps *maps = lane->scheduler->server->maps;
+
+    if (now_ns >= vxd_maps_next_reap_ns(maps)) {
+        vxd_maps_reap(maps, lane->queue, now_ns);
+        (void)vxd_queue_wait(lane->queue, NULL);
+    }
+}
+
+/* Until there may be something to do; the mutex is held. The write lane drops maps when their
+ * time is over, whether anybody asks or not. */
+static void wait_for_work(struct vxd_lane *lane)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    int64_t reap_ns = lane->kind == VXD_LANE_WRITE
+                          ? vxd_maps_next_reap_ns(scheduler->server->maps)
+                          : INT64_MAX;
+    struct timespec until = {.tv_sec = (time_t)(reap_ns / 1000000000),
+                             .tv_nsec = (long)(reap_ns % 1000000000)};
+
+    if (reap_ns <= vxd_clock_ns()) {
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        reap_maps(lane, vxd_clock_ns());
+        (void)pthread_mutex_lock(&scheduler->mutex);
+        return;
+    }
+    lane->idle = true;
+    if (reap_ns == INT64_MAX) {
+        (void)pthread_cond_wait(&lane->wake, &scheduler->mutex);
+    } else {
+        (void)pthread_cond_timedwait(&lane->wake, &scheduler->mutex, &until);
+    }
+    lane->idle = false;
+}
+
 static void *run(void *argument)
 {
     struct vxd_lane *lane = argument;
@@ -115,12 +153,14 @@ static void *run(void *argument)
         struct vxd_request *request = vxd_scheduler_take(lane);
 
         if (request == NULL) {
-            lane->idle = true;
-            (void)pthread_cond_wait(&lane->wake, &scheduler->mutex);
-            lane->idle = false;
+            wait_for_work(lane);
             continue;
         }
         (void)pthread_mutex_unlock(&scheduler->mutex);
+        if (lane->kind == VXD_LANE_WRITE) {
+            /* What arrived in time finds its map, however long it waited. */
+            reap_maps(lane, request->received_ns);
+        }
         run_request(lane, request);
         (void)pthread_mutex_lock(&scheduler->mutex);
     }
@@ -136,7 +176,7 @@ enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err)
     if (status != VXD_OK) {
         return status;
     }
-    if (pthread_cond_init(&lane->wake, NULL) != 0) {
+    if (!vxd_timer_init_condition(&lane->wake)) {
         vxd_queue_destroy(lane->queue);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a lane");
     }

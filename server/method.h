@@ -40,7 +40,7 @@ struct vxd_method {
     /* On the transport's thread: checks every field of request->input, sets
      * request->bulk and request->cost_bytes (engine memory it will take, for admission),
      * and request->lane where it is not the method's.
-     * For VXD_LANE_NONE it also sets request->output. Looks at nothing that other requests
+     * For VXD_LANE_NONE it also sets request->output. Refuses nothing for what other requests
      * change: a repeated request passes as the first one did. */
     enum vxd_status (*check)(struct vxd_request *request, struct vxd_err *err);
 

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 
 #include "gpu/core/context.h"
+#include "server/exactly_once.h"
+#include "server/maps.h"
 #include "server/method.h"
 #include "server/metrics_internal.h"
 #include "server/process.h"
@@ -119,6 +121,27 @@ static void write_memory(struct vxd_text *text, const char *name, const char *he
     vxd_text_printf(text, "%s{use=\"budget\"} %zu\n", name, budget);
 }
 
+static void write_maps(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_maps_usage maps;
+    struct vxd_once_usage once;
+
+    vxd_maps_get_usage(server->maps, &maps);
+    vxd_once_get_usage(server->once, &once);
+    write_uint(text, "voxeld_maps", "gauge", "Named hash maps.", maps.n_maps);
+    describe(text, "voxeld_map_bytes", "gauge", "Device memory of named hash maps.");
+    vxd_text_printf(text,
+                    "voxeld_map_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_map_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    maps.n_bytes, maps.limit_bytes);
+    write_uint(text, "voxeld_replay_clients", "gauge",
+               "Clients whose outcomes are remembered.", once.n_clients);
+    write_uint(text, "voxeld_replay_outcomes", "gauge", "Outcomes remembered or awaited.",
+               once.n_outcomes);
+    write_uint(text, "voxeld_replay_bytes", "gauge", "Memory of remembered outcomes.",
+               once.n_bytes);
+}
+
 static void write_process(const struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_process_usage usage;
@@ -157,6 +180,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
                  memory.device_budget_bytes);
     write_memory(text, "voxeld_host_memory_bytes", "Engine memory on the host.",
                  memory.host_bytes, memory.host_peak_bytes, memory.host_budget_bytes);
+    write_maps(server, text);
     describe(text, "voxeld_build_info", "gauge", "Always 1.");
     vxd_text_printf(text,
                     "voxeld_build_info{version=\"" VXD_VERSION "\",backend=\"%s\"} 1\n",

@@ -11,6 +11,7 @@
 #include "gpu/core/context.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
+#include "server/maps.h"
 #include "server/signals.h"
 #include "server/slowlog.h"
 
@@ -157,6 +158,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(vxd_once_create(config->replay_bytes, config->replay_clients, &server->once,
                             err));
     VXD_TRY(open_context(server, err));
+    VXD_TRY(vxd_maps_create(server, &server->maps, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
     if (status != VXD_OK) {
@@ -168,6 +170,7 @@ out:
 void vxd_server_close(struct vxd_server *server)
 {
     vxd_scheduler_destroy(server->scheduler);
+    vxd_maps_destroy(server->maps);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
     }
@@ -176,6 +179,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_metrics_destroy(server->metrics);
     vxd_auth_destroy(server->auth);
     server->scheduler = NULL;
+    server->maps = NULL;
     server->context = NULL;
     server->once = NULL;
     server->slowlog = NULL;

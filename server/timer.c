@@ -113,8 +113,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* On the monotonic clock, so that setting the date moves no deadline. */
-static bool init_condition(pthread_cond_t *condition)
+bool vxd_timer_init_condition(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;
     bool ok;
@@ -133,7 +132,7 @@ enum vxd_status vxd_timer_create(vxd_timer_fn fire, void *context, struct vxd_ti
 {
     struct vxd_timer *timer = calloc(1, sizeof *timer);
 
-    if (timer == NULL || !init_condition(&timer->changed)) {
+    if (timer == NULL || !vxd_timer_init_condition(&timer->changed)) {
         free(timer);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the timer");
     }

@@ -99,6 +99,9 @@ const struct vxd_hashmap_spec *vxd_hashmap_get_spec(const struct vxd_hashmap *ma
 size_t vxd_hashmap_capacity(const struct vxd_hashmap *map);
 /* Device memory taken now. */
 size_t vxd_hashmap_n_bytes(const struct vxd_hashmap *map);
+/* Changes spec.max_bytes, for whoever shares one budget among several maps. What the map has
+ * already it keeps. */
+void vxd_hashmap_set_max_bytes(struct vxd_hashmap *map, size_t max_bytes);
 /* Entries there may be at most once everything queued has run. */
 size_t vxd_hashmap_size_bound(const struct vxd_hashmap *map);
 /* Rises with every erase of one key or more and every clear: numbers of entries that a

@@ -6,6 +6,7 @@
 #include "gpu/core/context.h"
 #include "proto/json.h"
 #include "server/log.h"
+#include "server/maps.h"
 #include "server/process.h"
 #include "server/server.h"
 #include "server/service/message.h"
@@ -151,6 +152,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     struct vxd_scheduler_load load;
     struct vxd_memory_usage memory;
     struct vxd_process_usage process;
+    struct vxd_maps_usage maps;
     enum vxd_status status;
 
     if (reply == NULL) {
@@ -176,6 +178,10 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->host_bytes = memory.host_bytes;
     reply->host_budget_bytes = memory.host_budget_bytes;
     reply->resident_bytes = process.resident_bytes;
+    vxd_maps_get_usage(server->maps, &maps);
+    reply->n_maps = maps.n_maps;
+    reply->map_bytes = maps.n_bytes;
+    reply->map_limit_bytes = maps.limit_bytes;
     VXD_TRY(set_totals(request, reply, err));
     VXD_TRY(set_slow_requests(request, reply, err));
     request->output = &reply->base;

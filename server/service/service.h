@@ -30,4 +30,60 @@ enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *
                                        const struct vxd_query_item *query, size_t n_query,
                                        struct vxd_err *err);
 
+/* service/hashmap*.c */
+bool vxd_map_changes(const struct vxd_request *request);
+enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_drop_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_list_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_get_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_insert_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_find_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_erase_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_update_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_export_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_save_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_load_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_map_create_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err);
+enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_find_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+enum vxd_status vxd_map_update_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_export_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_save_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+enum vxd_status vxd_map_load_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+enum vxd_status vxd_map_create_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_drop_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_find_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+enum vxd_status vxd_map_erase_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+enum vxd_status vxd_map_update_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_export_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+/* Of those whose reply submit has made. */
+enum vxd_status vxd_map_done(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err);
+void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
+
 #endif

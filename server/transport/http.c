@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "server/log.h"
+#include "server/maps.h"
 #include "server/transport/http_internal.h"
 
 #define CONNECTION_BYTES (256u * 1024u)
@@ -28,9 +29,10 @@
 #define STOP_TIMEOUT_MS 5000
 #define STOP_STEP_MS 5
 
-#define ALLOW_VIEW "GET, HEAD, OPTIONS"
-#define ALLOW_METHOD "POST, OPTIONS"
-#define ALLOW_METHOD_OR_VIEW "GET, HEAD, POST, OPTIONS"
+/* What may be done at a path, as the header Allow says it; compared by address. */
+static const char allow_view[] = "GET, HEAD, OPTIONS";
+static const char allow_method[] = "POST, OPTIONS";
+static const char allow_both[] = "GET, HEAD, POST, OPTIONS";
 
 void vxd_http_exchange_drop(struct vxd_http_exchange *exchange)
 {
@@ -92,35 +94,66 @@ static bool is_read(const char *verb)
            strcmp(verb, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Only these two have nothing to say in a body. */
+/* Only these have nothing to say in a body, or say it in their path. */
 static bool has_get(const struct vxd_method *method)
 {
     return strcmp(method->name, "status") == 0 ||
            strcmp(method->name, "server_info") == 0;
 }
 
+/* The methods behind /v1/maps and /v1/maps/NAME; NULL where it is none of these. */
+static const struct vxd_method *find_map_path(struct vxd_http_exchange *exchange,
+                                              const char *url)
+{
+    static const char path[] = "/v1/maps";
+    const char *rest = url + sizeof path - 1;
+
+    if (strncmp(url, path, sizeof path - 1) != 0) {
+        return NULL;
+    }
+    if (rest[0] == '\0') {
+        return vxd_method_by_name("map_list");
+    }
+    if (rest[0] != '/' || !vxd_is_map_name(rest + 1)) {
+        return NULL;
+    }
+    (void)snprintf(exchange->get_body, sizeof exchange->get_body, "{\"name\":\"%s\"}",
+                   rest + 1);
+    return vxd_method_by_name("map_get");
+}
+
+/* The method of a URL, and what is allowed there. */
+static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
+                                            const char *url)
+{
+    const struct vxd_method *method = find_map_path(exchange, url);
+
+    exchange->allow = allow_view;
+    if (method == NULL && strncmp(url, "/v1/", 4) == 0) {
+        method = vxd_method_by_name(url + 4);
+        exchange->allow = method != NULL && has_get(method) ? allow_both : allow_method;
+    }
+    return method;
+}
+
 /* The page or method of a URL; sets exchange->method or *view. */
 static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url,
                              const struct vxd_http_view **view, struct vxd_err *err)
 {
-    bool is_method;
-
     *view = vxd_http_view_find(url);
-    exchange->allow = ALLOW_VIEW;
+    exchange->allow = allow_view;
     if (*view == NULL) {
-        exchange->method =
-            strncmp(url, "/v1/", 4) == 0 ? vxd_method_by_name(url + 4) : NULL;
+        exchange->method = find_method(exchange, url);
         if (exchange->method == NULL) {
             exchange->allow = NULL;
             exchange->fixed_status = MHD_HTTP_NOT_FOUND;
             return vxd_fail(err, VXD_NOT_FOUND, "path", "nothing is at %.150s", url);
         }
-        exchange->allow = has_get(exchange->method) ? ALLOW_METHOD_OR_VIEW : ALLOW_METHOD;
     }
-    is_method = exchange->method != NULL;
     if (strcmp(exchange->verb, MHD_HTTP_METHOD_OPTIONS) == 0 ||
-        (is_method && strcmp(exchange->verb, MHD_HTTP_METHOD_POST) == 0) ||
-        (is_read(exchange->verb) && (!is_method || has_get(exchange->method)))) {
+        (exchange->allow != allow_view &&
+         strcmp(exchange->verb, MHD_HTTP_METHOD_POST) == 0) ||
+        (exchange->allow != allow_method && is_read(exchange->verb))) {
         return VXD_OK;
     }
     exchange->fixed_status = MHD_HTTP_METHOD_NOT_ALLOWED;
@@ -266,6 +299,10 @@ static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
 
         body.bytes = (const uint8_t *)(is_json ? "{}" : "");
         body.n_bytes = is_json ? 2 : 0;
+        if (exchange->get_body[0] != '\0') {
+            body.bytes = (const uint8_t *)exchange->get_body;
+            body.n_bytes = strlen(exchange->get_body);
+        }
     }
     (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                                     IDLE_TIMEOUT_S);

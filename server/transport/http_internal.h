@@ -69,6 +69,8 @@ struct vxd_http_exchange {
     size_t n_expected; /* Content-Length */
     size_t n_received;
     const char *format; /* of a file body, in query_text */
+    char
+        get_body[VXD_NAME_BYTES + 16]; /* what a GET's path says, as JSON; "" = nothing */
     struct vxd_query_item query[VXD_HTTP_MAX_QUERY];
     size_t n_query;
     char *query_text; /* owns the strings above: they outlive the connection's */

@@ -191,7 +191,7 @@ out:
     return status;
 }
 
-void vxd_rpc_peer(nng_pipe pipe, char name[VXD_NAME_BYTES], int64_t *uid)
+bool vxd_rpc_peer(nng_pipe pipe, char name[VXD_NAME_BYTES], int64_t *uid)
 {
     nng_sockaddr address;
     char host[INET6_ADDRSTRLEN];
@@ -218,5 +218,8 @@ void vxd_rpc_peer(nng_pipe pipe, char name[VXD_NAME_BYTES], int64_t *uid)
             (void)snprintf(name, VXD_NAME_BYTES, "tcp [%s]:%u", host,
                            ntohs(address.s_in6.sa_port));
         }
+    } else {
+        return false;
     }
+    return true;
 }

@@ -22,7 +22,7 @@ import numpy as np
 import pynng
 
 sys.path.insert(0, os.environ["VOXELD_PYTHON_SCHEMA"])
-from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import admin_pb2, common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
 
 SLOW = float(os.environ.get("VOXELD_TEST_SLOW", "1"))
 SANITIZE = os.environ.get("VOXELD_SANITIZE", "")
@@ -348,7 +348,19 @@ NUMPY_TYPES = {
     common_pb2.UINT32: "<u4",
     common_pb2.FLOAT32: "<f4",
     common_pb2.INT64: "<i8",
+    common_pb2.INT16: "<i2",
+    common_pb2.UINT8: "|u1",
+    common_pb2.UINT64: "<u8",
+    common_pb2.FLOAT64: "<f8",
 }
+
+
+def tensor_of(array: np.ndarray) -> common_pb2.Tensor:
+    kind = array.dtype.newbyteorder("<")
+    dtype = next(t for t, name in NUMPY_TYPES.items() if np.dtype(name) == kind)
+    return common_pb2.Tensor(
+        dtype=dtype, shape=array.shape, data=np.ascontiguousarray(array, kind).tobytes()
+    )
 
 
 def array_of(tensor: common_pb2.Tensor) -> np.ndarray:

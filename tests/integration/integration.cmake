@@ -44,7 +44,7 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
 endif()
 
 foreach(name rpc http guard auth hostile load bench life memory tools examples python
-             python_errors layers bundle soak overload)
+             python_errors layers bundle maps exactly_once soak overload)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One list by name: there are few maps, and requests on them are long beside a walk. */
+#include "server/maps.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/log.h"
+#include "server/server.h"
+
+struct vxd_maps {
+    uint64_t limit_bytes;
+    uint64_t token_limit_bytes;
+    uint64_t n_made; /* for generations */
+    _Atomic size_t n_maps;
+    _Atomic uint64_t n_bytes; /* of all that exist, findable or not */
+    _Atomic int64_t next_reap_ns;
+    struct vxd_queue *queue; /* for freeing what is left at the end */
+    pthread_mutex_t mutex;   /* guards list and sizes against vxd_maps_estimate */
+    struct vxd_map *first;
+    struct vxd_map *unnamed; /* made and not findable (yet, or any more) */
+};
+
+enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out,
+                                struct vxd_err *err)
+{
+    struct vxd_maps *maps = calloc(1, sizeof *maps);
+    struct vxd_memory_usage memory;
+    enum vxd_status status;
+
+    if (maps == NULL || pthread_mutex_init(&maps->mutex, NULL) != 0) {
+        free(maps);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the maps");
+    }
+    vxd_context_get_memory(server->context, &memory);
+    maps->limit_bytes = server->config.map_bytes > 0 ? server->config.map_bytes
+                                                     : memory.device_budget_bytes / 2;
+    maps->token_limit_bytes = server->config.token_map_bytes > 0
+                                  ? server->config.token_map_bytes
+                                  : maps->limit_bytes;
+    atomic_init(&maps->next_reap_ns, INT64_MAX);
+    status = vxd_queue_create(server->context, &maps->queue, err);
+    if (status != VXD_OK) {
+        (void)pthread_mutex_destroy(&maps->mutex);
+        free(maps);
+        return status;
+    }
+    *out = maps;
+    return VXD_OK;
+}
+
+bool vxd_is_map_name(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n > 0 && n < VXD_NAME_BYTES && strchr("._-", text[0]) == NULL &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+}
+
+size_t vxd_map_key_bytes(const struct vxd_hashmap_spec *spec)
+{
+    return vxd_dtype_bytes(spec->key_dtype) * (size_t)spec->n_components;
+}
+
+size_t vxd_map_row_bytes(const struct vxd_hashmap_spec *spec, int array)
+{
+    return vxd_dtype_bytes(spec->values[array].dtype) * spec->values[array].n_elements;
+}
+
+bool vxd_map_spec_equal(const struct vxd_map_spec *a, const struct vxd_map_spec *b)
+{
+    const struct vxd_hashmap_spec *x = &a->engine;
+    const struct vxd_hashmap_spec *y = &b->engine;
+
+    if (x->key_dtype != y->key_dtype || x->n_components != y->n_components ||
+        x->n_values != y->n_values || a->has_lattice != b->has_lattice) {
+        return false;
+    }
+    for (int i = 0; i < x->n_values; i++) {
+        if (x->values[i].dtype != y->values[i].dtype ||
+            x->values[i].n_elements != y->values[i].n_elements ||
+            strcmp(a->array_names[i], b->array_names[i]) != 0) {
+            return false;
+        }
+    }
+    for (int i = 0; i < 3 && a->has_lattice; i++) {
+        if (a->size_m[i] != b->size_m[i] || a->origin_m[i] != b->origin_m[i]) {
+            return false;
+        }
+    }
+    return !a->has_lattice || strcmp(a->frame_id, b->frame_id) == 0;
+}
+
+struct vxd_map *vxd_maps_peek(struct vxd_maps *maps, const char *name)
+{
+    struct vxd_map *map = maps->first;
+
+    while (map != NULL && strcmp(map->terms.name, name) != 0) {
+        map = map->next;
+    }
+    return map;
+}
+
+static void find_next_reap(struct vxd_maps *maps)
+{
+    int64_t next = INT64_MAX;
+
+    for (const struct vxd_map *m = maps->first; m != NULL; m = m->next) {
+        if (m->terms.ttl_ns > 0 && m->used_ns + m->terms.ttl_ns < next) {
+            next = m->used_ns + m->terms.ttl_ns;
+        }
+    }
+    atomic_store(&maps->next_reap_ns, next);
+}
+
+struct vxd_map *vxd_maps_find(struct vxd_maps *maps, const char *name)
+{
+    struct vxd_map *map = vxd_maps_peek(maps, name);
+
+    if (map != NULL) {
+        map->used_ns = vxd_clock_ns();
+    }
+    return map;
+}
+
+struct vxd_map *vxd_maps_next(struct vxd_maps *maps, const struct vxd_map *map)
+{
+    return map != NULL ? map->next : maps->first;
+}
+
+void vxd_map_hold(struct vxd_map *map)
+{
+    map->references++;
+}
+
+static void unlink_from(struct vxd_map **list, const struct vxd_map *map)
+{
+    while (*list != map) {
+        list = &(*list)->next;
+    }
+    *list = map->next;
+}
+
+/* The map is in the list of the unnamed. */
+static void destroy(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
+{
+    unlink_from(&maps->unnamed, map);
+    vxd_hashmap_destroy(queue, map->hashmap);
+    atomic_fetch_sub(&maps->n_bytes, map->n_bytes);
+    free(map);
+}
+
+void vxd_map_drop(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
+{
+    if (--map->references == 0) {
+        destroy(maps, queue, map);
+    }
+}
+
+void vxd_maps_destroy(struct vxd_maps *maps)
+{
+    if (maps == NULL) {
+        return;
+    }
+    while (maps->first != NULL) {
+        vxd_maps_remove(maps, maps->queue, maps->first);
+    }
+    while (maps->unnamed != NULL) {
+        destroy(maps, maps->queue, maps->unnamed);
+    }
+    vxd_queue_destroy(maps->queue);
+    (void)pthread_mutex_destroy(&maps->mutex);
+    free(maps);
+}
+
+static uint64_t bytes_of_owner(const struct vxd_map *list, const char *owner)
+{
+    uint64_t n_bytes = 0;
+
+    for (; list != NULL; list = list->next) {
+        n_bytes += strcmp(list->terms.owner, owner) == 0 ? list->n_bytes : 0;
+    }
+    return n_bytes;
+}
+
+size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
+                          const struct vxd_map *map)
+{
+    uint64_t own = map != NULL ? map->n_bytes : 0;
+    uint64_t others = atomic_load(&maps->n_bytes) - own;
+    uint64_t owners = bytes_of_owner(maps->first, terms->owner) +
+                      bytes_of_owner(maps->unnamed, terms->owner) - own;
+    uint64_t allowed = maps->limit_bytes > others ? maps->limit_bytes - others : 0;
+    uint64_t of_owner =
+        maps->token_limit_bytes > owners ? maps->token_limit_bytes - owners : 0;
+
+    allowed = of_owner < allowed ? of_owner : allowed;
+    if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
+        allowed = terms->max_bytes;
+    }
+    return (size_t)(allowed > 0 ? allowed : 1); /* 0 would mean no limit */
+}
+
+void vxd_maps_allow(struct vxd_maps *maps, struct vxd_map *map)
+{
+    vxd_hashmap_set_max_bytes(map->hashmap, vxd_maps_allowance(maps, &map->terms, map));
+}
+
+void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map)
+{
+    size_t n_bytes = vxd_hashmap_n_bytes(map->hashmap);
+
+    atomic_fetch_add(&maps->n_bytes, n_bytes);
+    atomic_fetch_sub(&maps->n_bytes, map->n_bytes);
+    (void)pthread_mutex_lock(&maps->mutex);
+    map->n_bytes = n_bytes;
+    (void)pthread_mutex_unlock(&maps->mutex);
+}
+
+enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
+                            const struct vxd_map_terms *terms,
+                            const struct vxd_map_spec *spec,
+                            struct vxd_hashmap *take_hashmap, struct vxd_map **out,
+                            struct vxd_err *err)
+{
+    struct vxd_map *map = NULL;
+    struct timespec now = {0};
+    enum vxd_status status = VXD_OK;
+
+    if (atomic_load(&maps->n_maps) >= VXD_MAPS_MAX) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "there are %d maps already",
+                         VXD_MAPS_MAX));
+    }
+    map = calloc(1, sizeof *map);
+    if (map == NULL) {
+        VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a map"));
+    }
+    map->terms = *terms;
+    map->spec = *spec;
+    if (take_hashmap == NULL) {
+        map->spec.engine.max_bytes = vxd_maps_allowance(maps, terms, NULL);
+        VXD_TRY(vxd_hashmap_create(queue, &map->spec.engine, &take_hashmap, err));
+    }
+    map->hashmap = take_hashmap;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    map->created_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    map->used_ns = vxd_clock_ns();
+    /* Another start of the server makes others, too. */
+    map->generation = (uint64_t)map->created_unix_ns + maps->n_made++;
+    map->references = 1;
+    map->next = maps->unnamed;
+    maps->unnamed = map;
+    vxd_maps_account(maps, map);
+    *out = map;
+    return VXD_OK;
+out:
+    vxd_hashmap_destroy(queue, take_hashmap);
+    free(map);
+    return status;
+}
+
+void vxd_maps_publish(struct vxd_maps *maps, struct vxd_map *map)
+{
+    struct vxd_map **at = &maps->first;
+
+    unlink_from(&maps->unnamed, map);
+    map->references++;
+    (void)pthread_mutex_lock(&maps->mutex);
+    while (*at != NULL && strcmp((*at)->terms.name, map->terms.name) < 0) {
+        at = &(*at)->next;
+    }
+    map->next = *at;
+    *at = map;
+    (void)pthread_mutex_unlock(&maps->mutex);
+    atomic_fetch_add(&maps->n_maps, 1);
+    find_next_reap(maps);
+}
+
+void vxd_maps_remove(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
+{
+    (void)pthread_mutex_lock(&maps->mutex);
+    unlink_from(&maps->first, map);
+    (void)pthread_mutex_unlock(&maps->mutex);
+    map->next = maps->unnamed;
+    maps->unnamed = map;
+    atomic_fetch_sub(&maps->n_maps, 1);
+    vxd_map_drop(maps, queue, map);
+    find_next_reap(maps);
+}
+
+void vxd_maps_reap(struct vxd_maps *maps, struct vxd_queue *queue, int64_t now_ns)
+{
+    struct vxd_map *next;
+
+    if (now_ns < atomic_load(&maps->next_reap_ns)) {
+        return;
+    }
+    for (struct vxd_map *m = maps->first; m != NULL; m = next) {
+        next = m->next;
+        if (m->terms.ttl_ns > 0 && m->used_ns + m->terms.ttl_ns <= now_ns) {
+            vxd_log(VXD_LOG_INFO, "map dropped: nobody used it for its ttl_s", "map",
+                    m->terms.name, "owner", m->terms.owner);
+            vxd_maps_remove(maps, queue, m);
+        }
+    }
+    find_next_reap(maps);
+}
+
+int64_t vxd_maps_next_reap_ns(const struct vxd_maps *maps)
+{
+    return atomic_load(&maps->next_reap_ns);
+}
+
+void vxd_maps_get_usage(const struct vxd_maps *maps, struct vxd_maps_usage *out)
+{
+    out->n_maps = atomic_load(&maps->n_maps);
+    out->n_bytes = atomic_load(&maps->n_bytes);
+    out->limit_bytes = maps->limit_bytes;
+}
+
+void vxd_maps_estimate(struct vxd_maps *maps, const char *name, size_t *entry_bytes,
+                       uint64_t *n_entries)
+{
+    const struct vxd_map *map;
+
+    *entry_bytes = 0;
+    *n_entries = 0;
+    (void)pthread_mutex_lock(&maps->mutex);
+    map = vxd_maps_peek(maps, name);
+    if (map != NULL) {
+        const struct vxd_hashmap_spec *spec = &map->spec.engine;
+
+        *entry_bytes = vxd_map_key_bytes(spec);
+        for (int i = 0; i < spec->n_values; i++) {
+            *entry_bytes += vxd_map_row_bytes(spec, i);
+        }
+        *n_entries = map->n_bytes / (*entry_bytes + 1); /* at most */
+    }
+    (void)pthread_mutex_unlock(&maps->mutex);
+}

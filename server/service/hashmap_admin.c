@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Maps as a whole: create, drop, list, get. */
+#include "server/server.h"
+#include "server/service/hashmap.h"
+#include "server/service/message.h"
+#include "server/service/service.h"
+
+/* --- create ---------------------------------------------------------------------------- */
+
+struct create_job {
+    struct vxd_map_job base; /* first: request->state is both */
+    struct vxd_map_terms terms;
+    struct vxd_map_spec spec;
+    Voxeld__V1__MapCreateResponse *reply;
+};
+
+enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__MapCreateRequest *input =
+        (const Voxeld__V1__MapCreateRequest *)request->input;
+    struct create_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    enum vxd_status status;
+
+    if (job == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_map_read_terms(request, input->name, input->max_bytes, input->ttl_s,
+                               &job->terms, err));
+    VXD_TRY(
+        vxd_map_read_spec(input->spec, input->lattice, input->capacity, &job->spec, err));
+    request->cost_bytes = vxd_hashmap_bytes(request->server->context, &job->spec.engine);
+    request->state = job;
+out:
+    return status;
+}
+
+static bool is_equal(const struct vxd_map *map, const struct create_job *job)
+{
+    return vxd_map_spec_equal(&map->spec, &job->spec) &&
+           map->terms.max_bytes == job->terms.max_bytes &&
+           map->terms.ttl_ns == job->terms.ttl_ns;
+}
+
+enum vxd_status vxd_map_create_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct create_job *job = request->state;
+    struct vxd_maps *maps = request->server->maps;
+    struct vxd_map *map = vxd_maps_find(maps, job->terms.name);
+    enum vxd_status status;
+
+    job->reply = vxd_message_new(request->decoder,
+                                 &voxeld__v1__map_create_response__descriptor, err);
+    if (job->reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (map != NULL && !is_equal(map, job)) {
+        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
+                         "the map \"%s\" exists with another spec, lattice, max_bytes or "
+                         "ttl_s",
+                         job->terms.name));
+    }
+    job->reply->existed = map != NULL;
+    if (map == NULL) {
+        VXD_TRY(vxd_map_new(maps, queue, &job->terms, &job->spec, NULL, &job->base.made,
+                            err));
+        map = job->base.made;
+    }
+    status = vxd_map_new_info(request, map, &job->reply->map, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_map_create_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct create_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    if (job->base.made != NULL) {
+        vxd_maps_publish(request->server->maps, job->base.made);
+    }
+    request->output = &job->reply->base;
+    return VXD_OK;
+}
+
+/* --- drop ------------------------------------------------------------------------------ */
+
+enum vxd_status vxd_map_drop_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__MapDropRequest *input =
+        (const Voxeld__V1__MapDropRequest *)request->input;
+    struct vxd_map_job *job;
+    enum vxd_status status = vxd_map_check_name(input->name, "name", err);
+
+    return status == VXD_OK ? vxd_map_job_new(request, &job, err) : status;
+}
+
+enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    const Voxeld__V1__MapDropRequest *input =
+        (const Voxeld__V1__MapDropRequest *)request->input;
+    Voxeld__V1__MapDropResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__map_drop_response__descriptor, err);
+    enum vxd_status status;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    status = vxd_map_open(request, input->name, err);
+    if (status == VXD_NOT_FOUND && input->missing_ok) {
+        status = VXD_OK;
+    }
+    request->output = &reply->base;
+    return status;
+}
+
+enum vxd_status vxd_map_drop_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    const struct vxd_map_job *job = request->state;
+
+    (void)err;
+    if (job->map != NULL) {
+        ((Voxeld__V1__MapDropResponse *)request->output)->existed = true;
+        vxd_maps_remove(request->server->maps, queue, job->map);
+    }
+    return VXD_OK;
+}
+
+/* --- list ------------------------------------------------------------------------------ */
+
+enum vxd_status vxd_map_list_check(struct vxd_request *request, struct vxd_err *err)
+{
+    struct vxd_map_job *job;
+
+    return vxd_map_job_new(request, &job, err);
+}
+
+enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct vxd_maps *maps = request->server->maps;
+    Voxeld__V1__MapListResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__map_list_response__descriptor, err);
+    struct vxd_maps_usage usage;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    vxd_maps_get_usage(maps, &usage);
+    reply->maps = vxd_message_pointers(request->decoder, usage.n_maps, err);
+    if (reply->maps == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (struct vxd_map *m = vxd_maps_next(maps, NULL); m != NULL;
+         m = vxd_maps_next(maps, m)) {
+        enum vxd_status status =
+            vxd_map_new_info(request, m, &reply->maps[reply->n_maps], err);
+
+        if (status != VXD_OK) {
+            return status;
+        }
+        reply->n_maps++;
+    }
+    reply->n_bytes = usage.n_bytes;
+    reply->limit_bytes = usage.limit_bytes;
+    request->output = &reply->base;
+    return VXD_OK;
+}
+
+/* --- get ------------------------------------------------------------------------------- */
+
+enum vxd_status vxd_map_get_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__MapGetRequest *input =
+        (const Voxeld__V1__MapGetRequest *)request->input;
+    struct vxd_map_job *job;
+    enum vxd_status status = vxd_map_check_name(input->name, "name", err);
+
+    return status == VXD_OK ? vxd_map_job_new(request, &job, err) : status;
+}
+
+enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err)
+{
+    const Voxeld__V1__MapGetRequest *input =
+        (const Voxeld__V1__MapGetRequest *)request->input;
+    Voxeld__V1__MapGetResponse *reply =
+        vxd_message_new(request->decoder, &voxeld__v1__map_get_response__descriptor, err);
+    struct vxd_map *map = vxd_maps_peek(request->server->maps, input->name);
+    struct vxd_hashmap_stats stats;
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (map == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"",
+                        input->name);
+    }
+    VXD_TRY(vxd_map_new_info(request, map, &reply->map, err));
+    VXD_TRY(vxd_hashmap_get_stats(queue, map->hashmap, &stats, err));
+    reply->map->load = stats.load;
+    reply->map->mean_probes = stats.mean_probes;
+    reply->map->max_probes = stats.max_probes;
+    reply->map->index_bytes_per_entry = stats.bytes_per_key;
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+/* The reply was complete before the queue ran. */
+enum vxd_status vxd_map_done(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
+{
+    (void)request;
+    (void)queue;
+    (void)err;
+    return VXD_OK;
+}
