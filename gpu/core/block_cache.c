@@ -207,20 +207,26 @@ static struct vxd_block *take_kept(struct vxd_block_cache *cache, int size_class
 static enum vxd_status memory_take(struct vxd_block_cache *cache, size_t n_bytes,
                                    void **out, struct vxd_err *err)
 {
-    enum vxd_status status = memory_alloc(cache, n_bytes, out, err);
+    struct vxd_err first_err = {0};
+    enum vxd_status status = memory_alloc(cache, n_bytes, out, &first_err);
     struct vxd_block *evicted;
 
-    if (status != VXD_RESOURCE_EXHAUSTED) {
+    if (status == VXD_OK) {
         return status;
     }
-    (void)pthread_mutex_lock(&cache->context->mutex);
-    evicted = evict(cache, 0);
-    (void)pthread_mutex_unlock(&cache->context->mutex);
-    if (evicted == NULL) {
-        return status;
+    if (status == VXD_RESOURCE_EXHAUSTED) {
+        (void)pthread_mutex_lock(&cache->context->mutex);
+        evicted = evict(cache, 0);
+        (void)pthread_mutex_unlock(&cache->context->mutex);
+        if (evicted != NULL) {
+            free_chain(cache, evicted);
+            return memory_alloc(cache, n_bytes, out, err);
+        }
     }
-    free_chain(cache, evicted);
-    return memory_alloc(cache, n_bytes, out, err);
+    if (err != NULL) {
+        *err = first_err;
+    }
+    return status;
 }
 
 /* A new block whose bytes are counted already; NULL with *status on failure. */
