@@ -7,6 +7,9 @@
         voxels = client.voxelize(np.load("scan.npy"), size=0.1)
         voxels.coords   # m x 4: item, x, y, z
         voxels.mean     # m x C
+        seen = client.map_create("seen", {"count": np.uint64})
+        seen.update(voxels.coords[:, 1:], {"count": voxels.counts.astype(np.uint64)},
+                    combine="add", insert_missing=True)
 
 Conventions, as everywhere in voxeld: positions are metres, frames right-handed, quaternions
 (x, y, z, w), times nanoseconds since the Unix epoch; timeouts are seconds, as in Python.
@@ -35,7 +38,21 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
-from .reply import Item, MethodStatus, SelfTest, ServerInfo, SlowRequest, Status, Voxels
+from .map_records import (
+    Entries,
+    Erased,
+    Found,
+    Inserted,
+    Lattice,
+    MapArray,
+    MapInfo,
+    Merge,
+    Saved,
+    Updated,
+)
+from .maps import Map
+from .repeat import repeat
+from .reply import Item, Merged, MethodStatus, SelfTest, ServerInfo, SlowRequest, Status, Voxels
 
 __version__ = "0.1.0"
 
@@ -49,18 +66,29 @@ __all__ = [
     "DType",
     "DataLoss",
     "DeadlineExceeded",
+    "Entries",
+    "Erased",
     "Error",
     "FailedPrecondition",
     "Field",
+    "Found",
+    "Inserted",
     "Internal",
     "InvalidArgument",
     "Item",
+    "Lattice",
+    "Map",
+    "MapArray",
+    "MapInfo",
+    "Merge",
+    "Merged",
     "MethodStatus",
     "NotFound",
     "OutOfRange",
     "PermissionDenied",
     "Pose",
     "ResourceExhausted",
+    "Saved",
     "SelfTest",
     "ServerInfo",
     "SlowRequest",
@@ -70,6 +98,8 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "Unknown",
+    "Updated",
     "Voxels",
     "connect",
+    "repeat",
 ]

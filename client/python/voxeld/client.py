@@ -9,18 +9,29 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from voxeld.v1 import admin_pb2, common_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import admin_pb2, common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
 
 from . import wire
 from .cloud import Cloud, Pose
 from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
+from .map_records import (
+    ArraySpec,
+    Lattice,
+    MapInfo,
+    Merge,
+    create_request,
+    info_of,
+    merge_request,
+)
+from .maps import Map
 from .reply import (
     OUTPUTS,
     REDUCTIONS,
@@ -66,7 +77,8 @@ def connect(
                      else ipc://$XDG_RUNTIME_DIR/voxeld/voxeld.sock where that socket
                      exists, else ipc:///run/voxeld/voxeld.sock
     token            None: $VOXELD_TOKEN, else none
-    client_id        who sends, for fairness: [a-z0-9][a-z0-9._-]{0,62}. None: the connection
+    client_id        who sends, for fairness and for calls that change something (see Client):
+                     [a-z0-9][a-z0-9._-]{0,62}, of one client at a time. None: a random one
     timeout          seconds, of every call that says none itself
     wait             seconds to wait for the first connection. None: 1, but a Unix socket
                      that does not exist fails at once; 0: not at all, connect in the
@@ -99,6 +111,18 @@ class Client:
 
     Each method takes timeout (seconds, None: the client's) and request_id (at most 63
     printable ASCII characters, for the server's log; None: one is made).
+
+    Methods that change something also take sequence. Such a call takes effect exactly once a
+    client_id and sequence, however often it is repeated; the client numbers it by itself where
+    sequence is 0. When one ends with DeadlineExceeded or Unavailable nobody knows whether it
+    took effect: repeat it, with everything else as it was, and the error's sequence. It then
+    takes effect unless it did, and returns the first one's result (replayed is True; large
+    results have lost their arrays, which arrays_dropped says). repeat() does that:
+
+        inserted = voxeld.repeat(lambda n: seen.insert(keys, sequence=n), seconds=10)
+
+    After any other error nothing has changed. The server remembers the last 64 such calls of
+    a client_id, until it restarts.
     """
 
     def __init__(
@@ -120,7 +144,8 @@ class Client:
         if max_reply_bytes < 1:
             raise InvalidArgument(f"{max_reply_bytes}; at least 1", "max_reply_bytes")
         self._token = os.environ.get("VOXELD_TOKEN", "") if token is None else token
-        self._client_id = client_id or ""
+        self._client_id = client_id or f"c-{secrets.token_hex(8)}"
+        self._last_sequence = 0
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._mutex = threading.Lock()
@@ -229,11 +254,13 @@ class Client:
         pose: Pose | npt.ArrayLike | None = None,
         frame_id: str = "",
         stamp_ns: int = 0,
+        merge: Merge | str | None = None,
         stream: str = "",
         keep_last: int = 0,
         max_age_ms: int = 0,
         timeout: float | None = None,
         request_id: str | None = None,
+        sequence: int = 0,
     ) -> Voxels:
         """Groups points by voxel and reduces their features.
 
@@ -255,6 +282,10 @@ class Client:
         max_voxels  kept an item, 0 = all; those with the earliest first points survive
         pose        sensor to map, a Pose or a 4 x 4 matrix; with frame_id and stamp_ns
                     (echoed) for arrays only: a Cloud has its own
+        merge       adds the voxels to a named map as well, a Merge or the map's name: a running
+                    map of a drive. The map has a uint64 "count" and, with features, a
+                    float64 "sum" of them a voxel. Such a call changes something. Needs the
+                    minkowski rule, and neither max_points nor max_voxels
         stream, keep_last
                     with both, at most keep_last requests of this client and stream wait at
                     the server; an older one ends with Aborted
@@ -279,14 +310,138 @@ class Client:
             )
         except (TypeError, ValueError) as e:
             raise InvalidArgument(str(e)) from None
-        expect = dataclasses.replace(expect, max_points=max_points)
+        if merge is not None:
+            request.merge.CopyFrom(merge_request(merge))
+            header.sequence = self._numbered(sequence)
+        expect = dataclasses.replace(expect, max_points=max_points, merges=merge is not None)
         parts = wire.voxelize_parts(request, clouds)
         response, arrays = self._exchange("voxelize", header, parts, timeout, request_id)
         try:
             return voxels_of(response, arrays, expect)
         except Error as e:
             e.request_id = response.header.request_id
+            e.sequence = header.sequence
             raise
+
+    def map_create(
+        self,
+        name: str,
+        values: Mapping[str, ArraySpec] | None = None,
+        *,
+        key_dtype: npt.DTypeLike = np.int32,
+        n_components: int = 3,
+        capacity: int = 0,
+        max_bytes: int = 0,
+        ttl_s: float = 0.0,
+        lattice: Lattice | None = None,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> Map:
+        """Makes a named hash map; one that is there with equal keys, values and lattice is
+        fine.
+
+        values        the value arrays by name: a dtype, or (dtype, elements an entry). At most
+                      16; none: a set
+        key_dtype     int16, int32 or int64
+        n_components  integers a key, 1 to 8
+        capacity      entries to make room for at once; maps grow by themselves
+        max_bytes     device memory it may take; 0: what the server's limits give
+        ttl_s         dropped when nobody used it for so long; 0: never
+        lattice       what keys mean, where they are voxels
+
+        Raises AlreadyExists where a map of this name differs.
+        """
+        message = create_request(name, values or {}, key_dtype, n_components, lattice)
+        try:
+            message.capacity = capacity
+            message.max_bytes = max_bytes
+            message.ttl_s = ttl_s
+        except (TypeError, ValueError) as e:
+            raise InvalidArgument(str(e)) from None
+        response = self._change("map_create", message, timeout, request_id, sequence)
+        return Map(self, info_of(response.map_create.map))
+
+    def map(
+        self, name: str, *, timeout: float | None = None, request_id: str | None = None
+    ) -> Map:
+        """The map of this name. Raises NotFound."""
+        request = rpc_pb2.Request(map_get=hashmap_pb2.MapGetRequest(name=name))
+        response = self._call("map_get", request, timeout, request_id)
+        return Map(self, info_of(response.map_get.map))
+
+    def maps(
+        self, *, timeout: float | None = None, request_id: str | None = None
+    ) -> tuple[MapInfo, ...]:
+        """All maps, by name."""
+        request = rpc_pb2.Request(map_list=hashmap_pb2.MapListRequest())
+        response = self._call("map_list", request, timeout, request_id)
+        return tuple(info_of(m) for m in response.map_list.maps)
+
+    def map_load(
+        self,
+        name: str,
+        file: str = "",
+        *,
+        replace: bool = False,
+        max_bytes: int = 0,
+        ttl_s: float = 0.0,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> Map:
+        """Makes a map of a file that Map.save wrote, the entries' numbers included.
+
+        file     "": the map's name
+        replace  drops a map of this name; else AlreadyExists
+        """
+        try:
+            message = hashmap_pb2.MapLoadRequest(
+                name=name, file=file, replace=replace, max_bytes=max_bytes, ttl_s=ttl_s
+            )
+        except (TypeError, ValueError) as e:
+            raise InvalidArgument(str(e)) from None
+        response = self._change("map_load", message, timeout, request_id, sequence)
+        return Map(self, info_of(response.map_load.map))
+
+    def map_drop(
+        self,
+        name: str,
+        *,
+        missing_ok: bool = False,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> bool:
+        """Forgets a map; False where there was none, with missing_ok (else NotFound)."""
+        message = hashmap_pb2.MapDropRequest(name=name, missing_ok=missing_ok)
+        response = self._change("map_drop", message, timeout, request_id, sequence)
+        return response.map_drop.existed
+
+    def _numbered(self, sequence: int) -> int:
+        """The sequence of a call: the given one, else the client's next one."""
+        if not 0 <= sequence < 2**64:
+            raise InvalidArgument(f"{sequence}; 0, or a number of 64 bits", "sequence")
+        if sequence:
+            return sequence
+        # By the clock, so that a client that starts anew goes on above the numbers of the one
+        # that had its client_id before; rising where the clock does not.
+        with self._mutex:
+            self._last_sequence = max(self._last_sequence + 1, time.time_ns() // 1000)
+            return self._last_sequence
+
+    def _change(
+        self,
+        method: str,
+        message: Any,
+        timeout: float | None,
+        request_id: str | None,
+        sequence: int,
+    ) -> rpc_pb2.Response:
+        """A method that changes something, without arrays."""
+        header = rpc_pb2.RequestHeader(sequence=self._numbered(sequence))
+        parts: list[wire.Part] = [rpc_pb2.Request(**{method: message}).SerializeToString()]
+        return self._exchange(method, header, parts, timeout, request_id)[0]
 
     def _call(
         self, method: str, request: rpc_pb2.Request, timeout: float | None, request_id: str | None
@@ -315,6 +470,7 @@ class Client:
             return opened(data, method)
         except Error as e:
             e.request_id = header.request_id
+            e.sequence = header.sequence
             raise
 
     def _check_size(self, n_bytes: int, timeout_s: float) -> None:

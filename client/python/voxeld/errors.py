@@ -35,9 +35,11 @@ class Error(Exception):
     field       the member to blame, "clouds[0].fields[2].offset"; may be ""
     message     what was wrong and what would be right
     request_id  as in the server's log; "" where the request was never sent
+    sequence    number of a call that changes something, to repeat it by (see Client); 0: none
     """
 
     code: Code = Code.UNKNOWN
+    sequence: int = 0
 
     def __init__(self, message: str, field: str = "", request_id: str = "") -> None:
         super().__init__(message, field, request_id)
@@ -70,7 +72,8 @@ class InvalidArgument(Error):
 
 
 class DeadlineExceeded(Error):
-    """No reply within the timeout. The server gives the request up, too."""
+    """No reply within the timeout. The server gives the request up, too, unless it changes
+    something and had begun."""
 
     code = Code.DEADLINE_EXCEEDED
 

@@ -113,11 +113,20 @@ class Item:
     points: slice
 
 
+@dataclasses.dataclass(frozen=True)
+class Merged:
+    """What merging voxels into a map did: entries it made, and that the map has now."""
+
+    n_new: int
+    n_entries: int
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Voxels:
     """m voxels of all items, item by item, C feature channels, n points.
 
-    Arrays that were not asked for are None. The others are aligned, and parts of the reply
+    Arrays that were not asked for are None, and so are all where arrays_dropped says so. The
+    others are aligned, and parts of the reply
     itself where it has them aligned; they live as long as anybody holds them.
 
     coords       int32 m x 4: item, x, y, z
@@ -135,6 +144,10 @@ class Voxels:
     grid         cells per axis; None under "minkowski"
     engine_ms, queue_ms, total_ms
                  in the engine; waited at the server; at the server from arrival to reply
+    merged       with merge: what that did
+    replayed     the outcome of an earlier call with this sequence (see Client)
+    arrays_dropped
+                 the server remembered the counts of that one only
     """
 
     n_voxels: int
@@ -160,6 +173,9 @@ class Voxels:
     queue_ms: float
     total_ms: float
     request_id: str
+    merged: Merged | None
+    replayed: bool
+    arrays_dropped: bool
 
     def __len__(self) -> int:
         return self.n_voxels
@@ -181,6 +197,7 @@ class Expect:
     outputs: frozenset[str]
     reduce: frozenset[str]
     max_points: int
+    merges: bool = False
 
 
 def bad(field: str, what: str) -> Internal:
@@ -211,6 +228,22 @@ def status_of(message: admin_pb2.StatusResponse) -> Status:
     )
 
 
+WIRE_TYPES = {
+    common_pb2.INT8: "|i1",
+    common_pb2.UINT8: "|u1",
+    common_pb2.INT16: "<i2",
+    common_pb2.UINT16: "<u2",
+    common_pb2.INT32: "<i4",
+    common_pb2.UINT32: "<u4",
+    common_pb2.FLOAT32: "<f4",
+    common_pb2.FLOAT64: "<f8",
+    common_pb2.INT64: "<i8",
+    common_pb2.UINT64: "<u8",
+    common_pb2.FLOAT16: "<f2",
+    common_pb2.BFLOAT16: "<u2",  # NumPy has none: its bits
+}
+
+
 def array_of(
     name: str,
     tensor: common_pb2.Tensor,
@@ -218,20 +251,23 @@ def array_of(
     dtype: str,
     shape: Sequence[int],
 ) -> npt.NDArray[Any]:
-    wire = {"<i4": common_pb2.INT32, "<u4": common_pb2.UINT32, "<f4": common_pb2.FLOAT32}
-    if tensor.dtype != wire[dtype] or len(tensor.shape) != len(shape) or tensor.values:
+    if WIRE_TYPES.get(tensor.dtype) != dtype or len(tensor.shape) != len(shape) or tensor.values:
         raise bad(name, "another type or another number of axes")
     if list(tensor.shape) != list(shape):
         raise bad(name, "the shape does not follow from the counts")
-    if (0 if data is None else len(data)) != math.prod(shape) * 4:
+    if (0 if data is None else len(data)) != math.prod(shape) * np.dtype(dtype).itemsize:
         raise bad(name, "the length does not follow from the shape")
     array = np.frombuffer(b"" if data is None else data, dtype).reshape(tuple(shape))
     return array if array.flags.aligned else array.copy()
 
 
-def items_of(message: voxelize_pb2.VoxelizeResponse, expect: Expect) -> tuple[Item, ...]:
+def items_of(
+    message: voxelize_pb2.VoxelizeResponse, expect: Expect, dropped: bool
+) -> tuple[Item, ...]:
     items: list[Item] = []
     n_points = 0
+    if not message.items and dropped:
+        return ()
     if len(message.items) != expect.n_clouds:
         raise bad("items", "not one for each cloud")
     for item in message.items:
@@ -253,7 +289,10 @@ def voxels_of(
     message = response.voxelize
     if message.n_voxels > INT32_MAX:
         raise bad("n_voxels", "more than 2^31 - 1")
-    items = items_of(message, expect)
+    dropped = response.header.arrays_dropped
+    items = items_of(message, expect, dropped)
+    if expect.merges and not message.HasField("merged"):
+        raise bad("merged", "asked for, but not there")
     m, n, c = message.n_voxels, sum(item.n_points for item in items), len(message.features)
     layouts = {
         "coords": ("<i4", (m, 4)),
@@ -263,7 +302,7 @@ def voxels_of(
         "points": ("<f4", (m, expect.max_points, c)),
         **{name: ("<f4", (m, c)) for name in REDUCTIONS},
     }
-    wanted = expect.outputs | expect.reduce
+    wanted: frozenset[str] = frozenset() if dropped else expect.outputs | expect.reduce
     checked: dict[str, npt.NDArray[Any] | None] = dict.fromkeys(layouts)
     for name in wanted:
         if not message.HasField(name):
@@ -288,5 +327,8 @@ def voxels_of(
         queue_ms=response.header.queue_ms,
         total_ms=response.header.total_ms,
         request_id=response.header.request_id,
+        merged=record_of(Merged, message.merged) if message.HasField("merged") else None,
+        replayed=response.header.replayed,
+        arrays_dropped=dropped,
         **checked,
     )

@@ -4,10 +4,11 @@ cut out of replies as bytes, which saves two copies of each."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
-from voxeld.v1 import common_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
 
 from .cloud import Cloud, DType, Field, Pose
 from .errors import InvalidArgument
@@ -19,13 +20,24 @@ CLOUD_DATA = common_pb2.Cloud.DATA_FIELD_NUMBER
 CLOUD_SWEEPS = common_pb2.Cloud.SWEEPS_FIELD_NUMBER
 SWEEP_DATA = common_pb2.Sweep.DATA_FIELD_NUMBER
 TENSOR_DATA = common_pb2.Tensor.DATA_FIELD_NUMBER
-TENSORS = {
-    f.number: f.name
-    for f in voxelize_pb2.VoxelizeResponse.DESCRIPTOR.fields
-    if f.message_type is common_pb2.Tensor.DESCRIPTOR
-}
+MAP_ROWS_ROWS = hashmap_pb2.MapRows.ROWS_FIELD_NUMBER
 
 Part = bytes | memoryview
+
+
+@functools.cache
+def holds_tensors(message: Any) -> bool:
+    """Whether fields of a message's descriptor are tensors, or messages of some."""
+    inner = [f.message_type for f in message.fields if f.message_type is not None]
+    return any(m is common_pb2.Tensor.DESCRIPTOR or holds_tensors(m) for m in inner)
+
+
+# Methods whose replies have tensors, by number.
+WITH_TENSORS = {
+    f.number: f.message_type
+    for f in rpc_pb2.Response.DESCRIPTOR.oneofs_by_name["method"].fields
+    if holds_tensors(f.message_type)
+}
 
 
 def varint(value: int) -> bytes:
@@ -124,6 +136,18 @@ def voxelize_parts(request: voxelize_pb2.VoxelizeRequest, clouds: list[Cloud]) -
     return enclosed(VOXELIZE, parts)
 
 
+def tensor_parts(number: int, dtype: DType, shape: tuple[int, ...], data: memoryview) -> list[Part]:
+    """A tensor as a field."""
+    head = common_pb2.Tensor(dtype=dtype.name, shape=shape)
+    return enclosed(number, [head.SerializeToString(), *enclosed(TENSOR_DATA, [data])])
+
+
+def rows_parts(number: int, name: str, tensor: list[Part]) -> list[Part]:
+    """A MapRows as a field; its tensor is a field MAP_ROWS_ROWS."""
+    head = hashmap_pb2.MapRows(name=name)
+    return enclosed(number, [head.SerializeToString(), *tensor])
+
+
 def read_varint(data: memoryview, at: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
@@ -162,15 +186,17 @@ def fields_of(data: memoryview) -> Iterator[tuple[int, memoryview, memoryview | 
 
 
 def open_response(data: memoryview) -> tuple[rpc_pb2.Response, dict[str, memoryview]]:
-    """The reply without the data of its tensors, and those by the tensor's name.
+    """The reply without the data of its tensors, and those by where the tensors are: "coords",
+    "values[0].rows".
 
     Raises ValueError or IndexError for what is none of ours.
     """
     arrays: dict[str, memoryview] = {}
     rest: list[Part] = []
     for number, whole, content in fields_of(data):
-        if number == VOXELIZE and content is not None:
-            rest += enclosed(VOXELIZE, without_arrays(content, arrays))
+        if number in WITH_TENSORS and content is not None:
+            inner = without_arrays(content, WITH_TENSORS[number], "", arrays)
+            rest += enclosed(number, inner)
         else:
             rest.append(whole)
     response = rpc_pb2.Response()
@@ -181,17 +207,36 @@ def open_response(data: memoryview) -> tuple[rpc_pb2.Response, dict[str, memoryv
     return response, arrays
 
 
-def without_arrays(data: memoryview, arrays: dict[str, memoryview]) -> list[Part]:
+def without_arrays(
+    data: memoryview, message: Any, where: str, arrays: dict[str, memoryview]
+) -> list[Part]:
+    """The fields of a message (its descriptor) without what its tensors hold."""
     rest: list[Part] = []
+    seen: dict[int, int] = {}
     for number, whole, content in fields_of(data):
-        if number in TENSORS and content is not None:
-            inner: list[Part] = []
-            for inner_number, inner_whole, inner_content in fields_of(content):
-                if inner_number == TENSOR_DATA and inner_content is not None:
-                    arrays[TENSORS[number]] = inner_content
-                else:
-                    inner.append(inner_whole)
+        field = message.fields_by_number.get(number)
+        kind = None if field is None else field.message_type
+        if kind is None or content is None:
+            rest.append(whole)
+            continue
+        index = seen.get(number, 0)
+        seen[number] = index + 1
+        path = f"{where}{field.name}"
+        if kind is common_pb2.Tensor.DESCRIPTOR:
+            rest += enclosed(number, without_data(content, path, arrays))
+        elif holds_tensors(kind):  # in this schema, one of several
+            inner = without_arrays(content, kind, f"{path}[{index}].", arrays)
             rest += enclosed(number, inner)
+        else:
+            rest.append(whole)
+    return rest
+
+
+def without_data(tensor: memoryview, path: str, arrays: dict[str, memoryview]) -> list[Part]:
+    rest: list[Part] = []
+    for number, whole, content in fields_of(tensor):
+        if number == TENSOR_DATA and content is not None:
+            arrays[path] = content
         else:
             rest.append(whole)
     return rest
