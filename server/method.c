@@ -49,6 +49,7 @@ static const struct vxd_method methods[] = {
      .lane = VXD_LANE_READ,
      .input = &voxeld__v1__voxelize_request__descriptor,
      .output = &voxeld__v1__voxelize_response__descriptor,
+     .changes = vxd_voxelize_changes,
      .check = vxd_voxelize_check,
      .submit = vxd_voxelize_submit,
      .finish = vxd_voxelize_finish,

@@ -19,6 +19,7 @@ enum vxd_status vxd_self_test_finish(struct vxd_request *request, struct vxd_que
 void vxd_self_test_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/voxelize*.c */
+bool vxd_voxelize_changes(const struct vxd_request *request);
 enum vxd_status vxd_voxelize_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Voxelize in two stages: the first brings the clouds to the device, decodes them into one
+/* Voxelize in two stages (and a third that merges): the first brings the clouds to the device, decodes them into one
  * array of positions and features, and groups it; the second copies back as many rows of
  * each wanted array as there turned out to be voxels. On the CPU nothing is copied at all. */
 #include "server/service/voxelize.h"
 
 #include "server/service/service.h"
+#include "server/service/voxelize_merge.h"
 
 /* What is left of 2 GiB for the arrays when the small parts are in. */
 #define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
@@ -114,7 +115,7 @@ static enum vxd_status check_reply(const struct vxd_voxelize_job *job,
     size_t n_bytes = 0; /* below the device's budget: no overflow */
 
     for (size_t i = VXD_RESULT_COORDS; i < VXD_N_RESULTS; i++) {
-        if (job->results[i].wanted) {
+        if (job->results[i].sent) {
             n_bytes += result_rows(job, i) * job->results[i].row_bytes;
         }
     }
@@ -145,11 +146,19 @@ enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queu
     if (!job->ran) {
         return submit_grouping(request, queue, err);
     }
+    if (job->fetched) {
+        return vxd_merge_submit(request, queue, err);
+    }
+    job->fetched = true;
     free_work(job, queue);
     VXD_TRY(check_reply(job, err));
     for (size_t i = VXD_RESULT_COORDS; i < VXD_N_RESULTS; i++) {
-        VXD_TRY(download(job, queue, (enum vxd_result)i, result_rows(job, i), err));
+        /* Merging reads the coordinates here, and the rest where it is. */
+        if (job->results[i].sent || i == VXD_RESULT_COORDS) {
+            VXD_TRY(download(job, queue, (enum vxd_result)i, result_rows(job, i), err));
+        }
     }
+    request->more = job->merge != NULL;
 out:
     return status;
 }
@@ -157,8 +166,13 @@ out:
 enum vxd_status vxd_voxelize_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err)
 {
-    (void)queue;
-    return vxd_voxelize_reply(request, err);
+    const struct vxd_voxelize_job *job = request->state;
+
+    if (job->merge == NULL) {
+        return vxd_voxelize_reply(request, err);
+    }
+    vxd_merge_finish(request, queue);
+    return VXD_OK;
 }
 
 void vxd_voxelize_release(struct vxd_request *request, struct vxd_queue *queue)
@@ -166,6 +180,9 @@ void vxd_voxelize_release(struct vxd_request *request, struct vxd_queue *queue)
     struct vxd_voxelize_job *job = request->state;
 
     free_work(job, queue);
+    if (job->merge != NULL) {
+        vxd_merge_release(request, queue);
+    }
     vxd_device_free(queue, &job->result_block);
     for (size_t i = 0; i < VXD_N_RESULTS; i++) {
         vxd_host_free(vxd_queue_context(queue), &job->results[i].host);

@@ -37,12 +37,15 @@ enum vxd_result {
 };
 
 struct vxd_result_array {
-    bool wanted;
+    bool wanted;            /* of the engine */
+    bool sent;              /* back to the client */
     size_t row_bytes;       /* of one voxel, point or item */
     size_t offset;          /* in the results' block */
     struct vxd_buffer host; /* where a GPU's copy landed */
     const void *bytes;      /* readable after the second stage */
 };
+
+struct vxd_merge;
 
 struct vxd_voxelize_job {
     const Voxeld__V1__VoxelizeRequest *input;
@@ -59,7 +62,10 @@ struct vxd_voxelize_job {
     size_t features_offset; /* in the work block, behind the positions */
     size_t work_bytes;
 
+    struct vxd_merge *merge; /* voxelize_merge.h; NULL = none */
+
     bool ran;                   /* the first stage was submitted */
+    bool fetched;               /* the second */
     struct vxd_buffer *uploads; /* n_sources */
     struct vxd_buffer work;
     struct vxd_buffer result_block;

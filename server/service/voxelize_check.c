@@ -7,7 +7,7 @@
 #include "server/server.h"
 #include "server/service/message.h"
 #include "server/service/service.h"
-#include "server/service/voxelize.h"
+#include "server/service/voxelize_merge.h"
 
 enum {
     BULK_POINT_BYTES = 512 /* more than most points take of the engine's memory */
@@ -347,7 +347,7 @@ static enum vxd_status check_cost(struct vxd_request *request,
                         job->args.n_points, job->args.n_channels, fits ? cost : SIZE_MAX,
                         memory.device_budget_bytes);
     }
-    request->cost_bytes = cost;
+    request->cost_bytes += cost;
     return VXD_OK;
 }
 
@@ -370,14 +370,20 @@ enum vxd_status vxd_voxelize_check(struct vxd_request *request, struct vxd_err *
     VXD_TRY(vxd_voxelize_bind_features(job, err));
     VXD_TRY(check_reductions(job, err));
     VXD_TRY(check_outputs(job, err));
+    for (size_t i = 0; i < VXD_N_RESULTS; i++) {
+        job->results[i].sent = job->results[i].wanted;
+    }
     VXD_TRY(check_clouds(request, job, err));
+    request->state = job;
+    if (job->input->merge != NULL) {
+        VXD_TRY(vxd_merge_check(request, err));
+    }
     VXD_TRY(check_cost(request, job, err));
     request->n_points = job->args.n_points;
     /* A few points can ask for many bytes: max_points of 64 channels each. */
     request->bulk =
         job->args.n_points > request->server->config.bulk_points ||
         request->cost_bytes / BULK_POINT_BYTES > request->server->config.bulk_points;
-    request->state = job;
 out:
     return status;
 }

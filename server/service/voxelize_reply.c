@@ -15,7 +15,7 @@ static enum vxd_status set_tensor(struct vxd_request *request, enum vxd_result i
     const struct vxd_result_array *result = &job->results[i];
     Voxeld__V1__Tensor *tensor;
 
-    if (!result->wanted) {
+    if (!result->sent) {
         return VXD_OK;
     }
     tensor = vxd_message_new(request->decoder, &voxeld__v1__tensor__descriptor, err);
