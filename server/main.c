@@ -13,6 +13,7 @@
 #include "server/signals.h"
 #include "server/transport/http.h"
 #include "server/transport/rpc.h"
+#include "server/warm_up.h"
 
 enum {
     EXIT_USAGE = 2,
@@ -190,6 +191,7 @@ static void close_daemon(struct daemon *d)
 static int run(struct daemon *d)
 {
     struct vxd_err err = {0};
+    enum vxd_status status;
     bool lost;
 
     if (vxd_signals_start(&d->signals, &err) != VXD_OK) {
@@ -201,6 +203,13 @@ static int run(struct daemon *d)
     }
     if (vxd_server_open(&d->server, &d->config, &err) != VXD_OK) {
         return fail("cannot start", &err);
+    }
+    /* A budget too small for it may still serve small requests. */
+    status = vxd_warm_up(d->server.context, &err);
+    if (status == VXD_RESOURCE_EXHAUSTED) {
+        vxd_log(VXD_LOG_WARNING, "no memory to warm up", "error", err.message);
+    } else if (status != VXD_OK) {
+        return fail("cannot start: the engine does not work", &err);
     }
     d->server.event_fd = vxd_signals_fd(d->signals);
     if (open_transports(d, &err) != VXD_OK) {
