@@ -46,10 +46,25 @@ VXD_HD uint64_t vxd_mix64(uint64_t v)
     return v;
 }
 
+/* The fingerprint of a key that does not fit: begin with VXD_FINGERPRINT, add its components in
+ * order, end. */
+#define VXD_FINGERPRINT 0x9e3779b97f4a7c15ULL
+
+VXD_HD uint64_t vxd_fingerprint_add(uint64_t fingerprint, int64_t component)
+{
+    return vxd_mix64(fingerprint + (uint64_t)component) + VXD_FINGERPRINT;
+}
+
+VXD_HD uint64_t vxd_fingerprint_end(uint64_t fingerprint)
+{
+    fingerprint |= VXD_TAG_WIDE;
+    return fingerprint >= VXD_TAG_ERASED ? fingerprint - 2 : fingerprint;
+}
+
 VXD_HD uint64_t vxd_key_tag(const struct vxd_key_form *form, const void *row)
 {
     uint64_t packed = 0;
-    uint64_t fingerprint = 0x9e3779b97f4a7c15ULL;
+    uint64_t fingerprint = VXD_FINGERPRINT;
     bool fits = true;
 
     for (int c = 0; c < form->n_components; c++) {
@@ -63,11 +78,9 @@ VXD_HD uint64_t vxd_key_tag(const struct vxd_key_form *form, const void *row)
         return packed;
     }
     for (int c = 0; c < form->n_components; c++) {
-        fingerprint = vxd_mix64(fingerprint + (uint64_t)vxd_key_component(form, row, c)) +
-                      0x9e3779b97f4a7c15ULL;
+        fingerprint = vxd_fingerprint_add(fingerprint, vxd_key_component(form, row, c));
     }
-    fingerprint |= VXD_TAG_WIDE;
-    return fingerprint >= VXD_TAG_ERASED ? fingerprint - 2 : fingerprint;
+    return vxd_fingerprint_end(fingerprint);
 }
 
 VXD_HD bool vxd_tag_is_wide(uint64_t tag)

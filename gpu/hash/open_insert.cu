@@ -1,0 +1,662 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Inserting into the open index: one pass, a thread a key (ASH, section 4.3.1).
+ *
+ * 1 claim    walk to the key or the first empty slot; claim a free slot by a 64-bit CAS
+ * 2 decide   FIRST only: once every earlier tile has claimed, the least position that is
+ *            marked in the slot has won
+ * 3 number   the winners of a tile take heap places together: ANY by one atomic, FIRST by a
+ *            look back over the tiles before
+ * 4 publish  number to the slot, key, values, live bit
+ * 5 wait     the others read the number; winners never wait for them, so it comes
+ * What bounds it is that steps 1 and 4 touch a random sector twice: it must still be in the
+ * second-level cache, or the memory writes it twice. So fewer threads run than fit (N_ACTIVE
+ * below), and what is only streamed leaves the caches first.
+ *
+ * Moved for a new int3 key: 64 bytes read and 32 written of the slots, 12 + 4 + 4 bytes of
+ * key, value and heap read, 12 + 4 + 4 + 1 written.
+ * Tried on an H200, 100 M keys of which 0.99 are new, CAS floor 6.2 ms: as many threads as
+ * fit 13.0 ms; two or four keys a thread 14.8, 16.5; an atomic a warp 20; numbers taken ahead
+ * by block (holes to mend) and stored at once 9.4, by 128-bit CAS 9.3; as here 9.6. */
+#include "gpu/hash/open_cuda.h"
+#include "gpu/hash/tiles_cuda.h"
+
+#define ANY_THREADS 128
+#define FIRST_THREADS 768
+#define ONE_TILE_THREADS 1024 /* few keys: no other tile to wait for */
+#define N_ACTIVE 1024         /* threads of a multiprocessor at a time, ANY */
+#define N_ACTIVE_FIRST 1536
+#define DIRECT_UNITS 4 /* rows of up to so many units are written by the key's thread */
+#define MOST_POLLS (1u << 26)
+
+struct value_rows {
+    char *to;
+    const char *from;
+    uint32_t row_bytes;
+    uint32_t unit;
+};
+
+struct insert_args {
+    struct vxd_open_view view;
+    char *map_keys;
+    uint32_t *live;
+    const uint32_t *heap;
+    const char *keys;
+    uint32_t n;
+    int32_t *indices;
+    uint8_t *is_new;
+    int n_values; /* that the key's thread writes */
+    struct value_rows values[VXD_HASHMAP_MAX_VALUES];
+    /* Where longer rows are moved afterwards: position of the k-th new key. */
+    uint32_t *sources;
+    const uint32_t *n_before; /* entries there were */
+    struct vxd_tiles tiles;
+};
+
+/* How the tiles of a call are worked on. */
+enum way {
+    TILES,          /* in any order: ANY */
+    TILES_IN_ORDER, /* FIRST */
+    ONE_TILE        /* FIRST, few keys */
+};
+
+enum outcome {
+    FOUND,   /* with its number */
+    CLAIMED, /* a slot, by this thread */
+    PENDING, /* another thread of this call has claimed the key's slot */
+    NO_ROOM
+};
+
+struct claim {
+    enum outcome outcome;
+    bool was_erased; /* the slot claimed */
+    uint32_t slot;
+    uint32_t number;
+};
+
+static __device__ __forceinline__ const char *batch_row(const struct insert_args *args,
+                                                        uint32_t i)
+{
+    return args->keys + (size_t)i * (size_t)args->view.form.row_bytes;
+}
+
+/* Whether a slot with the wide tag of this key holds the key. One claimed in this call is
+ * marked, at once after the claim, with a position of its key in the batch. */
+template <bool INT3>
+static __device__ __forceinline__ bool holds_wide_key(const struct insert_args *args,
+                                                      const struct vxd_open_slot *slot,
+                                                      const struct vxd_open_query *query)
+{
+    uint64_t word = vxd_open_word(VXD_OPEN_PENDING);
+    const char *row;
+
+#pragma unroll 1
+    for (uint32_t polls = 0;
+         word == vxd_open_word(VXD_OPEN_PENDING) && polls < MOST_POLLS; polls++) {
+        word = vxd_open_read_word(slot);
+    }
+    if (vxd_open_number(word) == VXD_OPEN_FAILED) {
+        return false; /* the call has failed; the slot goes */
+    }
+    if (vxd_open_number(word) != VXD_OPEN_PENDING) {
+        __threadfence();
+        row = vxd_open_key_row(&args->view, vxd_open_number(word));
+    } else if (vxd_open_mark(word) != VXD_OPEN_NO_MARK) {
+        row = batch_row(args, vxd_open_mark(word));
+    } else {
+        vxd_open_report(&args->view, VXD_INTERNAL);
+        return false;
+    }
+    return vxd_open_is_key<INT3>(&args->view, query, row);
+}
+
+/* A thread walks to the key or the first EMPTY slot, then claims the first free slot that it
+ * saw; where another was faster it goes on from there. Equal keys never take two slots: free
+ * slots of a path are only ever taken, the first of them first. The loops stay small: few
+ * keys are inserted in the time that it takes to fetch the instructions. */
+template <bool INT3, bool FIRST>
+static __device__ __forceinline__ struct claim
+claim_slot(const struct insert_args *args, const struct vxd_open_query *query, uint32_t i)
+{
+    const struct vxd_open_view *view = &args->view;
+    struct claim claim = {NO_ROOM, false, VXD_OPEN_NO_SLOT, VXD_OPEN_FAILED};
+    bool is_fresh = false;
+    bool at_end = false;
+    uint32_t free_step = 0;
+    uint64_t free_tag = 0;
+    uint32_t step = 0;
+
+#pragma unroll 1
+    while (claim.outcome == NO_ROOM) {
+        uint32_t first = vxd_open_slot_at(view, query, step);
+        struct vxd_open_sector sector =
+            is_fresh ? vxd_open_load_sector(view, first, VXD_OPEN_FRESH)
+                     : vxd_open_load_sector(view, first, VXD_OPEN_CACHED);
+
+#pragma unroll 1
+        for (uint32_t k = 0; k < 2 && !at_end; k++) {
+            uint64_t tag = k == 0 ? sector.slot[0].tag : sector.slot[1].tag;
+
+            if (tag == query->tag &&
+                (!vxd_tag_is_wide(tag) ||
+                 holds_wide_key<INT3>(args, view->slots + first + k, query))) {
+                claim.slot = first + k;
+                claim.number =
+                    vxd_open_number(k == 0 ? sector.slot[0].word : sector.slot[1].word);
+                claim.outcome = claim.number == VXD_OPEN_PENDING ? PENDING : FOUND;
+                return claim;
+            }
+            if (tag >= VXD_TAG_ERASED && free_tag == 0) {
+                free_step = step + k;
+                free_tag = tag;
+            }
+            at_end = tag == VXD_TAG_EMPTY;
+        }
+        step += 2;
+        at_end = at_end || step >= vxd_open_n_steps(view);
+        if (at_end) {
+            if (free_tag == 0) {
+                break;
+            }
+            claim.slot = vxd_open_slot_at(view, query, free_step);
+            if (vxd_open_cas_tag(view->slots + claim.slot, free_tag, query->tag) ==
+                free_tag) {
+                claim.outcome = CLAIMED;
+                claim.was_erased = free_tag == VXD_TAG_ERASED;
+            }
+            step = free_step & ~1u;
+            free_tag = 0;
+            at_end = false;
+            is_fresh = true;
+        }
+    }
+    if (claim.outcome == CLAIMED && (FIRST || vxd_tag_is_wide(query->tag))) {
+        (void)atomicMin(vxd_open_mark_of(view->slots + claim.slot), i);
+    }
+    return claim;
+}
+
+/* Step 2: after every earlier tile has claimed. Marks that came after a number was published
+ * are taken back. */
+static __device__ __forceinline__ void decide(const struct insert_args *args, uint32_t i,
+                                              struct claim *claim)
+{
+    struct vxd_open_slot *slot;
+    uint64_t word;
+
+    if (claim->outcome != CLAIMED && claim->outcome != PENDING) {
+        return;
+    }
+    slot = args->view.slots + claim->slot;
+    word = vxd_open_read_word(slot);
+    claim->number = vxd_open_number(word);
+    if (claim->number != VXD_OPEN_PENDING) {
+        claim->outcome = FOUND;
+        if (vxd_open_mark(word) != VXD_OPEN_NO_MARK) {
+            *(volatile uint32_t *)vxd_open_mark_of(slot) = VXD_OPEN_NO_MARK;
+        }
+    } else {
+        claim->outcome = vxd_open_mark(word) == i ? CLAIMED : PENDING;
+    }
+}
+
+/* First heap place of a tile's winners. Places past the capacity are given too; n_live never
+ * stays above it. */
+template <enum way WAY>
+static __device__ __forceinline__ uint32_t take_places(const struct insert_args *args,
+                                                       uint32_t tile, uint32_t n_won)
+{
+    struct vxd_hash_counters *counters = args->view.counters;
+    uint32_t capacity = args->view.capacity;
+
+    if (WAY == TILES_IN_ORDER) {
+        uint32_t base = vxd_tiles_look_back(&args->tiles, tile, n_won, &counters->n_live);
+
+        if (tile + 1 == args->tiles.n && threadIdx.x == 0 && base + n_won <= capacity) {
+            counters->n_live = base + n_won;
+        }
+        return base;
+    }
+    __shared__ uint32_t shared_base;
+
+    if (threadIdx.x == 0 && n_won > 0) {
+        uint32_t base = atomicAdd(&counters->n_live, n_won);
+
+        if (base + n_won > capacity) {
+            (void)atomicSub(&counters->n_live,
+                            base + n_won - (base < capacity ? capacity : base));
+        }
+        shared_base = base;
+    }
+    __syncthreads();
+    return n_won > 0 ? shared_base : 0;
+}
+
+/* The numbers that the only tile may take, read while its keys are looked up. */
+struct ahead {
+    uint32_t n_live;
+    uint32_t numbers[ONE_TILE_THREADS];
+};
+
+static __device__ __forceinline__ void read_ahead(const struct insert_args *args,
+                                                  struct ahead *ahead)
+{
+    uint32_t n_live = *(const volatile uint32_t *)&args->view.counters->n_live;
+    uint32_t place = n_live + threadIdx.x;
+
+    ahead->numbers[threadIdx.x] =
+        place < args->view.capacity ? args->heap[place] : VXD_OPEN_FAILED;
+    if (threadIdx.x == 0) {
+        ahead->n_live = n_live;
+    }
+}
+
+/* The map stays as it was where there is not room for all. */
+static __device__ __forceinline__ void count_one_tile(const struct insert_args *args,
+                                                      uint32_t n_before, uint32_t n_won)
+{
+    if (threadIdx.x == 0 && n_before + n_won <= args->view.capacity) {
+        args->view.counters->n_live = n_before + n_won;
+    }
+}
+
+/* Step 4 for a winner with heap place `place`. False where there is no such place. */
+template <bool INT3>
+static __device__ __forceinline__ bool
+publish(const struct insert_args *args, uint32_t i, const struct vxd_open_query *query,
+        struct claim *claim, uint32_t place, uint32_t heap_number)
+{
+    struct vxd_open_slot *slot = args->view.slots + claim->slot;
+    size_t number;
+
+    if (place >= args->view.capacity) {
+        claim->number = VXD_OPEN_FAILED;
+        vxd_open_write_word(slot, vxd_open_word(VXD_OPEN_FAILED));
+        args->view.counters->scratch[VXD_OPEN_SPOILT] = 1;
+        vxd_open_report(&args->view, VXD_INTERNAL);
+        return false;
+    }
+    claim->number = heap_number;
+    number = heap_number;
+    if (!INT3 || vxd_tag_is_wide(query->tag)) {
+        vxd_row_copy_thread(args->map_keys + number * (size_t)args->view.form.row_bytes,
+                            (const char *)query->row, (uint32_t)args->view.form.row_bytes,
+                            (uint32_t)args->view.form.component_bytes);
+        __threadfence(); /* who sees the number compares with this row */
+        vxd_open_write_word(slot, vxd_open_word(claim->number));
+    } else {
+        int32_t *key = (int32_t *)(args->map_keys + number * 12);
+
+        vxd_open_write_word(slot, vxd_open_word(claim->number));
+        for (int c = 0; c < 3; c++) {
+            __stcs(key + c, query->key[c]);
+        }
+    }
+#pragma unroll 1
+    for (int v = 0; v < args->n_values; v++) {
+        const struct value_rows *rows = &args->values[v];
+
+        vxd_row_copy_thread(rows->to + number * rows->row_bytes,
+                            rows->from + (size_t)i * rows->row_bytes, rows->row_bytes,
+                            rows->unit);
+    }
+    if (args->sources != NULL) {
+        args->sources[place - *args->n_before] = i;
+    }
+    return true;
+}
+
+static __device__ __forceinline__ void wait_for_number(const struct insert_args *args,
+                                                       struct claim *claim)
+{
+#pragma unroll 1
+    for (uint32_t polls = 0; polls < MOST_POLLS; polls++) {
+        claim->number =
+            vxd_open_number(vxd_open_read_word(args->view.slots + claim->slot));
+        if (claim->number != VXD_OPEN_PENDING) {
+            return;
+        }
+    }
+    claim->number = VXD_OPEN_FAILED;
+    vxd_open_report(&args->view, VXD_INTERNAL);
+}
+
+/* Erased marks that a warp has put to use again. */
+static __device__ __forceinline__ void count_reused(const struct insert_args *args,
+                                                    bool was_erased)
+{
+    uint32_t reused = __ballot_sync(UINT32_MAX, was_erased);
+
+    if (reused != 0 && threadIdx.x % 32 == 0) {
+        (void)atomicSub(&args->view.counters->n_erased_marks, (uint32_t)__popc(reused));
+    }
+}
+
+template <bool INT3, enum way WAY, int THREADS>
+static __device__ __forceinline__ void insert_tile(const struct insert_args *args,
+                                                   uint32_t tile, struct ahead *ahead)
+{
+    uint32_t i = tile * THREADS + threadIdx.x;
+    struct claim claim = {NO_ROOM, false, VXD_OPEN_NO_SLOT, VXD_OPEN_FAILED};
+    struct vxd_open_query query = {};
+    uint32_t n_won;
+    uint32_t rank;
+    uint32_t base;
+    constexpr bool FIRST = WAY != TILES;
+    bool has_won;
+
+    if (WAY == ONE_TILE) {
+        read_ahead(args, ahead);
+    }
+    if (i < args->n) {
+        query = vxd_open_query_of<INT3>(&args->view, batch_row(args, i));
+        claim = claim_slot<INT3, FIRST>(args, &query, i);
+        if (FIRST && claim.outcome == PENDING) {
+            (void)atomicMin(vxd_open_mark_of(args->view.slots + claim.slot), i);
+        } else if (claim.outcome == NO_ROOM) {
+            args->view.counters->scratch[VXD_OPEN_SPOILT] = 1;
+            vxd_open_report(&args->view, VXD_INTERNAL);
+        }
+    }
+    count_reused(args, claim.was_erased);
+    if (FIRST) {
+        if (WAY == TILES_IN_ORDER) {
+            vxd_tiles_wait_for_claims(&args->tiles, tile);
+        } else {
+            __threadfence();
+            __syncthreads();
+        }
+        decide(args, i, &claim);
+    }
+    has_won = claim.outcome == CLAIMED;
+    rank = vxd_rank_in_block<THREADS>(has_won, &n_won);
+    if (WAY == ONE_TILE) {
+        base = ahead->n_live;
+        count_one_tile(args, base, n_won);
+    } else {
+        base = take_places<WAY>(args, tile, n_won);
+    }
+    if (has_won) {
+        uint32_t number = VXD_OPEN_FAILED;
+
+        if (WAY == ONE_TILE) {
+            number = ahead->numbers[rank];
+        } else if (base + rank < args->view.capacity) {
+            number = __ldcs(args->heap + base + rank);
+        }
+        has_won = publish<INT3>(args, i, &query, &claim, base + rank, number);
+    }
+    vxd_live_set_warp(args->live, has_won, claim.number);
+    if (claim.outcome == PENDING && args->indices != NULL) {
+        wait_for_number(args, &claim);
+    }
+    if (i < args->n && args->indices != NULL) {
+        __stcs(args->indices + i,
+               claim.number < args->view.capacity ? (int32_t)claim.number : VXD_NO_ENTRY);
+    }
+    if (i < args->n && args->is_new != NULL) {
+        args->is_new[i] = has_won ? 1 : 0;
+    }
+}
+
+template <bool INT3>
+static __global__ void __launch_bounds__(ANY_THREADS)
+    insert_any_kernel(const __grid_constant__ struct insert_args args)
+{
+    uint32_t n_tiles = (args.n + ANY_THREADS - 1) / ANY_THREADS;
+
+    for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
+        insert_tile<INT3, TILES, ANY_THREADS>(&args, tile, NULL);
+        __syncthreads();
+    }
+}
+
+template <bool INT3>
+static __global__ void __launch_bounds__(FIRST_THREADS)
+    insert_first_kernel(const __grid_constant__ struct insert_args args)
+{
+    __shared__ uint32_t shared_tile;
+
+    while (true) {
+        if (threadIdx.x == 0) {
+            shared_tile = atomicAdd(args.tiles.ticket, 1);
+        }
+        __syncthreads();
+        uint32_t tile = shared_tile;
+
+        __syncthreads();
+        if (tile >= args.tiles.n) {
+            return;
+        }
+        insert_tile<INT3, TILES_IN_ORDER, FIRST_THREADS>(&args, tile, NULL);
+    }
+}
+
+template <bool INT3>
+static __global__ void __launch_bounds__(ONE_TILE_THREADS)
+    insert_one_tile_kernel(const __grid_constant__ struct insert_args args)
+{
+    __shared__ struct ahead ahead;
+
+    insert_tile<INT3, ONE_TILE, ONE_TILE_THREADS>(&args, 0, &ahead);
+}
+
+struct layout {
+    size_t tiles; /* ticket, claims and prefixes, zeroed together */
+    size_t tiles_bytes;
+    size_t claims;
+    size_t prefixes;
+    size_t sources;
+    size_t n_before;
+    size_t total;
+    uint32_t n_tiles;
+    bool has_long_rows;
+};
+
+static bool lay_out(const struct vxd_hashmap *map, enum vxd_hash_order order, size_t n,
+                    struct layout *out)
+{
+    bool ok = true;
+
+    *out = {};
+    out->n_tiles = 1;
+    if (order == VXD_HASH_FIRST && n > ONE_TILE_THREADS) {
+        out->n_tiles = (uint32_t)((n + FIRST_THREADS - 1) / FIRST_THREADS);
+        ok = vxd_layout_add(&out->total, 1, sizeof(uint32_t), &out->tiles) &&
+             vxd_layout_add(&out->total, out->n_tiles, sizeof(uint32_t), &out->claims) &&
+             vxd_layout_add(&out->total, out->n_tiles, sizeof(uint64_t), &out->prefixes);
+        out->tiles_bytes = out->total;
+    }
+    /* Without knowing how the caller's arrays are aligned: any row may be a long one. */
+    for (int v = 0; v < map->spec.n_values; v++) {
+        out->has_long_rows = out->has_long_rows || map->row_bytes[v] > DIRECT_UNITS;
+    }
+    if (out->has_long_rows) {
+        ok = ok && vxd_layout_add(&out->total, n, sizeof(uint32_t), &out->sources) &&
+             vxd_layout_add(&out->total, 1, sizeof(uint32_t), &out->n_before);
+    }
+    return ok;
+}
+
+size_t vxd_open_insert_scratch_bytes_cuda(const struct vxd_hashmap *map,
+                                          enum vxd_hash_order order, size_t n)
+{
+    struct layout layout;
+
+    return lay_out(map, order, n, &layout) ? layout.total : SIZE_MAX;
+}
+
+/* Divides the value arrays between the keys' threads and vxd_rows_move; true where there is
+ * work for the latter. */
+static bool split_values(const struct vxd_hashmap *map,
+                         const struct vxd_hashmap_insert_args *call,
+                         struct insert_args *args, bool is_long[VXD_HASHMAP_MAX_VALUES])
+{
+    bool any_long = false;
+
+    for (int v = 0; call->values != NULL && v < map->spec.n_values; v++) {
+        size_t row_bytes = map->row_bytes[v];
+        size_t unit = vxd_row_unit(map->values[v].ptr, call->values[v], row_bytes);
+
+        is_long[v] = row_bytes > DIRECT_UNITS * unit;
+        any_long = any_long || is_long[v];
+        if (!is_long[v]) {
+            args->values[args->n_values++] = {(char *)map->values[v].ptr,
+                                              (const char *)call->values[v],
+                                              (uint32_t)row_bytes, (uint32_t)unit};
+        }
+    }
+    return any_long;
+}
+
+template <bool INT3>
+static void launch(const struct vxd_queue *queue, enum vxd_hash_order order,
+                   const struct insert_args *args)
+{
+    cudaStream_t stream = (cudaStream_t)queue->stream;
+
+    if (order == VXD_HASH_ANY) {
+        insert_any_kernel<INT3>
+            <<<vxd_hash_blocks(queue, args->n, ANY_THREADS, N_ACTIVE / ANY_THREADS),
+               ANY_THREADS, 0, stream>>>(*args);
+    } else if (args->tiles.n == 1) {
+        insert_one_tile_kernel<INT3><<<1, ONE_TILE_THREADS, 0, stream>>>(*args);
+    } else {
+        insert_first_kernel<INT3><<<vxd_hash_blocks(queue, args->n, FIRST_THREADS,
+                                                    N_ACTIVE_FIRST / FIRST_THREADS),
+                                    FIRST_THREADS, 0, stream>>>(*args);
+    }
+}
+
+static enum vxd_status
+move_long_rows(struct vxd_queue *queue, const struct vxd_hashmap *map,
+               const struct vxd_hashmap_insert_args *call, const struct insert_args *args,
+               const bool is_long[VXD_HASHMAP_MAX_VALUES], struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    for (int v = 0; v < map->spec.n_values; v++) {
+        struct vxd_row_move move = {};
+
+        if (!is_long[v]) {
+            continue;
+        }
+        move.to = map->values[v].ptr;
+        move.from = call->values[v];
+        move.row_bytes = map->row_bytes[v];
+        move.n = call->n;
+        move.to_rows = (const int32_t *)args->heap;
+        move.from_rows = (const int32_t *)args->sources;
+        move.first = args->n_before;
+        move.last = &args->view.counters->n_live;
+        VXD_TRY(vxd_rows_move(queue, &move, err));
+    }
+out:
+    return status;
+}
+
+struct undo_args {
+    struct vxd_open_view view;
+    const uint32_t *heap;
+    uint32_t *live;
+    int n_values;
+    struct value_rows values[VXD_HASHMAP_MAX_VALUES];
+};
+
+/* FIRST, more new keys than room: the entries that it made are at the heap places from n_live,
+ * which it left as it was. */
+static __global__ void undo_kernel(const __grid_constant__ struct undo_args args)
+{
+    const struct vxd_hash_counters *counters = args.view.counters;
+
+    if (counters->scratch[VXD_OPEN_SPOILT] == 0) {
+        return;
+    }
+    for (uint32_t place = counters->n_live + blockIdx.x * blockDim.x + threadIdx.x;
+         place < args.view.capacity; place += gridDim.x * blockDim.x) {
+        uint32_t number = args.heap[place];
+
+        (void)atomicAnd(args.live + number / 32, ~(1u << number % 32));
+        for (int v = 0; v < args.n_values; v++) {
+            char *row = args.values[v].to + (size_t)number * args.values[v].row_bytes;
+
+            for (uint32_t b = 0; b < args.values[v].row_bytes; b++) {
+                row[b] = 0;
+            }
+        }
+    }
+}
+
+static enum vxd_status undo(struct vxd_queue *queue, const struct vxd_hashmap *map,
+                            const struct insert_args *insert, struct vxd_err *err)
+{
+    struct undo_args args = {
+        insert->view, insert->heap, insert->live, insert->n_values, {}};
+    enum vxd_status status = VXD_OK;
+
+    for (int v = 0; v < insert->n_values; v++) {
+        args.values[v] = insert->values[v];
+    }
+    undo_kernel<<<vxd_hash_blocks(queue, map->capacity, VXD_OPEN_THREADS, 4),
+                  VXD_OPEN_THREADS, 0, (cudaStream_t)queue->stream>>>(args);
+    VXD_TRY(vxd_cuda_launched(queue->context, "undo_kernel", err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_open_insert_cuda(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                     const struct vxd_hashmap_insert_args *call,
+                                     void *scratch, size_t scratch_bytes,
+                                     struct vxd_err *err)
+{
+    struct insert_args args = {};
+    struct layout layout;
+    bool is_long[VXD_HASHMAP_MAX_VALUES] = {};
+    bool has_long;
+    /* Else the caller's own count of new keys could be wrong. */
+    bool fits = map->size_bound + call->n <= map->capacity;
+    char *base = (char *)scratch;
+    enum vxd_status status = VXD_OK;
+
+    (void)scratch_bytes;
+    (void)lay_out(map, call->order, call->n, &layout);
+    args.view = vxd_open_view_of(queue, map);
+    args.map_keys = (char *)map->keys.ptr;
+    args.live = (uint32_t *)map->live.ptr;
+    args.heap = (const uint32_t *)map->heap.ptr;
+    args.keys = (const char *)call->keys;
+    args.n = (uint32_t)call->n;
+    args.indices = call->indices;
+    args.is_new = call->is_new;
+    args.tiles.n = layout.n_tiles;
+    has_long = split_values(map, call, &args, is_long);
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    if (layout.tiles_bytes > 0) {
+        args.tiles.ticket = (uint32_t *)(base + layout.tiles);
+        args.tiles.claims = (uint32_t *)(base + layout.claims);
+        args.tiles.prefixes = (unsigned long long *)(base + layout.prefixes);
+        VXD_TRY(vxd_cuda_fill(queue, base, 0, layout.tiles_bytes, err));
+    }
+    if (has_long) {
+        args.sources = (uint32_t *)(base + layout.sources);
+        args.n_before = (const uint32_t *)(base + layout.n_before);
+        VXD_TRY(vxd_cuda_copy(queue, base + layout.n_before, &args.view.counters->n_live,
+                              sizeof(uint32_t), err));
+    }
+    if (vxd_open_is_int3(&map->form)) {
+        launch<true>(queue, call->order, &args);
+    } else {
+        launch<false>(queue, call->order, &args);
+    }
+    VXD_TRY(vxd_cuda_launched(queue->context, "insert_kernel", err));
+    if (has_long) {
+        VXD_TRY(move_long_rows(queue, map, call, &args, is_long, err));
+    }
+    if (!fits) {
+        if (call->order == VXD_HASH_FIRST) {
+            VXD_TRY(undo(queue, map, &args, err));
+        }
+        VXD_TRY(vxd_open_refill_cuda(queue, map, false, err));
+    }
+out:
+    return status;
+}

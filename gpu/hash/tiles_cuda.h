@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tiles of one kernel that take turns: a block works on a tile at a time, numbered as they
+ * start, and what a tile needs to know of those before it, it looks up while they run. So
+ * whatever is waited for is running. A block looks back at as many tiles as it has threads:
+ * a chain of tiles, each waiting for the one before, would be the bottleneck. */
+#ifndef VXD_GPU_HASH_TILES_CUDA_H
+#define VXD_GPU_HASH_TILES_CUDA_H
+
+#include <stdint.h>
+
+#define VXD_TILE_CLAIMED 1 /* the tile has claimed */
+#define VXD_TILE_DONE 2    /* and so have all before; in prefixes: the sum is known */
+
+/* Scratch of FIRST in several tiles, zeroed. */
+struct vxd_tiles {
+    uint32_t n;
+    uint32_t *ticket;
+    uint32_t *claims;             /* n: 0, VXD_TILE_CLAIMED, VXD_TILE_DONE */
+    unsigned long long *prefixes; /* n: state << 32 | winners */
+};
+
+static __device__ __forceinline__ uint32_t vxd_load_acquire(const uint32_t *word)
+{
+    uint32_t value;
+
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];"
+                 : "=r"(value)
+                 : "l"(word)
+                 : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ unsigned long long
+vxd_load_acquire(const unsigned long long *word)
+{
+    unsigned long long value;
+
+    asm volatile("ld.acquire.gpu.global.b64 %0, [%1];"
+                 : "=l"(value)
+                 : "l"(word)
+                 : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void vxd_store_release(uint32_t *word, uint32_t value)
+{
+    asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(word), "r"(value)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void vxd_store_release(unsigned long long *word,
+                                                         unsigned long long value)
+{
+    asm volatile("st.release.gpu.global.b64 [%0], %1;" ::"l"(word), "l"(value)
+                 : "memory");
+}
+
+/* Returns when this tile and all before have claimed. Tiles are numbered as they start, so
+ * whatever is waited for is running; the whole block looks back at once, because a chain of
+ * tiles that each wait for the one before would be the bottleneck. */
+static __device__ void vxd_tiles_wait_for_claims(const struct vxd_tiles *tiles,
+                                                 uint32_t tile)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        vxd_store_release(tiles->claims + tile,
+                          tile == 0 ? VXD_TILE_DONE : VXD_TILE_CLAIMED);
+    }
+    for (uint32_t end = tile; end > 0; end -= end < blockDim.x ? end : blockDim.x) {
+        uint32_t state = VXD_TILE_DONE;
+
+        if (threadIdx.x < end) {
+            do {
+                state = vxd_load_acquire(tiles->claims + end - 1 - threadIdx.x);
+            } while (state == 0);
+        }
+        if (__syncthreads_or(state == VXD_TILE_DONE) != 0) {
+            break;
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && tile > 0) {
+        vxd_store_release(tiles->claims + tile, VXD_TILE_DONE);
+    }
+}
+
+/* Winners in the tiles before, and entries before the call; adds n_won of this tile. */
+static __device__ uint32_t vxd_tiles_look_back(const struct vxd_tiles *tiles,
+                                               uint32_t tile, uint32_t n_won,
+                                               const uint32_t *n_live)
+{
+    __shared__ uint32_t nearest;
+    __shared__ uint32_t sum;
+    uint32_t base = 0;
+
+    if (tile == 0) {
+        base = *n_live;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            vxd_store_release(tiles->prefixes,
+                              (unsigned long long)VXD_TILE_DONE << 32 | (base + n_won));
+        }
+        return base;
+    }
+    if (threadIdx.x == 0) {
+        vxd_store_release(tiles->prefixes + tile,
+                          (unsigned long long)VXD_TILE_CLAIMED << 32 | n_won);
+    }
+    for (uint32_t end = tile; end > 0; end -= end < blockDim.x ? end : blockDim.x) {
+        unsigned long long word = (unsigned long long)VXD_TILE_CLAIMED << 32;
+
+        if (threadIdx.x == 0) {
+            nearest = blockDim.x;
+            sum = 0;
+        }
+        __syncthreads();
+        if (threadIdx.x < end) {
+            do {
+                word = vxd_load_acquire(tiles->prefixes + end - 1 - threadIdx.x);
+            } while (word == 0);
+        }
+        if (word >> 32 == VXD_TILE_DONE) {
+            (void)atomicMin(&nearest, threadIdx.x);
+        }
+        __syncthreads();
+        uint32_t part =
+            __reduce_add_sync(UINT32_MAX, threadIdx.x <= nearest ? (uint32_t)word : 0);
+
+        if (threadIdx.x % 32 == 0 && part != 0) {
+            (void)atomicAdd(&sum, part);
+        }
+        __syncthreads();
+        base += sum;
+        if (nearest < blockDim.x) {
+            break;
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        vxd_store_release(tiles->prefixes + tile,
+                          (unsigned long long)VXD_TILE_DONE << 32 | (base + n_won));
+    }
+    return base;
+}
+
+/* Places of the block's winners in the order of their threads; *n_won is their number. */
+template <int THREADS>
+static __device__ __forceinline__ uint32_t vxd_rank_in_block(bool has_won,
+                                                             uint32_t *n_won)
+{
+    __shared__ uint32_t counts[THREADS / 32];
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t warp = threadIdx.x / 32;
+    uint32_t winners = __ballot_sync(UINT32_MAX, has_won);
+    uint32_t count;
+    uint32_t before;
+
+    if (lane == 0) {
+        counts[warp] = (uint32_t)__popc(winners);
+    }
+    __syncthreads();
+    count = lane < THREADS / 32 ? counts[lane] : 0;
+    before = __reduce_add_sync(UINT32_MAX, lane < warp ? count : 0);
+    *n_won = __reduce_add_sync(UINT32_MAX, count);
+    return before + (uint32_t)__popc(winners & ((1u << lane) - 1));
+}
+
+#endif
