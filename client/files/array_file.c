@@ -113,6 +113,21 @@ static bool is_heading(const char *line, size_t n_line)
            !vxd_number_double(word, n_word, &value);
 }
 
+/* The next line; the last one may end without a line's end. */
+static bool next_line(struct vxd_text_cursor *cursor, const char **line, size_t *n)
+{
+    if (vxd_cursor_line(cursor, line, n)) {
+        return true;
+    }
+    *line = (const char *)cursor->bytes + cursor->at;
+    *n = cursor->n_bytes - cursor->at;
+    if (*n == 0 || *n >= VXD_FILE_MAX_LINE_BYTES) {
+        return false;
+    }
+    cursor->at = cursor->n_bytes;
+    return true;
+}
+
 static enum vxd_status read_rows(struct rows *rows, const uint8_t *bytes, size_t n_bytes,
                                  enum vxd_dtype dtype, struct vxd_array_file *out,
                                  struct vxd_err *err)
@@ -127,7 +142,7 @@ static enum vxd_status read_rows(struct rows *rows, const uint8_t *bytes, size_t
     for (;;) {
         size_t line_no = cursor.line;
 
-        if (!vxd_cursor_line(&cursor, &line, &n_line)) {
+        if (!next_line(&cursor, &line, &n_line)) {
             break;
         }
         if (n_line == 0 || line[0] == '#' || (is_first && is_heading(line, n_line))) {

@@ -5,15 +5,18 @@ foreach(name files las write)
                   LIBRARIES voxeld_files m)
 endforeach()
 
-add_library(voxeld_test_peer OBJECT unit/test_client_peer.c)
+add_library(voxeld_test_peer OBJECT unit/test_client_peer.c unit/test_client_peer_map.c)
 target_link_libraries(voxeld_test_peer PRIVATE voxeld_build voxeld_schema nng::nng)
 
 # Against the shared library, as users have it: only its public symbols resolve.
-foreach(name calls async)
+foreach(name calls async maps)
   voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
                   LIBRARIES voxeld_client voxeld_test_peer voxeld_schema nng::nng
                             Threads::Threads)
 endforeach()
+
+voxeld_add_test(NAME test_client_arrays SOURCES unit/test_client_arrays.c
+                LIBRARIES voxeld_files m)
 
 voxeld_add_test(NAME test_client_voxelctl SOURCES unit/test_client_voxelctl.c
                 LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng

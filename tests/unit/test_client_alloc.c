@@ -4,7 +4,9 @@
  * below in front of malloc, calloc, realloc and strdup of our own code. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
+#include "client/files/array_file.h"
 #include "client/files/write.h"
 #include "client/voxeld.h"
 #include "tests/unit/test.h"
@@ -234,6 +236,104 @@ static bool ask_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
+static const int32_t keys[6];
+static const struct voxeld_array key_array = {
+    .dtype = VOXELD_INT32, .data = keys, .n = 2, .n_elements = 3};
+static const struct voxeld_array rows = {"v", VOXELD_FLOAT32, keys, 2, 2};
+
+static bool change_map_once(void *context, enum voxeld_status *status)
+{
+    static const struct voxeld_map_array arrays[] = {{"v", VOXELD_FLOAT32, 2}};
+    struct voxeld_map_create_request create = {
+        .map = "seen", .arrays = arrays, .n_arrays = 1};
+    struct voxeld_map_update_request update = {
+        .map = "seen", .keys = key_array, .values = &rows, .n_values = 1};
+    struct voxeld_map_insert_request insert = {
+        .map = "seen", .keys = key_array, .values = &rows, .n_values = 1};
+    struct voxeld_map_result *result = NULL;
+    struct voxeld_maps *maps = NULL;
+
+    *status = voxeld_map_create(context, &create, &maps, NULL);
+    CHECK((*status == VOXELD_OK) == (maps != NULL));
+    voxeld_maps_free(maps);
+    if (*status == VOXELD_OK) {
+        *status = voxeld_map_insert(context, &insert, &result, NULL);
+        CHECK((*status == VOXELD_OK) == (result != NULL));
+        voxeld_map_result_free(result);
+    }
+    if (*status == VOXELD_OK) {
+        *status = voxeld_map_update(context, &update, &result, NULL);
+        voxeld_map_result_free(result);
+    }
+    return *status == VOXELD_OK;
+}
+
+static bool read_map_once(void *context, enum voxeld_status *status)
+{
+    static const char *const names[] = {"v"};
+    struct voxeld_map_find_request find = {.map = "seen",
+                                           .keys = key_array,
+                                           .arrays = names,
+                                           .n_arrays = 1,
+                                           .neighbours = 6,
+                                           .return_keys = true};
+    struct voxeld_map_export_request export = {.map = "seen"};
+    struct voxeld_map_result *result = NULL;
+    struct voxeld_maps *maps = NULL;
+
+    *status = voxeld_map_find(context, &find, &result, NULL);
+    CHECK((*status == VOXELD_OK) == (result != NULL));
+    voxeld_map_result_free(result);
+    if (*status == VOXELD_OK) {
+        *status = voxeld_map_export(context, &export, &result, NULL);
+        voxeld_map_result_free(result);
+    }
+    if (*status == VOXELD_OK) {
+        *status =
+            voxeld_map_export_file(context, &export, "/tmp/voxeld-alloc.ply", NULL, NULL);
+        (void)unlink("/tmp/voxeld-alloc.ply");
+    }
+    if (*status == VOXELD_OK) {
+        *status = voxeld_map_list(context, NULL, &maps, NULL);
+        voxeld_maps_free(maps);
+    }
+    return *status == VOXELD_OK;
+}
+
+static bool parse_text_once(void *context, enum voxeld_status *status)
+{
+    struct vxd_array_file file;
+    struct vxd_err err = {0};
+
+    (void)context;
+    *status = (enum voxeld_status)vxd_text_parse_array((const uint8_t *)"1 2\n3 4\n", 8,
+                                                       VXD_INT32, &file, &err);
+    vxd_array_file_clear(&file);
+    return *status == VOXELD_OK;
+}
+
+static bool write_npz_once(void *context, enum voxeld_status *status)
+{
+    const struct vxd_write_array arrays[] = {{"a", VXD_INT32, {6}, 1, keys},
+                                             {"b", VXD_INT32, {2, 3}, 2, keys}};
+    FILE *stream = fopen("/dev/null", "wbe");
+    struct vxd_err err = {0};
+
+    (void)context;
+    *status = VOXELD_INTERNAL;
+    if (stream != NULL) {
+        *status = (enum voxeld_status)vxd_npz_write(stream, arrays, 2, &err);
+        (void)fclose(stream);
+    }
+    return *status == VOXELD_OK;
+}
+
+static void test_arrays_without_memory_are_resource_exhausted(void)
+{
+    check_each(parse_text_once, NULL);
+    check_each(write_npz_once, NULL);
+}
+
 static void test_calls_without_memory_are_resource_exhausted(void)
 {
     struct peer peer;
@@ -250,6 +350,8 @@ static void test_calls_without_memory_are_resource_exhausted(void)
     atomic_store(&peer.aligns, 1);
     check_each(voxelize_many_once, client);
     check_each(ask_once, client);
+    check_each(change_map_once, client);
+    check_each(read_map_once, client);
     voxeld_close(client);
     peer_stop(&peer);
 }
@@ -257,6 +359,7 @@ static void test_calls_without_memory_are_resource_exhausted(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_cloud_file_without_memory_is_resource_exhausted),
     VXD_TEST(test_writers_without_memory_are_resource_exhausted),
+    VXD_TEST(test_arrays_without_memory_are_resource_exhausted),
     VXD_TEST(test_calls_without_memory_are_resource_exhausted),
 };
 

@@ -35,6 +35,7 @@ struct answer {
     int64_t shape_mean[2];
     char *features[3];
     int32_t grid[2];
+    Voxeld__V1__VoxelizeMerged merged;
     Voxeld__V1__ServerInfoResponse info;
     Voxeld__V1__StatusResponse status;
     Voxeld__V1__MethodStatus method;
@@ -156,6 +157,12 @@ static void answer_voxelize(struct answer *a, const Voxeld__V1__Request *request
     a->voxelize.features = a->features;
     a->voxelize.n_features = 3;
     a->voxelize.grid = a->grid;
+    if (request->voxelize->merge != NULL) {
+        voxeld__v1__voxelize_merged__init(&a->merged);
+        a->merged.n_new = n;
+        a->merged.n_entries = 2 * n;
+        a->voxelize.merged = &a->merged;
+    }
     a->voxelize.size = request->voxelize->size;
     a->voxelize.engine_ms = 1.5;
     spoil(a, flaw, inverse);
@@ -221,8 +228,7 @@ static void answer_admin(struct answer *a, struct peer *peer,
     }
 }
 
-/* As a stranger's server packs, or as ours does. */
-static nng_msg *pack(const Voxeld__V1__Response *response, bool is_aligned)
+nng_msg *peer_pack(const Voxeld__V1__Response *response, int is_aligned)
 {
     struct vxd_encoder measured = {.least_bytes =
                                        is_aligned ? VXD_BIG_BLOCK_BYTES : SIZE_MAX,
@@ -268,7 +274,7 @@ static nng_msg *answer(struct peer *peer, const Voxeld__V1__Request *request)
     } else {
         answer_admin(&a, peer, request);
     }
-    message = pack(&a.response, atomic_load(&peer->aligns) != 0);
+    message = peer_pack(&a.response, atomic_load(&peer->aligns) != 0);
     free(coords);
     free(counts);
     free(inverse);
@@ -303,14 +309,16 @@ static nng_msg *reply_to(struct peer *peer, nng_msg *in)
 {
     Voxeld__V1__Request *request =
         voxeld__v1__request__unpack(NULL, nng_msg_len(in), nng_msg_body(in));
-    bool is_voxelize;
+    bool is_voxelize; /* or about maps */
+    bool is_map;
     int mode;
     nng_msg *out = NULL;
 
     if (request == NULL || request->header == NULL) {
         abort(); /* our client sent rubbish */
     }
-    is_voxelize = request->method_case == VOXELD__V1__REQUEST__METHOD_VOXELIZE;
+    is_map = request->method_case >= VOXELD__V1__REQUEST__METHOD_MAP_CREATE;
+    is_voxelize = request->method_case == VOXELD__V1__REQUEST__METHOD_VOXELIZE || is_map;
     if (is_voxelize) {
         act(peer, in);
     }
@@ -320,6 +328,8 @@ static nng_msg *reply_to(struct peer *peer, nng_msg *in)
             (mode == PEER_GARBAGE && nng_msg_append(out, "\xff\xff garbage", 10) != 0)) {
             abort();
         }
+    } else if (is_map && mode != PEER_WRONG_REPLY) {
+        out = peer_answer_map(peer, request);
     } else {
         out = answer(peer, request);
     }

@@ -44,6 +44,28 @@ enum peer_flaw {
     N_FLAWS
 };
 
+/* What is wrong with answers about maps; none at 0. */
+enum peer_map_flaw {
+    MAP_FLAW_NONE,
+    MAP_FLAW_INDICES_MISSING,
+    MAP_FLAW_INDICES_SHORT,
+    MAP_FLAW_INDICES_BELOW,
+    MAP_FLAW_MASK_DTYPE,
+    MAP_FLAW_MASK_SHAPE,
+    MAP_FLAW_VALUES_COUNT,
+    MAP_FLAW_ROWS_MISSING,
+    MAP_FLAW_ROWS_DTYPE,
+    MAP_FLAW_ROWS_AXES,
+    MAP_FLAW_ROWS_SHORT,
+    MAP_FLAW_ROWS_NEGATIVE,
+    MAP_FLAW_NEIGHBOURS_WIDTH,
+    MAP_FLAW_KEYS_MISSING,
+    MAP_FLAW_SPEC_MISSING,
+    MAP_FLAW_PLY_EMPTY,
+    MAP_FLAW_EXPORT_SHAPE,
+    N_MAP_FLAWS
+};
+
 struct peer {
     nng_socket socket;
     nng_listener listener;
@@ -54,15 +76,17 @@ struct peer {
     atomic_int stopping;
     atomic_int mode;
     atomic_int flaw;
-    atomic_int aligns; /* big data in replies, as the daemon does */
+    atomic_int map_flaw;
+    atomic_int replays; /* calls that change something, with their arrays dropped */
+    atomic_int aligns;  /* big data in replies, as the daemon does */
     atomic_int delay_ms;
-    atomic_int n_voxelize; /* requests that arrived */
+    atomic_int n_voxelize; /* requests that arrived, to Voxelize or about maps */
     atomic_uint max_message_bytes;
 
     pthread_mutex_t mutex;
     pthread_cond_t released;
     int is_released;
-    uint8_t *last; /* the last Voxelize request as it came, malloc'd */
+    uint8_t *last; /* the last of them as it came, malloc'd */
     size_t n_last;
 };
 
@@ -73,5 +97,16 @@ int peer_start(struct peer *peer, const char *url);
 void peer_release(struct peer *peer);
 
 void peer_stop(struct peer *peer);
+
+/* As a stranger's server packs, or as ours does. */
+nng_msg *peer_pack(const Voxeld__V1__Response *response, int is_aligned);
+
+/* test_client_peer_map.c: the answer to any request about maps. Key i of a request is entry
+ * i; there is one map, of int32 x 3 keys and one array "v" of float32 x 2, which holds 0, 1,
+ * 2, ...; export gives PEER_MAP_ENTRIES entries. */
+enum {
+    PEER_MAP_ENTRIES = 5
+};
+nng_msg *peer_answer_map(struct peer *peer, const Voxeld__V1__Request *request);
 
 #endif
