@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Derived sets and kernel maps against dense grids, and against figures of real scans. */
+#include "tests/unit/gpu_sparse.h"
+#include "tests/unit/test.h"
+
+enum {
+    N_CASES = 260
+};
+
+/* A grid that holds row + 1 of each row of a set. */
+static void number_rows(const struct gpu_set *set, struct gpu_grid *grid)
+{
+    for (uint32_t i = 0; i < set->n_rows; i++) {
+        double *at = gpu_grid_at(grid, set->coords + 4 * (size_t)i);
+
+        REQUIRE(at != NULL && *at == 0);
+        *at = i + 1;
+    }
+}
+
+static uint64_t morton(const int32_t c[4])
+{
+    uint64_t code = 0;
+
+    for (int bit = 17; bit >= 0; bit--) {
+        for (int axis = 0; axis < 3; axis++) {
+            code = code << 1 | ((uint64_t)(c[1 + axis] + 131072) >> bit & 1);
+        }
+    }
+    return (uint64_t)c[0] << 54 | code;
+}
+
+static size_t count_unsorted(const struct gpu_set *set)
+{
+    size_t n_wrong = 0;
+
+    for (size_t i = 1; i < set->n_rows; i++) {
+        n_wrong += morton(set->coords + 4 * i) <= morton(set->coords + 4 * (i - 1));
+    }
+    return n_wrong;
+}
+
+/* The output's set is where the dense convolution of ones is not zero; a floor set is what
+ * division gives. */
+static size_t check_set(const struct gpu_sparse_case *item, const struct gpu_set *in,
+                        const struct gpu_set *out)
+{
+    struct gpu_grid ones;
+    struct gpu_grid expected;
+    struct gpu_grid rows;
+    size_t n_cells = (size_t)item->n_samples;
+    size_t n_wrong = 0;
+
+    gpu_grid_open(&ones, item->in_lo, item->in_n, item->n_samples, 1);
+    gpu_grid_open(&expected, item->out_lo, item->out_n, item->n_samples, 1);
+    gpu_grid_open(&rows, item->out_lo, item->out_n, item->n_samples, 1);
+    number_rows(out, &rows);
+    for (uint32_t i = 0; i < in->n_rows; i++) {
+        int32_t c[4];
+
+        memcpy(c, in->coords + 4 * (size_t)i, sizeof c);
+        *gpu_grid_at(&ones, c) = 1;
+        for (int axis = 0; axis < 3; axis++) {
+            int s = item->geometry.stride[axis];
+
+            while (c[1 + axis] % s != 0) {
+                c[1 + axis]--;
+            }
+            c[1 + axis] /= s;
+        }
+        if (item->rule == VXD_DERIVE_FLOOR) {
+            *gpu_grid_at(&expected, c) = 1;
+        }
+    }
+    if (item->rule == VXD_DERIVE_SUPPORT) {
+        gpu_grid_conv(&ones, &item->geometry, NULL, &expected);
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        n_cells *= (size_t)item->out_n[axis];
+    }
+    for (size_t i = 0; i < n_cells; i++) {
+        n_wrong += (expected.values[i] != 0) != (rows.values[i] != 0);
+    }
+    gpu_grid_close(&ones);
+    gpu_grid_close(&expected);
+    gpu_grid_close(&rows);
+    return n_wrong;
+}
+
+/* Entries of a map that are not what looking the cell up in a grid gives. g relates a set of
+ * coarse cells to one of fine cells; the map reads `in` for `out`. */
+static size_t check_map(const struct vxd_sparse_geometry *g, const struct gpu_grid *in,
+                        const struct gpu_set *out, const struct gpu_map *map)
+{
+    size_t n_wrong = 0;
+    uint64_t n_pairs = 0;
+    int tap = 0;
+
+    for (int rx = 0; rx < g->kernel[0]; rx++) {
+        for (int ry = 0; ry < g->kernel[1]; ry++) {
+            for (int rz = 0; rz < g->kernel[2]; rz++, tap++) {
+                const int32_t *entries = map->table + (size_t)tap * map->map.capacity;
+                int r[3] = {rx, ry, rz};
+                uint32_t i = 0;
+
+                for (; i < out->n_rows; i++) {
+                    const int32_t *o = out->coords + 4 * (size_t)i;
+                    int32_t c[4] = {o[0], 0, 0, 0};
+                    bool is_whole = true;
+                    const double *at;
+                    int32_t expected = -1;
+
+                    for (int a = 0; a < 3; a++) {
+                        int32_t n = o[1 + a] + g->padding[a] - r[a] * g->dilation[a];
+
+                        is_whole = is_whole && (!g->transposed || n % g->stride[a] == 0);
+                        c[1 + a] = g->transposed
+                                       ? n / g->stride[a]
+                                       : o[1 + a] * g->stride[a] - g->padding[a] +
+                                             r[a] * g->dilation[a];
+                    }
+                    at = is_whole ? gpu_grid_at(in, c) : NULL;
+                    if (at != NULL) {
+                        expected = (int32_t)*at - 1;
+                    }
+                    n_wrong += entries[i] != expected;
+                    n_pairs += expected >= 0;
+                }
+                for (; i % VXD_SPARSE_ROW_PAD != 0; i++) {
+                    n_wrong += entries[i] != -1;
+                }
+            }
+        }
+    }
+    return n_wrong + (n_pairs != map->n_pairs);
+}
+
+static void check_case(struct gpu_env *env, int number)
+{
+    struct gpu_sparse_case item;
+    struct vxd_sparse_geometry back;
+    struct gpu_set in;
+    struct gpu_set out;
+    struct gpu_map map;
+    struct gpu_map inverse;
+    struct gpu_grid rows;
+    size_t n_wrong = 0;
+
+    gpu_sparse_case_make(&item, number);
+    gpu_sparse_case_sets(env, &item, &in, &out);
+    n_wrong += count_unsorted(&in) + count_unsorted(&out);
+    if (!gpu_sparse_case_is_subm(&item)) {
+        n_wrong += check_set(&item, &in, &out);
+    }
+    gpu_map_build(env, &item.geometry, &in, &out, &map);
+    gpu_grid_open(&rows, item.in_lo, item.in_n, item.n_samples, 1);
+    number_rows(&in, &rows);
+    n_wrong += check_map(&item.geometry, &rows, &out, &map);
+    gpu_grid_close(&rows);
+
+    /* Read backwards onto the input's set: the same pairs, roles swapped. */
+    back = item.geometry;
+    back.transposed = !back.transposed;
+    gpu_map_build(env, &back, &out, &in, &inverse);
+    gpu_grid_open(&rows, item.out_lo, item.out_n, item.n_samples, 1);
+    number_rows(&out, &rows);
+    n_wrong += check_map(&back, &rows, &in, &inverse);
+    gpu_grid_close(&rows);
+    n_wrong += inverse.n_pairs != map.n_pairs;
+    if (n_wrong > 0) {
+        (void)fprintf(stderr, "%s: case %d: %zu differences\n", env->name, number,
+                      n_wrong);
+    }
+    CHECK_INT(n_wrong, 0);
+    gpu_map_close(env, &map);
+    gpu_map_close(env, &inverse);
+    gpu_set_close(env, &in);
+    gpu_set_close(env, &out);
+    gpu_sparse_case_free(&item);
+}
+
+static void random_cases(struct gpu_env *env)
+{
+    for (int number = 0; number < N_CASES; number++) {
+        check_case(env, number);
+    }
+}
+
+static void test_map_of_random_geometry_equals_lookups_in_a_dense_grid(void)
+{
+    gpu_each_backend(random_cases);
+}
+
+/* Research 1.1, cloud A: convolutions of kernel 3, stride 2, padding 1 one after another. */
+static void centerpoint_sets(struct gpu_env *env)
+{
+    static const uint32_t support[3] = {69276, 29723, 10335};
+    static const uint32_t floors[3] = {35727, 13345, 4413};
+    const struct vxd_sparse_geometry centred = {
+        {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, false};
+    struct vxd_sparse_geometry last = centred;
+    size_t n_bytes = 0;
+    int32_t *words =
+        gpu_read_data("lidar/centerpoint_in_indices_zyx.int32.tensor", &n_bytes);
+    int32_t *coords = words + (n_bytes - (size_t)79745 * 16) / 4;
+    int32_t shape[3] = {1440, 1440, 41};
+    static const int32_t unbounded[3] = {0, 0, 0};
+
+    last.padding[2] = 0;
+    for (size_t i = 0; i < 79745; i++) {
+        int32_t z = coords[4 * i + 1];
+
+        coords[4 * i + 1] = coords[4 * i + 3];
+        coords[4 * i + 3] = z;
+    }
+    for (int rule = 0; rule < 2; rule++) {
+        struct gpu_set set;
+
+        CHECK_INT(gpu_set_make(env, coords, 79745, 1, rule == 0 ? shape : unbounded,
+                               79745, NULL, &set),
+                  VXD_OK);
+        CHECK_INT(set.n_rows, 79745);
+        for (int layer = 0; layer < 3; layer++) {
+            const struct vxd_sparse_geometry *g =
+                rule == 0 && layer == 2 ? &last : &centred;
+            int32_t out_shape[3];
+            struct gpu_set out;
+
+            CHECK_INT(vxd_sparse_out_shape(g, set.set.shape, NULL, out_shape, NULL),
+                      VXD_OK);
+            CHECK_INT(gpu_set_derive(env, (enum vxd_sparse_derive)rule, g, &set,
+                                     out_shape, 80000, &out),
+                      VXD_OK);
+            CHECK_INT(out.n_rows, rule == 0 ? support[layer] : floors[layer]);
+            gpu_set_close(env, &set);
+            set = out;
+        }
+        gpu_set_close(env, &set);
+    }
+    free(words);
+}
+
+static void test_centerpoint_frame_has_the_sets_of_the_research(void)
+{
+    size_t n_bytes = 0;
+    void *words =
+        gpu_read_data("lidar/centerpoint_in_indices_zyx.int32.tensor", &n_bytes);
+
+    free(words);
+    if (n_bytes < (size_t)79745 * 16) {
+        SKIP("no data directory (set VOXELD_DATA)");
+    }
+    gpu_each_backend(centerpoint_sets);
+}
+
+/* Cloud B: spconv's own count, to the last pair. */
+static void spconv_scan(struct gpu_env *env)
+{
+    static const int32_t unbounded[3] = {0, 0, 0};
+    const struct vxd_sparse_geometry subm = {
+        {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, false};
+    size_t n = 0;
+    float *points = gpu_read_spconv_scan(&n);
+    uint32_t starts[2] = {0, (uint32_t)n};
+    struct vxd_voxelize_args args = {.positions = points,
+                                     .n_points = n,
+                                     .batch_starts = starts,
+                                     .n_batch = 1,
+                                     .rule = VXD_RULE_MINKOWSKI,
+                                     .size_m = {0.1f, 0.1f, 0.1f}};
+    struct gpu_voxels voxels;
+    struct gpu_set set;
+    struct gpu_map map;
+
+    REQUIRE(points != NULL);
+    gpu_voxelize(env, &args, &voxels);
+    CHECK_INT(voxels.n_voxels, 125565);
+    CHECK_INT(gpu_set_make(env, voxels.coords, voxels.n_voxels, 1, unbounded,
+                           voxels.n_voxels, NULL, &set),
+              VXD_OK);
+    CHECK_INT(set.n_rows, 125565);
+    CHECK_INT(memcmp(set.coords, voxels.coords, (size_t)set.n_rows * 16), 0);
+    gpu_map_build(env, &subm, &set, &set, &map);
+    CHECK_INT(map.n_pairs, 788961);
+    gpu_map_close(env, &map);
+    gpu_set_close(env, &set);
+    gpu_voxels_free(&voxels);
+    free(points);
+}
+
+static void test_spconv_scan_has_788961_pairs(void)
+{
+    gpu_each_backend(spconv_scan);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_map_of_random_geometry_equals_lookups_in_a_dense_grid),
+    VXD_TEST(test_centerpoint_frame_has_the_sets_of_the_research),
+    VXD_TEST(test_spconv_scan_has_788961_pairs),
+};
+
+VXD_TEST_MAIN(tests)
