@@ -28,15 +28,17 @@ struct voxeld_call vxd_client_number(struct voxeld_client *client,
     if (options != NULL) {
         numbered = *options;
     }
+    (void)pthread_mutex_lock(&client->mutex);
     if (numbered.sequence == 0) {
-        (void)pthread_mutex_lock(&client->mutex);
         client->last_sequence++;
         if (now_us > 0 && (uint64_t)now_us > client->last_sequence) {
             client->last_sequence = (uint64_t)now_us;
         }
         numbered.sequence = client->last_sequence;
-        (void)pthread_mutex_unlock(&client->mutex);
+    } else if (numbered.sequence > client->last_sequence) {
+        client->last_sequence = numbered.sequence; /* the caller's own: go on above */
     }
+    (void)pthread_mutex_unlock(&client->mutex);
     return numbered;
 }
 

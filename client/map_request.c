@@ -150,7 +150,7 @@ enum vxd_status vxd_map_rows(struct vxd_map_call *call, const struct voxeld_arra
 {
     Voxeld__V1__MapRows *all;
     Voxeld__V1__Tensor *tensors;
-    char field[32];
+    char field[48];
     enum vxd_status status;
 
     VXD_TRY(check_list(call, "values", in, n));

@@ -115,8 +115,8 @@ struct voxeld_maps {
 /* In these three, and in voxeld_map_load, *out is the one map, and out may be NULL where its
  * description is not wanted. Free with voxeld_maps_free.
  *
- * Creating with equal parameters is OK where the map is there already, with others
- * ALREADY_EXISTS. */
+ * Creating with equal parameters (capacity aside) is OK where the map is there already, with
+ * others ALREADY_EXISTS. */
 VOXELD_API enum voxeld_status
 voxeld_map_create(struct voxeld_client *client,
                   const struct voxeld_map_create_request *request,

@@ -161,7 +161,7 @@ const struct ctl_map_sub ctl_map_create = {
              "\n"
              "usage: voxelctl map create NAME [OPTIONS]\n"
              "\n"
-             "Where the map is there already with equal keys and values, that is fine.\n"
+             "Where the map is there already, made with the same options, that is fine.\n"
              "\n"
              "  --key-dtype T      int16, int32 (default) or int64\n"
              "  --components N     numbers a key, 1 to 8; default 3\n"

@@ -153,9 +153,9 @@ static int insert(struct voxeld_client *client, const struct ctl_globals *global
 }
 
 #define VALUES_HELP                                                                      \
-    "  --values ARRAY=FILE  rows of a value array, one a key: .npy of the array's "      \
-    "type,\n"                                                                            \
-    "                     or text; may be given for every array\n"
+    "  --values ARRAY=FILE\n"                                                            \
+    "                     rows of a value array, one a key: .npy of the array's\n"       \
+    "                     type, or text; may be given for every array\n"
 
 const struct ctl_map_sub ctl_map_insert = {
     .command =

@@ -44,7 +44,8 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
 endif()
 
 foreach(name rpc http guard auth hostile load bench life memory tools examples python
-             python_errors layers bundle maps exactly_once soak overload)
+             python_errors layers bundle maps merge exactly_once python_maps map_tools soak
+             overload)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)
@@ -59,5 +60,6 @@ VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DI
 endforeach()
 
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
-set_property(TEST integration_python integration_python_errors APPEND PROPERTY ENVIRONMENT
+set_property(TEST integration_python integration_python_errors integration_python_maps
+             APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -338,8 +338,8 @@ class Client:
         request_id: str | None = None,
         sequence: int = 0,
     ) -> Map:
-        """Makes a named hash map; one that is there with equal keys, values and lattice is
-        fine.
+        """Makes a named hash map; one that is there, made with the same parameters (capacity
+        aside), is fine.
 
         values        the value arrays by name: a dtype, or (dtype, elements an entry). At most
                       16; none: a set
@@ -422,13 +422,12 @@ class Client:
         """The sequence of a call: the given one, else the client's next one."""
         if not 0 <= sequence < 2**64:
             raise InvalidArgument(f"{sequence}; 0, or a number of 64 bits", "sequence")
-        if sequence:
-            return sequence
         # By the clock, so that a client that starts anew goes on above the numbers of the one
         # that had its client_id before; rising where the clock does not.
         with self._mutex:
-            self._last_sequence = max(self._last_sequence + 1, time.time_ns() // 1000)
-            return self._last_sequence
+            number = sequence or max(self._last_sequence + 1, time.time_ns() // 1000)
+            self._last_sequence = max(self._last_sequence, number)
+            return number
 
     def _change(
         self,
