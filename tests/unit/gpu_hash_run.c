@@ -89,7 +89,8 @@ static size_t prepare(struct hash_run *run, const void *d_keys,
         &err);
     grown = vxd_hashmap_capacity(run->map);
     if (bound + batch->n <= capacity || run->model.n_entries + batch->n <= capacity) {
-        HASH_EXPECT(run, n_new == batch->n); /* at once, or after the bound was made exact */
+        HASH_EXPECT(run,
+                    n_new == batch->n); /* at once, or after the bound was made exact */
         HASH_EXPECT(run, grown == capacity);
     } else {
         size_t exact = hash_model_count_new(&run->model, batch->keys, batch->n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Random sequences of operations on maps, compared with a plain model after every step.
  *
- * VOXELD_TEST_SEEDS=N runs N seeds on each backend and index (default 250, fewer under
+ * VOXELD_TEST_SEEDS=N runs N seeds on each backend and index (default 500, fewer under
  * sanitizers); VOXELD_TEST_SEED=S runs that seed alone. */
 #include <math.h>
 
@@ -10,9 +10,9 @@
 #include "tests/unit/test.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define DEFAULT_SEEDS 40
+#define DEFAULT_SEEDS 100
 #else
-#define DEFAULT_SEEDS 250
+#define DEFAULT_SEEDS 500
 #endif
 
 enum {
