@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* NumPy's .npz with stored members; npz.c tells it. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,8 +103,8 @@ measure(enum vxd_status (*put)(struct vxd_sink *sink, const void *context,
     if (dry.n_bytes > UINT32_MAX - (UINT32_MAX >> 8) ||
         begin > UINT32_MAX - (UINT32_MAX >> 8) - dry.n_bytes) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "out",
-                        "%llu bytes; .npz files hold less than 4 GiB here",
-                        (unsigned long long)(begin + dry.n_bytes));
+                        "%" PRIu64 " bytes; .npz files hold less than 4 GiB here",
+                        begin + dry.n_bytes);
     }
     member->n_bytes = (uint32_t)dry.n_bytes;
     member->begin = (uint32_t)begin;

@@ -18,7 +18,7 @@ struct output {
 static enum vxd_status write_output(FILE *file, void *context, struct vxd_err *err)
 {
     const struct output *output = context;
-    struct vxd_write_array arrays[MAX_ARRAYS];
+    struct vxd_write_array arrays[MAX_ARRAYS] = {0};
     size_t n = output->n < MAX_ARRAYS ? output->n : MAX_ARRAYS;
 
     for (size_t i = 0; i < n; i++) {

@@ -32,9 +32,10 @@ static void add(struct totals *totals, const struct voxeld_voxels *v)
 }
 
 static int merge_file(struct voxeld_client *client, const struct ctl_map_args *args,
-                      struct voxeld_voxelize_request *request, size_t i,
+                      const struct voxeld_voxelize_request *options, size_t i,
                       const struct voxeld_pose *poses, struct totals *totals)
 {
+    struct voxeld_voxelize_request request = *options;
     const char *path = args->words[i];
     double retry_s =
         ctl_map_has(args, CTL_MAP_RETRY) ? args->retry_s : (double)DEFAULT_RETRY_S;
@@ -53,11 +54,11 @@ static int merge_file(struct voxeld_client *client, const struct ctl_map_args *a
     if (poses != NULL) {
         cloud.T_map_sensor = poses[i];
     }
-    request->clouds = &cloud;
-    request->n_clouds = 1;
+    request.clouds = &cloud;
+    request.n_clouds = 1;
     do {
-        status = voxeld_voxelize(client, request, &voxels, &error);
-    } while (voxeld_retry(&retry, &request->call, status, &error));
+        status = voxeld_voxelize(client, &request, &voxels, &error);
+    } while (voxeld_retry(&retry, &request.call, status, &error));
     voxeld_cloud_free(file);
     if (status != VOXELD_OK) {
         ctl_progress_clear(args->n_words);
