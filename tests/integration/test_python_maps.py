@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import voxeld
-from harness import SLOW, Daemon, random_points, running, wait_until
+from harness import SLOW, Daemon, common_pb2, random_points, rpc_pb2, running, wait_until
+from test_python_errors import Peer, tensor
 
 NAMES = (f"map-{i}" for i in itertools.count())
 
@@ -348,3 +349,63 @@ def test_calls_go_on_over_a_restart_of_the_daemon(directory: Path) -> None:
         for _ in range(3):
             with voxeld.connect(daemon.ipc, timeout=30 * SLOW, client_id="robot") as client:
                 assert not client.map_create("seen").insert([[4, 5, 6]]).replayed
+
+
+# Peers that lie ----------------------------------------------------------------------------
+
+
+def good_found() -> Any:
+    """To two keys, one array and six neighbours asked for."""
+    response = rpc_pb2.Response(header=rpc_pb2.ResponseHeader(request_id="r"))
+    f = response.map_find
+    f.indices.CopyFrom(tensor(common_pb2.INT32, np.asarray([0, -1], "<i4")))
+    f.found.CopyFrom(tensor(common_pb2.UINT8, np.asarray([1, 0], "u1")))
+    f.values.add(name="v").rows.CopyFrom(tensor(common_pb2.FLOAT32, np.ones((2, 3), "<f4")))
+    f.neighbours.CopyFrom(tensor(common_pb2.INT32, np.zeros((2, 6), "<i4")))
+    return response
+
+
+def find_at(directory: Path, answer: Any) -> voxeld.Found:
+    info = rpc_pb2.Response(header=rpc_pb2.ResponseHeader())
+    info.map_get.map.name = "m"
+    info.map_get.map.spec.key_dtype = common_pb2.INT32
+    info.map_get.map.spec.n_components = 3
+
+    def reply(request: Any) -> Any:
+        return info if request.WhichOneof("method") == "map_get" else answer
+
+    with Peer(directory, reply) as peer, voxeld.connect(peer.url) as client:
+        return client.map("m").find([[1, 2, 3], [4, 5, 6]], neighbours=6)
+
+
+def test_good_answer_about_a_map_is_taken(directory: Path) -> None:
+    found = find_at(directory, good_found())
+    assert found.values["v"].shape == (2, 3) and found.found.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda f: f.ClearField("indices"), "indices"),
+        (lambda f: setattr(f.indices, "data", f.indices.data[:-1]), "indices"),
+        (lambda f: setattr(f.indices, "data", b"\xfe\xff\xff\xff" * 2), "indices"),
+        (lambda f: setattr(f.found, "dtype", common_pb2.INT8), "found"),
+        (lambda f: setattr(f.found, "data", b"\2\0"), "found"),
+        (lambda f: f.found.shape.__setitem__(0, 3), "found"),
+        (lambda f: f.values[0].ClearField("rows"), "values[0].rows"),
+        (lambda f: f.values[0].rows.shape.__setitem__(1, -3), "values[0].rows"),
+        (lambda f: f.values[0].rows.shape.__setitem__(0, 1), "values[0].rows"),
+        (lambda f: f.values[0].rows.shape.append(1), "values[0].rows"),
+        (lambda f: setattr(f.values[0].rows, "dtype", 77), "values[0].rows"),
+        (lambda f: setattr(f.values[0].rows, "data", b""), "values[0].rows"),
+        (lambda f: f.neighbours.shape.__setitem__(1, 8), "neighbours"),
+    ],
+)
+def test_answer_about_a_map_that_contradicts_itself_is_internal(
+    directory: Path, change: Callable[[Any], Any], field: str
+) -> None:
+    response = good_found()
+    change(response.map_find)
+    with pytest.raises(voxeld.Internal, match="inconsistent") as caught:
+        find_at(directory, response)
+    assert caught.value.field == field and caught.value.request_id == "r"
