@@ -36,10 +36,10 @@ struct vxd_config {
     uint32_t max_connections;
     uint32_t default_timeout_ms;
     uint32_t max_timeout_ms;
-    uint32_t bulk_points; /* requests of more points run on bulk lanes only */
-    uint64_t replay_bytes;    /* of remembered outcomes (exactly_once.h) */
-    uint32_t replay_clients;  /* whose outcomes are remembered */
-    uint64_t map_bytes;       /* device memory of all named maps; 0 = half of the budget */
+    uint32_t bulk_points;    /* requests of more points run on bulk lanes only */
+    uint64_t replay_bytes;   /* of remembered outcomes (exactly_once.h) */
+    uint32_t replay_clients; /* whose outcomes are remembered */
+    uint64_t map_bytes;      /* device memory of all named maps; 0 = half of the budget */
     uint64_t token_map_bytes; /* of those of one token; 0 = as map_bytes */
 
     char tokens_file[VXD_PATH_BYTES]; /* "" = no tokens */

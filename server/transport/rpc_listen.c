@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Listeners and peers of the rpc transport. */
+/* Listeners and peers of the rpc transport, and what nng has to be helped with: functions
+ * below take the place of libc's and nng's own for the whole process, since nng shows its
+ * sockets to nobody. */
 #include "server/transport/rpc_internal.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -38,10 +42,7 @@ static void widen(int fd)
     }
 }
 
-/* Takes the place of libc's for the whole process, nng included, which shows its sockets to
- * nobody.
- *
- * nng 1.5.2 greets a new connection and takes the EPIPE of a peer that has left already for
+/* nng 1.5.2 greets a new connection and takes the EPIPE of a peer that has left already for
  * the end of its own listener: one connect() and close() on the ipc socket, and nobody is
  * ever accepted again (nng issue 1518, mended in 1.6). A peer that has left is a reset
  * connection just as well, and that nng survives; to all other callers both mean the
@@ -58,6 +59,71 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
         errno = ECONNRESET;
     }
     return n_bytes;
+}
+
+/* nng moves a message in steps, and the end of one begins the next. When its connection is
+ * closed between the two, nng 1.5.2 refuses the next one without a callback: the message is
+ * never over, and the one thread that clears connections away waits for it for ever. From
+ * then on none is cleared away, until limits.connections of them are left over and nobody is
+ * let in. A client that dies while a large reply is on its way, or with requests on theirs,
+ * is enough. So a step that was refused is ended here. */
+static atomic_bool is_refusal_silent;
+
+static void count_callback(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* Asks this nng whether it refuses without a callback: later ones may do otherwise. Without
+ * memory it counts as one that does not. */
+static void learn_refusal(void)
+{
+    atomic_int n_callbacks;
+    nng_aio *aio = NULL;
+
+    atomic_init(&n_callbacks, 0);
+    if (nng_aio_alloc(&aio, count_callback, &n_callbacks) != 0) {
+        return;
+    }
+    nng_aio_stop(aio);
+    nng_sleep_aio(0, aio);
+    nng_aio_wait(aio);
+    atomic_store(&is_refusal_silent, atomic_load(&n_callbacks) == 0);
+    nng_aio_free(aio);
+}
+
+/* Calls nng's own function of this name, which is kept in *found. nng holds the connection's
+ * lock meanwhile, so the step's callback, where there is one, has not run yet; and it cancels
+ * no step of a living connection, so that only a refusal has this result. */
+static void step(const char *name, _Atomic(void *) *found, nng_stream *stream,
+                 nng_aio *aio)
+{
+    void *symbol = atomic_load(found);
+    void (*function)(nng_stream *, nng_aio *);
+
+    if (symbol == NULL) {
+        symbol = dlsym(RTLD_NEXT, name);
+        atomic_store(found, symbol);
+    }
+    memcpy(&function, &symbol, sizeof function);
+    function(stream, aio);
+    if (atomic_load(&is_refusal_silent) && nng_aio_result(aio) == NNG_ECANCELED) {
+        nng_aio_finish(aio, NNG_ECANCELED);
+    }
+}
+
+void nng_stream_send(nng_stream *stream, nng_aio *aio)
+{
+    static _Atomic(void *) found;
+
+    step("nng_stream_send", &found, stream, aio);
+}
+
+void nng_stream_recv(nng_stream *stream, nng_aio *aio)
+{
+    static _Atomic(void *) found;
+
+    step("nng_stream_recv", &found, stream, aio);
 }
 
 #define IPC_PREFIX "ipc://"
@@ -156,6 +222,7 @@ enum vxd_status vxd_rpc_listen(nng_socket socket, const struct vxd_config *confi
     enum vxd_status status = VXD_OK;
     int result;
 
+    learn_refusal();
     if (is_ipc) {
         VXD_TRY(make_directory(url + strlen(IPC_PREFIX), err));
         VXD_TRY(clear_path(url + strlen(IPC_PREFIX), err));

@@ -4,6 +4,8 @@ if(NOT TARGET voxeld_server)
 endif()
 voxeld_add_fuzz(NAME fuzz_config SOURCES fuzz/fuzz_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/config)
+voxeld_add_fuzz(NAME fuzz_map_file SOURCES fuzz/fuzz_map_file.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/map_file)
 
 # What goes into a running server: messages of fuzz.proto, whose seeds are written as text.
 find_program(VOXELD_PROTOC protoc REQUIRED)

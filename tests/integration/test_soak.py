@@ -5,6 +5,7 @@ VOXELD_SOAK_SECONDS=600 for the run that RESULTS.md tells of."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
@@ -277,3 +278,50 @@ def test_soak_leaves_memory_flat_and_nothing_behind(directory: Path) -> None:
 def is_settled(daemon: Daemon) -> bool:
     status = idle_status(daemon)
     return not any(status[name] for name in status)
+
+
+def leave(daemon: Daemon, requests: bytes, generator: random.Random) -> None:
+    """Sends some of the requests, perhaps reads a little, and is gone."""
+    url = generator.choice([daemon.ipc, daemon.tcp])
+    with RawReq(url) as peer:
+        data = b"".join(
+            peer.mark + len(r).to_bytes(8, "big") + r for r in [requests] * 4
+        )  # fmt: skip
+        if generator.random() < 0.5:
+            data = data[: generator.randrange(len(data))]
+        peer.socket.sendall(data)
+        time.sleep(generator.choice([0, generator.uniform(0, 0.03)]))
+
+
+def test_clients_that_leave_in_numbers_leave_no_descriptors(directory: Path) -> None:
+    """nng's thread that clears connections away hung for ever at one of the first hundreds."""
+    request = rpc_pb2.Request()
+    request.voxelize.CopyFrom(voxelize_request(cloud_of(random_points(5000)), size=0.2))
+    envelope = b"\x80\0\0\1" + request.SerializeToString()
+    with running(directory) as daemon:
+        with Rpc(daemon.ipc) as client:
+            assert client.call_raw(envelope[4:]).header.code == OK
+        fds, _ = footprint(daemon)
+        stop = time.monotonic() + 5
+        n_left = [0] * 6
+
+        def run(index: int) -> None:
+            generator = random.Random(index)
+            while time.monotonic() < stop:
+                with contextlib.suppress(OSError, AssertionError):  # too many at once
+                    leave(daemon, envelope, generator)
+                n_left[index] += 1
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(n_left))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(n_left) > 50
+        wait_until(
+            lambda: footprint(daemon)[0] <= fds, 30,
+            f"{fds} descriptors after {sum(n_left)} clients, not {footprint(daemon)[0]}",
+        )  # fmt: skip
+        wait_until(lambda: is_settled(daemon), 20, f"idle: {idle_status(daemon)}")
+        with Rpc(daemon.tcp) as client:
+            assert client.call_raw(envelope[4:]).header.code == OK

@@ -12,6 +12,8 @@ voxeld_add_test(NAME test_server_request SOURCES unit/test_server_request.c
                 LIBRARIES voxeld_test_server)
 voxeld_add_test(NAME test_server_once SOURCES unit/test_server_once.c
                 LIBRARIES voxeld_test_server)
+voxeld_add_test(NAME test_server_map_file SOURCES unit/test_server_map_file.c
+                LIBRARIES voxeld_server)
 voxeld_add_test(NAME test_server_voxelize SOURCES unit/test_server_voxelize.c
                 LIBRARIES voxeld_test_server)
 voxeld_add_test(NAME test_server_alloc SOURCES unit/test_server_alloc.c

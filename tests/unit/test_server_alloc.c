@@ -71,6 +71,9 @@ static const struct vxd_query_item query[] = {
     {"range", "0,0,0,8,8,8"},
 };
 
+/* The last request was done, but the helper had no memory for the copy of its reply. */
+static bool lost_reply;
+
 /* One request through create, admit and submit; what came of it. */
 static enum vxd_status send_request(struct vxd_server *server, const char *method,
                                     const struct vxd_body *body)
@@ -94,7 +97,8 @@ static enum vxd_status send_request(struct vxd_server *server, const char *metho
     status = call_wait(&call);
     CHECK((status == VXD_OK) == (call.err.message[0] == '\0'));
     /* The helper's own copy of the reply may be what failed. */
-    status = status == VXD_OK && call.packed == NULL ? VXD_RESOURCE_EXHAUSTED : status;
+    lost_reply = status == VXD_OK && call.packed == NULL;
+    status = lost_reply ? VXD_RESOURCE_EXHAUSTED : status;
     call_finish(&call);
     return status;
 }
@@ -151,6 +155,96 @@ static void test_self_test_any_failing_allocation_is_resource_exhausted(void)
     fail_each("self_test", &(struct vxd_body){.bytes = body, .n_bytes = sizeof body}, 10);
 }
 
+/* Sends JSON to a method and waits. */
+static enum vxd_status send_json(struct vxd_server *server, const char *method,
+                                 const char *json)
+{
+    const struct vxd_body body = {
+        .kind = VXD_BODY_JSON, .bytes = (const uint8_t *)json, .n_bytes = strlen(json)};
+
+    return send_request(server, method, &body);
+}
+
+/* What a map holds, packed: keys, numbers and values, and how often anything was erased. */
+static void ask_export(struct call *call, struct vxd_server *server)
+{
+    call_begin(call);
+    call_json(call, server, vxd_method_by_name("map_export"), NULL, "{\"name\":\"m\"}");
+    CHECK_INT(call_wait(call), VXD_OK);
+}
+
+static const char make_map[] =
+    "{\"name\":\"m\",\"spec\":{\"nComponents\":1,\"values\":["
+    "{\"name\":\"a\",\"dtype\":\"INT32\"},{\"name\":\"b\",\"dtype\":\"FLOAT32\"}]}}";
+static const char fill_map[] =
+    "{\"name\":\"m\",\"keys\":{\"shape\":[3],\"values\":[5,6,7]},\"values\":["
+    "{\"name\":\"a\",\"rows\":{\"shape\":[3],\"values\":[1,2,3]}}]}";
+
+/* A change that fails has changed nothing; the same again then does it. */
+static void fail_each_change(const char *method, const char *json)
+{
+    for (long k = 0; k < ENOUGH; k++) {
+        struct vxd_server *server = server_start(&(struct server_setup){0});
+        struct call before, after;
+        enum vxd_status status;
+        bool failed;
+
+        REQUIRE(server != NULL);
+        CHECK_INT(send_json(server, "map_create", make_map), VXD_OK);
+        CHECK_INT(send_json(server, "map_insert", fill_map), VXD_OK);
+        ask_export(&before, server);
+        atomic_store(&n_until_failure, k);
+        status = send_json(server, method, json);
+        failed = stop_failing();
+        CHECK(status == VXD_OK || (failed && status == VXD_RESOURCE_EXHAUSTED));
+        if (status != VXD_OK && !lost_reply) {
+            ask_export(&after, server);
+            CHECK_INT(after.n_packed, before.n_packed);
+            CHECK(after.n_packed == before.n_packed &&
+                  memcmp(after.packed, before.packed, after.n_packed) == 0);
+            call_finish(&after);
+            CHECK_INT(send_json(server, method, json), VXD_OK);
+        }
+        call_finish(&before);
+        (void)send_json(server, "map_drop", "{\"name\":\"m\"}");
+        (void)send_json(server, "map_drop", "{\"name\":\"n\"}");
+        server_finish(server);
+        if (!failed) {
+            CHECK(k >= 3);
+            return;
+        }
+    }
+    CHECK(false);
+}
+
+static void test_map_change_any_failing_allocation_changes_nothing(void)
+{
+    fail_each_change("map_create", "{\"name\":\"n\",\"capacity\":100}");
+    fail_each_change("map_insert",
+                     "{\"name\":\"m\",\"keys\":{\"shape\":[4],\"values\":[7,8,9,7]},"
+                     "\"values\":[{\"name\":\"b\",\"rows\":{\"shape\":[4],"
+                     "\"values\":[1,2,3,4]}}]}");
+    fail_each_change("map_erase",
+                     "{\"name\":\"m\",\"keys\":{\"shape\":[2],\"values\":[6,9]}}");
+    fail_each_change("map_erase", "{\"name\":\"m\",\"all\":true}");
+    fail_each_change("map_update",
+                     "{\"name\":\"m\",\"keys\":{\"shape\":[2],\"values\":[6,8]},"
+                     "\"insertMissing\":true,\"values\":[{\"name\":\"a\",\"rows\":"
+                     "{\"shape\":[2],\"values\":[7,8]}},{\"name\":\"b\",\"rows\":"
+                     "{\"shape\":[2],\"values\":[0.5,1]}}]}");
+    fail_each_change("map_drop", "{\"name\":\"m\"}");
+}
+
+static void test_map_read_any_failing_allocation_is_resource_exhausted(void)
+{
+    fail_each_change("map_find",
+                     "{\"name\":\"m\",\"keys\":{\"shape\":[2],\"values\":[6,9]},"
+                     "\"values\":[\"*\"],\"returnKeys\":true}");
+    fail_each_change("map_export", "{\"name\":\"m\",\"format\":\"MAP_TENSORS\"}");
+    fail_each_change("map_get", "{\"name\":\"m\"}");
+    fail_each_change("map_list", "{}");
+}
+
 static void test_server_any_failing_allocation_opens_nothing(void)
 {
     struct vxd_config config;
@@ -186,6 +280,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_voxelize_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_status_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_self_test_any_failing_allocation_is_resource_exhausted),
+    VXD_TEST(test_map_change_any_failing_allocation_changes_nothing),
+    VXD_TEST(test_map_read_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_server_any_failing_allocation_opens_nothing),
 };
 
