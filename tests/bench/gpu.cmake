@@ -12,6 +12,9 @@ add_executable(bench_hashmap ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_table.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_hashmap PRIVATE voxeld_build voxeld_engine)
+# bench_sparse times sets, kernel maps and one layer.
+add_executable(bench_sparse ${CMAKE_CURRENT_LIST_DIR}/bench_sparse.c)
+target_link_libraries(bench_sparse PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap)
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
@@ -22,3 +25,5 @@ add_test(NAME bench_voxelize_smoke COMMAND bench_voxelize --backend cpu --points
   --sizes 0.1 --repeat 2)
 add_test(NAME bench_hashmap_smoke COMMAND bench_hashmap --backend cpu --keys 20000
   --capacities 1000 --part all --repeat 2)
+add_test(NAME bench_sparse_smoke COMMAND bench_sparse --backend cpu --repeat 1
+  --channels 16,16)

@@ -10,13 +10,15 @@ add_library(voxeld_gpu_test_support STATIC
   unit/gpu_hash_update.c
   unit/gpu_helpers.c
   unit/gpu_oracle.c
-  unit/gpu_sparse.c)
+  unit/gpu_sparse.c
+  unit/gpu_sparse_conv.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
 target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 foreach(name cloud core digests facts hash_basic hash_errors hash_image hash_keys
-    hash_model hash_slab machine pool sort sparse_map voxelize)
+    hash_model hash_slab machine pool sort sparse_conv sparse_map
+    voxelize)
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()

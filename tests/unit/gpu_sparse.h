@@ -91,4 +91,31 @@ bool gpu_sparse_case_is_subm(const struct gpu_sparse_case *item);
 void gpu_sparse_case_sets(struct gpu_env *env, const struct gpu_sparse_case *item,
                           struct gpu_set *in, struct gpu_set *out);
 
+/* A convolution of host arrays without gaps, run on rows that have gaps: those are checked to
+ * stay as they were. */
+struct gpu_conv {
+    const struct gpu_map *map; /* NULL: n_out_rows of one tap */
+    uint32_t n_in_rows;
+    uint32_t n_out_rows;
+    int n_taps;
+    int n_in;
+    int n_out;
+    enum vxd_net_precision precision;
+    const float *in;
+    const float *weights;
+    const float *bias; /* or NULL */
+    const float *add;  /* or NULL */
+    enum vxd_net_act act;
+    float alpha;
+};
+
+/* malloc'ed n_out_rows x n_out. */
+float *gpu_conv_run(struct gpu_env *env, const struct gpu_conv *conv);
+
+/* As the precision stores it. */
+float gpu_rounded(enum vxd_net_precision precision, float value);
+
+/* n floats in [-1, 1), or whole numbers in -3 .. 3. */
+float *gpu_random_floats(uint64_t *state, size_t n, bool are_whole);
+
 #endif

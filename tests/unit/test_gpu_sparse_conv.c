@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Convolutions against dense ones in double, and what follows the sum. */
+#include <math.h>
+
+#include "tests/unit/gpu_sparse.h"
+#include "tests/unit/test.h"
+
+enum {
+    N_CASES = 240
+};
+
+/* Rows of values into a dense grid; absolute values where the grid is for the bound. */
+static void fill_grid(struct gpu_grid *grid, const struct gpu_set *set,
+                      const float *values, bool is_absolute)
+{
+    for (uint32_t i = 0; i < set->n_rows; i++) {
+        double *at = gpu_grid_at(grid, set->coords + 4 * (size_t)i);
+
+        for (int j = 0; j < grid->n_channels; j++) {
+            float value = values[(size_t)i * (size_t)grid->n_channels + (size_t)j];
+
+            at[j] = is_absolute ? fabs((double)value) : (double)value;
+        }
+    }
+}
+
+/* Half a unit in the last place of what is stored. */
+static double storing_error(enum vxd_net_precision precision, double value)
+{
+    if (precision == VXD_NET_FP16) {
+        return fabs(value) * 0x1p-11 + 0x1p-25;
+    }
+    return precision == VXD_NET_BF16 ? fabs(value) * 0x1p-8 : 0.0;
+}
+
+static double relative_error(const struct gpu_env *env, const struct gpu_conv *conv)
+{
+    bool is_cuda = vxd_context_backend(env->context) == VXD_BACKEND_CUDA;
+    double e = (conv->n_taps * conv->n_in + 2) * 0x1p-24;
+
+    return conv->precision == VXD_NET_TF32 && is_cuda ? e + 0x1p-10 : e;
+}
+
+/* Compares on the output's set; off it the dense result must be zero. */
+static size_t compare(const struct gpu_env *env, const struct gpu_conv *conv,
+                      const struct gpu_set *out, const float *actual,
+                      const struct gpu_grid *exact, const struct gpu_grid *bound,
+                      bool is_whole_support)
+{
+    size_t n_values = (size_t)exact->n_samples * (size_t)exact->n_channels;
+    size_t n_out = (size_t)conv->n_out;
+    size_t n_wrong = 0;
+
+    for (uint32_t i = 0; i < out->n_rows; i++) {
+        double *y = gpu_grid_at(exact, out->coords + 4 * (size_t)i);
+        const double *b = gpu_grid_at(bound, out->coords + 4 * (size_t)i);
+
+        for (size_t j = 0; j < n_out; j++) {
+            double allowed = relative_error(env, conv) * b[j];
+            double difference = fabs((double)actual[i * n_out + j] - y[j]);
+
+            allowed += storing_error(conv->precision, fabs(y[j]) + allowed);
+            n_wrong += !(difference <= allowed);
+            y[j] = 0;
+        }
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        n_values *= (size_t)exact->n[axis];
+    }
+    for (size_t i = 0; i < n_values && is_whole_support; i++) {
+        n_wrong += exact->values[i] != 0;
+    }
+    return n_wrong;
+}
+
+/* One layer from `in` to `out` by g. */
+static size_t check_layer(struct gpu_env *env, const struct gpu_sparse_case *item,
+                          const struct vxd_sparse_geometry *g, const struct gpu_set *in,
+                          const struct gpu_set *out, struct gpu_conv *conv,
+                          bool is_backwards, uint64_t *state)
+{
+    const int32_t *in_lo = is_backwards ? item->out_lo : item->in_lo;
+    const int32_t *in_n = is_backwards ? item->out_n : item->in_n;
+    const int32_t *out_lo = is_backwards ? item->in_lo : item->out_lo;
+    const int32_t *out_n = is_backwards ? item->in_n : item->out_n;
+    size_t n_weights;
+    size_t n_wrong;
+    struct gpu_map map;
+    struct gpu_grid grids[4];
+    float *x;
+    float *weights;
+    float *actual;
+
+    conv->n_taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
+    conv->n_in_rows = in->n_rows;
+    conv->n_out_rows = out->n_rows;
+    n_weights = (size_t)(conv->n_taps * conv->n_in * conv->n_out);
+    x = gpu_random_floats(state, (size_t)in->n_rows * (size_t)conv->n_in, false);
+    weights = gpu_random_floats(state, n_weights, false);
+    conv->in = x;
+    conv->weights = weights;
+    gpu_map_build(env, g, in, out, &map);
+    conv->map = &map;
+    actual = gpu_conv_run(env, conv);
+
+    for (size_t i = 0; i < (size_t)in->n_rows * (size_t)conv->n_in; i++) {
+        x[i] = gpu_rounded(conv->precision, x[i]);
+    }
+    for (size_t i = 0; i < n_weights; i++) {
+        weights[i] = gpu_rounded(conv->precision, weights[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        gpu_grid_open(&grids[i], i < 2 ? in_lo : out_lo, i < 2 ? in_n : out_n,
+                      item->n_samples, i < 2 ? conv->n_in : conv->n_out);
+    }
+    fill_grid(&grids[0], in, x, false);
+    fill_grid(&grids[1], in, x, true);
+    gpu_grid_conv(&grids[0], g, weights, &grids[2]);
+    for (size_t i = 0; i < n_weights; i++) {
+        weights[i] = fabsf(weights[i]);
+    }
+    gpu_grid_conv(&grids[1], g, weights, &grids[3]);
+    n_wrong = compare(env, conv, out, actual, &grids[2], &grids[3],
+                      !is_backwards && item->rule == VXD_DERIVE_SUPPORT &&
+                          !gpu_sparse_case_is_subm(item));
+    for (int i = 0; i < 4; i++) {
+        gpu_grid_close(&grids[i]);
+    }
+    gpu_map_close(env, &map);
+    free(actual);
+    free(weights);
+    free(x);
+    return n_wrong;
+}
+
+static void check_case(struct gpu_env *env, int number, enum vxd_net_precision precision)
+{
+    static const int channels[8] = {1, 3, 16, 5, 17, 2, 33, 8};
+    uint64_t state = (uint64_t)number + 99;
+    struct gpu_conv conv = {.n_in = channels[number % 8],
+                            .n_out = channels[number / 3 % 8],
+                            .precision = precision};
+    struct gpu_sparse_case item;
+    struct vxd_sparse_geometry back;
+    struct gpu_set in;
+    struct gpu_set out;
+    size_t n_wrong;
+
+    gpu_sparse_case_make(&item, number);
+    gpu_sparse_case_sets(env, &item, &in, &out);
+    n_wrong = check_layer(env, &item, &item.geometry, &in, &out, &conv, false, &state);
+    back = item.geometry; /* inverse: the transposed convolution at the saved set */
+    back.transposed = !back.transposed;
+    n_wrong += check_layer(env, &item, &back, &out, &in, &conv, true, &state);
+    if (n_wrong > 0) {
+        (void)fprintf(stderr, "%s: case %d, precision %d: %zu values\n", env->name,
+                      number, (int)precision, n_wrong);
+    }
+    CHECK_INT(n_wrong, 0);
+    gpu_set_close(env, &in);
+    gpu_set_close(env, &out);
+    gpu_sparse_case_free(&item);
+}
+
+static void random_cases(struct gpu_env *env)
+{
+    for (int number = 0; number < N_CASES; number++) {
+        check_case(env, number, VXD_NET_FP32);
+    }
+}
+
+static void test_conv_of_random_geometry_equals_dense_double(void)
+{
+    gpu_each_backend(random_cases);
+}
+
+static void precisions(struct gpu_env *env)
+{
+    for (int number = 0; number < 60; number++) {
+        check_case(env, number, (enum vxd_net_precision)(1 + number % 3));
+    }
+}
+
+static void test_conv_of_each_precision_keeps_its_bound(void)
+{
+    gpu_each_backend(precisions);
+}
+
+/* Weights of tap t are t + 1, and one voxel stands at (0, 0, 0): an output's value names the
+ * tap that reads it, by the formula of the contract written out. */
+static void impulse(struct gpu_env *env)
+{
+    static const int32_t origin[4] = {0, 0, 0, 0};
+    static const int32_t unbounded[3] = {0, 0, 0};
+    const struct vxd_sparse_geometry g = {
+        {3, 2, 5}, {1, 1, 1}, {1, 0, 2}, {1, 1, 1}, false};
+    float weights[30];
+    float one = 1;
+    struct gpu_conv conv = {.n_in_rows = 1,
+                            .n_out_rows = 30,
+                            .n_taps = 30,
+                            .n_in = 1,
+                            .n_out = 1,
+                            .in = &one,
+                            .weights = weights};
+    struct gpu_set in;
+    struct gpu_set out;
+    struct gpu_map map;
+    float *actual;
+
+    for (int i = 0; i < 30; i++) {
+        weights[i] = (float)(i + 1);
+    }
+    CHECK_INT(gpu_set_make(env, origin, 1, 1, unbounded, 1, NULL, &in), VXD_OK);
+    CHECK_INT(gpu_set_derive(env, VXD_DERIVE_SUPPORT, &g, &in, unbounded, 30, &out),
+              VXD_OK);
+    REQUIRE(out.n_rows == 30);
+    gpu_map_build(env, &g, &in, &out, &map);
+    conv.map = &map;
+    actual = gpu_conv_run(env, &conv);
+    for (size_t i = 0; i < 30; i++) {
+        const int32_t *o = out.coords + 4 * i;
+        /* 0 = o - p + r on each axis. */
+        int rx = 1 - o[1];
+        int ry = 0 - o[2];
+        int rz = 2 - o[3];
+
+        CHECK_INT(actual[i], (rx * 2 + ry) * 5 + rz + 1);
+    }
+    free(actual);
+    gpu_map_close(env, &map);
+    gpu_set_close(env, &in);
+    gpu_set_close(env, &out);
+}
+
+static void test_conv_of_an_impulse_reproduces_the_kernel_in_tap_order(void)
+{
+    gpu_each_backend(impulse);
+}
+
+static double act_of(enum vxd_net_act act, double alpha, double x)
+{
+    switch (act) {
+    case VXD_ACT_RELU:
+        return x > 0 ? x : 0;
+    case VXD_ACT_LEAKY_RELU:
+        return x > 0 ? x : alpha * x;
+    case VXD_ACT_GELU:
+        return x * 0.5 * (1 + erf(x / sqrt(2.0)));
+    case VXD_ACT_SIGMOID:
+        return 1 / (1 + exp(-x));
+    default:
+        return x;
+    }
+}
+
+/* A linear layer (no map) of n rows with everything after it. */
+static void linear_case(struct gpu_env *env, uint32_t n, int n_in, int n_out,
+                        enum vxd_net_act act)
+{
+    uint64_t state = n + (uint64_t)n_in;
+    float *x = gpu_random_floats(&state, (size_t)n * (size_t)n_in, false);
+    float *w = gpu_random_floats(&state, (size_t)n_in * (size_t)n_out, false);
+    float *bias = gpu_random_floats(&state, (size_t)n_out, false);
+    float *add = gpu_random_floats(&state, (size_t)n * (size_t)n_out, false);
+    struct gpu_conv conv = {.n_in_rows = n,
+                            .n_out_rows = n,
+                            .n_taps = 1,
+                            .n_in = n_in,
+                            .n_out = n_out,
+                            .in = x,
+                            .weights = w,
+                            .bias = n_in % 2 == 0 ? bias : NULL,
+                            .add = n_out % 2 == 0 ? add : NULL,
+                            .act = act,
+                            .alpha = 0.25f};
+    float *actual = gpu_conv_run(env, &conv);
+    size_t n_wrong = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < (size_t)n_out; j++) {
+            double sum = (conv.bias != NULL ? bias[j] : 0.0) +
+                         (conv.add != NULL ? add[i * (size_t)n_out + j] : 0.0);
+            double bound = 2;
+
+            for (size_t k = 0; k < (size_t)n_in; k++) {
+                double p = (double)x[i * (size_t)n_in + k] * w[k * (size_t)n_out + j];
+
+                sum += p;
+                bound += fabs(p);
+            }
+            /* Slopes are at most 1.2; erff and expf add some units in the last place. */
+            n_wrong += !(fabs(actual[i * (size_t)n_out + j] - act_of(act, 0.25, sum)) <=
+                         (n_in + 10) * 0x1.4p-24 * bound);
+        }
+    }
+    CHECK_INT(n_wrong, 0);
+    free(actual);
+    free(x);
+    free(w);
+    free(bias);
+    free(add);
+}
+
+static void linear(struct gpu_env *env)
+{
+    static const uint32_t rows[5] = {0, 1, 127, 129, 300};
+    static const int channels[6][2] = {{1, 1},    {4, 16},   {300, 18},
+                                       {63, 129}, {16, 272}, {700, 40}};
+
+    for (int i = 0; i < 30; i++) {
+        linear_case(env, rows[i % 5], channels[i / 5][0], channels[i / 5][1],
+                    (enum vxd_net_act)(i % 5));
+    }
+}
+
+static void test_linear_with_bias_residual_and_activation_equals_double(void)
+{
+    gpu_each_backend(linear);
+}
+
+/* Infinite and NaN values pass as they should, and NaN comes out as one NaN. */
+static void special_values(struct gpu_env *env)
+{
+    const float in[4] = {NAN, INFINITY, 1e30f, -INFINITY};
+    const float one[1] = {-1e10f};
+    struct gpu_conv conv = {.n_in_rows = 4,
+                            .n_out_rows = 4,
+                            .n_taps = 1,
+                            .n_in = 1,
+                            .n_out = 1,
+                            .in = in,
+                            .weights = one};
+
+    for (int precision = 0; precision < 2; precision++) {
+        for (int act = 0; act < 3; act++) {
+            float *actual;
+            uint32_t bits;
+
+            conv.precision = precision == 0 ? VXD_NET_FP32 : VXD_NET_BF16;
+            conv.act = (enum vxd_net_act)act;
+            conv.alpha = 1;
+            actual = gpu_conv_run(env, &conv);
+            memcpy(&bits, actual, sizeof bits);
+            CHECK_INT(bits, 0x7fc00000);
+            CHECK(actual[1] == (act == VXD_ACT_RELU ? 0 : -INFINITY));
+            CHECK(actual[2] == (act == VXD_ACT_RELU ? 0 : -INFINITY));
+            CHECK(actual[3] == INFINITY);
+            free(actual);
+        }
+    }
+}
+
+static void test_conv_of_nan_and_infinity_keeps_them(void)
+{
+    gpu_each_backend(special_values);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_conv_of_random_geometry_equals_dense_double),
+    VXD_TEST(test_conv_of_each_precision_keeps_its_bound),
+    VXD_TEST(test_conv_of_an_impulse_reproduces_the_kernel_in_tap_order),
+    VXD_TEST(test_linear_with_bias_residual_and_activation_equals_double),
+    VXD_TEST(test_conv_of_nan_and_infinity_keeps_them),
+};
+
+VXD_TEST_MAIN(tests)
