@@ -91,6 +91,10 @@ struct vxd_net_layer {
     enum vxd_net_act act;
     float alpha;
     float eps;
+    /* BATCH_NORM: statistics over all rows of the run, as torch in training mode (the spconv
+     * recording: four samples, one mean). Else each sample's own, so that a companion in the
+     * batch changes nothing. */
+    bool whole_batch;
     /* Host memory, copied by vxd_net_builder_add. */
     const float *weights; /* n_taps x n_in x n_channels */
     size_t n_weights;     /* floats; must be exactly that */
