@@ -18,7 +18,7 @@ static void end_request(struct vxd_lane *lane, struct vxd_request *request)
         (void)vxd_queue_wait(lane->queue, NULL);
     }
     vxd_scheduler_end(lane, request);
-    vxd_request_drop(request);
+    vxd_scheduler_drop(request);
 }
 
 /* Submits a stage and waits for it; the queue is empty afterwards whatever happened. */
@@ -49,23 +49,27 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
     return status;
 }
 
-/* False when the request waited longer than its sender wants; it is answered then. */
+/* Those of a request and its companions that waited longer than their senders want are
+ * answered; false when nobody is left. */
 static bool begin_request(struct vxd_request *request)
 {
-    struct vxd_err err = {0};
+    for (struct vxd_request *r = request; r != NULL;
+         r = r == request ? request->companions : r->next_companion) {
+        struct vxd_err err = {0};
 
-    if (vxd_scheduler_check_age(request, &err) != VXD_OK) {
-        (void)vxd_request_answer(request, &err, NULL);
-        return false;
+        if (vxd_scheduler_check_age(r, &err) != VXD_OK) {
+            (void)vxd_request_answer(r, &err, NULL);
+        } else {
+            atomic_store(&r->started_ns, vxd_clock_ns());
+        }
     }
-    atomic_store(&request->started_ns, vxd_clock_ns());
-    return true;
+    return !vxd_scheduler_all_answered(request);
 }
 
-/* Whether nobody wants the request any more. */
+/* Whether nobody wants the request any more, nor its companions. */
 static bool is_given_up(const struct vxd_request *request)
 {
-    return atomic_load(&request->answered) != 0 &&
+    return vxd_scheduler_all_answered(request) &&
            !(request->changes && request->submitted);
 }
 
@@ -75,6 +79,20 @@ static void end_once(struct vxd_request *request, const struct vxd_err *err)
     if (request->once != NULL) {
         vxd_once_finish(request, err, request->output);
     }
+}
+
+/* Running with its companions has failed; whose fault it was shows when each runs alone. */
+static void separate(struct vxd_lane *lane, struct vxd_request *request,
+                     const struct vxd_err *err)
+{
+    if (vxd_context_is_lost(vxd_queue_context(lane->queue))) {
+        vxd_scheduler_answer(request, err);
+        end_request(lane, request);
+        return;
+    }
+    request->method->release(request, lane->queue);
+    (void)vxd_queue_wait(lane->queue, NULL);
+    vxd_scheduler_split(lane, request);
 }
 
 static void run_request(struct vxd_lane *lane, struct vxd_request *request)
@@ -97,8 +115,15 @@ static void run_request(struct vxd_lane *lane, struct vxd_request *request)
     }
     VXD_TRY(request->method->finish(request, lane->queue, &err));
     (void)vxd_request_answer(request, NULL, request->output);
+    for (struct vxd_request *r = request->companions; r != NULL; r = r->next_companion) {
+        (void)vxd_request_answer(r, NULL, r->output);
+    }
     end_once(request, NULL);
 out:
+    if (status != VXD_OK && request->companions != NULL) {
+        separate(lane, request, &err);
+        return;
+    }
     if (status != VXD_OK) {
         (void)vxd_request_answer(request, &err, NULL);
         end_once(request, &err);
@@ -117,7 +142,8 @@ static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
     }
 }
 
-/* Until there may be something to do; the mutex is held. The write lane drops maps when their
+/* Until there may be something to do, a batch's waiting for more requests being over included;
+ * the mutex is held. The write lane drops maps when their
  * time is over, whether anybody asks or not. */
 static void wait_for_work(struct vxd_lane *lane)
 {
@@ -125,8 +151,10 @@ static void wait_for_work(struct vxd_lane *lane)
     int64_t reap_ns = lane->kind == VXD_LANE_WRITE
                           ? vxd_maps_next_reap_ns(scheduler->server->maps)
                           : INT64_MAX;
-    struct timespec until = {.tv_sec = (time_t)(reap_ns / 1000000000),
-                             .tv_nsec = (long)(reap_ns % 1000000000)};
+    int64_t ready_ns = vxd_scheduler_next_ready_ns(lane);
+    int64_t until_ns = reap_ns < ready_ns ? reap_ns : ready_ns;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
+                             .tv_nsec = (long)(until_ns % 1000000000)};
 
     if (reap_ns <= vxd_clock_ns()) {
         (void)pthread_mutex_unlock(&scheduler->mutex);
@@ -135,7 +163,7 @@ static void wait_for_work(struct vxd_lane *lane)
         return;
     }
     lane->idle = true;
-    if (reap_ns == INT64_MAX) {
+    if (until_ns == INT64_MAX) {
         (void)pthread_cond_wait(&lane->wake, &scheduler->mutex);
     } else {
         (void)pthread_cond_timedwait(&lane->wake, &scheduler->mutex, &until);

@@ -37,6 +37,11 @@ struct vxd_method {
      * it does is all or nothing: an error means that nothing changed. */
     bool (*changes)(const struct vxd_request *request);
 
+    /* Requests that set a batch_key may run as one (request.h): submit, finish and release are
+     * then called for the first of them, whose companions are the others; finish sets every
+     * one's output. Where that fails, release comes, and submit again for each alone: so
+     * release leaves a request as check made it, and no request suffers for another. */
+
     /* On the transport's thread: checks every field of request->input, sets
      * request->bulk and request->cost_bytes (engine memory it will take, for admission),
      * and request->lane where it is not the method's.
@@ -59,6 +64,10 @@ struct vxd_method {
     /* On a lane's thread, once, after the reply, also after failures and expiry, if submit
      * was ever called: frees request->state and what it holds. */
     void (*release)(struct vxd_request *request, struct vxd_queue *queue);
+
+    /* Optional, on any thread, once, when the request is gone, run or not: lets go of what
+     * check took. request->state is set where check set it. */
+    void (*forget)(struct vxd_request *request);
 
     /* Optional, on the transport's thread: builds request->input from a file sent as a
      * body (?format=pcd&size=0.1). The bytes stay valid as long as the request. */

@@ -560,6 +560,9 @@ void vxd_request_drop(struct vxd_request *request)
     if (request->once != NULL) {
         vxd_once_abandon(request);
     }
+    if (request->state != NULL && request->method->forget != NULL) {
+        request->method->forget(request);
+    }
     vxd_decoder_destroy(request->decoder);
     atomic_fetch_sub(&server->inflight_bytes, request->reserved_bytes);
     if (request->discard_fn != NULL) {

@@ -97,6 +97,17 @@ struct vxd_request {
     void *state;
     ProtobufCMessage *output; /* packed by the transport inside reply_fn */
 
+    /* Requests that may run as one. Set by check where another request of the method with the
+     * same key may run with this one, batch_items of all at most batch_limit; it then waits
+     * for others until ready_ns, or until so many wait. */
+    const void *batch_key;
+    uint32_t batch_items;
+    uint32_t batch_limit;
+    int64_t ready_ns;
+    /* The scheduler's: who runs with this one, linked by next_companion. */
+    struct vxd_request *companions;
+    struct vxd_request *next_companion;
+
     /* Exactly-once (exactly_once.h). */
     struct vxd_once_record *once; /* the record this request must end or abandon */
     struct vxd_request *next_repeat;

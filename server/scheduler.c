@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/maps.h"
 #include "server/scheduler_internal.h"
 
 static size_t client_slot(const struct vxd_request *request)
@@ -53,7 +54,7 @@ void vxd_scheduler_unlink(struct vxd_scheduler *scheduler, struct vxd_request *b
     }
 }
 
-static bool takes(const struct vxd_lane *lane, const struct vxd_request *request)
+bool vxd_lane_takes(const struct vxd_lane *lane, const struct vxd_request *request)
 {
     return request->lane == lane->kind && (lane->takes_bulk || !request->bulk);
 }
@@ -74,12 +75,21 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* Whether the engine has the memory; what one request alone may take was checked before. */
-static bool fits(const struct vxd_scheduler *scheduler, const struct vxd_request *request)
+/* Beside what the maps have of the engine's memory; what one request alone may take was
+ * checked before. */
+bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
+                        const struct vxd_request *request)
 {
-    return scheduler->n_running == 0 ||
-           (scheduler->begun_bytes <= scheduler->memory_bytes &&
-            request->cost_bytes <= scheduler->memory_bytes - scheduler->begun_bytes);
+    struct vxd_maps_usage maps;
+    uint64_t taken;
+
+    if (scheduler->n_running == 0) {
+        return true;
+    }
+    vxd_maps_get_usage(scheduler->server->maps, &maps);
+    taken = scheduler->begun_bytes + maps.n_bytes;
+    return taken <= scheduler->memory_bytes &&
+           request->cost_bytes <= scheduler->memory_bytes - taken;
 }
 
 /* When its turn is: those with the lowest number come first. What is answered only has its
@@ -100,13 +110,20 @@ static struct vxd_request *find_next(const struct vxd_lane *lane, bool only_begu
     struct vxd_request *best = NULL;
     struct vxd_request *before = NULL;
     uint64_t best_turn = 0;
+    int64_t now = 0; /* asked for where somebody waits for companions */
 
     for (struct vxd_request *r = scheduler->first; r != NULL; before = r, r = r->next) {
         uint64_t turn;
 
-        if (!takes(lane, r) ||
+        if (!vxd_lane_takes(lane, r) ||
             (!r->submitted && (only_begun || !may_begin(scheduler, r)))) {
             continue;
+        }
+        if (!r->submitted && r->ready_ns > 0) {
+            now = now != 0 ? now : vxd_clock_ns();
+            if (r->ready_ns > now) {
+                continue;
+            }
         }
         turn = turn_of(scheduler, r);
         if (best == NULL || turn < best_turn) {
@@ -129,7 +146,7 @@ static void wake_lane(struct vxd_scheduler *scheduler, const struct vxd_request 
     for (size_t i = scheduler->n_lanes; i-- > 0;) {
         struct vxd_lane *lane = &scheduler->lanes[i];
 
-        if (lane->idle && takes(lane, request)) {
+        if (lane->idle && vxd_lane_takes(lane, request)) {
             lane->idle = false; /* so that the next request wakes another */
             (void)pthread_cond_signal(&lane->wake);
             return;
@@ -139,11 +156,27 @@ static void wake_lane(struct vxd_scheduler *scheduler, const struct vxd_request 
 
 /* A lane may take another request than the one it was woken for, and what had to wait for
  * memory may fit now. */
-static void wake_lanes(struct vxd_scheduler *scheduler)
+void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler)
 {
     for (const struct vxd_request *r = scheduler->first; r != NULL; r = r->next) {
         wake_lane(scheduler, r);
     }
+}
+
+void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
+                               const struct vxd_request *request)
+{
+    scheduler->n_running++;
+    scheduler->n_running_bulk += is_bulk_read(request) ? 1 : 0;
+    scheduler->begun_bytes += request->cost_bytes;
+}
+
+void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
+                               const struct vxd_request *request)
+{
+    scheduler->n_running--;
+    scheduler->n_running_bulk -= is_bulk_read(request) ? 1 : 0;
+    scheduler->begun_bytes -= request->cost_bytes;
 }
 
 struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
@@ -153,21 +186,20 @@ struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane)
     struct vxd_request *next = find_next(lane, false, &before);
 
     /* Nobody else begins meanwhile, or small requests would keep large ones out for ever. */
-    if (next != NULL && !next->submitted && !fits(scheduler, next)) {
+    if (next != NULL && !next->submitted && !vxd_scheduler_fits(scheduler, next)) {
         next = find_next(lane, true, &before);
     }
     if (next == NULL) {
         return NULL;
     }
     vxd_scheduler_unlink(scheduler, before, next);
-    if (!next->submitted) {
-        scheduler->n_running++;
-        scheduler->n_running_bulk += is_bulk_read(next) ? 1 : 0;
-        scheduler->begun_bytes += next->cost_bytes;
-    }
     scheduler->served[client_slot(next)] = ++scheduler->n_served;
+    if (!next->submitted) {
+        vxd_scheduler_count_begun(scheduler, next);
+        vxd_scheduler_collect(lane, next);
+    }
     lane->running = next;
-    wake_lanes(scheduler);
+    vxd_scheduler_wake_lanes(scheduler);
     return next;
 }
 
@@ -177,10 +209,12 @@ void vxd_scheduler_end(struct vxd_lane *lane, struct vxd_request *request)
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     lane->running = NULL;
-    scheduler->n_running--;
-    scheduler->n_running_bulk -= is_bulk_read(request) ? 1 : 0;
-    scheduler->begun_bytes -= request->cost_bytes;
-    wake_lanes(scheduler);
+    vxd_scheduler_count_ended(scheduler, request);
+    for (const struct vxd_request *r = request->companions; r != NULL;
+         r = r->next_companion) {
+        vxd_scheduler_count_ended(scheduler, r);
+    }
+    vxd_scheduler_wake_lanes(scheduler);
     (void)pthread_mutex_unlock(&scheduler->mutex);
 }
 
@@ -356,6 +390,7 @@ enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
         vxd_request_hold(request);
         append(scheduler, request);
         scheduler->n_queued++;
+        vxd_scheduler_note_queued(scheduler, request);
         wake_lane(scheduler, request);
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
@@ -513,11 +548,11 @@ static void release_rest(struct vxd_scheduler *scheduler)
                    "the server shut down before it was done");
     for (struct vxd_request *r = scheduler->first; r != NULL; r = next) {
         next = r->next;
-        (void)vxd_request_answer(r, &err, NULL);
+        vxd_scheduler_answer(r, &err);
         if (r->submitted && r->method->release != NULL) {
             r->method->release(r, scheduler->lanes[0].queue);
         }
-        vxd_request_drop(r);
+        vxd_scheduler_drop(r);
     }
     scheduler->first = NULL;
     scheduler->last = NULL;

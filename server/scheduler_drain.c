@@ -18,6 +18,17 @@ static bool is_idle(struct vxd_scheduler *scheduler)
            atomic_load(&scheduler->server->n_open) == 0;
 }
 
+/* A request or one of its companions that is not answered; NULL when all are. */
+static struct vxd_request *find_unanswered(struct vxd_request *leader)
+{
+    struct vxd_request *r = leader;
+
+    while (r != NULL && atomic_load(&r->answered) != 0) {
+        r = r == leader ? leader->companions : r->next_companion;
+    }
+    return r;
+}
+
 /* One request that is begun and not answered, on a lane or between two stages, with a
  * reference for the caller; NULL when there is none. */
 static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
@@ -26,13 +37,11 @@ static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     for (size_t i = 0; i < scheduler->n_lanes && found == NULL; i++) {
-        struct vxd_request *r = scheduler->lanes[i].running;
-
-        found = r != NULL && atomic_load(&r->answered) == 0 ? r : NULL;
+        found = find_unanswered(scheduler->lanes[i].running);
     }
     for (struct vxd_request *r = scheduler->first; r != NULL && found == NULL;
          r = r->next) {
-        found = atomic_load(&r->answered) == 0 ? r : NULL;
+        found = find_unanswered(r);
     }
     if (found != NULL) {
         vxd_request_hold(found);

@@ -67,8 +67,51 @@ struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane);
 /* Back into the list between two stages. */
 void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request);
 
-/* The lane is through with a request it took: what that held is free for others. */
+/* The lane is through with a request it took, and its companions: what they held is free for
+ * others. */
 void vxd_scheduler_end(struct vxd_lane *lane, struct vxd_request *request);
+
+/* Begun or ended: counts it among what runs, or no more. The mutex is held. */
+void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
+                               const struct vxd_request *request);
+void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
+                               const struct vxd_request *request);
+
+/* Whether the engine has the memory for one more. The mutex is held. */
+bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
+                        const struct vxd_request *request);
+
+/* scheduler_batch.c: requests that run as one. The mutex is held, but
+ * where it says not. */
+
+/* Takes from the list what may run with a request that is about to begin, as its companions. */
+void vxd_scheduler_collect(const struct vxd_lane *lane, struct vxd_request *leader);
+
+/* A request was queued: where its batch is full now, nobody waits for more. */
+void vxd_scheduler_note_queued(struct vxd_scheduler *scheduler,
+                               const struct vxd_request *request);
+
+/* When the next request that waits for companions begins without them; INT64_MAX = none. */
+int64_t vxd_scheduler_next_ready_ns(const struct vxd_lane *lane);
+
+/* Not held. Whether everybody who would get an answer from this request and its companions has one. */
+bool vxd_scheduler_all_answered(const struct vxd_request *leader);
+
+/* Not held. Running as one failed: all that are not answered go back to the list, to run alone, and the
+ * lane is through with them. */
+void vxd_scheduler_split(struct vxd_lane *lane, struct vxd_request *leader);
+
+/* Not held. Answers a request and its companions with an error, those that have no answer yet. */
+void vxd_scheduler_answer(struct vxd_request *leader, const struct vxd_err *err);
+
+/* Not held. Drops the lists' references of a request and its companions. */
+void vxd_scheduler_drop(struct vxd_request *leader);
+
+/* Idle lanes look at the list again. The mutex is held. */
+void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler);
+
+/* Whether a lane may run the request. */
+bool vxd_lane_takes(const struct vxd_lane *lane, const struct vxd_request *request);
 
 /* errors  ABORTED  the request has waited longer than its sender wants */
 enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,

@@ -21,9 +21,11 @@ struct vxd_field {
 };
 
 enum vxd_channel_kind {
-    VXD_CHANNEL_FIELD = 0,    /* a field of the record */
-    VXD_CHANNEL_POSITION = 1, /* component 0, 1, 2 of the transformed position */
-    VXD_CHANNEL_CONSTANT = 2  /* the same value for every point (a sweep's time lag) */
+    VXD_CHANNEL_FIELD = 0, /* a field of the record */
+    /* Component 0, 1, 2 of the transformed position, times field.scale (0 counts as 1) plus
+     * field.bias, in double. */
+    VXD_CHANNEL_POSITION = 1,
+    VXD_CHANNEL_CONSTANT = 2 /* the same value for every point (a sweep's time lag) */
 };
 
 /* One column of the feature matrix. */

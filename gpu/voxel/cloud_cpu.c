@@ -89,7 +89,8 @@ static void decode_channel(const struct vxd_cloud *cloud, int index,
         break;
     case VXD_CHANNEL_POSITION:
         for (size_t i = 0; i < n; i++) {
-            to[i * stride] = positions[3 * i + (size_t)channel->component];
+            to[i * stride] =
+                vxd_cloud_scaled(channel, positions[3 * i + (size_t)channel->component]);
         }
         break;
     case VXD_CHANNEL_CONSTANT:

@@ -155,12 +155,25 @@ VXD_HD void vxd_cloud_position(const struct vxd_cloud *cloud, const uint8_t *rec
     }
 }
 
+/* A component of the position as a feature; as it is where nothing is to be done to it, the
+ * sign of zero included. */
+VXD_HD float vxd_cloud_scaled(const struct vxd_channel *channel, float component)
+{
+    double scale = channel->field.scale == 0 ? 1 : channel->field.scale;
+
+    if (scale == 1 && channel->field.bias == 0) {
+        return component;
+    }
+    return vxd_round_to_float(
+        vxd_addd(vxd_muld((double)component, scale), channel->field.bias));
+}
+
 /* One feature of a record whose transformed position is known. */
 VXD_HD float vxd_cloud_feature(const struct vxd_channel *channel, const uint8_t *record,
                                const float position[3])
 {
     if (channel->kind == VXD_CHANNEL_POSITION) {
-        return position[channel->component];
+        return vxd_cloud_scaled(channel, position[channel->component]);
     }
     if (channel->kind == VXD_CHANNEL_CONSTANT) {
         return channel->constant;
