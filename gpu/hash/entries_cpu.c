@@ -7,6 +7,8 @@
 #define PIECE ((size_t)8192)
 #define PIECE_WORDS ((size_t)1024)
 #define AHEAD 16
+/* Frees of up to so many do not make the whole heap anew. */
+#define MOST_MERGED 256
 
 /* A walk over the live bits that writes numbers. */
 struct listing {
@@ -104,6 +106,56 @@ void vxd_hash_heap_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *
 
     listing.to = (uint32_t *)map->heap.ptr + vxd_counters_of(map)->n_live;
     list(pool, &listing);
+}
+
+/* Moves what is a number to the front, and sorts it (few: by insertion). */
+static void sort_numbers(int32_t *numbers, size_t n)
+{
+    size_t n_sorted = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int32_t number = numbers[i];
+        size_t to = n_sorted;
+
+        if (number == VXD_NO_ENTRY) {
+            continue;
+        }
+        for (; to > 0 && numbers[to - 1] > number; to--) {
+            numbers[to] = numbers[to - 1];
+        }
+        numbers[to] = number;
+        n_sorted++;
+    }
+}
+
+/* Puts n numbers, ascending, among the free ones behind them in the heap. What lies behind
+ * the largest of them is in place already: low numbers are taken first, so that is most. */
+static void merge_numbers(const struct vxd_hashmap *map, const int32_t *numbers,
+                          uint32_t n)
+{
+    uint32_t *to = (uint32_t *)map->heap.ptr + vxd_counters_of(map)->n_live;
+    const uint32_t *end = (const uint32_t *)map->heap.ptr + map->capacity;
+    const uint32_t *from = to + n;
+
+    while (n > 0) {
+        if (from < end && *from < (uint32_t)*numbers) {
+            *to++ = *from++;
+        } else {
+            *to++ = (uint32_t)*numbers++;
+            n--;
+        }
+    }
+}
+
+void vxd_hash_heap_return_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
+                              int32_t *indices, size_t n, uint32_t n_freed, void *scratch)
+{
+    if (n <= MOST_MERGED) {
+        sort_numbers(indices, n);
+        merge_numbers(map, indices, n_freed);
+    } else {
+        vxd_hash_heap_rebuild_run(pool, map, scratch);
+    }
 }
 
 static enum vxd_status heap_job(struct vxd_pool *pool, const void *args,

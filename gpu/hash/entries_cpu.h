@@ -76,6 +76,13 @@ static inline void vxd_rows_clear(const struct vxd_hashmap *map, size_t entry)
 void vxd_hash_heap_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
                                void *scratch);
 
+/* Puts numbers that were just freed (n of them and VXD_NO_ENTRY, n_freed the former) back into
+ * the heap: among the free ones where they are few, else it is rebuilt. May change the
+ * order of `indices`; scratch as above, it may be where `indices` lie. */
+void vxd_hash_heap_return_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
+                              int32_t *indices, size_t n, uint32_t n_freed,
+                              void *scratch);
+
 /* The loop behind vxd_hash_entries_free_cpu; gives how many entries were freed. */
 uint32_t vxd_hash_entries_free_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
                                    const int32_t *indices, size_t n);

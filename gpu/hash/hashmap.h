@@ -153,8 +153,9 @@ struct vxd_hashmap_insert_args {
  * errors  INVALID_ARGUMENT    n, order, missing arrays
  *         RESOURCE_EXHAUSTED  the bound plus max_new is above the capacity (prepare first), or
  *                             no scratch; the map is unchanged
- *         By the wait: INTERNAL when there were more new keys than max_new said and than
- *         there was room for; FIRST: the map is unchanged then, ANY: what fitted is in
+ *         By the wait: INTERNAL when there were more new keys than max_new said, and the
+ *         size bound would have been passed; FIRST: the map is unchanged then, ANY: what
+ *         the bound allowed is in
  * source  ASH, sections 4.3.1, 4.4.2 and 5.1 (activate) */
 enum vxd_status vxd_hashmap_insert(struct vxd_queue *queue, struct vxd_hashmap *map,
                                    const struct vxd_hashmap_insert_args *args,

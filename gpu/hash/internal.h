@@ -67,7 +67,8 @@ struct vxd_hash_ops {
      * there twice (an image that lies), the queue's error becomes DATA_LOSS. */
     enum vxd_status (*rebuild)(struct vxd_queue *queue, struct vxd_hashmap *map,
                                void *scratch, size_t scratch_bytes, struct vxd_err *err);
-    /* Everything of vxd_hashmap_insert: index, heap, live bits, keys, values, counters. */
+    /* Everything of vxd_hashmap_insert: index, heap, live bits, keys, values, counters. max_new
+     * is what it says (0 = none); n_live never comes above map->size_bound + max_new. */
     enum vxd_status (*insert)(struct vxd_queue *queue, struct vxd_hashmap *map,
                               const struct vxd_hashmap_insert_args *args, void *scratch,
                               size_t scratch_bytes, struct vxd_err *err);

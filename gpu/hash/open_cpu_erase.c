@@ -4,9 +4,6 @@
  * always meet empty slots soon. */
 #include "gpu/hash/open_cpu.h"
 
-/* Batches up to this size do not make the whole heap anew. */
-#define MOST_MERGED 256
-
 /* What vxd_queue_push copies. */
 struct erase_args {
     struct vxd_hashmap map;
@@ -53,44 +50,6 @@ static void erase_walk(struct vxd_open_batch *batch, struct vxd_open_region *reg
     region->n_deferred = n_deferred;
 }
 
-/* Moves the numbers that were erased to the front, and sorts them (few: by insertion). */
-static void sort_erased(uint32_t *numbers, size_t n)
-{
-    size_t n_sorted = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        uint32_t number = numbers[i];
-        size_t to = n_sorted;
-
-        if (number == VXD_OPEN_NONE) {
-            continue;
-        }
-        for (; to > 0 && numbers[to - 1] > number; to--) {
-            numbers[to] = numbers[to - 1];
-        }
-        numbers[to] = number;
-        n_sorted++;
-    }
-}
-
-/* Puts n numbers, ascending, among the free ones behind them in the heap. What lies behind
- * the largest of them is in place already: low numbers are taken first, so that is most. */
-static void heap_merge(const struct vxd_hashmap *map, const uint32_t *numbers, size_t n)
-{
-    uint32_t *to = (uint32_t *)map->heap.ptr + vxd_counters_of(map)->n_live;
-    const uint32_t *end = (const uint32_t *)map->heap.ptr + map->capacity;
-    const uint32_t *from = to + n;
-
-    while (n > 0) {
-        if (from < end && *from < *numbers) {
-            *to++ = *from++;
-        } else {
-            *to++ = *numbers++;
-            n--;
-        }
-    }
-}
-
 static enum vxd_status erase_job(struct vxd_pool *pool, const void *args,
                                  struct vxd_err *err)
 {
@@ -118,12 +77,8 @@ static enum vxd_status erase_job(struct vxd_pool *pool, const void *args,
         return VXD_OK;
     }
     counters->n_erased_marks += n_erased;
-    if (call->n <= MOST_MERGED) {
-        sort_erased(batch.numbers, call->n);
-        heap_merge(map, batch.numbers, n_erased);
-    } else {
-        vxd_hash_heap_rebuild_run(pool, map, call->scratch);
-    }
+    vxd_hash_heap_return_run(pool, map, (int32_t *)batch.numbers, call->n, n_erased,
+                             call->scratch);
     if (counters->n_erased_marks > n_slots / 4) {
         return vxd_open_rebuild_run(pool, map, call->scratch, err);
     }

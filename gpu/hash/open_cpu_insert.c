@@ -10,6 +10,7 @@ struct insert_args {
     struct vxd_hashmap map;
     struct vxd_hashmap_insert_args args;
     const void *values[VXD_HASHMAP_MAX_VALUES];
+    uint32_t most; /* entries there may be after */
     void *scratch;
 };
 
@@ -185,7 +186,7 @@ static bool insert_chunk(struct chunk *chunk)
     uint32_t n_before = 0;
     bool fits;
 
-    batch->room = (uint32_t)map->capacity - counters->n_live;
+    batch->room = chunk->call->most - counters->n_live;
     chunk->heap = (const uint32_t *)map->heap.ptr + counters->n_live;
     vxd_open_batch_walk(batch, insert_walk);
     sum = vxd_open_batch_sum(batch);
@@ -262,9 +263,9 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     }
     return vxd_fail(
         err, VXD_INTERNAL, NULL,
-        "more new keys than max_new said, and than fit with %u of %zu entries "
-        "taken",
-        n_before, call->map.capacity);
+        "more new keys than the %zu that max_new said: %u entries, at most %u "
+        "were to be",
+        insert->max_new, n_before, call->most);
 }
 
 enum vxd_status vxd_open_insert_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
@@ -272,7 +273,10 @@ enum vxd_status vxd_open_insert_cpu(struct vxd_queue *queue, struct vxd_hashmap 
                                     void *scratch, size_t scratch_bytes,
                                     struct vxd_err *err)
 {
-    struct insert_args call = {.map = *map, .args = *args, .scratch = scratch};
+    struct insert_args call = {.map = *map,
+                               .args = *args,
+                               .most = (uint32_t)(map->size_bound + args->max_new),
+                               .scratch = scratch};
 
     (void)scratch_bytes;
     for (int i = 0; args->values != NULL && i < map->spec.n_values; i++) {

@@ -243,7 +243,8 @@ static enum vxd_status erase_job(struct vxd_pool *pool, const void *args,
         return VXD_OK;
     }
     counters->n_erased_marks += n_erased;
-    vxd_hash_heap_rebuild_run(pool, &erase.map, erase.heap_scratch);
+    vxd_hash_heap_return_run(pool, &erase.map, erase.entries, erase.n, n_erased,
+                             erase.heap_scratch);
     if (counters->n_erased_marks > erase.view.shape.max_erased) {
         return vxd_slab_rebuild_run(pool, &erase.view, err);
     }

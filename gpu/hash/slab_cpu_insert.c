@@ -18,6 +18,7 @@ struct insert {
     const uint8_t *values[VXD_HASHMAP_MAX_VALUES];
     uint32_t *places;    /* n: place of a key's claim, or NO_PLACE */
     uint32_t *piece_new; /* winners of each piece, then of all before it */
+    uint32_t most;       /* entries there may be after */
     uint32_t n_allowed;  /* winners that get numbers */
 };
 
@@ -184,7 +185,7 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     struct insert insert = *(const struct insert *)args;
     struct vxd_slab_view *view = &insert.view;
     struct vxd_hash_counters *counters = view->counters;
-    uint32_t room = view->capacity - counters->n_live;
+    uint32_t room = insert.most - counters->n_live;
     size_t n = insert.args.n;
     enum vxd_status status;
     uint64_t n_new;
@@ -209,9 +210,9 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     return status != VXD_OK
                ? status
                : vxd_fail(err, VXD_INTERNAL, NULL,
-                          "more new keys than were said, and than the %u entries there "
-                          "is room for",
-                          room);
+                          "more new keys than the %zu that max_new said, and than the %u "
+                          "that the bound leaves room for",
+                          insert.args.max_new, room);
 }
 
 static bool lay_out(size_t n, size_t *piece_new, size_t *total)
@@ -241,6 +242,7 @@ enum vxd_status vxd_slab_insert_cpu(struct vxd_queue *queue, struct vxd_hashmap 
                             .view = vxd_slab_view_of(map),
                             .args = *args,
                             .n_values = args->values != NULL ? map->spec.n_values : 0,
+                            .most = (uint32_t)(map->size_bound + args->max_new),
                             .places = scratch};
     size_t piece_new;
 

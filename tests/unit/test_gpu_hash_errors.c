@@ -344,7 +344,7 @@ static void exceed_max_new(struct gpu_env *env, enum vxd_hash_index index)
     CHECK_INT(vxd_hashmap_insert(env->queue, f.run.map, &args, &err), VXD_OK);
     CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_INTERNAL);
     CHECK_INT(vxd_hashmap_size(env->queue, f.run.map, &n_entries, &err), VXD_OK);
-    CHECK_INT(n_entries, vxd_hashmap_capacity(f.run.map));
+    CHECK_INT(n_entries, N_KEYS + 1);
     hash_run_clear(&f.run);
     hash_run_insert(&f.run, &f.batch, VXD_HASH_FIRST, 0);
     hash_run_verify(&f.run);
@@ -355,6 +355,109 @@ static void exceed_max_new(struct gpu_env *env, enum vxd_hash_index index)
 static void test_hashmap_more_new_keys_than_said_are_reported(void)
 {
     hash_each(exceed_max_new);
+}
+
+/* Numbers of the living entries, asked for with no more room than the bound says. */
+static void expect_active_within_the_bound(struct gpu_env *env, struct vxd_hashmap *map,
+                                           size_t n_entries)
+{
+    size_t n_room = vxd_hashmap_size_bound(map);
+    struct vxd_buffer list = gpu_to_device(env, NULL, (n_room + 64) * sizeof(int32_t));
+    struct vxd_buffer count = gpu_to_device(env, NULL, sizeof(uint32_t));
+    int32_t *numbers;
+    uint32_t *n;
+    struct vxd_err err = {0};
+
+    CHECK_INT(vxd_hashmap_active(env->queue, map, list.ptr, n_room, count.ptr, &err),
+              VXD_OK);
+    numbers = gpu_to_host(env, &list);
+    n = gpu_to_host(env, &count);
+    CHECK_INT(*n, n_entries);
+    for (size_t i = 0; i < 64; i++) {
+        CHECK_INT(numbers[n_room + i], (int32_t)0xa5a5a5a5);
+    }
+    free(numbers);
+    free(n);
+    vxd_device_free(env->queue, &list);
+    vxd_device_free(env->queue, &count);
+}
+
+/* Inserts n keys into a map that has the first n_old of them and room for all, and says that
+ * at most max_new are new, which is too few. */
+static void lie_with_room(struct gpu_env *env, enum vxd_hash_index index, size_t n,
+                          size_t n_old, size_t max_new, enum vxd_hash_order order)
+{
+    struct vxd_hashmap_spec spec = spec_of(index);
+    int32_t *rows = gpu_alloc(n * 12);
+    struct hash_batch batch = {.n = n_old, .keys = (unsigned char *)rows};
+    size_t n_most = n_old + (max_new == VXD_NONE_NEW ? 0 : max_new);
+    struct hash_run run = {0};
+    struct vxd_buffer keys, indices, is_new;
+    struct vxd_err err = {0};
+    size_t n_entries = 0;
+    uint8_t *flags;
+
+    for (size_t i = 0; i < n; i++) {
+        /* Every third one wide. */
+        memcpy(&rows[3 * i], (int32_t[]){(int32_t)i, i % 3 == 0 ? 1 << 28 : 0, 7}, 12);
+    }
+    spec.capacity = 2 * n;
+    hash_run_open(&run, env, &spec, "a max_new that lies, with room");
+    hash_run_insert(&run, &batch, VXD_HASH_FIRST, HASH_ACTIVATE);
+    hash_run_verify(&run);
+    keys = gpu_to_device(env, rows, n * 12);
+    indices = gpu_to_device(env, NULL, n * sizeof(int32_t));
+    is_new = gpu_to_device(env, NULL, n);
+    struct vxd_hashmap_insert_args args = {.keys = keys.ptr,
+                                           .n = n,
+                                           .order = order,
+                                           .max_new = max_new,
+                                           .indices = indices.ptr,
+                                           .is_new = is_new.ptr};
+    CHECK_INT(vxd_hashmap_insert(env->queue, run.map, &args, &err), VXD_OK);
+    CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_INTERNAL);
+    CHECK(vxd_hashmap_size_bound(run.map) <= n_most);
+    expect_active_within_the_bound(env, run.map,
+                                   order == VXD_HASH_FIRST ? n_old : n_most);
+    if (order == VXD_HASH_FIRST) {
+        hash_run_verify(&run);
+        hash_run_find(&run, rows, n);
+    } else {
+        CHECK_INT(
+            vxd_hashmap_find(env->queue, run.map, keys.ptr, n, NULL, is_new.ptr, &err),
+            VXD_OK);
+        flags = gpu_to_host(env, &is_new);
+        for (size_t i = 0; i < n; i++) {
+            n_entries += flags[i];
+        }
+        CHECK_INT(n_entries, n_most);
+        free(flags);
+        hash_run_clear(&run);
+    }
+    batch.n = n;
+    hash_run_insert(&run, &batch, order, HASH_ACTIVATE);
+    hash_run_verify(&run);
+    CHECK_INT(vxd_hashmap_capacity(run.map), run.model.capacity);
+    CHECK_INT(run.n_failures, 0);
+    vxd_device_free(env->queue, &keys);
+    vxd_device_free(env->queue, &indices);
+    vxd_device_free(env->queue, &is_new);
+    hash_run_close(&run);
+    free(rows);
+}
+
+static void lie_at_every_size(struct gpu_env *env, enum vxd_hash_index index)
+{
+    for (int order = VXD_HASH_FIRST; order <= VXD_HASH_ANY; order++) {
+        lie_with_room(env, index, 50, 20, 10, (enum vxd_hash_order)order);
+        lie_with_room(env, index, 6000, 2000, 1000, (enum vxd_hash_order)order);
+        lie_with_room(env, index, 2000, 1999, VXD_NONE_NEW, (enum vxd_hash_order)order);
+    }
+}
+
+static void test_hashmap_more_new_keys_than_said_never_pass_the_bound(void)
+{
+    hash_each(lie_at_every_size);
 }
 
 /* Erases half, inserts as many new ones, a thousand times. */
@@ -417,6 +520,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_hashmap_sets_of_unlike_maps_are_refused),
     VXD_TEST(test_hashmap_over_its_bytes_is_unchanged),
     VXD_TEST(test_hashmap_more_new_keys_than_said_are_reported),
+    VXD_TEST(test_hashmap_more_new_keys_than_said_never_pass_the_bound),
     VXD_TEST(test_hashmap_a_thousand_cycles_of_churn_stay_bounded),
 };
 

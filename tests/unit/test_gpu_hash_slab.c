@@ -125,10 +125,12 @@ static enum vxd_status insert_unannounced(struct gpu_env *env, struct vxd_hashma
     struct vxd_buffer keys = gpu_to_device(env, rows, n * 12);
     const void *values[1] = {keys.ptr};
     struct vxd_hashmap_insert_args args = {
-        .keys = keys.ptr, .n = n, .values = values, .order = order, .max_new = 1};
+        .keys = keys.ptr, .n = n, .values = values, .order = order};
     struct vxd_err err;
-    enum vxd_status status = vxd_hashmap_insert(env->queue, map, &args, &err);
+    enum vxd_status status;
 
+    args.max_new = vxd_hashmap_capacity(map) - vxd_hashmap_size_bound(map);
+    status = vxd_hashmap_insert(env->queue, map, &args, &err);
     status = status == VXD_OK ? vxd_queue_wait(env->queue, &err) : status;
     vxd_device_free(env->queue, &keys);
     return status;
