@@ -160,7 +160,8 @@ struct voxeld_map_result {
     uint64_t n_erased;
     uint64_t n_updated;
     uint64_t n_entries;   /* in the map afterwards; not from find */
-    uint64_t erase_epoch; /* rises when entries are erased: goes with their numbers */
+    uint64_t erase_epoch; /* rises when entries are erased, or the map is made again or
+                           * replaced: goes with their numbers */
     bool has_lattice;     /* export */
     struct voxeld_lattice lattice;
     double engine_ms; /* in the engine, copies included */

@@ -13,7 +13,8 @@
 struct vxd_maps {
     uint64_t limit_bytes;
     uint64_t token_limit_bytes;
-    uint64_t n_made; /* for generations */
+    uint64_t n_made;     /* for generations */
+    uint64_t next_epoch; /* above those of all maps that are gone */
     _Atomic size_t n_maps;
     _Atomic uint64_t n_bytes; /* of all that exist, findable or not */
     _Atomic int64_t next_reap_ns;
@@ -93,6 +94,11 @@ bool vxd_map_spec_equal(const struct vxd_map_spec *a, const struct vxd_map_spec 
     return !a->has_lattice || strcmp(a->frame_id, b->frame_id) == 0;
 }
 
+uint64_t vxd_map_epoch(const struct vxd_map *map)
+{
+    return map->first_epoch + vxd_hashmap_erase_epoch(map->hashmap);
+}
+
 struct vxd_map *vxd_maps_peek(struct vxd_maps *maps, const char *name)
 {
     struct vxd_map *map = maps->first;
@@ -147,6 +153,9 @@ static void unlink_from(struct vxd_map **list, const struct vxd_map *map)
 static void destroy(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
 {
     unlink_from(&maps->unnamed, map);
+    if (maps->next_epoch <= vxd_map_epoch(map)) {
+        maps->next_epoch = vxd_map_epoch(map) + 1;
+    }
     vxd_hashmap_destroy(queue, map->hashmap);
     atomic_fetch_sub(&maps->n_bytes, map->n_bytes);
     free(map);
@@ -154,6 +163,7 @@ static void destroy(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_m
 
 void vxd_map_drop(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map)
 {
+    map->used_ns = vxd_clock_ns();
     if (--map->references == 0) {
         destroy(maps, queue, map);
     }
@@ -219,6 +229,22 @@ void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map)
     (void)pthread_mutex_unlock(&maps->mutex);
 }
 
+/* By the clock, in microseconds, so that another start of the server goes on above, too; and
+ * above those of the map that it replaces, if it does. */
+static uint64_t choose_epoch(struct vxd_maps *maps, const struct vxd_map *made)
+{
+    const struct vxd_map *now = vxd_maps_peek(maps, made->terms.name);
+    uint64_t epoch = (uint64_t)made->created_unix_ns / 1000;
+
+    if (epoch < maps->next_epoch) {
+        epoch = maps->next_epoch;
+    }
+    if (now != NULL && epoch <= vxd_map_epoch(now)) {
+        epoch = vxd_map_epoch(now) + 1;
+    }
+    return epoch;
+}
+
 enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
                             const struct vxd_map_terms *terms,
                             const struct vxd_map_spec *spec,
@@ -249,6 +275,7 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
     map->used_ns = vxd_clock_ns();
     /* Another start of the server makes others, too. */
     map->generation = (uint64_t)map->created_unix_ns + maps->n_made++;
+    map->first_epoch = choose_epoch(maps, map);
     map->references = 1;
     map->next = maps->unnamed;
     maps->unnamed = map;
@@ -267,6 +294,7 @@ void vxd_maps_publish(struct vxd_maps *maps, struct vxd_map *map)
 
     unlink_from(&maps->unnamed, map);
     map->references++;
+    map->used_ns = vxd_clock_ns(); /* making it may have taken long */
     (void)pthread_mutex_lock(&maps->mutex);
     while (*at != NULL && strcmp((*at)->terms.name, map->terms.name) < 0) {
         at = &(*at)->next;

@@ -42,6 +42,7 @@ struct vxd_map {
     struct vxd_hashmap *hashmap;
     uint64_t n_entries; /* exact between requests */
     uint64_t generation;
+    uint64_t first_epoch; /* what the wire's epochs count from */
     int64_t created_unix_ns;
     int64_t used_ns; /* monotonic */
     /* The registry's. */
@@ -66,6 +67,10 @@ bool vxd_map_spec_equal(const struct vxd_map_spec *a, const struct vxd_map_spec 
 /* Bytes of one key, and of one entry's rows of all arrays. */
 size_t vxd_map_key_bytes(const struct vxd_hashmap_spec *spec);
 size_t vxd_map_row_bytes(const struct vxd_hashmap_spec *spec, int array);
+
+/* The erase epoch of the wire: the engine's, counted from a number above all epochs that a
+ * map of this name ever had, so that what was numbered by another map is refused. */
+uint64_t vxd_map_epoch(const struct vxd_map *map);
 
 /* The map, used now; NULL where there is none. */
 struct vxd_map *vxd_maps_find(struct vxd_maps *maps, const char *name);
@@ -92,6 +97,7 @@ void vxd_maps_publish(struct vxd_maps *maps, struct vxd_map *map);
 void vxd_maps_remove(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map);
 
 void vxd_map_hold(struct vxd_map *map);
+/* A use ends here: the map's ttl begins anew. */
 void vxd_map_drop(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map *map);
 
 /* Device bytes that a map of these terms may take now; `map` is it, NULL for one to be made.

@@ -37,7 +37,7 @@ struct vxd_map_job {
     struct vxd_map_output outputs[VXD_MAP_MAX_OUTPUTS];
     size_t n_outputs;
     struct vxd_hashmap_image image; /* save, load */
-    char *text;                     /* malloc'd, export's file */
+    struct vxd_decoder *arena;      /* a list's */
 };
 
 /* Find and export. */
@@ -132,7 +132,8 @@ void vxd_map_show(Voxeld__V1__Tensor *tensor, const struct vxd_map_output *outpu
 /* --- hashmap_ply.c ---------------------------------------------------------------------- */
 
 /* Fills reply->ply from what an export has gathered; the file lives as long as the job.
- * errors  RESOURCE_EXHAUSTED */
+ * errors  RESOURCE_EXHAUSTED
+ *         FAILED_PRECONDITION  two properties would have one name */
 enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue *queue,
                                   Voxeld__V1__MapExportResponse *reply,
                                   struct vxd_err *err);
@@ -155,14 +156,14 @@ enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char
                                    uint64_t max_bytes, double ttl_s,
                                    struct vxd_map_terms *out, struct vxd_err *err);
 
-/* In the request's decoder; numbers that change come with vxd_map_fill_info.
+/* In the arena; numbers that change come with vxd_map_fill_info.
  * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_map_new_info(struct vxd_request *request, const struct vxd_map *map,
+enum vxd_status vxd_map_new_info(struct vxd_decoder *arena, const struct vxd_map *map,
                                  Voxeld__V1__MapInfo **out, struct vxd_err *err);
 void vxd_map_fill_info(Voxeld__V1__MapInfo *info, const struct vxd_map *map);
 
 /* NULL where the map has no lattice. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_map_new_lattice(struct vxd_request *request,
+enum vxd_status vxd_map_new_lattice(struct vxd_decoder *arena,
                                     const struct vxd_map_spec *spec,
                                     Voxeld__V1__MapLattice **out, struct vxd_err *err);
 

@@ -5,6 +5,10 @@
 #include "server/service/message.h"
 #include "server/service/service.h"
 
+enum {
+    MAX_INFO_BYTES = 8192 /* of one MapInfo with all that it may have */
+};
+
 /* --- create ---------------------------------------------------------------------------- */
 
 struct create_job {
@@ -66,7 +70,7 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
                             err));
         map = job->base.made;
     }
-    status = vxd_map_new_info(request, map, &job->reply->map, err);
+    status = vxd_map_new_info(request->decoder, map, &job->reply->map, err);
 out:
     return status;
 }
@@ -144,24 +148,30 @@ enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queu
                                     struct vxd_err *err)
 {
     struct vxd_maps *maps = request->server->maps;
+    struct vxd_map_job *job = request->state;
     Voxeld__V1__MapListResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__map_list_response__descriptor, err);
     struct vxd_maps_usage usage;
+    enum vxd_status status;
 
     (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
+    /* Not of the request's decoder, whose budget goes by the request's size. */
     vxd_maps_get_usage(maps, &usage);
-    reply->maps = vxd_message_pointers(request->decoder, usage.n_maps, err);
+    status =
+        vxd_decoder_create((usage.n_maps + 1) * MAX_INFO_BYTES, NULL, &job->arena, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    reply->maps = vxd_message_pointers(job->arena, usage.n_maps, err);
     if (reply->maps == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (struct vxd_map *m = vxd_maps_next(maps, NULL); m != NULL;
          m = vxd_maps_next(maps, m)) {
-        enum vxd_status status =
-            vxd_map_new_info(request, m, &reply->maps[reply->n_maps], err);
-
+        status = vxd_map_new_info(job->arena, m, &reply->maps[reply->n_maps], err);
         if (status != VXD_OK) {
             return status;
         }
@@ -203,7 +213,7 @@ enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"",
                         input->name);
     }
-    VXD_TRY(vxd_map_new_info(request, map, &reply->map, err));
+    VXD_TRY(vxd_map_new_info(request->decoder, map, &reply->map, err));
     VXD_TRY(vxd_hashmap_get_stats(queue, map->hashmap, &stats, err));
     reply->map->load = stats.load;
     reply->map->mean_probes = stats.mean_probes;

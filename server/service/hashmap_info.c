@@ -156,19 +156,19 @@ enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char
     return VXD_OK;
 }
 
-static enum vxd_status copy_text(struct vxd_request *request, const char *text,
-                                 char **out, struct vxd_err *err)
+static enum vxd_status copy_text(struct vxd_decoder *arena, const char *text, char **out,
+                                 struct vxd_err *err)
 {
-    *out = vxd_message_text(request->decoder, text, strlen(text), err);
+    *out = vxd_message_text(arena, text, strlen(text), err);
     return *out != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
 }
 
-static enum vxd_status new_spec(struct vxd_request *request,
+static enum vxd_status new_spec(struct vxd_decoder *arena,
                                 const struct vxd_map_spec *spec,
                                 Voxeld__V1__MapSpec **out, struct vxd_err *err)
 {
     Voxeld__V1__MapSpec *copy =
-        vxd_message_new(request->decoder, &voxeld__v1__map_spec__descriptor, err);
+        vxd_message_new(arena, &voxeld__v1__map_spec__descriptor, err);
     size_t n = (size_t)spec->engine.n_values;
     enum vxd_status status = VXD_OK;
 
@@ -177,18 +177,18 @@ static enum vxd_status new_spec(struct vxd_request *request,
     }
     copy->key_dtype = (Voxeld__V1__DType)spec->engine.key_dtype;
     copy->n_components = (uint32_t)spec->engine.n_components;
-    copy->values = vxd_message_pointers(request->decoder, n, err);
+    copy->values = vxd_message_pointers(arena, n, err);
     if (copy->values == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
         Voxeld__V1__MapArray *array =
-            vxd_message_new(request->decoder, &voxeld__v1__map_array__descriptor, err);
+            vxd_message_new(arena, &voxeld__v1__map_array__descriptor, err);
 
         if (array == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }
-        VXD_TRY(copy_text(request, spec->array_names[i], &array->name, err));
+        VXD_TRY(copy_text(arena, spec->array_names[i], &array->name, err));
         array->dtype = (Voxeld__V1__DType)spec->engine.values[i].dtype;
         array->n_elements = spec->engine.values[i].n_elements;
         copy->values[i] = array;
@@ -199,11 +199,10 @@ out:
     return status;
 }
 
-static Voxeld__V1__Vec3 *new_vector(struct vxd_request *request, const double v[3],
+static Voxeld__V1__Vec3 *new_vector(struct vxd_decoder *arena, const double v[3],
                                     struct vxd_err *err)
 {
-    Voxeld__V1__Vec3 *copy =
-        vxd_message_new(request->decoder, &voxeld__v1__vec3__descriptor, err);
+    Voxeld__V1__Vec3 *copy = vxd_message_new(arena, &voxeld__v1__vec3__descriptor, err);
 
     if (copy != NULL) {
         copy->x = v[0];
@@ -213,7 +212,7 @@ static Voxeld__V1__Vec3 *new_vector(struct vxd_request *request, const double v[
     return copy;
 }
 
-enum vxd_status vxd_map_new_lattice(struct vxd_request *request,
+enum vxd_status vxd_map_new_lattice(struct vxd_decoder *arena,
                                     const struct vxd_map_spec *spec,
                                     Voxeld__V1__MapLattice **out, struct vxd_err *err)
 {
@@ -223,34 +222,33 @@ enum vxd_status vxd_map_new_lattice(struct vxd_request *request,
     if (!spec->has_lattice) {
         return VXD_OK;
     }
-    lattice =
-        vxd_message_new(request->decoder, &voxeld__v1__map_lattice__descriptor, err);
+    lattice = vxd_message_new(arena, &voxeld__v1__map_lattice__descriptor, err);
     if (lattice == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    lattice->size = new_vector(request, spec->size_m, err);
-    lattice->origin = new_vector(request, spec->origin_m, err);
+    lattice->size = new_vector(arena, spec->size_m, err);
+    lattice->origin = new_vector(arena, spec->origin_m, err);
     if (lattice->size == NULL || lattice->origin == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     *out = lattice;
-    return copy_text(request, spec->frame_id, &lattice->frame_id, err);
+    return copy_text(arena, spec->frame_id, &lattice->frame_id, err);
 }
 
-enum vxd_status vxd_map_new_info(struct vxd_request *request, const struct vxd_map *map,
+enum vxd_status vxd_map_new_info(struct vxd_decoder *arena, const struct vxd_map *map,
                                  Voxeld__V1__MapInfo **out, struct vxd_err *err)
 {
     Voxeld__V1__MapInfo *info =
-        vxd_message_new(request->decoder, &voxeld__v1__map_info__descriptor, err);
+        vxd_message_new(arena, &voxeld__v1__map_info__descriptor, err);
     enum vxd_status status;
 
     if (info == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(copy_text(request, map->terms.name, &info->name, err));
-    VXD_TRY(copy_text(request, map->terms.owner, &info->owner, err));
-    VXD_TRY(new_spec(request, &map->spec, &info->spec, err));
-    VXD_TRY(vxd_map_new_lattice(request, &map->spec, &info->lattice, err));
+    VXD_TRY(copy_text(arena, map->terms.name, &info->name, err));
+    VXD_TRY(copy_text(arena, map->terms.owner, &info->owner, err));
+    VXD_TRY(new_spec(arena, &map->spec, &info->spec, err));
+    VXD_TRY(vxd_map_new_lattice(arena, &map->spec, &info->lattice, err));
     info->max_bytes = map->terms.max_bytes;
     info->generation = map->generation;
     info->ttl_s = (double)map->terms.ttl_ns / 1e9;
@@ -268,7 +266,7 @@ void vxd_map_fill_info(Voxeld__V1__MapInfo *info, const struct vxd_map *map)
     info->n_entries = map->n_entries;
     info->capacity = vxd_hashmap_capacity(map->hashmap);
     info->n_bytes = vxd_hashmap_n_bytes(map->hashmap);
-    info->erase_epoch = vxd_hashmap_erase_epoch(map->hashmap);
+    info->erase_epoch = vxd_map_epoch(map);
     if (map->terms.ttl_ns > 0) {
         info->ttl_left_s = left_ns > 0 ? (double)left_ns / 1e9 : 0;
     }
@@ -310,14 +308,14 @@ enum vxd_status vxd_map_choose_arrays(const struct vxd_map_spec *spec, char *con
 enum vxd_status vxd_map_check_epoch(const struct vxd_map *map, uint64_t epoch,
                                     struct vxd_err *err)
 {
-    uint64_t now = vxd_hashmap_erase_epoch(map->hashmap);
+    uint64_t now = vxd_map_epoch(map);
 
     if (epoch == now) {
         return VXD_OK;
     }
     return vxd_fail(err, VXD_FAILED_PRECONDITION, "erase_epoch",
                     "is %" PRIu64 ", the map's is %" PRIu64
-                    ": entries were erased since, "
-                    "and their numbers may be others'",
+                    ": entries were erased or the "
+                    "map was made again since, and the numbers may be others'",
                     epoch, now);
 }

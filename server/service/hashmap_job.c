@@ -159,8 +159,8 @@ void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
     if (job->image.context != NULL) {
         vxd_hashmap_image_free(&job->image);
     }
-    free(job->text);
-    job->text = NULL;
+    vxd_decoder_destroy(job->arena);
+    job->arena = NULL;
     if (job->map != NULL) {
         /* Growing may have come before a failure. */
         vxd_maps_account(maps, job->map);

@@ -8,7 +8,9 @@
 
 enum {
     MAX_PLY_COLUMNS = 4096,
-    COLUMN_NAME_BYTES = VXD_NAME_BYTES + 16
+    COLUMN_NAME_BYTES = VXD_NAME_BYTES + 16,
+    HEADER_BYTES = 256,                     /* at most, but for the properties */
+    PROPERTY_BYTES = COLUMN_NAME_BYTES + 32 /* a line of the header, at most */
 };
 
 /* A PLY file's columns and the memory behind them. */
@@ -205,34 +207,88 @@ static enum vxd_status new_ply(struct vxd_request *request, struct vxd_queue *qu
     return add_arrays(job, queue, ply, err);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* An array "x", or "a_0" beside an "a" of several elements: readers take either. */
+static enum vxd_status check_names(const struct ply *ply, struct vxd_err *err)
+{
+    const char **sorted = calloc(ply->n_columns, sizeof *sorted);
+    enum vxd_status status = VXD_OK;
+
+    if (sorted == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a PLY file");
+    }
+    for (size_t i = 0; i < ply->n_columns; i++) {
+        sorted[i] = ply->names[i];
+    }
+    qsort(sorted, ply->n_columns, sizeof *sorted, compare_names);
+    for (size_t i = 1; i < ply->n_columns && status == VXD_OK; i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) {
+            status = vxd_fail(err, VXD_FAILED_PRECONDITION, "values",
+                              "the file would have two properties \"%s\": name arrays "
+                              "that have others",
+                              sorted[i]);
+        }
+    }
+    free(sorted);
+    return status;
+}
+
+/* What the file may have at most; it is made in the engine's host memory, so that its budget
+ * counts. */
+static enum vxd_status bound_file(const struct ply *ply, size_t n_rows, size_t *n_bytes,
+                                  struct vxd_err *err)
+{
+    size_t row_bytes = 0;
+
+    for (size_t i = 0; i < ply->n_columns; i++) {
+        row_bytes += vxd_dtype_bytes(ply->columns[i].dtype);
+    }
+    if (!vxd_size_mul(row_bytes, n_rows, n_bytes) ||
+        !vxd_size_add(*n_bytes, HEADER_BYTES + ply->n_columns * PROPERTY_BYTES,
+                      n_bytes) ||
+        *n_bytes > VXD_MAP_REPLY_BYTES) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "a file of %zu vertices of %zu bytes is more than a reply holds "
+                        "(%zu bytes): ask for fewer at once",
+                        n_rows, row_bytes, VXD_MAP_REPLY_BYTES);
+    }
+    return VXD_OK;
+}
+
 enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue *queue,
                                   Voxeld__V1__MapExportResponse *reply,
                                   struct vxd_err *err)
 {
     struct vxd_map_read_job *job = request->state;
     struct ply ply = {0};
-    size_t n_bytes = 0;
+    size_t n_room;
+    void *block;
+    long n_bytes;
     FILE *stream = NULL;
     enum vxd_status status;
 
     VXD_TRY(new_ply(request, queue, &ply, err));
-    stream = open_memstream(&job->base.text, &n_bytes);
+    VXD_TRY(check_names(&ply, err));
+    VXD_TRY(bound_file(&ply, job->n, &n_room, err));
+    VXD_TRY(vxd_map_take_host(&job->base, queue, n_room, &block, err));
+    stream = fmemopen(block, n_room, "wb");
     if (stream == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a PLY file"));
     }
     status = vxd_ply_write(stream, ply.columns, ply.n_columns, job->n, err);
-    /* A stream in memory has only memory to lack. */
-    if (fclose(stream) != 0 || status == VXD_UNAVAILABLE) {
-        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a PLY file");
+    n_bytes = status == VXD_OK && fflush(stream) == 0 ? ftell(stream) : -1;
+    (void)fclose(stream);
+    if (status == VXD_OK && n_bytes < 0) {
+        status = vxd_fail(err, VXD_INTERNAL, NULL, "the PLY file was not written");
     }
-    if (status == VXD_OK && n_bytes > VXD_MAP_REPLY_BYTES) {
-        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                          "the file has %zu bytes, a reply holds %zu: ask for fewer at "
-                          "once",
-                          n_bytes, VXD_MAP_REPLY_BYTES);
+    if (status == VXD_OK) {
+        reply->ply.data = block;
+        reply->ply.len = (size_t)n_bytes;
     }
-    reply->ply.data = (uint8_t *)job->base.text;
-    reply->ply.len = n_bytes;
 out:
     free(ply.columns);
     free(ply.names);

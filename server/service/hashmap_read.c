@@ -290,7 +290,7 @@ enum vxd_status vxd_map_find_finish(struct vxd_request *request, struct vxd_queu
                  key_columns(job->base.map), &reply->keys, err));
     VXD_TRY(new_rows(request, &reply->values, &reply->n_values, err));
     reply->n_found = vxd_map_count(job->found, job->n);
-    reply->erase_epoch = vxd_hashmap_erase_epoch(job->base.map->hashmap);
+    reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     request->output = &reply->base;
 out:
@@ -419,9 +419,9 @@ enum vxd_status vxd_map_export_finish(struct vxd_request *request,
                      &reply->keys, err));
         VXD_TRY(new_rows(request, &reply->values, &reply->n_values, err));
     }
-    VXD_TRY(vxd_map_new_lattice(request, &map->spec, &reply->lattice, err));
+    VXD_TRY(vxd_map_new_lattice(request->decoder, &map->spec, &reply->lattice, err));
     reply->n_entries = map->n_entries;
-    reply->erase_epoch = vxd_hashmap_erase_epoch(map->hashmap);
+    reply->erase_epoch = vxd_map_epoch(map);
     request->output = &reply->base;
 out:
     return status;

@@ -132,7 +132,7 @@ enum vxd_status vxd_map_load_submit(struct vxd_request *request, struct vxd_queu
                         err));
     job->base.made->n_entries = image->n_entries;
     reply->replaced = job->replaced != NULL;
-    VXD_TRY(vxd_map_new_info(request, job->base.made, &reply->map, err));
+    VXD_TRY(vxd_map_new_info(request->decoder, job->base.made, &reply->map, err));
     request->output = &reply->base;
 out:
     return status;

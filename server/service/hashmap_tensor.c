@@ -225,6 +225,9 @@ static bool store_number(double value, enum vxd_dtype dtype, void *out, size_t i
     };
 
     if (dtype == VXD_FLOAT32) {
+        if (isfinite(value) && !isfinite((float)value)) {
+            return false;
+        }
         ((float *)out)[i] = (float)value;
         return true;
     }

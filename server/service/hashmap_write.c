@@ -226,7 +226,7 @@ enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
     job->base.map->n_entries += reply->n_new;
     vxd_map_settle(request, queue);
     reply->n_entries = job->base.map->n_entries;
-    reply->erase_epoch = vxd_hashmap_erase_epoch(job->base.map->hashmap);
+    reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     if (job->indices != NULL) {
         vxd_map_show(reply->indices, job->indices);
@@ -331,7 +331,7 @@ enum vxd_status vxd_map_erase_finish(struct vxd_request *request, struct vxd_que
     job->base.map->n_entries = job->n_before - reply->n_erased;
     vxd_map_settle(request, queue);
     reply->n_entries = job->base.map->n_entries;
-    reply->erase_epoch = vxd_hashmap_erase_epoch(job->base.map->hashmap);
+    reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     if (reply->erased != NULL) {
         vxd_map_show(reply->erased, job->mask);
@@ -535,7 +535,7 @@ enum vxd_status vxd_map_update_finish(struct vxd_request *request,
     }
     vxd_map_settle(request, queue);
     reply->n_entries = job->base.map->n_entries;
-    reply->erase_epoch = vxd_hashmap_erase_epoch(job->base.map->hashmap);
+    reply->erase_epoch = vxd_map_epoch(job->base.map);
     reply->engine_ms = (double)request->engine_ns / 1e6;
     if (reply->updated != NULL) {
         vxd_map_show(reply->updated, job->mask);

@@ -239,13 +239,15 @@ static enum vxd_status sync_directory(const char *path, struct vxd_err *err)
     return status;
 }
 
+/* Its entry is synced even where the directory exists: whoever made it may have been killed
+ * before. */
 static enum vxd_status make_directory(const char *directory, const char *path,
                                       struct vxd_err *err)
 {
-    if (mkdir(path, 0750) == 0) {
-        return sync_directory(directory, err);
+    if (mkdir(path, 0750) != 0 && errno != EEXIST) {
+        return fail_errno(err, "make", path);
     }
-    return errno == EEXIST ? VXD_OK : fail_errno(err, "make", path);
+    return sync_directory(directory, err);
 }
 
 enum vxd_status vxd_map_file_write(const char *directory, const char *name,

@@ -44,7 +44,7 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
 endif()
 
 foreach(name rpc http guard auth hostile load bench life memory tools examples python
-             python_errors layers bundle maps merge exactly_once python_maps map_tools soak
+             python_errors layers bundle maps map_limits merge exactly_once python_maps map_tools soak
              overload)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider

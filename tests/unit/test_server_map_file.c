@@ -2,8 +2,10 @@
 /* Saved maps: the golden file, every byte of it damaged in turn, every length; and the sums. */
 #include "tests/unit/test.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/store/checksum.h"
@@ -15,6 +17,37 @@ static const struct vxd_context_options cpu = {.backend = VXD_BACKEND_CPU,
                                                .n_threads = 1,
                                                .device_bytes = 64 << 20,
                                                .host_bytes = 64 << 20};
+
+/* What was synced and renamed, in order: the functions below take the place of libc's. */
+static char steps[512];
+
+static void note(const char *what, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = strlen(steps);
+
+    (void)snprintf(steps + n, sizeof steps - n, "%s %s;", what,
+                   slash != NULL ? slash + 1 : path);
+}
+
+int fsync(int fd)
+{
+    char link[64];
+    char path[256];
+    ssize_t n;
+
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    note("sync", path);
+    return 0;
+}
+
+int rename(const char *from, const char *to)
+{
+    note("rename", to);
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
 
 static void test_sum_is_xxh64(void)
 {
@@ -203,6 +236,40 @@ static void test_file_damaged_anywhere_is_data_loss(void)
     free(bytes);
 }
 
+/* The file before its name, the name before the reply; and the folder's own entry, though
+ * another process made the folder and may have been killed before it could sync that. */
+static void test_saved_file_and_both_directories_are_synced_in_order(void)
+{
+    char directory[] = "/tmp/vxd-map-XXXXXX";
+    char folder[64];
+    char path[80];
+    char wanted[256];
+    struct vxd_context *context = NULL;
+    struct vxd_map_spec spec = golden_spec();
+    struct vxd_hashmap_image image = {0};
+    struct vxd_map_file_info info = {0};
+
+    REQUIRE(mkdtemp(directory) != NULL);
+    REQUIRE(vxd_context_create(&cpu, &context, NULL) == VXD_OK);
+    REQUIRE(golden_image(context, &image) == VXD_OK);
+    (void)snprintf(folder, sizeof folder, "%s/maps", directory);
+    (void)snprintf(path, sizeof path, "%s/m.vxm", folder);
+    (void)snprintf(wanted, sizeof wanted,
+                   "sync %s;sync .m.vxm.new;rename m.vxm;sync maps;",
+                   strrchr(directory, '/') + 1);
+    REQUIRE(mkdir(folder, 0750) == 0);
+    for (int i = 0; i < 2; i++) {
+        steps[0] = '\0';
+        CHECK_INT(vxd_map_file_write(directory, "m", &spec, &image, &info, NULL), VXD_OK);
+        CHECK(strcmp(steps, wanted) == 0);
+    }
+    vxd_hashmap_image_free(&image);
+    vxd_context_destroy(context);
+    (void)unlink(path);
+    (void)rmdir(folder);
+    (void)rmdir(directory);
+}
+
 static void test_directory_missing_is_unavailable(void)
 {
     struct vxd_context *context = NULL;
@@ -226,6 +293,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_sum_is_xxh64),
     VXD_TEST(test_golden_file_is_read_and_written_byte_by_byte),
     VXD_TEST(test_file_damaged_anywhere_is_data_loss),
+    VXD_TEST(test_saved_file_and_both_directories_are_synced_in_order),
     VXD_TEST(test_directory_missing_is_unavailable),
 };
 

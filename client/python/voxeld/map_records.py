@@ -70,7 +70,8 @@ class Merge:
 class MapInfo:
     """What a map is. load, probes and index bytes come from Client.map and Map.info only.
 
-    erase_epoch  rises when entries are erased: numbers from before may name others since
+    erase_epoch  rises when entries are erased, or the map is made again or replaced: numbers
+                 from before may name others since
     generation   another one after the map was dropped and made again
     """
 
