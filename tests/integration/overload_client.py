@@ -27,6 +27,7 @@ def without_clocks(response: rpc_pb2.Response) -> bytes:
     kept = rpc_pb2.Response()
     kept.CopyFrom(response)
     kept.ClearField("header")
+    kept.DiscardUnknownFields()  # padding
     if kept.HasField("voxelize"):
         kept.voxelize.ClearField("engine_ms")
     if kept.HasField("self_test"):
