@@ -163,6 +163,7 @@ struct vxd_net_info {
     size_t n_sets;
     size_t n_maps;
     int n_outputs;
+    bool whole_batch; /* some batch norm's statistics are the run's: samples are not alone */
 };
 void vxd_net_get_info(const struct vxd_net *net, struct vxd_net_info *out);
 const struct vxd_net_output *vxd_net_get_output(const struct vxd_net *net, int output);
