@@ -10,6 +10,7 @@
 #define VXD_CONFIG_MAX_LISTEN 8
 #define VXD_CONFIG_MAX_ORIGINS 32
 #define VXD_CONFIG_MAX_UIDS 32
+#define VXD_CONFIG_MAX_NETWORKS 64
 #define VXD_PATH_BYTES 512
 
 struct vxd_config {
@@ -24,11 +25,18 @@ struct vxd_config {
 
     char data_dir[VXD_PATH_BYTES]; /* "" = keeps nothing, takes no lock */
 
+    char networks_dir[VXD_PATH_BYTES]; /* "" = no networks */
+    /* Loaded at the start: "NAME" or "NAME:fp16". */
+    char networks[VXD_CONFIG_MAX_NETWORKS][VXD_PATH_BYTES];
+    size_t n_networks;
+
     char backend[16]; /* "auto", "cpu", "cuda:N" */
     uint32_t n_threads;
     uint64_t device_bytes; /* 0 = the engine's default */
     uint64_t host_bytes;
-    uint32_t n_read_lanes; /* at least 2: one takes small requests only */
+    uint32_t n_read_lanes;   /* at least 2: one takes small requests only */
+    uint32_t batch_delay_ms; /* how long an inference waits for others to run with */
+    uint32_t max_batch;      /* items that run at once; 0 = 8 on a GPU, 1 on the CPU */
 
     uint64_t max_message_bytes;
     uint64_t inflight_bytes;
@@ -41,6 +49,7 @@ struct vxd_config {
     uint32_t replay_clients; /* whose outcomes are remembered */
     uint64_t map_bytes;      /* device memory of all named maps; 0 = half of the budget */
     uint64_t token_map_bytes; /* of those of one token; 0 = as map_bytes */
+    uint64_t network_bytes;   /* of all networks' weights; 0 = a quarter of the budget */
 
     char tokens_file[VXD_PATH_BYTES]; /* "" = no tokens */
     /* Peer uids trusted with all scopes over ipc without a token; the daemon's own uid

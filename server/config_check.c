@@ -133,6 +133,11 @@ enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.backend",
                         "\"%s\" must be auto, cpu, cuda or cuda:N", config->backend);
     }
+    if (config->n_networks > 0 && config->networks_dir[0] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "networks",
+                        "%zu networks are named, but there is no networks_dir",
+                        config->n_networks);
+    }
     if (config->default_timeout_ms > config->max_timeout_ms) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "limits.timeout_ms",
                         "the default, %u, is above limits.max_timeout_ms, %u",
