@@ -70,6 +70,38 @@ VXD_HD int32_t vxd_sparse_floor_div(int32_t a, int32_t b)
     return a >= 0 ? a / b : -1 - (-1 - a) / b;
 }
 
+/* Key of floor(c / 2^levels) on each axis, levels 0 to VXD_SPARSE_COORD_BITS - 1. Keys that
+ * ascend stay in order: dividing biased codes drops `levels` octants at their end, and the
+ * bias's own share, 2^17 - 2^(17 - levels), puts as many behind the first that are its
+ * complement. */
+VXD_HD uint64_t vxd_sparse_key_floor(uint64_t key, int levels)
+{
+    int kept =
+        VXD_SPARSE_KEY_SAMPLE_BIT - 3 - 3 * levels; /* bits below the first octant */
+    uint64_t code =
+        (key & (((uint64_t)1 << VXD_SPARSE_KEY_SAMPLE_BIT) - 1)) >> 3 * levels;
+    uint64_t first = code >> kept;
+    uint64_t out = vxd_sparse_key_sample_part(key) | first << (kept + 3 * levels) |
+                   (code & (((uint64_t)1 << kept) - 1));
+
+    for (int i = 0; i < levels; i++) {
+        out |= (first ^ 7) << (kept + 3 * i);
+    }
+    return out;
+}
+
+/* Key of 2c on each axis; false where a set cannot hold that. */
+VXD_HD bool vxd_sparse_key_double(uint64_t key, uint64_t *out)
+{
+    int low = VXD_SPARSE_KEY_SAMPLE_BIT - 6; /* bits below the first two octants */
+    uint64_t first = key >> (low + 3) & 7;
+    uint64_t second = key >> low & 7;
+
+    *out = vxd_sparse_key_sample_part(key) | first << (low + 3) |
+           (key & (((uint64_t)1 << low) - 1)) << 3;
+    return (first ^ second) == 7;
+}
+
 /* coarse * stride - padding + tap * dilation: the fine cell that a tap joins to a coarse one.
  * Coarse is a convolution's output and a transposed one's input. */
 VXD_HD int32_t vxd_sparse_fine(const struct vxd_sparse_geometry *geometry, int axis,

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+/* CUDA twins of sets of any coordinates and of derived sets: candidates as keys, a sort where
+ * they do not ascend, rows where a key differs from the one before, blocks where a row does.
+ *
+ * Coordinates of a voxelization ascend already, which a look finds out; so do floors of a
+ * set's rows by a power of two, which need no candidates in memory: such a set reads 16 bytes
+ * a row and writes 8 a row of its own and 20 a block. Other candidates are counted, written
+ * and sorted by the bits in which they differ. Threads: a candidate each, a part of them a
+ * block (sparse_cuda.h). */
+#include "gpu/sparse/set_cuda.h"
+#include "gpu/sparse/sort_cuda.h"
+
+namespace cg = cooperative_groups;
+
+struct layout {
+    size_t keys[2];
+    size_t values[2];
+    size_t counts;
+    size_t words[VXD_N_WORDS];
+    size_t total;
+};
+
+static bool lay_out(const struct vxd_queue *queue, size_t n_candidates,
+                    struct layout *out)
+{
+    size_t n_blocks = vxd_grid_blocks(queue, n_candidates);
+    bool fits = true;
+
+    *out = {};
+    for (int i = 0; i < 2; i++) {
+        fits = fits && vxd_layout_add(&out->total, n_candidates, 8, &out->keys[i]) &&
+               vxd_layout_add(&out->total, n_candidates, 4, &out->values[i]);
+    }
+    for (int i = 0; i < VXD_N_WORDS; i++) {
+        fits = fits && vxd_layout_add(&out->total, n_blocks, 8, &out->words[i]);
+    }
+    return fits && vxd_layout_add(&out->total, n_blocks * VXD_SORT_BINS, 4, &out->counts);
+}
+
+size_t vxd_sparse_set_scratch_bytes_cuda(const struct vxd_queue *queue,
+                                         size_t n_candidates, size_t capacity)
+{
+    struct layout layout;
+
+    (void)capacity;
+    return lay_out(queue, n_candidates, &layout) ? layout.total : 0;
+}
+
+enum vxd_status vxd_set_scratch_open(const struct vxd_queue *queue, size_t n_candidates,
+                                     void *scratch, size_t scratch_bytes,
+                                     struct vxd_set_scratch *out, struct vxd_err *err)
+{
+    char *bytes = (char *)scratch;
+    struct layout layout;
+
+    if (!lay_out(queue, n_candidates, &layout) || layout.total > scratch_bytes) {
+        return vxd_fail(err, VXD_INTERNAL, NULL, "scratch of %zu bytes, needed are %zu",
+                        scratch_bytes, layout.total);
+    }
+    for (int i = 0; i < 2; i++) {
+        out->keys[i] = (uint64_t *)(void *)(bytes + layout.keys[i]);
+        out->values[i] = (uint32_t *)(void *)(bytes + layout.values[i]);
+    }
+    for (int i = 0; i < VXD_N_WORDS; i++) {
+        out->words[i] = (uint64_t *)(void *)(bytes + layout.words[i]);
+    }
+    out->counts = (uint32_t *)(void *)(bytes + layout.counts);
+    return VXD_OK;
+}
+
+/* Sorted keys, duplicates and keys of nothing included. */
+struct sorted_candidates {
+    const uint64_t *keys;
+    const uint32_t *places; /* NULL: they were in order */
+
+    __device__ bool begins(uint32_t i) const
+    {
+        uint64_t key = keys[i];
+
+        return key != VXD_SPARSE_NO_KEY && (i == 0 || keys[i - 1] != key);
+    }
+    __device__ uint64_t key(uint32_t i) const
+    {
+        return keys[i];
+    }
+    __device__ bool is_in(uint32_t i) const
+    {
+        return keys[i] != VXD_SPARSE_NO_KEY;
+    }
+    __device__ uint32_t place(uint32_t i) const
+    {
+        return places != NULL ? places[i] : i;
+    }
+};
+
+/* Sorts keys[0] by the bits that vary, through both buffers; returns where the result is. */
+static __device__ int sort_candidates(cg::grid_group grid,
+                                      const struct vxd_set_scratch *scratch, uint32_t n,
+                                      uint64_t varying, bool has_values,
+                                      struct vxd_sort_shared *shared)
+{
+    int at = 0;
+
+    for (bool is_first = true; varying != 0; is_first = false) {
+        int shift = __ffsll((long long)varying) - 1;
+        struct vxd_sort_pass<uint64_t> pass = {
+            scratch->keys[at], is_first ? NULL : scratch->values[at],
+                scratch->keys[1 - at], has_values ? scratch->values[1 - at] : NULL, n,
+                shift, scratch->counts
+        };
+
+        vxd_sort_run(grid, &pass, shared);
+        grid.sync();
+        varying = shift + VXD_SORT_BITS < 64
+                      ? varying >> (shift + VXD_SORT_BITS) << (shift + VXD_SORT_BITS)
+                      : 0;
+        at = 1 - at;
+    }
+    return at;
+}
+
+/* Of any coordinates -------------------------------------------------------------------- */
+
+struct make_run {
+    const int32_t *coords;
+    uint32_t n;
+    int n_samples;
+    struct vxd_set_out out;
+    struct vxd_set_scratch scratch;
+};
+
+static __device__ __forceinline__ uint64_t key_of(const struct make_run *run, uint32_t i)
+{
+    const int32_t *from = run->coords + 4 * (size_t)i;
+    int32_t c[4] = {from[0], from[1], from[2], from[3]};
+    bool is_in = c[0] >= 0 && c[0] < run->n_samples;
+
+    for (int axis = 0; axis < 3; axis++) {
+        is_in = is_in && vxd_sparse_in_range(c[1 + axis]) &&
+                vxd_sparse_in_shape(run->out.set.shape[axis], c[1 + axis]);
+    }
+    return is_in ? vxd_sparse_key(c) : VXD_SPARSE_NO_KEY;
+}
+
+/* Keys of this block's part; whether any is below the one before it, and the bits in which
+ * neighbours differ. */
+static __device__ __forceinline__ void make_keys(const struct make_run *run)
+{
+    struct vxd_part part = vxd_part_of(run->n);
+    uint64_t varying = 0;
+    bool falls = false;
+
+    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
+        uint32_t i = base + threadIdx.x;
+        uint64_t key = i < part.end ? key_of(run, i) : 0;
+        uint64_t before = __shfl_up_sync(UINT32_MAX, key, 1);
+
+        if (i < part.end) {
+            if (threadIdx.x % 32 == 0) {
+                before = i > 0 ? key_of(run, i - 1) : key;
+            }
+            run->scratch.keys[0][i] = key;
+            varying |= key ^ before;
+            falls = falls || key < before;
+        }
+    }
+    varying = vxd_block_or(varying);
+    falls = __syncthreads_or(falls) != 0;
+    if (threadIdx.x == 0) {
+        run->scratch.words[VXD_WORDS_FALLS][blockIdx.x] = falls;
+        run->scratch.words[VXD_WORDS_VARYING][blockIdx.x] = varying;
+    }
+}
+
+static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
+    make_kernel(const __grid_constant__ struct make_run run)
+{
+    __shared__ struct vxd_sort_shared shared;
+    cg::grid_group grid = cg::this_grid();
+    struct sorted_candidates candidates = {run.scratch.keys[0], NULL};
+
+    make_keys(&run);
+    grid.sync();
+    if (vxd_grid_or(run.scratch.words[VXD_WORDS_FALLS]) != 0) {
+        uint64_t varying = vxd_grid_or(run.scratch.words[VXD_WORDS_VARYING]);
+        int at = sort_candidates(grid, &run.scratch, run.n, varying, run.out.rows != NULL,
+                                 &shared);
+
+        candidates.keys = run.scratch.keys[at];
+        candidates.places = run.scratch.values[at];
+    }
+    vxd_set_finish(grid, &run.out, candidates, run.n, &run.scratch);
+}
+
+enum vxd_status vxd_sparse_set_make_cuda(struct vxd_queue *queue,
+                                         const struct vxd_sparse_make_call *call,
+                                         struct vxd_err *err)
+{
+    struct make_run run = {call->coords,
+                           (uint32_t)call->n,
+                           call->n_samples,
+                           {call->set, call->rows, NULL, queue->error_word},
+                           {}};
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    VXD_TRY(vxd_set_scratch_open(queue, call->n, call->scratch, call->scratch_bytes,
+                                 &run.scratch, err));
+    VXD_TRY(vxd_grid_launch(queue, (const void *)make_kernel, &run, call->n, 0,
+                            "make_kernel", err));
+out:
+    return status;
+}
+
+/* Floors by a power of two -------------------------------------------------------------- */
+
+struct floor_run {
+    struct vxd_sparse_set in;
+    int levels; /* the power */
+    struct vxd_set_out out;
+    struct vxd_set_scratch scratch;
+};
+
+/* Rows of a set, one after another in the same cube of 2^levels being one row. */
+struct floor_candidates {
+    const uint64_t *keys;
+    int levels;
+
+    __device__ bool begins(uint32_t i) const
+    {
+        return i == 0 || (keys[i] ^ keys[i - 1]) >> 3 * levels != 0;
+    }
+    __device__ uint64_t key(uint32_t i) const
+    {
+        return vxd_sparse_key_floor(keys[i], levels);
+    }
+    __device__ bool is_in(uint32_t i) const
+    {
+        return true;
+    }
+    __device__ uint32_t place(uint32_t i) const
+    {
+        return i;
+    }
+};
+
+static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
+    floor_kernel(const __grid_constant__ struct floor_run run)
+{
+    struct floor_candidates candidates = {run.in.keys, run.levels};
+
+    vxd_set_finish(cg::this_grid(), &run.out, candidates, *run.in.n_rows, &run.scratch);
+}
+
+/* The power of two by which every row of the input has exactly one output, its floor, which
+ * the output's shape holds; -1: the rule is another. */
+static int floor_levels(const struct vxd_sparse_derive_call *call)
+{
+    const struct vxd_sparse_geometry *g = &call->geometry;
+    int stride = g->stride[0];
+    int levels = 0;
+
+    if ((stride & (stride - 1)) != 0) {
+        return -1;
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t in_cells = call->in.shape[axis];
+        int32_t out_cells = call->out.shape[axis];
+
+        if (g->stride[axis] != stride ||
+            (call->rule == VXD_DERIVE_SUPPORT &&
+             (g->transposed || g->kernel[axis] != stride || g->padding[axis] != 0 ||
+              g->dilation[axis] != 1)) ||
+            (out_cells != 0 && (in_cells == 0 || in_cells > out_cells * stride))) {
+            return -1;
+        }
+    }
+    while (1 << levels < stride) {
+        levels++;
+    }
+    return levels;
+}
+
+/* Any other rule ------------------------------------------------------------------------ */
+
+struct derive_run {
+    enum vxd_sparse_derive rule;
+    struct vxd_sparse_geometry geometry;
+    struct vxd_sparse_set in;
+    struct vxd_set_out out;
+    struct vxd_set_scratch scratch;
+};
+
+/* Keys that a row of the input makes: every choice of one share an axis. */
+struct shares {
+    uint64_t axis[3][VXD_SPARSE_MAX_KERNEL];
+    int n[3];
+};
+
+static __device__ void shares_of(const struct derive_run *run, uint64_t key,
+                                 struct shares *out, bool *out_of_range)
+{
+    const struct vxd_sparse_geometry *g = &run->geometry;
+
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t c = vxd_sparse_key_coord(key, axis);
+        int32_t shape = run->out.set.shape[axis];
+        int32_t outputs[VXD_SPARSE_MAX_KERNEL];
+
+        if (run->rule == VXD_DERIVE_SUPPORT) {
+            out->n[axis] =
+                vxd_sparse_tap_outputs(g, axis, c, shape, outputs, out_of_range);
+        } else {
+            outputs[0] = vxd_sparse_floor_div(c, g->stride[axis]);
+            out->n[axis] = vxd_sparse_in_shape(shape, outputs[0]) ? 1 : 0;
+        }
+        for (int i = 0; i < out->n[axis]; i++) {
+            out->axis[axis][i] = vxd_sparse_key_axis(axis, outputs[i]);
+        }
+    }
+}
+
+/* Returns false where a candidate is out of range; *n is the number of all. */
+static __device__ bool count_candidates(const struct derive_run *run, cg::grid_group grid,
+                                        uint32_t n_in, uint64_t *before, uint64_t *n)
+{
+    struct vxd_part part = vxd_part_of(n_in);
+    bool out_of_range = false;
+    struct vxd_sums sums;
+    uint64_t n_mine = 0;
+
+    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+        struct shares shares;
+
+        shares_of(run, run->in.keys[i], &shares, &out_of_range);
+        n_mine += (uint64_t)(shares.n[0] * shares.n[1] * shares.n[2]);
+    }
+    n_mine = vxd_block_sum(n_mine);
+    out_of_range = __syncthreads_or(out_of_range) != 0;
+    if (threadIdx.x == 0) {
+        run->scratch.words[VXD_WORDS_CANDIDATES][blockIdx.x] = n_mine;
+        run->scratch.words[VXD_WORDS_FALLS][blockIdx.x] = out_of_range;
+    }
+    grid.sync();
+    sums = vxd_grid_sum(run->scratch.words[VXD_WORDS_CANDIDATES]);
+    *before = sums.before;
+    *n = sums.total;
+    return vxd_grid_or(run->scratch.words[VXD_WORDS_FALLS]) == 0;
+}
+
+/* Writes this block's candidates from `before` on, in no order. */
+static __device__ void write_candidates(const struct derive_run *run, uint32_t n_in,
+                                        uint64_t before)
+{
+    __shared__ unsigned long long next;
+    struct vxd_part part = vxd_part_of(n_in);
+    uint64_t *keys = run->scratch.keys[0];
+    uint64_t varying = 0;
+
+    if (threadIdx.x == 0) {
+        next = before;
+    }
+    __syncthreads();
+    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+        uint64_t sample = vxd_sparse_key_sample_part(run->in.keys[i]);
+        bool out_of_range = false;
+        struct shares shares;
+        uint64_t at;
+
+        shares_of(run, run->in.keys[i], &shares, &out_of_range);
+        at = atomicAdd(&next,
+                       (unsigned long long)(shares.n[0] * shares.n[1] * shares.n[2]));
+        for (int x = 0; x < shares.n[0]; x++) {
+            for (int y = 0; y < shares.n[1]; y++) {
+                for (int z = 0; z < shares.n[2]; z++) {
+                    uint64_t key = sample | shares.axis[0][x] | shares.axis[1][y] |
+                                   shares.axis[2][z];
+
+                    keys[at++] = key;
+                    varying |= key ^ run->in.keys[0];
+                }
+            }
+        }
+    }
+    varying = vxd_block_or(varying);
+    if (threadIdx.x == 0) {
+        run->scratch.words[VXD_WORDS_VARYING][blockIdx.x] = varying;
+    }
+}
+
+static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
+    derive_kernel(const __grid_constant__ struct derive_run run)
+{
+    __shared__ struct vxd_sort_shared shared;
+    cg::grid_group grid = cg::this_grid();
+    uint32_t n_in = *run.in.n_rows;
+    struct sorted_candidates candidates = {NULL, NULL};
+    uint64_t before;
+    uint64_t n;
+    uint64_t varying;
+
+    if (!count_candidates(&run, grid, n_in, &before, &n)) {
+        vxd_set_fail(&run.out, VXD_OUT_OF_RANGE);
+        return;
+    }
+    write_candidates(&run, n_in, before);
+    grid.sync();
+    varying = vxd_grid_or(run.scratch.words[VXD_WORDS_VARYING]);
+    candidates.keys = run.scratch.keys[sort_candidates(grid, &run.scratch, (uint32_t)n,
+                                                       varying, false, &shared)];
+    vxd_set_finish(grid, &run.out, candidates, (uint32_t)n, &run.scratch);
+}
+
+enum vxd_status vxd_sparse_set_derive_cuda(struct vxd_queue *queue,
+                                           const struct vxd_sparse_derive_call *call,
+                                           struct vxd_err *err)
+{
+    struct vxd_set_out out = {call->out, NULL, NULL, queue->error_word};
+    int levels = floor_levels(call);
+    struct vxd_set_scratch scratch;
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    VXD_TRY(vxd_set_scratch_open(queue, call->n_candidates, call->scratch,
+                                 call->scratch_bytes, &scratch, err));
+    if (levels >= 0) {
+        struct floor_run run = {call->in, levels, out, scratch};
+
+        VXD_TRY(vxd_grid_launch(queue, (const void *)floor_kernel, &run,
+                                call->in.capacity, 0, "floor_kernel", err));
+    } else {
+        struct derive_run run = {call->rule, call->geometry, call->in, out, scratch};
+
+        VXD_TRY(vxd_grid_launch(queue, (const void *)derive_kernel, &run,
+                                call->n_candidates, 0, "derive_kernel", err));
+    }
+out:
+    return status;
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the CUDA twins of sets and kernel maps share.
+ *
+ * Their work is small (10^5 rows) and how much there is stands in device memory, so each
+ * operation is one cooperative kernel: as many blocks as multiprocessors, each with its own
+ * consecutive part of the rows, and a barrier over the grid (about 1.3 us) between steps
+ * instead of a launch. A block learns of the blocks before it from one word of each. */
+#ifndef VXD_GPU_SPARSE_SPARSE_CUDA_H
+#define VXD_GPU_SPARSE_SPARSE_CUDA_H
+
+#include <cooperative_groups.h>
+
+#include "gpu/core/cuda_check.h"
+#include "gpu/sparse/backends.h"
+#include "gpu/sparse/sparse_math.h"
+
+#define VXD_GRID_THREADS 1024
+#define VXD_GRID_WARPS (VXD_GRID_THREADS / 32)
+
+/* A part smaller than this costs more in barriers than it saves. */
+#define VXD_GRID_LEAST_PART 256u
+
+/* Blocks of a launch over at most n items; words of block b are valid for b below it. */
+static inline unsigned vxd_grid_blocks(const struct vxd_queue *queue, size_t n)
+{
+    size_t most = (size_t)queue->context->info.n_multiprocessors;
+    size_t wanted = (n + VXD_GRID_LEAST_PART - 1) / VXD_GRID_LEAST_PART;
+
+    most = most < VXD_GRID_THREADS ? most : VXD_GRID_THREADS;
+    return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
+/* Launches a kernel of one argument, a struct passed by value. */
+static inline enum vxd_status vxd_grid_launch(struct vxd_queue *queue, const void *kernel,
+                                              void *run, size_t n, size_t shared_bytes,
+                                              const char *name, struct vxd_err *err)
+{
+    void *args[1] = {run};
+
+    return vxd_cuda_status(
+        queue->context,
+        cudaLaunchCooperativeKernel(kernel, dim3(vxd_grid_blocks(queue, n)),
+                                    dim3(VXD_GRID_THREADS), args, shared_bytes,
+                                    (cudaStream_t)queue->stream),
+        name, err);
+}
+
+/* This block's part of n items; parts from number n_parts on are empty. */
+struct vxd_part {
+    uint32_t begin;
+    uint32_t end;
+    uint32_t n_parts;
+};
+
+static __device__ __forceinline__ struct vxd_part vxd_part_of(uint32_t n)
+{
+    uint32_t share = (n + gridDim.x - 1) / gridDim.x;
+    struct vxd_part part;
+
+    share = share > VXD_GRID_LEAST_PART ? (share + 31) & ~31u : VXD_GRID_LEAST_PART;
+    part.begin = min(n, blockIdx.x * share);
+    part.end = min(n, part.begin + share);
+    part.n_parts = (n + share - 1) / share;
+    return part;
+}
+
+/* Of all threads, for all of them. */
+static __device__ __forceinline__ uint64_t vxd_block_sum(uint64_t value)
+{
+    __shared__ uint64_t warps[VXD_GRID_WARPS];
+
+    for (int step = 16; step > 0; step /= 2) {
+        value += __shfl_xor_sync(UINT32_MAX, value, step);
+    }
+    if (threadIdx.x % 32 == 0) {
+        warps[threadIdx.x / 32] = value;
+    }
+    __syncthreads();
+    value = warps[threadIdx.x % 32];
+    for (int step = 16; step > 0; step /= 2) {
+        value += __shfl_xor_sync(UINT32_MAX, value, step);
+    }
+    __syncthreads();
+    return value;
+}
+
+static __device__ __forceinline__ uint64_t vxd_block_or(uint64_t value)
+{
+    __shared__ uint64_t warps[VXD_GRID_WARPS];
+
+    for (int step = 16; step > 0; step /= 2) {
+        value |= __shfl_xor_sync(UINT32_MAX, value, step);
+    }
+    if (threadIdx.x % 32 == 0) {
+        warps[threadIdx.x / 32] = value;
+    }
+    __syncthreads();
+    value = warps[threadIdx.x % 32];
+    for (int step = 16; step > 0; step /= 2) {
+        value |= __shfl_xor_sync(UINT32_MAX, value, step);
+    }
+    __syncthreads();
+    return value;
+}
+
+/* How many threads before this one say true, and how many of the block. */
+static __device__ __forceinline__ uint32_t vxd_block_rank(bool is_true, uint32_t *n_true)
+{
+    __shared__ uint32_t warps[VXD_GRID_WARPS];
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t warp = threadIdx.x / 32;
+    uint32_t ballot = __ballot_sync(UINT32_MAX, is_true);
+    uint32_t before;
+
+    if (lane == 0) {
+        warps[warp] = (uint32_t)__popc(ballot);
+    }
+    __syncthreads();
+    before = __reduce_add_sync(UINT32_MAX, lane < warp ? warps[lane] : 0);
+    *n_true = __reduce_add_sync(UINT32_MAX, warps[lane]);
+    __syncthreads();
+    return before + (uint32_t)__popc(ballot & ((1u << lane) - 1));
+}
+
+/* Sums of one word a block, which were written before the last barrier over the grid. */
+struct vxd_sums {
+    uint64_t before; /* of the blocks before this one */
+    uint64_t total;
+};
+
+static __device__ __forceinline__ struct vxd_sums vxd_grid_sum(const uint64_t *words)
+{
+    uint64_t word = threadIdx.x < gridDim.x ? words[threadIdx.x] : 0;
+    struct vxd_sums sum;
+
+    sum.before = vxd_block_sum(threadIdx.x < blockIdx.x ? word : 0);
+    sum.total = vxd_block_sum(word);
+    return sum;
+}
+
+static __device__ __forceinline__ uint64_t vxd_grid_or(const uint64_t *words)
+{
+    return vxd_block_or(threadIdx.x < gridDim.x ? words[threadIdx.x] : 0);
+}
+
+/* By one thread of the grid. */
+static __device__ __forceinline__ void vxd_sparse_fault(uint32_t *error_word,
+                                                        enum vxd_status status)
+{
+    (void)atomicCAS(error_word, (uint32_t)VXD_OK, (uint32_t)status);
+}
+
+/* First of n ascending keys that is not below `key`; n if none. */
+static __device__ __forceinline__ uint32_t vxd_sparse_lower_bound(const uint64_t *keys,
+                                                                  uint32_t n,
+                                                                  uint64_t key)
+{
+    uint32_t low = 0;
+
+    while (n > 0) {
+        uint32_t half = n / 2;
+
+        if (keys[low + half] < key) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
+/* Slots of a table of n_blocks, less one: the least power of two that leaves half of it
+ * empty. A slot is 0 (empty) or the upper half of the block's hash above its number plus one. */
+static __device__ __forceinline__ uint32_t vxd_sparse_slot_mask(uint32_t n_blocks)
+{
+    if (n_blocks < 2) {
+        return 1;
+    }
+    return (uint32_t)(((uint64_t)1 << (64 - __clzll(2 * (uint64_t)n_blocks - 1))) - 1);
+}
+
+/* Cells of a block that have a row, and the row of the first; no cells where the set does not
+ * have the block. */
+struct vxd_sparse_block {
+    uint64_t mask;
+    uint32_t row;
+};
+
+static __device__ __forceinline__ struct vxd_sparse_block
+vxd_sparse_find_block(const struct vxd_sparse_set *set, uint32_t slot_mask,
+                      uint64_t block)
+{
+    uint64_t hash = vxd_sparse_block_hash(block);
+    struct vxd_sparse_block found = {0, 0};
+
+    for (uint32_t at = (uint32_t)hash & slot_mask;; at = (at + 1) & slot_mask) {
+        uint64_t slot = set->slots[at];
+        uint32_t number = (uint32_t)slot - 1;
+
+        if (slot == 0) {
+            return found;
+        }
+        if (slot >> 32 == hash >> 32 && set->block_keys[number] == block) {
+            found.mask = set->block_mask[number];
+            found.row = set->block_row[number];
+            return found;
+        }
+    }
+}
+
+/* Row of a cell of a block, or -1. */
+static __device__ __forceinline__ int32_t
+vxd_sparse_find_cell(const struct vxd_sparse_block *block, uint32_t cell)
+{
+    if ((block->mask >> cell & 1) == 0) {
+        return -1;
+    }
+    return (int32_t)vxd_sparse_block_cell_row(block->mask, block->row, (int)cell);
+}
+
+#endif
