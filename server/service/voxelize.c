@@ -17,38 +17,6 @@ static void *result_at(const struct vxd_voxelize_job *job, enum vxd_result i)
     return result->wanted ? (uint8_t *)job->result_block.ptr + result->offset : NULL;
 }
 
-static enum vxd_status decode_clouds(struct vxd_voxelize_job *job,
-                                     struct vxd_queue *queue, float *positions,
-                                     float *features, struct vxd_err *err)
-{
-    size_t n_channels = (size_t)job->args.n_channels;
-    size_t row = 0;
-    size_t n_source = 0;
-
-    for (size_t i = 0; i < job->input->n_clouds; i++) {
-        for (size_t k = 0; k <= job->input->clouds[i]->n_sweeps; k++, n_source++) {
-            const struct vxd_source source = {i, k > 0, k > 0 ? k - 1 : 0};
-            struct vxd_cloud cloud = {0};
-            enum vxd_status status = vxd_source_build(job, &source, &cloud, err);
-
-            if (status == VXD_OK && cloud.n_points > 0) {
-                status = vxd_upload(queue, cloud.data, cloud.n_points * cloud.point_step,
-                                    &job->uploads[n_source], &cloud.data, err);
-            }
-            if (status == VXD_OK && cloud.n_points > 0) {
-                status = vxd_cloud_decode(
-                    queue, &cloud, positions + 3 * row,
-                    n_channels > 0 ? features + n_channels * row : NULL, err);
-            }
-            if (status != VXD_OK) {
-                return status;
-            }
-            row += cloud.n_points;
-        }
-    }
-    return VXD_OK;
-}
-
 static enum vxd_status download(struct vxd_voxelize_job *job, struct vxd_queue *queue,
                                 enum vxd_result i, size_t n_rows, struct vxd_err *err)
 {
@@ -77,7 +45,7 @@ static enum vxd_status submit_grouping(struct vxd_request *request,
     features = job->args.n_channels > 0 && job->work.ptr != NULL
                    ? (float *)(void *)((uint8_t *)job->work.ptr + job->features_offset)
                    : NULL;
-    VXD_TRY(decode_clouds(job, queue, positions, features, err));
+    VXD_TRY(vxd_clouds_decode(&job->clouds, queue, positions, features, err));
     job->args.positions = positions;
     job->args.features = features;
     voxels = (struct vxd_voxels){
@@ -131,9 +99,7 @@ static enum vxd_status check_reply(const struct vxd_voxelize_job *job,
 /* The clouds' memory goes back first: the second stage needs only the results. */
 static void free_work(struct vxd_voxelize_job *job, struct vxd_queue *queue)
 {
-    for (size_t i = 0; i < job->n_sources; i++) {
-        vxd_device_free(queue, &job->uploads[i]);
-    }
+    vxd_clouds_free(&job->clouds, queue);
     vxd_device_free(queue, &job->work);
 }
 

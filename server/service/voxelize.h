@@ -4,19 +4,13 @@
 #ifndef VXD_SERVER_SERVICE_VOXELIZE_H
 #define VXD_SERVER_SERVICE_VOXELIZE_H
 
-#include "gpu/core/memory.h"
-#include "gpu/voxel/cloud.h"
 #include "gpu/voxel/voxelize.h"
-#include "server/request.h"
+#include "server/service/clouds.h"
 #include "voxeld/v1/voxelize.pb-c.h"
 
 enum {
     VXD_VOXELIZE_MAX_CLOUDS = 1024,
-    VXD_VOXELIZE_MAX_SOURCES = 4096, /* clouds and sweeps of a request */
-    VXD_VOXELIZE_MAX_FIELDS = 256,   /* of a cloud */
-    VXD_VOXELIZE_ALL_FIELDS = 65536, /* of all clouds and sweeps */
-    VXD_VOXELIZE_MAX_POINTS = 65536, /* kept a voxel */
-    VXD_FEATURE_NAME_BYTES = 64
+    VXD_VOXELIZE_MAX_POINTS = 65536 /* kept a voxel */
 };
 
 /* The engine's result arrays, in one block of device memory. */
@@ -50,13 +44,9 @@ struct vxd_merge;
 struct vxd_voxelize_job {
     const Voxeld__V1__VoxelizeRequest *input;
     struct vxd_voxelize_args args; /* positions and features are set by the first stage */
-    uint32_t *batch_starts;
-    size_t n_sources;
-    size_t n_fields; /* of all sources that have their own */
-    double origin[3];
+    struct vxd_clouds clouds;
     Voxeld__V1__VoxelRule rule; /* resolved */
     int32_t grid[3];            /* SPCONV */
-    const char *channels[VXD_MAX_CHANNELS];
     struct vxd_result_array results[VXD_N_RESULTS];
     size_t results_bytes;
     size_t features_offset; /* in the work block, behind the positions */
@@ -64,32 +54,11 @@ struct vxd_voxelize_job {
 
     struct vxd_merge *merge; /* voxelize_merge.h; NULL = none */
 
-    bool ran;                   /* the first stage was submitted */
-    bool fetched;               /* the second */
-    struct vxd_buffer *uploads; /* n_sources */
+    bool ran;     /* the first stage was submitted */
+    bool fetched; /* the second */
     struct vxd_buffer work;
     struct vxd_buffer result_block;
 };
-
-/* Names one cloud or sweep. */
-struct vxd_source {
-    size_t cloud;
-    bool is_sweep;
-    size_t sweep;
-};
-
-/* Checks the layout, data and pose of one cloud or sweep and fills *out, whose data is the
- * message's (host memory) and whose pose is relative to the origin. job->channels and
- * args.n_channels must be set.
- * errors  INVALID_ARGUMENT  err.field is the path, "clouds[0].sweeps[1].point_step" */
-enum vxd_status vxd_source_build(const struct vxd_voxelize_job *job,
-                                 const struct vxd_source *source, struct vxd_cloud *out,
-                                 struct vxd_err *err);
-
-/* Sets job->channels from the request's features or, without any, from the first cloud.
- * errors  INVALID_ARGUMENT */
-enum vxd_status vxd_voxelize_bind_features(struct vxd_voxelize_job *job,
-                                           struct vxd_err *err);
 
 /* Fills the reply; request->output is set. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_voxelize_reply(struct vxd_request *request, struct vxd_err *err);

@@ -119,9 +119,9 @@ static enum vxd_status check_lattice(struct vxd_voxelize_job *job, struct vxd_er
                             "(%g, %g, %g) is not finite", origin->x, origin->y,
                             origin->z);
         }
-        job->origin[0] = origin->x;
-        job->origin[1] = origin->y;
-        job->origin[2] = origin->z;
+        job->clouds.origin[0] = origin->x;
+        job->clouds.origin[1] = origin->y;
+        job->clouds.origin[2] = origin->z;
     }
     if (job->rule == VOXELD__V1__VOXEL_RULE__MINKOWSKI) {
         job->args.rule = VXD_RULE_MINKOWSKI;
@@ -211,69 +211,62 @@ static enum vxd_status check_outputs(struct vxd_voxelize_job *job, struct vxd_er
     return VXD_OK;
 }
 
-/* One item: the cloud and its sweeps. *scratch is one engine cloud, reused for all. */
-static enum vxd_status check_cloud(struct vxd_voxelize_job *job, size_t index,
-                                   struct vxd_cloud *scratch, uint64_t *n_points,
-                                   struct vxd_err *err)
+/* x, y, z and whatever else the first cloud has one element of; "dt" is the lag's name. */
+static enum vxd_status bind_all_fields(struct vxd_voxelize_job *job, struct vxd_err *err)
 {
-    size_t n_sweeps = job->input->clouds[index]->n_sweeps;
+    static const char *const axes[3] = {"x", "y", "z"};
+    const Voxeld__V1__Cloud *cloud = job->input->clouds[0];
+    int n = 0;
 
-    for (size_t i = 0; i <= n_sweeps; i++) {
-        struct vxd_source source = {index, i > 0, i > 0 ? i - 1 : 0};
-        enum vxd_status status;
-
-        if (++job->n_sources > VXD_VOXELIZE_MAX_SOURCES) {
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",
-                            "have more than %d clouds and sweeps in all",
-                            VXD_VOXELIZE_MAX_SOURCES);
-        }
-        /* Names are compared pair by pair: without a limit, for seconds. */
-        job->n_fields += i == 0 ? job->input->clouds[index]->n_fields
-                                : job->input->clouds[index]->sweeps[i - 1]->n_fields;
-        if (job->n_fields > VXD_VOXELIZE_ALL_FIELDS) {
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",
-                            "have more than %d fields in all", VXD_VOXELIZE_ALL_FIELDS);
-        }
-        status = vxd_source_build(job, &source, scratch, err);
-        if (status != VXD_OK) {
-            return status;
-        }
-        *n_points += scratch->n_points;
-        if (*n_points > INT32_MAX) {
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",
-                            "have more than %d points in all", INT32_MAX);
-        }
+    for (; n < 3; n++) {
+        job->clouds.channels[n].name = axes[n];
     }
+    for (size_t i = 0; i < cloud->n_fields; i++) {
+        const Voxeld__V1__Field *field = cloud->fields[i];
+
+        if (field->count > 1 || vxd_axis_of(field->name) >= 0 ||
+            strcmp(field->name, "dt") == 0) {
+            continue;
+        }
+        if (n == VXD_MAX_CHANNELS) {
+            return vxd_fail(
+                err, VXD_INVALID_ARGUMENT, "features",
+                "clouds[0] has more than %d one-element fields: name those you "
+                "want",
+                VXD_MAX_CHANNELS);
+        }
+        job->clouds.channels[n++].name = field->name;
+    }
+    job->clouds.n_channels = n;
     return VXD_OK;
 }
 
-static enum vxd_status check_clouds(struct vxd_request *request,
-                                    struct vxd_voxelize_job *job, struct vxd_err *err)
+static enum vxd_status bind_features(struct vxd_voxelize_job *job, struct vxd_err *err)
 {
-    size_t n_clouds = job->input->n_clouds;
-    struct vxd_cloud scratch = {0};
-    uint64_t n_points = 0;
-    enum vxd_status status = VXD_OK;
+    const Voxeld__V1__VoxelizeRequest *input = job->input;
 
-    job->batch_starts =
-        vxd_message_array(request->decoder, n_clouds + 1, sizeof(uint32_t), err);
-    if (job->batch_starts == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    if (input->no_features) {
+        if (input->n_features > 0 || input->n_reduce > 0) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "no_features",
+                            "is true, but %s are asked for",
+                            input->n_features > 0 ? "features" : "reductions");
+        }
+        job->clouds.n_channels = 0;
+        return VXD_OK;
     }
-    for (size_t i = 0; i < n_clouds; i++) {
-        VXD_TRY(check_cloud(job, i, &scratch, &n_points, err));
-        job->batch_starts[i + 1] = (uint32_t)n_points;
+    if (input->n_features == 0) {
+        return bind_all_fields(job, err);
     }
-    job->uploads =
-        vxd_message_array(request->decoder, job->n_sources, sizeof *job->uploads, err);
-    if (job->uploads == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
+    if (input->n_features > VXD_MAX_CHANNELS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "features",
+                        "has %zu entries, at most %d are allowed", input->n_features,
+                        VXD_MAX_CHANNELS);
     }
-    job->args.batch_starts = job->batch_starts;
-    job->args.n_batch = (int)n_clouds;
-    job->args.n_points = (size_t)n_points;
-out:
-    return status;
+    for (size_t i = 0; i < input->n_features; i++) {
+        job->clouds.channels[i].name = input->features[i];
+    }
+    job->clouds.n_channels = (int)input->n_features;
+    return VXD_OK;
 }
 
 /* Rows each array needs room for. */
@@ -366,14 +359,21 @@ enum vxd_status vxd_voxelize_check(struct vxd_request *request, struct vxd_err *
                         "has %zu entries, it must have 1 to %d", job->input->n_clouds,
                         VXD_VOXELIZE_MAX_CLOUDS);
     }
+    job->clouds.clouds = job->input->clouds;
+    job->clouds.n_clouds = job->input->n_clouds;
+    job->clouds.channels_field = "features";
     VXD_TRY(check_lattice(job, err));
-    VXD_TRY(vxd_voxelize_bind_features(job, err));
+    VXD_TRY(bind_features(job, err));
+    job->args.n_channels = job->clouds.n_channels;
     VXD_TRY(check_reductions(job, err));
     VXD_TRY(check_outputs(job, err));
     for (size_t i = 0; i < VXD_N_RESULTS; i++) {
         job->results[i].sent = job->results[i].wanted;
     }
-    VXD_TRY(check_clouds(request, job, err));
+    VXD_TRY(vxd_clouds_check(request, &job->clouds, err));
+    job->args.batch_starts = job->clouds.starts;
+    job->args.n_batch = (int)job->clouds.n_clouds;
+    job->args.n_points = job->clouds.n_points;
     request->state = job;
     if (job->input->merge != NULL) {
         VXD_TRY(vxd_merge_check(request, err));

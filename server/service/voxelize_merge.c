@@ -66,7 +66,7 @@ static void describe(const struct vxd_voxelize_job *job, struct vxd_map_spec *sp
     spec->size_m[0] = size->x;
     spec->size_m[1] = size->y;
     spec->size_m[2] = size->z;
-    memcpy(spec->origin_m, job->origin, sizeof job->origin);
+    memcpy(spec->origin_m, job->clouds.origin, sizeof job->clouds.origin);
 }
 
 enum vxd_status vxd_merge_check(struct vxd_request *request, struct vxd_err *err)

@@ -100,7 +100,7 @@ static enum vxd_status set_items(struct vxd_request *request,
         }
         item->stamp_ns = job->input->clouds[i]->stamp_ns;
         item->frame_id = job->input->clouds[i]->frame_id;
-        item->n_points = job->batch_starts[i + 1] - job->batch_starts[i];
+        item->n_points = job->clouds.starts[i + 1] - job->clouds.starts[i];
         item->n_used = totals[i].n_used;
         item->n_non_finite = totals[i].n_non_finite;
         item->n_out_of_range = totals[i].n_out_of_range;
@@ -108,7 +108,7 @@ static enum vxd_status set_items(struct vxd_request *request,
         item->n_over_max_points = totals[i].n_over_max_points;
         item->first_voxel = starts[i];
         item->n_voxels = totals[i].n_voxels;
-        item->first_point = job->batch_starts[i];
+        item->first_point = job->clouds.starts[i];
         reply->items[i] = item;
     }
     reply->n_items = n;
@@ -140,8 +140,8 @@ static enum vxd_status set_lattice(struct vxd_request *request,
     const Voxeld__V1__Vec3 *low = is_spconv ? job->input->range->low : NULL;
 
     reply->size = new_vector(request, size->x, size->y, size->z, err);
-    reply->origin =
-        new_vector(request, job->origin[0], job->origin[1], job->origin[2], err);
+    reply->origin = new_vector(request, job->clouds.origin[0], job->clouds.origin[1],
+                               job->clouds.origin[2], err);
     reply->low = new_vector(request, low != NULL ? low->x : 0, low != NULL ? low->y : 0,
                             low != NULL ? low->z : 0, err);
     reply->axes = vxd_message_text(request->decoder, "xyz", 3, err);
@@ -173,8 +173,9 @@ static enum vxd_status set_features(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     for (size_t i = 0; i < n; i++) {
-        reply->features[i] = vxd_message_text(request->decoder, job->channels[i],
-                                              strlen(job->channels[i]), err);
+        reply->features[i] =
+            vxd_message_text(request->decoder, job->clouds.channels[i].name,
+                             strlen(job->clouds.channels[i].name), err);
         if (reply->features[i] == NULL) {
             return VXD_RESOURCE_EXHAUSTED;
         }

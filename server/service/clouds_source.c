@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "server/service/voxelize.h"
+#include "server/service/clouds.h"
 
 enum {
     PATH_BYTES = 64,
@@ -100,10 +100,10 @@ static enum vxd_status check_layout(const struct layout *layout, struct vxd_err 
         return fail_at(err, layout->path, "point_step", "is %u, it must be 1 to %d",
                        layout->point_step, MAX_POINT_STEP);
     }
-    if (layout->n_fields > VXD_VOXELIZE_MAX_FIELDS) {
+    if (layout->n_fields > VXD_CLOUDS_MAX_FIELDS) {
         return fail_at(err, layout->path, "fields",
                        "has %zu entries, at most %d are allowed", layout->n_fields,
-                       VXD_VOXELIZE_MAX_FIELDS);
+                       VXD_CLOUDS_MAX_FIELDS);
     }
     for (size_t i = 0; i < layout->n_fields; i++) {
         enum vxd_status status = check_field(layout, i, err);
@@ -154,46 +154,79 @@ static enum vxd_status bind_position(const struct layout *layout, struct vxd_clo
     return VXD_OK;
 }
 
-/* 0, 1, 2 for "x", "y", "z", else -1. */
-static int axis_of(const char *name)
+int vxd_axis_of(const char *name)
 {
     return name[0] >= 'x' && name[0] <= 'z' && name[1] == '\0' ? name[0] - 'x' : -1;
 }
 
-static enum vxd_status bind_channels(const struct vxd_voxelize_job *job,
+static enum vxd_status fail_channel(const struct vxd_clouds *clouds, int channel,
+                                    const struct layout *layout, bool is_there,
+                                    struct vxd_err *err)
+{
+    const char *name = clouds->channels[channel].name;
+    char path[PATH_BYTES];
+
+    if (clouds->channels_field == NULL) {
+        return fail_at(err, layout->path, "fields",
+                       is_there ? "there must be one element in the field \"%s\""
+                                : "there is no field \"%s\", which the network looks at",
+                       name);
+    }
+    (void)snprintf(path, sizeof path, "%s[%d]", clouds->channels_field, channel);
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
+                    is_there ? "%s has more than one element in \"%s\""
+                             : "%s has no field \"%s\"",
+                    layout->path, name);
+}
+
+static enum vxd_status bind_channel(const struct vxd_clouds *clouds, int index,
+                                    const struct layout *layout, double dt_s,
+                                    struct vxd_channel *out, struct vxd_err *err)
+{
+    const struct vxd_cloud_channel *channel = &clouds->channels[index];
+    double scale = channel->scale == 0 ? 1 : channel->scale;
+    const Voxeld__V1__Field *field;
+
+    memset(out, 0, sizeof *out);
+    out->kind = VXD_CHANNEL_CONSTANT;
+    out->constant = channel->constant;
+    if (channel->is_constant) {
+        return VXD_OK;
+    }
+    if (vxd_axis_of(channel->name) >= 0) {
+        out->kind = VXD_CHANNEL_POSITION;
+        out->component = vxd_axis_of(channel->name);
+        out->field.scale = channel->scale;
+        out->field.bias = channel->bias;
+        return VXD_OK;
+    }
+    if (strcmp(channel->name, "dt") == 0) {
+        out->constant = (float)(dt_s * scale + channel->bias);
+        return VXD_OK;
+    }
+    field = find_field(layout, channel->name);
+    if (field == NULL || field->count > 1) {
+        return fail_channel(clouds, index, layout, field != NULL, err);
+    }
+    out->kind = VXD_CHANNEL_FIELD;
+    out->field = engine_field(field);
+    /* On top of the field's own. */
+    out->field.scale *= scale;
+    out->field.bias = out->field.bias * scale + channel->bias;
+    return VXD_OK;
+}
+
+static enum vxd_status bind_channels(const struct vxd_clouds *clouds,
                                      const struct layout *layout, double dt_s,
                                      struct vxd_cloud *out, struct vxd_err *err)
 {
-    out->n_channels = job->args.n_channels;
-    for (int i = 0; i < job->args.n_channels; i++) {
-        const char *name = job->channels[i];
-        struct vxd_channel *channel = &out->channels[i];
-        const Voxeld__V1__Field *field;
-        char path[32];
+    enum vxd_status status = VXD_OK;
 
-        memset(channel, 0, sizeof *channel);
-        if (axis_of(name) >= 0) {
-            channel->kind = VXD_CHANNEL_POSITION;
-            channel->component = axis_of(name);
-            continue;
-        }
-        if (strcmp(name, "dt") == 0) {
-            channel->kind = VXD_CHANNEL_CONSTANT;
-            channel->constant = (float)dt_s;
-            continue;
-        }
-        field = find_field(layout, name);
-        if (field == NULL || field->count > 1) {
-            (void)snprintf(path, sizeof path, "features[%d]", i);
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
-                            field == NULL ? "%s has no field \"%s\""
-                                          : "%s has more than one element in \"%s\"",
-                            layout->path, name);
-        }
-        channel->kind = VXD_CHANNEL_FIELD;
-        channel->field = engine_field(field);
+    out->n_channels = clouds->n_channels;
+    for (int i = 0; i < clouds->n_channels && status == VXD_OK; i++) {
+        status = bind_channel(clouds, i, layout, dt_s, &out->channels[i], err);
     }
-    return VXD_OK;
+    return status;
 }
 
 static enum vxd_status read_vector(const Voxeld__V1__Vec3 *v, const char *path,
@@ -282,11 +315,11 @@ static struct pose compose(const struct pose *outer, const struct pose *inner)
     return out;
 }
 
-static enum vxd_status bind_pose(const struct vxd_voxelize_job *job,
+static enum vxd_status bind_pose(const struct vxd_clouds *clouds,
                                  const struct vxd_source *source, const char *path,
                                  struct vxd_cloud *out, struct vxd_err *err)
 {
-    const Voxeld__V1__Cloud *cloud = job->input->clouds[source->cloud];
+    const Voxeld__V1__Cloud *cloud = clouds->clouds[source->cloud];
     struct pose sensor;
     struct pose sweep = identity;
     char cloud_path[PATH_BYTES];
@@ -294,6 +327,9 @@ static enum vxd_status bind_pose(const struct vxd_voxelize_job *job,
 
     (void)snprintf(cloud_path, sizeof cloud_path, "clouds[%zu]", source->cloud);
     VXD_TRY(read_pose(cloud->t_map_sensor, cloud_path, "T_map_sensor", &sensor, err));
+    if (clouds->in_sensor_frame) {
+        sensor = identity;
+    }
     if (source->is_sweep) {
         VXD_TRY(read_pose(cloud->sweeps[source->sweep]->t_cloud_sweep, path,
                           "T_cloud_sweep", &sweep, err));
@@ -301,7 +337,8 @@ static enum vxd_status bind_pose(const struct vxd_voxelize_job *job,
     }
     memcpy(out->rotation, sensor.rotation, sizeof out->rotation);
     for (int i = 0; i < 3; i++) {
-        out->translation[i] = sensor.translation[i] - job->origin[i];
+        out->translation[i] = sensor.translation[i];
+        out->translation[i] -= clouds->in_sensor_frame ? 0 : clouds->origin[i];
         if (!isfinite(out->translation[i])) {
             return fail_at(err, path, source->is_sweep ? "T_cloud_sweep" : "T_map_sensor",
                            "minus the origin is not finite");
@@ -311,11 +348,11 @@ out:
     return status;
 }
 
-enum vxd_status vxd_source_build(const struct vxd_voxelize_job *job,
+enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
                                  const struct vxd_source *source, struct vxd_cloud *out,
                                  struct vxd_err *err)
 {
-    const Voxeld__V1__Cloud *cloud = job->input->clouds[source->cloud];
+    const Voxeld__V1__Cloud *cloud = clouds->clouds[source->cloud];
     const Voxeld__V1__Sweep *sweep =
         source->is_sweep ? cloud->sweeps[source->sweep] : NULL;
     const ProtobufCBinaryData *data = sweep != NULL ? &sweep->data : &cloud->data;
@@ -355,67 +392,8 @@ enum vxd_status vxd_source_build(const struct vxd_voxelize_job *job,
     out->n_points = data->len / layout.point_step;
     out->point_step = layout.point_step;
     VXD_TRY(bind_position(&layout, out, err));
-    VXD_TRY(bind_channels(job, &layout, sweep != NULL ? sweep->dt_s : 0, out, err));
-    VXD_TRY(bind_pose(job, source, path, out, err));
+    VXD_TRY(bind_channels(clouds, &layout, sweep != NULL ? sweep->dt_s : 0, out, err));
+    VXD_TRY(bind_pose(clouds, source, path, out, err));
 out:
     return status;
-}
-
-/* x, y, z and whatever else the first cloud has one element of; "dt" is the lag's name. */
-static enum vxd_status bind_all_fields(struct vxd_voxelize_job *job, struct vxd_err *err)
-{
-    static const char *const axes[3] = {"x", "y", "z"};
-    const Voxeld__V1__Cloud *cloud = job->input->clouds[0];
-    int n = 0;
-
-    for (; n < 3; n++) {
-        job->channels[n] = axes[n];
-    }
-    for (size_t i = 0; i < cloud->n_fields; i++) {
-        const Voxeld__V1__Field *field = cloud->fields[i];
-
-        if (field->count > 1 || axis_of(field->name) >= 0 ||
-            strcmp(field->name, "dt") == 0) {
-            continue;
-        }
-        if (n == VXD_MAX_CHANNELS) {
-            return vxd_fail(
-                err, VXD_INVALID_ARGUMENT, "features",
-                "clouds[0] has more than %d one-element fields: name those you "
-                "want",
-                VXD_MAX_CHANNELS);
-        }
-        job->channels[n++] = field->name;
-    }
-    job->args.n_channels = n;
-    return VXD_OK;
-}
-
-enum vxd_status vxd_voxelize_bind_features(struct vxd_voxelize_job *job,
-                                           struct vxd_err *err)
-{
-    const Voxeld__V1__VoxelizeRequest *input = job->input;
-
-    if (input->no_features) {
-        if (input->n_features > 0 || input->n_reduce > 0) {
-            return vxd_fail(err, VXD_INVALID_ARGUMENT, "no_features",
-                            "is true, but %s are asked for",
-                            input->n_features > 0 ? "features" : "reductions");
-        }
-        job->args.n_channels = 0;
-        return VXD_OK;
-    }
-    if (input->n_features == 0) {
-        return bind_all_fields(job, err);
-    }
-    if (input->n_features > VXD_MAX_CHANNELS) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "features",
-                        "has %zu entries, at most %d are allowed", input->n_features,
-                        VXD_MAX_CHANNELS);
-    }
-    for (size_t i = 0; i < input->n_features; i++) {
-        job->channels[i] = input->features[i];
-    }
-    job->args.n_channels = (int)input->n_features;
-    return VXD_OK;
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The clouds of a request, from the schema to rows of positions and features on the device.
+ * Private to service/. */
+#ifndef VXD_SERVER_SERVICE_CLOUDS_H
+#define VXD_SERVER_SERVICE_CLOUDS_H
+
+#include "gpu/core/memory.h"
+#include "gpu/voxel/cloud.h"
+#include "server/request.h"
+#include "voxeld/v1/common.pb-c.h"
+
+enum {
+    VXD_CLOUDS_MAX_SOURCES = 4096, /* clouds and sweeps of a request */
+    VXD_CLOUDS_MAX_FIELDS = 256,   /* of a cloud */
+    VXD_CLOUDS_ALL_FIELDS = 65536, /* of all clouds and sweeps */
+    VXD_FEATURE_NAME_BYTES = 64
+};
+
+/* One column of the features. */
+struct vxd_cloud_channel {
+    const char *name; /* a field's; "x", "y", "z": the position; "dt": the sweep's lag */
+    double scale;     /* of that; 0 counts as 1 */
+    double bias;
+    bool is_constant; /* `constant` instead, for every point */
+    float constant;
+};
+
+struct vxd_clouds {
+    /* The caller's. */
+    Voxeld__V1__Cloud *const *clouds;
+    size_t n_clouds;
+    struct vxd_cloud_channel channels[VXD_MAX_CHANNELS];
+    int n_channels;
+    const char
+        *channels_field;  /* the request's member that names channels; NULL = none */
+    double origin[3];     /* subtracted from the pose */
+    bool in_sensor_frame; /* T_map_sensor is not applied, nor the origin */
+    /* Set by vxd_clouds_check. */
+    size_t n_points;
+    uint32_t *starts; /* n_clouds + 1: first point of each, its sweeps' included */
+    size_t n_sources;
+    size_t n_fields;            /* of all sources that have their own */
+    struct vxd_buffer *uploads; /* n_sources; filled by vxd_clouds_decode */
+};
+
+/* Checks every layout, size and pose. Memory is the request's decoder's.
+ * errors  INVALID_ARGUMENT  err.field is the path, "clouds[0].sweeps[1].point_step"
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_clouds_check(struct vxd_request *request, struct vxd_clouds *clouds,
+                                 struct vxd_err *err);
+
+/* Enqueues bringing all points to the device, as rows from `positions` and `features` on
+ * (NULL without channels). errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
+                                  struct vxd_queue *queue, float *positions,
+                                  float *features, struct vxd_err *err);
+
+/* Frees what decoding took, in queue order; harmless when there is nothing. */
+void vxd_clouds_free(const struct vxd_clouds *clouds, struct vxd_queue *queue);
+
+/* --- clouds_source.c -------------------------------------------------------------------- */
+
+/* Names one cloud or sweep. */
+struct vxd_source {
+    size_t cloud;
+    bool is_sweep;
+    size_t sweep;
+};
+
+/* Checks the layout, data and pose of one cloud or sweep and fills *out, whose data is the
+ * message's (host memory) and whose pose is relative to the origin.
+ * errors  INVALID_ARGUMENT  as vxd_clouds_check */
+enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
+                                 const struct vxd_source *source, struct vxd_cloud *out,
+                                 struct vxd_err *err);
+
+/* 0, 1, 2 for "x", "y", "z", else -1. */
+int vxd_axis_of(const char *name);
+
+#endif
