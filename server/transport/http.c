@@ -24,7 +24,7 @@
 #define CONNECTION_BYTES (256u * 1024u)
 #define IDLE_TIMEOUT_S 60u
 /* A refused body of at most this size is read and dropped, so that the connection lives
- * on and the sender surely sees the answer; a larger one is cut off by it. */
+ * on; a larger one is answered at once, and the connection ends. */
 #define SWALLOW_BYTES 65536u
 #define STOP_TIMEOUT_MS 5000
 #define STOP_STEP_MS 5
@@ -252,23 +252,45 @@ static enum MHD_Result begin(struct vxd_http *http, struct MHD_Connection *conne
         limit_pause(exchange);
         return MHD_YES;
     }
-    if (exchange->n_expected > 0 && exchange->n_expected <= SWALLOW_BYTES &&
-        exchange->headers.expect == NULL) {
+    if (exchange->headers.expect != NULL) {
+        return send_response(exchange); /* so that it does not come */
+    }
+    /* An answer given here ends the connection; behind the body it does not. */
+    return exchange->n_expected <= SWALLOW_BYTES &&
+                   exchange->headers.transfer_encoding == NULL
+               ? MHD_YES
+               : vxd_http_refuse_body(exchange);
+}
+
+/* An upload whose time is over, its own or the server's, is answered in its midst. */
+static enum MHD_Result check_upload(struct vxd_http_exchange *exchange)
+{
+    struct vxd_err err = {0};
+
+    if (vxd_clock_ns() > exchange->request->deadline_ns) {
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
+                       "the time was over with %zu of %zu bytes received",
+                       exchange->n_received, exchange->n_expected);
+    } else if (atomic_load(&exchange->http->stopping)) {
+        (void)vxd_fail(&err, VXD_UNAVAILABLE, NULL,
+                       "the server shut down with %zu of %zu bytes received",
+                       exchange->n_received, exchange->n_expected);
+    } else {
         return MHD_YES;
     }
-    return send_response(exchange);
+    fail(exchange, &err);
+    return vxd_http_refuse_body(exchange);
 }
 
 static enum MHD_Result take_piece(struct vxd_http_exchange *exchange, const char *bytes,
                                   size_t *n_bytes)
 {
-    struct vxd_err err = {0};
-
-    if (exchange->request != NULL && vxd_clock_ns() > exchange->request->deadline_ns) {
-        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
-                       "the time was over with %zu of %zu bytes received",
-                       exchange->n_received, exchange->n_expected);
-        fail(exchange, &err);
+    if (exchange->request != NULL && check_upload(exchange) != MHD_YES) {
+        return MHD_NO;
+    }
+    if (exchange->linger_until_ns != 0) {
+        *n_bytes = 0;
+        return vxd_clock_ns() < exchange->linger_until_ns ? MHD_YES : MHD_NO;
     }
     if (*n_bytes > exchange->n_expected - exchange->n_received) {
         return MHD_NO;
@@ -329,7 +351,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
     if (exchange->request != NULL) {
         return run_request(exchange);
     }
-    return send_response(exchange);
+    return exchange->linger_until_ns == 0 ? send_response(exchange) : MHD_NO;
 }
 
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
@@ -450,6 +472,7 @@ void vxd_http_stop(struct vxd_http *http)
     int64_t until_ns = vxd_clock_ns() + STOP_TIMEOUT_MS * INT64_C(1000000);
 
     vxd_http_refuse_new(http);
+    atomic_store(&http->stopping, true);
     /* Every request has been answered, so nothing stays suspended; what is left are
      * replies on their way and bodies still coming. */
     while (atomic_load(&http->n_exchanges) > 0 && vxd_clock_ns() < until_ns) {

@@ -20,6 +20,7 @@ struct vxd_http {
     uint16_t port;             /* really bound */
     struct vxd_text openapi;   /* written once */
     atomic_size_t n_exchanges;
+    atomic_bool stopping; /* the time of uploads is over */
 };
 
 /* The request headers that are read, NULL where absent. They live in the connection's
@@ -82,6 +83,9 @@ struct vxd_http_exchange {
     enum vxd_http_format reply_format;
     struct MHD_Response *response;
     unsigned status;
+    const char *bytes; /* the response's */
+    size_t n_bytes;
+    int64_t linger_until_ns; /* answered; until then what comes is dropped. 0 = not yet */
 };
 
 void vxd_http_exchange_drop(struct vxd_http_exchange *exchange);
@@ -141,6 +145,10 @@ void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
 /* Adds a header to the response, when there is one. */
 void vxd_http_add_header(struct vxd_http_exchange *exchange, const char *name,
                          const char *value);
+
+/* http_refuse.c: sends the response now though the body still comes, which is dropped from
+ * then on. MHD_NO where that is not possible: the connection is to be closed. */
+enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange);
 
 /* http_views.c: a page that is no method. */
 struct vxd_http_view {

@@ -139,6 +139,8 @@ void vxd_http_set_bytes(struct vxd_http_exchange *exchange, unsigned status,
         free(take_bytes);
         return;
     }
+    exchange->bytes = take_bytes;
+    exchange->n_bytes = n_bytes;
     finish_response(exchange, status, content_type);
 }
 
@@ -148,6 +150,8 @@ void vxd_http_set_static(struct vxd_http_exchange *exchange, unsigned status,
     /* The library takes a pointer to non-const, and does not write through it. */
     exchange->response = MHD_create_response_from_buffer(
         n_bytes, (void *)(uintptr_t)bytes, MHD_RESPMEM_PERSISTENT);
+    exchange->bytes = bytes;
+    exchange->n_bytes = n_bytes;
     finish_response(exchange, status, content_type);
 }
 

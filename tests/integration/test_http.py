@@ -343,6 +343,16 @@ def test_expect_continue_is_answered(daemon: Daemon) -> None:
     assert json.loads(out.stdout)["field"] == "size"
 
 
+def test_connection_is_kept_alive_after_pages_and_errors(daemon: Daemon) -> None:
+    paths = ["/v1/health/live", "/metrics", "/v1/maps", "/nothing", "/v1/status"]
+    requests = "".join(
+        f"GET {path} HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n\r\n" for path in paths
+    )
+    answer = raw_http(daemon, requests.encode())
+    assert answer.count(b"HTTP/1.1 200 ") == 4 and answer.count(b"HTTP/1.1 404 ") == 1
+    assert b"Connection: close" not in answer
+
+
 def test_connection_is_kept_alive_after_a_small_refused_body(daemon: Daemon) -> None:
     one = (
         f"POST /v1/voxelize HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import select
 import signal
 import socket
 import subprocess
@@ -16,6 +18,7 @@ import pynng
 import pytest
 from harness import (
     BIN,
+    MIB,
     OK,
     SLOW,
     Daemon,
@@ -219,3 +222,53 @@ def test_daemon_killed_without_warning_starts_again(directory: Path) -> None:
     daemon.wait()
     with running(directory) as again, Rpc(again.ipc) as client:
         assert client.call("server_info").header.code == OK
+
+
+def test_large_body_refused_while_draining_is_told_so(directory: Path) -> None:
+    with running(directory) as daemon:
+        standing = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=20 * SLOW)
+        standing.request(
+            "POST", "/v1/server_info", b"{}", {"Content-Type": "application/json"}
+        )
+        assert standing.getresponse().read().startswith(b"{")
+        with Rpc(daemon.ipc) as busy:
+            busy.send("self_test", admin_request(int(1500 * SLOW)))
+            time.sleep(0.1 * SLOW)
+            daemon.signal(signal.SIGTERM)
+            wait_until(lambda: daemon.find("draining"), 5, "draining")
+            time.sleep(0.1 * SLOW)
+            standing.request(
+                "POST", "/v1/voxelize", b"\0" * (32 * MIB),
+                {"Content-Type": "application/x-protobuf"},
+            )  # fmt: skip
+            reply = standing.getresponse()
+            assert reply.status == 503, reply.read()
+            assert json.loads(reply.read())["code"] == "UNAVAILABLE"
+            assert busy.receive().header.code == OK
+        standing.close()
+        assert daemon.wait() == 0
+
+
+def test_upload_still_coming_when_the_drain_ends_is_told_unavailable(directory: Path) -> None:
+    config = {"drain": {"timeout_ms": int(700 * SLOW)}}
+    n_bytes = 32 * MIB
+    with running(directory, config) as daemon:
+        head = (
+            f"POST /v1/voxelize HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"
+            f"Content-Type: application/x-protobuf\r\nContent-Length: {n_bytes}\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", daemon.http_port), 20 * SLOW) as s:
+            s.sendall(head.encode())
+            signalled = False
+            for _ in range(n_bytes // 65536):
+                s.sendall(b"\0" * 65536)
+                if select.select([s], [], [], 0.02 * SLOW)[0]:
+                    break
+                if not signalled:
+                    daemon.signal(signal.SIGTERM)
+                    signalled = True
+            answer = s.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 503 "), answer
+            assert b'"code":"UNAVAILABLE"' in answer
+            assert b"Connection: close\r\n" in answer
+        assert daemon.wait() == 0
