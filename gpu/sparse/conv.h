@@ -50,6 +50,7 @@ struct vxd_conv_weights {
     int n_out;
     enum vxd_net_precision precision;
     struct vxd_buffer data;
+    bool has_non_finite; /* some weight is, as the precision rounds it */
 };
 
 #define VXD_CONV_MAX_CHANNELS 65536
@@ -89,7 +90,8 @@ struct vxd_conv_args {
  *         runs. `add` may be `out`, `in` must not share a byte with it
  * bound   |result - exact| <= e * (sum |in||W| + |bias| + |add|) before the activation, W as
  *         rounded to the precision, with e = (n_taps * n_in + 2) * 2^-24 (a sum of so many
- *         terms), 2^-10 more for TF32; what is stored is rounded once to the element type.
+ *         terms), twice that for TF32, FP16 and BF16 on CUDA (matrix units cut sums off) and
+ *         2^-10 more for TF32; what is stored is rounded once to the element type.
  *         A NaN stored is the one NaN of its type, 0x7fc00000, 0x7e00 or 0x7fc0 */
 enum vxd_status vxd_conv_run(struct vxd_queue *queue, const struct vxd_conv_args *args,
                              struct vxd_err *err);

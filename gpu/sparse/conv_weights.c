@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The public entry that packs weights: checks, memory, dispatch, wait. */
+#include "gpu/core/half_math.h"
 #include "gpu/sparse/backends.h"
 
 static enum vxd_status check_counts(const float *weights, int n_taps, int n_in, int n_out,
@@ -26,13 +27,30 @@ static enum vxd_status check_counts(const float *weights, int n_taps, int n_in, 
     return VXD_OK;
 }
 
+/* Whether a weight is infinite or NaN, or becomes so where it is rounded. */
+static bool find_non_finite(const float *weights, size_t n,
+                            enum vxd_net_precision precision)
+{
+    /* The least value that rounds to infinity; for TF32, which cuts less off, too. */
+    float limit = precision == VXD_NET_FP16   ? 65520.0f
+                  : precision == VXD_NET_FP32 ? INFINITY
+                                              : vxd_float_of_bits(0x7f7f8000u);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!(fabsf(weights[i]) < limit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum vxd_status vxd_conv_weights_pack(struct vxd_queue *queue, const float *weights,
                                       int n_taps, int n_in, int n_out,
                                       enum vxd_net_precision precision,
                                       struct vxd_conv_weights *out, struct vxd_err *err)
 {
     struct vxd_conv_weights packed = {
-        n_taps, n_in, n_out, precision, {NULL, 0, VXD_SPACE_DEVICE}};
+        n_taps, n_in, n_out, precision, {NULL, 0, VXD_SPACE_DEVICE}, false};
     size_t n_bytes;
     enum vxd_status status;
 
@@ -46,6 +64,8 @@ enum vxd_status vxd_conv_weights_pack(struct vxd_queue *queue, const float *weig
                         n_out);
     }
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &packed.data, err));
+    packed.has_non_finite = find_non_finite(
+        weights, (size_t)n_taps * (size_t)n_in * (size_t)n_out, precision);
     VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_conv_weights_pack)(queue, weights, &packed, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     *out = packed;
