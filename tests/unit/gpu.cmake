@@ -10,6 +10,7 @@ add_library(voxeld_gpu_test_support STATIC
   unit/gpu_hash_update.c
   unit/gpu_helpers.c
   unit/gpu_oracle.c
+  unit/gpu_rows.c
   unit/gpu_sparse.c
   unit/gpu_sparse_conv.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
@@ -17,7 +18,8 @@ target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 foreach(name cloud core digests facts hash_basic hash_errors hash_image hash_keys
-    hash_model hash_slab machine pool sort sparse_conv sparse_map
+    hash_model hash_slab machine network_ops network_samples pool
+    sort sparse_conv sparse_map
     voxelize)
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
     LIBRARIES voxeld_gpu_test_support)
@@ -27,3 +29,8 @@ voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c
   LIBRARIES voxeld_gpu_test_support)
 target_link_options(test_gpu_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+
+# They call the engine's twins, of which there are CUDA ones only where it has them.
+if(VOXELD_WITH_CUDA)
+  target_compile_definitions(voxeld_gpu_test_support PUBLIC VXD_WITH_CUDA)
+endif()
