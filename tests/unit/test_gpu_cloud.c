@@ -236,6 +236,8 @@ static void pose_and_channels(struct gpu_env *env)
     cloud.channels[2].kind = VXD_CHANNEL_FIELD;
     cloud.channels[2].field = (struct vxd_field){12, VXD_FLOAT32, 1, 0};
     cloud.channels[3].kind = VXD_CHANNEL_POSITION;
+    cloud.channels[3].field.scale = 0.1;
+    cloud.channels[3].field.bias = -3;
     CHECK_INT(vxd_cloud_decode(env->queue, &cloud, positions.ptr, features.ptr, NULL),
               VXD_OK);
     gpu_wait(env);
@@ -255,7 +257,7 @@ static void pose_and_channels(struct gpu_env *env)
         CHECK(f[4 * i] == p[3 * i + 2]);
         CHECK(f[4 * i + 1] == 0.05f);
         CHECK(f[4 * i + 2] == points[4 * i + 3]);
-        CHECK(f[4 * i + 3] == p[3 * i]);
+        CHECK(f[4 * i + 3] == (float)((double)p[3 * i] * 0.1 - 3));
     }
     free(points);
     free(p);
