@@ -163,7 +163,8 @@ struct vxd_net_info {
     size_t n_sets;
     size_t n_maps;
     int n_outputs;
-    bool whole_batch; /* some batch norm's statistics are the run's: samples are not alone */
+    bool
+        whole_batch; /* some batch norm's statistics are the run's: samples are not alone */
 };
 void vxd_net_get_info(const struct vxd_net *net, struct vxd_net_info *out);
 const struct vxd_net_output *vxd_net_get_output(const struct vxd_net *net, int output);
@@ -175,10 +176,12 @@ struct vxd_net_input {
     const float *features; /* n x n_channels float32; device memory */
     size_t n_rows;
     int n_samples; /* those without rows are fine */
+    /* For measuring: kernel maps and layers are parts of their own on a GPU, too. */
+    bool maps_apart;
 };
 
-/* Begins a run: takes what device memory its maps need. Several runs of one network may be
- * alive, each on its own queue.
+/* Begins a run; its steps take device memory as they learn how much they need. Several runs
+ * of one network may be alive, each on its own queue.
  * errors  INVALID_ARGUMENT    more rows or samples than the options say
  *         RESOURCE_EXHAUSTED  memory
  * owner   the caller */
@@ -187,11 +190,13 @@ enum vxd_status vxd_net_run_create(struct vxd_queue *queue, const struct vxd_net
                                    struct vxd_net_run **out, struct vxd_err *err);
 
 /* Enqueues the next part; *more says that another call must follow once the queue was waited
- * for. The first part is the maps. On the CPU parts are a few layers each (about 20 ms), so
- * that other work runs between them; on a GPU all layers are one part (a captured graph where
- * shapes repeat).
- * errors  what the parts report by the wait: INVALID_ARGUMENT for coordinates that are not
- *         unique or not in order */
+ * for. The first part is the coordinate sets. On the CPU parts are a set, or maps, or a few
+ * layers (about 20 ms), so that other work runs between them; on a GPU sets are one part and
+ * maps and layers another, a prune begins anew.
+ * errors  RESOURCE_EXHAUSTED  the network's max_bytes, or memory; names the layer
+ *         FAILED_PRECONDITION  the run is over
+ *         by the wait: INVALID_ARGUMENT for coordinates that are not unique, not in order or
+ *         outside; a run that has failed can only be destroyed */
 enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *run,
                                  bool *more, struct vxd_err *err);
 
@@ -211,7 +216,20 @@ struct vxd_net_result {
 enum vxd_status vxd_net_run_result(const struct vxd_net_run *run, int output,
                                    struct vxd_net_result *out, struct vxd_err *err);
 
-/* In queue order. NULL is fine. */
+/* What the run took, once it is over; blocking. */
+struct vxd_net_cost {
+    double useful_flops; /* convolutions: 2 x pairs x channels in x channels out */
+    double
+        compulsory_bytes; /* each layer reads its inputs and weights and writes its result */
+    uint64_t n_pairs;     /* of all kernel maps */
+    size_t peak_bytes;    /* device memory of the run at most */
+    size_t live_bytes;    /* what was needed at one time at most, without any slack */
+};
+enum vxd_status vxd_net_run_get_cost(struct vxd_queue *queue,
+                                     const struct vxd_net_run *run,
+                                     struct vxd_net_cost *out, struct vxd_err *err);
+
+/* In queue order; waits for the queue where the run is not over. NULL is fine. */
 void vxd_net_run_destroy(struct vxd_queue *queue, struct vxd_net_run *run);
 
 #ifdef __cplusplus
