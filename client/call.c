@@ -54,8 +54,23 @@ static void release(struct voxeld_client *client)
     (void)pthread_mutex_unlock(&client->mutex);
 }
 
+/* The mutex is not held. */
+static void leave_sending(struct vxd_call *call)
+{
+    (void)pthread_mutex_lock(&call->client->mutex);
+    if (call->sends_link != NULL) {
+        *call->sends_link = call->sends_next;
+        if (call->sends_next != NULL) {
+            call->sends_next->sends_link = call->sends_link;
+        }
+        call->sends_link = NULL;
+    }
+    (void)pthread_mutex_unlock(&call->client->mutex);
+}
+
 static void call_destroy(struct vxd_call *call)
 {
+    leave_sending(call); /* where nng dropped the send without a word */
     if (call->aio != NULL) {
         nng_aio_free(call->aio); /* waits for its callback to have returned */
     }
@@ -233,19 +248,45 @@ out:
     return status;
 }
 
+void vxd_client_abort_sends(struct voxeld_client *client)
+{
+    if (client->n_connections > 0) {
+        return;
+    }
+    /* Done in nng's own time; those that end just now it leaves alone. */
+    for (struct vxd_call *call = client->sending; call != NULL; call = call->sends_next) {
+        nng_aio_abort(call->aio, NNG_ECONNRESET);
+    }
+}
+
+/* An asynchronous call may be gone when this returns. */
 static void start_send(struct vxd_call *call)
 {
+    struct voxeld_client *client = call->client;
     nng_time now = nng_clock();
 
     nng_aio_set_timeout(call->aio,
                         now < call->deadline ? (nng_duration)(call->deadline - now) : 0);
     nng_aio_set_msg(call->aio, call->message);
+    (void)pthread_mutex_lock(&client->mutex);
+    call->sends_next = client->sending;
+    call->sends_link = &client->sending;
+    if (call->sends_next != NULL) {
+        call->sends_next->sends_link = &call->sends_next;
+    }
+    client->sending = call;
+    (void)pthread_mutex_unlock(&client->mutex);
     nng_ctx_send(call->ctx, call->aio);
+    /* The connection may have ended before there was anything to abort. */
+    (void)pthread_mutex_lock(&client->mutex);
+    vxd_client_abort_sends(client);
+    (void)pthread_mutex_unlock(&client->mutex);
 }
 
 /* Notes how the send ended; true when the receive is to start. */
 static bool end_send(struct vxd_call *call)
 {
+    leave_sending(call);
     call->result = nng_aio_result(call->aio);
     if (call->result != 0) {
         nng_aio_set_msg(call->aio, NULL); /* still ours: call->message */

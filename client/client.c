@@ -43,6 +43,7 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
         client->connection_no++;
     } else if (client->n_connections > 0) {
         client->n_connections--;
+        vxd_client_abort_sends(client);
     }
     (void)pthread_cond_broadcast(&client->changed);
     (void)pthread_mutex_unlock(&client->mutex);

@@ -38,9 +38,10 @@ struct voxeld_client {
     uint64_t n_ids;
     uint64_t last_sequence;
     bool closing;
-    bool closed;          /* nng_close has returned */
-    bool abandoned;       /* nobody waits for that any more */
-    uint32_t n_in_flight; /* until the callback or the synchronous return */
+    bool closed;              /* nng_close has returned */
+    bool abandoned;           /* nobody waits for that any more */
+    uint32_t n_in_flight;     /* until the callback or the synchronous return */
+    struct vxd_call *sending; /* by sends_next: nng has not taken their requests yet */
     struct vxd_call *running;
     struct vxd_call *done;
     struct vxd_call **done_end;
@@ -68,6 +69,9 @@ struct vxd_call {
     Voxeld__V1__Request__MethodCase method;
     char request_id[VXD_REQUEST_ID_BYTES];
     uint64_t sequence; /* 0: it changes nothing */
+
+    struct vxd_call *sends_next;
+    struct vxd_call **sends_link; /* what points to this one while it is sent */
 
     /* Asynchronous ones only. */
     voxeld_voxels_callback callback;
@@ -115,6 +119,10 @@ enum vxd_status vxd_client_call_async(struct voxeld_client *client,
                                       voxeld_voxels_callback callback, void *context,
                                       char request_id[VXD_REQUEST_ID_BYTES],
                                       struct vxd_err *err);
+
+/* The mutex is held. Without a connection, requests that wait for one are not sent: nng would
+ * keep them until their time is over. */
+void vxd_client_abort_sends(struct voxeld_client *client);
 
 /* Gives up every asynchronous call under way: all are in `done` afterwards, and new calls
  * are refused. */

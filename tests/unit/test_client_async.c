@@ -7,6 +7,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "tests/unit/test_client_requests.h"
 
@@ -146,6 +152,74 @@ static void test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time(void)
     free(many);
 }
 
+/* A server that shakes hands and reads nothing more; its end of the connection, or -1. */
+static int accept_silently(int listener)
+{
+    static const uint8_t hello[8] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
+    uint8_t theirs[8];
+    int fd = accept(listener, NULL, NULL);
+
+    if (fd >= 0 && (send(fd, hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello ||
+                    recv(fd, theirs, sizeof theirs, MSG_WAITALL) != sizeof theirs)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* The first call fills the connection, the others wait for it to be ready again. */
+static void test_calls_not_sent_when_the_server_dies_are_unavailable_at_once(void)
+{
+    enum {
+        N_STUCK = 4
+    };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char directory[] = "/tmp/vxd-async-XXXXXX";
+    char url[128];
+    struct voxeld_options options = {.url = url, .wait_ms = VOXELD_NO_WAIT};
+    struct voxeld_client *client = NULL;
+    struct voxeld_cloud cloud = some_cloud();
+    struct voxeld_voxelize_request request = some_request(&cloud);
+    struct seen seen = {.thread = pthread_self()};
+    float *many = calloc(BIG_POINTS, 12);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    int connection;
+    nng_time begin;
+    int n = 0;
+
+    REQUIRE(many != NULL && listener >= 0 && mkdtemp(directory) != NULL);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/s", directory);
+    (void)snprintf(url, sizeof url, "ipc://%s", address.sun_path);
+    REQUIRE(bind(listener, (const struct sockaddr *)&address, sizeof address) == 0 &&
+            listen(listener, 1) == 0);
+    REQUIRE(voxeld_connect(&options, &client, NULL) == VOXELD_OK);
+    connection = accept_silently(listener);
+    REQUIRE(connection >= 0);
+    for (int i = 0; i < 500 && !voxeld_is_connected(client); i++) {
+        nng_msleep(10);
+    }
+    cloud.data = many;
+    cloud.n_points = BIG_POINTS;
+    request.call.timeout_ms = 20000;
+    for (int i = 0; i < N_STUCK; i++) {
+        CHECK_INT(voxeld_voxelize_async(client, &request, note, &seen, NULL), VOXELD_OK);
+    }
+    nng_msleep(50);
+    begin = nng_clock();
+    (void)close(listener);
+    (void)close(connection);
+    while (n < N_STUCK) {
+        n += (int)voxeld_dispatch(client, -1);
+    }
+    CHECK(nng_clock() - begin < 5000);
+    CHECK_INT(atomic_load(&seen.n_failed), N_STUCK);
+    CHECK_INT(seen.last, VOXELD_UNAVAILABLE);
+    voxeld_close(client);
+    (void)unlink(address.sun_path);
+    (void)rmdir(directory);
+    free(many);
+}
+
 static void test_close_gives_running_calls_back_as_cancelled(void)
 {
     struct peer peer;
@@ -244,6 +318,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_calls_beyond_the_bound_are_refused_at_once),
     VXD_TEST(test_async_reply_too_late_is_called_back_on_time),
     VXD_TEST(test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time),
+    VXD_TEST(test_calls_not_sent_when_the_server_dies_are_unavailable_at_once),
     VXD_TEST(test_close_gives_running_calls_back_as_cancelled),
     VXD_TEST(test_many_threads_on_one_client_get_their_own_replies),
 };
