@@ -15,8 +15,24 @@ target_link_libraries(bench_hashmap PRIVATE voxeld_build voxeld_engine)
 # bench_sparse times sets, kernel maps and one layer.
 add_executable(bench_sparse ${CMAKE_CURRENT_LIST_DIR}/bench_sparse.c)
 target_link_libraries(bench_sparse PRIVATE voxeld_build voxeld_engine)
+# bench_sparse_maps times all sets and kernel maps of a U-Net.
+add_executable(bench_sparse_maps ${CMAKE_CURRENT_LIST_DIR}/bench_sparse_maps.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_sparse_maps PRIVATE voxeld_build voxeld_engine)
+# bench_conv times a network's convolutions one by one, beside their floors.
+add_executable(bench_conv ${CMAKE_CURRENT_LIST_DIR}/bench_conv.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_conv PRIVATE voxeld_build voxeld_engine)
+target_compile_definitions(bench_conv PRIVATE VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+# bench_network times whole networks with random weights.
+add_executable(bench_network ${CMAKE_CURRENT_LIST_DIR}/bench_network.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_nets.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_network PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
-  foreach(bench bench_voxelize bench_hashmap)
+  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps)
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -25,5 +41,10 @@ add_test(NAME bench_voxelize_smoke COMMAND bench_voxelize --backend cpu --points
   --sizes 0.1 --repeat 2)
 add_test(NAME bench_hashmap_smoke COMMAND bench_hashmap --backend cpu --keys 20000
   --capacities 1000 --part all --repeat 2)
+add_test(NAME bench_conv_smoke COMMAND bench_conv --backend cpu --voxel-mm 2000 --repeat 1)
 add_test(NAME bench_sparse_smoke COMMAND bench_sparse --backend cpu --repeat 1
   --channels 16,16)
+add_test(NAME bench_network_smoke COMMAND bench_network --backend cpu --size 0.4
+  --repeat 1 --bandwidth 10)
+add_test(NAME bench_sparse_maps_smoke COMMAND bench_sparse_maps --backend cpu --size 0.2
+  --repeat 1)

@@ -6,8 +6,6 @@
 #include "gpu/core/half_math.h"
 #include "tests/unit/gpu_sparse.h"
 
-#define GAP 3
-
 #define MUST(expression)                                                                 \
     do {                                                                                 \
         if ((expression) != VXD_OK) {                                                    \
@@ -39,12 +37,19 @@ float *gpu_random_floats(uint64_t *state, size_t n, bool are_whole)
     return values;
 }
 
+/* Rows have gaps: such that they start at multiples of 16 bytes where their channels allow
+ * it, else nowhere in particular. */
+static size_t stride_of(int n_channels)
+{
+    return (size_t)n_channels + (n_channels % 8 == 0 ? 8 : 3);
+}
+
 /* Rows with gaps, on the device, elements as the precision says. */
 static struct vxd_buffer to_rows(struct gpu_env *env, enum vxd_net_precision precision,
                                  const float *values, size_t n_rows, int n_channels,
                                  struct vxd_rows *rows)
 {
-    size_t stride = (size_t)n_channels + GAP;
+    size_t stride = stride_of(n_channels);
     size_t element = vxd_net_element_bytes(precision);
     size_t n_bytes = (n_rows * stride + 1) * element;
     char *bytes = gpu_alloc(n_bytes);
@@ -68,7 +73,7 @@ static struct vxd_buffer to_rows(struct gpu_env *env, enum vxd_net_precision pre
 static float *from_rows(struct gpu_env *env, enum vxd_net_precision precision,
                         const struct vxd_buffer *buffer, size_t n_rows, int n_channels)
 {
-    size_t stride = (size_t)n_channels + GAP;
+    size_t stride = stride_of(n_channels);
     size_t element = vxd_net_element_bytes(precision);
     unsigned char *bytes = gpu_to_host(env, buffer);
     float *values = gpu_alloc(n_rows * (size_t)n_channels * sizeof *values);

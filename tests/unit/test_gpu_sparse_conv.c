@@ -38,7 +38,10 @@ static double relative_error(const struct gpu_env *env, const struct gpu_conv *c
     bool is_cuda = vxd_context_backend(env->context) == VXD_BACKEND_CUDA;
     double e = (conv->n_taps * conv->n_in + 2) * 0x1p-24;
 
-    return conv->precision == VXD_NET_TF32 && is_cuda ? e + 0x1p-10 : e;
+    if (!is_cuda || conv->precision == VXD_NET_FP32) {
+        return e;
+    }
+    return conv->precision == VXD_NET_TF32 ? 2 * e + 0x1p-10 : 2 * e;
 }
 
 /* Compares on the output's set; off it the dense result must be zero. */
@@ -133,13 +136,11 @@ static size_t check_layer(struct gpu_env *env, const struct gpu_sparse_case *ite
     return n_wrong;
 }
 
-static void check_case(struct gpu_env *env, int number, enum vxd_net_precision precision)
+static void check_case(struct gpu_env *env, int number, int n_in, int n_out,
+                       enum vxd_net_precision precision)
 {
-    static const int channels[8] = {1, 3, 16, 5, 17, 2, 33, 8};
     uint64_t state = (uint64_t)number + 99;
-    struct gpu_conv conv = {.n_in = channels[number % 8],
-                            .n_out = channels[number / 3 % 8],
-                            .precision = precision};
+    struct gpu_conv conv = {.n_in = n_in, .n_out = n_out, .precision = precision};
     struct gpu_sparse_case item;
     struct vxd_sparse_geometry back;
     struct gpu_set in;
@@ -153,8 +154,8 @@ static void check_case(struct gpu_env *env, int number, enum vxd_net_precision p
     back.transposed = !back.transposed;
     n_wrong += check_layer(env, &item, &back, &out, &in, &conv, true, &state);
     if (n_wrong > 0) {
-        (void)fprintf(stderr, "%s: case %d, precision %d: %zu values\n", env->name,
-                      number, (int)precision, n_wrong);
+        (void)fprintf(stderr, "%s: case %d, %d to %d, precision %d: %zu values\n",
+                      env->name, number, n_in, n_out, (int)precision, n_wrong);
     }
     CHECK_INT(n_wrong, 0);
     gpu_set_close(env, &in);
@@ -162,10 +163,17 @@ static void check_case(struct gpu_env *env, int number, enum vxd_net_precision p
     gpu_sparse_case_free(&item);
 }
 
+static void narrow_case(struct gpu_env *env, int number, enum vxd_net_precision precision)
+{
+    static const int channels[8] = {1, 3, 16, 5, 17, 2, 33, 8};
+
+    check_case(env, number, channels[number % 8], channels[number / 3 % 8], precision);
+}
+
 static void random_cases(struct gpu_env *env)
 {
     for (int number = 0; number < N_CASES; number++) {
-        check_case(env, number, VXD_NET_FP32);
+        narrow_case(env, number, VXD_NET_FP32);
     }
 }
 
@@ -177,13 +185,200 @@ static void test_conv_of_random_geometry_equals_dense_double(void)
 static void precisions(struct gpu_env *env)
 {
     for (int number = 0; number < 60; number++) {
-        check_case(env, number, (enum vxd_net_precision)(1 + number % 3));
+        narrow_case(env, number, (enum vxd_net_precision)(1 + number % 3));
+    }
+}
+
+/* Every width of tile, channels that fill tiles and that do not, in every precision. */
+static void wide(struct gpu_env *env)
+{
+    static const int channels[10][2] = {{16, 16},  {24, 32}, {32, 64}, {64, 96},
+                                        {96, 96},  {40, 56}, {8, 128}, {128, 72},
+                                        {72, 136}, {64, 192}};
+
+    for (int i = 0; i < 40; i++) {
+        check_case(env, 5 * (i % 7) + i / 10, channels[i % 10][0], channels[i % 10][1],
+                   (enum vxd_net_precision)(i / 10));
     }
 }
 
 static void test_conv_of_each_precision_keeps_its_bound(void)
 {
     gpu_each_backend(precisions);
+}
+
+static void test_conv_of_wide_channels_keeps_its_bound(void)
+{
+    gpu_each_backend(wide);
+}
+
+/* One layer of sets made of n coordinates; the result, and how many rows it has. */
+static float *layer_of(struct gpu_env *env, const struct gpu_sparse_case *item, size_t n,
+                       struct gpu_conv *conv)
+{
+    const struct vxd_sparse_geometry *g = &item->geometry;
+    struct gpu_sparse_case some = *item;
+    struct gpu_set in;
+    struct gpu_set out;
+    struct gpu_map map;
+    float *result;
+
+    some.n = n;
+    gpu_sparse_case_sets(env, &some, &in, &out);
+    gpu_map_build(env, g, &in, &out, &map);
+    conv->n_taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
+    conv->n_in_rows = in.n_rows;
+    conv->n_out_rows = out.n_rows;
+    conv->map = &map;
+    result = gpu_conv_run(env, conv);
+    gpu_map_close(env, &map);
+    gpu_set_close(env, &in);
+    gpu_set_close(env, &out);
+    return result;
+}
+
+/* Coordinates of sample 0 to the front; how many they are. */
+static size_t first_sample(struct gpu_sparse_case *item)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < item->n; i++) {
+        int32_t c[4];
+
+        memcpy(c, item->coords + 4 * i, sizeof c);
+        if (c[0] == 0) {
+            memcpy(item->coords + 4 * i, item->coords + 4 * n, sizeof c);
+            memcpy(item->coords + 4 * n++, c, sizeof c);
+        }
+    }
+    return n;
+}
+
+static void batches(struct gpu_env *env)
+{
+    for (int number = 0; number < 48; number++) {
+        uint64_t state = (uint64_t)number;
+        struct gpu_conv conv = {.n_in = 8 + number % 5 * 8,
+                                .n_out = 10 + number % 7 * 9,
+                                .precision = (enum vxd_net_precision)(number % 4)};
+        struct gpu_sparse_case item;
+        size_t n_first;
+        size_t n_values;
+        float *x;
+        float *weights;
+        float *batched;
+        float *alone;
+
+        gpu_sparse_case_make(&item, number);
+        n_first = first_sample(&item);
+        x = gpu_random_floats(&state, item.n * (size_t)conv.n_in, false);
+        weights =
+            gpu_random_floats(&state, (size_t)(343 * conv.n_in * conv.n_out), false);
+        conv.in = x;
+        conv.weights = weights;
+        batched = layer_of(env, &item, item.n, &conv);
+        alone = layer_of(env, &item, n_first, &conv);
+        n_values = (size_t)conv.n_out_rows * (size_t)conv.n_out;
+        CHECK_INT(memcmp(alone, batched, n_values * sizeof *alone), 0);
+        free(alone);
+        free(batched);
+        free(weights);
+        free(x);
+        gpu_sparse_case_free(&item);
+    }
+}
+
+static void test_conv_batched_equals_alone_bit_for_bit(void)
+{
+    gpu_each_backend(batches);
+}
+
+/* Three voxels in a row and one by itself; the middle tap's neighbour +1 on z (tap 14) has
+ * infinite weights: only who reads by it gets infinity. A NaN of one row stays with its
+ * readers. */
+static void missing_taps(struct gpu_env *env)
+{
+    static const int32_t coords[16] = {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 9, 9, 9};
+    static const int32_t unbounded[3] = {0, 0, 0};
+    const struct vxd_sparse_geometry g = {
+        {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, false};
+
+    for (int i = 0; i < 8; i++) {
+        bool is_infinite = i / 4 == 0;
+        struct gpu_conv conv = {
+            .n_in = 8, .n_out = 16, .precision = (enum vxd_net_precision)(i % 4)};
+        struct gpu_sparse_case item = {.geometry = g, .n_samples = 1, .n = 4};
+        float weights[27 * 8 * 16];
+        float x[4 * 8];
+        float *y;
+
+        memcpy(item.shape, unbounded, sizeof unbounded);
+        item.coords = gpu_alloc(sizeof coords);
+        memcpy(item.coords, coords, sizeof coords);
+        for (int k = 0; k < 27 * 8 * 16; k++) {
+            weights[k] = is_infinite && k / (8 * 16) == 14 ? INFINITY : 1;
+        }
+        for (int k = 0; k < 32; k++) {
+            x[k] = !is_infinite && k == 3 ? NAN : 1;
+        }
+        conv.in = x;
+        conv.weights = weights;
+        y = layer_of(env, &item, 4, &conv);
+        for (int row = 0; row < 4; row++) {
+            float finite = row == 1 ? 24.0f : row == 3 ? 8.0f : 16.0f;
+            bool is_hit = row < 2;
+
+            for (int k = 0; k < 16; k++) {
+                float value = y[row * 16 + k];
+
+                CHECK(is_hit ? (is_infinite ? value == INFINITY : isnan(value))
+                             : value == finite);
+            }
+        }
+        free(y);
+        gpu_sparse_case_free(&item);
+    }
+}
+
+static void test_conv_of_missing_taps_takes_nothing_from_them(void)
+{
+    gpu_each_backend(missing_taps);
+}
+
+/* More rows on the device than the call has room for. */
+static void too_many_rows(struct gpu_env *env)
+{
+    static const float one[1] = {1};
+    const uint32_t n = 5;
+    struct vxd_buffer n_rows = gpu_to_device(env, &n, sizeof n);
+    struct vxd_buffer in = gpu_to_device(env, NULL, 64);
+    struct vxd_buffer out = gpu_to_device(env, NULL, 64);
+    struct vxd_conv_weights weights;
+    struct vxd_conv_args args = {.n_rows = n_rows.ptr,
+                                 .max_rows = 4,
+                                 .weights = &weights,
+                                 .in = {in.ptr, 1, 1},
+                                 .out = {out.ptr, 1, 1}};
+    struct vxd_err err = {0};
+    unsigned char *bytes;
+
+    REQUIRE(vxd_conv_weights_pack(env->queue, one, 1, 1, 1, VXD_NET_FP32, &weights,
+                                  &err) == VXD_OK);
+    CHECK_INT(vxd_conv_run(env->queue, &args, &err), VXD_OK);
+    CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_RESOURCE_EXHAUSTED);
+    bytes = gpu_to_host(env, &out);
+    CHECK_INT(bytes[0], 0xa5);
+    free(bytes);
+    vxd_device_free(env->queue, &weights.data);
+    vxd_device_free(env->queue, &n_rows);
+    vxd_device_free(env->queue, &in);
+    vxd_device_free(env->queue, &out);
+    gpu_wait(env);
+}
+
+static void test_conv_of_more_rows_than_room_is_refused(void)
+{
+    gpu_each_backend(too_many_rows);
 }
 
 /* Weights of tap t are t + 1, and one voxel stands at (0, 0, 0): an output's value names the
@@ -359,6 +554,10 @@ static void test_conv_of_nan_and_infinity_keeps_them(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_conv_of_random_geometry_equals_dense_double),
     VXD_TEST(test_conv_of_each_precision_keeps_its_bound),
+    VXD_TEST(test_conv_of_wide_channels_keeps_its_bound),
+    VXD_TEST(test_conv_batched_equals_alone_bit_for_bit),
+    VXD_TEST(test_conv_of_missing_taps_takes_nothing_from_them),
+    VXD_TEST(test_conv_of_more_rows_than_room_is_refused),
     VXD_TEST(test_conv_of_an_impulse_reproduces_the_kernel_in_tap_order),
     VXD_TEST(test_linear_with_bias_residual_and_activation_equals_double),
     VXD_TEST(test_conv_of_nan_and_infinity_keeps_them),
