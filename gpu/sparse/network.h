@@ -200,6 +200,10 @@ enum vxd_status vxd_net_run_create(struct vxd_queue *queue, const struct vxd_net
 enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *run,
                                  bool *more, struct vxd_err *err);
 
+/* Whether all sets and kernel maps have been enqueued (those of the first part, where a prune
+ * begins another). */
+bool vxd_net_run_is_mapped(const struct vxd_net_run *run);
+
 /* A result, once the last step has run; device memory of the run, valid until it is
  * destroyed. */
 struct vxd_net_result {

@@ -3,7 +3,7 @@
 #include "gpu/sparse/network_internal.h"
 
 /* The CPU's work, a thread: rough, so that a step is some 20 ms. */
-#define MULTIPLY_NS 0.08
+#define MULTIPLY_NS 0.04
 #define VALUE_NS 1.5
 
 #define CALL(queue, name, call, err)                                                     \

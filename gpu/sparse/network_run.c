@@ -209,6 +209,11 @@ out:
     return status;
 }
 
+bool vxd_net_run_is_mapped(const struct vxd_net_run *run)
+{
+    return run->phase > 0 || run->stage >= VXD_NET_STAGE_LAYERS;
+}
+
 void vxd_net_run_destroy(struct vxd_queue *queue, struct vxd_net_run *run)
 {
     const struct vxd_net *net;
