@@ -3,9 +3,13 @@
 #include "tests/unit/gpu_sparse.h"
 #include "tests/unit/test.h"
 
-enum {
-    N_CASES = 260
-};
+/* Cases; VOXELD_TEST_CASES has fewer run under tools that slow a GPU down. */
+static int n_cases(void)
+{
+    const char *text = getenv("VOXELD_TEST_CASES");
+
+    return text != NULL ? (int)strtol(text, NULL, 10) : 260;
+}
 
 /* A grid that holds row + 1 of each row of a set. */
 static void number_rows(const struct gpu_set *set, struct gpu_grid *grid)
@@ -135,9 +139,110 @@ static size_t check_map(const struct vxd_sparse_geometry *g, const struct gpu_gr
     return n_wrong + (n_pairs != map->n_pairs);
 }
 
-static void check_case(struct gpu_env *env, int number)
+/* Taps of the bits of a row's sort key, the rarest first: of those that some rows have and
+ * some have not, the 27 most frequent, of equals the first. */
+static int rank_taps(const struct gpu_map *map, uint32_t n_rows, int taps[27])
 {
-    struct gpu_sparse_case item;
+    int n_taps = map->map.n_taps;
+    uint32_t counts[VXD_SPARSE_MAX_TAPS] = {0};
+    int n = 0;
+
+    for (int tap = 0; tap < n_taps; tap++) {
+        for (uint32_t i = 0; i < n_rows; i++) {
+            counts[tap] += map->table[(size_t)tap * map->map.capacity + i] >= 0;
+        }
+    }
+    for (; n < 27; n++) {
+        int best = -1;
+
+        for (int tap = 0; tap < n_taps; tap++) {
+            if (counts[tap] > 0 && counts[tap] < n_rows &&
+                (best < 0 || counts[tap] > counts[best])) {
+                best = tap;
+            }
+        }
+        if (best < 0) {
+            break;
+        }
+        counts[best] = 0;
+        taps[n] = best;
+    }
+    for (int i = 0; i < n / 2; i++) {
+        int tap = taps[i];
+
+        taps[i] = taps[n - 1 - i];
+        taps[n - 1 - i] = tap;
+    }
+    return n;
+}
+
+/* Masks are what the table says; the order has every row once and ascends by the key, equal
+ * ones by number. Where there are none (CPU), nothing is wrong. */
+static size_t check_order(struct gpu_env *env, const struct gpu_map *map, uint32_t n_rows)
+{
+    size_t n_words = ((size_t)map->map.n_taps + 31) / 32;
+    uint32_t n_padded =
+        (n_rows + VXD_SPARSE_ROW_PAD - 1) / VXD_SPARSE_ROW_PAD * VXD_SPARSE_ROW_PAD;
+    uint32_t *masks;
+    uint32_t *order;
+    uint8_t *seen;
+    size_t n_wrong = 0;
+    int taps[27];
+    int n_bits = rank_taps(map, n_rows, taps);
+    struct vxd_err err = {0};
+
+    if (map->map.masks == NULL) {
+        return map->map.order != NULL;
+    }
+    masks = gpu_alloc((n_padded + 1) * n_words * sizeof *masks);
+    order = gpu_alloc((n_padded + 1) * sizeof *order);
+    seen = gpu_alloc(n_padded + 1);
+    memset(seen, 0, n_padded);
+    CHECK_INT(vxd_queue_copy(env->queue, masks, map->map.masks,
+                             n_padded * n_words * sizeof *masks, &err),
+              VXD_OK);
+    CHECK_INT(
+        vxd_queue_copy(env->queue, order, map->map.order, n_padded * sizeof *order, &err),
+        VXD_OK);
+    gpu_wait(env);
+    for (uint32_t i = 0; i < n_padded; i++) {
+        bool is_falling = false;
+
+        for (int tap = 0; tap < map->map.n_taps; tap++) {
+            bool has = map->table[(size_t)tap * map->map.capacity + i] >= 0;
+
+            n_wrong += (masks[i * n_words + (size_t)tap / 32] >> tap % 32 & 1) != has;
+        }
+        if (order[i] >= n_padded || seen[order[i]]++ != 0 ||
+            (i >= n_rows && order[i] != i)) {
+            n_wrong++;
+            continue;
+        }
+        if (i == 0 || i >= n_rows || order[i - 1] >= n_rows) {
+            continue;
+        }
+        is_falling = order[i] < order[i - 1];
+        for (int bit = 0; bit < n_bits; bit++) {
+            const int32_t *of_tap = map->table + (size_t)taps[bit] * map->map.capacity;
+            bool has = of_tap[order[i]] >= 0;
+            bool had = of_tap[order[i - 1]] >= 0;
+
+            if (has != had) {
+                is_falling = had;
+                break;
+            }
+        }
+        n_wrong += is_falling;
+    }
+    free(masks);
+    free(order);
+    free(seen);
+    return n_wrong;
+}
+
+static void check_case(struct gpu_env *env, const struct gpu_sparse_case *item,
+                       int number)
+{
     struct vxd_sparse_geometry back;
     struct gpu_set in;
     struct gpu_set out;
@@ -146,25 +251,26 @@ static void check_case(struct gpu_env *env, int number)
     struct gpu_grid rows;
     size_t n_wrong = 0;
 
-    gpu_sparse_case_make(&item, number);
-    gpu_sparse_case_sets(env, &item, &in, &out);
+    gpu_sparse_case_sets(env, item, &in, &out);
     n_wrong += count_unsorted(&in) + count_unsorted(&out);
-    if (!gpu_sparse_case_is_subm(&item)) {
-        n_wrong += check_set(&item, &in, &out);
+    if (!gpu_sparse_case_is_subm(item)) {
+        n_wrong += check_set(item, &in, &out);
     }
-    gpu_map_build(env, &item.geometry, &in, &out, &map);
-    gpu_grid_open(&rows, item.in_lo, item.in_n, item.n_samples, 1);
+    gpu_map_build(env, &item->geometry, &in, &out, &map);
+    gpu_grid_open(&rows, item->in_lo, item->in_n, item->n_samples, 1);
     number_rows(&in, &rows);
-    n_wrong += check_map(&item.geometry, &rows, &out, &map);
+    n_wrong += check_map(&item->geometry, &rows, &out, &map);
+    n_wrong += check_order(env, &map, out.n_rows);
     gpu_grid_close(&rows);
 
     /* Read backwards onto the input's set: the same pairs, roles swapped. */
-    back = item.geometry;
+    back = item->geometry;
     back.transposed = !back.transposed;
     gpu_map_build(env, &back, &out, &in, &inverse);
-    gpu_grid_open(&rows, item.out_lo, item.out_n, item.n_samples, 1);
+    gpu_grid_open(&rows, item->out_lo, item->out_n, item->n_samples, 1);
     number_rows(&out, &rows);
     n_wrong += check_map(&back, &rows, &in, &inverse);
+    n_wrong += check_order(env, &inverse, in.n_rows);
     gpu_grid_close(&rows);
     n_wrong += inverse.n_pairs != map.n_pairs;
     if (n_wrong > 0) {
@@ -176,19 +282,60 @@ static void check_case(struct gpu_env *env, int number)
     gpu_map_close(env, &inverse);
     gpu_set_close(env, &in);
     gpu_set_close(env, &out);
-    gpu_sparse_case_free(&item);
 }
 
 static void random_cases(struct gpu_env *env)
 {
-    for (int number = 0; number < N_CASES; number++) {
-        check_case(env, number);
+    int n = n_cases();
+
+    for (int number = 0; number < n; number++) {
+        struct gpu_sparse_case item;
+
+        gpu_sparse_case_make(&item, number);
+        check_case(env, &item, number);
+        gpu_sparse_case_free(&item);
     }
 }
 
 static void test_map_of_random_geometry_equals_lookups_in_a_dense_grid(void)
 {
     gpu_each_backend(random_cases);
+}
+
+/* Kernels that networks are made of, which backends may treat by themselves. */
+static void common_cases(struct gpu_env *env)
+{
+    static const struct vxd_sparse_geometry geometries[4] = {
+        {{2, 2, 2}, {2, 2, 2}, {0, 0, 0}, {1, 1, 1}, false},
+        {{4, 4, 4}, {4, 4, 4}, {0, 0, 0}, {1, 1, 1}, false},
+        {{3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, false},
+        {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, false}};
+
+    for (int number = 0; number < n_cases(); number++) {
+        struct gpu_sparse_case item;
+        bool is_bounded;
+
+        gpu_sparse_case_make(&item, number / 4 * 3); /* every other one is bounded */
+        is_bounded = item.shape[0] > 0;
+        item.geometry = geometries[number % 4];
+        item.rule = is_bounded ? VXD_DERIVE_SUPPORT : VXD_DERIVE_FLOOR;
+        if (vxd_sparse_out_shape(&item.geometry, item.shape, NULL, item.out_shape,
+                                 NULL) != VXD_OK) {
+            gpu_sparse_case_free(&item);
+            continue; /* no kernel fits */
+        }
+        for (int axis = 0; axis < 3; axis++) {
+            item.out_lo[axis] = is_bounded ? 0 : -20; /* inputs lie in -20 .. 14 */
+            item.out_n[axis] = is_bounded ? item.out_shape[axis] : 36;
+        }
+        check_case(env, &item, number);
+        gpu_sparse_case_free(&item);
+    }
+}
+
+static void test_map_of_a_common_kernel_equals_lookups_in_a_dense_grid(void)
+{
+    gpu_each_backend(common_cases);
 }
 
 /* Research 1.1, cloud A: convolutions of kernel 3, stride 2, padding 1 one after another. */
@@ -282,6 +429,7 @@ static void spconv_scan(struct gpu_env *env)
     CHECK_INT(memcmp(set.coords, voxels.coords, (size_t)set.n_rows * 16), 0);
     gpu_map_build(env, &subm, &set, &set, &map);
     CHECK_INT(map.n_pairs, 788961);
+    CHECK_INT(check_order(env, &map, set.n_rows), 0);
     gpu_map_close(env, &map);
     gpu_set_close(env, &set);
     gpu_voxels_free(&voxels);
@@ -295,6 +443,7 @@ static void test_spconv_scan_has_788961_pairs(void)
 
 static const struct vxd_test tests[] = {
     VXD_TEST(test_map_of_random_geometry_equals_lookups_in_a_dense_grid),
+    VXD_TEST(test_map_of_a_common_kernel_equals_lookups_in_a_dense_grid),
     VXD_TEST(test_centerpoint_frame_has_the_sets_of_the_research),
     VXD_TEST(test_spconv_scan_has_788961_pairs),
 };
