@@ -22,7 +22,13 @@ import numpy as np
 import pynng
 
 sys.path.insert(0, os.environ["VOXELD_PYTHON_SCHEMA"])
-from voxeld.v1 import admin_pb2, common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
+from voxeld.v1 import (
+    admin_pb2,
+    common_pb2,
+    hashmap_pb2,  # noqa: F401  for those that import this file
+    rpc_pb2,
+    voxelize_pb2,
+)
 
 SLOW = float(os.environ.get("VOXELD_TEST_SLOW", "1"))
 SANITIZE = os.environ.get("VOXELD_SANITIZE", "")

@@ -111,9 +111,10 @@ def check_export(maps: Maps, name: str, oracle: Oracle) -> None:
     np.testing.assert_array_equal(
         array_of(reply.indices), [oracle.number[k] for k in order]
     )
-    np.testing.assert_array_equal(keys.reshape(len(order), -1), np.array(order).reshape(len(order), -1))
+    rows_of = (len(order), -1)
+    np.testing.assert_array_equal(keys.reshape(rows_of), np.array(order).reshape(rows_of))
     for value in reply.values:
         np.testing.assert_array_equal(
-            array_of(value.rows), oracle.values(value.name, keys.reshape(len(order), -1))
+            array_of(value.rows), oracle.values(value.name, keys.reshape(rows_of))
         )
     assert reply.n_entries == len(order)
