@@ -315,10 +315,11 @@ static void test_many_threads_on_one_client_get_their_own_replies(void)
 }
 
 static const struct vxd_test tests[] = {
+    /* First: what comes below may leave nng 1.5.2 unable to end a connection. */
+    VXD_TEST(test_calls_not_sent_when_the_server_dies_are_unavailable_at_once),
     VXD_TEST(test_calls_beyond_the_bound_are_refused_at_once),
     VXD_TEST(test_async_reply_too_late_is_called_back_on_time),
     VXD_TEST(test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time),
-    VXD_TEST(test_calls_not_sent_when_the_server_dies_are_unavailable_at_once),
     VXD_TEST(test_close_gives_running_calls_back_as_cancelled),
     VXD_TEST(test_many_threads_on_one_client_get_their_own_replies),
 };
