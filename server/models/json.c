@@ -24,6 +24,11 @@ enum vxd_status vxd_json_no_memory(const struct vxd_json *json)
                     json->file);
 }
 
+bool vxd_json_is_memory(const json_error_t *error)
+{
+    return error->text[0] == '\0' || json_error_code(error) == json_error_out_of_memory;
+}
+
 static const char *kind_of(const json_t *value)
 {
     switch (json_typeof(value)) {

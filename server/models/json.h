@@ -31,6 +31,9 @@ enum vxd_status vxd_json_fail(const struct vxd_json *json, const char *path,
 /* RESOURCE_EXHAUSTED. */
 enum vxd_status vxd_json_no_memory(const struct vxd_json *json);
 
+/* Whether jansson had no memory, as far as it says: it also leaves the text empty then. */
+bool vxd_json_is_memory(const json_error_t *error);
+
 /* "a must be WANTED, not KIND" */
 enum vxd_status vxd_json_fail_kind(const struct vxd_json *json, const char *path,
                                    const char *wanted, const json_t *value);

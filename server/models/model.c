@@ -288,7 +288,7 @@ static enum vxd_status read_top(struct vxd_model_reader *reader, const char *tex
 
     reader->root = json_loadb(text, n_text, JSON_REJECT_DUPLICATES, &error);
     if (reader->root == NULL) {
-        return json_error_code(&error) == json_error_out_of_memory
+        return vxd_json_is_memory(&error)
                    ? vxd_json_no_memory(&reader->json)
                    : vxd_json_fail(&reader->json, NULL, "line %d, column %d: %.100s",
                                    error.line, error.column, error.text);

@@ -226,7 +226,7 @@ static enum vxd_status take_labels(const struct reading *reading, char ***out)
     for (size_t i = 0; i < n; i++) {
         enum vxd_status status;
 
-        (void)snprintf(path, sizeof path, "outputs[%s].labels[%zu]",
+        (void)snprintf(path, sizeof path, "outputs[%.48s].labels[%zu]",
                        reading->output->name, i);
         (*out)[i] = names + i * VXD_MODEL_NAME_BYTES;
         status = vxd_json_text(json, path, json_array_get(reading->labels, i), (*out)[i],

@@ -277,7 +277,7 @@ enum vxd_status vxd_safetensors_parse(const char *file, const void *bytes, size_
     root = json_loadb((const char *)at + LENGTH_BYTES, (size_t)n, JSON_REJECT_DUPLICATES,
                       &error);
     if (root == NULL) {
-        if (json_error_code(&error) == json_error_out_of_memory) {
+        if (vxd_json_is_memory(&error)) {
             return vxd_json_no_memory(&json);
         }
         return vxd_json_fail(&json, "weights", "header, byte %d: %.100s", error.position,

@@ -14,6 +14,11 @@ voxeld_add_test(NAME test_server_once SOURCES unit/test_server_once.c
                 LIBRARIES voxeld_test_server)
 voxeld_add_test(NAME test_server_map_file SOURCES unit/test_server_map_file.c
                 LIBRARIES voxeld_server)
+voxeld_add_test(NAME test_server_model
+                SOURCES unit/test_server_model.c unit/server_model.c
+                LIBRARIES voxeld_server PkgConfig::JANSSON)
+target_link_options(test_server_model PRIVATE
+  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 voxeld_add_test(NAME test_server_voxelize SOURCES unit/test_server_voxelize.c
                 LIBRARIES voxeld_test_server)
 voxeld_add_test(NAME test_server_alloc SOURCES unit/test_server_alloc.c
