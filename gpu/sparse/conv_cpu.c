@@ -257,6 +257,7 @@ static void run_tile(const struct run *run, size_t number)
 
     panels.n = (int)vxd_conv_n_panels((int)n_out);
     for (size_t i = 0; i < end - begin; i++) {
+        // cppcheck-suppress uninitvar ; takes a row of an array for a pointer
         memset(tile.sums[i], 0, (size_t)panels.n * VXD_CONV_PANEL * sizeof(float));
     }
     for (int tap = 0; tap < weights->n_taps; tap++) {
