@@ -33,6 +33,34 @@ size_t vxd_row_unit(const void *to, const void *from, size_t row_bytes)
     return together & (~together + 1);
 }
 
+bool vxd_split_values(const struct vxd_hashmap *map,
+                      const struct vxd_hashmap_insert_args *call,
+                      struct vxd_value_rows rows[VXD_HASHMAP_MAX_VALUES], int *n_rows,
+                      bool is_long[VXD_HASHMAP_MAX_VALUES])
+{
+    bool any_long = false;
+
+    *n_rows = 0;
+    for (int v = 0; v < map->spec.n_values; v++) {
+        size_t row_bytes = map->row_bytes[v];
+        size_t unit;
+
+        is_long[v] = false;
+        if (call->values == NULL) {
+            continue;
+        }
+        unit = vxd_row_unit(map->values[v].ptr, call->values[v], row_bytes);
+        is_long[v] = row_bytes > VXD_DIRECT_UNITS * unit;
+        any_long = any_long || is_long[v];
+        if (!is_long[v]) {
+            rows[(*n_rows)++] = {(char *)map->values[v].ptr,
+                                 (const char *)call->values[v], (uint32_t)row_bytes,
+                                 (uint32_t)unit};
+        }
+    }
+    return any_long;
+}
+
 struct move_args {
     struct vxd_row_move move;
     uint32_t n_units;
@@ -298,17 +326,23 @@ struct free_args {
     uint32_t n;
 };
 
+/* One atomic to n_live a block, of few blocks: many to one place take long. */
 static __global__ void __launch_bounds__(N_THREADS)
     free_kernel(const __grid_constant__ struct free_args args)
 {
-    uint32_t i = blockIdx.x * N_THREADS + threadIdx.x;
-    int32_t entry = i < args.n ? args.indices[i] : VXD_NO_ENTRY;
-    int n_freed;
+    uint32_t n_up = (args.n + 31) / 32 * 32;
+    uint32_t n_freed = 0;
 
-    vxd_live_clear_warp(args.live, entry >= 0, (uint32_t)entry);
-    n_freed = __syncthreads_count(entry >= 0);
+    for (uint32_t i = blockIdx.x * N_THREADS + threadIdx.x; i < n_up;
+         i += gridDim.x * N_THREADS) {
+        int32_t entry = i < args.n ? args.indices[i] : VXD_NO_ENTRY;
+
+        vxd_live_clear_warp(args.live, entry >= 0, (uint32_t)entry);
+        n_freed += entry >= 0 ? 1 : 0;
+    }
+    n_freed = block_sum(n_freed);
     if (threadIdx.x == 0 && n_freed > 0) {
-        (void)atomicSub(&args.counters->n_live, (uint32_t)n_freed);
+        (void)atomicSub(&args.counters->n_live, n_freed);
     }
 }
 
@@ -326,7 +360,7 @@ enum vxd_status vxd_hash_entries_free_cuda(struct vxd_queue *queue,
     if (n == 0) {
         return VXD_OK;
     }
-    free_kernel<<<(unsigned)((n + N_THREADS - 1) / N_THREADS), N_THREADS, 0,
+    free_kernel<<<vxd_hash_blocks(queue, n, N_THREADS, 8), N_THREADS, 0,
                   (cudaStream_t)queue->stream>>>(args);
     VXD_TRY(vxd_cuda_launched(queue->context, "free_kernel", err));
     for (int v = 0; v < map->spec.n_values; v++) {

@@ -233,6 +233,40 @@ static __device__ __forceinline__ uint64_t vxd_open_cas_tag(struct vxd_open_slot
                      (unsigned long long)to);
 }
 
+/* Claims a slot that held `from`, a free mark, for a tag and marks it with `mark`: at once where
+ * the GPU swaps 16 bytes, else one after the other. False where another was faster. */
+static __device__ __forceinline__ bool vxd_open_claim_marked(struct vxd_open_slot *slot,
+                                                             uint64_t from, uint64_t tag,
+                                                             uint32_t mark)
+{
+#if __CUDA_ARCH__ >= 900
+    uint64_t free_word = ~(uint64_t)0;
+    uint64_t word = (uint64_t)mark << 32 | VXD_OPEN_PENDING;
+    uint64_t seen_tag;
+    uint64_t seen_word;
+
+    asm volatile("{\n"
+                 ".reg .b128 from, to, seen;\n"
+                 "mov.b128 from, {%3, %4};\n"
+                 "mov.b128 to, {%5, %6};\n"
+                 "atom.relaxed.gpu.global.cas.b128 seen, [%2], from, to;\n"
+                 "mov.b128 {%0, %1}, seen;\n"
+                 "}"
+                 : "=l"(seen_tag), "=l"(seen_word)
+                 : "l"(slot), "l"(from), "l"(free_word), "l"(tag), "l"(word)
+                 : "memory");
+    return seen_tag == from && seen_word == free_word;
+#else
+    bool is_mine = atomicCAS((unsigned long long *)&slot->tag, (unsigned long long)from,
+                             (unsigned long long)tag) == from;
+
+    if (is_mine) {
+        (void)atomicMin((uint32_t *)&slot->word + 1, mark);
+    }
+    return is_mine;
+#endif
+}
+
 static __device__ __forceinline__ uint32_t vxd_open_number(uint64_t word)
 {
     return (uint32_t)word;
@@ -265,6 +299,20 @@ static __device__ __forceinline__ void vxd_open_report(const struct vxd_open_vie
     (void)atomicCAS(view->error_word, (uint32_t)VXD_OK, (uint32_t)status);
 }
 
+/* Slots of a sector that carry a tag, a bit each; not one behind an EMPTY slot. */
+static __device__ __forceinline__ uint32_t
+vxd_open_tags_in(const struct vxd_open_sector *sector, uint64_t tag)
+{
+    return (sector->slot[0].tag == tag ? 1u : 0) |
+           (sector->slot[1].tag == tag && sector->slot[0].tag != VXD_TAG_EMPTY ? 2u : 0);
+}
+
+static __device__ __forceinline__ bool
+vxd_open_has_empty(const struct vxd_open_sector *sector)
+{
+    return sector->slot[0].tag == VXD_TAG_EMPTY || sector->slot[1].tag == VXD_TAG_EMPTY;
+}
+
 /* The slot that holds a key, from step `from` of its path on, while no kernel inserts;
  * *number is its entry, *at_step its step. NO_SLOT where the key is not there. */
 template <bool INT3, enum vxd_open_read READ>
@@ -276,22 +324,30 @@ vxd_open_seek(const struct vxd_open_view *view, const struct vxd_open_query *que
     for (uint32_t step = from & ~1u; step < vxd_open_n_steps(view); step += 2) {
         uint32_t first = vxd_open_slot_at(view, query, step);
         struct vxd_open_sector sector = vxd_open_load_sector(view, first, READ);
+        uint32_t matches =
+            vxd_open_tags_in(&sector, query->tag) & (from > step ? 2u : 3u);
 
-#pragma unroll
-        for (uint32_t k = 0; k < 2; k++) {
-            uint32_t here = vxd_open_number(sector.slot[k].word);
+        if (matches != 0 && vxd_tag_is_wide(query->tag)) {
+#pragma unroll 1
+            for (uint32_t k = 0; k < 2; k++) {
+                uint32_t here =
+                    vxd_open_number(k == 0 ? sector.slot[0].word : sector.slot[1].word);
 
-            if (sector.slot[k].tag == query->tag && step + k >= from &&
-                (!vxd_tag_is_wide(query->tag) ||
-                 (here < view->capacity &&
-                  vxd_open_is_key<INT3>(view, query, vxd_open_key_row(view, here))))) {
-                *number = here;
-                *at_step = step + k;
-                return first + k;
+                if (here >= view->capacity ||
+                    !vxd_open_is_key<INT3>(view, query, vxd_open_key_row(view, here))) {
+                    matches &= ~(1u << k);
+                }
             }
-            if (sector.slot[k].tag == VXD_TAG_EMPTY) {
-                return VXD_OPEN_NO_SLOT;
-            }
+        }
+        if (matches != 0) {
+            uint32_t k = (matches & 1) != 0 ? 0 : 1;
+
+            *number = vxd_open_number(k == 0 ? sector.slot[0].word : sector.slot[1].word);
+            *at_step = step + k;
+            return first + k;
+        }
+        if (vxd_open_has_empty(&sector)) {
+            break;
         }
     }
     return VXD_OPEN_NO_SLOT;

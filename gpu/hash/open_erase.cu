@@ -21,20 +21,32 @@ struct erase_args {
     int32_t *freed;
 };
 
-/* All lanes of a warp call: counts the marks and writes the answers. */
-static __device__ __forceinline__ void finish(const struct erase_args *args, uint32_t i,
+static __device__ __forceinline__ void answer(const struct erase_args *args, uint32_t i,
                                               int32_t number)
 {
-    uint32_t erased = __ballot_sync(UINT32_MAX, number != VXD_NO_ENTRY);
-
-    if (erased != 0 && threadIdx.x % 32 == 0) {
-        (void)atomicAdd(&args->view.counters->n_erased_marks, (uint32_t)__popc(erased));
+    args->freed[i] = number;
+    if (args->erased != NULL) {
+        args->erased[i] = number != VXD_NO_ENTRY ? 1 : 0;
     }
-    if (i < args->n) {
-        args->freed[i] = number;
-        if (args->erased != NULL) {
-            args->erased[i] = number != VXD_NO_ENTRY ? 1 : 0;
-        }
+}
+
+/* One atomic a block: one a warp, all to one place, would take longer than the erasing. */
+static __device__ __forceinline__ void count_marks(const struct erase_args *args,
+                                                   uint32_t n_erased)
+{
+    __shared__ uint32_t sum;
+
+    if (threadIdx.x == 0) {
+        sum = 0;
+    }
+    __syncthreads();
+    n_erased = __reduce_add_sync(UINT32_MAX, n_erased);
+    if (threadIdx.x % 32 == 0 && n_erased != 0) {
+        (void)atomicAdd(&sum, n_erased);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && sum != 0) {
+        (void)atomicAdd(&args->view.counters->n_erased_marks, sum);
     }
 }
 
@@ -67,20 +79,22 @@ template <bool INT3>
 static __global__ void __launch_bounds__(VXD_OPEN_THREADS)
     erase_any_kernel(const __grid_constant__ struct erase_args args)
 {
-    uint32_t n_up = (args.n + VXD_OPEN_THREADS - 1) / VXD_OPEN_THREADS * VXD_OPEN_THREADS;
+    uint32_t n_up = (args.n + 31) / 32 * 32;
+    uint32_t n_erased = 0;
 
     for (uint32_t i = blockIdx.x * VXD_OPEN_THREADS + threadIdx.x; i < n_up;
          i += gridDim.x * VXD_OPEN_THREADS) {
-        int32_t number = VXD_NO_ENTRY;
-
         if (i < args.n) {
             struct vxd_open_query query = vxd_open_query_of<INT3>(
                 &args.view, args.keys + (size_t)i * (size_t)args.view.form.row_bytes);
+            int32_t number = erase_key<INT3>(&args, &query);
 
-            number = erase_key<INT3>(&args, &query);
+            answer(&args, i, number);
+            n_erased += number != VXD_NO_ENTRY ? 1 : 0;
         }
-        finish(&args, i, number);
+        __syncwarp(); /* or lanes that walked further never come together again */
     }
+    count_marks(&args, n_erased);
 }
 
 template <bool INT3>
@@ -108,20 +122,26 @@ static __global__ void __launch_bounds__(VXD_OPEN_THREADS)
 static __global__ void __launch_bounds__(VXD_OPEN_THREADS)
     erase_marked_kernel(const __grid_constant__ struct erase_args args)
 {
-    uint32_t i = blockIdx.x * VXD_OPEN_THREADS + threadIdx.x;
-    uint32_t found = i < args.n ? (uint32_t)args.freed[i] : VXD_OPEN_NO_SLOT;
-    int32_t number = VXD_NO_ENTRY;
+    uint32_t n_erased = 0;
 
-    if (found != VXD_OPEN_NO_SLOT) {
-        struct vxd_open_slot *slot = args.view.slots + found;
-        uint64_t word = vxd_open_read_word(slot);
+    for (uint32_t i = blockIdx.x * VXD_OPEN_THREADS + threadIdx.x; i < args.n;
+         i += gridDim.x * VXD_OPEN_THREADS) {
+        uint32_t found = (uint32_t)args.freed[i];
+        int32_t number = VXD_NO_ENTRY;
 
-        if (vxd_open_mark(word) == i) {
-            number = (int32_t)vxd_open_number(word);
-            *slot = {VXD_TAG_ERASED, vxd_open_word(VXD_OPEN_PENDING)};
+        if (found != VXD_OPEN_NO_SLOT) {
+            struct vxd_open_slot *slot = args.view.slots + found;
+            uint64_t word = vxd_open_read_word(slot);
+
+            if (vxd_open_mark(word) == i) {
+                number = (int32_t)vxd_open_number(word);
+                *slot = {VXD_TAG_ERASED, vxd_open_word(VXD_OPEN_PENDING)};
+                n_erased++;
+            }
         }
+        answer(&args, i, number);
     }
-    finish(&args, i, number);
+    count_marks(&args, n_erased);
 }
 
 struct layout {
@@ -175,6 +195,7 @@ static enum vxd_status launch(const struct vxd_queue *queue, enum vxd_hash_order
         mark_kernel<false><<<n_blocks, VXD_OPEN_THREADS, 0, stream>>>(*args);
     }
     VXD_TRY(vxd_cuda_launched(queue->context, "mark_kernel", err));
+    n_blocks = vxd_hash_blocks(queue, args->n, VXD_OPEN_THREADS, 8);
     erase_marked_kernel<<<n_blocks, VXD_OPEN_THREADS, 0, stream>>>(*args);
     VXD_TRY(vxd_cuda_launched(queue->context, "erase_marked_kernel", err));
 out:

@@ -5,35 +5,29 @@
  * 2 decide   FIRST only: once every earlier tile has claimed, the least position that is
  *            marked in the slot has won
  * 3 number   the winners of a tile take heap places together: ANY by one atomic, FIRST by a
- *            look back over the tiles before
+ *            look back over the tiles before (tiles_cuda.h)
  * 4 publish  number to the slot, key, values, live bit
  * 5 wait     the others read the number; winners never wait for them, so it comes
- * What bounds it is that steps 1 and 4 touch a random sector twice: it must still be in the
- * second-level cache, or the memory writes it twice. So fewer threads run than fit (N_ACTIVE
- * below), and what is only streamed leaves the caches first.
+ * What bounds it: steps 1 and 4 touch a random sector twice, and it must still be in the
+ * second-level cache, or the memory writes it twice. So fewer threads run than fit (N_ACTIVE)
+ * and what is only streamed leaves the caches first.
  *
  * Moved for a new int3 key: 64 bytes read and 32 written of the slots, 12 + 4 + 4 bytes of
  * key, value and heap read, 12 + 4 + 4 + 1 written.
- * Tried on an H200, 100 M keys of which 0.99 are new, CAS floor 6.2 ms: as many threads as
- * fit 13.0 ms; two or four keys a thread 14.8, 16.5; an atomic a warp 20; numbers taken ahead
- * by block (holes to mend) and stored at once 9.4, by 128-bit CAS 9.3; as here 9.6. */
+ * On an H200, 100 M keys of which 0.99 are new, floor (a CAS a key) 6.2 ms: ANY 9.1 ms, FIRST
+ * 14.5. Tried: as many threads as fit 11.7 ms, two or four keys a thread 14.8 and 16.5, an
+ * atomic a warp for places 20, numbers taken before the claim (holes to mend) 9.4, with a
+ * 128-bit CAS 9.3, lines of the next tile fetched ahead 10.5; FIRST with tiles that look back
+ * a warp at a time 15.7, by flags of who has lost instead of reading the slot again 17. */
 #include "gpu/hash/open_cuda.h"
 #include "gpu/hash/tiles_cuda.h"
 
 #define ANY_THREADS 128
 #define FIRST_THREADS 768
 #define ONE_TILE_THREADS 1024 /* few keys: no other tile to wait for */
-#define N_ACTIVE 1024         /* threads of a multiprocessor at a time, ANY */
-#define N_ACTIVE_FIRST 1536
-#define DIRECT_UNITS 4 /* rows of up to so many units are written by the key's thread */
+#define N_ACTIVE 1280         /* threads of a multiprocessor at a time, ANY */
+#define N_ACTIVE_FIRST 1536   /* the same, FIRST */
 #define MOST_POLLS (1u << 26)
-
-struct value_rows {
-    char *to;
-    const char *from;
-    uint32_t row_bytes;
-    uint32_t unit;
-};
 
 struct insert_args {
     struct vxd_open_view view;
@@ -42,10 +36,11 @@ struct insert_args {
     const uint32_t *heap;
     const char *keys;
     uint32_t n;
+    uint32_t most; /* entries there may be after: heap places from there on stay */
     int32_t *indices;
     uint8_t *is_new;
     int n_values; /* that the key's thread writes */
-    struct value_rows values[VXD_HASHMAP_MAX_VALUES];
+    struct vxd_value_rows values[VXD_HASHMAP_MAX_VALUES];
     /* Where longer rows are moved afterwards: position of the k-th new key. */
     uint32_t *sources;
     const uint32_t *n_before; /* entries there were */
@@ -109,9 +104,40 @@ static __device__ __forceinline__ bool holds_wide_key(const struct insert_args *
     return vxd_open_is_key<INT3>(&args->view, query, row);
 }
 
+/* Which slots of a sector hold the key, a bit each; those behind an EMPTY one do not. */
+template <bool INT3>
+static __device__ __forceinline__ uint32_t
+matches_in(const struct insert_args *args, const struct vxd_open_query *query,
+           const struct vxd_open_sector *sector, uint32_t first)
+{
+    uint32_t matches = vxd_open_tags_in(sector, query->tag);
+
+    if (matches != 0 && vxd_tag_is_wide(query->tag)) {
+#pragma unroll 1
+        for (uint32_t k = 0; k < 2; k++) {
+            if ((matches >> k & 1) != 0 &&
+                !holds_wide_key<INT3>(args, args->view.slots + first + k, query)) {
+                matches &= ~(1u << k);
+            }
+        }
+    }
+    return matches;
+}
+
+/* Marks are what FIRST decides by, and where keys with a wide tag are found. */
+template <bool FIRST>
+static __device__ __forceinline__ bool
+take_slot(struct vxd_open_slot *slot, uint64_t free_tag, uint64_t tag, uint32_t i)
+{
+    if (FIRST || vxd_tag_is_wide(tag)) {
+        return vxd_open_claim_marked(slot, free_tag, tag, i);
+    }
+    return vxd_open_cas_tag(slot, free_tag, tag) == free_tag;
+}
+
 /* A thread walks to the key or the first EMPTY slot, then claims the first free slot that it
  * saw; where another was faster it goes on from there. Equal keys never take two slots: free
- * slots of a path are only ever taken, the first of them first. The loops stay small: few
+ * slots of a path are only ever taken, the first of them first. The loop stays small: few
  * keys are inserted in the time that it takes to fetch the instructions. */
 template <bool INT3, bool FIRST>
 static __device__ __forceinline__ struct claim
@@ -120,58 +146,51 @@ claim_slot(const struct insert_args *args, const struct vxd_open_query *query, u
     const struct vxd_open_view *view = &args->view;
     struct claim claim = {NO_ROOM, false, VXD_OPEN_NO_SLOT, VXD_OPEN_FAILED};
     bool is_fresh = false;
-    bool at_end = false;
     uint32_t free_step = 0;
     uint64_t free_tag = 0;
     uint32_t step = 0;
 
 #pragma unroll 1
-    while (claim.outcome == NO_ROOM) {
+    while (true) {
         uint32_t first = vxd_open_slot_at(view, query, step);
         struct vxd_open_sector sector =
             is_fresh ? vxd_open_load_sector(view, first, VXD_OPEN_FRESH)
                      : vxd_open_load_sector(view, first, VXD_OPEN_CACHED);
+        uint32_t matches = matches_in<INT3>(args, query, &sector, first);
 
-#pragma unroll 1
-        for (uint32_t k = 0; k < 2 && !at_end; k++) {
-            uint64_t tag = k == 0 ? sector.slot[0].tag : sector.slot[1].tag;
+        if (matches != 0) {
+            bool is_second = (matches & 1) == 0;
 
-            if (tag == query->tag &&
-                (!vxd_tag_is_wide(tag) ||
-                 holds_wide_key<INT3>(args, view->slots + first + k, query))) {
-                claim.slot = first + k;
-                claim.number =
-                    vxd_open_number(k == 0 ? sector.slot[0].word : sector.slot[1].word);
-                claim.outcome = claim.number == VXD_OPEN_PENDING ? PENDING : FOUND;
-                return claim;
-            }
-            if (tag >= VXD_TAG_ERASED && free_tag == 0) {
-                free_step = step + k;
-                free_tag = tag;
-            }
-            at_end = tag == VXD_TAG_EMPTY;
+            claim.slot = first + (is_second ? 1 : 0);
+            claim.number =
+                vxd_open_number(is_second ? sector.slot[1].word : sector.slot[0].word);
+            claim.outcome = claim.number == VXD_OPEN_PENDING ? PENDING : FOUND;
+            return claim;
+        }
+        if (free_tag == 0 && sector.slot[0].tag >= VXD_TAG_ERASED) {
+            free_step = step;
+            free_tag = sector.slot[0].tag;
+        } else if (free_tag == 0 && sector.slot[1].tag >= VXD_TAG_ERASED) {
+            free_step = step + 1;
+            free_tag = sector.slot[1].tag;
         }
         step += 2;
-        at_end = at_end || step >= vxd_open_n_steps(view);
-        if (at_end) {
-            if (free_tag == 0) {
-                break;
-            }
-            claim.slot = vxd_open_slot_at(view, query, free_step);
-            if (vxd_open_cas_tag(view->slots + claim.slot, free_tag, query->tag) ==
-                free_tag) {
-                claim.outcome = CLAIMED;
-                claim.was_erased = free_tag == VXD_TAG_ERASED;
-            }
-            step = free_step & ~1u;
-            free_tag = 0;
-            at_end = false;
-            is_fresh = true;
+        if (!vxd_open_has_empty(&sector) && step < vxd_open_n_steps(view)) {
+            continue;
         }
+        if (free_tag == 0) {
+            return claim;
+        }
+        claim.slot = vxd_open_slot_at(view, query, free_step);
+        if (take_slot<FIRST>(view->slots + claim.slot, free_tag, query->tag, i)) {
+            break;
+        }
+        step = free_step & ~1u;
+        free_tag = 0;
+        is_fresh = true;
     }
-    if (claim.outcome == CLAIMED && (FIRST || vxd_tag_is_wide(query->tag))) {
-        (void)atomicMin(vxd_open_mark_of(view->slots + claim.slot), i);
-    }
+    claim.outcome = CLAIMED;
+    claim.was_erased = free_tag == VXD_TAG_ERASED;
     return claim;
 }
 
@@ -199,19 +218,19 @@ static __device__ __forceinline__ void decide(const struct insert_args *args, ui
     }
 }
 
-/* First heap place of a tile's winners. Places past the capacity are given too; n_live never
- * stays above it. */
+/* First heap place of a tile's winners. Places past the most entries are given too; n_live
+ * never stays above them. */
 template <enum way WAY>
 static __device__ __forceinline__ uint32_t take_places(const struct insert_args *args,
                                                        uint32_t tile, uint32_t n_won)
 {
     struct vxd_hash_counters *counters = args->view.counters;
-    uint32_t capacity = args->view.capacity;
+    uint32_t most = args->most;
 
     if (WAY == TILES_IN_ORDER) {
         uint32_t base = vxd_tiles_look_back(&args->tiles, tile, n_won, &counters->n_live);
 
-        if (tile + 1 == args->tiles.n && threadIdx.x == 0 && base + n_won <= capacity) {
+        if (tile + 1 == args->tiles.n && threadIdx.x == 0 && base + n_won <= most) {
             counters->n_live = base + n_won;
         }
         return base;
@@ -221,9 +240,9 @@ static __device__ __forceinline__ uint32_t take_places(const struct insert_args 
     if (threadIdx.x == 0 && n_won > 0) {
         uint32_t base = atomicAdd(&counters->n_live, n_won);
 
-        if (base + n_won > capacity) {
+        if (base + n_won > most) {
             (void)atomicSub(&counters->n_live,
-                            base + n_won - (base < capacity ? capacity : base));
+                            base + n_won - (base < most ? most : base));
         }
         shared_base = base;
     }
@@ -231,30 +250,16 @@ static __device__ __forceinline__ uint32_t take_places(const struct insert_args 
     return n_won > 0 ? shared_base : 0;
 }
 
-/* The numbers that the only tile may take, read while its keys are looked up. */
+/* What the only tile needs of the heap, read while its keys are looked up. */
 struct ahead {
-    uint32_t n_live;
     uint32_t numbers[ONE_TILE_THREADS];
 };
-
-static __device__ __forceinline__ void read_ahead(const struct insert_args *args,
-                                                  struct ahead *ahead)
-{
-    uint32_t n_live = *(const volatile uint32_t *)&args->view.counters->n_live;
-    uint32_t place = n_live + threadIdx.x;
-
-    ahead->numbers[threadIdx.x] =
-        place < args->view.capacity ? args->heap[place] : VXD_OPEN_FAILED;
-    if (threadIdx.x == 0) {
-        ahead->n_live = n_live;
-    }
-}
 
 /* The map stays as it was where there is not room for all. */
 static __device__ __forceinline__ void count_one_tile(const struct insert_args *args,
                                                       uint32_t n_before, uint32_t n_won)
 {
-    if (threadIdx.x == 0 && n_before + n_won <= args->view.capacity) {
+    if (threadIdx.x == 0 && n_before + n_won <= args->most) {
         args->view.counters->n_live = n_before + n_won;
     }
 }
@@ -268,7 +273,7 @@ publish(const struct insert_args *args, uint32_t i, const struct vxd_open_query 
     struct vxd_open_slot *slot = args->view.slots + claim->slot;
     size_t number;
 
-    if (place >= args->view.capacity) {
+    if (place >= args->most) {
         claim->number = VXD_OPEN_FAILED;
         vxd_open_write_word(slot, vxd_open_word(VXD_OPEN_FAILED));
         args->view.counters->scratch[VXD_OPEN_SPOILT] = 1;
@@ -291,14 +296,7 @@ publish(const struct insert_args *args, uint32_t i, const struct vxd_open_query 
             __stcs(key + c, query->key[c]);
         }
     }
-#pragma unroll 1
-    for (int v = 0; v < args->n_values; v++) {
-        const struct value_rows *rows = &args->values[v];
-
-        vxd_row_copy_thread(rows->to + number * rows->row_bytes,
-                            rows->from + (size_t)i * rows->row_bytes, rows->row_bytes,
-                            rows->unit);
-    }
+    vxd_values_copy_thread(args->values, args->n_values, number, i);
     if (args->sources != NULL) {
         args->sources[place - *args->n_before] = i;
     }
@@ -342,13 +340,20 @@ static __device__ __forceinline__ void insert_tile(const struct insert_args *arg
     uint32_t rank;
     uint32_t base;
     constexpr bool FIRST = WAY != TILES;
+    uint32_t number = VXD_OPEN_FAILED;
+    uint32_t n_live = 0;
     bool has_won;
 
     if (WAY == ONE_TILE) {
-        read_ahead(args, ahead);
+        n_live = *(const volatile uint32_t *)&args->view.counters->n_live;
     }
     if (i < args->n) {
         query = vxd_open_query_of<INT3>(&args->view, batch_row(args, i));
+    }
+    if (WAY == ONE_TILE && n_live + threadIdx.x < args->most) {
+        number = args->heap[n_live + threadIdx.x];
+    }
+    if (i < args->n) {
         claim = claim_slot<INT3, FIRST>(args, &query, i);
         if (FIRST && claim.outcome == PENDING) {
             (void)atomicMin(vxd_open_mark_of(args->view.slots + claim.slot), i);
@@ -357,9 +362,13 @@ static __device__ __forceinline__ void insert_tile(const struct insert_args *arg
             vxd_open_report(&args->view, VXD_INTERNAL);
         }
     }
+    if (WAY == ONE_TILE) {
+        ahead->numbers[threadIdx.x] = number;
+    }
     count_reused(args, claim.was_erased);
     if (FIRST) {
         if (WAY == TILES_IN_ORDER) {
+            vxd_tiles_claimed(&args->tiles, tile);
             vxd_tiles_wait_for_claims(&args->tiles, tile);
         } else {
             __threadfence();
@@ -370,17 +379,15 @@ static __device__ __forceinline__ void insert_tile(const struct insert_args *arg
     has_won = claim.outcome == CLAIMED;
     rank = vxd_rank_in_block<THREADS>(has_won, &n_won);
     if (WAY == ONE_TILE) {
-        base = ahead->n_live;
+        base = n_live;
         count_one_tile(args, base, n_won);
     } else {
         base = take_places<WAY>(args, tile, n_won);
     }
     if (has_won) {
-        uint32_t number = VXD_OPEN_FAILED;
-
         if (WAY == ONE_TILE) {
             number = ahead->numbers[rank];
-        } else if (base + rank < args->view.capacity) {
+        } else if (base + rank < args->most) {
             number = __ldcs(args->heap + base + rank);
         }
         has_won = publish<INT3>(args, i, &query, &claim, base + rank, number);
@@ -417,12 +424,13 @@ static __global__ void __launch_bounds__(FIRST_THREADS)
     __shared__ uint32_t shared_tile;
 
     while (true) {
+        uint32_t tile;
+
         if (threadIdx.x == 0) {
             shared_tile = atomicAdd(args.tiles.ticket, 1);
         }
         __syncthreads();
-        uint32_t tile = shared_tile;
-
+        tile = shared_tile;
         __syncthreads();
         if (tile >= args.tiles.n) {
             return;
@@ -468,7 +476,7 @@ static bool lay_out(const struct vxd_hashmap *map, enum vxd_hash_order order, si
     }
     /* Without knowing how the caller's arrays are aligned: any row may be a long one. */
     for (int v = 0; v < map->spec.n_values; v++) {
-        out->has_long_rows = out->has_long_rows || map->row_bytes[v] > DIRECT_UNITS;
+        out->has_long_rows = out->has_long_rows || map->row_bytes[v] > VXD_DIRECT_UNITS;
     }
     if (out->has_long_rows) {
         ok = ok && vxd_layout_add(&out->total, n, sizeof(uint32_t), &out->sources) &&
@@ -483,29 +491,6 @@ size_t vxd_open_insert_scratch_bytes_cuda(const struct vxd_hashmap *map,
     struct layout layout;
 
     return lay_out(map, order, n, &layout) ? layout.total : SIZE_MAX;
-}
-
-/* Divides the value arrays between the keys' threads and vxd_rows_move; true where there is
- * work for the latter. */
-static bool split_values(const struct vxd_hashmap *map,
-                         const struct vxd_hashmap_insert_args *call,
-                         struct insert_args *args, bool is_long[VXD_HASHMAP_MAX_VALUES])
-{
-    bool any_long = false;
-
-    for (int v = 0; call->values != NULL && v < map->spec.n_values; v++) {
-        size_t row_bytes = map->row_bytes[v];
-        size_t unit = vxd_row_unit(map->values[v].ptr, call->values[v], row_bytes);
-
-        is_long[v] = row_bytes > DIRECT_UNITS * unit;
-        any_long = any_long || is_long[v];
-        if (!is_long[v]) {
-            args->values[args->n_values++] = {(char *)map->values[v].ptr,
-                                              (const char *)call->values[v],
-                                              (uint32_t)row_bytes, (uint32_t)unit};
-        }
-    }
-    return any_long;
 }
 
 template <bool INT3>
@@ -556,10 +541,11 @@ out:
 
 struct undo_args {
     struct vxd_open_view view;
+    uint32_t most;
     const uint32_t *heap;
     uint32_t *live;
     int n_values;
-    struct value_rows values[VXD_HASHMAP_MAX_VALUES];
+    struct vxd_value_rows values[VXD_HASHMAP_MAX_VALUES];
 };
 
 /* FIRST, more new keys than room: the entries that it made are at the heap places from n_live,
@@ -572,7 +558,7 @@ static __global__ void undo_kernel(const __grid_constant__ struct undo_args args
         return;
     }
     for (uint32_t place = counters->n_live + blockIdx.x * blockDim.x + threadIdx.x;
-         place < args.view.capacity; place += gridDim.x * blockDim.x) {
+         place < args.most; place += gridDim.x * blockDim.x) {
         uint32_t number = args.heap[place];
 
         (void)atomicAnd(args.live + number / 32, ~(1u << number % 32));
@@ -589,8 +575,8 @@ static __global__ void undo_kernel(const __grid_constant__ struct undo_args args
 static enum vxd_status undo(struct vxd_queue *queue, const struct vxd_hashmap *map,
                             const struct insert_args *insert, struct vxd_err *err)
 {
-    struct undo_args args = {
-        insert->view, insert->heap, insert->live, insert->n_values, {}};
+    struct undo_args args = {insert->view, insert->most,     insert->heap,
+                             insert->live, insert->n_values, {}};
     enum vxd_status status = VXD_OK;
 
     for (int v = 0; v < insert->n_values; v++) {
@@ -613,7 +599,7 @@ enum vxd_status vxd_open_insert_cuda(struct vxd_queue *queue, struct vxd_hashmap
     bool is_long[VXD_HASHMAP_MAX_VALUES] = {};
     bool has_long;
     /* Else the caller's own count of new keys could be wrong. */
-    bool fits = map->size_bound + call->n <= map->capacity;
+    bool fits = call->max_new == call->n;
     char *base = (char *)scratch;
     enum vxd_status status = VXD_OK;
 
@@ -625,10 +611,11 @@ enum vxd_status vxd_open_insert_cuda(struct vxd_queue *queue, struct vxd_hashmap
     args.heap = (const uint32_t *)map->heap.ptr;
     args.keys = (const char *)call->keys;
     args.n = (uint32_t)call->n;
+    args.most = (uint32_t)(map->size_bound + call->max_new);
     args.indices = call->indices;
     args.is_new = call->is_new;
     args.tiles.n = layout.n_tiles;
-    has_long = split_values(map, call, &args, is_long);
+    has_long = vxd_split_values(map, call, args.values, &args.n_values, is_long);
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     if (layout.tiles_bytes > 0) {
         args.tiles.ticket = (uint32_t *)(base + layout.tiles);

@@ -26,6 +26,24 @@ struct vxd_row_move {
  * and both addresses. */
 size_t vxd_row_unit(const void *to, const void *from, size_t row_bytes);
 
+/* A value array whose rows the threads of an insertion write themselves. */
+struct vxd_value_rows {
+    char *to;
+    const char *from;
+    uint32_t row_bytes;
+    uint32_t unit; /* bytes that are moved at once */
+};
+
+/* Rows of up to so many units are written by the key's thread. */
+#define VXD_DIRECT_UNITS 4
+
+/* Divides the value arrays of an insertion between the keys' threads (rows, *n_rows of them)
+ * and vxd_rows_move (is_long); true where there is work for the latter. */
+bool vxd_split_values(const struct vxd_hashmap *map,
+                      const struct vxd_hashmap_insert_args *call,
+                      struct vxd_value_rows rows[VXD_HASHMAP_MAX_VALUES], int *n_rows,
+                      bool is_long[VXD_HASHMAP_MAX_VALUES]);
+
 enum vxd_status vxd_rows_move(struct vxd_queue *queue, const struct vxd_row_move *move,
                               struct vxd_err *err);
 
@@ -106,6 +124,41 @@ vxd_row_copy_thread(char *to, const char *from, uint32_t n_bytes, uint32_t unit)
             break;
         }
     }
+}
+
+/* Row i of a batch's values to an entry. */
+static __device__ __forceinline__ void
+vxd_values_copy_thread(const struct vxd_value_rows *values, int n_values, size_t number,
+                       size_t i)
+{
+#pragma unroll 1
+    for (int v = 0; v < n_values; v++) {
+        vxd_row_copy_thread(values[v].to + number * values[v].row_bytes,
+                            values[v].from + i * values[v].row_bytes, values[v].row_bytes,
+                            values[v].unit);
+    }
+}
+
+/* Places of the block's winners in the order of their threads; *n_won is their number. */
+template <int THREADS>
+static __device__ __forceinline__ uint32_t vxd_rank_in_block(bool has_won,
+                                                             uint32_t *n_won)
+{
+    __shared__ uint32_t counts[THREADS / 32];
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t warp = threadIdx.x / 32;
+    uint32_t winners = __ballot_sync(UINT32_MAX, has_won);
+    uint32_t count;
+    uint32_t before;
+
+    if (lane == 0) {
+        counts[warp] = (uint32_t)__popc(winners);
+    }
+    __syncthreads();
+    count = lane < THREADS / 32 ? counts[lane] : 0;
+    before = __reduce_add_sync(UINT32_MAX, lane < warp ? count : 0);
+    *n_won = __reduce_add_sync(UINT32_MAX, count);
+    return before + (uint32_t)__popc(winners & ((1u << lane) - 1));
 }
 #endif
 

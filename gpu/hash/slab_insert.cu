@@ -11,14 +11,18 @@
  *        flag    winners are flagged and, by a scan, ranked in position order
  *        number  winners take heap[n_live + rank] and copy their keys, losers read along
  * then           winners' values are copied
+ * A batch of up to ONE_TILE keys goes through the passes of FIRST in one block.
  * Moved a new key: its row twice, a slab line read and 32 bytes of it written twice, 8 bytes of
  * scratch four times, its entry's rows. */
+#include <string.h>
+
 #include "gpu/core/scan.h"
 #include "gpu/hash/rows_cuda.h"
 #include "gpu/hash/slab_cuda.h"
 
 #define N_THREADS VXD_SLAB_THREADS
 #define N_WARPS (N_THREADS / 32)
+#define ONE_TILE 1024 /* keys that one block inserts */
 
 /* In `numbers`: a winner for whom there is no room. */
 #define REFUSED (-2)
@@ -34,6 +38,11 @@ struct insert {
     uint32_t *places;
     int32_t *numbers; /* n + 1. ANY: a winner's number. FIRST: flags, then ranks */
     uint32_t *error_word;
+    uint32_t most; /* entries there may be after */
+    /* One tile only. */
+    bool is_first;
+    int n_values;
+    struct vxd_value_rows values[VXD_HASHMAP_MAX_VALUES];
 };
 
 static __device__ __forceinline__ void put(const struct insert *insert, size_t i,
@@ -71,8 +80,9 @@ static __device__ __forceinline__ void name_entry(const struct insert *insert,
 }
 
 /* Numbers for the block's winners: the calling thread's, or REFUSED. All threads call. */
-static __device__ int32_t take_number(const struct vxd_slab_view *view, bool is_winner)
+static __device__ int32_t take_number(const struct insert *insert, bool is_winner)
 {
+    const struct vxd_slab_view *view = &insert->view;
     __shared__ uint32_t warp_base[N_WARPS];
     uint32_t lane = threadIdx.x % 32;
     uint32_t winners = __ballot_sync(VXD_SLAB_ALL, is_winner);
@@ -100,7 +110,7 @@ static __device__ int32_t take_number(const struct vxd_slab_view *view, bool is_
     __syncthreads();
     rank = (size_t)view->counters->n_live + warp_base[threadIdx.x / 32] +
            (uint32_t)__popc(winners & ((1u << lane) - 1));
-    return is_winner && rank < view->capacity ? (int32_t)view->heap[rank] : REFUSED;
+    return is_winner && rank < insert->most ? (int32_t)view->heap[rank] : REFUSED;
 }
 
 template <bool PACKED>
@@ -120,7 +130,7 @@ static __global__ void __launch_bounds__(N_THREADS)
                                             &word, &reused);
     bool has_place = place != VXD_SLAB_NO_PLACE;
     bool is_winner = has_place && vxd_slab_delegate(word) == delegate;
-    int32_t number = take_number(view, is_winner);
+    int32_t number = take_number(&insert, is_winner);
     int n_reused = __syncthreads_count(reused);
 
     make_entry(&insert, number >= 0, i, (uint32_t)number);
@@ -159,7 +169,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     int32_t number;
 
     if (i == 0) {
-        uint32_t room = insert.view.capacity - counters->n_live;
+        uint32_t room = insert.most - counters->n_live;
         uint32_t n_new = counters->scratch[VXD_SLAB_N_NEW];
 
         counters->n_live += n_new < room ? n_new : room;
@@ -251,8 +261,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     size_t i = (size_t)blockIdx.x * N_THREADS + threadIdx.x;
     uint32_t base = counters->scratch[VXD_SLAB_BASE];
     uint32_t total = (uint32_t)insert.numbers[insert.n];
-    bool failed =
-        counters->scratch[VXD_SLAB_FAILED] != 0 || total > insert.view.capacity - base;
+    bool failed = counters->scratch[VXD_SLAB_FAILED] != 0 || total > insert.most - base;
     bool is_winner =
         i < insert.n && !failed && insert.numbers[i] != insert.numbers[i + 1];
     int32_t entry = VXD_NO_ENTRY;
@@ -285,16 +294,88 @@ static __global__ void __launch_bounds__(N_THREADS)
     insert.places[i] = (uint32_t)entry;
 }
 
-/* Copies winners' values. */
+/* One block goes all the way of FIRST, whose result is one that ANY may have too. */
+template <bool PACKED>
+static __global__ void __launch_bounds__(ONE_TILE)
+    one_tile_kernel(const __grid_constant__ struct insert insert)
+{
+    const struct vxd_slab_view *view = &insert.view;
+    struct vxd_hash_counters *counters = view->counters;
+    uint32_t base = *(const volatile uint32_t *)&counters->n_live;
+    uint32_t room = insert.most - base;
+    size_t i = threadIdx.x;
+    bool wanted = i < insert.n;
+    struct vxd_slab_query query = vxd_slab_query_of<PACKED>(
+        view, wanted ? insert.rows + i * (size_t)view->form.row_bytes : NULL);
+    uint64_t mine = vxd_slab_place(query.home.fragment, VXD_SLAB_CLAIM | (uint32_t)i);
+    uint64_t word = 0;
+    bool reused;
+    uint32_t place =
+        vxd_slab_claim<PACKED>(view, insert.rows, &query, mine, &word, &reused);
+    bool is_claim =
+        place != VXD_SLAB_NO_PLACE && vxd_slab_delegate(word) >= VXD_SLAB_CLAIM;
+    int32_t entry = VXD_NO_ENTRY;
+    bool is_winner;
+    bool makes;
+    bool failed;
+    uint32_t n_won;
+    uint32_t rank;
+    int n_reused;
+
+    if (is_claim && word > mine) {
+        atomicMin((unsigned long long *)view->words + place, (unsigned long long)mine);
+    }
+    n_reused = __syncthreads_count(reused);
+    failed = __syncthreads_or(wanted && place == VXD_SLAB_NO_PLACE) != 0;
+    is_winner = is_claim && vxd_slab_read(view->words + place) == mine;
+    rank = vxd_rank_in_block<ONE_TILE>(is_winner, &n_won);
+    failed = failed || n_won > room;
+    makes = is_winner && rank < room && !(failed && insert.is_first);
+    if (makes) {
+        entry = (int32_t)view->heap[base + rank];
+        name_entry(&insert, place, (uint32_t)entry);
+        vxd_values_copy_thread(insert.values, insert.n_values, (size_t)entry, i);
+    }
+    make_entry(&insert, makes, i, (uint32_t)entry);
+    if (threadIdx.x == 0) {
+        counters->n_erased_marks -= (uint32_t)n_reused;
+        if (failed) {
+            report(&insert);
+        }
+        if (!failed || !insert.is_first) {
+            counters->n_live = base + (n_won < room ? n_won : room);
+        }
+    }
+    __syncthreads();
+    if (!wanted) {
+        return;
+    }
+    insert.places[i] = (uint32_t)entry;
+    if (is_claim && !is_winner) {
+        word = vxd_slab_read(view->words + place);
+    }
+    if (place != VXD_SLAB_NO_PLACE && !is_winner &&
+        vxd_slab_delegate(word) < VXD_SLAB_CLAIM) {
+        entry = (int32_t)vxd_slab_delegate(word);
+    }
+    put(&insert, i, entry, makes);
+}
+
+/* Copies winners' values of the arrays chosen. */
 static enum vxd_status copy_values(struct vxd_queue *queue, const struct vxd_hashmap *map,
                                    const struct vxd_hashmap_insert_args *args,
-                                   const int32_t *entries, struct vxd_err *err)
+                                   const int32_t *entries,
+                                   const bool is_chosen[VXD_HASHMAP_MAX_VALUES],
+                                   struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
     for (int v = 0; args->values != NULL && v < map->spec.n_values; v++) {
         struct vxd_row_move move = {};
 
+        if (!is_chosen[v]) {
+            continue;
+        }
         move.to = map->values[v].ptr;
         move.from = args->values[v];
         move.row_bytes = map->row_bytes[v];
@@ -369,31 +450,60 @@ out:
     return status;
 }
 
+static enum vxd_status insert_one_tile(struct vxd_queue *queue,
+                                       const struct insert *insert, struct vxd_err *err)
+{
+    cudaStream_t stream = (cudaStream_t)queue->stream;
+
+    if (vxd_slab_is_packed(&insert->view.form)) {
+        one_tile_kernel<true><<<1, ONE_TILE, 0, stream>>>(*insert);
+    } else {
+        one_tile_kernel<false><<<1, ONE_TILE, 0, stream>>>(*insert);
+    }
+    return vxd_cuda_launched(queue->context, "one_tile_kernel", err);
+}
+
 enum vxd_status vxd_slab_insert_cuda(struct vxd_queue *queue, struct vxd_hashmap *map,
                                      const struct vxd_hashmap_insert_args *args,
                                      void *scratch, size_t scratch_bytes,
                                      struct vxd_err *err)
 {
-    struct insert insert = {
-        vxd_slab_view_of(map), (const uint8_t *)args->keys, args->n, args->indices,
-        args->is_new,          (uint32_t *)scratch,         NULL,    queue->error_word};
+    struct insert insert = {};
     enum vxd_status status = VXD_OK;
+    bool is_moved[VXD_HASHMAP_MAX_VALUES]; /* by vxd_rows_move */
+    bool is_small = args->n <= ONE_TILE;
     size_t numbers;
     size_t scan;
     size_t total;
 
     /* The same sizes were laid out when the scratch was allocated. */
     (void)lay_out(args->n, &numbers, &scan, &total);
+    insert.view = vxd_slab_view_of(map);
+    insert.rows = (const uint8_t *)args->keys;
+    insert.n = args->n;
+    insert.indices = args->indices;
+    insert.is_new = args->is_new;
+    insert.places = (uint32_t *)scratch;
     insert.numbers = (int32_t *)((uint8_t *)scratch + numbers);
+    insert.error_word = queue->error_word;
+    insert.most = (uint32_t)(map->size_bound + args->max_new);
+    insert.is_first = args->order == VXD_HASH_FIRST;
+    memset(is_moved, 1, sizeof is_moved);
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    if (args->order == VXD_HASH_ANY) {
+    if (is_small) {
+        (void)vxd_split_values(map, args, insert.values, &insert.n_values, is_moved);
+        VXD_TRY(insert_one_tile(queue, &insert, err));
+    } else if (args->order == VXD_HASH_ANY) {
         VXD_TRY(insert_any(queue, &insert, err));
     } else {
         VXD_TRY(insert_first(queue, &insert, (uint8_t *)scratch + scan,
                              scratch_bytes - scan, err));
     }
-    VXD_TRY(copy_values(queue, map, args, (const int32_t *)insert.places, err));
-    VXD_TRY(vxd_slab_renew(queue, &insert.view, err));
+    VXD_TRY(copy_values(queue, map, args, (const int32_t *)insert.places, is_moved, err));
+    /* Places and numbers suffice where the caller's own count could not be wrong. */
+    if (!is_small || args->max_new < args->n) {
+        VXD_TRY(vxd_slab_renew(queue, &insert.view, err));
+    }
 out:
     return status;
 }

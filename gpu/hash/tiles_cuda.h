@@ -11,6 +11,10 @@
 #define VXD_TILE_CLAIMED 1 /* the tile has claimed */
 #define VXD_TILE_DONE 2    /* and so have all before; in prefixes: the sum is known */
 
+/* Between two looks at a tile that is not ready, nanoseconds: all blocks look at the same few
+ * lines, and would keep those who claim slots from the second-level cache. */
+#define VXD_TILE_PAUSE_NS 200
+
 /* Scratch of FIRST in several tiles, zeroed. */
 struct vxd_tiles {
     uint32_t n;
@@ -55,11 +59,9 @@ static __device__ __forceinline__ void vxd_store_release(unsigned long long *wor
                  : "memory");
 }
 
-/* Returns when this tile and all before have claimed. Tiles are numbered as they start, so
- * whatever is waited for is running; the whole block looks back at once, because a chain of
- * tiles that each wait for the one before would be the bottleneck. */
-static __device__ void vxd_tiles_wait_for_claims(const struct vxd_tiles *tiles,
-                                                 uint32_t tile)
+/* Says that this tile's threads have claimed; all of the block call. */
+static __device__ __forceinline__ void vxd_tiles_claimed(const struct vxd_tiles *tiles,
+                                                         uint32_t tile)
 {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -67,13 +69,21 @@ static __device__ void vxd_tiles_wait_for_claims(const struct vxd_tiles *tiles,
         vxd_store_release(tiles->claims + tile,
                           tile == 0 ? VXD_TILE_DONE : VXD_TILE_CLAIMED);
     }
+}
+
+/* Returns when all tiles before have claimed. */
+static __device__ __forceinline__ void
+vxd_tiles_wait_for_claims(const struct vxd_tiles *tiles, uint32_t tile)
+{
     for (uint32_t end = tile; end > 0; end -= end < blockDim.x ? end : blockDim.x) {
         uint32_t state = VXD_TILE_DONE;
 
         if (threadIdx.x < end) {
-            do {
+            state = vxd_load_acquire(tiles->claims + end - 1 - threadIdx.x);
+            while (state == 0) {
+                __nanosleep(VXD_TILE_PAUSE_NS);
                 state = vxd_load_acquire(tiles->claims + end - 1 - threadIdx.x);
-            } while (state == 0);
+            }
         }
         if (__syncthreads_or(state == VXD_TILE_DONE) != 0) {
             break;
@@ -116,9 +126,11 @@ static __device__ uint32_t vxd_tiles_look_back(const struct vxd_tiles *tiles,
         }
         __syncthreads();
         if (threadIdx.x < end) {
-            do {
+            word = vxd_load_acquire(tiles->prefixes + end - 1 - threadIdx.x);
+            while (word == 0) {
+                __nanosleep(VXD_TILE_PAUSE_NS);
                 word = vxd_load_acquire(tiles->prefixes + end - 1 - threadIdx.x);
-            } while (word == 0);
+            }
         }
         if (word >> 32 == VXD_TILE_DONE) {
             (void)atomicMin(&nearest, threadIdx.x);
@@ -142,28 +154,6 @@ static __device__ uint32_t vxd_tiles_look_back(const struct vxd_tiles *tiles,
                           (unsigned long long)VXD_TILE_DONE << 32 | (base + n_won));
     }
     return base;
-}
-
-/* Places of the block's winners in the order of their threads; *n_won is their number. */
-template <int THREADS>
-static __device__ __forceinline__ uint32_t vxd_rank_in_block(bool has_won,
-                                                             uint32_t *n_won)
-{
-    __shared__ uint32_t counts[THREADS / 32];
-    uint32_t lane = threadIdx.x % 32;
-    uint32_t warp = threadIdx.x / 32;
-    uint32_t winners = __ballot_sync(UINT32_MAX, has_won);
-    uint32_t count;
-    uint32_t before;
-
-    if (lane == 0) {
-        counts[warp] = (uint32_t)__popc(winners);
-    }
-    __syncthreads();
-    count = lane < THREADS / 32 ? counts[lane] : 0;
-    before = __reduce_add_sync(UINT32_MAX, lane < warp ? count : 0);
-    *n_won = __reduce_add_sync(UINT32_MAX, count);
-    return before + (uint32_t)__popc(winners & ((1u << lane) - 1));
 }
 
 #endif

@@ -10,7 +10,8 @@
  * 7 reduce  thread a voxel and channel, long voxels by warps (voxelize_reduce.cu)
  * Bytes for n points, m voxels, C channels and P sort passes in PAIRS:
  *   compulsory  n (12 + 4 C + 4) + m (16 + 4 + 4 C)
- *   moved       n (68 + 24 P + 4 C) + m (40 + 4 C); PACKED n (60 + 16 P + 4 C)
+ *   moved       n (68 + 24 P + 4 C) + m (40 + 4 C); PACKED n (60 + 16 P + 4 C),
+ *               KEYS n (52 + 16 P) + 36 m
  * 8 M points, 4 channels, m = n, 63 bits: 0.54 and 2.7 GB, 0.13 and 0.65 ms at 4.1 TB/s;
  * an H200 takes 1.13 ms, 0.66 of it in the sort (tests/bench/RESULTS.md). Source: ASH,
  * section 6.1, with a sort for its hash: sums in point order need that order anyway. */
@@ -83,6 +84,12 @@ static bool wants_floats(const struct vxd_voxels *out)
            out->max != NULL || out->first != NULL || out->points != NULL;
 }
 
+/* Whether an output says which points a voxel has, or follows from their features. */
+static bool wants_points(const struct vxd_voxels *out)
+{
+    return out->inverse != NULL || out->first_point != NULL || wants_floats(out);
+}
+
 /* The largest scratch any choice of outputs needs: `out` is not known when it is asked for.
  * False on overflow or where CUB does not answer. */
 static bool make_plan(const struct vxd_voxelize_args *args,
@@ -149,10 +156,10 @@ struct key_args {
     const uint32_t *batch_starts;
     uint32_t n_points;
     int n_batch;
-    int index_bits;
+    int index_bits; /* 0: not PACKED */
     bool is_wide;
     uint64_t *keys;
-    uint32_t *indices; /* NULL: PACKED */
+    uint32_t *indices; /* NULL: PACKED, KEYS */
     struct vxd_voxel_totals *totals;
 };
 
@@ -217,7 +224,7 @@ static __global__ void __launch_bounds__(N_THREADS)
             args.keys[i] = key;
             args.indices[i] = i;
         } else {
-            args.keys[i] = key << args.index_bits | i;
+            args.keys[i] = args.index_bits > 0 ? key << args.index_bits | i : key;
         }
     }
     count_dropped(args.totals, sample, fate);
@@ -390,7 +397,7 @@ static enum vxd_status launch_keys(struct vxd_queue *queue,
     args.index_bits = plan->index_bits;
     args.is_wide = plan->form == VXD_SORT_WIDE;
     args.keys = (uint64_t *)(scratch + plan->keys[0]);
-    if (plan->form != VXD_SORT_PACKED) {
+    if (plan->form == VXD_SORT_PAIRS || plan->form == VXD_SORT_WIDE) {
         args.indices = (uint32_t *)(scratch + plan->indices[0]);
     }
     args.totals = call->out.totals;
@@ -425,6 +432,9 @@ enum vxd_status vxd_voxelize_cuda(struct vxd_queue *queue,
         return vxd_fail(err, VXD_INTERNAL, NULL,
                         "voxelize: %zu bytes of scratch, %zu needed", call->scratch_bytes,
                         plan.total_bytes);
+    }
+    if (plan.form == VXD_SORT_PAIRS && !plan.has_remap && !wants_points(out)) {
+        plan.form = VXD_SORT_KEYS;
     }
     bind_run(call, &plan, &run);
     VXD_TRY(launch_keys(queue, &plan, call, err));

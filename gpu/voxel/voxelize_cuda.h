@@ -54,11 +54,13 @@ static __device__ __forceinline__ uint64_t vxd_key_expand(const struct vxd_key_c
 /* How points are sorted:
  * PACKED  one word: sample, key, point index; 16 bytes a point and pass
  * PAIRS   a word of sample and key, with the index beside it; 24 bytes
+ * KEYS    PAIRS without the index, where no output says which point: 16 bytes
  * WIDE    key and index by key, then by sample, since all three exceed a word
  * The sample n_batch stands for dropped points, which so come last. */
 enum vxd_sort_form {
     VXD_SORT_PACKED,
     VXD_SORT_PAIRS,
+    VXD_SORT_KEYS,
     VXD_SORT_WIDE
 };
 
@@ -90,12 +92,13 @@ struct vxd_voxel_plan {
 /* Points in voxel order, equal voxels in point order. */
 struct vxd_sorted {
     const uint64_t *keys;    /* see enum vxd_sort_form */
-    const uint32_t *indices; /* NULL: PACKED */
+    const uint32_t *indices; /* NULL: PACKED, KEYS */
     const uint32_t *samples; /* WIDE only */
     int index_bits;
     int key_bits;
 };
 
+/* Of no meaning in KEYS. */
 static __device__ __forceinline__ uint32_t
 vxd_sorted_index(const struct vxd_sorted *sorted, size_t place)
 {

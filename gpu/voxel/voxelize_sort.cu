@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sorting points by voxel, and ranking the voxels: CUB over the layouts of voxelize_cuda.h.
  *
- * A one-sweep pass takes 8 bits and moves every point once each way: 16 bytes PACKED, 24 in
- * PAIRS, so a call over b bits costs n (8 + ceil(b / 8) * 16 or 24) bytes. Packing the
+ * A one-sweep pass takes 8 bits and moves every point once each way: 16 bytes PACKED and in
+ * KEYS, 24 in PAIRS, so a call over b bits costs n (8 + ceil(b / 8) * 16 or 24) bytes. Packing the
  * index below the key is sound because the sort is stable and skips those bits. */
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -74,7 +74,7 @@ static cudaError_t key_sort(void *cub, size_t *cub_bytes,
     int begin = plan->index_bits;
     int end = begin + plan->code.n_bits + plan->sample_bits;
 
-    if (plan->form == VXD_SORT_PACKED) {
+    if (plan->form == VXD_SORT_PACKED || plan->form == VXD_SORT_KEYS) {
         return cub::DeviceRadixSort::SortKeys(cub, *cub_bytes, keys, (uint32_t)n, begin,
                                               end, stream);
     }
@@ -112,6 +112,16 @@ size_t vxd_voxelize_sort_bytes(const struct vxd_voxel_plan *plan, size_t n_point
         goto failed;
     }
     most = n_bytes > most ? n_bytes : most;
+    if (plan->form == VXD_SORT_PAIRS) { /* which may become KEYS */
+        struct vxd_voxel_plan keys_plan = *plan;
+
+        keys_plan.form = VXD_SORT_KEYS;
+        if (key_sort(NULL, &n_bytes, &keys_plan, keys, words, n_points, NULL) !=
+            cudaSuccess) {
+            goto failed;
+        }
+        most = n_bytes > most ? n_bytes : most;
+    }
     if (rank_scan(NULL, &n_bytes, plan, &sorted, 0, NULL, n_points, NULL) !=
         cudaSuccess) {
         goto failed;
@@ -223,7 +233,9 @@ enum vxd_status vxd_voxelize_sort(struct vxd_queue *queue,
             sort_by_sample(queue, plan, call, &keys, &indices, &sorted->samples, err));
     }
     sorted->keys = keys.Current();
-    sorted->indices = plan->form != VXD_SORT_PACKED ? indices.Current() : NULL;
+    sorted->indices = plan->form == VXD_SORT_PAIRS || plan->form == VXD_SORT_WIDE
+                          ? indices.Current()
+                          : NULL;
     sorted->index_bits = plan->index_bits;
     sorted->key_bits = plan->code.n_bits;
     *free_keys = keys.Alternate();

@@ -43,6 +43,72 @@ static void test_voxelize_of_small_clouds_equals_oracle(void)
     gpu_each_backend(small_sizes);
 }
 
+/* Only coordinates and counts are asked for, which takes shorter ways than all outputs do. */
+static void check_coords_alone(struct gpu_env *env, enum gpu_cloud_kind kind, size_t n,
+                               int config)
+{
+    struct gpu_case item;
+    struct gpu_voxels all;
+    struct vxd_voxels out = {0};
+    struct vxd_err err = {0};
+
+    gpu_case_make(&item, kind, n, config);
+    gpu_voxelize(env, &item.args, &all);
+    struct vxd_voxelize_args args = item.args;
+    size_t n_batch = (size_t)args.n_batch;
+    size_t m = vxd_voxelize_capacity(&args);
+    struct vxd_buffer buffers[] = {
+        gpu_to_device(env, NULL, n_batch * sizeof *out.totals),
+        gpu_to_device(env, NULL, (n_batch + 1) * sizeof *out.starts),
+        gpu_to_device(env, NULL, m * 4 * sizeof *out.coords),
+        gpu_to_device(env, NULL, m * sizeof *out.counts),
+        gpu_to_device(env, args.positions, n * 3 * sizeof(float))};
+    const void *expected[] = {all.totals, all.starts, all.coords, all.counts};
+    size_t n_bytes[] = {n_batch * sizeof *out.totals, (n_batch + 1) * sizeof *out.starts,
+                        all.n_voxels * 4 * sizeof *out.coords,
+                        all.n_voxels * sizeof *out.counts};
+
+    out = (struct vxd_voxels){.capacity = m,
+                              .totals = buffers[0].ptr,
+                              .starts = buffers[1].ptr,
+                              .coords = buffers[2].ptr,
+                              .counts = buffers[3].ptr};
+    args.positions = buffers[4].ptr;
+    args.features = NULL;
+    args.n_channels = 0;
+    CHECK_INT(vxd_voxelize(env->queue, &args, &out, &err), VXD_OK);
+    for (int i = 0; i < 4; i++) {
+        void *actual = gpu_to_host(env, &buffers[i]);
+
+        CHECK(memcmp(actual, expected[i], n_bytes[i]) == 0);
+        free(actual);
+    }
+    for (int i = 0; i < 5; i++) {
+        vxd_device_free(env->queue, &buffers[i]);
+    }
+    gpu_wait(env);
+    gpu_voxels_free(&all);
+    gpu_case_free(&item);
+}
+
+static void coords_alone(struct gpu_env *env)
+{
+    static const size_t sizes[] = {1, 257, 5000};
+
+    for (int kind = 0; kind < GPU_N_CLOUD_KINDS; kind++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            for (int config = 0; config < GPU_N_CONFIGS; config++) {
+                check_coords_alone(env, (enum gpu_cloud_kind)kind, sizes[i], config);
+            }
+        }
+    }
+}
+
+static void test_voxelize_of_coordinates_alone_gives_the_same_voxels(void)
+{
+    gpu_each_backend(coords_alone);
+}
+
 enum {
     N_LATTICE_POINTS = 400
 };
@@ -356,6 +422,7 @@ static void test_grid_of_centerpoint_is_1440_by_1440_by_40(void)
 
 static const struct vxd_test tests[] = {
     VXD_TEST(test_voxelize_of_small_clouds_equals_oracle),
+    VXD_TEST(test_voxelize_of_coordinates_alone_gives_the_same_voxels),
     VXD_TEST(test_voxelize_of_random_lattices_equals_oracle),
     VXD_TEST(test_voxelize_of_large_clouds_equals_oracle),
     VXD_TEST(test_voxelize_with_giant_voxels_sums_block_by_block),
