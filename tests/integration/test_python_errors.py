@@ -17,6 +17,7 @@ import pynng
 import pytest
 import voxeld
 from harness import MIB, SLOW, Daemon, common_pb2, random_points, rpc_pb2, running, wait_until
+from voxeld.transport import Connection
 
 
 @pytest.fixture(scope="module")
@@ -367,6 +368,29 @@ def test_peer_that_stays_silent_or_dies_is_bounded(directory: Path) -> None:
             silent.socket.close()
             with pytest.raises(voxeld.Unavailable):
                 call.result(5 * SLOW)
+
+
+def test_requests_not_sent_when_the_server_dies_are_unavailable_at_once(directory: Path) -> None:
+    path = str(directory / "s")
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(4) as pool:
+        listener.bind(path)
+        listener.listen(1)
+        connection = Connection(f"ipc://{path}", 4, MIB)
+        server, _ = listener.accept()
+        server.sendall(b"\0SP\0\0\x31\0\0")
+        assert server.recv(8) == b"\0SP\0\0\x30\0\0"
+        # It reads nothing more: the first request fills the connection, the others wait.
+        connection.wait(10 * SLOW)
+        calls = [pool.submit(connection.exchange, [bytes(4 * MIB)], 30) for _ in range(4)]
+        time.sleep(0.3 * SLOW)
+        begin = time.monotonic()
+        server.close()
+        listener.close()
+        for call in calls:
+            with pytest.raises(voxeld.Unavailable):
+                call.result(40)
+        assert time.monotonic() - begin < 5 * SLOW
+        connection.close()
 
 
 def test_close_returns_while_a_reply_is_half_received(directory: Path) -> None:

@@ -78,6 +78,7 @@ class Connection:
         self.max_in_flight = max_in_flight
         self._changed = threading.Condition()
         self._pipes: set[int] = set()
+        self._sending: set[Any] = set()  # aios whose request nng has not taken yet
         self._n_in_flight = 0
         self._closing = False
         # Counts connections: what was learnt of a server holds for one of them.
@@ -109,7 +110,14 @@ class Connection:
     def _on_remove(self, pipe: Any) -> None:
         with self._changed:
             self._pipes.discard(pipe.id)
+            self._abort_sends()
             self._changed.notify_all()
+
+    def _abort_sends(self) -> None:
+        """With the lock: nng would keep what waits for a connection until its time is over."""
+        if not self._pipes:
+            for aio in self._sending:
+                lib.nng_aio_abort(aio, lib.NNG_ECONNRESET)
 
     @property
     def is_connected(self) -> bool:
@@ -181,13 +189,20 @@ class Connection:
             if message != ffi.NULL:
                 lib.nng_msg_free(message)
 
-    @staticmethod
-    def _send(context: Any, aio: Any, message: Any, deadline: float) -> Any:
+    def _send(self, context: Any, aio: Any, message: Any, deadline: float) -> Any:
         """NULL: the message is nng's now. A failed send leaves it ours."""
         set_timeout(aio, deadline)
         lib.nng_aio_set_msg(aio, message)
-        lib.nng_ctx_send(context, aio)
-        lib.nng_aio_wait(aio)
+        with self._changed:
+            self._sending.add(aio)
+        try:
+            lib.nng_ctx_send(context, aio)
+            with self._changed:
+                self._abort_sends()  # the connection may have ended before it was to be aborted
+            lib.nng_aio_wait(aio)
+        finally:
+            with self._changed:
+                self._sending.remove(aio)
         result = lib.nng_aio_result(aio)
         if result != 0:
             lib.nng_aio_set_msg(aio, ffi.NULL)
