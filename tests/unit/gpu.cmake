@@ -9,6 +9,9 @@ add_library(voxeld_gpu_test_support STATIC
   unit/gpu_hash_run.c
   unit/gpu_hash_update.c
   unit/gpu_helpers.c
+  unit/gpu_net.c
+  unit/gpu_net_oracle.c
+  unit/gpu_net_oracle_taps.c
   unit/gpu_oracle.c
   unit/gpu_rows.c
   unit/gpu_sparse.c
@@ -18,7 +21,7 @@ target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 foreach(name cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
-    hash_model hash_slab machine network_ops network_samples pool
+    hash_model hash_slab machine network network_ops network_samples pool
     sort sparse_conv sparse_map sparse_set
     voxelize)
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
