@@ -7,6 +7,8 @@
 #include "gpu/core/context.h"
 #include "server/lock.h"
 #include "server/log.h"
+#include "server/network_tools.h"
+#include "server/networks.h"
 #include "server/notify.h"
 #include "server/options.h"
 #include "server/server.h"
@@ -211,6 +213,9 @@ static int run(struct daemon *d)
     } else if (status != VXD_OK) {
         return fail("cannot start: the engine does not work", &err);
     }
+    if (vxd_networks_load_configured(d->server.networks, &err) != VXD_OK) {
+        return fail("cannot start", &err);
+    }
     d->server.event_fd = vxd_signals_fd(d->signals);
     if (open_transports(d, &err) != VXD_OK) {
         /* What one transport took before the other failed is answered first. */
@@ -249,6 +254,11 @@ int main(int argc, char **argv)
         result = EXIT_SUCCESS;
     } else if (d->options.check_config != NULL) {
         result = check_config(d->options.check_config);
+    } else if (d->options.check_network != NULL) {
+        result = vxd_network_tool_check(d->options.check_network);
+    } else if (d->options.init_network != NULL) {
+        result = vxd_network_tool_init(d->options.init_network, d->options.seed,
+                                       d->options.replace);
     } else if (vxd_options_load(&d->options, &d->config, &err) != VXD_OK) {
         (void)fail("faulty configuration", &err);
         result = EXIT_USAGE;

@@ -5,6 +5,7 @@
 #include "gpu/core/context.h"
 #include "server/exactly_once.h"
 #include "server/maps.h"
+#include "server/networks.h"
 #include "server/method.h"
 #include "server/metrics_internal.h"
 #include "server/process.h"
@@ -142,6 +143,20 @@ static void write_maps(const struct vxd_server *server, struct vxd_text *text)
                once.n_bytes);
 }
 
+static void write_networks(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_networks_usage networks;
+
+    vxd_networks_get_usage(server->networks, &networks);
+    write_uint(text, "voxeld_networks", "gauge", "Loaded networks.", networks.n_networks);
+    describe(text, "voxeld_network_bytes", "gauge",
+             "Device memory of networks' weights.");
+    vxd_text_printf(text,
+                    "voxeld_network_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_network_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    networks.n_bytes, networks.limit_bytes);
+}
+
 static void write_process(const struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_process_usage usage;
@@ -181,6 +196,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     write_memory(text, "voxeld_host_memory_bytes", "Engine memory on the host.",
                  memory.host_bytes, memory.host_peak_bytes, memory.host_budget_bytes);
     write_maps(server, text);
+    write_networks(server, text);
     describe(text, "voxeld_build_info", "gauge", "Always 1.");
     vxd_text_printf(text,
                     "voxeld_build_info{version=\"" VXD_VERSION "\",backend=\"%s\"} 1\n",

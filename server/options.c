@@ -8,6 +8,10 @@
 enum {
     FLAG_CONFIG = 256, /* past all characters: there are no short flags but -h and -V */
     FLAG_CHECK_CONFIG,
+    FLAG_CHECK_NETWORK,
+    FLAG_INIT_NETWORK,
+    FLAG_SEED,
+    FLAG_REPLACE,
     FLAG_BACKEND,
     FLAG_RPC,
     FLAG_HTTP,
@@ -20,6 +24,10 @@ enum {
 static const struct option flags[] = {
     {"config", required_argument, NULL, FLAG_CONFIG},
     {"check-config", required_argument, NULL, FLAG_CHECK_CONFIG},
+    {"check-network", required_argument, NULL, FLAG_CHECK_NETWORK},
+    {"init-network", required_argument, NULL, FLAG_INIT_NETWORK},
+    {"seed", required_argument, NULL, FLAG_SEED},
+    {"replace", no_argument, NULL, FLAG_REPLACE},
     {"backend", required_argument, NULL, FLAG_BACKEND},
     {"rpc", required_argument, NULL, FLAG_RPC},
     {"http", required_argument, NULL, FLAG_HTTP},
@@ -39,6 +47,8 @@ static const char help_text[] =
     "SYNOPSIS\n"
     "    voxeld [--config FILE] [flags]\n"
     "    voxeld --check-config FILE\n"
+    "    voxeld --check-network NAME.json\n"
+    "    voxeld --init-network NAME.json [--seed N] [--replace]\n"
     "\n"
     "DESCRIPTION\n"
     "    Voxelizes point clouds sent to it as protobuf over nng or as JSON, protobuf or\n"
@@ -56,6 +66,12 @@ static const char help_text[] =
     "    --check-config FILE  Check FILE and exit: 0 and \"ok\", or 2 and the key's "
     "path\n"
     "                         with the reason.\n"
+    "    --check-network FILE Check a network's config and weights and exit: 0 and what "
+    "it\n"
+    "                         is, or 2 and the layer with the reason.\n"
+    "    --init-network FILE  Write random weights for a network's config and exit; "
+    "--seed N\n"
+    "                         (default 1) says which, --replace overwrites a file.\n"
     "    --backend NAME       auto (a GPU if one answers, else the CPU), cpu, cuda, "
     "cuda:N.\n"
     "    --rpc URL            Listen for protobuf over nng on ipc:///PATH or\n"
@@ -102,6 +118,19 @@ const char *vxd_options_help(void)
     return help_text;
 }
 
+static enum vxd_status take_seed(const char *text, uint64_t *out, struct vxd_err *err)
+{
+    size_t n = strlen(text);
+
+    if (n < 1 || n > 18 || strspn(text, "0123456789") != n) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "--seed",
+                        "--seed is \"%.40s\", it must be a number of at most 18 digits",
+                        text);
+    }
+    *out = strtoull(text, NULL, 10);
+    return VXD_OK;
+}
+
 static enum vxd_status take_flag(struct vxd_options *out, int flag, const char *word,
                                  struct vxd_err *err)
 {
@@ -111,6 +140,17 @@ static enum vxd_status take_flag(struct vxd_options *out, int flag, const char *
         return VXD_OK;
     case FLAG_CHECK_CONFIG:
         out->check_config = optarg;
+        return VXD_OK;
+    case FLAG_CHECK_NETWORK:
+        out->check_network = optarg;
+        return VXD_OK;
+    case FLAG_INIT_NETWORK:
+        out->init_network = optarg;
+        return VXD_OK;
+    case FLAG_SEED:
+        return take_seed(optarg, &out->seed, err);
+    case FLAG_REPLACE:
+        out->replace = true;
         return VXD_OK;
     case FLAG_BACKEND:
         out->backend = optarg;
@@ -157,6 +197,7 @@ enum vxd_status vxd_options_parse(int argc, char **argv, struct vxd_options *out
     enum vxd_status status = VXD_OK;
 
     memset(out, 0, sizeof *out);
+    out->seed = 1;
     optind = 1;
     for (;;) {
         int at = optind;

@@ -9,6 +9,10 @@
 struct vxd_options {
     const char *config;
     const char *check_config;
+    const char *check_network;
+    const char *init_network;
+    uint64_t seed; /* of the latter */
+    bool replace;
     const char *backend;
     const char *rpc[VXD_CONFIG_MAX_LISTEN];
     size_t n_rpc;

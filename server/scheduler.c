@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/maps.h"
+#include "server/networks.h"
 #include "server/scheduler_internal.h"
 
 static size_t client_slot(const struct vxd_request *request)
@@ -75,19 +76,21 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* Beside what the maps have of the engine's memory; what one request alone may take was
+/* Beside what maps and networks have of the engine's memory; what one request alone may take was
  * checked before. */
 bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
                         const struct vxd_request *request)
 {
     struct vxd_maps_usage maps;
+    struct vxd_networks_usage networks;
     uint64_t taken;
 
     if (scheduler->n_running == 0) {
         return true;
     }
     vxd_maps_get_usage(scheduler->server->maps, &maps);
-    taken = scheduler->begun_bytes + maps.n_bytes;
+    vxd_networks_get_usage(scheduler->server->networks, &networks);
+    taken = scheduler->begun_bytes + maps.n_bytes + networks.n_bytes;
     return taken <= scheduler->memory_bytes &&
            request->cost_bytes <= scheduler->memory_bytes - taken;
 }

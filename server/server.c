@@ -12,6 +12,7 @@
 #include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/maps.h"
+#include "server/networks.h"
 #include "server/signals.h"
 #include "server/slowlog.h"
 
@@ -159,6 +160,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
                             err));
     VXD_TRY(open_context(server, err));
     VXD_TRY(vxd_maps_create(server, &server->maps, err));
+    VXD_TRY(vxd_networks_create(server, &server->networks, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
     if (status != VXD_OK) {
@@ -171,6 +173,7 @@ void vxd_server_close(struct vxd_server *server)
 {
     vxd_scheduler_destroy(server->scheduler);
     vxd_maps_destroy(server->maps);
+    vxd_networks_destroy(server->networks);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
     }
@@ -180,6 +183,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_auth_destroy(server->auth);
     server->scheduler = NULL;
     server->maps = NULL;
+    server->networks = NULL;
     server->context = NULL;
     server->once = NULL;
     server->slowlog = NULL;

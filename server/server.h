@@ -21,6 +21,7 @@ enum vxd_server_state {
 };
 
 struct vxd_maps;
+struct vxd_networks;
 struct vxd_once;
 struct vxd_slowlog;
 
@@ -41,6 +42,7 @@ struct vxd_server {
     struct vxd_once *once;
     struct vxd_context *context;
     struct vxd_maps *maps;
+    struct vxd_networks *networks;
     struct vxd_scheduler *scheduler;
     atomic_int state; /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;

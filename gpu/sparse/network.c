@@ -55,6 +55,9 @@ static void count(struct vxd_net *net)
     for (int i = 0; i < net->n_maps; i++) {
         net->info.n_maps += net->maps[i].used ? 1 : 0;
     }
+    for (int i = 0; i < net->n_layers; i++) {
+        net->info.whole_batch = net->info.whole_batch || net->nodes[i].layer.whole_batch;
+    }
 }
 
 enum vxd_status vxd_net_create(struct vxd_queue *queue,

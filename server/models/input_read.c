@@ -96,7 +96,7 @@ static enum vxd_status read_feature(struct reading *reading, const char *path,
         return read_field(json, path, value, reading);
     }
     if (!json_is_object(value)) {
-        return vxd_json_fail_kind(json, path, "a field's name, a number or an object",
+        return vxd_json_fail_type(json, path, "a field's name, a number or an object",
                                   value);
     }
     status =
@@ -114,7 +114,7 @@ READER(read_features)
     size_t n = json_array_size(value);
 
     if (!json_is_array(value)) {
-        return vxd_json_fail_kind(json, path, "an array", value);
+        return vxd_json_fail_type(json, path, "an array", value);
     }
     if (n < 1 || n > VXD_MAX_CHANNELS) {
         return vxd_json_fail(json, path, "\"%s\" has %zu items, it must have 1 to %d",

@@ -50,7 +50,7 @@ static const char *kind_of(const json_t *value)
     return "null";
 }
 
-enum vxd_status vxd_json_fail_kind(const struct vxd_json *json, const char *path,
+enum vxd_status vxd_json_fail_type(const struct vxd_json *json, const char *path,
                                    const char *wanted, const json_t *value)
 {
     return vxd_json_fail(json, path, "\"%s\" must be %s, not %s", path, wanted,
@@ -73,7 +73,7 @@ enum vxd_status vxd_json_object(const struct vxd_json *json, const char *path,
 
     if (!json_is_object(value)) {
         return path[0] != '\0'
-                   ? vxd_json_fail_kind(json, path, "an object", value)
+                   ? vxd_json_fail_type(json, path, "an object", value)
                    : vxd_json_fail(json, path, "the file must be one object, not %s",
                                    kind_of(value));
     }
@@ -102,7 +102,7 @@ enum vxd_status vxd_json_bool(const struct vxd_json *json, const char *path,
                               const json_t *value, bool *out)
 {
     if (!json_is_boolean(value)) {
-        return vxd_json_fail_kind(json, path, "true or false", value);
+        return vxd_json_fail_type(json, path, "true or false", value);
     }
     *out = json_is_true(value);
     return VXD_OK;
@@ -114,7 +114,7 @@ enum vxd_status vxd_json_int(const struct vxd_json *json, const char *path,
     json_int_t number;
 
     if (!json_is_integer(value)) {
-        return vxd_json_fail_kind(json, path, "a whole number", value);
+        return vxd_json_fail_type(json, path, "a whole number", value);
     }
     number = json_integer_value(value);
     if (number < low || number > high) {
@@ -133,7 +133,7 @@ enum vxd_status vxd_json_number(const struct vxd_json *json, const char *path,
     double number;
 
     if (!json_is_number(value)) {
-        return vxd_json_fail_kind(json, path, "a number", value);
+        return vxd_json_fail_type(json, path, "a number", value);
     }
     number = json_number_value(value);
     if (!isfinite(number) || number < low || number > high) {
@@ -150,7 +150,7 @@ enum vxd_status vxd_json_text(const struct vxd_json *json, const char *path,
     size_t n;
 
     if (!json_is_string(value)) {
-        return vxd_json_fail_kind(json, path, "a string", value);
+        return vxd_json_fail_type(json, path, "a string", value);
     }
     /* jansson refuses \u0000, so the length is strlen's. */
     n = json_string_length(value);
@@ -170,7 +170,7 @@ enum vxd_status vxd_json_choice(const struct vxd_json *json, const char *path,
     size_t n = 0;
 
     if (text == NULL) {
-        return vxd_json_fail_kind(json, path, "a string", value);
+        return vxd_json_fail_type(json, path, "a string", value);
     }
     for (int i = 0; names[i] != NULL; i++) {
         if (strcmp(names[i], text) == 0) {
@@ -189,7 +189,7 @@ enum vxd_status vxd_json_numbers(const struct vxd_json *json, const char *path,
                                  double *out)
 {
     if (!json_is_array(value)) {
-        return vxd_json_fail_kind(json, path, "an array", value);
+        return vxd_json_fail_type(json, path, "an array", value);
     }
     if (json_array_size(value) != n) {
         return vxd_json_fail(json, path, "\"%s\" has %zu items, it must have %zu", path,

@@ -35,7 +35,7 @@ enum vxd_status vxd_json_no_memory(const struct vxd_json *json);
 bool vxd_json_is_memory(const json_error_t *error);
 
 /* "a must be WANTED, not KIND" */
-enum vxd_status vxd_json_fail_kind(const struct vxd_json *json, const char *path,
+enum vxd_status vxd_json_fail_type(const struct vxd_json *json, const char *path,
                                    const char *wanted, const json_t *value);
 
 /* path + "." + name, or name where path is empty; cut where it is too long. */

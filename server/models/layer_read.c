@@ -47,7 +47,7 @@ enum vxd_status vxd_read_node(const struct vxd_model_reader *reader, const char 
     const char *name = json_string_value(value);
 
     if (name == NULL) {
-        return vxd_json_fail_kind(&reader->json, path, "the name of a layer", value);
+        return vxd_json_fail_type(&reader->json, path, "the name of a layer", value);
     }
     for (int i = 0; i < reader->n_nodes; i++) {
         if (strcmp(reader->nodes[i].name, name) == 0) {
@@ -481,7 +481,7 @@ static enum vxd_status read_head(struct vxd_model_reader *reader, size_t i,
 
     (void)snprintf(path, sizeof path, "layers[%zu]", i);
     if (!json_is_object(value)) {
-        return vxd_json_fail_kind(json, path, "an object", value);
+        return vxd_json_fail_type(json, path, "an object", value);
     }
     if (name == NULL || op == NULL) {
         return vxd_json_fail(json, path, "\"%s\" has no \"%s\"", path,

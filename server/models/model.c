@@ -58,7 +58,7 @@ READER(read_description)
 {
     (void)to;
     return json_is_string(value) ? VXD_OK
-                                 : vxd_json_fail_kind(json, path, "a string", value);
+                                 : vxd_json_fail_type(json, path, "a string", value);
 }
 
 READER(read_precision)
@@ -213,7 +213,7 @@ static enum vxd_status read_layers(struct vxd_model_reader *reader, const json_t
     size_t n = json_array_size(value);
 
     if (!json_is_array(value)) {
-        return vxd_json_fail_kind(&reader->json, "layers", "an array", value);
+        return vxd_json_fail_type(&reader->json, "layers", "an array", value);
     }
     if (n < 1 || n > VXD_NET_MAX_LAYERS) {
         return vxd_json_fail(&reader->json, "layers",

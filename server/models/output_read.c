@@ -61,7 +61,7 @@ READER(read_fill)
     struct reading *reading = to;
 
     if (!json_is_number(value)) {
-        return vxd_json_fail_kind(json, path, "a number", value);
+        return vxd_json_fail_type(json, path, "a number", value);
     }
     reading->fill = value;
     return VXD_OK;
@@ -72,7 +72,7 @@ READER(read_labels)
     struct reading *reading = to;
 
     if (!json_is_array(value)) {
-        return vxd_json_fail_kind(json, path, "an array", value);
+        return vxd_json_fail_type(json, path, "an array", value);
     }
     reading->labels = value;
     return VXD_OK;
@@ -325,7 +325,7 @@ enum vxd_status vxd_model_read_outputs(struct vxd_model_reader *reader,
     size_t n = json_array_size(value);
 
     if (!json_is_array(value)) {
-        return vxd_json_fail_kind(&reader->json, "outputs", "an array", value);
+        return vxd_json_fail_type(&reader->json, "outputs", "an array", value);
     }
     if (n < 1 || n > VXD_NET_MAX_OUTPUTS) {
         return vxd_json_fail(&reader->json, "outputs",

@@ -52,7 +52,7 @@ static enum vxd_status read_dtype(const struct vxd_json *json, const char *path,
     const char *text = json_string_value(value);
 
     if (text == NULL) {
-        return vxd_json_fail_kind(json, path, "a string", value);
+        return vxd_json_fail_type(json, path, "a string", value);
     }
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         if (strcmp(dtypes[i].name, text) == 0) {
@@ -81,7 +81,7 @@ static enum vxd_status read_shape(const struct vxd_json *json, const char *path,
     struct vxd_tensor *tensor = entry->tensor;
 
     if (!json_is_array(value)) {
-        return vxd_json_fail_kind(json, path, "an array", value);
+        return vxd_json_fail_type(json, path, "an array", value);
     }
     if (json_array_size(value) > VXD_TENSOR_MAX_RANK) {
         return vxd_json_fail(json, path, "has %zu dimensions, at most %d are supported",

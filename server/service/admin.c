@@ -7,6 +7,7 @@
 #include "proto/json.h"
 #include "server/log.h"
 #include "server/maps.h"
+#include "server/networks.h"
 #include "server/process.h"
 #include "server/server.h"
 #include "server/service/message.h"
@@ -153,6 +154,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     struct vxd_memory_usage memory;
     struct vxd_process_usage process;
     struct vxd_maps_usage maps;
+    struct vxd_networks_usage networks;
     enum vxd_status status;
 
     if (reply == NULL) {
@@ -182,6 +184,10 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->n_maps = maps.n_maps;
     reply->map_bytes = maps.n_bytes;
     reply->map_limit_bytes = maps.limit_bytes;
+    vxd_networks_get_usage(server->networks, &networks);
+    reply->n_networks = networks.n_networks;
+    reply->network_bytes = networks.n_bytes;
+    reply->network_limit_bytes = networks.limit_bytes;
     VXD_TRY(set_totals(request, reply, err));
     VXD_TRY(set_slow_requests(request, reply, err));
     request->output = &reply->base;

@@ -87,4 +87,28 @@ enum vxd_status vxd_map_done(struct vxd_request *request, struct vxd_queue *queu
                              struct vxd_err *err);
 void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
 
+/* service/network_admin.c */
+bool vxd_network_changes(const struct vxd_request *request);
+enum vxd_status vxd_network_load_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_network_unload_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_network_list_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_network_get_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_network_load_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_network_unload_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_network_load_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+void vxd_network_load_release(struct vxd_request *request, struct vxd_queue *queue);
+
+/* service/infer*.c */
+enum vxd_status vxd_infer_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_infer_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err);
+enum vxd_status vxd_infer_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err);
+void vxd_infer_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_infer_forget(struct vxd_request *request);
+
 #endif

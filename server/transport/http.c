@@ -101,32 +101,44 @@ static bool has_get(const struct vxd_method *method)
            strcmp(method->name, "server_info") == 0;
 }
 
-/* The methods behind /v1/maps and /v1/maps/NAME; NULL where it is none of these. */
-static const struct vxd_method *find_map_path(struct vxd_http_exchange *exchange,
-                                              const char *url)
+/* The methods behind a folder of the API, /v1/maps say, and behind a name in it; NULL where
+ * the URL is none of these. */
+static const struct vxd_method *find_in_folder(struct vxd_http_exchange *exchange,
+                                               const char *url, const char *folder,
+                                               const char *list, const char *get)
 {
-    static const char path[] = "/v1/maps";
-    const char *rest = url + sizeof path - 1;
+    const char *rest = url + strlen(folder);
 
-    if (strncmp(url, path, sizeof path - 1) != 0) {
+    if (strncmp(url, folder, strlen(folder)) != 0) {
         return NULL;
     }
     if (rest[0] == '\0') {
-        return vxd_method_by_name("map_list");
+        return vxd_method_by_name(list);
     }
     if (rest[0] != '/' || !vxd_is_map_name(rest + 1)) {
         return NULL;
     }
     (void)snprintf(exchange->get_body, sizeof exchange->get_body, "{\"name\":\"%s\"}",
                    rest + 1);
-    return vxd_method_by_name("map_get");
+    return vxd_method_by_name(get);
+}
+
+static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
+                                          const char *url)
+{
+    const struct vxd_method *method =
+        find_in_folder(exchange, url, "/v1/maps", "map_list", "map_get");
+
+    return method != NULL ? method
+                          : find_in_folder(exchange, url, "/v1/networks", "network_list",
+                                           "network_get");
 }
 
 /* The method of a URL, and what is allowed there. */
 static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
                                             const char *url)
 {
-    const struct vxd_method *method = find_map_path(exchange, url);
+    const struct vxd_method *method = find_path(exchange, url);
 
     exchange->allow = allow_view;
     if (method == NULL && strncmp(url, "/v1/", 4) == 0) {

@@ -358,6 +358,7 @@ NUMPY_TYPES = {
     common_pb2.UINT8: "|u1",
     common_pb2.UINT64: "<u8",
     common_pb2.FLOAT64: "<f8",
+    common_pb2.FLOAT16: "<f2",
 }
 
 

@@ -3,6 +3,7 @@
 from voxeld.v1 import admin_pb2 as _admin_pb2
 from voxeld.v1 import common_pb2 as _common_pb2
 from voxeld.v1 import hashmap_pb2 as _hashmap_pb2
+from voxeld.v1 import network_pb2 as _network_pb2
 from voxeld.v1 import voxelize_pb2 as _voxelize_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -12,8 +13,9 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Request(_message.Message):
-    __slots__ = ["header", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "self_test", "server_info", "set_log_level", "status", "voxelize"]
+    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "self_test", "server_info", "set_log_level", "status", "voxelize"]
     HEADER_FIELD_NUMBER: _ClassVar[int]
+    INFER_FIELD_NUMBER: _ClassVar[int]
     MAP_CREATE_FIELD_NUMBER: _ClassVar[int]
     MAP_DROP_FIELD_NUMBER: _ClassVar[int]
     MAP_ERASE_FIELD_NUMBER: _ClassVar[int]
@@ -25,12 +27,17 @@ class Request(_message.Message):
     MAP_LOAD_FIELD_NUMBER: _ClassVar[int]
     MAP_SAVE_FIELD_NUMBER: _ClassVar[int]
     MAP_UPDATE_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_GET_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_LIST_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_LOAD_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_UNLOAD_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     SERVER_INFO_FIELD_NUMBER: _ClassVar[int]
     SET_LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     VOXELIZE_FIELD_NUMBER: _ClassVar[int]
     header: RequestHeader
+    infer: _network_pb2.InferRequest
     map_create: _hashmap_pb2.MapCreateRequest
     map_drop: _hashmap_pb2.MapDropRequest
     map_erase: _hashmap_pb2.MapEraseRequest
@@ -42,12 +49,16 @@ class Request(_message.Message):
     map_load: _hashmap_pb2.MapLoadRequest
     map_save: _hashmap_pb2.MapSaveRequest
     map_update: _hashmap_pb2.MapUpdateRequest
+    network_get: _network_pb2.NetworkGetRequest
+    network_list: _network_pb2.NetworkListRequest
+    network_load: _network_pb2.NetworkLoadRequest
+    network_unload: _network_pb2.NetworkUnloadRequest
     self_test: _admin_pb2.SelfTestRequest
     server_info: _admin_pb2.ServerInfoRequest
     set_log_level: _admin_pb2.SetLogLevelRequest
     status: _admin_pb2.StatusRequest
     voxelize: _voxelize_pb2.VoxelizeRequest
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadRequest, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadRequest, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListRequest, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetRequest, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferRequest, _Mapping]] = ...) -> None: ...
 
 class RequestHeader(_message.Message):
     __slots__ = ["client_id", "expect_digests", "keep_last", "max_age_ms", "request_id", "sequence", "stream", "timeout_ms", "token"]
@@ -72,8 +83,9 @@ class RequestHeader(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., token: _Optional[str] = ..., client_id: _Optional[str] = ..., sequence: _Optional[int] = ..., stream: _Optional[str] = ..., keep_last: _Optional[int] = ..., max_age_ms: _Optional[int] = ..., expect_digests: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ["header", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "self_test", "server_info", "set_log_level", "status", "voxelize"]
+    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "self_test", "server_info", "set_log_level", "status", "voxelize"]
     HEADER_FIELD_NUMBER: _ClassVar[int]
+    INFER_FIELD_NUMBER: _ClassVar[int]
     MAP_CREATE_FIELD_NUMBER: _ClassVar[int]
     MAP_DROP_FIELD_NUMBER: _ClassVar[int]
     MAP_ERASE_FIELD_NUMBER: _ClassVar[int]
@@ -85,12 +97,17 @@ class Response(_message.Message):
     MAP_LOAD_FIELD_NUMBER: _ClassVar[int]
     MAP_SAVE_FIELD_NUMBER: _ClassVar[int]
     MAP_UPDATE_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_GET_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_LIST_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_LOAD_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_UNLOAD_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     SERVER_INFO_FIELD_NUMBER: _ClassVar[int]
     SET_LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     VOXELIZE_FIELD_NUMBER: _ClassVar[int]
     header: ResponseHeader
+    infer: _network_pb2.InferResponse
     map_create: _hashmap_pb2.MapCreateResponse
     map_drop: _hashmap_pb2.MapDropResponse
     map_erase: _hashmap_pb2.MapEraseResponse
@@ -102,12 +119,16 @@ class Response(_message.Message):
     map_load: _hashmap_pb2.MapLoadResponse
     map_save: _hashmap_pb2.MapSaveResponse
     map_update: _hashmap_pb2.MapUpdateResponse
+    network_get: _network_pb2.NetworkGetResponse
+    network_list: _network_pb2.NetworkListResponse
+    network_load: _network_pb2.NetworkLoadResponse
+    network_unload: _network_pb2.NetworkUnloadResponse
     self_test: _admin_pb2.SelfTestResponse
     server_info: _admin_pb2.ServerInfoResponse
     set_log_level: _admin_pb2.SetLogLevelResponse
     status: _admin_pb2.StatusResponse
     voxelize: _voxelize_pb2.VoxelizeResponse
-    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ...) -> None: ...
 
 class ResponseHeader(_message.Message):
     __slots__ = ["arrays_dropped", "code", "field", "message", "queue_ms", "replayed", "request_id", "total_ms"]
