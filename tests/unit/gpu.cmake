@@ -21,7 +21,7 @@ target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 foreach(name cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
-    hash_model hash_slab machine network network_ops network_samples pool
+    hash_model hash_slab machine network network_errors network_ops network_samples pool
     sort sparse_conv sparse_map sparse_set
     voxelize)
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
