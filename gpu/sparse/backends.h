@@ -118,12 +118,14 @@ size_t vxd_kernel_map_scratch_bytes_cpu(const struct vxd_queue *queue, int n_tap
                                         size_t n_rows);
 size_t vxd_kernel_map_scratch_bytes_cuda(const struct vxd_queue *queue, int n_taps,
                                          size_t n_rows);
-enum vxd_status vxd_kernel_map_build_cpu(struct vxd_queue *queue,
-                                         const struct vxd_kernel_map_call *call,
-                                         struct vxd_err *err);
-enum vxd_status vxd_kernel_map_build_cuda(struct vxd_queue *queue,
-                                          const struct vxd_kernel_map_call *call,
+/* n calls, at most VXD_KERNEL_MAPS_AT_ONCE. */
+#define VXD_KERNEL_MAPS_AT_ONCE 16
+enum vxd_status vxd_kernel_maps_build_cpu(struct vxd_queue *queue,
+                                          const struct vxd_kernel_map_call *calls, int n,
                                           struct vxd_err *err);
+enum vxd_status vxd_kernel_maps_build_cuda(struct vxd_queue *queue,
+                                           const struct vxd_kernel_map_call *calls, int n,
+                                           struct vxd_err *err);
 
 /* Bytes of packed weights, 0 on overflow; then packs into out->data, which has that many and
  * whose counts are set. The source is read before the queue's next wait returns. */

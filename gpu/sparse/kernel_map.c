@@ -83,6 +83,84 @@ size_t vxd_kernel_map_scratch_bytes(const struct vxd_queue *queue, int n_taps,
                                                                 layout.capacity);
 }
 
+size_t vxd_kernel_maps_scratch_bytes(const struct vxd_queue *queue,
+                                     const struct vxd_kernel_map_request *requests,
+                                     size_t n)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct vxd_kernel_map *map = requests[i].map;
+        size_t n_bytes = vxd_kernel_map_scratch_bytes(queue, map->n_taps, map->capacity);
+        size_t offset;
+
+        if (!vxd_layout_add(&total, n_bytes, 1, &offset)) {
+            return SIZE_MAX;
+        }
+    }
+    return total;
+}
+
+static enum vxd_status check_request(const struct vxd_kernel_map_request *request,
+                                     struct vxd_err *err)
+{
+    int n_taps;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_sparse_geometry_check(&request->geometry, err));
+    n_taps = vxd_sparse_n_taps(&request->geometry);
+    if (request->map->n_taps != n_taps) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "map",
+                        "a map of %d taps, the kernel has %d", request->map->n_taps,
+                        n_taps);
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_kernel_maps_build(struct vxd_queue *queue,
+                                      const struct vxd_kernel_map_request *requests,
+                                      size_t n, void *scratch, size_t scratch_bytes,
+                                      struct vxd_err *err)
+{
+    struct vxd_kernel_map_call calls[VXD_KERNEL_MAPS_AT_ONCE];
+    size_t needed = vxd_kernel_maps_scratch_bytes(queue, requests, n);
+    size_t used = 0;
+    int n_calls = 0;
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(check_request(&requests[i], err));
+    }
+    if (scratch_bytes < needed || (scratch == NULL && needed > 0)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "scratch_bytes",
+                        "%zu bytes of scratch, needed are %zu",
+                        scratch != NULL ? scratch_bytes : 0, needed);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct vxd_kernel_map_request *r = &requests[i];
+        size_t n_bytes =
+            vxd_kernel_map_scratch_bytes(queue, r->map->n_taps, r->map->capacity);
+        size_t offset = 0;
+
+        (void)vxd_layout_add(&used, n_bytes, 1, &offset); /* fits: needed was summed so */
+        calls[n_calls++] =
+            (struct vxd_kernel_map_call){r->geometry,
+                                         *r->in,
+                                         *r->out,
+                                         *r->map,
+                                         n_bytes > 0 ? (char *)scratch + offset : NULL,
+                                         n_bytes};
+        if (n_calls == VXD_KERNEL_MAPS_AT_ONCE || i == n - 1) {
+            VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_kernel_maps_build)(queue, calls, n_calls,
+                                                                  err));
+            n_calls = 0;
+        }
+    }
+out:
+    return status;
+}
+
 enum vxd_status vxd_kernel_map_build(struct vxd_queue *queue,
                                      const struct vxd_sparse_geometry *geometry,
                                      const struct vxd_sparse_set *in,
@@ -90,23 +168,7 @@ enum vxd_status vxd_kernel_map_build(struct vxd_queue *queue,
                                      struct vxd_kernel_map *map, void *scratch,
                                      size_t scratch_bytes, struct vxd_err *err)
 {
-    struct vxd_kernel_map_call call = {*geometry, *in,     *out,
-                                       *map,      scratch, scratch_bytes};
-    size_t needed = vxd_kernel_map_scratch_bytes(queue, map->n_taps, map->capacity);
-    enum vxd_status status;
+    const struct vxd_kernel_map_request request = {*geometry, in, out, map};
 
-    VXD_TRY(vxd_sparse_geometry_check(geometry, err));
-    if (map->n_taps != vxd_sparse_n_taps(geometry)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "map",
-                        "a map of %d taps, the kernel has %d", map->n_taps,
-                        vxd_sparse_n_taps(geometry));
-    }
-    if (scratch_bytes < needed || (scratch == NULL && needed > 0)) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "scratch_bytes",
-                        "%zu bytes of scratch, needed are %zu",
-                        scratch != NULL ? scratch_bytes : 0, needed);
-    }
-    VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_kernel_map_build)(queue, &call, err));
-out:
-    return status;
+    return vxd_kernel_maps_build(queue, &request, 1, scratch, scratch_bytes, err);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twin of kernel maps: one cooperative kernel a map (sparse_cuda.h).
+/* CUDA twin of kernel maps: one cooperative kernel (sparse_cuda.h) for up to 16 maps, which
+ * share its blocks out by their rows; barriers are the same for all, so that small maps cost
+ * little beside big ones.
  *
  * A thread has an output row and goes through the taps; writes to the tap-major table are
  * consecutive over a warp. What taps read lies in few blocks of 4x4x4 cells, at most two an
@@ -10,15 +12,6 @@
 #include "gpu/sparse/kernel_map_cuda.h"
 
 namespace cg = cooperative_groups;
-
-/* How a row's taps find their rows. */
-enum form {
-    FORM_BOX,   /* at most two blocks an axis */
-    FORM_BOX_3, /* likewise, kernel 3 on every axis, not transposed */
-    FORM_WALK,  /* any: the last block is kept */
-    FORM_DOWN,  /* kernel 2, stride 2, padding 0: the eight cells of an octant */
-    FORM_UP     /* its transpose: the octant's one cell */
-};
 
 #define BOX_BLOCKS 8
 
@@ -35,7 +28,7 @@ union shared_memory {
 
 /* A thread's output row while its taps are written. */
 struct row_state {
-    const struct vxd_map_run *run;
+    const struct vxd_map_job *job;
     uint32_t *tap_counts; /* of the block, shared */
     uint32_t row;
     bool is_row; /* false in the padding */
@@ -47,7 +40,7 @@ struct row_state {
 static __device__ __forceinline__ void
 put_entry(struct row_state *state, int tap, int n_taps, bool is_in_table, int32_t entry)
 {
-    const struct vxd_kernel_map *map = &state->run->map;
+    const struct vxd_kernel_map *map = &state->job->map;
     uint32_t bit = (uint32_t)tap % 32;
     uint32_t lane = threadIdx.x % 32;
     uint32_t peers = __ballot_sync(UINT32_MAX, entry >= 0);
@@ -85,13 +78,13 @@ static __device__ __forceinline__ uint64_t block_axis(int axis, int32_t block)
 /* Input cell of a tap, an axis, biased; false where the tap reads none. Outside the 18 bits its
  * block is none that a set has. */
 static __device__ __forceinline__ bool tap_code(const struct vxd_sparse_geometry *g,
-                                                enum form form, int axis, int32_t output,
-                                                int tap, int32_t *code)
+                                                enum vxd_map_form form, int axis,
+                                                int32_t output, int tap, int32_t *code)
 {
     bool is_whole = true;
     int32_t input;
 
-    if (form != FORM_BOX_3 && g->transposed) {
+    if (form != VXD_MAP_BOX_3 && g->transposed) {
         is_whole = vxd_sparse_coarse(g, axis, output, tap, &input);
     } else {
         input = vxd_sparse_fine(g, axis, output, tap);
@@ -102,11 +95,11 @@ static __device__ __forceinline__ bool tap_code(const struct vxd_sparse_geometry
 
 /* Least and greatest block of an axis that taps read. */
 static __device__ __forceinline__ void block_range(const struct vxd_sparse_geometry *g,
-                                                   enum form form, int axis,
+                                                   enum vxd_map_form form, int axis,
                                                    int32_t output, int32_t *low,
                                                    int32_t *high)
 {
-    int last = form == FORM_BOX_3 ? 2 : g->kernel[axis] - 1;
+    int last = form == VXD_MAP_BOX_3 ? 2 : g->kernel[axis] - 1;
     int32_t ends[2];
 
     (void)tap_code(g, form, axis, output, 0, &ends[0]);
@@ -121,8 +114,8 @@ static __device__ __forceinline__ bool is_block(int32_t block)
 }
 
 /* Looks up the blocks around a row. */
-static __device__ __forceinline__ void open_box(const struct vxd_map_run *run,
-                                                enum form form, uint64_t key,
+static __device__ __forceinline__ void open_box(const struct vxd_map_job *job,
+                                                enum vxd_map_form form, uint64_t key,
                                                 const int32_t output[3], bool is_row,
                                                 uint32_t slot_mask, int32_t low[3],
                                                 struct box_shared *box)
@@ -135,7 +128,7 @@ static __device__ __forceinline__ void open_box(const struct vxd_map_run *run,
     for (int axis = 0; axis < 3; axis++) {
         int32_t high;
 
-        block_range(&run->geometry, form, axis, output[axis], &low[axis], &high);
+        block_range(&job->geometry, form, axis, output[axis], &low[axis], &high);
         has[axis][0] = is_row && is_block(low[axis]);
         has[axis][1] = is_row && high != low[axis] && is_block(high);
         share[axis][0] = block_axis(axis, low[axis]);
@@ -146,7 +139,7 @@ static __device__ __forceinline__ void open_box(const struct vxd_map_run *run,
         struct vxd_sparse_block block = {0, 0};
 
         if (has[0][i >> 2] && has[1][i >> 1 & 1] && has[2][i & 1]) {
-            block = vxd_sparse_find_block(&run->in, slot_mask,
+            block = vxd_sparse_find_block(&job->in, slot_mask,
                                           sample | share[0][i >> 2] |
                                               share[1][i >> 1 & 1] | share[2][i & 1]);
         }
@@ -155,13 +148,13 @@ static __device__ __forceinline__ void open_box(const struct vxd_map_run *run,
     }
 }
 
-/* FORM_BOX and FORM_BOX_3. */
-template <enum form FORM>
+/* VXD_MAP_BOX and VXD_MAP_BOX_3. */
+template <enum vxd_map_form FORM>
 static __device__ __forceinline__ void
 map_by_box(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slot_mask,
            struct box_shared *box)
 {
-    const struct vxd_sparse_geometry *g = &state->run->geometry;
+    const struct vxd_sparse_geometry *g = &state->job->geometry;
     int kernel[3] = {3, 3, 3};
     int32_t output[3];
     int32_t low[3];
@@ -170,11 +163,11 @@ map_by_box(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slo
 
 #pragma unroll
     for (int axis = 0; axis < 3; axis++) {
-        kernel[axis] = FORM == FORM_BOX_3 ? 3 : g->kernel[axis];
+        kernel[axis] = FORM == VXD_MAP_BOX_3 ? 3 : g->kernel[axis];
         output[axis] = vxd_sparse_key_coord(key, axis);
     }
     n_taps = kernel[0] * kernel[1] * kernel[2];
-    open_box(state->run, FORM, key, output, state->is_row, slot_mask, low, box);
+    open_box(state->job, FORM, key, output, state->is_row, slot_mask, low, box);
     for (int x = 0; x < kernel[0]; x++) {
         int32_t code_x;
         bool has_x = tap_code(g, FORM, 0, output[0], x, &code_x);
@@ -208,7 +201,7 @@ map_by_box(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slo
 static __device__ __forceinline__ void
 map_by_walk(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slot_mask)
 {
-    const struct vxd_sparse_geometry *g = &state->run->geometry;
+    const struct vxd_sparse_geometry *g = &state->job->geometry;
     uint64_t sample = vxd_sparse_key_sample_part(key);
     struct vxd_sparse_block block = {0, 0};
     uint64_t block_key = VXD_SPARSE_NO_KEY; /* no block: names have 58 bits */
@@ -231,7 +224,7 @@ map_by_walk(struct row_state *state, bool is_in_table, uint64_t key, uint32_t sl
                     if (in_key >> 6 != block_key) {
                         block_key = in_key >> 6;
                         block =
-                            vxd_sparse_find_block(&state->run->in, slot_mask, block_key);
+                            vxd_sparse_find_block(&state->job->in, slot_mask, block_key);
                     }
                     entry = vxd_sparse_find_cell(&block, (uint32_t)(in_key & 63));
                 }
@@ -241,8 +234,8 @@ map_by_walk(struct row_state *state, bool is_in_table, uint64_t key, uint32_t sl
     }
 }
 
-/* FORM_DOWN and FORM_UP: cells of an octant follow each other as its taps do. */
-template <enum form FORM>
+/* VXD_MAP_DOWN and VXD_MAP_UP: cells of an octant follow each other as its taps do. */
+template <enum vxd_map_form FORM>
 static __device__ __forceinline__ void
 map_octant(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slot_mask)
 {
@@ -251,16 +244,16 @@ map_octant(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slo
     uint32_t cell;
     int32_t entry = -1;
 
-    if (state->is_row && (FORM == FORM_UP || vxd_sparse_key_double(key, &in_key))) {
-        block = vxd_sparse_find_block(&state->run->in, slot_mask, in_key >> 6);
+    if (state->is_row && (FORM == VXD_MAP_UP || vxd_sparse_key_double(key, &in_key))) {
+        block = vxd_sparse_find_block(&state->job->in, slot_mask, in_key >> 6);
     }
     cell = (uint32_t)(in_key & 63);
-    if (FORM == FORM_UP) {
+    if (FORM == VXD_MAP_UP) {
         entry = vxd_sparse_find_cell(&block, cell);
     }
 #pragma unroll
     for (int tap = 0; tap < 8; tap++) {
-        if (FORM == FORM_UP) {
+        if (FORM == VXD_MAP_UP) {
             put_entry(state, tap, 8, is_in_table, (int)(key & 7) == tap ? entry : -1);
         } else {
             put_entry(state, tap, 8, is_in_table,
@@ -269,30 +262,30 @@ map_octant(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slo
     }
 }
 
-template <enum form FORM>
-static __device__ void fill_table(const struct vxd_map_run *run, uint32_t n_rows,
-                                  uint32_t *tap_counts, union shared_memory *shared)
+template <enum vxd_map_form FORM>
+static __device__ __forceinline__ void fill_table(const struct vxd_map_work *work,
+                                                  uint32_t *tap_counts,
+                                                  union shared_memory *shared)
 {
-    uint32_t n_padded =
-        (n_rows + VXD_SPARSE_ROW_PAD - 1) / VXD_SPARSE_ROW_PAD * VXD_SPARSE_ROW_PAD;
-    uint32_t slot_mask = vxd_sparse_slot_mask(*run->in.n_blocks);
-    struct vxd_part part = vxd_part_of(n_padded);
+    const struct vxd_map_job *job = &work->job;
+    struct vxd_part part = vxd_part_of(vxd_map_padded(work->n_rows), work->team);
+    uint32_t slot_mask = vxd_sparse_slot_mask(*job->n_in_blocks);
 
     for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
-        struct row_state state = {run, tap_counts, base + threadIdx.x, false, 0, 0};
+        struct row_state state = {job, tap_counts, base + threadIdx.x, false, 0, 0};
         bool is_in_table = state.row < part.end;
         uint64_t key = 0;
 
         if (__ballot_sync(UINT32_MAX, is_in_table) == 0) {
             continue;
         }
-        state.is_row = is_in_table && state.row < n_rows;
+        state.is_row = is_in_table && state.row < work->n_rows;
         if (state.is_row) {
-            key = run->out.keys[state.row];
+            key = job->out_keys[state.row];
         }
-        if (FORM == FORM_BOX || FORM == FORM_BOX_3) {
+        if (FORM == VXD_MAP_BOX || FORM == VXD_MAP_BOX_3) {
             map_by_box<FORM>(&state, is_in_table, key, slot_mask, &shared->box);
-        } else if (FORM == FORM_WALK) {
+        } else if (FORM == VXD_MAP_WALK) {
             map_by_walk(&state, is_in_table, key, slot_mask);
         } else {
             map_octant<FORM>(&state, is_in_table, key, slot_mask);
@@ -300,30 +293,133 @@ static __device__ void fill_table(const struct vxd_map_run *run, uint32_t n_rows
     }
 }
 
-template <enum form FORM>
+static __device__ __forceinline__ void fill_any_table(const struct vxd_map_work *work,
+                                                      uint32_t *tap_counts,
+                                                      union shared_memory *shared)
+{
+    switch (work->job.form) {
+    case VXD_MAP_BOX:
+        fill_table<VXD_MAP_BOX>(work, tap_counts, shared);
+        break;
+    case VXD_MAP_BOX_3:
+        fill_table<VXD_MAP_BOX_3>(work, tap_counts, shared);
+        break;
+    case VXD_MAP_WALK:
+        fill_table<VXD_MAP_WALK>(work, tap_counts, shared);
+        break;
+    case VXD_MAP_DOWN:
+        fill_table<VXD_MAP_DOWN>(work, tap_counts, shared);
+        break;
+    case VXD_MAP_UP:
+        fill_table<VXD_MAP_UP>(work, tap_counts, shared);
+        break;
+    }
+}
+
+/* Maps built by one launch. */
+struct batch {
+    int n_jobs;
+    int n_passes; /* most that a map's order takes */
+    uint32_t *error_word;
+    struct vxd_map_job jobs[VXD_KERNEL_MAPS_AT_ONCE];
+};
+
+static_assert(sizeof(struct batch) <= 4096, "what a kernel's arguments may take");
+
+/* Gives every map a block and shares the others out by rows and what a row costs, as all
+ * blocks find alike; the first warp calls. A map with too many rows stays empty. */
+static __device__ __forceinline__ void find_work(const struct batch *batch,
+                                                 struct vxd_map_work *work)
+{
+    int lane = (int)threadIdx.x;
+    bool is_job = lane < batch->n_jobs;
+    uint32_t n_rows = is_job ? *batch->jobs[lane].n_rows : 0;
+    bool is_over = is_job && n_rows > batch->jobs[lane].map.capacity;
+    uint64_t weight = 0;
+    uint64_t total;
+    uint32_t size;
+    uint32_t end;
+
+    if (is_over) {
+        n_rows = 0;
+    }
+    if (is_job) {
+        weight = (uint64_t)n_rows * (uint64_t)(batch->jobs[lane].map.n_taps + 8);
+    }
+    total = weight;
+    for (int step = 16; step > 0; step /= 2) {
+        total += __shfl_xor_sync(UINT32_MAX, total, step);
+    }
+    size = is_job ? 1 : 0;
+    if (total > 0) {
+        size += (uint32_t)((gridDim.x - (uint32_t)batch->n_jobs) * weight / total);
+    }
+    end = size;
+    for (int step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(UINT32_MAX, end, (unsigned)step);
+
+        end += lane >= step ? other : 0;
+    }
+    if (lane == 0) {
+        work->team = {0, 0};
+        work->n_rows = 0;
+    }
+    __syncwarp();
+    if (is_job && blockIdx.x >= end - size && blockIdx.x < end) {
+        work->job = batch->jobs[lane];
+        work->team = {blockIdx.x - (end - size), size};
+        work->n_rows = n_rows;
+    }
+    if (is_over && blockIdx.x == 0) {
+        vxd_sparse_fault(batch->error_word, VXD_RESOURCE_EXHAUSTED);
+    }
+}
+
 static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
-    map_kernel(const __grid_constant__ struct vxd_map_run run)
+    maps_kernel(const __grid_constant__ struct batch batch)
 {
     extern __shared__ uint4 dynamic_shared[];
     __shared__ struct vxd_map_shared map_shared;
+    __shared__ struct vxd_map_work work;
     union shared_memory *shared = (union shared_memory *)dynamic_shared;
-    uint32_t n_rows = *run.out.n_rows;
+    cg::grid_group grid = cg::this_grid();
+    struct vxd_sort_pass<uint32_t> pass;
+    int n_passes = 0;
 
-    if (n_rows > run.map.capacity) {
-        vxd_map_fail(&run);
-        return;
+    if (threadIdx.x < 32) {
+        find_work(&batch, &work);
     }
-    for (int tap = (int)threadIdx.x; tap < run.map.n_taps; tap += VXD_GRID_THREADS) {
+    for (uint32_t tap = threadIdx.x; tap < VXD_SPARSE_MAX_TAPS; tap += VXD_GRID_THREADS) {
         map_shared.tap_counts[tap] = 0;
     }
     __syncthreads();
-    fill_table<FORM>(&run, n_rows, map_shared.tap_counts, shared);
-    vxd_map_finish(cg::this_grid(), &run, n_rows, &map_shared, &shared->sort);
+    if (work.team.size > 0) {
+        fill_any_table(&work, map_shared.tap_counts, shared);
+        vxd_map_put_taps(&work, &map_shared);
+    }
+    grid.sync();
+    if (work.team.size > 0) {
+        n_passes = vxd_map_begin_order(&work, &map_shared);
+        vxd_map_end_order(&work, n_passes);
+    }
+    for (int i = 0; i < batch.n_passes; i++) {
+        if (i < n_passes) {
+            pass = vxd_map_pass(&work, i, n_passes);
+            vxd_sort_count(&pass, work.team, &shared->sort);
+        }
+        grid.sync();
+        if (i < n_passes) {
+            vxd_sort_scatter(&pass, work.team, &shared->sort);
+        }
+        if (i + 1 < batch.n_passes) {
+            grid.sync();
+        }
+    }
 }
 
 /* Launching ----------------------------------------------------------------------------- */
 
-static enum form form_of(const struct vxd_sparse_geometry *g)
+static enum vxd_map_form form_of(const struct vxd_sparse_geometry *g)
 {
     bool is_octant = true;
     bool is_box = true;
@@ -343,29 +439,12 @@ static enum form form_of(const struct vxd_sparse_geometry *g)
         is_3 = is_3 && g->kernel[axis] == 3;
     }
     if (is_octant) {
-        return g->transposed ? FORM_UP : FORM_DOWN;
+        return g->transposed ? VXD_MAP_UP : VXD_MAP_DOWN;
     }
     if (is_box) {
-        return is_3 ? FORM_BOX_3 : FORM_BOX;
+        return is_3 ? VXD_MAP_BOX_3 : VXD_MAP_BOX;
     }
-    return FORM_WALK;
-}
-
-static const void *kernel_of(enum form form)
-{
-    switch (form) {
-    case FORM_BOX:
-        return (const void *)map_kernel<FORM_BOX>;
-    case FORM_BOX_3:
-        return (const void *)map_kernel<FORM_BOX_3>;
-    case FORM_DOWN:
-        return (const void *)map_kernel<FORM_DOWN>;
-    case FORM_UP:
-        return (const void *)map_kernel<FORM_UP>;
-    case FORM_WALK:
-        break;
-    }
-    return (const void *)map_kernel<FORM_WALK>;
+    return VXD_MAP_WALK;
 }
 
 struct layout {
@@ -397,39 +476,75 @@ size_t vxd_kernel_map_scratch_bytes_cuda(const struct vxd_queue *queue, int n_ta
     return lay_out(queue, n_taps, n_rows, &layout) ? layout.total : 0;
 }
 
-enum vxd_status vxd_kernel_map_build_cuda(struct vxd_queue *queue,
-                                          const struct vxd_kernel_map_call *call,
-                                          struct vxd_err *err)
+static enum vxd_status open_job(const struct vxd_queue *queue,
+                                const struct vxd_kernel_map_call *call,
+                                struct vxd_map_job *out, struct vxd_err *err)
 {
     char *bytes = (char *)call->scratch;
-    enum form form = form_of(&call->geometry);
-    bool has_box = form == FORM_BOX || form == FORM_BOX_3;
-    size_t shared_bytes =
-        has_box ? sizeof(union shared_memory) : sizeof(struct vxd_sort_shared);
-    struct vxd_map_run run = {call->geometry,    call->in,     call->out,
-                              call->map,         {NULL, NULL}, NULL,
-                              queue->error_word, NULL,         NULL};
     struct layout layout;
-    enum vxd_status status = VXD_OK;
 
-    VXD_TRY(vxd_cuda_enter(queue->context, err));
     if (!lay_out(queue, call->map.n_taps, call->map.capacity, &layout) ||
         layout.total > call->scratch_bytes) {
         return vxd_fail(err, VXD_INTERNAL, NULL, "scratch of %zu bytes, needed are %zu",
                         call->scratch_bytes, layout.total);
     }
-    run.keys[0] = (uint32_t *)(void *)(bytes + layout.keys[0]);
-    run.keys[1] = (uint32_t *)(void *)(bytes + layout.keys[1]);
-    run.values = (uint32_t *)(void *)(bytes + layout.values);
-    run.sort_counts = (uint32_t *)(void *)(bytes + layout.counts);
-    run.tap_counts = (uint32_t *)(void *)(bytes + layout.tap_counts);
+    out->geometry = call->geometry;
+    out->form = form_of(&call->geometry);
+    out->n_in_blocks = call->in.n_blocks;
+    out->in = {call->in.slots, call->in.block_keys, call->in.block_mask,
+               call->in.block_row};
+    out->n_rows = call->out.n_rows;
+    out->out_keys = call->out.keys;
+    out->map = call->map;
+    out->keys[0] = (uint32_t *)(void *)(bytes + layout.keys[0]);
+    out->keys[1] = (uint32_t *)(void *)(bytes + layout.keys[1]);
+    out->values = (uint32_t *)(void *)(bytes + layout.values);
+    out->sort_counts = (uint32_t *)(void *)(bytes + layout.counts);
+    out->tap_counts = (uint32_t *)(void *)(bytes + layout.tap_counts);
+    return VXD_OK;
+}
+
+static enum vxd_status launch(struct vxd_queue *queue,
+                              const struct vxd_kernel_map_call *calls, int n,
+                              struct vxd_err *err)
+{
+    struct batch batch = {n, 0, queue->error_word, {}};
+    size_t n_rows = 0;
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < n; i++) {
+        size_t capacity = calls[i].map.capacity;
+        int n_bits = calls[i].map.n_taps;
+        int n_passes;
+
+        n_bits = n_bits < VXD_ORDER_BITS ? n_bits : VXD_ORDER_BITS;
+        n_passes = (n_bits + VXD_SORT_BITS - 1) / VXD_SORT_BITS;
+        batch.n_passes = n_passes > batch.n_passes ? n_passes : batch.n_passes;
+        n_rows += capacity > VXD_GRID_LEAST_PART ? capacity : VXD_GRID_LEAST_PART;
+        VXD_TRY(open_job(queue, &calls[i], &batch.jobs[i], err));
+    }
     VXD_TRY(VXD_CUDA(queue->context,
-                     cudaFuncSetAttribute(kernel_of(form),
+                     cudaFuncSetAttribute((const void *)maps_kernel,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          (int)shared_bytes),
+                                          (int)sizeof(union shared_memory)),
                      err));
-    VXD_TRY(vxd_grid_launch(queue, kernel_of(form), &run, call->map.capacity,
-                            shared_bytes, "map_kernel", err));
+    VXD_TRY(vxd_grid_launch(queue, (const void *)maps_kernel, &batch, n_rows,
+                            sizeof(union shared_memory), "maps_kernel", err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_kernel_maps_build_cuda(struct vxd_queue *queue,
+                                           const struct vxd_kernel_map_call *calls, int n,
+                                           struct vxd_err *err)
+{
+    int at_once = queue->context->info.n_multiprocessors; /* a block each at least */
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    for (int i = 0; i < n; i += at_once) {
+        VXD_TRY(launch(queue, calls + i, n - i < at_once ? n - i : at_once, err));
+    }
 out:
     return status;
 }

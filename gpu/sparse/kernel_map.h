@@ -25,7 +25,7 @@ struct vxd_kernel_map {
     /* capacity x words: bit t = tap t reads a row; CUDA only, else NULL. */
     uint32_t *masks;
     /* capacity: output rows sorted by mask, rarest tap first, so that tiles share their taps
-     * (research, 2.4); CUDA only, else NULL. */
+     * (research, 2.4), then the padding's as they are; CUDA only, else NULL. */
     uint32_t *order;
     uint64_t *n_pairs; /* one: entries that are not -1 */
 };
@@ -54,6 +54,27 @@ enum vxd_status vxd_kernel_map_build(struct vxd_queue *queue,
                                      const struct vxd_sparse_set *out,
                                      struct vxd_kernel_map *map, void *scratch,
                                      size_t scratch_bytes, struct vxd_err *err);
+
+/* Several maps at once: on a GPU one launch for many, since a map of a scan keeps it busy for
+ * a few microseconds only. */
+struct vxd_kernel_map_request {
+    struct vxd_sparse_geometry geometry;
+    const struct vxd_sparse_set *in;
+    const struct vxd_sparse_set *out;
+    struct vxd_kernel_map *map;
+};
+
+/* Device bytes, as of vxd_kernel_map_scratch_bytes for each map; SIZE_MAX where that many do
+ * not exist. */
+size_t vxd_kernel_maps_scratch_bytes(const struct vxd_queue *queue,
+                                     const struct vxd_kernel_map_request *requests,
+                                     size_t n);
+
+/* As vxd_kernel_map_build for each; which failed is not said. */
+enum vxd_status vxd_kernel_maps_build(struct vxd_queue *queue,
+                                      const struct vxd_kernel_map_request *requests,
+                                      size_t n, void *scratch, size_t scratch_bytes,
+                                      struct vxd_err *err);
 
 #ifdef __cplusplus
 }

@@ -129,9 +129,15 @@ size_t vxd_kernel_map_scratch_bytes_cpu(const struct vxd_queue *queue, int n_tap
     return 0;
 }
 
-enum vxd_status vxd_kernel_map_build_cpu(struct vxd_queue *queue,
-                                         const struct vxd_kernel_map_call *call,
-                                         struct vxd_err *err)
+enum vxd_status vxd_kernel_maps_build_cpu(struct vxd_queue *queue,
+                                          const struct vxd_kernel_map_call *calls, int n,
+                                          struct vxd_err *err)
 {
-    return vxd_queue_push(queue, build_job, call, sizeof *call, err);
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < n; i++) {
+        VXD_TRY(vxd_queue_push(queue, build_job, &calls[i], sizeof calls[i], err));
+    }
+out:
+    return status;
 }

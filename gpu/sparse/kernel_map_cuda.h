@@ -13,17 +13,36 @@
 
 #define VXD_ORDER_BITS 27 /* three passes */
 
-struct vxd_map_run {
+/* How a row's taps find their rows. */
+enum vxd_map_form {
+    VXD_MAP_BOX,   /* at most two blocks an axis */
+    VXD_MAP_BOX_3, /* likewise, kernel 3 on every axis, not transposed */
+    VXD_MAP_WALK,  /* any: the last block is kept */
+    VXD_MAP_DOWN,  /* kernel 2, stride 2, padding 0: the eight cells of an octant */
+    VXD_MAP_UP     /* its transpose: the octant's one cell */
+};
+
+/* One map of a launch. */
+struct vxd_map_job {
     struct vxd_sparse_geometry geometry;
-    struct vxd_sparse_set in;
-    struct vxd_sparse_set out;
+    enum vxd_map_form form;
+    const uint32_t *n_in_blocks;
+    struct vxd_sparse_lookup in;
+    const uint32_t *n_rows;
+    const uint64_t *out_keys;
     struct vxd_kernel_map map;
-    /* Scratch: map.capacity words each, then the grid's. */
+    /* Scratch: map.capacity words each, then words of the blocks that work on the map. */
     uint32_t *keys[2];
     uint32_t *values;
-    uint32_t *error_word;
-    uint32_t *sort_counts;
-    uint32_t *tap_counts; /* grid x n_taps */
+    uint32_t *sort_counts; /* VXD_SORT_BINS a block */
+    uint32_t *tap_counts;  /* n_taps a block */
+};
+
+/* What a block works on; a team of none: nothing. */
+struct vxd_map_work {
+    struct vxd_map_job job;
+    struct vxd_team team;
+    uint32_t n_rows;
 };
 
 struct vxd_map_shared {
@@ -31,30 +50,45 @@ struct vxd_map_shared {
     int taps[VXD_ORDER_BITS];                 /* of each bit of a key */
 };
 
-/* All threads of the grid call it and then return. */
-static __device__ __forceinline__ void vxd_map_fail(const struct vxd_map_run *run)
+static __device__ __forceinline__ uint32_t vxd_map_padded(uint32_t n_rows)
 {
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        *run->map.n_pairs = 0;
-        vxd_sparse_fault(run->error_word, VXD_RESOURCE_EXHAUSTED);
-    }
+    return (n_rows + VXD_SPARSE_ROW_PAD - 1) / VXD_SPARSE_ROW_PAD * VXD_SPARSE_ROW_PAD;
 }
 
-/* Turns the block's counts of taps into the grid's. */
-static __device__ __forceinline__ void
-vxd_map_sum_taps(cooperative_groups::grid_group grid, const struct vxd_map_run *run,
-                 struct vxd_map_shared *shared)
+/* Blocks of the team that counted taps. */
+static __device__ __forceinline__ uint32_t
+vxd_map_n_counting(const struct vxd_map_work *work)
 {
-    uint32_t n_taps = (uint32_t)run->map.n_taps;
+    return vxd_part_of(vxd_map_padded(work->n_rows), work->team).n_parts;
+}
+
+/* Hands the block's counts of taps on. */
+static __device__ __forceinline__ void vxd_map_put_taps(const struct vxd_map_work *work,
+                                                        struct vxd_map_shared *shared)
+{
+    uint32_t n_taps = (uint32_t)work->job.map.n_taps;
+    bool has_counted = work->team.rank < vxd_map_n_counting(work);
 
     __syncthreads();
     for (uint32_t tap = threadIdx.x; tap < n_taps; tap += VXD_GRID_THREADS) {
-        run->tap_counts[blockIdx.x * n_taps + tap] = shared->tap_counts[tap];
+        if (has_counted) {
+            work->job.tap_counts[work->team.rank * n_taps + tap] =
+                shared->tap_counts[tap];
+        }
         shared->tap_counts[tap] = 0;
     }
-    grid.sync();
-    for (uint32_t i = threadIdx.x; i < gridDim.x * n_taps; i += VXD_GRID_THREADS) {
-        (void)atomicAdd(&shared->tap_counts[i % n_taps], run->tap_counts[i]);
+    __syncthreads();
+}
+
+/* Counts of all the team's blocks, after a barrier. */
+static __device__ __forceinline__ void vxd_map_sum_taps(const struct vxd_map_work *work,
+                                                        struct vxd_map_shared *shared)
+{
+    uint32_t n_taps = (uint32_t)work->job.map.n_taps;
+    uint32_t n = vxd_map_n_counting(work) * n_taps;
+
+    for (uint32_t i = threadIdx.x; i < n; i += VXD_GRID_THREADS) {
+        (void)atomicAdd(&shared->tap_counts[i % n_taps], work->job.tap_counts[i]);
     }
     __syncthreads();
 }
@@ -85,14 +119,15 @@ static __device__ __forceinline__ int vxd_map_rank_taps(uint32_t n_taps, uint32_
 }
 
 static __device__ __forceinline__ void
-vxd_map_make_keys(const struct vxd_map_run *run, uint32_t n_rows, int n_bits,
+vxd_map_make_keys(const struct vxd_map_work *work, int n_bits,
                   const struct vxd_map_shared *shared)
 {
-    size_t n_words = VXD_SPARSE_MASK_WORDS(run->map.n_taps);
-    struct vxd_part part = vxd_part_of(n_rows);
+    const struct vxd_map_job *job = &work->job;
+    size_t n_words = VXD_SPARSE_MASK_WORDS(job->map.n_taps);
+    struct vxd_part part = vxd_part_of(work->n_rows, work->team);
 
     for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-        const uint32_t *mask = run->map.masks + i * n_words;
+        const uint32_t *mask = job->map.masks + i * n_words;
         uint32_t word = mask[0];
         uint32_t key = 0;
 
@@ -102,54 +137,58 @@ vxd_map_make_keys(const struct vxd_map_run *run, uint32_t n_rows, int n_bits,
             word = n_words > 1 ? mask[tap / 32] : word;
             key |= (word >> tap % 32 & 1) << bit;
         }
-        run->keys[0][i] = key;
+        job->keys[0][i] = key;
     }
 }
 
-/* Order, tap counts and pairs of a map whose table and masks are written; shared->tap_counts
- * hold the block's counts. */
-static __device__ __forceinline__ void vxd_map_finish(cooperative_groups::grid_group grid,
-                                                      const struct vxd_map_run *run,
-                                                      uint32_t n_rows,
-                                                      struct vxd_map_shared *shared,
-                                                      struct vxd_sort_shared *sort)
+/* Pairs, and what rows are sorted by; returns how many passes that takes. */
+static __device__ __forceinline__ int vxd_map_begin_order(const struct vxd_map_work *work,
+                                                          struct vxd_map_shared *shared)
 {
-    uint32_t n_taps = (uint32_t)run->map.n_taps;
-    uint32_t n_padded =
-        (n_rows + VXD_SPARSE_ROW_PAD - 1) / VXD_SPARSE_ROW_PAD * VXD_SPARSE_ROW_PAD;
-    uint32_t *order[2] = {run->map.order, run->values};
-    int n_passes;
+    uint32_t n_taps = (uint32_t)work->job.map.n_taps;
     int n_bits;
 
-    vxd_map_sum_taps(grid, run, shared);
-    if (blockIdx.x == 0) {
+    vxd_map_sum_taps(work, shared);
+    if (work->team.rank == 0) {
         uint64_t n_pairs =
             vxd_block_sum(threadIdx.x < n_taps ? shared->tap_counts[threadIdx.x] : 0);
 
         if (threadIdx.x == 0) {
-            *run->map.n_pairs = n_pairs;
+            *work->job.map.n_pairs = n_pairs;
         }
     }
-    n_bits = vxd_map_rank_taps(n_taps, n_rows, shared);
-    n_passes = (n_bits + VXD_SORT_BITS - 1) / VXD_SORT_BITS;
-    vxd_map_make_keys(run, n_rows, n_bits, shared);
-    for (int i = 0; i < n_passes; i++) {
-        bool is_last = i == n_passes - 1;
-        struct vxd_sort_pass<uint32_t> pass = {
-            run->keys[i % 2], i > 0 ? order[(n_passes - i) % 2] : NULL,
-                is_last ? NULL : run->keys[(i + 1) % 2], order[(n_passes - 1 - i) % 2],
-                n_rows, i *VXD_SORT_BITS, run->sort_counts
-        };
+    n_bits = vxd_map_rank_taps(n_taps, work->n_rows, shared);
+    vxd_map_make_keys(work, n_bits, shared);
+    return (n_bits + VXD_SORT_BITS - 1) / VXD_SORT_BITS;
+}
 
-        vxd_sort_run(grid, &pass, sort);
-        if (!is_last) {
-            grid.sync();
-        }
-    }
-    for (uint32_t i =
-             (n_passes > 0 ? n_rows : 0) + blockIdx.x * VXD_GRID_THREADS + threadIdx.x;
-         i < n_padded; i += gridDim.x * VXD_GRID_THREADS) {
-        run->map.order[i] = i;
+/* Pass i of n; the last one writes the order. */
+static __device__ __forceinline__ struct vxd_sort_pass<uint32_t>
+vxd_map_pass(const struct vxd_map_work *work, int i, int n) {
+    const struct vxd_map_job *job = &work->job;
+    bool to_order = (n - 1 - i) % 2 == 0;
+    struct vxd_sort_pass<uint32_t> pass;
+
+    pass.keys = i % 2 == 0 ? job->keys[0] : job->keys[1];
+    pass.to_keys = i == n - 1 ? NULL : i % 2 == 0 ? job->keys[1] : job->keys[0];
+    pass.values = i == 0 ? NULL : to_order ? job->values : job->map.order;
+    pass.to_values = to_order ? job->map.order : job->values;
+    pass.n = work->n_rows;
+    pass.shift = i * VXD_SORT_BITS;
+    pass.counts = job->sort_counts;
+    return pass;
+}
+
+/* Rows that no pass places: the padding, or all where nothing is sorted. */
+static __device__ __forceinline__ void
+vxd_map_end_order(const struct vxd_map_work *work, int n_passes)
+{
+    uint32_t n_padded = vxd_map_padded(work->n_rows);
+
+    for (uint32_t i = (n_passes > 0 ? work->n_rows : 0) +
+                      work->team.rank * VXD_GRID_THREADS + threadIdx.x;
+         i < n_padded; i += work->team.size * VXD_GRID_THREADS) {
+        work->job.map.order[i] = i;
     }
 }
 

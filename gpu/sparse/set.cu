@@ -109,7 +109,9 @@ static __device__ int sort_candidates(cg::grid_group grid,
                 shift, scratch->counts
         };
 
-        vxd_sort_run(grid, &pass, shared);
+        vxd_sort_count(&pass, vxd_team_of_grid(), shared);
+        grid.sync();
+        vxd_sort_scatter(&pass, vxd_team_of_grid(), shared);
         grid.sync();
         varying = shift + VXD_SORT_BITS < 64
                       ? varying >> (shift + VXD_SORT_BITS) << (shift + VXD_SORT_BITS)
@@ -146,7 +148,7 @@ static __device__ __forceinline__ uint64_t key_of(const struct make_run *run, ui
  * neighbours differ. */
 static __device__ __forceinline__ void make_keys(const struct make_run *run)
 {
-    struct vxd_part part = vxd_part_of(run->n);
+    struct vxd_part part = vxd_part_of(run->n, vxd_team_of_grid());
     uint64_t varying = 0;
     bool falls = false;
 
@@ -324,7 +326,7 @@ static __device__ void shares_of(const struct derive_run *run, uint64_t key,
 static __device__ bool count_candidates(const struct derive_run *run, cg::grid_group grid,
                                         uint32_t n_in, uint64_t *before, uint64_t *n)
 {
-    struct vxd_part part = vxd_part_of(n_in);
+    struct vxd_part part = vxd_part_of(n_in, vxd_team_of_grid());
     bool out_of_range = false;
     struct vxd_sums sums;
     uint64_t n_mine = 0;
@@ -353,7 +355,7 @@ static __device__ void write_candidates(const struct derive_run *run, uint32_t n
                                         uint64_t before)
 {
     __shared__ unsigned long long next;
-    struct vxd_part part = vxd_part_of(n_in);
+    struct vxd_part part = vxd_part_of(n_in, vxd_team_of_grid());
     uint64_t *keys = run->scratch.keys[0];
     uint64_t varying = 0;
 

@@ -100,7 +100,7 @@ static __device__ void vxd_set_make_blocks(cooperative_groups::grid_group grid,
                                            const struct vxd_sparse_set *set,
                                            uint32_t n_rows, uint64_t *words)
 {
-    struct vxd_part part = vxd_part_of(n_rows);
+    struct vxd_part part = vxd_part_of(n_rows, vxd_team_of_grid());
     uint32_t n_begins = 0;
     struct vxd_sums sums;
     uint32_t slot_mask;
@@ -143,7 +143,7 @@ static __device__ void vxd_set_finish(cooperative_groups::grid_group grid,
                                       const struct vxd_set_scratch *scratch)
 {
     const struct vxd_sparse_set *set = &out->set;
-    struct vxd_part part = vxd_part_of(n);
+    struct vxd_part part = vxd_part_of(n, vxd_team_of_grid());
     uint32_t n_begins = 0;
     struct vxd_sums sums;
     uint64_t sum;

@@ -32,7 +32,7 @@ static __device__ __forceinline__ bool is_only_in_b(const struct union_run *run,
 static __device__ uint32_t number_only_b(cg::grid_group grid, const struct union_run *run,
                                          uint32_t n_a, uint32_t n_b)
 {
-    struct vxd_part part = vxd_part_of(n_b);
+    struct vxd_part part = vxd_part_of(n_b, vxd_team_of_grid());
     uint32_t n_only = 0;
     struct vxd_sums sums;
     uint64_t sum;
@@ -78,7 +78,7 @@ static __device__ __forceinline__ void put_union_row(const struct union_run *run
 
 static __device__ void merge_rows(const struct union_run *run, uint32_t n_a, uint32_t n_b)
 {
-    struct vxd_part part = vxd_part_of(n_a);
+    struct vxd_part part = vxd_part_of(n_a, vxd_team_of_grid());
 
     for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
         uint64_t key = run->a.keys[i];
@@ -88,7 +88,7 @@ static __device__ void merge_rows(const struct union_run *run, uint32_t n_a, uin
         put_union_row(run, i + run->only_b[j], key, (int32_t)i,
                       is_in_b ? (int32_t)j : -1);
     }
-    part = vxd_part_of(n_b);
+    part = vxd_part_of(n_b, vxd_team_of_grid());
     for (uint32_t j = part.begin + threadIdx.x; j < part.end; j += VXD_GRID_THREADS) {
         uint32_t before = run->only_b[j];
 

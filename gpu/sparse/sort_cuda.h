@@ -4,7 +4,7 @@
  * A pass over 9 bits: every block counts the digits of its part; after a barrier it sums up
  * where its own keys of each digit go; then it places its part, 1024 keys at a time, ranked
  * by matches within warps and counts of the warps before. Digits in which no keys differ
- * take no pass. A pass over 2 * 10^5 keys costs about 8 us, most of it latency. */
+ * take no pass. */
 #ifndef VXD_GPU_SPARSE_SORT_CUDA_H
 #define VXD_GPU_SPARSE_SORT_CUDA_H
 
@@ -26,7 +26,7 @@ template <typename KEY> struct vxd_sort_pass {
     uint32_t *to_values;
     uint32_t n;
     int shift;
-    uint32_t *counts; /* grid x VXD_SORT_BINS */
+    uint32_t *counts; /* team x VXD_SORT_BINS */
 };
 
 template <typename KEY>
@@ -36,8 +36,10 @@ static __device__ __forceinline__ uint32_t vxd_sort_digit(KEY key, int shift)
 }
 
 /* Leaves in shared->bins where this block's keys of each digit begin. */
-static __device__ __forceinline__ void
-vxd_sort_starts(const uint32_t *counts, uint32_t n_parts, struct vxd_sort_shared *shared)
+static __device__ __forceinline__ void vxd_sort_starts(const uint32_t *counts,
+                                                       struct vxd_team team,
+                                                       uint32_t n_parts,
+                                                       struct vxd_sort_shared *shared)
 {
     uint32_t *spare = (uint32_t *)shared->warps;
     uint32_t digit = threadIdx.x % VXD_SORT_BINS;
@@ -48,12 +50,12 @@ vxd_sort_starts(const uint32_t *counts, uint32_t n_parts, struct vxd_sort_shared
     uint32_t total = 0;
     uint32_t start;
 
-#pragma unroll 8
+#pragma unroll 16
     for (uint32_t block = half; block < n_parts; block += 2) {
         uint32_t count = counts[(size_t)block * VXD_SORT_BINS + digit];
 
         total += count;
-        before += block < blockIdx.x ? count : 0;
+        before += block < team.rank ? count : 0;
     }
     if (half == 1) {
         spare[digit] = before;
@@ -136,13 +138,13 @@ vxd_sort_place(const struct vxd_sort_pass<KEY> *pass, uint32_t base, uint32_t en
     }
 }
 
-/* All threads of the grid call; what was placed is seen after the grid's next barrier. */
+/* First half of a pass, by all threads of a team: counts. A barrier over the team follows. */
 template <typename KEY>
-static __device__ void vxd_sort_run(cooperative_groups::grid_group grid,
-                                    const struct vxd_sort_pass<KEY> *pass,
-                                    struct vxd_sort_shared *shared)
+static __device__ __forceinline__ void
+vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_team team,
+               struct vxd_sort_shared *shared)
 {
-    struct vxd_part part = vxd_part_of(pass->n);
+    struct vxd_part part = vxd_part_of(pass->n, team);
 
     __syncthreads();
     if (threadIdx.x < VXD_SORT_BINS) {
@@ -153,12 +155,21 @@ static __device__ void vxd_sort_run(cooperative_groups::grid_group grid,
         (void)atomicAdd(&shared->bins[vxd_sort_digit(pass->keys[i], pass->shift)], 1u);
     }
     __syncthreads();
-    if (threadIdx.x < VXD_SORT_BINS) {
-        pass->counts[(size_t)blockIdx.x * VXD_SORT_BINS + threadIdx.x] =
+    if (threadIdx.x < VXD_SORT_BINS && team.rank < part.n_parts) {
+        pass->counts[(size_t)team.rank * VXD_SORT_BINS + threadIdx.x] =
             shared->bins[threadIdx.x];
     }
-    grid.sync();
-    vxd_sort_starts(pass->counts, part.n_parts, shared);
+}
+
+/* Second half: places. Seen after the next barrier. */
+template <typename KEY>
+static __device__ __forceinline__ void
+vxd_sort_scatter(const struct vxd_sort_pass<KEY> *pass, struct vxd_team team,
+                 struct vxd_sort_shared *shared)
+{
+    struct vxd_part part = vxd_part_of(pass->n, team);
+
+    vxd_sort_starts(pass->counts, team, part.n_parts, shared);
     for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
         vxd_sort_place(pass, base, part.end, shared);
     }

@@ -45,20 +45,32 @@ static inline enum vxd_status vxd_grid_launch(struct vxd_queue *queue, const voi
         name, err);
 }
 
-/* This block's part of n items; parts from number n_parts on are empty. */
+/* The blocks that work on the same rows: all of a launch, or those of one of its jobs. */
+struct vxd_team {
+    uint32_t rank; /* of this block */
+    uint32_t size;
+};
+
+static __device__ __forceinline__ struct vxd_team vxd_team_of_grid(void)
+{
+    return {blockIdx.x, gridDim.x};
+}
+
+/* This block's part of n items; those of blocks from number n_parts on are empty. */
 struct vxd_part {
     uint32_t begin;
     uint32_t end;
     uint32_t n_parts;
 };
 
-static __device__ __forceinline__ struct vxd_part vxd_part_of(uint32_t n)
+static __device__ __forceinline__ struct vxd_part vxd_part_of(uint32_t n,
+                                                              struct vxd_team team)
 {
-    uint32_t share = (n + gridDim.x - 1) / gridDim.x;
+    uint32_t share = (n + team.size - 1) / team.size;
     struct vxd_part part;
 
     share = share > VXD_GRID_LEAST_PART ? (share + 31) & ~31u : VXD_GRID_LEAST_PART;
-    part.begin = min(n, blockIdx.x * share);
+    part.begin = min(n, team.rank * share);
     part.end = min(n, part.begin + share);
     part.n_parts = (n + share - 1) / share;
     return part;
@@ -180,6 +192,14 @@ static __device__ __forceinline__ uint32_t vxd_sparse_slot_mask(uint32_t n_block
     return (uint32_t)(((uint64_t)1 << (64 - __clzll(2 * (uint64_t)n_blocks - 1))) - 1);
 }
 
+/* Where blocks of a set are found. */
+struct vxd_sparse_lookup {
+    const uint64_t *slots;
+    const uint64_t *block_keys;
+    const uint64_t *block_mask;
+    const uint32_t *block_row;
+};
+
 /* Cells of a block that have a row, and the row of the first; no cells where the set does not
  * have the block. */
 struct vxd_sparse_block {
@@ -188,7 +208,7 @@ struct vxd_sparse_block {
 };
 
 static __device__ __forceinline__ struct vxd_sparse_block
-vxd_sparse_find_block(const struct vxd_sparse_set *set, uint32_t slot_mask,
+vxd_sparse_find_block(const struct vxd_sparse_lookup *set, uint32_t slot_mask,
                       uint64_t block)
 {
     uint64_t hash = vxd_sparse_block_hash(block);

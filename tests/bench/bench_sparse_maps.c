@@ -58,6 +58,7 @@ struct bench {
     struct vxd_buffer set_blocks[N_LEVELS];
     struct step steps[N_STEPS];
     struct vxd_kernel_map maps[N_STEPS]; /* by step */
+    struct vxd_kernel_map_request requests[N_STEPS - N_LEVELS];
     struct vxd_buffer map_blocks[N_STEPS];
 };
 
@@ -142,18 +143,25 @@ static int n_taps_of(enum step_kind kind)
     return kernel[0] * kernel[1] * kernel[2];
 }
 
+static void find_sets(struct bench *bench, int number, struct vxd_sparse_set **in,
+                      struct vxd_sparse_set **out)
+{
+    struct step step = bench->steps[number];
+    bool is_down = step.kind == STEP_FLOOR || step.kind == STEP_DOWN;
+
+    *in = &bench->sets[step.kind == STEP_UP ? step.level + 1 : step.level];
+    *out = &bench->sets[is_down ? step.level + 1 : step.level];
+}
+
 /* Everything has room for as many rows as the input: counts are the device's secret. */
 static enum vxd_status set_up(struct bench *bench, struct vxd_err *err)
 {
     static const int32_t unbounded[3] = {0, 0, 0};
     struct vxd_queue *queue = bench->device.queue;
     size_t n_scratch = vxd_sparse_set_scratch_bytes(queue, bench->n, bench->n);
-    size_t n_map_scratch = vxd_kernel_map_scratch_bytes(queue, 27, bench->n);
     size_t n_bytes;
     enum vxd_status status;
 
-    n_scratch = n_scratch > n_map_scratch ? n_scratch : n_map_scratch;
-    VXD_TRY(vxd_device_alloc(queue, n_scratch, &bench->scratch, err));
     for (int level = 0; level < N_LEVELS; level++) {
         VXD_TRY(vxd_device_alloc(queue, vxd_sparse_set_bytes(bench->n),
                                  &bench->set_blocks[level], err));
@@ -162,13 +170,22 @@ static enum vxd_status set_up(struct bench *bench, struct vxd_err *err)
     }
     list_steps(bench);
     for (int i = N_LEVELS; i < N_STEPS; i++) {
+        const struct vxd_sparse_geometry *geometry = &geometries[bench->steps[i].kind];
         int n_taps = n_taps_of(bench->steps[i].kind);
+        struct vxd_sparse_set *in;
+        struct vxd_sparse_set *out;
 
         n_bytes = vxd_kernel_map_bytes(queue, n_taps, bench->n);
         VXD_TRY(vxd_device_alloc(queue, n_bytes, &bench->map_blocks[i], err));
         VXD_TRY(vxd_kernel_map_layout(queue, bench->map_blocks[i].ptr, n_taps, bench->n,
                                       &bench->maps[i], err));
+        find_sets(bench, i, &in, &out);
+        bench->requests[i - N_LEVELS] =
+            (struct vxd_kernel_map_request){*geometry, in, out, &bench->maps[i]};
     }
+    n_bytes = vxd_kernel_maps_scratch_bytes(queue, bench->requests, N_STEPS - N_LEVELS);
+    VXD_TRY(vxd_device_alloc(queue, n_scratch > n_bytes ? n_scratch : n_bytes,
+                             &bench->scratch, err));
     VXD_TRY(vxd_queue_wait(queue, err));
 out:
     return status;
@@ -177,42 +194,36 @@ out:
 static enum vxd_status run_step(struct bench *bench, struct vxd_queue *queue, int number,
                                 struct vxd_err *err)
 {
-    struct step step = bench->steps[number];
-    const struct vxd_sparse_geometry *geometry = &geometries[step.kind];
-    struct vxd_sparse_set *fine = &bench->sets[step.level];
-    struct vxd_sparse_set *coarse =
-        step.level + 1 < N_LEVELS ? &bench->sets[step.level + 1] : NULL;
+    enum step_kind kind = bench->steps[number].kind;
     void *scratch = bench->scratch.ptr;
     size_t n_scratch = bench->scratch.n_bytes;
+    struct vxd_sparse_set *in;
+    struct vxd_sparse_set *out;
 
-    switch (step.kind) {
-    case STEP_MAKE:
-        return vxd_sparse_set_make(queue, bench->coords.ptr, bench->n, 1, fine, NULL,
+    find_sets(bench, number, &in, &out);
+    if (kind == STEP_MAKE) {
+        return vxd_sparse_set_make(queue, bench->coords.ptr, bench->n, 1, out, NULL,
                                    scratch, n_scratch, err);
-    case STEP_FLOOR:
-        return vxd_sparse_set_derive(queue, VXD_DERIVE_FLOOR, geometry, fine, coarse,
-                                     scratch, n_scratch, err);
-    case STEP_SUBM:
-        return vxd_kernel_map_build(queue, geometry, fine, fine, &bench->maps[number],
-                                    scratch, n_scratch, err);
-    case STEP_DOWN:
-        return vxd_kernel_map_build(queue, geometry, fine, coarse, &bench->maps[number],
-                                    scratch, n_scratch, err);
-    case STEP_UP:
-        break;
     }
-    return vxd_kernel_map_build(queue, geometry, coarse, fine, &bench->maps[number],
+    if (kind == STEP_FLOOR) {
+        return vxd_sparse_set_derive(queue, VXD_DERIVE_FLOOR, &geometries[kind], in, out,
+                                     scratch, n_scratch, err);
+    }
+    return vxd_kernel_map_build(queue, &geometries[kind], in, out, &bench->maps[number],
                                 scratch, n_scratch, err);
 }
 
+/* Sets one after another, maps together. */
 static enum vxd_status run_all(struct vxd_queue *queue, void *args, struct vxd_err *err)
 {
     struct bench *bench = args;
     enum vxd_status status = VXD_OK;
 
-    for (int i = 0; i < N_STEPS; i++) {
+    for (int i = 0; i < N_LEVELS; i++) {
         VXD_TRY(run_step(bench, queue, i, err));
     }
+    VXD_TRY(vxd_kernel_maps_build(queue, bench->requests, N_STEPS - N_LEVELS,
+                                  bench->scratch.ptr, bench->scratch.n_bytes, err));
 out:
     return status;
 }
@@ -285,18 +296,16 @@ out:
 static enum vxd_status count(struct bench *bench, int number, uint32_t *n_in,
                              uint32_t *n_out, uint64_t *n_pairs, struct vxd_err *err)
 {
-    struct step step = bench->steps[number];
-    bool is_map = step.kind >= STEP_SUBM;
-    bool is_down = step.kind == STEP_FLOOR || step.kind == STEP_DOWN;
-    int from = step.kind == STEP_UP ? step.level + 1 : step.level;
-    int to = is_down ? step.level + 1 : step.level;
+    struct vxd_sparse_set *in;
+    struct vxd_sparse_set *out;
     struct vxd_queue *queue = bench->device.queue;
     enum vxd_status status;
 
     *n_pairs = 0;
-    VXD_TRY(vxd_queue_copy(queue, n_in, bench->sets[from].n_rows, 4, err));
-    VXD_TRY(vxd_queue_copy(queue, n_out, bench->sets[to].n_rows, 4, err));
-    if (is_map) {
+    find_sets(bench, number, &in, &out);
+    VXD_TRY(vxd_queue_copy(queue, n_in, in->n_rows, 4, err));
+    VXD_TRY(vxd_queue_copy(queue, n_out, out->n_rows, 4, err));
+    if (number >= N_LEVELS) {
         VXD_TRY(vxd_queue_copy(queue, n_pairs, bench->maps[number].n_pairs, 8, err));
     }
     VXD_TRY(vxd_queue_wait(queue, err));

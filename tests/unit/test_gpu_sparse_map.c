@@ -338,6 +338,125 @@ static void test_map_of_a_common_kernel_equals_lookups_in_a_dense_grid(void)
     gpu_each_backend(common_cases);
 }
 
+#define N_TOGETHER 20 /* more than one launch takes */
+
+/* Words of two maps' rows (padding included) that differ. */
+static size_t compare_maps(struct gpu_env *env, const struct gpu_map *alone,
+                           const struct vxd_buffer *block,
+                           const struct vxd_kernel_map *map, uint32_t n_rows)
+{
+    size_t capacity = map->capacity;
+    size_t n_taps = (size_t)map->n_taps;
+    size_t n_padded =
+        (n_rows + VXD_SPARSE_ROW_PAD - 1) / VXD_SPARSE_ROW_PAD * VXD_SPARSE_ROW_PAD;
+    size_t n_masks = n_padded * ((n_taps + 31) / 32);
+    char *words[2] = {gpu_to_host(env, &alone->block), gpu_to_host(env, block)};
+    size_t at_table = (size_t)((char *)map->table - (char *)block->ptr);
+    size_t n_wrong = memcmp(words[0], words[1], sizeof *map->n_pairs) != 0;
+
+    for (size_t tap = 0; tap < n_taps; tap++) {
+        size_t at = at_table + tap * capacity * 4;
+
+        n_wrong += memcmp(words[0] + at, words[1] + at, n_padded * 4) != 0;
+    }
+    if (map->masks != NULL) {
+        size_t at_masks = (size_t)((char *)map->masks - (char *)block->ptr);
+        size_t at_order = (size_t)((char *)map->order - (char *)block->ptr);
+
+        n_wrong += memcmp(words[0] + at_masks, words[1] + at_masks, n_masks * 4) != 0;
+        n_wrong += memcmp(words[0] + at_order, words[1] + at_order, n_padded * 4) != 0;
+    }
+    free(words[0]);
+    free(words[1]);
+    return n_wrong;
+}
+
+static void together(struct gpu_env *env)
+{
+    struct gpu_sparse_case items[N_TOGETHER];
+    struct gpu_set in[N_TOGETHER];
+    struct gpu_set out[N_TOGETHER];
+    struct gpu_map alone[N_TOGETHER];
+    struct vxd_buffer blocks[N_TOGETHER];
+    struct vxd_kernel_map maps[N_TOGETHER];
+    struct vxd_kernel_map_request requests[N_TOGETHER];
+    struct vxd_buffer scratch;
+    size_t n_wrong = 0;
+    struct vxd_err err = {0};
+
+    for (int i = 0; i < N_TOGETHER; i++) {
+        int n_taps;
+
+        gpu_sparse_case_make(&items[i], 300 + i);
+        gpu_sparse_case_sets(env, &items[i], &in[i], &out[i]);
+        gpu_map_build(env, &items[i].geometry, &in[i], &out[i], &alone[i]);
+        n_taps = alone[i].map.n_taps;
+        blocks[i] = gpu_to_device(
+            env, NULL, vxd_kernel_map_bytes(env->queue, n_taps, out[i].n_rows));
+        CHECK_INT(vxd_kernel_map_layout(env->queue, blocks[i].ptr, n_taps, out[i].n_rows,
+                                        &maps[i], &err),
+                  VXD_OK);
+        requests[i] = (struct vxd_kernel_map_request){items[i].geometry, &in[i].set,
+                                                      &out[i].set, &maps[i]};
+    }
+    scratch = gpu_to_device(
+        env, NULL, vxd_kernel_maps_scratch_bytes(env->queue, requests, N_TOGETHER));
+    CHECK_INT(vxd_kernel_maps_build(env->queue, requests, N_TOGETHER, scratch.ptr,
+                                    scratch.n_bytes, &err),
+              VXD_OK);
+    for (int i = 0; i < N_TOGETHER; i++) {
+        n_wrong += compare_maps(env, &alone[i], &blocks[i], &maps[i], out[i].n_rows);
+        vxd_device_free(env->queue, &blocks[i]);
+        gpu_map_close(env, &alone[i]);
+        gpu_set_close(env, &in[i]);
+        gpu_set_close(env, &out[i]);
+        gpu_sparse_case_free(&items[i]);
+    }
+    CHECK_INT(n_wrong, 0);
+    vxd_device_free(env->queue, &scratch);
+    gpu_wait(env);
+}
+
+static void test_maps_built_together_equal_each_built_alone(void)
+{
+    gpu_each_backend(together);
+}
+
+static void one_too_small(struct gpu_env *env)
+{
+    static const int32_t unbounded[3] = {0, 0, 0};
+    const struct vxd_sparse_geometry subm = {
+        {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, false};
+    int32_t coords[4 * 200];
+    struct vxd_buffer block;
+    struct vxd_buffer scratch;
+    struct vxd_kernel_map map;
+    struct gpu_set set;
+    struct vxd_err err = {0};
+
+    for (int i = 0; i < 200; i++) {
+        int32_t c[4] = {0, i, 0, 0};
+
+        memcpy(coords + 4 * (size_t)i, c, sizeof c);
+    }
+    CHECK_INT(gpu_set_make(env, coords, 200, 1, unbounded, 200, NULL, &set), VXD_OK);
+    block = gpu_to_device(env, NULL, vxd_kernel_map_bytes(env->queue, 27, 128));
+    scratch = gpu_to_device(env, NULL, vxd_kernel_map_scratch_bytes(env->queue, 27, 128));
+    CHECK_INT(vxd_kernel_map_layout(env->queue, block.ptr, 27, 128, &map, &err), VXD_OK);
+    CHECK_INT(vxd_kernel_map_build(env->queue, &subm, &set.set, &set.set, &map,
+                                   scratch.ptr, scratch.n_bytes, &err),
+              VXD_OK);
+    CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_RESOURCE_EXHAUSTED);
+    vxd_device_free(env->queue, &block);
+    vxd_device_free(env->queue, &scratch);
+    gpu_set_close(env, &set);
+}
+
+static void test_map_with_too_many_rows_is_refused_by_the_wait(void)
+{
+    gpu_each_backend(one_too_small);
+}
+
 /* Research 1.1, cloud A: convolutions of kernel 3, stride 2, padding 1 one after another. */
 static void centerpoint_sets(struct gpu_env *env)
 {
@@ -444,6 +563,8 @@ static void test_spconv_scan_has_788961_pairs(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_map_of_random_geometry_equals_lookups_in_a_dense_grid),
     VXD_TEST(test_map_of_a_common_kernel_equals_lookups_in_a_dense_grid),
+    VXD_TEST(test_maps_built_together_equal_each_built_alone),
+    VXD_TEST(test_map_with_too_many_rows_is_refused_by_the_wait),
     VXD_TEST(test_centerpoint_frame_has_the_sets_of_the_research),
     VXD_TEST(test_spconv_scan_has_788961_pairs),
 };
