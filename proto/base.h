@@ -62,6 +62,12 @@ vxd_fail(struct vxd_err *err, enum vxd_status code, const char *field, const cha
     return code;
 }
 
+/* Clang's analyser looks into no function of variable arguments: it would follow a failure
+ * that returned VXD_OK. */
+#if defined(__clang_analyzer__)
+#define vxd_fail(err, code, ...) (vxd_fail(err, code, __VA_ARGS__), (code))
+#endif
+
 /* Needs a local `enum vxd_status status` and a label `out:` that frees in reverse order.
  */
 #define VXD_TRY(expression)                                                              \
