@@ -12,8 +12,16 @@ enum {
     MAX_JSON_VALUES = 65536 /* Tensor.values in common.proto */
 };
 
-#define TWO_63 9223372036854775808.0
-#define TWO_64 18446744073709551616.0
+/* Whole numbers below are exact in a double; what is written beyond may have been another. */
+#define TWO_53 9007199254740992.0
+
+static const char *dtype_name(enum vxd_dtype dtype)
+{
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(&voxeld__v1__dtype__descriptor, (int)dtype);
+
+    return value != NULL ? value->name : "unknown";
+}
 
 static enum vxd_status check_shape(const Voxeld__V1__Tensor *tensor, const char *field,
                                    size_t *n, struct vxd_err *err)
@@ -108,13 +116,19 @@ static int64_t load_signed(const void *data, enum vxd_dtype dtype, size_t i)
 }
 
 static enum vxd_status fail_range(const Voxeld__V1__Tensor *tensor, const char *field,
-                                  size_t i, double value, struct vxd_err *err)
+                                  enum vxd_dtype dtype, size_t i, double value,
+                                  struct vxd_err *err)
 {
     size_t n_elements = tensor->n_shape == 2 ? (size_t)tensor->shape[1] : 1;
+    bool inexact = tensor->n_values > 0 && fabs(value) >= TWO_53 &&
+                   dtype != VXD_FLOAT32 && isfinite(value);
 
     return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                    "row %zu, element %zu is %.17g, which the map's type does not hold",
-                    i / n_elements, i % n_elements, value);
+                    "row %zu, element %zu is %.17g, which the map's type, %s, does not "
+                    "hold%s",
+                    i / n_elements, i % n_elements, value, dtype_name(dtype),
+                    inexact ? "; whole numbers from 2^53 on go as data, not as values"
+                            : "");
 }
 
 static bool is_integer(enum vxd_dtype dtype)
@@ -123,14 +137,14 @@ static bool is_integer(enum vxd_dtype dtype)
            dtype == VXD_UINT64;
 }
 
-/* Element i as a whole number; false where it is none or beyond int64. */
+/* Element i as a whole number; false where it is none, beyond int64 or not exact. */
 static bool load_integer(const Voxeld__V1__Tensor *tensor, size_t i, int64_t *out)
 {
     if (tensor->n_values > 0) {
         double value = tensor->values[i];
 
         /* NaN fails every comparison. */
-        if (!(value >= -TWO_63 && value < TWO_63) || floor(value) != value) {
+        if (!(fabs(value) < TWO_53) || floor(value) != value) {
             return false;
         }
         *out = (int64_t)value;
@@ -167,7 +181,7 @@ static enum vxd_status convert_integers(const Voxeld__V1__Tensor *tensor,
         int64_t value;
 
         if (!load_integer(tensor, i, &value) || value < low || value > high) {
-            return fail_range(tensor, field, i, element_double(tensor, i), err);
+            return fail_range(tensor, field, dtype, i, element_double(tensor, i), err);
         }
         if (dtype == VXD_INT16) {
             ((int16_t *)out)[i] = (int16_t)value;
@@ -197,8 +211,8 @@ enum vxd_status vxd_map_read_integers(struct vxd_map_job *job, struct vxd_queue 
     }
     if (tensor->n_values == 0 && !is_integer((enum vxd_dtype)tensor->dtype)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                         "has the dtype %d, it must be one of integers",
-                         (int)tensor->dtype));
+                         "has the dtype %s, it must be one of integers",
+                         dtype_name((enum vxd_dtype)tensor->dtype)));
     }
     VXD_TRY(vxd_map_take_host(job, queue, n * vxd_dtype_bytes(dtype), &converted, err));
     VXD_TRY(convert_integers(tensor, field, dtype, n, converted, err));
@@ -220,8 +234,8 @@ static bool store_number(double value, enum vxd_dtype dtype, void *out, size_t i
         [VXD_UINT16] = {0.0, 65536.0},
         [VXD_INT32] = {-2147483648.0, 2147483648.0},
         [VXD_UINT32] = {0.0, 4294967296.0},
-        [VXD_INT64] = {-TWO_63, TWO_63},
-        [VXD_UINT64] = {0.0, TWO_64},
+        [VXD_INT64] = {1.0 - TWO_53, TWO_53},
+        [VXD_UINT64] = {0.0, TWO_53},
     };
 
     if (dtype == VXD_FLOAT32) {
@@ -239,9 +253,7 @@ static bool store_number(double value, enum vxd_dtype dtype, void *out, size_t i
         floor(value) != value) {
         return false;
     }
-    if (dtype == VXD_UINT64) {
-        ((uint64_t *)out)[i] = (uint64_t)value;
-    } else if (vxd_dtype_bytes(dtype) == 8) {
+    if (vxd_dtype_bytes(dtype) == 8) {
         ((int64_t *)out)[i] = (int64_t)value;
     } else {
         int64_t whole = (int64_t)value; /* little-endian: its low bytes */
@@ -272,8 +284,8 @@ enum vxd_status vxd_map_read_rows(struct vxd_map_job *job, struct vxd_queue *que
     if (tensor->n_values == 0) {
         if (given != *dtype && !(widens && may_widen(given, *dtype))) {
             VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, field,
-                             "has the dtype %d, the map's array has %d", (int)given,
-                             (int)*dtype));
+                             "has the dtype %s, the map's array has %s",
+                             dtype_name(given), dtype_name(*dtype)));
         }
         *dtype = given;
         *out = tensor->data.data;
@@ -287,7 +299,7 @@ enum vxd_status vxd_map_read_rows(struct vxd_map_job *job, struct vxd_queue *que
                               &converted, err));
     for (size_t i = 0; i < n * n_elements; i++) {
         if (!store_number(tensor->values[i], *dtype, converted, i)) {
-            VXD_TRY(fail_range(tensor, field, i, tensor->values[i], err));
+            VXD_TRY(fail_range(tensor, field, *dtype, i, tensor->values[i], err));
         }
     }
     *out = converted;

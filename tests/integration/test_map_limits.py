@@ -124,15 +124,16 @@ def test_requests_that_fit_beside_the_maps_wait_for_each_other(directory: Path) 
 
 
 def test_map_in_use_for_longer_than_its_ttl_lives_on(maps: Maps) -> None:
-    points = random_points(1_000_000, extent=300)
-    merge = voxelize_pb2.VoxelizeMerge(map="m", create=True, ttl_s=0.1 * SLOW)
+    points = random_points(2_000_000, extent=300)
+    merge = voxelize_pb2.VoxelizeMerge(map="m", create=True, ttl_s=0.3 * SLOW)
     message = voxelize_request(
         cloud_of(points), size=0.05, rule=voxelize_pb2.MINKOWSKI, merge=merge,
         outputs=[voxelize_pb2.OUTPUT_COUNTS],
     )
     for sequence in (1, 2):
         reply = maps.rpc.call(
-            "voxelize", message, client_id=f"{maps.client_id}-v", sequence=sequence
+            "voxelize", message, client_id=f"{maps.client_id}-v", sequence=sequence,
+            timeout_ms=int(50000 * SLOW),
         )
         assert reply.header.code == OK, reply.header
         assert maps.send("map_get", name="m").header.code == OK
@@ -169,3 +170,27 @@ def test_ply_of_arrays_that_would_share_a_property_is_refused(
     )
     assert f'"{names[0]}"' in message
     maps.call("map_export", name="m", format=hashmap_pb2.MAP_PLY, keys_only=True)
+
+
+# As a JSON number each is another one: 2^53 + 1 would be 2^53.
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**63 - 1])
+def test_whole_numbers_that_json_rounds_are_refused(
+    daemon: Daemon, maps: Maps, number: int
+) -> None:
+    spec = hashmap_pb2.MapSpec(
+        key_dtype=common_pb2.INT64,
+        n_components=1,
+        values=[hashmap_pb2.MapArray(name="v", dtype=common_pb2.INT64)],
+    )
+    maps.call("map_create", name="m", spec=spec)
+    wrong = {"shape": [1], "values": [number]}
+    right = {"shape": [1], "values": [5]}
+    for keys, rows_, field in ((wrong, right, "keys"), (right, wrong, "values[0].rows")):
+        body = {"name": "m", "keys": keys, "values": [{"name": "v", "rows": rows_}]}
+        reply = http_call(daemon, "POST", "/v1/map_insert", body)
+        assert reply.status == 400 and reply.json()["field"] == field, reply.body
+        assert "INT64" in reply.json()["message"] and "data" in reply.json()["message"]
+    assert maps.call("map_get", name="m").map.n_entries == 0
+    fits = {"shape": [1], "values": [2**53 - 1]}
+    body = {"name": "m", "keys": fits, "values": [{"name": "v", "rows": fits}]}
+    assert http_call(daemon, "POST", "/v1/map_insert", body).status == 200
