@@ -14,7 +14,7 @@
 
 #define TILE_ROWS 128
 #define STRIP_PANELS 8
-#define STRIP (STRIP_PANELS * VXD_CONV_PANEL)
+#define STRIP ((size_t)STRIP_PANELS * VXD_CONV_PANEL)
 #define GROUP_ROWS 6
 #define CHUNK_CHANNELS ((size_t)256) /* of 16-bit inputs widened at a time */
 
@@ -31,6 +31,7 @@ multiply_rows(int n, const float *const *x, size_t n_k, const float *weights,
     vector high[GROUP_ROWS];
 
     for (int r = 0; r < n; r++) {
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): no group is empty
         low[r] = ((const vector *)sums[r])[0];
         high[r] = ((const vector *)sums[r])[1];
     }
@@ -90,7 +91,7 @@ multiply_any(int n, const float *const *x, size_t n_k, const struct panels *pane
         float *at[GROUP_ROWS];
 
         for (int r = 0; r < n; r++) {
-            at[r] = sums[r] + panel * VXD_CONV_PANEL;
+            at[r] = sums[r] + (size_t)panel * VXD_CONV_PANEL;
         }
         multiply_panel(n, x, n_k, panels->weights + (size_t)panel * panels->stride, at);
     }
@@ -229,6 +230,7 @@ static void store_tile(const struct run *run, const struct tile *tile, size_t be
             add += row * args->add.stride * element;
         }
         for (size_t j = 0; j < n_out; j++) {
+            // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): run_tile clears
             float x = sums[j];
 
             if (args->bias != NULL) {

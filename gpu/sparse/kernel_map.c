@@ -19,8 +19,8 @@ struct layout {
 static bool lay_out(const struct vxd_queue *queue, int n_taps, size_t n_rows,
                     struct layout *out)
 {
-    size_t n_words = (size_t)VXD_SPARSE_MASK_WORDS(n_taps);
     size_t n_entries;
+    size_t n_words;
 
     (void)queue; /* in builds without CUDA */
     *out = (struct layout){.total = 0};
@@ -37,6 +37,7 @@ static bool lay_out(const struct vxd_queue *queue, int n_taps, size_t n_rows,
     if (!VXD_ON_CUDA(queue->context)) {
         return true;
     }
+    n_words = (size_t)VXD_SPARSE_MASK_WORDS(n_taps);
     return vxd_layout_add(&out->total, out->capacity * n_words, sizeof(uint32_t),
                           &out->masks) &&
            vxd_layout_add(&out->total, out->capacity, sizeof(uint32_t), &out->order);

@@ -39,7 +39,7 @@ static uint64_t mix(uint64_t lane, uint64_t v)
 static void add_block(struct vxd_sum *sum, const uint8_t *at)
 {
     for (int i = 0; i < 4; i++) {
-        sum->lanes[i] = mix(sum->lanes[i], load64(at + 8 * i));
+        sum->lanes[i] = mix(sum->lanes[i], load64(at + 8 * (size_t)i));
     }
 }
 

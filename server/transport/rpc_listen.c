@@ -33,7 +33,7 @@ static bool is_greeting(const struct msghdr *message)
 static void widen(int fd)
 {
     const int n_bytes = SEND_BUFFER_BYTES;
-    struct sockaddr_un address;
+    struct sockaddr_un address = {.sun_family = AF_UNSPEC};
     socklen_t n_address = sizeof address;
 
     if (getsockname(fd, (struct sockaddr *)&address, &n_address) == 0 &&
