@@ -9,6 +9,7 @@
 
 #include "server/log.h"
 #include "server/server.h"
+#include "server/store/map_file.h"
 
 struct vxd_maps {
     uint64_t limit_bytes;
@@ -47,6 +48,9 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
         (void)pthread_mutex_destroy(&maps->mutex);
         free(maps);
         return status;
+    }
+    if (server->config.data_dir[0] != '\0') {
+        vxd_map_file_sweep(server->config.data_dir);
     }
     *out = maps;
     return VXD_OK;

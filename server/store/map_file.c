@@ -26,6 +26,7 @@
  *             and of the sections' sums, in order */
 #include "server/store/map_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -164,8 +165,10 @@ static size_t make_head(const struct vxd_map_spec *spec,
 
 static enum vxd_status fail_errno(struct vxd_err *err, const char *what, const char *path)
 {
-    return vxd_fail(err, VXD_UNAVAILABLE, "file", "cannot %s %.140s: %s", what, path,
-                    strerror(errno));
+    bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+
+    return vxd_fail(err, is_full ? VXD_RESOURCE_EXHAUSTED : VXD_UNAVAILABLE, "file",
+                    "cannot %s %.140s: %s", what, path, strerror(errno));
 }
 
 static enum vxd_status write_all(int fd, const void *bytes, size_t n_bytes,
@@ -283,6 +286,28 @@ enum vxd_status vxd_map_file_write(const char *directory, const char *name,
     status = sync_directory(folder, err);
 out:
     return status;
+}
+
+void vxd_map_file_sweep(const char *directory)
+{
+    char folder[PATH_ROOM];
+    DIR *entries;
+    const struct dirent *entry;
+
+    (void)snprintf(folder, sizeof folder, "%s/maps", directory);
+    entries = opendir(folder);
+    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+        static const char end[] = ".vxm.new";
+        size_t n = strlen(entry->d_name);
+
+        if (entry->d_name[0] == '.' && n > sizeof end &&
+            strcmp(entry->d_name + n - (sizeof end - 1), end) == 0) {
+            (void)unlinkat(dirfd(entries), entry->d_name, 0);
+        }
+    }
+    if (entries != NULL) {
+        (void)closedir(entries);
+    }
 }
 
 /* --- reading --------------------------------------------------------------------------- */

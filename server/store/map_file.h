@@ -14,12 +14,16 @@ struct vxd_map_file_info {
 
 /* Writes DIRECTORY/maps/NAME.vxm: beside it first, synced, then renamed over an older one, so
  * that at any moment a whole file is there. Makes DIRECTORY/maps where it is missing.
- * errors  UNAVAILABLE  the directory or the disk does not take it; an older file stays.
- *                      (When only the directory's own sync failed, the new one may be there) */
+ * errors  RESOURCE_EXHAUSTED  no space is left; an older file stays
+ *         UNAVAILABLE         the directory or the disk does not take it; likewise. (When only
+ *                             the directory's own sync failed, the new one may be there) */
 enum vxd_status vxd_map_file_write(const char *directory, const char *name,
                                    const struct vxd_map_spec *spec,
                                    const struct vxd_hashmap_image *image,
                                    struct vxd_map_file_info *out, struct vxd_err *err);
+
+/* Removes what a server that was killed while it wrote has left behind. Nobody may write. */
+void vxd_map_file_sweep(const char *directory);
 
 /* Reads DIRECTORY/maps/NAME.vxm; on success *image is the caller's to free. Nothing is
  * allocated for what the file only claims: its size is held against its head first.

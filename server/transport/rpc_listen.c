@@ -105,6 +105,10 @@ static void step(const char *name, _Atomic(void *) *found, nng_stream *stream,
         symbol = dlsym(RTLD_NEXT, name);
         atomic_store(found, symbol);
     }
+    if (symbol == NULL) { /* no libnng behind us: linked statically, it would not link */
+        nng_aio_finish(aio, NNG_ENOTSUP);
+        return;
+    }
     memcpy(&function, &symbol, sizeof function);
     function(stream, aio);
     if (atomic_load(&is_refusal_silent) && nng_aio_result(aio) == NNG_ECANCELED) {

@@ -139,6 +139,15 @@ def test_map_in_use_for_longer_than_its_ttl_lives_on(maps: Maps) -> None:
         assert maps.send("map_get", name="m").header.code == OK
 
 
+def test_what_a_killed_daemon_was_writing_is_swept_away(directory: Path) -> None:
+    folder = directory / "data" / "maps"
+    folder.mkdir(parents=True)
+    for name in (".kept.vxm.new", "kept.vxm", ".other"):
+        (folder / name).write_bytes(b"half")
+    with running(directory):
+        assert sorted(p.name for p in folder.iterdir()) == [".other", "kept.vxm"]
+
+
 def test_ply_is_made_within_the_budget_of_host_memory(directory: Path) -> None:
     config = {"engine": {"host_bytes": 40 << 20}, "limits": {"message_bytes": 8 << 20}}
     with running(directory, config) as daemon, Maps(daemon) as maps:

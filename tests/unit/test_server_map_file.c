@@ -3,8 +3,10 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -270,6 +272,48 @@ static void test_saved_file_and_both_directories_are_synced_in_order(void)
     (void)rmdir(directory);
 }
 
+/* A limit on the size of files stands for a full disk. */
+static void test_disk_full_is_resource_exhausted_and_leaves_the_older_file(void)
+{
+    char directory[] = "/tmp/vxd-map-XXXXXX";
+    char path[80];
+    struct rlimit before;
+    struct rlimit little;
+    struct vxd_context *context = NULL;
+    struct vxd_map_spec spec = golden_spec();
+    struct vxd_hashmap_image image = {0};
+    struct vxd_map_file_info info = {0};
+    size_t n_before, n_after;
+    uint8_t *old;
+    uint8_t *now;
+
+    REQUIRE(mkdtemp(directory) != NULL);
+    REQUIRE(vxd_context_create(&cpu, &context, NULL) == VXD_OK);
+    REQUIRE(golden_image(context, &image) == VXD_OK);
+    CHECK_INT(vxd_map_file_write(directory, "m", &spec, &image, &info, NULL), VXD_OK);
+    (void)snprintf(path, sizeof path, "%s/maps/m.vxm", directory);
+    old = read_bytes(path, &n_before);
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    little = before;
+    little.rlim_cur = 600;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &little) == 0);
+    ((float *)image.values[1].ptr)[0] = 7;
+    CHECK_INT(vxd_map_file_write(directory, "m", &spec, &image, &info, NULL),
+              VXD_RESOURCE_EXHAUSTED);
+    (void)setrlimit(RLIMIT_FSIZE, &before);
+    now = read_bytes(path, &n_after);
+    CHECK(n_before > 600 && n_before == n_after && memcmp(old, now, n_before) == 0);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof path, "%s/maps", directory);
+    CHECK(rmdir(path) == 0); /* nothing else was left in it */
+    (void)rmdir(directory);
+    vxd_hashmap_image_free(&image);
+    vxd_context_destroy(context);
+    free(old);
+    free(now);
+}
+
 static void test_directory_missing_is_unavailable(void)
 {
     struct vxd_context *context = NULL;
@@ -294,6 +338,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_golden_file_is_read_and_written_byte_by_byte),
     VXD_TEST(test_file_damaged_anywhere_is_data_loss),
     VXD_TEST(test_saved_file_and_both_directories_are_synced_in_order),
+    VXD_TEST(test_disk_full_is_resource_exhausted_and_leaves_the_older_file),
     VXD_TEST(test_directory_missing_is_unavailable),
 };
 
