@@ -7,6 +7,7 @@
 #include "gpu/sparse/conv_cuda.h"
 
 #define N_THREADS 256
+#define MAX_STRIDE ((size_t)1 << 29) /* of input rows, elements */
 
 struct guarded {
     struct vxd_conv_tiles tiles;
@@ -99,7 +100,7 @@ static void fill_tiles(const struct vxd_queue *queue, const struct vxd_conv_call
     }
     tiles->room = room < INT32_MAX ? (uint32_t)room : INT32_MAX;
     tiles->in = (const char *)args->in.data;
-    tiles->in_row_bytes = args->in.stride * element;
+    tiles->in_row_bytes = (uint32_t)(args->in.stride * element);
     tiles->out = (char *)args->out.data;
     tiles->out_row_bytes = args->out.stride * element;
     tiles->add = (const char *)args->add.data;
@@ -121,7 +122,30 @@ static void fill_tiles(const struct vxd_queue *queue, const struct vxd_conv_call
     tiles->is_in_aligned = is_aligned(tiles->in, tiles->in_row_bytes);
     tiles->is_out_aligned =
         is_aligned(tiles->out, tiles->out_row_bytes) &&
-        (tiles->add == NULL || is_aligned(tiles->add, tiles->add_row_bytes));
+        (tiles->add == NULL || is_aligned(tiles->add, tiles->add_row_bytes)) &&
+        is_aligned(tiles->bias, 0);
+}
+
+typedef enum vxd_status (*tiles_fn)(struct vxd_queue *queue,
+                                    const struct vxd_conv_tiles *tiles, int n_tile,
+                                    struct vxd_err *err);
+
+/* By precision and device only, so that no result depends on anything else. */
+static tiles_fn pick_tiles(const struct vxd_queue *queue,
+                           enum vxd_net_precision precision)
+{
+    bool has_wgmma = queue->context->info.compute_capability == 90;
+
+    switch (precision) {
+    case VXD_NET_FP16:
+        return has_wgmma ? vxd_conv_wgmma_fp16 : vxd_conv_tiles_fp16;
+    case VXD_NET_BF16:
+        return has_wgmma ? vxd_conv_wgmma_bf16 : vxd_conv_tiles_bf16;
+    case VXD_NET_TF32:
+        return vxd_conv_tiles_tf32;
+    default:
+        return vxd_conv_tiles_fp32;
+    }
 }
 
 enum vxd_status vxd_conv_run_cuda(struct vxd_queue *queue,
@@ -135,6 +159,10 @@ enum vxd_status vxd_conv_run_cuda(struct vxd_queue *queue,
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
+    if (call->args.in.stride > MAX_STRIDE) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "in", "rows %zu elements apart",
+                        call->args.in.stride);
+    }
     fill_tiles(queue, call, &shape, &tiles);
     if (weights->has_non_finite) {
         guarded = {tiles, weights->precision,
@@ -142,20 +170,7 @@ enum vxd_status vxd_conv_run_cuda(struct vxd_queue *queue,
         VXD_TRY(run_guarded(queue, &guarded, err));
         return VXD_OK;
     }
-    switch (weights->precision) {
-    case VXD_NET_TF32:
-        VXD_TRY(vxd_conv_tiles_tf32(queue, &tiles, shape.n_tile, err));
-        break;
-    case VXD_NET_FP16:
-        VXD_TRY(vxd_conv_tiles_fp16(queue, &tiles, shape.n_tile, err));
-        break;
-    case VXD_NET_BF16:
-        VXD_TRY(vxd_conv_tiles_bf16(queue, &tiles, shape.n_tile, err));
-        break;
-    default:
-        VXD_TRY(vxd_conv_tiles_fp32(queue, &tiles, shape.n_tile, err));
-        break;
-    }
+    VXD_TRY(pick_tiles(queue, weights->precision)(queue, &tiles, shape.n_tile, err));
 out:
     return status;
 }

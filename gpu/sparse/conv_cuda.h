@@ -60,7 +60,7 @@ static inline __host__ __device__ size_t vxd_conv_weight_at(int n_slots, int n_p
 /* What a kernel gets. */
 struct vxd_conv_tiles {
     const char *in;
-    size_t in_row_bytes;
+    uint32_t in_row_bytes;
     char *out;
     size_t out_row_bytes;
     const char *add; /* NULL = none */
@@ -84,7 +84,7 @@ struct vxd_conv_tiles {
     enum vxd_net_act act;
     float alpha;
     bool is_in_aligned;  /* rows start at multiples of 16 bytes, */
-    bool is_out_aligned; /* and those of out and add */
+    bool is_out_aligned; /* and those of out, add and bias */
 };
 
 /* Launches the tiles; n_tile is the shape's. */
@@ -98,6 +98,13 @@ enum vxd_status vxd_conv_tiles_fp16(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err);
 enum vxd_status vxd_conv_tiles_bf16(struct vxd_queue *queue,
+                                    const struct vxd_conv_tiles *tiles, int n_tile,
+                                    struct vxd_err *err);
+/* The same by Hopper's asynchronous matrix instructions, on compute capability 9.0 only. */
+enum vxd_status vxd_conv_wgmma_fp16(struct vxd_queue *queue,
+                                    const struct vxd_conv_tiles *tiles, int n_tile,
+                                    struct vxd_err *err);
+enum vxd_status vxd_conv_wgmma_bf16(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err);
 

@@ -107,6 +107,7 @@ multiply_halves(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, i
 {
     uint32_t low[4];
     uint32_t high[4];
+    uint32_t b[N_TILE / 16][4];
 
     if constexpr (HAS_LOW) {
         load_rows<PRECISION>(rows, slot, low);
@@ -116,18 +117,16 @@ multiply_halves(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, i
     }
     weights += (uint32_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES) + threadIdx.x % 32 * 16;
 #pragma unroll
-    for (int j = 0; j < N_TILE / 16; j++) {
-        uint32_t b[4];
-
-        load_matrices(weights + (uint32_t)j * 512, b);
+    for (int j = 0; j < N_TILE / 16; j++) { /* all at once: one wait for all */
+        load_matrices(weights + (uint32_t)j * 512, b[j]);
+    }
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            if constexpr (HAS_LOW) {
-                multiply<PRECISION>(sums[0][2 * j + i], low, b + 2 * i);
-            }
-            if constexpr (HAS_HIGH) {
-                multiply<PRECISION>(sums[1][2 * j + i], high, b + 2 * i);
-            }
+    for (int j = 0; j < N_TILE / 8; j++) {
+        if constexpr (HAS_LOW) {
+            multiply<PRECISION>(sums[0][j], low, b[j / 2] + j % 2 * 2);
+        }
+        if constexpr (HAS_HIGH) {
+            multiply<PRECISION>(sums[1][j], high, b[j / 2] + j % 2 * 2);
         }
     }
 }
@@ -181,11 +180,16 @@ multiply_plain(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, in
     }
 }
 
+/* One slot of a stage; the warp's rows begin at 32 times its number. */
 template <enum vxd_net_precision PRECISION, int N_TILE>
 static __device__ __forceinline__ void
 multiply_slot(float (*sums)[N_TILE / 8][4], uint32_t rows, uint32_t weights, int slot,
               bool has_low, bool has_high)
 {
+    rows += threadIdx.x / 32 * (32 * ROW_BYTES);
+    if (!has_low && !has_high) {
+        return;
+    }
     if constexpr (PRECISION == VXD_NET_FP32) {
         multiply_plain<N_TILE>(sums, rows, weights, slot);
     } else if (has_low && has_high) {

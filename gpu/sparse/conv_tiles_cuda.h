@@ -2,7 +2,7 @@
 /* Masked implicit GEMM: a block of four warps computes 128 output rows x N_TILE channels.
  *
  * Rows come in the map's order, sorted by which taps they have, so a tile lacks many taps
- * wholly and a warp's rows more of them (research, 2.4): neither is multiplied. What is left
+ * wholly and parts of it more of them (research, 2.4): neither is multiplied. What is left
  * is one sequence of slots (conv_cuda.h), tap after tap; four slots are a stage: their rows are
  * gathered 16 bytes a copy, zeros where a row lacks the tap, beside their weights, several
  * stages ahead of the matrix units. Then bias, residual, activation, and 16-byte stores.
@@ -13,37 +13,17 @@
 #ifndef VXD_GPU_SPARSE_CONV_TILES_CUDA_H
 #define VXD_GPU_SPARSE_CONV_TILES_CUDA_H
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "gpu/sparse/conv_mma_cuda.h"
-
-#define N_THREADS VXD_CONV_TILE_ROWS
-#define WARP_ROWS 32
-#define N_GROUPS (VXD_CONV_TILE_ROWS / 16)
-#define WORD_TAPS 32 /* looked at together: one word of a mask */
-
-/* What a block keeps of its tile, before the stages. */
-struct tile_shared {
-    int32_t rows[VXD_CONV_TILE_ROWS]; /* output rows, -1 past the last */
-    uint32_t group_masks[N_GROUPS];   /* taps of 16 rows each */
-    int32_t taps[WORD_TAPS];          /* that some row of the tile has, of this word */
-};
-
-#define TILE_SHARED_BYTES 1024 /* with the alignment of what follows it */
+#include "gpu/sparse/conv_store_cuda.h"
+#include "gpu/sparse/conv_wgmma_cuda.h"
 
 /* The slots of one mask word's taps. */
 struct tile_slots {
-    uint32_t n;         /* n_slots for each tap the tile has */
-    uint32_t low_taps;  /* bit i: the warp's first 16 rows have tile_shared.taps[i] */
-    uint32_t high_taps; /* the other 16 */
+    uint32_t n; /* n_slots for each tap the tile has */
+    uint32_t
+        low_taps; /* bit i: tile_shared.taps[i] is a tap of the rows that go through */
+    uint32_t high_taps; /* this warp's instructions in its first half (its second) */
     int first_tap;      /* of the word */
-};
-
-/* Where things are in dynamic shared memory. */
-struct tile_memory {
-    int32_t *inputs; /* WORD_TAPS x 128: input row or -1 */
-    char *stages;
 };
 
 template <int N_TILE> __host__ __device__ constexpr int stage_bytes()
@@ -72,44 +52,66 @@ static __device__ __forceinline__ int32_t find_row(const struct vxd_conv_tiles *
     return tiles->order != NULL ? (int32_t)tiles->order[place] : (int32_t)place;
 }
 
+/* Notes which taps of mask word `word` the tile has; their number. */
+static __device__ __forceinline__ int find_taps(struct tile_shared *shared, uint32_t mask,
+                                                uint32_t *all)
+{
+    int thread = (int)threadIdx.x;
+    uint32_t group = mask;
+
+    for (int i = 8; i > 0; i /= 2) {
+        group |= __shfl_xor_sync(0xffffffffu, group, i);
+    }
+    if (thread % 16 == 0) {
+        shared->group_masks[thread / 16] = group;
+    }
+    __syncthreads();
+    *all = 0;
+    for (int i = 0; i < N_GROUPS; i++) {
+        *all |= shared->group_masks[i];
+    }
+    if (thread < WORD_TAPS && (*all >> thread & 1u) != 0) {
+        shared->taps[__popc(*all & ((1u << thread) - 1))] = thread;
+    }
+    return __popc(*all);
+}
+
+/* Of 16 rows each, or of 64. */
+template <bool IS_WGMMA>
+static __device__ __forceinline__ uint32_t half_mask(const struct tile_shared *shared,
+                                                     int half)
+{
+    constexpr int N = IS_WGMMA ? N_GROUPS / 2 : 1;
+    int first = IS_WGMMA ? half * N : (int)threadIdx.x / 32 * 2 + half;
+    uint32_t mask = 0;
+
+    for (int i = 0; i < N; i++) {
+        mask |= shared->group_masks[first + i];
+    }
+    return mask;
+}
+
 /* Finds the taps of mask word `word` that the tile has and what rows they read. */
+template <bool IS_WGMMA>
 static __device__ __forceinline__ struct tile_slots
 find_slots(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
            int32_t *inputs, int32_t row, int word)
 {
-    int thread = (int)threadIdx.x;
-    int lane = thread % 32;
+    int lane = (int)threadIdx.x % 32;
     int n_words = VXD_SPARSE_MASK_WORDS(tiles->n_taps);
     struct tile_slots slots = {.first_tap = word * WORD_TAPS};
+    int32_t *to = inputs + threadIdx.x;
     uint32_t mask = 0;
-    uint32_t group;
-    uint32_t all = 0;
-    uint32_t low;
-    uint32_t high;
+    uint32_t all;
     uint32_t tap;
     int n_taps;
 
     if (row >= 0) {
         mask = tiles->table == NULL ? 1 : tiles->masks[(size_t)row * n_words + word];
     }
-    group = mask;
-    for (int i = 8; i > 0; i /= 2) {
-        group |= __shfl_xor_sync(0xffffffffu, group, i);
-    }
-    if (lane % 16 == 0) {
-        shared->group_masks[thread / 16] = group;
-    }
-    __syncthreads();
-    for (int i = 0; i < N_GROUPS; i++) {
-        all |= shared->group_masks[i];
-    }
-    n_taps = __popc(all);
-    if (thread < WORD_TAPS && (all >> thread & 1u) != 0) {
-        shared->taps[__popc(all & ((1u << thread) - 1))] = thread;
-    }
-    for (int i = 0; all != 0; i++, all &= all - 1) {
+    n_taps = find_taps(shared, mask, &all);
+    for (; all != 0; all &= all - 1, to += VXD_CONV_TILE_ROWS) {
         int bit = __ffs((int)all) - 1;
-        int32_t *to = inputs + i * VXD_CONV_TILE_ROWS + thread;
 
         if ((mask >> bit & 1u) == 0) {
             *to = -1;
@@ -124,32 +126,13 @@ find_slots(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
     copies_end_group();
     copies_wait(0);
     __syncthreads();
-    low = shared->group_masks[thread / 32 * 2];
-    high = shared->group_masks[thread / 32 * 2 + 1];
     tap = lane < n_taps ? (uint32_t)shared->taps[lane] : 0;
-    slots.low_taps = __ballot_sync(0xffffffffu, lane < n_taps && (low >> tap & 1u) != 0);
-    slots.high_taps =
-        __ballot_sync(0xffffffffu, lane < n_taps && (high >> tap & 1u) != 0);
+    slots.low_taps = __ballot_sync(
+        0xffffffffu, lane < n_taps && (half_mask<IS_WGMMA>(shared, 0) >> tap & 1u) != 0);
+    slots.high_taps = __ballot_sync(
+        0xffffffffu, lane < n_taps && (half_mask<IS_WGMMA>(shared, 1) >> tap & 1u) != 0);
     slots.n = (uint32_t)n_taps * (uint32_t)tiles->n_slots;
     return slots;
-}
-
-/* 16 bytes of a row that copies cannot fetch at once. */
-template <int ELEMENT_BYTES>
-static __device__ __forceinline__ uint4 gather16(const char *from, int n_valid)
-{
-    uint32_t words[4] = {0, 0, 0, 0};
-
-#pragma unroll
-    for (int i = 0; i < 16; i += ELEMENT_BYTES) {
-        if (i < n_valid) {
-            uint32_t value = ELEMENT_BYTES == 4 ? *(const uint32_t *)(from + i)
-                                                : *(const uint16_t *)(from + i);
-
-            words[i / 4] |= value << i % 4 * 8;
-        }
-    }
-    return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 /* Rows of stage `stage`: a thread fetches one 16-byte piece of every 16th row. */
@@ -163,6 +146,7 @@ load_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
     int piece = (int)threadIdx.x % 8;
     int first_row = (int)threadIdx.x / 8;
     uint32_t number = stage * STAGE_SLOTS + (uint32_t)piece / 2;
+    const char *in = tiles->in;
     uint32_t in_tap;
     uint32_t tap;
     int offset;
@@ -175,27 +159,31 @@ load_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
     offset = (int)in_tap * VXD_CONV_SLOT_BYTES + piece % 2 * 16;
     n_valid = tiles->n_in * ELEMENT_BYTES - offset;
     n_valid = n_valid < 0 ? 0 : n_valid > 16 ? 16 : n_valid;
+    in += n_valid > 0 ? offset : 0;
     to += first_row * ROW_BYTES + (piece ^ (first_row & 7)) * 16;
     inputs += tap * VXD_CONV_TILE_ROWS + first_row;
+    if (tiles->is_in_aligned) {
 #pragma unroll
+        for (int i = 0; i < VXD_CONV_TILE_ROWS; i += N_THREADS / 8) {
+            int32_t input = inputs[i];
+            uint32_t row = input < 0 ? 0 : (uint32_t)input;
+
+            copy16(shared_address(to + i * ROW_BYTES),
+                   in + (uint64_t)row * tiles->in_row_bytes, input < 0 ? 0 : n_valid);
+        }
+        return;
+    }
+#pragma unroll 2
     for (int i = 0; i < VXD_CONV_TILE_ROWS; i += N_THREADS / 8) {
         int32_t input = inputs[i];
-        const char *from = tiles->in;
-        int n = n_valid;
+        uint32_t row = input < 0 ? 0 : (uint32_t)input;
 
-        if (input >= 0 && n > 0) {
-            from += (size_t)input * tiles->in_row_bytes + (size_t)offset;
-        } else {
-            n = 0;
-        }
-        if (tiles->is_in_aligned) {
-            copy16(shared_address(to + i * ROW_BYTES), from, n);
-        } else {
-            *(uint4 *)(to + i * ROW_BYTES) = gather16<ELEMENT_BYTES>(from, n);
-        }
+        *(uint4 *)(to + i * ROW_BYTES) = gather16<ELEMENT_BYTES>(
+            in + (uint64_t)row * tiles->in_row_bytes, input < 0 ? 0 : n_valid);
     }
 }
 
+/* Their weights: as many threads a slot as it has pieces, or a part of that. */
 template <int N_TILE>
 static __device__ __forceinline__ void
 load_stage_weights(const struct vxd_conv_tiles *tiles, const struct tile_shared *shared,
@@ -212,13 +200,13 @@ load_stage_weights(const struct vxd_conv_tiles *tiles, const struct tile_shared 
         if (number < slots->n) {
             uint32_t in_tap;
             uint32_t tap = tap_of_slot(tiles, number, &in_tap);
-            size_t slot =
-                (size_t)(slots->first_tap + shared->taps[tap]) * (size_t)tiles->n_slots +
-                in_tap;
+            uint64_t slot = (uint64_t)(uint32_t)(slots->first_tap + shared->taps[tap]) *
+                                (uint32_t)tiles->n_slots +
+                            in_tap;
 
             copy16(shared_address(to + piece * 16),
                    tiles->weights +
-                       (slot * (size_t)tiles->n_padded + (size_t)first_out) *
+                       (slot * (uint32_t)tiles->n_padded + (uint32_t)first_out) *
                            VXD_CONV_SLOT_BYTES +
                        piece % SLOT_PIECES * 16,
                    16);
@@ -226,37 +214,53 @@ load_stage_weights(const struct vxd_conv_tiles *tiles, const struct tile_shared 
     }
 }
 
-/* Adds the products of a stage that has arrived. */
-template <enum vxd_net_precision PRECISION, int N_TILE>
+/* Adds the products of a stage that has arrived; wgmma's are to be waited for. */
+template <enum vxd_net_precision PRECISION, int N_TILE, bool IS_WGMMA>
 static __device__ __forceinline__ void
 multiply_stage(const struct vxd_conv_tiles *tiles, const struct tile_slots *slots,
                uint32_t stage, const char *at, float (*sums)[N_TILE / 8][4])
 {
-    uint32_t rows = shared_address(at) + threadIdx.x / 32 * (WARP_ROWS * ROW_BYTES);
-    uint32_t weights = shared_address(at) + STAGE_IN_BYTES;
+    uint32_t rows = shared_address(at);
+    uint32_t weights = rows + STAGE_IN_BYTES;
 
+    if constexpr (IS_WGMMA) {
+        wgmma_fence();
+    }
 #pragma unroll
     for (int slot = 0; slot < STAGE_SLOTS; slot++) {
         uint32_t number = stage * STAGE_SLOTS + (uint32_t)slot;
         uint32_t in_tap;
         uint32_t tap = tap_of_slot(tiles, number, &in_tap);
-        bool has_low;
-        bool has_high;
+        bool has_low = number < slots->n && (slots->low_taps >> tap & 1u) != 0;
+        bool has_high = number < slots->n && (slots->high_taps >> tap & 1u) != 0;
 
-        if (number >= slots->n) {
-            return;
-        }
-        has_low = (slots->low_taps >> tap & 1u) != 0;
-        has_high = (slots->high_taps >> tap & 1u) != 0;
-        if (has_low || has_high) {
+        if constexpr (IS_WGMMA) {
+            wgmma_slot<PRECISION, N_TILE>(sums, rows, weights, slot, has_low, has_high);
+        } else {
             multiply_slot<PRECISION, N_TILE>(sums, rows, weights, slot, has_low,
                                              has_high);
         }
     }
+    if constexpr (IS_WGMMA) {
+        wgmma_commit();
+    }
+}
+
+template <enum vxd_net_precision PRECISION, int N_TILE>
+static __device__ __forceinline__ void
+load_stage(const struct vxd_conv_tiles *tiles, const struct tile_shared *shared,
+           const struct tile_memory *memory, const struct tile_slots *slots,
+           uint32_t stage, int first_out, int at)
+{
+    char *to = memory->stages + at * stage_bytes<N_TILE>();
+
+    load_stage_rows<PRECISION>(tiles, memory->inputs, slots, stage, to);
+    load_stage_weights<N_TILE>(tiles, shared, slots, stage, first_out,
+                               to + STAGE_IN_BYTES);
 }
 
 /* All slots of a mask word, through the pipeline. Ends with nothing under way. */
-template <enum vxd_net_precision PRECISION, int N_TILE>
+template <enum vxd_net_precision PRECISION, int N_TILE, bool IS_WGMMA>
 static __device__ __forceinline__ void
 multiply_slots(const struct vxd_conv_tiles *tiles, const struct tile_shared *shared,
                const struct tile_memory *memory, const struct tile_slots *slots,
@@ -265,152 +269,39 @@ multiply_slots(const struct vxd_conv_tiles *tiles, const struct tile_shared *sha
     uint32_t n_stages = (slots->n + STAGE_SLOTS - 1) / STAGE_SLOTS;
     uint32_t n_ahead = (uint32_t)tiles->n_stages - 1;
     int read_at = 0;
-    int write_at = 0;
+    int write_at = (int)n_ahead;
 
-    for (uint32_t next = 0; next < n_stages + n_ahead; next++) {
-        if (next >= n_ahead) {
-            copies_wait((int)n_ahead - 1);
-            __syncthreads();
-        }
+    for (uint32_t next = 0; next < n_ahead; next++) {
         if (next < n_stages) {
-            char *to = memory->stages + write_at * stage_bytes<N_TILE>();
-
-            load_stage_rows<PRECISION>(tiles, memory->inputs, slots, next, to);
-            load_stage_weights<N_TILE>(tiles, shared, slots, next, first_out,
-                                       to + STAGE_IN_BYTES);
-            write_at = write_at + 1 < tiles->n_stages ? write_at + 1 : 0;
+            load_stage<PRECISION, N_TILE>(tiles, shared, memory, slots, next, first_out,
+                                          (int)next);
         }
         copies_end_group();
-        if (next >= n_ahead) {
-            multiply_stage<PRECISION, N_TILE>(
-                tiles, slots, next - n_ahead,
-                memory->stages + read_at * stage_bytes<N_TILE>(), sums);
-            read_at = read_at + 1 < tiles->n_stages ? read_at + 1 : 0;
+    }
+    for (uint32_t stage = 0; stage < n_stages; stage++) {
+        copies_wait((int)n_ahead - 1);
+        if constexpr (IS_WGMMA) {
+            wgmma_publish();
         }
+        __syncthreads();
+        multiply_stage<PRECISION, N_TILE, IS_WGMMA>(
+            tiles, slots, stage, memory->stages + read_at * stage_bytes<N_TILE>(), sums);
+        if (stage + n_ahead < n_stages) {
+            load_stage<PRECISION, N_TILE>(tiles, shared, memory, slots, stage + n_ahead,
+                                          first_out, write_at);
+        }
+        copies_end_group();
+        if constexpr (IS_WGMMA) {
+            wgmma_wait<N_TILE>(sums);
+        }
+        read_at = read_at + 1 < tiles->n_stages ? read_at + 1 : 0;
+        write_at = write_at + 1 < tiles->n_stages ? write_at + 1 : 0;
     }
     copies_wait(0);
     __syncthreads();
 }
 
-/* Rounds once; the instructions of the device round as vxd_element_store does. */
-template <enum vxd_net_precision PRECISION>
-static __device__ __forceinline__ uint32_t bits_of(float value)
-{
-    if constexpr (PRECISION == VXD_NET_FP16) {
-        return value != value ? 0x7e00u : __half_as_ushort(__float2half_rn(value));
-    } else if constexpr (PRECISION == VXD_NET_BF16) {
-        return value != value ? 0x7fc0u
-                              : __bfloat16_as_ushort(__float2bfloat16_rn(value));
-    } else {
-        return __float_as_uint(vxd_canonical_nanf(value));
-    }
-}
-
-/* Bias, residual and activation of N neighbouring channels of a row, of which n_valid
- * exist; N of them are 16 bytes. */
-template <enum vxd_net_precision PRECISION, int N>
-static __device__ __forceinline__ void store_piece(const struct vxd_conv_tiles *tiles,
-                                                   int32_t row, int channel,
-                                                   const float *sums)
-{
-    constexpr int ELEMENT_BYTES = 16 / N;
-    char *out = tiles->out + (size_t)row * tiles->out_row_bytes + channel * ELEMENT_BYTES;
-    bool is_whole = tiles->is_out_aligned && channel + N <= tiles->n_out;
-    uint32_t bits[N];
-    uint4 add = {};
-
-    if (tiles->add != NULL) {
-        const char *from =
-            tiles->add + (size_t)row * tiles->add_row_bytes + channel * ELEMENT_BYTES;
-
-        if (is_whole) {
-            add = *(const uint4 *)from;
-        } else {
-            add = gather16<ELEMENT_BYTES>(from, (tiles->n_out - channel) * ELEMENT_BYTES);
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        bool is_there = channel + i < tiles->n_out;
-        /* Adding 0 makes a sum of -0 the 0 it is where a tap of zeros was added too. */
-        float x =
-            sums[i] + (tiles->bias != NULL && is_there ? tiles->bias[channel + i] : 0.0f);
-
-        if (tiles->add != NULL) {
-            x += vxd_element_load(PRECISION, &add, (size_t)i);
-        }
-        bits[i] = bits_of<PRECISION>(vxd_activate(tiles->act, tiles->alpha, x));
-    }
-    if (is_whole && N == 8) {
-        *(uint4 *)out = make_uint4(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16,
-                                   bits[N / 2] | bits[N / 2 + 1] << 16,
-                                   bits[N - 2] | bits[N - 1] << 16);
-    } else if (is_whole) {
-        *(uint4 *)out = make_uint4(bits[0], bits[1], bits[2], bits[3]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            if (channel + i < tiles->n_out && N == 8) {
-                ((uint16_t *)out)[i] = (uint16_t)bits[i];
-            } else if (channel + i < tiles->n_out) {
-                ((uint32_t *)out)[i] = bits[i];
-            }
-        }
-    }
-}
-
-/* 16 rows at a time the warp's sums pass through shared memory (the stages are free), so that
- * a lane gets neighbouring channels. */
-template <enum vxd_net_precision PRECISION, int N_TILE>
-static __device__ __forceinline__ void
-store_tile(const struct vxd_conv_tiles *tiles, const struct tile_shared *shared,
-           const struct tile_memory *memory, int first_out, float (*sums)[N_TILE / 8][4])
-{
-    constexpr int N = PRECISION == VXD_NET_FP16 || PRECISION == VXD_NET_BF16 ? 8 : 4;
-    constexpr int PITCH = N_TILE + 8; /* 8: writes of pairs meet in no bank */
-    int lane = (int)threadIdx.x % 32;
-    int warp = (int)threadIdx.x / 32;
-    float *staged = (float *)memory->stages + warp * 16 * PITCH;
-
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-#pragma unroll
-        for (int j = 0; j < N_TILE / 8; j++) {
-            const float *of = sums[half][j];
-
-            if constexpr (PRECISION == VXD_NET_FP32) {
-                for (int i = 0; i < 4; i++) {
-                    staged[(lane / 8 + 4 * i) * PITCH + 8 * j + lane % 8] = of[i];
-                }
-            } else {
-                float *to = staged + lane / 4 * PITCH + 8 * j + lane % 4 * 2;
-
-                *(float2 *)to = make_float2(of[0], of[1]);
-                *(float2 *)(to + 8 * PITCH) = make_float2(of[2], of[3]);
-            }
-        }
-        __syncwarp();
-        for (int i = lane; i < 16 * N_TILE / N; i += 32) {
-            int row = i / (N_TILE / N);
-            int channel = i % (N_TILE / N) * N;
-            int32_t out_row = shared->rows[warp * WARP_ROWS + half * 16 + row];
-            float of[N];
-
-            if (out_row < 0 || first_out + channel >= tiles->n_out) {
-                continue;
-            }
-#pragma unroll
-            for (int k = 0; k < N; k += 4) {
-                *(float4 *)(of + k) =
-                    *(const float4 *)(staged + row * PITCH + channel + k);
-            }
-            store_piece<PRECISION, N>(tiles, out_row, first_out + channel, of);
-        }
-        __syncwarp();
-    }
-}
-
-template <enum vxd_net_precision PRECISION, int N_TILE>
+template <enum vxd_net_precision PRECISION, int N_TILE, bool IS_WGMMA>
 static __device__ __forceinline__ void
 run_tile(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
          const struct tile_memory *memory, uint32_t first_place, uint32_t n_rows,
@@ -419,26 +310,25 @@ run_tile(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
     float sums[2][N_TILE / 8][4];
     int32_t row = find_row(tiles, first_place + threadIdx.x, n_rows);
 
-    for (int half = 0; half < 2; half++) {
-        for (int j = 0; j < N_TILE / 8; j++) {
-            for (int i = 0; i < 4; i++) {
-                sums[half][j][i] = 0.0f;
-            }
-        }
+#pragma unroll
+    for (int i = 0; i < N_TILE; i++) {
+        sums[i / 4 % 2][i / 8][i % 4] = 0.0f;
     }
     shared->rows[threadIdx.x] = row;
     for (int word = 0; word < VXD_SPARSE_MASK_WORDS(tiles->n_taps); word++) {
-        struct tile_slots slots = find_slots(tiles, shared, memory->inputs, row, word);
+        struct tile_slots slots =
+            find_slots<IS_WGMMA>(tiles, shared, memory->inputs, row, word);
 
-        multiply_slots<PRECISION, N_TILE>(tiles, shared, memory, &slots, first_out, sums);
+        multiply_slots<PRECISION, N_TILE, IS_WGMMA>(tiles, shared, memory, &slots,
+                                                    first_out, sums);
     }
-    store_tile<PRECISION, N_TILE>(tiles, shared, memory, first_out, sums);
+    store_tile<PRECISION, N_TILE, IS_WGMMA>(tiles, shared, memory, first_out, sums);
     __syncthreads();
 }
 
 /* Tiles with the rarest taps, which have the most taps, come last in the order: they are begun
  * first. */
-template <enum vxd_net_precision PRECISION, int N_TILE>
+template <enum vxd_net_precision PRECISION, int N_TILE, bool IS_WGMMA>
 static __global__ void __launch_bounds__(N_THREADS, 2)
     tiles_kernel(const __grid_constant__ struct vxd_conv_tiles tiles)
 {
@@ -464,9 +354,9 @@ static __global__ void __launch_bounds__(N_THREADS, 2)
     for (uint64_t i = blockIdx.x; i < n_tiles; i += gridDim.x) {
         uint32_t row_tile = n_row_tiles - 1 - (uint32_t)(i / n_columns);
 
-        run_tile<PRECISION, N_TILE>(&tiles, &shared, &memory,
-                                    row_tile * VXD_CONV_TILE_ROWS, n_rows,
-                                    (int)(i % n_columns) * N_TILE);
+        run_tile<PRECISION, N_TILE, IS_WGMMA>(&tiles, &shared, &memory,
+                                              row_tile * VXD_CONV_TILE_ROWS, n_rows,
+                                              (int)(i % n_columns) * N_TILE);
     }
 }
 
@@ -503,7 +393,7 @@ out:
     return status;
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE>
+template <enum vxd_net_precision PRECISION, int N_TILE, bool IS_WGMMA>
 static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles tiles,
                               struct vxd_err *err)
 {
@@ -519,34 +409,34 @@ static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles til
     VXD_TRY(
         fit_stages(context, stage_bytes<N_TILE>(), n_table_bytes, &tiles.n_stages, err));
     n_shared = (size_t)(tiles.n_stages * stage_bytes<N_TILE>() + n_table_bytes);
-    VXD_TRY(VXD_CUDA(context,
-                     cudaFuncSetAttribute((const void *)tiles_kernel<PRECISION, N_TILE>,
-                                          cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          (int)n_shared),
-                     err));
-    tiles_kernel<PRECISION, N_TILE>
+    VXD_TRY(VXD_CUDA(
+        context,
+        cudaFuncSetAttribute((const void *)tiles_kernel<PRECISION, N_TILE, IS_WGMMA>,
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_shared),
+        err));
+    tiles_kernel<PRECISION, N_TILE, IS_WGMMA>
         <<<n_blocks, N_THREADS, n_shared, (cudaStream_t)queue->stream>>>(tiles);
     VXD_TRY(vxd_cuda_launched(context, "tiles_kernel", err));
 out:
     return status;
 }
 
-template <enum vxd_net_precision PRECISION>
+template <enum vxd_net_precision PRECISION, bool IS_WGMMA>
 static enum vxd_status launch_tiles(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err)
 {
     switch (n_tile) {
     case 16:
-        return launch<PRECISION, 16>(queue, *tiles, err);
+        return launch<PRECISION, 16, IS_WGMMA>(queue, *tiles, err);
     case 32:
-        return launch<PRECISION, 32>(queue, *tiles, err);
+        return launch<PRECISION, 32, IS_WGMMA>(queue, *tiles, err);
     case 64:
-        return launch<PRECISION, 64>(queue, *tiles, err);
+        return launch<PRECISION, 64, IS_WGMMA>(queue, *tiles, err);
     case 96:
-        return launch<PRECISION, 96>(queue, *tiles, err);
+        return launch<PRECISION, 96, IS_WGMMA>(queue, *tiles, err);
     default:
-        return launch<PRECISION, 128>(queue, *tiles, err);
+        return launch<PRECISION, 128, IS_WGMMA>(queue, *tiles, err);
     }
 }
 
