@@ -26,6 +26,7 @@ from voxeld.v1 import (
     admin_pb2,
     common_pb2,
     hashmap_pb2,  # noqa: F401  for those that import this file
+    network_pb2,  # noqa: F401
     rpc_pb2,
     voxelize_pb2,
 )
