@@ -2,6 +2,7 @@
 /* One list by name: there are few maps, and requests on them are long beside a walk. */
 #include "server/maps.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,27 +200,71 @@ static uint64_t bytes_of_owner(const struct vxd_map *list, const char *owner)
     return n_bytes;
 }
 
-size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
-                          const struct vxd_map *map)
+/* What the limits leave for a map, what it has already included. */
+struct room {
+    uint64_t of_all;
+    uint64_t of_owner;
+};
+
+static struct room find_room(const struct vxd_maps *maps,
+                             const struct vxd_map_terms *terms, const struct vxd_map *map)
 {
     uint64_t own = map != NULL ? map->n_bytes : 0;
     uint64_t others = atomic_load(&maps->n_bytes) - own;
     uint64_t owners = bytes_of_owner(maps->first, terms->owner) +
                       bytes_of_owner(maps->unnamed, terms->owner) - own;
-    uint64_t allowed = maps->limit_bytes > others ? maps->limit_bytes - others : 0;
-    uint64_t of_owner =
-        maps->token_limit_bytes > owners ? maps->token_limit_bytes - owners : 0;
 
-    allowed = of_owner < allowed ? of_owner : allowed;
+    return (struct room){
+        .of_all = maps->limit_bytes > others ? maps->limit_bytes - others : 0,
+        .of_owner =
+            maps->token_limit_bytes > owners ? maps->token_limit_bytes - owners : 0};
+}
+
+size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
+                          const struct vxd_map *map)
+{
+    struct room room = find_room(maps, terms, map);
+    uint64_t allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
+
     if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
         allowed = terms->max_bytes;
     }
     return (size_t)(allowed > 0 ? allowed : 1); /* 0 would mean no limit */
 }
 
-void vxd_maps_allow(struct vxd_maps *maps, struct vxd_map *map)
+void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
+                      const struct vxd_map *map, struct vxd_err *err)
 {
+    struct room room = find_room(maps, terms, map);
+    bool is_owners = room.of_owner < room.of_all;
+    uint64_t left = is_owners ? room.of_owner : room.of_all;
+    char what[96];
+
+    if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
+        strcmp(err->field, "max_bytes") != 0 ||
+        (terms->max_bytes > 0 && terms->max_bytes <= left)) {
+        return;
+    }
+    (void)snprintf(what, sizeof what, "%.*s", (int)strcspn(err->message, ";"),
+                   err->message);
+    (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                   "%s; %s of %" PRIu64 " leaves it %" PRIu64, what,
+                   is_owners ? "limits.map_bytes_per_token" : "limits.map_bytes",
+                   is_owners ? maps->token_limit_bytes : maps->limit_bytes, left);
+}
+
+enum vxd_status vxd_maps_prepare(const struct vxd_maps *maps, struct vxd_queue *queue,
+                                 struct vxd_map *map, const void *keys, size_t n,
+                                 size_t *n_new, struct vxd_err *err)
+{
+    enum vxd_status status;
+
     vxd_hashmap_set_max_bytes(map->hashmap, vxd_maps_allowance(maps, &map->terms, map));
+    status = vxd_hashmap_prepare(queue, map->hashmap, keys, n, n_new, err);
+    if (status != VXD_OK) {
+        vxd_maps_explain(maps, &map->terms, map, err);
+    }
+    return status;
 }
 
 void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map)
@@ -287,6 +332,7 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
     *out = map;
     return VXD_OK;
 out:
+    vxd_maps_explain(maps, terms, NULL, err);
     vxd_hashmap_destroy(queue, take_hashmap);
     free(map);
     return status;

@@ -105,8 +105,16 @@ void vxd_map_drop(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_map
 size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
                           const struct vxd_map *map);
 
-/* Before a map may grow: tells the engine how far. */
-void vxd_maps_allow(struct vxd_maps *maps, struct vxd_map *map);
+/* vxd_hashmap_prepare within the allowance.
+ * errors  RESOURCE_EXHAUSTED  says which limit; the map is unchanged */
+enum vxd_status vxd_maps_prepare(const struct vxd_maps *maps, struct vxd_queue *queue,
+                                 struct vxd_map *map, const void *keys, size_t n,
+                                 size_t *n_new, struct vxd_err *err);
+
+/* Where the engine refused what is above the allowance: names the limit that it came from, if
+ * it is not the map's own. */
+void vxd_maps_explain(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
+                      const struct vxd_map *map, struct vxd_err *err);
 
 /* After it may have grown. */
 void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map);

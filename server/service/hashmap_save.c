@@ -127,7 +127,11 @@ enum vxd_status vxd_map_load_submit(struct vxd_request *request, struct vxd_queu
     VXD_TRY(vxd_map_file_read(server->context, server->config.data_dir, job->file, &spec,
                               image, &info, err));
     image->spec.max_bytes = vxd_maps_allowance(server->maps, &job->terms, NULL);
-    VXD_TRY(vxd_hashmap_import(queue, image, &hashmap, err));
+    status = vxd_hashmap_import(queue, image, &hashmap, err);
+    if (status != VXD_OK) {
+        vxd_maps_explain(server->maps, &job->terms, NULL, err);
+        goto out;
+    }
     VXD_TRY(vxd_map_new(server->maps, queue, &job->terms, &spec, hashmap, &job->base.made,
                         err));
     job->base.made->n_entries = image->n_entries;

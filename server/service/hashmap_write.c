@@ -203,9 +203,8 @@ enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
     }
     args.values = any ? job->rows.device : NULL;
     if (job->n > 0) {
-        vxd_maps_allow(request->server->maps, job->base.map);
-        VXD_TRY(vxd_hashmap_prepare(queue, job->base.map->hashmap, args.keys, job->n,
-                                    &args.max_new, err));
+        VXD_TRY(vxd_maps_prepare(request->server->maps, queue, job->base.map, args.keys,
+                                 job->n, &args.max_new, err));
         VXD_TRY(vxd_hashmap_insert(queue, job->base.map->hashmap, &args, err));
     }
     VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
@@ -430,8 +429,8 @@ static enum vxd_status find_entries(struct vxd_request *request, struct vxd_queu
                                 err);
     }
     args.is_new = job->is_new->device;
-    vxd_maps_allow(request->server->maps, job->base.map);
-    VXD_TRY(vxd_hashmap_prepare(queue, hashmap, keys, job->n, &args.max_new, err));
+    VXD_TRY(vxd_maps_prepare(request->server->maps, queue, job->base.map, keys, job->n,
+                             &args.max_new, err));
     VXD_TRY(vxd_hashmap_insert(queue, hashmap, &args, err));
 out:
     return status;

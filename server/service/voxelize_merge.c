@@ -198,8 +198,8 @@ static enum vxd_status add_voxels(struct vxd_request *request, struct vxd_queue 
          .combine = VXD_COMBINE_ADD}};
     enum vxd_status status;
 
-    vxd_maps_allow(request->server->maps, merge->map);
-    VXD_TRY(vxd_hashmap_prepare(queue, hashmap, keys, n, &insert.max_new, err));
+    VXD_TRY(vxd_maps_prepare(request->server->maps, queue, merge->map, keys, n,
+                             &insert.max_new, err));
     VXD_TRY(vxd_hashmap_insert(queue, hashmap, &insert, err));
     VXD_TRY(vxd_map_update_arrays(queue, merge->map, updates,
                                   (size_t)merge->spec.engine.n_values, true, err));

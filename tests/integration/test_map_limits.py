@@ -4,6 +4,7 @@ fit, times that are over."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -203,3 +204,48 @@ def test_whole_numbers_that_json_rounds_are_refused(
     fits = {"shape": [1], "values": [2**53 - 1]}
     body = {"name": "m", "keys": fits, "values": [{"name": "v", "rows": fits}]}
     assert http_call(daemon, "POST", "/v1/map_insert", body).status == 200
+
+
+def test_tokens_have_budgets_of_their_own_and_refusals_name_the_limit(directory: Path) -> None:
+    tokens = directory / "tokens"
+    digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("ann", "bob")}
+    tokens.write_text("".join(f"{n} read,write {d}\n" for n, d in digests.items()))
+    tokens.chmod(0o600)
+    config = {
+        "auth": {"tokens_file": str(tokens)},
+        "limits": {"map_bytes": 5 << 20, "map_bytes_per_token": 3 << 20},
+    }
+    with (
+        running(directory, config) as daemon,
+        Maps(daemon, "ann", "ann") as ann,
+        Maps(daemon, "bob", "bob") as bob,
+    ):
+        exhausted = common_pb2.RESOURCE_EXHAUSTED
+        rng = np.random.default_rng(1)
+
+        def fill(client: Maps, name: str) -> str:
+            for _ in range(60):
+                keys = rng.integers(-(1 << 19), 1 << 19, (2000, 3)).astype(np.int32)
+                response = client.send("map_insert", name=name, keys=tensor_of(keys))
+                if response.header.code == exhausted:
+                    return f"{response.header.field}: {response.header.message}"
+                assert response.header.code == OK, response.header
+            raise AssertionError("it grew for ever")
+
+        ann.call("map_create", name="own", max_bytes=300_000)
+        assert fill(ann, "own").startswith("max_bytes: ")
+        ann.call("map_drop", name="own")
+        ann.call("map_create", name="a")
+        # Whoever fills it, it is Ann's.
+        assert "limits.map_bytes_per_token of 3145728" in fill(bob, "a")
+        taken = bob.call("map_get", name="a").map
+        assert taken.owner == "ann" and 1 << 20 < taken.n_bytes <= 3 << 20
+        message = ann.fails("map_create", exhausted, name="x", capacity=100_000)
+        assert "limits.map_bytes_per_token of 3145728" in message
+        bob.call("map_create", name="b")
+        assert "limits.map_bytes" in fill(bob, "b")
+        assert bob.call("map_list").n_bytes <= 5 << 20
+        message = bob.fails("map_create", exhausted, name="x", capacity=200_000)
+        assert "limits.map_bytes" in message
+        ann.call("map_drop", name="b")
+        bob.call("map_create", name="x", capacity=20_000)
