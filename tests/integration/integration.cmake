@@ -26,6 +26,9 @@ add_custom_target(integration_schema ALL
 add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/foreign_client.c)
 target_link_libraries(foreign_client PRIVATE voxeld_build voxeld_client)
 
+add_executable(net_run ${CMAKE_CURRENT_LIST_DIR}/net_run.c)
+target_link_libraries(net_run PRIVATE voxeld_build voxeld_server)
+
 # The README's example in C; the default timeout of a call is for plain builds.
 add_executable(example_voxelize ${PROJECT_SOURCE_DIR}/client/examples/voxelize.c)
 target_link_libraries(example_voxelize PRIVATE voxeld_build voxeld_client)
@@ -43,8 +46,8 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
   set(integration_slow 4)
 endif()
 
-foreach(name rpc http guard auth hostile load bench life memory tools examples python
-             python_errors layers bundle maps map_limits merge exactly_once python_maps map_tools soak
+foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
+             python_errors layers bundle maps map_limits merge exactly_once python_maps map_tools networks soak
              overload)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
