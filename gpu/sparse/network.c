@@ -86,6 +86,7 @@ enum vxd_status vxd_net_create(struct vxd_queue *queue,
     VXD_TRY(make_arrays(net, err));
     VXD_TRY(vxd_net_infer(net, builder, err));
     VXD_TRY(vxd_net_plan(net, err));
+    VXD_TRY(vxd_net_repeat_create(net->n_sets, &net->repeat, err));
     VXD_TRY(vxd_net_upload(queue, net, builder, err));
     count(net);
     *out = net;
@@ -104,6 +105,7 @@ void vxd_net_destroy(struct vxd_queue *queue, struct vxd_net *net)
         vxd_device_free(queue, &net->nodes[i].weights.data);
     }
     vxd_device_free(queue, &net->constants);
+    vxd_net_repeat_destroy(net->context, net->repeat);
     vxd_net_plan_free(net);
     free(net->tensors);
     free(net->nodes);

@@ -233,7 +233,7 @@ enum vxd_status vxd_net_run_get_cost(struct vxd_queue *queue,
                                      const struct vxd_net_run *run,
                                      struct vxd_net_cost *out, struct vxd_err *err);
 
-/* In queue order; waits for the queue where the run is not over. NULL is fine. */
+/* In queue order; waits for the queue where the run is not over, and on a GPU. NULL is fine. */
 void vxd_net_run_destroy(struct vxd_queue *queue, struct vxd_net_run *run);
 
 #ifdef __cplusplus

@@ -8,7 +8,8 @@
  * network_weights.c  batch norms folded, weights on the device
  * network.c          create, destroy, info
  * network_run.c      a run and its steps; network_sets.c, network_memory.c, network_maps.c and
- *                    network_layers.c what they enqueue; network_result.c what is left of it
+ *                    network_layers.c what they enqueue; network_repeat.c what is kept for the
+ *                    next run on a GPU; network_result.c what is left of it
  *
  * Tensors are numbered from 0, the network's input; layer i makes tensor i + 1. Rows that a
  * feature decides about (PRUNE) split a run into phases: a set's or a layer's phase is how
@@ -121,6 +122,8 @@ struct vxd_net_builder {
     int n_outputs;
 };
 
+struct vxd_net_repeat;
+
 struct vxd_net {
     struct vxd_context *context;
     struct vxd_net_options options;
@@ -146,6 +149,7 @@ struct vxd_net {
     int n_phases;
     int n_slots;
     struct vxd_buffer constants;
+    struct vxd_net_repeat *repeat;
 };
 
 /* --- checks and shapes ------------------------------------------------------------------- */
@@ -190,6 +194,14 @@ enum vxd_status vxd_net_upload(struct vxd_queue *queue, struct vxd_net *net,
 
 /* --- a run ------------------------------------------------------------------------------- */
 
+/* What is enqueued as a whole. */
+enum vxd_net_tag {
+    VXD_NET_TAG_SETS = 0,
+    VXD_NET_TAG_MAPS = 1,
+    VXD_NET_TAG_LAYERS = 2,
+    VXD_NET_TAG_MAPS_AND_LAYERS = 3
+};
+
 enum vxd_net_stage {
     VXD_NET_STAGE_SETS = 0,
     VXD_NET_STAGE_MAPS = 1,
@@ -201,10 +213,11 @@ enum vxd_net_stage {
 struct vxd_net_run_set {
     struct vxd_sparse_set set;
     struct vxd_buffer block;
-    size_t capacity; /* rows there may be; once counted max_rows */
+    size_t capacity; /* rows that there may be; less once they are counted */
     size_t n_rows;   /* counted */
     bool is_made;
     bool is_counted;
+    bool in_round;    /* made by the step at hand */
     int32_t *rows[2]; /* UNION: rows of a and b; SUBSET: of a */
     uint32_t *starts;
     int32_t *coords;
@@ -222,8 +235,9 @@ struct vxd_net_run {
     int phase;
     int next_map;
     int next_step;
-    size_t next_row; /* of step next_step: where a convolution goes on (CPU) */
-    bool is_pending; /* something queued reads or writes host memory of the run */
+    uint32_t graphs_used; /* a bit an entry of the net's `repeat` */
+    size_t next_row;      /* of step next_step: where a convolution goes on (CPU) */
+    bool is_pending;      /* something queued reads or writes host memory of the run */
     struct vxd_net_run_set *sets;
     struct vxd_kernel_map *maps;
     struct vxd_net_run_phase *phases;
@@ -233,6 +247,7 @@ struct vxd_net_run {
     struct vxd_buffer counts;  /* a set: 0 and its rows, which are starts of one sample */
     struct vxd_buffer n_pairs; /* uint64 a map */
     struct vxd_buffer h_counts; /* host: the same */
+    struct vxd_buffer scratch;  /* of the sets or maps that a step enqueues */
     struct vxd_buffer tokens;   /* a slot: 0, rows, then the samples' starts */
     uint32_t *h_tokens;         /* host: what goes there */
     size_t n_bytes;             /* device memory now, most so far, and what was needed */
@@ -247,9 +262,24 @@ enum vxd_status vxd_net_run_alloc(struct vxd_queue *queue, struct vxd_net_run *r
 void vxd_net_run_free(struct vxd_queue *queue, struct vxd_net_run *run,
                       struct vxd_buffer *buffer);
 
-/* Rows that memory and launches are sized for: n on the CPU; on a GPU steps of an eighth, so
- * that shapes repeat. */
-size_t vxd_net_run_bucket(const struct vxd_net *net, size_t n);
+/* --- what runs leave for later ones (GPU) */
+
+enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
+                                      struct vxd_err *err);
+void vxd_net_repeat_destroy(struct vxd_context *context, struct vxd_net_repeat *repeat);
+
+/* Rows that memory and launches of a set of n rows are sized for: n on the CPU; on a GPU what
+ * other runs had, if that is enough and not much more. */
+size_t vxd_net_run_capacity(const struct vxd_net *net, int set, size_t n);
+
+/* Has enqueue(queue, run) put its work on the queue; on a GPU by a graph of it where the same
+ * was there before. enqueue changes nothing of the run that later steps look at. `tag` tells
+ * one such function from another. */
+enum vxd_status vxd_net_run_enqueue(struct vxd_queue *queue, struct vxd_net_run *run,
+                                    enum vxd_net_tag tag, vxd_net_enqueue_fn enqueue,
+                                    struct vxd_err *err);
+/* None of its launches is in flight. */
+void vxd_net_run_release_graphs(struct vxd_net_run *run);
 
 /* Makes the sets of the run's phase as far as their sizes are known well enough, and copies
  * counts to the host; *done when none is left. */
@@ -267,15 +297,22 @@ struct vxd_net_extent vxd_net_run_extent(const struct vxd_net_run *run, int tens
 size_t vxd_net_run_n_rows(const struct vxd_net_run *run, int tensor);
 size_t vxd_net_run_max_rows(const struct vxd_net_run *run, int tensor);
 
-/* Scratch of a step, device bytes. */
+/* Scratch of a layer's step, and of the phase's maps, device bytes. */
 size_t vxd_net_run_scratch_bytes(const struct vxd_net_run *run, int step);
+size_t vxd_net_run_map_scratch_bytes(const struct vxd_queue *queue,
+                                     const struct vxd_net_run *run);
 
-/* Enqueues maps from run->next_map on, and the sets' starts and coordinates with the first,
- * to the phase's last or until about budget_ns of work on the CPU. */
-enum vxd_status vxd_net_run_maps(struct vxd_queue *queue, struct vxd_net_run *run,
-                                 double budget_ns, struct vxd_err *err);
-/* Enqueues steps from run->next_step on, likewise. */
-enum vxd_status vxd_net_run_layers(struct vxd_queue *queue, struct vxd_net_run *run,
-                                   double budget_ns, struct vxd_err *err);
+/* Enqueue, until about budget_ns of work on the CPU: the phase's maps from number *next on
+ * (the sets' starts and coordinates with the first), *next = n_maps after the last; and the
+ * phase's steps from *next on, *next = the next phase's first after the last. A convolution
+ * may be left half done: *row. */
+enum vxd_status vxd_net_run_maps(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                 double budget_ns, int *next, struct vxd_err *err);
+enum vxd_status vxd_net_run_layers(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                   double budget_ns, int *next, size_t *row,
+                                   struct vxd_err *err);
+/* The first step of all; its features are the caller's. */
+enum vxd_status vxd_net_run_load(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                 struct vxd_err *err);
 
 #endif

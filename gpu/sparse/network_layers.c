@@ -11,9 +11,10 @@
 
 struct layer_run {
     struct vxd_queue *queue;
-    struct vxd_net_run *run;
+    const struct vxd_net_run *run;
     const struct vxd_net_node *node;
     int number;
+    int step;
     struct vxd_net_extent extent; /* of the result */
     struct vxd_rows out;
 };
@@ -36,12 +37,14 @@ static enum vxd_net_precision precision_of(const struct layer_run *at)
 /* --- convolutions ------------------------------------------------------------------------ */
 
 /* Rows of a part of the layer that takes about budget_ns; all of them on a GPU. */
-static size_t part_rows(const struct layer_run *at, size_t n_rows, double layer_ns,
-                        double budget_ns)
+static size_t part_rows(const struct layer_run *at, size_t n_rows, size_t first,
+                        double layer_ns, double budget_ns)
 {
-    size_t left = n_rows - at->run->next_row;
+    size_t left = n_rows - first;
+
     size_t n;
 
+    (void)at; /* in builds without CUDA */
     if (VXD_ON_CUDA(at->queue->context) || layer_ns <= 1.5 * budget_ns) {
         return left;
     }
@@ -50,17 +53,18 @@ static size_t part_rows(const struct layer_run *at, size_t n_rows, double layer_
     return n < left ? n : left;
 }
 
-/* The convolution of rows next_row and on. On the CPU a queue's memory is the host's, and it
+/* The convolution of rows *row and on; *row becomes what is left, 0 = nothing. On the CPU a queue's memory is the host's, and it
  * is idle between steps: the part's count is written at once. */
 static enum vxd_status enqueue_convolution(const struct layer_run *at, double layer_ns,
-                                           double budget_ns, bool *done,
+                                           double budget_ns, size_t *row,
                                            struct vxd_err *err)
 {
     const struct vxd_net_node *node = at->node;
-    struct vxd_net_run *run = at->run;
+    const struct vxd_net_run *run = at->run;
     size_t element = vxd_net_element_bytes(precision_of(at));
     size_t n_rows = vxd_net_run_n_rows(run, at->number + 1);
-    size_t n_part = part_rows(at, n_rows, layer_ns, budget_ns);
+    size_t first = *row;
+    size_t n_part = part_rows(at, n_rows, first, layer_ns, budget_ns);
     struct vxd_kernel_map map = {0};
     struct vxd_conv_args args = {.n_rows = at->extent.n_rows,
                                  .max_rows = at->extent.max_rows,
@@ -79,10 +83,8 @@ static enum vxd_status enqueue_convolution(const struct layer_run *at, double la
         map = run->maps[node->map];
         args.map = &map;
     }
-    *done = run->next_row + n_part == n_rows;
     if (n_part < n_rows) {
         uint32_t *part = (uint32_t *)run->counts.ptr + 2 * (size_t)run->net->n_sets;
-        size_t first = run->next_row;
 
         *part = (uint32_t)n_part;
         args.n_rows = part;
@@ -97,7 +99,7 @@ static enum vxd_status enqueue_convolution(const struct layer_run *at, double la
         }
     }
     VXD_TRY(vxd_conv_run(at->queue, &args, err));
-    run->next_row = *done ? 0 : run->next_row + n_part;
+    *row = first + n_part < n_rows ? first + n_part : 0;
 out:
     return status;
 }
@@ -144,7 +146,7 @@ static enum vxd_status enqueue_pool(const struct layer_run *at, struct vxd_err *
 
 static void *scratch_of(const struct layer_run *at, size_t *n_bytes)
 {
-    int item = at->run->net->scratch_items[at->run->next_step];
+    int item = at->run->net->scratch_items[at->step];
 
     *n_bytes = at->run->item_bytes[item];
     return vxd_net_run_item(at->run, item);
@@ -400,29 +402,30 @@ static double estimate_ns(const struct layer_run *at)
     return ns / n_threads;
 }
 
-static enum vxd_status enqueue_layer(struct vxd_queue *queue, struct vxd_net_run *run,
-                                     int number, double *budget_ns, bool *done,
-                                     struct vxd_err *err)
+static enum vxd_status enqueue_layer(struct vxd_queue *queue,
+                                     const struct vxd_net_run *run, int step,
+                                     double *budget_ns, size_t *row, struct vxd_err *err)
 {
+    int number = run->net->steps[step].index;
     struct layer_run at = {.queue = queue,
                            .run = run,
                            .node = &run->net->nodes[number],
                            .number = number,
+                           .step = step,
                            .extent = vxd_net_run_extent(run, number + 1),
                            .out = vxd_net_run_rows(run, number + 1)};
     double layer_ns = estimate_ns(&at);
-    size_t first = run->next_row;
-    size_t n_rows = vxd_net_run_n_rows(run, number + 1);
+    size_t first = *row;
     enum vxd_status status;
 
-    *done = true;
     if (at.extent.max_rows == 0) {
         return VXD_OK;
     }
     if (vxd_net_is_convolution(at.node->layer.op)) {
-        status = enqueue_convolution(&at, layer_ns, *budget_ns, done, err);
-        if (run->next_row > first) {
-            layer_ns *= (double)(run->next_row - first) / (double)n_rows;
+        status = enqueue_convolution(&at, layer_ns, *budget_ns, row, err);
+        if (first > 0) {
+            layer_ns -=
+                layer_ns * (double)first / (double)vxd_net_run_n_rows(run, number + 1);
         }
     } else {
         status = enqueue_other(&at, err);
@@ -434,8 +437,8 @@ static enum vxd_status enqueue_layer(struct vxd_queue *queue, struct vxd_net_run
     return status;
 }
 
-static enum vxd_status enqueue_load(struct vxd_queue *queue, struct vxd_net_run *run,
-                                    struct vxd_err *err)
+enum vxd_status vxd_net_run_load(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                 struct vxd_err *err)
 {
     struct vxd_net_load_call call = {.precision = run->net->options.precision,
                                      .features = run->input.features,
@@ -446,8 +449,9 @@ static enum vxd_status enqueue_load(struct vxd_queue *queue, struct vxd_net_run 
     return call.n > 0 ? CALL(queue, load, &call, err) : VXD_OK;
 }
 
-static enum vxd_status enqueue_keep(struct vxd_queue *queue, struct vxd_net_run *run,
-                                    int layer, struct vxd_err *err)
+static enum vxd_status enqueue_keep(struct vxd_queue *queue,
+                                    const struct vxd_net_run *run, int layer,
+                                    struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
     int tensor = net->nodes[layer].layer.inputs[1] + 1;
@@ -461,8 +465,9 @@ static enum vxd_status enqueue_keep(struct vxd_queue *queue, struct vxd_net_run 
     return call.extent.max_rows > 0 ? CALL(queue, keep, &call, err) : VXD_OK;
 }
 
-static enum vxd_status enqueue_output(struct vxd_queue *queue, struct vxd_net_run *run,
-                                      int number, struct vxd_err *err)
+static enum vxd_status enqueue_output(struct vxd_queue *queue,
+                                      const struct vxd_net_run *run, int number,
+                                      struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
     const struct vxd_net_output *output = &net->outputs[number];
@@ -504,23 +509,23 @@ static enum vxd_status enqueue_output(struct vxd_queue *queue, struct vxd_net_ru
     return CALL(queue, save, &call, err);
 }
 
-enum vxd_status vxd_net_run_layers(struct vxd_queue *queue, struct vxd_net_run *run,
-                                   double budget_ns, struct vxd_err *err)
+enum vxd_status vxd_net_run_layers(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                   double budget_ns, int *next, size_t *row,
+                                   struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
     enum vxd_status status = VXD_OK;
 
-    while (run->next_step < net->n_steps && budget_ns > 0.0 &&
-           net->steps[run->next_step].phase == run->phase) {
-        const struct vxd_net_step *step = &net->steps[run->next_step];
-        bool done = true;
+    while (*next < net->n_steps && budget_ns > 0.0 &&
+           net->steps[*next].phase == run->phase) {
+        const struct vxd_net_step *step = &net->steps[*next];
 
         switch (step->kind) {
         case VXD_NET_STEP_LOAD:
-            VXD_TRY(enqueue_load(queue, run, err));
+            VXD_TRY(vxd_net_run_load(queue, run, err));
             break;
         case VXD_NET_STEP_LAYER:
-            VXD_TRY(enqueue_layer(queue, run, step->index, &budget_ns, &done, err));
+            VXD_TRY(enqueue_layer(queue, run, *next, &budget_ns, row, err));
             break;
         case VXD_NET_STEP_KEEP:
             VXD_TRY(enqueue_keep(queue, run, step->index, err));
@@ -529,10 +534,10 @@ enum vxd_status vxd_net_run_layers(struct vxd_queue *queue, struct vxd_net_run *
             VXD_TRY(enqueue_output(queue, run, step->index, err));
             break;
         }
-        if (!done) {
+        if (*row > 0) {
             break; /* the part's count is in use until the queue was waited for */
         }
-        run->next_step++;
+        (*next)++;
     }
 out:
     return status;

@@ -5,8 +5,8 @@
 /* A tap of a row on the CPU, a thread: rough, so that a step is some 20 ms. */
 #define LOOKUP_NS 12.0
 
-static enum vxd_status enqueue_coords(struct vxd_queue *queue, struct vxd_net_run *run,
-                                      struct vxd_err *err)
+static enum vxd_status enqueue_coords(struct vxd_queue *queue,
+                                      const struct vxd_net_run *run, struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
     enum vxd_status status = VXD_OK;
@@ -25,12 +25,12 @@ out:
     return status;
 }
 
-static size_t map_scratch_bytes(const struct vxd_queue *queue,
-                                const struct vxd_net_run *run)
+size_t vxd_net_run_map_scratch_bytes(const struct vxd_queue *queue,
+                                     const struct vxd_net_run *run)
 {
     size_t most = 0;
 
-    for (int i = run->next_map; i < run->net->n_maps; i++) {
+    for (int i = 0; i < run->net->n_maps; i++) {
         const struct vxd_net_map *plan = &run->net->maps[i];
         size_t n_bytes;
 
@@ -43,35 +43,31 @@ static size_t map_scratch_bytes(const struct vxd_queue *queue,
     return most;
 }
 
-enum vxd_status vxd_net_run_maps(struct vxd_queue *queue, struct vxd_net_run *run,
-                                 double budget_ns, struct vxd_err *err)
+enum vxd_status vxd_net_run_maps(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                 double budget_ns, int *next, struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
     int n_threads = vxd_pool_n_threads(vxd_context_pool(queue->context));
-    struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
-    enum vxd_status status;
+    enum vxd_status status = VXD_OK;
 
-    if (run->next_map == 0) {
+    if (*next == 0) {
         VXD_TRY(enqueue_coords(queue, run, err));
     }
-    VXD_TRY(vxd_net_run_alloc(queue, run, map_scratch_bytes(queue, run), &scratch, err));
-    while (run->next_map < net->n_maps && budget_ns > 0.0) {
-        const struct vxd_net_map *plan = &net->maps[run->next_map];
-        struct vxd_kernel_map *map = &run->maps[run->next_map];
+    for (; *next < net->n_maps && budget_ns > 0.0; (*next)++) {
+        const struct vxd_net_map *plan = &net->maps[*next];
+        struct vxd_kernel_map map = run->maps[*next];
 
-        run->next_map++;
         if (!plan->used || plan->phase != run->phase) {
             continue;
         }
         VXD_TRY(vxd_kernel_map_build(queue, &plan->geometry, &run->sets[plan->in].set,
-                                     &run->sets[plan->out].set, map, scratch.ptr,
-                                     scratch.n_bytes, err));
+                                     &run->sets[plan->out].set, &map, run->scratch.ptr,
+                                     run->scratch.n_bytes, err));
         if (!VXD_ON_CUDA(queue->context)) {
             budget_ns -=
-                (double)run->sets[plan->out].n_rows * map->n_taps * LOOKUP_NS / n_threads;
+                (double)run->sets[plan->out].n_rows * map.n_taps * LOOKUP_NS / n_threads;
         }
     }
 out:
-    vxd_net_run_free(queue, run, &scratch);
     return status;
 }

@@ -355,6 +355,8 @@ enum vxd_status vxd_net_run_place(struct vxd_queue *queue, struct vxd_net_run *r
     VXD_TRY(fill_tokens(queue, run, err));
     VXD_TRY(place_maps(queue, run, err));
     VXD_TRY(place_items(queue, run, err));
+    VXD_TRY(vxd_net_run_alloc(queue, run, vxd_net_run_map_scratch_bytes(queue, run),
+                              &run->scratch, err));
 out:
     return status;
 }

@@ -114,8 +114,8 @@ static enum vxd_status step_sets(struct vxd_queue *queue, struct vxd_net_run *ru
     bool done;
     enum vxd_status status;
 
-    VXD_TRY(vxd_net_run_make_sets(queue, run, &done, err));
     run->is_pending = true;
+    VXD_TRY(vxd_net_run_make_sets(queue, run, &done, err));
     if (done) {
         run->stage = VXD_NET_STAGE_MAPS;
     }
@@ -123,56 +123,103 @@ out:
     return status;
 }
 
-static bool has_map_left(const struct vxd_net_run *run)
+static enum vxd_status enqueue_maps(struct vxd_queue *queue, void *args,
+                                    struct vxd_err *err)
 {
-    for (int i = run->next_map; i < run->net->n_maps; i++) {
-        if (run->net->maps[i].used && run->net->maps[i].phase == run->phase) {
-            return true;
-        }
-    }
-    return false;
+    int next = 0;
+
+    return vxd_net_run_maps(queue, args, STEP_NS, &next, err);
 }
 
-static bool has_step_left(const struct vxd_net_run *run)
+static enum vxd_status enqueue_layers(struct vxd_queue *queue, void *args,
+                                      struct vxd_err *err)
 {
-    return run->next_step < run->net->n_steps &&
-           run->net->steps[run->next_step].phase == run->phase;
+    const struct vxd_net_run *run = args;
+    int next = run->next_step;
+    size_t row = 0;
+
+    return vxd_net_run_layers(queue, run, STEP_NS, &next, &row, err);
 }
 
-static enum vxd_status step_maps(struct vxd_queue *queue, struct vxd_net_run *run,
-                                 struct vxd_err *err)
+static enum vxd_status enqueue_both(struct vxd_queue *queue, void *args,
+                                    struct vxd_err *err)
 {
     enum vxd_status status;
 
-    if (run->phases[run->phase].items.ptr == NULL &&
-        run->phases[run->phase].maps.ptr == NULL) {
-        VXD_TRY(vxd_net_run_place(queue, run, err));
-    }
-    VXD_TRY(vxd_net_run_maps(queue, run, STEP_NS, err));
-    run->is_pending = true;
-    if (!has_map_left(run)) {
-        run->stage = VXD_NET_STAGE_LAYERS;
-    }
+    VXD_TRY(enqueue_maps(queue, args, err));
+    VXD_TRY(enqueue_layers(queue, args, err));
 out:
     return status;
 }
 
-static enum vxd_status step_layers(struct vxd_queue *queue, struct vxd_net_run *run,
+/* On the CPU a part of the maps, then a part of the layers; the stage says which is next. */
+static enum vxd_status step_on_cpu(struct vxd_queue *queue, struct vxd_net_run *run,
                                    struct vxd_err *err)
 {
+    const struct vxd_net *net = run->net;
     enum vxd_status status;
 
-    /* On a GPU maps may be queued before; they have read what they wanted of the host. */
-    run->is_pending = false;
-    VXD_TRY(vxd_net_run_layers(queue, run, STEP_NS, err));
-    if (!has_step_left(run)) {
-        run->phase++;
-        run->next_map = 0;
-        run->stage =
-            run->phase == run->net->n_phases ? VXD_NET_STAGE_OVER : VXD_NET_STAGE_SETS;
+    if (run->stage == VXD_NET_STAGE_MAPS) {
+        VXD_TRY(vxd_net_run_maps(queue, run, STEP_NS, &run->next_map, err));
+        if (run->next_map == net->n_maps) {
+            run->stage = VXD_NET_STAGE_LAYERS;
+        }
+        run->is_pending = true;
+        return VXD_OK;
+    }
+    VXD_TRY(
+        vxd_net_run_layers(queue, run, STEP_NS, &run->next_step, &run->next_row, err));
+out:
+    return status;
+}
+
+/* On a GPU all of them, at once unless they are wanted apart. */
+static enum vxd_status step_on_gpu(struct vxd_queue *queue, struct vxd_net_run *run,
+                                   struct vxd_err *err)
+{
+    const struct vxd_net *net = run->net;
+    bool is_apart = run->input.maps_apart;
+    enum vxd_status status;
+
+    if (run->stage == VXD_NET_STAGE_MAPS && is_apart) {
+        VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_MAPS, enqueue_maps, err));
+        run->stage = VXD_NET_STAGE_LAYERS;
+        return VXD_OK;
+    }
+    if (net->steps[run->next_step].kind == VXD_NET_STEP_LOAD) {
+        VXD_TRY(vxd_net_run_load(queue, run, err));
+        run->next_step++;
+    }
+    if (run->stage == VXD_NET_STAGE_LAYERS) {
+        VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_LAYERS, enqueue_layers, err));
+    } else {
+        VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_MAPS_AND_LAYERS, enqueue_both,
+                                    err));
+        run->stage = VXD_NET_STAGE_LAYERS;
+    }
+    while (run->next_step < net->n_steps &&
+           net->steps[run->next_step].phase == run->phase) {
+        run->next_step++;
     }
 out:
     return status;
+}
+
+static void end_phase(struct vxd_queue *queue, struct vxd_net_run *run)
+{
+    const struct vxd_net *net = run->net;
+
+    if (run->stage == VXD_NET_STAGE_LAYERS &&
+        (run->next_step == net->n_steps ||
+         net->steps[run->next_step].phase != run->phase)) {
+        vxd_net_run_free(queue, run, &run->scratch);
+        run->next_map = 0;
+        run->phase++;
+        run->stage =
+            run->phase == net->n_phases ? VXD_NET_STAGE_OVER : VXD_NET_STAGE_SETS;
+        /* The CPU was waited for after the maps, a GPU reads what it copies at once. */
+        run->is_pending = false;
+    }
 }
 
 enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *run,
@@ -193,14 +240,12 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
         *more = true;
         return VXD_OK;
     }
-    if (run->stage == VXD_NET_STAGE_MAPS) {
-        VXD_TRY(step_maps(queue, run, err));
-        *more = true;
-        if (!is_cuda || run->input.maps_apart) {
-            return VXD_OK;
-        }
+    if (run->stage == VXD_NET_STAGE_MAPS && run->next_map == 0) {
+        run->is_pending = true;
+        VXD_TRY(vxd_net_run_place(queue, run, err));
     }
-    VXD_TRY(step_layers(queue, run, err));
+    VXD_TRY(is_cuda ? step_on_gpu(queue, run, err) : step_on_cpu(queue, run, err));
+    end_phase(queue, run);
     *more = run->stage != VXD_NET_STAGE_OVER;
     if (run->stage == VXD_NET_STAGE_SETS && is_cuda) {
         VXD_TRY(step_sets(queue, run, err));
@@ -222,9 +267,11 @@ void vxd_net_run_destroy(struct vxd_queue *queue, struct vxd_net_run *run)
         return;
     }
     net = run->net;
-    if (run->is_pending) {
+    if (run->is_pending || run->graphs_used != 0) {
         (void)vxd_queue_wait(queue, NULL);
     }
+    vxd_net_run_release_graphs(run);
+    vxd_device_free(queue, &run->scratch);
     for (int i = 0; i < net->n_sets && run->sets != NULL; i++) {
         vxd_device_free(queue, &run->sets[i].block);
     }

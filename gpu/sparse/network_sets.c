@@ -7,26 +7,6 @@
 
 #define LOOSE_ROWS ((size_t)1 << 22)
 
-size_t vxd_net_run_bucket(const struct vxd_net *net, size_t n)
-{
-    size_t step = VXD_SPARSE_ROW_PAD;
-
-    (void)net; /* in builds without CUDA */
-    if (!VXD_ON_CUDA(net->context)) {
-        return n;
-    }
-    while (step < n / 8) {
-        step *= 2;
-    }
-    return n == 0 ? step : (n + step - 1) / step * step;
-}
-
-/* Rows that a parent may have. */
-static size_t rows_of(const struct vxd_net_run *run, int set)
-{
-    return run->sets[set].is_counted ? run->sets[set].n_rows : run->sets[set].capacity;
-}
-
 static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *plan,
                      size_t capacity)
 {
@@ -43,31 +23,31 @@ static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *pl
 }
 
 /* How many rows a set may get, and coordinates it is made of. */
-static void find_bounds(const struct vxd_net_run *run, const struct vxd_net_set *plan,
-                        size_t *capacity, size_t *n_candidates)
+static void find_bounds(const struct vxd_net_run *run, int number, size_t *capacity,
+                        size_t *n_candidates)
 {
+    const struct vxd_net_set *plan = &run->net->sets[number];
+    size_t rows_a = plan->a >= 0 ? run->sets[plan->a].capacity : 0;
+    size_t rows_b = plan->b >= 0 ? run->sets[plan->b].capacity : 0;
+
+    *n_candidates = 0;
+    *capacity = 0;
     switch (plan->kind) {
     case VXD_NET_SET_INPUT:
         *n_candidates = run->input.n_rows;
-        *capacity = run->input.n_rows;
+        *capacity = vxd_net_run_capacity(run->net, number, run->input.n_rows);
         break;
     case VXD_NET_SET_DERIVED:
-        *n_candidates = vxd_sparse_derive_candidates(plan->rule, &plan->geometry,
-                                                     run->sets[plan->a].set.capacity);
-        *capacity =
-            vxd_sparse_derive_bound(plan->rule, &plan->geometry, rows_of(run, plan->a),
-                                    plan->shape, run->input.n_samples);
+        *n_candidates = vxd_sparse_derive_candidates(plan->rule, &plan->geometry, rows_a);
+        *capacity = vxd_sparse_derive_bound(plan->rule, &plan->geometry, rows_a,
+                                            plan->shape, run->input.n_samples);
         break;
     case VXD_NET_SET_UNION:
-        *n_candidates = run->sets[plan->a].set.capacity + run->sets[plan->b].set.capacity;
-        *capacity = rows_of(run, plan->a) + rows_of(run, plan->b);
-        break;
     case VXD_NET_SET_SUBSET:
-        *n_candidates = run->sets[plan->a].set.capacity;
-        *capacity = rows_of(run, plan->a);
+        *n_candidates = rows_a + rows_b;
+        *capacity = rows_a + rows_b;
         break;
     }
-    *capacity = vxd_net_run_bucket(run->net, *capacity);
 }
 
 /* The set's memory: its own arrays, then the lists of its parents' rows. */
@@ -102,88 +82,135 @@ out:
     return status;
 }
 
-static enum vxd_status fill_set(struct vxd_queue *queue, struct vxd_net_run *run,
-                                int number, const struct vxd_buffer *scratch,
-                                struct vxd_err *err)
+static enum vxd_status fill_set(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                int number, struct vxd_err *err)
 {
     const struct vxd_net_set *plan = &run->net->sets[number];
-    struct vxd_net_run_set *to = &run->sets[number];
+    struct vxd_sparse_set to = run->sets[number].set;
+    int32_t *const *rows = run->sets[number].rows;
+    void *scratch = run->scratch.ptr;
+    size_t scratch_bytes = run->scratch.n_bytes;
 
     switch (plan->kind) {
     case VXD_NET_SET_INPUT:
         return vxd_sparse_set_make(queue, run->input.coords, run->input.n_rows,
-                                   run->input.n_samples, &to->set, run->rows.ptr,
-                                   scratch->ptr, scratch->n_bytes, err);
+                                   run->input.n_samples, &to, run->rows.ptr, scratch,
+                                   scratch_bytes, err);
     case VXD_NET_SET_DERIVED:
         return vxd_sparse_set_derive(queue, plan->rule, &plan->geometry,
-                                     &run->sets[plan->a].set, &to->set, scratch->ptr,
-                                     scratch->n_bytes, err);
+                                     &run->sets[plan->a].set, &to, scratch, scratch_bytes,
+                                     err);
     case VXD_NET_SET_UNION:
         return vxd_sparse_set_union(queue, &run->sets[plan->a].set,
-                                    &run->sets[plan->b].set, &to->set, to->rows[0],
-                                    to->rows[1], scratch->ptr, scratch->n_bytes, err);
+                                    &run->sets[plan->b].set, &to, rows[0], rows[1],
+                                    scratch, scratch_bytes, err);
     case VXD_NET_SET_SUBSET:
         break;
     }
     return vxd_sparse_set_subset(queue, &run->sets[plan->a].set,
                                  vxd_net_run_item(run, run->net->keep_items[plan->layer]),
-                                 &to->set, to->rows[0], scratch->ptr, scratch->n_bytes,
-                                 err);
+                                 &to, rows[0], scratch, scratch_bytes, err);
 }
 
-static enum vxd_status make_set(struct vxd_queue *queue, struct vxd_net_run *run,
-                                int number, size_t n_candidates, struct vxd_err *err)
+static enum vxd_status blame_set(const struct vxd_net_run *run, int number,
+                                 enum vxd_status status, struct vxd_err *err)
+{
+    int layer = run->net->sets[number].layer;
+
+    if (status != VXD_OK && layer >= 0) {
+        vxd_net_blame(err, run->net->nodes[layer].layer.name);
+    }
+    return status;
+}
+
+/* Memory of one more set of the round. */
+static enum vxd_status open_set(struct vxd_queue *queue, struct vxd_net_run *run,
+                                int number, size_t n_candidates, size_t *scratch_bytes,
+                                struct vxd_err *err)
 {
     struct vxd_net_run_set *to = &run->sets[number];
-    size_t scratch_bytes =
-        vxd_sparse_set_scratch_bytes(queue, n_candidates, to->capacity);
-    struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
+    size_t n_bytes = vxd_sparse_set_scratch_bytes(queue, n_candidates, to->capacity);
     enum vxd_status status;
 
-    if (scratch_bytes == 0) {
+    if (n_bytes == 0) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "%zu voxels made of %zu coordinates are too many", to->capacity,
                         n_candidates);
     }
     VXD_TRY(lay_out_set(queue, run, number, err));
-    VXD_TRY(vxd_net_run_alloc(queue, run, scratch_bytes, &scratch, err));
-    VXD_TRY(fill_set(queue, run, number, &scratch, err));
+    *scratch_bytes = n_bytes > *scratch_bytes ? n_bytes : *scratch_bytes;
     to->is_made = true;
+    to->in_round = true;
 out:
-    vxd_net_run_free(queue, run, &scratch);
+    return status;
+}
+
+/* Decides what the round makes; *done: nothing is left for another. */
+static enum vxd_status open_round(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  bool *done, struct vxd_err *err)
+{
+    const struct vxd_net *net = run->net;
+    size_t scratch_bytes = 0;
+    int number;
+    enum vxd_status status = VXD_OK;
+
+    for (number = 0; number < net->n_sets; number++) {
+        const struct vxd_net_set *plan = &net->sets[number];
+        struct vxd_net_run_set *to = &run->sets[number];
+        size_t n_candidates;
+
+        if (!plan->used || plan->phase != run->phase || to->is_made) {
+            continue;
+        }
+        find_bounds(run, number, &to->capacity, &n_candidates);
+        if (is_loose(run, plan, to->capacity)) {
+            break;
+        }
+        VXD_TRY(blame_set(run, number,
+                          open_set(queue, run, number, n_candidates, &scratch_bytes, err),
+                          err));
+    }
+    *done = number == net->n_sets;
+    VXD_TRY(vxd_net_run_alloc(queue, run, scratch_bytes, &run->scratch, err));
+out:
+    return status;
+}
+
+/* The input's coordinates are the caller's, elsewhere every time: not part of it. */
+static enum vxd_status enqueue_round(struct vxd_queue *queue, void *args,
+                                     struct vxd_err *err)
+{
+    const struct vxd_net_run *run = args;
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < run->net->n_sets; i++) {
+        if (run->sets[i].in_round && run->net->sets[i].kind != VXD_NET_SET_INPUT) {
+            VXD_TRY(blame_set(run, i, fill_set(queue, run, i, err), err));
+        }
+    }
+    VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
+                           run->h_counts.n_bytes, err));
+out:
     return status;
 }
 
 enum vxd_status vxd_net_run_make_sets(struct vxd_queue *queue, struct vxd_net_run *run,
                                       bool *done, struct vxd_err *err)
 {
-    const struct vxd_net *net = run->net;
-    int number;
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status;
 
-    for (number = 0; number < net->n_sets; number++) {
-        const struct vxd_net_set *plan = &net->sets[number];
-        size_t n_candidates = 0;
-
-        if (!plan->used || plan->phase != run->phase || run->sets[number].is_made) {
-            continue;
-        }
-        find_bounds(run, plan, &run->sets[number].capacity, &n_candidates);
-        if (is_loose(run, plan, run->sets[number].capacity)) {
-            break;
-        }
-        status = make_set(queue, run, number, n_candidates, err);
-        if (status != VXD_OK) {
-            if (plan->layer >= 0) {
-                vxd_net_blame(err, net->nodes[plan->layer].layer.name);
-            }
-            return status;
+    VXD_TRY(open_round(queue, run, done, err));
+    for (int i = 0; i < run->net->n_sets; i++) {
+        if (run->sets[i].in_round && run->net->sets[i].kind == VXD_NET_SET_INPUT) {
+            VXD_TRY(fill_set(queue, run, i, err));
         }
     }
-    *done = number == net->n_sets;
-    VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
-                           run->h_counts.n_bytes, err));
+    VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_SETS, enqueue_round, err));
 out:
+    for (int i = 0; i < run->net->n_sets; i++) {
+        run->sets[i].in_round = false;
+    }
+    vxd_net_run_free(queue, run, &run->scratch);
     return status;
 }
 
@@ -206,7 +233,7 @@ enum vxd_status vxd_net_run_count_sets(struct vxd_net_run *run, struct vxd_err *
         }
         set->is_counted = true;
         /* From now on work is sized by what there is. */
-        most = vxd_net_run_bucket(run->net, set->n_rows);
+        most = vxd_net_run_capacity(run->net, i, set->n_rows);
         set->capacity = most < set->capacity ? most : set->capacity;
         set->set.capacity = set->capacity;
     }
