@@ -188,10 +188,18 @@ void vxd_open_batch_walk(struct vxd_open_batch *batch, vxd_open_walk_fn walk);
 /* Sums over the regions of the chunk. */
 struct vxd_open_region vxd_open_batch_sum(const struct vxd_open_batch *batch);
 
-/* The loop behind the rebuild, for erase: scratch of vxd_open_rebuild_bytes.
+/* The loop behind the rebuild, for jobs that leave marks: `chunk` entries (a multiple of 32)
+ * at a time, scratch of vxd_open_batch_bytes(chunk, capacity).
  * errors  DATA_LOSS  a key twice */
 enum vxd_status vxd_open_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
-                                     void *scratch, struct vxd_err *err);
+                                     size_t chunk, void *scratch, struct vxd_err *err);
+
+/* Whether a quarter of the slots are erased marks: walks get long, so it is rebuilt. */
+static inline bool vxd_open_is_worn(const struct vxd_hashmap *map)
+{
+    return vxd_counters_of(map)->n_erased_marks >
+           (size_t)vxd_open_n_lines(map->capacity) * VXD_OPEN_LINE / 4;
+}
 
 /* Empties all slots, for jobs. */
 void vxd_open_clear_run(struct vxd_pool *pool, const struct vxd_hashmap *map);

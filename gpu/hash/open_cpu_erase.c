@@ -56,7 +56,6 @@ static enum vxd_status erase_job(struct vxd_pool *pool, const void *args,
     const struct erase_args *call = args;
     const struct vxd_hashmap *map = &call->map;
     struct vxd_hash_counters *counters = vxd_counters_of(map);
-    size_t n_slots = (size_t)vxd_open_n_lines(map->capacity) * VXD_OPEN_LINE;
     struct vxd_open_batch batch = {.pool = pool};
     uint32_t n_erased = 0;
 
@@ -79,8 +78,9 @@ static enum vxd_status erase_job(struct vxd_pool *pool, const void *args,
     counters->n_erased_marks += n_erased;
     vxd_hash_heap_return_run(pool, map, (int32_t *)batch.numbers, call->n, n_erased,
                              call->scratch);
-    if (counters->n_erased_marks > n_slots / 4) {
-        return vxd_open_rebuild_run(pool, map, call->scratch, err);
+    if (vxd_open_is_worn(map)) {
+        return vxd_open_rebuild_run(pool, map, VXD_OPEN_REBUILD_CHUNK, call->scratch,
+                                    err);
     }
     return VXD_OK;
 }

@@ -261,6 +261,18 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     if (insert->order == VXD_HASH_FIRST) {
         roll_back(&call->map, n_before);
     }
+    /* Slots of keys that found no room are marks now. The batch's scratch is enough; what fewer
+     * keys leave may wait for a later call. */
+    if (vxd_open_is_worn(&call->map) && insert->n >= 32) {
+        size_t chunk = insert->n < VXD_OPEN_REBUILD_CHUNK ? insert->n / 32 * 32
+                                                          : VXD_OPEN_REBUILD_CHUNK;
+        enum vxd_status status =
+            vxd_open_rebuild_run(pool, &call->map, chunk, call->scratch, err);
+
+        if (status != VXD_OK) {
+            return status;
+        }
+    }
     return vxd_fail(
         err, VXD_INTERNAL, NULL,
         "more new keys than the %zu that max_new said: %u entries, at most %u "
@@ -318,14 +330,14 @@ static void rebuild_walk(struct vxd_open_batch *batch, struct vxd_open_region *r
 }
 
 enum vxd_status vxd_open_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *map,
-                                     void *scratch, struct vxd_err *err)
+                                     size_t chunk, void *scratch, struct vxd_err *err)
 {
     const uint32_t *live = map->live.ptr;
 
     vxd_open_clear_run(pool, map);
-    for (size_t i = 0; i < map->capacity; i += VXD_OPEN_REBUILD_CHUNK) {
+    for (size_t i = 0; i < map->capacity; i += chunk) {
         size_t n_left = map->capacity - i;
-        size_t n = n_left < VXD_OPEN_REBUILD_CHUNK ? n_left : VXD_OPEN_REBUILD_CHUNK;
+        size_t n = n_left < chunk ? n_left : chunk;
         struct vxd_open_batch batch;
 
         vxd_open_batch_start(&batch, pool, map, vxd_key_row(map, i), live + i / 32, n,
@@ -344,7 +356,8 @@ static enum vxd_status rebuild_job(struct vxd_pool *pool, const void *args,
 {
     const struct rebuild_args *rebuild = args;
 
-    return vxd_open_rebuild_run(pool, &rebuild->map, rebuild->scratch, err);
+    return vxd_open_rebuild_run(pool, &rebuild->map, VXD_OPEN_REBUILD_CHUNK,
+                                rebuild->scratch, err);
 }
 
 enum vxd_status vxd_open_rebuild_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,

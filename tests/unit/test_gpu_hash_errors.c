@@ -455,6 +455,50 @@ static void lie_at_every_size(struct gpu_env *env, enum vxd_hash_index index)
     }
 }
 
+/* Refused a hundred times over, a map is no slower to search. */
+static void lie_again_and_again(struct gpu_env *env, enum vxd_hash_index index)
+{
+    struct vxd_hashmap_spec spec = spec_of(index);
+    struct vxd_hashmap_stats stats;
+    struct hash_run run = {0};
+    static int32_t rows[N_KEYS][3];
+    struct hash_batch batch = {.n = N_KEYS / 2, .keys = (unsigned char *)rows};
+    struct vxd_err err = {0};
+
+    for (int i = 0; i < N_KEYS; i++) {
+        memcpy(rows[i], (int32_t[]){i, i, 1}, 12);
+    }
+    hash_run_open(&run, env, &spec, "a max_new that lies, again and again");
+    hash_run_insert(&run, &batch, VXD_HASH_FIRST, HASH_ACTIVATE);
+    for (int lie = 0; lie < 100; lie++) {
+        struct vxd_buffer keys;
+        struct vxd_hashmap_insert_args args = {.n = N_KEYS, .max_new = VXD_NONE_NEW};
+
+        for (int i = N_KEYS / 2; i < N_KEYS; i++) {
+            rows[i][2] += 3;
+        }
+        keys = gpu_to_device(env, rows, sizeof rows);
+        args.keys = keys.ptr;
+        CHECK_INT(vxd_hashmap_insert(env->queue, run.map, &args, &err), VXD_OK);
+        CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_INTERNAL);
+        vxd_device_free(env->queue, &keys);
+    }
+    hash_run_verify(&run);
+    hash_run_find(&run, rows, N_KEYS);
+    REQUIRE(vxd_hashmap_get_stats(env->queue, run.map, &stats, &err) == VXD_OK);
+    CHECK(stats.mean_probes < 3.0 && stats.max_probes < 50);
+    batch.n = N_KEYS;
+    hash_run_insert(&run, &batch, VXD_HASH_ANY, HASH_ACTIVATE);
+    hash_run_verify(&run);
+    CHECK_INT(run.n_failures, 0);
+    hash_run_close(&run);
+}
+
+static void test_hashmap_refused_again_and_again_stays_as_fast(void)
+{
+    hash_each(lie_again_and_again);
+}
+
 static void test_hashmap_more_new_keys_than_said_never_pass_the_bound(void)
 {
     hash_each(lie_at_every_size);
@@ -521,6 +565,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_hashmap_over_its_bytes_is_unchanged),
     VXD_TEST(test_hashmap_more_new_keys_than_said_are_reported),
     VXD_TEST(test_hashmap_more_new_keys_than_said_never_pass_the_bound),
+    VXD_TEST(test_hashmap_refused_again_and_again_stays_as_fast),
     VXD_TEST(test_hashmap_a_thousand_cycles_of_churn_stay_bounded),
 };
 
