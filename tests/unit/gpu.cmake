@@ -33,6 +33,11 @@ voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c
 target_link_options(test_gpu_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
+voxeld_add_test(NAME test_gpu_network_alloc SOURCES unit/test_gpu_network_alloc.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_network_alloc PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+
 # They call the engine's twins, of which there are CUDA ones only where it has them.
 if(VOXELD_WITH_CUDA)
   target_compile_definitions(voxeld_gpu_test_support PUBLIC VXD_WITH_CUDA)
