@@ -152,6 +152,12 @@ void *vxd_reply_alloc(struct vxd_reply *reply, size_t n, size_t n_bytes);
 void vxd_client_learn_limit(struct voxeld_client *client,
                             const struct voxeld_call *options);
 
+/* voxelize_request.c: clouds of the wire that borrow the caller's, in the arena. Errors as
+ * vxd_voxelize_request_build. */
+enum vxd_status vxd_request_clouds(struct vxd_decoder *arena,
+                                   const struct voxeld_cloud *clouds, size_t n_clouds,
+                                   Voxeld__V1__Cloud ***out, struct vxd_err *err);
+
 /* voxelize_request.c: the wire message for *in, in an arena that borrows its data.
  * errors  INVALID_ARGUMENT  what only the client can see: NULL pointers, overflows, bits
  *         RESOURCE_EXHAUSTED */

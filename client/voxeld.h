@@ -498,7 +498,8 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Named hash maps. */
+/* Named hash maps, and networks. */
 #include "voxeld_map.h"
+#include "voxeld_net.h"
 
 #endif

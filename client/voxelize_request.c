@@ -231,28 +231,28 @@ out:
     return status;
 }
 
-static enum vxd_status clouds(const struct builder *b,
-                              const struct voxeld_voxelize_request *in,
-                              Voxeld__V1__VoxelizeRequest *out)
+enum vxd_status vxd_request_clouds(struct vxd_decoder *arena,
+                                   const struct voxeld_cloud *clouds, size_t n_clouds,
+                                   Voxeld__V1__Cloud ***out, struct vxd_err *err)
 {
+    const struct builder b = {.allocator = vxd_decoder_allocator(arena), .err = err};
     Voxeld__V1__Cloud *all;
     enum vxd_status status = VXD_OK;
 
-    if (in->clouds == NULL || in->n_clouds == 0 || in->n_clouds > MAX_CLOUDS) {
-        return vxd_fail(b->err, VXD_INVALID_ARGUMENT, "clouds",
-                        "%zu clouds at %p; 1 to %d are allowed", in->n_clouds,
-                        (const void *)in->clouds, MAX_CLOUDS);
+    if (clouds == NULL || n_clouds == 0 || n_clouds > MAX_CLOUDS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",
+                        "%zu clouds at %p; 1 to %d are allowed", n_clouds,
+                        (const void *)clouds, MAX_CLOUDS);
     }
-    out->clouds = take(b, in->n_clouds, sizeof(Voxeld__V1__Cloud *));
-    all = take(b, in->n_clouds, sizeof *all);
-    if (out->clouds == NULL || all == NULL) {
+    *out = take(&b, n_clouds, sizeof(Voxeld__V1__Cloud *));
+    all = take(&b, n_clouds, sizeof *all);
+    if (*out == NULL || all == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    for (size_t i = 0; i < in->n_clouds; i++) {
-        VXD_TRY(cloud(b, i, &in->clouds[i], &all[i]));
-        out->clouds[i] = &all[i];
+    for (size_t i = 0; i < n_clouds; i++) {
+        VXD_TRY(cloud(&b, i, &clouds[i], &all[i]));
+        (*out)[i] = &all[i];
     }
-    out->n_clouds = in->n_clouds;
 out:
     return status;
 }
@@ -370,7 +370,8 @@ enum vxd_status vxd_voxelize_request_build(const struct voxeld_voxelize_request 
         return VXD_RESOURCE_EXHAUSTED;
     }
     voxeld__v1__voxelize_request__init(request);
-    VXD_TRY(clouds(&b, in, request));
+    VXD_TRY(vxd_request_clouds(arena, in->clouds, in->n_clouds, &request->clouds, err));
+    request->n_clouds = in->n_clouds;
     VXD_TRY(choices(&b, in, request));
     if (!geometry(&b, in, request) || !merge(&b, &in->merge, request)) {
         return VXD_RESOURCE_EXHAUSTED;

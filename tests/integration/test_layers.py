@@ -19,7 +19,11 @@ ALLOWED = {
 }
 OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # Installed side by side, so they name each other without a folder.
-PUBLIC = {"client/voxeld.h": ("voxeld_map.h",), "client/voxeld_map.h": ("voxeld.h",)}
+PUBLIC = {
+    "client/voxeld.h": ("voxeld_map.h", "voxeld_net.h"),
+    "client/voxeld_map.h": ("voxeld.h",),
+    "client/voxeld_net.h": ("voxeld.h",),
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = {".c", ".h", ".cu", ".cuh"}
 WITH_SPDX = CODE | {".py", ".sh", ".cmake", ".proto", ".yml", ".yaml", ".toml"}
