@@ -324,7 +324,36 @@ struct free_args {
     struct vxd_hash_counters *counters;
     const int32_t *indices;
     uint32_t n;
+    int n_values; /* of short rows, which the entry's thread zeroes */
+    struct vxd_value_rows values[VXD_HASHMAP_MAX_VALUES];
 };
+
+static __device__ __forceinline__ void zero_short_row(const struct vxd_value_rows *rows,
+                                                      size_t entry)
+{
+    char *row = rows->to + entry * rows->row_bytes;
+
+#pragma unroll 1
+    for (uint32_t b = 0; b < rows->row_bytes; b += rows->unit) {
+        switch (rows->unit) {
+        case 16:
+            *(uint4 *)(row + b) = make_uint4(0, 0, 0, 0);
+            break;
+        case 8:
+            *(uint2 *)(row + b) = make_uint2(0, 0);
+            break;
+        case 4:
+            *(uint32_t *)(row + b) = 0;
+            break;
+        case 2:
+            *(uint16_t *)(row + b) = 0;
+            break;
+        default:
+            row[b] = 0;
+            break;
+        }
+    }
+}
 
 /* One atomic to n_live a block, of few blocks: many to one place take long. */
 static __global__ void __launch_bounds__(N_THREADS)
@@ -339,6 +368,11 @@ static __global__ void __launch_bounds__(N_THREADS)
 
         vxd_live_clear_warp(args.live, entry >= 0, (uint32_t)entry);
         n_freed += entry >= 0 ? 1 : 0;
+#pragma unroll 1
+        for (int v = 0; entry >= 0 && v < args.n_values; v++) {
+            zero_short_row(&args.values[v], (size_t)entry);
+        }
+        __syncwarp();
     }
     n_freed = block_sum(n_freed);
     if (threadIdx.x == 0 && n_freed > 0) {
@@ -352,13 +386,25 @@ enum vxd_status vxd_hash_entries_free_cuda(struct vxd_queue *queue,
                                            struct vxd_err *err)
 {
     struct free_args args = {(uint32_t *)map->live.ptr,
-                             (struct vxd_hash_counters *)map->counters.ptr, indices,
-                             (uint32_t)n};
+                             (struct vxd_hash_counters *)map->counters.ptr,
+                             indices,
+                             (uint32_t)n,
+                             0,
+                             {}};
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     if (n == 0) {
         return VXD_OK;
+    }
+    for (int v = 0; v < map->spec.n_values; v++) {
+        size_t row_bytes = map->row_bytes[v];
+        size_t unit = vxd_row_unit(map->values[v].ptr, NULL, row_bytes);
+
+        if (row_bytes <= VXD_DIRECT_UNITS * unit) {
+            args.values[args.n_values++] = {(char *)map->values[v].ptr, NULL,
+                                            (uint32_t)row_bytes, (uint32_t)unit};
+        }
     }
     free_kernel<<<vxd_hash_blocks(queue, n, N_THREADS, 8), N_THREADS, 0,
                   (cudaStream_t)queue->stream>>>(args);
@@ -366,6 +412,10 @@ enum vxd_status vxd_hash_entries_free_cuda(struct vxd_queue *queue,
     for (int v = 0; v < map->spec.n_values; v++) {
         struct vxd_row_move move = {};
 
+        if (map->row_bytes[v] <= VXD_DIRECT_UNITS * vxd_row_unit(map->values[v].ptr, NULL,
+                                                                 map->row_bytes[v])) {
+            continue;
+        }
         move.to = map->values[v].ptr;
         move.row_bytes = map->row_bytes[v];
         move.n = n;
