@@ -79,12 +79,14 @@ enum vxd_status vxd_sparse_set_make_cpu(struct vxd_queue *queue,
 enum vxd_status vxd_sparse_set_make_cuda(struct vxd_queue *queue,
                                          const struct vxd_sparse_make_call *call,
                                          struct vxd_err *err);
-enum vxd_status vxd_sparse_set_derive_cpu(struct vxd_queue *queue,
-                                          const struct vxd_sparse_derive_call *call,
-                                          struct vxd_err *err);
-enum vxd_status vxd_sparse_set_derive_cuda(struct vxd_queue *queue,
-                                           const struct vxd_sparse_derive_call *call,
-                                           struct vxd_err *err);
+/* n calls, at most VXD_SPARSE_SETS_AT_ONCE, in this order; all use the same scratch. */
+#define VXD_SPARSE_SETS_AT_ONCE 8
+enum vxd_status vxd_sparse_sets_derive_cpu(struct vxd_queue *queue,
+                                           const struct vxd_sparse_derive_call *calls,
+                                           int n, struct vxd_err *err);
+enum vxd_status vxd_sparse_sets_derive_cuda(struct vxd_queue *queue,
+                                            const struct vxd_sparse_derive_call *calls,
+                                            int n, struct vxd_err *err);
 enum vxd_status vxd_sparse_set_union_cpu(struct vxd_queue *queue,
                                          const struct vxd_sparse_union_call *call,
                                          struct vxd_err *err);

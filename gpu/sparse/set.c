@@ -209,6 +209,61 @@ size_t vxd_sparse_derive_bound(enum vxd_sparse_derive rule,
     return n < n_cells ? n : n_cells;
 }
 
+static enum vxd_status open_derive(const struct vxd_queue *queue,
+                                   const struct vxd_sparse_derive_request *request,
+                                   void *scratch, size_t scratch_bytes,
+                                   struct vxd_sparse_derive_call *out,
+                                   struct vxd_err *err)
+{
+    const struct vxd_sparse_geometry *geometry = &request->geometry;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_sparse_geometry_check(geometry, err));
+    if (request->rule != VXD_DERIVE_SUPPORT && request->rule != VXD_DERIVE_FLOOR) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "rule",
+                        "%d is no rule; 0 is SUPPORT, 1 FLOOR", (int)request->rule);
+    }
+    if (request->rule == VXD_DERIVE_FLOOR && geometry->transposed) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "transposed",
+                        "a floor set is of a convolution, not of a transposed one");
+    }
+    *out = (struct vxd_sparse_derive_call){.rule = request->rule,
+                                           .geometry = *geometry,
+                                           .in = *request->in,
+                                           .out = *request->out,
+                                           .scratch = scratch,
+                                           .scratch_bytes = scratch_bytes};
+    out->n_candidates =
+        vxd_sparse_derive_candidates(request->rule, geometry, request->in->capacity);
+    VXD_TRY(check_scratch(queue, out->n_candidates, request->out->capacity, scratch,
+                          scratch_bytes, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_sparse_sets_derive(struct vxd_queue *queue,
+                                       const struct vxd_sparse_derive_request *requests,
+                                       size_t n, void *scratch, size_t scratch_bytes,
+                                       struct vxd_err *err)
+{
+    struct vxd_sparse_derive_call calls[VXD_SPARSE_SETS_AT_ONCE];
+    int n_calls = 0;
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(open_derive(queue, &requests[i], scratch, scratch_bytes, &calls[n_calls],
+                            err));
+        n_calls++;
+        if (n_calls == VXD_SPARSE_SETS_AT_ONCE || i == n - 1) {
+            VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_sparse_sets_derive)(queue, calls, n_calls,
+                                                                   err));
+            n_calls = 0;
+        }
+    }
+out:
+    return status;
+}
+
 enum vxd_status vxd_sparse_set_derive(struct vxd_queue *queue,
                                       enum vxd_sparse_derive rule,
                                       const struct vxd_sparse_geometry *geometry,
@@ -216,29 +271,9 @@ enum vxd_status vxd_sparse_set_derive(struct vxd_queue *queue,
                                       struct vxd_sparse_set *out, void *scratch,
                                       size_t scratch_bytes, struct vxd_err *err)
 {
-    struct vxd_sparse_derive_call call = {.rule = rule,
-                                          .geometry = *geometry,
-                                          .in = *in,
-                                          .out = *out,
-                                          .scratch = scratch,
-                                          .scratch_bytes = scratch_bytes};
-    enum vxd_status status;
+    const struct vxd_sparse_derive_request request = {rule, *geometry, in, out};
 
-    VXD_TRY(vxd_sparse_geometry_check(geometry, err));
-    if (rule != VXD_DERIVE_SUPPORT && rule != VXD_DERIVE_FLOOR) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "rule",
-                        "%d is no rule; 0 is SUPPORT, 1 FLOOR", (int)rule);
-    }
-    if (rule == VXD_DERIVE_FLOOR && geometry->transposed) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "transposed",
-                        "a floor set is of a convolution, not of a transposed one");
-    }
-    call.n_candidates = vxd_sparse_derive_candidates(rule, geometry, in->capacity);
-    VXD_TRY(check_scratch(queue, call.n_candidates, out->capacity, scratch, scratch_bytes,
-                          err));
-    VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_sparse_set_derive)(queue, &call, err));
-out:
-    return status;
+    return vxd_sparse_sets_derive(queue, &request, 1, scratch, scratch_bytes, err);
 }
 
 enum vxd_status vxd_sparse_out_shape(const struct vxd_sparse_geometry *geometry,

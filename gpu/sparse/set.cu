@@ -3,11 +3,13 @@
  * they do not ascend, rows where a key differs from the one before, blocks where a row does.
  *
  * Coordinates of a voxelization ascend already, which a look finds out; so do floors of a
- * set's rows by a power of two, which need no candidates in memory: such a set reads 16 bytes
- * a row and writes 8 a row of its own and 20 a block. Other candidates are counted, written
- * and sorted by the bits in which they differ. Threads: a candidate each, a part of them a
- * block (sparse_cuda.h). */
+ * set's rows by a power of two (set_floor.cu). Other candidates within a shape are
+ * marked in a table of it where there is room for one (set_dense_cuda.h), otherwise counted,
+ * written and sorted by the bits in which they differ. Threads: a candidate each, a part of
+ * them a block (sparse_cuda.h). */
 #include "gpu/sparse/set_cuda.h"
+#include "gpu/sparse/set_dense_cuda.h"
+#include "gpu/sparse/set_floor_cuda.h"
 #include "gpu/sparse/sort_cuda.h"
 
 namespace cg = cooperative_groups;
@@ -214,75 +216,6 @@ out:
     return status;
 }
 
-/* Floors by a power of two -------------------------------------------------------------- */
-
-struct floor_run {
-    struct vxd_sparse_set in;
-    int levels; /* the power */
-    struct vxd_set_out out;
-    struct vxd_set_scratch scratch;
-};
-
-/* Rows of a set, one after another in the same cube of 2^levels being one row. */
-struct floor_candidates {
-    const uint64_t *keys;
-    int levels;
-
-    __device__ bool begins(uint32_t i) const
-    {
-        return i == 0 || (keys[i] ^ keys[i - 1]) >> 3 * levels != 0;
-    }
-    __device__ uint64_t key(uint32_t i) const
-    {
-        return vxd_sparse_key_floor(keys[i], levels);
-    }
-    __device__ bool is_in(uint32_t i) const
-    {
-        return true;
-    }
-    __device__ uint32_t place(uint32_t i) const
-    {
-        return i;
-    }
-};
-
-static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
-    floor_kernel(const __grid_constant__ struct floor_run run)
-{
-    struct floor_candidates candidates = {run.in.keys, run.levels};
-
-    vxd_set_finish(cg::this_grid(), &run.out, candidates, *run.in.n_rows, &run.scratch);
-}
-
-/* The power of two by which every row of the input has exactly one output, its floor, which
- * the output's shape holds; -1: the rule is another. */
-static int floor_levels(const struct vxd_sparse_derive_call *call)
-{
-    const struct vxd_sparse_geometry *g = &call->geometry;
-    int stride = g->stride[0];
-    int levels = 0;
-
-    if ((stride & (stride - 1)) != 0) {
-        return -1;
-    }
-    for (int axis = 0; axis < 3; axis++) {
-        int32_t in_cells = call->in.shape[axis];
-        int32_t out_cells = call->out.shape[axis];
-
-        if (g->stride[axis] != stride ||
-            (call->rule == VXD_DERIVE_SUPPORT &&
-             (g->transposed || g->kernel[axis] != stride || g->padding[axis] != 0 ||
-              g->dilation[axis] != 1)) ||
-            (out_cells != 0 && (in_cells == 0 || in_cells > out_cells * stride))) {
-            return -1;
-        }
-    }
-    while (1 << levels < stride) {
-        levels++;
-    }
-    return levels;
-}
-
 /* Any other rule ------------------------------------------------------------------------ */
 
 struct derive_run {
@@ -291,6 +224,7 @@ struct derive_run {
     struct vxd_sparse_set in;
     struct vxd_set_out out;
     struct vxd_set_scratch scratch;
+    struct vxd_dense_plan dense;
 };
 
 /* Keys that a row of the input makes: every choice of one share an axis. */
@@ -390,6 +324,44 @@ static __device__ void write_candidates(const struct derive_run *run, uint32_t n
     }
 }
 
+/* Sets the bits of this block's candidates in the table; those of one row are in few words. */
+static __device__ void mark_candidates(const struct derive_run *run, uint32_t n_in)
+{
+    struct vxd_part part = vxd_part_of(n_in, vxd_team_of_grid());
+    unsigned long long *words = (unsigned long long *)run->dense.words;
+
+    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+        uint64_t sample = vxd_sparse_key_sample_part(run->in.keys[i]);
+        uint64_t block = VXD_SPARSE_NO_KEY;
+        unsigned long long bits = 0;
+        bool out_of_range = false;
+        struct shares shares;
+
+        shares_of(run, run->in.keys[i], &shares, &out_of_range);
+        for (int x = 0; x < shares.n[0]; x++) {
+            for (int y = 0; y < shares.n[1]; y++) {
+                for (int z = 0; z < shares.n[2]; z++) {
+                    uint64_t key = sample | shares.axis[0][x] | shares.axis[1][y] |
+                                   shares.axis[2][z];
+
+                    if (key >> 6 != block) {
+                        if (bits != 0) {
+                            (void)atomicOr(&words[vxd_dense_number(&run->dense, block)],
+                                           bits);
+                        }
+                        block = key >> 6;
+                        bits = 0;
+                    }
+                    bits |= 1ULL << (key & 63);
+                }
+            }
+        }
+        if (bits != 0) {
+            (void)atomicOr(&words[vxd_dense_number(&run->dense, block)], bits);
+        }
+    }
+}
+
 static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     derive_kernel(const __grid_constant__ struct derive_run run)
 {
@@ -400,7 +372,16 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     uint64_t before;
     uint64_t n;
     uint64_t varying;
+    uint64_t n_words = vxd_dense_n_words(&run.dense, &run.in, n_in);
 
+    if (n_words > 0) {
+        vxd_dense_clear(&run.dense, n_words);
+        grid.sync();
+        mark_candidates(&run, n_in);
+        grid.sync();
+        vxd_dense_finish(grid, &run.out, &run.dense, (uint32_t)n_words, &run.scratch);
+        return;
+    }
     if (!count_candidates(&run, grid, n_in, &before, &n)) {
         vxd_set_fail(&run.out, VXD_OUT_OF_RANGE);
         return;
@@ -413,28 +394,43 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     vxd_set_finish(grid, &run.out, candidates, (uint32_t)n, &run.scratch);
 }
 
-enum vxd_status vxd_sparse_set_derive_cuda(struct vxd_queue *queue,
-                                           const struct vxd_sparse_derive_call *call,
-                                           struct vxd_err *err)
+static enum vxd_status derive(struct vxd_queue *queue,
+                              const struct vxd_sparse_derive_call *call,
+                              struct vxd_err *err)
 {
-    struct vxd_set_out out = {call->out, NULL, NULL, queue->error_word};
-    int levels = floor_levels(call);
-    struct vxd_set_scratch scratch;
+    struct derive_run run = {call->rule, call->geometry,
+                             call->in,   {call->out, NULL, NULL, queue->error_word},
+                             {},         {}};
+    size_t n_words;
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_set_scratch_open(queue, call->n_candidates, call->scratch,
+                                 call->scratch_bytes, &run.scratch, err));
+    /* The table takes the place of both key arrays, and of the values between them. */
+    n_words = (size_t)(run.scratch.keys[1] - run.scratch.keys[0]) + call->n_candidates;
+    vxd_dense_plan_make(call->out.shape, run.scratch.keys[0], n_words, &run.dense);
+    VXD_TRY(vxd_grid_launch(queue, (const void *)derive_kernel, &run, call->n_candidates,
+                            0, "derive_kernel", err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_sparse_sets_derive_cuda(struct vxd_queue *queue,
+                                            const struct vxd_sparse_derive_call *calls,
+                                            int n, struct vxd_err *err)
+{
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    VXD_TRY(vxd_set_scratch_open(queue, call->n_candidates, call->scratch,
-                                 call->scratch_bytes, &scratch, err));
-    if (levels >= 0) {
-        struct floor_run run = {call->in, levels, out, scratch};
+    for (int i = 0; i < n;) {
+        int n_done;
 
-        VXD_TRY(vxd_grid_launch(queue, (const void *)floor_kernel, &run,
-                                call->in.capacity, 0, "floor_kernel", err));
-    } else {
-        struct derive_run run = {call->rule, call->geometry, call->in, out, scratch};
-
-        VXD_TRY(vxd_grid_launch(queue, (const void *)derive_kernel, &run,
-                                call->n_candidates, 0, "derive_kernel", err));
+        VXD_TRY(vxd_set_floors(queue, calls + i, n - i, &n_done, err));
+        if (n_done == 0) {
+            VXD_TRY(derive(queue, &calls[i], err));
+            n_done = 1;
+        }
+        i += n_done;
     }
 out:
     return status;

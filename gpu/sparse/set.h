@@ -119,6 +119,20 @@ enum vxd_status vxd_sparse_set_derive(struct vxd_queue *queue,
                                       struct vxd_sparse_set *out, void *scratch,
                                       size_t scratch_bytes, struct vxd_err *err);
 
+/* Several derived sets, one after another: a later one may be derived of an earlier one. On a
+ * GPU floors of one set by powers of two that stand side by side (a U-Net's levels) are one
+ * launch. Scratch: the most that one of them needs. */
+struct vxd_sparse_derive_request {
+    enum vxd_sparse_derive rule;
+    struct vxd_sparse_geometry geometry;
+    const struct vxd_sparse_set *in;
+    struct vxd_sparse_set *out;
+};
+enum vxd_status vxd_sparse_sets_derive(struct vxd_queue *queue,
+                                       const struct vxd_sparse_derive_request *requests,
+                                       size_t n, void *scratch, size_t scratch_bytes,
+                                       struct vxd_err *err);
+
 /* Shape of the output of a bounded tensor (spconv): floor((S + 2p - d(k-1) - 1) / s) + 1, or
  * transposed (S-1)s - 2p + d(k-1) + 1 + output_padding (ignored otherwise; NULL = 0). An
  * unbounded axis (0) stays unbounded.

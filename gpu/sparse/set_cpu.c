@@ -436,9 +436,15 @@ out:
     return status;
 }
 
-enum vxd_status vxd_sparse_set_derive_cpu(struct vxd_queue *queue,
-                                          const struct vxd_sparse_derive_call *call,
-                                          struct vxd_err *err)
+enum vxd_status vxd_sparse_sets_derive_cpu(struct vxd_queue *queue,
+                                           const struct vxd_sparse_derive_call *calls,
+                                           int n, struct vxd_err *err)
 {
-    return vxd_queue_push(queue, derive_job, call, sizeof *call, err);
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < n; i++) {
+        VXD_TRY(vxd_queue_push(queue, derive_job, &calls[i], sizeof calls[i], err));
+    }
+out:
+    return status;
 }

@@ -6,6 +6,9 @@
 
 #include "gpu/sparse/sparse_cuda.h"
 
+/* Sets that are floors of one set, made by one launch. */
+#define VXD_FLOORS_AT_ONCE 8
+
 /* Words of each step, one a block: a step writes its own while others may still read those of
  * the step before. */
 enum vxd_set_words {
@@ -14,7 +17,8 @@ enum vxd_set_words {
     VXD_WORDS_CANDIDATES = 2,
     VXD_WORDS_ROWS = 3,
     VXD_WORDS_BLOCKS = 4,
-    VXD_N_WORDS = 5
+    VXD_WORDS_LEVELS = 5, /* one of each set that a launch makes */
+    VXD_N_WORDS = VXD_WORDS_LEVELS + VXD_FLOORS_AT_ONCE
 };
 
 /* Scratch of an operation; keys and values for n_candidates each. */
@@ -70,6 +74,20 @@ vxd_set_clear_slots(const struct vxd_sparse_set *set, uint32_t n_rows)
     }
 }
 
+static __device__ __forceinline__ void vxd_set_add_slot(const struct vxd_sparse_set *set,
+                                                        uint32_t slot_mask,
+                                                        uint64_t block, uint32_t number)
+{
+    uint64_t hash = vxd_sparse_block_hash(block);
+    uint64_t slot = hash >> 32 << 32 | (uint64_t)(number + 1);
+    uint32_t at = (uint32_t)hash & slot_mask;
+
+    while (atomicCAS((unsigned long long *)&set->slots[at], 0ULL,
+                     (unsigned long long)slot) != 0) {
+        at = (at + 1) & slot_mask;
+    }
+}
+
 /* The thread with a block's first row makes the block. */
 static __device__ __forceinline__ void vxd_set_add_block(const struct vxd_sparse_set *set,
                                                          uint32_t n_rows,
@@ -77,9 +95,6 @@ static __device__ __forceinline__ void vxd_set_add_block(const struct vxd_sparse
                                                          uint32_t number)
 {
     uint64_t block = set->keys[row] >> 6;
-    uint64_t hash = vxd_sparse_block_hash(block);
-    uint64_t slot = hash >> 32 << 32 | (uint64_t)(number + 1);
-    uint32_t at = (uint32_t)hash & slot_mask;
     uint64_t mask = 0;
 
     for (uint32_t i = row; i < n_rows && set->keys[i] >> 6 == block; i++) {
@@ -88,10 +103,7 @@ static __device__ __forceinline__ void vxd_set_add_block(const struct vxd_sparse
     set->block_keys[number] = block;
     set->block_mask[number] = mask;
     set->block_row[number] = row;
-    while (atomicCAS((unsigned long long *)&set->slots[at], 0ULL,
-                     (unsigned long long)slot) != 0) {
-        at = (at + 1) & slot_mask;
-    }
+    vxd_set_add_slot(set, slot_mask, block, number);
 }
 
 /* Blocks, table and counts of n_rows keys in set->keys; the slots are clear, and a barrier was

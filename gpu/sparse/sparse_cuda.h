@@ -134,12 +134,12 @@ static __device__ __forceinline__ uint32_t vxd_block_rank(bool is_true, uint32_t
     return before + (uint32_t)__popc(ballot & ((1u << lane) - 1));
 }
 
-/* Sums of one word a block, which were written before the last barrier over the grid. */
 struct vxd_sums {
-    uint64_t before; /* of the blocks before this one */
+    uint64_t before; /* of the blocks, or threads, before this one */
     uint64_t total;
 };
 
+/* Sums of one word a block, which were written before the last barrier over the grid. */
 static __device__ __forceinline__ struct vxd_sums vxd_grid_sum(const uint64_t *words)
 {
     uint64_t word = threadIdx.x < gridDim.x ? words[threadIdx.x] : 0;
@@ -148,6 +148,35 @@ static __device__ __forceinline__ struct vxd_sums vxd_grid_sum(const uint64_t *w
     sum.before = vxd_block_sum(threadIdx.x < blockIdx.x ? word : 0);
     sum.total = vxd_block_sum(word);
     return sum;
+}
+
+/* Counts of the threads before this one and of the block; each sum below 2^32. */
+static __device__ __forceinline__ struct vxd_sums vxd_block_scan(uint64_t value)
+{
+    __shared__ uint64_t warps[VXD_GRID_WARPS];
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t warp = threadIdx.x / 32;
+    uint64_t end = value;
+    struct vxd_sums sums;
+
+    for (int step = 1; step < 32; step *= 2) {
+        uint64_t other = __shfl_up_sync(UINT32_MAX, end, (unsigned)step);
+
+        end += lane >= (uint32_t)step ? other : 0;
+    }
+    if (lane == 31) {
+        warps[warp] = end;
+    }
+    __syncthreads();
+    sums.before = lane < warp ? warps[lane] : 0;
+    sums.total = warps[lane];
+    for (int step = 16; step > 0; step /= 2) {
+        sums.before += __shfl_xor_sync(UINT32_MAX, sums.before, step);
+        sums.total += __shfl_xor_sync(UINT32_MAX, sums.total, step);
+    }
+    __syncthreads();
+    sums.before += end - value;
+    return sums;
 }
 
 static __device__ __forceinline__ uint64_t vxd_grid_or(const uint64_t *words)

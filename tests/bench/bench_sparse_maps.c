@@ -58,6 +58,7 @@ struct bench {
     struct vxd_buffer set_blocks[N_LEVELS];
     struct step steps[N_STEPS];
     struct vxd_kernel_map maps[N_STEPS]; /* by step */
+    struct vxd_sparse_derive_request floors_of_first[N_LEVELS - 1];
     struct vxd_kernel_map_request requests[N_STEPS - N_LEVELS];
     struct vxd_buffer map_blocks[N_STEPS];
 };
@@ -168,6 +169,11 @@ static enum vxd_status set_up(struct bench *bench, struct vxd_err *err)
         VXD_TRY(vxd_sparse_set_layout(bench->set_blocks[level].ptr, bench->n, unbounded,
                                       &bench->sets[level], err));
     }
+    for (int level = 0; level + 1 < N_LEVELS; level++) {
+        bench->floors_of_first[level] = (struct vxd_sparse_derive_request){
+            VXD_DERIVE_FLOOR, geometries[STEP_FLOOR], &bench->sets[level],
+            &bench->sets[level + 1]};
+    }
     list_steps(bench);
     for (int i = N_LEVELS; i < N_STEPS; i++) {
         const struct vxd_sparse_geometry *geometry = &geometries[bench->steps[i].kind];
@@ -213,15 +219,15 @@ static enum vxd_status run_step(struct bench *bench, struct vxd_queue *queue, in
                                 scratch, n_scratch, err);
 }
 
-/* Sets one after another, maps together. */
+/* As an executor does: floors together, then maps together. */
 static enum vxd_status run_all(struct vxd_queue *queue, void *args, struct vxd_err *err)
 {
     struct bench *bench = args;
     enum vxd_status status = VXD_OK;
 
-    for (int i = 0; i < N_LEVELS; i++) {
-        VXD_TRY(run_step(bench, queue, i, err));
-    }
+    VXD_TRY(run_step(bench, queue, 0, err));
+    VXD_TRY(vxd_sparse_sets_derive(queue, bench->floors_of_first, N_LEVELS - 1,
+                                   bench->scratch.ptr, bench->scratch.n_bytes, err));
     VXD_TRY(vxd_kernel_maps_build(queue, bench->requests, N_STEPS - N_LEVELS,
                                   bench->scratch.ptr, bench->scratch.n_bytes, err));
 out:

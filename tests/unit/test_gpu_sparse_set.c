@@ -310,6 +310,133 @@ static void test_floor_set_of_a_big_set_is_what_division_gives(void)
     gpu_each_backend(floors);
 }
 
+/* Levels as networks have them, and others between: each is of the set before it that `of`
+ * names, 0 being the input. */
+static void chain(struct gpu_env *env)
+{
+    enum {
+        N = 12
+    };
+    static const struct {
+        int of;
+        int32_t stride;
+    } links[N] = {{0, 2}, {1, 2}, {1, 4}, {3, 2}, {0, 3},  {5, 2},
+                  {6, 2}, {0, 8}, {8, 1}, {2, 2}, {10, 2}, {11, 2}};
+    size_t n = 120000;
+    int32_t *coords = random_coords(n, 3, false, 78);
+    struct model models[N + 1];
+    struct gpu_set sets[N + 1];
+    struct vxd_sparse_derive_request requests[N];
+    struct vxd_buffer scratch =
+        gpu_to_device(env, NULL, vxd_sparse_set_scratch_bytes(env->queue, n, n));
+    struct vxd_err err = {0};
+
+    models[0] = model_of(coords, n, 3, unbounded);
+    CHECK_INT(gpu_set_make(env, coords, n, 3, unbounded, n, NULL, &sets[0]), VXD_OK);
+    for (int i = 0; i < N; i++) {
+        int32_t s = links[i].stride;
+        int32_t strides[3] = {s, s, s};
+
+        models[i + 1] = floors_of(&models[links[i].of], strides);
+        gpu_set_open(env, &sets[i + 1], models[i + 1].n, unbounded);
+        requests[i] = (struct vxd_sparse_derive_request){
+            VXD_DERIVE_FLOOR,
+            {{2, 2, 2}, {s, s, s}, {0, 0, 0}, {1, 1, 1}, false},
+            &sets[links[i].of].set,
+            &sets[i + 1].set};
+    }
+    CHECK_INT(vxd_sparse_sets_derive(env->queue, requests, N, scratch.ptr,
+                                     scratch.n_bytes, &err),
+              VXD_OK);
+    for (int i = 0; i <= N; i++) {
+        gpu_set_fetch(env, &sets[i]);
+        CHECK_INT(n_other_rows(&sets[i], &models[i]), 0);
+        CHECK_INT(n_other_blocks(env, &sets[i], &models[i]), 0);
+        gpu_set_close(env, &sets[i]);
+        free(models[i].keys);
+    }
+    vxd_device_free(env->queue, &scratch);
+    free(coords);
+    gpu_wait(env);
+}
+
+static void test_sets_derived_together_are_those_derived_one_by_one(void)
+{
+    gpu_each_backend(chain);
+}
+
+/* Shapes that have a table: everything of a layer of cells, and next to nothing. */
+static void supports(struct gpu_env *env)
+{
+    static const int32_t shape[3] = {500, 333, 21};
+    static const struct vxd_sparse_geometry geometries[3] = {
+        {{3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, false},
+        {{3, 1, 1}, {2, 1, 1}, {0, 0, 0}, {1, 1, 1}, false},
+        {{3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, true}};
+    static const size_t sizes[3] = {0, 7, 40000};
+
+    for (int i = 0; i < 9; i++) {
+        const struct vxd_sparse_geometry *g = &geometries[i % 3];
+        size_t n = sizes[i / 3];
+        int n_samples = i % 2 + 1;
+        int32_t *coords = random_coords(n, n_samples, false, (uint64_t)i);
+        struct model in = model_of(coords, n, n_samples, shape);
+        struct model out = {gpu_alloc((in.n * 27 + 1) * sizeof(uint64_t)), 0};
+        int32_t out_shape[3];
+        struct gpu_set sets[2];
+
+        CHECK_INT(vxd_sparse_out_shape(g, shape, NULL, out_shape, NULL), VXD_OK);
+        for (size_t j = 0; j < in.n * 27; j++) {
+            int tap[3] = {(int)(j % 3), (int)(j / 3 % 3), (int)(j / 9 % 3)};
+            bool is_in = true;
+            int32_t c[4];
+
+            coords_of(in.keys[j / 27], c);
+            for (int axis = 0; axis < 3; axis++) {
+                int32_t x = c[1 + axis] + g->padding[axis] - tap[axis];
+                int32_t s = g->stride[axis];
+
+                is_in = is_in && tap[axis] < g->kernel[axis];
+                if (g->transposed) {
+                    x = c[1 + axis] * s - g->padding[axis] + tap[axis];
+                } else {
+                    is_in = is_in && x >= 0 && x % s == 0;
+                    x /= s;
+                }
+                is_in = is_in && x >= 0 && x < out_shape[axis];
+                c[1 + axis] = x;
+            }
+            if (is_in) {
+                out.keys[out.n++] = key_of(c);
+            }
+        }
+        model_close_up(&out);
+        CHECK_INT(gpu_set_make(env, coords, n, n_samples, shape, n, NULL, &sets[0]),
+                  VXD_OK);
+        CHECK_INT(gpu_set_derive(env, VXD_DERIVE_SUPPORT, g, &sets[0], out_shape, out.n,
+                                 &sets[1]),
+                  VXD_OK);
+        CHECK_INT(n_other_rows(&sets[1], &out), 0);
+        CHECK_INT(n_other_blocks(env, &sets[1], &out), 0);
+        gpu_set_close(env, &sets[1]);
+        if (out.n > 0) {
+            CHECK_INT(gpu_set_derive(env, VXD_DERIVE_SUPPORT, g, &sets[0], out_shape,
+                                     out.n - 1, &sets[1]),
+                      VXD_RESOURCE_EXHAUSTED);
+            gpu_set_close(env, &sets[1]);
+        }
+        gpu_set_close(env, &sets[0]);
+        free(coords);
+        free(in.keys);
+        free(out.keys);
+    }
+}
+
+static void test_support_in_a_shape_is_what_every_tap_reaches(void)
+{
+    gpu_each_backend(supports);
+}
+
 /* Runs a union or (b NULL) a subset of host bytes `keep`; rows are on the host then. */
 static enum vxd_status combine(struct gpu_env *env, const struct gpu_set *a,
                                const struct gpu_set *b, const uint8_t *keep,
@@ -547,6 +674,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_set_of_any_coordinates_has_them_once_in_order),
     VXD_TEST(test_set_of_one_coordinate_many_times_has_one_row),
     VXD_TEST(test_floor_set_of_a_big_set_is_what_division_gives),
+    VXD_TEST(test_sets_derived_together_are_those_derived_one_by_one),
+    VXD_TEST(test_support_in_a_shape_is_what_every_tap_reaches),
     VXD_TEST(test_union_has_the_rows_of_both_and_says_whose),
     VXD_TEST(test_subset_has_the_rows_kept_and_says_which),
     VXD_TEST(test_coordinates_are_scaled_and_samples_found),
