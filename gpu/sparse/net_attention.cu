@@ -4,9 +4,10 @@
  *
  * A block takes 16 queries of one sample and up to 64 channels of the values, a warp four of
  * the queries. Keys and values pass in tiles of 64, in order: a lane scores two keys, then
- * holds one or two channels of its warp's sums. A tile's exponentials are added in a tree over
- * lanes, its values key by key; what the tiles before summed is scaled to the new maximum. So
- * the order depends on the place of a key in its sample alone.
+ * holds one or two channels of its warp's sums; the next tile is on its way meanwhile. A
+ * tile's exponentials are added in a tree over lanes, its values key by key; what the tiles
+ * before summed is scaled to the new maximum. So the order depends on the place of a key in
+ * its sample alone.
  * Work: 2 n_q n_k (n_inner + n_channels) operations in float32; 1000 rows of 64 and 64 are
  * 0.26 GFLOP. Keys and values are read once a block, from L2. */
 #include "gpu/sparse/net_cuda.h"
@@ -39,27 +40,64 @@ template <int LANE_CHANNELS> struct attention_sums {
     float values[WARP_QUERIES][LANE_CHANNELS];
 };
 
-/* Channels [first_channel, + N_COLUMNS) of rows [first, first + n_rows) as float32, zeros
- * beyond the rows and the channels. */
-template <typename FORM, int N_TILE_ROWS, int N_COLUMNS, int STRIDE>
+/* N_ROWS x N_COLUMNS elements on their way from memory to a tile, a thread's share: fetched
+ * while the tile before is still in use. */
+template <typename FORM, int N_ROWS, int N_COLUMNS> struct staged_rows {
+    static constexpr int row_vectors = N_COLUMNS / FORM::width;
+    static constexpr int n = N_ROWS * row_vectors / N_THREADS;
+
+    struct vxd_net_pack<typename FORM::element, FORM::width> packs[n];
+
+    static_assert(N_ROWS * row_vectors % N_THREADS == 0, "threads have equal shares");
+};
+
+/* Channels [first_channel, + N_COLUMNS) of rows [first, first + n_rows), zeros beyond the rows
+ * and the channels. */
+template <typename FORM, int N_ROWS, int N_COLUMNS>
 static __device__ __forceinline__ void
-stage_rows(const struct vxd_rows *rows, size_t first, uint32_t n_rows, int first_channel,
-           float (*tile)[STRIDE])
+fetch_rows(struct staged_rows<FORM, N_ROWS, N_COLUMNS> *staged,
+           const struct vxd_rows *rows, size_t first, uint32_t n_rows, int first_channel)
 {
-    constexpr int n_vectors = N_COLUMNS / FORM::width;
+    typedef struct staged_rows<FORM, N_ROWS, N_COLUMNS> staged_type;
+    typedef struct vxd_net_pack<typename FORM::element, FORM::width> pack;
 
-#pragma unroll 4
-    for (int i = (int)threadIdx.x; i < N_TILE_ROWS * n_vectors; i += N_THREADS) {
-        int row = i / n_vectors;
-        int column = i % n_vectors * FORM::width;
-        struct vxd_lanes<FORM::width> x = {
-        };
+#pragma unroll
+    for (int i = 0; i < staged_type::n; i++) {
+        int at = (int)threadIdx.x + i * N_THREADS;
+        uint32_t row = (uint32_t)(at / staged_type::row_vectors);
+        int c = first_channel + at % staged_type::row_vectors * FORM::width;
 
-        if ((uint32_t)row < n_rows && first_channel + column < rows->n_channels) {
-            x = vxd_net_load<FORM>(vxd_net_at<const typename FORM::element>(
-                rows, first + (size_t)row, first_channel + column));
+        if (row < n_rows && c < rows->n_channels) {
+            staged->packs[i] = *(const pack *)vxd_net_at<const typename FORM::element>(
+                rows, first + row, c);
+        } else {
+#pragma unroll
+            for (int j = 0; j < FORM::width; j++) {
+                vxd_net_narrow(0.0f, &staged->packs[i].v[j]);
+            }
         }
-        vxd_net_store_floats<FORM::width>(&tile[row][column], x);
+    }
+}
+
+template <typename FORM, int N_ROWS, int N_COLUMNS, int STRIDE>
+static __device__ __forceinline__ void
+put_rows(const struct staged_rows<FORM, N_ROWS, N_COLUMNS> *staged, float (*tile)[STRIDE])
+{
+    typedef struct staged_rows<FORM, N_ROWS, N_COLUMNS> staged_type;
+
+#pragma unroll
+    for (int i = 0; i < staged_type::n; i++) {
+        int at = (int)threadIdx.x + i * N_THREADS;
+        struct vxd_lanes<FORM::width> x;
+
+#pragma unroll
+        for (int j = 0; j < FORM::width; j++) {
+            x.v[j] = vxd_net_widen(staged->packs[i].v[j]);
+        }
+        vxd_net_store_floats<FORM::width>(
+            &tile[at / staged_type::row_vectors]
+                 [at % staged_type::row_vectors * FORM::width],
+            x);
     }
 }
 
@@ -124,6 +162,7 @@ weigh_tile(struct attention_tiles<LANE_CHANNELS> *tiles,
                                                       : -INFINITY;
             best = fmaxf(best, x[i]);
         }
+#pragma unroll
         for (int apart = 16; apart > 0; apart /= 2) {
             best = fmaxf(best, __shfl_xor_sync(UINT32_MAX, best, apart));
         }
@@ -134,6 +173,7 @@ weigh_tile(struct attention_tiles<LANE_CHANNELS> *tiles,
             weight += x[i];
             tiles->weights[warp][r][lane + 32 * i] = x[i];
         }
+#pragma unroll
         for (int apart = 16; apart > 0; apart /= 2) {
             weight += __shfl_xor_sync(UINT32_MAX, weight, apart);
         }
@@ -205,8 +245,25 @@ store_queries(const struct vxd_net_attention_call *call, struct vxd_net_span spa
     }
 }
 
+/* What a block goes through: its keys tile by tile, a tile's channels chunk by chunk. */
+struct attention_step {
+    uint32_t key;    /* first of the tile */
+    uint32_t n_keys; /* 0 past the last tile */
+    int chunk;
+};
+
+static __device__ __forceinline__ void next_step(struct attention_step *step,
+                                                 int n_chunks, uint32_t end_key)
+{
+    if (++step->chunk == n_chunks) {
+        step->chunk = 0;
+        step->key += step->n_keys;
+        step->n_keys = min(end_key - step->key, (uint32_t)N_KEYS);
+    }
+}
+
 template <typename FORM, int LANE_CHANNELS>
-static __global__ void __launch_bounds__(N_THREADS, 4)
+static __global__ void __launch_bounds__(N_THREADS, 2)
     attention_kernel(const __grid_constant__ struct attention_args args)
 {
     __shared__ __align__(16) struct attention_tiles<LANE_CHANNELS> tiles;
@@ -215,8 +272,14 @@ static __global__ void __launch_bounds__(N_THREADS, 4)
     const uint32_t first_key = vxd_net_start(&call.of_k, span.sample);
     const uint32_t end_key = vxd_net_start(&call.of_k, span.sample + 1);
     const int first_channel = (int)blockIdx.y * 32 * LANE_CHANNELS;
+    struct attention_step step = {first_key, min(end_key - first_key, (uint32_t)N_KEYS),
+                                  0};
     struct attention_sums<LANE_CHANNELS> sums = {
     };
+    struct staged_rows<FORM, N_QUERIES, N_INNER> q;
+    struct staged_rows<FORM, N_KEYS, N_INNER> k;
+    struct staged_rows<FORM, N_KEYS, 32 * LANE_CHANNELS> v;
+    float scores[WARP_QUERIES][LANE_KEYS] = {};
 
     if (span.begin == span.end) {
         return;
@@ -224,27 +287,36 @@ static __global__ void __launch_bounds__(N_THREADS, 4)
     for (int r = 0; r < WARP_QUERIES; r++) {
         sums.best[r] = -INFINITY;
     }
-    for (uint32_t key = first_key; key < end_key; key += N_KEYS) {
-        uint32_t n_keys = min(end_key - key, (uint32_t)N_KEYS);
-        float scores[WARP_QUERIES][LANE_KEYS] = {};
+    fetch_rows(&q, &call.q, span.begin, span.end - span.begin, 0);
+    fetch_rows(&k, &call.k, step.key, step.n_keys, 0);
+    fetch_rows(&v, &call.v, step.key, step.n_keys, first_channel);
+    while (step.n_keys > 0) {
+        const struct attention_step now = step;
 
-        for (int chunk = 0; chunk < args.n_chunks; chunk++) {
-            __syncthreads(); /* nobody reads the tiles before any more */
-            if (key == first_key || args.n_chunks > 1) {
-                stage_rows<FORM, N_QUERIES, N_INNER>(
-                    &call.q, span.begin, span.end - span.begin, chunk * N_INNER, tiles.q);
-            }
-            stage_rows<FORM, N_KEYS, N_INNER>(&call.k, key, n_keys, chunk * N_INNER,
-                                              tiles.k);
-            if (chunk == 0) {
-                stage_rows<FORM, N_KEYS, 32 * LANE_CHANNELS>(&call.v, key, n_keys,
-                                                             first_channel, tiles.v);
-            }
-            __syncthreads();
-            score_chunk(&tiles, scores);
+        __syncthreads(); /* nobody reads the tiles before any more */
+        if (now.key == first_key || args.n_chunks > 1) {
+            put_rows(&q, tiles.q);
         }
-        weigh_tile(&tiles, &sums, scores, call.scale, n_keys);
-        add_values(&tiles, &sums, n_keys);
+        put_rows(&k, tiles.k);
+        if (now.chunk == 0) {
+            put_rows(&v, tiles.v);
+        }
+        __syncthreads();
+        next_step(&step, args.n_chunks, end_key);
+        if (args.n_chunks > 1) {
+            fetch_rows(&q, &call.q, span.begin, span.end - span.begin,
+                       step.chunk * N_INNER);
+        }
+        fetch_rows(&k, &call.k, step.key, step.n_keys, step.chunk * N_INNER);
+        if (step.chunk == 0) {
+            fetch_rows(&v, &call.v, step.key, step.n_keys, first_channel);
+        }
+        score_chunk(&tiles, scores);
+        if (step.chunk == 0) { /* the tile's last */
+            weigh_tile(&tiles, &sums, scores, call.scale, now.n_keys);
+            add_values(&tiles, &sums, now.n_keys);
+            memset(scores, 0, sizeof scores);
+        }
     }
     store_queries<FORM>(&call, span, first_channel, first_key < end_key, &sums);
 }

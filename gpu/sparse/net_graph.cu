@@ -24,6 +24,24 @@ static __global__ void hand_on_kernel(uint32_t *error_word, uint32_t *queue_word
     }
 }
 
+/* A launch on any queue finds the word set. Not made on the queue's stream: to wait for that is
+ * to wait for everything queued. */
+static enum vxd_status make_error_word(struct vxd_context *context, uint32_t **out,
+                                       struct vxd_err *err)
+{
+    cudaStream_t stream = cudaStreamPerThread;
+    enum vxd_status status;
+
+    VXD_TRY(VXD_CUDA(context,
+                     cudaMallocFromPoolAsync((void **)out, sizeof **out,
+                                             (cudaMemPool_t)context->cuda_pool, stream),
+                     err));
+    VXD_TRY(VXD_CUDA(context, cudaMemsetAsync(*out, VXD_OK, sizeof **out, stream), err));
+    VXD_TRY(VXD_CUDA(context, cudaStreamSynchronize(stream), err));
+out:
+    return status;
+}
+
 /* Captures what enqueue puts on the stream. A capture that was begun is ended in any case:
  * the stream takes no other work before. Relaxed: what a fault is asked about (vxd_cuda_status)
  * must be answered while capturing, too. */
@@ -53,7 +71,6 @@ enum vxd_status vxd_net_graph_record_cuda(struct vxd_queue *queue,
                                           struct vxd_net_graph **out, struct vxd_err *err)
 {
     struct vxd_context *context = queue->context;
-    cudaStream_t stream = (cudaStream_t)queue->stream;
     struct vxd_net_graph *graph = (struct vxd_net_graph *)calloc(1, sizeof *graph);
     cudaGraph_t captured = NULL;
     enum vxd_status status = VXD_OK;
@@ -63,17 +80,7 @@ enum vxd_status vxd_net_graph_record_cuda(struct vxd_queue *queue,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a graph");
     }
     VXD_TRY(vxd_cuda_enter(context, err));
-    VXD_TRY(VXD_CUDA(context,
-                     cudaMallocFromPoolAsync((void **)&graph->error_word,
-                                             sizeof *graph->error_word,
-                                             (cudaMemPool_t)context->cuda_pool, stream),
-                     err));
-    VXD_TRY(VXD_CUDA(
-        context,
-        cudaMemsetAsync(graph->error_word, VXD_OK, sizeof *graph->error_word, stream),
-        err));
-    /* A launch on another queue must find the word set. */
-    VXD_TRY(VXD_CUDA(context, cudaStreamSynchronize(stream), err));
+    VXD_TRY(make_error_word(context, &graph->error_word, err));
     VXD_TRY(capture(queue, graph->error_word, enqueue, args, &captured, err));
     VXD_TRY(VXD_CUDA(context, cudaGraphInstantiate(&graph->exec, captured, 0), err));
     *out = graph;

@@ -100,26 +100,43 @@ out:
     return status;
 }
 
+/* Row of an input that row `row` of the result takes, -1 = none. */
+static __device__ __forceinline__ int64_t
+source_row(const struct vxd_net_combine_call *call, int input, size_t row)
+{
+    const int32_t *rows = call->rows[input];
+
+    return rows != NULL ? (int64_t)rows[row] : (int64_t)row;
+}
+
+/* Two inputs at a time, so that their rows are fetched together. */
 template <typename FORM>
 static __device__ __forceinline__ void
 combine_vector(const struct vxd_net_combine_call *call, size_t row, int c)
 {
     struct vxd_lanes<FORM::width> sum = {
+        0.0f
     };
 
-    for (int input = 0; input < call->n_inputs; input++) {
-        const int32_t *rows = call->rows[input];
-        int64_t from = rows != NULL ? (int64_t)rows[row] : (int64_t)row;
-        struct vxd_lanes<FORM::width> x;
+    for (int input = 0; input < call->n_inputs; input += 2) {
+        struct vxd_lanes<FORM::width> x[2];
+        int64_t from[2];
 
-        if (from < 0) {
-            continue;
-        }
-        x = vxd_net_load<FORM>(
-            vxd_net_at<const typename FORM::element>(&call->in[input], (size_t)from, c));
+        from[0] = source_row(call, input, row);
+        from[1] = input + 1 < call->n_inputs ? source_row(call, input + 1, row) : -1;
 #pragma unroll
-        for (int i = 0; i < FORM::width; i++) {
-            sum.v[i] = input == 0 ? x.v[i] : vxd_addf(sum.v[i], x.v[i]);
+        for (int j = 0; j < 2; j++) {
+            if (from[j] >= 0) {
+                x[j] = vxd_net_load<FORM>(vxd_net_at<const typename FORM::element>(
+                    &call->in[input + j], (size_t)from[j], c));
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+#pragma unroll
+            for (int i = 0; i < FORM::width && from[j] >= 0; i++) {
+                sum.v[i] = input + j == 0 ? x[j].v[i] : vxd_addf(sum.v[i], x[j].v[i]);
+            }
         }
     }
 #pragma unroll

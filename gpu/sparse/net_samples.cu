@@ -29,7 +29,8 @@ struct piece_args {
     float *pieces;     /* a row a place */
 };
 
-struct tile {
+struct __align__(16) tile
+{
     float v[VXD_NET_PIECE][N_COLUMNS];
 };
 
@@ -95,9 +96,9 @@ static __global__ void __launch_bounds__(VXD_NET_THREADS)
 
 #pragma unroll
         for (int j = 0; j < FORM::width; j++) {
-            tile.v[row][column + j] =
-                term_of(&args, x.v[j], span.sample, base + column + j);
+            x.v[j] = term_of(&args, x.v[j], span.sample, base + column + j);
         }
+        vxd_net_store_floats<FORM::width>(&tile.v[row][column], x);
     }
     __syncthreads();
     if ((int)threadIdx.x < n_columns) {
@@ -141,7 +142,7 @@ static __device__ __forceinline__ float fold_sample(const struct vxd_net_extent 
         uint32_t n = min(n_pieces - first, (uint32_t)VXD_NET_PIECE);
 
         __syncthreads();
-#pragma unroll 4
+#pragma unroll 8
         for (uint32_t i = threadIdx.x / N_COLUMNS; i < n;
              i += VXD_NET_THREADS / N_COLUMNS) {
             if ((int)lane < n_columns) {
@@ -251,7 +252,7 @@ static __global__ void __launch_bounds__(VXD_NET_THREADS)
     }
 }
 
-/* A block a piece, so that its rows share their sample's moments. */
+/* Some blocks a piece, so that a block's rows share their sample's moments. */
 template <typename FORM>
 static __global__ void __launch_bounds__(VXD_NET_THREADS)
     batch_norm_kernel(const __grid_constant__ struct vxd_net_batch_norm_call call,
@@ -263,7 +264,8 @@ static __global__ void __launch_bounds__(VXD_NET_THREADS)
 
     mean += (size_t)span.sample * (size_t)n_channels;
     factor += (size_t)span.sample * (size_t)n_channels;
-    for (uint32_t row = span.begin + threadIdx.y; row < span.end; row += blockDim.y) {
+    for (uint32_t row = span.begin + blockIdx.y * blockDim.y + threadIdx.y;
+         row < span.end; row += gridDim.y * blockDim.y) {
         for (int c = (int)threadIdx.x * FORM::width; c < n_channels;
              c += (int)blockDim.x * FORM::width) {
             struct vxd_lanes<FORM::width> x = vxd_net_load<FORM>(
@@ -321,6 +323,8 @@ enum vxd_status vxd_net_batch_norm_cuda(struct vxd_queue *queue,
     float *mean = pieces + n_places * (size_t)n_channels;
     float *factor = mean + (size_t)call->extent.n_samples * (size_t)n_channels;
     dim3 threads = vxd_net_row_grid(queue, 0, n_channels / width).threads;
+    /* A thread takes up to four rows. */
+    dim3 blocks((unsigned)n_places, (VXD_NET_PIECE / 4 + threads.y - 1) / threads.y);
     enum vxd_status status = VXD_OK;
     struct piece_args args = {};
     struct moment_args moments = {};
@@ -340,8 +344,7 @@ enum vxd_status vxd_net_batch_norm_cuda(struct vxd_queue *queue,
     VXD_TRY(find_moments(queue, &args, &moments, mean, err));
     vxd_net_by_form(call->precision, width, [&](auto form) {
         batch_norm_kernel<decltype(form)>
-            <<<(unsigned)n_places, threads, 0, (cudaStream_t)queue->stream>>>(*call, mean,
-                                                                              factor);
+            <<<blocks, threads, 0, (cudaStream_t)queue->stream>>>(*call, mean, factor);
     });
     VXD_TRY(vxd_cuda_launched(queue->context, "batch_norm_kernel", err));
 out:
