@@ -55,6 +55,13 @@ enum vxd_layer_kind {
     VXD_N_LAYER_KINDS
 };
 
+/* Sets of kinds, a bit each. */
+#define VXD_OPS_OF(kind) (1U << VXD_LAYER_##kind)
+#define VXD_OPS_TAPS                                                                     \
+    (VXD_OPS_OF(SUBM) | VXD_OPS_OF(CONV) | VXD_OPS_OF(INVERSE) | VXD_OPS_OF(TRANSPOSE))
+#define VXD_OPS_CONV (VXD_OPS_TAPS | VXD_OPS_OF(LINEAR))
+#define VXD_OPS_ALL ((1U << VXD_N_LAYER_KINDS) - 1)
+
 /* "bn": the engine takes running statistics as a scale and a bias a channel. */
 struct vxd_layer_bn {
     bool used;
@@ -168,6 +175,9 @@ enum vxd_status vxd_read_node(const struct vxd_model_reader *reader, const char 
 /* input_read.c: "input", once axes and semantics are known. */
 enum vxd_status vxd_model_read_input(struct vxd_model_reader *reader,
                                      const json_t *value);
+/* layer_keys.c: "defaults"; and the keys of a layer whose name and kind are known. */
+enum vxd_status vxd_model_read_keys(struct vxd_model_reader *reader, const json_t *value,
+                                    struct vxd_layer_config *layer);
 /* layer_read.c: one item of "layers". */
 extern const char *const vxd_layer_kind_names[VXD_N_LAYER_KINDS + 1];
 enum vxd_status vxd_model_read_defaults(struct vxd_model_reader *reader,

@@ -19,6 +19,9 @@ voxeld_add_test(NAME test_server_model
                 LIBRARIES voxeld_server PkgConfig::JANSSON)
 target_link_options(test_server_model PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+voxeld_add_test(NAME test_server_weights
+                SOURCES unit/test_server_weights.c unit/server_model.c
+                LIBRARIES voxeld_server)
 voxeld_add_test(NAME test_server_voxelize SOURCES unit/test_server_voxelize.c
                 LIBRARIES voxeld_test_server)
 voxeld_add_test(NAME test_server_alloc SOURCES unit/test_server_alloc.c
