@@ -208,10 +208,12 @@ static enum vxd_status launch(struct vxd_queue *queue, struct vxd_net_run *run,
 {
     enum vxd_status status = VXD_OK;
 
-    if (entry->graph == NULL) {
-        VXD_TRY(vxd_net_graph_record_cuda(queue, enqueue, run, &entry->graph, err));
+    if (VXD_ON_CUDA(queue->context)) {
+        if (entry->graph == NULL) {
+            VXD_TRY(vxd_net_graph_record_cuda(queue, enqueue, run, &entry->graph, err));
+        }
+        VXD_TRY(vxd_net_graph_launch_cuda(queue, entry->graph, err));
     }
-    VXD_TRY(vxd_net_graph_launch_cuda(queue, entry->graph, err));
 out:
     return status;
 }

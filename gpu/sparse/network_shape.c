@@ -101,6 +101,27 @@ static void set_geometry(struct infer *infer)
     infer->node->has_geometry = true;
 }
 
+/* A floor of a floor is one floor; on a GPU those of one set are made together. (On the CPU the
+ * coarser one is less work.) */
+static void join_floors(const struct vxd_net *net, struct vxd_net_set *set)
+{
+    const struct vxd_net_set *parent = &net->sets[set->a];
+    int stride[3];
+
+    if (!VXD_ON_CUDA(net->context) || parent->kind != VXD_NET_SET_DERIVED ||
+        parent->rule != VXD_DERIVE_FLOOR) {
+        return;
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        stride[axis] = set->geometry.stride[axis] * parent->geometry.stride[axis];
+        if (stride[axis] > VXD_SPARSE_MAX_STRIDE) {
+            return;
+        }
+    }
+    set->a = parent->a;
+    memcpy(set->geometry.stride, stride, sizeof stride);
+}
+
 /* The set a strided layer makes of its input's. */
 static enum vxd_status derive_set(struct infer *infer, int *number, struct vxd_err *err)
 {
@@ -140,6 +161,9 @@ static enum vxd_status derive_set(struct infer *infer, int *number, struct vxd_e
     if (set.rule == VXD_DERIVE_FLOOR && !is_strided) {
         *number = infer->node->in;
         return VXD_OK;
+    }
+    if (set.rule == VXD_DERIVE_FLOOR) {
+        join_floors(infer->net, &set);
     }
     if (!is_minkowski) {
         VXD_TRY(blame(infer,
