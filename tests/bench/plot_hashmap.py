@@ -100,10 +100,13 @@ def draw(rows: list[Row], title: str, out: Path) -> None:
             panel.set_ylabel("ms")
             panel.set_title(f"{operation}\n{name}", fontsize="small")
             panel.grid(visible=True, alpha=0.3)
-    axes[0][0].legend(fontsize="x-small", title="index, capacity")
     figure.suptitle(title)
-    figure.tight_layout()
-    figure.savefig(out, dpi=110)
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(),
+        fontsize="small", loc="lower center", ncols=len(capacities),
+    )  # fmt: skip
+    figure.savefig(out, dpi=80)
 
 
 def main() -> int:
