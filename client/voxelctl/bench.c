@@ -2,10 +2,8 @@
 /* voxelctl bench becomes the load tool, bench_load, which is a program of its own: it has
  * threads, an HTTP client and options that no other command wants. */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/voxelctl/commands.h"
 
@@ -16,49 +14,19 @@ enum {
 /* Where it may lie, seen from voxelctl: beside it in a build, else where it is installed. */
 static const char *const places[] = {"bench_load", CTL_LIBEXEC "/bench_load"};
 
-/* The folder that voxelctl itself lies in, with a slash at its end. False after a message. */
-static bool own_folder(char *path, size_t n_path)
-{
-    ssize_t n = readlink("/proc/self/exe", path, n_path);
-    char *slash;
-
-    if (n < 0 || (size_t)n >= n_path) {
-        (void)fprintf(stderr, "voxelctl bench: cannot tell where voxelctl lies: %s\n",
-                      n < 0 ? strerror(errno) : "its path is too long");
-        return false;
-    }
-    path[n] = '\0';
-    slash = strrchr(path, '/');
-    if (slash != NULL) {
-        slash[1] = '\0';
-    }
-    return slash != NULL;
-}
-
 /* Returns only where there is no such program, or it does not start; after a message. */
 static int become(char **words)
 {
-    char folder[PATH_MAX];
-    char path[PATH_MAX + 64];
+    int result =
+        ctl_become("voxelctl bench", places, sizeof places / sizeof places[0], words);
 
-    if (!own_folder(folder, sizeof folder)) {
-        return CTL_FAILED;
+    if (result == CTL_OK) {
+        (void)fputs(
+            "\"cmake --install\" of a build of voxeld installs it beside voxelctl, "
+            "and the\nbundle of deploy/bundle.sh has it; a voxelctl copied alone "
+            "does not.\n",
+            stderr);
     }
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (snprintf(path, sizeof path, "%s%s", folder, places[i]) < (int)sizeof path) {
-            (void)execv(path, words);
-            if (errno != ENOENT && errno != ENOTDIR) {
-                (void)fprintf(stderr, "voxelctl bench: %s: %s\n", path, strerror(errno));
-                return CTL_FAILED;
-            }
-        }
-    }
-    (void)fprintf(
-        stderr,
-        "voxelctl bench: the load tool is not installed: there is no %s%s and no %s%s.\n"
-        "\"cmake --install\" of a build of voxeld installs it beside voxelctl, and the\n"
-        "bundle of deploy/bundle.sh has it; a voxelctl copied alone does not.\n",
-        folder, places[0], folder, places[1]);
     return CTL_FAILED;
 }
 

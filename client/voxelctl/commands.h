@@ -60,6 +60,8 @@ extern const struct ctl_command ctl_info;
 extern const struct ctl_command ctl_status;
 extern const struct ctl_command ctl_voxelize;
 extern const struct ctl_command ctl_map;
+extern const struct ctl_command ctl_infer;
+extern const struct ctl_command ctl_net;
 extern const struct ctl_command ctl_convert;
 extern const struct ctl_command ctl_self_test;
 extern const struct ctl_command ctl_log_level;
@@ -149,5 +151,22 @@ int ctl_out_plan(const char *path, const char *tensor, uint32_t *outputs,
 /* Writes it as ctl_write_file does. CTL_FAILED after a message. */
 int ctl_out_write(const char *path, const char *tensor,
                   const struct voxeld_voxels *voxels);
+
+/* become.c ----------------------------------------------------------------------------- */
+
+/* Becomes the first of the programs at `places`, seen from voxelctl's folder, with the words
+ * (words[0] is its name, NULL behind the last). Returns only where that fails: CTL_FAILED after
+ * a message, CTL_OK after one that says that there is none. */
+int ctl_become(const char *who, const char *const *places, size_t n_places, char **words);
+
+/* infer_out.c -------------------------------------------------------------------------- */
+
+/* An output of an inference as .npy (labels where it has them, else values) or, of voxels and
+ * points, .ply. CTL_USAGE after a message for another ending, CTL_FAILED for an output that is
+ * not there or cannot be written so. */
+int ctl_infer_check_out(const char *path);
+int ctl_infer_write(const char *path, const char *output,
+                    const struct voxeld_cloud *cloud,
+                    const struct voxeld_inference *inference);
 
 #endif
