@@ -56,8 +56,8 @@ enum vxd_status vxd_hashmap_insert(struct vxd_queue *queue, struct vxd_hashmap *
     }
     n_bytes = map->ops->scratch_bytes(queue, map, VXD_CALL_INSERT, call.order, call.n);
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
-    VXD_TRY(map->ops->insert(queue, map, &call, scratch.ptr, n_bytes, err));
-    map->size_bound += call.max_new;
+    status = map->ops->insert(queue, map, &call, scratch.ptr, n_bytes, err);
+    map->size_bound += call.max_new; /* some of it may be queued where it failed */
 out:
     vxd_device_free(queue, &scratch);
     return status;
