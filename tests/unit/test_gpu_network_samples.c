@@ -308,8 +308,8 @@ static void attention_open(struct gpu_env *env, struct attention *a, struct vari
     static const uint32_t few[N_SAMPLES] = {8, 8, 8, 8, 8, 0, 8};
     int n_inner = variant_of(number / 2 + 3).n_channels;
 
-    gpu_samples_open(env, &a->of_q, number % 4 == 3 ? few : v->sizes, N_SAMPLES);
-    gpu_samples_open(env, &a->of_k, number % 4 == 2 ? few : v->sizes, N_SAMPLES);
+    gpu_samples_open(env, &a->of_q, number % 3 == 2 ? few : v->sizes, N_SAMPLES);
+    gpu_samples_open(env, &a->of_k, number % 3 == 1 ? few : v->sizes, N_SAMPLES);
     a->q = tensor_of(env, v, gpu_samples_n_rows(&a->of_q), n_inner, v->layout);
     a->k = tensor_of(env, v, gpu_samples_n_rows(&a->of_k), n_inner, v->layout);
     a->v = tensor_of(env, v, gpu_samples_n_rows(&a->of_k), v->n_channels, v->layout);
@@ -409,7 +409,7 @@ static size_t check_attention_alone(struct gpu_env *env, const struct attention 
 
 static void attention(struct gpu_env *env)
 {
-    for (int number = 0; number < N_CASES; number++) {
+    for (int number = 0; number < N_CASES / 2; number++) {
         struct variant v = variant_of(number);
         size_t n_wrong = 0;
         struct attention a;
