@@ -66,7 +66,7 @@ static void attend_block(const struct vxd_net_attention_call *call,
                          struct query queries[GROUP], int n_queries, size_t begin,
                          size_t end, bool is_first)
 {
-    float room[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
         const float *k = vxd_net_row(call->precision, &call->k, row, room);
@@ -147,7 +147,7 @@ static enum vxd_status attention_job(struct vxd_pool *pool, const void *args,
     struct vxd_net_attention_call call = *(const struct vxd_net_attention_call *)args;
 
     (void)err;
-    vxd_parallel_for(pool, *call.of_q.n_rows, 4 * GROUP, attend_rows, &call);
+    vxd_parallel_for(pool, *call.of_q.n_rows, (size_t)4 * GROUP, attend_rows, &call);
     return VXD_OK;
 }
 
@@ -183,7 +183,7 @@ struct tokens {
 static void find_piece_best(void *args, size_t begin, size_t end)
 {
     const struct tokens *tokens = args;
-    float room[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t place = begin; place < end; place++) {
         struct vxd_net_piece piece = vxd_net_piece_at(&tokens->call.extent, place);
@@ -226,8 +226,8 @@ static void sum_pieces(void *args, size_t begin, size_t end)
 {
     const struct tokens *tokens = args;
     size_t n_sums = tokens->n_tokens * (tokens->n_channels + 1);
-    float score_room[VXD_NET_MAX_CHANNELS];
-    float value_room[VXD_NET_MAX_CHANNELS];
+    float score_room[VXD_NET_MAX_CHANNELS] = {0};
+    float value_room[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t place = begin; place < end; place++) {
         struct vxd_net_piece piece = vxd_net_piece_at(&tokens->call.extent, place);
@@ -259,7 +259,7 @@ static void store_tokens(void *args, size_t begin, size_t end)
     const struct tokens *tokens = args;
     const struct vxd_net_extent *extent = &tokens->call.extent;
     size_t n_sums = tokens->n_tokens * (tokens->n_channels + 1);
-    float out[VXD_NET_MAX_CHANNELS];
+    float out[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t token = begin; token < end; token++) {
         size_t s = token / tokens->n_tokens;

@@ -35,7 +35,7 @@ static void pool_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_pool_call *call = args;
     int n_channels = call->out.n_channels;
-    float room[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
     struct pooled pooled;
 
     for (size_t row = begin; row < end; row++) {
@@ -84,7 +84,7 @@ static void global_pieces(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_global_call *call = args;
     size_t n_channels = (size_t)call->in.n_channels;
-    float room[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t place = begin; place < end; place++) {
         struct vxd_net_piece piece = vxd_net_piece_at(&call->extent, place);
@@ -111,7 +111,7 @@ static void global_samples(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_global_call *call = args;
     size_t n_channels = (size_t)call->in.n_channels;
-    float out[VXD_NET_MAX_CHANNELS];
+    float out[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t s = begin; s < end; s++) {
         uint32_t start = call->extent.starts[s];
@@ -182,7 +182,7 @@ struct batch_norm {
 static void norm_pieces(void *args, size_t begin, size_t end)
 {
     const struct batch_norm *norm = args;
-    float room[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t place = begin; place < end; place++) {
         struct vxd_net_piece piece = vxd_net_piece_at(&norm->call.extent, place);
@@ -238,8 +238,8 @@ static void norm_rows(void *args, size_t begin, size_t end)
 {
     const struct batch_norm *norm = args;
     const struct vxd_net_batch_norm_call *call = &norm->call;
-    float room[VXD_NET_MAX_CHANNELS];
-    float out[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float out[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
         size_t sample = (size_t)vxd_net_sample_of_row(call->extent.starts,

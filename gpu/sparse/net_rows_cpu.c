@@ -46,7 +46,7 @@ static void save_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_save_call *call = args;
     size_t n_channels = (size_t)call->in.n_channels;
-    float room[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
         memcpy(call->out + row * n_channels,
@@ -76,8 +76,8 @@ static void combine_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_combine_call *call = args;
     int n_channels = call->out.n_channels;
-    float room[VXD_NET_MAX_CHANNELS];
-    float sums[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float sums[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
         memset(sums, 0, (size_t)n_channels * sizeof *sums);
@@ -157,8 +157,8 @@ static void norm_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_norm_call *call = args;
     int n_channels = call->in.n_channels;
-    float room[VXD_NET_MAX_CHANNELS];
-    float out[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
+    float out[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
         const float *x = vxd_net_row(call->precision, &call->in, row, room);
@@ -257,7 +257,7 @@ enum vxd_status vxd_net_keep_cpu(struct vxd_queue *queue,
 static void argmax_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_argmax_call *call = args;
-    float room[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
         const float *x = vxd_net_row(call->precision, &call->in, row, room);
@@ -292,7 +292,7 @@ static void bev_rows(void *args, size_t begin, size_t end)
 {
     const struct vxd_net_bev_call *call = args;
     int n_channels = call->in.n_channels;
-    float room[VXD_NET_MAX_CHANNELS];
+    float room[VXD_NET_MAX_CHANNELS] = {0};
 
     for (size_t row = begin; row < end; row++) {
         const float *x = vxd_net_row(call->precision, &call->in, row, room);

@@ -249,7 +249,7 @@ static enum vxd_status check_arrays(const struct vxd_net_layer *layer,
         return vxd_net_fail(err, VXD_INVALID_ARGUMENT, layer->name, "weights",
                             traits->has_weights ? "missing" : "such a layer has none");
     }
-    if (layer->op == VXD_NET_EMBEDDING &&
+    if (layer->op == VXD_NET_EMBEDDING && layer->n_channels > 0 &&
         (layer->n_weights % (size_t)layer->n_channels != 0 ||
          layer->n_weights / (size_t)layer->n_channels > INT32_MAX)) {
         return vxd_net_fail(err, VXD_INVALID_ARGUMENT, layer->name, "weights",

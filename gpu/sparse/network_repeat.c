@@ -222,13 +222,14 @@ enum vxd_status vxd_net_run_enqueue(struct vxd_queue *queue, struct vxd_net_run 
                                     enum vxd_net_tag tag, vxd_net_enqueue_fn enqueue,
                                     struct vxd_err *err)
 {
-    size_t n_key = key_words(run->net);
     struct entry *entry;
     uint64_t *key;
+    size_t n_key;
 
     if (!VXD_ON_CUDA(queue->context)) {
         return enqueue(queue, run, err);
     }
+    n_key = key_words(run->net);
     key = malloc(n_key * sizeof *key);
     if (key == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a run");

@@ -6,20 +6,20 @@
 #include "gpu/sparse/network_internal.h"
 
 #define LOOSE_ROWS ((size_t)1 << 22)
+#define SETS_AT_ONCE 8
 
 static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *plan,
                      size_t capacity)
 {
-    size_t left =
-        run->net->options.max_bytes - run->net->info.weight_bytes - run->n_bytes;
     bool is_known = (plan->a < 0 || run->sets[plan->a].is_counted) &&
                     (plan->b < 0 || run->sets[plan->b].is_counted);
+    size_t left;
 
-    if (is_known) {
-        return false;
+    if (is_known || !VXD_ON_CUDA(run->net->context)) {
+        return !is_known;
     }
-    return !VXD_ON_CUDA(run->net->context) || capacity > LOOSE_ROWS ||
-           vxd_sparse_set_bytes(capacity) > left / 8;
+    left = run->net->options.max_bytes - run->net->info.weight_bytes - run->n_bytes;
+    return capacity > LOOSE_ROWS || vxd_sparse_set_bytes(capacity) > left / 8;
 }
 
 /* How many rows a set may get, and coordinates it is made of. */
@@ -82,34 +82,31 @@ out:
     return status;
 }
 
+static enum vxd_status make_input(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  int number, struct vxd_err *err)
+{
+    return vxd_sparse_set_make(queue, run->input.coords, run->input.n_rows,
+                               run->input.n_samples, &run->sets[number].set,
+                               run->rows.ptr, run->scratch.ptr, run->scratch.n_bytes,
+                               err);
+}
+
 static enum vxd_status fill_set(struct vxd_queue *queue, const struct vxd_net_run *run,
                                 int number, struct vxd_err *err)
 {
     const struct vxd_net_set *plan = &run->net->sets[number];
     struct vxd_sparse_set to = run->sets[number].set;
     int32_t *const *rows = run->sets[number].rows;
-    void *scratch = run->scratch.ptr;
-    size_t scratch_bytes = run->scratch.n_bytes;
 
-    switch (plan->kind) {
-    case VXD_NET_SET_INPUT:
-        return vxd_sparse_set_make(queue, run->input.coords, run->input.n_rows,
-                                   run->input.n_samples, &to, run->rows.ptr, scratch,
-                                   scratch_bytes, err);
-    case VXD_NET_SET_DERIVED:
-        return vxd_sparse_set_derive(queue, plan->rule, &plan->geometry,
-                                     &run->sets[plan->a].set, &to, scratch, scratch_bytes,
-                                     err);
-    case VXD_NET_SET_UNION:
+    if (plan->kind == VXD_NET_SET_UNION) {
         return vxd_sparse_set_union(queue, &run->sets[plan->a].set,
                                     &run->sets[plan->b].set, &to, rows[0], rows[1],
-                                    scratch, scratch_bytes, err);
-    case VXD_NET_SET_SUBSET:
-        break;
+                                    run->scratch.ptr, run->scratch.n_bytes, err);
     }
     return vxd_sparse_set_subset(queue, &run->sets[plan->a].set,
                                  vxd_net_run_item(run, run->net->keep_items[plan->layer]),
-                                 &to, rows[0], scratch, scratch_bytes, err);
+                                 &to, rows[0], run->scratch.ptr, run->scratch.n_bytes,
+                                 err);
 }
 
 static enum vxd_status blame_set(const struct vxd_net_run *run, int number,
@@ -176,16 +173,53 @@ out:
     return status;
 }
 
+/* Derived sets from number *next on that follow each other in the round, at once. */
+static enum vxd_status derive_sets(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                   int *next, struct vxd_err *err)
+{
+    struct vxd_sparse_derive_request requests[SETS_AT_ONCE];
+    struct vxd_sparse_set to[SETS_AT_ONCE];
+    int first = *next;
+    size_t n = 0;
+
+    while (*next < run->net->n_sets && n < SETS_AT_ONCE) {
+        const struct vxd_net_set *plan = &run->net->sets[*next];
+
+        if (run->sets[*next].in_round) {
+            if (plan->kind != VXD_NET_SET_DERIVED) {
+                break;
+            }
+            to[n] = run->sets[*next].set;
+            requests[n] = (struct vxd_sparse_derive_request){
+                plan->rule, plan->geometry, &run->sets[plan->a].set, &to[n]};
+            n++;
+        }
+        (*next)++;
+    }
+    return blame_set(run, first,
+                     vxd_sparse_sets_derive(queue, requests, n, run->scratch.ptr,
+                                            run->scratch.n_bytes, err),
+                     err);
+}
+
 /* The input's coordinates are the caller's, elsewhere every time: not part of it. */
 static enum vxd_status enqueue_round(struct vxd_queue *queue, void *args,
                                      struct vxd_err *err)
 {
     const struct vxd_net_run *run = args;
+    int number = 0;
     enum vxd_status status = VXD_OK;
 
-    for (int i = 0; i < run->net->n_sets; i++) {
-        if (run->sets[i].in_round && run->net->sets[i].kind != VXD_NET_SET_INPUT) {
-            VXD_TRY(blame_set(run, i, fill_set(queue, run, i, err), err));
+    while (number < run->net->n_sets) {
+        enum vxd_net_set_kind kind = run->net->sets[number].kind;
+
+        if (!run->sets[number].in_round || kind == VXD_NET_SET_INPUT) {
+            number++;
+        } else if (kind == VXD_NET_SET_DERIVED) {
+            VXD_TRY(derive_sets(queue, run, &number, err));
+        } else {
+            VXD_TRY(blame_set(run, number, fill_set(queue, run, number, err), err));
+            number++;
         }
     }
     VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
@@ -202,7 +236,7 @@ enum vxd_status vxd_net_run_make_sets(struct vxd_queue *queue, struct vxd_net_ru
     VXD_TRY(open_round(queue, run, done, err));
     for (int i = 0; i < run->net->n_sets; i++) {
         if (run->sets[i].in_round && run->net->sets[i].kind == VXD_NET_SET_INPUT) {
-            VXD_TRY(fill_set(queue, run, i, err));
+            VXD_TRY(make_input(queue, run, i, err));
         }
     }
     VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_SETS, enqueue_round, err));

@@ -105,11 +105,14 @@ static void set_geometry(struct infer *infer)
  * coarser one is less work.) */
 static void join_floors(const struct vxd_net *net, struct vxd_net_set *set)
 {
-    const struct vxd_net_set *parent = &net->sets[set->a];
+    const struct vxd_net_set *parent;
     int stride[3];
 
-    if (!VXD_ON_CUDA(net->context) || parent->kind != VXD_NET_SET_DERIVED ||
-        parent->rule != VXD_DERIVE_FLOOR) {
+    if (!VXD_ON_CUDA(net->context)) {
+        return;
+    }
+    parent = &net->sets[set->a];
+    if (parent->kind != VXD_NET_SET_DERIVED || parent->rule != VXD_DERIVE_FLOOR) {
         return;
     }
     for (int axis = 0; axis < 3; axis++) {
@@ -481,9 +484,10 @@ static enum vxd_status infer_layer(struct vxd_net *net, const struct vxd_net_lay
     infer.node->layer.bias = NULL;
     infer.node->map = -1;
     infer.node->subset = -1;
-    for (int i = 0; i < layer->n_inputs; i++) {
-        infer.in[i] = tensor_of(net, layer->inputs[i]);
-        raise_phase(&infer, infer.in[i]->phase);
+    for (int i = 0; i < VXD_NET_MAX_INPUTS; i++) {
+        infer.in[i] =
+            tensor_of(net, i < layer->n_inputs ? layer->inputs[i] : VXD_NET_INPUT);
+        raise_phase(&infer, infer.in[i]->phase); /* the input's is 0 */
     }
     if (layer->add != VXD_NET_NONE) {
         raise_phase(&infer, tensor_of(net, layer->add)->phase);

@@ -262,10 +262,10 @@ static void wrong_clouds(struct gpu_env *env)
         gpu_net_cloud_make(&cloud, 3, 2, 0, 2, lo, bounded, 0.1);
         c = cloud.coords + 20;
         if (wrong == 0) {
-            memcpy(c, c + 4, 16); /* twice */
+            memmove(c, c + 4, 16); /* twice */
         } else if (wrong == 1) {
-            memcpy(c, c + 8, 16); /* order */
-            memcpy(c + 8, cloud.coords, 16);
+            memmove(c, c + 8, 16); /* order */
+            memmove(c + 8, cloud.coords, 16);
         } else if (wrong == 2) {
             c[0] = 2; /* no such sample */
         } else if (wrong == 3) {
