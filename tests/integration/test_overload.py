@@ -27,6 +27,7 @@ from harness import (
     rpc_pb2,
     running,
     voxelize_request,
+    wait_until,
 )
 
 SECONDS = float(os.environ.get("VOXELD_OVERLOAD_SECONDS", "5"))
@@ -90,7 +91,6 @@ def test_overload_is_refused_at_once_and_answers_stay_right(
     with running(directory, {"limits": {"queue": 32}}) as daemon:
         requests = write_requests(daemon, directory)
         capacity = measure_capacity(daemon, requests)
-        before = inflight_bytes(daemon)
         rate = capacity * TIMES / N_PROCESSES
         url = daemon.ipc if transport == "ipc" else daemon.tcp
         command = [sys.executable, CLIENT, url, rate, SECONDS, 30 * SLOW, *requests]
@@ -116,7 +116,7 @@ def test_overload_is_refused_at_once_and_answers_stay_right(
         rejected = [ms for r in results for ms in r["rejected_ms"]]
         # The goal is 5 ms; clients and a machine with other work have their share here.
         assert percentile(rejected, 0.5) < 50 * SLOW
-        assert inflight_bytes(daemon) == before
+        wait_until(lambda: inflight_bytes(daemon) == 0, 10, "nothing held")
         with Rpc(daemon.ipc) as client:
             assert client.call_raw(requests[0].read_bytes()).header.code == OK
 
