@@ -6,6 +6,10 @@ voxeld_add_fuzz(NAME fuzz_config SOURCES fuzz/fuzz_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/config)
 voxeld_add_fuzz(NAME fuzz_map_file SOURCES fuzz/fuzz_map_file.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/map_file)
+voxeld_add_fuzz(NAME fuzz_net_config SOURCES fuzz/fuzz_net_config.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/net_config MAX_LEN 16384)
+voxeld_add_fuzz(NAME fuzz_safetensors SOURCES fuzz/fuzz_safetensors.c
+                LIBRARIES voxeld_server CORPUS fuzz/corpus/safetensors)
 
 # What goes into a running server: messages of fuzz.proto, whose seeds are written as text.
 find_program(VOXELD_PROTOC protoc REQUIRED)

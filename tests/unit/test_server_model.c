@@ -405,6 +405,44 @@ static void test_shipped_configs_read_with_random_weights(void)
     model_directory_remove(directory);
 }
 
+/* A config with the ops that no shipped one has, down to a network of the engine. */
+static void test_config_of_the_other_ops_is_taken_by_the_engine(void)
+{
+    const struct vxd_context_options options = {.backend = VXD_BACKEND_CPU,
+                                                .n_threads = 1,
+                                                .device_bytes = 64 << 20,
+                                                .host_bytes = 64 << 20};
+    const struct vxd_net_options net_options = {.max_rows = 100, .max_samples = 2};
+    char directory[64];
+    struct vxd_context *context = NULL;
+    struct vxd_queue *queue = NULL;
+    struct vxd_model *model = NULL;
+    struct vxd_net *net = NULL;
+    struct vxd_err err = {0};
+    size_t n_text;
+    uint8_t *text =
+        model_get(VOXELD_SOURCE_DIR "/tests/fuzz/corpus/net_config/ops.json", &n_text);
+
+    REQUIRE(text != NULL && model_directory(directory));
+    CHECK(model_put(directory, "net.json", text, n_text));
+    CHECK_INT(vxd_model_read_random(directory, "net", 3, &model, &err), VXD_OK);
+    CHECK_STR(err.message, "");
+    REQUIRE(model != NULL);
+    CHECK_INT(vxd_model_output(model, 1)->stride[0], 1);
+    REQUIRE(vxd_context_create(&options, &context, NULL) == VXD_OK);
+    REQUIRE(vxd_queue_create(context, &queue, NULL) == VXD_OK);
+    CHECK_INT(vxd_net_create(queue, vxd_model_builder(model), &net_options, &net, &err),
+              VXD_OK);
+    CHECK_STR(err.field, "");
+    CHECK_STR(err.message, "");
+    vxd_net_destroy(queue, net);
+    vxd_queue_destroy(queue);
+    vxd_context_destroy(context);
+    vxd_model_destroy(model);
+    free(text);
+    model_directory_remove(directory);
+}
+
 static void test_files_that_are_none_are_refused(void)
 {
     char directory[64];
@@ -534,6 +572,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_config_with_a_faulty_output_is_refused_by_its_name),
     VXD_TEST(test_weights_that_are_not_finite_are_refused_by_the_layers_name),
     VXD_TEST(test_shipped_configs_read_with_random_weights),
+    VXD_TEST(test_config_of_the_other_ops_is_taken_by_the_engine),
     VXD_TEST(test_files_that_are_none_are_refused),
     VXD_TEST(test_normalize_keeps_evenly_spread_points_in_the_unit_box),
     VXD_TEST(test_reading_with_failing_allocations_leaks_nothing),
