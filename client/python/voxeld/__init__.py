@@ -10,6 +10,8 @@
         seen = client.map_create("seen", {"count": np.uint64})
         seen.update(voxels.coords[:, 1:], {"count": voxels.counts.astype(np.uint64)},
                     combine="add", insert_missing=True)
+        place = client.infer("svtnet", np.load("scan.npy"))
+        place["descriptor"]   # 1 x 256
 
 Conventions, as everywhere in voxeld: positions are metres, frames right-handed, quaternions
 (x, y, z, w), times nanoseconds since the Unix epoch; timeouts are seconds, as in Python.
@@ -51,6 +53,15 @@ from .map_records import (
     Updated,
 )
 from .maps import Map
+from .networks import (
+    Inference,
+    InferItem,
+    InferOutput,
+    NetworkInfo,
+    NetworkLayer,
+    NetworkOutput,
+    Timings,
+)
 from .repeat import repeat
 from .reply import Item, Merged, MethodStatus, SelfTest, ServerInfo, SlowRequest, Status, Voxels
 
@@ -72,6 +83,9 @@ __all__ = [
     "FailedPrecondition",
     "Field",
     "Found",
+    "InferItem",
+    "InferOutput",
+    "Inference",
     "Inserted",
     "Internal",
     "InvalidArgument",
@@ -83,6 +97,9 @@ __all__ = [
     "Merge",
     "Merged",
     "MethodStatus",
+    "NetworkInfo",
+    "NetworkLayer",
+    "NetworkOutput",
     "NotFound",
     "OutOfRange",
     "PermissionDenied",
@@ -94,6 +111,7 @@ __all__ = [
     "SlowRequest",
     "Status",
     "Sweep",
+    "Timings",
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from voxeld.v1 import admin_pb2, common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
 
 from . import wire
-from .cloud import Cloud, Pose
+from .cloud import Pose
 from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
 from .map_records import (
     ArraySpec,
@@ -32,6 +32,8 @@ from .map_records import (
     merge_request,
 )
 from .maps import Map
+from .networks import NetworkCalls
+from .points import Points, clouds_of, pose_of
 from .reply import (
     OUTPUTS,
     REDUCTIONS,
@@ -58,7 +60,6 @@ SURELY_TAKEN_BYTES = 1 << 20
 ORDERS = ("morton", "first_point")
 DEFAULT_OUTPUTS = ("coords", "counts")
 
-Points = Cloud | Sequence[Cloud] | npt.ArrayLike
 
 
 def connect(
@@ -100,7 +101,7 @@ def connect(
     )
 
 
-class Client:
+class Client(NetworkCalls):
     """A connection to a daemon; connect() makes it, `with` or close() ends it.
 
     Any number of threads may use it at once. Failing calls never wait: without a connection
@@ -504,24 +505,6 @@ def opened(data: memoryview, method: str) -> tuple[rpc_pb2.Response, dict[str, m
     if response.WhichOneof("method") != method:
         raise Internal(f"the reply answers {response.WhichOneof('method')}, not {method}")
     return response, arrays
-
-
-def pose_of(pose: Pose | npt.ArrayLike | None) -> Pose | None:
-    return pose if pose is None or isinstance(pose, Pose) else Pose.from_matrix(pose)
-
-
-def clouds_of(points: Points, members: dict[str, Any]) -> list[Cloud]:
-    """members are for arrays."""
-    batch = list(points) if isinstance(points, list | tuple) else [points]
-    # A list of rows is one array.
-    if batch and not any(isinstance(p, Cloud | np.ndarray) for p in batch):
-        try:
-            batch = [np.asarray(points, np.float32)]
-        except (TypeError, ValueError) as e:
-            raise InvalidArgument(f"no array of numbers: {e}", "points") from None
-    if members and any(isinstance(p, Cloud) for p in batch):
-        raise InvalidArgument("for arrays only; a Cloud has its own", next(iter(members)))
-    return [p if isinstance(p, Cloud) else Cloud.from_numpy(p, **members) for p in batch]
 
 
 def chosen(

@@ -208,7 +208,7 @@ def code_of(number: int) -> Code:
     return Code(number) if number in Code._value2member_map_ else Code.UNKNOWN
 
 
-def record_of(kind: type[Record], message: Any, **over: Any) -> Record:
+def record_of(kind: type[Record], message: Any, /, **over: Any) -> Record:
     """A dataclass of the message's fields of the same names."""
     members = dataclasses.fields(kind)  # type: ignore[arg-type]
     names = [f.name for f in members if f.name not in over]

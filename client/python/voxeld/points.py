@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Points as callers have them, to clouds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .cloud import Cloud, Pose
+from .errors import InvalidArgument
+
+Points = Cloud | Sequence[Cloud] | npt.ArrayLike
+
+
+def pose_of(pose: Pose | npt.ArrayLike | None) -> Pose | None:
+    return pose if pose is None or isinstance(pose, Pose) else Pose.from_matrix(pose)
+
+
+def clouds_of(points: Points, members: dict[str, Any]) -> list[Cloud]:
+    """members are for arrays."""
+    batch = list(points) if isinstance(points, list | tuple) else [points]
+    # A list of rows is one array.
+    if batch and not any(isinstance(p, Cloud | np.ndarray) for p in batch):
+        try:
+            batch = [np.asarray(points, np.float32)]
+        except (TypeError, ValueError) as e:
+            raise InvalidArgument(f"no array of numbers: {e}", "points") from None
+    if members and any(isinstance(p, Cloud) for p in batch):
+        raise InvalidArgument("for arrays only; a Cloud has its own", next(iter(members)))
+    return [p if isinstance(p, Cloud) else Cloud.from_numpy(p, **members) for p in batch]
