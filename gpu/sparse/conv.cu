@@ -119,7 +119,14 @@ static void fill_tiles(const struct vxd_queue *queue, const struct vxd_conv_call
     tiles->n_padded = shape->n_padded;
     tiles->act = args->act;
     tiles->alpha = args->alpha;
-    tiles->is_in_aligned = is_aligned(tiles->in, tiles->in_row_bytes);
+    for (tiles->in_alignment = 16; tiles->in_alignment > (int)element;
+         tiles->in_alignment /= 2) {
+        if (((uintptr_t)tiles->in | tiles->in_row_bytes) %
+                (unsigned)tiles->in_alignment ==
+            0) {
+            break;
+        }
+    }
     tiles->is_out_aligned =
         is_aligned(tiles->out, tiles->out_row_bytes) &&
         (tiles->add == NULL || is_aligned(tiles->add, tiles->add_row_bytes)) &&
@@ -142,7 +149,7 @@ static tiles_fn pick_tiles(const struct vxd_queue *queue,
     case VXD_NET_BF16:
         return has_wgmma ? vxd_conv_wgmma_bf16 : vxd_conv_tiles_bf16;
     case VXD_NET_TF32:
-        return vxd_conv_tiles_tf32;
+        return has_wgmma ? vxd_conv_wgmma_tf32 : vxd_conv_tiles_tf32;
     default:
         return vxd_conv_tiles_fp32;
     }

@@ -30,14 +30,16 @@ static inline struct vxd_conv_shape vxd_conv_shape_of(int n_in, int n_out,
 {
     static const int tiles[5] = {16, 32, 64, 96, 128};
     int n_elements = VXD_CONV_SLOT_BYTES / (int)vxd_net_element_bytes(precision);
+    /* In TF32 a part of the registers holds rows. */
+    int n_most = precision == VXD_NET_TF32 ? 96 : 128;
     struct vxd_conv_shape shape = {n_in, n_out, (n_in + n_elements - 1) / n_elements, 64,
                                    0};
 
-    if (n_out > 128) {
+    if (n_out > n_most) {
         /* Wide layers have few rows: small tiles keep the device busy. */
         shape.n_tile = (n_out + 63) / 64 * 64 <= (n_out + 95) / 96 * 96 ? 64 : 96;
     }
-    for (int i = 4; i >= 0 && n_out <= 128; i--) {
+    for (int i = 4; i >= 0 && n_out <= n_most; i--) {
         shape.n_tile = n_out <= tiles[i] ? tiles[i] : shape.n_tile;
     }
     shape.n_padded = (n_out + shape.n_tile - 1) / shape.n_tile * shape.n_tile;
@@ -83,8 +85,8 @@ struct vxd_conv_tiles {
     int n_stages; /* of the pipeline, 2 to 4 */
     enum vxd_net_act act;
     float alpha;
-    bool is_in_aligned;  /* rows start at multiples of 16 bytes, */
-    bool is_out_aligned; /* and those of out, add and bias */
+    int in_alignment;    /* of every row: 16, 8, 4 or 2 bytes */
+    bool is_out_aligned; /* rows of out and add, and bias, lie at multiples of 16 bytes */
 };
 
 /* Launches the tiles; n_tile is the shape's. */
@@ -101,6 +103,9 @@ enum vxd_status vxd_conv_tiles_bf16(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err);
 /* The same by Hopper's asynchronous matrix instructions, on compute capability 9.0 only. */
+enum vxd_status vxd_conv_wgmma_tf32(struct vxd_queue *queue,
+                                    const struct vxd_conv_tiles *tiles, int n_tile,
+                                    struct vxd_err *err);
 enum vxd_status vxd_conv_wgmma_fp16(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err);

@@ -22,6 +22,21 @@ static __device__ __forceinline__ void copy16(uint32_t to, const void *from, int
                  : "memory");
 }
 
+/* The same by pieces of WIDTH bytes, 4 or 8, where addresses are no multiples of 16. */
+template <int WIDTH>
+static __device__ __forceinline__ void copy_pieces(uint32_t to, const char *from,
+                                                   int n_valid)
+{
+#pragma unroll
+    for (int i = 0; i < 16; i += WIDTH) {
+        int n = n_valid - i < 0 ? 0 : n_valid - i > WIDTH ? WIDTH : n_valid - i;
+
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to + i),
+                     "l"(from + (n > 0 ? i : 0)), "n"(WIDTH), "r"(n)
+                     : "memory");
+    }
+}
+
 static __device__ __forceinline__ void copy4(uint32_t to, const void *from)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from)

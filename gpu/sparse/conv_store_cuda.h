@@ -210,55 +210,70 @@ static __device__ __forceinline__ void store_piece(const struct vxd_conv_tiles *
     }
 }
 
-/* 16 rows at a time the warp's sums pass through shared memory (the stages are free), so that
+/* 16 rows x a strip of channels at a time, the warp's sums pass through shared memory, so that
  * a lane gets neighbouring channels. */
+#define STRIP 32
+#define STRIP_PITCH (STRIP + 8) /* 8: writes of pairs meet in no bank */
+#define STAGED_BYTES (N_THREADS / 32 * 16 * STRIP_PITCH * (int)sizeof(float))
+
+template <enum vxd_net_precision PRECISION, int N>
+static __device__ __forceinline__ void
+store_strip(const struct vxd_conv_tiles *tiles, const int32_t *rows, const float *staged,
+            int first_out, int n_channels)
+{
+#pragma unroll 1
+    for (int i = (int)threadIdx.x % 32; i < 16 * n_channels / N; i += 32) {
+        int row = i / (n_channels / N);
+        int channel = i % (n_channels / N) * N;
+        int32_t out_row = rows[row];
+        float of[N];
+
+        if (out_row < 0 || first_out + channel >= tiles->n_out) {
+            continue;
+        }
+#pragma unroll
+        for (int k = 0; k < N; k += 4) {
+            *(float4 *)(of + k) =
+                *(const float4 *)(staged + row * STRIP_PITCH + channel + k);
+        }
+        store_piece<PRECISION, N>(tiles, out_row, first_out + channel, of);
+    }
+}
+
+/* `rows` are the tile's output rows, `staged` STAGED_BYTES of the block. */
 template <enum vxd_net_precision PRECISION, int N_TILE, bool IS_WGMMA>
 static __device__ __forceinline__ void
-store_tile(const struct vxd_conv_tiles *tiles, const struct tile_shared *shared,
-           const struct tile_memory *memory, int first_out, float (*sums)[N_TILE / 8][4])
+store_tile(const struct vxd_conv_tiles *tiles, const int32_t *rows, float *staged,
+           int first_out, float (*sums)[N_TILE / 8][4])
 {
     constexpr int N = PRECISION == VXD_NET_FP16 || PRECISION == VXD_NET_BF16 ? 8 : 4;
-    constexpr int PITCH = N_TILE + 8; /* 8: writes of pairs meet in no bank */
+    constexpr int WIDTH = N_TILE < STRIP ? N_TILE : STRIP;
     int lane = (int)threadIdx.x % 32;
-    float *staged = (float *)memory->stages + threadIdx.x / 32 * (16 * PITCH);
+
+    staged += threadIdx.x / 32 * (16 * STRIP_PITCH);
+#pragma unroll
+    for (int k = 0; k < 2 * N_TILE / WIDTH; k++) {
+        int half = k % 2;
+        int first = k / 2 * WIDTH;
 
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int first_row = half_row<IS_WGMMA>(half);
-
-#pragma unroll
-        for (int j = 0; j < N_TILE / 8; j++) {
-            const float *of = sums[half][j];
+        for (int j = 0; j < WIDTH / 8; j++) {
+            const float *of = sums[half][first / 8 + j];
 
             if constexpr (PRECISION == VXD_NET_FP32) {
                 for (int i = 0; i < 4; i++) {
-                    staged[(lane / 8 + 4 * i) * PITCH + 8 * j + lane % 8] = of[i];
+                    staged[(lane / 8 + 4 * i) * STRIP_PITCH + 8 * j + lane % 8] = of[i];
                 }
             } else {
-                float *to = staged + lane / 4 * PITCH + 8 * j + lane % 4 * 2;
+                float *to = staged + lane / 4 * STRIP_PITCH + 8 * j + lane % 4 * 2;
 
                 *(float2 *)to = make_float2(of[0], of[1]);
-                *(float2 *)(to + 8 * PITCH) = make_float2(of[2], of[3]);
+                *(float2 *)(to + 8 * STRIP_PITCH) = make_float2(of[2], of[3]);
             }
         }
         __syncwarp();
-#pragma unroll 1
-        for (int i = lane; i < 16 * N_TILE / N; i += 32) {
-            int row = i / (N_TILE / N);
-            int channel = i % (N_TILE / N) * N;
-            int32_t out_row = shared->rows[first_row + row];
-            float of[N];
-
-            if (out_row < 0 || first_out + channel >= tiles->n_out) {
-                continue;
-            }
-#pragma unroll
-            for (int k = 0; k < N; k += 4) {
-                *(float4 *)(of + k) =
-                    *(const float4 *)(staged + row * PITCH + channel + k);
-            }
-            store_piece<PRECISION, N>(tiles, out_row, first_out + channel, of);
-        }
+        store_strip<PRECISION, N>(tiles, rows + half_row<IS_WGMMA>(half), staged,
+                                  first_out + first, WIDTH);
         __syncwarp();
     }
 }

@@ -6,5 +6,5 @@ enum vxd_status vxd_conv_tiles_tf32(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err)
 {
-    return launch_tiles<VXD_NET_TF32, false>(queue, tiles, n_tile, err);
+    return launch_tiles<VXD_NET_TF32>(queue, tiles, n_tile, err);
 }
