@@ -203,8 +203,8 @@ struct steps {
 static struct steps lay_out(const struct vxd_conv_want *want, const int size[3],
                             struct vxd_tensor_want *tensor)
 {
-    const size_t taps = (size_t)(size[0] * size[1] * size[2]);
     const size_t k[3] = {(size_t)size[0], (size_t)size[1], (size_t)size[2]};
+    const size_t taps = k[0] * k[1] * k[2];
     const size_t in = (size_t)want->n_in;
     const size_t out = (size_t)want->n_out;
 

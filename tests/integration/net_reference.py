@@ -226,7 +226,7 @@ class Network:
                 np.add.at(out, rows[hit], x.values[hit] @ weights[r])
             return out, kmap.source
         if op == "transpose":
-            raise NotImplementedError("no shipped network has one")
+            return self.transpose(layer, x, n_in, n_out)
         kmap = self.kernel_map(layer, x.coords)
         if "map" in layer:
             self.named[layer["map"]] = kmap
@@ -236,6 +236,74 @@ class Network:
             hit = np.flatnonzero(rows >= 0)
             out[hit] += x.values[rows[hit]] @ weights[r]
         return out, kmap.result
+
+    def transpose(self, layer: dict[str, Any], x: Value, n_in: int,
+                  n_out: int) -> tuple[np.ndarray, Coords]:
+        """Every input row adds to input * stride - padding + r * dilation: where `onto` has a
+        row, or wherever that is."""
+        assert x.coords is not None
+        kernel = _vector(self.option(layer, "kernel"), self.axes, 0)
+        stride = _vector(layer.get("stride"), self.axes, 1)
+        dilation = _vector(layer.get("dilation"), self.axes, 1)
+        padding = _vector(layer.get("padding"), self.axes, 0)
+        if self.semantics(layer) == "minkowski":
+            padding = tuple(k // 2 * d if k % 2 else 0
+                            for k, d in zip(kernel, dilation, strict=True))
+        reached = {}
+        for r in product(*(range(k) for k in kernel)):
+            rows = x.coords.rows.copy()
+            rows[:, 1:] = rows[:, 1:] * np.array(stride) - np.array(padding) + \
+                np.array(r) * np.array(dilation)
+            reached[r] = rows
+        if "onto" in layer:
+            coords = self.values[layer["onto"]].coords
+            assert coords is not None
+        else:
+            finer = tuple(a // b for a, b in zip(x.coords.stride, stride, strict=True))
+            coords = Coords(np.unique(np.concatenate(list(reached.values())), axis=0), finer,
+                            None, x.coords.is_floor)
+        weights = self.weights(layer, kernel, n_in, n_out)
+        out = np.zeros((len(coords.rows), n_out))
+        for r, rows in reached.items():
+            to = coords.find(rows)
+            np.add.at(out, to[to >= 0], x.values[to >= 0] @ weights[r])
+        return out, coords
+
+    def unpool(self, layer: dict[str, Any], x: Value) -> Value:
+        """The value of the first tap's row that a voxel is read by."""
+        kmap = self.named[layer["of_map"]]
+        out = np.zeros((len(kmap.source.rows), x.values.shape[1]))
+        done = np.zeros(len(out), bool)
+        for rows in kmap.taps.values():
+            hit = np.flatnonzero(rows >= 0)
+            new = hit[~done[rows[hit]]]
+            out[rows[new]] = x.values[new]
+            done[rows[new]] = True
+        return Value(out, kmap.source)
+
+    def add_union(self, layer: dict[str, Any], a: Value, b: Value) -> Value:
+        assert a.coords is not None and b.coords is not None
+        coords = Coords(np.unique(np.concatenate([a.coords.rows, b.coords.rows]), axis=0),
+                        a.coords.stride, a.coords.shape, a.coords.is_floor)
+        out = np.zeros((len(coords.rows), a.values.shape[1]))
+        for x in (a, b):
+            assert x.coords is not None
+            out[coords.find(x.coords.rows)] += x.values
+        return Value(activate(out, layer.get("act")), coords)
+
+    def prune(self, layer: dict[str, Any], x: Value, scores: Value) -> Value:
+        assert x.coords is not None
+        keep = scores.values[:, 0] > layer.get("threshold", 0)
+        coords = Coords(x.coords.rows[keep], x.coords.stride, x.coords.shape,
+                        x.coords.is_floor)
+        return Value(x.values[keep], coords)
+
+    def embedding(self, layer: dict[str, Any], x: Value) -> Value:
+        table = self.tensor(layer.get("w", layer["name"]) + ".weight")
+        at = np.rint(x.values[:, 0]).astype(int)
+        ok = (at >= 0) & (at < len(table))
+        return Value(np.where(ok[:, None], table[np.clip(at, 0, len(table) - 1)], 0),
+                     x.coords, x.n_tokens)
 
     def normalize(self, layer: dict[str, Any], x: np.ndarray, coords: Coords | None,
                   bn: dict[str, Any]) -> np.ndarray:
@@ -342,6 +410,14 @@ class Network:
             return self.global_pool(layer, first)
         if op == "pool":
             return self.pool(layer, first)
+        if op == "unpool":
+            return self.unpool(layer, first)
+        if op == "add_union":
+            return self.add_union(layer, *inputs)
+        if op == "prune":
+            return self.prune(layer, *inputs)
+        if op == "embedding":
+            return self.embedding(layer, first)
         if op == "add":
             out = activate(sum(x.values for x in inputs), layer.get("act"))
         elif op == "cat":

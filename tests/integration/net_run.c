@@ -43,16 +43,20 @@ static uint8_t *read_file(const char *path, size_t *n_bytes)
     uint8_t *bytes = NULL;
     long n = -1;
 
-    if (file != NULL && fseek(file, 0, SEEK_END) == 0) {
+    *n_bytes = 0;
+    if (file == NULL) {
+        return NULL;
+    }
+    if (fseek(file, 0, SEEK_END) == 0) {
         n = ftell(file);
     }
     if (n >= 0 && fseek(file, 0, SEEK_SET) == 0) {
         bytes = malloc((size_t)n + 1);
     }
-    *n_bytes = bytes != NULL ? fread(bytes, 1, (size_t)n, file) : 0;
-    if (file != NULL) {
-        (void)fclose(file);
+    if (bytes != NULL) {
+        *n_bytes = fread(bytes, 1, (size_t)n, file);
     }
+    (void)fclose(file);
     return bytes;
 }
 

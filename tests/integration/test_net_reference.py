@@ -4,10 +4,15 @@ recorded and against NumPy in float64 (net_reference)."""
 
 from __future__ import annotations
 
+import collections
+import io
 import json
 import os
+import pickle
 import subprocess
 import sys
+import types
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +85,7 @@ class WantedTensors:
         self.channels = {"@in": len(config["input"]["features"])}
         self.kernels: dict[str, list[int]] = {}
         self.wanted: dict[str, tuple[int, ...]] = {}
+        self.defaults = config.get("defaults", {})
         last = "@in"
         for layer in config["layers"]:
             names = layer.get("in", last)
@@ -89,10 +95,15 @@ class WantedTensors:
 
     def take(self, layer: dict, n_in: list[int]) -> None:
         op, prefix = layer["op"], self.config["weights"].get("prefix", "")
-        defaults = self.config.get("defaults", {})
+        defaults = self.defaults
         self.channels[layer["name"]] = layer.get("ch", sum(n_in) if op == "cat" else n_in[-1])
         if "p_w" in layer:
             self.wanted[prefix + layer["p_w"]] = (1,)
+        if op == "embedding":
+            self.wanted[prefix + layer["w"] + ".weight"] = (layer["rows"], layer["ch"])
+        if op == "bn":
+            self.wanted |= {f"{prefix}{layer['bn_w']}.{part}": (n_in[0],)
+                            for part in ("weight", "bias")}
         if op not in Network.CONVS:
             return
         if op == "inverse":
@@ -105,7 +116,11 @@ class WantedTensors:
         layout = layer.get("layout", self.config["weights"]["layout"])
         stem, n_out = prefix + layer["w"], layer["ch"]
         volume = int(np.prod(kernel))
-        if layout in ("me", "torchsparse"):
+        if layout == "rsck":
+            self.wanted[stem + ".weight"] = (*kernel, n_in[0], n_out)
+        elif layout == "kio":
+            self.wanted[stem + ".weight"] = (volume, n_in[0], n_out)
+        elif layout in ("me", "torchsparse"):
             self.wanted[stem + ".kernel"] = (volume, n_in[0], n_out)
         elif layout == "torch":
             self.wanted[stem + ".weight"] = (n_out, n_in[0], *kernel)
@@ -257,6 +272,50 @@ def test_shipped_network_is_what_numpy_computes(tmp_path: Path, name: str) -> No
     check_network(tmp_path, name, coords, features.astype(np.float32), 1e-4)
 
 
+OPS = {
+    "format": "voxeld-net/1", "name": "ops", "axes": ["y", "z", "x"],
+    "semantics": "minkowski", "weights": {"file": "ops.safetensors", "layout": "me"},
+    "input": {"mode": "quantize", "features": ["x", "y"], "voxel_size": 1},
+    "defaults": {"act": "relu"},
+    "layers": [
+        {"name": "table", "op": "embedding", "ch": 6, "rows": 5, "w": "table"},
+        {"name": "stem", "op": "subm", "ch": 6, "kernel": [3, 1, 5], "w": "stem"},
+        {"name": "even", "op": "subm", "ch": 6, "kernel": [2, 3, 2], "dilation": [1, 2, 1],
+         "w": "even", "layout": "torchsparse", "bias": True},
+        {"name": "pool", "op": "pool", "kind": "max", "kernel": 2, "map": "p"},
+        {"name": "wide", "op": "conv", "ch": 7, "kernel": [3, 2, 3], "stride": [2, 1, 2],
+         "in": "pool", "w": "wide", "layout": "kio"},
+        {"name": "up", "op": "transpose", "ch": 6, "kernel": [3, 2, 3], "stride": [2, 1, 2],
+         "onto": "pool", "w": "up", "layout": "torch", "act": "gelu"},
+        {"name": "free", "op": "transpose", "ch": 6, "kernel": 2, "stride": 2, "w": "free",
+         "layout": "rsck", "act": {"type": "leaky_relu", "alpha": 0.2}},
+        {"name": "unpool", "op": "unpool", "in": "up", "of_map": "p"},
+        {"name": "union", "op": "add_union", "in": ["free", "unpool"], "act": "sigmoid"},
+        {"name": "norm", "op": "bn", "bn": {"eps": 0.001, "stats": "sample"}, "bn_w": "norm"},
+        {"name": "prune", "op": "prune", "in": ["union", "norm"], "threshold": 0.1},
+        {"name": "unit", "op": "l2norm"},
+        {"name": "mean", "op": "pool", "kind": "avg", "kernel": 3, "stride": 1, "in": "union"},
+        {"name": "total", "op": "pool", "kind": "sum", "kernel": 3, "stride": 2,
+         "semantics": "spconv", "padding": [1, 0, 1], "in": "even"},
+        {"name": "soft", "op": "softmax"},
+        {"name": "top", "op": "global", "kind": "max", "in": "prune"}],
+    "outputs": [{"name": name, "from": name, "as": "voxels"}
+                for name in ("even", "up", "free", "union", "norm", "unit", "mean", "total",
+                             "soft")] +
+               [{"name": "top", "from": "top", "as": "vector", "l2norm": True}],
+}
+
+
+def test_every_op_and_layout_is_what_numpy_computes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(21)
+    (tmp_path / "ops.json").write_text(json.dumps(OPS))
+    random_weights(tmp_path, "ops", 22)
+    sheets = [surface(rng, 300, (30, 22, 18)) - np.array([17, 11, 9]) for _ in range(3)]
+    coords = np.concatenate([np.insert(s, 0, i, axis=1) for i, s in enumerate(sheets)])
+    features = rng.integers(-1, 6, size=(len(coords), 2)).astype(np.float32)
+    check_network(tmp_path, "ops", coords, features, 1e-4)
+
+
 # --- SVT-Net, trained ----------------------------------------------------------------------------
 
 
@@ -338,10 +397,82 @@ def test_svtnet_of_one_scan_is_the_same_alone_and_in_a_batch(
 # --- the importer --------------------------------------------------------------------------------
 
 
-def test_checkpoint_that_would_run_code_is_refused(tmp_path: Path) -> None:
-    import pickle
-    import zipfile
+def write_checkpoint(path: Path, state: dict[str, np.ndarray]) -> None:
+    """As torch.save writes it, of NumPy arrays, strides and all. PyTorch's names are there as
+    far as the pickle needs them."""
+    storages = {"<f4": "FloatStorage", "<f2": "HalfStorage", "<i8": "LongStorage"}
+    torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
 
+    def rebuild(*_args: object) -> None:
+        raise AssertionError("is only named")
+
+    rebuild.__module__, rebuild.__qualname__ = "torch._utils", "_rebuild_tensor_v2"
+    utils._rebuild_tensor_v2 = rebuild
+    for name in storages.values():
+        setattr(torch, name, type(name, (), {"__module__": "torch"}))
+    files: list[bytes] = []
+
+    class Stored:
+        def __init__(self, array: np.ndarray) -> None:
+            self.array = array
+
+        def __reduce__(self) -> tuple:
+            base = self.array if self.array.base is None else self.array.base
+            offset = (self.array.__array_interface__["data"][0] -
+                      base.__array_interface__["data"][0]) // self.array.itemsize
+            strides = tuple(s // self.array.itemsize for s in self.array.strides)
+            return rebuild, (Storage(base), offset, self.array.shape, strides, False, None)
+
+    class Storage:
+        def __init__(self, array: np.ndarray) -> None:
+            self.array = array
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, found: object) -> tuple | None:
+            if not isinstance(found, Storage):
+                return None
+            files.append(found.array.tobytes())
+            kind = getattr(torch, storages[found.array.dtype.str])
+            return ("storage", kind, str(len(files) - 1), "cpu", found.array.size)
+
+    buffer = io.BytesIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "torch", torch)
+        patch.setitem(sys.modules, "torch._utils", utils)
+        Pickler(buffer, protocol=2).dump(
+            {"model_state": collections.OrderedDict((k, Stored(v)) for k, v in state.items()),
+             "epoch": 80})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", buffer.getvalue())
+        for i, content in enumerate(files):
+            archive.writestr(f"archive/data/{i}", content)
+
+
+def test_checkpoint_keeps_names_types_and_strided_elements(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    plain = rng.normal(size=(4, 3, 3, 3, 2)).astype("<f4")
+    one = rng.normal(size=(5, 1, 1, 1, 3)).astype("<f4")
+    strided = rng.normal(size=(6, 8)).astype("<f2")
+    state = {"module.net.0.weight": plain, "module.net.1.weight": one,
+             "module.net.2.weight": strided[1:5, ::2].T, "module.net.3.tracked":
+             np.array([7], "<i8"), "module.head.weight": plain}
+    write_checkpoint(tmp_path / "c.pth", state)
+    import_weights("spconv", tmp_path / "c.pth", tmp_path / "c.safetensors", "--only", "net.",
+                   "--rename", "net.=backbone.")
+    found = read_safetensors(tmp_path / "c.safetensors")
+    assert sorted(found) == ["backbone.0.weight", "backbone.1.weight", "backbone.2.weight"]
+    assert (found["backbone.0.weight"] == plain).all()
+    # spconv's buffer of a 1x1 convolution is [in, out] under another name.
+    assert (found["backbone.1.weight"].reshape(5, 3) == one.reshape(3, 5).T).all()
+    assert found["backbone.2.weight"].dtype == np.float16
+    assert (found["backbone.2.weight"] == strided[1:5, ::2].T).all()
+    import_weights("minkowski", tmp_path / "c.pth", tmp_path / "m.safetensors")
+    found = read_safetensors(tmp_path / "m.safetensors")
+    assert (found["net.1.weight"] == one).all()
+    assert "head.weight" in found
+
+
+def test_checkpoint_that_would_run_code_is_refused(tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple:
             return (os.system, (f"touch {tmp_path / 'ran'}",))
