@@ -4,6 +4,8 @@ target_link_libraries(voxeld_test_server PRIVATE voxeld_build PUBLIC voxeld_serv
 
 voxeld_add_test(NAME test_server_scheduler SOURCES unit/test_server_scheduler.c
                 LIBRARIES voxeld_test_server)
+voxeld_add_test(NAME test_server_batch SOURCES unit/test_server_batch.c
+                LIBRARIES voxeld_test_server)
 voxeld_add_test(NAME test_server_config SOURCES unit/test_server_config.c
                 LIBRARIES voxeld_server)
 voxeld_add_test(NAME test_server_auth SOURCES unit/test_server_auth.c
