@@ -84,7 +84,8 @@ struct vxd_conv_args {
  * are or which: a row's result is the same bits alone and in any batch.
  *
  * errors  INVALID_ARGUMENT    channels, strides or taps that do not agree; rows without data;
- *                             an unknown activation; out is in
+ *                             an unknown activation; out is in; rows of `in` more than
+ *                             2^29 elements apart (CUDA)
  *         RESOURCE_EXHAUSTED  by the wait: more rows than max_rows, or than the map has
  * sync    asynchronous; the structs are read before it returns, what they point to when it
  *         runs. `add` may be `out`, `in` must not share a byte with it

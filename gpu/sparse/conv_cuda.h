@@ -20,27 +20,23 @@ struct vxd_conv_shape {
     int n_in;
     int n_out;
     int n_slots;  /* of a tap */
-    int n_tile;   /* output channels of a tile: 16, 32, 64, 96 or 128 */
+    int n_tile;   /* output channels of a tile: 16, 32, 64 or 96 */
     int n_padded; /* output channels, a multiple of n_tile */
 };
 
-/* Of a layer; depends on nothing else. */
+/* Of a layer; depends on nothing else. A tile of more channels than these leaves fewer stages
+ * and registers, and wide layers have few rows: small tiles keep the device busy. */
 static inline struct vxd_conv_shape vxd_conv_shape_of(int n_in, int n_out,
                                                       enum vxd_net_precision precision)
 {
-    static const int tiles[5] = {16, 32, 64, 96, 128};
     int n_elements = VXD_CONV_SLOT_BYTES / (int)vxd_net_element_bytes(precision);
-    /* In TF32 a part of the registers holds rows. */
-    int n_most = precision == VXD_NET_TF32 ? 96 : 128;
     struct vxd_conv_shape shape = {n_in, n_out, (n_in + n_elements - 1) / n_elements, 64,
                                    0};
 
-    if (n_out > n_most) {
-        /* Wide layers have few rows: small tiles keep the device busy. */
-        shape.n_tile = (n_out + 63) / 64 * 64 <= (n_out + 95) / 96 * 96 ? 64 : 96;
-    }
-    for (int i = 4; i >= 0 && n_out <= n_most; i--) {
-        shape.n_tile = n_out <= tiles[i] ? tiles[i] : shape.n_tile;
+    if (n_out <= 32) {
+        shape.n_tile = n_out <= 16 ? 16 : 32;
+    } else if ((n_out + 95) / 96 * 96 < (n_out + 63) / 64 * 64) {
+        shape.n_tile = 96;
     }
     shape.n_padded = (n_out + shape.n_tile - 1) / shape.n_tile * shape.n_tile;
     return shape;

@@ -215,10 +215,8 @@ static enum vxd_status launch_tiles(struct vxd_queue *queue,
         return launch<PRECISION, 32>(queue, *tiles, err);
     case 64:
         return launch<PRECISION, 64>(queue, *tiles, err);
-    case 96:
-        return launch<PRECISION, 96>(queue, *tiles, err);
     default:
-        return launch<PRECISION, 128>(queue, *tiles, err);
+        return launch<PRECISION, 96>(queue, *tiles, err);
     }
 }
 
