@@ -134,7 +134,7 @@ def test_infer_requests_that_wait_run_as_one_and_nothing_shows_it(
     config = {
         "networks_dir": str(directory_of_networks),
         "networks": ["tiny"],
-        "engine": {"batch_delay_ms": int(300 * SLOW), "max_batch": 8},
+        "engine": {"batch_delay_ms": min(int(300 * SLOW), 1000), "max_batch": 8},
     }
     parts = [scan(500 * (i + 1), seed=i) for i in range(6)]
     with running(directory, config) as daemon, Networks(daemon) as client:

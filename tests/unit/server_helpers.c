@@ -40,6 +40,10 @@ struct vxd_server *server_start(const struct server_setup *setup)
         (void)snprintf(config->tokens_file, sizeof config->tokens_file, "%s",
                        setup->tokens_file);
     }
+    if (setup->networks_dir != NULL) {
+        (void)snprintf(config->networks_dir, sizeof config->networks_dir, "%s",
+                       setup->networks_dir);
+    }
     status = vxd_server_open(server, config, &err);
     free(config);
     if (status != VXD_OK) {

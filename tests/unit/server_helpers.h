@@ -31,6 +31,7 @@ struct server_setup {
     uint64_t device_bytes;
     uint32_t bulk_points;
     const char *tokens_file;
+    const char *networks_dir;
 };
 
 /* NULL, and a failed check, when it cannot start. Its log is silent. */

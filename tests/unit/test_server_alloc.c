@@ -6,8 +6,11 @@
 #include "tests/unit/test.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/unit/server_checks.h"
+#include "server/models/model.h"
 #include "tests/unit/server_helpers.h"
 
 VXD_TEST_HELPERS
@@ -245,6 +248,100 @@ static void test_map_read_any_failing_allocation_is_resource_exhausted(void)
     fail_each_change("map_list", "{}");
 }
 
+static const char net_config[] =
+    "{\"format\": \"voxeld-net/1\", \"name\": \"net\", \"axes\": [\"x\", \"y\", \"z\"],"
+    " \"semantics\": \"spconv\", \"weights\": {\"file\": \"net.safetensors\", \"layout\":"
+    " \"krsc\"}, \"input\": {\"mode\": \"voxelize\", \"voxel_size\": 0.5, \"features\":"
+    " [\"x\", 1], \"range\": [0, 0, 0, 4, 4, 4], \"bounded\": [8, 8, 8], \"reduce\":"
+    " \"mean\"}, \"defaults\": {\"kernel\": 3, \"bn\": null, \"act\": \"relu\"}, "
+    "\"layers\":"
+    " [{\"name\": \"a\", \"op\": \"subm\", \"ch\": 4}, {\"name\": \"d\", \"op\": "
+    "\"conv\","
+    " \"ch\": 3, \"stride\": 2, \"padding\": 1}, {\"name\": \"g\", \"op\": \"global\","
+    " \"kind\": \"max\"}], \"outputs\": [{\"name\": \"l\", \"from\": \"a\", \"as\":"
+    " \"points\", \"argmax\": true}, {\"name\": \"v\", \"from\": \"d\", \"as\": "
+    "\"voxels\"},"
+    " {\"name\": \"g\", \"from\": \"g\", \"as\": \"vector\"}]}";
+
+/* A directory with that config and random weights; false, and a failed check, without. */
+static bool make_networks(char directory[32])
+{
+    char path[64];
+    FILE *file;
+
+    (void)snprintf(directory, 32, "/tmp/vxd-net-XXXXXX");
+    if (mkdtemp(directory) == NULL) {
+        return false;
+    }
+    (void)snprintf(path, sizeof path, "%s/net.json", directory);
+    file = fopen(path, "w");
+    if (file == NULL || fputs(net_config, file) < 0 || fclose(file) != 0) {
+        return false;
+    }
+    return vxd_model_init_weights(directory, "net", 1, false, NULL) == VXD_OK;
+}
+
+static void remove_networks(const char *directory)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "%s/net.json", directory);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof path, "%s/net.safetensors", directory);
+    (void)unlink(path);
+    (void)rmdir(directory);
+}
+
+/* Nothing may leak, and the same again must do it: server_finish looks for the first. */
+static void fail_each_on_network(const char *directory, bool load_first,
+                                 const char *method, const char *json)
+{
+    const struct server_setup setup = {.networks_dir = directory};
+
+    for (long k = 0; k < ENOUGH; k++) {
+        struct vxd_server *server = server_start(&setup);
+        enum vxd_status status;
+        bool failed;
+
+        REQUIRE(server != NULL);
+        if (load_first) {
+            CHECK_INT(send_json(server, "network_load", "{\"name\":\"net\"}"), VXD_OK);
+        }
+        atomic_store(&n_until_failure, k);
+        status = send_json(server, method, json);
+        failed = stop_failing();
+        CHECK(status == VXD_OK || (failed && status == VXD_RESOURCE_EXHAUSTED));
+        CHECK_INT(send_json(server, method, json), VXD_OK);
+        CHECK_INT(
+            send_json(server, "network_unload", "{\"name\":\"net\",\"missingOk\":true}"),
+            VXD_OK);
+        server_finish(server);
+        if (!failed) {
+            CHECK(k >= 3);
+            return;
+        }
+    }
+    CHECK(false);
+}
+
+static void test_network_any_failing_allocation_is_resource_exhausted(void)
+{
+    char directory[32];
+
+    REQUIRE(make_networks(directory));
+    fail_each_on_network(directory, false, "network_load", "{\"name\":\"net\"}");
+    fail_each_on_network(directory, true, "network_list", "{}");
+    fail_each_on_network(directory, true, "network_get", "{\"name\":\"net\"}");
+    fail_each_on_network(
+        directory, true, "infer",
+        "{\"network\":\"net\",\"outputs\":[\"*\"],\"clouds\":[{\"fields\":["
+        "{\"name\":\"x\",\"dtype\":\"FLOAT32\"},"
+        "{\"name\":\"y\",\"offset\":4,\"dtype\":\"FLOAT32\"},"
+        "{\"name\":\"z\",\"offset\":8,\"dtype\":\"FLOAT32\"}],"
+        "\"pointStep\":12,\"data\":\"AACAPwAAgD8AAIA/AAAAQAAAgD8AAIA/\"}]}");
+    remove_networks(directory);
+}
+
 static void test_server_any_failing_allocation_opens_nothing(void)
 {
     struct vxd_config config;
@@ -282,6 +379,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_self_test_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_map_change_any_failing_allocation_changes_nothing),
     VXD_TEST(test_map_read_any_failing_allocation_is_resource_exhausted),
+    VXD_TEST(test_network_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_server_any_failing_allocation_opens_nothing),
 };
 
