@@ -38,6 +38,20 @@ voxeld_add_test(NAME test_gpu_network_alloc SOURCES unit/test_gpu_network_alloc.
 target_link_options(test_gpu_network_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 
+# The executor as on a GPU, with the CPU's twins: gpu_replay.c says how.
+if(NOT VOXELD_WITH_CUDA)
+  file(GLOB network_sources CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/gpu/sparse/network*.c)
+  foreach(name network network_errors)
+    voxeld_add_test(NAME test_gpu_${name}_replayed
+      SOURCES unit/test_gpu_${name}.c unit/gpu_replay.c ${network_sources}
+      LIBRARIES voxeld_gpu_test_support)
+    target_compile_definitions(test_gpu_${name}_replayed PRIVATE VXD_WITH_CUDA)
+    target_link_options(test_gpu_${name}_replayed PRIVATE
+      LINKER:--wrap=vxd_context_create)
+  endforeach()
+endif()
+
 # They call the engine's twins, of which there are CUDA ones only where it has them.
 if(VOXELD_WITH_CUDA)
   target_compile_definitions(voxeld_gpu_test_support PUBLIC VXD_WITH_CUDA)

@@ -480,6 +480,47 @@ static void test_network_geometries_are_the_oracles(void)
     gpu_each_backend(geometries);
 }
 
+/* One network, frame after frame of about the same size and others between, in memory that the
+ * ones before have left: each gives the bits of a network that has run nothing else. */
+static void again_and_again(struct gpu_env *env)
+{
+    struct gpu_net net;
+    struct vxd_net_options options = {VXD_NET_FP16, 4096, 2, 0};
+    struct vxd_net *used;
+    struct vxd_err err = {0};
+
+    make_unet(&net);
+    REQUIRE(gpu_net_create(env, &net, &options, &used, &err) == VXD_OK);
+    for (int frame = 0; frame < 16; frame++) {
+        struct gpu_net_result results[2][VXD_NET_MAX_OUTPUTS];
+        struct gpu_net_cloud cloud;
+        struct vxd_net *fresh;
+
+        gpu_net_cloud_make(&cloud, (uint64_t)frame, 2, frame % 7 == 6 ? 2U : 0U,
+                           net.n_channels, origin, bounded, frame % 5 == 4 ? 0.35 : 0.15);
+        REQUIRE(gpu_net_create(env, &net, &options, &fresh, &err) == VXD_OK);
+        REQUIRE(gpu_net_run(env, used, &cloud, results[0], &err) == VXD_OK);
+        REQUIRE(gpu_net_run(env, fresh, &cloud, results[1], &err) == VXD_OK);
+        for (int i = 0; i < net.n_outputs; i++) {
+            CHECK_INT(results[0][i].n_rows, results[1][i].n_rows);
+            CHECK(same_values(&results[0][i], &results[1][i], 0, results[1][i].n_values));
+            gpu_net_result_free(&results[0][i]);
+            gpu_net_result_free(&results[1][i]);
+        }
+        vxd_net_destroy(env->queue, fresh);
+        gpu_wait(env);
+        gpu_net_cloud_free(&cloud);
+    }
+    vxd_net_destroy(env->queue, used);
+    gpu_wait(env);
+    gpu_net_close(&net);
+}
+
+static void test_network_run_again_and_again_is_the_one_run_once(void)
+{
+    gpu_each_backend(again_and_again);
+}
+
 static const struct vxd_test tests[] = {
     {"network_unet_of_spconv_is_the_oracles", test_network_unet_of_spconv_is_the_oracles},
     {"network_of_minkowski_is_the_oracles", test_network_of_minkowski_is_the_oracles},
@@ -492,6 +533,8 @@ static const struct vxd_test tests[] = {
     {"network_embedding_is_the_oracles", test_network_embedding_is_the_oracles},
     {"network_prunes_are_the_oracles", test_network_prunes_are_the_oracles},
     {"network_geometries_are_the_oracles", test_network_geometries_are_the_oracles},
+    {"network_run_again_and_again_is_the_one_run_once",
+     test_network_run_again_and_again_is_the_one_run_once},
 };
 
 VXD_TEST_MAIN(tests)
