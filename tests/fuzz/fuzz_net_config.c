@@ -15,7 +15,18 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool put(const char *directory, const char *file, const uint8_t *data, size_t size)
+static char directory[] = "/tmp/vxd-fuzz-net-XXXXXX";
+
+static void remove_directory(void)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "%s/net.json", directory);
+    (void)unlink(path);
+    (void)rmdir(directory);
+}
+
+static bool put(const char *file, const uint8_t *data, size_t size)
 {
     char path[128];
     FILE *to;
@@ -67,7 +78,6 @@ static void check_model(const struct vxd_model *model, struct vxd_queue *queue)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static char directory[] = "/tmp/vxd-fuzz-net-XXXXXX";
     static struct vxd_context *context;
     static struct vxd_queue *queue;
     const struct vxd_context_options options = {.backend = VXD_BACKEND_CPU,
@@ -83,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (context == NULL) {
         assert(vxd_context_create(&options, &context, NULL) == VXD_OK);
         assert(vxd_queue_create(context, &queue, NULL) == VXD_OK);
-        assert(mkdtemp(directory) != NULL);
+        assert(mkdtemp(directory) != NULL && atexit(remove_directory) == 0);
     }
     if (size > MAX_BYTES) {
         return 0;
@@ -92,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         vxd_model_parse("net", (const char *)data, size, none, sizeof none, &model, &err);
     assert(status != VXD_OK ? model == NULL && err.message[0] != '\0' : model != NULL);
     vxd_model_destroy(model);
-    if (!put(directory, "net.json", data, size)) {
+    if (!put("net.json", data, size)) {
         return 0;
     }
     memset(&err, 0, sizeof err);
