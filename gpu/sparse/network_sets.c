@@ -5,12 +5,16 @@
  * so sets are made of sets not yet counted while the bounds are moderate. */
 #include "gpu/sparse/network_internal.h"
 
-#define LOOSE_ROWS ((size_t)1 << 22)
+/* A bound is moderate up to so many rows, or so many times the input's: what is to be sorted
+ * for a set takes memory and time by its bound, soon more than a wait. */
+#define LOOSE_ROWS ((size_t)1 << 17)
+#define LOOSE_TIMES 8
 #define SETS_AT_ONCE 8
 
 static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *plan,
-                     size_t capacity)
+                     size_t capacity, size_t n_candidates)
 {
+    size_t most = capacity > n_candidates ? capacity : n_candidates;
     bool is_known = (plan->a < 0 || run->sets[plan->a].is_counted) &&
                     (plan->b < 0 || run->sets[plan->b].is_counted);
     size_t left;
@@ -19,7 +23,10 @@ static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *pl
         return !is_known;
     }
     left = run->net->options.max_bytes - run->net->info.weight_bytes - run->n_bytes;
-    return capacity > LOOSE_ROWS || vxd_sparse_set_bytes(capacity) > left / 8;
+    if (vxd_sparse_set_bytes(capacity) > left / 8) {
+        return true;
+    }
+    return most > LOOSE_ROWS && most / LOOSE_TIMES > run->sets[0].capacity;
 }
 
 /* How many rows a set may get, and coordinates it is made of. */
@@ -160,7 +167,7 @@ static enum vxd_status open_round(struct vxd_queue *queue, struct vxd_net_run *r
             continue;
         }
         find_bounds(run, number, &to->capacity, &n_candidates);
-        if (is_loose(run, plan, to->capacity)) {
+        if (is_loose(run, plan, to->capacity, n_candidates)) {
             break;
         }
         VXD_TRY(blame_set(run, number,

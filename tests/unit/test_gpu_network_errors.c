@@ -515,47 +515,34 @@ static void test_network_shares_sets_and_maps_by_content(void)
     gpu_each_backend(shares);
 }
 
-/* Twenty layers one after another need two buffers, not twenty; nothing stays. */
-static void reuses(struct gpu_env *env)
+/* What a run takes, of a box of which some share of the cells is there. */
+static struct vxd_net_cost cost_of(struct gpu_env *env, const struct gpu_net *net,
+                                   const int32_t n[3], double share, size_t *n_rows)
 {
     struct vxd_net_options options = {VXD_NET_FP32, 1 << 16, 1, 0};
-    static const int32_t n[3] = {32, 32, 16};
     struct vxd_memory_usage before;
     struct vxd_memory_usage after;
-    struct gpu_net net;
-    struct gpu_net_cloud cloud;
-    struct turn turn;
     struct vxd_net *built = NULL;
-    struct vxd_net_cost cost;
+    struct turn turn = {.more = true};
+    struct vxd_net_input input = {.n_samples = 1};
+    struct vxd_net_cost cost = {0};
     struct vxd_err err = {0};
-    int at = VXD_NET_INPUT;
 
-    gpu_net_open(&net, 2, unbounded, VXD_NET_SPCONV);
-    for (int i = 0; i < 20; i++) {
-        at = gpu_net_conv(&net, VXD_NET_LINEAR, at, 64, 1, 1, 0);
-    }
-    gpu_net_output(&net, at, VXD_NET_OUT_ARGMAX);
-    REQUIRE(gpu_net_create(env, &net, &options, &built, &err) == VXD_OK);
-    gpu_net_cloud_make(&cloud, 1, 1, 0, 2, lo, n, 0.9);
+    CHECK_INT(gpu_net_create(env, net, &options, &built, &err), VXD_OK);
+    gpu_net_cloud_make(&turn.cloud, 1, 1, 0, 2, lo, n, share);
     vxd_context_get_memory(env->context, &before);
-    turn.cloud = cloud;
-    turn.coords = gpu_to_device(env, cloud.coords, cloud.n_rows * 16);
-    turn.features = gpu_to_device(env, cloud.features, cloud.n_rows * 8);
-    turn.more = true;
-    struct vxd_net_input input = {.coords = turn.coords.ptr,
-                                  .features = turn.features.ptr,
-                                  .n_rows = cloud.n_rows,
-                                  .n_samples = 1};
-    REQUIRE(vxd_net_run_create(env->queue, built, &input, &turn.run, &err) == VXD_OK);
-    while (turn.more) {
-        REQUIRE(vxd_net_run_step(env->queue, turn.run, &turn.more, &err) == VXD_OK);
+    turn.coords = gpu_to_device(env, turn.cloud.coords, turn.cloud.n_rows * 16);
+    turn.features = gpu_to_device(env, turn.cloud.features, turn.cloud.n_rows * 8);
+    input.coords = turn.coords.ptr;
+    input.features = turn.features.ptr;
+    input.n_rows = turn.cloud.n_rows;
+    *n_rows = turn.cloud.n_rows;
+    CHECK_INT(vxd_net_run_create(env->queue, built, &input, &turn.run, &err), VXD_OK);
+    while (turn.more &&
+           vxd_net_run_step(env->queue, turn.run, &turn.more, &err) == VXD_OK) {
         gpu_wait(env);
     }
-    REQUIRE(vxd_net_run_get_cost(env->queue, turn.run, &cost, &err) == VXD_OK);
-    CHECK(cost.live_bytes >= 2 * cloud.n_rows * 64 * 4);
-    CHECK(cost.peak_bytes <= cost.live_bytes * 5 / 2);
-    CHECK(cost.peak_bytes < 4 * cloud.n_rows * 64 * 4);
-    CHECK(cost.useful_flops > 0 && cost.compulsory_bytes > 0);
+    CHECK_INT(vxd_net_run_get_cost(env->queue, turn.run, &cost, &err), VXD_OK);
     vxd_net_run_destroy(env->queue, turn.run);
     vxd_device_free(env->queue, &turn.coords);
     vxd_device_free(env->queue, &turn.features);
@@ -564,8 +551,58 @@ static void reuses(struct gpu_env *env)
     CHECK_INT(after.device_bytes, before.device_bytes);
     vxd_net_destroy(env->queue, built);
     gpu_wait(env);
-    gpu_net_cloud_free(&cloud);
+    gpu_net_cloud_free(&turn.cloud);
+    return cost;
+}
+
+/* Twenty layers one after another need two buffers, not twenty; nothing stays. */
+static void reuses(struct gpu_env *env)
+{
+    static const int32_t n[3] = {32, 32, 16};
+    struct gpu_net net;
+    struct vxd_net_cost cost;
+    size_t n_rows;
+    int at = VXD_NET_INPUT;
+
+    gpu_net_open(&net, 2, unbounded, VXD_NET_SPCONV);
+    for (int i = 0; i < 20; i++) {
+        at = gpu_net_conv(&net, VXD_NET_LINEAR, at, 64, 1, 1, 0);
+    }
+    gpu_net_output(&net, at, VXD_NET_OUT_ARGMAX);
+    cost = cost_of(env, &net, n, 0.9, &n_rows);
+    CHECK(cost.live_bytes >= 2 * n_rows * 64 * 4);
+    CHECK(cost.peak_bytes <= cost.live_bytes * 5 / 2);
+    CHECK(cost.peak_bytes < 4 * n_rows * 64 * 4);
+    CHECK(cost.useful_flops > 0 && cost.compulsory_bytes > 0);
     gpu_net_close(&net);
+}
+
+/* Sets of strided layers, whose bounds grow eightfold a level; about as many voxels a level as
+ * a scan has. */
+static void bounds_its_sets(struct gpu_env *env)
+{
+    static const int32_t shape[3] = {256, 256, 64};
+    static const int32_t n[3] = {64, 64, 48};
+    struct gpu_net net;
+    struct vxd_net_cost cost;
+    size_t n_rows;
+    int at = VXD_NET_INPUT;
+
+    gpu_net_open(&net, 2, shape, VXD_NET_SPCONV);
+    for (int level = 0; level < 4; level++) {
+        at = gpu_net_conv(&net, VXD_NET_SUBM, at, 16, 3, 1, 1);
+        at = gpu_net_conv(&net, VXD_NET_CONV, at, 16, 3, 2, 1);
+    }
+    gpu_net_output(&net, at, VXD_NET_OUT_ROWS);
+    cost = cost_of(env, &net, n, 0.12, &n_rows);
+    CHECK(n_rows > 20000);
+    CHECK(cost.peak_bytes <= cost.live_bytes * 5 / 2);
+    gpu_net_close(&net);
+}
+
+static void test_network_of_strided_layers_takes_little_more_than_it_needs(void)
+{
+    gpu_each_backend(bounds_its_sets);
 }
 
 static void test_network_reuses_memory_of_what_is_over(void)
@@ -588,6 +625,8 @@ static const struct vxd_test tests[] = {
     {"network_run_given_up_leaves_nothing", test_network_run_given_up_leaves_nothing},
     {"network_shares_sets_and_maps_by_content",
      test_network_shares_sets_and_maps_by_content},
+    {"network_of_strided_layers_takes_little_more_than_it_needs",
+     test_network_of_strided_layers_takes_little_more_than_it_needs},
     {"network_reuses_memory_of_what_is_over", test_network_reuses_memory_of_what_is_over},
 };
 
