@@ -5,7 +5,9 @@
 
 #include "proto/decode.h"
 
-/* Every set field of type voxeld.v1.Tensor becomes an entry of that name, in field order;
+/* Every set field of type voxeld.v1.Tensor becomes an entry of that name, in field order; those
+ * of repeated messages that have a name (a map's arrays, a network's outputs) follow as
+ * NAME.FIELD;
  * the message's other fields go into "__metadata__" as text, under their names: scalars
  * (defaults too) and strings as they are, what is repeated or a message as JSON where set.
  *

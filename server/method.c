@@ -233,7 +233,8 @@ static const struct vxd_method methods[] = {
      .submit = vxd_infer_submit,
      .finish = vxd_infer_finish,
      .release = vxd_infer_release,
-     .forget = vxd_infer_forget},
+     .forget = vxd_infer_forget,
+     .from_file = vxd_infer_from_file},
 };
 #define N_METHODS (sizeof methods / sizeof methods[0])
 

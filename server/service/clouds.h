@@ -77,4 +77,22 @@ enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
 /* 0, 1, 2 for "x", "y", "z", else -1. */
 int vxd_axis_of(const char *name);
 
+/* --- clouds_file.c ---------------------------------------------------------------------- */
+
+/* Reads a scan file into *cloud, whose points stay in it where they are as records.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_cloud_from_file(struct vxd_request *request, const char *format,
+                                    const uint8_t *bytes, size_t n_bytes,
+                                    Voxeld__V1__Cloud *cloud, struct vxd_err *err);
+
+/* frame_id and stamp_ns of a query. */
+bool vxd_cloud_is_query_key(const char *key);
+enum vxd_status vxd_cloud_take_query(struct vxd_decoder *decoder,
+                                     const struct vxd_query_item *item,
+                                     Voxeld__V1__Cloud *cloud, struct vxd_err *err);
+
+/* INVALID_ARGUMENT: the value is not what is wanted. */
+enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
+                               const char *wanted);
+
 #endif

@@ -110,5 +110,9 @@ enum vxd_status vxd_infer_finish(struct vxd_request *request, struct vxd_queue *
                                  struct vxd_err *err);
 void vxd_infer_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_infer_forget(struct vxd_request *request);
+enum vxd_status vxd_infer_from_file(struct vxd_request *request, const char *format,
+                                    const uint8_t *bytes, size_t n_bytes,
+                                    const struct vxd_query_item *query, size_t n_query,
+                                    struct vxd_err *err);
 
 #endif

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A scan file as the body of a POST: the reader says where the numbers lie, the query says
  * what to make of them, and out comes the same message that protobuf would have carried. */
-#include <errno.h>
 #include <stdlib.h>
 
-#include "client/files/cloud_file.h"
-#include "proto/utf8.h"
 #include "server/service/message.h"
 #include "server/service/service.h"
 #include "server/service/voxelize.h"
@@ -19,13 +16,6 @@ struct query {
     Voxeld__V1__VoxelizeRequest *input;
     struct vxd_err *err;
 };
-
-static enum vxd_status fail_value(struct vxd_err *err, const struct vxd_query_item *item,
-                                  const char *wanted)
-{
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key, "is \"%.60s\", it must be %s",
-                    item->value, wanted);
-}
 
 /* Numbers separated by commas; returns how many, 0 when the text is anything else. */
 static size_t parse_numbers(const char *text, double *out, size_t most)
@@ -67,8 +57,8 @@ static enum vxd_status take_size(struct query *q, const struct vxd_query_item *i
     size_t n = parse_numbers(item->value, v, 3);
 
     if (n != 1 && n != 3) {
-        return fail_value(q->err, item,
-                          "one number or three, in metres: 0.1 or 0.1,0.1,0.2");
+        return vxd_query_fail(q->err, item,
+                              "one number or three, in metres: 0.1 or 0.1,0.1,0.2");
     }
     if (n == 1) {
         v[1] = v[0];
@@ -84,7 +74,7 @@ static enum vxd_status take_range(struct query *q, const struct vxd_query_item *
     Voxeld__V1__Range *range;
 
     if (parse_numbers(item->value, v, 6) != 6) {
-        return fail_value(q->err, item, "six numbers in metres: x0,y0,z0,x1,y1,z1");
+        return vxd_query_fail(q->err, item, "six numbers in metres: x0,y0,z0,x1,y1,z1");
     }
     range = vxd_message_new(q->decoder, &voxeld__v1__range__descriptor, q->err);
     if (range == NULL) {
@@ -101,7 +91,7 @@ static enum vxd_status take_origin(struct query *q, const struct vxd_query_item 
     double v[3];
 
     if (parse_numbers(item->value, v, 3) != 3) {
-        return fail_value(q->err, item, "three numbers in metres: x,y,z");
+        return vxd_query_fail(q->err, item, "three numbers in metres: x,y,z");
     }
     q->input->origin = new_vector(q, v);
     return q->input->origin != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
@@ -124,7 +114,7 @@ static enum vxd_status take_rule(struct query *q, const struct vxd_query_item *i
     int i = find_word(item->value, strlen(item->value), names, 2);
 
     if (i < 0) {
-        return fail_value(q->err, item, "spconv or minkowski");
+        return vxd_query_fail(q->err, item, "spconv or minkowski");
     }
     q->input->rule =
         i == 0 ? VOXELD__V1__VOXEL_RULE__SPCONV : VOXELD__V1__VOXEL_RULE__MINKOWSKI;
@@ -137,7 +127,7 @@ static enum vxd_status take_order(struct query *q, const struct vxd_query_item *
     int i = find_word(item->value, strlen(item->value), names, 2);
 
     if (i < 0) {
-        return fail_value(q->err, item, "morton or first_point");
+        return vxd_query_fail(q->err, item, "morton or first_point");
     }
     q->input->order =
         i == 0 ? VOXELD__V1__VOXEL_ORDER__MORTON : VOXELD__V1__VOXEL_ORDER__FIRST_POINT;
@@ -172,7 +162,7 @@ static enum vxd_status take_reduce(struct query *q, const struct vxd_query_item 
     size_t n = parse_words(item->value, names, 5, values);
 
     if (n == 0) {
-        return fail_value(q->err, item, "a comma list of mean, sum, min, max, first");
+        return vxd_query_fail(q->err, item, "a comma list of mean, sum, min, max, first");
     }
     q->input->reduce = vxd_message_array(q->decoder, n, sizeof *q->input->reduce, q->err);
     if (q->input->reduce == NULL) {
@@ -193,8 +183,8 @@ static enum vxd_status take_outputs(struct query *q, const struct vxd_query_item
     size_t n = parse_words(item->value, names, 5, values);
 
     if (n == 0) {
-        return fail_value(q->err, item,
-                          "a comma list of coords, counts, inverse, points, first_index");
+        return vxd_query_fail(
+            q->err, item, "a comma list of coords, counts, inverse, points, first_index");
     }
     q->input->outputs =
         vxd_message_array(q->decoder, n, sizeof *q->input->outputs, q->err);
@@ -221,7 +211,7 @@ static enum vxd_status take_features(struct query *q, const struct vxd_query_ite
         char *name;
 
         if (n_bytes == 0 || q->input->n_features == MAX_LIST) {
-            return fail_value(q->err, item, "a comma list of at most 64 field names");
+            return vxd_query_fail(q->err, item, "a comma list of at most 64 field names");
         }
         name = vxd_message_text(q->decoder, text, n_bytes, q->err);
         if (name == NULL) {
@@ -242,7 +232,7 @@ static enum vxd_status parse_uint32(struct query *q, const struct vxd_query_item
     size_t n = strlen(item->value);
 
     if (n < 1 || n > 10 || strspn(item->value, "0123456789") != n || value > UINT32_MAX) {
-        return fail_value(q->err, item, "a whole number, 0 to 4294967295");
+        return vxd_query_fail(q->err, item, "a whole number, 0 to 4294967295");
     }
     *out = (uint32_t)value;
     return VXD_OK;
@@ -265,40 +255,9 @@ static enum vxd_status take_no_features(struct query *q,
     int i = find_word(item->value, strlen(item->value), names, 4);
 
     if (i < 0) {
-        return fail_value(q->err, item, "true or false");
+        return vxd_query_fail(q->err, item, "true or false");
     }
     q->input->no_features = i % 2 == 1;
-    return VXD_OK;
-}
-
-static enum vxd_status take_frame_id(struct query *q, const struct vxd_query_item *item)
-{
-    size_t n_bytes = strlen(item->value);
-    char *text;
-
-    /* The reply echoes it, and no string of a message may be anything else. */
-    if (!vxd_utf8_is_valid(item->value, n_bytes)) {
-        return fail_value(q->err, item, "UTF-8");
-    }
-    text = vxd_message_text(q->decoder, item->value, n_bytes, q->err);
-    if (text == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    q->input->clouds[0]->frame_id = text;
-    return VXD_OK;
-}
-
-static enum vxd_status take_stamp(struct query *q, const struct vxd_query_item *item)
-{
-    char *end;
-    long long value;
-
-    errno = 0;
-    value = strtoll(item->value, &end, 10);
-    if (end == item->value || *end != '\0' || errno != 0) {
-        return fail_value(q->err, item, "a whole number of nanoseconds");
-    }
-    q->input->clouds[0]->stamp_ns = value;
     return VXD_OK;
 }
 
@@ -317,8 +276,6 @@ static const struct {
     {"max_voxels", take_max_voxels},
     {"no_features", take_no_features},
     {"origin", take_origin},
-    {"frame_id", take_frame_id},
-    {"stamp_ns", take_stamp},
 };
 #define N_QUERY_KEYS (sizeof query_keys / sizeof query_keys[0])
 
@@ -341,84 +298,13 @@ static enum vxd_status take_item(struct query *q, const struct vxd_query_item *i
             return query_keys[i].take(q, item);
         }
     }
+    if (vxd_cloud_is_query_key(item->key)) {
+        return vxd_cloud_take_query(q->decoder, item, q->input->clouds[0], q->err);
+    }
     return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
                     "is no key of the query; known: format, size, range, rule, order, "
                     "features, reduce, outputs, max_points, max_voxels, no_features, "
                     "origin, frame_id, stamp_ns");
-}
-
-/* The file's layout as the message's fields. */
-static enum vxd_status take_fields(struct query *q, const struct vxd_cloud_file *file,
-                                   Voxeld__V1__Cloud *cloud)
-{
-    cloud->fields = vxd_message_pointers(q->decoder, file->n_fields, q->err);
-    if (cloud->fields == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (size_t i = 0; i < file->n_fields; i++) {
-        const struct vxd_file_field *from = &file->fields[i];
-        Voxeld__V1__Field *field =
-            vxd_message_new(q->decoder, &voxeld__v1__field__descriptor, q->err);
-
-        if (field == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        field->name =
-            vxd_message_text(q->decoder, from->name, strlen(from->name), q->err);
-        if (field->name == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        field->offset = from->offset;
-        field->dtype = (Voxeld__V1__DType)from->dtype;
-        field->scale = from->scale;
-        field->bias = from->bias;
-        cloud->fields[i] = field;
-    }
-    cloud->n_fields = file->n_fields;
-    cloud->point_step = file->point_step;
-    return VXD_OK;
-}
-
-/* Points that the reader had to unpack move into the decoder (page-locked on a GPU), others
- * stay where they are in the body. */
-static enum vxd_status take_points(struct query *q, const struct vxd_cloud_file *file,
-                                   Voxeld__V1__Cloud *cloud)
-{
-    size_t n_bytes = file->n_points * file->point_step;
-
-    cloud->data.len = n_bytes;
-    /* The schema's field is not const; nobody writes to it. */
-    cloud->data.data = (uint8_t *)(uintptr_t)file->data;
-    if (file->owned == NULL || n_bytes == 0) {
-        return VXD_OK;
-    }
-    cloud->data.data = vxd_decoder_alloc(q->decoder, n_bytes, q->err);
-    if (cloud->data.data == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    memcpy(cloud->data.data, file->data, n_bytes);
-    return VXD_OK;
-}
-
-static enum vxd_status read_file(struct vxd_request *request, struct query *q,
-                                 const char *format, const uint8_t *bytes, size_t n_bytes,
-                                 Voxeld__V1__Cloud *cloud)
-{
-    struct vxd_cloud_file *file = calloc(1, sizeof *file);
-    size_t used = vxd_decoder_used_bytes(request->decoder);
-    enum vxd_status status;
-
-    if (file == NULL) {
-        return vxd_fail(q->err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a file");
-    }
-    VXD_TRY(vxd_cloud_file_parse(format, bytes, n_bytes,
-                                 (size_t)request->decoder_bytes - used, file, q->err));
-    VXD_TRY(take_fields(q, file, cloud));
-    VXD_TRY(take_points(q, file, cloud));
-out:
-    vxd_cloud_file_clear(file);
-    free(file);
-    return status;
 }
 
 enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *format,
@@ -445,7 +331,7 @@ enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *
     for (size_t i = 0; i < n_query; i++) {
         VXD_TRY(take_item(&q, query, i));
     }
-    VXD_TRY(read_file(request, &q, format, bytes, n_bytes, cloud));
+    VXD_TRY(vxd_cloud_from_file(request, format, bytes, n_bytes, cloud, err));
     request->input = &q.input->base;
 out:
     return status;

@@ -290,6 +290,45 @@ def test_infer_as_json_gives_small_arrays_as_numbers(served: Daemon, networks: N
     )
 
 
+def test_infer_takes_a_file_and_gives_safetensors(
+    served: Daemon, networks: Networks, directory: Path
+) -> None:
+    points = scan(3000)
+    want = networks.infer(cloud(points), outputs=["down", "labels"])
+    path = "/v1/infer?network=tiny&format=kitti&outputs=down,labels&frame_id=lidar"
+    binary = {"Content-Type": "application/octet-stream"}
+    reply = http_call(served, "POST", path, points.tobytes(), binary)
+    assert reply.status == 200, reply.body[:500]
+    assert reply.json()["items"][0]["frameId"] == "lidar"
+    accept = {**binary, "Accept": "application/x-safetensors"}
+    file = http_call(served, "POST", path, points.tobytes(), accept)
+    assert file.status == 200, file.body[:500]
+    n = int.from_bytes(file.body[:8], "little")
+    header = json.loads(file.body[8 : 8 + n])
+    about = json.loads(header.pop("__metadata__")["outputs"])
+    assert [o["name"] for o in about] == ["labels", "down"]
+    assert about[1]["firstRows"][0] == "0" and "values" not in about[1]
+    got = {}
+    for name, entry in header.items():
+        kind = {"F32": "<f4", "I32": "<i4"}[entry["dtype"]]
+        begin, end = entry["data_offsets"]
+        data = file.body[8 + n + begin : 8 + n + end]
+        got[name] = np.frombuffer(data, kind).reshape(entry["shape"])
+    outputs = outputs_of(want)
+    assert sorted(got) == ["down.coords", "down.values", "labels.labels", "labels.values"]
+    for name, array in got.items():
+        output, member = name.split(".")
+        np.testing.assert_array_equal(array, array_of(getattr(outputs[output], member)))
+    for query, field in (
+        ("network=tiny&dtype=int8", "dtype"),
+        ("network=tiny&size=1", "size"),
+        ("network=tiny&outputs=,", "outputs"),
+        ("network=tiny&network=tiny", "network"),
+    ):
+        bad = http_call(served, "POST", f"/v1/infer?format=kitti&{query}", points.tobytes(), binary)
+        assert bad.status == 400 and bad.json()["field"] == field, bad.body
+
+
 @pytest.fixture
 def fresh(directory: Path) -> Iterator[tuple[Daemon, Path]]:
     folder = directory / "networks"

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A scan file as the body of POST /v1/infer: ?network=NAME&format=pcd. */
+#include "server/service/infer.h"
+#include "server/service/message.h"
+#include "server/service/service.h"
+
+enum {
+    MAX_OUTPUTS = VXD_NET_MAX_OUTPUTS
+};
+
+struct query {
+    struct vxd_decoder *decoder;
+    Voxeld__V1__InferRequest *input;
+    struct vxd_err *err;
+};
+
+static enum vxd_status take_text(struct query *q, const struct vxd_query_item *item,
+                                 char **out)
+{
+    *out = vxd_message_text(q->decoder, item->value, strlen(item->value), q->err);
+    return *out != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+static enum vxd_status take_network(struct query *q, const struct vxd_query_item *item)
+{
+    return take_text(q, item, &q->input->network);
+}
+
+static enum vxd_status take_digest(struct query *q, const struct vxd_query_item *item)
+{
+    return take_text(q, item, &q->input->expect_digest);
+}
+
+static enum vxd_status take_outputs(struct query *q, const struct vxd_query_item *item)
+{
+    const char *text = item->value;
+
+    q->input->outputs = vxd_message_pointers(q->decoder, MAX_OUTPUTS, q->err);
+    if (q->input->outputs == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (;;) {
+        size_t n_bytes = strcspn(text, ",");
+        char *name;
+
+        if (n_bytes == 0 || q->input->n_outputs == MAX_OUTPUTS) {
+            return vxd_query_fail(q->err, item, "a comma list of outputs, or *");
+        }
+        name = vxd_message_text(q->decoder, text, n_bytes, q->err);
+        if (name == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        q->input->outputs[q->input->n_outputs++] = name;
+        if (text[n_bytes] == '\0') {
+            return VXD_OK;
+        }
+        text += n_bytes + 1;
+    }
+}
+
+static enum vxd_status take_dtype(struct query *q, const struct vxd_query_item *item)
+{
+    if (strcmp(item->value, "float16") == 0) {
+        q->input->dtype = VOXELD__V1__DTYPE__FLOAT16;
+        return VXD_OK;
+    }
+    return strcmp(item->value, "float32") == 0
+               ? VXD_OK
+               : vxd_query_fail(q->err, item, "float32 or float16");
+}
+
+static enum vxd_status take_no_coords(struct query *q, const struct vxd_query_item *item)
+{
+    q->input->no_coords = strcmp(item->value, "true") == 0;
+    return q->input->no_coords || strcmp(item->value, "false") == 0
+               ? VXD_OK
+               : vxd_query_fail(q->err, item, "true or false");
+}
+
+static const struct {
+    const char *key;
+    enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
+} query_keys[] = {
+    {"network", take_network},     {"outputs", take_outputs},      {"dtype", take_dtype},
+    {"no_coords", take_no_coords}, {"expect_digest", take_digest},
+};
+#define N_QUERY_KEYS (sizeof query_keys / sizeof query_keys[0])
+
+static enum vxd_status take_item(struct query *q, const struct vxd_query_item *items,
+                                 size_t index)
+{
+    const struct vxd_query_item *item = &items[index];
+
+    /* The transport has used it already. */
+    if (strcmp(item->key, "format") == 0) {
+        return VXD_OK;
+    }
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(items[i].key, item->key) == 0) {
+            return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key, "is given twice");
+        }
+    }
+    for (size_t i = 0; i < N_QUERY_KEYS; i++) {
+        if (strcmp(query_keys[i].key, item->key) == 0) {
+            return query_keys[i].take(q, item);
+        }
+    }
+    if (vxd_cloud_is_query_key(item->key)) {
+        return vxd_cloud_take_query(q->decoder, item, q->input->clouds[0], q->err);
+    }
+    return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
+                    "is no key of the query; known: format, network, outputs, dtype, "
+                    "no_coords, expect_digest, frame_id, stamp_ns");
+}
+
+enum vxd_status vxd_infer_from_file(struct vxd_request *request, const char *format,
+                                    const uint8_t *bytes, size_t n_bytes,
+                                    const struct vxd_query_item *query, size_t n_query,
+                                    struct vxd_err *err)
+{
+    struct query q = {.decoder = request->decoder, .err = err};
+    Voxeld__V1__Cloud *cloud;
+    enum vxd_status status = VXD_OK;
+
+    q.input =
+        vxd_message_new(request->decoder, &voxeld__v1__infer_request__descriptor, err);
+    cloud = vxd_message_new(request->decoder, &voxeld__v1__cloud__descriptor, err);
+    if (q.input == NULL || cloud == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    q.input->clouds = vxd_message_pointers(request->decoder, 1, err);
+    if (q.input->clouds == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    q.input->clouds[0] = cloud;
+    q.input->n_clouds = 1;
+    for (size_t i = 0; i < n_query; i++) {
+        VXD_TRY(take_item(&q, query, i));
+    }
+    VXD_TRY(vxd_cloud_from_file(request, format, bytes, n_bytes, cloud, err));
+    request->input = &q.input->base;
+out:
+    return status;
+}
