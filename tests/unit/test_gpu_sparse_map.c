@@ -519,8 +519,42 @@ static void test_centerpoint_frame_has_the_sets_of_the_research(void)
     gpu_each_backend(centerpoint_sets);
 }
 
-/* Cloud B: spconv's own count, to the last pair. */
-static void spconv_scan(struct gpu_env *env)
+/* The same map so often that a GPU's blocks have many rows each. */
+static void check_crowd(struct gpu_env *env, const struct vxd_sparse_geometry *geometry,
+                        const struct gpu_set *set, const struct gpu_map *alone)
+{
+    struct vxd_kernel_map_request requests[8];
+    struct vxd_kernel_map maps[8];
+    struct vxd_buffer blocks[8];
+    struct vxd_buffer scratch;
+    size_t n_wrong = 0;
+    struct vxd_err err = {0};
+
+    for (int i = 0; i < 8; i++) {
+        blocks[i] =
+            gpu_to_device(env, NULL, vxd_kernel_map_bytes(env->queue, 27, set->n_rows));
+        CHECK_INT(vxd_kernel_map_layout(env->queue, blocks[i].ptr, 27, set->n_rows,
+                                        &maps[i], &err),
+                  VXD_OK);
+        requests[i] =
+            (struct vxd_kernel_map_request){*geometry, &set->set, &set->set, &maps[i]};
+    }
+    scratch =
+        gpu_to_device(env, NULL, vxd_kernel_maps_scratch_bytes(env->queue, requests, 8));
+    CHECK_INT(vxd_kernel_maps_build(env->queue, requests, 8, scratch.ptr, scratch.n_bytes,
+                                    &err),
+              VXD_OK);
+    for (int i = 0; i < 8; i++) {
+        n_wrong += compare_maps(env, alone, &blocks[i], &maps[i], set->n_rows);
+        vxd_device_free(env->queue, &blocks[i]);
+    }
+    CHECK_INT(n_wrong, 0);
+    vxd_device_free(env->queue, &scratch);
+    gpu_wait(env);
+}
+
+static void check_scan(struct gpu_env *env, float size, uint32_t n_voxels,
+                       uint64_t n_pairs)
 {
     static const int32_t unbounded[3] = {0, 0, 0};
     const struct vxd_sparse_geometry subm = {
@@ -533,26 +567,34 @@ static void spconv_scan(struct gpu_env *env)
                                      .batch_starts = starts,
                                      .n_batch = 1,
                                      .rule = VXD_RULE_MINKOWSKI,
-                                     .size_m = {0.1f, 0.1f, 0.1f}};
+                                     .size_m = {size, size, size}};
     struct gpu_voxels voxels;
     struct gpu_set set;
     struct gpu_map map;
 
     REQUIRE(points != NULL);
     gpu_voxelize(env, &args, &voxels);
-    CHECK_INT(voxels.n_voxels, 125565);
+    CHECK_INT(voxels.n_voxels, n_voxels);
     CHECK_INT(gpu_set_make(env, voxels.coords, voxels.n_voxels, 1, unbounded,
                            voxels.n_voxels, NULL, &set),
               VXD_OK);
-    CHECK_INT(set.n_rows, 125565);
+    CHECK_INT(set.n_rows, n_voxels);
     CHECK_INT(memcmp(set.coords, voxels.coords, (size_t)set.n_rows * 16), 0);
     gpu_map_build(env, &subm, &set, &set, &map);
-    CHECK_INT(map.n_pairs, 788961);
+    CHECK_INT(map.n_pairs, n_pairs);
     CHECK_INT(check_order(env, &map, set.n_rows), 0);
+    check_crowd(env, &subm, &set, &map);
     gpu_map_close(env, &map);
     gpu_set_close(env, &set);
     gpu_voxels_free(&voxels);
     free(points);
+}
+
+/* Cloud B: at 0.1 m spconv's own count, to the last pair. */
+static void spconv_scan(struct gpu_env *env)
+{
+    check_scan(env, 0.1f, 125565, 788961);
+    check_scan(env, 0.05f, 173112, 598394);
 }
 
 static void test_spconv_scan_has_788961_pairs(void)
