@@ -118,8 +118,8 @@ static void write_without_tensors(const ProtobufCMessage *message,
     const uint8_t *values;
     size_t n = vxd_field_values(message, field, &values);
     uint8_t *outer = malloc(message->descriptor->sizeof_message);
-    uint8_t *copies = calloc(n, inner->sizeof_message);
-    void **list = calloc(n, sizeof *list);
+    uint8_t *copies = calloc(n > 0 ? n : 1, inner->sizeof_message);
+    void **list = calloc(n > 0 ? n : 1, sizeof *list);
 
     if (outer == NULL || copies == NULL || list == NULL) {
         value->failed = true;
