@@ -14,9 +14,9 @@
 static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *plan,
                      size_t capacity, size_t n_candidates)
 {
-    size_t most = capacity > n_candidates ? capacity : n_candidates;
     bool is_known = (plan->a < 0 || run->sets[plan->a].is_counted) &&
                     (plan->b < 0 || run->sets[plan->b].is_counted);
+    size_t most;
     size_t left;
 
     if (is_known || !VXD_ON_CUDA(run->net->context)) {
@@ -26,6 +26,7 @@ static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *pl
     if (vxd_sparse_set_bytes(capacity) > left / 8) {
         return true;
     }
+    most = capacity > n_candidates ? capacity : n_candidates;
     return most > LOOSE_ROWS && most / LOOSE_TIMES > run->sets[0].capacity;
 }
 
