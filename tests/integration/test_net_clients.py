@@ -7,14 +7,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import voxeld
-from harness import BIN, SLOW, SOURCE, Daemon, array_of, running
+from harness import BIN, SLOW, SOURCE, Daemon, array_of, network_pb2, rpc_pb2, running
 from networks import CONFIG, FIELDS, Networks, cloud, outputs_of, write_network
+from test_python_errors import Peer
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +170,77 @@ def test_voxelctl_net_check_and_init_work_on_files(served: Daemon, directory: Pa
     layers[1]["kernel"] = 9
     config.write_text(json.dumps({**CONFIG, "layers": layers}))
     assert "layers[d]" in ctl(served, "net", "check", config, code=2)
+
+
+# Peers that lie ----------------------------------------------------------------------------
+
+
+def output(reply: network_pb2.InferResponse, name: str) -> network_pb2.InferOutput:
+    return outputs_of(reply)[name]
+
+
+LIES: list[Callable[[Any], Any]] = [
+    lambda r: r.items.add(),
+    lambda r: r.ClearField("items"),
+    lambda r: setattr(r.items[0], "n_points", 51),
+    lambda r: setattr(r.items[1], "first_point", 2**64 - 1),
+    lambda r: output(r, "rows").ClearField("values"),
+    lambda r: output(r, "rows").values.shape.__setitem__(0, -1),
+    lambda r: output(r, "rows").values.shape.__setitem__(1, 2**62),
+    lambda r: output(r, "rows").values.shape.append(1),
+    lambda r: output(r, "rows").values.ClearField("shape"),
+    lambda r: setattr(output(r, "rows").values, "dtype", 77),
+    lambda r: setattr(output(r, "rows").values, "data", b"123"),
+    lambda r: output(r, "rows").values.values.append(1),
+    lambda r: output(r, "rows").ClearField("coords"),
+    lambda r: setattr(output(r, "rows").coords, "data", bytes(16)),
+    lambda r: output(r, "rows").first_rows.append(0),
+    lambda r: output(r, "rows").ClearField("first_rows"),
+    lambda r: output(r, "rows").first_rows.__setitem__(0, 1),
+    lambda r: output(r, "rows").first_rows.__setitem__(1, 2**64 - 1),
+    lambda r: output(r, "labels").labels.shape.__setitem__(0, 7),
+    lambda r: output(r, "labels").values.shape.__setitem__(0, 7),
+    lambda r: output(r, "labels").ClearField("labels"),
+    lambda r: output(r, "place").values.shape.__setitem__(0, 3),
+    lambda r: output(r, "bev").values.shape.__setitem__(3, 0),
+    lambda r: setattr(output(r, "place"), "kind", 2),
+    lambda r: setattr(output(r, "place"), "kind", 1),
+]
+
+
+@pytest.mark.parametrize("lie", [None, *range(len(LIES))])
+def test_reply_of_a_peer_that_lies_is_internal_to_every_client(
+    served: Daemon, client: voxeld.Client, directory: Path, lie: int | None
+) -> None:
+    points = scan(50)
+    with Networks(served) as stock:
+        reply = stock.infer(cloud(points), outputs=["*"])
+        both = stock.infer(cloud(points), cloud(points), outputs=["*"])
+    for genuine in (reply, both):
+        if lie is not None and (lie != 3 or len(genuine.items) > 1):
+            LIES[lie](genuine)
+    file = directory / "scan.npy"
+    np.save(file, np.rec.fromarrays(points.T, names=FIELDS))
+
+    def answer(request: rpc_pb2.Request) -> rpc_pb2.Response:
+        infer = reply if len(request.infer.clouds) == 1 else both
+        return rpc_pb2.Response(header=rpc_pb2.ResponseHeader(request_id="r"), infer=infer)
+
+    clouds = [voxeld.Cloud.from_numpy(points, names=FIELDS)] * 2
+    with Peer(directory, answer) as peer:
+        with voxeld.connect(peer.url) as liar:
+            if lie is None:
+                assert len(liar.infer("tiny", clouds, "*").items) == 2
+            else:
+                with pytest.raises(voxeld.Internal):
+                    liar.infer("tiny", clouds, "*")
+        done = subprocess.run(
+            [BIN / "voxelctl", "--url", peer.url, "infer", "tiny", file, "--output", "*"],
+            capture_output=True,
+            text=True,
+            timeout=60 * SLOW,
+        )
+        if lie is None or lie == 3:
+            assert done.returncode == 0, done.stderr
+        else:
+            assert done.returncode == 1 and "INTERNAL" in done.stderr, done.stderr
