@@ -35,7 +35,7 @@ static void copy_timings(const Voxeld__V1__NetworkTimings *in,
 {
     if (in != NULL) {
         out->voxelize_ms = in->voxelize_ms;
-        out->maps_ms = in->maps_ms;
+        out->sets_ms = in->sets_ms;
         out->layers_ms = in->layers_ms;
         out->outputs_ms = in->outputs_ms;
         out->n_items = in->n_items;

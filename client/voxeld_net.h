@@ -40,8 +40,8 @@ enum voxeld_output_kind {
 /* Of one run in the engine, milliseconds. */
 struct voxeld_network_timings {
     double voxelize_ms;
-    double maps_ms; /* coordinate sets and kernel maps */
-    double layers_ms;
+    double sets_ms;   /* coordinate sets */
+    double layers_ms; /* kernel maps and layers */
     double outputs_ms;
     uint32_t n_items; /* it ran on: of one or several requests */
     uint64_t n_voxels;

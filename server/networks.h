@@ -23,7 +23,7 @@ struct vxd_networks;
 /* Of one run. */
 struct vxd_network_timings {
     int64_t voxelize_ns;
-    int64_t maps_ns;
+    int64_t sets_ns;
     int64_t layers_ns;
     int64_t outputs_ns;
     uint32_t n_items;

@@ -149,7 +149,7 @@ static void print_json(const char *path, const struct voxeld_inference *in,
     }
     (void)fputc(']', stdout);
     ctl_json_member_number(stdout, false, "voxelize_ms", in->timings.voxelize_ms);
-    ctl_json_member_number(stdout, false, "maps_ms", in->timings.maps_ms);
+    ctl_json_member_number(stdout, false, "sets_ms", in->timings.sets_ms);
     ctl_json_member_number(stdout, false, "layers_ms", in->timings.layers_ms);
     ctl_json_member_number(stdout, false, "outputs_ms", in->timings.outputs_ms);
     ctl_json_member_number(stdout, false, "engine_ms", in->engine_ms);

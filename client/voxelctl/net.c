@@ -51,7 +51,7 @@ static void print_json(const struct voxeld_network_info *network)
     ctl_json_member_count(stdout, false, "n_bytes", network->n_bytes);
     ctl_json_member_count(stdout, false, "n_requests", network->n_requests);
     ctl_json_member_number(stdout, false, "voxelize_ms", network->last.voxelize_ms);
-    ctl_json_member_number(stdout, false, "maps_ms", network->last.maps_ms);
+    ctl_json_member_number(stdout, false, "sets_ms", network->last.sets_ms);
     ctl_json_member_number(stdout, false, "layers_ms", network->last.layers_ms);
     ctl_json_member_number(stdout, false, "outputs_ms", network->last.outputs_ms);
     (void)fputs(", \"features\": [", stdout);
@@ -109,10 +109,10 @@ static void print_more(const struct voxeld_network_info *network)
     (void)printf("requests    %" PRIu64 "\n", network->n_requests);
     if (network->n_requests > 0) {
         (void)printf("last run    %" PRIu32
-                     " items, %s voxels: voxelize %.2f, maps %.2f, "
+                     " items, %s voxels: voxelize %.2f, sets %.2f, "
                      "layers %.2f, outputs %.2f ms\n",
                      last->n_items, ctl_thousands(last->n_voxels, voxels),
-                     last->voxelize_ms, last->maps_ms, last->layers_ms, last->outputs_ms);
+                     last->voxelize_ms, last->sets_ms, last->layers_ms, last->outputs_ms);
     }
     for (size_t i = 0; i < network->n_layers; i++) {
         const struct voxeld_network_layer *layer = &network->layers[i];

@@ -158,7 +158,7 @@ enum vxd_status vxd_infer_submit(struct vxd_request *request, struct vxd_queue *
         return begin_run(request, queue, err);
     case VXD_INFER_LAYERS:
         take_time(request, batch,
-                  batch->timings.maps_ns == 0 ? &batch->timings.maps_ns
+                  batch->timings.sets_ns == 0 ? &batch->timings.sets_ns
                                               : &batch->timings.layers_ns);
         return go_on(batch, queue, err);
     case VXD_INFER_COUNTS:

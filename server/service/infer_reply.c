@@ -230,7 +230,7 @@ enum vxd_status vxd_infer_reply(struct vxd_request *request,
     if (reply->timings == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    reply->engine_ms = reply->timings->voxelize_ms + reply->timings->maps_ms +
+    reply->engine_ms = reply->timings->voxelize_ms + reply->timings->sets_ms +
                        reply->timings->layers_ms + reply->timings->outputs_ms;
     VXD_TRY(set_items(request, batch, reply, err));
     VXD_TRY(set_outputs(request, reply, err));

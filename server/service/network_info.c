@@ -76,7 +76,7 @@ vxd_network_new_timings(struct vxd_request *request,
 
     if (out != NULL) {
         out->voxelize_ms = (double)timings->voxelize_ns / 1e6;
-        out->maps_ms = (double)timings->maps_ns / 1e6;
+        out->sets_ms = (double)timings->sets_ns / 1e6;
         out->layers_ms = (double)timings->layers_ns / 1e6;
         out->outputs_ms = (double)timings->outputs_ns / 1e6;
         out->n_items = timings->n_items;

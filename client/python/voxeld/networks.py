@@ -28,7 +28,7 @@ class Timings:
     and their voxels."""
 
     voxelize_ms: float
-    maps_ms: float
+    sets_ms: float
     layers_ms: float
     outputs_ms: float
     n_items: int

@@ -245,20 +245,20 @@ class NetworkOutput(_message.Message):
     def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[NetworkOutputKind, str]] = ..., argmax: bool = ..., n_channels: _Optional[int] = ..., stride: _Optional[_Iterable[int]] = ..., labels: _Optional[_Iterable[str]] = ..., by_default: bool = ...) -> None: ...
 
 class NetworkTimings(_message.Message):
-    __slots__ = ["layers_ms", "maps_ms", "n_items", "n_voxels", "outputs_ms", "voxelize_ms"]
+    __slots__ = ["layers_ms", "n_items", "n_voxels", "outputs_ms", "sets_ms", "voxelize_ms"]
     LAYERS_MS_FIELD_NUMBER: _ClassVar[int]
-    MAPS_MS_FIELD_NUMBER: _ClassVar[int]
     N_ITEMS_FIELD_NUMBER: _ClassVar[int]
     N_VOXELS_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_MS_FIELD_NUMBER: _ClassVar[int]
+    SETS_MS_FIELD_NUMBER: _ClassVar[int]
     VOXELIZE_MS_FIELD_NUMBER: _ClassVar[int]
     layers_ms: float
-    maps_ms: float
     n_items: int
     n_voxels: int
     outputs_ms: float
+    sets_ms: float
     voxelize_ms: float
-    def __init__(self, voxelize_ms: _Optional[float] = ..., maps_ms: _Optional[float] = ..., layers_ms: _Optional[float] = ..., outputs_ms: _Optional[float] = ..., n_items: _Optional[int] = ..., n_voxels: _Optional[int] = ...) -> None: ...
+    def __init__(self, voxelize_ms: _Optional[float] = ..., sets_ms: _Optional[float] = ..., layers_ms: _Optional[float] = ..., outputs_ms: _Optional[float] = ..., n_items: _Optional[int] = ..., n_voxels: _Optional[int] = ...) -> None: ...
 
 class NetworkUnloadRequest(_message.Message):
     __slots__ = ["missing_ok", "name"]
