@@ -311,7 +311,7 @@ static enum vxd_status count(struct bench *bench, int number, uint32_t *n_in,
     find_sets(bench, number, &in, &out);
     VXD_TRY(vxd_queue_copy(queue, n_in, in->n_rows, 4, err));
     VXD_TRY(vxd_queue_copy(queue, n_out, out->n_rows, 4, err));
-    if (number >= N_LEVELS) {
+    if (bench->steps[number].kind >= STEP_SUBM) {
         VXD_TRY(vxd_queue_copy(queue, n_pairs, bench->maps[number].n_pairs, 8, err));
     }
     VXD_TRY(vxd_queue_wait(queue, err));
