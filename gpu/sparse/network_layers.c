@@ -53,8 +53,10 @@ static size_t part_rows(const struct layer_run *at, size_t n_rows, size_t first,
     return n < left ? n : left;
 }
 
-/* The convolution of rows *row and on; *row becomes what is left, 0 = nothing. On the CPU a queue's memory is the host's, and it
- * is idle between steps: the part's count is written at once. */
+/* The convolution of rows *row and on; *row becomes where it goes on, 0 = nothing is left. On
+ * the CPU a queue's memory is the host's, and it is idle between steps: the part's count is
+ * written at once. A step may hold the last part of one layer and the first of another, so
+ * these have a count each. */
 static enum vxd_status enqueue_convolution(const struct layer_run *at, double layer_ns,
                                            double budget_ns, size_t *row,
                                            struct vxd_err *err)
@@ -84,7 +86,8 @@ static enum vxd_status enqueue_convolution(const struct layer_run *at, double la
         args.map = &map;
     }
     if (n_part < n_rows) {
-        uint32_t *part = (uint32_t *)run->counts.ptr + 2 * (size_t)run->net->n_sets;
+        uint32_t *part = (uint32_t *)run->counts.ptr + 2 * (size_t)run->net->n_sets +
+                         (first > 0 ? 1 : 0);
 
         *part = (uint32_t)n_part;
         args.n_rows = part;

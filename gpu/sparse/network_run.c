@@ -81,7 +81,7 @@ enum vxd_status vxd_net_run_create(struct vxd_queue *queue, const struct vxd_net
 {
     struct vxd_net_run *run = NULL;
     /* The sets', and on the CPU the rows of a part of a convolution. */
-    size_t count_bytes = ((size_t)net->n_sets * 2 + 1) * sizeof(uint32_t);
+    size_t count_bytes = ((size_t)net->n_sets * 2 + 2) * sizeof(uint32_t);
     enum vxd_status status;
 
     *out = NULL;
