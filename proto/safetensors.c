@@ -135,7 +135,7 @@ static void write_without_tensors(const ProtobufCMessage *message,
         }
     }
     memcpy(outer, message, message->descriptor->sizeof_message);
-    memcpy(outer + field->offset, &list, sizeof(void *));
+    memcpy(outer + field->offset, &list, sizeof list);
     vxd_json_write_field((const ProtobufCMessage *)(const void *)outer, field, value);
 out:
     free(outer);
