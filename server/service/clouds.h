@@ -79,17 +79,26 @@ int vxd_axis_of(const char *name);
 
 /* --- clouds_file.c ---------------------------------------------------------------------- */
 
-/* Reads a scan file into *cloud, whose points stay in it where they are as records.
- * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-enum vxd_status vxd_cloud_from_file(struct vxd_request *request, const char *format,
-                                    const uint8_t *bytes, size_t n_bytes,
-                                    Voxeld__V1__Cloud *cloud, struct vxd_err *err);
+/* A scan file as the body of a POST, and the query beside it. */
+struct vxd_file_body {
+    struct vxd_request *request;
+    const char *format;
+    const uint8_t *bytes;
+    size_t n_bytes;
+    const struct vxd_query_item *items;
+    size_t n_items;
+    /* Takes an item of one of the method's keys; false = it is none of them. */
+    bool (*take)(void *query, const struct vxd_query_item *item, enum vxd_status *status);
+    void *query;
+    const char *known; /* the method's keys, for the error */
+};
 
-/* frame_id and stamp_ns of a query. */
-bool vxd_cloud_is_query_key(const char *key);
-enum vxd_status vxd_cloud_take_query(struct vxd_decoder *decoder,
-                                     const struct vxd_query_item *item,
-                                     Voxeld__V1__Cloud *cloud, struct vxd_err *err);
+/* Takes the query and reads the file: *out becomes a list of one cloud, whose points stay in
+ * the file where they are as records. format, frame_id and stamp_ns are keys of every method.
+ * errors  INVALID_ARGUMENT  also for keys that are unknown or given twice
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_cloud_from_body(const struct vxd_file_body *body,
+                                    Voxeld__V1__Cloud ***out, struct vxd_err *err);
 
 /* INVALID_ARGUMENT: the value is not what is wanted. */
 enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,

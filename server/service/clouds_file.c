@@ -50,19 +50,6 @@ static enum vxd_status take_stamp(const struct vxd_query_item *item,
     return VXD_OK;
 }
 
-bool vxd_cloud_is_query_key(const char *key)
-{
-    return strcmp(key, "frame_id") == 0 || strcmp(key, "stamp_ns") == 0;
-}
-
-enum vxd_status vxd_cloud_take_query(struct vxd_decoder *decoder,
-                                     const struct vxd_query_item *item,
-                                     Voxeld__V1__Cloud *cloud, struct vxd_err *err)
-{
-    return strcmp(item->key, "frame_id") == 0 ? take_frame_id(decoder, item, cloud, err)
-                                              : take_stamp(item, cloud, err);
-}
-
 /* The file's layout as the message's fields. */
 static enum vxd_status take_fields(struct vxd_decoder *decoder,
                                    const struct vxd_cloud_file *file,
@@ -117,23 +104,73 @@ static enum vxd_status take_points(struct vxd_decoder *decoder,
     return VXD_OK;
 }
 
-enum vxd_status vxd_cloud_from_file(struct vxd_request *request, const char *format,
-                                    const uint8_t *bytes, size_t n_bytes,
-                                    Voxeld__V1__Cloud *cloud, struct vxd_err *err)
+static enum vxd_status read_file(const struct vxd_file_body *body,
+                                 Voxeld__V1__Cloud *cloud, struct vxd_err *err)
 {
+    struct vxd_decoder *decoder = body->request->decoder;
     struct vxd_cloud_file *file = calloc(1, sizeof *file);
-    size_t used = vxd_decoder_used_bytes(request->decoder);
+    size_t used = vxd_decoder_used_bytes(decoder);
     enum vxd_status status;
 
     if (file == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a file");
     }
-    VXD_TRY(vxd_cloud_file_parse(format, bytes, n_bytes,
-                                 (size_t)request->decoder_bytes - used, file, err));
-    VXD_TRY(take_fields(request->decoder, file, cloud, err));
-    VXD_TRY(take_points(request->decoder, file, cloud, err));
+    VXD_TRY(vxd_cloud_file_parse(body->format, body->bytes, body->n_bytes,
+                                 (size_t)body->request->decoder_bytes - used, file, err));
+    VXD_TRY(take_fields(decoder, file, cloud, err));
+    VXD_TRY(take_points(decoder, file, cloud, err));
 out:
     vxd_cloud_file_clear(file);
     free(file);
+    return status;
+}
+
+static enum vxd_status take_item(const struct vxd_file_body *body, size_t index,
+                                 Voxeld__V1__Cloud *cloud, struct vxd_err *err)
+{
+    const struct vxd_query_item *item = &body->items[index];
+    enum vxd_status status = VXD_OK;
+
+    /* The transport has used it already. */
+    if (strcmp(item->key, "format") == 0) {
+        return VXD_OK;
+    }
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(body->items[i].key, item->key) == 0) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key, "is given twice");
+        }
+    }
+    if (body->take(body->query, item, &status)) {
+        return status;
+    }
+    if (strcmp(item->key, "frame_id") == 0) {
+        return take_frame_id(body->request->decoder, item, cloud, err);
+    }
+    if (strcmp(item->key, "stamp_ns") == 0) {
+        return take_stamp(item, cloud, err);
+    }
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key,
+                    "is no key of the query; known: format, %s, frame_id, stamp_ns",
+                    body->known);
+}
+
+enum vxd_status vxd_cloud_from_body(const struct vxd_file_body *body,
+                                    Voxeld__V1__Cloud ***out, struct vxd_err *err)
+{
+    struct vxd_decoder *decoder = body->request->decoder;
+    Voxeld__V1__Cloud *cloud =
+        vxd_message_new(decoder, &voxeld__v1__cloud__descriptor, err);
+    enum vxd_status status = VXD_OK;
+
+    *out = cloud != NULL ? vxd_message_pointers(decoder, 1, err) : NULL;
+    if (*out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    (*out)[0] = cloud;
+    for (size_t i = 0; i < body->n_items; i++) {
+        VXD_TRY(take_item(body, i, cloud, err));
+    }
+    VXD_TRY(read_file(body, cloud, err));
+out:
     return status;
 }

@@ -279,32 +279,16 @@ static const struct {
 };
 #define N_QUERY_KEYS (sizeof query_keys / sizeof query_keys[0])
 
-static enum vxd_status take_item(struct query *q, const struct vxd_query_item *items,
-                                 size_t index)
+static bool take_item(void *query, const struct vxd_query_item *item,
+                      enum vxd_status *status)
 {
-    const struct vxd_query_item *item = &items[index];
-
-    /* The transport has used it already. */
-    if (strcmp(item->key, "format") == 0) {
-        return VXD_OK;
-    }
-    for (size_t i = 0; i < index; i++) {
-        if (strcmp(items[i].key, item->key) == 0) {
-            return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key, "is given twice");
-        }
-    }
     for (size_t i = 0; i < N_QUERY_KEYS; i++) {
         if (strcmp(query_keys[i].key, item->key) == 0) {
-            return query_keys[i].take(q, item);
+            *status = query_keys[i].take(query, item);
+            return true;
         }
     }
-    if (vxd_cloud_is_query_key(item->key)) {
-        return vxd_cloud_take_query(q->decoder, item, q->input->clouds[0], q->err);
-    }
-    return vxd_fail(q->err, VXD_INVALID_ARGUMENT, item->key,
-                    "is no key of the query; known: format, size, range, rule, order, "
-                    "features, reduce, outputs, max_points, max_voxels, no_features, "
-                    "origin, frame_id, stamp_ns");
+    return false;
 }
 
 enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *format,
@@ -313,25 +297,26 @@ enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *
                                        struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    Voxeld__V1__Cloud *cloud;
-    enum vxd_status status = VXD_OK;
+    const struct vxd_file_body body = {
+        .request = request,
+        .format = format,
+        .bytes = bytes,
+        .n_bytes = n_bytes,
+        .items = query,
+        .n_items = n_query,
+        .take = take_item,
+        .query = &q,
+        .known = "size, range, rule, order, features, reduce, outputs, max_points, "
+                 "max_voxels, no_features, origin"};
+    enum vxd_status status;
 
     q.input =
         vxd_message_new(request->decoder, &voxeld__v1__voxelize_request__descriptor, err);
-    cloud = vxd_message_new(request->decoder, &voxeld__v1__cloud__descriptor, err);
-    if (q.input == NULL || cloud == NULL) {
+    if (q.input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    q.input->clouds = vxd_message_pointers(request->decoder, 1, err);
-    if (q.input->clouds == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    q.input->clouds[0] = cloud;
+    VXD_TRY(vxd_cloud_from_body(&body, &q.input->clouds, err));
     q.input->n_clouds = 1;
-    for (size_t i = 0; i < n_query; i++) {
-        VXD_TRY(take_item(&q, query, i));
-    }
-    VXD_TRY(vxd_cloud_from_file(request, format, bytes, n_bytes, cloud, err));
     request->input = &q.input->base;
 out:
     return status;
