@@ -418,7 +418,7 @@ static enum vxd_status add_waiting(struct vxd_once_record *record,
 static enum vxd_status replay(const struct vxd_once_record *record,
                               struct vxd_request *request, struct vxd_err *err)
 {
-    request->arrays_dropped = record->arrays_dropped;
+    atomic_store(&request->arrays_dropped, record->arrays_dropped);
     return vxd_decode(request->decoder, request->method->output, record->reply,
                       record->n_bytes, &request->output, err);
 }
@@ -464,7 +464,7 @@ enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *reques
     if (memcmp(record->digest, digest, VXD_ONCE_DIGEST_BYTES) != 0) {
         VXD_TRY(fail_other_body(request, err));
     }
-    request->replayed = true;
+    atomic_store(&request->replayed, true);
     if (record->is_done) {
         *role = VXD_ONCE_DONE;
         VXD_TRY(replay(record, request, err));
@@ -473,7 +473,6 @@ enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *reques
         VXD_TRY(add_waiting(record, request, &dropped, err));
     }
 out:
-    request->replayed = request->replayed && status == VXD_OK;
     (void)pthread_mutex_unlock(&once->mutex);
     let_go(dropped);
     return status;
@@ -505,7 +504,6 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
     while ((waiting = take_waiting(record)) != NULL) {
         (void)pthread_mutex_unlock(&once->mutex);
         for (struct vxd_request *r = waiting; r != NULL; r = r->next_repeat) {
-            r->replayed = err == NULL;
             (void)vxd_request_answer(r, err, output);
         }
         let_go(waiting);
@@ -539,7 +537,7 @@ static struct vxd_request *take_first(struct vxd_once_record *record,
     if (first != NULL) {
         record->waiting = first->next_repeat;
         first->next_repeat = NULL;
-        first->replayed = false;
+        atomic_store(&first->replayed, false);
         first->once = record;
         once->usage.n_waiting--;
     } else {

@@ -111,8 +111,9 @@ struct vxd_request {
     /* Exactly-once (exactly_once.h). */
     struct vxd_once_record *once; /* the record this request must end or abandon */
     struct vxd_request *next_repeat;
-    bool replayed; /* for the reply's header */
-    bool arrays_dropped;
+    /* For the reply's header, where it is OK: its deadline may answer at any time. */
+    atomic_bool replayed;
+    atomic_bool arrays_dropped;
 
     /* Result, valid inside reply_fn: err.code VXD_OK and output, or an error. */
     struct vxd_err err;

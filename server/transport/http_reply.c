@@ -232,10 +232,13 @@ out:
 static void add_replay_headers(struct vxd_http_exchange *exchange,
                                const struct vxd_request *request)
 {
-    if (request->replayed) {
+    if (request->err.code != VXD_OK) {
+        return;
+    }
+    if (atomic_load(&request->replayed)) {
         vxd_http_add_header(exchange, "Idempotency-Replayed", "true");
     }
-    if (request->arrays_dropped) {
+    if (atomic_load(&request->arrays_dropped)) {
         vxd_http_add_header(exchange, "X-Voxeld-Arrays-Dropped", "true");
     }
 }

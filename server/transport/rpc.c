@@ -105,6 +105,7 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
 {
     struct call *call = request->transport;
     struct slot *slot = call->slot;
+    bool is_ok = err->code == VXD_OK;
     struct vxd_rpc_reply reply = {.request_id = request->id,
                                   .err = err,
                                   .output = output,
@@ -112,8 +113,9 @@ static void reply_to_request(struct vxd_request *request, const struct vxd_err *
                                   .tag = call->tag,
                                   .queue_ms = request->queue_ms,
                                   .total_ms = request->total_ms,
-                                  .replayed = request->replayed,
-                                  .arrays_dropped = request->arrays_dropped};
+                                  .replayed = is_ok && atomic_load(&request->replayed),
+                                  .arrays_dropped =
+                                      is_ok && atomic_load(&request->arrays_dropped)};
     nng_msg *msg = vxd_rpc_pack(&reply);
     struct vxd_err no_memory = {0};
 
