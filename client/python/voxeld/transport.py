@@ -27,6 +27,7 @@ from .errors import (
 
 RECONNECT_MIN_MS = 20
 RECONNECT_MAX_MS = 1000
+CLOSE_S = 5.0  # more than aborted calls take
 MAX_URL_BYTES = 128  # nng's NNG_MAXADDRLEN
 IPC = "ipc://"
 
@@ -79,6 +80,7 @@ class Connection:
         self._changed = threading.Condition()
         self._pipes: set[int] = set()
         self._sending: set[Any] = set()  # aios whose request nng has not taken yet
+        self._receiving: set[Any] = set()  # aios that wait for a reply
         self._n_in_flight = 0
         self._closing = False
         # Counts connections: what was learnt of a server holds for one of them.
@@ -118,6 +120,13 @@ class Connection:
         if not self._pipes:
             for aio in self._sending:
                 lib.nng_aio_abort(aio, lib.NNG_ECONNRESET)
+        self._abort_if_closing()
+
+    def _abort_if_closing(self) -> None:
+        """With the lock."""
+        if self._closing:
+            for aio in self._sending | self._receiving:
+                lib.nng_aio_abort(aio, lib.NNG_ECLOSED)
 
     @property
     def is_connected(self) -> bool:
@@ -175,11 +184,7 @@ class Connection:
                 check(lib.nng_aio_alloc(aio, ffi.NULL, ffi.NULL), "making a call")
                 try:
                     message = self._send(context[0], aio[0], message, deadline)
-                    set_timeout(aio[0], deadline)
-                    lib.nng_ctx_recv(context[0], aio[0])
-                    lib.nng_aio_wait(aio[0])
-                    check(lib.nng_aio_result(aio[0]), "waiting for the reply")
-                    return view_of(lib.nng_aio_get_msg(aio[0]))
+                    return self._receive(context[0], aio[0], deadline)
                 finally:
                     lib.nng_aio_free(aio[0])
             finally:
@@ -209,10 +214,31 @@ class Connection:
             raise nng_error(result, "sending the request")
         return ffi.NULL
 
+    def _receive(self, context: Any, aio: Any, deadline: float) -> memoryview:
+        set_timeout(aio, deadline)
+        with self._changed:
+            self._receiving.add(aio)
+        try:
+            lib.nng_ctx_recv(context, aio)
+            with self._changed:
+                self._abort_if_closing()  # nothing was there to abort before
+            lib.nng_aio_wait(aio)
+        finally:
+            with self._changed:
+                self._receiving.remove(aio)
+        check(lib.nng_aio_result(aio), "waiting for the reply")
+        return view_of(lib.nng_aio_get_msg(aio))
+
     def close(self) -> None:
-        """Ends the connection; calls under way on other threads fail."""
+        """Ends the connection; calls under way on other threads fail.
+
+        They end before the socket does: nng 1.6 can wait for ever when its socket is closed
+        while others close their contexts.
+        """
         with self._changed:
             self._closing = True
+            self._abort_if_closing()
+            self._changed.wait_for(lambda: self._n_in_flight == 0, CLOSE_S)
         self._socket.close()
 
 
