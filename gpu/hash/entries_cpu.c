@@ -104,6 +104,9 @@ void vxd_hash_heap_rebuild_run(struct vxd_pool *pool, const struct vxd_hashmap *
 {
     struct listing listing = {.map = *map, .flip = ~(uint32_t)0, .counts = scratch};
 
+    if (map->heap.ptr == NULL) {
+        return; /* a map without room has no numbers */
+    }
     listing.to = (uint32_t *)map->heap.ptr + vxd_counters_of(map)->n_live;
     list(pool, &listing);
 }
