@@ -44,9 +44,15 @@ else()
 endif()
 if(VOXELD_CXX AND VOXELD_SANITIZE STREQUAL "" AND NOT VOXELD_FUZZ)
   include(GNUInstallDirs)
+  # As given, it may be relative to the project.
+  set(client_toolchain ${CMAKE_TOOLCHAIN_FILE})
+  if(client_toolchain)
+    get_filename_component(client_toolchain ${client_toolchain} ABSOLUTE
+      BASE_DIR ${CMAKE_SOURCE_DIR})
+  endif()
   add_test(NAME test_client_install
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/unit/test_client_install.sh ${CMAKE_BINARY_DIR}
             ${CMAKE_INSTALL_LIBDIR} ${CMAKE_C_COMPILER} ${VOXELD_CXX})
   set_tests_properties(test_client_install PROPERTIES TIMEOUT 120 ENVIRONMENT
-    "EMULATOR=${client_emulator};SYSROOT=${CMAKE_SYSROOT};TOOLCHAIN=${CMAKE_TOOLCHAIN_FILE}")
+    "EMULATOR=${client_emulator};SYSROOT=${CMAKE_SYSROOT};TOOLCHAIN=${client_toolchain}")
 endif()
