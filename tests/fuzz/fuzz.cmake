@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets. Each is a test too: it runs over its corpus, then on for a while.
 set(VOXELD_FUZZ_SECONDS 20 CACHE STRING "Seconds that each fuzz test runs")
+# One seed for all, so that a machine's finding is found again elsewhere; 0 draws another
+# each time, which is for long runs.
+set(VOXELD_FUZZ_SEED 1 CACHE STRING "Where each fuzz test begins its random numbers")
 
 # voxeld_add_fuzz(NAME fuzz_x SOURCES ... LIBRARIES ... CORPUS DIR [SEEDS DIR] [MAX_LEN N]):
 # CORPUS holds the inputs to begin with, below tests/, SEEDS more of them, made by the build;
@@ -14,7 +17,8 @@ function(voxeld_add_fuzz)
   set(found ${CMAKE_BINARY_DIR}/corpus/${ARG_NAME})
   file(MAKE_DIRECTORY ${found})
   add_test(NAME ${ARG_NAME}
-    COMMAND ${ARG_NAME} -max_total_time=${VOXELD_FUZZ_SECONDS} -timeout=10
+    COMMAND ${ARG_NAME} -max_total_time=${VOXELD_FUZZ_SECONDS}
+            -seed=${VOXELD_FUZZ_SEED} -timeout=10
             -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${found}-
             $<$<BOOL:${ARG_MAX_LEN}>:-max_len=${ARG_MAX_LEN}>
             ${found} ${PROJECT_SOURCE_DIR}/tests/${ARG_CORPUS} ${ARG_SEEDS}

@@ -64,33 +64,38 @@ static void check_borrowing(const ProtobufCMessageDescriptor *descriptor,
     vxd_decoder_destroy(decoder);
 }
 
-/* Whether protobuf-c reads what it packs itself. */
-static bool reads_back(const ProtobufCMessage *message)
+/* What protobuf-c reads of what it packs itself, as JSON; false where it does not. */
+static bool read_back(const ProtobufCMessage *message, struct vxd_text *text)
 {
     size_t n_bytes;
     uint8_t *packed = pack(message, &n_bytes);
     ProtobufCMessage *again =
         protobuf_c_message_unpack(message->descriptor, NULL, n_bytes, packed);
-    bool ok = again != NULL;
+    struct vxd_err err = {0};
+    bool ok = again != NULL && vxd_json_write(again, text, &err) == VXD_OK;
 
+    assert(ok == (again != NULL));
     protobuf_c_message_free_unpacked(again, NULL);
     free(packed);
     return ok;
 }
 
-/* What the encoder writes reads the same (padding is an unknown field, which JSON does not
- * show), with its data in place. */
-static void check_encoding(const ProtobufCMessage *message,
-                           const struct vxd_text *expected)
+/* What the encoder writes reads as what protobuf-c writes does (padding is an unknown field,
+ * which JSON does not show), with its data in place. The message itself is no measure:
+ * protobuf-c leaves out a negative zero, as it does a zero, and takes a field number 0 that
+ * is written in two bytes, repeats it in one, and does not take that. */
+static void check_encoding(const ProtobufCMessage *message)
 {
     static const struct vxd_borrow borrow = {LEAST_BYTES, VXD_DATA_ALIGN};
     struct vxd_decoder *decoder = NULL;
     ProtobufCMessage *again = NULL;
+    struct vxd_text expected = {0};
     struct vxd_text text = {0};
     struct vxd_err err = {0};
     size_t n_borrowed;
     struct vxd_encoder measured = {.least_bytes = LEAST_BYTES};
     struct vxd_encoder written = measured;
+    bool readable = read_back(message, &expected);
 
     vxd_encode(&measured, message);
     written.out = malloc(measured.at + 1);
@@ -104,14 +109,13 @@ static void check_encoding(const ProtobufCMessage *message,
                              written.at, &again, &n_borrowed, &err) == VXD_OK) {
         enum vxd_status status = vxd_json_write(again, &text, &err);
 
-        assert(status == VXD_OK && text.n_bytes == expected->n_bytes &&
-               memcmp(text.bytes, expected->bytes, text.n_bytes) == 0);
+        assert(status == VXD_OK && text.n_bytes == expected.n_bytes &&
+               memcmp(text.bytes, expected.bytes, text.n_bytes) == 0);
     } else {
-        /* protobuf-c takes a field number 0 that is written in two bytes and repeats it in
-         * one, which it does not take. */
-        assert(!reads_back(message));
+        assert(!readable);
     }
     free(text.bytes);
+    free(expected.bytes);
     vxd_decoder_destroy(decoder);
     free(written.out);
 }
@@ -137,7 +141,7 @@ static void decode(const ProtobufCMessageDescriptor *descriptor, const uint8_t *
         status = vxd_json_write(message, &text, &err);
         assert(status == VXD_OK && text.bytes[text.n_bytes] == '\0');
         assert(strlen(text.bytes) == text.n_bytes);
-        check_encoding(message, &text);
+        check_encoding(message);
         check_borrowing(descriptor, bytes, n_bytes, message);
     } else {
         assert(err.code == status && err.message[0] != '\0');
