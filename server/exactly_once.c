@@ -504,7 +504,7 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
     while ((waiting = take_waiting(record)) != NULL) {
         (void)pthread_mutex_unlock(&once->mutex);
         for (struct vxd_request *r = waiting; r != NULL; r = r->next_repeat) {
-            (void)vxd_request_answer(r, err, output);
+            (void)vxd_request_answer(r, err, err == NULL ? output : NULL);
         }
         let_go(waiting);
         (void)pthread_mutex_lock(&once->mutex);

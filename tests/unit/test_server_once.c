@@ -68,16 +68,16 @@ static enum vxd_status finish(struct vxd_request *request, struct vxd_queue *que
         vxd_decoder_alloc(request->decoder, sizeof *reply, err);
 
     (void)queue;
-    if (atomic_load(&n_to_fail) > 0) {
-        atomic_fetch_sub(&n_to_fail, 1);
-        return vxd_fail(err, VXD_NOT_FOUND, NULL, "as told");
-    }
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     *reply = empty;
+    request->output = &reply->base; /* nobody may see it after a failure */
+    if (atomic_load(&n_to_fail) > 0) {
+        atomic_fetch_sub(&n_to_fail, 1);
+        return vxd_fail(err, VXD_NOT_FOUND, NULL, "as told");
+    }
     reply->digest = (uint64_t)atomic_fetch_add(&n_effects, 1) + 1;
-    request->output = &reply->base;
     return VXD_OK;
 }
 
@@ -131,6 +131,7 @@ static uint64_t effect_of(struct call *call, enum vxd_status code)
     uint64_t effect = 0;
 
     CHECK_INT(call_wait(call), code);
+    CHECK((call->packed != NULL) == (code == VXD_OK));
     if (call->packed != NULL) {
         reply =
             voxeld__v1__self_test_response__unpack(NULL, call->n_packed, call->packed);
