@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The forms of nodes, and how code of both backends reads them. All words are uint32.
+ *
+ * leaf    4x4x4 voxels; bit i of the mask is voxel i in Morton order
+ *           w0 w1   mask of the set voxels (occupied or FREE), low half first; not 0
+ *           then their values by value bits (vxd_dag_value_bits):
+ *             0     nothing
+ *             1     w2 w3: mask of the FREE ones
+ *             4     one nibble a set voxel, in order, eight a word, zeros after the last
+ *             8, 16 w2: reference of a block, or VXD_DAG_UNIFORM | value where all are equal
+ * block   w0      n, the number of its values, 1 .. 64
+ *         then    n bytes or halfwords, low ones first, zeros after the last
+ * inner   w0      bits 0-7    mask of the present children, bit = octant; not 0
+ *                 bit  8      an occupied voxel below
+ *                 bit  9      a FREE voxel below
+ *                 bits 10-31  occupied voxels below where the height is at most 7, else 0
+ *         then    a reference for each present child, by octant
+ *
+ * Canonical: no leaf with all 64 voxels set and of one value, no inner node of eight equal
+ * uniform children: both are a uniform reference. A block's values are not all equal. Equal
+ * items of a kind are stored once. */
+#ifndef VXD_GPU_DAG_DAG_MATH_H
+#define VXD_GPU_DAG_DAG_MATH_H
+
+#include "gpu/core/math.h"
+#include "gpu/dag/dag.h"
+
+enum {
+    VXD_DAG_LEAF_HEIGHT = 2,  /* 4 voxels a side */
+    VXD_DAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */
+    VXD_DAG_MAX_ITEM_WORDS = 33,
+    VXD_DAG_CHUNK_BITS = 18 /* words a chunk, 1 MiB */
+};
+
+#define VXD_DAG_HAS_OCCUPIED 0x100u
+#define VXD_DAG_HAS_FREE 0x200u
+
+/* What readers need of a store, by value in kernels. */
+struct vxd_dag_view {
+    const uint32_t *const
+        *chunks; /* by address >> VXD_DAG_CHUNK_BITS; items lie in one */
+    int depth;
+    int value_bits; /* 0, 1, 4, 8, 16 */
+    int free_value; /* -1: not tracked */
+};
+
+VXD_HD int vxd_dag_popc(uint64_t v)
+{
+#if defined(__CUDA_ARCH__)
+    return __popcll(v);
+#else
+    return __builtin_popcountll(v);
+#endif
+}
+
+VXD_HD bool vxd_dag_is_uniform(uint32_t ref)
+{
+    return ref >= VXD_DAG_UNIFORM;
+}
+
+VXD_HD uint32_t vxd_dag_uniform_value(uint32_t ref)
+{
+    return ref & 0xffffu;
+}
+
+/* Neither empty nor uniform: there are words to read. */
+VXD_HD bool vxd_dag_is_node(uint32_t ref)
+{
+    return ref != VXD_DAG_EMPTY && ref < VXD_DAG_UNIFORM;
+}
+
+VXD_HD const uint32_t *vxd_dag_words(const struct vxd_dag_view *view, uint32_t ref)
+{
+    return view->chunks[ref >> VXD_DAG_CHUNK_BITS] +
+           (ref & ((1u << VXD_DAG_CHUNK_BITS) - 1));
+}
+
+/* Child of an inner node's words. */
+VXD_HD uint32_t vxd_dag_child(const uint32_t *words, int octant)
+{
+    uint32_t mask = words[0] & 0xffu;
+
+    return (mask >> octant & 1u) == 0
+               ? VXD_DAG_EMPTY
+               : words[1 + vxd_dag_popc(mask & ((1u << octant) - 1))];
+}
+
+VXD_HD int vxd_dag_inner_words(const uint32_t *words)
+{
+    return 1 + vxd_dag_popc(words[0] & 0xffu);
+}
+
+VXD_HD uint64_t vxd_dag_leaf_mask(const uint32_t *words)
+{
+    return (uint64_t)words[1] << 32 | words[0];
+}
+
+VXD_HD int vxd_dag_leaf_words(int value_bits, uint64_t mask)
+{
+    return value_bits == 0   ? 2
+           : value_bits == 1 ? 4
+           : value_bits == 4 ? 2 + (vxd_dag_popc(mask) + 7) / 8
+                             : 3;
+}
+
+VXD_HD int vxd_dag_block_words(int value_bits, int n_values)
+{
+    return 1 + (n_values * value_bits + 31) / 32;
+}
+
+/* Octant of the child of height `height` - 1 that holds the voxel. */
+VXD_HD int vxd_dag_octant(uint32_t x, uint32_t y, uint32_t z, int height)
+{
+    int s = height - 1;
+
+    return (int)((x >> s & 1u) << 2 | (y >> s & 1u) << 1 | (z >> s & 1u));
+}
+
+/* Bit of a voxel in its leaf's mask. */
+VXD_HD int vxd_dag_leaf_bit(uint32_t x, uint32_t y, uint32_t z)
+{
+    return vxd_dag_octant(x, y, z, 2) << 3 | vxd_dag_octant(x, y, z, 1);
+}
+
+/* Value of the set voxel `bit` of a leaf. */
+VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_view *view, const uint32_t *leaf,
+                                   int bit)
+{
+    uint64_t mask = vxd_dag_leaf_mask(leaf);
+    int rank = vxd_dag_popc(mask & (((uint64_t)1 << bit) - 1));
+    const uint32_t *block;
+
+    switch (view->value_bits) {
+    case 0:
+        return 0;
+    case 1:
+        return leaf[2 + (bit >> 5)] >> (bit & 31) & 1u;
+    case 4:
+        return leaf[2 + (rank >> 3)] >> ((rank & 7) * 4) & 15u;
+    default:
+        break;
+    }
+    if (vxd_dag_is_uniform(leaf[2])) {
+        return vxd_dag_uniform_value(leaf[2]);
+    }
+    block = vxd_dag_words(view, leaf[2]) + 1;
+    return view->value_bits == 8 ? block[rank >> 2] >> ((rank & 3) * 8) & 0xffu
+                                 : block[rank >> 1] >> ((rank & 1) * 16) & 0xffffu;
+}
+
+/* Mask of the occupied voxels of a leaf: those set, without the FREE ones. */
+VXD_HD uint64_t vxd_dag_leaf_occupied(const struct vxd_dag_view *view,
+                                      const uint32_t *leaf)
+{
+    uint64_t mask = vxd_dag_leaf_mask(leaf);
+    uint64_t occupied = 0;
+
+    if (view->free_value < 0) {
+        return mask;
+    }
+    if (view->value_bits == 1) {
+        return mask & ~((uint64_t)leaf[3] << 32 | leaf[2]);
+    }
+    if (view->value_bits >= 8 && vxd_dag_is_uniform(leaf[2])) {
+        return vxd_dag_uniform_value(leaf[2]) == (uint32_t)view->free_value ? 0 : mask;
+    }
+    for (int bit = 0; bit < 64; bit++) {
+        if ((mask >> bit & 1) != 0 &&
+            vxd_dag_leaf_value(view, leaf, bit) != (uint32_t)view->free_value) {
+            occupied |= (uint64_t)1 << bit;
+        }
+    }
+    return occupied;
+}
+
+/* Bits a voxel's value takes in a leaf: the material's, or one where only FREE is told. */
+VXD_HD int vxd_dag_value_bits(const struct vxd_dag_format *format)
+{
+    return format->material_bits != 0 ? format->material_bits
+           : format->tracks_free      ? 1
+                                      : 0;
+}
+
+/* States that occur in a region of which this is the reference, as a set. For an inner node
+ * UNKNOWN is left out: its mask does not tell. */
+VXD_HD unsigned vxd_dag_uniform_state(const struct vxd_dag_view *view, uint32_t ref)
+{
+    return ref == VXD_DAG_EMPTY                                  ? VXD_DAG_UNKNOWN
+           : (int)vxd_dag_uniform_value(ref) == view->free_value ? VXD_DAG_FREE
+                                                                 : VXD_DAG_OCCUPIED;
+}
+
+/* The reference that holds a voxel: goes down from `ref` of height *height to a leaf or a
+ * uniform or empty region, whose height is left in *height. */
+VXD_HD uint32_t vxd_dag_descend(const struct vxd_dag_view *view, uint32_t ref, uint32_t x,
+                                uint32_t y, uint32_t z, int *height)
+{
+    while (*height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(ref)) {
+        ref = vxd_dag_child(vxd_dag_words(view, ref), vxd_dag_octant(x, y, z, *height));
+        (*height)--;
+    }
+    return ref;
+}
+
+/* State of a voxel inside the scene (exactly one), and its value where it is set. */
+VXD_HD unsigned vxd_dag_voxel(const struct vxd_dag_view *view, uint32_t root, uint32_t x,
+                              uint32_t y, uint32_t z, uint32_t *value)
+{
+    int height = view->depth;
+    uint32_t ref = vxd_dag_descend(view, root, x, y, z, &height);
+    const uint32_t *leaf;
+    int bit;
+
+    *value = 0;
+    if (!vxd_dag_is_node(ref)) {
+        *value = ref == VXD_DAG_EMPTY ? 0 : vxd_dag_uniform_value(ref);
+        return vxd_dag_uniform_state(view, ref);
+    }
+    leaf = vxd_dag_words(view, ref);
+    bit = vxd_dag_leaf_bit(x, y, z);
+    if ((vxd_dag_leaf_mask(leaf) >> bit & 1) == 0) {
+        return VXD_DAG_UNKNOWN;
+    }
+    *value = vxd_dag_leaf_value(view, leaf, bit);
+    return (int)*value == view->free_value ? VXD_DAG_FREE : VXD_DAG_OCCUPIED;
+}
+
+#endif

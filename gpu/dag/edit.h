@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Edits: a list of operations applied one after the other, seen by nobody in between, from
+ * one root to another. */
+#ifndef VXD_GPU_DAG_EDIT_H
+#define VXD_GPU_DAG_EDIT_H
+
+#include "gpu/dag/dag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Operations of one edit. */
+#define VXD_DAG_MAX_OPS 4096
+
+/* Coordinates of shapes, in units: beyond every scene, and squares still fit. */
+#define VXD_DAG_MAX_COORDINATE ((int64_t)1 << 31)
+
+/* Where. All coordinates are units from the scene's low corner; a voxel is in when its
+ * centre c is. */
+enum vxd_dag_shape_kind {
+    VXD_DAG_BOX = 0,        /* low <= c < high on every axis */
+    VXD_DAG_BALL = 1,       /* |c - a| <= r */
+    VXD_DAG_CAPSULE = 2,    /* distance from c to the segment a b <= r */
+    VXD_DAG_HALF_SPACE = 3, /* n . c <= d */
+    VXD_DAG_NOISE_BALL = 4, /* |c - a| <= r + noise(c); see vxd_dag_noise */
+    VXD_DAG_VOXELS = 5,     /* a list of voxels */
+    VXD_DAG_HEIGHTFIELD = 6 /* low[2] <= c.z < the height of c's column */
+};
+
+/* Voxels by leaf: the leaves' Morton codes (of voxel >> 2), strictly ascending, with the mask
+ * of voxels in each, not 0. Made by carve.h. */
+struct vxd_dag_voxels {
+    const uint64_t *codes; /* n; device memory, borrowed until the wait, as the others */
+    const uint64_t *masks; /* n */
+    /* Values for FILL and PAINT, instead of the operation's: that of the k-th voxel of leaf
+     * i is values[first_value[i] + k]. NULL: all take the operation's. */
+    const uint32_t *first_value;
+    const uint16_t *values;
+    size_t n;
+};
+
+/* Heights of n_x x n_y cells of cell voxels a side, row-major by x; the first cell begins at
+ * voxel (x, y). Outside the grid nothing is in the shape. */
+struct vxd_dag_heights {
+    const int64_t
+        *heights;      /* units, magnitudes up to VXD_DAG_MAX_COORDINATE; host memory */
+    uint32_t n_x, n_y; /* at least 1; the product at most 2^26 */
+    uint32_t cell;     /* at least 1 */
+    int64_t x, y;
+};
+
+struct vxd_dag_shape {
+    enum vxd_dag_shape_kind kind;
+    int64_t low[3], high[3]; /* box; low[2] of a heightfield */
+    int64_t a[3], b[3];      /* ball and capsule */
+    int64_t r;               /* at least 0 */
+    int32_t n[3];            /* half-space: any scale, not all 0 */
+    int64_t d;               /* units times n's scale, magnitude up to 2^62 */
+    /* Noise ball: value noise of this seed, -amplitude .. amplitude units, on a lattice of
+     * 2^cell_bits voxels (0 to 16). */
+    uint32_t seed;
+    int64_t amplitude;
+    int cell_bits;
+    struct vxd_dag_voxels voxels;
+    struct vxd_dag_heights field;
+};
+
+/* What becomes of the voxels there. */
+enum vxd_dag_action {
+    VXD_DAG_FILL = 0,     /* occupied, of `value` */
+    VXD_DAG_ERASE = 1,    /* not set */
+    VXD_DAG_SET_FREE = 2, /* FREE; scenes that track it */
+    VXD_DAG_PAINT = 3,    /* the occupied ones take `value` */
+    VXD_DAG_REPLACE = 4,  /* the occupied ones of `from` take `value` */
+    /* Of the state before the operation: occupied voxels with fewer than `threshold` occupied
+     * face neighbours become not set (a voxel outside the scene is not occupied); voxels that
+     * are not occupied and have at least `threshold` such neighbours take the value of the
+     * first of -x, +x, -y, +y, -z, +z. Shapes but VOXELS and HEIGHTFIELD. */
+    VXD_DAG_ERODE = 5,
+    VXD_DAG_DILATE = 6,
+    /* The box takes what stood elsewhere before the operation: voxel p of it what stood at
+     * from_voxel + M (p - low), by voxel indices. Boxes of whole voxels alone. */
+    VXD_DAG_COPY = 7
+};
+
+struct vxd_dag_op {
+    struct vxd_dag_shape shape;
+    enum vxd_dag_action action;
+    uint32_t value; /* below vxd_dag_n_materials */
+    uint32_t from;
+    int threshold; /* 1 to 6 */
+    /* COPY: M has one 1 or -1 in each row and column (turns by quarters, mirrors); what
+     * would come from outside the scene is not set. Voxels that are not set are copied too
+     * with copy_empty, else they leave what is there. */
+    int64_t from_voxel[3];
+    int8_t matrix[3][3];
+    bool copy_empty;
+};
+
+struct vxd_dag_edit_result {
+    uint32_t root;
+    uint64_t n_added;   /* voxels occupied now and not before, */
+    uint64_t n_removed; /* before and not now, */
+    uint64_t n_changed; /* and those of another material */
+    uint64_t n_freed;   /* FREE now and not before */
+    /* Nodes looked up by height (2 = leaves), and those of them that were new in the store:
+     * what the edit cost. Lookups that a thread's own memory spared do not count. */
+    uint64_t n_lookups[VXD_DAG_MAX_DEPTH + 1];
+    uint64_t n_new[VXD_DAG_MAX_DEPTH + 1];
+};
+
+/* Applies operations to a root.
+ *
+ * in      root   of this store
+ *         ops    n_ops, 0 to VXD_DAG_MAX_OPS; host memory, borrowed until the wait
+ * out     out    host memory; valid after the wait. With no operation the root stays
+ * errors  INVALID_ARGUMENT    an operation outside the ranges above, VOXELS that do not
+ *                             ascend or lie outside; err.field "ops[3].value", ...
+ *         RESOURCE_EXHAUSTED  (from the wait) the store is at its budget; *out is not to be
+ *                             used, and every root reaches what it did: what the edit had
+ *                             made is nobody's until an edit makes the same again
+ * sync    asynchronous; one edit at a time a store, readers of older roots beside it
+ * source  SVDAG editing, section 4.3 */
+enum vxd_status vxd_dag_edit(struct vxd_queue *queue, struct vxd_dag *dag, uint32_t root,
+                             const struct vxd_dag_op *ops, size_t n_ops,
+                             struct vxd_dag_edit_result *out, struct vxd_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
