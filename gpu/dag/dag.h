@@ -76,6 +76,10 @@ void vxd_dag_destroy(struct vxd_queue *queue, struct vxd_dag *dag);
 
 const struct vxd_dag_spec *vxd_dag_get_spec(const struct vxd_dag *dag);
 
+/* What spec.max_bytes is from now on; below what the store has, it grows no more. While no
+ * edit of it runs. */
+void vxd_dag_set_max_bytes(struct vxd_dag *dag, size_t max_bytes);
+
 /* The material of FREE voxels, -1 where free space is not tracked. */
 int vxd_dag_free_value(const struct vxd_dag_format *format);
 /* Materials that voxels can have: 1 for none, 2^bits, one less with tracks_free. */

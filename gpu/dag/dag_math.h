@@ -35,6 +35,34 @@ enum {
 #define VXD_DAG_HAS_OCCUPIED 0x100u
 #define VXD_DAG_HAS_FREE 0x200u
 
+/* Folds the 128-bit product of two words. */
+VXD_HD uint64_t vxd_dag_fold(uint64_t a, uint64_t b)
+{
+#if defined(__CUDA_ARCH__)
+    return (a * b) ^ __umul64hi(a, b);
+#else
+    unsigned __int128 product = (unsigned __int128)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#endif
+}
+
+/* Hash of an item, by which stores find it again: any of its bits may be used. */
+VXD_HD uint64_t vxd_dag_hash(uint32_t kind, const uint32_t *words, int n_words)
+{
+    uint64_t hash = ((uint64_t)n_words << 8 | kind) * 0x9e3779b97f4a7c15ULL;
+    int i = 0;
+
+    for (; i + 1 < n_words; i += 2) {
+        hash = vxd_dag_fold(hash ^ ((uint64_t)words[i + 1] << 32 | words[i]),
+                            0xa0761d6478bd642fULL);
+    }
+    if (i < n_words) {
+        hash = vxd_dag_fold(hash ^ words[i], 0xe7037ed1a0b428dbULL);
+    }
+    return vxd_dag_fold(hash ^ 0x8ebc6af09c88c6e3ULL, 0x589965cc75374cc3ULL);
+}
+
 /* What readers need of a store, by value in kernels. */
 struct vxd_dag_view {
     const uint32_t *const

@@ -33,12 +33,19 @@ enum vxd_status vxd_dag_arena_create(struct vxd_queue *queue, struct vxd_dag *da
 void vxd_dag_arena_destroy(struct vxd_queue *queue, struct vxd_dag *dag);
 void vxd_dag_arena_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out);
 
+/* An item that a writer met: upper bits of its hash with its kind, and where it is. */
+struct vxd_dag_met {
+    uint32_t key;
+    uint32_t ref;
+};
+
 /* One thread's way into the store, for the time of one edit: words to hand out without
- * asking others, and the leaves it met last. Zero-initialised but for dag; close gives back
+ * asking others, and the items it met last. Zero-initialised but for dag; close gives back
  * what was not used. */
 struct vxd_dag_writer {
     struct vxd_dag *dag;
-    uint32_t next; /* address of the first free word of the segment */
+    struct vxd_dag_met *met; /* made by the first put; without memory for it NULL */
+    uint32_t next;           /* address of the first free word of the segment */
     uint32_t n_left;
     uint64_t n_lookups[VXD_DAG_MAX_DEPTH + 1];
     uint64_t n_new[VXD_DAG_MAX_DEPTH + 1];

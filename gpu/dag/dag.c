@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Stores as objects: specs, memory, size. */
+#include "gpu/dag/dag.h"
+
+#include <stdlib.h>
+
+#include "gpu/dag/internal.h"
+
+static enum vxd_status check_spec(const struct vxd_dag_spec *spec, struct vxd_err *err)
+{
+    const struct vxd_dag_format *format = &spec->format;
+
+    if (format->depth < VXD_DAG_MIN_DEPTH || format->depth > VXD_DAG_MAX_DEPTH) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "depth", "%d, must be %d to %d",
+                        format->depth, VXD_DAG_MIN_DEPTH, VXD_DAG_MAX_DEPTH);
+    }
+    if (format->material_bits != 0 && format->material_bits != 4 &&
+        format->material_bits != 8 && format->material_bits != 16) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "material_bits",
+                        "%d, must be 0, 4, 8 or 16", format->material_bits);
+    }
+    if (spec->store != VXD_DAG_ARENA) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "store", "%d is no store; 0 is ARENA",
+                        (int)spec->store);
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spec *spec,
+                               struct vxd_dag **out, struct vxd_err *err)
+{
+    struct vxd_dag *dag;
+    enum vxd_status status = check_spec(spec, err);
+
+    *out = NULL;
+    if (status != VXD_OK) {
+        return status;
+    }
+    if (VXD_ON_CUDA(queue->context)) {
+        return vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
+                        "scenes are not on the GPU yet; use the device cpu for them");
+    }
+    dag = calloc(1, sizeof *dag);
+    if (dag == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
+    }
+    dag->context = queue->context;
+    dag->spec = *spec;
+    dag->view.depth = spec->format.depth;
+    dag->view.value_bits = vxd_dag_value_bits(&spec->format);
+    dag->view.free_value = vxd_dag_free_value(&spec->format);
+    status = vxd_dag_arena_create(queue, dag, err);
+    if (status != VXD_OK) {
+        free(dag);
+        return status;
+    }
+    *out = dag;
+    return VXD_OK;
+}
+
+void vxd_dag_destroy(struct vxd_queue *queue, struct vxd_dag *dag)
+{
+    if (dag == NULL) {
+        return;
+    }
+    vxd_dag_arena_destroy(queue, dag);
+    free(dag);
+}
+
+const struct vxd_dag_spec *vxd_dag_get_spec(const struct vxd_dag *dag)
+{
+    return &dag->spec;
+}
+
+void vxd_dag_set_max_bytes(struct vxd_dag *dag, size_t max_bytes)
+{
+    dag->spec.max_bytes = max_bytes;
+}
+
+int vxd_dag_free_value(const struct vxd_dag_format *format)
+{
+    return format->tracks_free ? (1 << vxd_dag_value_bits(format)) - 1 : -1;
+}
+
+uint32_t vxd_dag_n_materials(const struct vxd_dag_format *format)
+{
+    return format->material_bits == 0
+               ? 1
+               : (1u << format->material_bits) - (format->tracks_free ? 1 : 0);
+}
+
+void vxd_dag_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out)
+{
+    vxd_dag_arena_get_usage(dag, out);
+}
