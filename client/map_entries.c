@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls on the entries of maps: insert, find, erase, update, export. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/map.h"
+#include "client/out_file.h"
 
 /* Keys, or numbers where those are not NULL; and how many. */
 static enum vxd_status build_rows(struct vxd_map_call *call,
@@ -215,47 +212,17 @@ out:
     return vxd_map_call_end(&call, status, error);
 }
 
-static enum vxd_status write_failed(const char *path, int error, struct vxd_err *err)
+/* The result's PLY as a file. */
+static enum vxd_status
+write_file(const char *path, const struct voxeld_map_result *result, struct vxd_err *err)
 {
-    return vxd_fail(
-        err, error == EACCES || error == EPERM ? VXD_PERMISSION_DENIED : VXD_UNAVAILABLE,
-        "path", "%s: %s", path, strerror(error));
-}
+    struct vxd_out_file file;
+    enum vxd_status status = vxd_out_file_open(path, &file, err);
 
-/* To a file beside it, which then takes its place. */
-static enum vxd_status write_file(const char *path, const uint8_t *bytes, size_t n_bytes,
-                                  struct vxd_err *err)
-{
-    static const char suffix[] = ".part";
-    size_t n_beside = strlen(path) + sizeof suffix;
-    char *beside = malloc(n_beside);
-    FILE *file = NULL;
-    int failure = 0;
-
-    if (beside == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a file's name");
+    if (status == VXD_OK) {
+        status = vxd_out_file_write(&file, result->ply, result->n_ply_bytes, err);
     }
-    (void)snprintf(beside, n_beside, "%s%s", path, suffix);
-    file = fopen(beside, "wbe");
-    if (file == NULL) {
-        failure = errno;
-        free(beside);
-        return write_failed(path, failure, err);
-    }
-    if (fwrite(bytes, 1, n_bytes, file) != n_bytes) {
-        failure = errno;
-    }
-    if (fclose(file) != 0 && failure == 0) {
-        failure = errno;
-    }
-    if (failure == 0 && rename(beside, path) != 0) {
-        failure = errno;
-    }
-    if (failure != 0) {
-        (void)unlink(beside);
-    }
-    free(beside);
-    return failure == 0 ? VXD_OK : write_failed(path, failure, err);
+    return vxd_out_file_end(&file, status, err);
 }
 
 enum voxeld_status voxeld_map_export_file(struct voxeld_client *client,
@@ -273,7 +240,7 @@ enum voxeld_status voxeld_map_export_file(struct voxeld_client *client,
         goto out;
     }
     VXD_TRY(export_entries(&call, request, true, &result));
-    VXD_TRY(write_file(path, result->ply, result->n_ply_bytes, &call.err));
+    VXD_TRY(write_file(path, result, &call.err));
     if (n_entries != NULL) {
         *n_entries = result->n_entries;
     }

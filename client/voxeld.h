@@ -498,8 +498,9 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 }
 #endif
 
-/* Named hash maps, and networks. */
+/* Named hash maps, networks, and scenes. */
 #include "voxeld_map.h"
 #include "voxeld_net.h"
+#include "voxeld_scene.h"
 
 #endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the calls on scenes share. */
+#ifndef VXD_CLIENT_SCENE_H
+#define VXD_CLIENT_SCENE_H
+
+#include "client/map.h"
+#include "client/voxeld_scene.h"
+
+/* Initializes *out and returns it. */
+Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out);
+
+/* scene_reply.c: what came back. All take call->reply, on failure too.
+ * errors  INTERNAL            the reply contradicts itself or the request
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scenes_open(struct vxd_map_call *call,
+                                Voxeld__V1__SceneInfo *const *scenes, size_t n,
+                                struct voxeld_scenes **out);
+
+/* Any of the four methods that give a voxeld_scene_found, of n rows; counts: of overlap, they
+ * were asked for. */
+enum vxd_status vxd_scene_found_open(struct vxd_map_call *call, size_t n, bool counts,
+                                     struct voxeld_scene_found **out);
+
+enum vxd_status vxd_scene_cells_open(struct vxd_map_call *call,
+                                     enum voxeld_scene_format format, bool counts,
+                                     struct voxeld_scene_cells **out);
+
+/* INTERNAL where there is no change in a reply. */
+enum vxd_status vxd_scene_change_copy(const Voxeld__V1__SceneChange *in,
+                                      struct voxeld_scene_change *out,
+                                      struct vxd_err *err);
+
+#endif

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+/* libvoxeld: scenes. Part of voxeld.h, whose conventions hold here.
+ *
+ * A scene is a cube of 2^depth voxels a side on the server's device. A voxel is occupied,
+ * with a material, or not; where the scene tracks free space it is occupied, free (a ray went
+ * through it) or unknown. Every change gives a new version, which queries see as a whole or
+ * not at all. Scenes live in the server's memory: a restart forgets them.
+ *
+ *   struct voxeld_scene_create_request create = {
+ *       .scene = "yard", .voxel_size_m = 0.1, .material_bits = 4, .track_free = true};
+ *   struct voxeld_scene_integrate_request integrate = {
+ *       .scene = "yard", .cloud = scan, .carve = true, .max_range_m = 50};
+ *   struct voxeld_scene_integrated done;
+ *   if (voxeld_scene_create(client, &create, NULL, &error) == VOXELD_OK &&
+ *       voxeld_scene_integrate(client, &integrate, &done, &error) == VOXELD_OK) {
+ *       ... done.change.n_added, done.change.version ...
+ *   }
+ *
+ * Geometry is metres in the scene's map frame, or voxels from its low corner where a request
+ * says in_voxels. A voxel is in a shape when its centre is; boxes are half-open; balls are
+ * distance <= radius. Names are [a-z0-9][a-z0-9._-]{0,62}.
+ *
+ * Errors of all of these, besides UNAVAILABLE, DEADLINE_EXCEEDED and those of the token:
+ *   NOT_FOUND           no such scene
+ *   INVALID_ARGUMENT    a malformed name, shape, array or number; error.field says which
+ *   OUT_OF_RANGE        all shapes of an edit lie outside the scene
+ *   ABORTED             the scene is not at if_version
+ *   RESOURCE_EXHAUSTED  over the scene's max_bytes or the server's limits: nothing changed */
+#ifndef VOXELD_SCENE_H
+#define VOXELD_SCENE_H
+
+#include "voxeld.h"
+#include "voxeld_map.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Scenes -------------------------------------------------------------------------------- */
+
+/* A material's number is its place in the palette. */
+struct voxeld_scene_material {
+    const char *name; /* NULL or "": none */
+    uint32_t rgb;     /* 0xRRGGBB, sRGB */
+};
+
+struct voxeld_scene_create_request {
+    const char *scene;
+    double voxel_size_m;    /* edge; required */
+    uint32_t depth;         /* 4 to 21; 0 counts as 17 */
+    uint32_t material_bits; /* of a voxel: 0, 4, 8 or 16 */
+    bool track_free;        /* tell free from unknown; takes the highest material */
+    bool has_origin;        /* else the scene's centre lies at (0, 0, 0) */
+    double origin_m[3];     /* the scene's low corner */
+    const char *frame_id;   /* NULL: none */
+    const struct voxeld_scene_material *palette;
+    size_t n_palette;
+    uint64_t max_bytes; /* of device memory; 0: what the server's limits give */
+    struct voxeld_call call;
+};
+
+struct voxeld_scene_info {
+    const char *name;
+    double voxel_size_m;
+    uint32_t depth;
+    uint32_t material_bits;
+    bool track_free;
+    double origin_m[3];
+    const char *frame_id;
+    const struct voxeld_scene_material *palette;
+    size_t n_palette;
+    uint64_t version;    /* rises by one with every change */
+    uint64_t generation; /* another one after it was dropped and made again */
+    uint64_t n_bytes;    /* of device memory */
+    uint64_t max_bytes;  /* 0: what the server's limits give */
+    uint64_t node_bytes; /* of those: nodes, of all versions that were */
+    uint64_t n_nodes;
+    const char *owner; /* name of the token that made it */
+    int64_t created_ns;
+    int64_t changed_ns;
+    /* From voxeld_scene_get only. */
+    uint64_t n_occupied;      /* voxels */
+    uint64_t n_free;          /* voxels */
+    uint64_t live_node_bytes; /* of the present version's own nodes */
+    const char *digest;       /* equal for equal voxels; 32 hexadecimal digits */
+};
+
+/* All pointers live until the struct is freed. */
+struct voxeld_scenes {
+    const struct voxeld_scene_info *scenes; /* by name */
+    size_t n_scenes;
+    bool existed;         /* create: it was there already */
+    uint64_t n_bytes;     /* list: of all scenes ... */
+    uint64_t limit_bytes; /* ... and their limit */
+    bool replayed;        /* the outcome of an earlier call with this sequence */
+};
+
+/* In these two *out is the one scene; create's may be NULL where its description is not
+ * wanted. Creating with equal parameters is OK where the scene is there already, with others
+ * ALREADY_EXISTS. voxeld_scene_get walks the whole scene. Free with voxeld_scenes_free. */
+VOXELD_API enum voxeld_status
+voxeld_scene_create(struct voxeld_client *client,
+                    const struct voxeld_scene_create_request *request,
+                    struct voxeld_scenes **out, struct voxeld_error *error);
+VOXELD_API enum voxeld_status voxeld_scene_get(struct voxeld_client *client,
+                                               const struct voxeld_call *call,
+                                               const char *scene,
+                                               struct voxeld_scenes **out,
+                                               struct voxeld_error *error);
+VOXELD_API enum voxeld_status voxeld_scene_list(struct voxeld_client *client,
+                                                const struct voxeld_call *call,
+                                                struct voxeld_scenes **out,
+                                                struct voxeld_error *error);
+VOXELD_API void voxeld_scenes_free(struct voxeld_scenes *scenes);
+
+/* With missing_ok it is no error when there is no such scene. existed may be NULL. */
+VOXELD_API enum voxeld_status voxeld_scene_drop(struct voxeld_client *client,
+                                                const struct voxeld_call *call,
+                                                const char *scene, bool missing_ok,
+                                                bool *existed,
+                                                struct voxeld_error *error);
+
+/* Edits --------------------------------------------------------------------------------- */
+
+enum voxeld_scene_shape {
+    VOXELD_SHAPE_NONE = 0,
+    VOXELD_SHAPE_BOX = 1,
+    VOXELD_SHAPE_BALL = 2,
+    VOXELD_SHAPE_CAPSULE = 3,
+    VOXELD_SHAPE_HALF_SPACE = 4,
+    VOXELD_SHAPE_POINTS = 5,
+    VOXELD_SHAPE_HEIGHTFIELD = 6
+};
+
+enum voxeld_scene_action {
+    VOXELD_SCENE_FILL = 0,     /* occupied, of `material` */
+    VOXELD_SCENE_ERASE = 1,    /* neither occupied nor free */
+    VOXELD_SCENE_SET_FREE = 2, /* of scenes that track it */
+    VOXELD_SCENE_PAINT = 3,    /* occupied voxels take `material` */
+    VOXELD_SCENE_REPLACE = 4,  /* those of from_material take `material` */
+    VOXELD_SCENE_ERODE =
+        5, /* those with fewer than `threshold` occupied face neighbours are
+                                * erased */
+    VOXELD_SCENE_DILATE =
+        6, /* others with at least `threshold` occupied face neighbours take
+                                * the material of the first of -x +x -y +y -z +z */
+    VOXELD_SCENE_COPY = 7 /* the box takes what stands elsewhere: see voxeld_scene_copy */
+};
+
+struct voxeld_scene_box {
+    double low[3];
+    double high[3];
+};
+
+struct voxeld_scene_ball {
+    double centre[3];
+    double radius;
+    double noise; /* value noise: added to the radius, up to this much either way, ... */
+    uint32_t
+        noise_cell_bits; /* ... on a lattice of 2^noise_cell_bits voxels, at most 16 */
+    uint32_t noise_seed;
+};
+
+struct voxeld_scene_capsule {
+    double a[3];
+    double b[3];
+    double radius;
+};
+
+/* normal . p <= offset, with a normal of any length. */
+struct voxeld_scene_half_space {
+    double normal[3];
+    double offset;
+};
+
+struct voxeld_scene_points {
+    struct voxeld_array points; /* n x 3: INT32, INT64 voxels; FLOAT32, FLOAT64 metres */
+    /* UINT8 or UINT16 n, instead of the operation's material in FILL and PAINT; of equal
+     * voxels the last one's. Zeroed: none. */
+    struct voxeld_array materials;
+};
+
+/* Columns from low_z up to heights above square cells. */
+struct voxeld_scene_heightfield {
+    struct voxeld_array
+        heights; /* n = n_x rows of n_elements = n_y FLOAT32 or FLOAT64; NaN:
+                                  * no column there */
+    double x;    /* low corner of the first cell */
+    double y;
+    double cell; /* edge: a whole number of voxels */
+    double low_z;
+};
+
+/* Voxel p of the box takes what stands at from + M (p - low), low being the box's low voxel. */
+struct voxeld_scene_copy {
+    double from[3]; /* a position in the low voxel's source */
+    int32_t
+        matrix[9]; /* row by row, one 1 or -1 a row and column: quarter turns and mirrors;
+                        * all zero: no turn */
+    bool copy_empty; /* emptiness, and what is free, as well */
+};
+
+struct voxeld_scene_operation {
+    enum voxeld_scene_shape shape; /* says which of the next six counts */
+    union {
+        struct voxeld_scene_box box;
+        struct voxeld_scene_ball ball;
+        struct voxeld_scene_capsule capsule;
+        struct voxeld_scene_half_space half_space;
+        struct voxeld_scene_points points;
+        struct voxeld_scene_heightfield heightfield;
+    } in;
+    enum voxeld_scene_action action;
+    uint32_t material;
+    uint32_t from_material;
+    uint32_t threshold; /* 1 to 6; 0: 6 of ERODE, 1 of DILATE */
+    struct voxeld_scene_copy copy;
+};
+
+/* A growing list of operations; zero it first, and free it with voxeld_scene_clear.
+ *
+ *   struct voxeld_scene_operations list = {0};
+ *   struct voxeld_scene_operation *ball = voxeld_scene_add(&list, VOXELD_SHAPE_BALL);
+ *   if (ball != NULL) {
+ *       ball->in.ball = (struct voxeld_scene_ball){.centre = {1, 2, 0}, .radius = 0.5};
+ *       ball->material = 3;
+ *   }
+ */
+struct voxeld_scene_operations {
+    struct voxeld_scene_operation *operations;
+    size_t n;
+    size_t capacity; /* private */
+};
+
+/* A new operation at the end, zeroed but for its shape; it stays where it is until the next is
+ * added. NULL where there is no memory. What arrays point to is borrowed. */
+VOXELD_API struct voxeld_scene_operation *
+voxeld_scene_add(struct voxeld_scene_operations *list, enum voxeld_scene_shape shape);
+
+/* Frees the list, which is empty then. */
+VOXELD_API void voxeld_scene_clear(struct voxeld_scene_operations *list);
+
+struct voxeld_scene_edit_request {
+    const char *scene;
+    const struct voxeld_scene_operation *operations; /* 1 to 4096 */
+    size_t n_operations;
+    bool in_voxels;      /* lengths are voxels, not metres */
+    uint64_t if_version; /* ABORTED unless it is at this one; 0: at any */
+    struct voxeld_call call;
+};
+
+/* What a change did, in voxels. */
+struct voxeld_scene_change {
+    uint64_t version;   /* the new one */
+    uint64_t n_added;   /* occupied now and not before */
+    uint64_t n_removed; /* occupied before and not now */
+    uint64_t n_changed; /* of another material */
+    uint64_t n_freed;   /* free now and not before */
+    uint64_t n_new_nodes;
+};
+
+struct voxeld_scene_edited {
+    struct voxeld_scene_change change;
+    uint64_t n_outside;    /* points of lists, outside the scene */
+    uint64_t n_non_finite; /* points of lists */
+    double engine_ms;
+    double queue_ms; /* waited at the server */
+    double total_ms; /* at the server, from arrival to reply */
+    bool replayed;   /* the outcome of an earlier call with this sequence */
+};
+
+/* Applies operations, in order, as one change: all or none. out may be NULL. */
+VOXELD_API enum voxeld_status
+voxeld_scene_edit(struct voxeld_client *client,
+                  const struct voxeld_scene_edit_request *request,
+                  struct voxeld_scene_edited *out, struct voxeld_error *error);
+
+/* Scans --------------------------------------------------------------------------------- */
+
+/* Which material a scan's points take. */
+enum voxeld_scene_rule {
+    VOXELD_MATERIAL_CONSTANT = 0, /* `material` for all */
+    VOXELD_MATERIAL_LABEL = 1,    /* the field's number, rounded; else `material` */
+    VOXELD_MATERIAL_COLOUR = 2,   /* the palette's nearest colour in CIELAB to rgb, rgba,
+                                   * r g b or red green blue */
+    VOXELD_MATERIAL_RAMP =
+        3, /* the palette from first to last, as the field goes from low
+                                   * to high */
+    VOXELD_MATERIAL_HEIGHT = 4 /* the same with z in the map frame */
+};
+
+struct voxeld_scene_integrate_request {
+    const char *scene;
+    const struct voxeld_cloud *cloud; /* with its pose; rays start at its translation */
+    bool carve; /* empty what lies between the sensor and each point */
+    double
+        max_range_m; /* of carving: rays end here, farther points hit nothing; 0: no limit */
+    bool erase;      /* of carving: erase instead of marking free */
+    enum voxeld_scene_rule rule;
+    uint32_t material;
+    const char *field; /* LABEL: NULL counts as "label"; RAMP: as "intensity" */
+    double low;        /* RAMP, HEIGHT */
+    double high;
+    uint64_t if_version; /* ABORTED unless it is at this one; 0: at any */
+    struct voxeld_call call;
+};
+
+struct voxeld_scene_integrated {
+    struct voxeld_scene_change change;
+    int64_t stamp_ns;  /* the cloud's */
+    uint64_t n_points; /* = used + the three below */
+    uint64_t n_used;
+    uint64_t n_non_finite;
+    uint64_t n_outside; /* of the scene */
+    uint64_t n_beyond;  /* max_range_m */
+    uint64_t n_hit_voxels;
+    uint64_t n_passed_voxels; /* that rays went through */
+    double decode_ms;
+    double carve_ms;
+    double edit_ms;
+    double engine_ms; /* in the engine, all of it */
+    double queue_ms;  /* waited at the server */
+    double total_ms;  /* at the server, from arrival to reply */
+    bool replayed;    /* the outcome of an earlier call with this sequence */
+};
+
+/* Adds a scan: its points become occupied, and with carve the voxels between the sensor and
+ * each point are emptied, but for those that a point of this scan hits. One change. out may be
+ * NULL. */
+VOXELD_API enum voxeld_status
+voxeld_scene_integrate(struct voxeld_client *client,
+                       const struct voxeld_scene_integrate_request *request,
+                       struct voxeld_scene_integrated *out, struct voxeld_error *error);
+
+/* Queries ------------------------------------------------------------------------------- */
+
+/* Of a voxel; sets of states are sums of these. */
+enum voxeld_voxel_state {
+    VOXELD_VOXEL_UNKNOWN = 1, /* or empty, where free space is not tracked */
+    VOXELD_VOXEL_OCCUPIED = 2,
+    VOXELD_VOXEL_FREE = 4
+};
+
+/* What was found, a row a row of the request. Arrays that the call does not give are NULL. All
+ * pointers live until the struct is freed. */
+struct voxeld_scene_found {
+    size_t n;
+    const uint8_t *states;     /* values: of the voxel; overlap: the set in each shape */
+    const uint16_t *materials; /* 0 where nothing is; NULL: a scene without materials */
+    const float *distances;    /* rays, nearest: metres; -1 = nothing */
+    const int32_t *voxels;     /* rays, nearest: n x 3; -1 = nothing */
+    const int8_t
+        *normals; /* rays: n x 3, outward, of the face it came in by; 0 from inside */
+    const uint64_t *n_occupied; /* overlap with counts: voxels in each shape */
+    const uint64_t *n_free;
+    uint64_t n_hits;  /* rays, nearest: rows where something is */
+    uint64_t version; /* the one that was seen */
+    uint64_t generation;
+    double engine_ms; /* in the engine, copies included */
+    double queue_ms;  /* waited at the server */
+    double total_ms;  /* at the server, from arrival to reply */
+    const char *request_id;
+};
+
+VOXELD_API void voxeld_scene_found_free(struct voxeld_scene_found *found);
+
+/* Voxels at points: n x 3, INT32 or INT64 voxels, FLOAT32 or FLOAT64 metres. Outside is
+ * unknown. call may be NULL, in all below. */
+VOXELD_API enum voxeld_status
+voxeld_scene_values(struct voxeld_client *client, const struct voxeld_call *call,
+                    const char *scene, const struct voxeld_array *points,
+                    struct voxeld_scene_found **out, struct voxeld_error *error);
+
+/* First occupied voxel along each ray.
+ *
+ * in  origins      n x 3 FLOAT32 or FLOAT64, metres; or one for all rays
+ *     directions   n x 3 FLOAT32 or FLOAT64, of any length but 0
+ *     max_range_m  0: no limit */
+VOXELD_API enum voxeld_status
+voxeld_scene_cast_rays(struct voxeld_client *client, const struct voxeld_call *call,
+                       const char *scene, const struct voxeld_array *origins,
+                       const struct voxeld_array *directions, double max_range_m,
+                       struct voxeld_scene_found **out, struct voxeld_error *error);
+
+/* Occupied voxel whose centre is nearest to each point, within radius_m.
+ *
+ * in  points  n x 3 FLOAT32 or FLOAT64, metres */
+VOXELD_API enum voxeld_status
+voxeld_scene_nearest(struct voxeld_client *client, const struct voxeld_call *call,
+                     const char *scene, const struct voxeld_array *points,
+                     double radius_m, struct voxeld_scene_found **out,
+                     struct voxeld_error *error);
+
+/* What boxes, or balls, hold.
+ *
+ * in  shapes  FLOAT32 or FLOAT64, metres: n x 6, low x y z, high x y z; or n x 4, x y z radius
+ *     counts  count the voxels too */
+VOXELD_API enum voxeld_status
+voxeld_scene_overlap(struct voxeld_client *client, const struct voxeld_call *call,
+                     const char *scene, const struct voxeld_array *shapes, bool counts,
+                     struct voxeld_scene_found **out, struct voxeld_error *error);
+
+/* Export -------------------------------------------------------------------------------- */
+
+enum voxeld_scene_format {
+    VOXELD_SCENE_CELLS = 0, /* cells as a list */
+    VOXELD_SCENE_DENSE = 1, /* a box as a dense array */
+    VOXELD_SCENE_PLY = 2    /* the bytes of a PLY file */
+};
+
+struct voxeld_scene_export_request {
+    const char *scene;
+    enum voxeld_scene_format format;
+    bool has_box; /* else all of the scene; DENSE needs one */
+    struct voxeld_scene_box box;
+    bool in_voxels;   /* the box is voxels, not metres */
+    uint32_t level;   /* cells are 2^level voxels a side */
+    bool free;        /* the free voxels instead of the occupied ones; not of DENSE */
+    uint64_t first;   /* of the cells in Morton order: skip so many, */
+    uint64_t limit;   /* send at most so many; 0: as many as fit in a reply */
+    bool with_counts; /* voxels a cell */
+    struct voxeld_call call;
+};
+
+/* All pointers live until the struct is freed. */
+struct voxeld_scene_cells {
+    size_t n;
+    const int32_t *cells;      /* CELLS: n x 3, voxel indices >> level */
+    const uint16_t *materials; /* n, of the cell's first voxel; NULL: a scene without */
+    const uint64_t *counts;    /* n; NULL unless asked for */
+    const uint8_t *states; /* DENSE: shape[0] x shape[1] x shape[2] = n sets of states */
+    size_t shape[3];
+    int64_t low_cell[3]; /* DENSE: of the array's first cell */
+    const uint8_t *ply;
+    size_t n_ply_bytes;
+    uint64_t n_cells; /* of the whole box, not of this reply; not of DENSE */
+    /* The low corner of cell (x, y, z) is origin_m + (x, y, z) * cell_size_m. */
+    double origin_m[3];
+    double cell_size_m;
+    const char *frame_id;
+    uint64_t version; /* the one that was seen */
+    uint64_t generation;
+    double engine_ms; /* in the engine, copies included */
+    double queue_ms;  /* waited at the server */
+    double total_ms;  /* at the server, from arrival to reply */
+    const char *request_id;
+};
+
+/* Cells that have occupied (or free) voxels. Free with voxeld_scene_cells_free. */
+VOXELD_API enum voxeld_status
+voxeld_scene_export(struct voxeld_client *client,
+                    const struct voxeld_scene_export_request *request,
+                    struct voxeld_scene_cells **out, struct voxeld_error *error);
+VOXELD_API void voxeld_scene_cells_free(struct voxeld_scene_cells *cells);
+
+/* All of it (first and limit aside) as a PLY file at path, whatever the format says, in as many
+ * replies as it takes; the file appears whole or not at all. A vertex a cell: its centre in
+ * metres, its material and, with a palette, its colour. n_cells (may be NULL): how many.
+ * errors  ABORTED                         the scene changed meanwhile: try again
+ *         PERMISSION_DENIED, UNAVAILABLE  the file cannot be written */
+VOXELD_API enum voxeld_status
+voxeld_scene_export_file(struct voxeld_client *client,
+                         const struct voxeld_scene_export_request *request,
+                         const char *path, uint64_t *n_cells, struct voxeld_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
