@@ -223,7 +223,7 @@ void vxd_dag_writer_close(struct vxd_dag_writer *writer)
 {
     struct vxd_dag_arena *arena = writer->dag->arena;
 
-    if (writer->n_left > 1) { /* no item is one word but a block of none */
+    if (writer->n_left > 1) { /* every item that edits make has two words or more */
         (void)pthread_mutex_lock(&arena->mutex);
         keep_remnant(arena, (struct remnant){writer->next, writer->n_left});
         (void)pthread_mutex_unlock(&arena->mutex);

@@ -150,23 +150,17 @@ VXD_HD int vxd_dag_leaf_bit(uint32_t x, uint32_t y, uint32_t z)
     return vxd_dag_octant(x, y, z, 2) << 3 | vxd_dag_octant(x, y, z, 1);
 }
 
-/* Value of the set voxel `bit` of a leaf. */
-VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_view *view, const uint32_t *leaf,
-                                   int bit)
+/* Value of a set voxel of a leaf, by its rank among those set; not of 1-bit values. */
+VXD_HD uint32_t vxd_dag_leaf_ranked_value(const struct vxd_dag_view *view,
+                                          const uint32_t *leaf, int rank)
 {
-    uint64_t mask = vxd_dag_leaf_mask(leaf);
-    int rank = vxd_dag_popc(mask & (((uint64_t)1 << bit) - 1));
     const uint32_t *block;
 
-    switch (view->value_bits) {
-    case 0:
+    if (view->value_bits < 4) {
         return 0;
-    case 1:
-        return leaf[2 + (bit >> 5)] >> (bit & 31) & 1u;
-    case 4:
+    }
+    if (view->value_bits == 4) {
         return leaf[2 + (rank >> 3)] >> ((rank & 7) * 4) & 15u;
-    default:
-        break;
     }
     if (vxd_dag_is_uniform(leaf[2])) {
         return vxd_dag_uniform_value(leaf[2]);
@@ -176,12 +170,26 @@ VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_view *view, const uint32
                                  : block[rank >> 1] >> ((rank & 1) * 16) & 0xffffu;
 }
 
+/* Value of the set voxel `bit` of a leaf. */
+VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_view *view, const uint32_t *leaf,
+                                   int bit)
+{
+    uint64_t below = ((uint64_t)1 << bit) - 1;
+
+    if (view->value_bits == 1) {
+        return leaf[2 + (bit >> 5)] >> (bit & 31) & 1u;
+    }
+    return vxd_dag_leaf_ranked_value(view, leaf,
+                                     vxd_dag_popc(vxd_dag_leaf_mask(leaf) & below));
+}
+
 /* Mask of the occupied voxels of a leaf: those set, without the FREE ones. */
 VXD_HD uint64_t vxd_dag_leaf_occupied(const struct vxd_dag_view *view,
                                       const uint32_t *leaf)
 {
     uint64_t mask = vxd_dag_leaf_mask(leaf);
     uint64_t occupied = 0;
+    int rank = 0;
 
     if (view->free_value < 0) {
         return mask;
@@ -192,10 +200,9 @@ VXD_HD uint64_t vxd_dag_leaf_occupied(const struct vxd_dag_view *view,
     if (view->value_bits >= 8 && vxd_dag_is_uniform(leaf[2])) {
         return vxd_dag_uniform_value(leaf[2]) == (uint32_t)view->free_value ? 0 : mask;
     }
-    for (int bit = 0; bit < 64; bit++) {
-        if ((mask >> bit & 1) != 0 &&
-            vxd_dag_leaf_value(view, leaf, bit) != (uint32_t)view->free_value) {
-            occupied |= (uint64_t)1 << bit;
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        if (vxd_dag_leaf_ranked_value(view, leaf, rank++) != (uint32_t)view->free_value) {
+            occupied |= rest & (~rest + 1);
         }
     }
     return occupied;

@@ -10,6 +10,7 @@ void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
 {
     const uint32_t *words;
     int bits = view->value_bits;
+    int rank = 0;
 
     if (!vxd_dag_is_node(ref)) {
         uint16_t value = (uint16_t)vxd_dag_uniform_value(ref);
@@ -31,7 +32,7 @@ void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
     for (uint64_t rest = leaf->set; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
 
-        leaf->values[bit] = (uint16_t)vxd_dag_leaf_value(view, words, bit);
+        leaf->values[bit] = (uint16_t)vxd_dag_leaf_ranked_value(view, words, rank++);
     }
 }
 

@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The store of scenes: finding and storing items, leaves, inner nodes and verify, against a
+ * dense grid whose nodes are told apart by their voxels alone. Where there is no GPU in it
+ * yet, the CPU is all that is tested. */
+#include "tests/unit/test.h"
+
+#include <pthread.h>
+
+#include "gpu/dag/internal.h"
+#include "tests/unit/gpu_helpers.h"
+
+enum {
+    DEPTH = 5,
+    N_VOXELS = 1 << (3 * DEPTH),
+    N_FORMATS = 7,
+    /* Voxels of the model: 0 is not set, */
+    FREE = 1,
+    MATERIAL = 2 /* and more: materials */
+};
+
+static const struct vxd_dag_format formats[N_FORMATS] = {
+    {DEPTH, 0, false}, {DEPTH, 0, true},  {DEPTH, 4, false}, {DEPTH, 4, true},
+    {DEPTH, 8, false}, {DEPTH, 16, true}, {DEPTH, 8, true}};
+
+static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format,
+                                size_t max_bytes)
+{
+    struct vxd_dag_spec spec = {*format, VXD_DAG_ARENA, max_bytes};
+    struct vxd_dag *dag = NULL;
+    struct vxd_err err = {0};
+
+    if (vxd_dag_create(env->queue, &spec, &dag, &err) != VXD_OK) {
+        (void)fprintf(stderr, "create: %s\n", err.message);
+        exit(EXIT_FAILURE);
+    }
+    return dag;
+}
+
+static struct vxd_dag_usage usage_of(const struct vxd_dag *dag)
+{
+    struct vxd_dag_usage usage;
+
+    vxd_dag_get_usage(dag, &usage);
+    return usage;
+}
+
+/* --- the model: voxels in Morton order, so that every cube is one run of them ---------- */
+
+/* Runs of uniform cubes, of noise, and of the same few leaves again and again. */
+static void random_grid(uint32_t *grid, const struct vxd_dag_format *format,
+                        uint64_t *state)
+{
+    uint32_t n_codes = MATERIAL + vxd_dag_n_materials(format);
+    uint32_t leaves[8][64];
+
+    for (int i = 0; i < 8 * 64; i++) {
+        leaves[i / 64][i % 64] = (uint32_t)(gpu_random(state) % n_codes);
+    }
+    memset(grid, 0, N_VOXELS * sizeof *grid);
+    for (int step = 0; step < 200; step++) {
+        size_t n = (size_t)1 << (3 * (int)(gpu_random(state) % 4));
+        size_t first = gpu_random(state) % (N_VOXELS / n) * n;
+        uint32_t kind = (uint32_t)(gpu_random(state) % 4);
+        uint32_t code = (uint32_t)(gpu_random(state) % n_codes);
+
+        for (size_t i = first; i < first + n; i++) {
+            grid[i] = kind == 0   ? code
+                      : kind == 1 ? leaves[code % 8][i % 64]
+                      : kind == 2 ? (gpu_random(state) % 2 == 0 ? code : 0)
+                                  : (uint32_t)(gpu_random(state) % n_codes);
+        }
+    }
+    if (!format->tracks_free) {
+        for (int i = 0; i < N_VOXELS; i++) {
+            grid[i] = grid[i] == FREE ? 0 : grid[i];
+        }
+    }
+}
+
+static bool is_uniform(const uint32_t *grid, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        if (grid[i] != grid[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Set values of a leaf in order; how many, or 0 where they are equal. */
+static int block_of(const uint32_t *leaf, uint32_t values[64])
+{
+    bool differ = false;
+    int n = 0;
+
+    for (int i = 0; i < 64; i++) {
+        if (leaf[i] != 0) {
+            values[n] = leaf[i];
+            differ = differ || leaf[i] != values[0];
+            n++;
+        }
+    }
+    return differ ? n : 0;
+}
+
+static size_t node_words(const uint32_t *cube, int height, int value_bits)
+{
+    size_t n_child = (size_t)1 << (3 * (height - 1));
+    size_t n_words = 1;
+    int n_set = 0;
+
+    for (int i = 0; i < 64 && height == VXD_DAG_LEAF_HEIGHT; i++) {
+        n_set += cube[i] != 0 ? 1 : 0;
+    }
+    if (height == VXD_DAG_LEAF_HEIGHT) {
+        return value_bits == 0   ? 2
+               : value_bits == 1 ? 4
+               : value_bits == 4 ? 2 + ((size_t)n_set + 7) / 8
+                                 : 3;
+    }
+    for (size_t i = 0; i < 8; i++) {
+        const uint32_t *child = cube + i * n_child;
+
+        n_words += child[0] == 0 && is_uniform(child, n_child) ? 0 : 1;
+    }
+    return n_words;
+}
+
+/* Counts distinct cubes, by comparing each with every one before it. */
+static void model_summary(const uint32_t *grid, int value_bits,
+                          struct vxd_dag_summary *out)
+{
+    static uint32_t blocks[N_VOXELS / 64][65];
+
+    *out = (struct vxd_dag_summary){0};
+    for (int i = 0; i < N_VOXELS; i++) {
+        out->n_free += grid[i] == FREE ? 1 : 0;
+        out->n_occupied += grid[i] >= MATERIAL ? 1 : 0;
+    }
+    for (int height = VXD_DAG_LEAF_HEIGHT; height <= DEPTH; height++) {
+        size_t n = (size_t)1 << (3 * height);
+
+        for (const uint32_t *cube = grid; cube < grid + N_VOXELS; cube += n) {
+            const uint32_t *same = grid;
+
+            while (memcmp(same, cube, n * sizeof *cube) != 0) {
+                same += n;
+            }
+            if (same == cube && !is_uniform(cube, n)) {
+                out->n_nodes[height]++;
+                out->node_bytes += 4 * node_words(cube, height, value_bits);
+            }
+        }
+    }
+    for (int i = 0; i < N_VOXELS && value_bits >= 8; i += 64) {
+        uint32_t *block = blocks[out->n_blocks];
+        int n = block_of(grid + i, block + 1);
+        uint64_t same = 0;
+
+        block[0] = (uint32_t)n;
+        while (memcmp(blocks[same], block, (size_t)(n + 1) * sizeof *block) != 0) {
+            same++;
+        }
+        if (n > 0 && same == out->n_blocks) {
+            out->n_blocks++;
+            out->node_bytes += 4 * (1 + ((size_t)(n * value_bits) + 31) / 32);
+        }
+    }
+}
+
+static struct vxd_dag_leaf leaf_of(const uint32_t *voxels)
+{
+    struct vxd_dag_leaf leaf = {0};
+
+    for (int i = 0; i < 64; i++) {
+        leaf.set |= (uint64_t)(voxels[i] != 0) << i;
+        leaf.free |= (uint64_t)(voxels[i] == FREE) << i;
+        leaf.values[i] = (uint16_t)(voxels[i] >= MATERIAL ? voxels[i] - MATERIAL : 7777);
+    }
+    return leaf;
+}
+
+/* Puts a whole grid, leaves in the order first, first + step, ... modulo their number. */
+static uint32_t put_grid(struct vxd_dag *dag, const uint32_t *grid, size_t first,
+                         size_t step)
+{
+    static uint32_t refs[N_VOXELS / 64];
+    struct vxd_dag_writer writer = {.dag = dag};
+    size_t n = N_VOXELS / 64;
+
+    for (size_t k = 0; k < n; k++) {
+        size_t i = (first + k * step) % n;
+        struct vxd_dag_leaf leaf = leaf_of(grid + 64 * i);
+
+        CHECK_INT(vxd_dag_leaf_put(&writer, &leaf, &refs[i], NULL), VXD_OK);
+    }
+    for (int height = 3; height <= DEPTH; height++) {
+        n /= 8;
+        for (size_t i = 0; i < n; i++) {
+            uint32_t children[8];
+
+            memcpy(children, refs + 8 * i, sizeof children);
+            CHECK_INT(vxd_dag_inner_put(&writer, height, children, &refs[i], NULL),
+                      VXD_OK);
+        }
+    }
+    vxd_dag_writer_close(&writer);
+    return refs[0];
+}
+
+static void check_voxels(const struct vxd_dag *dag, uint32_t root, const uint32_t *grid)
+{
+    int n_wrong = 0;
+
+    for (uint32_t i = 0; i < N_VOXELS; i++) {
+        uint32_t x = (uint32_t)vxd_gather3(i >> 2);
+        uint32_t y = (uint32_t)vxd_gather3(i >> 1);
+        uint32_t z = (uint32_t)vxd_gather3(i);
+        uint32_t value;
+        unsigned state = vxd_dag_voxel(&dag->view, root, x, y, z, &value);
+
+        n_wrong += grid[i] == 0 ? state != VXD_DAG_UNKNOWN
+                   : grid[i] == FREE
+                       ? state != VXD_DAG_FREE
+                       : state != VXD_DAG_OCCUPIED || value != grid[i] - MATERIAL;
+    }
+    CHECK_INT(n_wrong, 0);
+}
+
+static void check_summary(const struct vxd_dag_summary *is,
+                          const struct vxd_dag_summary *wanted)
+{
+    CHECK_INT(is->n_occupied, wanted->n_occupied);
+    CHECK_INT(is->n_free, wanted->n_free);
+    CHECK_INT(is->n_blocks, wanted->n_blocks);
+    CHECK_INT(is->node_bytes, wanted->node_bytes);
+    for (int height = 0; height <= VXD_DAG_MAX_DEPTH; height++) {
+        CHECK_INT(is->n_nodes[height], wanted->n_nodes[height]);
+    }
+}
+
+static void test_tree_of_random_grid_is_the_models(void)
+{
+    static uint32_t grid[N_VOXELS];
+    struct gpu_env env;
+    uint64_t state = 5;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
+    for (int i = 0; i < 3 * N_FORMATS; i++) {
+        const struct vxd_dag_format *format = &formats[i % N_FORMATS];
+        struct vxd_dag *dag = make_dag(&env, format, 0);
+        struct vxd_dag *other = make_dag(&env, format, 0);
+        struct vxd_dag_summary wanted;
+        struct vxd_dag_summary is;
+        struct vxd_dag_summary again;
+        struct vxd_dag_usage usage;
+        uint64_t n_occupied;
+        uint64_t n_free;
+        uint32_t root;
+        uint32_t other_root;
+        struct vxd_err err = {0};
+
+        random_grid(grid, format, &state);
+        model_summary(grid, vxd_dag_value_bits(format), &wanted);
+        root = put_grid(dag, grid, 0, 1);
+        check_voxels(dag, root, grid);
+        CHECK_INT(vxd_dag_verify(env.queue, dag, root, &is, &err), VXD_OK);
+        CHECK_STR(err.message, "");
+        check_summary(&is, &wanted);
+        usage = usage_of(dag);
+        CHECK_INT(usage.n_leaves, wanted.n_nodes[VXD_DAG_LEAF_HEIGHT]);
+        CHECK_INT(usage.n_blocks, wanted.n_blocks);
+        vxd_dag_ref_count(&dag->view, root, DEPTH, &n_occupied, &n_free);
+        CHECK_INT(n_occupied, wanted.n_occupied);
+        CHECK_INT(n_free, wanted.n_free);
+
+        /* Another order gives other addresses, and the same digest. */
+        other_root = put_grid(other, grid, 100, 77);
+        CHECK_INT(vxd_dag_verify(env.queue, other, other_root, &again, &err), VXD_OK);
+        check_summary(&again, &wanted);
+        CHECK(memcmp(is.digest, again.digest, sizeof is.digest) == 0);
+        CHECK_INT(put_grid(dag, grid, 3, 5), root);
+        grid[i] = grid[i] == MATERIAL ? 0 : MATERIAL;
+        other_root = put_grid(other, grid, 0, 1);
+        CHECK_INT(vxd_dag_verify(env.queue, other, other_root, &again, &err), VXD_OK);
+        CHECK(memcmp(is.digest, again.digest, sizeof is.digest) != 0);
+        vxd_dag_destroy(env.queue, dag);
+        vxd_dag_destroy(env.queue, other);
+    }
+    gpu_env_close(&env);
+}
+
+static void test_leaf_put_and_read_gives_its_voxels(void)
+{
+    struct gpu_env env;
+    uint64_t state = 9;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    for (int f = 0; f < N_FORMATS; f++) {
+        struct vxd_dag *dag = make_dag(&env, &formats[f], 0);
+        struct vxd_dag_writer writer = {.dag = dag};
+        uint32_t n_codes = MATERIAL + vxd_dag_n_materials(&formats[f]);
+
+        for (int i = 0; i < 3000; i++) {
+            uint32_t voxels[64];
+            uint32_t ref;
+            struct vxd_dag_leaf leaf;
+            struct vxd_dag_leaf back;
+            /* Some of few codes, so that uniform and empty ones are among them. */
+            uint64_t most = i % 3 == 0 ? n_codes : 1 + gpu_random(&state) % n_codes;
+            uint64_t odds = gpu_random(&state) % 3;
+
+            for (int k = 0; k < 64; k++) {
+                uint32_t code =
+                    (uint32_t)(most - 1 - (odds == 0 ? 0 : gpu_random(&state) % most));
+
+                voxels[k] = code == FREE && !formats[f].tracks_free ? 0 : code;
+            }
+            leaf = leaf_of(voxels);
+            REQUIRE(vxd_dag_leaf_put(&writer, &leaf, &ref, NULL) == VXD_OK);
+            CHECK_INT(vxd_dag_is_node(ref), !is_uniform(voxels, 64));
+            CHECK_INT(ref == VXD_DAG_EMPTY, leaf.set == 0);
+            vxd_dag_leaf_read(&dag->view, ref, &back);
+            CHECK(back.set == leaf.set && back.free == leaf.free);
+            for (int k = 0; k < 64 && formats[f].material_bits > 0; k++) {
+                CHECK(voxels[k] < MATERIAL || back.values[k] == leaf.values[k]);
+            }
+        }
+        vxd_dag_writer_close(&writer);
+        vxd_dag_destroy(env.queue, dag);
+    }
+    gpu_env_close(&env);
+}
+
+/* --- items --------------------------------------------------------------------------- */
+
+/* An inner node of n_children distinct by i; references lead nowhere, which only verify
+ * would see. */
+static int inner_item(uint64_t i, int n_children, uint32_t words[9])
+{
+    uint64_t state = i;
+
+    words[0] = (1u << n_children) - 1;
+    for (int k = 1; k <= n_children; k++) {
+        words[k] = (uint32_t)(gpu_random(&state) & 0x7fffffffu) | 1u;
+    }
+    words[n_children] = (uint32_t)i + 1;
+    return n_children + 1;
+}
+
+static void test_put_of_every_kind_and_size_is_found_again(void)
+{
+    static uint32_t refs[400][8];
+    struct gpu_env env;
+    struct vxd_dag *dag;
+    struct vxd_dag_writer writer = {0};
+    uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
+    uint32_t other;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    dag = writer.dag = make_dag(&env, &formats[5], 0);
+    CHECK_INT(vxd_dag_find(dag, VXD_DAG_INNER, words, inner_item(1, 3, words)), 0);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint64_t i = 0; i < 400 * 8; i++) {
+            int n = inner_item(i, (int)(i % 8) + 1, words);
+            uint32_t *ref = &refs[i / 8][i % 8];
+
+            if (pass == 0) {
+                REQUIRE(vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, n, ref, NULL) == 0);
+                CHECK(vxd_dag_is_node(*ref));
+            }
+            CHECK(memcmp(vxd_dag_words(&dag->view, *ref), words, 4 * (size_t)n) == 0);
+            CHECK_INT(vxd_dag_find(dag, VXD_DAG_INNER, words, n), *ref);
+            REQUIRE(vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, n, &other, NULL) == 0);
+            CHECK_INT(other, *ref);
+        }
+    }
+    CHECK_INT(usage_of(dag).n_inner, 400 * 8);
+    CHECK_INT(writer.n_new[3], 400 * 8);
+    CHECK_INT(usage_of(dag).node_bytes, 4 * 400 * (2 + 3 + 4 + 5 + 6 + 7 + 8 + 9));
+
+    /* Blocks of 1 to 64 halfwords; then the same three words as all three kinds. */
+    for (uint32_t n = 1; n <= 64; n++) {
+        memset(words, 0x5a, sizeof words);
+        words[0] = n;
+        REQUIRE(vxd_dag_put(&writer, VXD_DAG_BLOCK, 0, words,
+                            vxd_dag_block_words(16, (int)n), &refs[0][0], NULL) == 0);
+        CHECK_INT(
+            vxd_dag_find(dag, VXD_DAG_BLOCK, words, vxd_dag_block_words(16, (int)n)),
+            refs[0][0]);
+    }
+    words[0] = 3;
+    for (int kind = 0; kind < VXD_DAG_N_KINDS; kind++) {
+        REQUIRE(vxd_dag_put(&writer, (enum vxd_dag_kind)kind, 2, words, 3, &refs[1][kind],
+                            NULL) == 0);
+    }
+    CHECK(refs[1][0] != refs[1][1] && refs[1][1] != refs[1][2]);
+    CHECK_INT(usage_of(dag).n_leaves, 1);
+    CHECK_INT(usage_of(dag).n_blocks, 64);
+    vxd_dag_writer_close(&writer);
+    vxd_dag_destroy(env.queue, dag);
+    gpu_env_close(&env);
+}
+
+enum {
+    N_RACERS = 4,
+    N_RACED = 20000
+};
+
+struct racer {
+    pthread_t thread;
+    struct vxd_dag *dag;
+    size_t step;
+    uint64_t n_new;
+    int n_failed;
+    uint32_t refs[N_RACED];
+};
+
+static void *race(void *args)
+{
+    struct racer *racer = args;
+    struct vxd_dag_writer writer = {.dag = racer->dag};
+
+    for (size_t k = 0; k < N_RACED; k++) {
+        size_t i = k * racer->step % N_RACED;
+        uint32_t words[9];
+        int n = inner_item(i, (int)(i % 8) + 1, words);
+
+        racer->n_failed += vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, n,
+                                       &racer->refs[i], NULL) != VXD_OK;
+        racer->n_failed +=
+            vxd_dag_find(racer->dag, VXD_DAG_INNER, words, n) != racer->refs[i];
+        if (k % 1000 == 0) {
+            racer->n_failed += usage_of(racer->dag).n_inner < k / N_RACERS;
+        }
+    }
+    racer->n_new = writer.n_new[3];
+    vxd_dag_writer_close(&writer);
+    return NULL;
+}
+
+static void test_put_racing_on_equal_items_stores_them_once(void)
+{
+    static const size_t steps[N_RACERS] = {1, 3, 19999, 7}; /* coprime to N_RACED */
+    static struct racer racers[N_RACERS];
+    struct gpu_env env;
+    struct vxd_dag *dag;
+    uint64_t n_new = 0;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    dag = make_dag(&env, &formats[0], 0);
+    for (int i = 0; i < N_RACERS; i++) {
+        racers[i].dag = dag;
+        racers[i].step = steps[i];
+        REQUIRE(pthread_create(&racers[i].thread, NULL, race, &racers[i]) == 0);
+    }
+    for (int i = 0; i < N_RACERS; i++) {
+        (void)pthread_join(racers[i].thread, NULL);
+        CHECK_INT(racers[i].n_failed, 0);
+        CHECK(memcmp(racers[i].refs, racers[0].refs, sizeof racers[0].refs) == 0);
+        n_new += racers[i].n_new;
+    }
+    CHECK_INT(n_new, N_RACED);
+    CHECK_INT(usage_of(dag).n_inner, N_RACED);
+    vxd_dag_destroy(env.queue, dag);
+    gpu_env_close(&env);
+}
+
+/* --- memory -------------------------------------------------------------------------- */
+
+/* Puts items from `first` on until one does not fit; gives how many did. */
+static uint64_t fill(struct vxd_dag *dag, uint64_t first)
+{
+    struct vxd_dag_writer writer = {.dag = dag};
+    struct vxd_dag_usage before;
+    struct vxd_dag_usage after;
+    struct vxd_err err = {0};
+    uint32_t words[9];
+    uint32_t ref;
+    uint64_t i = first;
+
+    do {
+        before = usage_of(dag);
+        err.code = VXD_OK;
+        (void)vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, inner_item(i, 8, words), &ref,
+                          &err);
+        i++;
+    } while (err.code == VXD_OK);
+    after = usage_of(dag);
+    CHECK_INT(err.code, VXD_RESOURCE_EXHAUSTED);
+    CHECK(err.message[0] != '\0');
+    CHECK_INT(after.n_inner, before.n_inner);
+    CHECK_INT(after.node_bytes, before.node_bytes);
+    i--;
+    CHECK_INT(vxd_dag_find(dag, VXD_DAG_INNER, words, inner_item(i, 8, words)), 0);
+    for (uint64_t k = 0; k < i; k++) {
+        int n = inner_item(k, 8, words);
+
+        CHECK(vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, n, &ref, &err) == VXD_OK);
+        CHECK_INT(vxd_dag_find(dag, VXD_DAG_INNER, words, n), ref);
+    }
+    vxd_dag_writer_close(&writer);
+    CHECK_INT(usage_of(dag).n_inner, i);
+    return i;
+}
+
+static void test_put_at_the_budget_stores_nothing(void)
+{
+    static const size_t budgets[2][2] = {{2 << 20, 0}, {0, 3 << 20}};
+    struct gpu_env env;
+
+    for (int i = 0; i < 2; i++) {
+        size_t max_bytes = budgets[i][0] != 0 ? budgets[i][0] : budgets[i][1];
+        struct vxd_memory_usage memory;
+        struct vxd_dag *dag;
+        uint64_t n;
+
+        gpu_env_open(&env, VXD_BACKEND_CPU, 1, budgets[i][1], 0);
+        dag = make_dag(&env, &formats[0], budgets[i][0]);
+        n = fill(dag, 0);
+        CHECK(usage_of(dag).n_bytes <= max_bytes);
+        /* Most of the room was of use. */
+        CHECK(n * 36 > max_bytes / 3);
+        if (budgets[i][0] != 0) {
+            vxd_dag_set_max_bytes(dag, 2 * max_bytes);
+            CHECK(fill(dag, n) > n);
+            vxd_dag_set_max_bytes(dag, max_bytes);
+            (void)fill(dag, usage_of(dag).n_inner);
+        }
+        vxd_dag_destroy(env.queue, dag);
+        vxd_context_get_memory(env.context, &memory);
+        CHECK_INT(memory.device_bytes, 0);
+        gpu_env_close(&env);
+    }
+}
+
+static void test_store_of_many_items_takes_little_more_than_they(void)
+{
+    enum {
+        N_ITEMS = 800000,
+        CHUNK_BYTES = 4 << VXD_DAG_CHUNK_BITS
+    };
+    struct gpu_env env;
+    struct vxd_dag *dag;
+    struct vxd_dag_usage usage;
+    struct vxd_memory_usage memory;
+    struct vxd_dag_writer writer = {0};
+    uint32_t words[9];
+    uint32_t ref;
+    uint64_t empty_bytes;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    dag = writer.dag = make_dag(&env, &formats[0], 0);
+    empty_bytes = usage_of(dag).n_bytes;
+    CHECK(empty_bytes < 256 << 10);
+    for (uint64_t i = 0; i < N_ITEMS; i++) {
+        int n = inner_item(i, (int)(i % 8) + 1, words);
+
+        REQUIRE(vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, n, &ref, NULL) == VXD_OK);
+    }
+    vxd_dag_writer_close(&writer);
+    usage = usage_of(dag);
+    CHECK_INT(usage.node_bytes, (uint64_t)N_ITEMS * 22);
+    /* At most 7.7 bytes of index an item, a hundredth lost at ends of segments. */
+    CHECK(usage.n_bytes <= empty_bytes + usage.node_bytes * 101 / 100 + CHUNK_BYTES +
+                               (uint64_t)N_ITEMS * 77 / 10);
+    vxd_context_get_memory(env.context, &memory);
+    CHECK(memory.device_bytes <= usage.n_bytes * 101 / 100);
+    vxd_dag_destroy(env.queue, dag);
+    gpu_env_close(&env);
+}
+
+static void test_writers_of_one_item_each_share_segments(void)
+{
+    struct gpu_env env;
+    struct vxd_dag *dag;
+    uint32_t words[9];
+    uint32_t ref;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    dag = make_dag(&env, &formats[0], 0);
+    for (uint64_t i = 0; i < 5000; i++) {
+        struct vxd_dag_writer writer = {.dag = dag};
+        int n = inner_item(i, 8, words);
+
+        REQUIRE(vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, n, &ref, NULL) == VXD_OK);
+        vxd_dag_writer_close(&writer);
+    }
+    CHECK(ref < 5000 * 9 * 101 / 100);
+    vxd_dag_destroy(env.queue, dag);
+    gpu_env_close(&env);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_tree_of_random_grid_is_the_models),
+    VXD_TEST(test_leaf_put_and_read_gives_its_voxels),
+    VXD_TEST(test_put_of_every_kind_and_size_is_found_again),
+    VXD_TEST(test_put_racing_on_equal_items_stores_them_once),
+    VXD_TEST(test_put_at_the_budget_stores_nothing),
+    VXD_TEST(test_store_of_many_items_takes_little_more_than_they),
+    VXD_TEST(test_writers_of_one_item_each_share_segments),
+};
+
+VXD_TEST_MAIN(tests)
