@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Capsules: voxels whose centre is within r of a segment.
+ *
+ * With d = b - a and v = c - a, the centre is nearest to an end where v . d is at most 0 or
+ * at least d . d, and there it is a ball's question. Between, its distance to the line is
+ * |v x d| / |d|, so |v x d|^2 <= r^2 (d . d) is asked, in 128 bits: |d| is at most 2^32 an
+ * axis and r at most 2^31, so the right side is below 2^127.6; what is left of it is counted
+ * down, because the left one may be more. */
+#ifndef VXD_GPU_DAG_CAPSULE_MATH_H
+#define VXD_GPU_DAG_CAPSULE_MATH_H
+
+#include "gpu/dag/shape_math.h"
+
+__extension__ typedef __int128 vxd_int128;
+__extension__ typedef unsigned __int128 vxd_uint128;
+
+/* *left -= w^2; false where it is less. */
+VXD_HD bool vxd_dag_take_square(vxd_int128 w, vxd_uint128 *left)
+{
+    vxd_uint128 size = w < 0 ? (vxd_uint128)-w : (vxd_uint128)w;
+
+    if (size >> 64 != 0 || size * size > *left) {
+        return false;
+    }
+    *left -= size * size;
+    return true;
+}
+
+/* |c - a| <= r, r at most 2^31. */
+VXD_HD bool vxd_dag_is_within(const int64_t c[3], const int64_t a[3], int64_t r)
+{
+    uint64_t limit = vxd_dag_square(r);
+
+    return vxd_dag_square_cut(c[0] - a[0], limit) +
+               vxd_dag_square_cut(c[1] - a[1], limit) +
+               vxd_dag_square_cut(c[2] - a[2], limit) <=
+           limit;
+}
+
+/* The distance from c to the segment from a to b is at most r, r at most 2^31. */
+VXD_HD bool vxd_dag_is_near_segment(const int64_t c[3], const int64_t a[3],
+                                    const int64_t b[3], int64_t r)
+{
+    int64_t d[3] = {b[0] - a[0], b[1] - a[1], b[2] - a[2]};
+    int64_t v[3] = {c[0] - a[0], c[1] - a[1], c[2] - a[2]};
+    vxd_int128 along = 0;
+    vxd_int128 length = 0;
+    vxd_uint128 left;
+
+    for (int axis = 0; axis < 3; axis++) {
+        along += (vxd_int128)v[axis] * d[axis];
+        length += (vxd_int128)d[axis] * d[axis];
+    }
+    if (along <= 0) {
+        return vxd_dag_is_within(c, a, r);
+    }
+    if (along >= length) {
+        return vxd_dag_is_within(c, b, r);
+    }
+    left = (vxd_uint128)length * vxd_dag_square(r);
+    for (int axis = 0; axis < 3; axis++) {
+        int next = axis == 2 ? 0 : axis + 1;
+        int last = axis == 0 ? 2 : axis - 1;
+
+        if (!vxd_dag_take_square(
+                (vxd_int128)v[next] * d[last] - (vxd_int128)v[last] * d[next], &left)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* By the ball around the cube's centres: its radius is half their diagonal, and 1774 / 1024
+ * is a little above the root of 3. */
+VXD_HD enum vxd_dag_relation vxd_dag_capsule_relation(const struct vxd_dag_shape *shape,
+                                                      const struct vxd_dag_extent *extent)
+{
+    int64_t half = (extent->high[0] - extent->low[0]) / 2;
+    int64_t around = (half * 1774 >> 10) + 1;
+    int64_t centre[3];
+
+    for (int axis = 0; axis < 3; axis++) {
+        centre[axis] = extent->low[axis] + half;
+    }
+    if (shape->r + around <= VXD_DAG_MAX_COORDINATE &&
+        !vxd_dag_is_near_segment(centre, shape->a, shape->b, shape->r + around)) {
+        return VXD_DAG_OUTSIDE;
+    }
+    if (shape->r >= around &&
+        vxd_dag_is_near_segment(centre, shape->a, shape->b, shape->r - around)) {
+        return VXD_DAG_INSIDE;
+    }
+    return VXD_DAG_PARTIAL;
+}
+
+/* Capsules are convex: of a row along z, what is in is one run. Voxels before it and after
+ * it are asked, the rest of the run is not. */
+VXD_HD uint64_t vxd_dag_capsule_mask(const struct vxd_dag_shape *shape,
+                                     const struct vxd_dag_extent *extent)
+{
+    uint64_t mask = 0;
+
+    for (int row = 0; row < 16; row++) {
+        int64_t c[3] = {extent->low[0] + (row >> 2) * VXD_DAG_UNIT,
+                        extent->low[1] + (row & 3) * VXD_DAG_UNIT, 0};
+        int first = 0;
+        int last = 3;
+
+        for (; first < 4; first++) {
+            c[2] = extent->low[2] + first * VXD_DAG_UNIT;
+            if (vxd_dag_is_near_segment(c, shape->a, shape->b, shape->r)) {
+                break;
+            }
+        }
+        for (; last > first; last--) {
+            c[2] = extent->low[2] + last * VXD_DAG_UNIT;
+            if (vxd_dag_is_near_segment(c, shape->a, shape->b, shape->r)) {
+                break;
+            }
+        }
+        for (int k = first; k <= last; k++) {
+            mask |= (uint64_t)1 << vxd_dag_leaf_index(row >> 2, row & 3, k);
+        }
+    }
+    return mask;
+}
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How many voxels differ between two references, without a look at what both share. */
+#ifndef VXD_GPU_DAG_CHANGE_H
+#define VXD_GPU_DAG_CHANGE_H
+
+#include "gpu/dag/internal.h"
+
+/* Voxels, as in struct vxd_dag_edit_result. */
+struct vxd_dag_change {
+    uint64_t n_added;
+    uint64_t n_removed;
+    uint64_t n_changed;
+    uint64_t n_freed;
+};
+
+enum {
+    VXD_DAG_CHANGE_MEMO = 512
+};
+
+/* One thread's memory of pairs it compared: a DAG has more paths than nodes. Nodes never
+ * change, so it holds as long as the store. Zero-initialised = empty. */
+struct vxd_dag_change_memo {
+    struct {
+        uint32_t from, to; /* equal ones are never looked for */
+        int height;
+        struct vxd_dag_change change;
+    } pairs[VXD_DAG_CHANGE_MEMO];
+};
+
+/* Adds what changes where `from` becomes `to`, both of this height. */
+void vxd_dag_change_add(const struct vxd_dag_view *view, struct vxd_dag_change_memo *memo,
+                        uint32_t from, uint32_t to, int height,
+                        struct vxd_dag_change *sum);
+
+/* The same for two leaves; values are compared where has_materials is set. False where they
+ * are equal in all, what is not set (which no number tells) included. */
+bool vxd_dag_change_add_leaf(const struct vxd_dag_leaf *from,
+                             const struct vxd_dag_leaf *to, bool has_materials,
+                             struct vxd_dag_change *sum);
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shapes that are data: heightfields, and lists of voxels. */
+#ifndef VXD_GPU_DAG_FIELDS_MATH_H
+#define VXD_GPU_DAG_FIELDS_MATH_H
+
+#include "gpu/dag/shape_math.h"
+
+/* Heights ---------------------------------------------------------------------------------
+ * Cubes ask for the least and the greatest height among their columns. Those of few cells
+ * look at the cells; others at a pyramid of least and greatest heights over squares of
+ * 2^level cells, from 4 a side up to one square for all, cut to 32 bits, which no comparison
+ * with a centre sees. */
+enum {
+    VXD_DAG_PYRAMID_BASE = 2,    /* first level: 4 cells a side */
+    VXD_DAG_PYRAMID_LEVELS = 25, /* cells a side are at most 2^26 */
+    VXD_DAG_PYRAMID_FEW = 16     /* so many cells are looked at themselves */
+};
+
+struct vxd_dag_pyramid {
+    const int32_t *least[VXD_DAG_PYRAMID_LEVELS]; /* row-major by x, as the cells */
+    const int32_t *most[VXD_DAG_PYRAMID_LEVELS];
+    int n_levels;
+};
+
+/* Squares of 2^level cells that n cells take. */
+VXD_HD uint32_t vxd_dag_pyramid_side(uint32_t n, int level)
+{
+    return ((n - 1) >> level) + 1;
+}
+
+/* Cells under the columns first .. first + n - 1 of an axis on which the grid has n_cells
+ * from voxel `start` on; false where there are none. *is_whole is cleared where some of the
+ * columns have none. */
+VXD_HD bool vxd_dag_heights_cells(int64_t first, int64_t n, int64_t start, uint32_t cell,
+                                  uint32_t n_cells, uint32_t range[2], bool *is_whole)
+{
+    int64_t low = first - start;
+    int64_t high = first + n - 1 - start;
+    int64_t end = (int64_t)n_cells * cell;
+
+    if (high < 0 || low >= end) {
+        return false;
+    }
+    if (low < 0) {
+        *is_whole = false;
+        low = 0;
+    }
+    if (high >= end) {
+        *is_whole = false;
+        high = end - 1;
+    }
+    range[0] = (uint32_t)(low / cell);
+    range[1] = (uint32_t)(high / cell);
+    return true;
+}
+
+VXD_HD void vxd_dag_heights_span(const struct vxd_dag_heights *field,
+                                 const struct vxd_dag_pyramid *pyramid,
+                                 const uint32_t x[2], const uint32_t y[2], int64_t *least,
+                                 int64_t *most)
+{
+    uint64_t n_cells = (uint64_t)(x[1] - x[0] + 1) * (y[1] - y[0] + 1);
+    int level = n_cells <= VXD_DAG_PYRAMID_FEW ? 0 : VXD_DAG_PYRAMID_BASE;
+    uint32_t n_y;
+
+    while (level > 0 && ((x[1] >> level) - (x[0] >> level) > 1 ||
+                         (y[1] >> level) - (y[0] >> level) > 1)) {
+        level++;
+    }
+    n_y = vxd_dag_pyramid_side(field->n_y, level);
+    *least = INT64_MAX;
+    *most = INT64_MIN;
+    for (uint32_t i = x[0] >> level; i <= x[1] >> level; i++) {
+        for (uint32_t j = y[0] >> level; j <= y[1] >> level; j++) {
+            uint64_t at = (uint64_t)i * n_y + j;
+            int64_t low = level == 0 ? field->heights[at]
+                                     : pyramid->least[level - VXD_DAG_PYRAMID_BASE][at];
+            int64_t high =
+                level == 0 ? low : pyramid->most[level - VXD_DAG_PYRAMID_BASE][at];
+
+            *least = low < *least ? low : *least;
+            *most = high > *most ? high : *most;
+        }
+    }
+}
+
+VXD_HD enum vxd_dag_relation
+vxd_dag_heights_relation(const struct vxd_dag_shape *shape,
+                         const struct vxd_dag_pyramid *pyramid, uint32_t x, uint32_t y,
+                         int height, const struct vxd_dag_extent *extent)
+{
+    const struct vxd_dag_heights *field = &shape->field;
+    int64_t side = (int64_t)1 << height;
+    bool is_whole = true;
+    uint32_t cells_x[2];
+    uint32_t cells_y[2];
+    int64_t least;
+    int64_t most;
+
+    if (extent->high[2] < shape->low[2] ||
+        !vxd_dag_heights_cells(x, side, field->x, field->cell, field->n_x, cells_x,
+                               &is_whole) ||
+        !vxd_dag_heights_cells(y, side, field->y, field->cell, field->n_y, cells_y,
+                               &is_whole)) {
+        return VXD_DAG_OUTSIDE;
+    }
+    vxd_dag_heights_span(field, pyramid, cells_x, cells_y, &least, &most);
+    if (extent->low[2] >= most) {
+        return VXD_DAG_OUTSIDE;
+    }
+    return is_whole && extent->low[2] >= shape->low[2] && extent->high[2] < least
+               ? VXD_DAG_INSIDE
+               : VXD_DAG_PARTIAL;
+}
+
+VXD_HD uint64_t vxd_dag_heights_mask(const struct vxd_dag_shape *shape, uint32_t x,
+                                     uint32_t y, const struct vxd_dag_extent *extent)
+{
+    const struct vxd_dag_heights *field = &shape->field;
+    uint64_t mask = 0;
+
+    for (uint32_t column = 0; column < 16; column++) {
+        int i = (int)(column >> 2);
+        int j = (int)(column & 3);
+        bool is_whole = true;
+        uint32_t cell_x[2];
+        uint32_t cell_y[2];
+        int64_t top;
+
+        if (!vxd_dag_heights_cells((int64_t)x + i, 1, field->x, field->cell, field->n_x,
+                                   cell_x, &is_whole) ||
+            !vxd_dag_heights_cells((int64_t)y + j, 1, field->y, field->cell, field->n_y,
+                                   cell_y, &is_whole)) {
+            continue;
+        }
+        top = field->heights[(uint64_t)cell_x[0] * field->n_y + cell_y[0]];
+        for (int k = 0; k < 4; k++) {
+            int64_t c = extent->low[2] + k * VXD_DAG_UNIT;
+
+            if (c >= shape->low[2] && c < top) {
+                mask |= (uint64_t)1 << vxd_dag_leaf_index(i, j, k);
+            }
+        }
+    }
+    return mask;
+}
+
+/* Lists of voxels ------------------------------------------------------------------------ */
+
+/* First of the ascending codes[first .. end - 1] that is at least `code`; end if none is. */
+VXD_HD uint64_t vxd_dag_list_bound(const uint64_t *codes, uint64_t first, uint64_t end,
+                                   uint64_t code)
+{
+    while (first < end) {
+        uint64_t middle = first + (end - first) / 2;
+
+        if (codes[middle] < code) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}
+
+/* Cuts range, in which the cube's leaves are if they are listed, to those: its codes are
+ * consecutive. */
+VXD_HD void vxd_dag_list_narrow(const struct vxd_dag_voxels *voxels, uint32_t x,
+                                uint32_t y, uint32_t z, int height, uint64_t range[2])
+{
+    uint64_t code =
+        vxd_spread3(x >> 2) << 2 | vxd_spread3(y >> 2) << 1 | vxd_spread3(z >> 2);
+    uint64_t n = (uint64_t)1 << 3 * (height - VXD_DAG_LEAF_HEIGHT);
+
+    range[0] = vxd_dag_list_bound(voxels->codes, range[0], range[1], code);
+    range[1] = vxd_dag_list_bound(voxels->codes, range[0], range[1], code + n);
+}
+
+#endif

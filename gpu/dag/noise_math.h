@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Value noise in integers, and balls whose radius it changes.
+ *
+ * The lattice has a point every 2^cell_bits voxels, the first at the scene's low corner; each
+ * has a value of 16 bits, a hash of its indices and the seed. Between them the value is
+ * interpolated along x, then y, then z, each time as
+ *     (a (65536 - s) + b s) / 65536, rounded down,
+ * where s = f^2 (196608 - 2 f) / 2^32, rounded down, smooths the fraction f of the way from a
+ * to b in 1/65536 (rounded down where the lattice is finer than that). A value u, 0 to 65535,
+ * becomes amplitude (2 u - 65535) / 65535 units, rounded to zero: from -amplitude to
+ * amplitude, both included. */
+#ifndef VXD_GPU_DAG_NOISE_MATH_H
+#define VXD_GPU_DAG_NOISE_MATH_H
+
+#include "gpu/dag/shape_math.h"
+
+/* Value of a lattice point, 0 to 65535: the finalizer of MurmurHash3 over 64 bits, twice. */
+VXD_HD uint32_t vxd_dag_noise_value(uint32_t seed, uint32_t i, uint32_t j, uint32_t k)
+{
+    uint64_t hash = (uint64_t)seed << 32 | i;
+
+    for (int round = 0; round < 2; round++) {
+        hash ^= hash >> 33;
+        hash *= 0xff51afd7ed558ccdULL;
+        hash ^= hash >> 33;
+        hash *= 0xc4ceb9fe1a85ec53ULL;
+        hash ^= hash >> 33;
+        hash += round == 0 ? (uint64_t)j << 32 | k : 0;
+    }
+    return (uint32_t)(hash >> 48);
+}
+
+/* How far a coordinate (units, not negative) is between two lattice points, smoothed: 0 to
+ * 65535. */
+VXD_HD uint32_t vxd_dag_noise_weight(int64_t c, int cell_bits)
+{
+    int bits = cell_bits + 8;
+    uint64_t f = (uint64_t)c & (((uint64_t)1 << bits) - 1);
+
+    f = bits > 16 ? f >> (bits - 16) : f << (16 - bits);
+    return (uint32_t)(f * f * (196608 - 2 * f) >> 32);
+}
+
+VXD_HD uint32_t vxd_dag_noise_mix(uint32_t a, uint32_t b, uint32_t weight)
+{
+    return (uint32_t)(((uint64_t)a * (65536 - weight) + (uint64_t)b * weight) >> 16);
+}
+
+VXD_HD int64_t vxd_dag_noise_units(uint32_t value, int64_t amplitude)
+{
+    return amplitude * (2 * (int64_t)value - 65535) / 65535;
+}
+
+/* Values at the corners of the lattice cell of a point, by octant. */
+VXD_HD void vxd_dag_noise_corners(uint32_t seed, int cell_bits, const int64_t c[3],
+                                  uint32_t corners[8])
+{
+    int bits = cell_bits + 8;
+
+    for (uint32_t octant = 0; octant < 8; octant++) {
+        corners[octant] =
+            vxd_dag_noise_value(seed, (uint32_t)(c[0] >> bits) + (octant >> 2),
+                                (uint32_t)(c[1] >> bits) + (octant >> 1 & 1),
+                                (uint32_t)(c[2] >> bits) + (octant & 1));
+    }
+}
+
+/* Noise at a point, units, none of them negative. */
+VXD_HD int64_t vxd_dag_noise(uint32_t seed, int cell_bits, int64_t amplitude,
+                             const int64_t c[3])
+{
+    uint32_t weight[3];
+    uint32_t v[8];
+
+    vxd_dag_noise_corners(seed, cell_bits, c, v);
+    for (int axis = 0; axis < 3; axis++) {
+        weight[axis] = vxd_dag_noise_weight(c[axis], cell_bits);
+    }
+    for (int i = 0; i < 4; i++) {
+        v[i] = vxd_dag_noise_mix(v[i], v[i + 4], weight[0]);
+    }
+    for (int i = 0; i < 2; i++) {
+        v[i] = vxd_dag_noise_mix(v[i], v[i + 2], weight[1]);
+    }
+    return vxd_dag_noise_units(vxd_dag_noise_mix(v[0], v[1], weight[2]), amplitude);
+}
+
+/* Noise of a leaf's voxels that all lie in one lattice cell (cell_bits at least 2): the same
+ * numbers, with what rows share done once. */
+VXD_HD void vxd_dag_noise_leaf(const struct vxd_dag_shape *shape,
+                               const struct vxd_dag_extent *extent,
+                               int64_t noise[4][4][4])
+{
+    uint32_t weight[3][4];
+    uint32_t v[8];
+
+    vxd_dag_noise_corners(shape->seed, shape->cell_bits, extent->low, v);
+    for (int axis = 0; axis < 3; axis++) {
+        for (int k = 0; k < 4; k++) {
+            weight[axis][k] = vxd_dag_noise_weight(extent->low[axis] + k * VXD_DAG_UNIT,
+                                                   shape->cell_bits);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        uint32_t x[4];
+
+        for (int p = 0; p < 4; p++) {
+            x[p] = vxd_dag_noise_mix(v[p], v[p + 4], weight[0][i]);
+        }
+        for (int j = 0; j < 4; j++) {
+            uint32_t low = vxd_dag_noise_mix(x[0], x[2], weight[1][j]);
+            uint32_t high = vxd_dag_noise_mix(x[1], x[3], weight[1][j]);
+
+            for (int k = 0; k < 4; k++) {
+                noise[i][j][k] = vxd_dag_noise_units(
+                    vxd_dag_noise_mix(low, high, weight[2][k]), shape->amplitude);
+            }
+        }
+    }
+}
+
+VXD_HD enum vxd_dag_relation
+vxd_dag_noise_ball_relation(const struct vxd_dag_shape *shape,
+                            const struct vxd_dag_extent *extent)
+{
+    if (!vxd_dag_ball_meets(shape->a, shape->r + shape->amplitude, extent)) {
+        return VXD_DAG_OUTSIDE;
+    }
+    return shape->r >= shape->amplitude &&
+                   vxd_dag_ball_holds(shape->a, shape->r - shape->amplitude, extent)
+               ? VXD_DAG_INSIDE
+               : VXD_DAG_PARTIAL;
+}
+
+VXD_HD uint64_t vxd_dag_noise_ball_mask(const struct vxd_dag_shape *shape,
+                                        const struct vxd_dag_extent *extent)
+{
+    bool is_one_cell = shape->cell_bits >= VXD_DAG_LEAF_HEIGHT;
+    uint64_t terms[3][4];
+    int64_t noise[4][4][4];
+    uint64_t mask = 0;
+
+    vxd_dag_ball_terms(shape->a, vxd_dag_square(shape->r + shape->amplitude), extent,
+                       terms);
+    if (is_one_cell) {
+        vxd_dag_noise_leaf(shape, extent, noise);
+    }
+    for (int voxel = 0; voxel < 64; voxel++) {
+        int i = voxel >> 4;
+        int j = voxel >> 2 & 3;
+        int k = voxel & 3;
+        int64_t c[3] = {extent->low[0] + i * VXD_DAG_UNIT,
+                        extent->low[1] + j * VXD_DAG_UNIT,
+                        extent->low[2] + k * VXD_DAG_UNIT};
+        int64_t r = shape->r + (is_one_cell ? noise[i][j][k]
+                                            : vxd_dag_noise(shape->seed, shape->cell_bits,
+                                                            shape->amplitude, c));
+
+        if (r >= 0 && terms[0][i] + terms[1][j] + terms[2][k] <= vxd_dag_square(r)) {
+            mask |= (uint64_t)1 << vxd_dag_leaf_index(i, j, k);
+        }
+    }
+    return mask;
+}
+
+#endif
