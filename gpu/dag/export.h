@@ -25,7 +25,8 @@ enum vxd_status vxd_dag_count_cells(struct vxd_queue *queue, const struct vxd_da
 
 /* Those cells in Morton order, the first `first` left out, at most `limit`.
  * out  cells    n x 3 int32, voxel indices >> level
- *      values   n uint16, of the cell's first such voxel in Morton order; may be NULL
+ *      values   n uint16, of the cell's first such voxel in Morton order (FREE ones have
+ *               vxd_dag_free_value); may be NULL
  *      counts   n uint64, such voxels in the cell; may be NULL
  *      n_cells  one uint64: rows written */
 enum vxd_status vxd_dag_export_cells(struct vxd_queue *queue, const struct vxd_dag *dag,

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Goes over the cubes of a tree, depth first in Morton order, with a stack of one reference a
+ * height: what looks at regions (area_math.h, cells_math.h) says of each cube whether to go
+ * below it or past it. Cubes end at leaf height; below uniform and empty regions stand cubes
+ * of the same reference. */
+#ifndef VXD_GPU_DAG_CURSOR_MATH_H
+#define VXD_GPU_DAG_CURSOR_MATH_H
+
+#include "gpu/dag/dag_math.h"
+
+/* A place and what stands there. */
+struct vxd_dag_spot {
+    uint32_t ref;
+    uint32_t x, y, z; /* low corner, a multiple of the side */
+    int height;       /* at least VXD_DAG_LEAF_HEIGHT; the side is 2^height voxels */
+};
+
+struct vxd_dag_cursor {
+    struct vxd_dag_spot spot;
+    int top;                              /* height of the spot it began at */
+    uint32_t refs[VXD_DAG_MAX_DEPTH + 1]; /* by height, of the spots above this one */
+};
+
+/* Index of the lowest bit of a mask, which is not 0. */
+VXD_HD int vxd_dag_low_bit(uint64_t mask)
+{
+#if defined(__CUDA_ARCH__)
+    return __ffsll((long long)mask) - 1;
+#else
+    return __builtin_ctzll(mask);
+#endif
+}
+
+/* What stands at octant of an inner or uniform reference. */
+VXD_HD uint32_t vxd_dag_below(const struct vxd_dag_view *view, uint32_t ref, int octant)
+{
+    return vxd_dag_is_node(ref) ? vxd_dag_child(vxd_dag_words(view, ref), octant) : ref;
+}
+
+/* What stands at the cube of this height that holds a voxel. */
+VXD_HD struct vxd_dag_spot vxd_dag_spot_at(const struct vxd_dag_view *view, uint32_t root,
+                                           uint32_t x, uint32_t y, uint32_t z, int height)
+{
+    struct vxd_dag_spot spot = {root, 0, 0, 0, height};
+    uint32_t mask = ~((1u << height) - 1);
+
+    for (int h = view->depth; h > height; h--) {
+        spot.ref = vxd_dag_below(view, spot.ref, vxd_dag_octant(x, y, z, h));
+    }
+    spot.x = x & mask;
+    spot.y = y & mask;
+    spot.z = z & mask;
+    return spot;
+}
+
+VXD_HD struct vxd_dag_spot vxd_dag_spot_child(const struct vxd_dag_view *view,
+                                              const struct vxd_dag_spot *spot, int octant)
+{
+    struct vxd_dag_spot child = *spot;
+
+    child.height--;
+    child.ref = vxd_dag_below(view, spot->ref, octant);
+    child.x |= (uint32_t)(octant >> 2 & 1) << child.height;
+    child.y |= (uint32_t)(octant >> 1 & 1) << child.height;
+    child.z |= (uint32_t)(octant & 1) << child.height;
+    return child;
+}
+
+VXD_HD void vxd_dag_cursor_begin(struct vxd_dag_cursor *cursor,
+                                 const struct vxd_dag_spot *spot)
+{
+    cursor->spot = *spot;
+    cursor->top = spot->height;
+}
+
+/* To the first child; not from leaf height. */
+VXD_HD void vxd_dag_cursor_down(const struct vxd_dag_view *view,
+                                struct vxd_dag_cursor *cursor)
+{
+    cursor->refs[cursor->spot.height] = cursor->spot.ref;
+    cursor->spot = vxd_dag_spot_child(view, &cursor->spot, 0);
+}
+
+/* Past this spot, to the next one that is not below it. False: there is none. */
+VXD_HD bool vxd_dag_cursor_next(const struct vxd_dag_view *view,
+                                struct vxd_dag_cursor *cursor)
+{
+    struct vxd_dag_spot parent = cursor->spot;
+
+    while (parent.height < cursor->top) {
+        int octant;
+        uint32_t mask;
+
+        parent.height++;
+        octant = vxd_dag_octant(parent.x, parent.y, parent.z, parent.height);
+        mask = ~((1u << parent.height) - 1);
+        parent.x &= mask;
+        parent.y &= mask;
+        parent.z &= mask;
+        if (octant < 7) {
+            parent.ref = cursor->refs[parent.height];
+            cursor->spot = vxd_dag_spot_child(view, &parent, octant + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Occupied and FREE voxels of a reference at leaf height, as masks. */
+VXD_HD void vxd_dag_spot_masks(const struct vxd_dag_view *view, uint32_t ref,
+                               uint64_t *occupied, uint64_t *free)
+{
+    *occupied = 0;
+    *free = 0;
+    if (vxd_dag_is_node(ref)) {
+        const uint32_t *leaf = vxd_dag_words(view, ref);
+
+        *occupied = vxd_dag_leaf_occupied(view, leaf);
+        *free = vxd_dag_leaf_mask(leaf) & ~*occupied;
+    } else if (vxd_dag_uniform_state(view, ref) == VXD_DAG_OCCUPIED) {
+        *occupied = ~(uint64_t)0;
+    } else if (ref != VXD_DAG_EMPTY) {
+        *free = ~(uint64_t)0;
+    }
+}
+
+/* Value of a set voxel of a reference at leaf height. */
+VXD_HD uint32_t vxd_dag_spot_value(const struct vxd_dag_view *view, uint32_t ref, int bit)
+{
+    return vxd_dag_is_node(ref) ? vxd_dag_leaf_value(view, vxd_dag_words(view, ref), bit)
+                                : vxd_dag_uniform_value(ref);
+}
+
+/* Which of OCCUPIED and FREE stand below a spot. */
+VXD_HD unsigned vxd_dag_spot_states(const struct vxd_dag_view *view,
+                                    const struct vxd_dag_spot *spot)
+{
+    uint64_t occupied;
+    uint64_t free;
+    uint32_t head;
+
+    if (!vxd_dag_is_node(spot->ref)) {
+        return vxd_dag_uniform_state(view, spot->ref) & ~(unsigned)VXD_DAG_UNKNOWN;
+    }
+    if (spot->height == VXD_DAG_LEAF_HEIGHT) {
+        vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
+        return (occupied != 0 ? VXD_DAG_OCCUPIED : 0u) | (free != 0 ? VXD_DAG_FREE : 0u);
+    }
+    head = vxd_dag_words(view, spot->ref)[0];
+    return ((head & VXD_DAG_HAS_OCCUPIED) != 0 ? VXD_DAG_OCCUPIED : 0u) |
+           ((head & VXD_DAG_HAS_FREE) != 0 ? VXD_DAG_FREE : 0u);
+}
+
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/dag/query.h"
+
+#include "gpu/dag/internal.h"
+#include "gpu/dag/query_backends.h"
+
+enum vxd_status vxd_dag_cast_rays(struct vxd_queue *queue, const struct vxd_dag *dag,
+                                  uint32_t root, const double *origins,
+                                  const double *directions, const double *max_range,
+                                  size_t n, struct vxd_dag_hit *hits, struct vxd_err *err)
+{
+    struct vxd_dag_rays_call call = {dag->view,  root,      n,   origins,
+                                     directions, max_range, hits};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_query_check(queue, err));
+    if (n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_dag_query_need(origins, "origins", err));
+    VXD_TRY(vxd_dag_query_need(directions, "directions", err));
+    VXD_TRY(vxd_dag_query_need(hits, "hits", err));
+    VXD_TRY(vxd_dag_cast_rays_cpu(queue, &call, err));
+out:
+    return status;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Overlaps and counts of balls and boxes. */
+#include "gpu/dag/query.h"
+
+#include "gpu/dag/internal.h"
+#include "gpu/dag/query_backends.h"
+
+enum vxd_status vxd_dag_overlap(struct vxd_queue *queue, const struct vxd_dag *dag,
+                                uint32_t root, const struct vxd_dag_region *regions,
+                                size_t n, uint8_t *states, struct vxd_err *err)
+{
+    struct vxd_dag_regions_call call = {dag->view, root, n, regions, states, NULL};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_query_check(queue, err));
+    if (n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_dag_query_need(regions, "regions", err));
+    VXD_TRY(vxd_dag_query_need(states, "states", err));
+    VXD_TRY(vxd_dag_overlap_cpu(queue, &call, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_dag_count(struct vxd_queue *queue, const struct vxd_dag *dag,
+                              uint32_t root, const struct vxd_dag_region *regions,
+                              size_t n, uint64_t *counts, struct vxd_err *err)
+{
+    struct vxd_dag_regions_call call = {dag->view, root, n, regions, NULL, counts};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_query_check(queue, err));
+    if (n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_dag_query_need(regions, "regions", err));
+    VXD_TRY(vxd_dag_query_need(counts, "counts", err));
+    VXD_TRY(vxd_dag_count_cpu(queue, &call, err));
+out:
+    return status;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/dag/query.h"
+
+#include "gpu/dag/internal.h"
+#include "gpu/dag/query_backends.h"
+
+enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *dag,
+                               uint32_t root, const int32_t *voxels, size_t n,
+                               uint8_t *states, uint16_t *values, struct vxd_err *err)
+{
+    struct vxd_dag_values_call call = {dag->view, root, n, voxels, states, values};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_query_check(queue, err));
+    if (n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_dag_query_need(voxels, "voxels", err));
+    VXD_TRY(vxd_dag_query_need(states, "states", err));
+    VXD_TRY(vxd_dag_values_cpu(queue, &call, err));
+out:
+    return status;
+}
