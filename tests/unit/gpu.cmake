@@ -29,10 +29,15 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name store)
+foreach(name store verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
+
+voxeld_add_test(NAME test_gpu_dag_alloc SOURCES unit/test_gpu_dag_alloc.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_dag_alloc PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
 voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c
   LIBRARIES voxeld_gpu_test_support)

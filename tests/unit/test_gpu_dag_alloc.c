@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Fails every allocation of a store in turn: linked with --wrap, as test_gpu_alloc. Leaks
+ * show under AddressSanitizer. */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+
+#include "gpu/dag/internal.h"
+#include "tests/unit/gpu_helpers.h"
+
+static int n_until_failure = -1; /* allocations that still succeed; -1: none fails */
+
+void *__real_malloc(size_t n_bytes);
+void *__real_calloc(size_t n, size_t n_bytes);
+int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
+void *__wrap_malloc(size_t n_bytes);
+void *__wrap_calloc(size_t n, size_t n_bytes);
+int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
+
+static bool must_fail(void)
+{
+    if (n_until_failure < 0) {
+        return false;
+    }
+    n_until_failure--;
+    return n_until_failure < 0;
+}
+
+void *__wrap_malloc(size_t n_bytes)
+{
+    return must_fail() ? NULL : __real_malloc(n_bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t n_bytes)
+{
+    return must_fail() ? NULL : __real_calloc(n, n_bytes);
+}
+
+int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
+{
+    return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
+}
+
+/* Puts one tree of 4^3 random leaves into a store of its own and verifies it. */
+static enum vxd_status use_store(struct gpu_env *env, struct vxd_dag_summary *out,
+                                 struct vxd_err *err)
+{
+    static const struct vxd_dag_spec spec = {.format = {4, 8, true}};
+    struct vxd_dag_writer writer = {0};
+    struct vxd_dag *dag = NULL;
+    uint64_t state = 3;
+    uint32_t refs[64];
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_create(env->queue, &spec, &dag, err));
+    writer.dag = dag;
+    for (int i = 0; i < 64; i++) {
+        struct vxd_dag_leaf leaf = {.set = gpu_random(&state),
+                                    .free = gpu_random(&state)};
+
+        for (int k = 0; k < 64; k++) {
+            leaf.values[k] = (uint16_t)(gpu_random(&state) % 255);
+        }
+        VXD_TRY(vxd_dag_leaf_put(&writer, &leaf, &refs[i], err));
+    }
+    for (int i = 0; i < 8; i++) {
+        uint32_t children[8];
+
+        memcpy(children, refs + 8 * i, sizeof children);
+        VXD_TRY(vxd_dag_inner_put(&writer, 3, children, &refs[i], err));
+    }
+    VXD_TRY(vxd_dag_inner_put(&writer, 4, refs, &refs[0], err));
+    VXD_TRY(vxd_dag_verify(env->queue, dag, refs[0], out, err));
+
+out:
+    if (dag != NULL) {
+        vxd_dag_writer_close(&writer);
+    }
+    vxd_dag_destroy(env->queue, dag);
+    return status;
+}
+
+static void test_store_of_each_failed_allocation_gives_all_back(void)
+{
+    struct vxd_dag_summary wanted;
+    struct gpu_env env;
+    int n_failures = 0;
+    bool has_run_out = false;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    REQUIRE(use_store(&env, &wanted, NULL) == VXD_OK);
+    gpu_env_close(&env);
+    for (int k = 0; !has_run_out; k++) {
+        struct vxd_dag_summary summary;
+        struct vxd_memory_usage memory;
+        struct vxd_err err = {0};
+        enum vxd_status status;
+
+        gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+        n_until_failure = k;
+        status = use_store(&env, &summary, &err);
+        has_run_out = n_until_failure >= 0;
+        n_until_failure = -1;
+        if (status == VXD_OK) {
+            /* Also where only a writer's memory of items failed. */
+            CHECK(memcmp(&summary, &wanted, sizeof wanted) == 0);
+        } else {
+            CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
+            CHECK(err.message[0] != '\0');
+            n_failures++;
+        }
+        vxd_context_get_memory(env.context, &memory);
+        CHECK_INT(memory.device_bytes + memory.host_bytes, 0);
+        gpu_env_close(&env);
+    }
+    CHECK(n_failures > 100);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_store_of_each_failed_allocation_gives_all_back),
+};
+
+VXD_TEST_MAIN(tests)
