@@ -60,6 +60,7 @@ extern const struct ctl_command ctl_info;
 extern const struct ctl_command ctl_status;
 extern const struct ctl_command ctl_voxelize;
 extern const struct ctl_command ctl_map;
+extern const struct ctl_command ctl_scene;
 extern const struct ctl_command ctl_infer;
 extern const struct ctl_command ctl_net;
 extern const struct ctl_command ctl_convert;

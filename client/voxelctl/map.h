@@ -131,6 +131,9 @@ struct ctl_map_array {
     uint8_t *bytes;
 };
 
+/* All of a file, "-": standard input; free *out. CTL_FAILED after a message. */
+int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes);
+
 /* Reads FILE.npy, or any other file as text ("-": standard input as text). Text becomes
  * text_dtype. CTL_FAILED after a message; to be cleared in either case. */
 int ctl_map_read(const char *path, enum voxeld_dtype text_dtype,

@@ -54,25 +54,38 @@ bool ctl_has_ending(const char *path, const char *ending)
     return n > strlen(ending) && strcmp(path + n - strlen(ending), ending) == 0;
 }
 
+static const char *name_of(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+int ctl_read_file(const char *path, uint8_t **out, size_t *n_bytes)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *stream = is_stdin ? stdin : fopen(path, "rbe");
+    int result;
+
+    *out = NULL;
+    if (stream == NULL) {
+        return failed(path, strerror(errno));
+    }
+    result = read_stream(stream, name_of(path), out, n_bytes);
+    if (!is_stdin) {
+        (void)fclose(stream);
+    }
+    return result;
+}
+
 int ctl_map_read(const char *path, enum voxeld_dtype text_dtype,
                  struct ctl_map_array *out)
 {
-    bool is_stdin = strcmp(path, "-") == 0;
-    const char *name = is_stdin ? "standard input" : path;
-    FILE *stream = is_stdin ? stdin : fopen(path, "rbe");
     struct vxd_err err = {0};
     size_t n_bytes = 0;
     enum vxd_status status;
     int result;
 
     memset(out, 0, sizeof *out);
-    if (stream == NULL) {
-        return failed(name, strerror(errno));
-    }
-    result = read_stream(stream, name, &out->bytes, &n_bytes);
-    if (!is_stdin) {
-        (void)fclose(stream);
-    }
+    result = ctl_read_file(path, &out->bytes, &n_bytes);
     if (result != CTL_OK) {
         return result;
     }
@@ -80,7 +93,7 @@ int ctl_map_read(const char *path, enum voxeld_dtype text_dtype,
                  ? vxd_npy_parse_array(out->bytes, n_bytes, &out->array, &err)
                  : vxd_text_parse_array(out->bytes, n_bytes, (enum vxd_dtype)text_dtype,
                                         &out->array, &err);
-    return status == VXD_OK ? CTL_OK : failed(name, err.message);
+    return status == VXD_OK ? CTL_OK : failed(name_of(path), err.message);
 }
 
 void ctl_map_array_clear(struct ctl_map_array *array)

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The command line of voxelctl scene: one list of options, of which each subcommand takes
+ * some. */
+#include <string.h>
+
+#include "client/files/number.h"
+#include "client/voxelctl/scene.h"
+
+struct option_help {
+    enum ctl_scene_option id;
+    const char *name;
+    const char *right; /* what its value may be */
+    bool is_flag;
+};
+
+static const struct option_help known[] = {
+    {CTL_SCENE_SIZE, "size", "metres > 0", false},
+    {CTL_SCENE_DEPTH, "depth", "4 to 21", false},
+    {CTL_SCENE_BITS, "material-bits", "0, 4, 8 or 16", false},
+    {CTL_SCENE_TRACK_FREE, "track-free", "", true},
+    {CTL_SCENE_ORIGIN, "origin", "three numbers x,y,z", false},
+    {CTL_SCENE_FRAME, "frame", "a name", false},
+    {CTL_SCENE_PALETTE, "palette", "NAME:RRGGBB, at most 256 times", false},
+    {CTL_SCENE_MAX_BYTES, "max-bytes", "a whole number", false},
+    {CTL_SCENE_MISSING_OK, "missing-ok", "", true},
+    {CTL_SCENE_BOX, "box", "six numbers, low x,y,z and high x,y,z", false},
+    {CTL_SCENE_BALL, "ball", "x,y,z,radius", false},
+    {CTL_SCENE_CAPSULE, "capsule", "x,y,z,x,y,z,radius", false},
+    {CTL_SCENE_HALF_SPACE, "half-space", "nx,ny,nz,offset", false},
+    {CTL_SCENE_POINTS, "points", "a file; at most 64 times", false},
+    {CTL_SCENE_NOISE, "noise", "amplitude,cell bits,seed, after --ball", false},
+    {CTL_SCENE_FILL, "fill", "a material, after a shape", false},
+    {CTL_SCENE_ERASE, "erase", "goes after a shape", true},
+    {CTL_SCENE_FREE, "free", "goes after a shape", true},
+    {CTL_SCENE_PAINT, "paint", "a material, after a shape", false},
+    {CTL_SCENE_SWAP, "replace", "from,to: two materials, after a shape", false},
+    {CTL_SCENE_ERODE, "erode", "1 to 6, after a shape", false},
+    {CTL_SCENE_DILATE, "dilate", "1 to 6, after a shape", false},
+    {CTL_SCENE_COPY_FROM, "copy-from", "x,y,z, after --box", false},
+    {CTL_SCENE_TURN, "turn", "nine of 0, 1, -1, after --copy-from", false},
+    {CTL_SCENE_COPY_EMPTY, "copy-empty", "goes after --copy-from", true},
+    {CTL_SCENE_OPERATIONS, "operations", "a JSON file", false},
+    {CTL_SCENE_IN_VOXELS, "in-voxels", "", true},
+    {CTL_SCENE_IF_VERSION, "if-version", "a whole number", false},
+    {CTL_SCENE_NAME, "scene", "a name", false},
+    {CTL_SCENE_POSES, "poses", "a file", false},
+    {CTL_SCENE_FORMAT, "format", "a format", false},
+    {CTL_SCENE_NO_CARVE, "no-carve", "", true},
+    {CTL_SCENE_MAX_RANGE, "max-range", "metres >= 0", false},
+    {CTL_SCENE_RULE, "rule", "constant, label, colour, ramp or height", false},
+    {CTL_SCENE_MATERIAL, "material", "0 to 65535", false},
+    {CTL_SCENE_FIELD, "field", "a name", false},
+    {CTL_SCENE_RANGE, "range", "low,high", false},
+    {CTL_SCENE_RETRY, "retry", "seconds, at most an hour", false},
+    {CTL_SCENE_RADIUS, "radius", "metres > 0", false},
+    {CTL_SCENE_COUNTS, "counts", "", true},
+    {CTL_SCENE_OUT, "out", "a file", false},
+    {CTL_SCENE_LEVEL, "level", "0 to 21", false},
+    {CTL_SCENE_DENSE, "dense", "", true},
+    {CTL_SCENE_MATERIALS, "materials", "", true},
+};
+
+enum {
+    N_KNOWN = sizeof known / sizeof known[0],
+    AN_HOUR_S = 3600,
+    MAX_DEPTH = 21
+};
+
+_Static_assert((int)N_KNOWN == CTL_SCENE_END - CTL_OPT_FIRST_OWN, "by number");
+_Static_assert((int)N_KNOWN <= 64, "a bit each");
+
+static bool parse_u64(const char *text, uint64_t *out)
+{
+    return vxd_number_uint64(text, strlen(text), out);
+}
+
+static bool parse_between(const char *text, double low, double high, double *out)
+{
+    return ctl_parse_doubles(text, out, 1) == 1 && *out >= low && *out <= high;
+}
+
+/* RRGGBB */
+static bool parse_rgb(const char *text, uint32_t *out)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    size_t n = strlen(text);
+
+    *out = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *digit = strchr(digits, text[i]);
+
+        if (digit == NULL) {
+            return false;
+        }
+        *out = *out * 16 + (uint32_t)(digit - digits) % 16;
+    }
+    return n == 6;
+}
+
+/* NAME:RRGGBB; the name may be empty. */
+static bool add_material(struct ctl_scene_args *args, const char *text)
+{
+    size_t i = args->n_palette;
+    size_t n_name = strcspn(text, ":");
+
+    if (i == CTL_SCENE_MAX_PALETTE || n_name >= sizeof args->palette_names[i] ||
+        text[n_name] == '\0' || !parse_rgb(text + n_name + 1, &args->palette[i].rgb)) {
+        return false;
+    }
+    memcpy(args->palette_names[i], text, n_name);
+    args->palette[i].name = args->palette_names[i];
+    args->n_palette++;
+    return true;
+}
+
+static bool parse_bits(const char *text, uint32_t *out)
+{
+    return ctl_parse_u32(text, 0, 16, out) &&
+           (*out == 0 || *out == 4 || *out == 8 || *out == 16);
+}
+
+static bool parse_rule(const char *text, enum voxeld_scene_rule *out)
+{
+    static const char *const names[] = {"constant", "label", "colour", "ramp", "height"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], text) == 0) {
+            *out = (enum voxeld_scene_rule)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --box of an export. */
+static bool parse_box(const char *text, struct voxeld_scene_box *out)
+{
+    double numbers[6];
+
+    if (ctl_parse_doubles(text, numbers, 6) != 6) {
+        return false;
+    }
+    memcpy(out->low, numbers, sizeof out->low);
+    memcpy(out->high, numbers + 3, sizeof out->high);
+    return true;
+}
+
+static bool take_text(struct ctl_scene_args *args, enum ctl_scene_option id,
+                      const char *value)
+{
+    switch (id) {
+    case CTL_SCENE_FRAME:
+        args->frame_id = value;
+        return true;
+    case CTL_SCENE_OPERATIONS:
+        args->json = value;
+        return true;
+    case CTL_SCENE_NAME:
+        args->scene = value;
+        return true;
+    case CTL_SCENE_POSES:
+        args->poses = value;
+        return true;
+    case CTL_SCENE_FORMAT:
+        args->format = value;
+        return true;
+    case CTL_SCENE_FIELD:
+        args->field = value;
+        return true;
+    case CTL_SCENE_OUT:
+        args->out = value;
+        return ctl_has_ending(value, ".npy") || ctl_has_ending(value, ".npz");
+    default: /* a flag */
+        return true;
+    }
+}
+
+static bool take_option(struct ctl_scene_args *args, enum ctl_scene_option id,
+                        const char *value)
+{
+    switch (id) {
+    case CTL_SCENE_SIZE:
+        return ctl_parse_doubles(value, &args->size_m, 1) == 1 && args->size_m > 0;
+    case CTL_SCENE_DEPTH:
+        return ctl_parse_u32(value, 4, MAX_DEPTH, &args->depth);
+    case CTL_SCENE_BITS:
+        return parse_bits(value, &args->material_bits);
+    case CTL_SCENE_ORIGIN:
+        return ctl_parse_doubles(value, args->origin_m, 3) == 3;
+    case CTL_SCENE_PALETTE:
+        return add_material(args, value);
+    case CTL_SCENE_MAX_BYTES:
+        return parse_u64(value, &args->max_bytes);
+    case CTL_SCENE_BOX:
+        return parse_box(value, &args->box);
+    case CTL_SCENE_IF_VERSION:
+        return parse_u64(value, &args->if_version);
+    case CTL_SCENE_MAX_RANGE:
+        return parse_between(value, 0, 1e9, &args->max_range_m);
+    case CTL_SCENE_RULE:
+        return parse_rule(value, &args->rule);
+    case CTL_SCENE_MATERIAL:
+        return ctl_parse_u32(value, 0, UINT16_MAX, &args->material);
+    case CTL_SCENE_RANGE:
+        return ctl_parse_doubles(value, args->range, 2) == 2;
+    case CTL_SCENE_RETRY:
+        return parse_between(value, 0, AN_HOUR_S, &args->retry_s);
+    case CTL_SCENE_RADIUS:
+        return ctl_parse_doubles(value, &args->radius_m, 1) == 1 && args->radius_m > 0;
+    case CTL_SCENE_LEVEL:
+        return ctl_parse_u32(value, 0, MAX_DEPTH, &args->level);
+    default:
+        return take_text(args, id, value);
+    }
+}
+
+static void fill_options(uint64_t taken, struct option *options)
+{
+    static const struct option shared[] = {CTL_GLOBAL_OPTIONS};
+    size_t n = sizeof shared / sizeof shared[0];
+
+    memcpy(options, shared, sizeof shared);
+    for (size_t i = 0; i < N_KNOWN; i++) {
+        if ((taken & CTL_SCENE_BIT(known[i].id)) != 0) {
+            options[n++] = (struct option){
+                known[i].name, known[i].is_flag ? no_argument : required_argument, NULL,
+                (int)known[i].id};
+        }
+    }
+    options[n] = (struct option){NULL, 0, NULL, 0};
+}
+
+int ctl_scene_parse(struct ctl_globals *globals, const struct ctl_scene_sub *sub,
+                    int argc, char **argv, struct ctl_scene_args *args, bool *go_on)
+{
+    struct option options[16 + N_KNOWN];
+    int result = CTL_OK;
+    int id;
+
+    *go_on = false;
+    fill_options(sub->options, options);
+    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (id >= CTL_OPT_FIRST_OWN) {
+            const struct option_help *option = &known[id - CTL_OPT_FIRST_OWN];
+            bool is_shape = sub->makes_edits &&
+                            (CTL_SCENE_BIT(option->id) & CTL_SCENE_SHAPE_BITS) != 0;
+
+            args->given |= CTL_SCENE_BIT(option->id);
+            if (!(is_shape ? ctl_scene_take_shape(args, option->id, optarg)
+                           : take_option(args, option->id, optarg))) {
+                return ctl_usage(sub->command.name, "--%s%s%s: %s", option->name,
+                                 option->is_flag ? "" : " ",
+                                 option->is_flag ? "" : optarg, option->right);
+            }
+        } else if (ctl_common_option(globals, &sub->command, id, optarg, &result)) {
+            return result;
+        }
+    }
+    args->words = (const char *const *)argv + optind;
+    args->n_words = (size_t)(argc - optind);
+    if (args->n_words < sub->n_min || args->n_words > sub->n_max) {
+        return ctl_usage(sub->command.name, "%zu words after the options", args->n_words);
+    }
+    result = sub->check != NULL ? sub->check(args) : CTL_OK;
+    *go_on = result == CTL_OK;
+    return result;
+}

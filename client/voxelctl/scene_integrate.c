@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl scene integrate: a scene of a recorded drive. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "client/voxelctl/scene.h"
+
+enum {
+    DEFAULT_RETRY_S = 10
+};
+
+struct totals {
+    size_t n_files;
+    struct voxeld_scene_change change; /* its counts summed */
+    uint64_t n_points;
+    uint64_t n_used;
+    uint64_t n_non_finite;
+    uint64_t n_outside;
+    uint64_t n_beyond;
+    double decode_ms;
+    double carve_ms;
+    double edit_ms;
+    double engine_ms;
+};
+
+static void add(struct totals *t, const struct voxeld_scene_integrated *done)
+{
+    t->n_files++;
+    t->change.version = done->change.version;
+    t->change.n_added += done->change.n_added;
+    t->change.n_removed += done->change.n_removed;
+    t->change.n_changed += done->change.n_changed;
+    t->change.n_freed += done->change.n_freed;
+    t->change.n_new_nodes += done->change.n_new_nodes;
+    t->n_points += done->n_points;
+    t->n_used += done->n_used;
+    t->n_non_finite += done->n_non_finite;
+    t->n_outside += done->n_outside;
+    t->n_beyond += done->n_beyond;
+    t->decode_ms += done->decode_ms;
+    t->carve_ms += done->carve_ms;
+    t->edit_ms += done->edit_ms;
+    t->engine_ms += done->engine_ms;
+}
+
+static int integrate_file(struct voxeld_client *client, const struct ctl_scene_args *args,
+                          const struct voxeld_scene_integrate_request *options, size_t i,
+                          const struct voxeld_pose *poses, struct totals *totals)
+{
+    struct voxeld_scene_integrate_request request = *options;
+    const char *path = args->words[i];
+    double retry_s =
+        ctl_scene_has(args, CTL_SCENE_RETRY) ? args->retry_s : (double)DEFAULT_RETRY_S;
+    struct voxeld_retry retry = {.total_ms = (uint32_t)(retry_s * 1000)};
+    struct voxeld_cloud *file = NULL;
+    struct voxeld_cloud cloud;
+    struct voxeld_scene_integrated done;
+    struct voxeld_error error;
+    enum voxeld_status status;
+
+    if (voxeld_cloud_read_file(path, args->format, &file, &error) != VOXELD_OK) {
+        ctl_progress_clear(args->n_words);
+        return ctl_failed(path, &error);
+    }
+    cloud = *file;
+    if (poses != NULL) {
+        cloud.T_map_sensor = poses[i];
+    }
+    request.cloud = &cloud;
+    do {
+        status = voxeld_scene_integrate(client, &request, &done, &error);
+    } while (voxeld_retry(&retry, &request.call, status, &error));
+    voxeld_cloud_free(file);
+    if (status != VOXELD_OK) {
+        ctl_progress_clear(args->n_words);
+        return ctl_failed(path, &error);
+    }
+    add(totals, &done);
+    return CTL_OK;
+}
+
+static void print_json(const char *scene, const struct totals *t)
+{
+    (void)fputc('{', stdout);
+    ctl_scene_print_change(&t->change);
+    ctl_json_member_string(stdout, false, "scene", scene);
+    ctl_json_member_count(stdout, false, "n_files", t->n_files);
+    ctl_json_member_count(stdout, false, "n_points", t->n_points);
+    ctl_json_member_count(stdout, false, "n_used", t->n_used);
+    ctl_json_member_count(stdout, false, "n_non_finite", t->n_non_finite);
+    ctl_json_member_count(stdout, false, "n_outside", t->n_outside);
+    ctl_json_member_count(stdout, false, "n_beyond", t->n_beyond);
+    ctl_json_member_number(stdout, false, "decode_ms", t->decode_ms);
+    ctl_json_member_number(stdout, false, "carve_ms", t->carve_ms);
+    ctl_json_member_number(stdout, false, "edit_ms", t->edit_ms);
+    ctl_json_member_number(stdout, false, "engine_ms", t->engine_ms);
+    (void)fputs("}\n", stdout);
+}
+
+static int print_totals(const struct ctl_globals *globals, const char *scene,
+                        const struct totals *t)
+{
+    char text[5][32];
+
+    if (globals->json) {
+        print_json(scene, t);
+    } else {
+        (void)printf(
+            "%s: version %" PRIu64 ": %s of %s points of %zu files; voxels: %s added, %s "
+            "removed, %s freed; %.1f ms in the engine (decoding %.1f, carving %.1f, "
+            "editing %.1f)\n",
+            scene, t->change.version, ctl_thousands(t->n_used, text[0]),
+            ctl_thousands(t->n_points, text[1]), t->n_files,
+            ctl_thousands(t->change.n_added, text[2]),
+            ctl_thousands(t->change.n_removed, text[3]),
+            ctl_thousands(t->change.n_freed, text[4]), t->engine_ms, t->decode_ms,
+            t->carve_ms, t->edit_ms);
+    }
+    return ctl_flush();
+}
+
+static int check(const struct ctl_scene_args *args)
+{
+    const uint64_t of_create =
+        CTL_SCENE_BIT(CTL_SCENE_DEPTH) | CTL_SCENE_BIT(CTL_SCENE_BITS) |
+        CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) | CTL_SCENE_BIT(CTL_SCENE_ORIGIN) |
+        CTL_SCENE_BIT(CTL_SCENE_FRAME) | CTL_SCENE_BIT(CTL_SCENE_PALETTE) |
+        CTL_SCENE_BIT(CTL_SCENE_MAX_BYTES);
+
+    if (args->scene == NULL) {
+        return ctl_usage("scene integrate", "no --scene");
+    }
+    if (!ctl_scene_has(args, CTL_SCENE_SIZE) && (args->given & of_create) != 0) {
+        return ctl_usage("scene integrate", "the options of a scene go with --size");
+    }
+    if (ctl_scene_has(args, CTL_SCENE_NO_CARVE) &&
+        (ctl_scene_has(args, CTL_SCENE_MAX_RANGE) ||
+         ctl_scene_has(args, CTL_SCENE_ERASE))) {
+        return ctl_usage("scene integrate", "--max-range and --erase are of carving");
+    }
+    return CTL_OK;
+}
+
+/* With --size the scene is made where it is missing. */
+static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args)
+{
+    struct voxeld_scene_create_request create =
+        ctl_scene_create_request(args, args->scene);
+    struct voxeld_error error;
+
+    if (ctl_scene_has(args, CTL_SCENE_SIZE) &&
+        voxeld_scene_create(client, &create, NULL, &error) != VOXELD_OK) {
+        return ctl_failed(args->scene, &error);
+    }
+    return CTL_OK;
+}
+
+static int integrate(struct voxeld_client *client, const struct ctl_globals *globals,
+                     struct ctl_scene_args *args)
+{
+    struct voxeld_scene_integrate_request request = {
+        .scene = args->scene,
+        .carve = !ctl_scene_has(args, CTL_SCENE_NO_CARVE),
+        .max_range_m = args->max_range_m,
+        .erase = ctl_scene_has(args, CTL_SCENE_ERASE),
+        .rule = args->rule,
+        .material = args->material,
+        .field = args->field,
+        .low = args->range[0],
+        .high = args->range[1],
+    };
+    struct voxeld_pose *poses = NULL;
+    struct totals totals = {0};
+    int result = CTL_OK;
+
+    if (args->poses != NULL &&
+        ctl_map_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
+        return CTL_FAILED;
+    }
+    if (make_scene(client, args) != CTL_OK) {
+        free(poses);
+        return CTL_FAILED;
+    }
+    for (size_t i = 0; i < args->n_words; i++) {
+        int one;
+
+        ctl_progress_show(i, args->n_words, args->words[i]);
+        one = integrate_file(client, args, &request, i, poses, &totals);
+        /* The other files may be better. */
+        result = one != CTL_OK ? one : result;
+    }
+    ctl_progress_clear(args->n_words);
+    free(poses);
+    if (totals.n_files > 0) {
+        int printed = print_totals(globals, args->scene, &totals);
+
+        result = printed != CTL_OK ? printed : result;
+    }
+    return result;
+}
+
+const struct ctl_scene_sub ctl_scene_integrate = {
+    .command =
+        {.name = "scene integrate",
+         .help =
+             "voxelctl scene integrate - adds point clouds to a scene\n"
+             "\n"
+             "usage: voxelctl scene integrate FILE ... --scene NAME [OPTIONS]\n"
+             "\n"
+             "Points become occupied voxels; those between the sensor and each point "
+             "become\n"
+             "free, or empty where the scene does not track free space. Each file is "
+             "one\n"
+             "change and counts exactly once, also where its request had to be "
+             "repeated.\n"
+             "\n"
+             "  --scene NAME       the scene\n"
+             "  --size METRES      make it where it is missing, with voxels of this "
+             "edge\n"
+             "                     and the other options of voxelctl scene create\n"
+             "  --poses FILE       a line a file with 12 numbers, the upper rows of the "
+             "4 x "
+             "4\n"
+             "                     matrix from sensor to map (KITTI's odometry format);\n"
+             "                     default: the files are in the map's frame\n"
+             "  --no-carve         add points only\n"
+             "  --max-range M      rays end here, and farther points hit nothing\n"
+             "  --erase            erase what rays go through instead of marking it "
+             "free\n"
+             "  --material M       material of the points; default 0\n"
+             "  --rule NAME        constant (default): all take --material; label: the\n"
+             "                     field's number; colour: the palette's nearest; ramp: "
+             "the\n"
+             "                     palette as the field goes over --range; height: as z "
+             "does\n"
+             "  --field NAME       of label (default label) and ramp (default "
+             "intensity)\n"
+             "  --range LOW,HIGH   of ramp and height\n"
+             "  --format NAME      of the files, as of voxelctl voxelize\n"
+             "  --retry SECONDS    repeat a request that got no answer for so long; "
+             "default "
+             "10\n"
+             "\n"
+             "example\n"
+             "  voxelctl scene integrate velodyne/*.bin --format kitti --poses poses.txt "
+             "\\\n"
+             "      --scene drive --size 0.1 --track-free --max-range 50\n"},
+    .options = CTL_SCENE_BIT(CTL_SCENE_NAME) | CTL_SCENE_BIT(CTL_SCENE_SIZE) |
+               CTL_SCENE_BIT(CTL_SCENE_DEPTH) | CTL_SCENE_BIT(CTL_SCENE_BITS) |
+               CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) | CTL_SCENE_BIT(CTL_SCENE_ORIGIN) |
+               CTL_SCENE_BIT(CTL_SCENE_FRAME) | CTL_SCENE_BIT(CTL_SCENE_PALETTE) |
+               CTL_SCENE_BIT(CTL_SCENE_MAX_BYTES) | CTL_SCENE_BIT(CTL_SCENE_POSES) |
+               CTL_SCENE_BIT(CTL_SCENE_FORMAT) | CTL_SCENE_BIT(CTL_SCENE_NO_CARVE) |
+               CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) | CTL_SCENE_BIT(CTL_SCENE_ERASE) |
+               CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |
+               CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE) |
+               CTL_SCENE_BIT(CTL_SCENE_RETRY),
+    .n_min = 1,
+    .n_max = SIZE_MAX,
+    .check = check,
+    .run = integrate,
+};
