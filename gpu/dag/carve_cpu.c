@@ -77,7 +77,7 @@ static uint64_t key_of_ray(const struct sorted *sorted, const double end[3])
 
         v[a] = at > 0 ? (uint64_t)(at < side ? at : side - 1) : 0;
     }
-    return sorted->flag | vxd_dag_code(v[0], v[1], v[2]) >> 1;
+    return sorted->flag | vxd_dag_voxel_code(v[0], v[1], v[2]) >> 1;
 }
 
 static enum vxd_dag_point classify_point(const struct sorted *sorted, size_t i,
@@ -94,7 +94,8 @@ static enum vxd_dag_point classify_point(const struct sorted *sorted, size_t i,
     point = vxd_dag_point_of(scan->origin, scan->max_range, scan->base,
                              sorted->input->format.depth, end, voxel);
     if (point == VXD_DAG_POINT_HIT) {
-        *key = vxd_dag_code((uint64_t)voxel[0], (uint64_t)voxel[1], (uint64_t)voxel[2]);
+        *key = vxd_dag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1],
+                                  (uint64_t)voxel[2]);
     } else if (scan->carve && point != VXD_DAG_POINT_NON_FINITE) {
         *key = key_of_ray(sorted, end);
     } else {
@@ -113,7 +114,7 @@ static enum vxd_dag_point classify_voxel(const struct sorted *sorted, size_t i,
         *key = (sorted->flag << 1) - 1;
         return VXD_DAG_POINT_OUTSIDE;
     }
-    *key = vxd_dag_code((uint64_t)voxel[0], (uint64_t)voxel[1], (uint64_t)voxel[2]);
+    *key = vxd_dag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1], (uint64_t)voxel[2]);
     return VXD_DAG_POINT_HIT;
 }
 

@@ -281,8 +281,8 @@ static bool cast_ray(struct caster *caster, uint32_t point)
     }
     brick = UINT64_MAX;
     while (vxd_dag_is_inside(walk.voxel, depth)) { /* until it leaves, or at the point */
-        uint64_t code = vxd_dag_code((uint64_t)walk.voxel[0], (uint64_t)walk.voxel[1],
-                                     (uint64_t)walk.voxel[2]);
+        uint64_t code = vxd_dag_voxel_code(
+            (uint64_t)walk.voxel[0], (uint64_t)walk.voxel[1], (uint64_t)walk.voxel[2]);
 
         if (!vxd_dag_walk_next(&walk)) {
             break;

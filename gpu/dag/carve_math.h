@@ -35,7 +35,7 @@ struct vxd_dag_walk {
     int8_t step[3];
 };
 
-VXD_HD uint64_t vxd_dag_code(uint64_t x, uint64_t y, uint64_t z)
+VXD_HD uint64_t vxd_dag_voxel_code(uint64_t x, uint64_t y, uint64_t z)
 {
     return vxd_spread3(x) << 2 | vxd_spread3(y) << 1 | vxd_spread3(z);
 }
@@ -48,7 +48,7 @@ VXD_HD bool vxd_dag_is_inside(const int64_t voxel[3], int depth)
            voxel[2] >= 0 && voxel[2] < side;
 }
 
-VXD_HD double vxd_dag_square(const double from[3], const double to[3])
+VXD_HD double vxd_dag_walk_square(const double from[3], const double to[3])
 {
     double square = 0;
 
@@ -73,7 +73,7 @@ VXD_HD enum vxd_dag_point vxd_dag_point_of(const double origin[3], double max_ra
             return VXD_DAG_POINT_NON_FINITE;
         }
     }
-    square = vxd_dag_square(origin, end);
+    square = vxd_dag_walk_square(origin, end);
     if (max_range > 0 && square > vxd_muld(max_range, max_range)) {
         double scale = max_range / sqrt(square);
 
@@ -104,7 +104,7 @@ VXD_HD bool vxd_dag_walk_begin(struct vxd_dag_walk *walk, const double origin[3]
 {
     const double longest = VXD_DAG_MAX_RAY_VOXELS;
 
-    if (!(vxd_dag_square(origin, end) <= longest * longest)) {
+    if (!(vxd_dag_walk_square(origin, end) <= longest * longest)) {
         return false;
     }
     for (int a = 0; a < 3; a++) {
