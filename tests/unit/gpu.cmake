@@ -2,6 +2,8 @@
 # The engine's tests; each runs on every backend of the machine.
 add_library(voxeld_gpu_test_support STATIC
   unit/gpu_cases.c
+  unit/gpu_dag_grid.c
+  unit/gpu_dag_scene.c
   unit/gpu_hash_check.c
   unit/gpu_hash_digest.c
   unit/gpu_hash_keys.c
@@ -29,7 +31,7 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name store verify)
+foreach(name edit rays store verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Scenes for tests and benchmarks of gpu/dag, built from their voxels bottom up, by the
+ * store's leaves and inner nodes alone: no editor has a part in it. */
+#ifndef VXD_TESTS_UNIT_GPU_DAG_SCENE_H
+#define VXD_TESTS_UNIT_GPU_DAG_SCENE_H
+
+#include "gpu/dag/internal.h"
+
+enum {
+    /* What a voxel is: 0 not set, */
+    GPU_DAG_FREE = 1,
+    GPU_DAG_MATERIAL = 2 /* and more: materials */
+};
+
+struct gpu_dag_voxel {
+    uint64_t morton;
+    uint32_t code;
+};
+
+struct gpu_dag_scene {
+    struct vxd_dag *dag;
+    uint32_t root;
+};
+
+uint64_t gpu_dag_morton(uint32_t x, uint32_t y, uint32_t z);
+void gpu_dag_unmorton(uint64_t morton, uint32_t voxel[3]);
+
+/* By Morton code, for qsort. */
+int gpu_dag_voxel_compare(const void *a, const void *b);
+
+/* n set voxels, strictly ascending. Failures end the program. */
+void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
+                         const struct gpu_dag_voxel *voxels, size_t n,
+                         struct gpu_dag_scene *out);
+void gpu_dag_scene_free(struct vxd_queue *queue, struct gpu_dag_scene *scene);
+
+/* A dense grid of codes, side^3, row-major by x, malloc'ed: boxes, noise, few leaves again and
+ * again, much that is empty. */
+uint32_t *gpu_dag_random_grid(const struct vxd_dag_format *format, uint64_t seed);
+/* Its set voxels, ascending; malloc'ed. */
+struct gpu_dag_voxel *gpu_dag_grid_voxels(const uint32_t *grid, int depth, size_t *n);
+
+/* n voxels of random materials (some FREE where that is tracked) anywhere in the scene, in
+ * small heaps; malloc'ed, ascending; *n comes out smaller where some fell together. */
+struct gpu_dag_voxel *gpu_dag_random_voxels(const struct vxd_dag_format *format,
+                                            uint64_t seed, size_t *n);
+
+#endif
