@@ -115,13 +115,14 @@ VXD_HD void vxd_dag_source_terms(const struct vxd_dag_op *op,
     int64_t source[3];
 
     vxd_dag_source_of(op, voxel, source);
-    for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < 3; j++) {
-            for (int k = 0; k < 4 && op->matrix[i][j] != 0; k++) {
-                int at = (int)(source[i] + op->matrix[i][j] * k - sources->low[i] * 4);
+    for (int j = 0; j < 3; j++) {
+        /* The one axis of the source that this one is. */
+        const int i = op->matrix[0][j] != 0 ? 0 : op->matrix[1][j] != 0 ? 1 : 2;
 
-                terms[j][k] = (at >> 2 << 8 | (at >> 1 & 1) << 5 | (at & 1) << 2) >> i;
-            }
+        for (int k = 0; k < 4; k++) {
+            int at = (int)(source[i] + op->matrix[i][j] * k - sources->low[i] * 4);
+
+            terms[j][k] = (at >> 2 << 8 | (at >> 1 & 1) << 5 | (at & 1) << 2) >> i;
         }
     }
 }
