@@ -390,14 +390,20 @@ static enum vxd_status run_shapes(struct vxd_pool *pool, struct vxd_dag *dag,
     return status;
 }
 
+/* What looks at the state before it: this root, which the pass only reads. */
 static enum vxd_status run_other(struct vxd_pool *pool, struct vxd_dag *dag,
                                  const struct vxd_dag_op *op,
                                  struct vxd_dag_edit_result *result, struct vxd_err *err)
 {
-    (void)pool;
-    (void)dag;
-    (void)result;
-    return vxd_fail(err, VXD_UNIMPLEMENTED, "ops", "action %d", (int)op->action);
+    const struct vxd_dag_source source = {op, dag->view, result->root};
+    struct vxd_dag_editor editor;
+
+    if (op->action == VXD_DAG_COPY) {
+        vxd_dag_copy_editor(&source, &editor);
+    } else {
+        vxd_dag_morph_editor(&source, &editor);
+    }
+    return vxd_dag_build(pool, dag, result->root, &editor, result, err);
 }
 
 /* What several passes changed is between the first root and the last. */
