@@ -91,8 +91,8 @@ struct vxd_dag_op {
     uint32_t from;
     int threshold; /* 1 to 6 */
     /* COPY: M has one 1 or -1 in each row and column (turns by quarters, mirrors); what
-     * would come from outside the scene is not set. Voxels that are not set are copied too
-     * with copy_empty, else they leave what is there. */
+     * would come from outside the scene is not set. With copy_empty voxels that are not set
+     * and FREE ones are copied too, else they leave what is there. */
     int64_t from_voxel[3];
     int8_t matrix[3][3];
     bool copy_empty;
