@@ -5,9 +5,8 @@
  * is its name for ever. Beside them stands the index, in shards by hash: a mutex and a table
  * of 32-byte buckets, each six addresses and six tags of eight bits of hash and two of kind.
  * A full bucket goes on in the next one; items are never taken out, so a bucket with room
- * ends a search. A shard grows alone, by two while it is small, then to the next size of the
- * context's block cache (a quarter to a seventh more), so that a large index stays at least
- * seven tenths full.
+ * ends a search. A shard grows alone, by two while it is small, later by a quarter and less,
+ * so that a large index stays at least seven tenths full.
  *
  * Locks are taken in the order shard, arena, context. Readers of nodes take none: an entry
  * of the chunk table is written before any root that leads there is known to them. */
@@ -24,8 +23,9 @@ enum {
     N_SHARDS = 1 << SHARD_BITS,
     SLOTS = 6, /* of a bucket */
     TAG_BITS = 10,
-    FIRST_BUCKETS = 8,   /* of a shard, 256 bytes */
-    SMALL_BUCKETS = 128, /* up to here a shard doubles */
+    FIRST_BUCKETS = 8,    /* of a shard, 256 bytes */
+    SMALL_BUCKETS = 128,  /* up to here a shard doubles, */
+    MIDDLE_BUCKETS = 256, /* up to here it grows by halves, then by quarters of a power */
     PREFETCH_BUCKETS = 4,
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
     N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),
@@ -347,23 +347,31 @@ static void move_items(const struct vxd_dag *dag, const struct shard *shard,
     }
 }
 
+/* The next size of a table; from the first on all are sizes of the context's block cache,
+ * so that nothing is lost to rounding. */
+static uint32_t larger(uint32_t n_buckets)
+{
+    uint32_t power;
+
+    if (n_buckets == 0) {
+        return FIRST_BUCKETS;
+    }
+    power = 1u << (31 - __builtin_clz(n_buckets));
+    return n_buckets + (n_buckets < SMALL_BUCKETS    ? power
+                        : n_buckets < MIDDLE_BUCKETS ? power / 2
+                                                     : power / 4);
+}
+
 /* Gives a shard a larger table. With the shard's mutex held. */
 static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
                                   struct vxd_err *err)
 {
     struct vxd_dag_arena *arena = dag->arena;
-    uint32_t n_buckets = FIRST_BUCKETS;
+    uint32_t n_buckets = larger(shard->n_buckets);
     void *memory;
     struct bucket *buckets;
     enum vxd_status status;
 
-    if (shard->n_buckets >= SMALL_BUCKETS) {
-        uint32_t power = 1u << (31 - __builtin_clz(shard->n_buckets));
-
-        n_buckets = shard->n_buckets + power / 4;
-    } else if (shard->n_buckets > 0) {
-        n_buckets = shard->n_buckets * 2;
-    }
     (void)pthread_mutex_lock(&arena->mutex);
     status = take_bytes(dag, n_buckets * sizeof *buckets, &memory, err);
     (void)pthread_mutex_unlock(&arena->mutex);

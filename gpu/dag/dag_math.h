@@ -76,6 +76,12 @@ VXD_HD int vxd_dag_popc(uint64_t v)
 {
 #if defined(__CUDA_ARCH__)
     return __popcll(v);
+#elif defined(__x86_64__) && !defined(__POPCNT__)
+    /* Without the instruction the compiler's own is a call. */
+    v -= v >> 1 & 0x5555555555555555ULL;
+    v = (v & 0x3333333333333333ULL) + (v >> 2 & 0x3333333333333333ULL);
+    v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+    return (int)(v * 0x0101010101010101ULL >> 56);
 #else
     return __builtin_popcountll(v);
 #endif

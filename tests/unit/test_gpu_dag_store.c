@@ -537,7 +537,7 @@ static void test_put_at_the_budget_stores_nothing(void)
 static void test_store_of_many_items_takes_little_more_than_they(void)
 {
     enum {
-        N_ITEMS = 800000,
+        N_ITEMS = 900000,
         CHUNK_BYTES = 4 << VXD_DAG_CHUNK_BITS
     };
     struct gpu_env env;
