@@ -31,8 +31,13 @@ add_executable(bench_network ${CMAKE_CURRENT_LIST_DIR}/bench_network.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_network PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag times edits of scenes.
+add_executable(bench_gpu_dag ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_gpu_dag PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
-  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps)
+  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
+      bench_gpu_dag)
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -48,3 +53,5 @@ add_test(NAME bench_network_smoke COMMAND bench_network --backend cpu --size 0.4
   --repeat 1 --bandwidth 10)
 add_test(NAME bench_sparse_maps_smoke COMMAND bench_sparse_maps --backend cpu --size 0.2
   --repeat 1)
+add_test(NAME bench_gpu_dag_smoke COMMAND bench_gpu_dag --backend cpu --radius 100
+  --repeat 2)

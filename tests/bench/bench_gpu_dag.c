@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Times edits of scenes: the large ball of the paper into an empty scene, the twelve of its
+ * replay one after the other, small brush strokes on what those left; then what a node takes.
+ *
+ * Prints Markdown. The scene is 2^17 voxels a side. Replays are at half scale: positions and
+ * radii are doubled, and balls stand on voxel centres.
+ * usage: bench_gpu_dag [--backend cpu|cuda] [--threads N] [--repeat N] [--radius VOXELS]
+ *                      [--bits 0|4|8|16] [--replay FILE.csv] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/dag/edit.h"
+#include "tests/bench/bench_device.h"
+
+#define DEPTH 17
+#define MAX_REPEAT 1000
+#define MAX_BALLS 256
+#define BRUSH_RADIUS 32
+#define N_STROKES 200
+
+struct options {
+    enum vxd_backend backend;
+    int n_threads;
+    int n_repeat;
+    int radius;
+    int bits; /* of materials, in the replay */
+    const char *replay;
+};
+
+struct ball {
+    int64_t centre[3]; /* voxels */
+    int64_t r;
+    bool is_added;
+};
+
+struct bench {
+    struct options options;
+    struct bench_device device;
+    struct ball balls[MAX_BALLS];
+    int n_balls;
+};
+
+/* The first ball of epiccitadel_large_edits.csv, which --replay reads as a whole. */
+static const int64_t large_centre[3] = {27390, 67726, 43404};
+
+static struct vxd_dag_op op_of(const struct ball *ball, uint32_t value)
+{
+    struct vxd_dag_op op = {.action = ball->is_added ? VXD_DAG_FILL : VXD_DAG_ERASE,
+                            .value = value};
+
+    op.shape.kind = VXD_DAG_BALL;
+    op.shape.r = ball->r * VXD_DAG_UNIT;
+    for (int axis = 0; axis < 3; axis++) {
+        op.shape.a[axis] = ball->centre[axis] * VXD_DAG_UNIT + VXD_DAG_UNIT / 2;
+    }
+    return op;
+}
+
+/* One edit, waited for; *seconds is its time. */
+static enum vxd_status time_edit(struct bench *bench, struct vxd_dag *dag, uint32_t root,
+                                 const struct vxd_dag_op *op,
+                                 struct vxd_dag_edit_result *result, double *seconds,
+                                 struct vxd_err *err)
+{
+    struct vxd_queue *queue = bench->device.queue;
+    enum vxd_status status;
+
+    VXD_TRY(bench_device_flush(&bench->device, err));
+    (void)bench_device_start(&bench->device);
+    VXD_TRY(vxd_dag_edit(queue, dag, root, op, 1, result, err));
+    (void)bench_device_stop(&bench->device);
+    VXD_TRY(vxd_queue_wait(queue, err));
+    *seconds = bench_device_seconds(&bench->device);
+out:
+    return status;
+}
+
+static enum vxd_status make_dag(struct bench *bench, int bits, struct vxd_dag **out,
+                                struct vxd_err *err)
+{
+    struct vxd_dag_spec spec = {{DEPTH, bits, false}, VXD_DAG_ARENA, 0};
+
+    return vxd_dag_create(bench->device.queue, &spec, out, err);
+}
+
+/* Of a store that has nodes. */
+static void print_memory(const struct vxd_dag *dag, const char *name)
+{
+    struct vxd_dag_usage usage;
+    double n;
+
+    vxd_dag_get_usage(dag, &usage);
+    n = (double)(usage.n_leaves + usage.n_inner + usage.n_blocks);
+    (void)printf("| %s | %llu | %llu | %.1f | %.1f | %.1f | %.2f |\n", name,
+                 (unsigned long long)usage.n_leaves, (unsigned long long)usage.n_inner,
+                 (double)usage.node_bytes / 1048576, (double)usage.n_bytes / 1048576,
+                 (double)usage.n_bytes / n,
+                 (double)usage.n_bytes / (double)usage.node_bytes);
+}
+
+/* The ball into an empty scene, each time into a store of its own: *out is the last. */
+static enum vxd_status run_ball(struct bench *bench, struct vxd_dag **out,
+                                struct vxd_err *err)
+{
+    struct ball ball = {.r = bench->options.radius, .is_added = true};
+    double times[MAX_REPEAT];
+    struct vxd_dag_edit_result result = {0};
+    struct vxd_dag_op op;
+    enum vxd_status status = VXD_OK;
+
+    memcpy(ball.centre, large_centre, sizeof ball.centre);
+    op = op_of(&ball, 0);
+    for (int i = 0; i < bench->options.n_repeat; i++) {
+        vxd_dag_destroy(bench->device.queue, *out);
+        *out = NULL;
+        VXD_TRY(make_dag(bench, 0, out, err));
+        VXD_TRY(time_edit(bench, *out, VXD_DAG_EMPTY, &op, &result, &times[i], err));
+    }
+    (void)printf("| ball r = %d, empty scene, 0 bits | %llu | %.2f |\n",
+                 bench->options.radius, (unsigned long long)result.n_added,
+                 1e3 * bench_median(times, bench->options.n_repeat));
+out:
+    return status;
+}
+
+/* The balls of the replay one after the other, materials by turns; *root is the last. */
+static enum vxd_status run_replay(struct bench *bench, struct vxd_dag *dag,
+                                  uint32_t *root, struct vxd_err *err)
+{
+    uint32_t n_values = bench->options.bits == 0 ? 1 : 15;
+    double times[MAX_BALLS];
+    struct vxd_dag_edit_result result = {0};
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < bench->n_balls; i++) {
+        const struct ball *ball = &bench->balls[i];
+        struct vxd_dag_op op = op_of(ball, (uint32_t)i % n_values);
+
+        VXD_TRY(time_edit(bench, dag, *root, &op, &result, &times[i], err));
+        *root = result.root;
+        (void)printf("| replay %d, r = %lld, %d bits | %llu | %.2f |\n", i + 1,
+                     (long long)ball->r, bench->options.bits,
+                     (unsigned long long)(result.n_added + result.n_removed),
+                     1e3 * times[i]);
+    }
+    (void)printf("| replay, median of %d | | %.2f |\n", bench->n_balls,
+                 1e3 * bench_median(times, bench->n_balls));
+out:
+    return status;
+}
+
+/* Strokes along the last ball's surface, added and taken away by turns. */
+static enum vxd_status run_brush(struct bench *bench, struct vxd_dag *dag, uint32_t root,
+                                 struct vxd_err *err)
+{
+    const struct ball *last = &bench->balls[bench->n_balls - 1];
+    double times[N_STROKES];
+    struct vxd_dag_edit_result result = {0};
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < N_STROKES; i++) {
+        struct ball stroke = {.r = BRUSH_RADIUS, .is_added = i % 2 == 0};
+        struct vxd_dag_op op;
+
+        memcpy(stroke.centre, last->centre, sizeof stroke.centre);
+        stroke.centre[i % 3] += i % 6 < 3 ? last->r : -last->r;
+        stroke.centre[(i + 1) % 3] += 2 * i;
+        op = op_of(&stroke, 1);
+        op.value = bench->options.bits == 0 ? 0 : 1;
+        VXD_TRY(time_edit(bench, dag, root, &op, &result, &times[i], err));
+        root = result.root;
+    }
+    (void)printf("| brush r = %d, median of %d | | %.3f |\n", BRUSH_RADIUS, N_STROKES,
+                 1e3 * bench_median(times, N_STROKES));
+out:
+    return status;
+}
+
+static enum vxd_status run(struct bench *bench, struct vxd_err *err)
+{
+    struct vxd_queue *queue = bench->device.queue;
+    struct vxd_dag *alone = NULL;
+    struct vxd_dag *dag = NULL;
+    struct vxd_context_info info;
+    uint32_t root = VXD_DAG_EMPTY;
+    enum vxd_status status;
+
+    vxd_context_get_info(bench->device.context, &info);
+    (void)printf("%s; scenes of 2^%d voxels a side\n\n", info.name, DEPTH);
+    (void)printf("| edit | voxels changed | ms |\n|---|---|---|\n");
+    VXD_TRY(run_ball(bench, &alone, err));
+    VXD_TRY(make_dag(bench, bench->options.bits, &dag, err));
+    if (bench->n_balls > 0) {
+        VXD_TRY(run_replay(bench, dag, &root, err));
+        VXD_TRY(run_brush(bench, dag, root, err));
+    }
+    (void)printf(
+        "\n| store | leaves | inner nodes | raw MiB | taken MiB | bytes a node | "
+        "taken / raw |\n|---|---|---|---|---|---|---|\n");
+    print_memory(alone, "ball, 0 bits");
+    if (bench->n_balls > 0) {
+        print_memory(dag, "replay and brush");
+    }
+out:
+    vxd_dag_destroy(queue, alone);
+    vxd_dag_destroy(queue, dag);
+    return status;
+}
+
+static void usage(void)
+{
+    (void)fprintf(stderr, "usage: bench_gpu_dag [--backend cpu|cuda] [--threads N] "
+                          "[--repeat N] [--radius VOXELS] [--bits 0|4|8|16] "
+                          "[--replay FILE.csv]\n");
+    exit(EXIT_FAILURE);
+}
+
+static int number_of(const char *text, long least, long most)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || value < least || value > most) {
+        usage();
+    }
+    return (int)value;
+}
+
+static void parse(int argc, char **argv, struct options *out)
+{
+    *out = (struct options){VXD_BACKEND_CPU, 0, 5, 1820, 4, NULL};
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *name = argv[i];
+        const char *value = argv[i + 1];
+
+        if (strcmp(name, "--backend") == 0) {
+            out->backend =
+                strcmp(value, "cuda") == 0 ? VXD_BACKEND_CUDA : VXD_BACKEND_CPU;
+        } else if (strcmp(name, "--threads") == 0) {
+            out->n_threads = number_of(value, 0, 256);
+        } else if (strcmp(name, "--repeat") == 0) {
+            out->n_repeat = number_of(value, 1, MAX_REPEAT);
+        } else if (strcmp(name, "--radius") == 0) {
+            out->radius = number_of(value, 1, 20000);
+        } else if (strcmp(name, "--bits") == 0) {
+            out->bits = number_of(value, 0, 16);
+        } else if (strcmp(name, "--replay") == 0) {
+            out->replay = value;
+        } else {
+            usage();
+        }
+    }
+    if (argc % 2 == 0) {
+        usage();
+    }
+}
+
+/* EditSphere,x,y,z,r,TRUE|FALSE; other actions do not change the scene. */
+static bool read_replay(struct bench *bench)
+{
+    FILE *file = fopen(bench->options.replay, "r");
+    char line[512];
+
+    if (file == NULL) {
+        (void)fprintf(stderr, "%s cannot be read\n", bench->options.replay);
+        return false;
+    }
+    while (fgets(line, sizeof line, file) != NULL && bench->n_balls < MAX_BALLS) {
+        static const char name[] = "EditSphere";
+        char *at = line + sizeof name - 1;
+        double numbers[4];
+
+        if (strncmp(line, name, sizeof name - 1) != 0) {
+            continue;
+        }
+        for (int i = 0; i < 4; i++) {
+            numbers[i] = *at == ',' ? 2 * strtod(at + 1, &at) : 0;
+        }
+        bench->balls[bench->n_balls++] =
+            (struct ball){{(int64_t)numbers[0], (int64_t)numbers[1], (int64_t)numbers[2]},
+                          (int64_t)numbers[3],
+                          strncmp(at, ",TRUE", 5) == 0};
+    }
+    (void)fclose(file);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench;
+    struct vxd_err err = {0};
+    enum vxd_status status;
+
+    parse(argc, argv, &bench.options);
+    if (bench.options.replay != NULL && !read_replay(&bench)) {
+        return EXIT_FAILURE;
+    }
+    status = bench_device_open(bench.options.backend, bench.options.n_threads,
+                               &bench.device, &err);
+    if (status == VXD_OK) {
+        status = run(&bench, &err);
+        bench_device_close(&bench.device);
+    }
+    if (status != VXD_OK) {
+        (void)fprintf(stderr, "bench_gpu_dag: %s\n", err.message);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
