@@ -290,8 +290,8 @@ static void test_edit_random_lists_give_the_voxels_of_a_grid(void)
 static void many_passes(struct gpu_env *env)
 {
     for (int i = 0; i < N_FORMATS; i++) {
-        run_random(env, &formats[i], 6, MAX_OPS, VXD_DAG_REPLACE + 1, (uint64_t)i + 50);
-        run_random(env, &formats[i], 40, 8, VXD_DAG_REPLACE + 1, (uint64_t)i + 60);
+        run_random(env, &formats[i], 6, MAX_OPS, VXD_DAG_COPY + 1, (uint64_t)i + 50);
+        run_random(env, &formats[i], 40, 8, VXD_DAG_COPY + 1, (uint64_t)i + 60);
     }
 }
 
