@@ -11,7 +11,7 @@
 
 /* A region's voxels. */
 struct vxd_dag_area {
-    int32_t low[3], high[3]; /* indices, half-open, inside the scene; low = high: none */
+    int32_t low[3], high[3]; /* indices, half-open, inside the scene; all 0: none */
     bool is_ball;
     int64_t centre[3]; /* units */
     uint64_t square;   /* of the radius */
@@ -42,6 +42,21 @@ VXD_HD int32_t vxd_dag_first_centre(int64_t units, int depth)
     return (int32_t)vxd_dag_clamp((at + half - 1) / VXD_DAG_UNIT, 0, (int64_t)1 << depth);
 }
 
+VXD_HD bool vxd_dag_area_is_empty(const struct vxd_dag_area *area)
+{
+    return area->low[0] >= area->high[0] || area->low[1] >= area->high[1] ||
+           area->low[2] >= area->high[2];
+}
+
+/* What is empty on one axis becomes so on all: every cube is outside. */
+VXD_HD void vxd_dag_area_trim(struct vxd_dag_area *area)
+{
+    for (int axis = 0; axis < 3 && vxd_dag_area_is_empty(area); axis++) {
+        area->low[axis] = 0;
+        area->high[axis] = 0;
+    }
+}
+
 VXD_HD struct vxd_dag_area vxd_dag_area_of(const struct vxd_dag_region *region, int depth)
 {
     int64_t most = VXD_DAG_MAX_COORDINATE;
@@ -58,10 +73,8 @@ VXD_HD struct vxd_dag_area vxd_dag_area_of(const struct vxd_dag_region *region, 
         area.centre[axis] = centre;
         area.low[axis] = vxd_dag_first_centre(low, depth);
         area.high[axis] = vxd_dag_first_centre(high, depth);
-        if (area.high[axis] < area.low[axis]) {
-            area.high[axis] = area.low[axis];
-        }
     }
+    vxd_dag_area_trim(&area);
     return area;
 }
 
@@ -77,17 +90,9 @@ VXD_HD struct vxd_dag_area vxd_dag_area_of_box(const int64_t low[3],
         area.centre[axis] = 0;
         area.low[axis] = (int32_t)vxd_dag_clamp(low[axis], 0, (int64_t)1 << depth);
         area.high[axis] = (int32_t)vxd_dag_clamp(high[axis], 0, (int64_t)1 << depth);
-        if (area.high[axis] < area.low[axis]) {
-            area.high[axis] = area.low[axis];
-        }
     }
+    vxd_dag_area_trim(&area);
     return area;
-}
-
-VXD_HD bool vxd_dag_area_is_empty(const struct vxd_dag_area *area)
-{
-    return area->low[0] >= area->high[0] || area->low[1] >= area->high[1] ||
-           area->low[2] >= area->high[2];
 }
 
 /* Distance along an axis from a point to the nearest of the centres of voxels low .. last. */
