@@ -10,6 +10,9 @@
         seen = client.map_create("seen", {"count": np.uint64})
         seen.update(voxels.coords[:, 1:], {"count": voxels.counts.astype(np.uint64)},
                     combine="add", insert_missing=True)
+        yard = client.scene_create("yard", voxel_size=0.1, track_free=True)
+        yard.integrate(np.load("scan.npy"), max_range=50)
+        yard.cast_rays((0, 0, 1.5), [[1, 0, 0]]).distances
         place = client.infer("svtnet", np.load("scan.npy"))
         place["descriptor"]   # 1 x 256
 
@@ -64,29 +67,63 @@ from .networks import (
 )
 from .repeat import repeat
 from .reply import Item, Merged, MethodStatus, SelfTest, ServerInfo, SlowRequest, Status, Voxels
+from .scene_records import (
+    Ball,
+    Box,
+    Capsule,
+    Cells,
+    Change,
+    Copy,
+    Dense,
+    Edited,
+    HalfSpace,
+    Heightfield,
+    Integrated,
+    Material,
+    NearestVoxels,
+    Operation,
+    Overlap,
+    PointList,
+    RayHits,
+    SceneInfo,
+    VoxelState,
+    VoxelValues,
+)
+from .scenes import Scene
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Aborted",
     "AlreadyExists",
+    "Ball",
+    "Box",
     "Cancelled",
+    "Capsule",
+    "Cells",
+    "Change",
     "Client",
     "Cloud",
     "Code",
+    "Copy",
     "DType",
     "DataLoss",
     "DeadlineExceeded",
+    "Dense",
+    "Edited",
     "Entries",
     "Erased",
     "Error",
     "FailedPrecondition",
     "Field",
     "Found",
+    "HalfSpace",
+    "Heightfield",
     "InferItem",
     "InferOutput",
     "Inference",
     "Inserted",
+    "Integrated",
     "Internal",
     "InvalidArgument",
     "Item",
@@ -94,18 +131,26 @@ __all__ = [
     "Map",
     "MapArray",
     "MapInfo",
+    "Material",
     "Merge",
     "Merged",
     "MethodStatus",
+    "NearestVoxels",
     "NetworkInfo",
     "NetworkLayer",
     "NetworkOutput",
     "NotFound",
+    "Operation",
     "OutOfRange",
+    "Overlap",
     "PermissionDenied",
+    "PointList",
     "Pose",
+    "RayHits",
     "ResourceExhausted",
     "Saved",
+    "Scene",
+    "SceneInfo",
     "SelfTest",
     "ServerInfo",
     "SlowRequest",
@@ -117,6 +162,8 @@ __all__ = [
     "Unimplemented",
     "Unknown",
     "Updated",
+    "VoxelState",
+    "VoxelValues",
     "Voxels",
     "connect",
     "repeat",

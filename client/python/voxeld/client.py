@@ -49,6 +49,7 @@ from .reply import (
     status_of,
     voxels_of,
 )
+from .scenes import SceneCalls
 from .transport import Connection, choose_url
 
 DEFAULT_IN_FLIGHT = 16
@@ -101,7 +102,7 @@ def connect(
     )
 
 
-class Client(NetworkCalls):
+class Client(NetworkCalls, SceneCalls):
     """A connection to a daemon; connect() makes it, `with` or close() ends it.
 
     Any number of threads may use it at once. Failing calls never wait: without a connection

@@ -4,6 +4,7 @@ from voxeld.v1 import admin_pb2 as _admin_pb2
 from voxeld.v1 import common_pb2 as _common_pb2
 from voxeld.v1 import hashmap_pb2 as _hashmap_pb2
 from voxeld.v1 import network_pb2 as _network_pb2
+from voxeld.v1 import scene_pb2 as _scene_pb2
 from voxeld.v1 import voxelize_pb2 as _voxelize_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -13,7 +14,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Request(_message.Message):
-    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "self_test", "server_info", "set_log_level", "status", "voxelize"]
+    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_cast_rays", "scene_create", "scene_drop", "scene_edit", "scene_export", "scene_get", "scene_integrate", "scene_list", "scene_nearest", "scene_overlap", "scene_values", "self_test", "server_info", "set_log_level", "status", "voxelize"]
     HEADER_FIELD_NUMBER: _ClassVar[int]
     INFER_FIELD_NUMBER: _ClassVar[int]
     MAP_CREATE_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +32,17 @@ class Request(_message.Message):
     NETWORK_LIST_FIELD_NUMBER: _ClassVar[int]
     NETWORK_LOAD_FIELD_NUMBER: _ClassVar[int]
     NETWORK_UNLOAD_FIELD_NUMBER: _ClassVar[int]
+    SCENE_CAST_RAYS_FIELD_NUMBER: _ClassVar[int]
+    SCENE_CREATE_FIELD_NUMBER: _ClassVar[int]
+    SCENE_DROP_FIELD_NUMBER: _ClassVar[int]
+    SCENE_EDIT_FIELD_NUMBER: _ClassVar[int]
+    SCENE_EXPORT_FIELD_NUMBER: _ClassVar[int]
+    SCENE_GET_FIELD_NUMBER: _ClassVar[int]
+    SCENE_INTEGRATE_FIELD_NUMBER: _ClassVar[int]
+    SCENE_LIST_FIELD_NUMBER: _ClassVar[int]
+    SCENE_NEAREST_FIELD_NUMBER: _ClassVar[int]
+    SCENE_OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    SCENE_VALUES_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     SERVER_INFO_FIELD_NUMBER: _ClassVar[int]
     SET_LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -53,12 +65,23 @@ class Request(_message.Message):
     network_list: _network_pb2.NetworkListRequest
     network_load: _network_pb2.NetworkLoadRequest
     network_unload: _network_pb2.NetworkUnloadRequest
+    scene_cast_rays: _scene_pb2.SceneCastRaysRequest
+    scene_create: _scene_pb2.SceneCreateRequest
+    scene_drop: _scene_pb2.SceneDropRequest
+    scene_edit: _scene_pb2.SceneEditRequest
+    scene_export: _scene_pb2.SceneExportRequest
+    scene_get: _scene_pb2.SceneGetRequest
+    scene_integrate: _scene_pb2.SceneIntegrateRequest
+    scene_list: _scene_pb2.SceneListRequest
+    scene_nearest: _scene_pb2.SceneNearestRequest
+    scene_overlap: _scene_pb2.SceneOverlapRequest
+    scene_values: _scene_pb2.SceneValuesRequest
     self_test: _admin_pb2.SelfTestRequest
     server_info: _admin_pb2.ServerInfoRequest
     set_log_level: _admin_pb2.SetLogLevelRequest
     status: _admin_pb2.StatusRequest
     voxelize: _voxelize_pb2.VoxelizeRequest
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadRequest, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadRequest, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListRequest, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetRequest, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferRequest, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadRequest, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadRequest, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListRequest, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetRequest, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferRequest, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateRequest, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropRequest, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListRequest, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetRequest, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditRequest, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateRequest, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesRequest, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysRequest, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestRequest, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapRequest, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportRequest, _Mapping]] = ...) -> None: ...
 
 class RequestHeader(_message.Message):
     __slots__ = ["client_id", "expect_digests", "keep_last", "max_age_ms", "request_id", "sequence", "stream", "timeout_ms", "token"]
@@ -83,7 +106,7 @@ class RequestHeader(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., token: _Optional[str] = ..., client_id: _Optional[str] = ..., sequence: _Optional[int] = ..., stream: _Optional[str] = ..., keep_last: _Optional[int] = ..., max_age_ms: _Optional[int] = ..., expect_digests: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "self_test", "server_info", "set_log_level", "status", "voxelize"]
+    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_cast_rays", "scene_create", "scene_drop", "scene_edit", "scene_export", "scene_get", "scene_integrate", "scene_list", "scene_nearest", "scene_overlap", "scene_values", "self_test", "server_info", "set_log_level", "status", "voxelize"]
     HEADER_FIELD_NUMBER: _ClassVar[int]
     INFER_FIELD_NUMBER: _ClassVar[int]
     MAP_CREATE_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +124,17 @@ class Response(_message.Message):
     NETWORK_LIST_FIELD_NUMBER: _ClassVar[int]
     NETWORK_LOAD_FIELD_NUMBER: _ClassVar[int]
     NETWORK_UNLOAD_FIELD_NUMBER: _ClassVar[int]
+    SCENE_CAST_RAYS_FIELD_NUMBER: _ClassVar[int]
+    SCENE_CREATE_FIELD_NUMBER: _ClassVar[int]
+    SCENE_DROP_FIELD_NUMBER: _ClassVar[int]
+    SCENE_EDIT_FIELD_NUMBER: _ClassVar[int]
+    SCENE_EXPORT_FIELD_NUMBER: _ClassVar[int]
+    SCENE_GET_FIELD_NUMBER: _ClassVar[int]
+    SCENE_INTEGRATE_FIELD_NUMBER: _ClassVar[int]
+    SCENE_LIST_FIELD_NUMBER: _ClassVar[int]
+    SCENE_NEAREST_FIELD_NUMBER: _ClassVar[int]
+    SCENE_OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    SCENE_VALUES_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     SERVER_INFO_FIELD_NUMBER: _ClassVar[int]
     SET_LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -123,12 +157,23 @@ class Response(_message.Message):
     network_list: _network_pb2.NetworkListResponse
     network_load: _network_pb2.NetworkLoadResponse
     network_unload: _network_pb2.NetworkUnloadResponse
+    scene_cast_rays: _scene_pb2.SceneCastRaysResponse
+    scene_create: _scene_pb2.SceneCreateResponse
+    scene_drop: _scene_pb2.SceneDropResponse
+    scene_edit: _scene_pb2.SceneEditResponse
+    scene_export: _scene_pb2.SceneExportResponse
+    scene_get: _scene_pb2.SceneGetResponse
+    scene_integrate: _scene_pb2.SceneIntegrateResponse
+    scene_list: _scene_pb2.SceneListResponse
+    scene_nearest: _scene_pb2.SceneNearestResponse
+    scene_overlap: _scene_pb2.SceneOverlapResponse
+    scene_values: _scene_pb2.SceneValuesResponse
     self_test: _admin_pb2.SelfTestResponse
     server_info: _admin_pb2.ServerInfoResponse
     set_log_level: _admin_pb2.SetLogLevelResponse
     status: _admin_pb2.StatusResponse
     voxelize: _voxelize_pb2.VoxelizeResponse
-    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateResponse, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropResponse, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListResponse, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetResponse, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditResponse, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateResponse, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesResponse, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysResponse, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestResponse, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapResponse, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportResponse, _Mapping]] = ...) -> None: ...
 
 class ResponseHeader(_message.Message):
     __slots__ = ["arrays_dropped", "code", "field", "message", "queue_ms", "replayed", "request_id", "total_ms"]

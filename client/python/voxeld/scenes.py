@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes: voxels that are edited, fed with scans and looked at, on the server's device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from voxeld.v1 import rpc_pb2, scene_pb2
+
+from . import wire
+from .cloud import Pose
+from .errors import Aborted, InvalidArgument
+from .points import Points, clouds_of, pose_of
+from .reply import record_of
+from .scene_records import (
+    Box,
+    Cells,
+    Dense,
+    Edited,
+    Integrated,
+    Material,
+    NearestVoxels,
+    Operation,
+    Overlap,
+    PlyParts,
+    RayHits,
+    SceneInfo,
+    SceneReply,
+    Shape,
+    VoxelValues,
+    info_of,
+    joined,
+    message_of,
+    metres_of,
+    operation_parts,
+    places_of,
+    plain_shape,
+    rule_of,
+    tensor_of,
+)
+
+if TYPE_CHECKING:
+    from .client import Client
+
+
+class Scene:
+    """A scene of a client's server; Client.scene_create and Client.scene make it.
+
+    A voxel is occupied, with a material, or not; where the scene tracks free space it is
+    occupied, free or unknown. Every change is a new version, which queries see as a whole or
+    not at all. Lengths are metres in the map frame, or voxels from the low corner with
+    in_voxels. A voxel is in a shape when its centre is. Threads, errors, timeout, request_id
+    and sequence as of Client.
+    """
+
+    def __init__(self, client: Client, info: SceneInfo) -> None:
+        self._client = client
+        self.name = info.name
+        self.voxel_size = info.voxel_size
+        self.depth = info.depth
+        self.origin = info.origin
+        self.material_bits = info.material_bits
+        self.track_free = info.track_free
+        self.palette = info.palette
+
+    def __repr__(self) -> str:
+        return f"<voxeld.Scene {self.name!r} at {self._client.url}>"
+
+    def info(self, *, timeout: float | None = None, request_id: str | None = None) -> SceneInfo:
+        """What it is now; walks the whole scene."""
+        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=self.name))
+        response = self._client._call("scene_get", request, timeout, request_id)
+        return info_of(response.scene_get.scene)
+
+    def edit(
+        self,
+        operations: Operation | Shape | Sequence[Operation | Shape],
+        *,
+        in_voxels: bool = False,
+        if_version: int = 0,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> Edited:
+        """Applies operations, in order, as one change: all or none.
+
+        operations  1 to 4096; a shape alone is filled with material 0
+        if_version  Aborted unless the scene is at this version; 0: at any
+        """
+        steps = list(operations) if isinstance(operations, list | tuple) else [operations]
+        message = message_of(
+            scene_pb2.SceneEditRequest, "if_version",
+            name=self.name, in_voxels=in_voxels, if_version=if_version,
+        )  # fmt: skip
+        parts: list[wire.Part] = []
+        for i, step in enumerate(steps):
+            parts += operation_parts(step, i)
+        number = self._client._numbered(sequence)
+        reply = self._exchange("scene_edit", message, parts, timeout, request_id, number)
+        with reply:
+            return record_of(Edited, reply.message, change=reply.change(), replayed=reply.replayed)
+
+    def integrate(
+        self,
+        points: Points,
+        *,
+        pose: Pose | npt.ArrayLike | None = None,
+        carve: bool = True,
+        max_range: float = 0.0,
+        erase: bool = False,
+        rule: str = "constant",
+        material: int = 0,
+        field: str = "",
+        range: Sequence[float] | None = None,
+        frame_id: str = "",
+        stamp_ns: int = 0,
+        if_version: int = 0,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> Integrated:
+        """Adds a scan: its points become occupied, and with carve the voxels between the sensor
+        and each point are emptied, but for those that a point of this scan hits. One change.
+
+        points     one cloud, or an array as in Client.voxelize
+        pose       sensor to map; rays start at its translation. With frame_id and stamp_ns
+                   (echoed) for arrays only: a Cloud has its own
+        max_range  metres: rays end here, and farther points hit nothing; 0: no limit
+        erase      erase what rays go through instead of marking it free
+        rule       which material points take: "constant" (material), "label" (the field's
+                   number, else material; field "": label), "colour" (the palette's nearest),
+                   "ramp" (the palette as the field goes from low to high; field "": intensity)
+                   or "height" (the same with z in the map frame)
+        range      (low, high) of ramp and height
+        """
+        of_array = {"stamp_ns": stamp_ns, "frame_id": frame_id, "T_map_sensor": pose_of(pose)}
+        clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
+        if len(clouds) != 1:
+            raise InvalidArgument(f"{len(clouds)} clouds; one is right", "points")
+        message = message_of(
+            scene_pb2.SceneIntegrateRequest, "if_version",
+            name=self.name, rule=rule_of(rule, material, field, range), if_version=if_version,
+        )  # fmt: skip
+        if carve:
+            kind = scene_pb2.SceneCarve
+            message.carve.CopyFrom(message_of(kind, "carve", max_range_m=max_range, erase=erase))
+        cloud = scene_pb2.SceneIntegrateRequest.CLOUD_FIELD_NUMBER
+        parts = wire.cloud_parts(clouds[0], "cloud", cloud)
+        number = self._client._numbered(sequence)
+        reply = self._exchange("scene_integrate", message, parts, timeout, request_id, number)
+        with reply:
+            return record_of(
+                Integrated, reply.message, change=reply.change(), replayed=reply.replayed
+            )
+
+    def values(
+        self,
+        points: npt.ArrayLike,
+        *,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> VoxelValues:
+        """States and materials of voxels: n x 3 integers are voxel indices, floating-point
+        numbers metres. Outside is unknown."""
+        message = scene_pb2.SceneValuesRequest(name=self.name)
+        places = places_of(points, "points")
+        parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
+        reply = self._exchange("scene_values", message, parts, timeout, request_id)
+        with reply:
+            n = len(places)
+            return VoxelValues(
+                states=reply.array("states", "|u1", n), materials=reply.materials(n), **reply.seen()
+            )
+
+    def cast_rays(
+        self,
+        origins: npt.ArrayLike,
+        directions: npt.ArrayLike,
+        max_range: float = 0.0,
+        *,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> RayHits:
+        """First occupied voxel along each ray. origins: n x 3, or one for all; directions: n x
+        3, of any length but 0; max_range: metres, 0: no limit."""
+        message = message_of(
+            scene_pb2.SceneCastRaysRequest, "max_range", name=self.name, max_range_m=max_range
+        )
+        ways = metres_of(directions, "directions", 3)
+        parts = tensor_of(message.ORIGINS_FIELD_NUMBER, metres_of(origins, "origins", 3))
+        parts += tensor_of(message.DIRECTIONS_FIELD_NUMBER, ways)
+        reply = self._exchange("scene_cast_rays", message, parts, timeout, request_id)
+        with reply:
+            n = len(ways)
+            return RayHits(
+                distances=reply.array("distances", "<f4", n),
+                voxels=reply.array("voxels", "<i4", n, 3),
+                normals=reply.array("normals", "|i1", n, 3),
+                materials=reply.materials(n),
+                n_hits=reply.message.n_hits,
+                **reply.seen(),
+            )
+
+    def nearest(
+        self,
+        points: npt.ArrayLike,
+        radius: float,
+        *,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> NearestVoxels:
+        """Occupied voxel whose centre is nearest to each of n x 3 points, within the radius."""
+        message = message_of(
+            scene_pb2.SceneNearestRequest, "radius", name=self.name, radius_m=radius
+        )
+        places = metres_of(points, "points", 3)
+        parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
+        reply = self._exchange("scene_nearest", message, parts, timeout, request_id)
+        with reply:
+            n = len(places)
+            return NearestVoxels(
+                distances=reply.array("distances", "<f4", n),
+                voxels=reply.array("voxels", "<i4", n, 3),
+                materials=reply.materials(n),
+                n_found=reply.message.n_found,
+                **reply.seen(),
+            )
+
+    def overlap(
+        self,
+        shapes: npt.ArrayLike,
+        *,
+        counts: bool = False,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> Overlap:
+        """What boxes (n x 6: low x y z, high x y z) or balls (n x 4: x y z radius) hold.
+        counts: count the voxels too."""
+        message = scene_pb2.SceneOverlapRequest(name=self.name, counts=counts)
+        rows = metres_of(shapes, "shapes", 6, 4)
+        kind = scene_pb2.SceneOverlapRequest
+        is_box = rows.shape[1] == 6
+        number = kind.BOXES_FIELD_NUMBER if is_box else kind.BALLS_FIELD_NUMBER
+        parts = tensor_of(number, rows)
+        reply = self._exchange("scene_overlap", message, parts, timeout, request_id)
+        with reply:
+            n = len(rows)
+            return Overlap(
+                states=reply.array("states", "|u1", n),
+                n_occupied=reply.array("n_occupied", "<u8", n) if counts else None,
+                n_free=reply.array("n_free", "<u8", n) if counts else None,
+                **reply.seen(),
+            )
+
+    def export(
+        self,
+        box: Box | None = None,
+        *,
+        in_voxels: bool = False,
+        level: int = 0,
+        free: bool = False,
+        counts: bool = False,
+        first: int = 0,
+        limit: int = 0,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> Cells:
+        """Cells that have occupied voxels, in Morton order.
+
+        box           None: all of the scene; in_voxels: voxels from the low corner
+        level         cells are 2**level voxels a side
+        free          the free voxels instead
+        counts        voxels a cell
+        first, limit  skip so many cells, get at most so many; limit 0: all, in as many calls as
+                      it takes (Aborted where the scene changes meanwhile)
+        """
+        cells: list[Cells] = []
+        n = 0
+        while True:
+            message = self._export_request(box, in_voxels, level, free, counts, first + n, limit)
+            reply = self._exchange("scene_export", message, [], timeout, request_id)
+            with reply:
+                part = reply.cells(counts=counts)
+            if cells and (part.version, part.generation) != (cells[0].version, cells[0].generation):
+                raise Aborted("the scene changed while it was exported")
+            cells.append(part)
+            n += len(part)
+            if limit or not len(part) or first + n >= part.n_cells:
+                return joined(cells)
+
+    def export_dense(
+        self,
+        box: Box,
+        *,
+        in_voxels: bool = False,
+        level: int = 0,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> Dense:
+        """The cells of a box as an array."""
+        message = self._export_request(box, in_voxels, level)
+        message.format = scene_pb2.SCENE_DENSE
+        reply = self._exchange("scene_export", message, [], timeout, request_id)
+        with reply:
+            return reply.dense()
+
+    def export_ply(
+        self,
+        path: str | os.PathLike[str],
+        box: Box | None = None,
+        *,
+        in_voxels: bool = False,
+        level: int = 0,
+        free: bool = False,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> int:
+        """Writes a PLY file, a vertex a cell: its centre in metres, its material and, with a
+        palette, its colour. Returns how many. The file appears whole or not at all; Aborted
+        where the scene changes meanwhile."""
+        beside = Path(f"{os.fspath(path)}.part")
+        ply = PlyParts()
+        try:
+            with beside.open("wb") as file:
+                while ply.n_written < ply.n_cells:
+                    message = self._export_request(box, in_voxels, level, free, first=ply.n_written)
+                    message.format = scene_pb2.SCENE_PLY
+                    reply = self._exchange("scene_export", message, [], timeout, request_id)
+                    with reply:
+                        part, same = ply.append(reply.message)
+                    if not same:
+                        raise Aborted("the scene changed while it was exported")
+                    file.write(part)
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        return ply.n_cells
+
+    def drop(
+        self,
+        *,
+        missing_ok: bool = False,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> bool:
+        """Forgets it, as Client.scene_drop."""
+        return self._client.scene_drop(
+            self.name,
+            missing_ok=missing_ok,
+            timeout=timeout,
+            request_id=request_id,
+            sequence=sequence,
+        )
+
+    def _export_request(
+        self,
+        box: Box | None,
+        in_voxels: bool,
+        level: int,
+        free: bool = False,
+        counts: bool = False,
+        first: int = 0,
+        limit: int = 0,
+    ) -> Any:
+        message = message_of(
+            scene_pb2.SceneExportRequest, "",
+            name=self.name, in_voxels=in_voxels, level=level, free=free, with_counts=counts,
+            first=first, limit=limit,
+        )  # fmt: skip
+        if box is not None:
+            message.box.CopyFrom(plain_shape(box, "box")["box"])
+        return message
+
+    def _exchange(
+        self,
+        method: str,
+        message: Any,
+        parts: list[wire.Part],
+        timeout: float | None,
+        request_id: str | None,
+        sequence: int = 0,
+    ) -> SceneReply:
+        header = rpc_pb2.RequestHeader(sequence=sequence)
+        number = rpc_pb2.Request.DESCRIPTOR.fields_by_name[method].number
+        body = wire.enclosed(number, [message.SerializeToString(), *parts])
+        response, arrays = self._client._exchange(method, header, body, timeout, request_id)
+        return SceneReply(response, arrays, sequence)
+
+
+class SceneCalls:
+    """The calls of Client on scenes as wholes; threads, errors and options as there."""
+
+    def scene_create(
+        self,
+        name: str,
+        voxel_size: float,
+        *,
+        depth: int = 0,
+        material_bits: int = 0,
+        track_free: bool = False,
+        origin: Sequence[float] | None = None,
+        frame_id: str = "",
+        palette: Sequence[Material] = (),
+        max_bytes: int = 0,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> Scene:
+        """Makes a scene of 2**depth voxels a side; one that is there, made with the same
+        parameters, is fine.
+
+        voxel_size     edge in metres
+        depth          4 to 21; 0: 17
+        material_bits  a voxel: 0, 4, 8 or 16
+        track_free     tell free voxels from unknown ones; takes the highest material
+        origin         low corner in the map frame; None: the centre lies at (0, 0, 0)
+        palette        names and colours of the materials, from 0
+        max_bytes      device memory it may take; 0: what the server's limits give
+
+        Raises AlreadyExists where a scene of this name differs.
+        """
+        spec = message_of(
+            scene_pb2.SceneSpec, "spec",
+            voxel_size_m=voxel_size, depth=depth, material_bits=material_bits,
+            track_free=track_free, frame_id=frame_id,
+            palette=[
+                message_of(scene_pb2.SceneMaterial, f"palette[{i}]", name=m.name, rgb=m.rgb)
+                for i, m in enumerate(palette)
+            ],
+        )  # fmt: skip
+        if origin is not None:
+            spec.origin.CopyFrom(wire.vec3(origin, "origin"))
+        message = message_of(
+            scene_pb2.SceneCreateRequest, "max_bytes", name=name, spec=spec, max_bytes=max_bytes
+        )
+        response = self._change("scene_create", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
+        return Scene(self, info_of(response.scene_create.scene))  # type: ignore[arg-type]
+
+    def scene(
+        self, name: str, *, timeout: float | None = None, request_id: str | None = None
+    ) -> Scene:
+        """The scene of this name. Raises NotFound."""
+        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=name))
+        response = self._call("scene_get", request, timeout, request_id)  # type: ignore[attr-defined]
+        return Scene(self, info_of(response.scene_get.scene))  # type: ignore[arg-type]
+
+    def scenes(
+        self, *, timeout: float | None = None, request_id: str | None = None
+    ) -> tuple[SceneInfo, ...]:
+        """All scenes, by name."""
+        request = rpc_pb2.Request(scene_list=scene_pb2.SceneListRequest())
+        response = self._call("scene_list", request, timeout, request_id)  # type: ignore[attr-defined]
+        return tuple(info_of(s) for s in response.scene_list.scenes)
+
+    def scene_drop(
+        self,
+        name: str,
+        *,
+        missing_ok: bool = False,
+        timeout: float | None = None,
+        request_id: str | None = None,
+        sequence: int = 0,
+    ) -> bool:
+        """Forgets a scene; False where there was none, with missing_ok (else NotFound)."""
+        message = scene_pb2.SceneDropRequest(name=name, missing_ok=missing_ok)
+        response = self._change("scene_drop", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
+        return response.scene_drop.existed

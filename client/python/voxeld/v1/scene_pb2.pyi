@@ -1,0 +1,509 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa
+from voxeld.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+SCENE_CELLS: SceneFormat
+SCENE_COPY: SceneAction
+SCENE_DENSE: SceneFormat
+SCENE_DILATE: SceneAction
+SCENE_ERASE: SceneAction
+SCENE_ERODE: SceneAction
+SCENE_FILL: SceneAction
+SCENE_PAINT: SceneAction
+SCENE_PLY: SceneFormat
+SCENE_REPLACE: SceneAction
+SCENE_SET_FREE: SceneAction
+
+class SceneBall(_message.Message):
+    __slots__ = ["centre", "noise", "noise_cell_bits", "noise_seed", "radius"]
+    CENTRE_FIELD_NUMBER: _ClassVar[int]
+    NOISE_CELL_BITS_FIELD_NUMBER: _ClassVar[int]
+    NOISE_FIELD_NUMBER: _ClassVar[int]
+    NOISE_SEED_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_FIELD_NUMBER: _ClassVar[int]
+    centre: _common_pb2.Vec3
+    noise: float
+    noise_cell_bits: int
+    noise_seed: int
+    radius: float
+    def __init__(self, centre: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., radius: _Optional[float] = ..., noise: _Optional[float] = ..., noise_cell_bits: _Optional[int] = ..., noise_seed: _Optional[int] = ...) -> None: ...
+
+class SceneBox(_message.Message):
+    __slots__ = ["high", "low"]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    high: _common_pb2.Vec3
+    low: _common_pb2.Vec3
+    def __init__(self, low: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., high: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ...) -> None: ...
+
+class SceneCapsule(_message.Message):
+    __slots__ = ["a", "b", "radius"]
+    A_FIELD_NUMBER: _ClassVar[int]
+    B_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_FIELD_NUMBER: _ClassVar[int]
+    a: _common_pb2.Vec3
+    b: _common_pb2.Vec3
+    radius: float
+    def __init__(self, a: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., b: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., radius: _Optional[float] = ...) -> None: ...
+
+class SceneCarve(_message.Message):
+    __slots__ = ["erase", "max_range_m"]
+    ERASE_FIELD_NUMBER: _ClassVar[int]
+    MAX_RANGE_M_FIELD_NUMBER: _ClassVar[int]
+    erase: bool
+    max_range_m: float
+    def __init__(self, max_range_m: _Optional[float] = ..., erase: bool = ...) -> None: ...
+
+class SceneCastRaysRequest(_message.Message):
+    __slots__ = ["directions", "max_range_m", "name", "origins"]
+    DIRECTIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_RANGE_M_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ORIGINS_FIELD_NUMBER: _ClassVar[int]
+    directions: _common_pb2.Tensor
+    max_range_m: float
+    name: str
+    origins: _common_pb2.Tensor
+    def __init__(self, name: _Optional[str] = ..., origins: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., directions: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max_range_m: _Optional[float] = ...) -> None: ...
+
+class SceneCastRaysResponse(_message.Message):
+    __slots__ = ["distances", "materials", "n_hits", "normals", "seen", "voxels"]
+    DISTANCES_FIELD_NUMBER: _ClassVar[int]
+    MATERIALS_FIELD_NUMBER: _ClassVar[int]
+    NORMALS_FIELD_NUMBER: _ClassVar[int]
+    N_HITS_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    VOXELS_FIELD_NUMBER: _ClassVar[int]
+    distances: _common_pb2.Tensor
+    materials: _common_pb2.Tensor
+    n_hits: int
+    normals: _common_pb2.Tensor
+    seen: SceneSeen
+    voxels: _common_pb2.Tensor
+    def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., distances: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., voxels: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., normals: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_hits: _Optional[int] = ...) -> None: ...
+
+class SceneChange(_message.Message):
+    __slots__ = ["n_added", "n_changed", "n_freed", "n_new_nodes", "n_removed", "version"]
+    N_ADDED_FIELD_NUMBER: _ClassVar[int]
+    N_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    N_FREED_FIELD_NUMBER: _ClassVar[int]
+    N_NEW_NODES_FIELD_NUMBER: _ClassVar[int]
+    N_REMOVED_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    n_added: int
+    n_changed: int
+    n_freed: int
+    n_new_nodes: int
+    n_removed: int
+    version: int
+    def __init__(self, version: _Optional[int] = ..., n_added: _Optional[int] = ..., n_removed: _Optional[int] = ..., n_changed: _Optional[int] = ..., n_freed: _Optional[int] = ..., n_new_nodes: _Optional[int] = ...) -> None: ...
+
+class SceneCopy(_message.Message):
+    __slots__ = ["copy_empty", "matrix"]
+    COPY_EMPTY_FIELD_NUMBER: _ClassVar[int]
+    FROM_FIELD_NUMBER: _ClassVar[int]
+    MATRIX_FIELD_NUMBER: _ClassVar[int]
+    copy_empty: bool
+    matrix: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, matrix: _Optional[_Iterable[int]] = ..., copy_empty: bool = ..., **kwargs) -> None: ...
+
+class SceneCreateRequest(_message.Message):
+    __slots__ = ["max_bytes", "name", "spec"]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    max_bytes: int
+    name: str
+    spec: SceneSpec
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class SceneCreateResponse(_message.Message):
+    __slots__ = ["existed", "scene"]
+    EXISTED_FIELD_NUMBER: _ClassVar[int]
+    SCENE_FIELD_NUMBER: _ClassVar[int]
+    existed: bool
+    scene: SceneInfo
+    def __init__(self, existed: bool = ..., scene: _Optional[_Union[SceneInfo, _Mapping]] = ...) -> None: ...
+
+class SceneDropRequest(_message.Message):
+    __slots__ = ["missing_ok", "name"]
+    MISSING_OK_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    missing_ok: bool
+    name: str
+    def __init__(self, name: _Optional[str] = ..., missing_ok: bool = ...) -> None: ...
+
+class SceneDropResponse(_message.Message):
+    __slots__ = ["existed"]
+    EXISTED_FIELD_NUMBER: _ClassVar[int]
+    existed: bool
+    def __init__(self, existed: bool = ...) -> None: ...
+
+class SceneEditRequest(_message.Message):
+    __slots__ = ["if_version", "in_voxels", "name", "operations"]
+    IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    IN_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OPERATIONS_FIELD_NUMBER: _ClassVar[int]
+    if_version: int
+    in_voxels: bool
+    name: str
+    operations: _containers.RepeatedCompositeFieldContainer[SceneOperation]
+    def __init__(self, name: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[SceneOperation, _Mapping]]] = ..., in_voxels: bool = ..., if_version: _Optional[int] = ...) -> None: ...
+
+class SceneEditResponse(_message.Message):
+    __slots__ = ["change", "engine_ms", "n_non_finite", "n_outside"]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    N_NON_FINITE_FIELD_NUMBER: _ClassVar[int]
+    N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    change: SceneChange
+    engine_ms: float
+    n_non_finite: int
+    n_outside: int
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., n_outside: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class SceneExportRequest(_message.Message):
+    __slots__ = ["box", "first", "format", "free", "in_voxels", "level", "limit", "name", "with_counts"]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    IN_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WITH_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    box: SceneBox
+    first: int
+    format: SceneFormat
+    free: bool
+    in_voxels: bool
+    level: int
+    limit: int
+    name: str
+    with_counts: bool
+    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[SceneFormat, str]] = ..., box: _Optional[_Union[SceneBox, _Mapping]] = ..., in_voxels: bool = ..., level: _Optional[int] = ..., free: bool = ..., first: _Optional[int] = ..., limit: _Optional[int] = ..., with_counts: bool = ...) -> None: ...
+
+class SceneExportResponse(_message.Message):
+    __slots__ = ["cell_size_m", "cells", "counts", "frame_id", "low_cell", "materials", "n_cells", "origin", "ply", "seen", "states"]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    CELL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    FRAME_ID_FIELD_NUMBER: _ClassVar[int]
+    LOW_CELL_FIELD_NUMBER: _ClassVar[int]
+    MATERIALS_FIELD_NUMBER: _ClassVar[int]
+    N_CELLS_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    PLY_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    cell_size_m: float
+    cells: _common_pb2.Tensor
+    counts: _common_pb2.Tensor
+    frame_id: str
+    low_cell: _containers.RepeatedScalarFieldContainer[int]
+    materials: _common_pb2.Tensor
+    n_cells: int
+    origin: _common_pb2.Vec3
+    ply: bytes
+    seen: SceneSeen
+    states: _common_pb2.Tensor
+    def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., cells: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., low_cell: _Optional[_Iterable[int]] = ..., ply: _Optional[bytes] = ..., n_cells: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., cell_size_m: _Optional[float] = ..., frame_id: _Optional[str] = ...) -> None: ...
+
+class SceneGetRequest(_message.Message):
+    __slots__ = ["name"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class SceneGetResponse(_message.Message):
+    __slots__ = ["scene"]
+    SCENE_FIELD_NUMBER: _ClassVar[int]
+    scene: SceneInfo
+    def __init__(self, scene: _Optional[_Union[SceneInfo, _Mapping]] = ...) -> None: ...
+
+class SceneHalfSpace(_message.Message):
+    __slots__ = ["normal", "offset"]
+    NORMAL_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    normal: _common_pb2.Vec3
+    offset: float
+    def __init__(self, normal: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., offset: _Optional[float] = ...) -> None: ...
+
+class SceneHeightfield(_message.Message):
+    __slots__ = ["cell", "heights", "low_z", "x", "y"]
+    CELL_FIELD_NUMBER: _ClassVar[int]
+    HEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    LOW_Z_FIELD_NUMBER: _ClassVar[int]
+    X_FIELD_NUMBER: _ClassVar[int]
+    Y_FIELD_NUMBER: _ClassVar[int]
+    cell: float
+    heights: _common_pb2.Tensor
+    low_z: float
+    x: float
+    y: float
+    def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
+
+class SceneInfo(_message.Message):
+    __slots__ = ["changed_ns", "created_ns", "digest", "generation", "live_node_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "name", "node_bytes", "owner", "spec", "version"]
+    CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_NS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    LIVE_NODE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NODE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_FREE_FIELD_NUMBER: _ClassVar[int]
+    N_NODES_FIELD_NUMBER: _ClassVar[int]
+    N_OCCUPIED_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    changed_ns: int
+    created_ns: int
+    digest: str
+    generation: int
+    live_node_bytes: int
+    max_bytes: int
+    n_bytes: int
+    n_free: int
+    n_nodes: int
+    n_occupied: int
+    name: str
+    node_bytes: int
+    owner: str
+    spec: SceneSpec
+    version: int
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ...) -> None: ...
+
+class SceneIntegrateRequest(_message.Message):
+    __slots__ = ["carve", "cloud", "if_version", "name", "rule"]
+    CARVE_FIELD_NUMBER: _ClassVar[int]
+    CLOUD_FIELD_NUMBER: _ClassVar[int]
+    IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    carve: SceneCarve
+    cloud: _common_pb2.Cloud
+    if_version: int
+    name: str
+    rule: SceneMaterialRule
+    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ...) -> None: ...
+
+class SceneIntegrateResponse(_message.Message):
+    __slots__ = ["carve_ms", "change", "decode_ms", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_used", "stamp_ns"]
+    CARVE_MS_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    DECODE_MS_FIELD_NUMBER: _ClassVar[int]
+    EDIT_MS_FIELD_NUMBER: _ClassVar[int]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    FRAME_ID_FIELD_NUMBER: _ClassVar[int]
+    N_BEYOND_FIELD_NUMBER: _ClassVar[int]
+    N_HIT_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    N_NON_FINITE_FIELD_NUMBER: _ClassVar[int]
+    N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
+    N_PASSED_VOXELS_FIELD_NUMBER: _ClassVar[int]
+    N_POINTS_FIELD_NUMBER: _ClassVar[int]
+    N_USED_FIELD_NUMBER: _ClassVar[int]
+    STAMP_NS_FIELD_NUMBER: _ClassVar[int]
+    carve_ms: float
+    change: SceneChange
+    decode_ms: float
+    edit_ms: float
+    engine_ms: float
+    frame_id: str
+    n_beyond: int
+    n_hit_voxels: int
+    n_non_finite: int
+    n_outside: int
+    n_passed_voxels: int
+    n_points: int
+    n_used: int
+    stamp_ns: int
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class SceneListRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class SceneListResponse(_message.Message):
+    __slots__ = ["limit_bytes", "n_bytes", "scenes"]
+    LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SCENES_FIELD_NUMBER: _ClassVar[int]
+    limit_bytes: int
+    n_bytes: int
+    scenes: _containers.RepeatedCompositeFieldContainer[SceneInfo]
+    def __init__(self, scenes: _Optional[_Iterable[_Union[SceneInfo, _Mapping]]] = ..., n_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
+
+class SceneMaterial(_message.Message):
+    __slots__ = ["name", "rgb"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RGB_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    rgb: int
+    def __init__(self, name: _Optional[str] = ..., rgb: _Optional[int] = ...) -> None: ...
+
+class SceneMaterialRule(_message.Message):
+    __slots__ = ["field", "high", "kind", "low", "material"]
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    COLOUR: SceneMaterialRule.Kind
+    CONSTANT: SceneMaterialRule.Kind
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT: SceneMaterialRule.Kind
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LABEL: SceneMaterialRule.Kind
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    RAMP: SceneMaterialRule.Kind
+    field: str
+    high: float
+    kind: SceneMaterialRule.Kind
+    low: float
+    material: int
+    def __init__(self, kind: _Optional[_Union[SceneMaterialRule.Kind, str]] = ..., material: _Optional[int] = ..., field: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
+class SceneNearestRequest(_message.Message):
+    __slots__ = ["name", "points", "radius_m"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_M_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    points: _common_pb2.Tensor
+    radius_m: float
+    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., radius_m: _Optional[float] = ...) -> None: ...
+
+class SceneNearestResponse(_message.Message):
+    __slots__ = ["distances", "materials", "n_found", "seen", "voxels"]
+    DISTANCES_FIELD_NUMBER: _ClassVar[int]
+    MATERIALS_FIELD_NUMBER: _ClassVar[int]
+    N_FOUND_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    VOXELS_FIELD_NUMBER: _ClassVar[int]
+    distances: _common_pb2.Tensor
+    materials: _common_pb2.Tensor
+    n_found: int
+    seen: SceneSeen
+    voxels: _common_pb2.Tensor
+    def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., distances: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., voxels: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_found: _Optional[int] = ...) -> None: ...
+
+class SceneOperation(_message.Message):
+    __slots__ = ["action", "ball", "box", "capsule", "copy", "from_material", "half_space", "heightfield", "material", "points", "threshold"]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    BALL_FIELD_NUMBER: _ClassVar[int]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    CAPSULE_FIELD_NUMBER: _ClassVar[int]
+    COPY_FIELD_NUMBER: _ClassVar[int]
+    FROM_MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    HALF_SPACE_FIELD_NUMBER: _ClassVar[int]
+    HEIGHTFIELD_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    action: SceneAction
+    ball: SceneBall
+    box: SceneBox
+    capsule: SceneCapsule
+    copy: SceneCopy
+    from_material: int
+    half_space: SceneHalfSpace
+    heightfield: SceneHeightfield
+    material: int
+    points: ScenePoints
+    threshold: int
+    def __init__(self, box: _Optional[_Union[SceneBox, _Mapping]] = ..., ball: _Optional[_Union[SceneBall, _Mapping]] = ..., capsule: _Optional[_Union[SceneCapsule, _Mapping]] = ..., half_space: _Optional[_Union[SceneHalfSpace, _Mapping]] = ..., points: _Optional[_Union[ScenePoints, _Mapping]] = ..., heightfield: _Optional[_Union[SceneHeightfield, _Mapping]] = ..., action: _Optional[_Union[SceneAction, str]] = ..., material: _Optional[int] = ..., from_material: _Optional[int] = ..., threshold: _Optional[int] = ..., copy: _Optional[_Union[SceneCopy, _Mapping]] = ...) -> None: ...
+
+class SceneOverlapRequest(_message.Message):
+    __slots__ = ["balls", "boxes", "counts", "name"]
+    BALLS_FIELD_NUMBER: _ClassVar[int]
+    BOXES_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    balls: _common_pb2.Tensor
+    boxes: _common_pb2.Tensor
+    counts: bool
+    name: str
+    def __init__(self, name: _Optional[str] = ..., boxes: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., balls: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: bool = ...) -> None: ...
+
+class SceneOverlapResponse(_message.Message):
+    __slots__ = ["n_free", "n_occupied", "seen", "states"]
+    N_FREE_FIELD_NUMBER: _ClassVar[int]
+    N_OCCUPIED_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    n_free: _common_pb2.Tensor
+    n_occupied: _common_pb2.Tensor
+    seen: SceneSeen
+    states: _common_pb2.Tensor
+    def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_occupied: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_free: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class ScenePoints(_message.Message):
+    __slots__ = ["materials", "points"]
+    MATERIALS_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    materials: _common_pb2.Tensor
+    points: _common_pb2.Tensor
+    def __init__(self, points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SceneSeen(_message.Message):
+    __slots__ = ["engine_ms", "generation", "version"]
+    ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    engine_ms: float
+    generation: int
+    version: int
+    def __init__(self, version: _Optional[int] = ..., generation: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class SceneSpec(_message.Message):
+    __slots__ = ["depth", "frame_id", "material_bits", "origin", "palette", "track_free", "voxel_size_m"]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    FRAME_ID_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_BITS_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    PALETTE_FIELD_NUMBER: _ClassVar[int]
+    TRACK_FREE_FIELD_NUMBER: _ClassVar[int]
+    VOXEL_SIZE_M_FIELD_NUMBER: _ClassVar[int]
+    depth: int
+    frame_id: str
+    material_bits: int
+    origin: _common_pb2.Vec3
+    palette: _containers.RepeatedCompositeFieldContainer[SceneMaterial]
+    track_free: bool
+    voxel_size_m: float
+    def __init__(self, voxel_size_m: _Optional[float] = ..., depth: _Optional[int] = ..., material_bits: _Optional[int] = ..., track_free: bool = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., frame_id: _Optional[str] = ..., palette: _Optional[_Iterable[_Union[SceneMaterial, _Mapping]]] = ...) -> None: ...
+
+class SceneValuesRequest(_message.Message):
+    __slots__ = ["name", "points"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    points: _common_pb2.Tensor
+    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SceneValuesResponse(_message.Message):
+    __slots__ = ["materials", "seen", "states"]
+    MATERIALS_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    materials: _common_pb2.Tensor
+    seen: SceneSeen
+    states: _common_pb2.Tensor
+    def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SceneAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class SceneFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
