@@ -50,6 +50,8 @@ struct vxd_config {
     uint64_t map_bytes;      /* device memory of all named maps; 0 = half of the budget */
     uint64_t token_map_bytes; /* of those of one token; 0 = as map_bytes */
     uint64_t network_bytes;   /* of all networks' weights; 0 = a quarter of the budget */
+    uint64_t scene_bytes;     /* of all scenes; 0 = half of the budget */
+    uint32_t n_scenes;        /* at most */
 
     char tokens_file[VXD_PATH_BYTES]; /* "" = no tokens */
     /* Peer uids trusted with all scopes over ipc without a token; the daemon's own uid

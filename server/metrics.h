@@ -4,8 +4,9 @@
  * voxeld_queue_wait_seconds (histograms), voxeld_queue_depth, voxeld_inflight_bytes,
  * voxeld_device_memory_bytes{use}, voxeld_host_memory_bytes{use}, voxeld_superseded_total,
  * voxeld_rejected_total{reason}, voxeld_points_total, voxeld_maps, voxeld_map_bytes{use},
- * voxeld_networks, voxeld_network_bytes{use}, voxeld_replay_clients,
- * voxeld_replay_outcomes, voxeld_replay_bytes, voxeld_build_info, process_*. */
+ * voxeld_networks, voxeld_network_bytes{use}, voxeld_scenes, voxeld_scene_bytes{use},
+ * voxeld_replay_clients, voxeld_replay_outcomes, voxeld_replay_bytes, voxeld_build_info,
+ * process_*. */
 #ifndef VXD_SERVER_METRICS_H
 #define VXD_SERVER_METRICS_H
 

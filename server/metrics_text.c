@@ -10,6 +10,7 @@
 #include "server/metrics_internal.h"
 #include "server/process.h"
 #include "server/request.h"
+#include "server/scenes.h"
 #include "server/server.h"
 
 static void describe(struct vxd_text *text, const char *name, const char *type,
@@ -157,6 +158,19 @@ static void write_networks(const struct vxd_server *server, struct vxd_text *tex
                     networks.n_bytes, networks.limit_bytes);
 }
 
+static void write_scenes(const struct vxd_server *server, struct vxd_text *text)
+{
+    struct vxd_scenes_usage scenes;
+
+    vxd_scenes_get_usage(server->scenes, &scenes);
+    write_uint(text, "voxeld_scenes", "gauge", "Scenes.", scenes.n_scenes);
+    describe(text, "voxeld_scene_bytes", "gauge", "Device memory of scenes.");
+    vxd_text_printf(text,
+                    "voxeld_scene_bytes{use=\"used\"} %" PRIu64
+                    "\nvoxeld_scene_bytes{use=\"budget\"} %" PRIu64 "\n",
+                    scenes.n_bytes, scenes.limit_bytes);
+}
+
 static void write_process(const struct vxd_server *server, struct vxd_text *text)
 {
     struct vxd_process_usage usage;
@@ -197,6 +211,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
                  memory.host_bytes, memory.host_peak_bytes, memory.host_budget_bytes);
     write_maps(server, text);
     write_networks(server, text);
+    write_scenes(server, text);
     describe(text, "voxeld_build_info", "gauge", "Always 1.");
     vxd_text_printf(text,
                     "voxeld_build_info{version=\"" VXD_VERSION "\",backend=\"%s\"} 1\n",

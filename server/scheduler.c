@@ -9,6 +9,7 @@
 
 #include "server/maps.h"
 #include "server/networks.h"
+#include "server/scenes.h"
 #include "server/scheduler_internal.h"
 
 static size_t client_slot(const struct vxd_request *request)
@@ -76,13 +77,14 @@ static bool may_begin(const struct vxd_scheduler *scheduler,
     return !is_bulk_read(request) || scheduler->n_running_bulk < most;
 }
 
-/* Beside what maps and networks have of the engine's memory; what one request alone may take was
+/* Beside what maps, networks and scenes have of the engine's memory; what one request alone may take was
  * checked before. */
 bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
                         const struct vxd_request *request)
 {
     struct vxd_maps_usage maps;
     struct vxd_networks_usage networks;
+    struct vxd_scenes_usage scenes;
     uint64_t taken;
 
     if (scheduler->n_running == 0) {
@@ -90,7 +92,8 @@ bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
     }
     vxd_maps_get_usage(scheduler->server->maps, &maps);
     vxd_networks_get_usage(scheduler->server->networks, &networks);
-    taken = scheduler->begun_bytes + maps.n_bytes + networks.n_bytes;
+    vxd_scenes_get_usage(scheduler->server->scenes, &scenes);
+    taken = scheduler->begun_bytes + maps.n_bytes + networks.n_bytes + scenes.n_bytes;
     return taken <= scheduler->memory_bytes &&
            request->cost_bytes <= scheduler->memory_bytes - taken;
 }

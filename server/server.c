@@ -13,6 +13,7 @@
 #include "server/log.h"
 #include "server/maps.h"
 #include "server/networks.h"
+#include "server/scenes.h"
 #include "server/signals.h"
 #include "server/slowlog.h"
 
@@ -161,6 +162,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     VXD_TRY(open_context(server, err));
     VXD_TRY(vxd_maps_create(server, &server->maps, err));
     VXD_TRY(vxd_networks_create(server, &server->networks, err));
+    VXD_TRY(vxd_scenes_create(server, &server->scenes, err));
     VXD_TRY(vxd_scheduler_create(server, &server->scheduler, err));
 out:
     if (status != VXD_OK) {
@@ -174,6 +176,7 @@ void vxd_server_close(struct vxd_server *server)
     vxd_scheduler_destroy(server->scheduler);
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
+    vxd_scenes_destroy(server->scenes);
     if (server->context != NULL) {
         vxd_context_destroy(server->context);
     }
@@ -184,6 +187,7 @@ void vxd_server_close(struct vxd_server *server)
     server->scheduler = NULL;
     server->maps = NULL;
     server->networks = NULL;
+    server->scenes = NULL;
     server->context = NULL;
     server->once = NULL;
     server->slowlog = NULL;

@@ -23,6 +23,7 @@ enum vxd_server_state {
 struct vxd_maps;
 struct vxd_networks;
 struct vxd_once;
+struct vxd_scenes;
 struct vxd_slowlog;
 
 /* What SIGHUP may change while requests run; everything else in config stays as it was at
@@ -43,6 +44,7 @@ struct vxd_server {
     struct vxd_context *context;
     struct vxd_maps *maps;
     struct vxd_networks *networks;
+    struct vxd_scenes *scenes;
     struct vxd_scheduler *scheduler;
     atomic_int state; /* enum vxd_server_state */
     _Atomic uint64_t inflight_bytes;

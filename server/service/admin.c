@@ -9,6 +9,7 @@
 #include "server/maps.h"
 #include "server/networks.h"
 #include "server/process.h"
+#include "server/scenes.h"
 #include "server/server.h"
 #include "server/service/message.h"
 #include "server/service/service.h"
@@ -155,6 +156,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     struct vxd_process_usage process;
     struct vxd_maps_usage maps;
     struct vxd_networks_usage networks;
+    struct vxd_scenes_usage scenes;
     enum vxd_status status;
 
     if (reply == NULL) {
@@ -188,6 +190,10 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->n_networks = networks.n_networks;
     reply->network_bytes = networks.n_bytes;
     reply->network_limit_bytes = networks.limit_bytes;
+    vxd_scenes_get_usage(server->scenes, &scenes);
+    reply->n_scenes = scenes.n_scenes;
+    reply->scene_bytes = scenes.n_bytes;
+    reply->scene_limit_bytes = scenes.limit_bytes;
     VXD_TRY(set_totals(request, reply, err));
     VXD_TRY(set_slow_requests(request, reply, err));
     request->output = &reply->base;

@@ -320,6 +320,7 @@ static enum vxd_status bind_pose(const struct vxd_clouds *clouds,
                                  struct vxd_cloud *out, struct vxd_err *err)
 {
     const Voxeld__V1__Cloud *cloud = clouds->clouds[source->cloud];
+    double unit_m = clouds->unit_m != 0 ? clouds->unit_m : 1;
     struct pose sensor;
     struct pose sweep = identity;
     char cloud_path[PATH_BYTES];
@@ -335,10 +336,13 @@ static enum vxd_status bind_pose(const struct vxd_clouds *clouds,
                           "T_cloud_sweep", &sweep, err));
         sensor = compose(&sensor, &sweep);
     }
-    memcpy(out->rotation, sensor.rotation, sizeof out->rotation);
+    for (int i = 0; i < 9; i++) {
+        out->rotation[i] = sensor.rotation[i] / unit_m;
+    }
     for (int i = 0; i < 3; i++) {
         out->translation[i] = sensor.translation[i];
         out->translation[i] -= clouds->in_sensor_frame ? 0 : clouds->origin[i];
+        out->translation[i] /= unit_m;
         if (!isfinite(out->translation[i])) {
             return fail_at(err, path, source->is_sweep ? "T_cloud_sweep" : "T_map_sensor",
                            "minus the origin is not finite");

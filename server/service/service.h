@@ -115,4 +115,66 @@ enum vxd_status vxd_infer_from_file(struct vxd_request *request, const char *for
                                     const struct vxd_query_item *query, size_t n_query,
                                     struct vxd_err *err);
 
+/* service/scene*.c */
+bool vxd_scene_changes(const struct vxd_request *request);
+enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_drop_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_list_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_get_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_edit_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_scene_values_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
+                                          struct vxd_err *err);
+enum vxd_status vxd_scene_nearest_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_drop_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_list_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+enum vxd_status vxd_scene_edit_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_values_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_cast_rays_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_nearest_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_overlap_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_export_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_create_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_drop_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_edit_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_values_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_cast_rays_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_nearest_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_overlap_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_export_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+/* Of those whose reply submit has made. */
+enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *queue,
+                               struct vxd_err *err);
+void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *queue);
+void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue);
+
 #endif

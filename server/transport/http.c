@@ -129,6 +129,9 @@ static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
     const struct vxd_method *method =
         find_in_folder(exchange, url, "/v1/maps", "map_list", "map_get");
 
+    if (method == NULL) {
+        method = find_in_folder(exchange, url, "/v1/scenes", "scene_list", "scene_get");
+    }
     return method != NULL ? method
                           : find_in_folder(exchange, url, "/v1/networks", "network_list",
                                            "network_get");

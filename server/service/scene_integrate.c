@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A scan into a scene: its points and those of its sweeps are decoded to voxels from the one
+ * that the sensor is in, lists of hit and passed voxels are made of each sweep, from its own
+ * origin, and one edit frees or erases what was passed, then fills what was hit. On the write
+ * lane nobody waits for a turn in between, so it is one stage. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "server/server.h"
+#include "server/service/clouds.h"
+#include "server/service/message.h"
+#include "server/service/scene.h"
+#include "server/service/service.h"
+
+enum {
+    MAX_SWEEPS = VXD_DAG_MAX_OPS / 2 - 1
+};
+
+/* Voxels from the scene's low corner that the sensor may be away. */
+#define MAX_BASE ((double)((int64_t)1 << 40))
+
+struct integrate_job {
+    struct vxd_scene_job base; /* first: request->state is both */
+    struct vxd_clouds clouds;
+    Voxeld__V1__Cloud *cloud; /* as the decoder shall see it */
+    struct vxd_scene_rule rule;
+    size_t n_sources;
+    double base_voxel[3];
+    float *positions; /* device, n_points x 3 voxels from base_voxel */
+    float *features;
+    const uint16_t *values; /* device; NULL = all take the rule's material */
+    struct vxd_dag_scan_result *scans;
+    struct vxd_dag_op *ops;
+    struct vxd_dag_edit_result result;
+    Voxeld__V1__SceneIntegrateResponse *reply;
+};
+
+/* --- check -------------------------------------------------------------------------------- */
+
+/* What is checked is a list of one cloud; the message has a cloud. */
+static void rename_field(struct vxd_err *err)
+{
+    static const char list[] = "clouds[0]";
+    char field[sizeof err->field];
+
+    if (strncmp(err->field, list, sizeof list - 1) == 0) {
+        (void)snprintf(field, sizeof field, "cloud%s", err->field + sizeof list - 1);
+        memcpy(err->field, field, sizeof field);
+    } else if (strcmp(err->field, "clouds") == 0) {
+        (void)snprintf(err->field, sizeof err->field, "cloud");
+    }
+}
+
+static enum vxd_status check_clouds(struct vxd_request *request,
+                                    struct vxd_clouds *clouds, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_clouds_check(request, clouds, err);
+
+    if (status != VXD_OK && err != NULL) {
+        rename_field(err);
+    }
+    return status;
+}
+
+static enum vxd_status check_cloud(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    Voxeld__V1__Cloud *const *given = &input->cloud;
+    struct vxd_clouds as_given = {.clouds = given, .n_clouds = 1};
+    enum vxd_status status;
+
+    if (input->cloud == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud", "is required");
+    }
+    if (input->cloud->n_sweeps > MAX_SWEEPS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud.sweeps",
+                        "has %zu entries, at most %d are possible",
+                        input->cloud->n_sweeps, MAX_SWEEPS);
+    }
+    VXD_TRY(check_clouds(request, &as_given, err));
+    VXD_TRY(vxd_scene_rule_bind(request, input->rule, input->cloud, &job->rule,
+                                &job->cloud, err));
+    job->n_sources = 1 + input->cloud->n_sweeps;
+    job->clouds.clouds = &job->cloud;
+    job->clouds.n_clouds = 1;
+    job->clouds.n_channels = job->rule.n_channels;
+    for (int i = 0; i < job->rule.n_channels; i++) {
+        job->clouds.channels[i].name = vxd_scene_rule_channels[i];
+    }
+    status = check_clouds(request, &job->clouds, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
+                                          struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    enum vxd_status status;
+
+    if (job == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    request->state = job;
+    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(check_cloud(request, err));
+    if (input->carve != NULL &&
+        (!(input->carve->max_range_m >= 0) || !isfinite(input->carve->max_range_m))) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "carve.max_range_m",
+                         "is %g, it must be >= 0 and finite", input->carve->max_range_m));
+    }
+    request->n_points = job->clouds.n_points;
+    /* Positions, features, materials; then lists, which are smaller than their points but for
+     * long rays. */
+    request->cost_bytes = request->body_bytes + job->clouds.n_points * 64;
+out:
+    return status;
+}
+
+/* --- submit ------------------------------------------------------------------------------- */
+
+/* Floats stay exact near the sensor, wherever in the scene it is. */
+static enum vxd_status choose_base(struct integrate_job *job, struct vxd_err *err)
+{
+    const struct vxd_scene_spec *spec = &job->base.scene->spec;
+    const Voxeld__V1__Pose *pose = job->cloud->t_map_sensor;
+    const Voxeld__V1__Vec3 *t = pose != NULL ? pose->translation : NULL;
+    const double sensor[3] = {t != NULL ? t->x : 0, t != NULL ? t->y : 0,
+                              t != NULL ? t->z : 0};
+
+    for (int i = 0; i < 3; i++) {
+        job->base_voxel[i] = floor((sensor[i] - spec->origin_m[i]) / spec->voxel_size_m);
+        if (!(fabs(job->base_voxel[i]) <= MAX_BASE)) {
+            return vxd_fail(err, VXD_OUT_OF_RANGE, "cloud.T_map_sensor.translation",
+                            "lies more than 2^40 voxels from the scene's low corner");
+        }
+        job->clouds.origin[i] =
+            spec->origin_m[i] + job->base_voxel[i] * spec->voxel_size_m;
+    }
+    job->clouds.unit_m = spec->voxel_size_m;
+    return VXD_OK;
+}
+
+static enum vxd_status decode(struct vxd_request *request, struct vxd_queue *queue,
+                              struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    size_t n = job->clouds.n_points;
+    void *positions;
+    void *features = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_take_device(request, queue, n, 3 * sizeof(float), &positions, err));
+    if (job->rule.n_channels > 0) {
+        VXD_TRY(vxd_scene_take_device(request, queue, n,
+                                      (size_t)job->rule.n_channels * sizeof(float),
+                                      &features, err));
+    }
+    VXD_TRY(vxd_clouds_decode(&job->clouds, queue, positions, features, err));
+    job->positions = positions;
+    job->features = features;
+    status = vxd_queue_wait(queue, err);
+out:
+    if (status != VXD_OK && err != NULL) {
+        rename_field(err);
+    }
+    return status;
+}
+
+/* Materials by the rule, where not all points take the same. */
+static enum vxd_status choose_values(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    size_t n = job->clouds.n_points;
+    struct vxd_scene_output looked_at = {.n_bytes = n * 3 * sizeof(float),
+                                         .device = job->positions};
+    const void *values;
+    void *block;
+    enum vxd_status status;
+
+    if (n == 0 || job->rule.message == NULL ||
+        job->rule.message->kind == VOXELD__V1__SCENE_MATERIAL_RULE__KIND__CONSTANT) {
+        return VXD_OK;
+    }
+    if (job->features != NULL) {
+        looked_at.n_bytes = n * (size_t)job->rule.n_channels * sizeof(float);
+        looked_at.device = job->features;
+    }
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &looked_at, err));
+    VXD_TRY(vxd_scene_take_host(request, n, sizeof(uint16_t), &block, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    VXD_TRY(vxd_scene_rule_apply(&job->rule, &job->base.scene->spec, looked_at.bytes,
+                                 job->base_voxel[2], n, block, err));
+    VXD_TRY(vxd_scene_upload(request, queue, block, n * sizeof(uint16_t), &values, err));
+    job->values = values;
+out:
+    return status;
+}
+
+static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue *queue,
+                                   size_t i, size_t *first_point, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    const struct vxd_scene_spec *spec = &job->base.scene->spec;
+    const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
+    struct vxd_cloud cloud = {0};
+    struct vxd_dag_scan scan = {.carve = input->carve != NULL};
+    enum vxd_status status = vxd_source_build(&job->clouds, &source, &cloud, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    scan.points = job->positions + 3 * *first_point;
+    scan.values = job->values != NULL ? job->values + *first_point : NULL;
+    scan.n = cloud.n_points;
+    scan.value = input->rule != NULL ? input->rule->material : 0;
+    for (int axis = 0; axis < 3; axis++) {
+        scan.base[axis] = (int64_t)job->base_voxel[axis];
+        scan.origin[axis] = cloud.translation[axis];
+    }
+    if (scan.carve) {
+        scan.max_range = input->carve->max_range_m / spec->voxel_size_m;
+    }
+    *first_point += cloud.n_points;
+    return scan.n > 0
+               ? vxd_dag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err)
+               : VXD_OK;
+}
+
+static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    Voxeld__V1__SceneIntegrateResponse *reply = job->reply;
+    size_t first_point = 0;
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; i < job->n_sources; i++) {
+        VXD_TRY(scan_source(request, queue, i, &first_point, err));
+    }
+    VXD_TRY(vxd_queue_wait(queue, err));
+    for (size_t i = 0; i < job->n_sources; i++) {
+        const struct vxd_dag_scan_result *scan = &job->scans[i];
+
+        reply->n_used += scan->n_hit;
+        reply->n_non_finite += scan->n_non_finite;
+        reply->n_outside += scan->n_outside;
+        reply->n_beyond += scan->n_beyond;
+        reply->n_hit_voxels += scan->n_hit_voxels;
+        reply->n_passed_voxels += scan->n_passed_voxels;
+    }
+    /* The points' memory goes back first: the edit needs only the lists. */
+    vxd_clouds_free(&job->clouds, queue);
+    vxd_scene_free_blocks(request, queue);
+out:
+    return status;
+}
+
+/* All that was passed comes before all that was hit, whichever sweep hit it. */
+static size_t make_ops(struct integrate_job *job,
+                       const Voxeld__V1__SceneIntegrateRequest *input)
+{
+    bool erase = !job->base.scene->spec.format.tracks_free ||
+                 (input->carve && input->carve->erase);
+    size_t n_ops = 0;
+
+    for (size_t i = 0; i < job->n_sources; i++) {
+        if (job->scans[i].passed.voxels.n > 0) {
+            job->ops[n_ops].shape.kind = VXD_DAG_VOXELS;
+            job->ops[n_ops].shape.voxels = job->scans[i].passed.voxels;
+            job->ops[n_ops++].action = erase ? VXD_DAG_ERASE : VXD_DAG_SET_FREE;
+        }
+    }
+    for (size_t i = 0; i < job->n_sources; i++) {
+        if (job->scans[i].hits.voxels.n > 0) {
+            job->ops[n_ops].shape.kind = VXD_DAG_VOXELS;
+            job->ops[n_ops].shape.voxels = job->scans[i].hits.voxels;
+            job->ops[n_ops].value = input->rule != NULL ? input->rule->material : 0;
+            job->ops[n_ops++].action = VXD_DAG_FILL;
+        }
+    }
+    return n_ops;
+}
+
+/* Everything that the reply needs memory for. */
+static enum vxd_status new_reply(struct vxd_request *request, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    Voxeld__V1__SceneIntegrateResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__scene_integrate_response__descriptor, err);
+
+    job->reply = reply;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply->change =
+        vxd_message_new(request->decoder, &voxeld__v1__scene_change__descriptor, err);
+    reply->stamp_ns = job->cloud->stamp_ns;
+    reply->frame_id = job->cloud->frame_id; /* the request's memory */
+    reply->n_points = job->clouds.n_points;
+    job->scans = calloc(job->n_sources, sizeof *job->scans);
+    job->ops = calloc(2 * job->n_sources, sizeof *job->ops);
+    if (reply->change == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    return job->scans != NULL && job->ops != NULL
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scan");
+}
+
+static double lap_ms(int64_t *since_ns)
+{
+    int64_t now = vxd_clock_ns();
+    double ms = (double)(now - *since_ns) / 1e6;
+
+    *since_ns = now;
+    return ms;
+}
+
+enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    int64_t since_ns = vxd_clock_ns();
+    enum vxd_status status;
+
+    VXD_TRY(new_reply(request, err));
+    VXD_TRY(vxd_scene_open(request, input->name, err));
+    VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
+    VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
+    VXD_TRY(choose_base(job, err));
+    VXD_TRY(decode(request, queue, err));
+    VXD_TRY(choose_values(request, queue, err));
+    job->reply->decode_ms = lap_ms(&since_ns);
+    VXD_TRY(cast(request, queue, err));
+    job->reply->carve_ms = lap_ms(&since_ns);
+    VXD_TRY(vxd_scene_apply(request, queue, job->ops, make_ops(job, input), &job->result,
+                            err));
+    job->reply->edit_ms = lap_ms(&since_ns);
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct integrate_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    vxd_scene_publish(request, &job->result, job->reply->change);
+    job->reply->engine_ms = (double)request->engine_ns / 1e6;
+    return VXD_OK;
+}
+
+void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct integrate_job *job = request->state;
+
+    vxd_clouds_free(&job->clouds, queue);
+    for (size_t i = 0; job->scans != NULL && i < job->n_sources; i++) {
+        vxd_dag_voxel_list_free(queue, &job->scans[i].hits);
+        vxd_dag_voxel_list_free(queue, &job->scans[i].passed);
+    }
+    free(job->scans);
+    free(job->ops);
+    job->scans = NULL;
+    job->ops = NULL;
+    vxd_scene_release(request, queue);
+}
