@@ -468,40 +468,37 @@ static void test_put_racing_on_equal_items_stores_them_once(void)
 
 /* --- memory -------------------------------------------------------------------------- */
 
-/* Puts items from `first` on until one does not fit; gives how many did. */
+/* Puts items of nine words, from `first` on (those before are there), until one does not
+ * fit; gives how many there are then. */
 static uint64_t fill(struct vxd_dag *dag, uint64_t first)
 {
     struct vxd_dag_writer writer = {.dag = dag};
-    struct vxd_dag_usage before;
-    struct vxd_dag_usage after;
+    struct vxd_dag_usage usage;
     struct vxd_err err = {0};
     uint32_t words[9];
     uint32_t ref;
-    uint64_t i = first;
+    uint64_t n = first;
 
-    do {
-        before = usage_of(dag);
-        err.code = VXD_OK;
-        (void)vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, inner_item(i, 8, words), &ref,
-                          &err);
-        i++;
-    } while (err.code == VXD_OK);
-    after = usage_of(dag);
+    while (vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, inner_item(n, 8, words), &ref,
+                       &err) == VXD_OK) {
+        n++;
+    }
+    usage = usage_of(dag);
     CHECK_INT(err.code, VXD_RESOURCE_EXHAUSTED);
     CHECK(err.message[0] != '\0');
-    CHECK_INT(after.n_inner, before.n_inner);
-    CHECK_INT(after.node_bytes, before.node_bytes);
-    i--;
-    CHECK_INT(vxd_dag_find(dag, VXD_DAG_INNER, words, inner_item(i, 8, words)), 0);
-    for (uint64_t k = 0; k < i; k++) {
-        int n = inner_item(k, 8, words);
+    CHECK_INT(usage.n_inner, n);
+    CHECK_INT(usage.node_bytes, 36 * n);
+    CHECK_INT(vxd_dag_find(dag, VXD_DAG_INNER, words, inner_item(n, 8, words)), 0);
+    for (uint64_t i = 0; i < n; i++) {
+        int n_words = inner_item(i, 8, words);
 
-        CHECK(vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, n, &ref, &err) == VXD_OK);
-        CHECK_INT(vxd_dag_find(dag, VXD_DAG_INNER, words, n), ref);
+        CHECK(vxd_dag_put(&writer, VXD_DAG_INNER, 3, words, n_words, &ref, &err) ==
+              VXD_OK);
+        CHECK_INT(vxd_dag_find(dag, VXD_DAG_INNER, words, n_words), ref);
     }
     vxd_dag_writer_close(&writer);
-    CHECK_INT(usage_of(dag).n_inner, i);
-    return i;
+    CHECK_INT(usage_of(dag).n_inner, n);
+    return n;
 }
 
 static void test_put_at_the_budget_stores_nothing(void)
