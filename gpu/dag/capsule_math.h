@@ -101,19 +101,19 @@ VXD_HD uint64_t vxd_dag_capsule_mask(const struct vxd_dag_shape *shape,
     uint64_t mask = 0;
 
     for (int row = 0; row < 16; row++) {
-        int64_t c[3] = {extent->low[0] + (row >> 2) * VXD_DAG_UNIT,
-                        extent->low[1] + (row & 3) * VXD_DAG_UNIT, 0};
+        int64_t c[3] = {vxd_dag_nth_centre(extent, 0, row >> 2),
+                        vxd_dag_nth_centre(extent, 1, row & 3), 0};
         int first = 0;
         int last = 3;
 
         for (; first < 4; first++) {
-            c[2] = extent->low[2] + first * VXD_DAG_UNIT;
+            c[2] = vxd_dag_nth_centre(extent, 2, first);
             if (vxd_dag_is_near_segment(c, shape->a, shape->b, shape->r)) {
                 break;
             }
         }
         for (; last > first; last--) {
-            c[2] = extent->low[2] + last * VXD_DAG_UNIT;
+            c[2] = vxd_dag_nth_centre(extent, 2, last);
             if (vxd_dag_is_near_segment(c, shape->a, shape->b, shape->r)) {
                 break;
             }

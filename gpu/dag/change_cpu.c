@@ -168,7 +168,7 @@ void vxd_dag_change_add(const struct vxd_dag_view *view, struct vxd_dag_change_m
 
     stack[height + 1] = (struct frame){0};
     stack[height] = (struct frame){.from = from, .to = to};
-    while (at <= height) {
+    while (at >= VXD_DAG_LEAF_HEIGHT && at <= height) {
         struct frame *pair = &stack[at];
         size_t slot = slot_of(pair, at);
         struct vxd_dag_change change;

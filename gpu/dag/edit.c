@@ -173,13 +173,13 @@ static bool is_turn(const int8_t matrix[3][3])
 
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++) {
-            int m = matrix[i][j];
+            bool is_one = matrix[i][j] == 1 || matrix[i][j] == -1;
 
-            if (m < -1 || m > 1) {
+            if (!is_one && matrix[i][j] != 0) {
                 return false;
             }
-            rows[i] += m != 0;
-            columns[j] += m != 0;
+            rows[i] += is_one;
+            columns[j] += is_one;
         }
     }
     return rows[0] == 1 && rows[1] == 1 && rows[2] == 1 && columns[0] == 1 &&

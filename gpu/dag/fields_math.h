@@ -135,7 +135,7 @@ VXD_HD uint64_t vxd_dag_heights_mask(const struct vxd_dag_shape *shape, uint32_t
         }
         top = field->heights[(uint64_t)cell_x[0] * field->n_y + cell_y[0]];
         for (int k = 0; k < 4; k++) {
-            int64_t c = extent->low[2] + k * VXD_DAG_UNIT;
+            int64_t c = vxd_dag_nth_centre(extent, 2, k);
 
             if (c >= shape->low[2] && c < top) {
                 mask |= (uint64_t)1 << vxd_dag_leaf_index(i, j, k);

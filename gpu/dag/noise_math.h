@@ -97,7 +97,7 @@ VXD_HD void vxd_dag_noise_leaf(const struct vxd_dag_shape *shape,
     vxd_dag_noise_corners(shape->seed, shape->cell_bits, extent->low, v);
     for (int axis = 0; axis < 3; axis++) {
         for (int k = 0; k < 4; k++) {
-            weight[axis][k] = vxd_dag_noise_weight(extent->low[axis] + k * VXD_DAG_UNIT,
+            weight[axis][k] = vxd_dag_noise_weight(vxd_dag_nth_centre(extent, axis, k),
                                                    shape->cell_bits);
         }
     }
@@ -123,11 +123,16 @@ VXD_HD enum vxd_dag_relation
 vxd_dag_noise_ball_relation(const struct vxd_dag_shape *shape,
                             const struct vxd_dag_extent *extent)
 {
-    if (!vxd_dag_ball_meets(shape->a, shape->r + shape->amplitude, extent)) {
+    uint64_t limit = vxd_dag_square(shape->r + shape->amplitude);
+    uint64_t nearest;
+    uint64_t farthest;
+
+    vxd_dag_ball_span(shape->a, limit, extent, &nearest, &farthest);
+    if (nearest > limit) {
         return VXD_DAG_OUTSIDE;
     }
     return shape->r >= shape->amplitude &&
-                   vxd_dag_ball_holds(shape->a, shape->r - shape->amplitude, extent)
+                   farthest <= vxd_dag_square(shape->r - shape->amplitude)
                ? VXD_DAG_INSIDE
                : VXD_DAG_PARTIAL;
 }
@@ -149,9 +154,9 @@ VXD_HD uint64_t vxd_dag_noise_ball_mask(const struct vxd_dag_shape *shape,
         int i = voxel >> 4;
         int j = voxel >> 2 & 3;
         int k = voxel & 3;
-        int64_t c[3] = {extent->low[0] + i * VXD_DAG_UNIT,
-                        extent->low[1] + j * VXD_DAG_UNIT,
-                        extent->low[2] + k * VXD_DAG_UNIT};
+        int64_t c[3] = {vxd_dag_nth_centre(extent, 0, i),
+                        vxd_dag_nth_centre(extent, 1, j),
+                        vxd_dag_nth_centre(extent, 2, k)};
         int64_t r = shape->r + (is_one_cell ? noise[i][j][k]
                                             : vxd_dag_noise(shape->seed, shape->cell_bits,
                                                             shape->amplitude, c));

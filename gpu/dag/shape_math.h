@@ -49,6 +49,12 @@ VXD_HD struct vxd_dag_extent vxd_dag_extent_of(uint32_t x, uint32_t y, uint32_t 
     return extent;
 }
 
+/* Centre of the k-th voxel along an axis. */
+VXD_HD int64_t vxd_dag_nth_centre(const struct vxd_dag_extent *extent, int axis, int k)
+{
+    return extent->low[axis] + (int64_t)k * VXD_DAG_UNIT;
+}
+
 /* Voxels of a leaf whose index along an axis is k, 0 to 3. */
 VXD_HD uint64_t vxd_dag_leaf_plane(int axis, int k)
 {
@@ -112,7 +118,7 @@ VXD_HD uint64_t vxd_dag_box_mask(const struct vxd_dag_shape *shape,
         uint64_t planes = 0;
 
         for (int k = 0; k < 4; k++) {
-            int64_t c = extent->low[axis] + k * VXD_DAG_UNIT;
+            int64_t c = vxd_dag_nth_centre(extent, axis, k);
 
             if (c >= shape->low[axis] && c < shape->high[axis]) {
                 planes |= vxd_dag_leaf_plane(axis, k);
@@ -138,47 +144,35 @@ VXD_HD uint64_t vxd_dag_square(int64_t r)
     return (uint64_t)r * (uint64_t)r;
 }
 
-/* Some point of the extent's hull may be within r (0 to 2^31) of a. */
-VXD_HD bool vxd_dag_ball_meets(const int64_t a[3], int64_t r,
-                               const struct vxd_dag_extent *extent)
+/* Squares of the distances from a to the nearest point of the extent's hull and to its
+ * farthest; those above limit may be any that are. */
+VXD_HD void vxd_dag_ball_span(const int64_t a[3], uint64_t limit,
+                              const struct vxd_dag_extent *extent, uint64_t *nearest,
+                              uint64_t *farthest)
 {
-    uint64_t limit = vxd_dag_square(r);
-    uint64_t sum = 0;
-
+    *nearest = 0;
+    *farthest = 0;
     for (int axis = 0; axis < 3; axis++) {
-        int64_t below = extent->low[axis] - a[axis];
-        int64_t above = a[axis] - extent->high[axis];
-        int64_t gap = below > 0 ? below : above > 0 ? above : 0;
+        int64_t low = extent->low[axis] - a[axis];
+        int64_t high = extent->high[axis] - a[axis];
+        int64_t gap = low > 0 ? low : high < 0 ? high : 0;
 
-        sum += vxd_dag_square_cut(gap, limit);
+        *nearest += vxd_dag_square_cut(gap, limit);
+        *farthest += vxd_dag_square_cut(low + high > 0 ? high : low, limit);
     }
-    return sum <= limit;
-}
-
-/* Every centre is within r of a. */
-VXD_HD bool vxd_dag_ball_holds(const int64_t a[3], int64_t r,
-                               const struct vxd_dag_extent *extent)
-{
-    uint64_t limit = vxd_dag_square(r);
-    uint64_t sum = 0;
-
-    for (int axis = 0; axis < 3; axis++) {
-        int64_t below = a[axis] - extent->low[axis];
-        int64_t above = extent->high[axis] - a[axis];
-
-        sum += vxd_dag_square_cut(below > above ? below : above, limit);
-    }
-    return sum <= limit;
 }
 
 VXD_HD enum vxd_dag_relation vxd_dag_ball_relation(const struct vxd_dag_shape *shape,
                                                    const struct vxd_dag_extent *extent)
 {
-    if (!vxd_dag_ball_meets(shape->a, shape->r, extent)) {
-        return VXD_DAG_OUTSIDE;
-    }
-    return vxd_dag_ball_holds(shape->a, shape->r, extent) ? VXD_DAG_INSIDE
-                                                          : VXD_DAG_PARTIAL;
+    uint64_t limit = vxd_dag_square(shape->r);
+    uint64_t nearest;
+    uint64_t farthest;
+
+    vxd_dag_ball_span(shape->a, limit, extent, &nearest, &farthest);
+    return nearest > limit     ? VXD_DAG_OUTSIDE
+           : farthest <= limit ? VXD_DAG_INSIDE
+                               : VXD_DAG_PARTIAL;
 }
 
 /* Squares of the distances to a along each axis, cut at limit + 1. */
@@ -188,7 +182,7 @@ VXD_HD void vxd_dag_ball_terms(const int64_t a[3], uint64_t limit,
     for (int axis = 0; axis < 3; axis++) {
         for (int k = 0; k < 4; k++) {
             terms[axis][k] =
-                vxd_dag_square_cut(extent->low[axis] + k * VXD_DAG_UNIT - a[axis], limit);
+                vxd_dag_square_cut(vxd_dag_nth_centre(extent, axis, k) - a[axis], limit);
         }
     }
 }
@@ -233,7 +227,7 @@ VXD_HD uint64_t vxd_dag_half_space_mask(const struct vxd_dag_shape *shape,
 
     for (int axis = 0; axis < 3; axis++) {
         for (int k = 0; k < 4; k++) {
-            int64_t c = extent->low[axis] + k * VXD_DAG_UNIT;
+            int64_t c = vxd_dag_nth_centre(extent, axis, k);
 
             terms[axis][k] = (uint64_t)(shape->n[axis] * c) + bias;
         }

@@ -175,7 +175,7 @@ static bool in_list(const struct vxd_dag_voxels *voxels, const int64_t c[3],
         return false;
     }
     for (int k = 0; k < bit; k++) {
-        rank += voxels->masks[i] >> k & 1;
+        rank += (uint32_t)(voxels->masks[i] >> k & 1);
     }
     if (voxels->values != NULL) {
         *value = voxels->values[voxels->first_value[i] + rank];
