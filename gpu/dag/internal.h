@@ -7,16 +7,8 @@
 #include <stdatomic.h>
 
 #include "gpu/core/internal.h"
-#include "gpu/dag/dag_math.h"
 #include "gpu/dag/edit.h"
-
-/* What an item is: two of different kinds are never the same, whatever their words. */
-enum vxd_dag_kind {
-    VXD_DAG_LEAF = 0,
-    VXD_DAG_INNER = 1,
-    VXD_DAG_BLOCK = 2,
-    VXD_DAG_N_KINDS = 3
-};
+#include "gpu/dag/tree_math.h"
 
 /* arena_cpu.c: the store on the CPU. */
 struct vxd_dag_arena;
@@ -63,14 +55,6 @@ enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kin
 uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,
                       const uint32_t *words, int n_words);
 
-/* 4x4x4 voxels, apart. */
-struct vxd_dag_leaf {
-    uint64_t set;        /* occupied or FREE */
-    uint64_t free;       /* of those, FREE; 0 where it is not tracked */
-    uint16_t values[64]; /* materials of the occupied ones, others anything; not looked at
-                          * where there are no materials */
-};
-
 /* leaf.c. Reads what stands at a reference of leaf height, empty and uniform ones too. */
 void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
                        struct vxd_dag_leaf *leaf);
@@ -89,19 +73,6 @@ enum vxd_status vxd_dag_inner_put(struct vxd_dag_writer *writer, int height,
  * VXD_DAG_COUNT_HEIGHT, with a stack of its own. */
 void vxd_dag_ref_count(const struct vxd_dag_view *view, uint32_t ref, int height,
                        uint64_t *n_occupied, uint64_t *n_free);
-
-/* A node's place: low corner in voxels, side 2^height. */
-struct vxd_dag_cube {
-    uint32_t x, y, z;
-    int height;
-};
-
-/* What an edit does with a cube. */
-enum vxd_dag_visit {
-    VXD_DAG_KEEP,   /* stays as it is */
-    VXD_DAG_SET,    /* becomes *uniform, an empty or uniform reference */
-    VXD_DAG_DESCEND /* depends on the parts; of a leaf: on its voxels */
-};
 
 enum {
     VXD_DAG_STATE_BYTES = 96

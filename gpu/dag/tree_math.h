@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cubes, leaves apart, and the canonical words of leaves and inner nodes: what editors of
+ * both backends see of a tree, and how what they made becomes items of a store. */
+#ifndef VXD_GPU_DAG_TREE_MATH_H
+#define VXD_GPU_DAG_TREE_MATH_H
+
+#include "gpu/dag/cursor_math.h"
+
+/* What an item is: two of different kinds are never the same, whatever their words. */
+enum vxd_dag_kind {
+    VXD_DAG_LEAF = 0,
+    VXD_DAG_INNER = 1,
+    VXD_DAG_BLOCK = 2,
+    VXD_DAG_N_KINDS = 3
+};
+
+/* A node's place: low corner in voxels, side 2^height. */
+struct vxd_dag_cube {
+    uint32_t x, y, z;
+    int height;
+};
+
+/* What an edit does with a cube. */
+enum vxd_dag_visit {
+    VXD_DAG_KEEP,   /* stays as it is */
+    VXD_DAG_SET,    /* becomes *uniform, an empty or uniform reference */
+    VXD_DAG_DESCEND /* depends on the parts; of a leaf: on its voxels */
+};
+
+/* 4x4x4 voxels, apart. */
+struct vxd_dag_leaf {
+    uint64_t set;        /* occupied or FREE */
+    uint64_t free;       /* of those, FREE; 0 where it is not tracked */
+    uint16_t values[64]; /* materials of the occupied ones, others anything; not looked at
+                          * where there are no materials */
+};
+
+VXD_HD struct vxd_dag_cube vxd_dag_cube_child(const struct vxd_dag_cube *cube, int octant)
+{
+    struct vxd_dag_cube child;
+
+    child.height = cube->height - 1;
+    child.x = cube->x + ((uint32_t)(octant >> 2) << child.height);
+    child.y = cube->y + ((uint32_t)(octant >> 1 & 1) << child.height);
+    child.z = cube->z + ((uint32_t)(octant & 1) << child.height);
+    return child;
+}
+
+/* Words of an item, from its own first ones. */
+VXD_HD int vxd_dag_item_words(int value_bits, enum vxd_dag_kind kind,
+                              const uint32_t *words)
+{
+    return kind == VXD_DAG_INNER ? vxd_dag_inner_words(words)
+           : kind == VXD_DAG_LEAF
+               ? vxd_dag_leaf_words(value_bits, vxd_dag_leaf_mask(words))
+               : vxd_dag_block_words(value_bits, (int)words[0]);
+}
+
+/* Leaves ---------------------------------------------------------------------------------- */
+
+/* What stands at a reference of leaf height, empty and uniform ones too. */
+VXD_HD void vxd_dag_leaf_split(const struct vxd_dag_view *view, uint32_t ref,
+                               struct vxd_dag_leaf *leaf)
+{
+    const uint32_t *words;
+    int bits = view->value_bits;
+    int rank = 0;
+
+    if (!vxd_dag_is_node(ref)) {
+        uint16_t value = (uint16_t)vxd_dag_uniform_value(ref);
+
+        leaf->set = ref == VXD_DAG_EMPTY ? 0 : ~(uint64_t)0;
+        leaf->free =
+            ref != VXD_DAG_EMPTY && (int)value == view->free_value ? leaf->set : 0;
+        for (int i = 0; i < 64 && leaf->set != 0 && bits > 1; i++) {
+            leaf->values[i] = value;
+        }
+        return;
+    }
+    words = vxd_dag_words(view, ref);
+    leaf->set = vxd_dag_leaf_mask(words);
+    leaf->free = leaf->set & ~vxd_dag_leaf_occupied(view, words);
+    if (bits <= 1) {
+        return;
+    }
+    for (uint64_t rest = leaf->set; rest != 0; rest &= rest - 1) {
+        leaf->values[vxd_dag_low_bit(rest)] =
+            (uint16_t)vxd_dag_leaf_ranked_value(view, words, rank++);
+    }
+}
+
+/* The values of the set voxels (at least one), FREE ones among them, packed from `words` on;
+ * says whether all are that of the first. Of 4 bits and more. */
+VXD_HD bool vxd_dag_leaf_pack(const struct vxd_dag_view *view,
+                              const struct vxd_dag_leaf *leaf, uint32_t *words,
+                              uint32_t *first)
+{
+    int bits = view->value_bits;
+    int shift = 0;
+    uint32_t word = 0;
+    uint32_t differ = 0;
+
+    *first = VXD_DAG_UNIFORM;
+    for (uint64_t rest = leaf->set; rest != 0; rest &= rest - 1) {
+        int bit = vxd_dag_low_bit(rest);
+        uint32_t value =
+            (leaf->free >> bit & 1) != 0 ? (uint32_t)view->free_value : leaf->values[bit];
+
+        *first = *first == VXD_DAG_UNIFORM ? value : *first;
+        differ |= value ^ *first;
+        word |= value << shift;
+        shift += bits;
+        if (shift == 32) {
+            *words++ = word;
+            word = 0;
+            shift = 0;
+        }
+    }
+    if (shift > 0) {
+        *words = word;
+    }
+    return differ == 0;
+}
+
+/* The words of a leaf of up to 4 bits that has a set voxel. False where it is even: *ref is
+ * uniform then. */
+VXD_HD bool vxd_dag_leaf_compose(const struct vxd_dag_view *view,
+                                 const struct vxd_dag_leaf *leaf, uint32_t *words,
+                                 uint32_t *ref)
+{
+    uint64_t free_mask = leaf->free & leaf->set;
+    uint32_t value = 0;
+    bool equal = true;
+
+    words[0] = (uint32_t)leaf->set;
+    words[1] = (uint32_t)(leaf->set >> 32);
+    if (view->value_bits == 1) {
+        words[2] = (uint32_t)free_mask;
+        words[3] = (uint32_t)(free_mask >> 32);
+        equal = free_mask == 0 || free_mask == leaf->set;
+        value = free_mask != 0 ? 1 : 0;
+    } else if (view->value_bits == 4) {
+        equal = vxd_dag_leaf_pack(view, leaf, words + 2, &value);
+    }
+    *ref = VXD_DAG_UNIFORM | value;
+    return !equal || leaf->set != ~(uint64_t)0;
+}
+
+/* Inner nodes ----------------------------------------------------------------------------- */
+
+/* What of a node the header of its parent repeats. */
+struct vxd_dag_part {
+    uint32_t flags;
+    uint32_t n_occupied; /* where the height is below VXD_DAG_COUNT_HEIGHT */
+};
+
+VXD_HD struct vxd_dag_part vxd_dag_part_of(const struct vxd_dag_view *view, uint32_t ref,
+                                           int height)
+{
+    const uint32_t *words;
+    struct vxd_dag_part part = {0, 0};
+
+    if (ref == VXD_DAG_EMPTY) {
+        return part;
+    }
+    if (vxd_dag_is_uniform(ref)) {
+        if (vxd_dag_uniform_state(view, ref) == VXD_DAG_FREE) {
+            part.flags = VXD_DAG_HAS_FREE;
+            return part;
+        }
+        part.flags = VXD_DAG_HAS_OCCUPIED;
+        part.n_occupied = height < VXD_DAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
+        return part;
+    }
+    words = vxd_dag_words(view, ref);
+    if (height == VXD_DAG_LEAF_HEIGHT) {
+        uint64_t occupied = vxd_dag_leaf_occupied(view, words);
+
+        part.n_occupied = (uint32_t)vxd_dag_popc(occupied);
+        part.flags = (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
+                     (occupied != vxd_dag_leaf_mask(words) ? VXD_DAG_HAS_FREE : 0);
+        return part;
+    }
+    part.flags = words[0] & (VXD_DAG_HAS_OCCUPIED | VXD_DAG_HAS_FREE);
+    part.n_occupied = words[0] >> 10;
+    return part;
+}
+
+/* The words (up to 9) of an inner node of this height, from its eight children. False where
+ * they are even: *ref is empty or uniform then. */
+VXD_HD bool vxd_dag_inner_compose(const struct vxd_dag_view *view, int height,
+                                  const uint32_t children[8], uint32_t *words,
+                                  uint32_t *ref)
+{
+    uint32_t head = 0;
+    uint32_t n_occupied = 0;
+    uint32_t differ = 0;
+    int n = 0;
+
+    for (int i = 0; i < 8; i++) {
+        differ |= children[i] ^ children[0];
+        if (children[i] != VXD_DAG_EMPTY) {
+            struct vxd_dag_part part = vxd_dag_part_of(view, children[i], height - 1);
+
+            head |= 1u << i | part.flags;
+            words[++n] = children[i];
+            n_occupied += part.n_occupied;
+        }
+    }
+    if (differ == 0 && !vxd_dag_is_node(children[0])) {
+        *ref = children[0];
+        return false;
+    }
+    words[0] = head | (height <= VXD_DAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
+    return true;
+}
+
+#endif
