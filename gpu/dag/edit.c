@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu/dag/change.h"
+#include "gpu/dag/shapes_math.h"
 
 /* What vxd_queue_push copies. */
 struct edit_call {

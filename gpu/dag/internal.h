@@ -114,12 +114,8 @@ enum vxd_status vxd_dag_build(struct vxd_pool *pool, struct vxd_dag *dag, uint32
                               struct vxd_dag_edit_result *result, struct vxd_err *err);
 
 /* Editors; each makes one from operations that were checked. `first` and n say which.
- * shapes.c: FILL to REPLACE, at most VXD_DAG_SHAPES_OPS at once. Begin may need memory for
- * pyramids of heights; end frees it. */
-enum {
-    VXD_DAG_SHAPES_OPS = 64,
-    VXD_DAG_SHAPES_LISTS = 4 /* of them, VOXELS */
-};
+ * shapes.c: FILL to REPLACE, as many at once as shapes_math.h says. Begin may need memory
+ * for pyramids of heights; end frees it. */
 struct vxd_dag_shapes;
 enum vxd_status vxd_dag_shapes_begin(struct vxd_dag *dag, const struct vxd_dag_op *ops,
                                      size_t n, struct vxd_dag_shapes **out,

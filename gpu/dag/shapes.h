@@ -3,8 +3,14 @@
 #ifndef VXD_GPU_DAG_SHAPES_H
 #define VXD_GPU_DAG_SHAPES_H
 
-#include "gpu/dag/fields_math.h"
 #include "gpu/dag/internal.h"
+#include "gpu/dag/shapes_math.h"
+
+/* Plans a run of n operations (1 to VXD_DAG_SHAPES_OPS, as many lists as fit) into shape_ops,
+ * whose pyramids stay as they are. Borrows ops and shape_ops. */
+void vxd_dag_shapes_plan(const struct vxd_dag_view *view, const struct vxd_dag_op *ops,
+                         size_t n, struct vxd_dag_shape_op *shape_ops,
+                         struct vxd_dag_shapes_run *run);
 
 /* shapes_heights.c. Makes the pyramid of a heightfield; *memory (host) is the caller's, and
  * stays empty where the field is so small that none is ever looked at.
