@@ -30,8 +30,7 @@ enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
     N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),
     SEGMENT_WORDS = 1024,
-    N_REMNANTS = 256,
-    MET_BITS = 13
+    N_REMNANTS = 256
 };
 
 #define TAG_MASK (((uint64_t)1 << TAG_BITS) - 1)
@@ -69,14 +68,6 @@ struct vxd_dag_arena {
     struct shard shards[N_SHARDS];
 };
 
-/* What is looked for, or stored. */
-struct item {
-    uint64_t hash;
-    enum vxd_dag_kind kind;
-    const uint32_t *words;
-    int n_words;
-};
-
 static int item_words(const struct vxd_dag_view *view, enum vxd_dag_kind kind,
                       const uint32_t *words)
 {
@@ -86,7 +77,7 @@ static int item_words(const struct vxd_dag_view *view, enum vxd_dag_kind kind,
                : vxd_dag_block_words(view->value_bits, (int)words[0]);
 }
 
-static uint64_t item_tag(const struct item *item)
+static uint64_t item_tag(const struct vxd_dag_wanted *item)
 {
     return (item->hash & 0xffu) << 2 | (uint64_t)item->kind;
 }
@@ -95,38 +86,6 @@ static uint64_t item_tag(const struct item *item)
 static uint32_t *arena_words(const struct vxd_dag_arena *arena, uint32_t ref)
 {
     return arena->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (CHUNK_WORDS - 1));
-}
-
-/* Takes n_bytes of device memory, within the store's budget and the context's.
- * With the arena's mutex held. */
-static enum vxd_status take_bytes(struct vxd_dag *dag, size_t n_bytes, void **out,
-                                  struct vxd_err *err)
-{
-    struct vxd_dag_arena *arena = dag->arena;
-    size_t max_bytes = dag->spec.max_bytes;
-    enum vxd_status status;
-
-    /* What is taken may be more than a budget that was made smaller. */
-    if (max_bytes != 0 &&
-        (arena->n_bytes > max_bytes || n_bytes > max_bytes - arena->n_bytes)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the scene's store is full: %zu of %zu bytes are taken, %zu more "
-                        "are needed",
-                        arena->n_bytes, max_bytes, n_bytes);
-    }
-    status = vxd_block_take(dag->context->device_cache, n_bytes, out, err);
-    if (status == VXD_OK) {
-        arena->n_bytes += n_bytes;
-    }
-    return status;
-}
-
-static void release_bytes(struct vxd_dag *dag, void *ptr)
-{
-    struct vxd_block *block = vxd_block_find(dag->context->device_cache, ptr);
-
-    assert(block != NULL);
-    vxd_block_release(block);
 }
 
 /* --- words ------------------------------------------------------------------------- */
@@ -157,8 +116,8 @@ static enum vxd_status new_segment(struct vxd_dag *dag, struct remnant *out,
                         "the scene's store has no addresses left: 16 GiB of nodes");
     }
     if (arena->chunks[chunk] == NULL) {
-        enum vxd_status status =
-            take_bytes(dag, CHUNK_WORDS * sizeof(uint32_t), &memory, err);
+        enum vxd_status status = vxd_dag_take_bytes(dag, CHUNK_WORDS * sizeof(uint32_t),
+                                                    &arena->n_bytes, &memory, err);
 
         if (status != VXD_OK) {
             return status;
@@ -219,7 +178,7 @@ static enum vxd_status take_words(struct vxd_dag_writer *writer, int n_words,
     return VXD_OK;
 }
 
-void vxd_dag_writer_close(struct vxd_dag_writer *writer)
+static void arena_close(struct vxd_dag_writer *writer)
 {
     struct vxd_dag_arena *arena = writer->dag->arena;
 
@@ -228,8 +187,6 @@ void vxd_dag_writer_close(struct vxd_dag_writer *writer)
         keep_remnant(arena, (struct remnant){writer->next, writer->n_left});
         (void)pthread_mutex_unlock(&arena->mutex);
     }
-    free(writer->met);
-    writer->met = NULL;
     writer->next = 0;
     writer->n_left = 0;
 }
@@ -246,22 +203,10 @@ static uint32_t home_of(uint64_t hash, uint32_t n_buckets)
     return (uint32_t)(((hash >> 22 & 0xffffffffu) * n_buckets) >> 32);
 }
 
-/* Equal first words (of a leaf the first two) tell equal lengths: no read goes past the
- * stored item's end. */
-static bool words_equal(const uint32_t *a, const uint32_t *b, int n_words)
-{
-    for (int i = 0; i < n_words; i++) {
-        if (a[i] != b[i]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The address of an item, or VXD_DAG_EMPTY; then *room is the bucket it would go to, NULL
  * where the shard has none. With the shard's mutex held. */
-static uint32_t shard_find(const struct vxd_dag_arena *arena, const struct shard *shard,
-                           const struct item *item, struct bucket **room)
+static uint32_t shard_find(const struct vxd_dag *dag, const struct shard *shard,
+                           const struct vxd_dag_wanted *item, struct bucket **room)
 {
     uint64_t wanted = item_tag(item) * TAG_ONES;
     uint32_t at = home_of(item->hash, shard->n_buckets);
@@ -275,7 +220,7 @@ static uint32_t shard_find(const struct vxd_dag_arena *arena, const struct shard
         for (; equal != 0; equal &= equal - 1) {
             uint32_t ref = bucket->refs[__builtin_ctzll(equal) / TAG_BITS];
 
-            if (words_equal(arena_words(arena, ref), item->words, item->n_words)) {
+            if (vxd_dag_is_equal(&dag->view, ref, item)) {
                 return ref;
             }
         }
@@ -373,7 +318,8 @@ static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
     enum vxd_status status;
 
     (void)pthread_mutex_lock(&arena->mutex);
-    status = take_bytes(dag, n_buckets * sizeof *buckets, &memory, err);
+    status = vxd_dag_take_bytes(dag, n_buckets * sizeof *buckets, &arena->n_bytes,
+                                &memory, err);
     (void)pthread_mutex_unlock(&arena->mutex);
     if (status != VXD_OK) {
         return status;
@@ -387,7 +333,7 @@ static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
         (void)pthread_mutex_lock(&arena->mutex);
         arena->n_bytes -= shard->n_buckets * sizeof *buckets;
         (void)pthread_mutex_unlock(&arena->mutex);
-        release_bytes(dag, shard->buckets);
+        vxd_dag_release_bytes(dag, shard->buckets);
     }
     shard->buckets = buckets;
     shard->n_buckets = n_buckets;
@@ -396,7 +342,7 @@ static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
 
 /* Stores an item that the shard does not hold. With the shard's mutex held. */
 static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *shard,
-                                 const struct item *item, struct bucket *room,
+                                 const struct vxd_dag_wanted *item, struct bucket *room,
                                  uint32_t *ref, struct vxd_err *err)
 {
     struct vxd_dag *dag = writer->dag;
@@ -410,7 +356,7 @@ static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *sh
         if (status != VXD_OK) {
             return status;
         }
-        (void)shard_find(dag->arena, shard, item, &room);
+        (void)shard_find(dag, shard, item, &room);
     }
     status = take_words(writer, item->n_words, ref, err);
     if (status != VXD_OK) {
@@ -425,67 +371,40 @@ static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *sh
     return VXD_OK;
 }
 
-/* Where the writer remembers items of this hash; NULL without memory for it. */
-static struct vxd_dag_met *met_slot(struct vxd_dag_writer *writer, uint64_t hash)
+static enum vxd_status arena_put(struct vxd_dag_writer *writer,
+                                 const struct vxd_dag_wanted *wanted, uint32_t *ref,
+                                 bool *is_new, struct vxd_err *err)
 {
-    if (writer->met == NULL) {
-        writer->met = calloc((size_t)1 << MET_BITS, sizeof *writer->met);
-    }
-    return writer->met == NULL
-               ? NULL
-               : &writer->met[hash >> 8 & (((uint64_t)1 << MET_BITS) - 1)];
-}
-
-enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kind,
-                            int height, const uint32_t *words, int n_words, uint32_t *ref,
-                            struct vxd_err *err)
-{
-    struct vxd_dag_arena *arena = writer->dag->arena;
-    struct item item = {vxd_dag_hash(kind, words, n_words), kind, words, n_words};
-    uint32_t key = (uint32_t)(item.hash >> 32 & ~(uint64_t)3) | (uint32_t)kind;
-    struct vxd_dag_met *met = met_slot(writer, item.hash);
-    struct shard *shard = shard_of(arena, item.hash);
+    struct shard *shard = shard_of(writer->dag->arena, wanted->hash);
     struct bucket *room = NULL;
     enum vxd_status status = VXD_OK;
 
-    assert(n_words >= 1 && n_words <= VXD_DAG_MAX_ITEM_WORDS);
-    if (met != NULL && met->ref != VXD_DAG_EMPTY && met->key == key &&
-        words_equal(arena_words(arena, met->ref), words, n_words)) {
-        *ref = met->ref;
-        return VXD_OK;
-    }
     (void)pthread_mutex_lock(&shard->mutex);
-    writer->n_lookups[height]++;
-    *ref = shard_find(arena, shard, &item, &room);
-    if (*ref == VXD_DAG_EMPTY) {
-        status = shard_add(writer, shard, &item, room, ref, err);
-        writer->n_new[height] += status == VXD_OK ? 1 : 0;
+    *ref = shard_find(writer->dag, shard, wanted, &room);
+    *is_new = *ref == VXD_DAG_EMPTY;
+    if (*is_new) {
+        status = shard_add(writer, shard, wanted, room, ref, err);
     }
     (void)pthread_mutex_unlock(&shard->mutex);
-    if (status == VXD_OK && met != NULL) {
-        *met = (struct vxd_dag_met){key, *ref};
-    }
     return status;
 }
 
-uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,
-                      const uint32_t *words, int n_words)
+static uint32_t arena_find(const struct vxd_dag *dag, const struct vxd_dag_wanted *wanted)
 {
-    struct item item = {vxd_dag_hash(kind, words, n_words), kind, words, n_words};
-    struct shard *shard = shard_of(dag->arena, item.hash);
+    struct shard *shard = shard_of(dag->arena, wanted->hash);
     struct bucket *room;
     uint32_t ref;
 
     (void)pthread_mutex_lock(&shard->mutex);
-    ref = shard_find(dag->arena, shard, &item, &room);
+    ref = shard_find(dag, shard, wanted, &room);
     (void)pthread_mutex_unlock(&shard->mutex);
     return ref;
 }
 
 /* --- the store --------------------------------------------------------------------- */
 
-enum vxd_status vxd_dag_arena_create(struct vxd_queue *queue, struct vxd_dag *dag,
-                                     struct vxd_err *err)
+static enum vxd_status arena_create(struct vxd_queue *queue, struct vxd_dag *dag,
+                                    struct vxd_err *err)
 {
     size_t n_bytes = sizeof(struct vxd_dag_arena) + N_CHUNKS * sizeof(uint32_t *);
     size_t max_bytes = dag->spec.max_bytes;
@@ -514,7 +433,7 @@ enum vxd_status vxd_dag_arena_create(struct vxd_queue *queue, struct vxd_dag *da
     return VXD_OK;
 }
 
-void vxd_dag_arena_destroy(struct vxd_queue *queue, struct vxd_dag *dag)
+static void arena_destroy(struct vxd_queue *queue, struct vxd_dag *dag)
 {
     struct vxd_dag_arena *arena = dag->arena;
 
@@ -522,18 +441,18 @@ void vxd_dag_arena_destroy(struct vxd_queue *queue, struct vxd_dag *dag)
     for (int i = 0; i < N_SHARDS; i++) {
         (void)pthread_mutex_destroy(&arena->shards[i].mutex);
         if (arena->shards[i].buckets != NULL) {
-            release_bytes(dag, arena->shards[i].buckets);
+            vxd_dag_release_bytes(dag, arena->shards[i].buckets);
         }
     }
     for (int i = 0; i < N_CHUNKS && arena->chunks[i] != NULL; i++) {
-        release_bytes(dag, arena->chunks[i]);
+        vxd_dag_release_bytes(dag, arena->chunks[i]);
     }
     (void)pthread_mutex_destroy(&arena->mutex);
-    release_bytes(dag, arena);
+    vxd_dag_release_bytes(dag, arena);
     dag->arena = NULL;
 }
 
-void vxd_dag_arena_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out)
+static void arena_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out)
 {
     struct vxd_dag_arena *arena = dag->arena;
 
@@ -552,3 +471,7 @@ void vxd_dag_arena_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *ou
     out->n_bytes = arena->n_bytes;
     (void)pthread_mutex_unlock(&arena->mutex);
 }
+
+const struct vxd_dag_store_ops vxd_dag_arena_cpu = {
+    arena_create, arena_destroy, arena_put, arena_find, arena_close, arena_get_usage,
+};

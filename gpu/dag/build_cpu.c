@@ -65,7 +65,7 @@ struct build {
 
 static uint32_t child_of(const struct vxd_dag_view *view, uint32_t ref, int octant)
 {
-    return vxd_dag_is_node(ref) ? vxd_dag_child(vxd_dag_words(view, ref), octant) : ref;
+    return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
 }
 
 static struct vxd_dag_cube child_cube(const struct vxd_dag_cube *cube, int octant)

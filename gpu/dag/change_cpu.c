@@ -117,7 +117,7 @@ static bool change_known(const struct vxd_dag_view *view, uint32_t from, uint32_
 
 static uint32_t child_of(const struct vxd_dag_view *view, uint32_t ref, int octant)
 {
-    return vxd_dag_is_node(ref) ? vxd_dag_child(vxd_dag_words(view, ref), octant) : ref;
+    return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
 }
 
 /* Changes of a pair without going down; false where its children have to be asked. */

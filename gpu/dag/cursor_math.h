@@ -34,7 +34,7 @@ VXD_HD int vxd_dag_low_bit(uint64_t mask)
 /* What stands at octant of an inner or uniform reference. */
 VXD_HD uint32_t vxd_dag_below(const struct vxd_dag_view *view, uint32_t ref, int octant)
 {
-    return vxd_dag_is_node(ref) ? vxd_dag_child(vxd_dag_words(view, ref), octant) : ref;
+    return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
 }
 
 /* What stands at the cube of this height that holds a voxel. */
@@ -113,10 +113,10 @@ VXD_HD void vxd_dag_spot_masks(const struct vxd_dag_view *view, uint32_t ref,
     *occupied = 0;
     *free = 0;
     if (vxd_dag_is_node(ref)) {
-        const uint32_t *leaf = vxd_dag_words(view, ref);
+        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
 
-        *occupied = vxd_dag_leaf_occupied(view, leaf);
-        *free = vxd_dag_leaf_mask(leaf) & ~*occupied;
+        *occupied = vxd_dag_item_occupied(view, &leaf);
+        *free = vxd_dag_leaf_mask(leaf.words) & ~*occupied;
     } else if (vxd_dag_uniform_state(view, ref) == VXD_DAG_OCCUPIED) {
         *occupied = ~(uint64_t)0;
     } else if (ref != VXD_DAG_EMPTY) {
@@ -127,8 +127,13 @@ VXD_HD void vxd_dag_spot_masks(const struct vxd_dag_view *view, uint32_t ref,
 /* Value of a set voxel of a reference at leaf height. */
 VXD_HD uint32_t vxd_dag_spot_value(const struct vxd_dag_view *view, uint32_t ref, int bit)
 {
-    return vxd_dag_is_node(ref) ? vxd_dag_leaf_value(view, vxd_dag_words(view, ref), bit)
-                                : vxd_dag_uniform_value(ref);
+    struct vxd_dag_item leaf;
+
+    if (!vxd_dag_is_node(ref)) {
+        return vxd_dag_uniform_value(ref);
+    }
+    leaf = vxd_dag_leaf_item(view, ref);
+    return vxd_dag_item_value(view, &leaf, bit);
 }
 
 /* Which of OCCUPIED and FREE stand below a spot. */

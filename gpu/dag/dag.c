@@ -19,9 +19,25 @@ static enum vxd_status check_spec(const struct vxd_dag_spec *spec, struct vxd_er
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "material_bits",
                         "%d, must be 0, 4, 8 or 16", format->material_bits);
     }
-    if (spec->store != VXD_DAG_ARENA) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "store", "%d is no store; 0 is ARENA",
-                        (int)spec->store);
+    if ((int)spec->store < 0 || (int)spec->store >= VXD_DAG_N_STORES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "store",
+                        "%d is no store; 0 is ARENA, %d the last", (int)spec->store,
+                        VXD_DAG_N_STORES - 1);
+    }
+    if (spec->store != VXD_DAG_ARENA && format->material_bits > 4) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "store",
+                        "%d is of slabs, which have materials of at most 4 bits, not %d",
+                        (int)spec->store, format->material_bits);
+    }
+    if (spec->load > VXD_DAG_MAX_LOAD) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "load", "%u, must be at most %u",
+                        spec->load, VXD_DAG_MAX_LOAD);
+    }
+    if (spec->table_items > VXD_DAG_MAX_TABLE_ITEMS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "table_items",
+                        "%llu, must be at most %llu",
+                        (unsigned long long)spec->table_items,
+                        (unsigned long long)VXD_DAG_MAX_TABLE_ITEMS);
     }
     return VXD_OK;
 }
@@ -49,7 +65,8 @@ enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spe
     dag->view.depth = spec->format.depth;
     dag->view.value_bits = vxd_dag_value_bits(&spec->format);
     dag->view.free_value = vxd_dag_free_value(&spec->format);
-    status = vxd_dag_arena_create(queue, dag, err);
+    dag->ops = spec->store == VXD_DAG_ARENA ? &vxd_dag_arena_cpu : &vxd_dag_slabs_cpu;
+    status = dag->ops->create(queue, dag, err);
     if (status != VXD_OK) {
         free(dag);
         return status;
@@ -63,7 +80,7 @@ void vxd_dag_destroy(struct vxd_queue *queue, struct vxd_dag *dag)
     if (dag == NULL) {
         return;
     }
-    vxd_dag_arena_destroy(queue, dag);
+    dag->ops->destroy(queue, dag);
     free(dag);
 }
 
@@ -91,5 +108,5 @@ uint32_t vxd_dag_n_materials(const struct vxd_dag_format *format)
 
 void vxd_dag_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out)
 {
-    vxd_dag_arena_get_usage(dag, out);
+    dag->ops->get_usage(dag, out);
 }

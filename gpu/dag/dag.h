@@ -37,9 +37,21 @@ extern "C" {
 #define VXD_DAG_UNIFORM 0xffff0000u
 
 /* How nodes are found again. An engine and benchmark choice: results are the same.
- * ARENA  words handed out one after the other, an index of {tag, address} beside them */
+ * ARENA     words handed out one after the other, an index of {tag, address} beside them
+ * The others are lists of slabs by hash, of 31 or 32 items each, a table a kind and length;
+ * their numbers of lists stay as they were made. No materials, or 4 bits:
+ * ATOMIC64  the items' first 64 bits together, which are taken by a swap of 64 bits
+ * TICKET    a mask of the items that are there, then the items
+ * ACCEL32   a hash of 32 bits an item, then the items
+ * ACCEL8    a hash of 8 bits an item, then the items
+ * source    SVDAG editing, sections 4.2 and 5.1 */
 enum vxd_dag_store {
-    VXD_DAG_ARENA = 0
+    VXD_DAG_ARENA = 0,
+    VXD_DAG_ATOMIC64 = 1,
+    VXD_DAG_TICKET = 2,
+    VXD_DAG_ACCEL32 = 3,
+    VXD_DAG_ACCEL8 = 4,
+    VXD_DAG_N_STORES = 5
 };
 
 struct vxd_dag_format {
@@ -53,7 +65,16 @@ struct vxd_dag_spec {
     enum vxd_dag_store store;
     size_t
         max_bytes; /* device memory it may ever take; 0 = what the context's budget gives */
+    /* Of slab stores: items a list, on average, where a table has as many as it is made for;
+     * and how many that is. 0 = VXD_DAG_LOAD, VXD_DAG_TABLE_ITEMS. */
+    uint32_t load;
+    uint64_t table_items;
 };
+
+#define VXD_DAG_LOAD 96u
+#define VXD_DAG_MAX_LOAD 65536u
+#define VXD_DAG_TABLE_ITEMS ((uint64_t)1 << 20)
+#define VXD_DAG_MAX_TABLE_ITEMS ((uint64_t)1 << 30)
 
 struct vxd_dag;
 

@@ -16,6 +16,9 @@
  *                 bits 10-31  occupied voxels below where the height is at most 7, else 0
  *         then    a reference for each present child, by octant
  *
+ * The words of an item stand one after the other, but in a store that splits them: there the
+ * first two stand at its address, the rest elsewhere in the same chunk (struct vxd_dag_item).
+ *
  * Canonical: no leaf with all 64 voxels set and of one value, no inner node of eight equal
  * uniform children: both are a uniform reference. A block's values are not all equal. Equal
  * items of a kind are stored once. */
@@ -29,7 +32,13 @@ enum {
     VXD_DAG_LEAF_HEIGHT = 2,  /* 4 voxels a side */
     VXD_DAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */
     VXD_DAG_MAX_ITEM_WORDS = 33,
-    VXD_DAG_CHUNK_BITS = 18 /* words a chunk, 1 MiB */
+    VXD_DAG_CHUNK_BITS = 18, /* words a chunk, 1 MiB */
+    /* Split items: heads (two words) stand in rows of 64 words, 31 heads and two words of the
+     * store's; a unit is the rows of two slabs, then both their rests, and units follow the
+     * chunk's first words. */
+    VXD_DAG_SPLIT_FIRST = 128,
+    VXD_DAG_SPLIT_ROW = 64,
+    VXD_DAG_SPLIT_SLOTS = 32
 };
 
 #define VXD_DAG_HAS_OCCUPIED 0x100u
@@ -70,6 +79,13 @@ struct vxd_dag_view {
     int depth;
     int value_bits; /* 0, 1, 4, 8, 16 */
     int free_value; /* -1: not tracked */
+    bool is_split;
+};
+
+/* A stored item as readers see it. */
+struct vxd_dag_item {
+    const uint32_t *words; /* the first two */
+    const uint32_t *rest;  /* from the third on, where there are more */
 };
 
 VXD_HD int vxd_dag_popc(uint64_t v)
@@ -109,7 +125,62 @@ VXD_HD const uint32_t *vxd_dag_words(const struct vxd_dag_view *view, uint32_t r
            (ref & ((1u << VXD_DAG_CHUNK_BITS) - 1));
 }
 
-/* Child of an inner node's words. */
+/* Readers are compiled in two forms for devices, where the form is a constant of the
+ * translation unit: a .cu that reads split stores defines VXD_DAG_SPLIT_FORM before it
+ * includes this. On the CPU the view tells. */
+VXD_HD bool vxd_dag_reads_split(const struct vxd_dag_view *view)
+{
+#if defined(VXD_DAG_SPLIT_FORM)
+    (void)view;
+    return true;
+#elif defined(__CUDA_ARCH__)
+    (void)view;
+    return false;
+#else
+    return view->is_split;
+#endif
+}
+
+/* How many words after its first one the third word of a split item of n_words stands. */
+VXD_HD uint32_t vxd_dag_split_distance(uint32_t ref, int n_words)
+{
+    uint32_t n = (uint32_t)n_words;
+    uint32_t at = (ref & ((1u << VXD_DAG_CHUNK_BITS) - 1)) - VXD_DAG_SPLIT_FIRST;
+    uint32_t slab = at / VXD_DAG_SPLIT_ROW % n; /* of its unit: 0 or 1 */
+    uint32_t slot = at % VXD_DAG_SPLIT_ROW / 2;
+
+    return (2 - slab) * VXD_DAG_SPLIT_ROW - 2 * slot +
+           (slab * VXD_DAG_SPLIT_SLOTS + slot) * (n - 2);
+}
+
+/* Words in one piece. */
+VXD_HD struct vxd_dag_item vxd_dag_item_of(const uint32_t *words)
+{
+    struct vxd_dag_item item;
+
+    item.words = words;
+    item.rest = words + 2;
+    return item;
+}
+
+/* Any item, of which the length is known. */
+VXD_HD struct vxd_dag_item vxd_dag_item_at(const struct vxd_dag_view *view, uint32_t ref,
+                                           int n_words)
+{
+    struct vxd_dag_item item = vxd_dag_item_of(vxd_dag_words(view, ref));
+
+    if (vxd_dag_reads_split(view) && n_words > 2) {
+        item.rest = item.words + vxd_dag_split_distance(ref, n_words);
+    }
+    return item;
+}
+
+VXD_HD uint32_t vxd_dag_item_word(const struct vxd_dag_item *item, int i)
+{
+    return i < 2 ? item->words[i] : item->rest[i - 2];
+}
+
+/* Child of an inner node's words in one piece. */
 VXD_HD uint32_t vxd_dag_child(const uint32_t *words, int octant)
 {
     uint32_t mask = words[0] & 0xffu;
@@ -122,6 +193,24 @@ VXD_HD uint32_t vxd_dag_child(const uint32_t *words, int octant)
 VXD_HD int vxd_dag_inner_words(const uint32_t *words)
 {
     return 1 + vxd_dag_popc(words[0] & 0xffu);
+}
+
+/* Child of a stored inner node. */
+VXD_HD uint32_t vxd_dag_child_of(const struct vxd_dag_view *view, uint32_t ref,
+                                 int octant)
+{
+    const uint32_t *words = vxd_dag_words(view, ref);
+    struct vxd_dag_item item;
+    uint32_t mask = words[0] & 0xffu;
+
+    if (!vxd_dag_reads_split(view)) {
+        return vxd_dag_child(words, octant);
+    }
+    if ((mask >> octant & 1u) == 0) {
+        return VXD_DAG_EMPTY;
+    }
+    item = vxd_dag_item_at(view, ref, vxd_dag_inner_words(words));
+    return vxd_dag_item_word(&item, 1 + vxd_dag_popc(mask & ((1u << octant) - 1)));
 }
 
 VXD_HD uint64_t vxd_dag_leaf_mask(const uint32_t *words)
@@ -142,6 +231,19 @@ VXD_HD int vxd_dag_block_words(int value_bits, int n_values)
     return 1 + (n_values * value_bits + 31) / 32;
 }
 
+/* A stored leaf. */
+VXD_HD struct vxd_dag_item vxd_dag_leaf_item(const struct vxd_dag_view *view,
+                                             uint32_t ref)
+{
+    const uint32_t *words = vxd_dag_words(view, ref);
+
+    return !vxd_dag_reads_split(view)
+               ? vxd_dag_item_of(words)
+               : vxd_dag_item_at(
+                     view, ref,
+                     vxd_dag_leaf_words(view->value_bits, vxd_dag_leaf_mask(words)));
+}
+
 /* Octant of the child of height `height` - 1 that holds the voxel. */
 VXD_HD int vxd_dag_octant(uint32_t x, uint32_t y, uint32_t z, int height)
 {
@@ -157,8 +259,8 @@ VXD_HD int vxd_dag_leaf_bit(uint32_t x, uint32_t y, uint32_t z)
 }
 
 /* Value of a set voxel of a leaf, by its rank among those set; not of 1-bit values. */
-VXD_HD uint32_t vxd_dag_leaf_ranked_value(const struct vxd_dag_view *view,
-                                          const uint32_t *leaf, int rank)
+VXD_HD uint32_t vxd_dag_item_ranked_value(const struct vxd_dag_view *view,
+                                          const struct vxd_dag_item *leaf, int rank)
 {
     const uint32_t *block;
 
@@ -166,34 +268,34 @@ VXD_HD uint32_t vxd_dag_leaf_ranked_value(const struct vxd_dag_view *view,
         return 0;
     }
     if (view->value_bits == 4) {
-        return leaf[2 + (rank >> 3)] >> ((rank & 7) * 4) & 15u;
+        return leaf->rest[rank >> 3] >> ((rank & 7) * 4) & 15u;
     }
-    if (vxd_dag_is_uniform(leaf[2])) {
-        return vxd_dag_uniform_value(leaf[2]);
+    if (vxd_dag_is_uniform(leaf->rest[0])) {
+        return vxd_dag_uniform_value(leaf->rest[0]);
     }
-    block = vxd_dag_words(view, leaf[2]) + 1;
+    block = vxd_dag_words(view, leaf->rest[0]) + 1;
     return view->value_bits == 8 ? block[rank >> 2] >> ((rank & 3) * 8) & 0xffu
                                  : block[rank >> 1] >> ((rank & 1) * 16) & 0xffffu;
 }
 
 /* Value of the set voxel `bit` of a leaf. */
-VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_view *view, const uint32_t *leaf,
-                                   int bit)
+VXD_HD uint32_t vxd_dag_item_value(const struct vxd_dag_view *view,
+                                   const struct vxd_dag_item *leaf, int bit)
 {
     uint64_t below = ((uint64_t)1 << bit) - 1;
 
     if (view->value_bits == 1) {
-        return leaf[2 + (bit >> 5)] >> (bit & 31) & 1u;
+        return leaf->rest[bit >> 5] >> (bit & 31) & 1u;
     }
-    return vxd_dag_leaf_ranked_value(view, leaf,
-                                     vxd_dag_popc(vxd_dag_leaf_mask(leaf) & below));
+    return vxd_dag_item_ranked_value(
+        view, leaf, vxd_dag_popc(vxd_dag_leaf_mask(leaf->words) & below));
 }
 
 /* Mask of the occupied voxels of a leaf: those set, without the FREE ones. */
-VXD_HD uint64_t vxd_dag_leaf_occupied(const struct vxd_dag_view *view,
-                                      const uint32_t *leaf)
+VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
+                                      const struct vxd_dag_item *leaf)
 {
-    uint64_t mask = vxd_dag_leaf_mask(leaf);
+    uint64_t mask = vxd_dag_leaf_mask(leaf->words);
     uint64_t occupied = 0;
     int rank = 0;
 
@@ -201,17 +303,43 @@ VXD_HD uint64_t vxd_dag_leaf_occupied(const struct vxd_dag_view *view,
         return mask;
     }
     if (view->value_bits == 1) {
-        return mask & ~((uint64_t)leaf[3] << 32 | leaf[2]);
+        return mask & ~((uint64_t)leaf->rest[1] << 32 | leaf->rest[0]);
     }
-    if (view->value_bits >= 8 && vxd_dag_is_uniform(leaf[2])) {
-        return vxd_dag_uniform_value(leaf[2]) == (uint32_t)view->free_value ? 0 : mask;
+    if (view->value_bits >= 8 && vxd_dag_is_uniform(leaf->rest[0])) {
+        return vxd_dag_uniform_value(leaf->rest[0]) == (uint32_t)view->free_value ? 0
+                                                                                  : mask;
     }
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        if (vxd_dag_leaf_ranked_value(view, leaf, rank++) != (uint32_t)view->free_value) {
+        if (vxd_dag_item_ranked_value(view, leaf, rank++) != (uint32_t)view->free_value) {
             occupied |= rest & (~rest + 1);
         }
     }
     return occupied;
+}
+
+/* The same of a leaf's words in one piece. */
+VXD_HD uint32_t vxd_dag_leaf_ranked_value(const struct vxd_dag_view *view,
+                                          const uint32_t *leaf, int rank)
+{
+    struct vxd_dag_item item = vxd_dag_item_of(leaf);
+
+    return vxd_dag_item_ranked_value(view, &item, rank);
+}
+
+VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_view *view, const uint32_t *leaf,
+                                   int bit)
+{
+    struct vxd_dag_item item = vxd_dag_item_of(leaf);
+
+    return vxd_dag_item_value(view, &item, bit);
+}
+
+VXD_HD uint64_t vxd_dag_leaf_occupied(const struct vxd_dag_view *view,
+                                      const uint32_t *leaf)
+{
+    struct vxd_dag_item item = vxd_dag_item_of(leaf);
+
+    return vxd_dag_item_occupied(view, &item);
 }
 
 /* Bits a voxel's value takes in a leaf: the material's, or one where only FREE is told. */
@@ -237,7 +365,7 @@ VXD_HD uint32_t vxd_dag_descend(const struct vxd_dag_view *view, uint32_t ref, u
                                 uint32_t y, uint32_t z, int *height)
 {
     while (*height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(ref)) {
-        ref = vxd_dag_child(vxd_dag_words(view, ref), vxd_dag_octant(x, y, z, *height));
+        ref = vxd_dag_child_of(view, ref, vxd_dag_octant(x, y, z, *height));
         (*height)--;
     }
     return ref;
@@ -249,7 +377,7 @@ VXD_HD unsigned vxd_dag_voxel(const struct vxd_dag_view *view, uint32_t root, ui
 {
     int height = view->depth;
     uint32_t ref = vxd_dag_descend(view, root, x, y, z, &height);
-    const uint32_t *leaf;
+    struct vxd_dag_item leaf;
     int bit;
 
     *value = 0;
@@ -257,12 +385,12 @@ VXD_HD unsigned vxd_dag_voxel(const struct vxd_dag_view *view, uint32_t root, ui
         *value = ref == VXD_DAG_EMPTY ? 0 : vxd_dag_uniform_value(ref);
         return vxd_dag_uniform_state(view, ref);
     }
-    leaf = vxd_dag_words(view, ref);
+    leaf = vxd_dag_leaf_item(view, ref);
     bit = vxd_dag_leaf_bit(x, y, z);
-    if ((vxd_dag_leaf_mask(leaf) >> bit & 1) == 0) {
+    if ((vxd_dag_leaf_mask(leaf.words) >> bit & 1) == 0) {
         return VXD_DAG_UNKNOWN;
     }
-    *value = vxd_dag_leaf_value(view, leaf, bit);
+    *value = vxd_dag_item_value(view, &leaf, bit);
     return (int)*value == view->free_value ? VXD_DAG_FREE : VXD_DAG_OCCUPIED;
 }
 

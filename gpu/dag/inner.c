@@ -33,7 +33,8 @@ static struct part part_of(const struct vxd_dag_view *view, uint32_t ref, int he
     }
     words = vxd_dag_words(view, ref);
     if (height == VXD_DAG_LEAF_HEIGHT) {
-        uint64_t occupied = vxd_dag_leaf_occupied(view, words);
+        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
+        uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
 
         part.n_occupied = (uint32_t)vxd_dag_popc(occupied);
         part.flags = (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
@@ -103,7 +104,8 @@ static bool counts_known(const struct vxd_dag_view *view, uint32_t ref, int heig
     }
     words = vxd_dag_words(view, ref);
     if (height == VXD_DAG_LEAF_HEIGHT) {
-        uint64_t occupied = vxd_dag_leaf_occupied(view, words);
+        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
+        uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
 
         out->n_occupied = (uint64_t)vxd_dag_popc(occupied);
         out->n_free = (uint64_t)vxd_dag_popc(vxd_dag_leaf_mask(words)) - out->n_occupied;
@@ -166,7 +168,7 @@ void vxd_dag_ref_count(const struct vxd_dag_view *view, uint32_t ref, int height
             stack[top].sum.n_free += counts.n_free;
             continue;
         }
-        child = vxd_dag_child(vxd_dag_words(view, frame->ref), frame->octant++);
+        child = vxd_dag_child_of(view, frame->ref, frame->octant++);
         if (!counts_known(view, child, top - 1, &counts)) {
             known = memo_slot(memo, child, top - 1);
             if (known->ref != child || known->height != top - 1) {

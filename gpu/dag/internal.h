@@ -10,20 +10,18 @@
 #include "gpu/dag/edit.h"
 #include "gpu/dag/tree_math.h"
 
-/* arena_cpu.c: the store on the CPU. */
-struct vxd_dag_arena;
+struct vxd_dag_store_ops;
+struct vxd_dag_arena; /* arena_cpu.c */
+struct vxd_dag_slabs; /* slab_cpu.c */
 
 struct vxd_dag {
     struct vxd_context *context;
     struct vxd_dag_spec spec;
     struct vxd_dag_view view;
-    struct vxd_dag_arena *arena;
+    const struct vxd_dag_store_ops *ops; /* what spec.store says, on the CPU */
+    struct vxd_dag_arena *arena;         /* one of these, by ops */
+    struct vxd_dag_slabs *slabs;
 };
-
-enum vxd_status vxd_dag_arena_create(struct vxd_queue *queue, struct vxd_dag *dag,
-                                     struct vxd_err *err);
-void vxd_dag_arena_destroy(struct vxd_queue *queue, struct vxd_dag *dag);
-void vxd_dag_arena_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out);
 
 /* An item that a writer met: upper bits of its hash with its kind, and where it is. */
 struct vxd_dag_met {
@@ -43,6 +41,60 @@ struct vxd_dag_writer {
     uint64_t n_new[VXD_DAG_MAX_DEPTH + 1];
 };
 void vxd_dag_writer_close(struct vxd_dag_writer *writer);
+
+/* What is looked for, or stored. */
+struct vxd_dag_wanted {
+    uint64_t hash;
+    enum vxd_dag_kind kind;
+    const uint32_t *words;
+    int n_words;
+};
+
+/* A way of keeping items, on the CPU. All but create, destroy are thread-safe, and create
+ * leaves nothing where it fails. */
+struct vxd_dag_store_ops {
+    /* Sets what of the view and of *dag is the store's. */
+    enum vxd_status (*create)(struct vxd_queue *queue, struct vxd_dag *dag,
+                              struct vxd_err *err);
+    void (*destroy)(struct vxd_queue *queue, struct vxd_dag *dag);
+    /* As vxd_dag_put; says whether the item is new. */
+    enum vxd_status (*put)(struct vxd_dag_writer *writer,
+                           const struct vxd_dag_wanted *wanted, uint32_t *ref,
+                           bool *is_new, struct vxd_err *err);
+    uint32_t (*find)(const struct vxd_dag *dag, const struct vxd_dag_wanted *wanted);
+    /* Takes back what a writer has for itself. */
+    void (*close)(struct vxd_dag_writer *writer);
+    void (*get_usage)(const struct vxd_dag *dag, struct vxd_dag_usage *out);
+};
+extern const struct vxd_dag_store_ops vxd_dag_arena_cpu;
+extern const struct vxd_dag_store_ops vxd_dag_slabs_cpu;
+
+/* Whether a stored item of the kind is these words. Equal first words (of a leaf the first
+ * two) tell equal lengths: no read goes past its end. */
+static inline bool vxd_dag_is_equal(const struct vxd_dag_view *view, uint32_t ref,
+                                    const struct vxd_dag_wanted *wanted)
+{
+    const uint32_t *stored = vxd_dag_words(view, ref);
+    struct vxd_dag_item item;
+
+    if (stored[0] != wanted->words[0] ||
+        (wanted->n_words > 1 && stored[1] != wanted->words[1])) {
+        return false;
+    }
+    item = vxd_dag_item_at(view, ref, wanted->n_words);
+    for (int i = 2; i < wanted->n_words; i++) {
+        if (item.rest[i - 2] != wanted->words[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* store.c. Device memory within the store's budget and the context's; *n_taken is what the store has,
+ * guarded by the caller's lock. */
+enum vxd_status vxd_dag_take_bytes(const struct vxd_dag *dag, size_t n_bytes,
+                                   size_t *n_taken, void **out, struct vxd_err *err);
+void vxd_dag_release_bytes(const struct vxd_dag *dag, void *memory);
 
 /* Finds an item, or stores it: *ref is its address. Thread-safe, equal items of a kind are
  * stored once whoever races; height is for the counts alone (0 for blocks).
@@ -114,8 +166,8 @@ enum vxd_status vxd_dag_build(struct vxd_pool *pool, struct vxd_dag *dag, uint32
                               struct vxd_dag_edit_result *result, struct vxd_err *err);
 
 /* Editors; each makes one from operations that were checked. `first` and n say which.
- * shapes.c: FILL to REPLACE, as many at once as shapes_math.h says. Begin may need memory
- * for pyramids of heights; end frees it. */
+ * shapes.c: FILL to REPLACE, as many at once as shapes_math.h says. Begin may need memory for
+ * pyramids of heights; end frees it. */
 struct vxd_dag_shapes;
 enum vxd_status vxd_dag_shapes_begin(struct vxd_dag *dag, const struct vxd_dag_op *ops,
                                      size_t n, struct vxd_dag_shapes **out,

@@ -8,7 +8,7 @@
 void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
                        struct vxd_dag_leaf *leaf)
 {
-    const uint32_t *words;
+    struct vxd_dag_item item;
     int bits = view->value_bits;
     int rank = 0;
 
@@ -23,16 +23,16 @@ void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
         }
         return;
     }
-    words = vxd_dag_words(view, ref);
-    leaf->set = vxd_dag_leaf_mask(words);
-    leaf->free = leaf->set & ~vxd_dag_leaf_occupied(view, words);
+    item = vxd_dag_leaf_item(view, ref);
+    leaf->set = vxd_dag_leaf_mask(item.words);
+    leaf->free = leaf->set & ~vxd_dag_item_occupied(view, &item);
     if (bits <= 1) {
         return;
     }
     for (uint64_t rest = leaf->set; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
 
-        leaf->values[bit] = (uint16_t)vxd_dag_leaf_ranked_value(view, words, rank++);
+        leaf->values[bit] = (uint16_t)vxd_dag_item_ranked_value(view, &item, rank++);
     }
 }
 

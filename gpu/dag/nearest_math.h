@@ -75,8 +75,8 @@ VXD_HD void vxd_dag_nearest_leaf(const struct vxd_dag_view *view,
                                  struct vxd_dag_nearest *best,
                                  const struct vxd_dag_spot *spot)
 {
-    const uint32_t *leaf = vxd_dag_words(view, spot->ref);
-    uint64_t occupied = vxd_dag_leaf_occupied(view, leaf);
+    struct vxd_dag_item leaf = vxd_dag_leaf_item(view, spot->ref);
+    uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
     uint64_t code = vxd_dag_code(spot->x, spot->y, spot->z);
     uint32_t corner[3] = {spot->x, spot->y, spot->z};
     uint64_t squares[3][4];
@@ -97,7 +97,7 @@ VXD_HD void vxd_dag_nearest_leaf(const struct vxd_dag_view *view,
 
         if (vxd_dag_nearest_may(best, square, code + (uint64_t)bit)) {
             vxd_dag_nearest_take(best, square, code + (uint64_t)bit,
-                                 vxd_dag_leaf_value(view, leaf, bit));
+                                 vxd_dag_item_value(view, &leaf, bit));
         }
     }
 }

@@ -18,8 +18,8 @@
  * the times of the planes around it. The voxels are those that single steps would visit, to
  * the bit.
  *
- * Axes of negative direction are mirrored, plane k of a mirrored axis being plane side - k of
- * the scene, so that everything goes upwards; changes of sign round nothing.
+ * Axes of negative direction are mirrored at 0: voxel v is -1 - v there (the bits of v, turned
+ * over) and plane k is -k, so that everything goes upwards; changes of sign round nothing.
  *
  * source  Amanatides and Woo, A Fast Voxel Traversal Algorithm, 1987 (the single steps);
  *         Laine and Karras, Efficient Sparse Voxel Octrees, 2010, section 2 (the mirror) */
@@ -33,23 +33,49 @@ enum {
     VXD_DAG_RAY_START = -1 /* axis of no crossing */
 };
 
+/* No array of it is indexed by what only a running ray knows: devices keep it in registers. */
 struct vxd_dag_ray {
     double origin[3];  /* mirrored */
     double inverse[3]; /* voxels along the ray a voxel of the axis; infinite: parallel */
     double direction[3]; /* voxels of the axis a voxel along the ray, not below 0 */
-    int32_t offset[3];   /* plane k of the mirrored axis lies at k + offset */
-    uint32_t flip[3];    /* voxel v of the scene is v ^ flip of the mirrored one */
-    uint32_t place[3];   /* the mirrored voxel it is in, */
+    int32_t place[3];    /* the mirrored voxel it is in, */
     double t;            /* since this crossing */
     int axis;
     double most; /* crossings after this are none */
-    uint32_t side;
+    int flip;    /* the mirrored axes, as an octant: x*4 + y*2 + z */
 };
+
+/* Exact. Devices convert to double at a quarter of the rate at which they add. */
+VXD_HD double vxd_dag_ray_double(int32_t k)
+{
+#if defined(__CUDA_ARCH__)
+    /* The low bits of 2^52 + 2^31 + k. */
+    return __dadd_rn(__hiloint2double(0x43300000, k ^ (int)0x80000000),
+                     -4503601774854144.0);
+#else
+    return (double)k;
+#endif
+}
+
+/* How many bits a number has, which is not 0. */
+VXD_HD int vxd_dag_ray_bits(uint32_t v)
+{
+#if defined(__CUDA_ARCH__)
+    return 32 - __clz((int)v);
+#else
+    return 32 - __builtin_clz(v);
+#endif
+}
+
+VXD_HD bool vxd_dag_ray_is_down(const struct vxd_dag_ray *ray, int axis)
+{
+    return (ray->flip >> (2 - axis) & 1) != 0;
+}
 
 /* When it crosses plane k of an axis. */
 VXD_HD double vxd_dag_ray_plane(const struct vxd_dag_ray *ray, int axis, int32_t k)
 {
-    return vxd_muld(vxd_addd((double)(k + ray->offset[axis]), -ray->origin[axis]),
+    return vxd_muld(vxd_addd(vxd_dag_ray_double(k), -ray->origin[axis]),
                     ray->inverse[axis]);
 }
 
@@ -59,33 +85,14 @@ VXD_HD bool vxd_dag_ray_passed(const struct vxd_dag_ray *ray, int axis, int32_t 
 {
     double at = vxd_dag_ray_plane(ray, axis, k);
 
-    return at < t || (at == t && axis < by);
+    return (at < t) | ((at == t) & (axis < by));
 }
 
-/* Voxel of an axis, low to high, in which it is after the crossing (t, by) of another axis:
- * the last of these whose plane it has passed, low's taken for granted. */
-VXD_HD int32_t vxd_dag_ray_voxel(const struct vxd_dag_ray *ray, int axis, int32_t low,
-                                 int32_t high, double t, int by)
+/* The last of the planes low .. high that was passed, low taken for granted. Far from the
+ * origin doubles are coarse: any number of planes has one time. */
+VXD_HD int32_t vxd_dag_ray_search(const struct vxd_dag_ray *ray, int axis, int32_t low,
+                                  int32_t high, double t, int by)
 {
-    double guess = vxd_addd(vxd_addd(ray->origin[axis], -(double)ray->offset[axis]),
-                            vxd_muld(t, ray->direction[axis]));
-    int32_t k = !(guess > (double)low)      ? low
-                : guess >= (double)high + 1 ? high
-                                            : (int32_t)guess;
-
-    if (k > low && !vxd_dag_ray_passed(ray, axis, k, t, by)) {
-        high = k - 1;
-        if (high == low || vxd_dag_ray_passed(ray, axis, high, t, by)) {
-            return high;
-        }
-        high--;
-    } else {
-        if (k == high || !vxd_dag_ray_passed(ray, axis, k + 1, t, by)) {
-            return k;
-        }
-        low = k + 1;
-    }
-    /* Far from the origin doubles are coarse: any number of planes has one time. */
     while (low < high) {
         int32_t middle = low + (high - low + 1) / 2;
 
@@ -98,9 +105,49 @@ VXD_HD int32_t vxd_dag_ray_voxel(const struct vxd_dag_ray *ray, int axis, int32_
     return low;
 }
 
-/* Makes a ray of the scene; false where something is not finite or has no direction. A NULL
- * range is none. */
-VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, int depth, const double origin[3],
+/* About where it is on an axis at t, one of low .. high. */
+VXD_HD int32_t vxd_dag_ray_guess(const struct vxd_dag_ray *ray, int axis, int32_t low,
+                                 int32_t high, double t)
+{
+    double at = vxd_addd(ray->origin[axis], vxd_muld(t, ray->direction[axis]));
+
+#if defined(__CUDA_ARCH__)
+    /* Makes an integer of anything, of what is too large or no number too. */
+    return min(max(__double2int_rd(at), low), high);
+#else
+    at = at > (double)low ? at : (double)low;
+    at = at < (double)high ? at : (double)high;
+    return low + (int32_t)(at - (double)low);
+#endif
+}
+
+/* Voxel of an axis, low to high, in which it is after the crossing (t, by) of another axis:
+ * the last of these whose plane it has passed, low's taken for granted. One test says that
+ * the guess was right, without a jump on which of its parts; it mostly is. */
+VXD_HD int32_t vxd_dag_ray_voxel(const struct vxd_dag_ray *ray, int axis, int32_t low,
+                                 int32_t high, double t, int by)
+{
+    int32_t k = vxd_dag_ray_guess(ray, axis, low, high, t);
+    bool is_above = (k > low) & !vxd_dag_ray_passed(ray, axis, k, t, by);
+    bool is_below = (k < high) & vxd_dag_ray_passed(ray, axis, k + 1, t, by);
+
+    if (!(is_above | is_below)) {
+        return k;
+    }
+    k += is_below ? 1 : -1;
+    /* By one, as roundings leave it near the origin? */
+    if (is_below && (k == high || !vxd_dag_ray_passed(ray, axis, k + 1, t, by))) {
+        return k;
+    }
+    if (is_above && (k == low || vxd_dag_ray_passed(ray, axis, k, t, by))) {
+        return k;
+    }
+    return vxd_dag_ray_search(ray, axis, is_below ? k : low, is_below ? high : k, t, by);
+}
+
+/* Makes a ray; false where something is not finite or has no direction. A NULL range is
+ * none. */
+VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
                              const double direction[3], const double *max_range)
 {
     double d[3] = {direction[0], direction[1], direction[2]};
@@ -125,37 +172,38 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, int depth, const double or
     }
     length = sqrt(vxd_addd(vxd_addd(vxd_muld(d[0], d[0]), vxd_muld(d[1], d[1])),
                            vxd_muld(d[2], d[2])));
-    ray->side = 1u << depth;
     ray->most = max_range != NULL ? *max_range : (double)INFINITY;
+    ray->flip = 0;
     for (int axis = 0; axis < 3; axis++) {
-        bool is_down = d[axis] < 0;
         double size = fabs(d[axis]);
+        double inverse = size > 0 ? length / size : (double)INFINITY;
+        /* Of an axis whose planes are never crossed none is at 0 voxels and infinitely far. */
+        bool is_down = d[axis] < 0 && inverse < (double)INFINITY;
 
+        ray->flip |= is_down ? 4 >> axis : 0;
         ray->origin[axis] = is_down ? -origin[axis] : origin[axis];
-        ray->inverse[axis] = size > 0 ? length / size : (double)INFINITY;
+        ray->inverse[axis] = inverse;
         ray->direction[axis] = size / length;
-        ray->offset[axis] = is_down ? -(int32_t)ray->side : 0;
-        ray->flip[axis] = is_down ? ray->side - 1 : 0;
     }
     return true;
 }
 
-/* Puts the ray into the first voxel of the scene that it visits; false: there is none. */
-VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray)
+/* Puts the ray into the first voxel of a scene that it visits; false: there is none. */
+VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
 {
-    int32_t side = (int32_t)ray->side;
+    int32_t side = (int32_t)1 << depth;
     bool is_before[3];
 
     ray->t = 0;
     ray->axis = VXD_DAG_RAY_START;
     for (int axis = 0; axis < 3; axis++) {
         /* By the scene's own voxels: a plane belongs to the voxel above it. */
-        bool is_down = ray->flip[axis] != 0;
+        bool is_down = vxd_dag_ray_is_down(ray, axis);
         double voxel = floor(is_down ? -ray->origin[axis] : ray->origin[axis]);
 
         is_before[axis] = is_down ? voxel >= (double)side : voxel < 0;
         if (is_before[axis]) {
-            double t = vxd_dag_ray_plane(ray, axis, 0);
+            double t = vxd_dag_ray_plane(ray, axis, is_down ? -side : 0);
 
             /* The last of the planes that it has to cross; among equals the later axis. */
             if (!(t < (double)INFINITY)) {
@@ -165,12 +213,13 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray)
                 ray->t = t;
                 ray->axis = axis;
             }
+            ray->place[axis] = is_down ? -side : 0;
             continue;
         }
         if (is_down ? voxel < 0 : voxel >= (double)side) {
             return false;
         }
-        ray->place[axis] = (uint32_t)(int32_t)voxel ^ ray->flip[axis];
+        ray->place[axis] = is_down ? -1 - (int32_t)voxel : (int32_t)voxel;
     }
     if (ray->axis == VXD_DAG_RAY_START) {
         return true;
@@ -179,104 +228,80 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray)
         return false;
     }
     for (int axis = 0; axis < 3; axis++) {
-        int32_t low = is_before[axis] ? 0 : (int32_t)ray->place[axis];
-        int32_t at = axis == ray->axis
-                         ? 0
-                         : vxd_dag_ray_voxel(ray, axis, low, side, ray->t, ray->axis);
+        int32_t end = vxd_dag_ray_is_down(ray, axis) ? 0 : side;
 
-        if (at == side) {
+        if (axis != ray->axis) {
+            ray->place[axis] =
+                vxd_dag_ray_voxel(ray, axis, ray->place[axis], end, ray->t, ray->axis);
+        }
+        if (ray->place[axis] == end) {
             return false;
         }
-        ray->place[axis] = (uint32_t)at;
     }
     return true;
 }
 
-/* Leaves the cube of side 2^height around the ray's voxel; false where it comes to an end or
- * out of the scene. */
-VXD_HD bool vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height)
+/* Leaves the cube of side 2^height around the ray's voxel. Returns which bits of its place
+ * changed, on any axis: the highest is that of the height at which it went on, 2^depth and
+ * more where it left the scene; 0 where it comes to an end in the cube. */
+VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height)
 {
-    uint32_t mask = ((uint32_t)1 << height) - 1;
-    double t = (double)INFINITY;
-    int by = VXD_DAG_RAY_START;
+    int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
+    int32_t last[3] = {ray->place[0] | mask, ray->place[1] | mask, ray->place[2] | mask};
+    double x = vxd_dag_ray_plane(ray, 0, last[0] + 1);
+    double y = vxd_dag_ray_plane(ray, 1, last[1] + 1);
+    double z = vxd_dag_ray_plane(ray, 2, last[2] + 1);
+    double t = y < x ? y : x;
+    int by = y < x ? 1 : 0;
+    uint32_t changed = 0;
 
+    by = z < t ? 2 : by;
+    t = z < t ? z : t;
+    if (!(t < (double)INFINITY) || t > ray->most) {
+        return 0;
+    }
+    /* All three alike, though one is known: which one no processor foresees. */
     for (int axis = 0; axis < 3; axis++) {
-        double at =
-            vxd_dag_ray_plane(ray, axis, (int32_t)((ray->place[axis] | mask) + 1));
+        int32_t to = vxd_dag_ray_voxel(ray, axis, ray->place[axis], last[axis], t, by);
 
-        if (at < t) {
-            t = at;
-            by = axis;
-        }
+        to = axis == by ? last[axis] + 1 : to;
+        changed |= (uint32_t)(ray->place[axis] ^ to);
+        ray->place[axis] = to;
     }
-    if (by == VXD_DAG_RAY_START || t > ray->most) {
-        return false;
-    }
-    for (int axis = 0; axis < 3; axis++) {
-        if (axis != by) {
-            ray->place[axis] =
-                (uint32_t)vxd_dag_ray_voxel(ray, axis, (int32_t)ray->place[axis],
-                                            (int32_t)(ray->place[axis] | mask), t, by);
-        }
-    }
-    ray->place[by] = (ray->place[by] | mask) + 1;
     ray->t = t;
     ray->axis = by;
-    return ray->place[by] < ray->side;
+    return changed;
 }
 
 /* To the next voxel of the scene; false: there is none. */
-VXD_HD bool vxd_dag_ray_next(struct vxd_dag_ray *ray)
+VXD_HD bool vxd_dag_ray_next(struct vxd_dag_ray *ray, int depth)
 {
-    return vxd_dag_ray_leave(ray, 0);
+    uint32_t changed = vxd_dag_ray_leave(ray, 0);
+
+    return changed != 0 && changed >> depth == 0;
 }
 
-VXD_HD int vxd_dag_ray_leaf_bit(const struct vxd_dag_ray *ray)
+/* Octant of the scene, not of the mirrored one, at a height. */
+VXD_HD int vxd_dag_ray_octant(const struct vxd_dag_ray *ray, int height)
 {
-    return vxd_dag_leaf_bit(ray->place[0] ^ ray->flip[0], ray->place[1] ^ ray->flip[1],
-                            ray->place[2] ^ ray->flip[2]);
+    return ray->flip ^ vxd_dag_octant((uint32_t)ray->place[0], (uint32_t)ray->place[1],
+                                      (uint32_t)ray->place[2], height);
 }
 
-enum vxd_dag_ray_end {
-    VXD_DAG_RAY_HIT,
-    VXD_DAG_RAY_OUT, /* of the leaf, maybe of the scene */
-    VXD_DAG_RAY_OVER /* no crossing left within the range */
-};
-
-/* Single steps in a leaf, as ray_next makes them. */
-VXD_HD enum vxd_dag_ray_end vxd_dag_ray_walk_leaf(const struct vxd_dag_view *view,
-                                                  const uint32_t *leaf,
-                                                  struct vxd_dag_ray *ray,
-                                                  uint32_t *value)
+/* Height of an empty cube of a leaf around the ray's voxel; -1: it is occupied, by *value. */
+VXD_HD int vxd_dag_ray_leaf(const struct vxd_dag_view *view, uint32_t ref,
+                            const struct vxd_dag_ray *ray, uint32_t *value)
 {
-    uint64_t mask = vxd_dag_leaf_mask(leaf);
-    double next[3];
+    int octant = vxd_dag_ray_octant(ray, VXD_DAG_LEAF_HEIGHT);
+    int bit = octant << 3 | vxd_dag_ray_octant(ray, 1);
+    struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
+    uint64_t mask = vxd_dag_leaf_mask(leaf.words);
 
-    for (int axis = 0; axis < 3; axis++) {
-        next[axis] = vxd_dag_ray_plane(ray, axis, (int32_t)ray->place[axis] + 1);
+    if ((mask >> bit & 1) != 0) {
+        *value = vxd_dag_item_value(view, &leaf, bit);
+        return (int)*value == view->free_value ? 0 : -1;
     }
-    for (;;) {
-        int bit = vxd_dag_ray_leaf_bit(ray);
-        int by = next[1] < next[0] ? 1 : 0;
-
-        if ((mask >> bit & 1) != 0) {
-            *value = vxd_dag_leaf_value(view, leaf, bit);
-            if ((int)*value != view->free_value) {
-                return VXD_DAG_RAY_HIT;
-            }
-        }
-        by = next[2] < next[by] ? 2 : by;
-        if (!(next[by] < (double)INFINITY) || next[by] > ray->most) {
-            return VXD_DAG_RAY_OVER;
-        }
-        ray->t = next[by];
-        ray->axis = by;
-        ray->place[by]++;
-        if ((ray->place[by] & 3u) == 0) {
-            return VXD_DAG_RAY_OUT;
-        }
-        next[by] = vxd_dag_ray_plane(ray, by, (int32_t)ray->place[by] + 1);
-    }
+    return (mask >> (octant << 3) & 0xff) == 0 ? 1 : 0;
 }
 
 VXD_HD void vxd_dag_ray_report(const struct vxd_dag_ray *ray, uint32_t value,
@@ -285,69 +310,73 @@ VXD_HD void vxd_dag_ray_report(const struct vxd_dag_ray *ray, uint32_t value,
     /* A zero of either sign comes out as 0. */
     hit->distance = vxd_addd(ray->t, 0.0);
     for (int axis = 0; axis < 3; axis++) {
-        hit->voxel[axis] = (int32_t)(ray->place[axis] ^ ray->flip[axis]);
+        hit->voxel[axis] =
+            vxd_dag_ray_is_down(ray, axis) ? -1 - ray->place[axis] : ray->place[axis];
     }
     hit->value = (uint16_t)value;
     if (ray->axis != VXD_DAG_RAY_START) {
         int face = ray->axis + 1;
 
-        hit->normal = (int8_t)(ray->flip[ray->axis] != 0 ? face : -face);
+        hit->normal = (int8_t)(vxd_dag_ray_is_down(ray, ray->axis) ? face : -face);
     }
 }
 
-/* The first occupied voxel of a root on a ray; what it is not told stays in *hit. Nodes above
- * the ray's voxel are kept by height, so that it goes up no farther than it must. */
-VXD_HD bool vxd_dag_ray_trace(const struct vxd_dag_view *view, uint32_t root,
-                              struct vxd_dag_ray *ray, struct vxd_dag_hit *hit)
+/* Where a ray stands in a tree: what it knows of the cube around its voxel. The inner nodes
+ * above are kept in an array of the caller's, that of height h at (h - 3) * stride. */
+struct vxd_dag_ray_spot {
+    uint32_t ref;
+    int height;
+};
+
+enum {
+    VXD_DAG_RAY_NODES = VXD_DAG_MAX_DEPTH - VXD_DAG_LEAF_HEIGHT
+};
+
+enum vxd_dag_ray_end {
+    VXD_DAG_RAY_ON,
+    VXD_DAG_RAY_HIT, /* *value is the voxel's */
+    VXD_DAG_RAY_OVER /* out of the scene, or no crossing left within the range */
+};
+
+/* Goes down to the ray's voxel, and on past the empty cube around it. Each step takes the ray
+ * on by a voxel or more. Goes up no farther than it must. */
+VXD_HD enum vxd_dag_ray_end vxd_dag_ray_step(const struct vxd_dag_view *view,
+                                             struct vxd_dag_ray *ray,
+                                             struct vxd_dag_ray_spot *spot,
+                                             uint32_t *nodes, int stride, uint32_t *value)
 {
-    const uint32_t *nodes[VXD_DAG_MAX_DEPTH + 1];
-    int flip = (ray->flip[0] != 0 ? 4 : 0) | (ray->flip[1] != 0 ? 2 : 0) |
-               (ray->flip[2] != 0 ? 1 : 0);
-    int height = view->depth;
-    uint32_t ref = root;
-    uint32_t value;
+    int height;
+    uint32_t changed;
 
-    for (;;) {
-        uint32_t before[3] = {ray->place[0], ray->place[1], ray->place[2]};
-        enum vxd_dag_ray_end end = VXD_DAG_RAY_OUT;
-
-        while (height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(ref)) {
-            const uint32_t *words = vxd_dag_words(view, ref);
-
-            if ((words[0] & VXD_DAG_HAS_OCCUPIED) == 0) {
-                ref = VXD_DAG_EMPTY; /* to a ray */
-                break;
-            }
-            nodes[height] = words;
-            ref = vxd_dag_child(words, flip ^ vxd_dag_octant(ray->place[0], ray->place[1],
-                                                             ray->place[2], height));
-            height--;
+    while (spot->height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(spot->ref)) {
+        if ((vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) == 0) {
+            spot->ref = VXD_DAG_EMPTY; /* to a ray */
+            break;
         }
-        if (vxd_dag_is_node(ref)) {
-            end = vxd_dag_ray_walk_leaf(view, vxd_dag_words(view, ref), ray, &value);
-        } else if (vxd_dag_uniform_state(view, ref) == VXD_DAG_OCCUPIED) {
-            value = vxd_dag_uniform_value(ref);
-            end = VXD_DAG_RAY_HIT;
-        } else if (!vxd_dag_ray_leave(ray, height)) {
-            return false;
-        }
-        if (end == VXD_DAG_RAY_HIT) {
-            vxd_dag_ray_report(ray, value, hit);
-            return true;
-        }
-        if (end == VXD_DAG_RAY_OVER || ray->place[ray->axis] >= ray->side) {
-            return false;
-        }
-        /* Of the axis it left by alone: the others stayed in the cube. */
-        before[0] = before[ray->axis] ^ ray->place[ray->axis];
-        while (height < view->depth && before[0] >> height != 0) {
-            height++;
-        }
-        ref = vxd_dag_child(
-            nodes[height],
-            flip ^ vxd_dag_octant(ray->place[0], ray->place[1], ray->place[2], height));
-        height--;
+        nodes[(spot->height - VXD_DAG_LEAF_HEIGHT - 1) * stride] = spot->ref;
+        spot->ref =
+            vxd_dag_child_of(view, spot->ref, vxd_dag_ray_octant(ray, spot->height));
+        spot->height--;
     }
+    height = spot->height;
+    if (vxd_dag_is_node(spot->ref)) {
+        height = vxd_dag_ray_leaf(view, spot->ref, ray, value);
+        if (height < 0) {
+            return VXD_DAG_RAY_HIT;
+        }
+    } else if (vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_OCCUPIED) {
+        *value = vxd_dag_uniform_value(spot->ref);
+        return VXD_DAG_RAY_HIT;
+    }
+    changed = vxd_dag_ray_leave(ray, height);
+    if (changed == 0 || changed >> view->depth != 0) {
+        return VXD_DAG_RAY_OVER;
+    }
+    if (changed >> spot->height != 0) {
+        spot->height = vxd_dag_ray_bits(changed);
+        spot->ref = nodes[(spot->height - VXD_DAG_LEAF_HEIGHT - 1) * stride];
+    }
+    return VXD_DAG_RAY_ON;
 }
 
 VXD_HD void vxd_dag_ray_cast(const struct vxd_dag_view *view, uint32_t root,
@@ -355,13 +384,22 @@ VXD_HD void vxd_dag_ray_cast(const struct vxd_dag_view *view, uint32_t root,
                              const double *max_range, struct vxd_dag_hit *hit)
 {
     struct vxd_dag_hit none = {-1.0, {-1, -1, -1}, 0, 0, 0};
+    uint32_t nodes[VXD_DAG_RAY_NODES];
+    struct vxd_dag_ray_spot spot = {root, view->depth};
+    enum vxd_dag_ray_end end = VXD_DAG_RAY_OVER;
     struct vxd_dag_ray ray;
+    uint32_t value = 0;
 
     *hit = none;
-    if (!vxd_dag_ray_init(&ray, view->depth, origin, direction, max_range)) {
+    if (!vxd_dag_ray_init(&ray, origin, direction, max_range)) {
         hit->bad = 1;
-    } else if (vxd_dag_ray_enter(&ray)) {
-        (void)vxd_dag_ray_trace(view, root, &ray, hit);
+    } else if (vxd_dag_ray_enter(&ray, view->depth)) {
+        do {
+            end = vxd_dag_ray_step(view, &ray, &spot, nodes, 1, &value);
+        } while (end == VXD_DAG_RAY_ON);
+    }
+    if (end == VXD_DAG_RAY_HIT) {
+        vxd_dag_ray_report(&ray, value, hit);
     }
 }
 

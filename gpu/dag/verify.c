@@ -28,7 +28,7 @@ struct entry {
 
 /* A node on the way down. */
 struct frame {
-    const uint32_t *words;
+    uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
     uint32_t ref;
     int octant; /* next to look at */
     struct content children[8];
@@ -161,12 +161,25 @@ static bool lies_in_store(const struct vxd_dag_view *view, uint32_t ref, int n_w
            (ref & (CHUNK_WORDS - 1)) + (uint32_t)n_words <= CHUNK_WORDS;
 }
 
-/* Words of an item: all of them are there, and the store finds it by them. */
+/* Of a split item: that its first word is a head's, and the rest is in the chunk. */
+static bool rest_lies_in_store(const struct vxd_dag_view *view, uint32_t ref, int n_words)
+{
+    uint32_t at = ref & (CHUNK_WORDS - 1);
+
+    return !view->is_split ||
+           (at >= VXD_DAG_SPLIT_FIRST && at % 2 == 0 &&
+            (at - VXD_DAG_SPLIT_FIRST) / VXD_DAG_SPLIT_ROW % (uint32_t)n_words < 2 &&
+            at + vxd_dag_split_distance(ref, n_words) + (uint32_t)n_words - 2 <=
+                CHUNK_WORDS);
+}
+
+/* Words of an item, copied: all of them are there, and the store finds it by them. */
 static enum vxd_status item_words(struct walk *walk, enum vxd_dag_kind kind, uint32_t ref,
-                                  const uint32_t **out)
+                                  uint32_t out[VXD_DAG_MAX_ITEM_WORDS])
 {
     static const char *const names[VXD_DAG_N_KINDS] = {"leaf", "inner node", "block"};
     const struct vxd_dag_view *view = &walk->dag->view;
+    struct vxd_dag_item item;
     const uint32_t *words;
     int n_words;
 
@@ -184,14 +197,17 @@ static enum vxd_status item_words(struct walk *walk, enum vxd_dag_kind kind, uin
     } else {
         n_words = vxd_dag_inner_words(words);
     }
-    if (!lies_in_store(view, ref, n_words)) {
+    if (!lies_in_store(view, ref, n_words) || !rest_lies_in_store(view, ref, n_words)) {
         return broken(walk, names[kind], ref, "goes past its chunk");
     }
-    if (vxd_dag_find(walk->dag, kind, words, n_words) != ref) {
+    item = vxd_dag_item_at(view, ref, n_words);
+    for (int i = 0; i < n_words; i++) {
+        out[i] = vxd_dag_item_word(&item, i);
+    }
+    if (vxd_dag_find(walk->dag, kind, out, n_words) != ref) {
         return broken(walk, names[kind], ref, "its words are not found here");
     }
     walk->summary->node_bytes += (size_t)n_words * sizeof(uint32_t);
-    *out = words;
     return VXD_OK;
 }
 
@@ -200,17 +216,16 @@ static enum vxd_status check_block(struct walk *walk, uint32_t ref, int n)
 {
     static const struct content nothing;
     int bits = walk->dag->view.value_bits;
-    const uint32_t *words;
+    uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
     uint32_t differ = 0;
     enum vxd_status status;
 
     if (entry_find(walk, entry_key(ref, 0))->key != 0) {
-        words = vxd_dag_words(&walk->dag->view, ref);
-        return words[0] == (uint32_t)n
+        return vxd_dag_words(&walk->dag->view, ref)[0] == (uint32_t)n
                    ? VXD_OK
                    : broken(walk, "block", ref, "not a value a set voxel");
     }
-    status = item_words(walk, VXD_DAG_BLOCK, ref, &words);
+    status = item_words(walk, VXD_DAG_BLOCK, ref, words);
     if (status != VXD_OK) {
         return status;
     }
@@ -267,9 +282,9 @@ static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct conten
 {
     const struct vxd_dag_view *view = &walk->dag->view;
     struct vxd_dag_leaf leaf;
-    const uint32_t *words;
+    uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
     bool equal;
-    enum vxd_status status = item_words(walk, VXD_DAG_LEAF, ref, &words);
+    enum vxd_status status = item_words(walk, VXD_DAG_LEAF, ref, words);
 
     if (status == VXD_OK) {
         status = check_leaf_words(walk, ref, words);
@@ -381,7 +396,7 @@ static enum vxd_status look(struct walk *walk, uint32_t ref, int height, bool *k
 static enum vxd_status enter(struct walk *walk, uint32_t ref, int height)
 {
     struct frame *frame = &walk->stack[height];
-    enum vxd_status status = item_words(walk, VXD_DAG_INNER, ref, &frame->words);
+    enum vxd_status status = item_words(walk, VXD_DAG_INNER, ref, frame->words);
 
     frame->ref = ref;
     frame->octant = 0;

@@ -79,7 +79,7 @@ out:
 static enum vxd_status make_dag(struct bench *bench, int bits, struct vxd_dag **out,
                                 struct vxd_err *err)
 {
-    struct vxd_dag_spec spec = {{DEPTH, bits, false}, VXD_DAG_ARENA, 0};
+    struct vxd_dag_spec spec = {.format = {DEPTH, bits, false}};
 
     return vxd_dag_create(bench->device.queue, &spec, out, err);
 }

@@ -104,7 +104,7 @@ void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *f
                          const struct gpu_dag_voxel *voxels, size_t n,
                          struct gpu_dag_scene *out)
 {
-    struct vxd_dag_spec spec = {*format, VXD_DAG_ARENA, 0};
+    struct vxd_dag_spec spec = {.format = *format};
     struct vxd_dag_writer writer = {0};
     struct node *nodes = gpu_alloc(n * sizeof *nodes);
     struct vxd_err err = {0};

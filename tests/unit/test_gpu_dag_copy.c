@@ -42,7 +42,7 @@ static void require_ok(enum vxd_status status, const struct vxd_err *err)
 
 static void open_scene(struct scene *scene, const struct vxd_dag_format *format)
 {
-    const struct vxd_dag_spec spec = {*format, VXD_DAG_ARENA, 0};
+    const struct vxd_dag_spec spec = {.format = *format};
     struct vxd_err err = {0};
 
     gpu_env_open(&scene->env, VXD_BACKEND_CPU, 3, 0, 0);
@@ -562,7 +562,7 @@ static uint64_t leaves_of(struct scene *scene, const struct vxd_dag_op *op)
 static void test_morphology_and_copies_visit_no_more_leaves_than_can_change(void)
 {
     const struct vxd_dag_format small = {4, 0, false};
-    const struct vxd_dag_spec spec = {{14, 0, false}, VXD_DAG_ARENA, 0};
+    const struct vxd_dag_spec spec = {.format = {14, 0, false}};
     const int64_t low = 1024 * 256;
     const int64_t high = low + 256 * 256;
     struct vxd_dag_op op = {.shape = {.kind = VXD_DAG_BOX,

@@ -34,7 +34,7 @@ static void each_cpu(void (*body)(struct gpu_env *env))
 static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format,
                                 size_t max_bytes)
 {
-    struct vxd_dag_spec spec = {*format, VXD_DAG_ARENA, max_bytes};
+    struct vxd_dag_spec spec = {.format = *format, .max_bytes = max_bytes};
     struct vxd_dag *dag = NULL;
     struct vxd_err err = {0};
 

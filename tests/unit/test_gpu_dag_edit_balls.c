@@ -16,7 +16,7 @@ static uint32_t fill_ball(struct gpu_env *env, int depth, const int64_t centre[3
                           int64_t r, struct vxd_dag **dag,
                           struct vxd_dag_edit_result *result)
 {
-    struct vxd_dag_spec spec = {{depth, 0, false}, VXD_DAG_ARENA, 0};
+    struct vxd_dag_spec spec = {.format = {depth, 0, false}};
     struct vxd_dag_op op = {.action = VXD_DAG_FILL};
     struct vxd_err err = {0};
 

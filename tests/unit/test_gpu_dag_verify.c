@@ -367,12 +367,16 @@ static void test_create_of_wrong_spec_names_the_field(void)
         const char *field;
         enum vxd_status status;
     } cases[] = {
-        {{{3, 0, false}, VXD_DAG_ARENA, 0}, "depth", VXD_INVALID_ARGUMENT},
-        {{{22, 0, false}, VXD_DAG_ARENA, 0}, "depth", VXD_INVALID_ARGUMENT},
-        {{{17, 1, false}, VXD_DAG_ARENA, 0}, "material_bits", VXD_INVALID_ARGUMENT},
-        {{{17, 32, false}, VXD_DAG_ARENA, 0}, "material_bits", VXD_INVALID_ARGUMENT},
-        {{{17, 0, false}, (enum vxd_dag_store)9, 0}, "store", VXD_INVALID_ARGUMENT},
-        {{{17, 0, false}, VXD_DAG_ARENA, 9999}, "max_bytes", VXD_RESOURCE_EXHAUSTED},
+        {{.format = {3, 0, false}}, "depth", VXD_INVALID_ARGUMENT},
+        {{.format = {22, 0, false}}, "depth", VXD_INVALID_ARGUMENT},
+        {{.format = {17, 1, false}}, "material_bits", VXD_INVALID_ARGUMENT},
+        {{.format = {17, 32, false}}, "material_bits", VXD_INVALID_ARGUMENT},
+        {{.format = {17, 0, false}, .store = (enum vxd_dag_store)9},
+         "store",
+         VXD_INVALID_ARGUMENT},
+        {{.format = {17, 0, false}, .max_bytes = 9999},
+         "max_bytes",
+         VXD_RESOURCE_EXHAUSTED},
     };
     static const int bits[4] = {0, 4, 8, 16};
     struct gpu_env env;

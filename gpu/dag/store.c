@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What all stores share on the CPU: a writer's memory of items, and bytes within budgets. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "gpu/core/block_cache.h"
+#include "gpu/dag/internal.h"
+
+enum {
+    MET_BITS = 13
+};
+
+enum vxd_status vxd_dag_take_bytes(const struct vxd_dag *dag, size_t n_bytes,
+                                   size_t *n_taken, void **out, struct vxd_err *err)
+{
+    size_t max_bytes = dag->spec.max_bytes;
+    enum vxd_status status;
+
+    /* What is taken may be more than a budget that was made smaller. */
+    if (max_bytes != 0 && (*n_taken > max_bytes || n_bytes > max_bytes - *n_taken)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the scene's store is full: %zu of %zu bytes are taken, %zu more "
+                        "are needed",
+                        *n_taken, max_bytes, n_bytes);
+    }
+    status = vxd_block_take(dag->context->device_cache, n_bytes, out, err);
+    if (status == VXD_OK) {
+        *n_taken += n_bytes;
+    }
+    return status;
+}
+
+void vxd_dag_release_bytes(const struct vxd_dag *dag, void *memory)
+{
+    struct vxd_block *block = vxd_block_find(dag->context->device_cache, memory);
+
+    assert(block != NULL);
+    vxd_block_release(block);
+}
+
+/* Where the writer remembers items of this hash; NULL without memory for it. */
+static struct vxd_dag_met *met_slot(struct vxd_dag_writer *writer, uint64_t hash)
+{
+    if (writer->met == NULL) {
+        writer->met = calloc((size_t)1 << MET_BITS, sizeof *writer->met);
+    }
+    return writer->met == NULL
+               ? NULL
+               : &writer->met[hash >> 8 & (((uint64_t)1 << MET_BITS) - 1)];
+}
+
+enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kind,
+                            int height, const uint32_t *words, int n_words, uint32_t *ref,
+                            struct vxd_err *err)
+{
+    const struct vxd_dag *dag = writer->dag;
+    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), kind, words,
+                                    n_words};
+    uint32_t key = (uint32_t)(wanted.hash >> 32 & ~(uint64_t)3) | (uint32_t)kind;
+    struct vxd_dag_met *met = met_slot(writer, wanted.hash);
+    bool is_new = false;
+    enum vxd_status status;
+
+    assert(n_words >= 1 && n_words <= VXD_DAG_MAX_ITEM_WORDS);
+    if (met != NULL && met->ref != VXD_DAG_EMPTY && met->key == key &&
+        vxd_dag_is_equal(&dag->view, met->ref, &wanted)) {
+        *ref = met->ref;
+        return VXD_OK;
+    }
+    writer->n_lookups[height]++;
+    status = dag->ops->put(writer, &wanted, ref, &is_new, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    writer->n_new[height] += is_new ? 1 : 0;
+    if (met != NULL) {
+        *met = (struct vxd_dag_met){key, *ref};
+    }
+    return VXD_OK;
+}
+
+uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,
+                      const uint32_t *words, int n_words)
+{
+    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), kind, words,
+                                    n_words};
+
+    return dag->ops->find(dag, &wanted);
+}
+
+void vxd_dag_writer_close(struct vxd_dag_writer *writer)
+{
+    writer->dag->ops->close(writer);
+    free(writer->met);
+    writer->met = NULL;
+}
