@@ -220,41 +220,58 @@ VXD_HD void vxd_dag_inner_states(const struct vxd_dag_view *view,
         *sure | (vxd_dag_is_full(words, spot->height) ? 0u : (unsigned)VXD_DAG_UNKNOWN);
 }
 
+/* Every state that a voxel of the scene can have. */
+VXD_HD unsigned vxd_dag_all_states(const struct vxd_dag_view *view)
+{
+    return VXD_DAG_UNKNOWN | VXD_DAG_OCCUPIED |
+           (view->free_value >= 0 ? (unsigned)VXD_DAG_FREE : 0u);
+}
+
+/* Adds to *seen the states of the area's voxels in a spot, as far as the spot itself tells.
+ * True: what is below may add to them. */
+VXD_HD bool vxd_dag_area_states_spot(const struct vxd_dag_view *view,
+                                     const struct vxd_dag_area *area,
+                                     const struct vxd_dag_spot *spot, unsigned *seen)
+{
+    enum vxd_dag_relation relation = vxd_dag_area_relation(area, spot);
+    unsigned maybe = 0;
+    unsigned sure = 0;
+
+    if (relation == VXD_DAG_OUTSIDE) {
+        return false;
+    }
+    if (!vxd_dag_is_node(spot->ref)) {
+        sure = vxd_dag_uniform_state(view, spot->ref);
+    } else if (spot->height == VXD_DAG_LEAF_HEIGHT) {
+        uint64_t mask = vxd_dag_area_mask(area, spot);
+        uint64_t occupied;
+        uint64_t free;
+
+        vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
+        sure = ((mask & occupied) != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
+               ((mask & free) != 0 ? (unsigned)VXD_DAG_FREE : 0u) |
+               ((mask & ~occupied & ~free) != 0 ? (unsigned)VXD_DAG_UNKNOWN : 0u);
+    } else {
+        vxd_dag_inner_states(view, spot, &maybe, &sure);
+        sure = relation == VXD_DAG_INSIDE ? sure : 0;
+    }
+    *seen |= sure;
+    return (maybe & ~*seen) != 0;
+}
+
 /* States of the area's voxels below a spot: a set of enum vxd_dag_state. */
 VXD_HD unsigned vxd_dag_area_states(const struct vxd_dag_view *view,
                                     const struct vxd_dag_spot *from,
                                     const struct vxd_dag_area *area)
 {
-    unsigned all =
-        VXD_DAG_UNKNOWN | VXD_DAG_OCCUPIED | (view->free_value >= 0 ? VXD_DAG_FREE : 0);
+    unsigned all = vxd_dag_all_states(view);
     struct vxd_dag_cursor cursor;
     unsigned seen = 0;
     bool is_more = true;
 
     vxd_dag_cursor_begin(&cursor, from);
     while (is_more && seen != all) {
-        const struct vxd_dag_spot *spot = &cursor.spot;
-        enum vxd_dag_relation relation = vxd_dag_area_relation(area, spot);
-        unsigned maybe = 0;
-        unsigned sure = 0;
-
-        if (relation != VXD_DAG_OUTSIDE && !vxd_dag_is_node(spot->ref)) {
-            sure = vxd_dag_uniform_state(view, spot->ref);
-        } else if (relation != VXD_DAG_OUTSIDE && spot->height == VXD_DAG_LEAF_HEIGHT) {
-            uint64_t mask = vxd_dag_area_mask(area, spot);
-            uint64_t occupied;
-            uint64_t free;
-
-            vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-            sure = ((mask & occupied) != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
-                   ((mask & free) != 0 ? (unsigned)VXD_DAG_FREE : 0u) |
-                   ((mask & ~occupied & ~free) != 0 ? (unsigned)VXD_DAG_UNKNOWN : 0u);
-        } else if (relation != VXD_DAG_OUTSIDE) {
-            vxd_dag_inner_states(view, spot, &maybe, &sure);
-            sure = relation == VXD_DAG_INSIDE ? sure : 0;
-        }
-        seen |= sure;
-        if ((maybe & ~seen) != 0) {
+        if (vxd_dag_area_states_spot(view, area, &cursor.spot, &seen)) {
             vxd_dag_cursor_down(view, &cursor);
         } else {
             is_more = vxd_dag_cursor_next(view, &cursor);
@@ -263,7 +280,45 @@ VXD_HD unsigned vxd_dag_area_states(const struct vxd_dag_view *view,
     return seen;
 }
 
-/* Adds the area's voxels below a spot: counts[0] those occupied, counts[1] those FREE. */
+/* Adds the area's voxels in a spot: counts[0] those occupied, counts[1] those FREE. True: only
+ * what is below tells, and nothing was added. */
+VXD_HD bool vxd_dag_area_count_spot(const struct vxd_dag_view *view,
+                                    const struct vxd_dag_area *area,
+                                    const struct vxd_dag_spot *spot, uint64_t counts[2])
+{
+    enum vxd_dag_relation relation =
+        spot->ref == VXD_DAG_EMPTY ? VXD_DAG_OUTSIDE : vxd_dag_area_relation(area, spot);
+
+    if (relation == VXD_DAG_OUTSIDE) {
+        return false;
+    }
+    if (spot->height == VXD_DAG_LEAF_HEIGHT) {
+        uint64_t mask = vxd_dag_area_mask(area, spot);
+        uint64_t occupied;
+        uint64_t free;
+
+        vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
+        counts[0] += (uint64_t)vxd_dag_popc(mask & occupied);
+        counts[1] += (uint64_t)vxd_dag_popc(mask & free);
+        return false;
+    }
+    if (!vxd_dag_is_node(spot->ref) && (relation == VXD_DAG_INSIDE || !area->is_ball)) {
+        uint64_t volume = vxd_dag_area_volume(area, spot);
+        bool is_free = vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_FREE;
+
+        counts[0] += is_free ? 0 : volume;
+        counts[1] += is_free ? volume : 0;
+        return false;
+    }
+    if (relation == VXD_DAG_INSIDE && spot->height <= VXD_DAG_COUNT_HEIGHT &&
+        (vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_FREE) == 0) {
+        counts[0] += vxd_dag_words(view, spot->ref)[0] >> 10;
+        return false;
+    }
+    return true;
+}
+
+/* Adds the area's voxels below a spot, likewise. */
 VXD_HD void vxd_dag_area_count(const struct vxd_dag_view *view,
                                const struct vxd_dag_spot *from,
                                const struct vxd_dag_area *area, uint64_t counts[2])
@@ -273,31 +328,11 @@ VXD_HD void vxd_dag_area_count(const struct vxd_dag_view *view,
 
     vxd_dag_cursor_begin(&cursor, from);
     while (is_more) {
-        const struct vxd_dag_spot *spot = &cursor.spot;
-        enum vxd_dag_relation relation = spot->ref == VXD_DAG_EMPTY
-                                             ? VXD_DAG_OUTSIDE
-                                             : vxd_dag_area_relation(area, spot);
-
-        if (relation != VXD_DAG_OUTSIDE && spot->height == VXD_DAG_LEAF_HEIGHT) {
-            uint64_t mask = vxd_dag_area_mask(area, spot);
-            uint64_t occupied;
-            uint64_t free;
-
-            vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-            counts[0] += (uint64_t)vxd_dag_popc(mask & occupied);
-            counts[1] += (uint64_t)vxd_dag_popc(mask & free);
-        } else if (relation != VXD_DAG_OUTSIDE && !vxd_dag_is_node(spot->ref) &&
-                   (relation == VXD_DAG_INSIDE || !area->is_ball)) {
-            counts[vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_FREE] +=
-                vxd_dag_area_volume(area, spot);
-        } else if (relation == VXD_DAG_INSIDE && spot->height <= VXD_DAG_COUNT_HEIGHT &&
-                   (vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_FREE) == 0) {
-            counts[0] += vxd_dag_words(view, spot->ref)[0] >> 10;
-        } else if (relation != VXD_DAG_OUTSIDE) {
+        if (vxd_dag_area_count_spot(view, area, &cursor.spot, counts)) {
             vxd_dag_cursor_down(view, &cursor);
-            continue;
+        } else {
+            is_more = vxd_dag_cursor_next(view, &cursor);
         }
-        is_more = vxd_dag_cursor_next(view, &cursor);
     }
 }
 

@@ -117,6 +117,39 @@ VXD_HD uint64_t vxd_dag_cells_of_uniform(const struct vxd_dag_spot *spot,
     return n;
 }
 
+/* Adds the cells of a spot to *n. True: only what is below tells, and nothing was added; never
+ * of a spot as low as a cell, or as a leaf. */
+VXD_HD bool vxd_dag_cells_count_spot(const struct vxd_dag_view *view,
+                                     const struct vxd_dag_cells *cells,
+                                     const struct vxd_dag_spot *spot, uint64_t *n)
+{
+    uint32_t value;
+
+    if (!vxd_dag_cells_may(view, spot, cells)) {
+        return false;
+    }
+    if (!vxd_dag_is_node(spot->ref)) {
+        *n += vxd_dag_cells_of_uniform(spot, cells);
+        return false;
+    }
+    if (spot->height == VXD_DAG_LEAF_HEIGHT) {
+        *n += (uint64_t)vxd_dag_cells_of_leaf(vxd_dag_cells_mask(view, spot, cells),
+                                              cells->level);
+        return false;
+    }
+    if (spot->height == cells->level) {
+        *n += vxd_dag_cells_first(view, spot, cells, &value) ? 1 : 0;
+        return false;
+    }
+    if (cells->level == 0 && cells->state == VXD_DAG_OCCUPIED &&
+        spot->height <= VXD_DAG_COUNT_HEIGHT &&
+        vxd_dag_area_relation(&cells->area, spot) == VXD_DAG_INSIDE) {
+        *n += vxd_dag_words(view, spot->ref)[0] >> 10;
+        return false;
+    }
+    return true;
+}
+
 VXD_HD uint64_t vxd_dag_cells_count(const struct vxd_dag_view *view,
                                     const struct vxd_dag_spot *from,
                                     const struct vxd_dag_cells *cells)
@@ -127,27 +160,11 @@ VXD_HD uint64_t vxd_dag_cells_count(const struct vxd_dag_view *view,
 
     vxd_dag_cursor_begin(&cursor, from);
     while (is_more) {
-        const struct vxd_dag_spot *spot = &cursor.spot;
-        uint32_t value;
-
-        if (vxd_dag_cells_may(view, spot, cells)) {
-            if (!vxd_dag_is_node(spot->ref)) {
-                n += vxd_dag_cells_of_uniform(spot, cells);
-            } else if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-                n += (uint64_t)vxd_dag_cells_of_leaf(
-                    vxd_dag_cells_mask(view, spot, cells), cells->level);
-            } else if (spot->height == cells->level) {
-                n += vxd_dag_cells_first(view, spot, cells, &value);
-            } else if (cells->level == 0 && cells->state == VXD_DAG_OCCUPIED &&
-                       spot->height <= VXD_DAG_COUNT_HEIGHT &&
-                       vxd_dag_area_relation(&cells->area, spot) == VXD_DAG_INSIDE) {
-                n += vxd_dag_words(view, spot->ref)[0] >> 10;
-            } else {
-                vxd_dag_cursor_down(view, &cursor);
-                continue;
-            }
+        if (vxd_dag_cells_count_spot(view, cells, &cursor.spot, &n)) {
+            vxd_dag_cursor_down(view, &cursor);
+        } else {
+            is_more = vxd_dag_cursor_next(view, &cursor);
         }
-        is_more = vxd_dag_cursor_next(view, &cursor);
     }
     return n;
 }
