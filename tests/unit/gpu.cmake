@@ -36,6 +36,16 @@ foreach(name copy edit edit_balls export query rays store verify)
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
 
+# The same in each of the slab stores (enum vxd_dag_store).
+foreach(name copy edit export query rays store)
+  foreach(store 1 2 3 4)
+    add_test(NAME test_gpu_dag_${name}_store${store} COMMAND test_gpu_dag_${name}
+      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(test_gpu_dag_${name}_store${store} PROPERTIES
+      TIMEOUT 300 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
+  endforeach()
+endforeach()
+
 voxeld_add_test(NAME test_gpu_dag_alloc SOURCES unit/test_gpu_dag_alloc.c
   LIBRARIES voxeld_gpu_test_support)
 target_link_options(test_gpu_dag_alloc PRIVATE

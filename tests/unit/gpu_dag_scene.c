@@ -20,6 +20,15 @@ static void require(enum vxd_status status, const struct vxd_err *err)
     }
 }
 
+enum vxd_dag_store gpu_dag_store(const struct vxd_dag_format *format)
+{
+    const char *text = getenv("VOXELD_TEST_DAG_STORE");
+
+    return text == NULL || format->material_bits > 4
+               ? VXD_DAG_ARENA
+               : (enum vxd_dag_store)strtol(text, NULL, 10);
+}
+
 uint64_t gpu_dag_morton(uint32_t x, uint32_t y, uint32_t z)
 {
     uint64_t morton = 0;
@@ -104,7 +113,7 @@ void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *f
                          const struct gpu_dag_voxel *voxels, size_t n,
                          struct gpu_dag_scene *out)
 {
-    struct vxd_dag_spec spec = {.format = *format};
+    struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
     struct vxd_dag_writer writer = {0};
     struct node *nodes = gpu_alloc(n * sizeof *nodes);
     struct vxd_err err = {0};

@@ -22,6 +22,10 @@ struct gpu_dag_scene {
     uint32_t root;
 };
 
+/* The store of scenes under test: that of the number in VOXELD_TEST_DAG_STORE where the format
+ * can be kept in it, else the arena. Test programs run once for each. */
+enum vxd_dag_store gpu_dag_store(const struct vxd_dag_format *format);
+
 uint64_t gpu_dag_morton(uint32_t x, uint32_t y, uint32_t z);
 void gpu_dag_unmorton(uint64_t morton, uint32_t voxel[3]);
 

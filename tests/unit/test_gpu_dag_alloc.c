@@ -42,10 +42,12 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
 }
 
 /* Puts one tree of 4^3 random leaves into a store of its own and verifies it. */
-static enum vxd_status use_store(struct gpu_env *env, struct vxd_dag_summary *out,
-                                 struct vxd_err *err)
+static enum vxd_status use_store(struct gpu_env *env, enum vxd_dag_store store,
+                                 struct vxd_dag_summary *out, struct vxd_err *err)
 {
-    static const struct vxd_dag_spec spec = {.format = {4, 8, true}};
+    bool is_arena = store == VXD_DAG_ARENA;
+    const struct vxd_dag_spec spec = {.format = {4, is_arena ? 8 : 4, true},
+                                      .store = store};
     struct vxd_dag_writer writer = {0};
     struct vxd_dag *dag = NULL;
     uint64_t state = 3;
@@ -59,7 +61,7 @@ static enum vxd_status use_store(struct gpu_env *env, struct vxd_dag_summary *ou
                                     .free = gpu_random(&state)};
 
         for (int k = 0; k < 64; k++) {
-            leaf.values[k] = (uint16_t)(gpu_random(&state) % 255);
+            leaf.values[k] = (uint16_t)(gpu_random(&state) % (is_arena ? 255 : 15));
         }
         VXD_TRY(vxd_dag_leaf_put(&writer, &leaf, &refs[i], err));
     }
@@ -80,7 +82,7 @@ out:
     return status;
 }
 
-static void test_store_of_each_failed_allocation_gives_all_back(void)
+static void fail_each(enum vxd_dag_store store, int n_least)
 {
     struct vxd_dag_summary wanted;
     struct gpu_env env;
@@ -88,7 +90,7 @@ static void test_store_of_each_failed_allocation_gives_all_back(void)
     bool has_run_out = false;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    REQUIRE(use_store(&env, &wanted, NULL) == VXD_OK);
+    REQUIRE(use_store(&env, store, &wanted, NULL) == VXD_OK);
     gpu_env_close(&env);
     for (int k = 0; !has_run_out; k++) {
         struct vxd_dag_summary summary;
@@ -98,7 +100,7 @@ static void test_store_of_each_failed_allocation_gives_all_back(void)
 
         gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
         n_until_failure = k;
-        status = use_store(&env, &summary, &err);
+        status = use_store(&env, store, &summary, &err);
         has_run_out = n_until_failure >= 0;
         n_until_failure = -1;
         if (status == VXD_OK) {
@@ -113,7 +115,15 @@ static void test_store_of_each_failed_allocation_gives_all_back(void)
         CHECK_INT(memory.device_bytes + memory.host_bytes, 0);
         gpu_env_close(&env);
     }
-    CHECK(n_failures > 100);
+    CHECK(n_failures >= n_least);
+}
+
+static void test_store_of_each_failed_allocation_gives_all_back(void)
+{
+    fail_each(VXD_DAG_ARENA, 100);
+    /* The scene, its lists, and a chunk for each of four lengths at least. */
+    fail_each(VXD_DAG_ATOMIC64, 6);
+    fail_each(VXD_DAG_ACCEL8, 6);
 }
 
 static const struct vxd_test tests[] = {

@@ -6,6 +6,7 @@
 #include "gpu/dag/carve.h"
 #include "gpu/dag/internal.h"
 #include "gpu/dag/noise_math.h"
+#include "tests/unit/gpu_dag_scene.h"
 #include "tests/unit/gpu_helpers.h"
 
 __extension__ typedef __int128 wide;
@@ -42,7 +43,7 @@ static void require_ok(enum vxd_status status, const struct vxd_err *err)
 
 static void open_scene(struct scene *scene, const struct vxd_dag_format *format)
 {
-    const struct vxd_dag_spec spec = {.format = *format};
+    const struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
     struct vxd_err err = {0};
 
     gpu_env_open(&scene->env, VXD_BACKEND_CPU, 3, 0, 0);

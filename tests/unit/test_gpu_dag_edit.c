@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "tests/unit/gpu_dag_grid.h"
+#include "tests/unit/gpu_dag_scene.h"
 
 enum {
     N_FORMATS = 8,
@@ -34,7 +35,8 @@ static void each_cpu(void (*body)(struct gpu_env *env))
 static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format,
                                 size_t max_bytes)
 {
-    struct vxd_dag_spec spec = {.format = *format, .max_bytes = max_bytes};
+    struct vxd_dag_spec spec = {
+        .format = *format, .store = gpu_dag_store(format), .max_bytes = max_bytes};
     struct vxd_dag *dag = NULL;
     struct vxd_err err = {0};
 
@@ -470,7 +472,9 @@ static void test_edit_shapes_at_the_ends_of_their_range_are_exact(void)
 static void exhausted(struct gpu_env *env)
 {
     static const struct vxd_dag_format format = {16, 4, false};
-    struct vxd_dag *dag = make_dag(env, &format, (size_t)6 << 20);
+    /* Slab stores take a MiB a length of items. */
+    struct vxd_dag *dag = make_dag(
+        env, &format, (size_t)(gpu_dag_store(&format) == VXD_DAG_ARENA ? 6 : 24) << 20);
     struct vxd_dag_op small = ball_op(VXD_DAG_FILL, 20000, 100);
     struct vxd_dag_op large = ball_op(VXD_DAG_FILL, 30000, 3000);
     struct vxd_dag_edit_result first;
