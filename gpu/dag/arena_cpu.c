@@ -3,13 +3,12 @@
  *
  * Words are handed out one after the other, from chunks that never move: an item's address
  * is its name for ever. Beside them stands the index, in shards by hash: a mutex and a table
- * of 32-byte buckets, each six addresses and six tags of eight bits of hash and two of kind.
- * A full bucket goes on in the next one; items are never taken out, so a bucket with room
- * ends a search. A shard grows alone, by two while it is small, later by a quarter and less,
- * so that a large index stays at least seven tenths full.
+ * of buckets (arena_math.h). A shard grows alone, by two while it is small, later by a quarter
+ * and less, so that a large index stays at least seven tenths full.
  *
  * Locks are taken in the order shard, arena, context. Readers of nodes take none: an entry
  * of the chunk table is written before any root that leads there is known to them. */
+#include "gpu/dag/arena_math.h"
 #include "gpu/dag/internal.h"
 
 #include <assert.h>
@@ -21,8 +20,6 @@
 enum {
     SHARD_BITS = 10,
     N_SHARDS = 1 << SHARD_BITS,
-    SLOTS = 6, /* of a bucket */
-    TAG_BITS = 10,
     FIRST_BUCKETS = 8,    /* of a shard, 256 bytes */
     SMALL_BUCKETS = 128,  /* up to here a shard doubles, */
     MIDDLE_BUCKETS = 256, /* up to here it grows by halves, then by quarters of a power */
@@ -33,20 +30,9 @@ enum {
     N_REMNANTS = 256
 };
 
-#define TAG_MASK (((uint64_t)1 << TAG_BITS) - 1)
-#define TAG_ONES 0x0004010040100401ULL /* 1 in each of the six tags */
-#define TAG_TOPS (TAG_ONES << (TAG_BITS - 1))
-#define TAG_LOWS (TAG_TOPS - TAG_ONES)  /* all bits but the tops */
-#define TAGS_FREE (TAG_ONES * TAG_MASK) /* of kind 3, which no item has */
-
-struct bucket {
-    uint32_t refs[SLOTS]; /* from the first on, VXD_DAG_EMPTY where there is room */
-    uint64_t tags;
-};
-
 struct shard {
     pthread_mutex_t mutex;
-    struct bucket *buckets;
+    struct vxd_dag_bucket *buckets;
     uint32_t n_buckets;
     uint32_t n_items[VXD_DAG_N_KINDS];
     uint64_t n_words; /* of its items */
@@ -75,11 +61,6 @@ static int item_words(const struct vxd_dag_view *view, enum vxd_dag_kind kind,
            : kind == VXD_DAG_LEAF
                ? vxd_dag_leaf_words(view->value_bits, vxd_dag_leaf_mask(words))
                : vxd_dag_block_words(view->value_bits, (int)words[0]);
-}
-
-static uint64_t item_tag(const struct vxd_dag_wanted *item)
-{
-    return (item->hash & 0xffu) << 2 | (uint64_t)item->kind;
 }
 
 /* Words by address; the arena's own, so that they can be written. */
@@ -198,33 +179,27 @@ static struct shard *shard_of(struct vxd_dag_arena *arena, uint64_t hash)
     return &arena->shards[hash >> (64 - SHARD_BITS)];
 }
 
-static uint32_t home_of(uint64_t hash, uint32_t n_buckets)
-{
-    return (uint32_t)(((hash >> 22 & 0xffffffffu) * n_buckets) >> 32);
-}
-
 /* The address of an item, or VXD_DAG_EMPTY; then *room is the bucket it would go to, NULL
  * where the shard has none. With the shard's mutex held. */
 static uint32_t shard_find(const struct vxd_dag *dag, const struct shard *shard,
-                           const struct vxd_dag_wanted *item, struct bucket **room)
+                           const struct vxd_dag_wanted *item,
+                           struct vxd_dag_bucket **room)
 {
-    uint64_t wanted = item_tag(item) * TAG_ONES;
-    uint32_t at = home_of(item->hash, shard->n_buckets);
+    uint64_t tag = vxd_dag_tag(item->hash, item->kind);
+    uint32_t at = vxd_dag_bucket_home(item->hash, shard->n_buckets);
 
     for (uint32_t i = 0; i < shard->n_buckets; i++) {
-        struct bucket *bucket = &shard->buckets[at];
-        uint64_t differ = bucket->tags ^ wanted;
-        /* The top bit of each tag that does not differ in any bit. */
-        uint64_t equal = ~(((differ & TAG_LOWS) + TAG_LOWS) | differ) & TAG_TOPS;
+        struct vxd_dag_bucket *bucket = &shard->buckets[at];
+        uint64_t equal = vxd_dag_bucket_equal(bucket->tags, tag);
 
         for (; equal != 0; equal &= equal - 1) {
-            uint32_t ref = bucket->refs[__builtin_ctzll(equal) / TAG_BITS];
+            uint32_t ref = bucket->refs[__builtin_ctzll(equal) / VXD_DAG_TAG_BITS];
 
             if (vxd_dag_is_equal(&dag->view, ref, item)) {
                 return ref;
             }
         }
-        if (bucket->refs[SLOTS - 1] == VXD_DAG_EMPTY) {
+        if (bucket->refs[VXD_DAG_BUCKET_SLOTS - 1] == VXD_DAG_EMPTY) {
             *room = bucket;
             return VXD_DAG_EMPTY;
         }
@@ -234,7 +209,7 @@ static uint32_t shard_find(const struct vxd_dag *dag, const struct shard *shard,
     return VXD_DAG_EMPTY;
 }
 
-static void bucket_add(struct bucket *bucket, uint32_t ref, uint64_t tag)
+static void bucket_add(struct vxd_dag_bucket *bucket, uint32_t ref, uint64_t tag)
 {
     int slot = 0;
 
@@ -242,18 +217,17 @@ static void bucket_add(struct bucket *bucket, uint32_t ref, uint64_t tag)
         slot++;
     }
     bucket->refs[slot] = ref;
-    bucket->tags &= ~(TAG_MASK << (slot * TAG_BITS));
-    bucket->tags |= tag << (slot * TAG_BITS);
+    bucket->tags = vxd_dag_bucket_with(bucket->tags, slot, tag);
 }
 
 /* Puts an address into a table that has room and does not hold it. */
-static void table_add(struct bucket *buckets, uint32_t n_buckets, uint64_t hash,
+static void table_add(struct vxd_dag_bucket *buckets, uint32_t n_buckets, uint64_t hash,
                       uint32_t ref, uint64_t tag)
 {
-    uint32_t at = home_of(hash, n_buckets);
+    uint32_t at = vxd_dag_bucket_home(hash, n_buckets);
 
     for (uint32_t i = 0; i < n_buckets; i++) {
-        if (buckets[at].refs[SLOTS - 1] == VXD_DAG_EMPTY) {
+        if (buckets[at].refs[VXD_DAG_BUCKET_SLOTS - 1] == VXD_DAG_EMPTY) {
             bucket_add(&buckets[at], ref, tag);
             return;
         }
@@ -264,15 +238,15 @@ static void table_add(struct bucket *buckets, uint32_t n_buckets, uint64_t hash,
 
 /* Hashes do not stand in the table: they are made again from the words. */
 static void move_items(const struct vxd_dag *dag, const struct shard *shard,
-                       struct bucket *buckets, uint32_t n_buckets)
+                       struct vxd_dag_bucket *buckets, uint32_t n_buckets)
 {
     const struct vxd_dag_arena *arena = dag->arena;
 
     for (uint32_t i = 0; i < shard->n_buckets; i++) {
-        const struct bucket *from = &shard->buckets[i];
+        const struct vxd_dag_bucket *from = &shard->buckets[i];
 
         if (i + PREFETCH_BUCKETS < shard->n_buckets) {
-            for (int k = 0; k < SLOTS; k++) {
+            for (int k = 0; k < VXD_DAG_BUCKET_SLOTS; k++) {
                 uint32_t ref = from[PREFETCH_BUCKETS].refs[k];
 
                 if (ref != VXD_DAG_EMPTY) {
@@ -280,9 +254,9 @@ static void move_items(const struct vxd_dag *dag, const struct shard *shard,
                 }
             }
         }
-        for (int k = 0; k < SLOTS && from->refs[k] != VXD_DAG_EMPTY; k++) {
+        for (int k = 0; k < VXD_DAG_BUCKET_SLOTS && from->refs[k] != VXD_DAG_EMPTY; k++) {
             const uint32_t *words = arena_words(arena, from->refs[k]);
-            uint64_t tag = from->tags >> (k * TAG_BITS) & TAG_MASK;
+            uint64_t tag = from->tags >> (k * VXD_DAG_TAG_BITS) & VXD_DAG_TAG_MASK;
             enum vxd_dag_kind kind = (enum vxd_dag_kind)(tag & 3);
             uint64_t hash =
                 vxd_dag_hash(kind, words, item_words(&dag->view, kind, words));
@@ -314,7 +288,7 @@ static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
     struct vxd_dag_arena *arena = dag->arena;
     uint32_t n_buckets = larger(shard->n_buckets);
     void *memory;
-    struct bucket *buckets;
+    struct vxd_dag_bucket *buckets;
     enum vxd_status status;
 
     (void)pthread_mutex_lock(&arena->mutex);
@@ -326,7 +300,7 @@ static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
     }
     buckets = memory;
     for (uint32_t i = 0; i < n_buckets; i++) {
-        buckets[i] = (struct bucket){.tags = TAGS_FREE};
+        buckets[i] = (struct vxd_dag_bucket){.tags = VXD_DAG_TAGS_FREE};
     }
     if (shard->buckets != NULL) {
         move_items(dag, shard, buckets, n_buckets);
@@ -342,8 +316,9 @@ static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
 
 /* Stores an item that the shard does not hold. With the shard's mutex held. */
 static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *shard,
-                                 const struct vxd_dag_wanted *item, struct bucket *room,
-                                 uint32_t *ref, struct vxd_err *err)
+                                 const struct vxd_dag_wanted *item,
+                                 struct vxd_dag_bucket *room, uint32_t *ref,
+                                 struct vxd_err *err)
 {
     struct vxd_dag *dag = writer->dag;
     uint64_t n_items = (uint64_t)shard->n_items[VXD_DAG_LEAF] +
@@ -351,7 +326,7 @@ static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *sh
     enum vxd_status status;
 
     /* At most seven eighths full: searches stay short. */
-    if ((n_items + 1) * 8 > (uint64_t)shard->n_buckets * SLOTS * 7) {
+    if ((n_items + 1) * 8 > (uint64_t)shard->n_buckets * VXD_DAG_BUCKET_SLOTS * 7) {
         status = shard_grow(dag, shard, err);
         if (status != VXD_OK) {
             return status;
@@ -365,7 +340,7 @@ static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *sh
     memcpy(arena_words(dag->arena, *ref), item->words,
            (size_t)item->n_words * sizeof(uint32_t));
     assert(room != NULL);
-    bucket_add(room, *ref, item_tag(item));
+    bucket_add(room, *ref, vxd_dag_tag(item->hash, item->kind));
     shard->n_items[item->kind]++;
     shard->n_words += (uint64_t)item->n_words;
     return VXD_OK;
@@ -376,7 +351,7 @@ static enum vxd_status arena_put(struct vxd_dag_writer *writer,
                                  bool *is_new, struct vxd_err *err)
 {
     struct shard *shard = shard_of(writer->dag->arena, wanted->hash);
-    struct bucket *room = NULL;
+    struct vxd_dag_bucket *room = NULL;
     enum vxd_status status = VXD_OK;
 
     (void)pthread_mutex_lock(&shard->mutex);
@@ -392,7 +367,7 @@ static enum vxd_status arena_put(struct vxd_dag_writer *writer,
 static uint32_t arena_find(const struct vxd_dag *dag, const struct vxd_dag_wanted *wanted)
 {
     struct shard *shard = shard_of(dag->arena, wanted->hash);
-    struct bucket *room;
+    struct vxd_dag_bucket *room;
     uint32_t ref;
 
     (void)pthread_mutex_lock(&shard->mutex);
@@ -469,6 +444,7 @@ static void arena_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out
     }
     (void)pthread_mutex_lock(&arena->mutex);
     out->n_bytes = arena->n_bytes;
+    out->used_bytes = arena->n_bytes - (uint64_t)(-arena->next & (CHUNK_WORDS - 1)) * 4;
     (void)pthread_mutex_unlock(&arena->mutex);
 }
 

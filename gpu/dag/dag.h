@@ -112,6 +112,9 @@ struct vxd_dag_usage {
     uint64_t n_blocks;   /* of 8- and 16-bit materials */
     uint64_t node_bytes; /* of those: what the paper calls raw */
     uint64_t n_bytes;    /* device memory taken, index and free room included */
+    uint64_t
+        used_bytes; /* of it, without the room for more items in chunks begun: slabs and
+                          * segments that were handed out count as a whole */
 };
 
 /* What the store takes. Thread-safe; while an edit runs, of some moment of it. */

@@ -398,6 +398,16 @@ static void slabs_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out
     }
     (void)pthread_mutex_lock(&slabs->mutex);
     out->n_bytes = slabs->n_bytes;
+    out->used_bytes = slabs->n_bytes;
+    for (int i = 0; i < VXD_DAG_BLOCK * N_SIZES; i++) {
+        const struct table *table = &slabs->tables[i / N_SIZES][i % N_SIZES];
+
+        if (table->lists != NULL && table->chunk != NO_CHUNK) {
+            out->used_bytes -= (VXD_DAG_CHUNK_WORDS - VXD_DAG_CHUNK_BITMAP_WORDS -
+                                (uint64_t)table->n_taken * table->form.stride) *
+                               sizeof(uint32_t);
+        }
+    }
     (void)pthread_mutex_unlock(&slabs->mutex);
 }
 
