@@ -375,7 +375,29 @@ VXD_HD void vxd_dag_dense_put_spot(const struct vxd_dag_view *view,
 }
 
 /* Writes the cells of a spot that are not UNKNOWN alone; those are there before. The area is
- * one of whole cells and inside the array; cells->state is OCCUPIED. */
+ * one of whole cells and inside the array; cells->state is OCCUPIED. True: only what is below
+ * tells, and nothing was written; never of a spot as low as a cell, or as a leaf. */
+VXD_HD bool vxd_dag_dense_spot(const struct vxd_dag_view *view,
+                               const struct vxd_dag_cells *cells,
+                               const struct vxd_dag_spot *spot,
+                               const struct vxd_dag_dense *dense)
+{
+    if (spot->ref == VXD_DAG_EMPTY ||
+        vxd_dag_area_relation(&cells->area, spot) == VXD_DAG_OUTSIDE) {
+        return false;
+    }
+    if (!vxd_dag_is_node(spot->ref) || spot->height == cells->level) {
+        vxd_dag_dense_put_spot(view, spot, cells, dense);
+        return false;
+    }
+    if (spot->height == VXD_DAG_LEAF_HEIGHT) {
+        vxd_dag_dense_put_leaf(view, spot, cells, dense);
+        return false;
+    }
+    return true;
+}
+
+/* Writes the cells below a spot, likewise. */
 VXD_HD void vxd_dag_dense_write(const struct vxd_dag_view *view,
                                 const struct vxd_dag_spot *from,
                                 const struct vxd_dag_cells *cells,
@@ -386,20 +408,11 @@ VXD_HD void vxd_dag_dense_write(const struct vxd_dag_view *view,
 
     vxd_dag_cursor_begin(&cursor, from);
     while (is_more) {
-        const struct vxd_dag_spot *spot = &cursor.spot;
-
-        if (spot->ref != VXD_DAG_EMPTY &&
-            vxd_dag_area_relation(&cells->area, spot) != VXD_DAG_OUTSIDE) {
-            if (!vxd_dag_is_node(spot->ref) || spot->height == cells->level) {
-                vxd_dag_dense_put_spot(view, spot, cells, dense);
-            } else if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-                vxd_dag_dense_put_leaf(view, spot, cells, dense);
-            } else {
-                vxd_dag_cursor_down(view, &cursor);
-                continue;
-            }
+        if (vxd_dag_dense_spot(view, cells, &cursor.spot, dense)) {
+            vxd_dag_cursor_down(view, &cursor);
+        } else {
+            is_more = vxd_dag_cursor_next(view, &cursor);
         }
-        is_more = vxd_dag_cursor_next(view, &cursor);
     }
 }
 

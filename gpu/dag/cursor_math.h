@@ -149,11 +149,12 @@ VXD_HD unsigned vxd_dag_spot_states(const struct vxd_dag_view *view,
     }
     if (spot->height == VXD_DAG_LEAF_HEIGHT) {
         vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-        return (occupied != 0 ? VXD_DAG_OCCUPIED : 0u) | (free != 0 ? VXD_DAG_FREE : 0u);
+        return (occupied != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
+               (free != 0 ? (unsigned)VXD_DAG_FREE : 0u);
     }
     head = vxd_dag_words(view, spot->ref)[0];
-    return ((head & VXD_DAG_HAS_OCCUPIED) != 0 ? VXD_DAG_OCCUPIED : 0u) |
-           ((head & VXD_DAG_HAS_FREE) != 0 ? VXD_DAG_FREE : 0u);
+    return ((head & VXD_DAG_HAS_OCCUPIED) != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
+           ((head & VXD_DAG_HAS_FREE) != 0 ? (unsigned)VXD_DAG_FREE : 0u);
 }
 
 #endif

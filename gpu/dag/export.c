@@ -7,14 +7,9 @@
 /* Cells of a dense array. */
 #define MAX_DENSE_CELLS ((int64_t)1 << 27)
 
-static enum vxd_status check_box(const struct vxd_queue *queue, const struct vxd_dag *dag,
+static enum vxd_status check_box(const struct vxd_dag *dag,
                                  const struct vxd_dag_export *box, struct vxd_err *err)
 {
-    enum vxd_status status = vxd_dag_query_check(queue, err);
-
-    if (status != VXD_OK) {
-        return status;
-    }
     if (box->level < 0 || box->level > dag->view.depth) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "level", "%d, must be 0 to %d",
                         box->level, dag->view.depth);
@@ -32,6 +27,22 @@ static struct vxd_dag_cells cells_of(const struct vxd_dag *dag,
     return cells;
 }
 
+/* Runs a call; its scratch goes with it. */
+static enum vxd_status run_cells(struct vxd_queue *queue, struct vxd_dag_cells_call *call,
+                                 struct vxd_err *err)
+{
+    struct vxd_buffer scratch = {0};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_device_alloc(queue, vxd_dag_cells_scratch_bytes(queue), &scratch, err));
+    call->scratch = scratch.ptr;
+    VXD_TRY(
+        VXD_DAG_QUERY_TWIN(queue, &call->view, vxd_dag_export_cells)(queue, call, err));
+out:
+    vxd_device_free(queue, &scratch);
+    return status;
+}
+
 enum vxd_status vxd_dag_count_cells(struct vxd_queue *queue, const struct vxd_dag *dag,
                                     uint32_t root, const struct vxd_dag_export *box,
                                     uint64_t *n_cells, struct vxd_err *err)
@@ -42,9 +53,9 @@ enum vxd_status vxd_dag_count_cells(struct vxd_queue *queue, const struct vxd_da
                                       .n_cells = n_cells};
     enum vxd_status status;
 
-    VXD_TRY(check_box(queue, dag, box, err));
+    VXD_TRY(check_box(dag, box, err));
     VXD_TRY(vxd_dag_query_need(n_cells, "n_cells", err));
-    VXD_TRY(vxd_dag_export_cells_cpu(queue, &call, err));
+    VXD_TRY(run_cells(queue, &call, err));
 out:
     return status;
 }
@@ -64,13 +75,13 @@ enum vxd_status vxd_dag_export_cells(struct vxd_queue *queue, const struct vxd_d
                                       .n_cells = n_cells};
     enum vxd_status status;
 
-    VXD_TRY(check_box(queue, dag, box, err));
+    VXD_TRY(check_box(dag, box, err));
     VXD_TRY(vxd_dag_query_need(n_cells, "n_cells", err));
     if (limit == 0) {
         return vxd_queue_fill(queue, n_cells, 0, sizeof *n_cells, err);
     }
     VXD_TRY(vxd_dag_query_need(cells, "cells", err));
-    VXD_TRY(vxd_dag_export_cells_cpu(queue, &call, err));
+    VXD_TRY(run_cells(queue, &call, err));
 out:
     return status;
 }
@@ -123,7 +134,7 @@ enum vxd_status vxd_dag_export_dense(struct vxd_queue *queue, const struct vxd_d
     size_t n;
     enum vxd_status status;
 
-    VXD_TRY(check_box(queue, dag, box, err));
+    VXD_TRY(check_box(dag, box, err));
     VXD_TRY(dense_of(box, &call.dense, err));
     if (call.dense.size[0] == 0) {
         return VXD_OK;
@@ -135,7 +146,8 @@ enum vxd_status vxd_dag_export_dense(struct vxd_queue *queue, const struct vxd_d
         VXD_TRY(vxd_queue_fill(queue, values, 0, n * sizeof *values, err));
     }
     if (!vxd_dag_area_is_empty(&call.cells.area)) {
-        VXD_TRY(vxd_dag_export_dense_cpu(queue, &call, err));
+        VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_export_dense)(queue, &call,
+                                                                            err));
     }
 out:
     return status;

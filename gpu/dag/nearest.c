@@ -13,7 +13,6 @@ enum vxd_status vxd_dag_nearest(struct vxd_queue *queue, const struct vxd_dag *d
                                         radii,     voxels, squares, values};
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_query_check(queue, err));
     if (n == 0) {
         return VXD_OK;
     }
@@ -21,7 +20,7 @@ enum vxd_status vxd_dag_nearest(struct vxd_queue *queue, const struct vxd_dag *d
     VXD_TRY(vxd_dag_query_need(radii, "radii", err));
     VXD_TRY(vxd_dag_query_need(voxels, "voxels", err));
     VXD_TRY(vxd_dag_query_need(squares, "squares", err));
-    VXD_TRY(vxd_dag_nearest_cpu(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_nearest)(queue, &call, err));
 out:
     return status;
 }

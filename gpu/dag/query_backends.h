@@ -50,6 +50,7 @@ struct vxd_dag_regions_call {
     const struct vxd_dag_region *regions;
     uint8_t *states;
     uint64_t *counts;
+    void *scratch; /* of a GPU's counts */
 };
 
 /* rows.cells NULL: counts alone. */
@@ -61,6 +62,7 @@ struct vxd_dag_cells_call {
     uint64_t limit;
     struct vxd_dag_rows rows;
     uint64_t *n_cells;
+    void *scratch; /* of a GPU */
 };
 
 struct vxd_dag_dense_call {
@@ -70,42 +72,67 @@ struct vxd_dag_dense_call {
     struct vxd_dag_dense dense; /* at least one cell */
 };
 
-enum vxd_status vxd_dag_values_cpu(struct vxd_queue *queue,
-                                   const struct vxd_dag_values_call *call,
-                                   struct vxd_err *err);
-enum vxd_status vxd_dag_cast_rays_cpu(struct vxd_queue *queue,
-                                      const struct vxd_dag_rays_call *call,
-                                      struct vxd_err *err);
-enum vxd_status vxd_dag_nearest_cpu(struct vxd_queue *queue,
-                                    const struct vxd_dag_nearest_call *call,
-                                    struct vxd_err *err);
-enum vxd_status vxd_dag_overlap_cpu(struct vxd_queue *queue,
-                                    const struct vxd_dag_regions_call *call,
-                                    struct vxd_err *err);
-enum vxd_status vxd_dag_count_cpu(struct vxd_queue *queue,
-                                  const struct vxd_dag_regions_call *call,
-                                  struct vxd_err *err);
-enum vxd_status vxd_dag_export_cells_cpu(struct vxd_queue *queue,
-                                         const struct vxd_dag_cells_call *call,
-                                         struct vxd_err *err);
-enum vxd_status vxd_dag_export_dense_cpu(struct vxd_queue *queue,
-                                         const struct vxd_dag_dense_call *call,
-                                         struct vxd_err *err);
+/* A twin on the CPU, and the two compiled forms for GPUs: of stores whose items stand in one
+ * piece, and of those that split them. */
+#define VXD_DAG_QUERY_TWINS(name, args)                                                  \
+    enum vxd_status name##_cpu(struct vxd_queue *queue, const struct args *call,         \
+                               struct vxd_err *err);                                     \
+    enum vxd_status name##_cuda(struct vxd_queue *queue, const struct args *call,        \
+                                struct vxd_err *err);                                    \
+    enum vxd_status name##_split(struct vxd_queue *queue, const struct args *call,       \
+                                 struct vxd_err *err)
+
+VXD_DAG_QUERY_TWINS(vxd_dag_values, vxd_dag_values_call);
+VXD_DAG_QUERY_TWINS(vxd_dag_cast_rays, vxd_dag_rays_call);
+VXD_DAG_QUERY_TWINS(vxd_dag_nearest, vxd_dag_nearest_call);
+VXD_DAG_QUERY_TWINS(vxd_dag_overlap, vxd_dag_regions_call);
+VXD_DAG_QUERY_TWINS(vxd_dag_count, vxd_dag_regions_call);
+VXD_DAG_QUERY_TWINS(vxd_dag_export_cells, vxd_dag_cells_call);
+VXD_DAG_QUERY_TWINS(vxd_dag_export_dense, vxd_dag_dense_call);
+
+#undef VXD_DAG_QUERY_TWINS
 
 #ifdef __cplusplus
 }
 #endif
 
-/* What every entry checks before its own arguments: where it runs. */
-static inline enum vxd_status vxd_dag_query_check(const struct vxd_queue *queue,
-                                                  struct vxd_err *err)
+/* The twin of a call. */
+#if defined(VXD_WITH_CUDA)
+#define VXD_DAG_QUERY_TWIN(queue, view, name)                                            \
+    (!VXD_ON_CUDA((queue)->context) ? name##_cpu                                         \
+     : (view)->is_split             ? name##_split                                       \
+                                    : name##_cuda)
+#else
+#define VXD_DAG_QUERY_TWIN(queue, view, name) ((void)(view), name##_cpu)
+#endif
+
+/* On GPUs one region or export is first made a list of spots, which warps then share: at most
+ * so many, unless there are fewer that small. */
+#define VXD_DAG_SPOTS_MOST 16384
+#define VXD_DAG_SPOTS_HEAD_BYTES ((size_t)256)
+#define VXD_DAG_SPOTS_BYTES                                                              \
+    (VXD_DAG_SPOTS_HEAD_BYTES +                                                          \
+     (size_t)2 * VXD_DAG_SPOTS_MOST * (sizeof(uint64_t) + sizeof(uint32_t)))
+
+/* Counts of as few regions go by lists, one each; of more, a warp counts each. */
+#define VXD_DAG_FEW_REGIONS ((size_t)16)
+
+/* Scratch of a GPU's counts. */
+static inline size_t vxd_dag_count_scratch_bytes(const struct vxd_queue *queue, size_t n)
 {
     (void)queue;
-    if (VXD_ON_CUDA(queue->context)) {
-        return vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
-                        "scenes are not on the GPU yet; use the device cpu for them");
-    }
-    return VXD_OK;
+    return VXD_ON_CUDA(queue->context) && n <= VXD_DAG_FEW_REGIONS
+               ? n * VXD_DAG_SPOTS_BYTES
+               : 0;
+}
+
+/* Scratch of a GPU's exports: a list, and after it the cells before each of its spots. */
+static inline size_t vxd_dag_cells_scratch_bytes(const struct vxd_queue *queue)
+{
+    (void)queue;
+    return VXD_ON_CUDA(queue->context)
+               ? VXD_DAG_SPOTS_BYTES + (VXD_DAG_SPOTS_MOST + 1) * sizeof(uint64_t)
+               : 0;
 }
 
 /* An array that may not be missing. */

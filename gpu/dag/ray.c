@@ -13,14 +13,13 @@ enum vxd_status vxd_dag_cast_rays(struct vxd_queue *queue, const struct vxd_dag 
                                      directions, max_range, hits};
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_query_check(queue, err));
     if (n == 0) {
         return VXD_OK;
     }
     VXD_TRY(vxd_dag_query_need(origins, "origins", err));
     VXD_TRY(vxd_dag_query_need(directions, "directions", err));
     VXD_TRY(vxd_dag_query_need(hits, "hits", err));
-    VXD_TRY(vxd_dag_cast_rays_cpu(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_cast_rays)(queue, &call, err));
 out:
     return status;
 }

@@ -247,10 +247,9 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
 VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height)
 {
     int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
-    int32_t last[3] = {ray->place[0] | mask, ray->place[1] | mask, ray->place[2] | mask};
-    double x = vxd_dag_ray_plane(ray, 0, last[0] + 1);
-    double y = vxd_dag_ray_plane(ray, 1, last[1] + 1);
-    double z = vxd_dag_ray_plane(ray, 2, last[2] + 1);
+    double x = vxd_dag_ray_plane(ray, 0, (ray->place[0] | mask) + 1);
+    double y = vxd_dag_ray_plane(ray, 1, (ray->place[1] | mask) + 1);
+    double z = vxd_dag_ray_plane(ray, 2, (ray->place[2] | mask) + 1);
     double t = y < x ? y : x;
     int by = y < x ? 1 : 0;
     uint32_t changed = 0;
@@ -262,10 +261,11 @@ VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height)
     }
     /* All three alike, though one is known: which one no processor foresees. */
     for (int axis = 0; axis < 3; axis++) {
-        int32_t to = vxd_dag_ray_voxel(ray, axis, ray->place[axis], last[axis], t, by);
+        int32_t from = ray->place[axis];
+        int32_t to = vxd_dag_ray_voxel(ray, axis, from, from | mask, t, by);
 
-        to = axis == by ? last[axis] + 1 : to;
-        changed |= (uint32_t)(ray->place[axis] ^ to);
+        to = axis == by ? (from | mask) + 1 : to;
+        changed |= (uint32_t)(from ^ to);
         ray->place[axis] = to;
     }
     ray->t = t;
@@ -379,24 +379,37 @@ VXD_HD enum vxd_dag_ray_end vxd_dag_ray_step(const struct vxd_dag_view *view,
     return VXD_DAG_RAY_ON;
 }
 
+/* Makes a ray and puts it into the scene, *hit telling of none. False where it hits nothing, as
+ * *hit says. */
+VXD_HD bool vxd_dag_ray_begin(const struct vxd_dag_view *view, const double origin[3],
+                              const double direction[3], const double *max_range,
+                              struct vxd_dag_ray *ray, struct vxd_dag_hit *hit)
+{
+    struct vxd_dag_hit none = {-1.0, {-1, -1, -1}, 0, 0, 0};
+
+    *hit = none;
+    if (!vxd_dag_ray_init(ray, origin, direction, max_range)) {
+        hit->bad = 1;
+        return false;
+    }
+    return vxd_dag_ray_enter(ray, view->depth);
+}
+
 VXD_HD void vxd_dag_ray_cast(const struct vxd_dag_view *view, uint32_t root,
                              const double origin[3], const double direction[3],
                              const double *max_range, struct vxd_dag_hit *hit)
 {
-    struct vxd_dag_hit none = {-1.0, {-1, -1, -1}, 0, 0, 0};
     uint32_t nodes[VXD_DAG_RAY_NODES];
     struct vxd_dag_ray_spot spot = {root, view->depth};
-    enum vxd_dag_ray_end end = VXD_DAG_RAY_OVER;
+    enum vxd_dag_ray_end end = VXD_DAG_RAY_ON;
     struct vxd_dag_ray ray;
     uint32_t value = 0;
 
-    *hit = none;
-    if (!vxd_dag_ray_init(&ray, origin, direction, max_range)) {
-        hit->bad = 1;
-    } else if (vxd_dag_ray_enter(&ray, view->depth)) {
-        do {
-            end = vxd_dag_ray_step(view, &ray, &spot, nodes, 1, &value);
-        } while (end == VXD_DAG_RAY_ON);
+    if (!vxd_dag_ray_begin(view, origin, direction, max_range, &ray, hit)) {
+        return;
+    }
+    while (end == VXD_DAG_RAY_ON) {
+        end = vxd_dag_ray_step(view, &ray, &spot, nodes, 1, &value);
     }
     if (end == VXD_DAG_RAY_HIT) {
         vxd_dag_ray_report(&ray, value, hit);

@@ -11,13 +11,12 @@ enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *da
     struct vxd_dag_values_call call = {dag->view, root, n, voxels, states, values};
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_query_check(queue, err));
     if (n == 0) {
         return VXD_OK;
     }
     VXD_TRY(vxd_dag_query_need(voxels, "voxels", err));
     VXD_TRY(vxd_dag_query_need(states, "states", err));
-    VXD_TRY(vxd_dag_values_cpu(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_values)(queue, &call, err));
 out:
     return status;
 }
