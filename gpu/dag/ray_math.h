@@ -332,6 +332,11 @@ enum {
     VXD_DAG_RAY_NODES = VXD_DAG_MAX_DEPTH - VXD_DAG_LEAF_HEIGHT
 };
 
+VXD_HD int vxd_dag_ray_node(int height, int stride)
+{
+    return (height - VXD_DAG_LEAF_HEIGHT - 1) * stride;
+}
+
 enum vxd_dag_ray_end {
     VXD_DAG_RAY_ON,
     VXD_DAG_RAY_HIT, /* *value is the voxel's */
@@ -353,7 +358,7 @@ VXD_HD enum vxd_dag_ray_end vxd_dag_ray_step(const struct vxd_dag_view *view,
             spot->ref = VXD_DAG_EMPTY; /* to a ray */
             break;
         }
-        nodes[(spot->height - VXD_DAG_LEAF_HEIGHT - 1) * stride] = spot->ref;
+        nodes[vxd_dag_ray_node(spot->height, stride)] = spot->ref;
         spot->ref =
             vxd_dag_child_of(view, spot->ref, vxd_dag_ray_octant(ray, spot->height));
         spot->height--;
@@ -374,7 +379,7 @@ VXD_HD enum vxd_dag_ray_end vxd_dag_ray_step(const struct vxd_dag_view *view,
     }
     if (changed >> spot->height != 0) {
         spot->height = vxd_dag_ray_bits(changed);
-        spot->ref = nodes[(spot->height - VXD_DAG_LEAF_HEIGHT - 1) * stride];
+        spot->ref = nodes[vxd_dag_ray_node(spot->height, stride)];
     }
     return VXD_DAG_RAY_ON;
 }
