@@ -6,6 +6,14 @@
 
 #include "tests/unit/gpu_helpers.h"
 
+/* What a GPU's scene was copied from, and the device memory of the copy. */
+struct gpu_dag_original {
+    struct gpu_env env;
+    struct vxd_dag *dag;
+    struct vxd_buffer words;
+    struct vxd_buffer chunks;
+};
+
 /* A node's Morton code among those of its height, and its reference. */
 struct node {
     uint64_t morton;
@@ -109,30 +117,97 @@ static size_t put_inner(struct vxd_dag_writer *writer, int height, struct node *
     return n_out;
 }
 
-void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
-                         const struct gpu_dag_voxel *voxels, size_t n,
-                         struct gpu_dag_scene *out)
+/* A scene in the store of a queue of the CPU. */
+static struct vxd_dag *build(struct vxd_queue *queue, const struct vxd_dag_format *format,
+                             const struct gpu_dag_voxel *voxels, size_t n, uint32_t *root)
 {
     struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
     struct vxd_dag_writer writer = {0};
     struct node *nodes = gpu_alloc(n * sizeof *nodes);
     struct vxd_err err = {0};
+    struct vxd_dag *dag;
     size_t n_nodes;
 
-    require(vxd_dag_create(queue, &spec, &out->dag, &err), &err);
-    writer.dag = out->dag;
+    require(vxd_dag_create(queue, &spec, &dag, &err), &err);
+    writer.dag = dag;
     n_nodes = put_leaves(&writer, voxels, n, nodes);
     for (int height = VXD_DAG_LEAF_HEIGHT + 1; height <= format->depth; height++) {
         n_nodes = put_inner(&writer, height, nodes, n_nodes);
     }
-    out->root = n_nodes == 0 ? VXD_DAG_EMPTY : nodes[0].ref;
+    *root = n_nodes == 0 ? VXD_DAG_EMPTY : nodes[0].ref;
     vxd_dag_writer_close(&writer);
     free(nodes);
+    return dag;
+}
+
+/* Copies all chunks of the original, and makes a table of where they are then. */
+static void copy_words(struct vxd_queue *queue, struct gpu_dag_original *original)
+{
+    const size_t chunk_bytes = sizeof(uint32_t) << VXD_DAG_CHUNK_BITS;
+    const uint32_t *const *from = original->dag->view.chunks;
+    const uint32_t **table;
+    struct vxd_err err = {0};
+    size_t n = 0;
+
+    original->words = (struct vxd_buffer){NULL, 0, VXD_SPACE_DEVICE};
+    original->chunks = original->words;
+    while (n < (size_t)1 << (32 - VXD_DAG_CHUNK_BITS) && from[n] != NULL) {
+        n++;
+    }
+    if (n == 0) {
+        return;
+    }
+    require(vxd_device_alloc(queue, n * chunk_bytes, &original->words, &err), &err);
+    require(vxd_device_alloc(queue, n * sizeof *table, &original->chunks, &err), &err);
+    table = gpu_alloc(n * sizeof *table);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char *to = (unsigned char *)original->words.ptr + i * chunk_bytes;
+
+        table[i] = (const uint32_t *)(const void *)to;
+        require(vxd_queue_copy(queue, to, from[i], chunk_bytes, &err), &err);
+    }
+    require(vxd_queue_copy(queue, original->chunks.ptr, table, n * sizeof *table, &err),
+            &err);
+    require(vxd_queue_wait(queue, &err), &err);
+    free(table);
+}
+
+void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
+                         const struct gpu_dag_voxel *voxels, size_t n,
+                         struct gpu_dag_scene *out)
+{
+    struct gpu_dag_original *original;
+
+    out->original = NULL;
+    if (vxd_context_backend(queue->context) == VXD_BACKEND_CPU) {
+        out->dag = build(queue, format, voxels, n, &out->root);
+        return;
+    }
+    original = gpu_alloc(sizeof *original);
+    gpu_env_open(&original->env, VXD_BACKEND_CPU, 1, 0, 0);
+    original->dag = build(original->env.queue, format, voxels, n, &out->root);
+    copy_words(queue, original);
+    out->original = original;
+    out->dag = gpu_alloc(sizeof *out->dag);
+    *out->dag = *original->dag;
+    out->dag->context = queue->context;
+    out->dag->view.chunks = original->chunks.ptr;
 }
 
 void gpu_dag_scene_free(struct vxd_queue *queue, struct gpu_dag_scene *scene)
 {
-    vxd_dag_destroy(queue, scene->dag);
+    struct gpu_dag_original *original = scene->original;
+
+    if (original == NULL) {
+        vxd_dag_destroy(queue, scene->dag);
+    } else {
+        free(scene->dag);
+        vxd_device_free(queue, &original->chunks);
+        vxd_device_free(queue, &original->words);
+        vxd_dag_destroy(original->env.queue, original->dag);
+        gpu_env_close(&original->env);
+        free(original);
+    }
     scene->dag = NULL;
 }
 

@@ -17,9 +17,12 @@ struct gpu_dag_voxel {
     uint32_t code;
 };
 
+/* On a GPU the scene is built by the CPU and its words are copied, so that queries do not
+ * depend on the GPU's edits: dag is good for queries alone there. */
 struct gpu_dag_scene {
     struct vxd_dag *dag;
     uint32_t root;
+    struct gpu_dag_original *original; /* NULL on the CPU */
 };
 
 /* The store of scenes under test: that of the number in VOXELD_TEST_DAG_STORE where the format

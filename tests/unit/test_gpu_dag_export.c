@@ -157,7 +157,7 @@ static void compare_count(struct gpu_env *env, const struct model *model,
     CHECK(vxd_dag_count_cells(env->queue, model->scene.dag, model->scene.root, box,
                               d_n.ptr, NULL) == VXD_OK);
     got = gpu_to_host(env, &d_n);
-    CHECK_INT(*got, n);
+    CHECK(*got == n);
     free(got);
     vxd_device_free(env->queue, &d_n);
 }
@@ -213,8 +213,7 @@ static void all_cells(struct gpu_env *env)
         {17, 0, false}, {21, 4, true}, {21, 16, false}};
     struct model model;
 
-    for (int i = 0;
-         i < N_FORMATS + 3 && vxd_context_backend(env->context) == VXD_BACKEND_CPU; i++) {
+    for (int i = 0; i < N_FORMATS + 3; i++) {
         model_open(env, i < N_FORMATS ? &formats[i] : &deep[i - N_FORMATS],
                    (uint64_t)i + 5, &model);
         cells_of_model(env, &model);
@@ -306,8 +305,7 @@ static void all_dense(struct gpu_env *env)
     static const struct vxd_dag_format deep = {21, 8, true};
     uint64_t state = 8;
 
-    for (int i = 0;
-         i <= N_FORMATS && vxd_context_backend(env->context) == VXD_BACKEND_CPU; i++) {
+    for (int i = 0; i <= N_FORMATS; i++) {
         struct model model;
 
         model_open(env, i < N_FORMATS ? &formats[i] : &deep, (uint64_t)i + 40, &model);
@@ -337,41 +335,129 @@ static void test_dense_of_any_box_and_level_are_the_loops(void)
 
 /* --- edges ----------------------------------------------------------------------------- */
 
-/* Uniform roots have more cells than a loop counts. */
-static void test_cells_of_uniform_scene_are_counted_and_skipped_at_once(void)
+/* A wavy surface and what a hill of it leaves FREE below: wide enough for many threads. */
+static void surface_open(struct gpu_env *env, struct model *out)
 {
+    enum {
+        SIDE = 512
+    };
+    size_t most = (size_t)SIDE * SIDE * 2;
+
+    out->format = (struct vxd_dag_format){9, 4, true};
+    out->voxels = gpu_alloc(most * sizeof *out->voxels);
+    out->n = 0;
+    for (uint32_t x = 0; x < SIDE; x++) {
+        for (uint32_t y = 0; y < SIDE; y++) {
+            uint32_t z = 200 + x * y / 900 % 90 + (x * 7 + y * 3) % 5;
+
+            out->voxels[out->n].morton = gpu_dag_morton(x, y, z);
+            out->voxels[out->n++].code = GPU_DAG_MATERIAL + (x / 16 + y / 64) % 15;
+            if (x > 100 && x < 300 && y > 250) {
+                out->voxels[out->n].morton = gpu_dag_morton(x, y, z - 100);
+                out->voxels[out->n++].code = GPU_DAG_FREE;
+            }
+        }
+    }
+    qsort(out->voxels, out->n, sizeof *out->voxels, gpu_dag_voxel_compare);
+    gpu_dag_scene_build(env->queue, &out->format, out->voxels, out->n, &out->scene);
+}
+
+static void surface_cells(struct gpu_env *env)
+{
+    static const struct vxd_dag_export boxes[5] = {
+        {{0, 0, 0}, {512, 512, 512}, 0, false},
+        {{3, 5, 0}, {509, 500, 490}, 1, false},
+        {{0, 0, 0}, {512, 512, 512}, 0, true},
+        {{0, 7, 1}, {512, 512, 512}, 2, true},
+        {{0, 1, 0}, {511, 512, 512}, 4, false}};
+    struct model model;
+
+    surface_open(env, &model);
+    for (int i = 0; i < 5; i++) {
+        struct rows rows;
+        size_t n;
+
+        loop_rows(&model, &boxes[i], &rows);
+        n = rows.n;
+        CHECK(n > 1000);
+        compare_count(env, &model, &boxes[i], n);
+        compare_rows(env, &model, &boxes[i], &rows, 0, UINT64_MAX, true);
+        compare_rows(env, &model, &boxes[i], &rows, n / 3, n / 2, true);
+        compare_rows(env, &model, &boxes[i], &rows, n - 77, 77, false);
+        compare_rows(env, &model, &boxes[i], &rows, n / 2, 1, true);
+        rows_free(&rows);
+    }
+    model_close(env, &model);
+}
+
+static void test_cells_of_a_wide_surface_come_whole_and_in_windows(void)
+{
+    gpu_each_backend(surface_cells);
+}
+
+/* What one export of a uniform scene gives. */
+static void compare_uniform(struct gpu_env *env, const struct gpu_dag_scene *scene,
+                            const struct vxd_dag_export *box, uint64_t first,
+                            uint64_t limit, const struct rows *expected)
+{
+    struct vxd_buffer d_cells = gpu_to_device(env, NULL, limit * 3 * sizeof(int32_t));
+    struct vxd_buffer d_values = gpu_to_device(env, NULL, limit * sizeof(uint16_t));
+    struct vxd_buffer d_counts = gpu_to_device(env, NULL, limit * sizeof(uint64_t));
+    struct vxd_buffer d_n = gpu_to_device(env, NULL, sizeof(uint64_t));
+    struct rows got;
+    uint64_t *n;
+
+    CHECK(vxd_dag_export_cells(env->queue, scene->dag, scene->root, box, first, limit,
+                               d_cells.ptr, d_values.ptr, d_counts.ptr, d_n.ptr,
+                               NULL) == VXD_OK);
+    got.cells = gpu_to_host(env, &d_cells);
+    got.values = gpu_to_host(env, &d_values);
+    got.counts = gpu_to_host(env, &d_counts);
+    n = gpu_to_host(env, &d_n);
+    CHECK_INT(*n, expected->n);
+    CHECK(memcmp(got.cells, expected->cells, expected->n * 3 * sizeof(int32_t)) == 0);
+    CHECK(memcmp(got.values, expected->values, expected->n * sizeof(uint16_t)) == 0);
+    CHECK(memcmp(got.counts, expected->counts, expected->n * sizeof(uint64_t)) == 0);
+    free(n);
+    rows_free(&got);
+    vxd_device_free(env->queue, &d_n);
+    vxd_device_free(env->queue, &d_counts);
+    vxd_device_free(env->queue, &d_values);
+    vxd_device_free(env->queue, &d_cells);
+}
+
+/* Uniform roots have more cells than a loop counts. */
+static void uniform_cells(struct gpu_env *env)
+{
+    enum {
+        LAST = (1 << 21) - 1
+    };
+    int32_t last[6] = {LAST, LAST, LAST - 1, LAST, LAST, LAST};
+    int32_t middle[3] = {1 << 20, 0, 0};
+    int32_t whole[3] = {0, 0, 0};
+    uint16_t values[2] = {7, 7};
+    uint64_t ones[2] = {1, 1};
+    uint64_t all = (uint64_t)1 << 63;
     struct vxd_dag_format format = {21, 4, true};
     struct vxd_dag_export box = {.high = {INT64_MAX, INT64_MAX, INT64_MAX}};
-    struct gpu_dag_scene scene;
-    struct gpu_env env;
-    uint64_t n = 0;
-    int32_t cells[6];
-    uint16_t values[2];
-    uint64_t counts[2];
+    struct model model;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-    gpu_dag_scene_build(env.queue, &format, NULL, 0, &scene);
-    scene.root = VXD_DAG_UNIFORM | 7;
-    CHECK(vxd_dag_count_cells(env.queue, scene.dag, scene.root, &box, &n, NULL) ==
-          VXD_OK);
-    gpu_wait(&env);
-    CHECK(n == (uint64_t)1 << 63);
-    CHECK(vxd_dag_export_cells(env.queue, scene.dag, scene.root, &box, n - 2, 5, cells,
-                               values, counts, &n, NULL) == VXD_OK);
-    gpu_wait(&env);
-    CHECK_INT(n, 2);
-    CHECK_INT(cells[2], (1 << 21) - 2);
-    CHECK_INT(cells[5], (1 << 21) - 1);
-    CHECK_INT(values[1], 7);
-    CHECK_INT(counts[0], 1);
+    gpu_dag_scene_build(env->queue, &format, NULL, 0, &model.scene);
+    model.scene.root = VXD_DAG_UNIFORM | 7;
+    compare_count(env, &model, &box, all);
+    compare_uniform(env, &model.scene, &box, all - 2, 5,
+                    &(struct rows){last, values, ones, 2});
+    compare_uniform(env, &model.scene, &box, all / 2, 1,
+                    &(struct rows){middle, values, ones, 1});
     box.level = 21;
-    CHECK(vxd_dag_export_cells(env.queue, scene.dag, scene.root, &box, 0, 2, cells,
-                               values, counts, &n, NULL) == VXD_OK);
-    gpu_wait(&env);
-    CHECK_INT(n, 1);
-    CHECK(counts[0] == (uint64_t)1 << 63);
-    gpu_dag_scene_free(env.queue, &scene);
-    gpu_env_close(&env);
+    compare_uniform(env, &model.scene, &box, 0, 2,
+                    &(struct rows){whole, values, &all, 1});
+    gpu_dag_scene_free(env->queue, &model.scene);
+}
+
+static void test_cells_of_uniform_scene_are_counted_and_skipped_at_once(void)
+{
+    gpu_each_backend(uniform_cells);
 }
 
 static void test_export_of_wrong_boxes_is_refused(void)
@@ -420,6 +506,7 @@ static void test_export_of_wrong_boxes_is_refused(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_cells_of_any_box_and_level_are_the_loops_in_order),
     VXD_TEST(test_dense_of_any_box_and_level_are_the_loops),
+    VXD_TEST(test_cells_of_a_wide_surface_come_whole_and_in_windows),
     VXD_TEST(test_cells_of_uniform_scene_are_counted_and_skipped_at_once),
     VXD_TEST(test_export_of_wrong_boxes_is_refused),
 };

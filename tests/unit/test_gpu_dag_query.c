@@ -48,15 +48,12 @@ static void model_close(struct gpu_env *env, struct model *model)
     free(model->grid);
 }
 
-/* Runs body on a model of each format, on the CPU. */
+/* Runs body on a model of each format. */
 static void each_model(struct gpu_env *env,
                        void (*body)(struct gpu_env *env, const struct model *model))
 {
     struct model model;
 
-    if (vxd_context_backend(env->context) != VXD_BACKEND_CPU) {
-        return;
-    }
     for (int i = 0; i < N_FORMATS + 3; i++) {
         model_open(env, i < N_FORMATS ? &formats[i] : &deep_formats[i - N_FORMATS],
                    (uint64_t)i + 77, &model);
@@ -453,7 +450,7 @@ static void test_regions_overlap_and_hold_what_loops_count(void)
 }
 
 /* A deep scene, all of one value: its counts come from no node, and reach 2^63. */
-static void test_regions_of_uniform_scenes_are_their_volume(void)
+static void uniform_regions(struct gpu_env *env)
 {
     struct vxd_dag_format format = {21, 4, true};
     int64_t all = (int64_t)1 << 29;
@@ -463,10 +460,8 @@ static void test_regions_of_uniform_scenes_are_their_volume(void)
         {{0, 0, 0}, {0, 0, 0}, {all / 2, all / 2, all / 2}, 256 * 20}};
     uint64_t volumes[3] = {(uint64_t)1 << 63, (uint64_t)10 << 21, 0};
     struct model model = {.format = format};
-    struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-    gpu_dag_scene_build(env.queue, &format, NULL, 0, &model.scene);
+    gpu_dag_scene_build(env->queue, &format, NULL, 0, &model.scene);
     volumes[2] = deep_volume(regions + 2, (int64_t)1 << 21);
     for (uint32_t value = 14; value <= 15; value++) {
         uint64_t counts[6] = {0};
@@ -477,10 +472,14 @@ static void test_regions_of_uniform_scenes_are_their_volume(void)
             counts[2 * i + (value == 15)] = volumes[i];
             states[i] = value == 15 ? VXD_DAG_FREE : VXD_DAG_OCCUPIED;
         }
-        compare_regions(&env, &model, regions, 3, states, counts);
+        compare_regions(env, &model, regions, 3, states, counts);
     }
-    gpu_dag_scene_free(env.queue, &model.scene);
-    gpu_env_close(&env);
+    gpu_dag_scene_free(env->queue, &model.scene);
+}
+
+static void test_regions_of_uniform_scenes_are_their_volume(void)
+{
+    gpu_each_backend(uniform_regions);
 }
 
 static void test_query_without_arrays_is_refused(void)

@@ -434,8 +434,7 @@ static void dense_rays(struct gpu_env *env, const struct vxd_dag_format *format,
 
 static void all_dense_rays(struct gpu_env *env)
 {
-    for (int i = 0; i < N_FORMATS && vxd_context_backend(env->context) == VXD_BACKEND_CPU;
-         i++) {
+    for (int i = 0; i < N_FORMATS; i++) {
         dense_rays(env, &formats[i], (uint64_t)i + 1);
     }
 }
@@ -490,7 +489,7 @@ static void all_deep_rays(struct gpu_env *env)
     static const struct vxd_dag_format deep[3] = {
         {17, 0, false}, {21, 4, true}, {21, 16, false}};
 
-    for (int i = 0; i < 3 && vxd_context_backend(env->context) == VXD_BACKEND_CPU; i++) {
+    for (int i = 0; i < 3; i++) {
         deep_rays(env, deep + i);
     }
 }
@@ -500,7 +499,7 @@ static void test_rays_in_deep_scenes_hit_the_first_of_few_voxels(void)
     gpu_each_backend(all_deep_rays);
 }
 
-static void test_rays_that_are_bad_hit_nothing_and_say_so(void)
+static void bad_rays(struct gpu_env *env)
 {
     static const double origins[8][3] = {{1, 1, 1},
                                          {(double)NAN, 1, 1},
@@ -522,12 +521,10 @@ static void test_rays_that_are_bad_hit_nothing_and_say_so(void)
     struct vxd_dag_format format = {4, 0, false};
     struct gpu_dag_voxel voxel = {gpu_dag_morton(1, 1, 1), GPU_DAG_MATERIAL};
     struct gpu_dag_scene scene;
-    struct gpu_env env;
     struct vxd_dag_hit *hits;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    gpu_dag_scene_build(env.queue, &format, &voxel, 1, &scene);
-    hits = cast(&env, &scene, origins[0], directions[0], ranges, 8);
+    gpu_dag_scene_build(env->queue, &format, &voxel, 1, &scene);
+    hits = cast(env, &scene, origins[0], directions[0], ranges, 8);
     for (int i = 0; i < 8; i++) {
         CHECK_INT(hits[i].bad, i > 0);
         CHECK_INT(hits[i].voxel[0], i == 0 ? 1 : -1);
@@ -535,25 +532,27 @@ static void test_rays_that_are_bad_hit_nothing_and_say_so(void)
         CHECK_INT(hits[i].normal, 0);
     }
     free(hits);
-    gpu_dag_scene_free(env.queue, &scene);
-    gpu_env_close(&env);
+    gpu_dag_scene_free(env->queue, &scene);
+}
+
+static void test_rays_that_are_bad_hit_nothing_and_say_so(void)
+{
+    gpu_each_backend(bad_rays);
 }
 
 /* Roots that are no node. */
-static void test_rays_in_uniform_scenes_hit_their_border(void)
+static void uniform_rays(struct gpu_env *env)
 {
     static const double origin[3] = {-4, 7.5, 9.5};
     static const double direction[3] = {2, 0, 0};
     struct vxd_dag_format format = {21, 4, true};
     struct gpu_dag_scene scene;
-    struct gpu_env env;
     struct vxd_dag_hit *hits;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    gpu_dag_scene_build(env.queue, &format, NULL, 0, &scene);
+    gpu_dag_scene_build(env->queue, &format, NULL, 0, &scene);
     for (int i = 0; i < 3; i++) {
         scene.root = i == 0 ? VXD_DAG_EMPTY : VXD_DAG_UNIFORM | (i == 1 ? 15u : 3u);
-        hits = cast(&env, &scene, origin, direction, NULL, 1);
+        hits = cast(env, &scene, origin, direction, NULL, 1);
         CHECK(hits->distance == (i == 2 ? 4.0 : -1.0));
         CHECK_INT(hits->voxel[0], i == 2 ? 0 : -1);
         CHECK_INT(hits->voxel[1], i == 2 ? 7 : -1);
@@ -562,8 +561,42 @@ static void test_rays_in_uniform_scenes_hit_their_border(void)
         CHECK_INT(hits->bad, 0);
         free(hits);
     }
-    gpu_dag_scene_free(env.queue, &scene);
-    gpu_env_close(&env);
+    gpu_dag_scene_free(env->queue, &scene);
+}
+
+static void test_rays_in_uniform_scenes_hit_their_border(void)
+{
+    gpu_each_backend(uniform_rays);
+}
+
+/* An axis that is crossed never, because the length of a voxel of it overflows, from a plane of
+ * it: 0 voxels away and infinitely far. */
+static void endless_rays(struct gpu_env *env)
+{
+    static const double origins[2][3] = {{2, 5, 5}, {2.5, 5, 5}};
+    static const double directions[2][3] = {{0, -5e-324, 1}, {1, 5e-324, -5e-324}};
+    struct vxd_dag_format format = {4, 0, false};
+    struct gpu_dag_voxel voxels[2] = {{gpu_dag_morton(2, 5, 9), GPU_DAG_MATERIAL},
+                                      {gpu_dag_morton(7, 5, 5), GPU_DAG_MATERIAL}};
+    struct gpu_dag_scene scene;
+    struct vxd_dag_hit *hits;
+
+    qsort(voxels, 2, sizeof *voxels, gpu_dag_voxel_compare);
+    gpu_dag_scene_build(env->queue, &format, voxels, 2, &scene);
+    hits = cast(env, &scene, origins[0], directions[0], NULL, 2);
+    CHECK(hits[0].distance == 4.0);
+    CHECK_INT(hits[0].voxel[2], 9);
+    CHECK_INT(hits[0].normal, -3);
+    CHECK(hits[1].distance == 4.5);
+    CHECK_INT(hits[1].voxel[0], 7);
+    CHECK_INT(hits[1].normal, -1);
+    free(hits);
+    gpu_dag_scene_free(env->queue, &scene);
+}
+
+static void test_rays_from_a_plane_that_they_never_cross_go_on(void)
+{
+    gpu_each_backend(endless_rays);
 }
 
 static const struct vxd_test tests[] = {
@@ -571,6 +604,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_rays_in_deep_scenes_hit_the_first_of_few_voxels),
     VXD_TEST(test_rays_that_are_bad_hit_nothing_and_say_so),
     VXD_TEST(test_rays_in_uniform_scenes_hit_their_border),
+    VXD_TEST(test_rays_from_a_plane_that_they_never_cross_go_on),
 };
 
 VXD_TEST_MAIN(tests)
