@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An arena's batches on a GPU, a thread an item.
+ *
+ * find    reads a bucket of 32 bytes, and the words of the items whose tags are equal: two
+ *         random sectors or so where the item is there, one and a bit where it is not
+ * insert  items are appended in order, so that a block writes its words in one piece; then each
+ *         takes the first free slot of its bucket by a swap of the six tags. Addresses are
+ *         written after the swap: who searches comes in a later launch */
+#include "gpu/core/cuda_check.h"
+#include "gpu/dag/table_backends.h"
+
+#define N_THREADS 256
+
+struct batch {
+    struct vxd_dag_table_view view;
+    const uint32_t *items;
+    uint64_t n;
+    uint64_t first; /* items there before */
+    uint32_t *refs;
+    uint32_t *error_word;
+};
+
+/* Address of the item that was stored as number i. */
+static __device__ __forceinline__ uint32_t
+address_of(const struct vxd_dag_table_view *view, uint64_t i)
+{
+    uint32_t number = (uint32_t)i; /* at most VXD_DAG_MAX_TABLE_ITEMS */
+    uint32_t chunk = number / view->chunk_items;
+
+    return (chunk << VXD_DAG_CHUNK_BITS) +
+           (number % view->chunk_items + 1) * (uint32_t)view->n_words;
+}
+
+static __device__ __forceinline__ uint32_t *
+words_at(const struct vxd_dag_table_view *view, uint32_t ref)
+{
+    return view->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
+}
+
+static __global__ void __launch_bounds__(N_THREADS)
+    clear_kernel(struct vxd_dag_bucket *buckets, uint32_t n_buckets)
+{
+    uint32_t i = blockIdx.x * N_THREADS + threadIdx.x;
+
+    if (i < n_buckets) {
+        buckets[i].tags = VXD_DAG_TAGS_FREE;
+    }
+}
+
+/* Takes a slot for a reference. False: there is none. */
+static __device__ bool take_slot(const struct vxd_dag_table_view *view, uint64_t hash,
+                                 uint32_t ref)
+{
+    uint64_t tag = vxd_dag_tag(hash, view->kind);
+    uint32_t at = vxd_dag_bucket_home(hash, view->n_buckets);
+
+    for (uint32_t i = 0; i < view->n_buckets; i++) {
+        struct vxd_dag_bucket *bucket = &view->buckets[at];
+        uint64_t tags = *(volatile uint64_t *)&bucket->tags;
+
+        /* A swap fails only where another one took a slot: at most six times. */
+        for (int k = 0; k <= VXD_DAG_BUCKET_SLOTS; k++) {
+            uint64_t room = vxd_dag_bucket_equal(tags, VXD_DAG_TAG_MASK);
+            int slot;
+            uint64_t before;
+
+            if (room == 0) {
+                break;
+            }
+            slot = (__ffsll((long long)room) - 1) / VXD_DAG_TAG_BITS;
+            before =
+                atomicCAS((unsigned long long *)&bucket->tags, (unsigned long long)tags,
+                          (unsigned long long)vxd_dag_bucket_with(tags, slot, tag));
+            if (before == tags) {
+                bucket->refs[slot] = ref;
+                return true;
+            }
+            tags = before;
+        }
+        at = at + 1 < view->n_buckets ? at + 1 : 0;
+    }
+    return false;
+}
+
+static __global__ void __launch_bounds__(N_THREADS)
+    insert_kernel(const __grid_constant__ struct batch batch)
+{
+    const struct vxd_dag_table_view *view = &batch.view;
+    uint32_t n_words = (uint32_t)view->n_words;
+    uint64_t begin = (uint64_t)blockIdx.x * N_THREADS;
+    uint64_t i = begin + threadIdx.x;
+    uint32_t n_here =
+        batch.n - begin < N_THREADS ? (uint32_t)(batch.n - begin) : N_THREADS;
+    uint32_t ref;
+
+    for (uint32_t w = threadIdx.x; w < n_here * n_words; w += N_THREADS) {
+        uint32_t item = w / n_words;
+
+        words_at(view, address_of(view, batch.first + begin + item))[w % n_words] =
+            batch.items[begin * n_words + w];
+    }
+    if (i >= batch.n) {
+        return;
+    }
+    ref = address_of(view, batch.first + i);
+    if (!take_slot(view,
+                   vxd_dag_hash(view->kind, batch.items + i * n_words, (int)n_words),
+                   ref)) {
+        ref = VXD_DAG_EMPTY;
+        atomicCAS(batch.error_word, (uint32_t)VXD_OK, (uint32_t)VXD_RESOURCE_EXHAUSTED);
+    }
+    if (batch.refs != NULL) {
+        batch.refs[i] = ref;
+    }
+}
+
+static __device__ __forceinline__ bool is_equal(const uint32_t *stored,
+                                                const uint32_t *words, int n_words)
+{
+    uint32_t differ = 0;
+
+    for (int k = 0; k < n_words; k++) {
+        differ |= stored[k] ^ words[k];
+    }
+    return differ == 0;
+}
+
+static __global__ void __launch_bounds__(N_THREADS)
+    find_kernel(const __grid_constant__ struct batch batch)
+{
+    const struct vxd_dag_table_view *view = &batch.view;
+    uint64_t i = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x;
+    const uint32_t *words;
+    uint64_t hash;
+    uint64_t tag;
+    uint32_t at;
+    uint32_t ref = VXD_DAG_EMPTY;
+    bool is_more = true;
+
+    if (i >= batch.n) {
+        return;
+    }
+    words = batch.items + i * (uint64_t)view->n_words;
+    hash = vxd_dag_hash(view->kind, words, view->n_words);
+    tag = vxd_dag_tag(hash, view->kind);
+    at = vxd_dag_bucket_home(hash, view->n_buckets);
+    for (uint32_t k = 0; k < view->n_buckets && is_more; k++) {
+        const struct vxd_dag_bucket *bucket = &view->buckets[at];
+        /* Buckets are aligned to 32 bytes: two loads of one sector. */
+        uint4 low = ((const uint4 *)bucket)[0];
+        uint4 high = ((const uint4 *)bucket)[1];
+        uint32_t refs[VXD_DAG_BUCKET_SLOTS] = {low.x, low.y,  low.z,
+                                               low.w, high.x, high.y};
+        uint64_t equal = vxd_dag_bucket_equal((uint64_t)high.w << 32 | high.z, tag);
+
+        is_more = high.y != VXD_DAG_EMPTY;
+#pragma unroll
+        for (int slot = 0; slot < VXD_DAG_BUCKET_SLOTS; slot++) {
+            uint64_t top = (uint64_t)1
+                           << (slot * VXD_DAG_TAG_BITS + VXD_DAG_TAG_BITS - 1);
+
+            /* A tag that is equal is an item's: free ones are of no kind. */
+            if ((equal & top) != 0 && ref == VXD_DAG_EMPTY &&
+                is_equal(words_at(view, refs[slot]), words, view->n_words)) {
+                ref = refs[slot];
+            }
+        }
+        is_more = is_more && ref == VXD_DAG_EMPTY;
+        at = at + 1 < view->n_buckets ? at + 1 : 0;
+    }
+    batch.refs[i] = ref;
+}
+
+static struct batch batch_of(const struct vxd_queue *queue,
+                             const struct vxd_dag_table_call *call)
+{
+    struct batch batch = {call->table->view, call->items, call->n,
+                          call->first,       call->refs,  queue->error_word};
+
+    return batch;
+}
+
+static unsigned blocks_of(uint64_t n)
+{
+    return (unsigned)((n + N_THREADS - 1) / N_THREADS);
+}
+
+enum vxd_status vxd_dag_table_arena_clear(struct vxd_queue *queue,
+                                          const struct vxd_dag_table *table,
+                                          struct vxd_err *err)
+{
+    const struct vxd_dag_table_view *view = &table->view;
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    clear_kernel<<<blocks_of(view->n_buckets), N_THREADS, 0,
+                   (cudaStream_t)queue->stream>>>(view->buckets, view->n_buckets);
+    VXD_TRY(vxd_cuda_launched(queue->context, "clear_kernel", err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_dag_table_arena_insert(struct vxd_queue *queue,
+                                           const struct vxd_dag_table_call *call,
+                                           struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    insert_kernel<<<blocks_of(call->n), N_THREADS, 0, (cudaStream_t)queue->stream>>>(
+        batch_of(queue, call));
+    VXD_TRY(vxd_cuda_launched(queue->context, "insert_kernel", err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_dag_table_arena_find(struct vxd_queue *queue,
+                                         const struct vxd_dag_table_call *call,
+                                         struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    find_kernel<<<blocks_of(call->n), N_THREADS, 0, (cudaStream_t)queue->stream>>>(
+        batch_of(queue, call));
+    VXD_TRY(vxd_cuda_launched(queue->context, "find_kernel", err));
+out:
+    return status;
+}
