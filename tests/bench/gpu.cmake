@@ -35,9 +35,13 @@ target_link_libraries(bench_network PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_gpu_dag ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_gpu_dag PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_tables compares the stores of scenes.
+add_executable(bench_gpu_dag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_tables.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_gpu_dag_tables PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
-      bench_gpu_dag)
+      bench_gpu_dag bench_gpu_dag_tables)
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -53,5 +57,7 @@ add_test(NAME bench_network_smoke COMMAND bench_network --backend cpu --size 0.4
   --repeat 1 --bandwidth 10)
 add_test(NAME bench_sparse_maps_smoke COMMAND bench_sparse_maps --backend cpu --size 0.2
   --repeat 1)
+add_test(NAME bench_gpu_dag_tables_smoke COMMAND bench_gpu_dag_tables --backend cpu
+  --items 20000 --repeat 1 --radius 40)
 add_test(NAME bench_gpu_dag_smoke COMMAND bench_gpu_dag --backend cpu --radius 100
   --repeat 2)
