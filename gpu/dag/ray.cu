@@ -46,7 +46,7 @@ static __device__ bool begin_ray(const struct vxd_dag_rays_call *call, size_t i,
 }
 
 static __device__ void end_ray(const struct vxd_dag_rays_call *call, size_t i,
-                               const struct vxd_dag_ray *ray, bool is_hit, uint32_t value)
+                               struct vxd_dag_ray *ray, bool is_hit, uint32_t value)
 {
     struct vxd_dag_hit hit = {-1.0, {-1, -1, -1}, 0, 0, 0};
 

@@ -13,10 +13,10 @@
  *
  * As the planes of an axis come in order, a ray is in a voxel after a crossing (t, axis)
  * exactly if the plane behind it on each axis was crossed before and the one ahead was not.
- * So whole cubes are left at once: by the first of the three planes ahead of the cube, and
- * where the ray then is on the other axes is guessed from the point there and corrected by
- * the times of the planes around it. The voxels are those that single steps would visit, to
- * the bit.
+ * So whole cubes are left at once, by the first of the three planes ahead of the cube; and in
+ * which half of a cube the ray then is, on each axis, the plane between the halves tells: going
+ * down the tree, a bit a level, as far as it is gone down. The voxels are those that single
+ * steps would visit, to the bit.
  *
  * Axes of negative direction are mirrored at 0: voxel v is -1 - v there (the bits of v, turned
  * over) and plane k is -k, so that everything goes upwards; changes of sign round nothing.
@@ -36,13 +36,16 @@ enum {
 /* No array of it is indexed by what only a running ray knows: devices keep it in registers. */
 struct vxd_dag_ray {
     double origin[3];  /* mirrored */
-    double inverse[3]; /* voxels along the ray a voxel of the axis; infinite: parallel */
-    double direction[3]; /* voxels of the axis a voxel along the ray, not below 0 */
-    int32_t place[3];    /* the mirrored voxel it is in, */
-    double t;            /* since this crossing */
+    double inverse[3]; /* voxels along the ray a voxel of the axis; infinite: never */
+    int32_t begin[3];  /* mirrored voxel where it begins, the scene's first on the axis if
+                        * before it: planes up to there lie behind */
+    int flip;          /* the mirrored axes, as an octant: x*4 + y*2 + z */
+    double most;       /* crossings after this are none */
+    /* The mirrored voxel it is in, but for the low n_open bits: they are 0 and not known. */
+    int32_t place[3];
+    int n_open;
+    double t; /* since this crossing */
     int axis;
-    double most; /* crossings after this are none */
-    int flip;    /* the mirrored axes, as an octant: x*4 + y*2 + z */
 };
 
 /* Exact. Devices convert to double at a quarter of the rate at which they add. */
@@ -88,63 +91,6 @@ VXD_HD bool vxd_dag_ray_passed(const struct vxd_dag_ray *ray, int axis, int32_t 
     return (at < t) | ((at == t) & (axis < by));
 }
 
-/* The last of the planes low .. high that was passed, low taken for granted. Far from the
- * origin doubles are coarse: any number of planes has one time. */
-VXD_HD int32_t vxd_dag_ray_search(const struct vxd_dag_ray *ray, int axis, int32_t low,
-                                  int32_t high, double t, int by)
-{
-    while (low < high) {
-        int32_t middle = low + (high - low + 1) / 2;
-
-        if (vxd_dag_ray_passed(ray, axis, middle, t, by)) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
-}
-
-/* About where it is on an axis at t, one of low .. high. */
-VXD_HD int32_t vxd_dag_ray_guess(const struct vxd_dag_ray *ray, int axis, int32_t low,
-                                 int32_t high, double t)
-{
-    double at = vxd_addd(ray->origin[axis], vxd_muld(t, ray->direction[axis]));
-
-#if defined(__CUDA_ARCH__)
-    /* Makes an integer of anything, of what is too large or no number too. */
-    return min(max(__double2int_rd(at), low), high);
-#else
-    at = at > (double)low ? at : (double)low;
-    at = at < (double)high ? at : (double)high;
-    return low + (int32_t)(at - (double)low);
-#endif
-}
-
-/* Voxel of an axis, low to high, in which it is after the crossing (t, by) of another axis:
- * the last of these whose plane it has passed, low's taken for granted. One test says that
- * the guess was right, without a jump on which of its parts; it mostly is. */
-VXD_HD int32_t vxd_dag_ray_voxel(const struct vxd_dag_ray *ray, int axis, int32_t low,
-                                 int32_t high, double t, int by)
-{
-    int32_t k = vxd_dag_ray_guess(ray, axis, low, high, t);
-    bool is_above = (k > low) & !vxd_dag_ray_passed(ray, axis, k, t, by);
-    bool is_below = (k < high) & vxd_dag_ray_passed(ray, axis, k + 1, t, by);
-
-    if (!(is_above | is_below)) {
-        return k;
-    }
-    k += is_below ? 1 : -1;
-    /* By one, as roundings leave it near the origin? */
-    if (is_below && (k == high || !vxd_dag_ray_passed(ray, axis, k + 1, t, by))) {
-        return k;
-    }
-    if (is_above && (k == low || vxd_dag_ray_passed(ray, axis, k, t, by))) {
-        return k;
-    }
-    return vxd_dag_ray_search(ray, axis, is_below ? k : low, is_below ? high : k, t, by);
-}
-
 /* Makes a ray; false where something is not finite or has no direction. A NULL range is
  * none. */
 VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
@@ -183,7 +129,6 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
         ray->flip |= is_down ? 4 >> axis : 0;
         ray->origin[axis] = is_down ? -origin[axis] : origin[axis];
         ray->inverse[axis] = inverse;
-        ray->direction[axis] = size / length;
     }
     return true;
 }
@@ -192,7 +137,7 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
 VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
 {
     int32_t side = (int32_t)1 << depth;
-    bool is_before[3];
+    bool is_start;
 
     ray->t = 0;
     ray->axis = VXD_DAG_RAY_START;
@@ -200,11 +145,17 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
         /* By the scene's own voxels: a plane belongs to the voxel above it. */
         bool is_down = vxd_dag_ray_is_down(ray, axis);
         double voxel = floor(is_down ? -ray->origin[axis] : ray->origin[axis]);
+        bool is_below = voxel < 0;
+        bool is_above = voxel >= (double)side;
 
-        is_before[axis] = is_down ? voxel >= (double)side : voxel < 0;
-        if (is_before[axis]) {
-            double t = vxd_dag_ray_plane(ray, axis, is_down ? -side : 0);
+        if (is_down ? is_below : is_above) {
+            return false;
+        }
+        if (is_below || is_above) {
+            double t;
 
+            ray->begin[axis] = is_down ? -side : 0;
+            t = vxd_dag_ray_plane(ray, axis, ray->begin[axis]);
             /* The last of the planes that it has to cross; among equals the later axis. */
             if (!(t < (double)INFINITY)) {
                 return false;
@@ -213,37 +164,27 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
                 ray->t = t;
                 ray->axis = axis;
             }
-            ray->place[axis] = is_down ? -side : 0;
-            continue;
+        } else {
+            ray->begin[axis] = is_down ? -1 - (int32_t)voxel : (int32_t)voxel;
         }
-        if (is_down ? voxel < 0 : voxel >= (double)side) {
-            return false;
-        }
-        ray->place[axis] = is_down ? -1 - (int32_t)voxel : (int32_t)voxel;
     }
-    if (ray->axis == VXD_DAG_RAY_START) {
-        return true;
-    }
-    if (ray->t > ray->most) {
-        return false;
-    }
+    is_start = ray->axis == VXD_DAG_RAY_START;
+    ray->n_open = is_start ? 0 : depth;
     for (int axis = 0; axis < 3; axis++) {
-        int32_t end = vxd_dag_ray_is_down(ray, axis) ? 0 : side;
+        int32_t first = vxd_dag_ray_is_down(ray, axis) ? -side : 0;
 
-        if (axis != ray->axis) {
-            ray->place[axis] =
-                vxd_dag_ray_voxel(ray, axis, ray->place[axis], end, ray->t, ray->axis);
-        }
-        if (ray->place[axis] == end) {
+        ray->place[axis] = is_start ? ray->begin[axis] : first;
+        if (!is_start && vxd_dag_ray_passed(ray, axis, first + side, ray->t, ray->axis)) {
             return false;
         }
     }
-    return true;
+    return ray->t <= ray->most;
 }
 
-/* Leaves the cube of side 2^height around the ray's voxel. Returns which bits of its place
- * changed, on any axis: the highest is that of the height at which it went on, 2^depth and
- * more where it left the scene; 0 where it comes to an end in the cube. */
+/* Leaves the cube of side 2^height around the ray's place, of which the bits above are known.
+ * Returns which bits of the place changed, on any axis: the highest is that of the height at
+ * which it went on, 2^depth or more where it left the scene; 0 where it comes to an end in the
+ * cube. */
 VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height)
 {
     int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
@@ -259,54 +200,83 @@ VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height)
     if (!(t < (double)INFINITY) || t > ray->most) {
         return 0;
     }
-    /* All three alike, though one is known: which one no processor foresees. */
     for (int axis = 0; axis < 3; axis++) {
         int32_t from = ray->place[axis];
-        int32_t to = vxd_dag_ray_voxel(ray, axis, from, from | mask, t, by);
+        int32_t to = axis == by ? (from | mask) + 1 : from & ~mask;
 
-        to = axis == by ? (from | mask) + 1 : to;
         changed |= (uint32_t)(from ^ to);
         ray->place[axis] = to;
     }
+    ray->n_open = height;
     ray->t = t;
     ray->axis = by;
     return changed;
 }
 
-/* To the next voxel of the scene; false: there is none. */
+/* Makes the highest open bit known. On the axis of the last crossing it is 0: no plane behind
+ * that one was passed, so that all axes are told alike. */
+VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray)
+{
+    int32_t bit = (int32_t)1 << --ray->n_open;
+
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t half = ray->place[axis] | bit;
+        bool is_past = (half <= ray->begin[axis]) |
+                       vxd_dag_ray_passed(ray, axis, half, ray->t, ray->axis);
+
+        ray->place[axis] = is_past ? half : ray->place[axis];
+    }
+}
+
+/* To the next voxel of the scene, of which all is known then; false: there is none. */
 VXD_HD bool vxd_dag_ray_next(struct vxd_dag_ray *ray, int depth)
 {
-    uint32_t changed = vxd_dag_ray_leave(ray, 0);
+    uint32_t changed;
 
+    while (ray->n_open > 0) {
+        vxd_dag_ray_settle(ray);
+    }
+    changed = vxd_dag_ray_leave(ray, 0);
     return changed != 0 && changed >> depth == 0;
 }
 
-/* Octant of the scene, not of the mirrored one, at a height. */
-VXD_HD int vxd_dag_ray_octant(const struct vxd_dag_ray *ray, int height)
+/* Octant, of the scene and not of the mirrored one, at a height: makes it known. */
+VXD_HD int vxd_dag_ray_octant(struct vxd_dag_ray *ray, int height)
 {
+    if (ray->n_open == height) {
+        vxd_dag_ray_settle(ray);
+    }
     return ray->flip ^ vxd_dag_octant((uint32_t)ray->place[0], (uint32_t)ray->place[1],
                                       (uint32_t)ray->place[2], height);
 }
 
-/* Height of an empty cube of a leaf around the ray's voxel; -1: it is occupied, by *value. */
+/* Height of an empty cube of a leaf around the ray's place; -1: its voxel is occupied, by
+ * *value. */
 VXD_HD int vxd_dag_ray_leaf(const struct vxd_dag_view *view, uint32_t ref,
-                            const struct vxd_dag_ray *ray, uint32_t *value)
+                            struct vxd_dag_ray *ray, uint32_t *value)
 {
-    int octant = vxd_dag_ray_octant(ray, VXD_DAG_LEAF_HEIGHT);
-    int bit = octant << 3 | vxd_dag_ray_octant(ray, 1);
     struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
     uint64_t mask = vxd_dag_leaf_mask(leaf.words);
+    int bit = vxd_dag_ray_octant(ray, VXD_DAG_LEAF_HEIGHT) << 3;
 
-    if ((mask >> bit & 1) != 0) {
-        *value = vxd_dag_item_value(view, &leaf, bit);
-        return (int)*value == view->free_value ? 0 : -1;
+    if ((mask >> bit & 0xff) == 0) {
+        return 1;
     }
-    return (mask >> (octant << 3) & 0xff) == 0 ? 1 : 0;
+    bit |= vxd_dag_ray_octant(ray, 1);
+    if ((mask >> bit & 1) == 0) {
+        return 0;
+    }
+    *value = vxd_dag_item_value(view, &leaf, bit);
+    return (int)*value == view->free_value ? 0 : -1;
 }
 
-VXD_HD void vxd_dag_ray_report(const struct vxd_dag_ray *ray, uint32_t value,
+/* Tells of a hit in the ray's voxel; makes all of its place known. */
+VXD_HD void vxd_dag_ray_report(struct vxd_dag_ray *ray, uint32_t value,
                                struct vxd_dag_hit *hit)
 {
+    while (ray->n_open > 0) {
+        vxd_dag_ray_settle(ray);
+    }
     /* A zero of either sign comes out as 0. */
     hit->distance = vxd_addd(ray->t, 0.0);
     for (int axis = 0; axis < 3; axis++) {
