@@ -31,14 +31,25 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name copy edit edit_balls export query rays store verify)
+foreach(name carve copy edit edit_balls edit_errors export query rays store verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
 
+voxeld_add_test(NAME test_gpu_dag_scan
+  SOURCES unit/test_gpu_dag_scan.c unit/gpu_dag_rays.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_dag_scan PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+
 voxeld_add_test(NAME test_gpu_dag_alloc SOURCES unit/test_gpu_dag_alloc.c
   LIBRARIES voxeld_gpu_test_support)
 target_link_options(test_gpu_dag_alloc PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+
+voxeld_add_test(NAME test_gpu_dag_edit_alloc SOURCES unit/test_gpu_dag_edit_alloc.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_dag_edit_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
 voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c
