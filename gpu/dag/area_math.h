@@ -215,9 +215,9 @@ VXD_HD void vxd_dag_inner_states(const struct vxd_dag_view *view,
     const uint32_t *words = vxd_dag_words(view, spot->ref);
 
     *sure = vxd_dag_spot_states(view, spot) |
-            ((words[0] & 0xffu) != 0xffu ? (unsigned)VXD_DAG_UNKNOWN : 0u);
+            vxd_dag_state_if((words[0] & 0xffu) != 0xffu, VXD_DAG_UNKNOWN);
     *maybe =
-        *sure | (vxd_dag_is_full(words, spot->height) ? 0u : (unsigned)VXD_DAG_UNKNOWN);
+        *sure | vxd_dag_state_if(!vxd_dag_is_full(words, spot->height), VXD_DAG_UNKNOWN);
 }
 
 /* States of the area's voxels below a spot: a set of enum vxd_dag_state. */
@@ -225,8 +225,8 @@ VXD_HD unsigned vxd_dag_area_states(const struct vxd_dag_view *view,
                                     const struct vxd_dag_spot *from,
                                     const struct vxd_dag_area *area)
 {
-    unsigned all =
-        VXD_DAG_UNKNOWN | VXD_DAG_OCCUPIED | (view->free_value >= 0 ? VXD_DAG_FREE : 0);
+    unsigned all = VXD_DAG_UNKNOWN | VXD_DAG_OCCUPIED |
+                   vxd_dag_state_if(view->free_value >= 0, VXD_DAG_FREE);
     struct vxd_dag_cursor cursor;
     unsigned seen = 0;
     bool is_more = true;
@@ -246,9 +246,9 @@ VXD_HD unsigned vxd_dag_area_states(const struct vxd_dag_view *view,
             uint64_t free;
 
             vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-            sure = ((mask & occupied) != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
-                   ((mask & free) != 0 ? (unsigned)VXD_DAG_FREE : 0u) |
-                   ((mask & ~occupied & ~free) != 0 ? (unsigned)VXD_DAG_UNKNOWN : 0u);
+            sure = vxd_dag_state_if((mask & occupied) != 0, VXD_DAG_OCCUPIED) |
+                   vxd_dag_state_if((mask & free) != 0, VXD_DAG_FREE) |
+                   vxd_dag_state_if((mask & ~occupied & ~free) != 0, VXD_DAG_UNKNOWN);
         } else if (relation != VXD_DAG_OUTSIDE) {
             vxd_dag_inner_states(view, spot, &maybe, &sure);
             sure = relation == VXD_DAG_INSIDE ? sure : 0;

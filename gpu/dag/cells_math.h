@@ -323,9 +323,9 @@ VXD_HD void vxd_dag_dense_put_leaf(const struct vxd_dag_view *view,
             value = vxd_dag_spot_value(view, spot->ref, first + vxd_dag_low_bit(set));
         }
         vxd_dag_dense_put(dense, low, high,
-                          (set != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
-                              (clear != 0 ? (unsigned)VXD_DAG_FREE : 0u) |
-                              (none != 0 ? (unsigned)VXD_DAG_UNKNOWN : 0u),
+                          vxd_dag_state_if(set != 0, VXD_DAG_OCCUPIED) |
+                              vxd_dag_state_if(clear != 0, VXD_DAG_FREE) |
+                              vxd_dag_state_if(none != 0, VXD_DAG_UNKNOWN),
                           value);
     }
 }

@@ -427,7 +427,7 @@ static void compare_regions(struct gpu_env *env, const struct model *model,
 static void regions_of_model(struct gpu_env *env, const struct model *model)
 {
     enum {
-        N = 120
+        N = 60
     };
     struct vxd_dag_region regions[N];
     uint8_t states[N];
