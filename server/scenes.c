@@ -157,18 +157,20 @@ void vxd_scene_allow(struct vxd_scene *scene)
 void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err)
 {
     uint64_t room = room_for(scene->scenes, scene->n_bytes);
-    char what[96];
+    char what[160];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
-        strcmp(err->field, "max_bytes") != 0 ||
-        (scene->terms.max_bytes > 0 && scene->terms.max_bytes <= room)) {
+        strcmp(err->field, "max_bytes") != 0) {
         return;
     }
-    (void)snprintf(what, sizeof what, "%.*s", (int)strcspn(err->message, ";"),
-                   err->message);
-    (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                   "%s; limits.scene_bytes of %" PRIu64 " leaves it %" PRIu64, what,
-                   scene->scenes->limit_bytes, room);
+    (void)snprintf(what, sizeof what, "%.159s", err->message);
+    if (scene->terms.max_bytes > 0 && scene->terms.max_bytes <= room) {
+        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s (its max_bytes)", what);
+    } else {
+        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                       "%s: limits.scene_bytes of %" PRIu64 " leaves it %" PRIu64, what,
+                       scene->scenes->limit_bytes, room);
+    }
 }
 
 void vxd_scene_account(struct vxd_scene *scene)

@@ -109,7 +109,7 @@ static enum vxd_status take_bytes(struct vxd_dag *dag, size_t n_bytes, void **ou
     /* What is taken may be more than a budget that was made smaller. */
     if (max_bytes != 0 &&
         (arena->n_bytes > max_bytes || n_bytes > max_bytes - arena->n_bytes)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_bytes",
                         "the scene's store is full: %zu of %zu bytes are taken, %zu more "
                         "are needed",
                         arena->n_bytes, max_bytes, n_bytes);
