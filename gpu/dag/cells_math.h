@@ -83,7 +83,7 @@ VXD_HD uint64_t vxd_dag_cells_group(uint64_t mask, int level, int i)
 {
     int n_bits = 1 << (3 * level);
 
-    return n_bits == 64 ? mask : mask >> (i * n_bits) & (((uint64_t)1 << n_bits) - 1);
+    return mask >> (i * n_bits) & ~(uint64_t)0 >> (64 - n_bits);
 }
 
 VXD_HD int vxd_dag_cells_of_leaf(uint64_t mask, int level)

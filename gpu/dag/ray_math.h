@@ -231,6 +231,16 @@ VXD_HD bool vxd_dag_ray_next(struct vxd_dag_ray *ray)
     return vxd_dag_ray_leave(ray, 0);
 }
 
+/* Bits up to the highest one set, of a number that is not 0. */
+VXD_HD int vxd_dag_ray_bits(uint32_t v)
+{
+#if defined(__CUDA_ARCH__)
+    return 32 - __clz((int)v);
+#else
+    return 32 - __builtin_clz(v);
+#endif
+}
+
 VXD_HD int vxd_dag_ray_leaf_bit(const struct vxd_dag_ray *ray)
 {
     return vxd_dag_leaf_bit(ray->place[0] ^ ray->flip[0], ray->place[1] ^ ray->flip[1],
@@ -338,11 +348,9 @@ VXD_HD bool vxd_dag_ray_trace(const struct vxd_dag_view *view, uint32_t root,
         if (end == VXD_DAG_RAY_OVER || ray->place[ray->axis] >= ray->side) {
             return false;
         }
-        /* Of the axis it left by alone: the others stayed in the cube. */
-        before[0] = before[ray->axis] ^ ray->place[ray->axis];
-        while (height < view->depth && before[0] >> height != 0) {
-            height++;
-        }
+        /* The smallest cube around both voxels: they differ most on the axis it left by, as
+         * on the others it stayed in the cube. */
+        height = vxd_dag_ray_bits(before[ray->axis] ^ ray->place[ray->axis]);
         ref = vxd_dag_child(
             nodes[height],
             flip ^ vxd_dag_octant(ray->place[0], ray->place[1], ray->place[2], height));
