@@ -133,6 +133,7 @@ enum vxd_status vxd_scene_drop_finish(struct vxd_request *request,
         vxd_log(VXD_LOG_INFO, "scene dropped", "scene", job->scene->terms.name, "by",
                 request->principal.name);
         vxd_scenes_remove(request->server->scenes, queue, job->scene);
+        vxd_scene_close(request, queue);
     }
     return VXD_OK;
 }

@@ -110,7 +110,6 @@ enum vxd_status vxd_scene_values_finish(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_values_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -122,6 +121,7 @@ enum vxd_status vxd_scene_values_finish(struct vxd_request *request,
                                &reply->materials, err));
     }
     request->output = &reply->base;
+    vxd_scene_close(request, queue);
 out:
     return status;
 }
@@ -287,7 +287,6 @@ enum vxd_status vxd_scene_nearest_finish(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_nearest_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -302,6 +301,7 @@ enum vxd_status vxd_scene_nearest_finish(struct vxd_request *request,
                                &reply->materials, err));
     }
     request->output = &reply->base;
+    vxd_scene_close(request, queue);
 out:
     return status;
 }

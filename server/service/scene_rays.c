@@ -217,7 +217,6 @@ enum vxd_status vxd_scene_cast_rays_finish(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_cast_rays_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -234,6 +233,7 @@ enum vxd_status vxd_scene_cast_rays_finish(struct vxd_request *request,
                                &reply->materials, err));
     }
     request->output = &reply->base;
+    vxd_scene_close(request, queue);
 out:
     return status;
 }
