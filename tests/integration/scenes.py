@@ -68,11 +68,15 @@ def vec(x: float, y: float, z: float) -> common_pb2.Vec3:
     return common_pb2.Vec3(x=x, y=y, z=z)
 
 
-def spec(depth: int = 6, size: float = 0.1, bits: int = 0, **fields: Any) -> scene_pb2.SceneSpec:
+def spec(
+    depth: int = 6, size: float = 0.1, bits: int = 0, **fields: Any
+) -> scene_pb2.SceneSpec:
     return scene_pb2.SceneSpec(voxel_size_m=size, depth=depth, material_bits=bits, **fields)
 
 
-def box(low: Any, high: Any, action: str = "SCENE_FILL", **fields: Any) -> scene_pb2.SceneOperation:
+def box(
+    low: Any, high: Any, action: str = "SCENE_FILL", **fields: Any
+) -> scene_pb2.SceneOperation:
     shape = scene_pb2.SceneBox(low=vec(*low), high=vec(*high))
     return scene_pb2.SceneOperation(box=shape, action=action, **fields)
 
@@ -82,7 +86,9 @@ def ball(centre: Any, radius: float, action: str = "SCENE_FILL", **fields: Any) 
     return scene_pb2.SceneOperation(ball=shape, action=action, **fields)
 
 
-def points(at: np.ndarray, action: str = "SCENE_FILL", materials: Any = None, **fields: Any) -> Any:
+def points(
+    at: np.ndarray, action: str = "SCENE_FILL", materials: Any = None, **fields: Any
+) -> Any:
     shape = scene_pb2.ScenePoints(points=tensor_of(at))
     if materials is not None:
         shape.materials.CopyFrom(tensor_of(materials))
@@ -125,7 +131,9 @@ class Grid:
         pp, dot, ll = (p * p).sum(-1), (p * ab).sum(-1), int((ab * ab).sum())
         q = (self.centres - ub).astype(object)
         inside = np.where(
-            dot <= 0, pp <= r2, np.where(dot >= ll, (q * q).sum(-1) <= r2, pp * ll - dot * dot <= r2 * ll)
+            dot <= 0,
+            pp <= r2,
+            np.where(dot >= ll, (q * q).sum(-1) <= r2, pp * ll - dot * dot <= r2 * ll),
         )
         return inside.astype(bool)
 

@@ -22,7 +22,19 @@ from harness import (
     tensor_of,
     wait_until,
 )
-from scenes import FREE, OCCUPIED, UNKNOWN, Grid, Scenes, ball, box, check_dense, points, spec, vec
+from scenes import (
+    FREE,
+    OCCUPIED,
+    UNKNOWN,
+    Grid,
+    Scenes,
+    ball,
+    box,
+    check_dense,
+    points,
+    spec,
+    vec,
+)
 
 
 @pytest.fixture
@@ -104,7 +116,9 @@ def random_operation(rng: np.random.Generator, grid: Grid) -> scene_pb2.SceneOpe
     return operation
 
 
-def in_heights(grid: Grid, heights: np.ndarray, at: Any, cell: float, low_z: float) -> np.ndarray:
+def in_heights(
+    grid: Grid, heights: np.ndarray, at: Any, cell: float, low_z: float
+) -> np.ndarray:
     low = grid.units([at[0], at[1], low_z])
     c = grid.centres
     k = (c[..., :2] - low[:2]) // grid.length(cell)
@@ -151,7 +165,9 @@ def test_copy_turns_and_mirrors_whole_voxels(scenes: Scenes) -> None:
     check_dense(scenes, "s", grid)
     matrix = np.array([[0, -1, 0], [1, 0, 0], [0, 0, -1]])
     low, high, source = np.array([3, 4, 5]), np.array([14, 20, 12]), np.array([25, 2, 30])
-    copy = scene_pb2.SceneCopy(**{"from": vec(*(source + 0.5))}, matrix=matrix.ravel(), copy_empty=True)
+    copy = scene_pb2.SceneCopy(
+        **{"from": vec(*(source + 0.5))}, matrix=matrix.ravel(), copy_empty=True
+    )
     operation = box(low, high, "SCENE_COPY", copy=copy)
     scenes.edit("s", operation, in_voxels=True)
     states, was = grid.states.copy(), grid.materials.copy()
@@ -171,7 +187,10 @@ def test_wall_is_seen_at_its_distance(scenes: Scenes) -> None:
     targets = np.column_stack([np.full(5000, 3.0), rng.uniform(-4.9, 4.9, (5000, 2))])
     directions = (targets - origins) * rng.uniform(0.1, 10, (5000, 1))
     reply = scenes.call(
-        "scene_cast_rays", name="s", origins=tensor_of(origins), directions=tensor_of(directions)
+        "scene_cast_rays",
+        name="s",
+        origins=tensor_of(origins),
+        directions=tensor_of(directions),
     )
     expected = np.linalg.norm(targets - origins, axis=1)
     np.testing.assert_allclose(array_of(reply.distances), expected, rtol=1e-5)
@@ -328,7 +347,11 @@ def test_dense_export_of_coarse_cells_and_beyond_the_scene(scenes: Scenes) -> No
     grid = Grid(5, tracks_free=True)
     random_scene(scenes, grid, 11)
     reply = scenes.call(
-        "scene_export", name="s", format="SCENE_DENSE", level=2, in_voxels=True,
+        "scene_export",
+        name="s",
+        format="SCENE_DENSE",
+        level=2,
+        in_voxels=True,
         box=box_of((-5, 3, 8), (30, 40, 17)),
     )
     states = array_of(reply.states)
@@ -341,7 +364,10 @@ def test_dense_export_of_coarse_cells_and_beyond_the_scene(scenes: Scenes) -> No
 
 
 def test_ply_export_is_read_by_name(scenes: Scenes) -> None:
-    palette = [scene_pb2.SceneMaterial(name="wall", rgb=0x112233), scene_pb2.SceneMaterial(rgb=0xFF8000)]
+    palette = [
+        scene_pb2.SceneMaterial(name="wall", rgb=0x112233),
+        scene_pb2.SceneMaterial(rgb=0xFF8000),
+    ]
     scenes.call("scene_create", name="s", spec=spec(6, bits=8, palette=palette))
     voxels = np.array([[1, 2, 3], [4, 5, 6], [40, 41, 42]], np.int32)
     scenes.edit("s", points(voxels, materials=np.array([0, 1, 9], np.uint8)))
@@ -349,7 +375,9 @@ def test_ply_export_is_read_by_name(scenes: Scenes) -> None:
     head, body = ply.split(b"end_header\n")
     names = [x.split()[2].decode() for x in io.BytesIO(head) if x.startswith(b"property")]
     assert names == ["x", "y", "z", "material", "red", "green", "blue"]
-    dtype = np.dtype([(n, t) for n, t in zip(names, ["<f8"] * 3 + ["<u2"] + ["u1"] * 3, strict=True)])
+    dtype = np.dtype(
+        [(n, t) for n, t in zip(names, ["<f8"] * 3 + ["<u2"] + ["u1"] * 3, strict=True)]
+    )
     rows = np.frombuffer(body, dtype)
     at = np.stack([rows["x"], rows["y"], rows["z"]], 1)
     np.testing.assert_allclose(at, (voxels + 0.5) * 0.1 - 3.2)
@@ -364,7 +392,12 @@ def test_edit_of_another_version_is_aborted(daemon: Daemon, scenes: Scenes) -> N
         assert scenes.edit("s", ball((0, 0, 0), 1), if_version=1).change.version == 2
         operations = [box((0, 0, 0), (1, 1, 1), "SCENE_ERASE")]
         message = other.fails(
-            "scene_edit", common_pb2.ABORTED, "if_version", name="s", operations=operations, if_version=1
+            "scene_edit",
+            common_pb2.ABORTED,
+            "if_version",
+            name="s",
+            operations=operations,
+            if_version=1,
         )
         assert "version 2" in message
         assert other.edit("s", *operations, if_version=2).change.version == 3
@@ -391,7 +424,13 @@ def test_scene_made_again_has_another_generation(scenes: Scenes) -> None:
     first = scenes.call("scene_create", name="s", spec=spec())
     again = scenes.call("scene_create", name="s", spec=spec(origin=vec(-3.2, -3.2, -3.2)))
     assert not first.existed and again.existed and again.scene == first.scene
-    for other in (spec(size=0.2), spec(7), spec(bits=4), spec(track_free=True), spec(frame_id="m")):
+    for other in (
+        spec(size=0.2),
+        spec(7),
+        spec(bits=4),
+        spec(track_free=True),
+        spec(frame_id="m"),
+    ):
         scenes.fails("scene_create", common_pb2.ALREADY_EXISTS, "name", name="s", spec=other)
     assert scenes.call("scene_drop", name="s").existed
     assert not scenes.call("scene_drop", name="s", missing_ok=True).existed
@@ -411,18 +450,38 @@ def test_equal_voxels_have_equal_digests(scenes: Scenes) -> None:
     cells = array_of(scenes.call("scene_export", name="a").cells)
     scenes.edit("b", box((-99, -99, -99), (99, 99, 99), "SCENE_ERASE"), points(cells))
     b = scenes.call("scene_get", name="b").scene
-    assert (a.digest, a.n_occupied, a.live_node_bytes) == (b.digest, b.n_occupied, b.live_node_bytes)
+    assert (a.digest, a.n_occupied, a.live_node_bytes) == (
+        b.digest,
+        b.n_occupied,
+        b.live_node_bytes,
+    )
 
 
 def test_views_and_json_show_scenes(daemon: Daemon, scenes: Scenes) -> None:
     made = http_call(
-        daemon, "POST", "/v1/scene_create",
-        {"name": "hall", "spec": {"voxelSizeM": 0.1, "depth": 8, "materialBits": 4,
-                                  "palette": [{"name": "wall", "rgb": 255}]}},
+        daemon,
+        "POST",
+        "/v1/scene_create",
+        {
+            "name": "hall",
+            "spec": {
+                "voxelSizeM": 0.1,
+                "depth": 8,
+                "materialBits": 4,
+                "palette": [{"name": "wall", "rgb": 255}],
+            },
+        },
     )
     assert made.status == 200, made.body
-    body = {"name": "hall", "operations": [
-        {"points": {"points": {"shape": [2, 3], "values": [0, 0, 0, 1, 1, 1]}}, "material": 1}]}
+    body = {
+        "name": "hall",
+        "operations": [
+            {
+                "points": {"points": {"shape": [2, 3], "values": [0, 0, 0, 1, 1, 1]}},
+                "material": 1,
+            }
+        ],
+    }
     reply = http_call(daemon, "POST", "/v1/scene_edit", body)
     assert reply.json()["change"]["nAdded"] == "2", reply.body
     listed = http_call(daemon, "GET", "/v1/scenes").json()
@@ -437,7 +496,9 @@ def test_views_and_json_show_scenes(daemon: Daemon, scenes: Scenes) -> None:
     assert "\nvoxeld_scenes 1\n" in metrics and 'voxeld_scene_bytes{use="used"}' in metrics
 
 
-def test_scene_dropped_under_a_query_lives_until_it_ends(daemon: Daemon, scenes: Scenes) -> None:
+def test_scene_dropped_under_a_query_lives_until_it_ends(
+    daemon: Daemon, scenes: Scenes
+) -> None:
     status = http_call(daemon, "GET", "/v1/status").json()
     before = int(status["deviceBytes"]) if "deviceBytes" in status else 0
     scenes.call("scene_create", name="s", spec=spec(9))
@@ -450,7 +511,9 @@ def test_scene_dropped_under_a_query_lives_until_it_ends(daemon: Daemon, scenes:
         with Scenes(daemon) as client:
             replies.append(
                 client.send(
-                    "scene_cast_rays", name="s", origins=tensor_of(np.zeros((1, 3))),
+                    "scene_cast_rays",
+                    name="s",
+                    origins=tensor_of(np.zeros((1, 3))),
                     directions=tensor_of(directions),
                 )
             )
@@ -475,7 +538,8 @@ def test_scene_dropped_under_a_query_lives_until_it_ends(daemon: Daemon, scenes:
             assert distances.min() > 19.2 and distances.max() < 19.7
     assert any(r.header.code == OK for r in replies)
     wait_until(
-        lambda: int(http_call(daemon, "GET", "/v1/status").json().get("deviceBytes", 0)) <= before,
+        lambda: int(http_call(daemon, "GET", "/v1/status").json().get("deviceBytes", 0))
+        <= before,
         10,
         "the scene's memory is free",
     )
@@ -523,7 +587,9 @@ def test_scenes_stay_within_their_limits(directory: Path) -> None:
     with running(directory, {"limits": limits}) as daemon, Scenes(daemon) as scenes:
         for name in "abc":
             scenes.call("scene_create", name=name, spec=spec(12, bits=8))
-        message = scenes.fails("scene_create", common_pb2.RESOURCE_EXHAUSTED, name="d", spec=spec())
+        message = scenes.fails(
+            "scene_create", common_pb2.RESOURCE_EXHAUSTED, name="d", spec=spec()
+        )
         assert "limits.scenes" in message
         message = ""
         for _ in range(100):
@@ -549,7 +615,9 @@ def test_scenes_stay_within_their_limits(directory: Path) -> None:
         scenes.call("scene_drop", name="a")
         scenes.call("scene_create", name="a", spec=spec(12), max_bytes=4 << 20)
         own = scenes.fails(
-            "scene_edit", common_pb2.RESOURCE_EXHAUSTED, name="a",
+            "scene_edit",
+            common_pb2.RESOURCE_EXHAUSTED,
+            name="a",
             operations=[points(rng.integers(0, 4096, (1000000, 3)).astype(np.int32))],
         )
         assert "its max_bytes" in own
