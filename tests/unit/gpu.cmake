@@ -31,7 +31,7 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit edit_balls edit_errors export query rays store verify)
+foreach(name carve copy edit_balls edit_errors export query rays store verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -46,6 +46,10 @@ voxeld_add_test(NAME test_gpu_dag_alloc SOURCES unit/test_gpu_dag_alloc.c
   LIBRARIES voxeld_gpu_test_support)
 target_link_options(test_gpu_dag_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+
+# Under ThreadSanitizer, minutes.
+voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
+  LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
 
 voxeld_add_test(NAME test_gpu_dag_edit_alloc SOURCES unit/test_gpu_dag_edit_alloc.c
   LIBRARIES voxeld_gpu_test_support)
