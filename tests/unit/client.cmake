@@ -16,8 +16,10 @@ foreach(name calls async maps scenes)
                             Threads::Threads)
 endforeach()
 
-voxeld_add_test(NAME test_client_arrays SOURCES unit/test_client_arrays.c
-                LIBRARIES voxeld_files m)
+foreach(name arrays json)
+  voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
+                  LIBRARIES voxeld_files m)
+endforeach()
 
 # Cross-compiled, a program that tests start needs the emulator too.
 list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " client_emulator)
