@@ -294,18 +294,20 @@ void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
                        struct vxd_scene *scene)
 {
     struct vxd_scene **at;
-    bool found;
+    struct vxd_scene *found;
 
     lock(scenes);
     at = find_link(scenes, scene->terms.name);
-    found = *at == scene;
-    if (found) {
-        *at = scene->next;
+    found = *at;
+    if (found != NULL && found == scene) {
+        *at = found->next;
+    } else {
+        found = NULL;
     }
     unlock(scenes);
-    if (found) {
+    if (found != NULL) {
         atomic_fetch_sub(&scenes->n_scenes, 1);
-        vxd_scene_drop(scene, queue);
+        vxd_scene_drop(found, queue);
     }
 }
 

@@ -188,7 +188,8 @@ enum vxd_status vxd_scene_list_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     vxd_scenes_get_usage(scenes, &usage);
-    status = vxd_scene_take_host(request, usage.n_scenes + 1, sizeof *held, &block, err);
+    status =
+        vxd_scene_take_host(request, usage.n_scenes + 1, sizeof(void *), &block, err);
     if (status != VXD_OK) {
         return status;
     }

@@ -59,7 +59,7 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
     }
     request->bulk = job->n > request->server->config.bulk_points;
     request->n_points = job->n;
-    request->cost_bytes = job->n * (2 * 3 * sizeof(double) + sizeof(struct vxd_dag_hit));
+    request->cost_bytes = job->n * (6 * sizeof(double) + sizeof(struct vxd_dag_hit));
 out:
     return status;
 }
