@@ -1,61 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl scene against the peer: what it sends, what it prints, what it ends with. */
 #include <stdint.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/test.h"
+#include "tests/unit/test_client_ctl.h"
 #include "tests/unit/test_client_peer.h"
 
 #define KITTI VOXELD_SOURCE_DIR "/tests/data/files/kitti.bin"
 
 /* Runs voxelctl with these words, --url of the peer (NULL: none) before them, and input on
- * standard input; both outputs go to text. Returns what it ended with. */
+ * standard input. */
 static int ctl(const struct peer *peer, const char *words, const char *input, char *text,
                size_t n_text)
 {
-    char command[4096];
-    FILE *pipe;
-    size_t n = 0;
-    int status;
+    char before[2048];
+    char all[2048];
 
-    (void)snprintf(command, sizeof command,
-                   "printf '%%s' '%s' | " VOXELCTL " %s%s %s 2>&1", input,
-                   peer != NULL ? "--url " : "", peer != NULL ? peer->url : "", words);
-    pipe = popen(command, "r");
-    if (pipe == NULL) {
-        return -1;
-    }
-    n = fread(text, 1, n_text - 1, pipe);
-    text[n] = '\0';
-    status = pclose(pipe);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    (void)snprintf(before, sizeof before, "printf '%%s' '%s' | ", input);
+    (void)snprintf(all, sizeof all, "%s%s %s", peer != NULL ? "--url " : "",
+                   peer != NULL ? peer->url : "", words);
+    return ctl_piped(VOXELCTL, before, all, text, n_text);
 }
-
-static void check_says(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL) {
-        (void)fprintf(stderr, "\"%s\" lacks \"%s\"\n", text, part);
-        CHECK(strstr(text, part) != NULL);
-    }
-}
-
-/* The last request as it arrived; free with free_unpacked. */
-static Voxeld__V1__Request *last_of(struct peer *peer)
-{
-    Voxeld__V1__Request *request;
-
-    (void)pthread_mutex_lock(&peer->mutex);
-    request = voxeld__v1__request__unpack(NULL, peer->n_last, peer->last);
-    (void)pthread_mutex_unlock(&peer->mutex);
-    return request;
-}
-
-struct usage {
-    const char *words;
-    int exit;
-    const char *says;
-};
 
 static void test_scene_command_line_wrong_ends_with_2_and_says_what(void)
 {
@@ -174,7 +139,7 @@ static void test_edit_sends_flags_and_file_in_order(void)
 
     REQUIRE(peer_start(&peer, NULL) == 0);
     CHECK_INT(ctl(&peer, words, json, text, sizeof text), 0);
-    arrived = last_of(&peer);
+    arrived = peer_last(&peer);
     REQUIRE(arrived != NULL && arrived->scene_edit->n_operations == 8);
     CHECK(arrived->scene_edit->in_voxels);
     CHECK_STR(arrived->scene_edit->name, "yard");

@@ -420,6 +420,18 @@ void peer_release(struct peer *peer)
     (void)pthread_mutex_unlock(&peer->mutex);
 }
 
+Voxeld__V1__Request *peer_last(struct peer *peer)
+{
+    Voxeld__V1__Request *request = NULL;
+
+    (void)pthread_mutex_lock(&peer->mutex);
+    if (peer->last != NULL) {
+        request = voxeld__v1__request__unpack(NULL, peer->n_last, peer->last);
+    }
+    (void)pthread_mutex_unlock(&peer->mutex);
+    return request;
+}
+
 /* Shared by the thread that closes and the one that waits; the last frees it. */
 struct closing {
     nng_socket socket;

@@ -131,6 +131,10 @@ void peer_release(struct peer *peer);
 
 void peer_stop(struct peer *peer);
 
+/* The last request to Voxelize or about maps or scenes as it arrived; NULL where there was none.
+ * Free with voxeld__v1__request__free_unpacked. */
+Voxeld__V1__Request *peer_last(struct peer *peer);
+
 /* As a stranger's server packs, or as ours does. */
 nng_msg *peer_pack(const Voxeld__V1__Response *response, int is_aligned);
 

@@ -17,38 +17,6 @@ static const double places[6 * N_ROWS] = {1, 2, 3};
 static const struct voxeld_array rows_of_3 = {
     .dtype = VOXELD_FLOAT64, .data = places, .n = N_ROWS, .n_elements = 3};
 
-struct pair {
-    struct peer peer;
-    struct voxeld_client *client;
-};
-
-/* False after a failed check. */
-static bool pair_start(struct pair *pair)
-{
-    bool started = peer_start(&pair->peer, NULL) == 0;
-
-    pair->client = started ? connect_to(&pair->peer, 0) : NULL;
-    CHECK(pair->client != NULL);
-    return pair->client != NULL;
-}
-
-static void pair_stop(struct pair *pair)
-{
-    voxeld_close(pair->client);
-    peer_stop(&pair->peer);
-}
-
-/* The last request as it arrived; free with free_unpacked. */
-static Voxeld__V1__Request *last_of(struct peer *peer)
-{
-    Voxeld__V1__Request *request;
-
-    (void)pthread_mutex_lock(&peer->mutex);
-    request = voxeld__v1__request__unpack(NULL, peer->n_last, peer->last);
-    (void)pthread_mutex_unlock(&peer->mutex);
-    return request;
-}
-
 static void test_scene_calls_hand_out_what_the_server_says(void)
 {
     static const struct voxeld_scene_material palette[] = {{NULL, 0}, {"grass", 0xff7f}};
@@ -78,7 +46,7 @@ static void test_scene_calls_hand_out_what_the_server_says(void)
     CHECK_STR(scene->palette[1].name, "grass");
     CHECK_INT(scene->palette[1].rgb, 0xff7f);
     voxeld_scenes_free(scenes);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->header->sequence > 0);
     CHECK_INT(arrived->scene_create->spec->n_palette, 2);
@@ -86,7 +54,7 @@ static void test_scene_calls_hand_out_what_the_server_says(void)
     voxeld__v1__request__free_unpacked(arrived, NULL);
     create.has_origin = false;
     CHECK_INT(voxeld_scene_create(pair.client, &create, NULL, NULL), VOXELD_OK);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->scene_create->spec->origin == NULL);
     voxeld__v1__request__free_unpacked(arrived, NULL);
@@ -177,7 +145,7 @@ static void test_edit_sends_every_shape_and_says_what_it_did(void)
     CHECK(done.change.n_removed == 20 && done.change.n_changed == 3);
     CHECK(done.change.n_freed == 4 && done.change.n_new_nodes == 5);
     CHECK(done.n_outside == list.n && done.engine_ms == 1.5);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->header->sequence > 0 && arrived->scene_edit->in_voxels);
     REQUIRE(arrived->scene_edit->n_operations == 6);
@@ -233,7 +201,7 @@ static void test_integrate_sends_a_cloud_with_its_pose(void)
     REQUIRE(voxeld_scene_integrate(pair.client, &request, &done, NULL) == VOXELD_OK);
     CHECK(done.change.version == 5 && done.n_points == N_POINTS && done.stamp_ns == 99);
     CHECK(done.carve_ms == 0.5 && done.engine_ms == 2.5 && !done.replayed);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->header->sequence > 0);
     CHECK(arrived->scene_integrate->cloud->t_map_sensor->translation->z == 1.5);
@@ -243,7 +211,7 @@ static void test_integrate_sends_a_cloud_with_its_pose(void)
     voxeld__v1__request__free_unpacked(arrived, NULL);
     request.carve = false;
     CHECK_INT(voxeld_scene_integrate(pair.client, &request, NULL, NULL), VOXELD_OK);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->scene_integrate->carve == NULL);
     voxeld__v1__request__free_unpacked(arrived, NULL);
@@ -286,7 +254,7 @@ static void test_queries_hand_out_checked_arrays(void)
     CHECK(f->n == N_ROWS && f->n_hits == N_ROWS && f->distances[3] == 3);
     CHECK(f->voxels[3 * 3 + 2] == 3 && f->normals[0] == -1 && f->materials[2] == 2);
     voxeld_scene_found_free(f);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->header->sequence == 0 && arrived->scene_cast_rays->max_range_m == 30);
     CHECK_INT(arrived->scene_cast_rays->origins->n_shape, 2);
@@ -320,7 +288,7 @@ static void test_export_hands_out_cells_boxes_and_bytes(void)
     CHECK(c->cells[2] == 1 && c->materials[1] == 2 && c->counts[0] == 11);
     CHECK(c->origin_m[1] == -2.5 && c->cell_size_m == 0.25 && c->ply == NULL);
     voxeld_scene_cells_free(c);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->scene_export->box == NULL && arrived->scene_export->level == 3);
     voxeld__v1__request__free_unpacked(arrived, NULL);
@@ -331,7 +299,7 @@ static void test_export_hands_out_cells_boxes_and_bytes(void)
     CHECK(c->n == 24 && c->shape[0] == 2 && c->shape[2] == 4 && c->low_cell[2] == -2);
     CHECK(c->states[23] == 2 && c->materials[23] == 23 && c->cells == NULL);
     voxeld_scene_cells_free(c);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->scene_export->box->high->x == 7);
     voxeld__v1__request__free_unpacked(arrived, NULL);
