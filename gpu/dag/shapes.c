@@ -224,7 +224,7 @@ static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *vie
     }
     /* What is left then begins with the one that hides, so `old` is nothing to it. */
     is_hidden = hide(shapes, own);
-    *uniform = is_hidden ? VXD_DAG_EMPTY : old;
+    *uniform = old;
     if ((is_hidden || !vxd_dag_is_node(old)) && fold(shapes, own, uniform)) {
         return *uniform == old ? VXD_DAG_KEEP : VXD_DAG_SET;
     }
