@@ -30,7 +30,6 @@
 #define VOXELD_SCENE_H
 
 #include "voxeld.h"
-#include "voxeld_map.h"
 
 #ifdef __cplusplus
 extern "C" {

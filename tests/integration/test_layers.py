@@ -23,7 +23,7 @@ PUBLIC = {
     "client/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h"),
     "client/voxeld_map.h": ("voxeld.h",),
     "client/voxeld_net.h": ("voxeld.h",),
-    "client/voxeld_scene.h": ("voxeld.h", "voxeld_map.h"),
+    "client/voxeld_scene.h": ("voxeld.h",),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = {".c", ".h", ".cu", ".cuh"}
