@@ -26,9 +26,9 @@ enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *da
  * out  hits        n. A ray from inside an occupied voxel hits it at 0 with no normal. What
  *                  is not finite, a direction of zero, and a range that is NaN or negative
  *                  hit nothing and have bad = 1
- * rule  which voxels a ray visits stands in ray_math.h (vxd_dag_ray_next): in order, by the
- *       planes it crosses, on double arithmetic of one rounding an operation; at an edge or
- *       corner crossed exactly the axes are stepped in the order x, y, z */
+ * rule  which voxels a ray visits stands at the head of ray_math.h: in order, by the planes
+ *       it crosses, on double arithmetic of one rounding an operation; at an edge or corner
+ *       crossed exactly the axes are stepped in the order x, y, z */
 struct vxd_dag_hit {
     double
         distance; /* along the ray in voxels, to where it enters the voxel; -1 = none */

@@ -13,10 +13,10 @@
  *
  * As the planes of an axis come in order, a ray is in a voxel after a crossing (t, axis)
  * exactly if the plane behind it on each axis was crossed before and the one ahead was not.
- * So whole cubes are left at once: by the first of the three planes ahead of the cube, and
- * where the ray then is on the other axes is guessed from the point there and corrected by
- * the times of the planes around it. The voxels are those that single steps would visit, to
- * the bit.
+ * So whole cubes are left at once, by the first of the three planes ahead of the cube; and
+ * where in the next cube the ray then is, is told bit by bit on the way down, by the time of
+ * each half's plane, so far down as anything is looked at. The voxels are those that single
+ * steps would visit, to the bit.
  *
  * Axes of negative direction are mirrored, plane k of a mirrored axis being plane side - k of
  * the scene, so that everything goes upwards; changes of sign round nothing.
@@ -36,14 +36,16 @@ enum {
 struct vxd_dag_ray {
     double origin[3];  /* mirrored */
     double inverse[3]; /* voxels along the ray a voxel of the axis; infinite: parallel */
-    double direction[3]; /* voxels of the axis a voxel along the ray, not below 0 */
-    int32_t offset[3];   /* plane k of the mirrored axis lies at k + offset */
-    uint32_t flip[3];    /* voxel v of the scene is v ^ flip of the mirrored one */
-    uint32_t place[3];   /* the mirrored voxel it is in, */
-    double t;            /* since this crossing */
-    int axis;
-    double most; /* crossings after this are none */
+    int32_t offset[3]; /* plane k of the mirrored axis lies at k + offset */
+    uint32_t flip[3];  /* voxel v of the scene is v ^ flip of the mirrored one */
     uint32_t side;
+    uint32_t begin[3]; /* where it begins, 0 if outside: planes up to there lie behind */
+    double most;       /* crossings after this are none */
+    /* The mirrored voxel it is in, but for the low n_open bits: they are 0 and not known. */
+    uint32_t place[3];
+    int n_open;
+    double t; /* since this crossing */
+    int axis;
 };
 
 /* When it crosses plane k of an axis. */
@@ -59,43 +61,7 @@ VXD_HD bool vxd_dag_ray_passed(const struct vxd_dag_ray *ray, int axis, int32_t 
 {
     double at = vxd_dag_ray_plane(ray, axis, k);
 
-    return at < t || (at == t && axis < by);
-}
-
-/* Voxel of an axis, low to high, in which it is after the crossing (t, by) of another axis:
- * the last of these whose plane it has passed, low's taken for granted. */
-VXD_HD int32_t vxd_dag_ray_voxel(const struct vxd_dag_ray *ray, int axis, int32_t low,
-                                 int32_t high, double t, int by)
-{
-    double guess = vxd_addd(vxd_addd(ray->origin[axis], -(double)ray->offset[axis]),
-                            vxd_muld(t, ray->direction[axis]));
-    int32_t k = !(guess > (double)low)      ? low
-                : guess >= (double)high + 1 ? high
-                                            : (int32_t)guess;
-
-    if (k > low && !vxd_dag_ray_passed(ray, axis, k, t, by)) {
-        high = k - 1;
-        if (high == low || vxd_dag_ray_passed(ray, axis, high, t, by)) {
-            return high;
-        }
-        high--;
-    } else {
-        if (k == high || !vxd_dag_ray_passed(ray, axis, k + 1, t, by)) {
-            return k;
-        }
-        low = k + 1;
-    }
-    /* Far from the origin doubles are coarse: any number of planes has one time. */
-    while (low < high) {
-        int32_t middle = low + (high - low + 1) / 2;
-
-        if (vxd_dag_ray_passed(ray, axis, middle, t, by)) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
+    return (at < t) | ((at == t) & (axis < by));
 }
 
 /* Makes a ray of the scene; false where something is not finite or has no direction. A NULL
@@ -133,7 +99,6 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, int depth, const double or
 
         ray->origin[axis] = is_down ? -origin[axis] : origin[axis];
         ray->inverse[axis] = size > 0 ? length / size : (double)INFINITY;
-        ray->direction[axis] = size / length;
         ray->offset[axis] = is_down ? -(int32_t)ray->side : 0;
         ray->flip[axis] = is_down ? ray->side - 1 : 0;
     }
@@ -141,20 +106,22 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, int depth, const double or
 }
 
 /* Puts the ray into the first voxel of the scene that it visits; false: there is none. */
-VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray)
+VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
 {
-    int32_t side = (int32_t)ray->side;
-    bool is_before[3];
-
     ray->t = 0;
     ray->axis = VXD_DAG_RAY_START;
     for (int axis = 0; axis < 3; axis++) {
         /* By the scene's own voxels: a plane belongs to the voxel above it. */
         bool is_down = ray->flip[axis] != 0;
         double voxel = floor(is_down ? -ray->origin[axis] : ray->origin[axis]);
+        bool is_below = voxel < 0;
+        bool is_above = voxel >= (double)ray->side;
 
-        is_before[axis] = is_down ? voxel >= (double)side : voxel < 0;
-        if (is_before[axis]) {
+        ray->begin[axis] = 0;
+        if (is_down ? is_below : is_above) {
+            return false;
+        }
+        if (is_below || is_above) {
             double t = vxd_dag_ray_plane(ray, axis, 0);
 
             /* The last of the planes that it has to cross; among equals the later axis. */
@@ -165,70 +132,64 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray)
                 ray->t = t;
                 ray->axis = axis;
             }
-            continue;
+        } else {
+            ray->begin[axis] = (uint32_t)(int32_t)voxel ^ ray->flip[axis];
         }
-        if (is_down ? voxel < 0 : voxel >= (double)side) {
-            return false;
-        }
-        ray->place[axis] = (uint32_t)(int32_t)voxel ^ ray->flip[axis];
-    }
-    if (ray->axis == VXD_DAG_RAY_START) {
-        return true;
-    }
-    if (ray->t > ray->most) {
-        return false;
     }
     for (int axis = 0; axis < 3; axis++) {
-        int32_t low = is_before[axis] ? 0 : (int32_t)ray->place[axis];
-        int32_t at = axis == ray->axis
-                         ? 0
-                         : vxd_dag_ray_voxel(ray, axis, low, side, ray->t, ray->axis);
+        bool is_start = ray->axis == VXD_DAG_RAY_START;
 
-        if (at == side) {
+        ray->place[axis] = is_start ? ray->begin[axis] : 0;
+        ray->n_open = is_start ? 0 : depth;
+        if (!is_start &&
+            vxd_dag_ray_passed(ray, axis, (int32_t)ray->side, ray->t, ray->axis)) {
             return false;
         }
-        ray->place[axis] = (uint32_t)at;
     }
-    return true;
+    return ray->t <= ray->most;
 }
 
-/* Leaves the cube of side 2^height around the ray's voxel; false where it comes to an end or
- * out of the scene. */
+/* Leaves the cube of side 2^height around the ray's place, of which the bits above are known;
+ * false where it comes to an end or out of the scene. */
 VXD_HD bool vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height)
 {
     uint32_t mask = ((uint32_t)1 << height) - 1;
-    double t = (double)INFINITY;
-    int by = VXD_DAG_RAY_START;
+    uint32_t next[3] = {(ray->place[0] | mask) + 1, (ray->place[1] | mask) + 1,
+                        (ray->place[2] | mask) + 1};
+    double x = vxd_dag_ray_plane(ray, 0, (int32_t)next[0]);
+    double y = vxd_dag_ray_plane(ray, 1, (int32_t)next[1]);
+    double z = vxd_dag_ray_plane(ray, 2, (int32_t)next[2]);
+    double t = y < x ? y : x;
+    int by = y < x;
 
-    for (int axis = 0; axis < 3; axis++) {
-        double at =
-            vxd_dag_ray_plane(ray, axis, (int32_t)((ray->place[axis] | mask) + 1));
-
-        if (at < t) {
-            t = at;
-            by = axis;
-        }
-    }
-    if (by == VXD_DAG_RAY_START || t > ray->most) {
+    by = z < t ? 2 : by;
+    t = z < t ? z : t;
+    if (!(t < (double)INFINITY) || t > ray->most) {
         return false;
     }
-    for (int axis = 0; axis < 3; axis++) {
-        if (axis != by) {
-            ray->place[axis] =
-                (uint32_t)vxd_dag_ray_voxel(ray, axis, (int32_t)ray->place[axis],
-                                            (int32_t)(ray->place[axis] | mask), t, by);
-        }
-    }
-    ray->place[by] = (ray->place[by] | mask) + 1;
+    ray->place[0] &= ~mask;
+    ray->place[1] &= ~mask;
+    ray->place[2] &= ~mask;
+    ray->place[by] = next[by];
+    ray->n_open = height;
     ray->t = t;
     ray->axis = by;
     return ray->place[by] < ray->side;
 }
 
-/* To the next voxel of the scene; false: there is none. */
-VXD_HD bool vxd_dag_ray_next(struct vxd_dag_ray *ray)
+/* Makes the highest open bit known. On the axis of the last crossing it is 0: no plane behind
+ * that one was passed, so that all axes are told alike. */
+VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray)
 {
-    return vxd_dag_ray_leave(ray, 0);
+    uint32_t bit = (uint32_t)1 << --ray->n_open;
+
+    for (int axis = 0; axis < 3; axis++) {
+        uint32_t half = ray->place[axis] | bit;
+        bool is_past = (half <= ray->begin[axis]) |
+                       vxd_dag_ray_passed(ray, axis, (int32_t)half, ray->t, ray->axis);
+
+        ray->place[axis] = is_past ? half : ray->place[axis];
+    }
 }
 
 /* Bits up to the highest one set, of a number that is not 0. */
@@ -253,7 +214,7 @@ enum vxd_dag_ray_end {
     VXD_DAG_RAY_OVER /* no crossing left within the range */
 };
 
-/* Single steps in a leaf, as ray_next makes them. */
+/* Single steps in a leaf. */
 VXD_HD enum vxd_dag_ray_end vxd_dag_ray_walk_leaf(const struct vxd_dag_view *view,
                                                   const uint32_t *leaf,
                                                   struct vxd_dag_ray *ray,
@@ -262,6 +223,9 @@ VXD_HD enum vxd_dag_ray_end vxd_dag_ray_walk_leaf(const struct vxd_dag_view *vie
     uint64_t mask = vxd_dag_leaf_mask(leaf);
     double next[3];
 
+    while (ray->n_open > 0) {
+        vxd_dag_ray_settle(ray);
+    }
     for (int axis = 0; axis < 3; axis++) {
         next[axis] = vxd_dag_ray_plane(ray, axis, (int32_t)ray->place[axis] + 1);
     }
@@ -289,9 +253,12 @@ VXD_HD enum vxd_dag_ray_end vxd_dag_ray_walk_leaf(const struct vxd_dag_view *vie
     }
 }
 
-VXD_HD void vxd_dag_ray_report(const struct vxd_dag_ray *ray, uint32_t value,
+VXD_HD void vxd_dag_ray_report(struct vxd_dag_ray *ray, uint32_t value,
                                struct vxd_dag_hit *hit)
 {
+    while (ray->n_open > 0) {
+        vxd_dag_ray_settle(ray);
+    }
     /* A zero of either sign comes out as 0. */
     hit->distance = vxd_addd(ray->t, 0.0);
     for (int axis = 0; axis < 3; axis++) {
@@ -329,6 +296,9 @@ VXD_HD bool vxd_dag_ray_trace(const struct vxd_dag_view *view, uint32_t root,
                 break;
             }
             nodes[height] = words;
+            if (ray->n_open == height) {
+                vxd_dag_ray_settle(ray);
+            }
             ref = vxd_dag_child(words, flip ^ vxd_dag_octant(ray->place[0], ray->place[1],
                                                              ray->place[2], height));
             height--;
@@ -368,7 +338,7 @@ VXD_HD void vxd_dag_ray_cast(const struct vxd_dag_view *view, uint32_t root,
     *hit = none;
     if (!vxd_dag_ray_init(&ray, view->depth, origin, direction, max_range)) {
         hit->bad = 1;
-    } else if (vxd_dag_ray_enter(&ray)) {
+    } else if (vxd_dag_ray_enter(&ray, view->depth)) {
         (void)vxd_dag_ray_trace(view, root, &ray, hit);
     }
 }
