@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import SOURCE, Daemon, array_of, cloud_of, common_pb2, scene_pb2, tensor_of
+from harness import (
+    SOURCE,
+    Daemon,
+    array_of,
+    cloud_of,
+    common_pb2,
+    http_call,
+    scene_pb2,
+    tensor_of,
+)
 from scenes import FREE, OCCUPIED, Scenes, ball, box, spec, vec
 
 
@@ -301,6 +310,7 @@ def test_labels_ramps_and_heights_choose_materials(scenes: Scenes) -> None:
     assert materials_of(scenes, twice[:1, :3], both, kind="LABEL", field="v")[0] == 7
 
 
+FILE = {"Content-Type": "application/octet-stream"}
 INVALID = common_pb2.INVALID_ARGUMENT
 XYZ = np.zeros((2, 3), np.float32)
 RULE = scene_pb2.SceneMaterialRule
@@ -389,3 +399,35 @@ def test_empty_and_distant_scans_are_changes_of_nothing(scenes: Scenes) -> None:
         "scene_integrate", name="s", cloud=through, carve=scene_pb2.SceneCarve()
     )
     assert reply.n_outside == 1 and reply.change.n_removed == 10
+
+
+def test_scan_file_as_the_body_is_the_same_scan(daemon: Daemon, scenes: Scenes) -> None:
+    scan = room(np.random.default_rng(6), (1, 0.5, 0), 3000)
+    kitti = np.column_stack([scan, np.linspace(0, 1, 3000)]).astype("<f4")
+    entries = [scene_pb2.SceneMaterial(rgb=i) for i in range(10)]
+    for name in ("file", "message"):
+        scenes.call(
+            "scene_create", name=name, spec=spec(8, 0.1, 4, track_free=True, palette=entries)
+        )
+    query = (
+        "name=file&format=kitti&pose=1,0.5,0,0,0,0,1&max_range=40&rule=ramp&field=intensity"
+        "&low=0&high=1&material=3&if_version=1&frame_id=lidar&stamp_ns=5"
+    )
+    reply = http_call(daemon, "POST", f"/v1/scene_integrate?{query}", kitti.tobytes(), FILE)
+    assert reply.status == 200, reply.body
+    assert (reply.json()["frameId"], reply.json()["stampNs"]) == ("lidar", "5")
+    scenes.call(
+        "scene_integrate",
+        name="message",
+        cloud=cloud_of(kitti, ["x", "y", "z", "intensity"], T_map_sensor=pose(1, 0.5, 0)),
+        carve=scene_pb2.SceneCarve(max_range_m=40),
+        rule=scene_pb2.SceneMaterialRule(kind="RAMP", high=1),
+    )
+    file, message = (scenes.call("scene_get", name=n).scene for n in ("file", "message"))
+    assert file.digest == message.digest and file.n_free > 0
+    for bad in ("pose=1,2", "carve=1", "erase=x", "rule=x", "material=-1", "low=x", "what=1"):
+        body = kitti.tobytes()
+        reply = http_call(
+            daemon, "POST", f"/v1/scene_integrate?name=file&format=kitti&{bad}", body, FILE
+        )
+        assert reply.status == 400 and reply.json()["field"] == bad.split("=")[0], reply.body
