@@ -58,7 +58,6 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
                          "is %g, it must be >= 0 and finite", input->max_range_m));
     }
     request->bulk = job->n > request->server->config.bulk_points;
-    request->n_points = job->n;
     request->cost_bytes = job->n * (6 * sizeof(double) + sizeof(struct vxd_dag_hit));
 out:
     return status;
