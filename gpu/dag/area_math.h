@@ -151,21 +151,25 @@ VXD_HD uint64_t vxd_dag_slab_mask(int from, int to, uint64_t high, uint64_t low)
     return mask;
 }
 
-/* Voxels of the area in a leaf. */
+/* Voxels of the area in a leaf, which lies so to it. */
 VXD_HD uint64_t vxd_dag_area_mask(const struct vxd_dag_area *area,
-                                  const struct vxd_dag_spot *spot)
+                                  const struct vxd_dag_spot *spot,
+                                  enum vxd_dag_relation relation)
 {
     int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
     uint64_t squares[3][4];
-    uint64_t mask = vxd_dag_slab_mask(area->low[0] - corner[0], area->high[0] - corner[0],
-                                      0xffffffff00000000ULL, 0xf0f0f0f0f0f0f0f0ULL) &
-                    vxd_dag_slab_mask(area->low[1] - corner[1], area->high[1] - corner[1],
-                                      0xffff0000ffff0000ULL, 0xccccccccccccccccULL) &
-                    vxd_dag_slab_mask(area->low[2] - corner[2], area->high[2] - corner[2],
-                                      0xff00ff00ff00ff00ULL, 0xaaaaaaaaaaaaaaaaULL);
+    uint64_t mask = 0;
 
+    if (relation != VXD_DAG_PARTIAL) {
+        return relation == VXD_DAG_INSIDE ? ~(uint64_t)0 : 0;
+    }
     if (!area->is_ball) {
-        return mask;
+        return vxd_dag_slab_mask(area->low[0] - corner[0], area->high[0] - corner[0],
+                                 0xffffffff00000000ULL, 0xf0f0f0f0f0f0f0f0ULL) &
+               vxd_dag_slab_mask(area->low[1] - corner[1], area->high[1] - corner[1],
+                                 0xffff0000ffff0000ULL, 0xccccccccccccccccULL) &
+               vxd_dag_slab_mask(area->low[2] - corner[2], area->high[2] - corner[2],
+                                 0xff00ff00ff00ff00ULL, 0xaaaaaaaaaaaaaaaaULL);
     }
     for (int axis = 0; axis < 3; axis++) {
         for (int i = 0; i < 4; i++) {
@@ -179,7 +183,7 @@ VXD_HD uint64_t vxd_dag_area_mask(const struct vxd_dag_area *area,
                           squares[1][(bit >> 3 & 2) | (bit >> 1 & 1)] +
                           squares[2][(bit >> 2 & 2) | (bit & 1)];
 
-        mask &= ~((uint64_t)(square > area->square) << bit);
+        mask |= (uint64_t)(square <= area->square) << bit;
     }
     return mask;
 }
@@ -241,7 +245,7 @@ VXD_HD unsigned vxd_dag_area_states(const struct vxd_dag_view *view,
         if (relation != VXD_DAG_OUTSIDE && !vxd_dag_is_node(spot->ref)) {
             sure = vxd_dag_uniform_state(view, spot->ref);
         } else if (relation != VXD_DAG_OUTSIDE && spot->height == VXD_DAG_LEAF_HEIGHT) {
-            uint64_t mask = vxd_dag_area_mask(area, spot);
+            uint64_t mask = vxd_dag_area_mask(area, spot, relation);
             uint64_t occupied;
             uint64_t free;
 
@@ -279,7 +283,7 @@ VXD_HD void vxd_dag_area_count(const struct vxd_dag_view *view,
                                              : vxd_dag_area_relation(area, spot);
 
         if (relation != VXD_DAG_OUTSIDE && spot->height == VXD_DAG_LEAF_HEIGHT) {
-            uint64_t mask = vxd_dag_area_mask(area, spot);
+            uint64_t mask = vxd_dag_area_mask(area, spot, relation);
             uint64_t occupied;
             uint64_t free;
 

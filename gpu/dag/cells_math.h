@@ -30,7 +30,8 @@ VXD_HD uint64_t vxd_dag_cells_mask(const struct vxd_dag_view *view,
 
     vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
     return (cells->state == VXD_DAG_FREE ? free : occupied) &
-           vxd_dag_area_mask(&cells->area, spot);
+           vxd_dag_area_mask(&cells->area, spot,
+                             vxd_dag_area_relation(&cells->area, spot));
 }
 
 /* Whether a spot has voxels that count, of which some may lie in the area. */
@@ -298,7 +299,8 @@ VXD_HD void vxd_dag_dense_put_leaf(const struct vxd_dag_view *view,
                                    const struct vxd_dag_cells *cells,
                                    const struct vxd_dag_dense *dense)
 {
-    uint64_t area = vxd_dag_area_mask(&cells->area, spot);
+    uint64_t area =
+        vxd_dag_area_mask(&cells->area, spot, vxd_dag_area_relation(&cells->area, spot));
     int shift = 3 * cells->level;
     uint64_t occupied;
     uint64_t free;
