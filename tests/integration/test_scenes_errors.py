@@ -110,6 +110,8 @@ UNIT_BOX = ((0, 0, 0), (1, 1, 1))
         (RANGE, "operations", ball((5, 0, 0), 1)),
         (INVALID, "ball.noise", Operation(
             ball=scene_pb2.SceneBall(centre=vec(0, 0, 0), noise=-1))),
+        (RANGE, "ball.noise", Operation(
+            ball=scene_pb2.SceneBall(centre=vec(0, 0, 0), radius=5e5, noise=5e5))),
         (INVALID, "ball.noise_cell_bits", Operation(
             ball=scene_pb2.SceneBall(centre=vec(0, 0, 0), noise_cell_bits=17))),
         (INVALID, "capsule.a", capsule((NAN, 0, 0), (0, 0, 0), 1)),
@@ -171,6 +173,14 @@ def test_edit_refuses(scenes: Scenes, code: int, field: str, operation: Operatio
     path = path.replace("[0]", "[1]")
     first = box(*UNIT_BOX, "SCENE_ERASE")
     assert scenes.fails("scene_edit", code, path, name="s", operations=[first, operation])
+
+
+def test_edit_of_no_points_is_a_change_of_nothing(daemon: Daemon) -> None:
+    with Scenes(daemon) as client:
+        client.call("scene_create", name="empty", spec=spec(6))
+        reply = client.edit("empty", points(np.zeros((0, 3))), points(np.zeros((0, 3), np.int32)))
+        assert (reply.change.version, reply.change.n_added, reply.n_outside) == (2, 0, 0)
+        client.call("scene_drop", name="empty")
 
 
 def test_edit_refuses_no_operation_and_too_many(scenes: Scenes) -> None:
