@@ -133,7 +133,7 @@ static uint32_t apply_uniform(const struct vxd_dag_shapes *shapes,
     case VXD_DAG_COPY:
         break;
     }
-    assert(!"an operation of another editor");
+    assert(false && "an operation of another editor");
     return ref;
 }
 
@@ -324,7 +324,7 @@ static void apply_leaf(const struct vxd_dag_shapes *shapes, const struct shape_o
     case VXD_DAG_ERODE:
     case VXD_DAG_DILATE:
     case VXD_DAG_COPY:
-        assert(!"an operation of another editor");
+        assert(false && "an operation of another editor");
         return;
     }
     if (shapes->has_materials) {
