@@ -139,53 +139,33 @@ VXD_HD enum vxd_dag_relation vxd_dag_area_relation(const struct vxd_dag_area *ar
                                      : VXD_DAG_INSIDE;
 }
 
-/* Voxels of a leaf whose index along one axis is among from .. to - 1 of its four. The bits
- * of the axis stand in `high` (2 voxels) and `low` (1). */
-VXD_HD uint64_t vxd_dag_slab_mask(int from, int to, uint64_t high, uint64_t low)
-{
-    uint64_t mask = 0;
-
-    for (int i = from < 0 ? 0 : from; i < to && i < 4; i++) {
-        mask |= ((i & 2) != 0 ? high : ~high) & ((i & 1) != 0 ? low : ~low);
-    }
-    return mask;
-}
-
 /* Voxels of the area in a leaf, which lies so to it. */
 VXD_HD uint64_t vxd_dag_area_mask(const struct vxd_dag_area *area,
                                   const struct vxd_dag_spot *spot,
                                   enum vxd_dag_relation relation)
 {
     int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
+    uint64_t mask = ~(uint64_t)0;
     uint64_t squares[3][4];
-    uint64_t mask = 0;
 
     if (relation != VXD_DAG_PARTIAL) {
-        return relation == VXD_DAG_INSIDE ? ~(uint64_t)0 : 0;
-    }
-    if (!area->is_ball) {
-        return vxd_dag_slab_mask(area->low[0] - corner[0], area->high[0] - corner[0],
-                                 0xffffffff00000000ULL, 0xf0f0f0f0f0f0f0f0ULL) &
-               vxd_dag_slab_mask(area->low[1] - corner[1], area->high[1] - corner[1],
-                                 0xffff0000ffff0000ULL, 0xccccccccccccccccULL) &
-               vxd_dag_slab_mask(area->low[2] - corner[2], area->high[2] - corner[2],
-                                 0xff00ff00ff00ff00ULL, 0xaaaaaaaaaaaaaaaaULL);
+        return relation == VXD_DAG_INSIDE ? mask : 0;
     }
     for (int axis = 0; axis < 3; axis++) {
-        for (int i = 0; i < 4; i++) {
-            squares[axis][i] =
-                vxd_dag_axis_square((int64_t)(corner[axis] + i) * VXD_DAG_UNIT +
-                                    VXD_DAG_UNIT / 2 - area->centre[axis]);
-        }
-    }
-    for (int bit = 0; bit < 64; bit++) {
-        uint64_t square = squares[0][(bit >> 4 & 2) | (bit >> 2 & 1)] +
-                          squares[1][(bit >> 3 & 2) | (bit >> 1 & 1)] +
-                          squares[2][(bit >> 2 & 2) | (bit & 1)];
+        uint64_t planes = 0;
 
-        mask |= (uint64_t)(square <= area->square) << bit;
+        for (int k = 0; k < 4; k++) {
+            int32_t voxel = corner[axis] + k;
+
+            planes |= voxel >= area->low[axis] && voxel < area->high[axis]
+                          ? vxd_dag_leaf_plane(axis, k)
+                          : 0;
+            squares[axis][k] = vxd_dag_axis_square((int64_t)voxel * VXD_DAG_UNIT +
+                                                   VXD_DAG_UNIT / 2 - area->centre[axis]);
+        }
+        mask &= planes;
     }
-    return mask;
+    return area->is_ball ? vxd_dag_leaf_sums(squares, area->square) : mask;
 }
 
 /* Voxels of a box in a cube that lies not outside it. */
