@@ -72,9 +72,9 @@ enum vxd_status vxd_dag_overlap(struct vxd_queue *queue, const struct vxd_dag *d
 
 /* How many voxels of each region are occupied, and how many FREE.
  * out   counts  n x 2 uint64
- * cost  a box's grows with its borders and with what is FREE there, a ball's with its surface
- *       in what is set: about 2 s of a thread at r = 4096 voxels in a solid. Who takes balls from
- *       others bounds r */
+ * cost  a box's grows with its borders and with what is FREE there, a ball's with its
+ *       surface in what is set: about 2 s of a thread at r = 4096 voxels in a solid. Who takes
+ *       balls from others bounds r */
 enum vxd_status vxd_dag_count(struct vxd_queue *queue, const struct vxd_dag *dag,
                               uint32_t root, const struct vxd_dag_region *regions,
                               size_t n, uint64_t *counts, struct vxd_err *err);
