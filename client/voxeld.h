@@ -288,6 +288,16 @@ enum voxeld_dtype {
     VOXELD_BFLOAT16 = 12
 };
 
+/* A typed array: n rows of n_elements numbers, one after the other. What goes in is borrowed
+ * for the call. */
+struct voxeld_array {
+    const char *name; /* of a value array of a map; others need none */
+    enum voxeld_dtype dtype;
+    const void *data;
+    size_t n;
+    size_t n_elements; /* 0 counts as 1 */
+};
+
 /* One number of a point record; value = raw * scale + bias. */
 struct voxeld_field {
     const char *name; /* "x", "y", "z" give the position; others are free */

@@ -36,16 +36,6 @@
 extern "C" {
 #endif
 
-/* A typed array: n rows of n_elements numbers, one after the other. What goes in is borrowed
- * for the call. */
-struct voxeld_array {
-    const char *name; /* of a value array; keys need none */
-    enum voxeld_dtype dtype;
-    const void *data;
-    size_t n;
-    size_t n_elements; /* 0 counts as 1 */
-};
-
 /* One value array of a map. */
 struct voxeld_map_array {
     const char *name;

@@ -30,7 +30,6 @@
 #define VOXELD_SCENE_H
 
 #include "voxeld.h"
-#include "voxeld_map.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -138,12 +137,11 @@ enum voxeld_scene_action {
     VOXELD_SCENE_SET_FREE = 2, /* of scenes that track it */
     VOXELD_SCENE_PAINT = 3,    /* occupied voxels take `material` */
     VOXELD_SCENE_REPLACE = 4,  /* those of from_material take `material` */
-    VOXELD_SCENE_ERODE =
-        5, /* those with fewer than `threshold` occupied face neighbours are
-                                * erased */
-    VOXELD_SCENE_DILATE =
-        6, /* others with at least `threshold` occupied face neighbours take
-                                * the material of the first of -x +x -y +y -z +z */
+    /* Those with fewer than `threshold` occupied face neighbours are erased. */
+    VOXELD_SCENE_ERODE = 5,
+    /* Others with at least `threshold` occupied face neighbours take the material of the
+     * first of -x +x -y +y -z +z. */
+    VOXELD_SCENE_DILATE = 6,
     VOXELD_SCENE_COPY = 7 /* the box takes what stands elsewhere: see voxeld_scene_copy */
 };
 
@@ -155,9 +153,10 @@ struct voxeld_scene_box {
 struct voxeld_scene_ball {
     double centre[3];
     double radius;
-    double noise; /* value noise: added to the radius, up to this much either way, ... */
-    uint32_t
-        noise_cell_bits; /* ... on a lattice of 2^noise_cell_bits voxels, at most 16 */
+    /* Value noise: added to the radius, up to this much either way, on a lattice of
+     * 2^noise_cell_bits voxels (at most 16). */
+    double noise;
+    uint32_t noise_cell_bits;
     uint32_t noise_seed;
 };
 
@@ -182,10 +181,9 @@ struct voxeld_scene_points {
 
 /* Columns from low_z up to heights above square cells. */
 struct voxeld_scene_heightfield {
-    struct voxeld_array
-        heights; /* n = n_x rows of n_elements = n_y FLOAT32 or FLOAT64; NaN:
-                                  * no column there */
-    double x;    /* low corner of the first cell */
+    /* n = n_x rows of n_elements = n_y FLOAT32 or FLOAT64; NaN: no column there. */
+    struct voxeld_array heights;
+    double x; /* low corner of the first cell */
     double y;
     double cell; /* edge: a whole number of voxels */
     double low_z;
@@ -194,9 +192,8 @@ struct voxeld_scene_heightfield {
 /* Voxel p of the box takes what stands at from + M (p - low), low being the box's low voxel. */
 struct voxeld_scene_copy {
     double from[3]; /* a position in the low voxel's source */
-    int32_t
-        matrix[9]; /* row by row, one 1 or -1 a row and column: quarter turns and mirrors;
-                        * all zero: no turn */
+    /* Row by row, one 1 or -1 a row and column: quarter turns and mirrors; all zero: no turn. */
+    int32_t matrix[9];
     bool copy_empty; /* emptiness, and what is free, as well */
 };
 
@@ -281,11 +278,10 @@ voxeld_scene_edit(struct voxeld_client *client,
 enum voxeld_scene_rule {
     VOXELD_MATERIAL_CONSTANT = 0, /* `material` for all */
     VOXELD_MATERIAL_LABEL = 1,    /* the field's number, rounded; else `material` */
-    VOXELD_MATERIAL_COLOUR = 2,   /* the palette's nearest colour in CIELAB to rgb, rgba,
-                                   * r g b or red green blue */
-    VOXELD_MATERIAL_RAMP =
-        3, /* the palette from first to last, as the field goes from low
-                                   * to high */
+    /* The palette's nearest colour in CIELAB to rgb, rgba, r g b or red green blue. */
+    VOXELD_MATERIAL_COLOUR = 2,
+    /* The palette from first to last, as the field goes from low to high. */
+    VOXELD_MATERIAL_RAMP = 3,
     VOXELD_MATERIAL_HEIGHT = 4 /* the same with z in the map frame */
 };
 
@@ -293,9 +289,9 @@ struct voxeld_scene_integrate_request {
     const char *scene;
     const struct voxeld_cloud *cloud; /* with its pose; rays start at its translation */
     bool carve; /* empty what lies between the sensor and each point */
-    double
-        max_range_m; /* of carving: rays end here, farther points hit nothing; 0: no limit */
-    bool erase;      /* of carving: erase instead of marking free */
+    /* Of carving: rays end here, and farther points hit nothing; 0: no limit. */
+    double max_range_m;
+    bool erase; /* of carving: erase instead of marking free */
     enum voxeld_scene_rule rule;
     uint32_t material;
     const char *field; /* LABEL: NULL counts as "label"; RAMP: as "intensity" */
@@ -345,12 +341,11 @@ enum voxeld_voxel_state {
  * pointers live until the struct is freed. */
 struct voxeld_scene_found {
     size_t n;
-    const uint8_t *states;     /* values: of the voxel; overlap: the set in each shape */
-    const uint16_t *materials; /* 0 where nothing is; NULL: a scene without materials */
-    const float *distances;    /* rays, nearest: metres; -1 = nothing */
-    const int32_t *voxels;     /* rays, nearest: n x 3; -1 = nothing */
-    const int8_t
-        *normals; /* rays: n x 3, outward, of the face it came in by; 0 from inside */
+    const uint8_t *states;      /* values: of the voxel; overlap: the set in each shape */
+    const uint16_t *materials;  /* 0 where nothing is; NULL: a scene without materials */
+    const float *distances;     /* rays, nearest: metres; -1 = nothing */
+    const int32_t *voxels;      /* rays, nearest: n x 3; -1 = nothing */
+    const int8_t *normals;      /* rays: n x 3, outward, of the face; 0 from inside */
     const uint64_t *n_occupied; /* overlap with counts: voxels in each shape */
     const uint64_t *n_free;
     uint64_t n_hits;  /* rays, nearest: rows where something is */

@@ -37,7 +37,8 @@ for header in "${headers[@]}"; do
     gcc -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -I. \
         -I"$root/lint/proto/generated" -fsyntax-only -x c "$header"
     case $header in
-    gpu/* | proto/base.h | client/voxeld.h | client/voxeld_map.h | client/voxeld_net.h)
+    gpu/* | proto/base.h | client/voxeld.h | client/voxeld_map.h | client/voxeld_net.h | \
+        client/voxeld_scene.h)
         g++ -std=c++17 -Wall -Wextra -Werror -I. -fsyntax-only -x c++ "$header"
         ;;
     esac

@@ -157,18 +157,20 @@ void vxd_scene_allow(struct vxd_scene *scene)
 void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err)
 {
     uint64_t room = room_for(scene->scenes, scene->n_bytes);
-    char what[96];
+    char what[160];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
-        strcmp(err->field, "max_bytes") != 0 ||
-        (scene->terms.max_bytes > 0 && scene->terms.max_bytes <= room)) {
+        strcmp(err->field, "max_bytes") != 0) {
         return;
     }
-    (void)snprintf(what, sizeof what, "%.*s", (int)strcspn(err->message, ";"),
-                   err->message);
-    (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                   "%s; limits.scene_bytes of %" PRIu64 " leaves it %" PRIu64, what,
-                   scene->scenes->limit_bytes, room);
+    (void)snprintf(what, sizeof what, "%.159s", err->message);
+    if (scene->terms.max_bytes > 0 && scene->terms.max_bytes <= room) {
+        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s (its max_bytes)", what);
+    } else {
+        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                       "%s: limits.scene_bytes of %" PRIu64 " leaves it %" PRIu64, what,
+                       scene->scenes->limit_bytes, room);
+    }
 }
 
 void vxd_scene_account(struct vxd_scene *scene)
@@ -292,18 +294,20 @@ void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
                        struct vxd_scene *scene)
 {
     struct vxd_scene **at;
-    bool found;
+    struct vxd_scene *found;
 
     lock(scenes);
     at = find_link(scenes, scene->terms.name);
-    found = *at == scene;
-    if (found) {
-        *at = scene->next;
+    found = *at;
+    if (found != NULL && found == scene) {
+        *at = found->next;
+    } else {
+        found = NULL;
     }
     unlock(scenes);
-    if (found) {
+    if (found != NULL) {
         atomic_fetch_sub(&scenes->n_scenes, 1);
-        vxd_scene_drop(scene, queue);
+        vxd_scene_drop(found, queue);
     }
 }
 

@@ -105,8 +105,8 @@ uint64_t vxd_scene_set_root(struct vxd_scene *scene, uint32_t root);
 /* Before a change: sets the most that the scene may take now. On the write lane. */
 void vxd_scene_allow(struct vxd_scene *scene);
 
-/* Where the engine refused what is above that: names the limit that it came from, if it is not
- * the scene's own. On the write lane. */
+/* Where the engine refused what is above that: names the limit that it came from. On the write
+ * lane. */
 void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err);
 
 /* After it may have grown. On the write lane. */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "client/files/json_file.h"
 #include "client/files/number.h"
-#include "client/voxelctl/json_read.h"
 #include "client/voxelctl/scene.h"
 
 enum member_kind {
@@ -92,7 +92,7 @@ struct block {
 };
 
 struct ctl_scene_json {
-    struct ctl_json json;
+    struct vxd_json_file json;
     struct block *blocks;
     const char *path;
     size_t operation; /* that is being read */
@@ -105,14 +105,14 @@ static bool wrong(const struct ctl_scene_json *j, const char *name, const char *
     return false;
 }
 
-static const struct ctl_json_node *child(const struct ctl_scene_json *j,
-                                         const struct ctl_json_node *parent)
+static const struct vxd_json_node *child(const struct ctl_scene_json *j,
+                                         const struct vxd_json_node *parent)
 {
     return parent->n_children > 0 ? &j->json.nodes[parent->first] : NULL;
 }
 
-static const struct ctl_json_node *sibling(const struct ctl_scene_json *j,
-                                           const struct ctl_json_node *node)
+static const struct vxd_json_node *sibling(const struct ctl_scene_json *j,
+                                           const struct vxd_json_node *node)
 {
     return node->next > 0 ? &j->json.nodes[node->next] : NULL;
 }
@@ -136,17 +136,17 @@ static bool is_named(const char *key, const char *name)
 }
 
 /* Numbers, and strings as the schema's JSON has "NaN" and 64-bit integers. */
-static bool number_of(const struct ctl_json_node *node, double *out)
+static bool number_of(const struct vxd_json_node *node, double *out)
 {
-    return (node->kind == CTL_JSON_NUMBER || node->kind == CTL_JSON_STRING) &&
+    return (node->kind == VXD_JSON_NUMBER || node->kind == VXD_JSON_STRING) &&
            vxd_number_double(node->text, node->n_text, out);
 }
 
 /* A message {"x": 1, "y": 2, "z": 3}; what is left out is 0. */
-static bool read_vec3(const struct ctl_scene_json *j, const struct ctl_json_node *node,
+static bool read_vec3(const struct ctl_scene_json *j, const struct vxd_json_node *node,
                       double *out)
 {
-    if (node->kind != CTL_JSON_OBJECT) {
+    if (node->kind != VXD_JSON_OBJECT) {
         return false;
     }
     for (node = child(j, node); node != NULL; node = sibling(j, node)) {
@@ -159,12 +159,12 @@ static bool read_vec3(const struct ctl_scene_json *j, const struct ctl_json_node
     return true;
 }
 
-static bool read_matrix(const struct ctl_scene_json *j, const struct ctl_json_node *node,
+static bool read_matrix(const struct ctl_scene_json *j, const struct vxd_json_node *node,
                         int32_t *out)
 {
     double value;
 
-    if (node->kind != CTL_JSON_ARRAY ||
+    if (node->kind != VXD_JSON_ARRAY ||
         (node->n_children != 9 && node->n_children != 0)) {
         return false;
     }
@@ -177,13 +177,13 @@ static bool read_matrix(const struct ctl_scene_json *j, const struct ctl_json_no
     return true;
 }
 
-static bool read_action(const struct ctl_json_node *node, enum voxeld_scene_action *out)
+static bool read_action(const struct vxd_json_node *node, enum voxeld_scene_action *out)
 {
     static const char *const names[] = {"FILL",    "ERASE", "SET_FREE", "PAINT",
                                         "REPLACE", "ERODE", "DILATE",   "COPY"};
     static const char prefix[] = "SCENE_";
 
-    for (size_t i = 0; node->kind == CTL_JSON_STRING && i < 8; i++) {
+    for (size_t i = 0; node->kind == VXD_JSON_STRING && i < 8; i++) {
         if (strncmp(node->text, prefix, sizeof prefix - 1) == 0 &&
             strcmp(node->text + sizeof prefix - 1, names[i]) == 0) {
             *out = (enum voxeld_scene_action)i;
@@ -193,9 +193,9 @@ static bool read_action(const struct ctl_json_node *node, enum voxeld_scene_acti
     return false;
 }
 
-static enum voxeld_dtype dtype_of(const struct ctl_json_node *node)
+static enum voxeld_dtype dtype_of(const struct vxd_json_node *node)
 {
-    for (int i = VOXELD_INT8; node->kind == CTL_JSON_STRING && i <= VOXELD_UINT64; i++) {
+    for (int i = VOXELD_INT8; node->kind == VXD_JSON_STRING && i <= VOXELD_UINT64; i++) {
         if (strcasecmp(node->text, ctl_dtype_name((enum voxeld_dtype)i)) == 0) {
             return (enum voxeld_dtype)i;
         }
@@ -204,17 +204,17 @@ static enum voxeld_dtype dtype_of(const struct ctl_json_node *node)
 }
 
 /* One or two extents. */
-static bool read_shape(const struct ctl_scene_json *j, const struct ctl_json_node *node,
+static bool read_shape(const struct ctl_scene_json *j, const struct vxd_json_node *node,
                        struct voxeld_array *out)
 {
     uint64_t extents[2] = {0, 1};
     size_t i = 0;
 
-    if (node->kind != CTL_JSON_ARRAY || node->n_children < 1 || node->n_children > 2) {
+    if (node->kind != VXD_JSON_ARRAY || node->n_children < 1 || node->n_children > 2) {
         return false;
     }
     for (node = child(j, node); node != NULL; node = sibling(j, node)) {
-        if ((node->kind != CTL_JSON_NUMBER && node->kind != CTL_JSON_STRING) ||
+        if ((node->kind != VXD_JSON_NUMBER && node->kind != VXD_JSON_STRING) ||
             !vxd_number_uint64(node->text, node->n_text, &extents[i]) ||
             extents[i] > SIZE_MAX) {
             return false;
@@ -227,11 +227,11 @@ static bool read_shape(const struct ctl_scene_json *j, const struct ctl_json_nod
 }
 
 /* The elements, in memory of the file's own. */
-static bool read_elements(struct ctl_scene_json *j, const struct ctl_json_node *values,
+static bool read_elements(struct ctl_scene_json *j, const struct vxd_json_node *values,
                           struct voxeld_array *out)
 {
     const size_t n_bytes = vxd_dtype_bytes((enum vxd_dtype)out->dtype);
-    const struct ctl_json_node *node;
+    const struct vxd_json_node *node;
     struct block *block;
     size_t n_all;
     uint8_t *to;
@@ -248,7 +248,7 @@ static bool read_elements(struct ctl_scene_json *j, const struct ctl_json_node *
     j->blocks = block;
     to = (uint8_t *)block->data;
     for (node = child(j, values); node != NULL; node = sibling(j, node)) {
-        if ((node->kind != CTL_JSON_NUMBER && node->kind != CTL_JSON_STRING) ||
+        if ((node->kind != VXD_JSON_NUMBER && node->kind != VXD_JSON_STRING) ||
             !vxd_number_store(node->text, node->n_text, (enum vxd_dtype)out->dtype, to)) {
             return wrong(j, "values", "a number of the dtype is right");
         }
@@ -260,18 +260,18 @@ static bool read_elements(struct ctl_scene_json *j, const struct ctl_json_node *
 
 /* A tensor that gives its elements as values. */
 static bool read_array(struct ctl_scene_json *j, const char *name,
-                       const struct ctl_json_node *node, struct voxeld_array *out)
+                       const struct vxd_json_node *node, struct voxeld_array *out)
 {
-    const struct ctl_json_node *values = NULL;
+    const struct vxd_json_node *values = NULL;
     bool has_shape = false;
 
-    if (node->kind == CTL_JSON_OBJECT) {
+    if (node->kind == VXD_JSON_OBJECT) {
         for (node = child(j, node); node != NULL; node = sibling(j, node)) {
             if (strcmp(node->key, "dtype") == 0) {
                 out->dtype = dtype_of(node);
             } else if (strcmp(node->key, "shape") == 0) {
                 has_shape = read_shape(j, node, out);
-            } else if (strcmp(node->key, "values") == 0 && node->kind == CTL_JSON_ARRAY) {
+            } else if (strcmp(node->key, "values") == 0 && node->kind == VXD_JSON_ARRAY) {
                 values = node;
             } else {
                 return wrong(j, node->key, "an array has dtype, shape and values here");
@@ -285,7 +285,7 @@ static bool read_array(struct ctl_scene_json *j, const char *name,
 }
 
 static bool read_member(struct ctl_scene_json *j, const struct member *member,
-                        const struct ctl_json_node *node, void *into)
+                        const struct vxd_json_node *node, void *into)
 {
     void *to = (char *)into + member->at;
     double value;
@@ -301,8 +301,8 @@ static bool read_member(struct ctl_scene_json *j, const struct member *member,
         *(uint32_t *)to = (uint32_t)value;
         return true;
     case MEMBER_TRUTH:
-        *(bool *)to = node->kind == CTL_JSON_TRUE;
-        return node->kind == CTL_JSON_TRUE || node->kind == CTL_JSON_FALSE ||
+        *(bool *)to = node->kind == VXD_JSON_TRUE;
+        return node->kind == VXD_JSON_TRUE || node->kind == VXD_JSON_FALSE ||
                wrong(j, member->name, "true or false is right");
     case MEMBER_VEC3:
         return read_vec3(j, node, to) ||
@@ -327,9 +327,9 @@ static const struct member *find(const struct member *members, const char *key)
 }
 
 static bool read_message(struct ctl_scene_json *j, const struct member *members,
-                         const struct ctl_json_node *node, void *into)
+                         const struct vxd_json_node *node, void *into)
 {
-    if (node->kind != CTL_JSON_OBJECT) {
+    if (node->kind != VXD_JSON_OBJECT) {
         return wrong(j, node->key, "an object is right");
     }
     for (node = child(j, node); node != NULL; node = sibling(j, node)) {
@@ -345,10 +345,10 @@ static bool read_message(struct ctl_scene_json *j, const struct member *members,
     return true;
 }
 
-static bool read_operation(struct ctl_scene_json *j, const struct ctl_json_node *node,
+static bool read_operation(struct ctl_scene_json *j, const struct vxd_json_node *node,
                            struct voxeld_scene_operation *out)
 {
-    if (node->kind != CTL_JSON_OBJECT) {
+    if (node->kind != VXD_JSON_OBJECT) {
         return wrong(j, "it", "an object is right");
     }
     for (node = child(j, node); node != NULL; node = sibling(j, node)) {
@@ -383,24 +383,43 @@ static bool read_operation(struct ctl_scene_json *j, const struct ctl_json_node 
 
 /* The list: the document itself, or its member "operations", beside which the body of a
  * request may have its other members (those the command line says). */
-static const struct ctl_json_node *find_list(const struct ctl_scene_json *j)
+static const struct vxd_json_node *find_list(const struct ctl_scene_json *j)
 {
-    const struct ctl_json_node *node = &j->json.nodes[0];
+    const struct vxd_json_node *node = &j->json.nodes[0];
 
-    if (node->kind == CTL_JSON_OBJECT) {
+    if (node->kind == VXD_JSON_OBJECT) {
         node = child(j, node);
         while (node != NULL && strcmp(node->key, "operations") != 0) {
             node = sibling(j, node);
         }
     }
-    return node != NULL && node->kind == CTL_JSON_ARRAY ? node : NULL;
+    return node != NULL && node->kind == VXD_JSON_ARRAY ? node : NULL;
+}
+
+static int read_file(struct ctl_scene_json *j)
+{
+    uint8_t *bytes = NULL;
+    size_t n_bytes = 0;
+    struct vxd_err err = {0};
+    enum vxd_status status;
+
+    if (ctl_read_file(j->path, &bytes, &n_bytes) != CTL_OK) {
+        return CTL_FAILED;
+    }
+    status = vxd_json_file_parse(bytes, n_bytes, &j->json, &err);
+    free(bytes);
+    if (status != VXD_OK) {
+        (void)fprintf(stderr, "voxelctl: %s: %s\n", j->path, err.message);
+        return CTL_FAILED;
+    }
+    return CTL_OK;
 }
 
 int ctl_scene_json_read(const char *path, struct voxeld_scene_operations *list,
                         struct ctl_scene_json **out)
 {
     struct ctl_scene_json *j = calloc(1, sizeof *j);
-    const struct ctl_json_node *node;
+    const struct vxd_json_node *node;
 
     *out = j;
     if (j == NULL) {
@@ -408,7 +427,7 @@ int ctl_scene_json_read(const char *path, struct voxeld_scene_operations *list,
         return CTL_FAILED;
     }
     j->path = path;
-    if (ctl_json_read(path, &j->json) != CTL_OK) {
+    if (read_file(j) != CTL_OK) {
         return CTL_FAILED;
     }
     node = find_list(j);
@@ -443,6 +462,6 @@ void ctl_scene_json_free(struct ctl_scene_json *json)
         free(json->blocks);
         json->blocks = next;
     }
-    ctl_json_clear(&json->json);
+    vxd_json_file_clear(&json->json);
     free(json);
 }

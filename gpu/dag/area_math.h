@@ -139,49 +139,33 @@ VXD_HD enum vxd_dag_relation vxd_dag_area_relation(const struct vxd_dag_area *ar
                                      : VXD_DAG_INSIDE;
 }
 
-/* Voxels of a leaf whose index along one axis is among from .. to - 1 of its four. The bits
- * of the axis stand in `high` (2 voxels) and `low` (1). */
-VXD_HD uint64_t vxd_dag_slab_mask(int from, int to, uint64_t high, uint64_t low)
-{
-    uint64_t mask = 0;
-
-    for (int i = from < 0 ? 0 : from; i < to && i < 4; i++) {
-        mask |= ((i & 2) != 0 ? high : ~high) & ((i & 1) != 0 ? low : ~low);
-    }
-    return mask;
-}
-
-/* Voxels of the area in a leaf. */
+/* Voxels of the area in a leaf, which lies so to it. */
 VXD_HD uint64_t vxd_dag_area_mask(const struct vxd_dag_area *area,
-                                  const struct vxd_dag_spot *spot)
+                                  const struct vxd_dag_spot *spot,
+                                  enum vxd_dag_relation relation)
 {
     int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
+    uint64_t mask = ~(uint64_t)0;
     uint64_t squares[3][4];
-    uint64_t mask = vxd_dag_slab_mask(area->low[0] - corner[0], area->high[0] - corner[0],
-                                      0xffffffff00000000ULL, 0xf0f0f0f0f0f0f0f0ULL) &
-                    vxd_dag_slab_mask(area->low[1] - corner[1], area->high[1] - corner[1],
-                                      0xffff0000ffff0000ULL, 0xccccccccccccccccULL) &
-                    vxd_dag_slab_mask(area->low[2] - corner[2], area->high[2] - corner[2],
-                                      0xff00ff00ff00ff00ULL, 0xaaaaaaaaaaaaaaaaULL);
 
-    if (!area->is_ball) {
-        return mask;
+    if (relation != VXD_DAG_PARTIAL) {
+        return relation == VXD_DAG_INSIDE ? mask : 0;
     }
     for (int axis = 0; axis < 3; axis++) {
-        for (int i = 0; i < 4; i++) {
-            squares[axis][i] =
-                vxd_dag_axis_square((int64_t)(corner[axis] + i) * VXD_DAG_UNIT +
-                                    VXD_DAG_UNIT / 2 - area->centre[axis]);
-        }
-    }
-    for (int bit = 0; bit < 64; bit++) {
-        uint64_t square = squares[0][(bit >> 4 & 2) | (bit >> 2 & 1)] +
-                          squares[1][(bit >> 3 & 2) | (bit >> 1 & 1)] +
-                          squares[2][(bit >> 2 & 2) | (bit & 1)];
+        uint64_t planes = 0;
 
-        mask &= ~((uint64_t)(square > area->square) << bit);
+        for (int k = 0; k < 4; k++) {
+            int32_t voxel = corner[axis] + k;
+
+            planes |= voxel >= area->low[axis] && voxel < area->high[axis]
+                          ? vxd_dag_leaf_plane(axis, k)
+                          : 0;
+            squares[axis][k] = vxd_dag_axis_square((int64_t)voxel * VXD_DAG_UNIT +
+                                                   VXD_DAG_UNIT / 2 - area->centre[axis]);
+        }
+        mask &= planes;
     }
-    return mask;
+    return area->is_ball ? vxd_dag_leaf_sums(squares, area->square) : mask;
 }
 
 /* Voxels of a box in a cube that lies not outside it. */
@@ -215,16 +199,16 @@ VXD_HD void vxd_dag_inner_states(const struct vxd_dag_view *view,
     const uint32_t *words = vxd_dag_words(view, spot->ref);
 
     *sure = vxd_dag_spot_states(view, spot) |
-            ((words[0] & 0xffu) != 0xffu ? (unsigned)VXD_DAG_UNKNOWN : 0u);
+            vxd_dag_state_if((words[0] & 0xffu) != 0xffu, VXD_DAG_UNKNOWN);
     *maybe =
-        *sure | (vxd_dag_is_full(words, spot->height) ? 0u : (unsigned)VXD_DAG_UNKNOWN);
+        *sure | vxd_dag_state_if(!vxd_dag_is_full(words, spot->height), VXD_DAG_UNKNOWN);
 }
 
 /* Every state that a voxel of the scene can have. */
 VXD_HD unsigned vxd_dag_all_states(const struct vxd_dag_view *view)
 {
     return VXD_DAG_UNKNOWN | VXD_DAG_OCCUPIED |
-           (view->free_value >= 0 ? (unsigned)VXD_DAG_FREE : 0u);
+           vxd_dag_state_if(view->free_value >= 0, VXD_DAG_FREE);
 }
 
 /* Adds to *seen the states of the area's voxels in a spot, as far as the spot itself tells.
@@ -243,14 +227,14 @@ VXD_HD bool vxd_dag_area_states_spot(const struct vxd_dag_view *view,
     if (!vxd_dag_is_node(spot->ref)) {
         sure = vxd_dag_uniform_state(view, spot->ref);
     } else if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-        uint64_t mask = vxd_dag_area_mask(area, spot);
+        uint64_t mask = vxd_dag_area_mask(area, spot, relation);
         uint64_t occupied;
         uint64_t free;
 
         vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-        sure = ((mask & occupied) != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
-               ((mask & free) != 0 ? (unsigned)VXD_DAG_FREE : 0u) |
-               ((mask & ~occupied & ~free) != 0 ? (unsigned)VXD_DAG_UNKNOWN : 0u);
+        sure = vxd_dag_state_if((mask & occupied) != 0, VXD_DAG_OCCUPIED) |
+               vxd_dag_state_if((mask & free) != 0, VXD_DAG_FREE) |
+               vxd_dag_state_if((mask & ~occupied & ~free) != 0, VXD_DAG_UNKNOWN);
     } else {
         vxd_dag_inner_states(view, spot, &maybe, &sure);
         sure = relation == VXD_DAG_INSIDE ? sure : 0;
@@ -293,7 +277,7 @@ VXD_HD bool vxd_dag_area_count_spot(const struct vxd_dag_view *view,
         return false;
     }
     if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-        uint64_t mask = vxd_dag_area_mask(area, spot);
+        uint64_t mask = vxd_dag_area_mask(area, spot, relation);
         uint64_t occupied;
         uint64_t free;
 

@@ -27,9 +27,9 @@ struct vxd_dag_scan {
         base[3]; /* voxel index of the points' zero, so that floats stay exact far out */
     /* Rays start here, voxels from `base`; finite. */
     double origin[3];
-    /* Points farther than this from the origin (voxels, exact in double) hit nothing, and
-     * their rays end there; 0 = no limit but VXD_DAG_MAX_RAY_VOXELS, farther points then
-     * hitting without a ray. */
+    /* Points farther than this from the origin (voxels, in double) hit nothing, and their
+     * rays end there; 0 = no limit. Rays longer than VXD_DAG_MAX_RAY_VOXELS are not cast:
+     * such points hit without one. */
     double max_range;
     bool carve;
 };
@@ -40,7 +40,7 @@ struct vxd_dag_scan_result {
     uint64_t n_hit;                   /* points that are in hits */
     uint64_t n_non_finite;
     uint64_t n_outside; /* points outside the scene; their rays carve what is inside */
-    uint64_t n_beyond;  /* points beyond max_range */
+    uint64_t n_beyond;  /* points beyond max_range, in the scene or not */
     uint64_t n_hit_voxels;
     uint64_t n_passed_voxels;
 };
@@ -49,10 +49,12 @@ struct vxd_dag_scan_result {
  *
  * A point is in voxel floor(p) + base. Its ray goes from the origin to the point and passes
  * the voxels that vxd_dag_walk (carve_math.h) visits, the last one (the point's own)
- * excepted. One ray is cast a hit voxel: that of its first point by index. A voxel that any
- * point hits is in no ray.
+ * excepted. One ray is cast a hit voxel: that of its first point by index; and one each
+ * point beyond the range or outside. A voxel that any point hits is in no ray.
  *
- * errors  INVALID_ARGUMENT    n above 2^28, an origin or range that is not finite, ...
+ * errors  INVALID_ARGUMENT    n above 2^28, an origin or range that is not finite, a base
+ *                             beyond 2^40, a value that is no material (from the wait where
+ *                             it is a point's that hits)
  *         RESOURCE_EXHAUSTED  (some from the wait) no memory for the lists
  * owner   the caller frees the lists (vxd_dag_voxel_list_free), after a fault too
  * sync    asynchronous; *out is written by the wait: lists may be used by what is queued

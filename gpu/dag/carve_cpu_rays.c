@@ -164,18 +164,18 @@ static int64_t safe_time(const struct vxd_dag_walk *walk, int depth)
     return safe;
 }
 
-/* Marks a voxel of which `brick` and `words` may be those of the one before. */
-static inline bool mark(struct caster *caster, uint64_t code, uint64_t *brick,
-                        uint64_t **words)
+/* Marks a voxel; *at is the brick of the one before, and becomes its own. */
+static inline bool mark(struct caster *caster, uint64_t code, struct brick *at)
 {
-    if (code >> BRICK_BITS != *brick) {
-        *brick = code >> BRICK_BITS;
-        *words = find_brick(caster, *brick);
-        if (*words == NULL) {
+    if (code >> BRICK_BITS != at->code) {
+        uint64_t *words = find_brick(caster, code >> BRICK_BITS);
+
+        if (words == NULL) {
             return false;
         }
+        *at = (struct brick){code >> BRICK_BITS, words};
     }
-    (*words)[code >> 6 & (BRICK_LEAVES - 1)] |= (uint64_t)1 << (code & 63);
+    at->words[code >> 6 & (BRICK_LEAVES - 1)] |= (uint64_t)1 << (code & 63);
     return true;
 }
 
@@ -202,7 +202,8 @@ static struct axis axis_of(const struct vxd_dag_walk *walk, int a)
 /* vxd_dag_walk_next for a walk inside the scene, as long as crossings are before `safe`, with
  * what it leaves marked. Which of two axes is next is a mask; a branch only tells of the
  * third, that with the fewest crossings. */
-static bool cast_safely(struct caster *caster, struct vxd_dag_walk *walk, uint64_t safe)
+static bool cast_safely(struct caster *caster, struct vxd_dag_walk *walk, uint64_t safe,
+                        struct brick *brick)
 {
     const uint32_t *left = walk->left;
     const int rare =
@@ -210,8 +211,7 @@ static bool cast_safely(struct caster *caster, struct vxd_dag_walk *walk, uint64
     struct axis a = axis_of(walk, (rare + 1) % 3);
     struct axis b = axis_of(walk, (rare + 2) % 3);
     struct axis c = axis_of(walk, rare);
-    uint64_t brick = UINT64_MAX;
-    uint64_t *words = NULL;
+    struct brick at = *brick;
 
     for (;;) {
         const uint64_t until = c.t < safe ? c.t : safe;
@@ -219,7 +219,7 @@ static bool cast_safely(struct caster *caster, struct vxd_dag_walk *walk, uint64
         while ((a.t < b.t ? a.t : b.t) < until) {
             const uint64_t is_b = 0 - (uint64_t)(b.t < a.t);
 
-            if (!mark(caster, a.part | b.part | c.part, &brick, &words)) {
+            if (!mark(caster, a.part | b.part | c.part, &at)) {
                 return false;
             }
             a.t += a.dt & ~is_b;
@@ -230,12 +230,13 @@ static bool cast_safely(struct caster *caster, struct vxd_dag_walk *walk, uint64
         if (c.t >= safe) {
             break;
         }
-        if (!mark(caster, a.part | b.part | c.part, &brick, &words)) {
+        if (!mark(caster, a.part | b.part | c.part, &at)) {
             return false;
         }
         c.t += c.dt;
         c.part = (c.part + c.step) & c.bits;
     }
+    *brick = at;
     walk->t[(rare + 1) % 3] = (int64_t)a.t;
     walk->t[(rare + 2) % 3] = (int64_t)b.t;
     walk->t[rare] = (int64_t)c.t;
@@ -250,6 +251,12 @@ static bool cast_safely(struct caster *caster, struct vxd_dag_walk *walk, uint64
     return true;
 }
 
+static uint64_t code_of(const struct vxd_dag_walk *walk)
+{
+    return vxd_dag_voxel_code((uint64_t)walk->voxel[0], (uint64_t)walk->voxel[1],
+                              (uint64_t)walk->voxel[2]);
+}
+
 /* Marks what the ray of a point passes inside the scene. */
 static bool cast_ray(struct caster *caster, uint32_t point)
 {
@@ -258,8 +265,7 @@ static bool cast_ray(struct caster *caster, uint32_t point)
     double end[3];
     int64_t voxel[3];
     struct vxd_dag_walk walk;
-    uint64_t brick;
-    uint64_t *words = NULL;
+    struct brick brick;
 
     for (size_t a = 0; a < 3; a++) {
         end[a] = (double)scan->points[3 * (size_t)point + a];
@@ -276,18 +282,19 @@ static bool cast_ray(struct caster *caster, uint32_t point)
             return true;
         }
     }
-    if (!cast_safely(caster, &walk, (uint64_t)safe_time(&walk, depth))) {
+    brick.code = code_of(&walk) >> BRICK_BITS;
+    brick.words = find_brick(caster, brick.code);
+    if (brick.words == NULL ||
+        !cast_safely(caster, &walk, (uint64_t)safe_time(&walk, depth), &brick)) {
         return false;
     }
-    brick = UINT64_MAX;
     while (vxd_dag_is_inside(walk.voxel, depth)) { /* until it leaves, or at the point */
-        uint64_t code = vxd_dag_voxel_code(
-            (uint64_t)walk.voxel[0], (uint64_t)walk.voxel[1], (uint64_t)walk.voxel[2]);
+        uint64_t code = code_of(&walk);
 
         if (!vxd_dag_walk_next(&walk)) {
             break;
         }
-        if (!mark(caster, code, &brick, &words)) {
+        if (!mark(caster, code, &brick)) {
             return false;
         }
     }

@@ -30,7 +30,8 @@ VXD_HD uint64_t vxd_dag_cells_mask(const struct vxd_dag_view *view,
 
     vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
     return (cells->state == VXD_DAG_FREE ? free : occupied) &
-           vxd_dag_area_mask(&cells->area, spot);
+           vxd_dag_area_mask(&cells->area, spot,
+                             vxd_dag_area_relation(&cells->area, spot));
 }
 
 /* Whether a spot has voxels that count, of which some may lie in the area. */
@@ -83,7 +84,7 @@ VXD_HD uint64_t vxd_dag_cells_group(uint64_t mask, int level, int i)
 {
     int n_bits = 1 << (3 * level);
 
-    return n_bits == 64 ? mask : mask >> (i * n_bits) & (((uint64_t)1 << n_bits) - 1);
+    return mask >> (i * n_bits) & ~(uint64_t)0 >> (64 - n_bits);
 }
 
 VXD_HD int vxd_dag_cells_of_leaf(uint64_t mask, int level)
@@ -315,7 +316,8 @@ VXD_HD void vxd_dag_dense_put_leaf(const struct vxd_dag_view *view,
                                    const struct vxd_dag_cells *cells,
                                    const struct vxd_dag_dense *dense)
 {
-    uint64_t area = vxd_dag_area_mask(&cells->area, spot);
+    uint64_t area =
+        vxd_dag_area_mask(&cells->area, spot, vxd_dag_area_relation(&cells->area, spot));
     int shift = 3 * cells->level;
     uint64_t occupied;
     uint64_t free;
@@ -340,9 +342,9 @@ VXD_HD void vxd_dag_dense_put_leaf(const struct vxd_dag_view *view,
             value = vxd_dag_spot_value(view, spot->ref, first + vxd_dag_low_bit(set));
         }
         vxd_dag_dense_put(dense, low, high,
-                          (set != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
-                              (clear != 0 ? (unsigned)VXD_DAG_FREE : 0u) |
-                              (none != 0 ? (unsigned)VXD_DAG_UNKNOWN : 0u),
+                          vxd_dag_state_if(set != 0, VXD_DAG_OCCUPIED) |
+                              vxd_dag_state_if(clear != 0, VXD_DAG_FREE) |
+                              vxd_dag_state_if(none != 0, VXD_DAG_UNKNOWN),
                           value);
     }
 }

@@ -19,12 +19,13 @@ enum {
 
 /* One thread's memory of pairs it compared: a DAG has more paths than nodes. Nodes never
  * change, so it holds as long as the store. Zero-initialised = empty. */
+struct vxd_dag_change_pair {
+    uint32_t from, to; /* equal ones are never looked for */
+    int height;
+    struct vxd_dag_change change;
+};
 struct vxd_dag_change_memo {
-    struct {
-        uint32_t from, to; /* equal ones are never looked for */
-        int height;
-        struct vxd_dag_change change;
-    } pairs[VXD_DAG_CHANGE_MEMO];
+    struct vxd_dag_change_pair pairs[VXD_DAG_CHANGE_MEMO];
 };
 
 /* Adds what changes where `from` becomes `to`, both of this height. */

@@ -120,12 +120,22 @@ static uint32_t child_of(const struct vxd_dag_view *view, uint32_t ref, int octa
     return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
 }
 
+/* Where the memory has a pair, or would have it. */
+static struct vxd_dag_change_pair *place_of(struct vxd_dag_change_memo *memo,
+                                            const struct frame *pair, int height)
+{
+    uint64_t key = ((uint64_t)pair->from << 32 | pair->to) + (uint64_t)height;
+
+    return &memo->pairs[(key * 0x9e3779b97f4a7c15ULL >> 32) % VXD_DAG_CHANGE_MEMO];
+}
+
 /* Changes of a pair without going down; false where its children have to be asked. */
 static bool change_at_once(const struct vxd_dag_view *view,
-                           const struct vxd_dag_change_memo *memo, size_t slot,
-                           const struct frame *pair, int height,
-                           struct vxd_dag_change *change)
+                           struct vxd_dag_change_memo *memo, const struct frame *pair,
+                           int height, struct vxd_dag_change *change)
 {
+    const struct vxd_dag_change_pair *place;
+
     if (pair->from == pair->to) {
         *change = (struct vxd_dag_change){0};
         return true;
@@ -144,19 +154,12 @@ static bool change_at_once(const struct vxd_dag_view *view,
         (void)vxd_dag_change_add_leaf(&before, &after, view->value_bits > 1, change);
         return true;
     }
-    if (memo->pairs[slot].from == pair->from && memo->pairs[slot].to == pair->to &&
-        memo->pairs[slot].height == height) {
-        *change = memo->pairs[slot].change;
+    place = place_of(memo, pair, height);
+    if (place->from == pair->from && place->to == pair->to && place->height == height) {
+        *change = place->change;
         return true;
     }
     return false;
-}
-
-static size_t slot_of(const struct frame *pair, int height)
-{
-    uint64_t key = ((uint64_t)pair->from << 32 | pair->to) + (uint64_t)height;
-
-    return (size_t)(key * 0x9e3779b97f4a7c15ULL >> 32) % VXD_DAG_CHANGE_MEMO;
 }
 
 void vxd_dag_change_add(const struct vxd_dag_view *view, struct vxd_dag_change_memo *memo,
@@ -170,16 +173,13 @@ void vxd_dag_change_add(const struct vxd_dag_view *view, struct vxd_dag_change_m
     stack[height] = (struct frame){.from = from, .to = to};
     while (at >= VXD_DAG_LEAF_HEIGHT && at <= height) {
         struct frame *pair = &stack[at];
-        size_t slot = slot_of(pair, at);
         struct vxd_dag_change change;
 
-        if (pair->octant == 0 && change_at_once(view, memo, slot, pair, at, &change)) {
+        if (pair->octant == 0 && change_at_once(view, memo, pair, at, &change)) {
             add(&stack[++at].sum, &change);
         } else if (pair->octant == 8) {
-            memo->pairs[slot].from = pair->from;
-            memo->pairs[slot].to = pair->to;
-            memo->pairs[slot].height = at;
-            memo->pairs[slot].change = pair->sum;
+            *place_of(memo, pair, at) =
+                (struct vxd_dag_change_pair){pair->from, pair->to, at, pair->sum};
             add(&stack[++at].sum, &pair->sum);
         } else {
             stack[--at] = (struct frame){.from = child_of(view, pair->from, pair->octant),

@@ -120,7 +120,8 @@ VXD_HD void vxd_dag_source_terms(const struct vxd_dag_op *op,
         const int i = op->matrix[0][j] != 0 ? 0 : op->matrix[1][j] != 0 ? 1 : 2;
 
         for (int k = 0; k < 4; k++) {
-            int at = (int)(source[i] + op->matrix[i][j] * k - sources->low[i] * 4);
+            int at =
+                (int)(source[i] + op->matrix[i][j] * (int64_t)k - sources->low[i] * 4);
 
             terms[j][k] = (at >> 2 << 8 | (at >> 1 & 1) << 5 | (at & 1) << 2) >> i;
         }

@@ -136,6 +136,12 @@ VXD_HD uint32_t vxd_dag_spot_value(const struct vxd_dag_view *view, uint32_t ref
     return vxd_dag_item_value(view, &leaf, bit);
 }
 
+/* A member of a set of states. */
+VXD_HD unsigned vxd_dag_state_if(bool has, enum vxd_dag_state state)
+{
+    return has ? (unsigned)state : 0u;
+}
+
 /* Which of OCCUPIED and FREE stand below a spot. */
 VXD_HD unsigned vxd_dag_spot_states(const struct vxd_dag_view *view,
                                     const struct vxd_dag_spot *spot)
@@ -149,12 +155,12 @@ VXD_HD unsigned vxd_dag_spot_states(const struct vxd_dag_view *view,
     }
     if (spot->height == VXD_DAG_LEAF_HEIGHT) {
         vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-        return (occupied != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
-               (free != 0 ? (unsigned)VXD_DAG_FREE : 0u);
+        return vxd_dag_state_if(occupied != 0, VXD_DAG_OCCUPIED) |
+               vxd_dag_state_if(free != 0, VXD_DAG_FREE);
     }
     head = vxd_dag_words(view, spot->ref)[0];
-    return ((head & VXD_DAG_HAS_OCCUPIED) != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
-           ((head & VXD_DAG_HAS_FREE) != 0 ? (unsigned)VXD_DAG_FREE : 0u);
+    return vxd_dag_state_if((head & VXD_DAG_HAS_OCCUPIED) != 0, VXD_DAG_OCCUPIED) |
+           vxd_dag_state_if((head & VXD_DAG_HAS_FREE) != 0, VXD_DAG_FREE);
 }
 
 #endif

@@ -23,7 +23,7 @@ enum vxd_dag_shape_kind {
     VXD_DAG_BALL = 1,       /* |c - a| <= r */
     VXD_DAG_CAPSULE = 2,    /* distance from c to the segment a b <= r */
     VXD_DAG_HALF_SPACE = 3, /* n . c <= d */
-    VXD_DAG_NOISE_BALL = 4, /* |c - a| <= r + noise(c); see vxd_dag_noise */
+    VXD_DAG_NOISE_BALL = 4, /* |c - a| <= r + noise(c); noise_math.h */
     VXD_DAG_VOXELS = 5,     /* a list of voxels */
     VXD_DAG_HEIGHTFIELD = 6 /* low[2] <= c.z < the height of c's column */
 };
@@ -57,8 +57,9 @@ struct vxd_dag_shape {
     int64_t r;               /* at least 0 */
     int32_t n[3];            /* half-space: any scale, not all 0 */
     int64_t d;               /* units times n's scale, magnitude up to 2^62 */
-    /* Noise ball: value noise of this seed, -amplitude .. amplitude units, on a lattice of
-     * 2^cell_bits voxels (0 to 16). */
+    /* Noise ball: value noise of this seed, -amplitude .. amplitude units (amplitude at least
+     * 0, with r at most VXD_DAG_MAX_COORDINATE), on a lattice of 2^cell_bits voxels (0 to
+     * 16). */
     uint32_t seed;
     int64_t amplitude;
     int cell_bits;
@@ -116,7 +117,9 @@ struct vxd_dag_edit_result {
  *         ops    n_ops, 0 to VXD_DAG_MAX_OPS; host memory, borrowed until the wait
  * out     out    host memory; valid after the wait. With no operation the root stays
  * errors  INVALID_ARGUMENT    an operation outside the ranges above, VOXELS that do not
- *                             ascend or lie outside; err.field "ops[3].value", ...
+ *                             ascend or lie outside; err.field "ops[3].value", ... What
+ *                             lists and heights hold is found by the wait, before anything
+ *                             is done
  *         RESOURCE_EXHAUSTED  (from the wait) the store is at its budget; *out is not to be
  *                             used, and every root reaches what it did: what the edit had
  *                             made is nobody's until an edit makes the same again

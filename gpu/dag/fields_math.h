@@ -113,36 +113,50 @@ vxd_dag_heights_relation(const struct vxd_dag_shape *shape,
                : VXD_DAG_PARTIAL;
 }
 
+/* Cells under four columns of an axis, -1 where there is none. */
+VXD_HD void vxd_dag_heights_four(int64_t first, int64_t start, uint32_t cell,
+                                 uint32_t n_cells, int64_t cells[4])
+{
+    int64_t end = (int64_t)n_cells * cell;
+
+    for (int k = 0; k < 4; k++) {
+        int64_t at = first + k - start;
+
+        cells[k] = at < 0 || at >= end ? -1 : cell == 1 ? at : at / cell;
+    }
+}
+
 VXD_HD uint64_t vxd_dag_heights_mask(const struct vxd_dag_shape *shape, uint32_t x,
                                      uint32_t y, const struct vxd_dag_extent *extent)
 {
     const struct vxd_dag_heights *field = &shape->field;
+    uint64_t above = 0; /* voxels not below the shape's low side */
     uint64_t mask = 0;
+    int64_t cells_x[4];
+    int64_t cells_y[4];
 
-    for (uint32_t column = 0; column < 16; column++) {
-        int i = (int)(column >> 2);
-        int j = (int)(column & 3);
-        bool is_whole = true;
-        uint32_t cell_x[2];
-        uint32_t cell_y[2];
-        int64_t top;
+    vxd_dag_heights_four(x, field->x, field->cell, field->n_x, cells_x);
+    vxd_dag_heights_four(y, field->y, field->cell, field->n_y, cells_y);
+    for (int k = 0; k < 4; k++) {
+        above |= vxd_dag_nth_centre(extent, 2, k) >= shape->low[2]
+                     ? vxd_dag_leaf_plane(2, k)
+                     : 0;
+    }
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++) {
+            int64_t top;
 
-        if (!vxd_dag_heights_cells((int64_t)x + i, 1, field->x, field->cell, field->n_x,
-                                   cell_x, &is_whole) ||
-            !vxd_dag_heights_cells((int64_t)y + j, 1, field->y, field->cell, field->n_y,
-                                   cell_y, &is_whole)) {
-            continue;
-        }
-        top = field->heights[(uint64_t)cell_x[0] * field->n_y + cell_y[0]];
-        for (int k = 0; k < 4; k++) {
-            int64_t c = vxd_dag_nth_centre(extent, 2, k);
-
-            if (c >= shape->low[2] && c < top) {
-                mask |= (uint64_t)1 << vxd_dag_leaf_index(i, j, k);
+            if (cells_x[i] < 0 || cells_y[j] < 0) {
+                continue;
+            }
+            top = field->heights[cells_x[i] * field->n_y + cells_y[j]];
+            for (int k = 0; k < 4; k++) {
+                mask |= (uint64_t)(vxd_dag_nth_centre(extent, 2, k) < top)
+                        << vxd_dag_leaf_index(i, j, k);
             }
         }
     }
-    return mask;
+    return mask & above;
 }
 
 /* Lists of voxels ------------------------------------------------------------------------ */

@@ -46,7 +46,7 @@ static enum vxd_dag_relation relate(const struct vxd_dag_shape *shape,
     case VXD_DAG_HEIGHTFIELD:
         break;
     }
-    assert(!"a shape that vxd_dag_edit refuses");
+    assert(false && "a shape that vxd_dag_edit refuses");
     return VXD_DAG_OUTSIDE;
 }
 
@@ -68,7 +68,7 @@ static uint64_t mask_of(const struct vxd_dag_shape *shape,
     case VXD_DAG_HEIGHTFIELD:
         break;
     }
-    assert(!"a shape that vxd_dag_edit refuses");
+    assert(false && "a shape that vxd_dag_edit refuses");
     return 0;
 }
 
@@ -123,7 +123,7 @@ static bool may_erode(const struct vxd_dag_source *source, const struct state *s
     if (!is_full(&source->view, state->self)) {
         return has_occupied(&source->view, state->self, height);
     }
-    for (int axis = 0; axis < 3; axis++) {
+    for (size_t axis = 0; axis < 3; axis++) {
         n_open += !is_full(&source->view, state->next[2 * axis]) ||
                   !is_full(&source->view, state->next[2 * axis + 1]);
     }
@@ -144,7 +144,7 @@ static bool may_dilate(const struct vxd_dag_source *source, const struct state *
     if (has_occupied(view, state->self, height)) {
         return true;
     }
-    for (int axis = 0; axis < 3; axis++) {
+    for (size_t axis = 0; axis < 3; axis++) {
         n_near += has_occupied(view, state->next[2 * axis], height) ||
                   has_occupied(view, state->next[2 * axis + 1], height);
     }

@@ -65,24 +65,33 @@ VXD_HD void vxd_dag_noise_corners(uint32_t seed, int cell_bits, const int64_t c[
     }
 }
 
-/* Noise at a point, units, none of them negative. */
-VXD_HD int64_t vxd_dag_noise(uint32_t seed, int cell_bits, int64_t amplitude,
-                             const int64_t c[3])
+/* Value at a point (units, none negative) of the lattice cell with these corners. */
+VXD_HD uint32_t vxd_dag_noise_between(const uint32_t corners[8], int cell_bits,
+                                      const int64_t c[3])
 {
     uint32_t weight[3];
-    uint32_t v[8];
+    uint32_t v[4];
 
-    vxd_dag_noise_corners(seed, cell_bits, c, v);
     for (int axis = 0; axis < 3; axis++) {
         weight[axis] = vxd_dag_noise_weight(c[axis], cell_bits);
     }
     for (int i = 0; i < 4; i++) {
-        v[i] = vxd_dag_noise_mix(v[i], v[i + 4], weight[0]);
+        v[i] = vxd_dag_noise_mix(corners[i], corners[i + 4], weight[0]);
     }
     for (int i = 0; i < 2; i++) {
         v[i] = vxd_dag_noise_mix(v[i], v[i + 2], weight[1]);
     }
-    return vxd_dag_noise_units(vxd_dag_noise_mix(v[0], v[1], weight[2]), amplitude);
+    return vxd_dag_noise_mix(v[0], v[1], weight[2]);
+}
+
+/* Noise at a point, units. */
+VXD_HD int64_t vxd_dag_noise(uint32_t seed, int cell_bits, int64_t amplitude,
+                             const int64_t c[3])
+{
+    uint32_t corners[8];
+
+    vxd_dag_noise_corners(seed, cell_bits, c, corners);
+    return vxd_dag_noise_units(vxd_dag_noise_between(corners, cell_bits, c), amplitude);
 }
 
 /* Noise of a leaf's voxels that all lie in one lattice cell (cell_bits at least 2): the same
@@ -119,22 +128,65 @@ VXD_HD void vxd_dag_noise_leaf(const struct vxd_dag_shape *shape,
     }
 }
 
+/* Between which values the noise of a cube's voxels is, where it lies in one lattice cell;
+ * else, and where that is all the shape says, from -amplitude to amplitude. Along an axis the
+ * noise before rounding is a straight line in the weight, so it is least and greatest at
+ * corners of the cube; three values more for what the three roundings took. */
+VXD_HD void vxd_dag_noise_bounds(const struct vxd_dag_shape *shape,
+                                 const struct vxd_dag_extent *extent, int64_t *least,
+                                 int64_t *most)
+{
+    int bits = shape->cell_bits + 8;
+    uint32_t low = 65535;
+    uint32_t high = 0;
+    uint32_t v[8];
+
+    *least = -shape->amplitude;
+    *most = shape->amplitude;
+    if (extent->low[0] >> bits != extent->high[0] >> bits ||
+        extent->low[1] >> bits != extent->high[1] >> bits ||
+        extent->low[2] >> bits != extent->high[2] >> bits) {
+        return;
+    }
+    vxd_dag_noise_corners(shape->seed, shape->cell_bits, extent->low, v);
+    for (int corner = 0; corner < 8; corner++) {
+        int64_t c[3] = {(corner & 4) == 0 ? extent->low[0] : extent->high[0],
+                        (corner & 2) == 0 ? extent->low[1] : extent->high[1],
+                        (corner & 1) == 0 ? extent->low[2] : extent->high[2]};
+        uint32_t value = vxd_dag_noise_between(v, shape->cell_bits, c);
+
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+    }
+    low = low > 3 ? low - 3 : 0;
+    high = high < 65532 ? high + 3 : 65535;
+    *least = vxd_dag_noise_units(low, shape->amplitude);
+    *most = vxd_dag_noise_units(high, shape->amplitude);
+}
+
 VXD_HD enum vxd_dag_relation
 vxd_dag_noise_ball_relation(const struct vxd_dag_shape *shape,
                             const struct vxd_dag_extent *extent)
 {
     uint64_t limit = vxd_dag_square(shape->r + shape->amplitude);
+    int64_t least = -shape->amplitude;
+    int64_t most = shape->amplitude;
     uint64_t nearest;
     uint64_t farthest;
 
     vxd_dag_ball_span(shape->a, limit, extent, &nearest, &farthest);
-    if (nearest > limit) {
-        return VXD_DAG_OUTSIDE;
+    for (int round = 0; round < 2; round++) {
+        if (shape->r + most < 0 || nearest > vxd_dag_square(shape->r + most)) {
+            return VXD_DAG_OUTSIDE;
+        }
+        if (shape->r + least >= 0 && farthest <= vxd_dag_square(shape->r + least)) {
+            return VXD_DAG_INSIDE;
+        }
+        if (round == 0) {
+            vxd_dag_noise_bounds(shape, extent, &least, &most);
+        }
     }
-    return shape->r >= shape->amplitude &&
-                   farthest <= vxd_dag_square(shape->r - shape->amplitude)
-               ? VXD_DAG_INSIDE
-               : VXD_DAG_PARTIAL;
+    return VXD_DAG_PARTIAL;
 }
 
 VXD_HD uint64_t vxd_dag_noise_ball_mask(const struct vxd_dag_shape *shape,

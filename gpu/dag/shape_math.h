@@ -92,16 +92,25 @@ VXD_HD uint64_t vxd_dag_leaf_sums(const uint64_t terms[3][4], uint64_t limit)
 
 /* Box: low <= c < high ------------------------------------------------------------------- */
 
+/* The first centre that is not below c. */
+VXD_HD int64_t vxd_dag_next_centre(int64_t c)
+{
+    const int64_t unit = VXD_DAG_UNIT;
+
+    return ((c + unit / 2 - 1) & -unit) + unit / 2;
+}
+
 VXD_HD enum vxd_dag_relation vxd_dag_box_relation(const struct vxd_dag_shape *shape,
                                                   const struct vxd_dag_extent *extent)
 {
     bool is_inside = true;
 
     for (int axis = 0; axis < 3; axis++) {
-        int64_t low = shape->low[axis];
+        int64_t low = vxd_dag_next_centre(shape->low[axis]);
         int64_t high = shape->high[axis];
 
-        if (extent->high[axis] < low || extent->low[axis] >= high) {
+        /* A box between centres has no voxel, however many cubes it goes through. */
+        if (low >= high || extent->high[axis] < low || extent->low[axis] >= high) {
             return VXD_DAG_OUTSIDE;
         }
         is_inside = is_inside && extent->low[axis] >= low && extent->high[axis] < high;

@@ -236,7 +236,7 @@ vxd_dag_shapes_visit(const struct vxd_dag_shapes_run *shapes,
     }
     /* What is left then begins with the one that hides, so `old` is nothing to it. */
     is_hidden = vxd_dag_shapes_hide(shapes, state);
-    *uniform = is_hidden ? VXD_DAG_EMPTY : old;
+    *uniform = old;
     if ((is_hidden || !vxd_dag_is_node(old)) &&
         vxd_dag_shapes_fold(shapes, state, uniform)) {
         return *uniform == old ? VXD_DAG_KEEP : VXD_DAG_SET;

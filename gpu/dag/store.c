@@ -18,7 +18,7 @@ enum vxd_status vxd_dag_take_bytes(const struct vxd_dag *dag, size_t n_bytes,
 
     /* What is taken may be more than a budget that was made smaller. */
     if (max_bytes != 0 && (*n_taken > max_bytes || n_bytes > max_bytes - *n_taken)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_bytes",
                         "the scene's store is full: %zu of %zu bytes are taken, %zu more "
                         "are needed",
                         *n_taken, max_bytes, n_bytes);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What one voxel is to those who ask. */
 #ifndef VXD_GPU_DAG_VALUES_MATH_H
 #define VXD_GPU_DAG_VALUES_MATH_H
 

@@ -101,6 +101,10 @@ struct vxd_file_body {
 enum vxd_status vxd_cloud_from_body(const struct vxd_file_body *body,
                                     Voxeld__V1__Cloud ***out, struct vxd_err *err);
 
+/* Numbers separated by commas; returns how many, 0 when the text is anything else or has more
+ * than `most`. */
+size_t vxd_query_numbers(const char *text, double *out, size_t most);
+
 /* INVALID_ARGUMENT: the value is not what is wanted. */
 enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
                                const char *wanted);

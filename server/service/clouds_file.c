@@ -16,6 +16,26 @@ enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item 
                     item->value, wanted);
 }
 
+size_t vxd_query_numbers(const char *text, double *out, size_t most)
+{
+    for (size_t n = 0; n < most; n++) {
+        char *end;
+
+        out[n] = strtod(text, &end);
+        if (end == text) {
+            return 0;
+        }
+        if (*end == '\0') {
+            return n + 1;
+        }
+        if (*end != ',') {
+            return 0;
+        }
+        text = end + 1;
+    }
+    return 0;
+}
+
 static enum vxd_status take_frame_id(struct vxd_decoder *decoder,
                                      const struct vxd_query_item *item,
                                      Voxeld__V1__Cloud *cloud, struct vxd_err *err)

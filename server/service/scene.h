@@ -53,6 +53,10 @@ struct vxd_scene_job {
 enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
                                struct vxd_err *err);
 
+/* Lets go of it before release does, so that who has the reply can drop the scene and have its
+ * memory. Harmless when there is none. */
+void vxd_scene_close(struct vxd_request *request, struct vxd_queue *queue);
+
 /* Memory until release, n_items of item_bytes each. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_take_device(struct vxd_request *request,
                                       struct vxd_queue *queue, size_t n_items,

@@ -133,6 +133,7 @@ enum vxd_status vxd_scene_drop_finish(struct vxd_request *request,
         vxd_log(VXD_LOG_INFO, "scene dropped", "scene", job->scene->terms.name, "by",
                 request->principal.name);
         vxd_scenes_remove(request->server->scenes, queue, job->scene);
+        vxd_scene_close(request, queue);
     }
     return VXD_OK;
 }
@@ -187,7 +188,8 @@ enum vxd_status vxd_scene_list_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     vxd_scenes_get_usage(scenes, &usage);
-    status = vxd_scene_take_host(request, usage.n_scenes + 1, sizeof *held, &block, err);
+    status =
+        vxd_scene_take_host(request, usage.n_scenes + 1, sizeof(void *), &block, err);
     if (status != VXD_OK) {
         return status;
     }

@@ -44,12 +44,7 @@ enum vxd_status vxd_scene_edit_check(struct vxd_request *request, struct vxd_err
                          VXD_DAG_MAX_OPS));
     }
     for (size_t i = 0; i < input->n_operations; i++) {
-        const Voxeld__V1__SceneOperation *operation = input->operations[i];
-
-        VXD_TRY(vxd_scene_check_operation(operation, i, err));
-        if (operation->shape_case == VOXELD__V1__SCENE_OPERATION__SHAPE_POINTS) {
-            request->n_points += (uint64_t)operation->points->points->shape[0];
-        }
+        VXD_TRY(vxd_scene_check_operation(input->operations[i], i, err));
     }
     request->cost_bytes = 4 * request->body_bytes;
 out:

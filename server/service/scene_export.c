@@ -361,7 +361,6 @@ enum vxd_status vxd_scene_export_finish(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_export_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -372,9 +371,10 @@ enum vxd_status vxd_scene_export_finish(struct vxd_request *request,
     }
     VXD_TRY(vxd_scene_new_seen(request, &reply->seen, err));
     VXD_TRY(set_place(request, reply, err));
-    status = is_dense(input) ? show_dense(request, reply, err)
-                             : show_cells(request, reply, err);
+    VXD_TRY(is_dense(input) ? show_dense(request, reply, err)
+                            : show_cells(request, reply, err));
     request->output = &reply->base;
+    vxd_scene_close(request, queue);
 out:
     return status;
 }

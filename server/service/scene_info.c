@@ -49,7 +49,7 @@ static enum vxd_status check_unique(struct vxd_request *request,
     for (size_t i = 0; i < n; i++) {
         sorted[i] = &palette[i];
     }
-    qsort(sorted, n, sizeof *sorted, compare_names);
+    qsort(sorted, n, sizeof(void *), compare_names);
     for (size_t i = 1; i < n; i++) {
         if (sorted[i]->name[0] != '\0' &&
             strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {

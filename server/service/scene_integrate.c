@@ -214,7 +214,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     struct vxd_dag_scan scan = {.carve = input->carve != NULL};
     enum vxd_status status = vxd_source_build(&job->clouds, &source, &cloud, err);
 
-    if (status != VXD_OK) {
+    if (status != VXD_OK || cloud.n_points == 0) {
         return status;
     }
     scan.points = job->positions + 3 * *first_point;
@@ -229,9 +229,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
         scan.max_range = input->carve->max_range_m / spec->voxel_size_m;
     }
     *first_point += cloud.n_points;
-    return scan.n > 0
-               ? vxd_dag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err)
-               : VXD_OK;
+    return vxd_dag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err);
 }
 
 static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue,

@@ -196,13 +196,20 @@ size_t vxd_scene_next_part(struct vxd_request *request, size_t n, size_t part,
     return now;
 }
 
+void vxd_scene_close(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_scene_job *job = request->state;
+
+    vxd_scene_drop(job->scene, queue);
+    job->scene = NULL;
+}
+
 /* The reply was complete before the queue ran. */
 enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *queue,
                                struct vxd_err *err)
 {
-    (void)request;
-    (void)queue;
     (void)err;
+    vxd_scene_close(request, queue);
     return VXD_OK;
 }
 
@@ -277,6 +284,5 @@ void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue)
     job->arena = NULL;
     vxd_scene_drop(job->made, queue);
     job->made = NULL;
-    vxd_scene_drop(job->scene, queue);
-    job->scene = NULL;
+    vxd_scene_close(request, queue);
 }

@@ -199,7 +199,6 @@ enum vxd_status vxd_scene_overlap_finish(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_overlap_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -218,6 +217,7 @@ enum vxd_status vxd_scene_overlap_finish(struct vxd_request *request,
                                &reply->n_free, err));
     }
     request->output = &reply->base;
+    vxd_scene_close(request, queue);
 out:
     return status;
 }

@@ -41,7 +41,6 @@ enum vxd_status vxd_scene_values_check(struct vxd_request *request, struct vxd_e
     VXD_TRY(vxd_scene_check_name(input->name, err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &job->n, err));
     request->bulk = job->n > request->server->config.bulk_points;
-    request->n_points = job->n;
     request->cost_bytes = job->n * 16;
 out:
     return status;
@@ -110,7 +109,6 @@ enum vxd_status vxd_scene_values_finish(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_values_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -122,6 +120,7 @@ enum vxd_status vxd_scene_values_finish(struct vxd_request *request,
                                &reply->materials, err));
     }
     request->output = &reply->base;
+    vxd_scene_close(request, queue);
 out:
     return status;
 }
@@ -158,7 +157,6 @@ enum vxd_status vxd_scene_nearest_check(struct vxd_request *request, struct vxd_
                          "is %g, it must be > 0 and finite", input->radius_m));
     }
     request->bulk = job->n > request->server->config.bulk_points;
-    request->n_points = job->n;
     request->cost_bytes = job->n * 64;
 out:
     return status;
@@ -287,7 +285,6 @@ enum vxd_status vxd_scene_nearest_finish(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_nearest_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -302,6 +299,7 @@ enum vxd_status vxd_scene_nearest_finish(struct vxd_request *request,
                                &reply->materials, err));
     }
     request->output = &reply->base;
+    vxd_scene_close(request, queue);
 out:
     return status;
 }

@@ -58,8 +58,7 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
                          "is %g, it must be >= 0 and finite", input->max_range_m));
     }
     request->bulk = job->n > request->server->config.bulk_points;
-    request->n_points = job->n;
-    request->cost_bytes = job->n * (2 * 3 * sizeof(double) + sizeof(struct vxd_dag_hit));
+    request->cost_bytes = job->n * (6 * sizeof(double) + sizeof(struct vxd_dag_hit));
 out:
     return status;
 }
@@ -217,7 +216,6 @@ enum vxd_status vxd_scene_cast_rays_finish(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_cast_rays_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -234,6 +232,7 @@ enum vxd_status vxd_scene_cast_rays_finish(struct vxd_request *request,
                                &reply->materials, err));
     }
     request->output = &reply->base;
+    vxd_scene_close(request, queue);
 out:
     return status;
 }

@@ -166,7 +166,7 @@ static enum vxd_status bind_layout(struct layout *layout,
     }
     if (rule->n_channels == VXD_SCENE_RULE_CHANNELS) {
         status = add_colour(layout, where, err);
-    } else if (rule->n_channels == 1) {
+    } else if (rule->message != NULL && rule->n_channels == 1) {
         status = add_named(layout, field_name(rule->message), where, err);
     }
 out:

@@ -344,6 +344,11 @@ static enum vxd_status read_ball(const struct reading *r, struct vxd_err *err)
     VXD_TRY(read_place(r, ball->centre, "ball.centre", shape->a, err));
     VXD_TRY(read_length(r, ball->radius, "ball.radius", &shape->r, err));
     VXD_TRY(read_length(r, ball->noise, "ball.noise", &shape->amplitude, err));
+    if (shape->r + shape->amplitude >= VXD_SCENE_FAR) {
+        VXD_TRY(fail_at(err, VXD_OUT_OF_RANGE, r->i, "ball.noise",
+                        "is %g, with the radius more than %lld voxels", ball->noise,
+                        (long long)(VXD_SCENE_FAR / VXD_DAG_UNIT)));
+    }
     if (shape->amplitude > 0) {
         shape->kind = VXD_DAG_NOISE_BALL;
         shape->seed = ball->noise_seed;

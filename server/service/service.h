@@ -173,6 +173,11 @@ enum vxd_status vxd_scene_export_finish(struct vxd_request *request,
 /* Of those whose reply submit has made. */
 enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *queue,
                                struct vxd_err *err);
+enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
+                                              const char *format, const uint8_t *bytes,
+                                              size_t n_bytes,
+                                              const struct vxd_query_item *query,
+                                              size_t n_query, struct vxd_err *err);
 void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue);

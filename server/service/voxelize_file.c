@@ -17,27 +17,6 @@ struct query {
     struct vxd_err *err;
 };
 
-/* Numbers separated by commas; returns how many, 0 when the text is anything else. */
-static size_t parse_numbers(const char *text, double *out, size_t most)
-{
-    for (size_t n = 0; n < most; n++) {
-        char *end;
-
-        out[n] = strtod(text, &end);
-        if (end == text) {
-            return 0;
-        }
-        if (*end == '\0') {
-            return n + 1;
-        }
-        if (*end != ',') {
-            return 0;
-        }
-        text = end + 1;
-    }
-    return 0;
-}
-
 static Voxeld__V1__Vec3 *new_vector(struct query *q, const double v[3])
 {
     Voxeld__V1__Vec3 *vector =
@@ -54,7 +33,7 @@ static Voxeld__V1__Vec3 *new_vector(struct query *q, const double v[3])
 static enum vxd_status take_size(struct query *q, const struct vxd_query_item *item)
 {
     double v[3];
-    size_t n = parse_numbers(item->value, v, 3);
+    size_t n = vxd_query_numbers(item->value, v, 3);
 
     if (n != 1 && n != 3) {
         return vxd_query_fail(q->err, item,
@@ -73,7 +52,7 @@ static enum vxd_status take_range(struct query *q, const struct vxd_query_item *
     double v[6];
     Voxeld__V1__Range *range;
 
-    if (parse_numbers(item->value, v, 6) != 6) {
+    if (vxd_query_numbers(item->value, v, 6) != 6) {
         return vxd_query_fail(q->err, item, "six numbers in metres: x0,y0,z0,x1,y1,z1");
     }
     range = vxd_message_new(q->decoder, &voxeld__v1__range__descriptor, q->err);
@@ -90,7 +69,7 @@ static enum vxd_status take_origin(struct query *q, const struct vxd_query_item 
 {
     double v[3];
 
-    if (parse_numbers(item->value, v, 3) != 3) {
+    if (vxd_query_numbers(item->value, v, 3) != 3) {
         return vxd_query_fail(q->err, item, "three numbers in metres: x,y,z");
     }
     q->input->origin = new_vector(q, v);

@@ -39,9 +39,19 @@ target_link_libraries(bench_gpu_dag PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_gpu_dag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_tables.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_gpu_dag_tables PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_query times rays and other questions to a map of scans.
+add_executable(bench_gpu_dag_query ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_query.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_gpu_dag_query PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_scan times scans integrated into a scene.
+add_executable(bench_gpu_dag_scan ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_scan.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_gpu_dag_scan PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
-      bench_gpu_dag bench_gpu_dag_tables)
+      bench_gpu_dag bench_gpu_dag_query bench_gpu_dag_scan bench_gpu_dag_tables)
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -61,3 +71,7 @@ add_test(NAME bench_gpu_dag_tables_smoke COMMAND bench_gpu_dag_tables --backend 
   --items 20000 --repeat 1 --radius 40)
 add_test(NAME bench_gpu_dag_smoke COMMAND bench_gpu_dag --backend cpu --radius 100
   --repeat 2)
+add_test(NAME bench_gpu_dag_query_smoke COMMAND bench_gpu_dag_query --backend cpu
+  --scans 2 --queries 2000 --repeat 1)
+add_test(NAME bench_gpu_dag_scan_smoke COMMAND bench_gpu_dag_scan --backend cpu --scans 2
+  --size 0.5)

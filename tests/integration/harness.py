@@ -28,6 +28,7 @@ from voxeld.v1 import (
     hashmap_pb2,  # noqa: F401  for those that import this file
     network_pb2,  # noqa: F401
     rpc_pb2,
+    scene_pb2,  # noqa: F401
     voxelize_pb2,
 )
 
@@ -356,6 +357,8 @@ NUMPY_TYPES = {
     common_pb2.FLOAT32: "<f4",
     common_pb2.INT64: "<i8",
     common_pb2.INT16: "<i2",
+    common_pb2.UINT16: "<u2",
+    common_pb2.INT8: "|i1",
     common_pb2.UINT8: "|u1",
     common_pb2.UINT64: "<u8",
     common_pb2.FLOAT64: "<f8",

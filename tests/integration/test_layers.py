@@ -20,9 +20,10 @@ ALLOWED = {
 OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # Installed side by side, so they name each other without a folder.
 PUBLIC = {
-    "client/voxeld.h": ("voxeld_map.h", "voxeld_net.h"),
+    "client/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h"),
     "client/voxeld_map.h": ("voxeld.h",),
     "client/voxeld_net.h": ("voxeld.h",),
+    "client/voxeld_scene.h": ("voxeld.h",),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = {".c", ".h", ".cu", ".cuh"}

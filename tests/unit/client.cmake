@@ -5,27 +5,32 @@ foreach(name files las write)
                   LIBRARIES voxeld_files m)
 endforeach()
 
-add_library(voxeld_test_peer OBJECT unit/test_client_peer.c unit/test_client_peer_map.c)
+add_library(voxeld_test_peer OBJECT unit/test_client_peer.c unit/test_client_peer_map.c
+                                    unit/test_client_peer_scene.c)
 target_link_libraries(voxeld_test_peer PRIVATE voxeld_build voxeld_schema nng::nng)
 
 # Against the shared library, as users have it: only its public symbols resolve.
-foreach(name calls async maps)
+foreach(name calls async maps scenes)
   voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
                   LIBRARIES voxeld_client voxeld_test_peer voxeld_schema nng::nng
                             Threads::Threads)
 endforeach()
 
-voxeld_add_test(NAME test_client_arrays SOURCES unit/test_client_arrays.c
-                LIBRARIES voxeld_files m)
+foreach(name arrays json)
+  voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
+                  LIBRARIES voxeld_files m)
+endforeach()
 
-voxeld_add_test(NAME test_client_voxelctl SOURCES unit/test_client_voxelctl.c
-                LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng
-                          Threads::Threads)
 # Cross-compiled, a program that tests start needs the emulator too.
 list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " client_emulator)
-target_compile_definitions(test_client_voxelctl PRIVATE
-  VOXELCTL="${client_emulator} $<TARGET_FILE:voxelctl>")
-add_dependencies(test_client_voxelctl voxelctl)
+foreach(name voxelctl ctl_scenes)
+  voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
+                  LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng
+                            Threads::Threads)
+  target_compile_definitions(test_client_${name} PRIVATE
+    VOXELCTL="${client_emulator} $<TARGET_FILE:voxelctl>")
+  add_dependencies(test_client_${name} voxelctl)
+endforeach()
 
 # Against the archive: the linker's wrappers reach our own allocations only.
 voxeld_add_test(NAME test_client_alloc SOURCES unit/test_client_alloc.c

@@ -31,10 +31,25 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name copy edit edit_balls export query rays store table verify)
+foreach(name carve copy edit_balls edit_errors export query rays store table verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
+
+voxeld_add_test(NAME test_gpu_dag_scan
+  SOURCES unit/test_gpu_dag_scan.c unit/gpu_dag_rays.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_dag_scan PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+
+voxeld_add_test(NAME test_gpu_dag_alloc SOURCES unit/test_gpu_dag_alloc.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_dag_alloc PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+
+# Under ThreadSanitizer, minutes.
+voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
+  LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
 
 # The same in each of the slab stores (enum vxd_dag_store).
 foreach(name copy edit export query rays store)
@@ -42,13 +57,13 @@ foreach(name copy edit export query rays store)
     add_test(NAME test_gpu_dag_${name}_store${store} COMMAND test_gpu_dag_${name}
       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(test_gpu_dag_${name}_store${store} PROPERTIES
-      TIMEOUT 300 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
+      TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
   endforeach()
 endforeach()
 
-voxeld_add_test(NAME test_gpu_dag_alloc SOURCES unit/test_gpu_dag_alloc.c
+voxeld_add_test(NAME test_gpu_dag_edit_alloc SOURCES unit/test_gpu_dag_edit_alloc.c
   LIBRARIES voxeld_gpu_test_support)
-target_link_options(test_gpu_dag_alloc PRIVATE
+target_link_options(test_gpu_dag_edit_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
 voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c

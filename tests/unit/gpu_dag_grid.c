@@ -138,15 +138,19 @@ static size_t entry_of(const struct vxd_dag_voxels *voxels, const int64_t c[3])
 {
     uint64_t code = 0;
     size_t i = 0;
+    size_t step = 1;
 
     for (int axis = 0; axis < 3; axis++) {
-        for (int bit = 0; bit < 20; bit++) {
-            uint64_t one = (uint64_t)(c[axis] / VXD_DAG_UNIT) >> (bit + 2) & 1;
+        uint64_t leaf = (uint64_t)c[axis] / (4 * VXD_DAG_UNIT);
 
-            code |= one << (3 * bit + 2 - axis);
+        for (int bit = 0; leaf >> bit != 0; bit++) {
+            code |= (leaf >> bit & 1) << (3 * bit + 2 - axis);
         }
     }
-    for (size_t step = (size_t)1 << 40; step > 0; step /= 2) {
+    while (step < voxels->n) {
+        step *= 2;
+    }
+    for (; step > 0; step /= 2) {
         i += i + step <= voxels->n && voxels->codes[i + step - 1] <= code ? step : 0;
     }
     return i > 0 && voxels->codes[i - 1] == code ? i - 1 : voxels->n;

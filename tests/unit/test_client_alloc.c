@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/files/array_file.h"
+#include "client/files/json_file.h"
 #include "client/files/write.h"
 #include "client/voxeld.h"
 #include "tests/unit/test.h"
@@ -300,6 +301,68 @@ static bool read_map_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
+/* A list that grows, and what takes its operations. */
+static bool change_scene_once(void *context, enum voxeld_status *status)
+{
+    static const struct voxeld_scene_material palette[] = {{"a", 1}};
+    struct voxeld_scene_create_request create = {
+        .scene = "yard", .palette = palette, .n_palette = 1};
+    struct voxeld_scene_integrate_request integrate = {.scene = "yard", .cloud = &cloud};
+    struct voxeld_scene_edit_request edit = {.scene = "yard"};
+    struct voxeld_scene_operations list = {0};
+    struct voxeld_scenes *scenes = NULL;
+
+    *status = voxeld_scene_create(context, &create, &scenes, NULL);
+    CHECK((*status == VOXELD_OK) == (scenes != NULL));
+    voxeld_scenes_free(scenes);
+    for (size_t i = 0; i < 40 && *status == VOXELD_OK; i++) {
+        struct voxeld_scene_operation *op = voxeld_scene_add(&list, VOXELD_SHAPE_POINTS);
+
+        if (op == NULL) {
+            *status = VOXELD_RESOURCE_EXHAUSTED;
+        } else {
+            op->in.points.points = key_array;
+        }
+    }
+    if (*status == VOXELD_OK) {
+        edit.operations = list.operations;
+        edit.n_operations = list.n;
+        *status = voxeld_scene_edit(context, &edit, NULL, NULL);
+    }
+    voxeld_scene_clear(&list);
+    if (*status == VOXELD_OK) {
+        *status = voxeld_scene_integrate(context, &integrate, NULL, NULL);
+    }
+    return *status == VOXELD_OK;
+}
+
+static bool read_scene_once(void *context, enum voxeld_status *status)
+{
+    static const double place[3];
+    const struct voxeld_array array = {
+        .dtype = VOXELD_FLOAT64, .data = place, .n = 1, .n_elements = 3};
+    struct voxeld_scene_export_request export = {.scene = "yard"};
+    struct voxeld_scene_found *found = NULL;
+    struct voxeld_scene_cells *cells = NULL;
+
+    *status =
+        voxeld_scene_cast_rays(context, NULL, "yard", &array, &array, 0, &found, NULL);
+    CHECK((*status == VOXELD_OK) == (found != NULL));
+    voxeld_scene_found_free(found);
+    if (*status == VOXELD_OK) {
+        *status = voxeld_scene_export(context, &export, &cells, NULL);
+        CHECK((*status == VOXELD_OK) == (cells != NULL));
+        voxeld_scene_cells_free(cells);
+    }
+    if (*status == VOXELD_OK) {
+        *status = voxeld_scene_export_file(context, &export,
+                                           "/tmp/voxeld-alloc-scene.ply", NULL, NULL);
+        CHECK(access("/tmp/voxeld-alloc-scene.ply.part", F_OK) != 0);
+        (void)unlink("/tmp/voxeld-alloc-scene.ply");
+    }
+    return *status == VOXELD_OK;
+}
+
 static bool parse_text_once(void *context, enum voxeld_status *status)
 {
     struct vxd_array_file file;
@@ -309,6 +372,26 @@ static bool parse_text_once(void *context, enum voxeld_status *status)
     *status = (enum voxeld_status)vxd_text_parse_array((const uint8_t *)"1 2\n3 4\n", 8,
                                                        VXD_INT32, &file, &err);
     vxd_array_file_clear(&file);
+    return *status == VOXELD_OK;
+}
+
+/* More nodes than the first block of them holds. */
+static bool parse_json_once(void *context, enum voxeld_status *status)
+{
+    static uint8_t text[2001];
+    struct vxd_json_file file;
+    struct vxd_err err = {0};
+
+    (void)context;
+    memset(text, ',', sizeof text);
+    text[0] = '[';
+    for (size_t i = 1; i < sizeof text; i += 2) {
+        text[i] = '1';
+    }
+    text[sizeof text - 1] = ']';
+    *status = (enum voxeld_status)vxd_json_file_parse(text, sizeof text, &file, &err);
+    CHECK(file.n_nodes == (*status == VOXELD_OK ? 1001 : 0));
+    vxd_json_file_clear(&file);
     return *status == VOXELD_OK;
 }
 
@@ -331,6 +414,7 @@ static bool write_npz_once(void *context, enum voxeld_status *status)
 static void test_arrays_without_memory_are_resource_exhausted(void)
 {
     check_each(parse_text_once, NULL);
+    check_each(parse_json_once, NULL);
     check_each(write_npz_once, NULL);
 }
 
@@ -352,6 +436,8 @@ static void test_calls_without_memory_are_resource_exhausted(void)
     check_each(ask_once, client);
     check_each(change_map_once, client);
     check_each(read_map_once, client);
+    check_each(change_scene_once, client);
+    check_each(read_scene_once, client);
     voxeld_close(client);
     peer_stop(&peer);
 }

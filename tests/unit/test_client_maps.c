@@ -29,38 +29,6 @@ static struct voxeld_array keys_of(const int32_t *keys, size_t n)
         .dtype = VOXELD_INT32, .data = keys, .n = n, .n_elements = 3};
 }
 
-/* A peer and a client of it; false after a failed check. */
-struct pair {
-    struct peer peer;
-    struct voxeld_client *client;
-};
-
-static bool pair_start(struct pair *pair)
-{
-    bool started = peer_start(&pair->peer, NULL) == 0;
-
-    pair->client = started ? connect_to(&pair->peer, 0) : NULL;
-    CHECK(pair->client != NULL);
-    return pair->client != NULL;
-}
-
-static void pair_stop(struct pair *pair)
-{
-    voxeld_close(pair->client);
-    peer_stop(&pair->peer);
-}
-
-/* The last request as it arrived; free with free_unpacked. */
-static Voxeld__V1__Request *last_of(struct peer *peer)
-{
-    Voxeld__V1__Request *request;
-
-    (void)pthread_mutex_lock(&peer->mutex);
-    request = voxeld__v1__request__unpack(NULL, peer->n_last, peer->last);
-    (void)pthread_mutex_unlock(&peer->mutex);
-    return request;
-}
-
 static void test_map_calls_hand_out_what_the_server_says(void)
 {
     static const struct voxeld_map_array arrays[] = {{"v", VOXELD_FLOAT32, 2}};
@@ -134,7 +102,7 @@ static void test_entry_calls_hand_out_checked_arrays(void)
     CHECK(r->n == N_KEYS && r->n_new == N_KEYS && r->erase_epoch == 3 && !r->replayed);
     CHECK(r->indices[3] == 3 && r->is_new[0] == 1 && r->found == NULL);
     voxeld_map_result_free(r);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->header->sequence > 0 && arrived->header->client_id[0] == 'c');
     CHECK_INT(arrived->map_insert->keys->shape[1], 3);
@@ -329,7 +297,7 @@ static void test_repeated_request_has_the_same_body_whatever_its_header(void)
         CHECK(n > sizeof many_keys && n == n_first);
         CHECK(i == 0 || memcmp(bodies[0], bodies[1], n) == 0);
     }
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->header->sequence == 77);
     voxeld__v1__request__free_unpacked(arrived, NULL);
@@ -371,7 +339,7 @@ static void test_deadline_is_repeated_by_its_sequence(void)
     atomic_store(&pair.peer.replays, 0);
     CHECK_INT(voxeld_map_insert(pair.client, &insert, NULL, &error), VOXELD_OK);
     {
-        Voxeld__V1__Request *arrived = last_of(&pair.peer);
+        Voxeld__V1__Request *arrived = peer_last(&pair.peer);
 
         REQUIRE(arrived != NULL);
         CHECK(arrived->header->sequence > first);
@@ -430,7 +398,7 @@ static void test_voxelize_with_merge_is_numbered_and_says_what_it_did(void)
     REQUIRE(voxeld_voxelize(pair.client, &request, &voxels, NULL) == VOXELD_OK);
     CHECK(voxels->n_merged == N_POINTS && voxels->n_map_entries == 2 * N_POINTS);
     voxeld_voxels_free(voxels);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->header->sequence > 0);
     CHECK_STR(arrived->voxelize->merge->map, "drive");
@@ -451,7 +419,7 @@ static void test_voxelize_with_merge_is_numbered_and_says_what_it_did(void)
     CHECK_INT(voxeld_voxelize(pair.client, &request, &voxels, &error),
               VOXELD_INVALID_ARGUMENT);
     CHECK(error.sequence == 0);
-    arrived = last_of(&pair.peer);
+    arrived = peer_last(&pair.peer);
     REQUIRE(arrived != NULL);
     CHECK(arrived->header->sequence == 0);
     voxeld__v1__request__free_unpacked(arrived, NULL);

@@ -309,14 +309,16 @@ static nng_msg *reply_to(struct peer *peer, nng_msg *in)
 {
     Voxeld__V1__Request *request =
         voxeld__v1__request__unpack(NULL, nng_msg_len(in), nng_msg_body(in));
-    bool is_voxelize; /* or about maps */
+    bool is_voxelize; /* or about maps or scenes */
     bool is_map;
+    bool is_scene;
     int mode;
     nng_msg *out = NULL;
 
     if (request == NULL || request->header == NULL) {
         abort(); /* our client sent rubbish */
     }
+    is_scene = request->method_case >= VOXELD__V1__REQUEST__METHOD_SCENE_CREATE;
     is_map = request->method_case >= VOXELD__V1__REQUEST__METHOD_MAP_CREATE;
     is_voxelize = request->method_case == VOXELD__V1__REQUEST__METHOD_VOXELIZE || is_map;
     if (is_voxelize) {
@@ -329,7 +331,8 @@ static nng_msg *reply_to(struct peer *peer, nng_msg *in)
             abort();
         }
     } else if (is_map && mode != PEER_WRONG_REPLY) {
-        out = peer_answer_map(peer, request);
+        out =
+            is_scene ? peer_answer_scene(peer, request) : peer_answer_map(peer, request);
     } else {
         out = answer(peer, request);
     }
@@ -415,6 +418,18 @@ void peer_release(struct peer *peer)
     peer->is_released = 1;
     (void)pthread_cond_broadcast(&peer->released);
     (void)pthread_mutex_unlock(&peer->mutex);
+}
+
+Voxeld__V1__Request *peer_last(struct peer *peer)
+{
+    Voxeld__V1__Request *request = NULL;
+
+    (void)pthread_mutex_lock(&peer->mutex);
+    if (peer->last != NULL) {
+        request = voxeld__v1__request__unpack(NULL, peer->n_last, peer->last);
+    }
+    (void)pthread_mutex_unlock(&peer->mutex);
+    return request;
 }
 
 /* Shared by the thread that closes and the one that waits; the last frees it. */

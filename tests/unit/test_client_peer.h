@@ -66,6 +66,35 @@ enum peer_map_flaw {
     N_MAP_FLAWS
 };
 
+/* What is wrong with answers about scenes; none at 0. */
+enum peer_scene_flaw {
+    SCENE_FLAW_NONE,
+    SCENE_FLAW_SPEC_MISSING,
+    SCENE_FLAW_CHANGE_MISSING,
+    SCENE_FLAW_SEEN_MISSING,
+    SCENE_FLAW_STATES_MISSING,
+    SCENE_FLAW_STATES_SHORT,
+    SCENE_FLAW_STATES_DTYPE,
+    SCENE_FLAW_MATERIALS_SHAPE,
+    SCENE_FLAW_DISTANCES_SHORT,
+    SCENE_FLAW_VOXELS_WIDTH,
+    SCENE_FLAW_NORMALS_DTYPE,
+    SCENE_FLAW_HITS_MANY,
+    SCENE_FLAW_COUNTS_MISSING,
+    SCENE_FLAW_CELLS_AXES,
+    SCENE_FLAW_CELLS_NEGATIVE,
+    SCENE_FLAW_CELLS_MANY,
+    SCENE_FLAW_DENSE_AXES,
+    SCENE_FLAW_DENSE_NEGATIVE,
+    SCENE_FLAW_LOW_CELL_SHORT,
+    SCENE_FLAW_PLY_EMPTY,
+    SCENE_FLAW_PLY_NO_HEADER,
+    SCENE_FLAW_PLY_MANY,
+    SCENE_FLAW_PLY_LENGTH,
+    SCENE_FLAW_PLY_STALLS,
+    N_SCENE_FLAWS
+};
+
 struct peer {
     nng_socket socket;
     nng_listener listener;
@@ -77,10 +106,14 @@ struct peer {
     atomic_int mode;
     atomic_int flaw;
     atomic_int map_flaw;
+    atomic_int scene_flaw;
+    atomic_int scene_version; /* that queries see; rises with each where scene_changes */
+    atomic_int scene_changes;
     atomic_int replays; /* calls that change something, with their arrays dropped */
     atomic_int aligns;  /* big data in replies, as the daemon does */
     atomic_int delay_ms;
-    atomic_int n_voxelize; /* requests that arrived, to Voxelize or about maps */
+    atomic_int
+        n_voxelize; /* requests that arrived, to Voxelize or about maps or scenes */
     atomic_uint max_message_bytes;
 
     pthread_mutex_t mutex;
@@ -98,6 +131,10 @@ void peer_release(struct peer *peer);
 
 void peer_stop(struct peer *peer);
 
+/* The last request to Voxelize or about maps or scenes as it arrived; NULL where there was none.
+ * Free with voxeld__v1__request__free_unpacked. */
+Voxeld__V1__Request *peer_last(struct peer *peer);
+
 /* As a stranger's server packs, or as ours does. */
 nng_msg *peer_pack(const Voxeld__V1__Response *response, int is_aligned);
 
@@ -108,5 +145,14 @@ enum {
     PEER_MAP_ENTRIES = 5
 };
 nng_msg *peer_answer_map(struct peer *peer, const Voxeld__V1__Request *request);
+
+/* test_client_peer_scene.c: the answer to any request about scenes. There is one, "yard", with
+ * two materials. Rows of queries count up; PEER_SCENE_CELLS cells are exported, at most
+ * PEER_SCENE_PART of them in a reply; a dense box has 2 x 3 x 4. */
+enum {
+    PEER_SCENE_CELLS = 5,
+    PEER_SCENE_PART = 2
+};
+nng_msg *peer_answer_scene(struct peer *peer, const Voxeld__V1__Request *request);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef VXD_TESTS_TEST_CLIENT_REQUESTS_H
 #define VXD_TESTS_TEST_CLIENT_REQUESTS_H
 
+#include <stdbool.h>
+
 #include "client/voxeld.h"
 #include "tests/unit/test.h"
 #include "tests/unit/test_client_peer.h"
@@ -46,6 +48,28 @@ static inline struct voxeld_client *connect_to(const struct peer *peer,
         (void)fprintf(stderr, "connect: %s\n", error.message);
     }
     return client;
+}
+
+/* A peer and a client of it. */
+struct pair {
+    struct peer peer;
+    struct voxeld_client *client;
+};
+
+/* False after a failed check. */
+static inline bool pair_start(struct pair *pair)
+{
+    bool started = peer_start(&pair->peer, NULL) == 0;
+
+    pair->client = started ? connect_to(&pair->peer, 0) : NULL;
+    CHECK(pair->client != NULL);
+    return pair->client != NULL;
+}
+
+static inline void pair_stop(struct pair *pair)
+{
+    voxeld_close(pair->client);
+    peer_stop(&pair->peer);
 }
 
 /* One plain call; its status. */

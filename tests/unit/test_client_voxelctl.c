@@ -2,48 +2,19 @@
 /* The program itself against the peer: what it prints, and what it ends with. */
 #include <stdint.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/files/cloud_file.h"
-#include "tests/unit/test.h"
+#include "tests/unit/test_client_ctl.h"
 #include "tests/unit/test_client_peer.h"
 
 #define KITTI VOXELD_SOURCE_DIR "/tests/data/files/kitti.bin"
 #define PCD VOXELD_SOURCE_DIR "/tests/data/files/binary.pcd"
 
-/* Runs voxelctl with these words; both outputs go to text. Returns what it ended with. */
 static int ctl(const char *words, char *text, size_t n_text)
 {
-    char command[2048];
-    FILE *pipe;
-    size_t n = 0;
-    int status;
-
-    (void)snprintf(command, sizeof command, VOXELCTL " %s 2>&1", words);
-    pipe = popen(command, "r");
-    if (pipe == NULL) {
-        return -1;
-    }
-    n = fread(text, 1, n_text - 1, pipe);
-    text[n] = '\0';
-    status = pclose(pipe);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return ctl_piped(VOXELCTL, "", words, text, n_text);
 }
-
-static void check_says(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL) {
-        (void)fprintf(stderr, "\"%s\" lacks \"%s\"\n", text, part);
-        CHECK(strstr(text, part) != NULL);
-    }
-}
-
-struct usage {
-    const char *words;
-    int exit;
-    const char *says;
-};
 
 static void test_command_line_wrong_ends_with_2_and_says_what(void)
 {

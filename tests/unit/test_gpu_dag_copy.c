@@ -601,6 +601,17 @@ static void test_morphology_and_copies_visit_no_more_leaves_than_can_change(void
     CHECK_INT(leaves_of(&scene, &op), 0);
     op.from_voxel[0] = 1; /* the leaves that two leaves make, at two faces */
     CHECK_INT(leaves_of(&scene, &op), 2 * 64 * 64);
+    op.copy_empty =
+        true; /* no voxel's centre is in the box, though it goes through all */
+    op.shape.low[1] = op.shape.high[1] = low + 2 * 256;
+    CHECK_INT(leaves_of(&scene, &op), 0);
+    op.action = VXD_DAG_ERODE;
+    op.threshold = 6;
+    op.shape.low[1] = low + 10;
+    op.shape.high[1] = low + 100;
+    CHECK_INT(leaves_of(&scene, &op), 0);
+    op.shape.high[1] = low + 129; /* the first row's is */
+    CHECK(leaves_of(&scene, &op) > 0);
     close_scene(&scene);
 }
 

@@ -280,7 +280,7 @@ static void run_random(struct gpu_env *env, const struct vxd_dag_format *format,
 static void random_lists(struct gpu_env *env)
 {
     for (int i = 0; i < N_FORMATS; i++) {
-        run_random(env, &formats[i], 200, 5, VXD_DAG_REPLACE + 1, (uint64_t)i + 1);
+        run_random(env, &formats[i], 120, 5, VXD_DAG_REPLACE + 1, (uint64_t)i + 1);
     }
 }
 
@@ -324,7 +324,7 @@ static void test_edit_a_scene_of_256_voxels_a_side_matches_a_grid(void)
     struct gpu_env env;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
-    run_random(&env, &format, 3, 4, VXD_DAG_REPLACE + 1, 1000);
+    run_random(&env, &format, 2, 4, VXD_DAG_REPLACE + 1, 1000);
     gpu_env_close(&env);
 }
 

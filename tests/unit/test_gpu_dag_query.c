@@ -3,6 +3,9 @@
  * deep scenes' few. */
 #include "tests/unit/test.h"
 
+#include <pthread.h>
+
+#include "gpu/dag/edit.h"
 #include "gpu/dag/query.h"
 #include "tests/unit/gpu_dag_scene.h"
 #include "tests/unit/gpu_helpers.h"
@@ -424,7 +427,7 @@ static void compare_regions(struct gpu_env *env, const struct model *model,
 static void regions_of_model(struct gpu_env *env, const struct model *model)
 {
     enum {
-        N = 120
+        N = 60
     };
     struct vxd_dag_region regions[N];
     uint8_t states[N];
@@ -482,6 +485,78 @@ static void test_regions_of_uniform_scenes_are_their_volume(void)
     gpu_each_backend(uniform_regions);
 }
 
+/* --- beside edits ---------------------------------------------------------------------- */
+
+struct edits {
+    struct vxd_queue *queue;
+    struct vxd_dag *dag;
+    uint32_t root;
+    int n;
+    bool is_fine;
+};
+
+/* Balls over each other, of new nodes without end. */
+static void *edit_thread(void *context)
+{
+    struct edits *edits = context;
+    uint64_t state = 4;
+
+    edits->is_fine = true;
+    for (int i = 0; i < edits->n && edits->is_fine; i++) {
+        struct vxd_dag_op op = {.action = i % 3 == 0 ? VXD_DAG_ERASE : VXD_DAG_FILL,
+                                .value = (uint32_t)i % 16};
+        struct vxd_dag_edit_result result;
+
+        op.shape.kind = VXD_DAG_BALL;
+        op.shape.r = (int64_t)(gpu_random(&state) % 8000);
+        for (int axis = 0; axis < 3; axis++) {
+            op.shape.a[axis] = (int64_t)(gpu_random(&state) % (256 << 9));
+        }
+        edits->is_fine = vxd_dag_edit(edits->queue, edits->dag, edits->root, &op, 1,
+                                      &result, NULL) == VXD_OK &&
+                         vxd_queue_wait(edits->queue, NULL) == VXD_OK;
+        edits->root = edits->is_fine ? result.root : edits->root;
+    }
+    return NULL;
+}
+
+static void test_queries_beside_edits_answer_for_their_root(void)
+{
+    struct vxd_dag_format format = {9, 4, false};
+    struct vxd_dag_region all = {
+        {0, 0, 0}, {256 << 9, 256 << 9, 256 << 9}, {0, 0, 0}, -1};
+    struct edits edits = {.n = 60};
+    struct model model;
+    struct gpu_env env;
+    pthread_t thread;
+    uint64_t n_occupied = 0;
+    void *joined;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
+    model_open(&env, &format, 15, &model);
+    edits.dag = model.scene.dag;
+    edits.root = model.scene.root;
+    CHECK(vxd_queue_create(env.context, &edits.queue, NULL) == VXD_OK);
+    for (size_t i = 0; i < model.n; i++) {
+        n_occupied += model.voxels[i].code >= GPU_DAG_MATERIAL;
+    }
+    REQUIRE(pthread_create(&thread, NULL, edit_thread, &edits) == 0);
+    for (int round = 0; round < 20; round++) {
+        uint64_t counts[2] = {n_occupied, 0};
+        uint8_t states = VXD_DAG_OCCUPIED | VXD_DAG_UNKNOWN;
+
+        nearest_in_model(&env, &model);
+        compare_regions(&env, &model, &all, 1, &states, counts);
+    }
+    CHECK(pthread_join(thread, &joined) == 0);
+    CHECK(edits.is_fine);
+    CHECK(edits.root != model.scene.root);
+    nearest_in_model(&env, &model);
+    vxd_queue_destroy(edits.queue);
+    model_close(&env, &model);
+    gpu_env_close(&env);
+}
+
 static void test_query_without_arrays_is_refused(void)
 {
     struct vxd_dag_format format = {4, 0, false};
@@ -518,6 +593,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_nearest_of_any_point_is_the_loops_first_of_equals),
     VXD_TEST(test_regions_overlap_and_hold_what_loops_count),
     VXD_TEST(test_regions_of_uniform_scenes_are_their_volume),
+    VXD_TEST(test_queries_beside_edits_answer_for_their_root),
     VXD_TEST(test_query_without_arrays_is_refused),
 };
 

@@ -12,6 +12,7 @@
 #include "tests/unit/server_checks.h"
 #include "server/models/model.h"
 #include "tests/unit/server_helpers.h"
+#include "voxeld/v1/scene.pb-c.h"
 
 VXD_TEST_HELPERS
 
@@ -248,6 +249,120 @@ static void test_map_read_any_failing_allocation_is_resource_exhausted(void)
     fail_each_change("map_list", "{}");
 }
 
+/* What a scene is now: its version and a digest of its voxels. Where a failed edit was, its
+ * memory may have grown. */
+struct look {
+    uint64_t version;
+    char digest[64];
+};
+
+static void look_at_scene(struct vxd_server *server, struct look *look)
+{
+    Voxeld__V1__SceneGetResponse *reply;
+    struct call call;
+
+    memset(look, 0, sizeof *look);
+    call_begin(&call);
+    call_json(&call, server, vxd_method_by_name("scene_get"), NULL, "{\"name\":\"s\"}");
+    CHECK_INT(call_wait(&call), VXD_OK);
+    reply = voxeld__v1__scene_get_response__unpack(NULL, call.n_packed, call.packed);
+    if (reply != NULL) {
+        look->version = reply->scene->version;
+        (void)snprintf(look->digest, sizeof look->digest, "%s", reply->scene->digest);
+    }
+    CHECK(reply != NULL && look->digest[0] != '\0');
+    voxeld__v1__scene_get_response__free_unpacked(reply, NULL);
+    call_finish(&call);
+}
+
+static const char make_scene[] =
+    "{\"name\":\"s\",\"spec\":{\"voxelSizeM\":0.1,\"depth\":7,\"materialBits\":8,"
+    "\"trackFree\":true,\"palette\":[{\"name\":\"a\",\"rgb\":255},{\"rgb\":16711680}]}}";
+static const char fill_scene[] =
+    "{\"name\":\"s\",\"operations\":[{\"ball\":{\"centre\":{},\"radius\":1.5},"
+    "\"material\":3}]}";
+
+/* A change that fails has changed nothing; the same again then does it. Reads likewise. */
+static void fail_each_of_scene(const char *method, const char *json)
+{
+    for (long k = 0; k < ENOUGH; k++) {
+        struct vxd_server *server = server_start(&(struct server_setup){0});
+        struct look before, after;
+        enum vxd_status status;
+        bool failed;
+
+        REQUIRE(server != NULL);
+        CHECK_INT(send_json(server, "scene_create", make_scene), VXD_OK);
+        CHECK_INT(send_json(server, "scene_edit", fill_scene), VXD_OK);
+        look_at_scene(server, &before);
+        atomic_store(&n_until_failure, k);
+        status = send_json(server, method, json);
+        failed = stop_failing();
+        CHECK(status == VXD_OK || (failed && status == VXD_RESOURCE_EXHAUSTED));
+        if (status != VXD_OK && !lost_reply) {
+            look_at_scene(server, &after);
+            CHECK_INT(after.version, before.version);
+            CHECK(strcmp(after.digest, before.digest) == 0);
+            CHECK_INT(send_json(server, method, json), VXD_OK);
+        }
+        (void)send_json(server, "scene_drop", "{\"name\":\"s\"}");
+        (void)send_json(server, "scene_drop", "{\"name\":\"t\"}");
+        server_finish(server);
+        if (!failed) {
+            CHECK(k >= 3);
+            return;
+        }
+    }
+    CHECK(false);
+}
+
+static void test_scene_change_any_failing_allocation_changes_nothing(void)
+{
+    fail_each_of_scene("scene_create",
+                       "{\"name\":\"t\",\"spec\":{\"voxelSizeM\":1,\"materialBits\":4,"
+                       "\"palette\":[{\"name\":\"x\"}]}}");
+    fail_each_of_scene(
+        "scene_edit",
+        "{\"name\":\"s\",\"operations\":[{\"points\":{\"points\":{\"shape\":[2,3],"
+        "\"values\":[0,0,0,2,2,2]},\"materials\":{\"shape\":[2],\"values\":[1,2]}}},"
+        "{\"heightfield\":{\"heights\":{\"shape\":[2,2],\"values\":[0,1,2,\"NaN\"]},"
+        "\"cell\":0.2},\"action\":\"SCENE_ERASE\"},{\"box\":{\"low\":{},\"high\":"
+        "{\"x\":1,\"y\":1,\"z\":1}},\"action\":\"SCENE_DILATE\"}]}");
+    /* Two points of x, y, z and a colour: 24 zero bytes and (1, 1, 1), 0xff. */
+    fail_each_of_scene(
+        "scene_integrate",
+        "{\"name\":\"s\",\"cloud\":{\"fields\":[{\"name\":\"x\",\"dtype\":\"FLOAT32\"},"
+        "{\"name\":\"y\",\"offset\":4,\"dtype\":\"FLOAT32\"},{\"name\":\"z\","
+        "\"offset\":8,\"dtype\":\"FLOAT32\"},{\"name\":\"rgb\",\"offset\":12,"
+        "\"dtype\":\"UINT32\"}],\"pointStep\":16,"
+        "\"data\":\"AAAAAAAAAAAAAAAAAAAAAAAAgD8AAIA/AACAP/8AAAA=\","
+        "\"sweeps\":[{\"data\":\"AABAQAAAQEAAAEBAAAAAAA==\"}]},"
+        "\"carve\":{\"maxRangeM\":9},\"rule\":{\"kind\":\"COLOUR\"}}");
+    fail_each_of_scene("scene_drop", "{\"name\":\"t\",\"missingOk\":true}");
+}
+
+static void test_scene_read_any_failing_allocation_is_resource_exhausted(void)
+{
+    fail_each_of_scene("scene_get", "{\"name\":\"s\"}");
+    fail_each_of_scene("scene_list", "{}");
+    fail_each_of_scene("scene_values", "{\"name\":\"s\",\"points\":{\"shape\":[1,3],"
+                                       "\"values\":[0,0,0]}}");
+    fail_each_of_scene("scene_nearest", "{\"name\":\"s\",\"radiusM\":1,\"points\":"
+                                        "{\"shape\":[1,3],\"values\":[0,0,0]}}");
+    fail_each_of_scene("scene_cast_rays",
+                       "{\"name\":\"s\",\"maxRangeM\":9,\"origins\":{\"shape\":[1,3],"
+                       "\"values\":[3,0,0]},\"directions\":{\"shape\":[1,3],"
+                       "\"values\":[-1,0,0]}}");
+    fail_each_of_scene("scene_overlap", "{\"name\":\"s\",\"counts\":true,\"balls\":"
+                                        "{\"shape\":[1,4],\"values\":[0,0,0,1]}}");
+    fail_each_of_scene("scene_export", "{\"name\":\"s\",\"withCounts\":true}");
+    fail_each_of_scene("scene_export",
+                       "{\"name\":\"s\",\"withCounts\":true,\"format\":\"SCENE_PLY\"}");
+    fail_each_of_scene("scene_export",
+                       "{\"name\":\"s\",\"format\":\"SCENE_DENSE\",\"box\":{\"low\":{},"
+                       "\"high\":{\"x\":1,\"y\":1,\"z\":1}}}");
+}
+
 static const char net_config[] =
     "{\"format\": \"voxeld-net/1\", \"name\": \"net\", \"axes\": [\"x\", \"y\", \"z\"],"
     " \"semantics\": \"spconv\", \"weights\": {\"file\": \"net.safetensors\", \"layout\":"
@@ -379,6 +494,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_self_test_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_map_change_any_failing_allocation_changes_nothing),
     VXD_TEST(test_map_read_any_failing_allocation_is_resource_exhausted),
+    VXD_TEST(test_scene_change_any_failing_allocation_changes_nothing),
+    VXD_TEST(test_scene_read_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_network_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_server_any_failing_allocation_opens_nothing),
 };

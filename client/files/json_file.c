@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One pass, without recursion: what is open lies on a stack. Strings are unescaped where they
  * stand, as they only get shorter. */
-#include "client/voxelctl/json_read.h"
+#include "client/files/json_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/files/number.h"
-#include "client/voxelctl/map.h"
 
 enum {
     MAX_DEPTH = 32,
@@ -15,12 +14,13 @@ enum {
 };
 
 struct parser {
-    struct ctl_json *json;
+    struct vxd_json_file *json;
     char *at; /* the bytes end with a zero */
     size_t open[MAX_DEPTH];
     size_t last[MAX_DEPTH]; /* the newest child of each; 0 = none */
     size_t depth;
     const char *wrong; /* what is; NULL: nothing */
+    bool without_memory;
 };
 
 static bool fail(struct parser *p, const char *what)
@@ -125,11 +125,11 @@ static bool read_string(struct parser *p, const char **text, size_t *n_text)
     return true;
 }
 
-static bool read_number(struct parser *p, struct ctl_json_node *node)
+static bool read_number(struct parser *p, struct vxd_json_node *node)
 {
     double value;
 
-    node->kind = CTL_JSON_NUMBER;
+    node->kind = VXD_JSON_NUMBER;
     node->text = p->at;
     node->n_text = strspn(p->at, "+-.0123456789eE");
     p->at += node->n_text;
@@ -137,13 +137,13 @@ static bool read_number(struct parser *p, struct ctl_json_node *node)
            fail(p, "a malformed number");
 }
 
-static bool read_word(struct parser *p, struct ctl_json_node *node)
+static bool read_word(struct parser *p, struct vxd_json_node *node)
 {
     static const char *const words[] = {"null", "false", "true"};
 
     for (size_t i = 0; i < 3; i++) {
         if (strncmp(p->at, words[i], strlen(words[i])) == 0) {
-            node->kind = (enum ctl_json_kind)i;
+            node->kind = (enum vxd_json_kind)i;
             p->at += strlen(words[i]);
             return true;
         }
@@ -152,21 +152,21 @@ static bool read_word(struct parser *p, struct ctl_json_node *node)
 }
 
 /* A zeroed node, linked to what is open; NULL where there is no memory. */
-static struct ctl_json_node *add_node(struct parser *p)
+static struct vxd_json_node *add_node(struct parser *p)
 {
-    struct ctl_json *json = p->json;
+    struct vxd_json_file *json = p->json;
     size_t i = json->n_nodes;
     size_t n_bytes;
 
     if (i == json->capacity) {
         size_t capacity = i > 0 ? i : FIRST_NODES / 2;
-        struct ctl_json_node *grown =
+        struct vxd_json_node *grown =
             vxd_size_mul(capacity, 2 * sizeof *json->nodes, &n_bytes)
                 ? realloc(json->nodes, n_bytes)
                 : NULL;
 
         if (grown == NULL) {
-            (void)fail(p, "no memory for what is in it");
+            p->without_memory = true;
             return NULL;
         }
         json->nodes = grown;
@@ -174,7 +174,7 @@ static struct ctl_json_node *add_node(struct parser *p)
     }
     memset(&json->nodes[i], 0, sizeof json->nodes[i]);
     if (p->depth > 0) {
-        struct ctl_json_node *parent = &json->nodes[p->open[p->depth - 1]];
+        struct vxd_json_node *parent = &json->nodes[p->open[p->depth - 1]];
         size_t *last = &p->last[p->depth - 1];
 
         parent->n_children++;
@@ -188,12 +188,12 @@ static struct ctl_json_node *add_node(struct parser *p)
 /* One value, or what opens one. */
 static bool read_value(struct parser *p)
 {
-    struct ctl_json_node *node;
+    struct vxd_json_node *node;
     const char *key = NULL;
     size_t n_key;
 
     skip_blanks(p);
-    if (p->depth > 0 && p->json->nodes[p->open[p->depth - 1]].kind == CTL_JSON_OBJECT) {
+    if (p->depth > 0 && p->json->nodes[p->open[p->depth - 1]].kind == VXD_JSON_OBJECT) {
         if (*p->at != '"') {
             return fail(p, "the name of a member is missing");
         }
@@ -215,7 +215,7 @@ static bool read_value(struct parser *p)
         if (p->depth == MAX_DEPTH) {
             return fail(p, "too many brackets in one another");
         }
-        node->kind = *p->at == '{' ? CTL_JSON_OBJECT : CTL_JSON_ARRAY;
+        node->kind = *p->at == '{' ? VXD_JSON_OBJECT : VXD_JSON_ARRAY;
         p->open[p->depth] = (size_t)(node - p->json->nodes);
         p->last[p->depth] = 0;
         p->depth++;
@@ -223,7 +223,7 @@ static bool read_value(struct parser *p)
         return true;
     }
     if (*p->at == '"') {
-        node->kind = CTL_JSON_STRING;
+        node->kind = VXD_JSON_STRING;
         return read_string(p, &node->text, &node->n_text);
     }
     return *p->at == '-' || (*p->at >= '0' && *p->at <= '9') ? read_number(p, node)
@@ -235,10 +235,10 @@ static bool close_values(struct parser *p, bool *more)
 {
     *more = false;
     while (p->depth > 0) {
-        const struct ctl_json_node *open = &p->json->nodes[p->open[p->depth - 1]];
+        const struct vxd_json_node *open = &p->json->nodes[p->open[p->depth - 1]];
 
         skip_blanks(p);
-        if (*p->at == (open->kind == CTL_JSON_OBJECT ? '}' : ']')) {
+        if (*p->at == (open->kind == VXD_JSON_OBJECT ? '}' : ']')) {
             p->depth--;
             p->at++;
         } else if (open->n_children == 0) {
@@ -268,39 +268,40 @@ static bool parse(struct parser *p)
     return *p->at == '\0' || fail(p, "something behind the end");
 }
 
-int ctl_json_read(const char *path, struct ctl_json *out)
+enum vxd_status vxd_json_file_parse(const uint8_t *bytes, size_t n_bytes,
+                                    struct vxd_json_file *out, struct vxd_err *err)
 {
     struct parser p = {.json = out};
-    uint8_t *bytes = NULL;
-    size_t n_bytes = 0;
     size_t line = 1;
 
     memset(out, 0, sizeof *out);
-    if (ctl_read_file(path, &bytes, &n_bytes) != CTL_OK) {
-        return CTL_FAILED;
-    }
-    out->bytes = realloc(bytes, n_bytes + 1);
+    out->bytes = n_bytes < SIZE_MAX ? malloc(n_bytes + 1) : NULL;
     if (out->bytes == NULL) {
-        free(bytes);
-        (void)fprintf(stderr, "voxelctl: %s: no memory for what is in it\n", path);
-        return CTL_FAILED;
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu bytes",
+                        n_bytes);
+    }
+    if (n_bytes > 0) {
+        memcpy(out->bytes, bytes, n_bytes);
     }
     out->bytes[n_bytes] = '\0';
     p.at = out->bytes;
     if (parse(&p) && p.at == out->bytes + n_bytes) {
-        return CTL_OK;
+        return VXD_OK;
     }
-    for (const char *at = out->bytes; at < p.at; at++) {
-        line += *at == '\n';
+    for (size_t i = 0; i < n_bytes && out->bytes + i < p.at; i++) {
+        line += bytes[i] == '\n';
     }
-    (void)fprintf(stderr, "voxelctl: %s: line %zu: %s\n", path, line,
-                  p.wrong != NULL ? p.wrong : "a zero byte");
-    return CTL_FAILED;
+    vxd_json_file_clear(out);
+    if (p.without_memory) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for what is in it");
+    }
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, NULL, "line %zu: %s", line,
+                    p.wrong != NULL ? p.wrong : "a zero byte");
 }
 
-void ctl_json_clear(struct ctl_json *json)
+void vxd_json_file_clear(struct vxd_json_file *file)
 {
-    free(json->bytes);
-    free(json->nodes);
-    memset(json, 0, sizeof *json);
+    free(file->bytes);
+    free(file->nodes);
+    memset(file, 0, sizeof *file);
 }
