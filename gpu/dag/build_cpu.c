@@ -5,7 +5,10 @@
  * share out (or they are small); then each is a task, gone through depth first with a stack of
  * frames; then the upper levels are closed from below. A node is looked up in the store only
  * if a child of it changed. Tasks take their order from nothing: which thread does what changes
- * addresses and lookups, not results. */
+ * addresses and lookups, not results.
+ *
+ * Cubes that an editor calls equal (a wall cuts thousands alike) are gone into once a thread,
+ * as far as its memory of them reaches. */
 #include <string.h>
 
 #include "gpu/dag/change.h"
@@ -13,6 +16,8 @@
 enum {
     CUBES_A_THREAD = 64,
     SMALL_HEIGHT = 6, /* cubes of this height are tasks however few they are */
+    N_KNOWN = 512,    /* signatures a thread remembers */
+    VISITS_AT_ONCE = 4096,
     N_HEIGHTS = VXD_DAG_MAX_DEPTH + 1
 };
 
@@ -32,6 +37,21 @@ struct level {
     size_t n;
 };
 
+/* What a cube was to its editor. */
+struct signature {
+    int n_words;
+    int height;
+    uint32_t old;
+    uint64_t words[VXD_DAG_SIGNATURE_WORDS];
+};
+
+/* A cube that was gone into, and what came of it. */
+struct known {
+    struct signature signature;
+    uint32_t ref;
+    struct vxd_dag_change change;
+};
+
 /* A node on the way down. */
 struct frame {
     struct vxd_dag_cube cube;
@@ -39,6 +59,9 @@ struct frame {
     int octant; /* the next one */
     uint32_t children[8];
     union vxd_dag_edit_state state;
+    struct signature signature;
+    struct known *place;          /* for it; NULL where it stands for itself */
+    struct vxd_dag_change before; /* the worker's, when it was gone into */
 };
 
 /* What a thread has for itself while it runs tasks. */
@@ -47,6 +70,8 @@ struct worker {
     struct vxd_dag_writer writer;
     struct vxd_dag_change change;
     struct vxd_dag_change_memo memo;
+    uint32_t n_visits; /* not yet among the build's */
+    struct known known[N_KNOWN];
 };
 
 struct build {
@@ -59,6 +84,7 @@ struct build {
     struct worker *workers;
     int n_workers;
     atomic_bool has_failed;
+    atomic_uint_fast64_t n_visits;
     enum vxd_status status; /* of the first that failed */
     struct vxd_err err;
 };
@@ -113,15 +139,108 @@ static enum vxd_status edit_leaf(const struct build *build, struct worker *worke
     return vxd_dag_leaf_put(&worker->writer, &after, ref, err);
 }
 
+/* Counts a cube that is looked at. */
+static enum vxd_status count_visit(struct build *build, struct worker *worker,
+                                   struct vxd_err *err)
+{
+    if (++worker->n_visits < VISITS_AT_ONCE) {
+        return VXD_OK;
+    }
+    worker->n_visits = 0;
+    if (atomic_fetch_add_explicit(&build->n_visits, VISITS_AT_ONCE,
+                                  memory_order_relaxed) < build->dag->max_visits) {
+        return VXD_OK;
+    }
+    return vxd_fail(
+        err, VXD_RESOURCE_EXHAUSTED, NULL,
+        "the edit touches more than %llu regions of the scene; make its shapes "
+        "smaller, or split it",
+        (unsigned long long)build->dag->max_visits);
+}
+
+/* Makes a cube's signature and finds the place for it in the worker's memory, NULL where it
+ * has none. */
+static struct known *find_place(const struct build *build, struct worker *worker,
+                                struct frame *at)
+{
+    struct signature *signature = &at->signature;
+    uint64_t hash;
+
+    if (build->editor->signature == NULL || at->cube.height <= VXD_DAG_LEAF_HEIGHT) {
+        return NULL;
+    }
+    signature->n_words = build->editor->signature(build->editor->args, &at->cube,
+                                                  &at->state, signature->words);
+    if (signature->n_words == 0) {
+        return NULL;
+    }
+    signature->height = at->cube.height;
+    signature->old = at->old;
+    hash = (uint64_t)signature->height << 32 | signature->old;
+    for (int i = 0; i < signature->n_words; i++) {
+        hash = (hash ^ signature->words[i]) * 0x9e3779b97f4a7c15ULL;
+        hash ^= hash >> 32;
+    }
+    return &worker->known[hash % N_KNOWN];
+}
+
+static bool is_known(const struct known *known, const struct signature *signature)
+{
+    return known->signature.n_words == signature->n_words &&
+           known->signature.height == signature->height &&
+           known->signature.old == signature->old &&
+           memcmp(known->signature.words, signature->words,
+                  (size_t)signature->n_words * sizeof signature->words[0]) == 0;
+}
+
+/* True where an equal cube was gone into before: *ref is what this one becomes. Otherwise
+ * notes what it takes to remember it. */
+static bool recall(const struct build *build, struct worker *worker, struct frame *at,
+                   uint32_t *ref)
+{
+    const struct known *known;
+
+    at->place = find_place(build, worker, at);
+    at->before = worker->change;
+    known = at->place;
+    if (known == NULL || !is_known(known, &at->signature)) {
+        return false;
+    }
+    *ref = known->ref;
+    worker->change.n_added += known->change.n_added;
+    worker->change.n_removed += known->change.n_removed;
+    worker->change.n_changed += known->change.n_changed;
+    worker->change.n_freed += known->change.n_freed;
+    return true;
+}
+
+static void remember(const struct worker *worker, const struct frame *at, uint32_t ref)
+{
+    struct known *known = at->place;
+
+    if (known == NULL) {
+        return;
+    }
+    known->signature = at->signature;
+    known->ref = ref;
+    known->change.n_added = worker->change.n_added - at->before.n_added;
+    known->change.n_removed = worker->change.n_removed - at->before.n_removed;
+    known->change.n_changed = worker->change.n_changed - at->before.n_changed;
+    known->change.n_freed = worker->change.n_freed - at->before.n_freed;
+}
+
 /* Finds what a cube becomes, or that its parts decide (*is_open). */
-static enum vxd_status visit(const struct build *build, struct worker *worker,
-                             struct frame *at, uint32_t *ref, bool *is_open,
-                             struct vxd_err *err)
+static enum vxd_status visit(struct build *build, struct worker *worker, struct frame *at,
+                             uint32_t *ref, bool *is_open, struct vxd_err *err)
 {
     const struct vxd_dag_editor *editor = build->editor;
     uint32_t uniform = VXD_DAG_EMPTY;
+    enum vxd_status status = count_visit(build, worker, err);
 
     *is_open = false;
+    if (status != VXD_OK) {
+        return status;
+    }
     *ref = at->old;
     switch (editor->visit(editor->args, build->view, &at->cube, at->old, &at->state,
                           &uniform)) {
@@ -138,7 +257,7 @@ static enum vxd_status visit(const struct build *build, struct worker *worker,
     if (at->cube.height == VXD_DAG_LEAF_HEIGHT) {
         return edit_leaf(build, worker, at, ref, err);
     }
-    *is_open = true;
+    *is_open = !recall(build, worker, at, ref);
     return VXD_OK;
 }
 
@@ -199,6 +318,7 @@ static enum vxd_status run_part(struct build *build, struct worker *worker,
         }
         VXD_TRY(
             close_node(build, worker, height, frame->old, frame->children, &ref, err));
+        remember(worker, frame, ref);
         if (height == top) {
             part->ref = ref;
             return VXD_OK;
@@ -400,6 +520,7 @@ enum vxd_status vxd_dag_build(struct vxd_pool *pool, struct vxd_dag *dag, uint32
     enum vxd_status status;
 
     atomic_init(&build.has_failed, false);
+    atomic_init(&build.n_visits, 0);
     VXD_TRY(workers_open(&build, pool, err));
     VXD_TRY(open_levels(&build, root, &height, err));
     build.tasks = &build.levels[height];

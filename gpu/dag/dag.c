@@ -62,6 +62,7 @@ enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spe
     }
     dag->context = queue->context;
     dag->spec = *spec;
+    dag->max_visits = VXD_DAG_MAX_VISITS;
     dag->view.depth = spec->format.depth;
     dag->view.value_bits = vxd_dag_value_bits(&spec->format);
     dag->view.free_value = vxd_dag_free_value(&spec->format);
@@ -92,6 +93,11 @@ const struct vxd_dag_spec *vxd_dag_get_spec(const struct vxd_dag *dag)
 void vxd_dag_set_max_bytes(struct vxd_dag *dag, size_t max_bytes)
 {
     dag->spec.max_bytes = max_bytes;
+}
+
+void vxd_dag_set_max_visits(struct vxd_dag *dag, uint64_t max_visits)
+{
+    dag->max_visits = max_visits;
 }
 
 int vxd_dag_free_value(const struct vxd_dag_format *format)

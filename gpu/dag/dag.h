@@ -101,6 +101,12 @@ const struct vxd_dag_spec *vxd_dag_get_spec(const struct vxd_dag *dag);
  * edit of it runs. */
 void vxd_dag_set_max_bytes(struct vxd_dag *dag, size_t max_bytes);
 
+/* Cubes that an edit looks at, at most (about: threads count for themselves in between), so
+ * that a surface that fills a large scene is refused after seconds, not gone over for
+ * minutes. A new store has VXD_DAG_MAX_VISITS. While no edit of it runs. */
+#define VXD_DAG_MAX_VISITS ((uint64_t)1 << 29)
+void vxd_dag_set_max_visits(struct vxd_dag *dag, uint64_t max_visits);
+
 /* The material of FREE voxels, -1 where free space is not tracked. */
 int vxd_dag_free_value(const struct vxd_dag_format *format);
 /* Materials that voxels can have: 1 for none, 2^bits, one less with tracks_free. */

@@ -120,7 +120,8 @@ struct vxd_dag_edit_result {
  *                             ascend or lie outside; err.field "ops[3].value", ... What
  *                             lists and heights hold is found by the wait, before anything
  *                             is done
- *         RESOURCE_EXHAUSTED  (from the wait) the store is at its budget; *out is not to be
+ *         RESOURCE_EXHAUSTED  (from the wait) the store is at its budget, or the edit looked
+ *                             at more cubes than it may (dag.h); *out is not to be
  *                             used, and every root reaches what it did: what the edit had
  *                             made is nobody's until an edit makes the same again
  * sync    asynchronous; one edit at a time a store, readers of older roots beside it

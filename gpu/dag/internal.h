@@ -18,6 +18,7 @@ struct vxd_dag {
     struct vxd_context *context;
     struct vxd_dag_spec spec;
     struct vxd_dag_view view;
+    uint64_t max_visits;
     const struct vxd_dag_store_ops *ops; /* what spec.store says, on the CPU */
     struct vxd_dag_arena *arena;         /* one of these, by ops */
     struct vxd_dag_slabs *slabs;
@@ -127,7 +128,8 @@ void vxd_dag_ref_count(const struct vxd_dag_view *view, uint32_t ref, int height
                        uint64_t *n_occupied, uint64_t *n_free);
 
 enum {
-    VXD_DAG_STATE_BYTES = 96
+    VXD_DAG_STATE_BYTES = 96,
+    VXD_DAG_SIGNATURE_WORDS = 10
 };
 
 /* An editor's memory of a cube, handed down. */
@@ -155,6 +157,12 @@ struct vxd_dag_editor {
     void (*leaf)(const void *args, const struct vxd_dag_view *view,
                  const struct vxd_dag_cube *cube, const union vxd_dag_edit_state *state,
                  struct vxd_dag_leaf *leaf);
+    /* Whatever decides, with `old` and the height, what becomes of a cube that is gone into:
+     * of two with equal words the second takes the first one's result. Fills words, of which
+     * there is room for VXD_DAG_SIGNATURE_WORDS, and says how many; 0: the cube stands for
+     * itself. NULL: every cube does. */
+    int (*signature)(const void *args, const struct vxd_dag_cube *cube,
+                     const union vxd_dag_edit_state *state, uint64_t *words);
     const void *args;
 };
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,11 +127,18 @@ def test_requests_that_fit_beside_the_maps_wait_for_each_other(directory: Path) 
 
 def test_map_in_use_for_longer_than_its_ttl_lives_on(maps: Maps) -> None:
     points = random_points(2_000_000, extent=300)
-    merge = voxelize_pb2.VoxelizeMerge(map="m", create=True, ttl_s=0.3 * SLOW)
-    message = voxelize_request(
-        cloud_of(points), size=0.05, rule=voxelize_pb2.MINKOWSKI, merge=merge,
-        outputs=[voxelize_pb2.OUTPUT_COUNTS],
+    parts = {
+        "size": 0.05, "rule": voxelize_pb2.MINKOWSKI, "outputs": [voxelize_pb2.OUTPUT_COUNTS]
+    }
+    started = time.monotonic()
+    reply = maps.rpc.call(
+        "voxelize", voxelize_request(cloud_of(points), **parts), timeout_ms=int(50000 * SLOW)
     )
+    assert reply.header.code == OK, reply.header
+    # Merging takes longer than this, and a reply's way to us much less, on any machine.
+    ttl_s = 0.6 * (time.monotonic() - started)
+    merge = voxelize_pb2.VoxelizeMerge(map="m", create=True, ttl_s=ttl_s)
+    message = voxelize_request(cloud_of(points), merge=merge, **parts)
     for sequence in (1, 2):
         reply = maps.rpc.call(
             "voxelize", message, client_id=f"{maps.client_id}-v", sequence=sequence,

@@ -6,12 +6,12 @@
 
 __extension__ typedef __int128 wide;
 
-static size_t n_voxels(const struct gpu_grid *grid)
+static size_t n_voxels(const struct gpu_dag_grid *grid)
 {
     return (size_t)(grid->side * grid->side * grid->side);
 }
 
-void gpu_grid_make(struct gpu_grid *grid, const struct vxd_dag_format *format)
+void gpu_dag_grid_make(struct gpu_dag_grid *grid, const struct vxd_dag_format *format)
 {
     grid->format = *format;
     grid->side = (int64_t)1 << format->depth;
@@ -21,23 +21,23 @@ void gpu_grid_make(struct gpu_grid *grid, const struct vxd_dag_format *format)
     }
 }
 
-void gpu_grid_free(struct gpu_grid *grid)
+void gpu_dag_grid_free(struct gpu_dag_grid *grid)
 {
     free(grid->voxels);
     grid->voxels = NULL;
 }
 
-void gpu_grid_copy(struct gpu_grid *to, const struct gpu_grid *from)
+void gpu_dag_grid_copy(struct gpu_dag_grid *to, const struct gpu_dag_grid *from)
 {
     memcpy(to->voxels, from->voxels, n_voxels(from) * sizeof *from->voxels);
 }
 
-static size_t index_of(const struct gpu_grid *grid, int64_t x, int64_t y, int64_t z)
+static size_t index_of(const struct gpu_dag_grid *grid, int64_t x, int64_t y, int64_t z)
 {
     return (size_t)((x * grid->side + y) * grid->side + z);
 }
 
-int32_t gpu_grid_at(const struct gpu_grid *grid, int64_t x, int64_t y, int64_t z)
+int32_t gpu_dag_grid_at(const struct gpu_dag_grid *grid, int64_t x, int64_t y, int64_t z)
 {
     bool is_inside =
         x >= 0 && y >= 0 && z >= 0 && x < grid->side && y < grid->side && z < grid->side;
@@ -218,7 +218,7 @@ static bool in_shape(const struct vxd_dag_shape *shape, const int64_t c[3],
 
 /* Actions --------------------------------------------------------------------------------- */
 
-static int32_t morph(const struct gpu_grid *before, const struct vxd_dag_op *op,
+static int32_t morph(const struct gpu_dag_grid *before, const struct vxd_dag_op *op,
                      int32_t old, int64_t x, int64_t y, int64_t z)
 {
     static const int steps[6][3] = {{-1, 0, 0}, {1, 0, 0},  {0, -1, 0},
@@ -228,7 +228,7 @@ static int32_t morph(const struct gpu_grid *before, const struct vxd_dag_op *op,
 
     for (int i = 0; i < 6; i++) {
         int32_t other =
-            gpu_grid_at(before, x + steps[i][0], y + steps[i][1], z + steps[i][2]);
+            gpu_dag_grid_at(before, x + steps[i][0], y + steps[i][1], z + steps[i][2]);
 
         first = n == 0 && other >= 0 ? other : first;
         n += other >= 0;
@@ -239,7 +239,7 @@ static int32_t morph(const struct gpu_grid *before, const struct vxd_dag_op *op,
     return old < 0 && n >= op->threshold ? first : old;
 }
 
-static int32_t copied(const struct gpu_grid *before, const struct vxd_dag_op *op,
+static int32_t copied(const struct gpu_dag_grid *before, const struct vxd_dag_op *op,
                       int32_t old, int64_t x, int64_t y, int64_t z)
 {
     int64_t p[3] = {x - op->shape.low[0] / VXD_DAG_UNIT,
@@ -254,11 +254,11 @@ static int32_t copied(const struct gpu_grid *before, const struct vxd_dag_op *op
             from[i] += op->matrix[i][j] * p[j];
         }
     }
-    value = gpu_grid_at(before, from[0], from[1], from[2]);
+    value = gpu_dag_grid_at(before, from[0], from[1], from[2]);
     return value < 0 && !op->copy_empty ? old : value;
 }
 
-static int32_t apply(const struct gpu_grid *before, const struct vxd_dag_op *op,
+static int32_t apply(const struct gpu_dag_grid *before, const struct vxd_dag_op *op,
                      int32_t old, int32_t value, int64_t x, int64_t y, int64_t z)
 {
     switch (op->action) {
@@ -281,16 +281,17 @@ static int32_t apply(const struct gpu_grid *before, const struct vxd_dag_op *op,
     return old;
 }
 
-void gpu_grid_edit(struct gpu_grid *grid, const struct vxd_dag_op *ops, size_t n_ops)
+void gpu_dag_grid_edit(struct gpu_dag_grid *grid, const struct vxd_dag_op *ops,
+                       size_t n_ops)
 {
-    struct gpu_grid before;
+    struct gpu_dag_grid before;
 
-    gpu_grid_make(&before, &grid->format);
+    gpu_dag_grid_make(&before, &grid->format);
     for (size_t i = 0; i < n_ops; i++) {
         const struct vxd_dag_op *op = &ops[i];
 
         if (op->action >= VXD_DAG_ERODE) {
-            gpu_grid_copy(&before, grid);
+            gpu_dag_grid_copy(&before, grid);
         }
         for (size_t at = 0; at < n_voxels(grid); at++) {
             int64_t voxel[3] = {(int64_t)at / grid->side / grid->side,
@@ -308,11 +309,12 @@ void gpu_grid_edit(struct gpu_grid *grid, const struct vxd_dag_op *ops, size_t n
             }
         }
     }
-    gpu_grid_free(&before);
+    gpu_dag_grid_free(&before);
 }
 
-void gpu_grid_change(const struct gpu_grid *before, const struct gpu_grid *after,
-                     struct vxd_dag_edit_result *out)
+void gpu_dag_grid_change(const struct gpu_dag_grid *before,
+                         const struct gpu_dag_grid *after,
+                         struct vxd_dag_edit_result *out)
 {
     out->n_added = out->n_removed = out->n_changed = out->n_freed = 0;
     for (size_t at = 0; at < n_voxels(before); at++) {
@@ -336,7 +338,7 @@ static void require(enum vxd_status status, const struct vxd_err *err)
     }
 }
 
-static uint32_t put_leaf(const struct gpu_grid *grid, struct vxd_dag_writer *writer,
+static uint32_t put_leaf(const struct gpu_dag_grid *grid, struct vxd_dag_writer *writer,
                          const int64_t low[3])
 {
     struct vxd_dag_leaf leaf = {0};
@@ -359,7 +361,7 @@ static uint32_t put_leaf(const struct gpu_grid *grid, struct vxd_dag_writer *wri
     return ref;
 }
 
-uint32_t gpu_grid_put(const struct gpu_grid *grid, struct vxd_dag *dag)
+uint32_t gpu_dag_grid_put(const struct gpu_dag_grid *grid, struct vxd_dag *dag)
 {
     struct vxd_dag_writer writer = {.dag = dag};
     int64_t side = grid->side / 4;

@@ -13,29 +13,31 @@ enum {
     GPU_VOXEL_FREE = -2
 };
 
-struct gpu_grid {
+struct gpu_dag_grid {
     struct vxd_dag_format format;
     int64_t side;    /* voxels */
     int32_t *voxels; /* row-major by x, then y */
 };
 
-void gpu_grid_make(struct gpu_grid *grid, const struct vxd_dag_format *format);
-void gpu_grid_free(struct gpu_grid *grid);
-void gpu_grid_copy(struct gpu_grid *to, const struct gpu_grid *from);
+void gpu_dag_grid_make(struct gpu_dag_grid *grid, const struct vxd_dag_format *format);
+void gpu_dag_grid_free(struct gpu_dag_grid *grid);
+void gpu_dag_grid_copy(struct gpu_dag_grid *to, const struct gpu_dag_grid *from);
 
 /* GPU_VOXEL_UNSET outside. */
-int32_t gpu_grid_at(const struct gpu_grid *grid, int64_t x, int64_t y, int64_t z);
+int32_t gpu_dag_grid_at(const struct gpu_dag_grid *grid, int64_t x, int64_t y, int64_t z);
 
 /* Applies operations one after the other. */
-void gpu_grid_edit(struct gpu_grid *grid, const struct vxd_dag_op *ops, size_t n_ops);
+void gpu_dag_grid_edit(struct gpu_dag_grid *grid, const struct vxd_dag_op *ops,
+                       size_t n_ops);
 
 /* Voxels that differ, as in struct vxd_dag_edit_result, whose other members stay. */
-void gpu_grid_change(const struct gpu_grid *before, const struct gpu_grid *after,
-                     struct vxd_dag_edit_result *out);
+void gpu_dag_grid_change(const struct gpu_dag_grid *before,
+                         const struct gpu_dag_grid *after,
+                         struct vxd_dag_edit_result *out);
 
 /* Stores the grid node by node, from the leaves up: where the store holds the same voxels
  * already, its root is this one. */
-uint32_t gpu_grid_put(const struct gpu_grid *grid, struct vxd_dag *dag);
+uint32_t gpu_dag_grid_put(const struct gpu_dag_grid *grid, struct vxd_dag *dag);
 
 /* A list of voxels with its memory, from flags and values of a grid's voxels (in its order).
  * In the CPU's device memory, which is the host's. */

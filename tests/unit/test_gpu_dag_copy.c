@@ -544,8 +544,11 @@ static uint64_t leaves_of(struct scene *scene, const struct vxd_dag_op *op)
     const struct vxd_dag_source source = {op, scene->dag->view, scene->root};
     struct vxd_dag_edit_result result = {.root = scene->root};
     struct counting counting = {.n_leaves = 0};
-    struct vxd_dag_editor editor = {count_begin, count_visit, count_child, count_leaf,
-                                    &counting};
+    struct vxd_dag_editor editor = {.begin = count_begin,
+                                    .visit = count_visit,
+                                    .child = count_child,
+                                    .leaf = count_leaf,
+                                    .args = &counting};
     struct vxd_err err = {0};
 
     if (op->action == VXD_DAG_COPY) {

@@ -237,40 +237,42 @@ static void run_random(struct gpu_env *env, const struct vxd_dag_format *format,
     struct vxd_dag *dag = make_dag(env, format, 0);
     struct vxd_dag *other = make_dag(env, format, 0);
     struct edit_list *list = gpu_alloc(sizeof *list);
-    struct gpu_grid before;
-    struct gpu_grid after;
+    struct gpu_dag_grid before;
+    struct gpu_dag_grid after;
     uint32_t root = VXD_DAG_EMPTY;
 
-    gpu_grid_make(&before, format);
-    gpu_grid_make(&after, format);
+    gpu_dag_grid_make(&before, format);
+    gpu_dag_grid_make(&after, format);
     for (int i = 0; i < n_edits && vxd_test_n_failed_checks < 10; i++) {
         struct vxd_dag_edit_result result = {0};
         struct vxd_dag_edit_result want = {0};
         struct vxd_err err = {0};
 
         random_list(list, format, 1 + gpu_random(&seed) % max_ops, n_actions, &seed);
-        gpu_grid_edit(&after, list->ops, list->n);
-        gpu_grid_change(&before, &after, &want);
+        gpu_dag_grid_edit(&after, list->ops, list->n);
+        gpu_dag_grid_change(&before, &after, &want);
         CHECK_INT(edit(env, dag, root, list->ops, list->n, &result, &err), VXD_OK);
         CHECK_STR(err.message, "");
         CHECK(same_counts(&result, &want));
-        CHECK_INT(result.root, gpu_grid_put(&after, dag));
-        if (result.root != gpu_grid_put(&after, dag) || !same_counts(&result, &want)) {
+        CHECK_INT(result.root, gpu_dag_grid_put(&after, dag));
+        if (result.root != gpu_dag_grid_put(&after, dag) ||
+            !same_counts(&result, &want)) {
             (void)fprintf(stderr, "%s: depth %d, %d bits, edit %d of %zu operations\n",
                           env->name, format->depth, format->material_bits, i, list->n);
         }
         if (i % 16 == 0) {
             struct vxd_dag_summary a = verify(env, dag, result.root);
-            struct vxd_dag_summary b = verify(env, other, gpu_grid_put(&after, other));
+            struct vxd_dag_summary b =
+                verify(env, other, gpu_dag_grid_put(&after, other));
 
             CHECK(memcmp(&a, &b, sizeof a) == 0);
         }
         root = result.root;
-        gpu_grid_copy(&before, &after);
+        gpu_dag_grid_copy(&before, &after);
         free_list(list);
     }
-    gpu_grid_free(&before);
-    gpu_grid_free(&after);
+    gpu_dag_grid_free(&before);
+    gpu_dag_grid_free(&after);
     free(list);
     vxd_dag_destroy(env->queue, dag);
     vxd_dag_destroy(env->queue, other);
@@ -390,6 +392,67 @@ static void test_edit_node_aligned_boxes_are_not_lost(void)
     each_cpu(aligned_boxes);
 }
 
+/* Planes through the largest scene: of the voxels they cut each row is like the others, so
+ * few nodes are new and few cubes are gone into. */
+static void walls(struct gpu_env *env)
+{
+    static const struct vxd_dag_format format = {VXD_DAG_MAX_DEPTH, 4, false};
+    const int64_t side = ((int64_t)1 << VXD_DAG_MAX_DEPTH) * VXD_DAG_UNIT;
+    const uint64_t n = (uint64_t)1 << VXD_DAG_MAX_DEPTH;
+    struct vxd_dag *dag = make_dag(env, &format, 0);
+    struct vxd_dag_op ops[2] = {{.shape = {.kind = VXD_DAG_BOX}, .value = 1},
+                                {.shape = {.kind = VXD_DAG_HALF_SPACE}, .value = 2}};
+    struct vxd_dag_edit_result result;
+
+    for (int axis = 0; axis < 3; axis++) {
+        ops[0].shape.low[axis] = VXD_DAG_UNIT;
+        ops[0].shape.high[axis] = side - VXD_DAG_UNIT;
+    }
+    CHECK_INT(edit(env, dag, VXD_DAG_EMPTY, ops, 1, &result, NULL), VXD_OK);
+    CHECK(result.n_added == (n - 2) * (n - 2) * (n - 2));
+    /* x + y <= side: the diagonal's voxels are in, of centres n - 1/2 + 1/2. */
+    ops[1].shape.n[0] = 1;
+    ops[1].shape.n[1] = 1;
+    ops[1].shape.d = side;
+    CHECK_INT(edit(env, dag, VXD_DAG_EMPTY, &ops[1], 1, &result, NULL), VXD_OK);
+    CHECK(result.n_added == n * (n + 1) / 2 * n);
+    CHECK_INT(edit(env, dag, VXD_DAG_EMPTY, ops, 2, &result, NULL), VXD_OK);
+    CHECK(verify(env, dag, result.root).n_occupied ==
+          n * (n + 1) / 2 * n + (n - 2) * ((n - 2) * (n - 2) - (n - 2) * (n - 1) / 2));
+    vxd_dag_destroy(env->queue, dag);
+}
+
+static void test_edit_planes_through_the_largest_scene_end_soon(void)
+{
+    each_cpu(walls);
+}
+
+static void too_long(struct gpu_env *env)
+{
+    static const struct vxd_dag_format format = {12, 4, false};
+    struct vxd_dag *dag = make_dag(env, &format, 0);
+    struct vxd_dag_op small = ball_op(VXD_DAG_FILL, 2000, 10);
+    struct vxd_dag_op large = ball_op(VXD_DAG_FILL, 2000, 1000);
+    struct vxd_dag_edit_result first;
+    struct vxd_dag_edit_result result;
+    struct vxd_err err = {0};
+
+    vxd_dag_set_max_visits(dag, 100000);
+    CHECK_INT(edit(env, dag, VXD_DAG_EMPTY, &small, 1, &first, NULL), VXD_OK);
+    CHECK_INT(edit(env, dag, first.root, &large, 1, &result, &err),
+              VXD_RESOURCE_EXHAUSTED);
+    CHECK(strstr(err.message, "100000") != NULL);
+    CHECK(verify(env, dag, first.root).n_occupied == first.n_added);
+    vxd_dag_set_max_visits(dag, VXD_DAG_MAX_VISITS);
+    CHECK_INT(edit(env, dag, first.root, &large, 1, &result, NULL), VXD_OK);
+    vxd_dag_destroy(env->queue, dag);
+}
+
+static void test_edit_that_looks_at_too_much_is_refused(void)
+{
+    each_cpu(too_long);
+}
+
 static void nothing_to_do(struct gpu_env *env)
 {
     static const struct vxd_dag_format format = {12, 4, false};
@@ -430,9 +493,9 @@ static void extremes(struct gpu_env *env)
     static const struct vxd_dag_format format = {4, 0, false};
     struct vxd_dag *dag = make_dag(env, &format, 0);
     uint64_t seed = 5;
-    struct gpu_grid grid;
+    struct gpu_dag_grid grid;
 
-    gpu_grid_make(&grid, &format);
+    gpu_dag_grid_make(&grid, &format);
     for (int i = 0; i < 300; i++) {
         struct vxd_dag_op ops[2] = {box_op(VXD_DAG_ERASE, 0, 16, 0),
                                     {.action = VXD_DAG_FILL}};
@@ -456,11 +519,11 @@ static void extremes(struct gpu_env *env)
         shape->d = i % 7 == 0 ? (int64_t)1 << 62
                               : (int64_t)shape->n[0] * between(&seed, 0, 4096) +
                                     (int64_t)shape->n[1] * between(&seed, 0, 4096);
-        gpu_grid_edit(&grid, ops, 2);
+        gpu_dag_grid_edit(&grid, ops, 2);
         CHECK_INT(edit(env, dag, VXD_DAG_EMPTY, ops, 2, &result, NULL), VXD_OK);
-        CHECK_INT(result.root, gpu_grid_put(&grid, dag));
+        CHECK_INT(result.root, gpu_dag_grid_put(&grid, dag));
     }
-    gpu_grid_free(&grid);
+    gpu_dag_grid_free(&grid);
     vxd_dag_destroy(env->queue, dag);
 }
 
@@ -577,6 +640,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_edit_scenes_of_128_voxels_a_side_match_a_grid),
     VXD_TEST(test_edit_a_scene_of_256_voxels_a_side_matches_a_grid),
     VXD_TEST(test_edit_node_aligned_boxes_are_not_lost),
+    VXD_TEST(test_edit_planes_through_the_largest_scene_end_soon),
+    VXD_TEST(test_edit_that_looks_at_too_much_is_refused),
     VXD_TEST(test_edit_that_changes_nothing_keeps_the_root_without_lookups),
     VXD_TEST(test_edit_shapes_at_the_ends_of_their_range_are_exact),
     VXD_TEST(test_edit_over_the_budget_leaves_the_old_root_as_it_was),
