@@ -89,21 +89,6 @@ struct build {
     struct vxd_err err;
 };
 
-static uint32_t child_of(const struct vxd_dag_view *view, uint32_t ref, int octant)
-{
-    return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
-}
-
-static struct vxd_dag_cube child_cube(const struct vxd_dag_cube *cube, int octant)
-{
-    struct vxd_dag_cube child = {.height = cube->height - 1};
-
-    child.x = cube->x + ((uint32_t)(octant >> 2) << child.height);
-    child.y = cube->y + ((uint32_t)(octant >> 1 & 1) << child.height);
-    child.z = cube->z + ((uint32_t)(octant & 1) << child.height);
-    return child;
-}
-
 static void make_child_state(const struct build *build, const struct vxd_dag_cube *cube,
                              const union vxd_dag_edit_state *state, int octant,
                              union vxd_dag_edit_state *child)
@@ -267,7 +252,7 @@ static enum vxd_status close_node(const struct build *build, struct worker *work
                                   uint32_t *ref, struct vxd_err *err)
 {
     for (int octant = 0; octant < 8; octant++) {
-        if (children[octant] != child_of(build->view, old, octant)) {
+        if (children[octant] != vxd_dag_below(build->view, old, octant)) {
             return vxd_dag_inner_put(&worker->writer, height, children, ref, err);
         }
     }
@@ -299,8 +284,8 @@ static enum vxd_status run_part(struct build *build, struct worker *worker,
         uint32_t ref;
 
         if (frame->octant < 8) {
-            child->cube = child_cube(&frame->cube, frame->octant);
-            child->old = child_of(build->view, frame->old, frame->octant);
+            child->cube = vxd_dag_cube_child(&frame->cube, frame->octant);
+            child->old = vxd_dag_below(build->view, frame->old, frame->octant);
             child->octant = 0;
             make_child_state(build, &frame->cube, &frame->state, frame->octant,
                              &child->state);
@@ -401,8 +386,8 @@ static void add_children(struct build *build, struct part *part, struct level *b
     for (int octant = 0; octant < 8; octant++) {
         struct part *child = &below->parts[below->n++];
 
-        child->cube = child_cube(&part->cube, octant);
-        child->old = child_of(build->view, part->old, octant);
+        child->cube = vxd_dag_cube_child(&part->cube, octant);
+        child->old = vxd_dag_below(build->view, part->old, octant);
         child->ref = child->old;
         child->first_child = 0;
         child->has_children = false;

@@ -3,15 +3,8 @@
 #ifndef VXD_GPU_DAG_CHANGE_H
 #define VXD_GPU_DAG_CHANGE_H
 
+#include "gpu/dag/change_math.h"
 #include "gpu/dag/internal.h"
-
-/* Voxels, as in struct vxd_dag_edit_result. */
-struct vxd_dag_change {
-    uint64_t n_added;
-    uint64_t n_removed;
-    uint64_t n_changed;
-    uint64_t n_freed;
-};
 
 enum {
     VXD_DAG_CHANGE_MEMO = 512

@@ -11,14 +11,6 @@ struct frame {
     struct vxd_dag_change sum;
 };
 
-static void add(struct vxd_dag_change *sum, const struct vxd_dag_change *more)
-{
-    sum->n_added += more->n_added;
-    sum->n_removed += more->n_removed;
-    sum->n_changed += more->n_changed;
-    sum->n_freed += more->n_freed;
-}
-
 bool vxd_dag_change_add_leaf(const struct vxd_dag_leaf *from,
                              const struct vxd_dag_leaf *to, bool has_materials,
                              struct vxd_dag_change *sum)
@@ -39,85 +31,6 @@ bool vxd_dag_change_add_leaf(const struct vxd_dag_leaf *from,
     sum->n_changed += n_changed;
     sum->n_freed += (uint64_t)vxd_dag_popc(to->free & ~from->free);
     return n_changed > 0 || from->set != to->set || from->free != to->free;
-}
-
-/* What is known of a reference without a walk. */
-struct known {
-    uint64_t n_voxels;
-    uint64_t n_occupied; /* where has_count is set */
-    bool has_count;
-    bool is_node;
-    bool may_have_free;
-};
-
-static struct known know(const struct vxd_dag_view *view, uint32_t ref, int height)
-{
-    struct known known = {.n_voxels = (uint64_t)1 << 3 * height, .has_count = true};
-    const uint32_t *words;
-
-    if (!vxd_dag_is_node(ref)) {
-        unsigned state = vxd_dag_uniform_state(view, ref);
-
-        known.n_occupied = state == VXD_DAG_OCCUPIED ? known.n_voxels : 0;
-        known.may_have_free = state == VXD_DAG_FREE;
-        return known;
-    }
-    known.is_node = true;
-    if (height == VXD_DAG_LEAF_HEIGHT) {
-        known.has_count = false;
-        known.may_have_free = view->free_value >= 0;
-        return known;
-    }
-    words = vxd_dag_words(view, ref);
-    known.has_count =
-        height <= VXD_DAG_COUNT_HEIGHT || (words[0] & VXD_DAG_HAS_OCCUPIED) == 0;
-    known.n_occupied = words[0] >> 10;
-    known.may_have_free = (words[0] & VXD_DAG_HAS_FREE) != 0;
-    return known;
-}
-
-/* Changes between two references of which one at least is no node; false where the other's
- * parts have to be looked at. */
-static bool change_known(const struct vxd_dag_view *view, uint32_t from, uint32_t to,
-                         int height, struct vxd_dag_change *change)
-{
-    struct known before = know(view, from, height);
-    struct known after = know(view, to, height);
-    const struct known *node = before.is_node ? &before : &after;
-    const struct known *even = before.is_node ? &after : &before;
-    uint64_t n = node->n_voxels;
-
-    *change = (struct vxd_dag_change){0};
-    if (!node->has_count) {
-        return false;
-    }
-    if (even->n_occupied > 0 && node->n_occupied > 0) {
-        /* Occupied and occupied: of which material, only a look tells; of two regions, or
-         * where there are no materials, none is needed. */
-        if (node->is_node && view->value_bits > 1) {
-            return false;
-        }
-        change->n_changed = node->is_node || view->value_bits <= 1 ? 0 : n;
-    }
-    if (even->n_occupied > 0 ? before.is_node : !before.is_node) {
-        change->n_added = even->n_occupied > 0 ? n - node->n_occupied : node->n_occupied;
-    } else {
-        change->n_removed =
-            even->n_occupied > 0 ? n - node->n_occupied : node->n_occupied;
-    }
-    /* FREE afterwards: nothing to count where nothing can be, or all was before. */
-    if (after.may_have_free && !(even == &before && before.may_have_free)) {
-        if (node->is_node && node->may_have_free) {
-            return false;
-        }
-        change->n_freed = n;
-    }
-    return true;
-}
-
-static uint32_t child_of(const struct vxd_dag_view *view, uint32_t ref, int octant)
-{
-    return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
 }
 
 /* Where the memory has a pair, or would have it. */
@@ -141,7 +54,7 @@ static bool change_at_once(const struct vxd_dag_view *view,
         return true;
     }
     if (!(vxd_dag_is_node(pair->from) && vxd_dag_is_node(pair->to)) &&
-        change_known(view, pair->from, pair->to, height, change)) {
+        vxd_dag_change_known(view, pair->from, pair->to, height, change)) {
         return true;
     }
     if (height == VXD_DAG_LEAF_HEIGHT) {
@@ -176,16 +89,17 @@ void vxd_dag_change_add(const struct vxd_dag_view *view, struct vxd_dag_change_m
         struct vxd_dag_change change;
 
         if (pair->octant == 0 && change_at_once(view, memo, pair, at, &change)) {
-            add(&stack[++at].sum, &change);
+            vxd_dag_change_sum(&stack[++at].sum, &change);
         } else if (pair->octant == 8) {
             *place_of(memo, pair, at) =
                 (struct vxd_dag_change_pair){pair->from, pair->to, at, pair->sum};
-            add(&stack[++at].sum, &pair->sum);
+            vxd_dag_change_sum(&stack[++at].sum, &pair->sum);
         } else {
-            stack[--at] = (struct frame){.from = child_of(view, pair->from, pair->octant),
-                                         .to = child_of(view, pair->to, pair->octant)};
+            stack[--at] =
+                (struct frame){.from = vxd_dag_below(view, pair->from, pair->octant),
+                               .to = vxd_dag_below(view, pair->to, pair->octant)};
             pair->octant++;
         }
     }
-    add(sum, &stack[height + 1].sum);
+    vxd_dag_change_sum(sum, &stack[height + 1].sum);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the voxels of a copied box come from. Voxel p takes what stands at
+/* What copies make of cubes and leaves, and where the voxels of a copied box come from. Voxel p takes what stands at
  * from + M (p - low): the voxels of a cube come from a cube of the same side, of any place,
  * which at most eight cubes of the tree cover. */
 #ifndef VXD_GPU_DAG_COPY_MATH_H
 #define VXD_GPU_DAG_COPY_MATH_H
 
-#include "gpu/dag/cursor_math.h"
 #include "gpu/dag/shape_math.h"
+#include "gpu/dag/source_math.h"
 
 /* The source of a cube of the tree. Cube d of the eight (octant order) begins at voxel
  * (low + d) * side; where the source is aligned to the tree on an axis the second one is not
@@ -124,6 +124,122 @@ VXD_HD void vxd_dag_source_terms(const struct vxd_dag_op *op,
                 (int)(source[i] + op->matrix[i][j] * (int64_t)k - sources->low[i] * 4);
 
             terms[j][k] = (at >> 2 << 8 | (at >> 1 & 1) << 5 | (at & 1) << 2) >> i;
+        }
+    }
+}
+
+/* Of the child of a cube, from the cube's. */
+VXD_HD void vxd_dag_copy_child(const struct vxd_dag_source *source,
+                               const struct vxd_dag_cube *cube,
+                               const struct vxd_dag_sources *sources, int octant,
+                               struct vxd_dag_sources *child)
+{
+    const struct vxd_dag_cube to = vxd_dag_cube_child(cube, octant);
+
+    vxd_dag_sources_child(source->op, &source->view, sources, to.x, to.y, to.z, to.height,
+                          child);
+}
+
+/* Some voxel of the source is occupied. May say so wrongly. */
+VXD_HD bool vxd_dag_sources_occupied(const struct vxd_dag_source *source,
+                                     const struct vxd_dag_sources *sources, int height)
+{
+    for (int d = 0; d < 8; d++) {
+        const struct vxd_dag_spot spot = {sources->refs[d], 0, 0, 0, height};
+
+        if ((vxd_dag_spot_states(&source->view, &spot) & VXD_DAG_OCCUPIED) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+VXD_HD bool vxd_dag_sources_equal(const struct vxd_dag_sources *sources)
+{
+    for (int d = 1; d < 8; d++) {
+        if (sources->refs[d] != sources->refs[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Copied straight, from a cube of the tree. */
+VXD_HD bool vxd_dag_copy_is_aligned(const struct vxd_dag_op *op,
+                                    const struct vxd_dag_cube *cube)
+{
+    int64_t corner[3];
+
+    vxd_dag_source_corner(op, cube->x, cube->y, cube->z, cube->height, corner);
+    return op->matrix[0][0] == 1 && op->matrix[1][1] == 1 && op->matrix[2][2] == 1 &&
+           vxd_dag_sources_needed(corner, cube->height) == 0;
+}
+
+VXD_HD enum vxd_dag_visit
+vxd_dag_copy_visit(const struct vxd_dag_source *source, const struct vxd_dag_cube *cube,
+                   uint32_t old, const struct vxd_dag_sources *sources, uint32_t *uniform)
+{
+    struct vxd_dag_extent extent =
+        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    enum vxd_dag_relation relation = vxd_dag_box_relation(&source->op->shape, &extent);
+    uint32_t ref = sources->refs[0];
+
+    if (relation == VXD_DAG_OUTSIDE ||
+        (!source->op->copy_empty &&
+         !vxd_dag_sources_occupied(source, sources, cube->height))) {
+        return VXD_DAG_KEEP;
+    }
+    if (!vxd_dag_sources_equal(sources)) {
+        return VXD_DAG_DESCEND;
+    }
+    if (ref == old &&
+        (!vxd_dag_is_node(ref) || vxd_dag_copy_is_aligned(source->op, cube))) {
+        return VXD_DAG_KEEP;
+    }
+    if (vxd_dag_is_node(ref) || relation != VXD_DAG_INSIDE) {
+        return VXD_DAG_DESCEND;
+    }
+    *uniform = ref;
+    return VXD_DAG_SET;
+}
+
+VXD_HD void vxd_dag_copy_edit_leaf(const struct vxd_dag_source *source,
+                                   const struct vxd_dag_cube *cube,
+                                   const struct vxd_dag_sources *sources,
+                                   struct vxd_dag_leaf *leaf)
+{
+    const bool has_materials = source->view.value_bits > 1;
+    struct vxd_dag_extent extent =
+        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    const uint64_t box = vxd_dag_box_mask(&source->op->shape, &extent);
+    uint64_t occupied[8];
+    uint64_t free[8];
+    int terms[3][4];
+
+    for (int d = 0; d < 8; d++) {
+        vxd_dag_spot_masks(&source->view, sources->refs[d], &occupied[d], &free[d]);
+    }
+    vxd_dag_source_terms(source->op, sources, cube->x, cube->y, cube->z, terms);
+    for (int i = 0; i < 64; i++) {
+        const int from = terms[0][i >> 4] | terms[1][i >> 2 & 3] | terms[2][i & 3];
+        const int at = vxd_dag_leaf_index(i >> 4, i >> 2 & 3, i & 3);
+        const uint64_t bit = (uint64_t)1 << at;
+
+        if ((box & bit) == 0) {
+            continue;
+        }
+        if ((occupied[from >> 6] >> (from & 63) & 1) != 0) {
+            leaf->set |= bit;
+            leaf->free &= ~bit;
+            if (has_materials) {
+                leaf->values[at] = (uint16_t)vxd_dag_spot_value(
+                    &source->view, sources->refs[from >> 6], from & 63);
+            }
+        } else if (source->op->copy_empty) {
+            bool is_free = (free[from >> 6] >> (from & 63) & 1) != 0;
+
+            leaf->set = is_free ? leaf->set | bit : leaf->set & ~bit;
+            leaf->free = is_free ? leaf->free | bit : leaf->free & ~bit;
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "gpu/dag/device.h"
 #include "gpu/dag/internal.h"
 
 static enum vxd_status check_spec(const struct vxd_dag_spec *spec, struct vxd_err *err)
@@ -52,9 +53,10 @@ enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spe
     if (status != VXD_OK) {
         return status;
     }
-    if (VXD_ON_CUDA(queue->context)) {
-        return vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
-                        "scenes are not on the GPU yet; use the device cpu for them");
+    if (VXD_ON_CUDA(queue->context) && spec->store != VXD_DAG_ARENA) {
+        return vxd_fail(err, VXD_UNIMPLEMENTED, "store",
+                        "%d is of slabs, which hold scenes on the CPU alone; use 0",
+                        (int)spec->store);
     }
     dag = calloc(1, sizeof *dag);
     if (dag == NULL) {
@@ -66,7 +68,9 @@ enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spe
     dag->view.depth = spec->format.depth;
     dag->view.value_bits = vxd_dag_value_bits(&spec->format);
     dag->view.free_value = vxd_dag_free_value(&spec->format);
-    dag->ops = spec->store == VXD_DAG_ARENA ? &vxd_dag_arena_cpu : &vxd_dag_slabs_cpu;
+    dag->ops = VXD_ON_CUDA(queue->context)    ? &vxd_dag_arena_cuda
+               : spec->store == VXD_DAG_ARENA ? &vxd_dag_arena_cpu
+                                              : &vxd_dag_slabs_cpu;
     status = dag->ops->create(queue, dag, err);
     if (status != VXD_OK) {
         free(dag);

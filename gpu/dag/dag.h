@@ -86,7 +86,7 @@ enum vxd_dag_state {
 };
 
 /* errors  INVALID_ARGUMENT    a spec outside the ranges above; err.field "depth", ...
- *         UNIMPLEMENTED       the queue is a GPU's
+ *         UNIMPLEMENTED       a store of slabs on a GPU
  *         RESOURCE_EXHAUSTED  over max_bytes or the context's budget
  * owner   the caller. The store is empty; VXD_DAG_EMPTY is a root of it */
 enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spec *spec,

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "gpu/dag/change.h"
-#include "gpu/dag/shapes_math.h"
+#include "gpu/dag/device.h"
+#include "gpu/dag/shapes.h"
 
 /* What vxd_queue_push copies. */
 struct edit_call {
@@ -282,28 +283,13 @@ enum {
     CHECK_GRAIN = 1 << 15
 };
 
-static bool are_materials(const struct list_check *check, size_t i)
-{
-    const uint16_t *values = check->voxels->values + check->voxels->first_value[i];
-    int n = vxd_dag_popc(check->voxels->masks[i]);
-
-    for (int k = 0; k < n; k++) {
-        if (values[k] >= check->n_materials) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void check_leaves(void *args, size_t begin, size_t end)
 {
     struct list_check *check = args;
-    const uint64_t *codes = check->voxels->codes;
 
     for (size_t i = begin; i < end; i++) {
-        if (codes[i] >= check->n_codes || (i > 0 && codes[i - 1] >= codes[i]) ||
-            check->voxels->masks[i] == 0 ||
-            (check->has_values && !are_materials(check, i))) {
+        if (!vxd_dag_list_is_good(check->voxels, i, check->n_codes, check->n_materials,
+                                  check->has_values)) {
             atomic_store_explicit(&check->is_bad, true, memory_order_relaxed);
             return;
         }
@@ -355,26 +341,6 @@ static enum vxd_status check_data(struct vxd_pool *pool,
 }
 
 /* Passes ---------------------------------------------------------------------------------- */
-
-static bool is_shape_op(const struct vxd_dag_op *op)
-{
-    return op->action < VXD_DAG_ERODE;
-}
-
-/* Operations from the first on that one shape editor takes. */
-static size_t count_run(const struct vxd_dag_op *ops, size_t n)
-{
-    int n_lists = 0;
-    size_t i;
-
-    for (i = 0; i < n && i < VXD_DAG_SHAPES_OPS && is_shape_op(&ops[i]); i++) {
-        n_lists += ops[i].shape.kind == VXD_DAG_VOXELS;
-        if (n_lists > VXD_DAG_SHAPES_LISTS) {
-            break;
-        }
-    }
-    return i;
-}
 
 static enum vxd_status run_shapes(struct vxd_pool *pool, struct vxd_dag *dag,
                                   const struct vxd_dag_op *ops, size_t n,
@@ -443,7 +409,7 @@ static enum vxd_status edit_job(struct vxd_pool *pool, const void *args,
         VXD_TRY(check_data(pool, &call->dag->spec.format, &call->ops[i], i, err));
     }
     for (size_t i = 0; i < call->n_ops; n_passes++) {
-        size_t n = count_run(call->ops + i, call->n_ops - i);
+        size_t n = vxd_dag_shapes_count(call->ops + i, call->n_ops - i);
 
         if (n > 0) {
             VXD_TRY(run_shapes(pool, call->dag, call->ops + i, n, &result, err));
@@ -467,10 +433,6 @@ enum vxd_status vxd_dag_edit(struct vxd_queue *queue, struct vxd_dag *dag, uint3
 {
     struct edit_call call = {dag, root, ops, n_ops, out};
 
-    if (VXD_ON_CUDA(queue->context)) {
-        return vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
-                        "scenes are not on the GPU yet; use the device cpu for them");
-    }
     if (n_ops > VXD_DAG_MAX_OPS) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "ops", "%zu operations, at most %d",
                         n_ops, VXD_DAG_MAX_OPS);
@@ -482,5 +444,39 @@ enum vxd_status vxd_dag_edit(struct vxd_queue *queue, struct vxd_dag *dag, uint3
             return status;
         }
     }
-    return vxd_queue_push(queue, edit_job, &call, sizeof call, err);
+    return VXD_ON_CUDA(queue->context)
+               ? vxd_dag_edit_cuda(queue, dag, root, ops, n_ops, out, err)
+               : vxd_queue_push(queue, edit_job, &call, sizeof call, err);
+}
+
+enum vxd_status vxd_dag_make_room(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  const struct vxd_dag_edit_result *result,
+                                  struct vxd_err *err)
+{
+    enum vxd_status status = vxd_queue_wait(queue, err);
+
+    if (status != VXD_OK || !VXD_ON_CUDA(queue->context) || !result->needs_room) {
+        return status;
+    }
+    return vxd_dag_device_grow(queue, dag, &result->needs, err);
+}
+
+enum vxd_status vxd_dag_edit_wait(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  uint32_t root, const struct vxd_dag_op *ops,
+                                  size_t n_ops, struct vxd_dag_edit_result *out,
+                                  struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    for (;;) {
+        VXD_TRY(vxd_dag_edit(queue, dag, root, ops, n_ops, out, err));
+        VXD_TRY(vxd_queue_wait(queue, err));
+        if (!out->needs_room) {
+            break;
+        }
+        /* Each time some room grows, or the budget ends it. */
+        VXD_TRY(vxd_dag_make_room(queue, dag, out, err));
+    }
+out:
+    return status;
 }

@@ -99,7 +99,21 @@ struct vxd_dag_op {
     bool copy_empty;
 };
 
+/* Room that an edit did not find, 0 of what was enough; for vxd_dag_make_room. */
+struct vxd_dag_needs {
+    uint64_t n_cubes; /* cubes to look into, */
+    uint64_t n_leaves;
+    uint64_t n_pairs; /* of references to compare */
+    uint64_t n_items; /* in the store, */
+    uint64_t n_words; /* and addresses */
+};
+
 struct vxd_dag_edit_result {
+    /* On a GPU an edit grows nothing: where there was no room it has no result (nothing else
+     * is to be used, and `root` is the one before), vxd_dag_make_room is to be called and the
+     * edit repeated. Never on the CPU. */
+    bool needs_room;
+    struct vxd_dag_needs needs;
     uint32_t root;
     uint64_t n_added;   /* voxels occupied now and not before, */
     uint64_t n_removed; /* before and not now, */
@@ -115,7 +129,8 @@ struct vxd_dag_edit_result {
  *
  * in      root   of this store
  *         ops    n_ops, 0 to VXD_DAG_MAX_OPS; host memory, borrowed until the wait
- * out     out    host memory; valid after the wait. With no operation the root stays
+ * out     out    host memory; valid after the wait (on a GPU page-locked memory of
+ *                vxd_host_alloc, else the call itself waits). With no operation the root stays
  * errors  INVALID_ARGUMENT    an operation outside the ranges above, VOXELS that do not
  *                             ascend or lie outside; err.field "ops[3].value", ... What
  *                             lists and heights hold is found by the wait, before anything
@@ -129,6 +144,21 @@ struct vxd_dag_edit_result {
 enum vxd_status vxd_dag_edit(struct vxd_queue *queue, struct vxd_dag *dag, uint32_t root,
                              const struct vxd_dag_op *ops, size_t n_ops,
                              struct vxd_dag_edit_result *out, struct vxd_err *err);
+
+/* Makes the room that edits of this store need and asked for. Blocking: waits for what is
+ * queued; nobody may use the store meanwhile but readers of roots, whose queues are waited for
+ * by nobody.
+ * errors  RESOURCE_EXHAUSTED  over the store's budget or the context's; all is as it was */
+enum vxd_status vxd_dag_make_room(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  const struct vxd_dag_edit_result *result,
+                                  struct vxd_err *err);
+
+/* vxd_dag_edit and the wait, with room made as often as it needs. Blocking.
+ * errors  of all three */
+enum vxd_status vxd_dag_edit_wait(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  uint32_t root, const struct vxd_dag_op *ops,
+                                  size_t n_ops, struct vxd_dag_edit_result *out,
+                                  struct vxd_err *err);
 
 #ifdef __cplusplus
 }

@@ -28,6 +28,58 @@ VXD_HD uint32_t vxd_dag_pyramid_side(uint32_t n, int level)
     return ((n - 1) >> level) + 1;
 }
 
+/* Squares of all levels of a field, and how many levels they are. */
+VXD_HD size_t vxd_dag_pyramid_words(const struct vxd_dag_heights *field, int *n_levels)
+{
+    size_t n = 0;
+    size_t n_squares;
+
+    *n_levels = 0;
+    do {
+        int level = VXD_DAG_PYRAMID_BASE + *n_levels;
+
+        n_squares = (size_t)vxd_dag_pyramid_side(field->n_x, level) *
+                    vxd_dag_pyramid_side(field->n_y, level);
+        n += n_squares;
+        (*n_levels)++;
+    } while (n_squares > 1);
+    return n;
+}
+
+VXD_HD int32_t vxd_dag_pyramid_cut(int64_t height)
+{
+    return (int32_t)(height > INT32_MAX   ? INT32_MAX
+                     : height < INT32_MIN ? INT32_MIN
+                                          : height);
+}
+
+/* One square of the first level, of the cells, or of a later one, of four squares below. */
+VXD_HD void vxd_dag_pyramid_square(const struct vxd_dag_heights *field,
+                                   const struct vxd_dag_pyramid *pyramid, int number,
+                                   uint32_t x, uint32_t y, int32_t *least, int32_t *most)
+{
+    int level = VXD_DAG_PYRAMID_BASE + number;
+    int shift = number == 0 ? VXD_DAG_PYRAMID_BASE : 1;
+    uint32_t n_x = number == 0 ? field->n_x : vxd_dag_pyramid_side(field->n_x, level - 1);
+    uint32_t n_y = number == 0 ? field->n_y : vxd_dag_pyramid_side(field->n_y, level - 1);
+    uint32_t end_x = (x + 1) << shift < n_x ? (x + 1) << shift : n_x;
+    uint32_t end_y = (y + 1) << shift < n_y ? (y + 1) << shift : n_y;
+
+    *least = INT32_MAX;
+    *most = INT32_MIN;
+    for (uint32_t i = x << shift; i < end_x; i++) {
+        for (uint32_t j = y << shift; j < end_y; j++) {
+            size_t at = (size_t)i * n_y + j;
+            int32_t low = number == 0 ? vxd_dag_pyramid_cut(field->heights[at])
+                                      : pyramid->least[number - 1][at];
+            int32_t high = number == 0 ? low : pyramid->most[number - 1][at];
+
+            *least = low < *least ? low : *least;
+            *most = high > *most ? high : *most;
+        }
+    }
+}
+
 /* Cells under the columns first .. first + n - 1 of an axis on which the grid has n_cells
  * from voxel `start` on; false where there are none. *is_whole is cleared where some of the
  * columns have none. */
@@ -175,6 +227,26 @@ VXD_HD uint64_t vxd_dag_list_bound(const uint64_t *codes, uint64_t first, uint64
         }
     }
     return first;
+}
+
+/* Whether leaf i of a list keeps the rules of edit.h: of a scene of so many leaves a volume,
+ * and materials where its values are used. */
+VXD_HD bool vxd_dag_list_is_good(const struct vxd_dag_voxels *voxels, uint64_t i,
+                                 uint64_t n_codes, uint32_t n_materials, bool uses_values)
+{
+    const uint64_t mask = voxels->masks[i];
+    int n = uses_values ? vxd_dag_popc(mask) : 0;
+
+    if (voxels->codes[i] >= n_codes ||
+        (i > 0 && voxels->codes[i - 1] >= voxels->codes[i]) || mask == 0) {
+        return false;
+    }
+    for (int k = 0; k < n; k++) {
+        if (voxels->values[voxels->first_value[i] + (uint32_t)k] >= n_materials) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Cuts range, in which the cube's leaves are if they are listed, to those: its codes are

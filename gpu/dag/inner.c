@@ -8,73 +8,18 @@ enum {
     N_MEMO = 512 /* nodes whose counts are remembered */
 };
 
-/* What of a node the header of its parent repeats. */
-struct part {
-    uint32_t flags;
-    uint32_t n_occupied; /* where the height is below VXD_DAG_COUNT_HEIGHT */
-};
-
-static struct part part_of(const struct vxd_dag_view *view, uint32_t ref, int height)
-{
-    const uint32_t *words;
-    struct part part = {0};
-
-    if (ref == VXD_DAG_EMPTY) {
-        return part;
-    }
-    if (vxd_dag_is_uniform(ref)) {
-        if (vxd_dag_uniform_state(view, ref) == VXD_DAG_FREE) {
-            part.flags = VXD_DAG_HAS_FREE;
-            return part;
-        }
-        part.flags = VXD_DAG_HAS_OCCUPIED;
-        part.n_occupied = height < VXD_DAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
-        return part;
-    }
-    words = vxd_dag_words(view, ref);
-    if (height == VXD_DAG_LEAF_HEIGHT) {
-        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
-        uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
-
-        part.n_occupied = (uint32_t)vxd_dag_popc(occupied);
-        part.flags = (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
-                     (occupied != vxd_dag_leaf_mask(words) ? VXD_DAG_HAS_FREE : 0);
-        return part;
-    }
-    part.flags = words[0] & (VXD_DAG_HAS_OCCUPIED | VXD_DAG_HAS_FREE);
-    part.n_occupied = words[0] >> 10;
-    return part;
-}
-
 enum vxd_status vxd_dag_inner_put(struct vxd_dag_writer *writer, int height,
                                   const uint32_t children[8], uint32_t *ref,
                                   struct vxd_err *err)
 {
     const struct vxd_dag_view *view = &writer->dag->view;
-    uint32_t words[9] = {0};
-    uint32_t n_occupied = 0;
-    uint32_t differ = 0;
-    int n = 0;
+    uint32_t words[9];
 
     assert(height > VXD_DAG_LEAF_HEIGHT && height <= view->depth);
-    for (int i = 0; i < 8; i++) {
-        differ |= children[i] ^ children[0];
-        if (children[i] != VXD_DAG_EMPTY) {
-            struct part part = part_of(view, children[i], height - 1);
-
-            words[0] |= 1u << i | part.flags;
-            words[++n] = children[i];
-            n_occupied += part.n_occupied;
-        }
-    }
-    if (differ == 0 && !vxd_dag_is_node(children[0])) {
-        *ref = children[0];
-        return VXD_OK;
-    }
-    if (height <= VXD_DAG_COUNT_HEIGHT) {
-        words[0] |= n_occupied << 10;
-    }
-    return vxd_dag_put(writer, VXD_DAG_INNER, height, words, n + 1, ref, err);
+    return vxd_dag_inner_compose(view, height, children, words, ref)
+               ? vxd_dag_put(writer, VXD_DAG_INNER, height, words,
+                             vxd_dag_inner_words(words), ref, err)
+               : VXD_OK;
 }
 
 struct counts {

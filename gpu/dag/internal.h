@@ -8,7 +8,7 @@
 
 #include "gpu/core/internal.h"
 #include "gpu/dag/edit.h"
-#include "gpu/dag/tree_math.h"
+#include "gpu/dag/source_math.h"
 
 struct vxd_dag_store_ops;
 struct vxd_dag_arena; /* arena_cpu.c */
@@ -19,9 +19,10 @@ struct vxd_dag {
     struct vxd_dag_spec spec;
     struct vxd_dag_view view;
     uint64_t max_visits;
-    const struct vxd_dag_store_ops *ops; /* what spec.store says, on the CPU */
+    const struct vxd_dag_store_ops *ops; /* what spec.store says */
     struct vxd_dag_arena *arena;         /* one of these, by ops */
     struct vxd_dag_slabs *slabs;
+    struct vxd_dag_device *device; /* device.h; of a context on a GPU */
 };
 
 /* An item that a writer met: upper bits of its hash with its kind, and where it is. */
@@ -51,7 +52,7 @@ struct vxd_dag_wanted {
     int n_words;
 };
 
-/* A way of keeping items, on the CPU. All but create, destroy are thread-safe, and create
+/* A way of keeping items. All but create, destroy are thread-safe, and create
  * leaves nothing where it fails. */
 struct vxd_dag_store_ops {
     /* Sets what of the view and of *dag is the store's. */
@@ -69,6 +70,8 @@ struct vxd_dag_store_ops {
 };
 extern const struct vxd_dag_store_ops vxd_dag_arena_cpu;
 extern const struct vxd_dag_store_ops vxd_dag_slabs_cpu;
+/* device.c. Items come and go by edits (edit_cuda.c) alone: put, find and close are NULL. */
+extern const struct vxd_dag_store_ops vxd_dag_arena_cuda;
 
 /* Whether a stored item of the kind is these words. Equal first words (of a leaf the first
  * two) tell equal lengths: no read goes past its end. */
@@ -183,11 +186,6 @@ enum vxd_status vxd_dag_shapes_begin(struct vxd_dag *dag, const struct vxd_dag_o
 void vxd_dag_shapes_end(struct vxd_dag_shapes *shapes);
 
 /* copy.c and morph.c: one operation; the source is the root before it. args borrows op. */
-struct vxd_dag_source {
-    const struct vxd_dag_op *op;
-    struct vxd_dag_view view;
-    uint32_t root;
-};
 void vxd_dag_copy_editor(const struct vxd_dag_source *source,
                          struct vxd_dag_editor *editor);
 void vxd_dag_morph_editor(const struct vxd_dag_source *source,

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Face neighbours of a leaf's voxels, by masks: the directions are -x +x -y +y -z +z. */
+/* What erosion and dilation make of cubes and leaves, from a cube and its six neighbours: of a
+ * voxel's neighbours at least three lie in its own cube, so that the surface of even regions
+ * alone is looked at, and often not even that. Neighbours go by masks; the directions are
+ * -x +x -y +y -z +z. */
 #ifndef VXD_GPU_DAG_MORPH_MATH_H
 #define VXD_GPU_DAG_MORPH_MATH_H
 
-#include "gpu/dag/shape_math.h"
+#include "gpu/dag/capsule_math.h"
+#include "gpu/dag/noise_math.h"
+#include "gpu/dag/source_math.h"
 
 /* Bit of a voxel's neighbour, in this leaf or in the next one that way. */
 VXD_HD int vxd_dag_neighbour_bit(int bit, int direction, bool *is_next)
@@ -64,6 +69,201 @@ VXD_HD uint64_t vxd_dag_at_least(const uint64_t masks[6], int threshold)
         return fours & (ones | twos);
     default:
         return fours & twos;
+    }
+}
+
+/* A cube with its neighbours. */
+struct vxd_dag_morph_state {
+    uint32_t self;
+    uint32_t next[6]; /* by direction; EMPTY outside the scene */
+};
+
+VXD_HD void vxd_dag_morph_begin(const struct vxd_dag_source *source,
+                                struct vxd_dag_morph_state *state)
+{
+    state->self = source->root;
+    for (int direction = 0; direction < 6; direction++) {
+        state->next[direction] = VXD_DAG_EMPTY;
+    }
+}
+
+VXD_HD enum vxd_dag_relation vxd_dag_morph_relation(const struct vxd_dag_shape *shape,
+                                                    const struct vxd_dag_extent *extent)
+{
+    switch (shape->kind) {
+    case VXD_DAG_BOX:
+        return vxd_dag_box_relation(shape, extent);
+    case VXD_DAG_BALL:
+        return vxd_dag_ball_relation(shape, extent);
+    case VXD_DAG_CAPSULE:
+        return vxd_dag_capsule_relation(shape, extent);
+    case VXD_DAG_HALF_SPACE:
+        return vxd_dag_half_space_relation(shape, extent);
+    case VXD_DAG_NOISE_BALL:
+        return vxd_dag_noise_ball_relation(shape, extent);
+    case VXD_DAG_VOXELS:
+    case VXD_DAG_HEIGHTFIELD:
+        break;
+    }
+    /* Shapes that vxd_dag_edit refuses. */
+    return VXD_DAG_OUTSIDE;
+}
+
+VXD_HD uint64_t vxd_dag_morph_mask(const struct vxd_dag_shape *shape,
+                                   const struct vxd_dag_extent *extent)
+{
+    switch (shape->kind) {
+    case VXD_DAG_BOX:
+        return vxd_dag_box_mask(shape, extent);
+    case VXD_DAG_BALL:
+        return vxd_dag_ball_mask(shape, extent);
+    case VXD_DAG_CAPSULE:
+        return vxd_dag_capsule_mask(shape, extent);
+    case VXD_DAG_HALF_SPACE:
+        return vxd_dag_half_space_mask(shape, extent);
+    case VXD_DAG_NOISE_BALL:
+        return vxd_dag_noise_ball_mask(shape, extent);
+    case VXD_DAG_VOXELS:
+    case VXD_DAG_HEIGHTFIELD:
+        break;
+    }
+    /* Shapes that vxd_dag_edit refuses. */
+    return 0;
+}
+
+VXD_HD void vxd_dag_morph_child(const struct vxd_dag_source *source,
+                                const struct vxd_dag_morph_state *from, int octant,
+                                struct vxd_dag_morph_state *to)
+{
+    to->self = vxd_dag_below(&source->view, from->self, octant);
+    for (int direction = 0; direction < 6; direction++) {
+        const int bit = 4 >> (direction >> 1);
+        const bool is_high = (octant & bit) != 0;
+        const bool is_sibling = is_high != ((direction & 1) != 0);
+
+        to->next[direction] = vxd_dag_below(
+            &source->view, is_sibling ? from->self : from->next[direction], octant ^ bit);
+    }
+}
+
+VXD_HD bool vxd_dag_has_occupied(const struct vxd_dag_view *view, uint32_t ref,
+                                 int height)
+{
+    const struct vxd_dag_spot spot = {ref, 0, 0, 0, height};
+
+    return (vxd_dag_spot_states(view, &spot) & VXD_DAG_OCCUPIED) != 0;
+}
+
+VXD_HD bool vxd_dag_is_full(const struct vxd_dag_view *view, uint32_t ref)
+{
+    return !vxd_dag_is_node(ref) && vxd_dag_uniform_state(view, ref) == VXD_DAG_OCCUPIED;
+}
+
+/* Some voxel of the cube may have fewer than threshold neighbours. Of a full cube's voxels
+ * none lacks more than one an axis, and only towards a neighbour that is not full. */
+VXD_HD bool vxd_dag_may_erode(const struct vxd_dag_source *source,
+                              const struct vxd_dag_morph_state *state, int height)
+{
+    int n_open = 0;
+
+    if (!vxd_dag_is_full(&source->view, state->self)) {
+        return vxd_dag_has_occupied(&source->view, state->self, height);
+    }
+    for (size_t axis = 0; axis < 3; axis++) {
+        n_open += !vxd_dag_is_full(&source->view, state->next[2 * axis]) ||
+                  !vxd_dag_is_full(&source->view, state->next[2 * axis + 1]);
+    }
+    return 6 - n_open < source->op->threshold;
+}
+
+/* Some voxel of the cube may be empty and have threshold neighbours. In a cube without
+ * occupied ones none has more than one an axis. */
+VXD_HD bool vxd_dag_may_dilate(const struct vxd_dag_source *source,
+                               const struct vxd_dag_morph_state *state, int height)
+{
+    const struct vxd_dag_view *view = &source->view;
+    int n_near = 0;
+
+    if (vxd_dag_is_full(view, state->self)) {
+        return false;
+    }
+    if (vxd_dag_has_occupied(view, state->self, height)) {
+        return true;
+    }
+    for (size_t axis = 0; axis < 3; axis++) {
+        n_near += vxd_dag_has_occupied(view, state->next[2 * axis], height) ||
+                  vxd_dag_has_occupied(view, state->next[2 * axis + 1], height);
+    }
+    return n_near >= source->op->threshold;
+}
+
+VXD_HD enum vxd_dag_visit vxd_dag_morph_visit(const struct vxd_dag_source *source,
+                                              const struct vxd_dag_cube *cube,
+                                              const struct vxd_dag_morph_state *state)
+{
+    struct vxd_dag_extent extent =
+        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    bool may_change = source->op->action == VXD_DAG_ERODE
+                          ? vxd_dag_may_erode(source, state, cube->height)
+                          : vxd_dag_may_dilate(source, state, cube->height);
+
+    return may_change &&
+                   vxd_dag_morph_relation(&source->op->shape, &extent) != VXD_DAG_OUTSIDE
+               ? VXD_DAG_DESCEND
+               : VXD_DAG_KEEP;
+}
+
+/* Gives new voxels the value of their first occupied neighbour. */
+VXD_HD void vxd_dag_morph_take_values(const struct vxd_dag_source *source,
+                                      const struct vxd_dag_morph_state *state,
+                                      const uint64_t neighbours[6], uint64_t mask,
+                                      struct vxd_dag_leaf *leaf)
+{
+    for (int direction = 0; direction < 6; direction++) {
+        uint64_t taken = mask & neighbours[direction];
+
+        mask &= ~taken;
+        for (uint64_t rest = taken; rest != 0; rest &= rest - 1) {
+            int bit = vxd_dag_low_bit(rest);
+            bool is_next;
+            int from = vxd_dag_neighbour_bit(bit, direction, &is_next);
+
+            leaf->values[bit] = (uint16_t)vxd_dag_spot_value(
+                &source->view, is_next ? state->next[direction] : state->self, from);
+        }
+    }
+}
+
+VXD_HD void vxd_dag_morph_edit_leaf(const struct vxd_dag_source *source,
+                                    const struct vxd_dag_cube *cube,
+                                    const struct vxd_dag_morph_state *own,
+                                    struct vxd_dag_leaf *leaf)
+{
+    struct vxd_dag_extent extent =
+        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    const uint64_t shape = vxd_dag_morph_mask(&source->op->shape, &extent);
+    uint64_t neighbours[6];
+    uint64_t occupied;
+    uint64_t enough;
+    uint64_t free;
+
+    vxd_dag_spot_masks(&source->view, own->self, &occupied, &free);
+    for (int direction = 0; direction < 6; direction++) {
+        uint64_t next;
+
+        vxd_dag_spot_masks(&source->view, own->next[direction], &next, &free);
+        neighbours[direction] = vxd_dag_neighbours(occupied, next, direction);
+    }
+    enough = vxd_dag_at_least(neighbours, source->op->threshold);
+    if (source->op->action == VXD_DAG_ERODE) {
+        leaf->set &= ~(occupied & shape & ~enough);
+        return;
+    }
+    enough &= shape & ~occupied;
+    leaf->set |= enough;
+    leaf->free &= ~enough;
+    if (source->view.value_bits > 1) {
+        vxd_dag_morph_take_values(source, own, neighbours, enough, leaf);
     }
 }
 

@@ -108,6 +108,20 @@ static void edit_leaf(const void *args, const struct vxd_dag_view *view,
     vxd_dag_shapes_edit_leaf(args, cube, const_state_of(state), leaf);
 }
 
+size_t vxd_dag_shapes_count(const struct vxd_dag_op *ops, size_t n)
+{
+    int n_lists = 0;
+    size_t i;
+
+    for (i = 0; i < n && i < VXD_DAG_SHAPES_OPS && ops[i].action < VXD_DAG_ERODE; i++) {
+        n_lists += ops[i].shape.kind == VXD_DAG_VOXELS;
+        if (n_lists > VXD_DAG_SHAPES_LISTS) {
+            break;
+        }
+    }
+    return i;
+}
+
 void vxd_dag_shapes_plan(const struct vxd_dag_view *view, const struct vxd_dag_op *ops,
                          size_t n, struct vxd_dag_shape_op *shape_ops,
                          struct vxd_dag_shapes_run *run)

@@ -6,6 +6,10 @@
 #include "gpu/dag/internal.h"
 #include "gpu/dag/shapes_math.h"
 
+/* Operations from the first of n on that one run takes: shapes in a row. 0 where the first one
+ * is none. */
+size_t vxd_dag_shapes_count(const struct vxd_dag_op *ops, size_t n);
+
 /* Plans a run of n operations (1 to VXD_DAG_SHAPES_OPS, as many lists as fit) into shape_ops,
  * whose pyramids stay as they are. Borrows ops and shape_ops. */
 void vxd_dag_shapes_plan(const struct vxd_dag_view *view, const struct vxd_dag_op *ops,

@@ -14,6 +14,13 @@
 #include "gpu/dag/noise_math.h"
 #include "gpu/dag/tree_math.h"
 
+/* Shapes that take many registers are called on devices, so that others do not pay. */
+#if defined(__CUDACC__)
+#define VXD_DAG_RARE static __host__ __device__ __noinline__ inline
+#else
+#define VXD_DAG_RARE static inline
+#endif
+
 /* One way over the tree takes so many operations, */
 enum {
     VXD_DAG_SHAPES_OPS = 64,
@@ -60,6 +67,20 @@ VXD_HD bool vxd_dag_is_overwriting(const struct vxd_dag_op *op)
 
 /* Whole cubes ----------------------------------------------------------------------------- */
 
+VXD_DAG_RARE enum vxd_dag_relation
+vxd_dag_shapes_relate_other(const struct vxd_dag_shape_op *op,
+                            const struct vxd_dag_cube *cube,
+                            const struct vxd_dag_extent *extent)
+{
+    const struct vxd_dag_shape *shape = &op->op->shape;
+
+    return shape->kind == VXD_DAG_CAPSULE ? vxd_dag_capsule_relation(shape, extent)
+           : shape->kind == VXD_DAG_NOISE_BALL
+               ? vxd_dag_noise_ball_relation(shape, extent)
+               : vxd_dag_heights_relation(shape, &op->pyramid, cube->x, cube->y,
+                                          cube->height, extent);
+}
+
 VXD_HD enum vxd_dag_relation vxd_dag_shapes_relate(const struct vxd_dag_shape_op *op,
                                                    const struct vxd_dag_cube *cube,
                                                    const struct vxd_dag_extent *extent,
@@ -73,15 +94,12 @@ VXD_HD enum vxd_dag_relation vxd_dag_shapes_relate(const struct vxd_dag_shape_op
         return vxd_dag_box_relation(shape, extent);
     case VXD_DAG_BALL:
         return vxd_dag_ball_relation(shape, extent);
-    case VXD_DAG_CAPSULE:
-        return vxd_dag_capsule_relation(shape, extent);
     case VXD_DAG_HALF_SPACE:
         return vxd_dag_half_space_relation(shape, extent);
+    case VXD_DAG_CAPSULE:
     case VXD_DAG_NOISE_BALL:
-        return vxd_dag_noise_ball_relation(shape, extent);
     case VXD_DAG_HEIGHTFIELD:
-        return vxd_dag_heights_relation(shape, &op->pyramid, cube->x, cube->y,
-                                        cube->height, extent);
+        return vxd_dag_shapes_relate_other(op, cube, extent);
     case VXD_DAG_VOXELS:
         break;
     }
@@ -248,6 +266,16 @@ vxd_dag_shapes_visit(const struct vxd_dag_shapes_run *shapes,
 
 /* Leaves ---------------------------------------------------------------------------------- */
 
+VXD_DAG_RARE uint64_t vxd_dag_shapes_mask_other(const struct vxd_dag_shape *shape,
+                                                const struct vxd_dag_cube *cube,
+                                                const struct vxd_dag_extent *extent)
+{
+    return shape->kind == VXD_DAG_CAPSULE ? vxd_dag_capsule_mask(shape, extent)
+           : shape->kind == VXD_DAG_NOISE_BALL
+               ? vxd_dag_noise_ball_mask(shape, extent)
+               : vxd_dag_heights_mask(shape, cube->x, cube->y, extent);
+}
+
 VXD_HD uint64_t vxd_dag_shapes_mask(const struct vxd_dag_shape_op *op,
                                     const struct vxd_dag_cube *cube,
                                     const struct vxd_dag_extent *extent,
@@ -260,14 +288,12 @@ VXD_HD uint64_t vxd_dag_shapes_mask(const struct vxd_dag_shape_op *op,
         return vxd_dag_box_mask(shape, extent);
     case VXD_DAG_BALL:
         return vxd_dag_ball_mask(shape, extent);
-    case VXD_DAG_CAPSULE:
-        return vxd_dag_capsule_mask(shape, extent);
     case VXD_DAG_HALF_SPACE:
         return vxd_dag_half_space_mask(shape, extent);
+    case VXD_DAG_CAPSULE:
     case VXD_DAG_NOISE_BALL:
-        return vxd_dag_noise_ball_mask(shape, extent);
     case VXD_DAG_HEIGHTFIELD:
-        return vxd_dag_heights_mask(shape, cube->x, cube->y, extent);
+        return vxd_dag_shapes_mask_other(shape, cube, extent);
     case VXD_DAG_VOXELS:
         break;
     }

@@ -62,7 +62,7 @@ VXD_HD int vxd_dag_item_words(int value_bits, enum vxd_dag_kind kind,
 VXD_HD void vxd_dag_leaf_split(const struct vxd_dag_view *view, uint32_t ref,
                                struct vxd_dag_leaf *leaf)
 {
-    const uint32_t *words;
+    struct vxd_dag_item item;
     int bits = view->value_bits;
     int rank = 0;
 
@@ -77,15 +77,15 @@ VXD_HD void vxd_dag_leaf_split(const struct vxd_dag_view *view, uint32_t ref,
         }
         return;
     }
-    words = vxd_dag_words(view, ref);
-    leaf->set = vxd_dag_leaf_mask(words);
-    leaf->free = leaf->set & ~vxd_dag_leaf_occupied(view, words);
+    item = vxd_dag_leaf_item(view, ref);
+    leaf->set = vxd_dag_leaf_mask(item.words);
+    leaf->free = leaf->set & ~vxd_dag_item_occupied(view, &item);
     if (bits <= 1) {
         return;
     }
     for (uint64_t rest = leaf->set; rest != 0; rest &= rest - 1) {
         leaf->values[vxd_dag_low_bit(rest)] =
-            (uint16_t)vxd_dag_leaf_ranked_value(view, words, rank++);
+            (uint16_t)vxd_dag_item_ranked_value(view, &item, rank++);
     }
 }
 
@@ -174,7 +174,8 @@ VXD_HD struct vxd_dag_part vxd_dag_part_of(const struct vxd_dag_view *view, uint
     }
     words = vxd_dag_words(view, ref);
     if (height == VXD_DAG_LEAF_HEIGHT) {
-        uint64_t occupied = vxd_dag_leaf_occupied(view, words);
+        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
+        uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
 
         part.n_occupied = (uint32_t)vxd_dag_popc(occupied);
         part.flags = (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |

@@ -7,6 +7,7 @@
  * or the parts' digests, never of addresses. */
 #include <string.h>
 
+#include "gpu/dag/device.h"
 #include "gpu/dag/internal.h"
 
 enum {
@@ -36,6 +37,8 @@ struct frame {
 
 struct walk {
     const struct vxd_dag *dag;
+    const struct vxd_dag_view *view;   /* the dag's, or */
+    const struct vxd_dag_image *image; /* that of this copy; else NULL */
     struct vxd_dag_summary *summary;
     struct vxd_err *err;
     struct vxd_buffer memory; /* of entries */
@@ -173,12 +176,21 @@ static bool rest_lies_in_store(const struct vxd_dag_view *view, uint32_t ref, in
                 CHUNK_WORDS);
 }
 
+static uint32_t find(const struct walk *walk, enum vxd_dag_kind kind,
+                     const uint32_t *words, int n_words)
+{
+    return walk->image == NULL
+               ? vxd_dag_find(walk->dag, kind, words, n_words)
+               : vxd_dag_index_find(walk->image->buckets, walk->image->n_buckets,
+                                    walk->view, kind, words, n_words);
+}
+
 /* Words of an item, copied: all of them are there, and the store finds it by them. */
 static enum vxd_status item_words(struct walk *walk, enum vxd_dag_kind kind, uint32_t ref,
                                   uint32_t out[VXD_DAG_MAX_ITEM_WORDS])
 {
     static const char *const names[VXD_DAG_N_KINDS] = {"leaf", "inner node", "block"};
-    const struct vxd_dag_view *view = &walk->dag->view;
+    const struct vxd_dag_view *view = walk->view;
     struct vxd_dag_item item;
     const uint32_t *words;
     int n_words;
@@ -204,7 +216,7 @@ static enum vxd_status item_words(struct walk *walk, enum vxd_dag_kind kind, uin
     for (int i = 0; i < n_words; i++) {
         out[i] = vxd_dag_item_word(&item, i);
     }
-    if (vxd_dag_find(walk->dag, kind, out, n_words) != ref) {
+    if (find(walk, kind, out, n_words) != ref) {
         return broken(walk, names[kind], ref, "its words are not found here");
     }
     walk->summary->node_bytes += (size_t)n_words * sizeof(uint32_t);
@@ -215,13 +227,13 @@ static enum vxd_status item_words(struct walk *walk, enum vxd_dag_kind kind, uin
 static enum vxd_status check_block(struct walk *walk, uint32_t ref, int n)
 {
     static const struct content nothing;
-    int bits = walk->dag->view.value_bits;
+    int bits = walk->view->value_bits;
     uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
     uint32_t differ = 0;
     enum vxd_status status;
 
     if (entry_find(walk, entry_key(ref, 0))->key != 0) {
-        return vxd_dag_words(&walk->dag->view, ref)[0] == (uint32_t)n
+        return vxd_dag_words(walk->view, ref)[0] == (uint32_t)n
                    ? VXD_OK
                    : broken(walk, "block", ref, "not a value a set voxel");
     }
@@ -249,7 +261,7 @@ static enum vxd_status check_block(struct walk *walk, uint32_t ref, int n)
 
 static enum vxd_status check_uniform(struct walk *walk, uint32_t ref)
 {
-    return vxd_dag_uniform_value(ref) >> walk->dag->view.value_bits == 0
+    return vxd_dag_uniform_value(ref) >> walk->view->value_bits == 0
                ? VXD_OK
                : broken(walk, "reference", ref, "uniform of a value that is none");
 }
@@ -258,7 +270,7 @@ static enum vxd_status check_uniform(struct walk *walk, uint32_t ref)
 static enum vxd_status check_leaf_words(struct walk *walk, uint32_t ref,
                                         const uint32_t *words)
 {
-    int bits = walk->dag->view.value_bits;
+    int bits = walk->view->value_bits;
     uint64_t mask = vxd_dag_leaf_mask(words);
     int n = vxd_dag_popc(mask);
 
@@ -280,7 +292,7 @@ static enum vxd_status check_leaf_words(struct walk *walk, uint32_t ref,
 
 static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct content *out)
 {
-    const struct vxd_dag_view *view = &walk->dag->view;
+    const struct vxd_dag_view *view = walk->view;
     struct vxd_dag_leaf leaf;
     uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
     bool equal;
@@ -370,8 +382,7 @@ static enum vxd_status look(struct walk *walk, uint32_t ref, int height, bool *k
         return VXD_OK;
     }
     if (vxd_dag_is_uniform(ref)) {
-        bool is_free =
-            vxd_dag_uniform_state(&walk->dag->view, ref) == (unsigned)VXD_DAG_FREE;
+        bool is_free = vxd_dag_uniform_state(walk->view, ref) == (unsigned)VXD_DAG_FREE;
         uint64_t n_voxels = (uint64_t)1 << (3 * height);
 
         digest_begin(out->digest, DIGEST_UNIFORM, height);
@@ -405,7 +416,7 @@ static enum vxd_status enter(struct walk *walk, uint32_t ref, int height)
 
 static enum vxd_status walk_root(struct walk *walk, uint32_t root, struct content *out)
 {
-    int depth = walk->dag->view.depth;
+    int depth = walk->view->depth;
     int height = depth;
     bool known;
     enum vxd_status status;
@@ -447,15 +458,17 @@ enum vxd_status vxd_dag_verify(struct vxd_queue *queue, const struct vxd_dag *da
                                uint32_t root, struct vxd_dag_summary *out,
                                struct vxd_err *err)
 {
-    struct walk walk = {.dag = dag, .summary = out, .err = err};
+    struct walk walk = {.dag = dag, .view = &dag->view, .summary = out, .err = err};
+    struct vxd_dag_image image = {0};
     struct content content;
     enum vxd_status status;
 
     (void)queue;
     *out = (struct vxd_dag_summary){0};
     if (VXD_ON_CUDA(dag->context)) {
-        return vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
-                        "scenes are not on the GPU yet; use the device cpu for them");
+        VXD_TRY(vxd_dag_image_open(queue, dag, &image, err));
+        walk.view = &image.view;
+        walk.image = &image;
     }
     VXD_TRY(grow(&walk, FIRST_ENTRIES));
     VXD_TRY(walk_root(&walk, root, &content));
@@ -465,5 +478,6 @@ enum vxd_status vxd_dag_verify(struct vxd_queue *queue, const struct vxd_dag *da
 
 out:
     vxd_host_free(dag->context, &walk.memory);
+    vxd_host_free(dag->context, &image.memory);
     return status;
 }

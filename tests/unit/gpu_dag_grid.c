@@ -444,3 +444,87 @@ void gpu_voxel_list_free(struct gpu_voxel_list *list)
     free(list->first_value);
     free(list->values);
 }
+
+/* Edits of any backend ------------------------------------------------------------------------ */
+
+bool gpu_is_cuda(const struct gpu_env *env)
+{
+    return env->context->backend == VXD_BACKEND_CUDA;
+}
+
+void gpu_dag_each_backend(void (*body)(struct gpu_env *env))
+{
+    const char *store = getenv("VOXELD_TEST_DAG_STORE");
+
+    if (store == NULL || strcmp(store, "0") == 0) {
+        gpu_each_backend(body);
+        return;
+    }
+    for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
+        struct gpu_env env;
+
+        gpu_env_open(&env, VXD_BACKEND_CPU, n_threads, 0, 0);
+        body(&env);
+        gpu_env_close(&env);
+    }
+}
+
+enum {
+    MAX_SENT = 64
+};
+
+/* Device copies of lists. */
+struct sent {
+    struct vxd_buffer buffers[MAX_SENT];
+    int n;
+};
+
+static const void *send_array(struct gpu_env *env, struct sent *sent, const void *array,
+                              size_t n_bytes)
+{
+    if (array == NULL || n_bytes == 0) {
+        return array;
+    }
+    if (sent->n == MAX_SENT) {
+        (void)fprintf(stderr, "too many lists in one edit\n");
+        exit(EXIT_FAILURE);
+    }
+    sent->buffers[sent->n] = gpu_to_device(env, array, n_bytes);
+    return sent->buffers[sent->n++].ptr;
+}
+
+static void send_list(struct gpu_env *env, struct sent *sent, struct vxd_dag_voxels *list)
+{
+    size_t n_values = 0;
+
+    for (size_t i = 0; i < list->n && list->values != NULL; i++) {
+        n_values += (size_t)vxd_dag_popc(list->masks[i]);
+    }
+    list->codes = send_array(env, sent, list->codes, list->n * sizeof *list->codes);
+    list->masks = send_array(env, sent, list->masks, list->n * sizeof *list->masks);
+    list->first_value =
+        send_array(env, sent, list->first_value, list->n * sizeof *list->first_value);
+    list->values = send_array(env, sent, list->values, n_values * sizeof *list->values);
+}
+
+enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
+                             const struct vxd_dag_op *ops, size_t n_ops,
+                             struct vxd_dag_edit_result *out, struct vxd_err *err)
+{
+    struct vxd_dag_op *own = gpu_alloc((n_ops + 1) * sizeof *own);
+    struct sent sent = {.n = 0};
+    enum vxd_status status;
+
+    for (size_t i = 0; i < n_ops; i++) {
+        own[i] = ops[i];
+        if (gpu_is_cuda(env) && own[i].shape.kind == VXD_DAG_VOXELS) {
+            send_list(env, &sent, &own[i].shape.voxels);
+        }
+    }
+    status = vxd_dag_edit_wait(env->queue, dag, root, own, n_ops, out, err);
+    for (int i = 0; i < sent.n; i++) {
+        vxd_device_free(env->queue, &sent.buffers[i]);
+    }
+    free(own);
+    return status;
+}

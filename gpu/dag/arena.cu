@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Kernels of the arena store that know no editor: what an edit changed between two roots, its
+ * end, a larger index, and checks of lists and heights. */
+#include "gpu/core/cuda_check.h"
+#include "gpu/dag/launch_cuda.h"
+
+enum {
+    THREADS = 256
+};
+
+/* A thread a row, at most so many blocks: what is more goes round. */
+static unsigned blocks_for(const struct vxd_queue *queue, size_t n)
+{
+    size_t most = (size_t)queue->context->info.n_multiprocessors * 8;
+    size_t wanted = (n + THREADS - 1) / THREADS;
+
+    return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
+static cudaStream_t stream_of(const struct vxd_queue *queue)
+{
+    return (cudaStream_t)queue->stream;
+}
+
+/* Changes ------------------------------------------------------------------------------- */
+
+static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS, 2)
+    change_kernel(const __grid_constant__ struct vxd_dag_pass pass)
+{
+    vxd_dag_run_change(&pass);
+}
+
+enum vxd_status vxd_dag_change_pass(struct vxd_queue *queue,
+                                    const struct vxd_dag_pass *pass, struct vxd_err *err)
+{
+    return vxd_dag_launch_pass(queue, (const void *)change_kernel, pass, NULL,
+                               "change_kernel", err);
+}
+
+static __global__ void finish_kernel(const __grid_constant__ struct vxd_dag_pass pass,
+                                     struct vxd_dag_edit_result *out,
+                                     uint32_t *error_word)
+{
+    if (threadIdx.x == 0) {
+        vxd_dag_finish(&pass, out);
+        if ((pass.progress->fault & VXD_DAG_BAD_DATA) != 0) {
+            (void)atomicCAS_system(error_word, VXD_OK, VXD_INVALID_ARGUMENT);
+        }
+    }
+}
+
+enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
+                                    const struct vxd_dag_pass *pass,
+                                    struct vxd_dag_edit_result *out, struct vxd_err *err)
+{
+    finish_kernel<<<1, 32, 0, stream_of(queue)>>>(*pass, out, queue->error_word);
+    return vxd_cuda_launched(queue->context, "finish_kernel", err);
+}
+
+/* A larger index ------------------------------------------------------------------------ */
+
+static __global__ void __launch_bounds__(THREADS)
+    move_kernel(const struct vxd_dag_view view, const struct vxd_dag_index_bucket *from,
+                uint32_t n_from, struct vxd_dag_index_bucket *to, uint32_t n_to,
+                uint32_t *error_word)
+{
+    const uint64_t n = (uint64_t)n_from * VXD_DAG_INDEX_SLOTS;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n;
+         i += (uint64_t)gridDim.x * THREADS) {
+        if (!vxd_dag_move_slot(&view, &from[i / VXD_DAG_INDEX_SLOTS],
+                               (int)(i % VXD_DAG_INDEX_SLOTS), to, n_to)) {
+            (void)atomicCAS_system(error_word, VXD_OK, VXD_INTERNAL);
+        }
+    }
+}
+
+enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
+                                   const struct vxd_dag_view *view,
+                                   const struct vxd_dag_index_bucket *from,
+                                   uint32_t n_from, struct vxd_dag_index_bucket *to,
+                                   uint32_t n_to, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_cuda_enter(queue->context, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    move_kernel<<<blocks_for(queue, (size_t)n_from * VXD_DAG_INDEX_SLOTS), THREADS, 0,
+                  stream_of(queue)>>>(*view, from, n_from, to, n_to, queue->error_word);
+    return vxd_cuda_launched(queue->context, "move_kernel", err);
+}
+
+/* Lists and heights --------------------------------------------------------------------- */
+
+static __global__ void __launch_bounds__(THREADS)
+    check_list_kernel(const struct vxd_dag_voxels voxels, uint64_t n_codes,
+                      uint32_t n_materials, bool has_values, uint32_t *fault)
+{
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < voxels.n;
+         i += (size_t)gridDim.x * THREADS) {
+        if (!vxd_dag_list_is_good(&voxels, i, n_codes, n_materials, has_values)) {
+            (void)atomicOr(fault, (uint32_t)VXD_DAG_BAD_DATA);
+        }
+    }
+}
+
+enum vxd_status vxd_dag_check_list_pass(struct vxd_queue *queue,
+                                        const struct vxd_dag_voxels *voxels,
+                                        uint64_t n_codes, uint32_t n_materials,
+                                        bool has_values, uint32_t *fault,
+                                        struct vxd_err *err)
+{
+    enum vxd_status status = vxd_cuda_enter(queue->context, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    check_list_kernel<<<blocks_for(queue, voxels->n), THREADS, 0, stream_of(queue)>>>(
+        *voxels, n_codes, n_materials, has_values, fault);
+    return vxd_cuda_launched(queue->context, "check_list_kernel", err);
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    check_heights_kernel(const int64_t *heights, size_t n, uint32_t *fault)
+{
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * THREADS) {
+        if (heights[i] < -VXD_DAG_MAX_COORDINATE || heights[i] > VXD_DAG_MAX_COORDINATE) {
+            (void)atomicOr(fault, (uint32_t)VXD_DAG_BAD_DATA);
+        }
+    }
+}
+
+enum vxd_status vxd_dag_check_heights_pass(struct vxd_queue *queue,
+                                           const int64_t *heights, size_t n,
+                                           uint32_t *fault, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_cuda_enter(queue->context, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    check_heights_kernel<<<blocks_for(queue, n), THREADS, 0, stream_of(queue)>>>(
+        heights, n, fault);
+    return vxd_cuda_launched(queue->context, "check_heights_kernel", err);
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    pyramid_kernel(const struct vxd_dag_heights field,
+                   const struct vxd_dag_pyramid pyramid, int number, uint32_t n_x,
+                   uint32_t n_y, int32_t *least, int32_t *most)
+{
+    const uint64_t n = (uint64_t)n_x * n_y;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n;
+         i += (uint64_t)gridDim.x * THREADS) {
+        vxd_dag_pyramid_square(&field, &pyramid, number, (uint32_t)(i / n_y),
+                               (uint32_t)(i % n_y), &least[i], &most[i]);
+    }
+}
+
+enum vxd_status vxd_dag_pyramid_pass(struct vxd_queue *queue,
+                                     const struct vxd_dag_heights *field,
+                                     const struct vxd_dag_pyramid *pyramid, int number,
+                                     int32_t *least, int32_t *most, struct vxd_err *err)
+{
+    int level = VXD_DAG_PYRAMID_BASE + number;
+    uint32_t n_x = vxd_dag_pyramid_side(field->n_x, level);
+    uint32_t n_y = vxd_dag_pyramid_side(field->n_y, level);
+    enum vxd_status status = vxd_cuda_enter(queue->context, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    pyramid_kernel<<<blocks_for(queue, (size_t)n_x * n_y), THREADS, 0,
+                     stream_of(queue)>>>(*field, *pyramid, number, n_x, n_y, least, most);
+    return vxd_cuda_launched(queue->context, "pyramid_kernel", err);
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Edits on a GPU: one block of scratch for all passes, operations and what they borrow sent
+ * there, a kernel a pass, one that ends the edit, and a copy of the result. The root goes from
+ * pass to pass in device memory; the host waits for nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/dag/device.h"
+#include "gpu/dag/internal.h"
+#include "gpu/dag/shapes.h"
+
+/* Where the parts of the scratch are: offsets. */
+struct layout {
+    size_t progress;
+    size_t state;
+    size_t result;
+    size_t ops;
+    size_t shape_ops;
+    size_t runs;
+    size_t fields;    /* heights and pyramids, one field after the other */
+    size_t places[2]; /* of cubes, of leaves */
+    size_t olds[2];
+    size_t states[2];
+    size_t words[3]; /* of blocks too */
+    size_t hashes[3];
+    size_t refs[3];
+    size_t marks[3];
+    size_t opens;
+    size_t pairs;
+    size_t total;
+};
+
+struct edit {
+    struct vxd_queue *queue;
+    struct vxd_dag *dag;
+    const struct vxd_dag_op *ops; /* the caller's */
+    size_t n_ops;
+    struct layout layout;
+    struct vxd_buffer scratch;
+    char *d; /* its memory */
+    /* What is sent, as it lies from layout.ops on; malloc'ed. */
+    char *sent;
+    struct vxd_dag_pass pass;
+    size_t n_passes;
+};
+
+static uint32_t leaf_stride(const struct vxd_dag *dag)
+{
+    int bits = dag->view.value_bits;
+
+    return bits > 4 ? 3 : (uint32_t)vxd_dag_leaf_words(bits, UINT64_MAX);
+}
+
+static uint32_t block_stride(const struct vxd_dag *dag)
+{
+    int bits = dag->view.value_bits;
+
+    return bits > 4 ? (uint32_t)vxd_dag_block_words(bits, 64) : 0;
+}
+
+static bool add_items(struct layout *layout, int i, uint32_t n, uint32_t stride)
+{
+    return vxd_layout_add(&layout->total, n, stride * sizeof(uint32_t),
+                          &layout->words[i]) &&
+           vxd_layout_add(&layout->total, n, sizeof(uint64_t), &layout->hashes[i]) &&
+           vxd_layout_add(&layout->total, n, sizeof(uint32_t), &layout->refs[i]) &&
+           vxd_layout_add(&layout->total, n, sizeof(uint32_t), &layout->marks[i]);
+}
+
+static bool add_rows(struct layout *layout, int i, uint32_t n, size_t state_bytes)
+{
+    return vxd_layout_add(&layout->total, n, sizeof(uint64_t), &layout->places[i]) &&
+           vxd_layout_add(&layout->total, n, sizeof(uint32_t), &layout->olds[i]) &&
+           vxd_layout_add(&layout->total, n, state_bytes, &layout->states[i]);
+}
+
+/* The rows of an edit's passes. */
+static bool lay_out_rows(const struct vxd_dag *dag, const struct vxd_dag_rooms *rooms,
+                         size_t state_bytes, struct layout *layout)
+{
+    uint32_t n_blocks = block_stride(dag) > 0 ? rooms->n_leaves : 0;
+
+    return add_rows(layout, 0, rooms->n_cubes, state_bytes) &&
+           add_rows(layout, 1, rooms->n_leaves, state_bytes) &&
+           add_items(layout, 0, rooms->n_cubes, 9) &&
+           add_items(layout, 1, rooms->n_leaves, leaf_stride(dag)) &&
+           add_items(layout, 2, n_blocks, block_stride(dag)) &&
+           vxd_layout_add(&layout->total, rooms->n_cubes, 8, &layout->opens) &&
+           vxd_layout_add(&layout->total, rooms->n_pairs, sizeof(uint64_t),
+                          &layout->pairs);
+}
+
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag *dag,
+                                  const struct vxd_dag_rooms *rooms)
+{
+    struct layout layout = {0};
+    size_t state_bytes =
+        most(vxd_dag_shapes_state_bytes(true),
+             most(vxd_dag_copy_state_bytes(), vxd_dag_morph_state_bytes()));
+
+    return lay_out_rows(dag, rooms, state_bytes, &layout) ? layout.total : SIZE_MAX;
+}
+
+/* Heights of a field and the squares of its pyramid, bytes. */
+static size_t field_bytes(const struct vxd_dag_heights *field)
+{
+    size_t n = 0;
+    size_t at;
+    int n_levels;
+
+    /* At most 2^26 cells: it fits. */
+    (void)vxd_layout_add(&n, (size_t)field->n_x * field->n_y, sizeof(int64_t), &at);
+    (void)vxd_layout_add(&n, 2 * vxd_dag_pyramid_words(field, &n_levels), sizeof(int32_t),
+                         &at);
+    return n;
+}
+
+static bool run_has_lists(const struct vxd_dag_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].shape.kind == VXD_DAG_VOXELS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Counts passes and the bytes that their editors' states and fields take. */
+static bool measure(struct edit *edit, size_t *state_bytes, size_t *n_field_bytes)
+{
+    for (size_t i = 0; i < edit->n_ops; edit->n_passes++) {
+        const struct vxd_dag_op *op = &edit->ops[i];
+        size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
+        size_t bytes = n > 0 ? vxd_dag_shapes_state_bytes(run_has_lists(op, n))
+                       : op->action == VXD_DAG_COPY ? vxd_dag_copy_state_bytes()
+                                                    : vxd_dag_morph_state_bytes();
+
+        *state_bytes = most(*state_bytes, bytes);
+        i += n > 0 ? n : 1;
+    }
+    for (size_t i = 0; i < edit->n_ops; i++) {
+        if (edit->ops[i].shape.kind == VXD_DAG_HEIGHTFIELD &&
+            !vxd_size_add(*n_field_bytes, field_bytes(&edit->ops[i].shape.field),
+                          n_field_bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum vxd_status lay_out(struct edit *edit, struct vxd_err *err)
+{
+    struct layout *layout = &edit->layout;
+    struct vxd_dag_rooms rooms = vxd_dag_device_rooms(edit->dag);
+    size_t *total = &layout->total;
+    size_t state_bytes = 0;
+    size_t n_field_bytes = 0;
+
+    if (!measure(edit, &state_bytes, &n_field_bytes) ||
+        !vxd_layout_add(total, 1, sizeof(struct vxd_dag_pass_state), &layout->state) ||
+        !vxd_layout_add(total, 1, sizeof(struct vxd_dag_edit_result), &layout->result) ||
+        !vxd_layout_add(total, 1, sizeof(struct vxd_dag_progress), &layout->progress) ||
+        !vxd_layout_add(total, edit->n_ops, sizeof *edit->ops, &layout->ops) ||
+        !vxd_layout_add(total, edit->n_ops, sizeof(struct vxd_dag_shape_op),
+                        &layout->shape_ops) ||
+        !vxd_layout_add(total, edit->n_passes, sizeof(struct vxd_dag_shapes_run),
+                        &layout->runs) ||
+        !vxd_layout_add(total, n_field_bytes, 1, &layout->fields) ||
+        !lay_out_rows(edit->dag, &rooms, state_bytes, layout)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu operations",
+                        edit->n_ops);
+    }
+    edit->pass.cubes.capacity = rooms.n_cubes;
+    edit->pass.leaves.capacity = rooms.n_leaves;
+    edit->pass.pairs_capacity = rooms.n_pairs;
+    return VXD_OK;
+}
+
+static struct vxd_dag_item_rows items_at(const struct edit *edit, int i, uint32_t stride)
+{
+    const struct layout *layout = &edit->layout;
+    char *d = edit->d;
+
+    return (struct vxd_dag_item_rows){
+        (void *)(d + layout->words[i]), (void *)(d + layout->hashes[i]),
+        (void *)(d + layout->refs[i]), (void *)(d + layout->marks[i]), stride};
+}
+
+static void point_rows(const struct edit *edit, int i, struct vxd_dag_cube_rows *rows)
+{
+    const struct layout *layout = &edit->layout;
+
+    rows->places = (void *)(edit->d + layout->places[i]);
+    rows->olds = (void *)(edit->d + layout->olds[i]);
+    rows->states = edit->d + layout->states[i];
+    rows->opens = (void *)(edit->d + layout->opens);
+    rows->items = items_at(edit, i, i == 0 ? 9 : leaf_stride(edit->dag));
+}
+
+static void point_pass(struct edit *edit)
+{
+    struct vxd_dag_pass *pass = &edit->pass;
+
+    vxd_dag_device_begin_pass(edit->dag, pass);
+    pass->progress = (void *)(edit->d + edit->layout.progress);
+    pass->state = (void *)(edit->d + edit->layout.state);
+    point_rows(edit, 0, &pass->cubes);
+    point_rows(edit, 1, &pass->leaves);
+    pass->blocks = items_at(edit, 2, block_stride(edit->dag));
+    pass->pairs = (void *)(edit->d + edit->layout.pairs);
+    pass->counts_changes = edit->n_passes == 1;
+}
+
+/* Sending ------------------------------------------------------------------------------- */
+
+/* Where what is sent lies, here and there. */
+static void *here(const struct edit *edit, size_t at)
+{
+    return edit->sent + (at - edit->layout.progress);
+}
+
+static void *there(const struct edit *edit, size_t at)
+{
+    return edit->d + at;
+}
+
+/* Sends the heights of an operation, checks them and makes their pyramid; *at is where. */
+static enum vxd_status send_field(struct edit *edit, struct vxd_dag_op *op,
+                                  struct vxd_dag_pyramid *pyramid, size_t *at,
+                                  struct vxd_err *err)
+{
+    struct vxd_dag_heights *field = &op->shape.field;
+    size_t n = (size_t)field->n_x * field->n_y;
+    int64_t *heights = there(edit, *at);
+    int32_t *squares;
+    enum vxd_status status;
+    int n_levels;
+
+    VXD_TRY(
+        vxd_queue_copy(edit->queue, heights, field->heights, n * sizeof *heights, err));
+    field->heights = heights;
+    VXD_TRY(vxd_dag_check_heights_pass(edit->queue, heights, n,
+                                       &edit->pass.progress->fault, err));
+    squares = (void *)((char *)heights + ((n * sizeof *heights + 255) & ~(size_t)255));
+    *at += field_bytes(field);
+    pyramid->n_levels = 0;
+    if (n <= VXD_DAG_PYRAMID_FEW) {
+        return VXD_OK;
+    }
+    (void)vxd_dag_pyramid_words(field, &n_levels);
+    for (int number = 0; number < n_levels; number++) {
+        int level = VXD_DAG_PYRAMID_BASE + number;
+        size_t n_squares = (size_t)vxd_dag_pyramid_side(field->n_x, level) *
+                           vxd_dag_pyramid_side(field->n_y, level);
+
+        pyramid->least[number] = squares;
+        pyramid->most[number] = squares + n_squares;
+        VXD_TRY(vxd_dag_pyramid_pass(edit->queue, field, pyramid, number, squares,
+                                     squares + n_squares, err));
+        squares += 2 * n_squares;
+    }
+    pyramid->n_levels = n_levels;
+    return VXD_OK;
+out:
+    return status;
+}
+
+static enum vxd_status check_list(struct edit *edit, const struct vxd_dag_op *op,
+                                  struct vxd_err *err)
+{
+    const struct vxd_dag_format *format = &edit->dag->spec.format;
+    bool uses_values = op->shape.voxels.values != NULL &&
+                       (op->action == VXD_DAG_FILL || op->action == VXD_DAG_PAINT);
+
+    return vxd_dag_check_list_pass(
+        edit->queue, &op->shape.voxels,
+        (uint64_t)1 << 3 * (format->depth - VXD_DAG_LEAF_HEIGHT),
+        vxd_dag_n_materials(format), uses_values, &edit->pass.progress->fault, err);
+}
+
+/* Plans the runs of shapes, with addresses of the device. */
+static void plan_runs(struct edit *edit, struct vxd_dag_op *ops,
+                      struct vxd_dag_shape_op *shape_ops, struct vxd_dag_shapes_run *runs)
+{
+    const struct vxd_dag_op *d_ops = there(edit, edit->layout.ops);
+    const struct vxd_dag_shape_op *d_shape_ops = there(edit, edit->layout.shape_ops);
+    size_t pass = 0;
+
+    for (size_t i = 0; i < edit->n_ops; pass++) {
+        size_t n = vxd_dag_shapes_count(ops + i, edit->n_ops - i);
+
+        if (n > 0) {
+            vxd_dag_shapes_plan(&edit->dag->view, ops + i, n, shape_ops + i, &runs[pass]);
+            runs[pass].ops = d_shape_ops + i;
+        }
+        for (size_t k = i; k < i + n; k++) {
+            shape_ops[k].op = d_ops + k;
+        }
+        i += n > 0 ? n : 1;
+    }
+}
+
+/* Sends everything; what the caller's operations point to on the host with them. */
+static enum vxd_status send(struct edit *edit, uint32_t root, struct vxd_err *err)
+{
+    const struct layout *layout = &edit->layout;
+    size_t n_sent = layout->fields - layout->progress;
+    struct vxd_dag_progress *progress;
+    struct vxd_dag_op *ops;
+    struct vxd_dag_shape_op *shape_ops;
+    size_t field = layout->fields;
+    enum vxd_status status;
+
+    edit->sent = calloc(1, n_sent);
+    if (edit->sent == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu operations",
+                        edit->n_ops);
+    }
+    progress = here(edit, layout->progress);
+    ops = here(edit, layout->ops);
+    shape_ops = here(edit, layout->shape_ops);
+    progress->first_root = root;
+    progress->root = root;
+    /* First, as checks raise faults in it. */
+    VXD_TRY(vxd_queue_copy(edit->queue, edit->pass.progress, progress, sizeof *progress,
+                           err));
+    memcpy(ops, edit->ops, edit->n_ops * sizeof *ops);
+    for (size_t i = 0; i < edit->n_ops; i++) {
+        if (ops[i].shape.kind == VXD_DAG_HEIGHTFIELD) {
+            VXD_TRY(send_field(edit, &ops[i], &shape_ops[i].pyramid, &field, err));
+        } else if (ops[i].shape.kind == VXD_DAG_VOXELS) {
+            VXD_TRY(check_list(edit, &ops[i], err));
+        }
+    }
+    plan_runs(edit, ops, shape_ops, here(edit, layout->runs));
+    VXD_TRY(vxd_queue_copy(edit->queue, there(edit, layout->ops), ops,
+                           layout->fields - layout->ops, err));
+out:
+    return status;
+}
+
+/* Passes -------------------------------------------------------------------------------- */
+
+static enum vxd_status clear_state(struct edit *edit, struct vxd_err *err)
+{
+    return vxd_queue_fill(edit->queue, edit->pass.state, 0, sizeof *edit->pass.state,
+                          err);
+}
+
+static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
+{
+    const struct vxd_dag_op *d_ops = there(edit, edit->layout.ops);
+    const struct vxd_dag_shapes_run *d_runs = there(edit, edit->layout.runs);
+    enum vxd_status status = VXD_OK;
+    size_t pass = 0;
+
+    for (size_t i = 0; i < edit->n_ops; pass++) {
+        const struct vxd_dag_op *op = &edit->ops[i];
+        size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
+
+        VXD_TRY(clear_state(edit, err));
+        if (n > 0) {
+            VXD_TRY(vxd_dag_shapes_pass(edit->queue, &edit->pass, d_runs + pass,
+                                        run_has_lists(op, n), err));
+        } else if (op->action == VXD_DAG_COPY) {
+            VXD_TRY(vxd_dag_copy_pass(edit->queue, &edit->pass, d_ops + i, err));
+        } else {
+            VXD_TRY(vxd_dag_morph_pass(edit->queue, &edit->pass, d_ops + i, err));
+        }
+        i += n > 0 ? n : 1;
+    }
+    if (edit->n_passes > 1) {
+        VXD_TRY(clear_state(edit, err));
+        VXD_TRY(vxd_dag_change_pass(edit->queue, &edit->pass, err));
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_dag_edit_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  uint32_t root, const struct vxd_dag_op *ops,
+                                  size_t n_ops, struct vxd_dag_edit_result *out,
+                                  struct vxd_err *err)
+{
+    struct edit edit = {.queue = queue, .dag = dag, .ops = ops, .n_ops = n_ops};
+    struct vxd_dag_edit_result *d_result;
+    enum vxd_status status;
+
+    if (n_ops == 0) {
+        *out = (struct vxd_dag_edit_result){.root = root};
+        return VXD_OK;
+    }
+    VXD_TRY(lay_out(&edit, err));
+    VXD_TRY(vxd_device_alloc(queue, edit.layout.total, &edit.scratch, err));
+    edit.d = edit.scratch.ptr;
+    d_result = there(&edit, edit.layout.result);
+    point_pass(&edit);
+    VXD_TRY(send(&edit, root, err));
+    VXD_TRY(run_passes(&edit, err));
+    VXD_TRY(vxd_dag_finish_pass(queue, &edit.pass, d_result, err));
+    VXD_TRY(vxd_dag_device_end_edit(queue, dag, err));
+    VXD_TRY(vxd_queue_copy(queue, out, d_result, sizeof *out, err));
+out:
+    vxd_device_free(queue, &edit.scratch);
+    free(edit.sent);
+    return status;
+}

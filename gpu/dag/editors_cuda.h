@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Editors as passes on a GPU call them: what is to become of cubes and leaves is said by the
+ * functions of shapes_math.h, copy_math.h and morph_math.h, which the CPU calls too. */
+#ifndef VXD_GPU_DAG_EDITORS_CUDA_H
+#define VXD_GPU_DAG_EDITORS_CUDA_H
+
+#include "gpu/dag/copy_math.h"
+#include "gpu/dag/morph_math.h"
+#include "gpu/dag/pass_cuda.h"
+
+/* Shapes, lists of voxels among them. */
+struct vxd_dag_lists_cuda {
+    typedef struct vxd_dag_shapes_state state;
+    const struct vxd_dag_shapes_run *run; /* in device memory */
+
+    __device__ __forceinline__ void begin(const struct vxd_dag_view *view, uint32_t root,
+                                          state *at) const
+    {
+        (void)view;
+        (void)root;
+        vxd_dag_shapes_begin_state(run, at);
+    }
+    __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *view,
+                                                        const struct vxd_dag_cube *cube,
+                                                        uint32_t old, state *at,
+                                                        uint32_t *uniform) const
+    {
+        return vxd_dag_shapes_visit(run, view, cube, old, at, uniform);
+    }
+    __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
+                                          const state *from, int octant, state *to) const
+    {
+        (void)cube;
+        (void)octant;
+        *to = *from;
+    }
+    __device__ __forceinline__ void leaf(const struct vxd_dag_view *view,
+                                         const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_leaf *leaf) const
+    {
+        (void)view;
+        vxd_dag_shapes_edit_leaf(run, cube, at, leaf);
+    }
+};
+
+/* Shapes without lists: a fifth of the state. */
+struct vxd_dag_shapes_cuda {
+    struct state {
+        uint64_t partial;
+        uint64_t inside;
+    };
+    const struct vxd_dag_shapes_run *run; /* in device memory */
+
+    /* Ranges are looked at for lists alone. */
+    static __device__ __forceinline__ void widen(const state *from,
+                                                 struct vxd_dag_shapes_state *to)
+    {
+        to->partial = from->partial;
+        to->inside = from->inside;
+    }
+    __device__ __forceinline__ void begin(const struct vxd_dag_view *view, uint32_t root,
+                                          state *at) const
+    {
+        struct vxd_dag_shapes_state wide;
+
+        (void)view;
+        (void)root;
+        vxd_dag_shapes_begin_state(run, &wide);
+        at->partial = wide.partial;
+        at->inside = wide.inside;
+    }
+    __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *view,
+                                                        const struct vxd_dag_cube *cube,
+                                                        uint32_t old, state *at,
+                                                        uint32_t *uniform) const
+    {
+        struct vxd_dag_shapes_state wide;
+        enum vxd_dag_visit visit;
+
+        widen(at, &wide);
+        visit = vxd_dag_shapes_visit(run, view, cube, old, &wide, uniform);
+        at->partial = wide.partial;
+        at->inside = wide.inside;
+        return visit;
+    }
+    __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
+                                          const state *from, int octant, state *to) const
+    {
+        (void)cube;
+        (void)octant;
+        *to = *from;
+    }
+    __device__ __forceinline__ void leaf(const struct vxd_dag_view *view,
+                                         const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_leaf *leaf) const
+    {
+        struct vxd_dag_shapes_state wide;
+
+        (void)view;
+        widen(at, &wide);
+        vxd_dag_shapes_edit_leaf(run, cube, &wide, leaf);
+    }
+};
+
+/* A copy; its source is the root that the pass begins with. */
+struct vxd_dag_copy_cuda {
+    typedef struct vxd_dag_sources state;
+    const struct vxd_dag_op *op; /* in device memory */
+    struct vxd_dag_view view;
+
+    __device__ __forceinline__ struct vxd_dag_source source(void) const
+    {
+        return {op, view, VXD_DAG_EMPTY};
+    }
+    __device__ __forceinline__ void begin(const struct vxd_dag_view *same, uint32_t root,
+                                          state *at) const
+    {
+        (void)same;
+        vxd_dag_sources_begin(op, view.depth, root, at);
+    }
+    __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *same,
+                                                        const struct vxd_dag_cube *cube,
+                                                        uint32_t old, state *at,
+                                                        uint32_t *uniform) const
+    {
+        const struct vxd_dag_source from = source();
+
+        (void)same;
+        return vxd_dag_copy_visit(&from, cube, old, at, uniform);
+    }
+    __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
+                                          const state *from, int octant, state *to) const
+    {
+        const struct vxd_dag_source whole = source();
+
+        vxd_dag_copy_child(&whole, cube, from, octant, to);
+    }
+    __device__ __forceinline__ void leaf(const struct vxd_dag_view *same,
+                                         const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_leaf *leaf) const
+    {
+        const struct vxd_dag_source from = source();
+
+        (void)same;
+        vxd_dag_copy_edit_leaf(&from, cube, at, leaf);
+    }
+};
+
+/* Erosion or dilation, of the root that the pass begins with. */
+struct vxd_dag_morph_cuda {
+    typedef struct vxd_dag_morph_state state;
+    const struct vxd_dag_op *op; /* in device memory */
+    struct vxd_dag_view view;
+
+    __device__ __forceinline__ struct vxd_dag_source source(uint32_t root) const
+    {
+        return {op, view, root};
+    }
+    __device__ __forceinline__ void begin(const struct vxd_dag_view *same, uint32_t root,
+                                          state *at) const
+    {
+        const struct vxd_dag_source from = source(root);
+
+        (void)same;
+        vxd_dag_morph_begin(&from, at);
+    }
+    __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *same,
+                                                        const struct vxd_dag_cube *cube,
+                                                        uint32_t old, state *at,
+                                                        uint32_t *uniform) const
+    {
+        const struct vxd_dag_source from = source(VXD_DAG_EMPTY);
+
+        (void)same;
+        (void)old;
+        (void)uniform;
+        return vxd_dag_morph_visit(&from, cube, at);
+    }
+    __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
+                                          const state *from, int octant, state *to) const
+    {
+        const struct vxd_dag_source whole = source(VXD_DAG_EMPTY);
+
+        (void)cube;
+        vxd_dag_morph_child(&whole, from, octant, to);
+    }
+    __device__ __forceinline__ void leaf(const struct vxd_dag_view *same,
+                                         const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_leaf *leaf) const
+    {
+        const struct vxd_dag_source from = source(VXD_DAG_EMPTY);
+
+        (void)same;
+        vxd_dag_morph_edit_leaf(&from, cube, at, leaf);
+    }
+};
+
+#endif

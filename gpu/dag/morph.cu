@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Passes of erosion and dilation: the kernel of pass_cuda.h with the editor of morph_math.h. */
+#include "gpu/dag/editors_cuda.h"
+#include "gpu/dag/launch_cuda.h"
+
+static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS, 2)
+    morph_kernel(const __grid_constant__ struct vxd_dag_pass pass,
+                 const __grid_constant__ struct vxd_dag_morph_cuda editor)
+{
+    vxd_dag_run_pass(&pass, editor);
+}
+
+size_t vxd_dag_morph_state_bytes(void)
+{
+    return sizeof(vxd_dag_morph_cuda::state);
+}
+
+enum vxd_status vxd_dag_morph_pass(struct vxd_queue *queue,
+                                   const struct vxd_dag_pass *pass,
+                                   const struct vxd_dag_op *op, struct vxd_err *err)
+{
+    const struct vxd_dag_morph_cuda editor = {op, pass->view};
+
+    return vxd_dag_launch_pass(queue, (const void *)morph_kernel, pass, &editor,
+                               "morph_kernel", err);
+}
