@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times questions to a scene: one scan (made up, or a file) seen again and again along a
  * drive, with carved free space or without it, then rays, values, nearest voxels, balls,
- * counts and exports of the map. Prints Markdown, rates are of the median run.
+ * counts and exports of the map. Prints Markdown, rates are of the median run. Scans become
+ * lists of voxels on the CPU, whatever device the map is on.
  * usage: bench_gpu_dag_query [--backend cpu|cuda] [--threads N] [--repeat N]
  *                            [--cloud FILE.bin|FILE.npy] [--scans N] [--bits 0|4|8|16]
  *                            [--carve 0|1] [--size METRES] [--depth N] [--queries N] */
@@ -37,6 +38,7 @@ struct options {
 /* Questions of all kinds, and room for every answer. */
 struct bench {
     struct options options;
+    struct bench_device scanner; /* CPU */
     struct bench_device device;
     struct vxd_dag *dag;
     uint32_t root;
@@ -59,13 +61,53 @@ static double random_unit(struct bench *bench)
 
 /* --- the map --------------------------------------------------------------------------- */
 
+/* A list's arrays where the map is; the map's device waits before they are freed. */
+struct moved_list {
+    struct vxd_dag_voxels voxels;
+    struct vxd_buffer arrays[4];
+};
+
+static enum vxd_status move_list(struct bench *bench, const struct vxd_dag_voxels *list,
+                                 uint64_t n_voxels, struct moved_list *out,
+                                 struct vxd_err *err)
+{
+    const size_t n = list->n;
+    const struct {
+        const void *from;
+        size_t n_bytes;
+    } arrays[4] = {{list->codes, n * sizeof *list->codes},
+                   {list->masks, n * sizeof *list->masks},
+                   {list->first_value, n * sizeof *list->first_value},
+                   {list->values, (size_t)n_voxels * sizeof *list->values}};
+    const void *to[4] = {NULL, NULL, NULL, NULL};
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < 4; i++) {
+        if (n > 0 && arrays[i].from != NULL) {
+            VXD_TRY(vxd_upload(bench->device.queue, arrays[i].from, arrays[i].n_bytes,
+                               &out->arrays[i], &to[i], err));
+        }
+    }
+    out->voxels = (struct vxd_dag_voxels){to[0], to[1], to[2], to[3], n};
+out:
+    return status;
+}
+
+static void free_moved(struct bench *bench, struct moved_list *list)
+{
+    for (int i = 0; i < 4; i++) {
+        vxd_device_free(bench->device.queue, &list->arrays[i]);
+    }
+}
+
 static enum vxd_status integrate(struct bench *bench, const float *points, size_t n,
                                  int scan, struct vxd_err *err)
 {
-    struct vxd_queue *queue = bench->device.queue;
+    struct vxd_queue *queue = bench->scanner.queue;
     const struct vxd_dag_format *format = &vxd_dag_get_spec(bench->dag)->format;
     struct vxd_dag_scan args = {.points = points, .n = n};
     struct vxd_dag_scan_result lists = {0};
+    struct moved_list moved[2] = {0};
     struct vxd_dag_edit_result edit = {0};
     struct vxd_dag_op ops[2] = {{.action = VXD_DAG_SET_FREE}, {.action = VXD_DAG_FILL}};
     enum vxd_status status;
@@ -78,16 +120,22 @@ static enum vxd_status integrate(struct bench *bench, const float *points, size_
     args.carve = bench->options.carve != 0;
     VXD_TRY(vxd_dag_scan_voxels(queue, format, &args, &lists, err));
     VXD_TRY(vxd_queue_wait(queue, err));
+    VXD_TRY(
+        move_list(bench, &lists.passed.voxels, lists.n_passed_voxels, &moved[0], err));
+    VXD_TRY(move_list(bench, &lists.hits.voxels, lists.n_hit_voxels, &moved[1], err));
     for (int i = 0; i < 2; i++) {
         ops[i].value = args.value;
         ops[i].shape.kind = VXD_DAG_VOXELS;
-        ops[i].shape.voxels = i == 0 ? lists.passed.voxels : lists.hits.voxels;
+        ops[i].shape.voxels = moved[i].voxels;
     }
-    VXD_TRY(vxd_dag_edit(queue, bench->dag, bench->root, ops + !args.carve,
-                         args.carve ? 2 : 1, &edit, err));
-    VXD_TRY(vxd_queue_wait(queue, err));
+    VXD_TRY(vxd_dag_edit_wait(bench->device.queue, bench->dag, bench->root,
+                              ops + !args.carve, args.carve ? 2 : 1, &edit, err));
     bench->root = edit.root;
 out:
+    /* After a fault copies of the lists may still be under way. */
+    (void)vxd_queue_wait(bench->device.queue, NULL);
+    free_moved(bench, &moved[0]);
+    free_moved(bench, &moved[1]);
     vxd_dag_voxel_list_free(queue, &lists.hits);
     vxd_dag_voxel_list_free(queue, &lists.passed);
     return status;
@@ -98,7 +146,6 @@ static enum vxd_status make_map(struct bench *bench, struct vxd_err *err)
     const struct options *options = &bench->options;
     struct vxd_dag_spec spec = {
         .format = {options->depth, options->bits, options->carve != 0}};
-    struct vxd_buffer points = {NULL, 0, VXD_SPACE_DEVICE};
     struct bench_cloud cloud = {0};
     enum vxd_status status;
 
@@ -115,15 +162,11 @@ static enum vxd_status make_map(struct bench *bench, struct vxd_err *err)
                         options->size_m);
         }
     }
-    VXD_TRY(vxd_device_alloc(bench->device.queue, cloud.n_points * 3 * sizeof(float),
-                             &points, err));
-    VXD_TRY(
-        vxd_queue_copy(bench->device.queue, points.ptr, cloud.rows, points.n_bytes, err));
+    /* The CPU's device memory is the host's. */
     for (int scan = 0; scan < options->n_scans; scan++) {
-        VXD_TRY(integrate(bench, points.ptr, cloud.n_points, scan, err));
+        VXD_TRY(integrate(bench, cloud.rows, cloud.n_points, scan, err));
     }
 out:
-    vxd_device_free(bench->device.queue, &points);
     bench_cloud_free(&cloud);
     return status;
 }
@@ -331,7 +374,7 @@ static enum vxd_status run_question(struct bench *bench, enum question question,
         n = (size_t)n_cells;
     }
     seconds = bench_median(times, bench->options.n_repeat);
-    (void)printf("| %s | %zu | %.2f | %.2f |\n", names[question], n, seconds * 1e3,
+    (void)printf("| %s | %zu | %.3f | %.1f |\n", names[question], n, seconds * 1e3,
                  (double)n / seconds * 1e-6);
 out:
     return status;
@@ -373,6 +416,7 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     double *ranges;
     enum vxd_status status;
 
+    VXD_TRY(bench_device_open(VXD_BACKEND_CPU, 0, &bench->scanner, err));
     VXD_TRY(bench_device_open(bench->options.backend, bench->options.n_threads,
                               &bench->device, err));
     VXD_TRY(make_map(bench, err));
@@ -411,6 +455,7 @@ out:
         vxd_dag_destroy(bench->device.queue, bench->dag);
     }
     bench_device_close(&bench->device);
+    bench_device_close(&bench->scanner);
     return status;
 }
 
