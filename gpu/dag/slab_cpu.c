@@ -85,7 +85,7 @@ static uint32_t candidates(const struct vxd_dag_slab_form *form, const uint32_t 
     if (form->store == VXD_DAG_TICKET) {
         return slab[0];
     }
-    for (uint32_t i = 0; i < VXD_DAG_SLAB_PLACES; i++) {
+    for (size_t i = 0; i < VXD_DAG_SLAB_PLACES; i++) {
         bool equal = form->store == VXD_DAG_ATOMIC64
                          ? ((slab[2 * i] ^ wanted->words[0]) |
                             (slab[2 * i + 1] ^ wanted->words[1])) == 0
@@ -105,7 +105,7 @@ static uint32_t free_places(const struct vxd_dag_slab_form *form, const uint32_t
     if (form->store == VXD_DAG_TICKET) {
         return ~slab[0];
     }
-    for (uint32_t i = 0; i < VXD_DAG_SLAB_PLACES; i++) {
+    for (size_t i = 0; i < VXD_DAG_SLAB_PLACES; i++) {
         bool is_free =
             form->store == VXD_DAG_ATOMIC64  ? (slab[2 * i] | slab[2 * i + 1]) == 0
             : form->store == VXD_DAG_ACCEL32 ? slab[i] == 0

@@ -40,7 +40,7 @@ static uint64_t shape_arena(const struct vxd_dag_table_spec *spec,
     /* The first place of a chunk is left out: address 0 is VXD_DAG_EMPTY. */
     view->chunk_items = VXD_DAG_CHUNK_WORDS / (uint32_t)spec->n_words - 1;
     /* Three quarters full. */
-    view->n_buckets = (uint32_t)(spec->n_items * 4 / (3 * VXD_DAG_BUCKET_SLOTS)) + 1;
+    view->n_buckets = (uint32_t)(spec->n_items * 4 / (3 * VXD_DAG_INDEX_SLOTS)) + 1;
     return (spec->n_items + view->chunk_items - 1) / view->chunk_items;
 }
 
@@ -53,14 +53,15 @@ static bool lay_out(const struct vxd_dag_table_view *view, bool is_arena,
     return vxd_layout_add(&out->total, view->n_chunks, sizeof(uint32_t *),
                           &out->chunks) &&
            vxd_layout_add(&out->total, n_index,
-                          is_arena ? sizeof(struct vxd_dag_bucket) : sizeof(uint32_t),
+                          is_arena ? sizeof(struct vxd_dag_index_bucket)
+                                   : sizeof(uint32_t),
                           &out->index) &&
            vxd_layout_add(&out->total, 2, sizeof(uint64_t), &out->counters) &&
            vxd_layout_add(&out->total, view->n_chunks,
                           VXD_DAG_CHUNK_WORDS * sizeof(uint32_t), &out->words);
 }
 
-/* Fills the memory: everything is zeros but the pointers and an arena's index. */
+/* Fills the memory: everything is zeros but the pointers. */
 static enum vxd_status fill(struct vxd_queue *queue, const struct vxd_dag_table *table,
                             const struct layout *layout, struct vxd_err *err)
 {
@@ -77,9 +78,6 @@ static enum vxd_status fill(struct vxd_queue *queue, const struct vxd_dag_table 
             (uint32_t *)(memory + layout->words) + (size_t)i * VXD_DAG_CHUNK_WORDS;
     }
     VXD_TRY(vxd_queue_fill(queue, memory, 0, layout->total, err));
-    if (table->spec.store == VXD_DAG_ARENA) {
-        VXD_TRY(vxd_dag_table_arena_clear(queue, table, err));
-    }
     VXD_TRY(vxd_queue_copy(queue, memory + layout->chunks, chunks,
                            n_chunks * sizeof *chunks, err));
     /* The queue reads the pointers. */
@@ -114,7 +112,8 @@ enum vxd_status vxd_dag_table_open_cuda(struct vxd_queue *queue,
     memory = (uint8_t *)table->memory.ptr;
     view->chunks = (uint32_t *const *)(memory + layout.chunks);
     view->lists = is_arena ? NULL : (uint32_t *)(memory + layout.index);
-    view->buckets = is_arena ? (struct vxd_dag_bucket *)(memory + layout.index) : NULL;
+    view->buckets =
+        is_arena ? (struct vxd_dag_index_bucket *)(memory + layout.index) : NULL;
     table->n_slabs = (uint64_t *)(memory + layout.counters);
     view->first_open = (uint32_t *)(table->n_slabs + 1);
     VXD_TRY(fill(queue, table, &layout, err));

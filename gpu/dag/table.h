@@ -32,6 +32,7 @@ struct vxd_dag_table;
 
 /* errors  INVALID_ARGUMENT    a spec outside the ranges above
  *         RESOURCE_EXHAUSTED  no memory for it
+ * sync    on a GPU waits for the queue
  * owner   the caller */
 enum vxd_status vxd_dag_table_create(struct vxd_queue *queue,
                                      const struct vxd_dag_table_spec *spec,

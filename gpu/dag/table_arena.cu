@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An arena's batches on a GPU, a thread an item.
+/* An arena's batches on a GPU, a thread an item, with the index that scenes have
+ * (index_math.h).
  *
  * find    reads a bucket of 32 bytes, and the words of the items whose tags are equal: two
  *         random sectors or so where the item is there, one and a bit where it is not
@@ -37,40 +38,30 @@ words_at(const struct vxd_dag_table_view *view, uint32_t ref)
     return view->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
 }
 
-static __global__ void __launch_bounds__(N_THREADS)
-    clear_kernel(struct vxd_dag_bucket *buckets, uint32_t n_buckets)
-{
-    uint32_t i = blockIdx.x * N_THREADS + threadIdx.x;
-
-    if (i < n_buckets) {
-        buckets[i].tags = VXD_DAG_TAGS_FREE;
-    }
-}
-
 /* Takes a slot for a reference. False: there is none. */
 static __device__ bool take_slot(const struct vxd_dag_table_view *view, uint64_t hash,
                                  uint32_t ref)
 {
-    uint64_t tag = vxd_dag_tag(hash, view->kind);
-    uint32_t at = vxd_dag_bucket_home(hash, view->n_buckets);
+    uint32_t tag = vxd_dag_tag_of(hash, (enum vxd_dag_kind)view->kind);
+    uint32_t at = vxd_dag_home(hash, view->n_buckets);
 
-    for (uint32_t i = 0; i < view->n_buckets; i++) {
-        struct vxd_dag_bucket *bucket = &view->buckets[at];
+    for (uint32_t i = 0; i < view->n_buckets && i < VXD_DAG_INDEX_PROBES; i++) {
+        struct vxd_dag_index_bucket *bucket = &view->buckets[at];
         uint64_t tags = *(volatile uint64_t *)&bucket->tags;
 
         /* A swap fails only where another one took a slot: at most six times. */
-        for (int k = 0; k <= VXD_DAG_BUCKET_SLOTS; k++) {
-            uint64_t room = vxd_dag_bucket_equal(tags, VXD_DAG_TAG_MASK);
+        for (int k = 0; k <= VXD_DAG_INDEX_SLOTS; k++) {
+            uint64_t room = vxd_dag_bucket_equal(tags, VXD_DAG_INDEX_NO_TAG);
             int slot;
             uint64_t before;
 
             if (room == 0) {
                 break;
             }
-            slot = (__ffsll((long long)room) - 1) / VXD_DAG_TAG_BITS;
+            slot = (__ffsll((long long)room) - 1) / VXD_DAG_INDEX_TAG_BITS;
             before =
                 atomicCAS((unsigned long long *)&bucket->tags, (unsigned long long)tags,
-                          (unsigned long long)vxd_dag_bucket_with(tags, slot, tag));
+                          (unsigned long long)(tags | vxd_dag_tag_bits(tag, slot)));
             if (before == tags) {
                 bucket->refs[slot] = ref;
                 return true;
@@ -132,7 +123,6 @@ static __global__ void __launch_bounds__(N_THREADS)
     uint64_t i = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x;
     const uint32_t *words;
     uint64_t hash;
-    uint64_t tag;
     uint32_t at;
     uint32_t ref = VXD_DAG_EMPTY;
     bool is_more = true;
@@ -142,24 +132,25 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
     words = batch.items + i * (uint64_t)view->n_words;
     hash = vxd_dag_hash(view->kind, words, view->n_words);
-    tag = vxd_dag_tag(hash, view->kind);
-    at = vxd_dag_bucket_home(hash, view->n_buckets);
-    for (uint32_t k = 0; k < view->n_buckets && is_more; k++) {
-        const struct vxd_dag_bucket *bucket = &view->buckets[at];
+    at = vxd_dag_home(hash, view->n_buckets);
+    for (uint32_t k = 0; k < view->n_buckets && k < VXD_DAG_INDEX_PROBES && is_more;
+         k++) {
+        const struct vxd_dag_index_bucket *bucket = &view->buckets[at];
         /* Buckets are aligned to 32 bytes: two loads of one sector. */
         uint4 low = ((const uint4 *)bucket)[0];
         uint4 high = ((const uint4 *)bucket)[1];
-        uint32_t refs[VXD_DAG_BUCKET_SLOTS] = {low.x, low.y,  low.z,
-                                               low.w, high.x, high.y};
-        uint64_t equal = vxd_dag_bucket_equal((uint64_t)high.w << 32 | high.z, tag);
+        uint32_t refs[VXD_DAG_INDEX_SLOTS] = {low.x, low.y, low.z, low.w, high.x, high.y};
+        uint64_t equal =
+            vxd_dag_bucket_equal((uint64_t)high.w << 32 | high.z,
+                                 vxd_dag_tag_of(hash, (enum vxd_dag_kind)view->kind));
 
         is_more = high.y != VXD_DAG_EMPTY;
 #pragma unroll
-        for (int slot = 0; slot < VXD_DAG_BUCKET_SLOTS; slot++) {
-            uint64_t top = (uint64_t)1
-                           << (slot * VXD_DAG_TAG_BITS + VXD_DAG_TAG_BITS - 1);
+        for (int slot = 0; slot < VXD_DAG_INDEX_SLOTS; slot++) {
+            uint64_t top = (uint64_t)1 << (slot * VXD_DAG_INDEX_TAG_BITS +
+                                           VXD_DAG_INDEX_TAG_BITS - 1);
 
-            /* A tag that is equal is an item's: free ones are of no kind. */
+            /* A tag that is equal is an item's: slots that are free have none. */
             if ((equal & top) != 0 && ref == VXD_DAG_EMPTY &&
                 is_equal(words_at(view, refs[slot]), words, view->n_words)) {
                 ref = refs[slot];
@@ -183,21 +174,6 @@ static struct batch batch_of(const struct vxd_queue *queue,
 static unsigned blocks_of(uint64_t n)
 {
     return (unsigned)((n + N_THREADS - 1) / N_THREADS);
-}
-
-enum vxd_status vxd_dag_table_arena_clear(struct vxd_queue *queue,
-                                          const struct vxd_dag_table *table,
-                                          struct vxd_err *err)
-{
-    const struct vxd_dag_table_view *view = &table->view;
-    enum vxd_status status = VXD_OK;
-
-    VXD_TRY(vxd_cuda_enter(queue->context, err));
-    clear_kernel<<<blocks_of(view->n_buckets), N_THREADS, 0,
-                   (cudaStream_t)queue->stream>>>(view->buckets, view->n_buckets);
-    VXD_TRY(vxd_cuda_launched(queue->context, "clear_kernel", err));
-out:
-    return status;
 }
 
 enum vxd_status vxd_dag_table_arena_insert(struct vxd_queue *queue,

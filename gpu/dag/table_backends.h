@@ -6,6 +6,7 @@
 
 #include "gpu/core/internal.h"
 #include "gpu/dag/arena_math.h"
+#include "gpu/dag/index_math.h"
 #include "gpu/dag/slab_math.h"
 #include "gpu/dag/table.h"
 
@@ -28,7 +29,7 @@ struct vxd_dag_table_view {
     uint32_t n_super_blocks; /* and groups of them; the last may have fewer */
     uint32_t *first_open;    /* super block before which hardly any has a slab left */
     /* The arena. */
-    struct vxd_dag_bucket *buckets;
+    struct vxd_dag_index_bucket *buckets;
     uint32_t n_buckets;
     uint32_t chunk_items;
 };
@@ -88,9 +89,6 @@ enum vxd_status vxd_dag_table_slabs_find(struct vxd_queue *queue,
                                          const struct vxd_dag_table_call *call,
                                          struct vxd_err *err);
 enum vxd_status vxd_dag_table_slabs_count(struct vxd_queue *queue,
-                                          const struct vxd_dag_table *table,
-                                          struct vxd_err *err);
-enum vxd_status vxd_dag_table_arena_clear(struct vxd_queue *queue,
                                           const struct vxd_dag_table *table,
                                           struct vxd_err *err);
 enum vxd_status vxd_dag_table_arena_insert(struct vxd_queue *queue,

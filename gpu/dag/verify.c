@@ -294,7 +294,7 @@ static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct conten
 {
     const struct vxd_dag_view *view = walk->view;
     struct vxd_dag_leaf leaf;
-    uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
+    uint32_t words[VXD_DAG_MAX_ITEM_WORDS] = {0};
     bool equal;
     enum vxd_status status = item_words(walk, VXD_DAG_LEAF, ref, words);
 
