@@ -3,18 +3,9 @@
 #include "gpu/dag/carve.h"
 
 #include "gpu/dag/carve_cpu.h"
+#include "gpu/dag/carve_device.h"
 
 #define MAX_POINTS ((size_t)1 << 28)
-
-static enum vxd_status check_queue(const struct vxd_queue *queue, struct vxd_err *err)
-{
-    (void)queue; /* builds without CUDA do not look at it */
-    if (VXD_ON_CUDA(queue->context)) {
-        return vxd_fail(err, VXD_UNIMPLEMENTED, NULL,
-                        "scenes are not on the GPU yet; use a context on the CPU");
-    }
-    return VXD_OK;
-}
 
 static enum vxd_status check_format(const struct vxd_dag_format *format, size_t n,
                                     struct vxd_err *err)
@@ -73,11 +64,10 @@ enum vxd_status vxd_dag_scan_voxels(struct vxd_queue *queue,
     enum vxd_status status = check_scan(format, scan, err);
 
     *out = (struct vxd_dag_scan_result){0};
-    if (status == VXD_OK) {
-        status = check_queue(queue, err);
-    }
     return status != VXD_OK ? status
-                            : vxd_dag_scan_voxels_cpu(queue, format, scan, out, err);
+           : VXD_ON_CUDA(queue->context)
+               ? vxd_dag_scan_voxels_cuda(queue, format, scan, out, err)
+               : vxd_dag_scan_voxels_cpu(queue, format, scan, out, err);
 }
 
 enum vxd_status vxd_dag_list_voxels(struct vxd_queue *queue,
@@ -90,12 +80,12 @@ enum vxd_status vxd_dag_list_voxels(struct vxd_queue *queue,
 
     *list = (struct vxd_dag_voxel_list){0};
     *n_outside = 0;
-    if (status == VXD_OK) {
-        status = check_queue(queue, err);
-    }
     return status != VXD_OK ? status
-                            : vxd_dag_list_voxels_cpu(queue, format, voxels, values, n,
-                                                      list, n_outside, err);
+           : VXD_ON_CUDA(queue->context)
+               ? vxd_dag_list_voxels_cuda(queue, format, voxels, values, n, list,
+                                          n_outside, err)
+               : vxd_dag_list_voxels_cpu(queue, format, voxels, values, n, list,
+                                         n_outside, err);
 }
 
 void vxd_dag_voxel_list_free(struct vxd_queue *queue, struct vxd_dag_voxel_list *list)

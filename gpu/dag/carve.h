@@ -58,7 +58,8 @@ struct vxd_dag_scan_result {
  *         RESOURCE_EXHAUSTED  (some from the wait) no memory for the lists
  * owner   the caller frees the lists (vxd_dag_voxel_list_free), after a fault too
  * sync    asynchronous; *out is written by the wait: lists may be used by what is queued
- *         after another wait only */
+ *         after another wait only. On a GPU the call itself waits: how long the lists are is
+ *         known only then */
 enum vxd_status vxd_dag_scan_voxels(struct vxd_queue *queue,
                                     const struct vxd_dag_format *format,
                                     const struct vxd_dag_scan *scan,

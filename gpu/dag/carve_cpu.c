@@ -22,13 +22,12 @@ struct input {
 
 struct sorted {
     const struct input *input;
-    uint64_t *keys; /* below `flag` a hit voxel's code; all ones: dropped */
+    uint64_t *keys; /* vxd_dag_scan_key's */
     uint64_t *spare_keys;
     uint32_t *points;
     uint32_t *spare_points;
     void *sort_scratch;
     void *block; /* that holds them all */
-    uint64_t flag;
     atomic_uint_least64_t n_class[VXD_DAG_POINT_OUTSIDE + 1];
     atomic_uint_least64_t n_rays_only;
     atomic_bool has_bad_value;
@@ -65,59 +64,6 @@ void vxd_dag_scratch_give(struct vxd_context *context, void *ptr)
     }
 }
 
-/* Key of a ray that ends in no voxel of its own: by its end, moved into the scene, so that
- * rays in a row go the same way. */
-static uint64_t key_of_ray(const struct sorted *sorted, const double end[3])
-{
-    double side = (double)((int64_t)1 << sorted->input->format.depth);
-    uint64_t v[3];
-
-    for (int a = 0; a < 3; a++) {
-        double at = floor(end[a]) + (double)sorted->input->scan.base[a];
-
-        v[a] = at > 0 ? (uint64_t)(at < side ? at : side - 1) : 0;
-    }
-    return sorted->flag | vxd_dag_voxel_code(v[0], v[1], v[2]) >> 1;
-}
-
-static enum vxd_dag_point classify_point(const struct sorted *sorted, size_t i,
-                                         uint64_t *key)
-{
-    const struct vxd_dag_scan *scan = &sorted->input->scan;
-    enum vxd_dag_point point;
-    int64_t voxel[3];
-    double end[3];
-
-    for (size_t a = 0; a < 3; a++) {
-        end[a] = (double)scan->points[3 * i + a];
-    }
-    point = vxd_dag_point_of(scan->origin, scan->max_range, scan->base,
-                             sorted->input->format.depth, end, voxel);
-    if (point == VXD_DAG_POINT_HIT) {
-        *key = vxd_dag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1],
-                                  (uint64_t)voxel[2]);
-    } else if (scan->carve && point != VXD_DAG_POINT_NON_FINITE) {
-        *key = key_of_ray(sorted, end);
-    } else {
-        *key = (sorted->flag << 1) - 1;
-    }
-    return point;
-}
-
-static enum vxd_dag_point classify_voxel(const struct sorted *sorted, size_t i,
-                                         uint64_t *key)
-{
-    const int32_t *v = sorted->input->voxels + 3 * i;
-    const int64_t voxel[3] = {v[0], v[1], v[2]};
-
-    if (!vxd_dag_is_inside(voxel, sorted->input->format.depth)) {
-        *key = (sorted->flag << 1) - 1;
-        return VXD_DAG_POINT_OUTSIDE;
-    }
-    *key = vxd_dag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1], (uint64_t)voxel[2]);
-    return VXD_DAG_POINT_HIT;
-}
-
 static void key_piece(void *args, size_t begin, size_t end)
 {
     struct sorted *sorted = args;
@@ -125,16 +71,18 @@ static void key_piece(void *args, size_t begin, size_t end)
     uint32_t n_values = vxd_dag_n_materials(&input->format);
     uint64_t n_class[VXD_DAG_POINT_OUTSIDE + 1] = {0};
     uint64_t n_rays_only = 0;
+    const int depth = input->format.depth;
 
     for (size_t i = begin; i < end; i++) {
-        enum vxd_dag_point point = input->voxels != NULL
-                                       ? classify_voxel(sorted, i, &sorted->keys[i])
-                                       : classify_point(sorted, i, &sorted->keys[i]);
+        enum vxd_dag_point point =
+            input->voxels != NULL
+                ? vxd_dag_voxel_key(input->voxels, depth, i, &sorted->keys[i])
+                : vxd_dag_scan_key(&input->scan, depth, i, &sorted->keys[i]);
 
         sorted->points[i] = (uint32_t)i;
         n_class[point]++;
         if (point != VXD_DAG_POINT_HIT) {
-            n_rays_only += sorted->keys[i] != (sorted->flag << 1) - 1;
+            n_rays_only += sorted->keys[i] != vxd_dag_no_key(depth);
         } else if (input->scan.values != NULL && input->scan.values[i] >= n_values) {
             atomic_store_explicit(&sorted->has_bad_value, true, memory_order_relaxed);
         }
@@ -157,7 +105,6 @@ static enum vxd_status sort_points(struct vxd_pool *pool, const struct input *in
     enum vxd_status status;
 
     *sorted = (struct sorted){.input = input};
-    sorted->flag = (uint64_t)1 << (3 * input->format.depth);
     if (!vxd_layout_add(&n_bytes, n, sizeof(uint64_t), &at[0]) ||
         !vxd_layout_add(&n_bytes, n, sizeof(uint64_t), &at[1]) ||
         !vxd_layout_add(&n_bytes, n, sizeof(uint32_t), &at[2]) ||

@@ -91,6 +91,67 @@ VXD_HD enum vxd_dag_point vxd_dag_point_of(const double origin[3], double max_ra
     return vxd_dag_is_inside(voxel, depth) ? VXD_DAG_POINT_HIT : VXD_DAG_POINT_OUTSIDE;
 }
 
+/* Keys by which points are sorted: of one that hits the code of its voxel; of one that only
+ * has a ray, a key above this: by its end, moved into the scene, so that rays in a row go the
+ * same way; of others the highest key. */
+VXD_HD uint64_t vxd_dag_key_flag(int depth)
+{
+    return (uint64_t)1 << (3 * depth);
+}
+
+VXD_HD uint64_t vxd_dag_no_key(int depth)
+{
+    return (vxd_dag_key_flag(depth) << 1) - 1;
+}
+
+/* What becomes of point i of a scan, and its key. */
+VXD_HD enum vxd_dag_point vxd_dag_scan_key(const struct vxd_dag_scan *scan, int depth,
+                                           uint64_t i, uint64_t *key)
+{
+    const double side = (double)((int64_t)1 << depth);
+    enum vxd_dag_point point;
+    int64_t voxel[3];
+    uint64_t v[3];
+    double end[3];
+
+    for (int a = 0; a < 3; a++) {
+        end[a] = (double)scan->points[3 * i + (uint64_t)a];
+    }
+    point =
+        vxd_dag_point_of(scan->origin, scan->max_range, scan->base, depth, end, voxel);
+    if (point == VXD_DAG_POINT_HIT) {
+        *key = vxd_dag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1],
+                                  (uint64_t)voxel[2]);
+        return point;
+    }
+    if (!scan->carve || point == VXD_DAG_POINT_NON_FINITE) {
+        *key = vxd_dag_no_key(depth);
+        return point;
+    }
+    for (int a = 0; a < 3; a++) {
+        double at = vxd_addd(floor(end[a]), (double)scan->base[a]);
+
+        v[a] = at > 0 ? (uint64_t)(at < side ? at : side - 1) : 0;
+    }
+    *key = vxd_dag_key_flag(depth) | vxd_dag_voxel_code(v[0], v[1], v[2]) >> 1;
+    return point;
+}
+
+/* The same of voxel i by index. */
+VXD_HD enum vxd_dag_point vxd_dag_voxel_key(const int32_t *voxels, int depth, uint64_t i,
+                                            uint64_t *key)
+{
+    const int32_t *v = voxels + 3 * i;
+    const int64_t voxel[3] = {v[0], v[1], v[2]};
+
+    if (!vxd_dag_is_inside(voxel, depth)) {
+        *key = vxd_dag_no_key(depth);
+        return VXD_DAG_POINT_OUTSIDE;
+    }
+    *key = vxd_dag_voxel_code((uint64_t)voxel[0], (uint64_t)voxel[1], (uint64_t)voxel[2]);
+    return VXD_DAG_POINT_HIT;
+}
+
 /* A part of the way, 0 to 1, as a time of axis 0. */
 VXD_HD int64_t vxd_dag_walk_time(double part)
 {
@@ -134,16 +195,19 @@ VXD_HD bool vxd_dag_walk_begin(struct vxd_dag_walk *walk, const double origin[3]
 VXD_HD bool vxd_dag_walk_next(struct vxd_dag_walk *walk)
 {
     int64_t t = walk->t[0] < walk->t[1] ? walk->t[0] : walk->t[1];
-    int a;
 
     t = t < walk->t[2] ? t : walk->t[2];
     if (t == INT64_MAX) {
         return false;
     }
-    a = (int)(t & 3);
-    walk->voxel[a] += walk->step[a];
-    walk->left[a]--;
-    walk->t[a] = walk->left[a] == 0 ? INT64_MAX : walk->t[a] + walk->dt[a];
+    for (int a = 0; a < 3;
+         a++) { /* without indices that only the walk knows: registers */
+        if (a == (int)(t & 3)) {
+            walk->voxel[a] += walk->step[a];
+            walk->left[a]--;
+            walk->t[a] = walk->left[a] == 0 ? INT64_MAX : walk->t[a] + walk->dt[a];
+        }
+    }
     return true;
 }
 

@@ -70,6 +70,12 @@ VXD_DAG_DEVICE uint32_t vxd_dag_atomic_cas(uint32_t *at, uint32_t from, uint32_t
     return atomicCAS(at, from, to);
 }
 
+VXD_DAG_DEVICE uint64_t vxd_dag_atomic_cas64(uint64_t *at, uint64_t from, uint64_t to)
+{
+    return atomicCAS((unsigned long long *)at, (unsigned long long)from,
+                     (unsigned long long)to);
+}
+
 /* What other threads may be changing, past the caches of this one. */
 VXD_DAG_DEVICE uint32_t vxd_dag_load_now(const uint32_t *at)
 {
