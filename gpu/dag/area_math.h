@@ -264,11 +264,13 @@ VXD_HD unsigned vxd_dag_area_states(const struct vxd_dag_view *view,
     return seen;
 }
 
-/* Adds the area's voxels in a spot: counts[0] those occupied, counts[1] those FREE. True: only
- * what is below tells, and nothing was added. */
+/* Adds the area's voxels in a spot: counts[0] those occupied, counts[1] those FREE; those that
+ * are not wanted (a set of states) maybe, too. True: only what is below tells, and nothing was
+ * added. */
 VXD_HD bool vxd_dag_area_count_spot(const struct vxd_dag_view *view,
                                     const struct vxd_dag_area *area,
-                                    const struct vxd_dag_spot *spot, uint64_t counts[2])
+                                    const struct vxd_dag_spot *spot, unsigned wanted,
+                                    uint64_t counts[2])
 {
     enum vxd_dag_relation relation =
         spot->ref == VXD_DAG_EMPTY ? VXD_DAG_OUTSIDE : vxd_dag_area_relation(area, spot);
@@ -294,25 +296,27 @@ VXD_HD bool vxd_dag_area_count_spot(const struct vxd_dag_view *view,
         counts[1] += is_free ? volume : 0;
         return false;
     }
-    if (relation == VXD_DAG_INSIDE && spot->height <= VXD_DAG_COUNT_HEIGHT &&
-        (vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_FREE) == 0) {
+    wanted &= vxd_dag_spot_states(view, spot);
+    if (vxd_dag_is_node(spot->ref) && relation == VXD_DAG_INSIDE &&
+        spot->height <= VXD_DAG_COUNT_HEIGHT && (wanted & VXD_DAG_FREE) == 0) {
         counts[0] += vxd_dag_words(view, spot->ref)[0] >> 10;
         return false;
     }
-    return true;
+    return wanted != 0;
 }
 
 /* Adds the area's voxels below a spot, likewise. */
 VXD_HD void vxd_dag_area_count(const struct vxd_dag_view *view,
                                const struct vxd_dag_spot *from,
-                               const struct vxd_dag_area *area, uint64_t counts[2])
+                               const struct vxd_dag_area *area, unsigned wanted,
+                               uint64_t counts[2])
 {
     struct vxd_dag_cursor cursor;
     bool is_more = true;
 
     vxd_dag_cursor_begin(&cursor, from);
     while (is_more) {
-        if (vxd_dag_area_count_spot(view, area, &cursor.spot, counts)) {
+        if (vxd_dag_area_count_spot(view, area, &cursor.spot, wanted, counts)) {
             vxd_dag_cursor_down(view, &cursor);
         } else {
             is_more = vxd_dag_cursor_next(view, &cursor);

@@ -197,7 +197,7 @@ VXD_HD bool vxd_dag_cells_put(const struct vxd_dag_view *view,
         return false;
     }
     if (rows->counts != NULL) {
-        vxd_dag_area_count(view, spot, &cells->area, counts);
+        vxd_dag_area_count(view, spot, &cells->area, cells->state, counts);
     }
     vxd_dag_rows_put(rows, row, spot->x >> cells->level, spot->y >> cells->level,
                      spot->z >> cells->level, value,

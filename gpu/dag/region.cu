@@ -88,7 +88,8 @@ struct count_visitor {
 
     __device__ void visit(const struct vxd_dag_spot *spot, uint32_t *octants)
     {
-        if (vxd_dag_area_count_spot(view, &area, spot, counts)) {
+        if (vxd_dag_area_count_spot(view, &area, spot, vxd_dag_all_states(view),
+                                    counts)) {
             *octants = vxd_dag_octants(view, spot->ref);
         }
     }

@@ -60,7 +60,8 @@ static void count_piece(void *context, size_t begin, size_t end)
 
         call->counts[2 * i] = 0;
         call->counts[2 * i + 1] = 0;
-        vxd_dag_area_count(&call->view, &spot, &area, call->counts + 2 * i);
+        vxd_dag_area_count(&call->view, &spot, &area, vxd_dag_all_states(&call->view),
+                           call->counts + 2 * i);
     }
 }
 
@@ -74,7 +75,8 @@ static void count_part(void *context, size_t begin, size_t end)
 
         region->counts[i][0] = 0;
         region->counts[i][1] = 0;
-        vxd_dag_area_count(&region->call->view, &spot, &region->area, region->counts[i]);
+        vxd_dag_area_count(&region->call->view, &spot, &region->area,
+                           vxd_dag_all_states(&region->call->view), region->counts[i]);
     }
 }
 
