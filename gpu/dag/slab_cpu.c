@@ -8,7 +8,6 @@
  *
  * Locks are taken in the order stripe, store, context. Readers of nodes take none: what a
  * place holds is written before its reference is known to them. */
-#include <assert.h>
 #include <string.h>
 
 #include "gpu/dag/internal.h"
@@ -52,19 +51,21 @@ struct place {
     struct stripe *stripe;
 };
 
-static struct place place_of(struct vxd_dag_slabs *slabs,
-                             const struct vxd_dag_wanted *wanted)
+/* False: the format has no items of this kind and length. */
+static bool place_of(struct vxd_dag_slabs *slabs, const struct vxd_dag_wanted *wanted,
+                     struct place *out)
 {
-    struct place place = {0};
     uint32_t list;
 
-    assert(wanted->kind != VXD_DAG_BLOCK && wanted->n_words < N_SIZES);
-    place.table = &slabs->tables[wanted->kind][wanted->n_words];
-    assert(place.table->lists != NULL);
-    list = vxd_dag_slab_list(wanted->hash, place.table->n_lists);
-    place.list = &place.table->lists[list];
-    place.stripe = &slabs->stripes[list % N_STRIPES];
-    return place;
+    if (wanted->kind == VXD_DAG_BLOCK || wanted->n_words >= N_SIZES ||
+        slabs->tables[wanted->kind][wanted->n_words].lists == NULL) {
+        return false;
+    }
+    out->table = &slabs->tables[wanted->kind][wanted->n_words];
+    list = vxd_dag_slab_list(wanted->hash, out->table->n_lists);
+    out->list = &out->table->lists[list];
+    out->stripe = &slabs->stripes[list % N_STRIPES];
+    return true;
 }
 
 static uint32_t *slab_words(const struct vxd_dag_slabs *slabs, uint32_t slab)
@@ -202,7 +203,8 @@ out:
 
 /* --- lists ------------------------------------------------------------------------------ */
 
-/* The address of an item of a list, VXD_DAG_EMPTY where it is not. With the stripe held. */
+/* The address of an item of a list, VXD_DAG_EMPTY where it is not. A slab comes to the front of
+ * one list once, so that lists end. With the stripe held. */
 static uint32_t list_find(const struct vxd_dag *dag, const struct place *place,
                           const struct vxd_dag_wanted *wanted)
 {
@@ -260,9 +262,13 @@ static enum vxd_status slabs_put(struct vxd_dag_writer *writer,
                                  bool *is_new, struct vxd_err *err)
 {
     struct vxd_dag *dag = writer->dag;
-    struct place place = place_of(dag->slabs, wanted);
+    struct place place;
     enum vxd_status status = VXD_OK;
 
+    if (!place_of(dag->slabs, wanted, &place)) {
+        return vxd_fail(err, VXD_INTERNAL, NULL, "the store has no items of %d words",
+                        wanted->n_words);
+    }
     (void)pthread_mutex_lock(&place.stripe->mutex);
     *ref = list_find(dag, &place, wanted);
     *is_new = *ref == VXD_DAG_EMPTY;
@@ -275,9 +281,12 @@ static enum vxd_status slabs_put(struct vxd_dag_writer *writer,
 
 static uint32_t slabs_find(const struct vxd_dag *dag, const struct vxd_dag_wanted *wanted)
 {
-    struct place place = place_of(dag->slabs, wanted);
+    struct place place;
     uint32_t ref;
 
+    if (!place_of(dag->slabs, wanted, &place)) {
+        return VXD_DAG_EMPTY;
+    }
     (void)pthread_mutex_lock(&place.stripe->mutex);
     ref = list_find(dag, &place, wanted);
     (void)pthread_mutex_unlock(&place.stripe->mutex);

@@ -214,6 +214,50 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
     gpu_env_close(&env);
 }
 
+/* Into the middle of items, heads and what slabs have for themselves; half of the store was
+ * never written. */
+static void test_verify_of_any_address_in_slabs_is_answered(void)
+{
+    static const struct vxd_dag_format format = {6, 4, true};
+    struct gpu_env env;
+    uint64_t state = 11;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    for (int store = VXD_DAG_ATOMIC64; store < VXD_DAG_N_STORES; store++) {
+        struct vxd_dag_spec spec = {
+            .format = format, .store = (enum vxd_dag_store)store, .table_items = 1000};
+        struct vxd_dag_summary summary;
+        struct vxd_dag *dag;
+        uint32_t refs[8] = {0};
+        int n_fine = 0;
+
+        REQUIRE(vxd_dag_create(env.queue, &spec, &dag, NULL) == VXD_OK);
+        for (int i = 0; i < 400; i++) {
+            uint32_t leaf[10] = {(uint32_t)gpu_random(&state) | 1u};
+
+            leaf[1] = (uint32_t)gpu_random(&state) >> i % 32;
+            refs[i % 8] = put(dag, VXD_DAG_LEAF, leaf,
+                              vxd_dag_leaf_words(4, vxd_dag_leaf_mask(leaf)));
+            if (i % 8 == 7) {
+                refs[0] = root_over(dag, put_inner(dag, 3, refs), 3, i % 7);
+            }
+        }
+        REQUIRE(vxd_dag_verify(env.queue, dag, refs[0], &summary, NULL) == VXD_OK);
+        for (uint32_t i = 0; i < 200000; i++) {
+            uint32_t near = refs[i % 8] + i / 8 % 600 - 300;
+            uint32_t ref = i % 2 == 0 ? near : (uint32_t)gpu_random(&state) % (20u << 18);
+            struct vxd_err err = {0};
+            enum vxd_status status = vxd_dag_verify(env.queue, dag, ref, &summary, &err);
+
+            n_fine += status == VXD_OK;
+            CHECK(status == VXD_OK || status == VXD_DATA_LOSS);
+        }
+        CHECK(n_fine > 0);
+        vxd_dag_destroy(env.queue, dag);
+    }
+    gpu_env_close(&env);
+}
+
 static void test_verify_of_empty_and_uniform_roots_counts_them(void)
 {
     static const struct vxd_dag_format format = {21, 4, true};
@@ -374,6 +418,20 @@ static void test_create_of_wrong_spec_names_the_field(void)
         {{.format = {17, 0, false}, .store = (enum vxd_dag_store)9},
          "store",
          VXD_INVALID_ARGUMENT},
+        {{.format = {17, 8, false}, .store = VXD_DAG_TICKET},
+         "store",
+         VXD_INVALID_ARGUMENT},
+        {{.format = {17, 4, false}, .store = VXD_DAG_ACCEL32, .load = 65537},
+         "load",
+         VXD_INVALID_ARGUMENT},
+        {{.format = {17, 4, false},
+          .store = VXD_DAG_ACCEL8,
+          .table_items = VXD_DAG_MAX_TABLE_ITEMS + 1},
+         "table_items",
+         VXD_INVALID_ARGUMENT},
+        {{.format = {17, 0, false}, .store = VXD_DAG_ATOMIC64, .max_bytes = 9999},
+         "max_bytes",
+         VXD_RESOURCE_EXHAUSTED},
         {{.format = {17, 0, false}, .max_bytes = 9999},
          "max_bytes",
          VXD_RESOURCE_EXHAUSTED},
@@ -426,6 +484,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_verify_of_broken_leaf_says_which_rule),
     VXD_TEST(test_verify_of_broken_inner_node_says_which_rule),
     VXD_TEST(test_verify_of_wrong_reference_is_data_loss),
+    VXD_TEST(test_verify_of_any_address_in_slabs_is_answered),
     VXD_TEST(test_verify_of_empty_and_uniform_roots_counts_them),
     VXD_TEST(test_verify_of_doubled_nodes_counts_all_voxels),
     VXD_TEST(test_verify_of_one_node_at_two_heights_counts_by_height),
