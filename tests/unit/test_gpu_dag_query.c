@@ -7,6 +7,7 @@
 
 #include "gpu/dag/edit.h"
 #include "gpu/dag/query.h"
+#include "tests/unit/gpu_dag_grid.h"
 #include "tests/unit/gpu_dag_scene.h"
 #include "tests/unit/gpu_helpers.h"
 
@@ -512,49 +513,79 @@ static void *edit_thread(void *context)
         for (int axis = 0; axis < 3; axis++) {
             op.shape.a[axis] = (int64_t)(gpu_random(&state) % (256 << 9));
         }
-        edits->is_fine = vxd_dag_edit(edits->queue, edits->dag, edits->root, &op, 1,
-                                      &result, NULL) == VXD_OK &&
-                         vxd_queue_wait(edits->queue, NULL) == VXD_OK;
+        edits->is_fine = vxd_dag_edit_wait(edits->queue, edits->dag, edits->root, &op, 1,
+                                           &result, NULL) == VXD_OK;
         edits->root = edits->is_fine ? result.root : edits->root;
     }
     return NULL;
 }
 
-static void test_queries_beside_edits_answer_for_their_root(void)
+/* The voxels of a model, put one by one into a scene that can be edited on any backend. */
+static bool make_editable(struct gpu_env *env, const struct model *model,
+                          struct edits *out)
+{
+    struct vxd_dag_spec spec = {.format = model->format,
+                                .store = gpu_dag_store(&model->format)};
+    struct vxd_dag_op *ops = gpu_alloc(model->n * sizeof *ops);
+    struct vxd_dag_edit_result result;
+    bool is_made;
+
+    for (size_t i = 0; i < model->n; i++) {
+        uint32_t at[3];
+
+        ops[i] = (struct vxd_dag_op){.value = model->voxels[i].code - GPU_DAG_MATERIAL};
+        gpu_dag_unmorton(model->voxels[i].morton, at);
+        for (int axis = 0; axis < 3; axis++) {
+            ops[i].shape.low[axis] = (int64_t)at[axis] * VXD_DAG_UNIT;
+            ops[i].shape.high[axis] = ops[i].shape.low[axis] + VXD_DAG_UNIT;
+        }
+    }
+    is_made = vxd_dag_create(env->queue, &spec, &out->dag, NULL) == VXD_OK &&
+              vxd_dag_edit_wait(env->queue, out->dag, VXD_DAG_EMPTY, ops, model->n,
+                                &result, NULL) == VXD_OK &&
+              result.n_added == model->n;
+    out->root = is_made ? result.root : VXD_DAG_EMPTY;
+    free(ops);
+    return is_made;
+}
+
+static void queries_beside_edits(struct gpu_env *env)
 {
     struct vxd_dag_format format = {9, 4, false};
     struct vxd_dag_region all = {
         {0, 0, 0}, {256 << 9, 256 << 9, 256 << 9}, {0, 0, 0}, -1};
     struct edits edits = {.n = 60};
     struct model model;
-    struct gpu_env env;
+    struct model edited;
     pthread_t thread;
-    uint64_t n_occupied = 0;
     void *joined;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-    model_open(&env, &format, 15, &model);
-    edits.dag = model.scene.dag;
-    edits.root = model.scene.root;
-    CHECK(vxd_queue_create(env.context, &edits.queue, NULL) == VXD_OK);
-    for (size_t i = 0; i < model.n; i++) {
-        n_occupied += model.voxels[i].code >= GPU_DAG_MATERIAL;
-    }
+    model_open(env, &format, 15, &model);
+    REQUIRE(make_editable(env, &model, &edits));
+    edited = model;
+    edited.scene.dag = edits.dag;
+    edited.scene.root = edits.root;
+    REQUIRE(vxd_queue_create(env->context, &edits.queue, NULL) == VXD_OK);
     REQUIRE(pthread_create(&thread, NULL, edit_thread, &edits) == 0);
     for (int round = 0; round < 20; round++) {
-        uint64_t counts[2] = {n_occupied, 0};
+        uint64_t counts[2] = {model.n, 0};
         uint8_t states = VXD_DAG_OCCUPIED | VXD_DAG_UNKNOWN;
 
-        nearest_in_model(&env, &model);
-        compare_regions(&env, &model, &all, 1, &states, counts);
+        nearest_in_model(env, &edited);
+        compare_regions(env, &edited, &all, 1, &states, counts);
     }
     CHECK(pthread_join(thread, &joined) == 0);
     CHECK(edits.is_fine);
-    CHECK(edits.root != model.scene.root);
-    nearest_in_model(&env, &model);
+    CHECK(edits.root != edited.scene.root);
+    nearest_in_model(env, &edited);
     vxd_queue_destroy(edits.queue);
-    model_close(&env, &model);
-    gpu_env_close(&env);
+    vxd_dag_destroy(env->queue, edits.dag);
+    model_close(env, &model);
+}
+
+static void test_queries_beside_edits_answer_for_their_root(void)
+{
+    gpu_dag_each_backend(queries_beside_edits);
 }
 
 static void test_query_without_arrays_is_refused(void)
