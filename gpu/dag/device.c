@@ -350,8 +350,8 @@ enum vxd_status vxd_dag_device_end_edit(struct vxd_queue *queue, struct vxd_dag 
 
 /* Images -------------------------------------------------------------------------------- */
 
-enum vxd_status vxd_dag_image_open(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                   struct vxd_dag_image *out, struct vxd_err *err)
+enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_dag *dag,
+                                    struct vxd_dag_image *out, struct vxd_err *err)
 {
     const struct vxd_dag_device *device = dag->device;
     uint32_t *const *from = device->h_table.ptr;

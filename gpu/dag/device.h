@@ -149,17 +149,21 @@ enum vxd_status vxd_dag_edit_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
 size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag *dag,
                                   const struct vxd_dag_rooms *rooms);
 
-/* The whole store on the host, for walks that no edit runs beside; the caller frees its memory. */
+/* The whole store as the host reads it, for walks that no edit runs beside: on the CPU the store
+ * itself, else a copy. The caller frees its memory. */
 struct vxd_dag_image {
     struct vxd_dag_view view;
-    const struct vxd_dag_index_bucket *buckets;
+    const struct vxd_dag_index_bucket *buckets; /* of a copy, else NULL */
     uint32_t n_buckets;
     struct vxd_buffer memory; /* host */
 };
 
-/* Waits. errors  RESOURCE_EXHAUSTED  no memory for it */
+/* verify.c. Waits where it copies. errors  RESOURCE_EXHAUSTED  no memory for it */
 enum vxd_status vxd_dag_image_open(struct vxd_queue *queue, const struct vxd_dag *dag,
                                    struct vxd_dag_image *out, struct vxd_err *err);
+/* device.c: the copy. */
+enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_dag *dag,
+                                    struct vxd_dag_image *out, struct vxd_err *err);
 
 /* Kernels --------------------------------------------------------------------------------- */
 

@@ -37,8 +37,8 @@ struct frame {
 
 struct walk {
     const struct vxd_dag *dag;
-    const struct vxd_dag_view *view;   /* the dag's, or */
-    const struct vxd_dag_image *image; /* that of this copy; else NULL */
+    const struct vxd_dag_view *view; /* the image's */
+    const struct vxd_dag_image *image;
     struct vxd_dag_summary *summary;
     struct vxd_err *err;
     struct vxd_buffer memory; /* of entries */
@@ -179,7 +179,7 @@ static bool rest_lies_in_store(const struct vxd_dag_view *view, uint32_t ref, in
 static uint32_t find(const struct walk *walk, enum vxd_dag_kind kind,
                      const uint32_t *words, int n_words)
 {
-    return walk->image == NULL
+    return walk->image->buckets == NULL
                ? vxd_dag_find(walk->dag, kind, words, n_words)
                : vxd_dag_index_find(walk->image->buckets, walk->image->n_buckets,
                                     walk->view, kind, words, n_words);
@@ -454,22 +454,26 @@ out:
     return status;
 }
 
+enum vxd_status vxd_dag_image_open(struct vxd_queue *queue, const struct vxd_dag *dag,
+                                   struct vxd_dag_image *out, struct vxd_err *err)
+{
+    *out = (struct vxd_dag_image){.view = dag->view};
+    return VXD_ON_CUDA(queue->context) ? vxd_dag_device_copy(queue, dag, out, err)
+                                       : VXD_OK;
+}
+
 enum vxd_status vxd_dag_verify(struct vxd_queue *queue, const struct vxd_dag *dag,
                                uint32_t root, struct vxd_dag_summary *out,
                                struct vxd_err *err)
 {
-    struct walk walk = {.dag = dag, .view = &dag->view, .summary = out, .err = err};
-    struct vxd_dag_image image = {0};
+    struct vxd_dag_image image;
+    struct walk walk = {
+        .dag = dag, .view = &image.view, .image = &image, .summary = out, .err = err};
     struct content content;
     enum vxd_status status;
 
-    (void)queue;
     *out = (struct vxd_dag_summary){0};
-    if (VXD_ON_CUDA(dag->context)) {
-        VXD_TRY(vxd_dag_image_open(queue, dag, &image, err));
-        walk.view = &image.view;
-        walk.image = &image;
-    }
+    VXD_TRY(vxd_dag_image_open(queue, dag, &image, err));
     VXD_TRY(grow(&walk, FIRST_ENTRIES));
     VXD_TRY(walk_root(&walk, root, &content));
     out->n_occupied = content.n_occupied;

@@ -3,6 +3,7 @@
 add_library(voxeld_gpu_test_support STATIC
   unit/gpu_cases.c
   unit/gpu_dag_grid.c
+  unit/gpu_dag_run.c
   unit/gpu_dag_scene.c
   unit/gpu_hash_check.c
   unit/gpu_hash_digest.c

@@ -40,7 +40,7 @@ void gpu_dag_grid_change(const struct gpu_dag_grid *before,
 uint32_t gpu_dag_grid_put(const struct gpu_dag_grid *grid, struct vxd_dag *dag);
 
 /* A list of voxels with its memory, from flags and values of a grid's voxels (in its order).
- * In the host's memory; gpu_dag_edit brings it to the device. */
+ * In the host's memory; gpu_dag_edit (gpu_dag_run.h) brings it to the device. */
 struct gpu_voxel_list {
     struct vxd_dag_voxels voxels;
     uint64_t *codes;
@@ -51,17 +51,6 @@ struct gpu_voxel_list {
 void gpu_voxel_list_make(struct gpu_voxel_list *list, int depth, const uint8_t *flags,
                          const uint16_t *values);
 void gpu_voxel_list_free(struct gpu_voxel_list *list);
-
-bool gpu_is_cuda(const struct gpu_env *env);
-
-/* vxd_dag_edit_wait, of lists in the host's memory. */
-enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
-                             const struct vxd_dag_op *ops, size_t n_ops,
-                             struct vxd_dag_edit_result *out, struct vxd_err *err);
-
-/* Runs body on the CPU with 1 and 3 threads, and on the first CUDA device where the store under
- * test (gpu_dag_store) is the arena, which alone is there. */
-void gpu_dag_each_backend(void (*body)(struct gpu_env *env));
 
 /* Noise as gpu/dag/noise_math.h defines it in words. */
 int64_t gpu_noise(uint32_t seed, int cell_bits, int64_t amplitude, const int64_t c[3]);

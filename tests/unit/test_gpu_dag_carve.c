@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The walk that rays make, long rays, and what scans do to a scene. The CPU is the only
- * backend of scenes. */
+/* The walk that rays make, long rays, and what scans do to a scene. */
 #include "tests/unit/test.h"
 
 #include <math.h>
 
 #include "gpu/dag/carve_math.h"
 #include "gpu/dag/internal.h"
-#include "tests/unit/gpu_helpers.h"
-
-static enum vxd_status run_scan(struct gpu_env *env, const struct vxd_dag_format *format,
-                                const struct vxd_dag_scan *scan,
-                                struct vxd_dag_scan_result *out, struct vxd_err *err)
-{
-    enum vxd_status status = vxd_dag_scan_voxels(env->queue, format, scan, out, err);
-
-    return status != VXD_OK ? status : vxd_queue_wait(env->queue, err);
-}
+#include "tests/unit/gpu_dag_run.h"
 
 static void free_result(struct gpu_env *env, struct vxd_dag_scan_result *result)
 {
-    vxd_dag_voxel_list_free(env->queue, &result->hits);
-    vxd_dag_voxel_list_free(env->queue, &result->passed);
-    gpu_wait(env);
+    gpu_dag_list_free(env, &result->hits);
+    gpu_dag_list_free(env, &result->passed);
 }
 
 /* Walks ----------------------------------------------------------------------------------- */
@@ -117,13 +106,11 @@ static void test_walk_too_long_or_too_far_is_refused(void)
 }
 
 /* Rays of thousands of voxels, through bricks and out of the scene: as the walk goes. */
-static void test_scan_of_one_long_ray_is_the_walk(void)
+static void one_long_ray(struct gpu_env *env)
 {
     const struct vxd_dag_format format = {12, 0, false};
     uint64_t state = 9;
-    struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (int k = 0; k < 300; k++) {
         float point[3];
         double end[3];
@@ -141,7 +128,7 @@ static void test_scan_of_one_long_ray_is_the_walk(void)
             end[a] = (double)point[a];
             is_hit = is_hit && point[a] >= 0 && point[a] < 4096;
         }
-        CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+        CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
         CHECK_INT(result.n_hit, is_hit);
         CHECK_INT(result.n_outside, !is_hit);
         REQUIRE(vxd_dag_walk_begin(&walk, scan.origin, end));
@@ -168,12 +155,16 @@ static void test_scan_of_one_long_ray_is_the_walk(void)
         }
         CHECK_INT(n_missing, 0);
         CHECK_INT(result.n_passed_voxels, n);
-        free_result(&env, &result);
+        free_result(env, &result);
     }
-    gpu_env_close(&env);
 }
 
-static void test_scan_beyond_the_longest_ray_hits_without_one(void)
+static void test_scan_of_one_long_ray_is_the_walk(void)
+{
+    gpu_dag_each_backend(one_long_ray);
+}
+
+static void longest_ray(struct gpu_env *env)
 {
     const struct vxd_dag_format format = {21, 0, true};
     const float points[6] = {16383, 0.5F, 0.5F, 16500, 0.5F, 1.5F};
@@ -181,29 +172,31 @@ static void test_scan_beyond_the_longest_ray_hits_without_one(void)
         .points = points, .n = 2, .origin = {0.5, 0.5, 0.5}, .carve = true};
     struct vxd_dag_scan_result result;
     struct vxd_err err = {0};
-    struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-    CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit, 2);
     CHECK_INT(result.n_passed_voxels, 16383);
-    free_result(&env, &result);
+    free_result(env, &result);
     scan.max_range = 16000;
-    CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit, 0);
     CHECK_INT(result.n_beyond, 2);
     CHECK(result.n_passed_voxels >= 16000 && result.n_passed_voxels <= 32001);
-    free_result(&env, &result);
+    free_result(env, &result);
     for (int a = 0; a < 3; a++) { /* the far corner of the largest scene */
         scan.base[a] = ((int64_t)1 << 21) - 16384;
     }
     scan.max_range = 0;
     scan.n = 1;
-    CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit, 1);
     CHECK_INT(result.n_passed_voxels, 16383);
-    free_result(&env, &result);
-    gpu_env_close(&env);
+    free_result(env, &result);
+}
+
+static void test_scan_beyond_the_longest_ray_hits_without_one(void)
+{
+    gpu_dag_each_backend(longest_ray);
 }
 
 /* Scenes ----------------------------------------------------------------------------------- */
@@ -263,32 +256,35 @@ static void integrate(struct gpu_env *env, struct vxd_dag *dag, const float *poi
     struct vxd_dag_scan_result result;
     struct vxd_err err = {0};
 
-    REQUIRE(run_scan(env, format, &scan, &result, &err) == VXD_OK);
+    REQUIRE(gpu_dag_scan(env, format, &scan, &result, &err) == VXD_OK);
     ops[0].shape.voxels = result.passed.voxels;
     ops[1].shape.voxels = result.hits.voxels;
-    CHECK_INT(vxd_dag_edit(env->queue, dag, state->root, ops, 2, state, &err), VXD_OK);
-    gpu_wait(env);
+    CHECK_INT(gpu_dag_edit(env, dag, state->root, ops, 2, state, &err), VXD_OK);
     free_result(env, &result);
 }
 
-static size_t occupied_in(const struct vxd_dag *dag, uint32_t root,
+static size_t occupied_in(struct gpu_env *env, const struct vxd_dag *dag, uint32_t root,
                           const double box[2][3])
 {
+    struct vxd_dag_image image;
     size_t n = 0;
 
+    gpu_dag_image_open(env, dag, &image);
     for (uint32_t x = (uint32_t)box[0][0]; x < (uint32_t)box[1][0]; x++) {
         for (uint32_t y = (uint32_t)box[0][1]; y < (uint32_t)box[1][1]; y++) {
             for (uint32_t z = (uint32_t)box[0][2]; z < (uint32_t)box[1][2]; z++) {
                 uint32_t value;
 
-                n += vxd_dag_voxel(&dag->view, root, x, y, z, &value) == VXD_DAG_OCCUPIED;
+                n +=
+                    vxd_dag_voxel(&image.view, root, x, y, z, &value) == VXD_DAG_OCCUPIED;
             }
         }
     }
+    gpu_dag_image_close(env, &image);
     return n;
 }
 
-static void test_scan_after_an_object_moved_clears_where_it_was(void)
+static void moved_object(struct gpu_env *env)
 {
     const double origin[3] = {64.3, 63.8, 30.1};
     const double before[2][3] = {{90, 60, 20}, {100, 72, 40}};
@@ -300,23 +296,25 @@ static void test_scan_after_an_object_moved_clears_where_it_was(void)
         struct vxd_dag_edit_result state = {.root = VXD_DAG_EMPTY};
         struct vxd_dag *dag;
         struct vxd_err err = {0};
-        struct gpu_env env;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-        REQUIRE(vxd_dag_create(env.queue, &spec, &dag, &err) == VXD_OK);
+        REQUIRE(vxd_dag_create(env->queue, &spec, &dag, &err) == VXD_OK);
         sense(origin, before, points);
-        integrate(&env, dag, points, origin, &state);
-        CHECK(occupied_in(dag, state.root, before) > 150);
-        CHECK_INT(occupied_in(dag, state.root, after), 0);
+        integrate(env, dag, points, origin, &state);
+        CHECK(occupied_in(env, dag, state.root, before) > 150);
+        CHECK_INT(occupied_in(env, dag, state.root, after), 0);
         sense(origin, after, points);
-        integrate(&env, dag, points, origin, &state);
-        CHECK_INT(occupied_in(dag, state.root, before), 0);
-        CHECK(occupied_in(dag, state.root, after) > 150);
+        integrate(env, dag, points, origin, &state);
+        CHECK_INT(occupied_in(env, dag, state.root, before), 0);
+        CHECK(occupied_in(env, dag, state.root, after) > 150);
         CHECK(state.n_removed > 150);
-        vxd_dag_destroy(env.queue, dag);
-        gpu_env_close(&env);
+        vxd_dag_destroy(env->queue, dag);
     }
     free(points);
+}
+
+static void test_scan_after_an_object_moved_clears_where_it_was(void)
+{
+    gpu_dag_each_backend(moved_object);
 }
 
 static const struct vxd_test tests[] = {

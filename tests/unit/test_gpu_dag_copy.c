@@ -6,6 +6,7 @@
 #include "gpu/dag/carve.h"
 #include "gpu/dag/internal.h"
 #include "gpu/dag/noise_math.h"
+#include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_dag_scene.h"
 #include "tests/unit/gpu_helpers.h"
 
@@ -41,12 +42,13 @@ static void require_ok(enum vxd_status status, const struct vxd_err *err)
     }
 }
 
-static void open_scene(struct scene *scene, const struct vxd_dag_format *format)
+static void open_scene(struct scene *scene, const struct gpu_env *env,
+                       const struct vxd_dag_format *format)
 {
     const struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
     struct vxd_err err = {0};
 
-    gpu_env_open(&scene->env, VXD_BACKEND_CPU, 3, 0, 0);
+    scene->env = *env;
     require_ok(vxd_dag_create(scene->env.queue, &spec, &scene->dag, &err), &err);
     scene->root = VXD_DAG_EMPTY;
     scene->side = (int64_t)1 << format->depth;
@@ -61,7 +63,6 @@ static void open_scene(struct scene *scene, const struct vxd_dag_format *format)
 static void close_scene(struct scene *scene)
 {
     vxd_dag_destroy(scene->env.queue, scene->dag);
-    gpu_env_close(&scene->env);
     free(scene->voxels);
     free(scene->before);
 }
@@ -71,10 +72,8 @@ static void edit(struct scene *scene, const struct vxd_dag_op *ops, size_t n,
 {
     struct vxd_err err = {0};
 
-    require_ok(
-        vxd_dag_edit(scene->env.queue, scene->dag, scene->root, ops, n, result, &err),
-        &err);
-    require_ok(vxd_queue_wait(scene->env.queue, &err), &err);
+    require_ok(gpu_dag_edit(&scene->env, scene->dag, scene->root, ops, n, result, &err),
+               &err);
     scene->root = result->root;
 }
 
@@ -101,13 +100,12 @@ static void put_voxels(struct scene *scene, bool free_ones)
             n++;
         }
     }
-    require_ok(vxd_dag_list_voxels(scene->env.queue, format, indices,
-                                   free_ones ? NULL : values, n, &list, &n_outside, &err),
+    require_ok(gpu_dag_list(&scene->env, format, indices, free_ones ? NULL : values, n,
+                            &list, &n_outside, &err),
                &err);
-    require_ok(vxd_queue_wait(scene->env.queue, &err), &err);
     op.shape.voxels = list.voxels;
     edit(scene, &op, 1, &result);
-    vxd_dag_voxel_list_free(scene->env.queue, &list);
+    gpu_dag_list_free(&scene->env, &list);
     free(indices);
     free(values);
 }
@@ -160,6 +158,7 @@ static int32_t voxel_of(const struct scene *scene, const int32_t *voxels,
 static void check_scene(struct scene *scene, const struct vxd_dag_edit_result *result)
 {
     struct vxd_dag_summary summary;
+    struct vxd_dag_image image;
     struct vxd_err err = {0};
     uint64_t n_occupied = 0;
     uint64_t n_added = 0;
@@ -168,9 +167,10 @@ static void check_scene(struct scene *scene, const struct vxd_dag_edit_result *r
     uint64_t n_freed = 0;
     size_t n_wrong = 0;
 
+    gpu_dag_image_open(&scene->env, scene->dag, &image);
     for (size_t i = 0; i < scene->n; i++) {
         uint32_t value;
-        unsigned state = vxd_dag_voxel(&scene->dag->view, scene->root,
+        unsigned state = vxd_dag_voxel(&image.view, scene->root,
                                        (uint32_t)((int64_t)i / scene->side / scene->side),
                                        (uint32_t)((int64_t)i / scene->side % scene->side),
                                        (uint32_t)((int64_t)i % scene->side), &value);
@@ -187,6 +187,7 @@ static void check_scene(struct scene *scene, const struct vxd_dag_edit_result *r
         n_changed += now >= 0 && old >= 0 && now != old;
         n_freed += now == FREE && old != FREE;
     }
+    gpu_dag_image_close(&scene->env, &image);
     CHECK_INT(n_wrong, 0);
     CHECK_INT(result->n_added, n_added);
     CHECK_INT(result->n_removed, n_removed);
@@ -262,12 +263,13 @@ static void random_copy(const struct scene *scene, int k, uint64_t *state,
     }
 }
 
-static void copy_cases(const struct vxd_dag_format *format, int n_cases, uint64_t seed)
+static void copy_cases(struct gpu_env *env, const struct vxd_dag_format *format,
+                       int n_cases, uint64_t seed)
 {
     uint64_t state = seed;
     struct scene scene;
 
-    open_scene(&scene, format);
+    open_scene(&scene, env, format);
     for (int k = 0; k < n_cases; k++) {
         struct vxd_dag_edit_result result;
         struct vxd_dag_op op;
@@ -283,25 +285,35 @@ static void copy_cases(const struct vxd_dag_format *format, int n_cases, uint64_
     close_scene(&scene);
 }
 
-static void test_copy_of_every_turn_and_mirror_is_exact(void)
+static void every_turn(struct gpu_env *env)
 {
     for (int f = 0; f < N_FORMATS; f++) {
-        copy_cases(&formats[f], 576, (uint64_t)f);
+        copy_cases(env, &formats[f], 576, (uint64_t)f);
     }
 }
 
-static void test_copy_in_larger_scenes_is_exact(void)
+static void test_copy_of_every_turn_and_mirror_is_exact(void)
+{
+    gpu_dag_each_backend(every_turn);
+}
+
+static void larger_copies(struct gpu_env *env)
 {
     const struct vxd_dag_format middle = {5, 4, true};
     const struct vxd_dag_format large = {6, 8, false};
     const struct vxd_dag_format huge = {7, 0, false};
 
-    copy_cases(&middle, 96, 11);
-    copy_cases(&large, 12, 12);
-    copy_cases(&huge, 3, 13);
+    copy_cases(env, &middle, 96, 11);
+    copy_cases(env, &large, 12, 12);
+    copy_cases(env, &huge, 3, 13);
 }
 
-static void test_copy_from_far_outside_is_empty(void)
+static void test_copy_in_larger_scenes_is_exact(void)
+{
+    gpu_dag_each_backend(larger_copies);
+}
+
+static void far_copies(struct gpu_env *env)
 {
     const struct vxd_dag_format format = {5, 4, true};
     const int64_t far = (int64_t)1 << 31;
@@ -314,13 +326,18 @@ static void test_copy_from_far_outside_is_empty(void)
     uint64_t state = 5;
     struct scene scene;
 
-    open_scene(&scene, &format);
+    open_scene(&scene, env, &format);
     fill_randomly(&scene, &state);
     matrix_of(13, op.matrix);
     copy_grid(&scene, &op);
     edit(&scene, &op, 1, &result);
     check_scene(&scene, &result);
     close_scene(&scene);
+}
+
+static void test_copy_from_far_outside_is_empty(void)
+{
+    gpu_dag_each_backend(far_copies);
 }
 
 /* Erosion and dilation --------------------------------------------------------------------- */
@@ -424,12 +441,13 @@ static void random_morph(const struct scene *scene, int k, uint64_t *state,
     }
 }
 
-static void morph_cases(const struct vxd_dag_format *format, int n_cases, uint64_t seed)
+static void morph_cases(struct gpu_env *env, const struct vxd_dag_format *format,
+                        int n_cases, uint64_t seed)
 {
     uint64_t state = seed;
     struct scene scene;
 
-    open_scene(&scene, format);
+    open_scene(&scene, env, format);
     for (int k = 0; k < n_cases; k++) {
         struct vxd_dag_edit_result result;
         struct vxd_dag_op op;
@@ -445,32 +463,42 @@ static void morph_cases(const struct vxd_dag_format *format, int n_cases, uint64
     close_scene(&scene);
 }
 
-static void test_morphology_of_every_shape_is_exact(void)
+static void every_shape(struct gpu_env *env)
 {
     for (int f = 0; f < N_FORMATS; f++) {
-        morph_cases(&formats[f], 600, (uint64_t)f);
+        morph_cases(env, &formats[f], 600, (uint64_t)f);
     }
 }
 
-static void test_morphology_in_larger_scenes_is_exact(void)
+static void test_morphology_of_every_shape_is_exact(void)
+{
+    gpu_dag_each_backend(every_shape);
+}
+
+static void larger_morphology(struct gpu_env *env)
 {
     const struct vxd_dag_format middle = {5, 16, true};
     const struct vxd_dag_format large = {6, 4, false};
     const struct vxd_dag_format huge = {7, 0, true};
 
-    morph_cases(&middle, 90, 21);
-    morph_cases(&large, 20, 22);
-    morph_cases(&huge, 4, 23);
+    morph_cases(env, &middle, 90, 21);
+    morph_cases(env, &large, 20, 22);
+    morph_cases(env, &huge, 4, 23);
+}
+
+static void test_morphology_in_larger_scenes_is_exact(void)
+{
+    gpu_dag_each_backend(larger_morphology);
 }
 
 /* In one list: each sees what the one before it made. */
-static void test_copies_and_morphology_in_one_list_follow_each_other(void)
+static void one_list(struct gpu_env *env)
 {
     const struct vxd_dag_format format = {5, 4, true};
     uint64_t state = 77;
     struct scene scene;
 
-    open_scene(&scene, &format);
+    open_scene(&scene, env, &format);
     for (int round = 0; round < 10; round++) {
         struct vxd_dag_edit_result result;
         struct vxd_dag_op ops[6];
@@ -493,6 +521,11 @@ static void test_copies_and_morphology_in_one_list_follow_each_other(void)
         check_scene(&scene, &result);
     }
     close_scene(&scene);
+}
+
+static void test_copies_and_morphology_in_one_list_follow_each_other(void)
+{
+    gpu_dag_each_backend(one_list);
 }
 
 /* What is looked at ----------------------------------------------------------------------- */
@@ -574,9 +607,11 @@ static void test_morphology_and_copies_visit_no_more_leaves_than_can_change(void
                                       .high = {high, high, high}}};
     struct vxd_dag_edit_result result;
     struct vxd_err err = {0};
+    struct gpu_env env;
     struct scene scene;
 
-    open_scene(&scene, &small);
+    gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
+    open_scene(&scene, &env, &small);
     vxd_dag_destroy(scene.env.queue, scene.dag);
     require_ok(vxd_dag_create(scene.env.queue, &spec, &scene.dag, &err), &err);
     edit(&scene, &op, 1, &result);
@@ -616,6 +651,7 @@ static void test_morphology_and_copies_visit_no_more_leaves_than_can_change(void
     op.shape.high[1] = low + 129; /* the first row's is */
     CHECK(leaves_of(&scene, &op) > 0);
     close_scene(&scene);
+    gpu_env_close(&env);
 }
 
 static const struct vxd_test tests[] = {

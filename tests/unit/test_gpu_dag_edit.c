@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "tests/unit/gpu_dag_grid.h"
+#include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_dag_scene.h"
 
 enum {

@@ -3,7 +3,7 @@
  * small ones' are found here by brute force. */
 #include "tests/unit/test.h"
 
-#include "tests/unit/gpu_dag_grid.h"
+#include "tests/unit/gpu_dag_run.h"
 
 /* Partial nodes: in the tree (each place of its own), and distinct by height. */
 struct counts {
@@ -24,8 +24,7 @@ static uint32_t fill_ball(struct gpu_env *env, int depth, const int64_t centre[3
     memcpy(op.shape.a, centre, sizeof op.shape.a);
     op.shape.r = r;
     if (vxd_dag_create(env->queue, &spec, dag, &err) != VXD_OK ||
-        vxd_dag_edit(env->queue, *dag, VXD_DAG_EMPTY, &op, 1, result, &err) != VXD_OK ||
-        vxd_queue_wait(env->queue, &err) != VXD_OK) {
+        gpu_dag_edit(env, *dag, VXD_DAG_EMPTY, &op, 1, result, &err) != VXD_OK) {
         (void)fprintf(stderr, "%s\n", err.message);
         exit(EXIT_FAILURE);
     }
@@ -33,14 +32,18 @@ static uint32_t fill_ball(struct gpu_env *env, int depth, const int64_t centre[3
 }
 
 /* Nodes of a tree by height, every place counted. */
-static void count_tree(const struct vxd_dag_view *view, uint32_t root, uint64_t *n_tree)
+static void count_tree(struct gpu_env *env, const struct vxd_dag *dag, uint32_t root,
+                       uint64_t *n_tree)
 {
     struct {
         uint32_t ref;
         int octant;
     } stack[VXD_DAG_MAX_DEPTH + 1];
-    int height = view->depth;
+    struct vxd_dag_image image;
+    const struct vxd_dag_view *view = &image.view;
+    int height = dag->view.depth;
 
+    gpu_dag_image_open(env, dag, &image);
     stack[height].ref = root;
     stack[height].octant = 0;
     n_tree[height]++;
@@ -63,6 +66,7 @@ static void count_tree(const struct vxd_dag_view *view, uint32_t root, uint64_t 
             stack[height].octant = 0;
         }
     }
+    gpu_dag_image_close(env, &image);
 }
 
 static uint64_t sum_inner(const uint64_t *by_height)
@@ -75,30 +79,34 @@ static uint64_t sum_inner(const uint64_t *by_height)
     return sum;
 }
 
-static void test_ball_of_radius_1820_has_the_known_counts_of_nodes(void)
+static void large_ball(struct gpu_env *env)
 {
     /* Voxel units 27390.5, 67726.5, 43404.5. */
     static const int64_t centre[3] = {27390 * 256 + 128, 67726 * 256 + 128,
                                       43404 * 256 + 128};
-    struct gpu_env env;
     struct vxd_dag *dag;
     struct vxd_dag_edit_result result;
+    struct vxd_dag_usage usage;
     struct vxd_dag_summary summary = {0};
     struct counts counts = {0};
     uint32_t root;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-    root = fill_ball(&env, 17, centre, 1820 * 256, &dag, &result);
-    count_tree(&dag->view, root, counts.n_tree);
-    CHECK_INT(vxd_dag_verify(env.queue, dag, root, &summary, NULL), VXD_OK);
+    root = fill_ball(env, 17, centre, 1820 * 256, &dag, &result);
+    count_tree(env, dag, root, counts.n_tree);
+    CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, NULL), VXD_OK);
     CHECK_INT(counts.n_tree[2], 2926873);
     CHECK_INT(summary.n_nodes[2], 35516);
     CHECK_INT(sum_inner(counts.n_tree), 1161457);
     CHECK_INT(sum_inner(summary.n_nodes), 839057);
     CHECK_INT(result.n_added, summary.n_occupied);
-    CHECK_INT(result.n_new[2], summary.n_nodes[2]);
-    vxd_dag_destroy(env.queue, dag);
-    gpu_env_close(&env);
+    vxd_dag_get_usage(dag, &usage);
+    CHECK_INT(usage.n_leaves, summary.n_nodes[2]);
+    vxd_dag_destroy(env->queue, dag);
+}
+
+static void test_ball_of_radius_1820_has_the_known_counts_of_nodes(void)
+{
+    gpu_dag_each_backend(large_ball);
 }
 
 /* Brute force ----------------------------------------------------------------------------- */
@@ -169,12 +177,10 @@ static void count_by_force(int depth, const int64_t centre[3], int64_t r,
     free(partial);
 }
 
-static void test_small_balls_have_the_nodes_of_brute_force(void)
+static void small_balls(struct gpu_env *env)
 {
     uint64_t seed = 3;
-    struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
     for (int i = 0; i < 12; i++) {
         int depth = 6 + i % 2;
         int64_t units = (int64_t)256 << depth;
@@ -190,18 +196,22 @@ static void test_small_balls_have_the_nodes_of_brute_force(void)
         for (int axis = 0; axis < 3; axis++) {
             centre[axis] = (int64_t)(gpu_random(&seed) % (uint64_t)units);
         }
-        root = fill_ball(&env, depth, centre, r, &dag, &result);
+        root = fill_ball(env, depth, centre, r, &dag, &result);
         count_by_force(depth, centre, r, &forced);
         REQUIRE(vxd_dag_is_node(root));
-        count_tree(&dag->view, root, counts.n_tree);
-        CHECK_INT(vxd_dag_verify(env.queue, dag, root, &summary, NULL), VXD_OK);
+        count_tree(env, dag, root, counts.n_tree);
+        CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, NULL), VXD_OK);
         for (int height = VXD_DAG_LEAF_HEIGHT; height <= depth; height++) {
             CHECK_INT(counts.n_tree[height], forced.n_tree[height]);
             CHECK_INT(summary.n_nodes[height], forced.n_distinct[height]);
         }
-        vxd_dag_destroy(env.queue, dag);
+        vxd_dag_destroy(env->queue, dag);
     }
-    gpu_env_close(&env);
+}
+
+static void test_small_balls_have_the_nodes_of_brute_force(void)
+{
+    gpu_dag_each_backend(small_balls);
 }
 
 static const struct vxd_test tests[] = {

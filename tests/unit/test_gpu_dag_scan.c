@@ -8,6 +8,7 @@
 
 #include "gpu/dag/carve.h"
 #include "tests/unit/gpu_dag_rays.h"
+#include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_helpers.h"
 
 enum {
@@ -52,20 +53,10 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
     return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
 }
 
-static enum vxd_status run_scan(struct gpu_env *env, const struct vxd_dag_format *format,
-                                const struct vxd_dag_scan *scan,
-                                struct vxd_dag_scan_result *out, struct vxd_err *err)
-{
-    enum vxd_status status = vxd_dag_scan_voxels(env->queue, format, scan, out, err);
-
-    return status != VXD_OK ? status : vxd_queue_wait(env->queue, err);
-}
-
 static void free_result(struct gpu_env *env, struct vxd_dag_scan_result *result)
 {
-    vxd_dag_voxel_list_free(env->queue, &result->hits);
-    vxd_dag_voxel_list_free(env->queue, &result->passed);
-    gpu_wait(env);
+    gpu_dag_list_free(env, &result->hits);
+    gpu_dag_list_free(env, &result->passed);
 }
 
 static uint64_t bytes_of(const struct gpu_env *env)
@@ -156,7 +147,7 @@ static void scan_cases(struct gpu_env *env, const struct vxd_dag_format *format,
 
         random_scan(&scan, format, &state, points, values);
         gpu_dag_scan_grid_run(&grid, &scan);
-        CHECK_INT(run_scan(env, format, &scan, &result, &err), VXD_OK);
+        CHECK_INT(gpu_dag_scan(env, format, &scan, &result, &err), VXD_OK);
         CHECK_INT(gpu_dag_scan_grid_compare(&grid, &result), 0);
         n_passed += result.n_passed_voxels;
         free_result(env, &result);
@@ -166,26 +157,26 @@ static void scan_cases(struct gpu_env *env, const struct vxd_dag_format *format,
     gpu_dag_scan_grid_free(&grid);
 }
 
-static void test_scan_of_random_points_is_that_of_a_dense_walk(void)
+static void random_points(struct gpu_env *env)
 {
-    for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
-        const struct vxd_dag_format smallest = {4, 8, true};
-        const struct vxd_dag_format middle = {6, 0, false};
-        const struct vxd_dag_format large = {7, 8, true};
-        struct gpu_env env;
+    const struct vxd_dag_format smallest = {4, 8, true};
+    const struct vxd_dag_format middle = {6, 0, false};
+    const struct vxd_dag_format large = {7, 8, true};
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, n_threads, 0, 0);
-        for (int f = 0; f < N_FORMATS; f++) {
-            scan_cases(&env, &formats[f], 100, (uint64_t)f);
-        }
-        scan_cases(&env, &smallest, 100, 100);
-        scan_cases(&env, &middle, 30, 101);
-        scan_cases(&env, &large, 6, 102);
-        gpu_env_close(&env);
+    for (int f = 0; f < N_FORMATS; f++) {
+        scan_cases(env, &formats[f], 100, (uint64_t)f);
     }
+    scan_cases(env, &smallest, 100, 100);
+    scan_cases(env, &middle, 30, 101);
+    scan_cases(env, &large, 6, 102);
 }
 
-static void test_scan_of_nothing_or_of_copies_is_counted(void)
+static void test_scan_of_random_points_is_that_of_a_dense_walk(void)
+{
+    gpu_dag_each_backend(random_points);
+}
+
+static void nothing_or_copies(struct gpu_env *env)
 {
     const struct vxd_dag_format format = {10, 4, true};
     static float points[3 * 5000];
@@ -194,13 +185,11 @@ static void test_scan_of_nothing_or_of_copies_is_counted(void)
         .points = points, .values = values, .origin = {0.5, 0.5, 0.5}, .carve = true};
     struct vxd_dag_scan_result result;
     struct vxd_err err = {0};
-    struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-    CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK(result.hits.voxels.n == 0 && result.passed.voxels.n == 0);
     CHECK(result.hits.memory.ptr == NULL && result.passed.memory.ptr == NULL);
-    free_result(&env, &result);
+    free_result(env, &result);
     for (size_t i = 0; i < 5000; i++) {
         points[3 * i] = 100.25F;
         points[3 * i + 1] = 0.25F;
@@ -208,25 +197,29 @@ static void test_scan_of_nothing_or_of_copies_is_counted(void)
         values[i] = (uint16_t)(i % 15);
     }
     scan.n = 1;
-    CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit_voxels, 1);
     CHECK_INT(result.n_passed_voxels, 100);
     CHECK_INT(result.passed.voxels.n, 25);
-    free_result(&env, &result);
+    free_result(env, &result);
     scan.n = 5000;
-    CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit, 5000);
     CHECK_INT(result.n_hit_voxels, 1);
     CHECK_INT(result.n_passed_voxels, 100);
     REQUIRE(result.hits.voxels.n == 1);
     CHECK_INT(result.hits.voxels.values[0], 4999 % 15);
-    free_result(&env, &result);
+    free_result(env, &result);
     scan.origin[0] = 100.9; /* in the point's own voxel */
-    CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_passed_voxels, 0);
-    free_result(&env, &result);
-    CHECK_INT(bytes_of(&env), 0);
-    gpu_env_close(&env);
+    free_result(env, &result);
+    CHECK_INT(bytes_of(env), 0);
+}
+
+static void test_scan_of_nothing_or_of_copies_is_counted(void)
+{
+    gpu_dag_each_backend(nothing_or_copies);
 }
 
 static void check_refused(struct gpu_env *env, const struct vxd_dag_format *format,
@@ -235,13 +228,13 @@ static void check_refused(struct gpu_env *env, const struct vxd_dag_format *form
     struct vxd_dag_scan_result result;
     struct vxd_err err = {0};
 
-    CHECK_INT(run_scan(env, format, scan, &result, &err), VXD_INVALID_ARGUMENT);
+    CHECK_INT(gpu_dag_scan(env, format, scan, &result, &err), VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, field);
     free_result(env, &result);
     CHECK_INT(bytes_of(env), 0);
 }
 
-static void test_scan_of_bad_arguments_is_refused(void)
+static void bad_arguments(struct gpu_env *env)
 {
     const struct vxd_dag_format format = {8, 4, true};
     const struct vxd_dag_format shallow = {3, 4, true};
@@ -250,33 +243,35 @@ static void test_scan_of_bad_arguments_is_refused(void)
     const uint16_t reserved[1] = {15};
     const struct vxd_dag_scan good = {.points = point, .n = 1, .carve = true};
     struct vxd_dag_scan scan = good;
-    struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-    check_refused(&env, &shallow, &scan, "depth");
-    check_refused(&env, &odd, &scan, "material_bits");
+    check_refused(env, &shallow, &scan, "depth");
+    check_refused(env, &odd, &scan, "material_bits");
     scan.n = ((size_t)1 << 28) + 1;
-    check_refused(&env, &format, &scan, "n");
+    check_refused(env, &format, &scan, "n");
     scan = good;
     scan.origin[1] = NAN;
-    check_refused(&env, &format, &scan, "origin");
+    check_refused(env, &format, &scan, "origin");
     scan.origin[1] = INFINITY;
-    check_refused(&env, &format, &scan, "origin");
+    check_refused(env, &format, &scan, "origin");
     scan = good;
     scan.max_range = -1;
-    check_refused(&env, &format, &scan, "max_range");
+    check_refused(env, &format, &scan, "max_range");
     scan.max_range = NAN;
-    check_refused(&env, &format, &scan, "max_range");
+    check_refused(env, &format, &scan, "max_range");
     scan = good;
     scan.base[2] = INT64_MIN;
-    check_refused(&env, &format, &scan, "base");
+    check_refused(env, &format, &scan, "base");
     scan = good;
     scan.value = 15; /* that of FREE voxels */
-    check_refused(&env, &format, &scan, "value");
+    check_refused(env, &format, &scan, "value");
     scan = good;
     scan.values = reserved;
-    check_refused(&env, &format, &scan, "values");
-    gpu_env_close(&env);
+    check_refused(env, &format, &scan, "values");
+}
+
+static void test_scan_of_bad_arguments_is_refused(void)
+{
+    gpu_dag_each_backend(bad_arguments);
 }
 
 /* Rays in all directions: enough for several allocations of bricks. */
@@ -308,7 +303,7 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
         enum vxd_status status;
 
         gpu_env_open(&env, VXD_BACKEND_CPU, 3, budget, 0);
-        status = run_scan(&env, &format, &scan, &result, &err);
+        status = gpu_dag_scan(&env, &format, &scan, &result, &err);
         CHECK(status == VXD_OK || status == VXD_RESOURCE_EXHAUSTED);
         CHECK(status == VXD_OK || err.message[0] != '\0');
         has_fit = status == VXD_OK;
@@ -338,7 +333,7 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
 
         gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
         n_until_failure = k;
-        status = run_scan(&env, &format, &scan, &result, &err);
+        status = gpu_dag_scan(&env, &format, &scan, &result, &err);
         has_run = n_until_failure >= 0;
         n_until_failure = -1;
         /* A cache that fails to keep a block gives it to the machine instead. */
@@ -391,10 +386,9 @@ static void list_case(struct gpu_env *env, const struct vxd_dag_format *format,
             expected[((int64_t)v[0] * side + v[1]) * side + v[2]] = values[i];
         }
     }
-    CHECK_INT(vxd_dag_list_voxels(env->queue, format, voxels, has_values ? values : NULL,
-                                  n, &list, &n_told, &err),
+    CHECK_INT(gpu_dag_list(env, format, voxels, has_values ? values : NULL, n, &list,
+                           &n_told, &err),
               VXD_OK);
-    gpu_wait(env);
     CHECK_INT(n_told, n_outside);
     CHECK((list.voxels.values != NULL) == (has_values && list.voxels.n > 0));
     CHECK(gpu_dag_list_to_grid(&list.voxels, side, grid, actual, &n_voxels));
@@ -403,8 +397,7 @@ static void list_case(struct gpu_env *env, const struct vxd_dag_format *format,
                    (has_values && grid[i] != 0 && actual[i] != expected[i]);
     }
     CHECK_INT(n_wrong, 0);
-    vxd_dag_voxel_list_free(env->queue, &list);
-    gpu_wait(env);
+    gpu_dag_list_free(env, &list);
     free(voxels);
     free(values);
     free(expected);
@@ -412,22 +405,22 @@ static void list_case(struct gpu_env *env, const struct vxd_dag_format *format,
     free(grid);
 }
 
-static void test_list_of_random_voxels_holds_them_all(void)
+static void random_voxels(struct gpu_env *env)
 {
-    for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
-        uint64_t state = 5;
-        struct gpu_env env;
+    uint64_t state = 5;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, n_threads, 0, 0);
-        for (int k = 0; k < 60; k++) {
-            list_case(&env, &formats[k % N_FORMATS], &state);
-        }
-        CHECK_INT(bytes_of(&env), 0);
-        gpu_env_close(&env);
+    for (int k = 0; k < 60; k++) {
+        list_case(env, &formats[k % N_FORMATS], &state);
     }
+    CHECK_INT(bytes_of(env), 0);
 }
 
-static void test_list_of_no_voxels_or_bad_values_is_empty(void)
+static void test_list_of_random_voxels_holds_them_all(void)
+{
+    gpu_dag_each_backend(random_voxels);
+}
+
+static void no_voxels(struct gpu_env *env)
 {
     const struct vxd_dag_format format = {5, 8, true};
     const int32_t voxel[3] = {1, 2, 3};
@@ -435,33 +428,27 @@ static void test_list_of_no_voxels_or_bad_values_is_empty(void)
     struct vxd_dag_voxel_list list;
     struct vxd_err err = {0};
     uint64_t n_outside = 7;
-    struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    CHECK_INT(
-        vxd_dag_list_voxels(env.queue, &format, NULL, NULL, 0, &list, &n_outside, &err),
-        VXD_OK);
-    gpu_wait(&env);
+    CHECK_INT(gpu_dag_list(env, &format, NULL, NULL, 0, &list, &n_outside, &err), VXD_OK);
     CHECK(list.voxels.n == 0 && n_outside == 0);
-    CHECK_INT(vxd_dag_list_voxels(env.queue, &format, voxel, reserved, 1, &list,
-                                  &n_outside, &err),
-              VXD_OK);
-    CHECK_INT(vxd_queue_wait(env.queue, &err), VXD_INVALID_ARGUMENT);
+    CHECK_INT(gpu_dag_list(env, &format, voxel, reserved, 1, &list, &n_outside, &err),
+              VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "values");
-    vxd_dag_voxel_list_free(env.queue, &list);
-    gpu_wait(&env);
-    gpu_env_close(&env);
+    gpu_dag_list_free(env, &list);
 }
 
-static void test_scan_of_a_real_drive_is_that_of_a_dense_walk(void)
+static void test_list_of_no_voxels_or_bad_values_is_empty(void)
+{
+    gpu_dag_each_backend(no_voxels);
+}
+
+static void real_drive(struct gpu_env *env)
 {
     const char *const names[2] = {"lidar/kitti_seq_000000.bin",
                                   "lidar/kitti_seq_000001.bin"};
     const struct vxd_dag_format format = {REAL_DEPTH, 0, true};
     struct gpu_dag_scan_grid grid;
-    struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
     gpu_dag_scan_grid_make(&grid, REAL_DEPTH);
     for (int k = 0; k < 2; k++) {
         struct vxd_dag_scan scan = {.base = {128, 128, 128},
@@ -476,8 +463,7 @@ static void test_scan_of_a_real_drive_is_that_of_a_dense_walk(void)
 
         if (records == NULL) {
             gpu_dag_scan_grid_free(&grid);
-            gpu_env_close(&env);
-            SKIP("no data directory");
+            return;
         }
         for (size_t i = 0; i < n_bytes / 16; i++) { /* in place: 3 of every 4 floats */
             float point[3] = {2 * records[4 * i], 2 * records[4 * i + 1],
@@ -492,14 +478,25 @@ static void test_scan_of_a_real_drive_is_that_of_a_dense_walk(void)
         scan.points = records;
         scan.n = n;
         gpu_dag_scan_grid_run(&grid, &scan);
-        CHECK_INT(run_scan(&env, &format, &scan, &result, &err), VXD_OK);
+        CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
         CHECK_INT(gpu_dag_scan_grid_compare(&grid, &result), 0);
         CHECK(result.n_hit_voxels > 4000 && result.n_passed_voxels > 30000);
-        free_result(&env, &result);
+        free_result(env, &result);
         free(records);
     }
     gpu_dag_scan_grid_free(&grid);
-    gpu_env_close(&env);
+}
+
+static void test_scan_of_a_real_drive_is_that_of_a_dense_walk(void)
+{
+    size_t n_bytes;
+    void *records = gpu_read_data("lidar/kitti_seq_000000.bin", &n_bytes);
+
+    if (records == NULL) {
+        SKIP("no data directory");
+    }
+    free(records);
+    gpu_dag_each_backend(real_drive);
 }
 
 static const struct vxd_test tests[] = {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Edits and scans of scenes for tests that run on either backend: with arrays in the host's
+ * memory, sent to the device and back where that is another, and waited for. */
+#ifndef VXD_TESTS_UNIT_GPU_DAG_RUN_H
+#define VXD_TESTS_UNIT_GPU_DAG_RUN_H
+
+#include "gpu/dag/carve.h"
+#include "gpu/dag/device.h"
+#include "gpu/dag/internal.h"
+#include "tests/unit/gpu_helpers.h"
+
+bool gpu_is_cuda(const struct gpu_env *env);
+
+/* Runs body on the CPU with 1 and 3 threads, and on the first CUDA device where the store under
+ * test (gpu_dag_store) is the arena, which alone is there. */
+void gpu_dag_each_backend(void (*body)(struct gpu_env *env));
+
+/* vxd_dag_edit_wait. */
+enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
+                             const struct vxd_dag_op *ops, size_t n_ops,
+                             struct vxd_dag_edit_result *out, struct vxd_err *err);
+
+/* vxd_dag_scan_voxels; the lists are freed by gpu_dag_list_free. */
+enum vxd_status gpu_dag_scan(struct gpu_env *env, const struct vxd_dag_format *format,
+                             const struct vxd_dag_scan *scan,
+                             struct vxd_dag_scan_result *out, struct vxd_err *err);
+
+/* vxd_dag_list_voxels, likewise. */
+enum vxd_status gpu_dag_list(struct gpu_env *env, const struct vxd_dag_format *format,
+                             const int32_t *voxels, const uint16_t *values, size_t n,
+                             struct vxd_dag_voxel_list *list, uint64_t *n_outside,
+                             struct vxd_err *err);
+void gpu_dag_list_free(struct gpu_env *env, struct vxd_dag_voxel_list *list);
+
+/* What reads the store from the host, until it changes; failures end the program. */
+void gpu_dag_image_open(struct gpu_env *env, const struct vxd_dag *dag,
+                        struct vxd_dag_image *image);
+void gpu_dag_image_close(struct gpu_env *env, struct vxd_dag_image *image);
+
+#endif
