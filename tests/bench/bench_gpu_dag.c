@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times edits of scenes: the large ball of the paper into an empty scene, the twelve of its
- * replay one after the other, small brush strokes on what those left; then what a node takes.
+ * replay one after the other, small brush strokes on what those left, copies of a box with a
+ * thin shell in it; then what a node takes. Times are those of edits that found room.
  *
  * Prints Markdown. The scene is 2^17 voxels a side. Replays are at half scale: positions and
  * radii are doubled, and balls stand on voxel centres.
@@ -18,6 +19,8 @@
 #define MAX_BALLS 256
 #define BRUSH_RADIUS 32
 #define N_STROKES 200
+#define COPY_SIDE 380
+#define N_COPIES 20
 
 struct options {
     enum vxd_backend backend;
@@ -37,6 +40,9 @@ struct ball {
 struct bench {
     struct options options;
     struct bench_device device;
+    struct vxd_buffer
+        memory; /* of the result, page-locked: the host does not wait for it */
+    struct vxd_dag_needs needs; /* the most that any edit asked for */
     struct ball balls[MAX_BALLS];
     int n_balls;
 };
@@ -57,21 +63,40 @@ static struct vxd_dag_op op_of(const struct ball *ball, uint32_t value)
     return op;
 }
 
-/* One edit, waited for; *seconds is its time. */
+static void note_needs(struct vxd_dag_needs *most, const struct vxd_dag_needs *needs)
+{
+    most->n_cubes = most->n_cubes > needs->n_cubes ? most->n_cubes : needs->n_cubes;
+    most->n_leaves = most->n_leaves > needs->n_leaves ? most->n_leaves : needs->n_leaves;
+    most->n_pairs = most->n_pairs > needs->n_pairs ? most->n_pairs : needs->n_pairs;
+    most->n_items = most->n_items > needs->n_items ? most->n_items : needs->n_items;
+    most->n_words = most->n_words > needs->n_words ? most->n_words : needs->n_words;
+}
+
+/* One edit, waited for and repeated until it finds room; *seconds is the time of the last,
+ * *n_tries how often it took. */
 static enum vxd_status time_edit(struct bench *bench, struct vxd_dag *dag, uint32_t root,
-                                 const struct vxd_dag_op *op,
+                                 const struct vxd_dag_op *op, int *n_tries,
                                  struct vxd_dag_edit_result *result, double *seconds,
                                  struct vxd_err *err)
 {
+    struct vxd_dag_edit_result *own = bench->memory.ptr;
     struct vxd_queue *queue = bench->device.queue;
     enum vxd_status status;
 
-    VXD_TRY(bench_device_flush(&bench->device, err));
-    (void)bench_device_start(&bench->device);
-    VXD_TRY(vxd_dag_edit(queue, dag, root, op, 1, result, err));
-    (void)bench_device_stop(&bench->device);
-    VXD_TRY(vxd_queue_wait(queue, err));
-    *seconds = bench_device_seconds(&bench->device);
+    for (*n_tries = 1;; (*n_tries)++) {
+        VXD_TRY(bench_device_flush(&bench->device, err));
+        (void)bench_device_start(&bench->device);
+        VXD_TRY(vxd_dag_edit(queue, dag, root, op, 1, own, err));
+        (void)bench_device_stop(&bench->device);
+        VXD_TRY(vxd_queue_wait(queue, err));
+        *seconds = bench_device_seconds(&bench->device);
+        if (!own->needs_room) {
+            break;
+        }
+        note_needs(&bench->needs, &own->needs);
+        VXD_TRY(vxd_dag_make_room(queue, dag, own, err));
+    }
+    *result = *own;
 out:
     return status;
 }
@@ -99,6 +124,17 @@ static void print_memory(const struct vxd_dag *dag, const char *name)
                  (double)usage.n_bytes / (double)usage.node_bytes);
 }
 
+/* A new store with the room that earlier ones came to need. */
+static enum vxd_status make_roomy_dag(struct bench *bench, int bits, struct vxd_dag **out,
+                                      struct vxd_err *err)
+{
+    struct vxd_dag_edit_result result = {.needs_room = true, .needs = bench->needs};
+    enum vxd_status status = make_dag(bench, bits, out, err);
+
+    return status != VXD_OK ? status
+                            : vxd_dag_make_room(bench->device.queue, *out, &result, err);
+}
+
 /* The ball into an empty scene, each time into a store of its own: *out is the last. */
 static enum vxd_status run_ball(struct bench *bench, struct vxd_dag **out,
                                 struct vxd_err *err)
@@ -107,19 +143,25 @@ static enum vxd_status run_ball(struct bench *bench, struct vxd_dag **out,
     double times[MAX_REPEAT];
     struct vxd_dag_edit_result result = {0};
     struct vxd_dag_op op;
+    int n_times = 0;
     enum vxd_status status = VXD_OK;
 
     memcpy(ball.centre, large_centre, sizeof ball.centre);
     op = op_of(&ball, 0);
-    for (int i = 0; i < bench->options.n_repeat; i++) {
+    /* Stores in which it took more than one try hold items of the first ones. */
+    for (int i = 0; n_times < bench->options.n_repeat && i < 2 * MAX_REPEAT; i++) {
+        int n_tries;
+
         vxd_dag_destroy(bench->device.queue, *out);
         *out = NULL;
-        VXD_TRY(make_dag(bench, 0, out, err));
-        VXD_TRY(time_edit(bench, *out, VXD_DAG_EMPTY, &op, &result, &times[i], err));
+        VXD_TRY(make_roomy_dag(bench, 0, out, err));
+        VXD_TRY(time_edit(bench, *out, VXD_DAG_EMPTY, &op, &n_tries, &result,
+                          &times[n_times], err));
+        n_times += n_tries == 1 ? 1 : 0;
     }
-    (void)printf("| ball r = %d, empty scene, 0 bits | %llu | %.2f |\n",
+    (void)printf("| ball r = %d, empty scene, 0 bits | %llu | %.3f |\n",
                  bench->options.radius, (unsigned long long)result.n_added,
-                 1e3 * bench_median(times, bench->options.n_repeat));
+                 1e3 * bench_median(times, n_times));
 out:
     return status;
 }
@@ -136,15 +178,16 @@ static enum vxd_status run_replay(struct bench *bench, struct vxd_dag *dag,
     for (int i = 0; i < bench->n_balls; i++) {
         const struct ball *ball = &bench->balls[i];
         struct vxd_dag_op op = op_of(ball, (uint32_t)i % n_values);
+        int n_tries;
 
-        VXD_TRY(time_edit(bench, dag, *root, &op, &result, &times[i], err));
+        VXD_TRY(time_edit(bench, dag, *root, &op, &n_tries, &result, &times[i], err));
         *root = result.root;
-        (void)printf("| replay %d, r = %lld, %d bits | %llu | %.2f |\n", i + 1,
+        (void)printf("| replay %d, r = %lld, %d bits | %llu | %.3f |\n", i + 1,
                      (long long)ball->r, bench->options.bits,
                      (unsigned long long)(result.n_added + result.n_removed),
                      1e3 * times[i]);
     }
-    (void)printf("| replay, median of %d | | %.2f |\n", bench->n_balls,
+    (void)printf("| replay, median of %d | | %.3f |\n", bench->n_balls,
                  1e3 * bench_median(times, bench->n_balls));
 out:
     return status;
@@ -162,17 +205,61 @@ static enum vxd_status run_brush(struct bench *bench, struct vxd_dag *dag, uint3
     for (int i = 0; i < N_STROKES; i++) {
         struct ball stroke = {.r = BRUSH_RADIUS, .is_added = i % 2 == 0};
         struct vxd_dag_op op;
+        int n_tries;
 
         memcpy(stroke.centre, last->centre, sizeof stroke.centre);
         stroke.centre[i % 3] += i % 6 < 3 ? last->r : -last->r;
         stroke.centre[(i + 1) % 3] += 2 * i;
         op = op_of(&stroke, 1);
         op.value = bench->options.bits == 0 ? 0 : 1;
-        VXD_TRY(time_edit(bench, dag, root, &op, &result, &times[i], err));
+        VXD_TRY(time_edit(bench, dag, root, &op, &n_tries, &result, &times[i], err));
         root = result.root;
     }
     (void)printf("| brush r = %d, median of %d | | %.3f |\n", BRUSH_RADIUS, N_STROKES,
                  1e3 * bench_median(times, N_STROKES));
+out:
+    return status;
+}
+
+/* Boxes of COPY_SIDE voxels a side around a shell of two voxels, from place to place. */
+static enum vxd_status run_copies(struct bench *bench, struct vxd_dag *dag,
+                                  struct vxd_err *err)
+{
+    const int64_t first = 4001; /* corners; none is a node's */
+    double times[N_COPIES];
+    struct vxd_dag_edit_result result = {.root = VXD_DAG_EMPTY};
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < 2; i++) {
+        struct ball ball = {.r = COPY_SIDE / 2 - 2 * i, .is_added = i == 0};
+        struct vxd_dag_op op;
+        double seconds;
+        int n_tries;
+
+        for (int axis = 0; axis < 3; axis++) {
+            ball.centre[axis] = first + COPY_SIDE / 2;
+        }
+        op = op_of(&ball, 0);
+        VXD_TRY(
+            time_edit(bench, dag, result.root, &op, &n_tries, &result, &seconds, err));
+    }
+    for (int i = 0; i < N_COPIES; i++) {
+        struct vxd_dag_op op = {.action = VXD_DAG_COPY,
+                                .shape = {.kind = VXD_DAG_BOX},
+                                .from_voxel = {first, first, first},
+                                .matrix = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+        int n_tries;
+
+        for (int axis = 0; axis < 3; axis++) {
+            op.shape.low[axis] = (first + 401 * (i + 1) + axis * 37 * i) * VXD_DAG_UNIT;
+            op.shape.high[axis] = op.shape.low[axis] + COPY_SIDE * VXD_DAG_UNIT;
+        }
+        VXD_TRY(
+            time_edit(bench, dag, result.root, &op, &n_tries, &result, &times[i], err));
+    }
+    (void)printf("| copy of %d^3, thin shell, median of %d | %llu | %.3f |\n", COPY_SIDE,
+                 N_COPIES, (unsigned long long)result.n_added,
+                 1e3 * bench_median(times, N_COPIES));
 out:
     return status;
 }
@@ -182,6 +269,7 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     struct vxd_queue *queue = bench->device.queue;
     struct vxd_dag *alone = NULL;
     struct vxd_dag *dag = NULL;
+    struct vxd_dag *copies = NULL;
     struct vxd_context_info info;
     uint32_t root = VXD_DAG_EMPTY;
     enum vxd_status status;
@@ -189,7 +277,11 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     vxd_context_get_info(bench->device.context, &info);
     (void)printf("%s; scenes of 2^%d voxels a side\n\n", info.name, DEPTH);
     (void)printf("| edit | voxels changed | ms |\n|---|---|---|\n");
+    VXD_TRY(vxd_host_alloc(bench->device.context, sizeof(struct vxd_dag_edit_result),
+                           &bench->memory, err));
     VXD_TRY(run_ball(bench, &alone, err));
+    VXD_TRY(make_dag(bench, 0, &copies, err));
+    VXD_TRY(run_copies(bench, copies, err));
     VXD_TRY(make_dag(bench, bench->options.bits, &dag, err));
     if (bench->n_balls > 0) {
         VXD_TRY(run_replay(bench, dag, &root, err));
@@ -205,6 +297,8 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 out:
     vxd_dag_destroy(queue, alone);
     vxd_dag_destroy(queue, dag);
+    vxd_dag_destroy(queue, copies);
+    vxd_host_free(bench->device.context, &bench->memory);
     return status;
 }
 

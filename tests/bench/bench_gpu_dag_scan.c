@@ -120,8 +120,8 @@ static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *
     at[STAGE_EDIT] = bench_now_s();
     ops[0].shape.voxels = bench->last.passed.voxels;
     ops[1].shape.voxels = bench->last.hits.voxels;
-    VXD_TRY(vxd_dag_edit(queue, bench->dag, bench->root, ops, 2, &bench->change, err));
-    VXD_TRY(vxd_queue_wait(queue, err));
+    VXD_TRY(
+        vxd_dag_edit_wait(queue, bench->dag, bench->root, ops, 2, &bench->change, err));
     at[STAGE_ALL] = bench_now_s();
     bench->root = bench->change.root;
     for (int stage = 0; stage < STAGE_ALL; stage++) {
@@ -155,7 +155,7 @@ static void print(struct bench *bench)
         double *times = bench->times[stage];
         double first = times[0];
 
-        (void)printf("| %s | %.1f | %.1f |\n", stage_names[stage], first,
+        (void)printf("| %s | %.2f | %.2f |\n", stage_names[stage], first,
                      bench->n_scans > 1 ? bench_median(times + 1, bench->n_scans - 1)
                                         : first);
     }

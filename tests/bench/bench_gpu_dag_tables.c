@@ -412,8 +412,8 @@ static enum vxd_status run_scene(struct bench_device *device, int bits,
 
     make_ops(radius, bits, ops);
     VXD_TRY(vxd_dag_create(device->queue, &spec, &dag, err));
-    VXD_TRY(vxd_dag_edit(device->queue, dag, VXD_DAG_EMPTY, ops, N_BALLS, &result, err));
-    VXD_TRY(vxd_queue_wait(device->queue, err));
+    VXD_TRY(
+        vxd_dag_edit_wait(device->queue, dag, VXD_DAG_EMPTY, ops, N_BALLS, &result, err));
     vxd_dag_get_usage(dag, usage);
 out:
     vxd_dag_destroy(device->queue, dag);
