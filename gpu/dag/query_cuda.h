@@ -57,6 +57,18 @@ static __device__ __forceinline__ struct vxd_dag_spot vxd_dag_spot_of(uint32_t r
     return spot;
 }
 
+/* What stands at the smallest cube that holds an area, which is not empty; no lower than a
+ * height. */
+static __device__ __forceinline__ struct vxd_dag_spot
+vxd_dag_top_of(const struct vxd_dag_view *view, uint32_t root,
+               const struct vxd_dag_area *area, int least)
+{
+    struct vxd_dag_parts parts = vxd_dag_parts_of(area, min(least, view->depth));
+
+    return vxd_dag_spot_at(view, root, parts.x, parts.y, parts.z,
+                           parts.height + parts.n_levels);
+}
+
 /* Octants of an inner or uniform reference in which something stands. */
 static __device__ __forceinline__ uint32_t
 vxd_dag_octants(const struct vxd_dag_view *view, uint32_t ref)
@@ -258,17 +270,14 @@ vxd_dag_spots_make(const struct vxd_dag_view *view, uint32_t root,
                    const struct vxd_dag_area *area, int least, const FILTER *filter,
                    const struct vxd_dag_spots *spots)
 {
-    uint32_t n = vxd_dag_area_is_empty(area) ? 0 : 1;
+    uint32_t n = 0;
     int side = 0;
     int height = 0;
 
-    least = min(least, view->depth);
-    if (n != 0) {
-        struct vxd_dag_parts top = vxd_dag_parts_of(area, least);
-        struct vxd_dag_spot spot;
+    if (!vxd_dag_area_is_empty(area)) {
+        struct vxd_dag_spot spot = vxd_dag_top_of(view, root, area, least);
 
-        height = top.height + top.n_levels;
-        spot = vxd_dag_spot_at(view, root, top.x, top.y, top.z, height);
+        height = spot.height;
         n = filter->may(&spot) ? 1 : 0;
         if (threadIdx.x == 0) {
             spots->refs[0][0] = spot.ref;

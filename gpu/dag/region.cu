@@ -10,13 +10,6 @@
 /* Spots of lists are no lower than this: a warp's work should be worth its way down. */
 #define REGION_LEAST_HEIGHT 5
 
-static __device__ struct vxd_dag_spot root_of(const struct vxd_dag_regions_call *call)
-{
-    struct vxd_dag_spot spot = {call->root, 0, 0, 0, call->view.depth};
-
-    return spot;
-}
-
 /* --- overlaps -------------------------------------------------------------------------- */
 
 struct states_visitor {
@@ -46,7 +39,6 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     __shared__ struct vxd_dag_walk walks[VXD_DAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
     size_t i = (size_t)blockIdx.x * VXD_DAG_WALK_WARPS + warp;
-    struct vxd_dag_spot root = root_of(&call);
     struct states_visitor visitor;
 
     if (i >= call.n) {
@@ -56,7 +48,12 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     visitor.area = vxd_dag_area_of(call.regions + i, call.view.depth);
     visitor.seen = 0;
     visitor.all = vxd_dag_all_states(&call.view);
-    vxd_dag_walk_run(&call.view, &walks[warp], &root, &visitor);
+    if (!vxd_dag_area_is_empty(&visitor.area)) {
+        struct vxd_dag_spot spot =
+            vxd_dag_top_of(&call.view, call.root, &visitor.area, VXD_DAG_LEAF_HEIGHT);
+
+        vxd_dag_walk_run(&call.view, &walks[warp], &spot, &visitor);
+    }
     (void)visitor.is_over();
     if (threadIdx.x % 32 == 0) {
         call.states[i] = (uint8_t)visitor.seen;
@@ -117,7 +114,6 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     __shared__ struct vxd_dag_walk walks[VXD_DAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
     size_t i = (size_t)blockIdx.x * VXD_DAG_WALK_WARPS + warp;
-    struct vxd_dag_spot root = root_of(&call);
     struct count_visitor visitor;
     uint64_t n_occupied;
     uint64_t n_free;
@@ -129,7 +125,12 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     visitor.area = vxd_dag_area_of(call.regions + i, call.view.depth);
     visitor.counts[0] = 0;
     visitor.counts[1] = 0;
-    vxd_dag_walk_run(&call.view, &walks[warp], &root, &visitor);
+    if (!vxd_dag_area_is_empty(&visitor.area)) {
+        struct vxd_dag_spot spot =
+            vxd_dag_top_of(&call.view, call.root, &visitor.area, VXD_DAG_LEAF_HEIGHT);
+
+        vxd_dag_walk_run(&call.view, &walks[warp], &spot, &visitor);
+    }
     n_occupied = vxd_dag_warp_sum(visitor.counts[0]);
     n_free = vxd_dag_warp_sum(visitor.counts[1]);
     if (threadIdx.x % 32 == 0) {
