@@ -599,11 +599,58 @@ static void test_rays_from_a_plane_that_they_never_cross_go_on(void)
     gpu_each_backend(endless_rays);
 }
 
+/* So many that threads of a GPU take one ray after the other; of them some again, few at once. */
+static void many_rays(struct gpu_env *env)
+{
+    enum {
+        N = 150000,
+        FEW = 500,
+        SIDE = 64
+    };
+    static const struct vxd_dag_format format = {6, 4, true};
+    uint32_t *grid = gpu_dag_random_grid(&format, 6);
+    size_t n_voxels;
+    struct gpu_dag_voxel *voxels = gpu_dag_grid_voxels(grid, format.depth, &n_voxels);
+    double *origins = gpu_alloc((size_t)3 * N * sizeof *origins);
+    double *directions = gpu_alloc((size_t)3 * N * sizeof *directions);
+    struct gpu_dag_scene scene;
+    struct vxd_dag_hit *all;
+    uint64_t state = 8;
+
+    gpu_dag_scene_build(env->queue, &format, voxels, n_voxels, &scene);
+    for (size_t i = 0; i < N; i++) {
+        random_ray((int)(gpu_random(&state) % N_KINDS), SIDE, origins + 3 * i,
+                   directions + 3 * i, &state);
+    }
+    all = cast(env, &scene, origins, directions, NULL, N);
+    for (size_t first = 0; first + FEW <= N; first += (size_t)9 * FEW + 7) {
+        struct vxd_dag_hit *few =
+            cast(env, &scene, origins + 3 * first, directions + 3 * first, NULL, FEW);
+
+        for (size_t i = 0; i < FEW; i++) {
+            CHECK(same_hit(all + first + i, few + i));
+        }
+        free(few);
+    }
+    free(all);
+    gpu_dag_scene_free(env->queue, &scene);
+    free(directions);
+    free(origins);
+    free(voxels);
+    free(grid);
+}
+
+static void test_rays_many_at_once_hit_what_few_do(void)
+{
+    gpu_each_backend(many_rays);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_rays_in_dense_grids_hit_what_single_steps_hit),
     VXD_TEST(test_rays_in_deep_scenes_hit_the_first_of_few_voxels),
     VXD_TEST(test_rays_that_are_bad_hit_nothing_and_say_so),
     VXD_TEST(test_rays_in_uniform_scenes_hit_their_border),
+    VXD_TEST(test_rays_many_at_once_hit_what_few_do),
     VXD_TEST(test_rays_from_a_plane_that_they_never_cross_go_on),
 };
 
