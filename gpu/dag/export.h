@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a root holds, as arrays. As in query.h: asynchronous, beside edits, device memory. */
+/* What a root holds, as arrays. As in query.h: asynchronous, beside edits, device memory;
+ * errors too, RESOURCE_EXHAUSTED for the scratch of counted and listed cells on a GPU. */
 #ifndef VXD_GPU_DAG_EXPORT_H
 #define VXD_GPU_DAG_EXPORT_H
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Questions to a root: asynchronous, any number at once, beside edits. Arrays are device
  * memory, borrowed until the wait. Equal on every backend, bit for bit, where nothing else
- * is said. The root is of the store, or EMPTY or uniform. */
+ * is said. The root is of the store, or EMPTY or uniform.
+ * errors  INVALID_ARGUMENT    an array is missing; more than a GPU takes at once, 2^31 - 1
+ *                             blocks of threads
+ *         RESOURCE_EXHAUSTED  no memory for scratch (of counts on a GPU), or for the job */
 #ifndef VXD_GPU_DAG_QUERY_H
 #define VXD_GPU_DAG_QUERY_H
 
