@@ -10,8 +10,9 @@
 #include "server/service/service.h"
 
 enum {
-    PART = 1 << 10,           /* rows of one stage, so that others come in between */
-    MAX_COUNTED_RADIUS = 1024 /* voxels: counting a ball takes time with its square */
+    PART = 1 << 10,            /* rows of one stage, so that others come in between */
+    MAX_COUNTED_RADIUS = 1024, /* voxels: counting a ball takes time with its square */
+    MAX_COUNTED_UNITS = MAX_COUNTED_RADIUS * VXD_DAG_UNIT
 };
 
 struct overlap_job {
@@ -93,7 +94,7 @@ static enum vxd_status read_ball(const Voxeld__V1__Tensor *balls, bool is_counte
 
     *out = (struct vxd_dag_region){0};
     out->r = vxd_scene_length(frame, vxd_scene_number(balls, 4 * i + 3));
-    if (is_counted && out->r > MAX_COUNTED_RADIUS * VXD_DAG_UNIT) {
+    if (is_counted && out->r > MAX_COUNTED_UNITS) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "balls",
                         "row %zu: a ball of which voxels are counted has a radius of at "
                         "most %d voxels; boxes may be larger",
