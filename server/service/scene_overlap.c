@@ -10,7 +10,9 @@
 #include "server/service/service.h"
 
 enum {
-    PART = 1 << 10 /* rows of one stage, so that others come in between */
+    PART = 1 << 10,            /* rows of one stage, so that others come in between */
+    MAX_COUNTED_RADIUS = 1024, /* voxels: counting a ball takes time with its square */
+    MAX_COUNTED_UNITS = MAX_COUNTED_RADIUS * VXD_DAG_UNIT
 };
 
 struct overlap_job {
@@ -84,7 +86,7 @@ static void read_box(const Voxeld__V1__Tensor *boxes, const struct vxd_scene_fra
     }
 }
 
-static enum vxd_status read_ball(const Voxeld__V1__Tensor *balls,
+static enum vxd_status read_ball(const Voxeld__V1__Tensor *balls, bool is_counted,
                                  const struct vxd_scene_frame *frame, size_t i,
                                  struct vxd_dag_region *out, struct vxd_err *err)
 {
@@ -92,6 +94,12 @@ static enum vxd_status read_ball(const Voxeld__V1__Tensor *balls,
 
     *out = (struct vxd_dag_region){0};
     out->r = vxd_scene_length(frame, vxd_scene_number(balls, 4 * i + 3));
+    if (is_counted && out->r > MAX_COUNTED_UNITS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "balls",
+                        "row %zu: a ball of which voxels are counted has a radius of at "
+                        "most %d voxels; boxes may be larger",
+                        i, MAX_COUNTED_RADIUS);
+    }
     in_range = out->r < VXD_SCENE_FAR;
     for (int axis = 0; axis < 3; axis++) {
         int64_t units = vxd_scene_coordinate(
@@ -125,7 +133,7 @@ static enum vxd_status upload_regions(struct vxd_request *request,
         if (input->boxes != NULL) {
             read_box(input->boxes, &frame, i, &regions[i]);
         } else {
-            VXD_TRY(read_ball(input->balls, &frame, i, &regions[i], err));
+            VXD_TRY(read_ball(input->balls, input->counts, &frame, i, &regions[i], err));
         }
     }
     VXD_TRY(vxd_scene_upload(request, queue, regions, job->n * sizeof *regions, &uploaded,

@@ -256,6 +256,8 @@ def test_arrays_that_are_not_what_they_say_are_refused(
         ("scene_overlap", INVALID, "boxes", {"boxes": tensor_of(np.full((1, 6), NAN))}),
         ("scene_overlap", INVALID, "balls", {"balls": tensor_of(np.full((1, 4), -1.0))}),
         ("scene_overlap", RANGE, "balls", {"balls": tensor_of(np.array([[1e9, 0, 0, 1]]))}),
+        ("scene_overlap", INVALID, "balls", {
+            "balls": tensor_of(np.array([[0.0, 0, 0, 1e5]])), "counts": True}),
         ("scene_export", INVALID, "format", {"format": 3}),
         ("scene_export", INVALID, "level", {"level": 7}),
         ("scene_export", INVALID, "level", {"level": 1 << 31}),

@@ -398,6 +398,8 @@ static void test_staged_bulk_job_lets_others_through_within_50_ms(void)
     struct call job;
     struct call bulk;
     struct call small;
+    int n_small_in_time = 0;
+    int n_bulk_in_time = 0;
 
     REQUIRE(server != NULL);
     send(&job, server, &bulk_method, &long_one, 20, 50);
@@ -405,13 +407,16 @@ static void test_staged_bulk_job_lets_others_through_within_50_ms(void)
         wait_ms(37);
         send(&small, server, &small_method, &other, 1, 1);
         CHECK_INT(call_wait(&small), VXD_OK);
-        CHECK(call_ms(&small) < SLACK_MS);
+        n_small_in_time += call_ms(&small) < SLACK_MS;
         call_finish(&small);
         send(&bulk, server, &bulk_method, &other, 1, 1);
         CHECK_INT(call_wait(&bulk), VXD_OK);
-        CHECK(call_ms(&bulk) < SLACK_MS);
+        n_bulk_in_time += call_ms(&bulk) < SLACK_MS;
         call_finish(&bulk);
     }
+    /* A busy machine may be late now and then; who is not let through is late each time. */
+    CHECK(n_small_in_time >= 3);
+    CHECK(n_bulk_in_time >= 3);
     CHECK(!call_is_answered(&job));
     CHECK_INT(call_wait(&job), VXD_OK);
     call_finish(&job);
