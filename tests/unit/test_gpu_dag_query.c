@@ -7,7 +7,7 @@
 
 #include "gpu/dag/edit.h"
 #include "gpu/dag/query.h"
-#include "tests/unit/gpu_dag_grid.h"
+#include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_dag_scene.h"
 #include "tests/unit/gpu_helpers.h"
 
