@@ -18,8 +18,10 @@
 #include "gpu/dag/table_slabs_cuda.h"
 
 #define N_THREADS 256
-#define N_BLOCKS 8 /* a multiprocessor, at most */
-#define CHUNK_BITMAP_BITS (32 * VXD_DAG_CHUNK_BITMAP_WORDS)
+/* Blocks that a multiprocessor has at once, by their registers: searches wait for memory, so
+ * that more of them are faster. */
+#define N_FIND_BLOCKS 8
+#define N_INSERT_BLOCKS 6
 
 struct batch {
     struct vxd_dag_table_view view;
@@ -149,7 +151,7 @@ find_in_slab(const struct vxd_dag_table_view *view, const struct vxd_slab_group 
 }
 
 template <enum vxd_dag_store STORE>
-static __global__ void __launch_bounds__(N_THREADS)
+static __global__ void __launch_bounds__(N_THREADS, N_FIND_BLOCKS)
     find_kernel(const __grid_constant__ struct batch batch)
 {
     const struct vxd_dag_table_view *view = &batch.view;
@@ -337,7 +339,7 @@ static __device__ uint32_t insert_item(const struct batch *batch,
 }
 
 template <enum vxd_dag_store STORE>
-static __global__ void __launch_bounds__(N_THREADS)
+static __global__ void __launch_bounds__(N_THREADS, N_INSERT_BLOCKS)
     insert_kernel(const __grid_constant__ struct batch batch)
 {
     struct vxd_slab_group group = vxd_slab_group_of_thread();
@@ -385,9 +387,9 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
-static unsigned blocks_of(const struct vxd_queue *queue, uint64_t n)
+static unsigned blocks_of(const struct vxd_queue *queue, unsigned at_once, uint64_t n)
 {
-    uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * N_BLOCKS;
+    uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * at_once;
     uint64_t wanted = (n + N_THREADS - 1) / N_THREADS;
 
     return (unsigned)(wanted < most ? wanted : most);
@@ -395,7 +397,7 @@ static unsigned blocks_of(const struct vxd_queue *queue, uint64_t n)
 
 uint64_t vxd_dag_table_slabs_groups(const struct vxd_queue *queue, uint64_t n)
 {
-    return (uint64_t)blocks_of(queue, n) * (N_THREADS / VXD_SLAB_GROUP);
+    return (uint64_t)blocks_of(queue, N_INSERT_BLOCKS, n) * (N_THREADS / VXD_SLAB_GROUP);
 }
 
 static struct batch batch_of(const struct vxd_queue *queue,
@@ -413,13 +415,16 @@ static enum vxd_status launch(struct vxd_queue *queue,
                               struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
-    unsigned n_blocks = blocks_of(queue, call->n);
 
     if (inserts) {
+        unsigned n_blocks = blocks_of(queue, N_INSERT_BLOCKS, call->n);
+
         insert_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch_of(queue, call));
         return vxd_cuda_launched(queue->context, "insert_kernel", err);
     }
-    find_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch_of(queue, call));
+    find_kernel<STORE>
+        <<<blocks_of(queue, N_FIND_BLOCKS, call->n), N_THREADS, 0, stream>>>(
+            batch_of(queue, call));
     return vxd_cuda_launched(queue->context, "find_kernel", err);
 }
 

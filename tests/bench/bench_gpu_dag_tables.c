@@ -444,6 +444,7 @@ static enum vxd_status run_memory(const struct options *options, struct vxd_err 
                              (double)usage.node_bytes / MIB,
                              (double)usage.used_bytes / MIB,
                              (double)usage.used_bytes / (double)usage.node_bytes);
+                (void)fflush(stdout);
             }
         }
     }
@@ -514,7 +515,7 @@ static void parse(int argc, char **argv, struct options *out)
 {
     *out = (struct options){.backend = VXD_BACKEND_CPU,
                             .n_repeat = 5,
-                            .radius = 500,
+                            .radius = 300,
                             .has_table = true,
                             .has_load = true,
                             .has_memory = true};
