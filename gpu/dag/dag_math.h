@@ -317,31 +317,6 @@ VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
     return occupied;
 }
 
-/* The same of a leaf's words in one piece. */
-VXD_HD uint32_t vxd_dag_leaf_ranked_value(const struct vxd_dag_view *view,
-                                          const uint32_t *leaf, int rank)
-{
-    struct vxd_dag_item item = vxd_dag_item_of(leaf);
-
-    return vxd_dag_item_ranked_value(view, &item, rank);
-}
-
-VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_view *view, const uint32_t *leaf,
-                                   int bit)
-{
-    struct vxd_dag_item item = vxd_dag_item_of(leaf);
-
-    return vxd_dag_item_value(view, &item, bit);
-}
-
-VXD_HD uint64_t vxd_dag_leaf_occupied(const struct vxd_dag_view *view,
-                                      const uint32_t *leaf)
-{
-    struct vxd_dag_item item = vxd_dag_item_of(leaf);
-
-    return vxd_dag_item_occupied(view, &item);
-}
-
 /* Bits a voxel's value takes in a leaf: the material's, or one where only FREE is told. */
 VXD_HD int vxd_dag_value_bits(const struct vxd_dag_format *format)
 {
