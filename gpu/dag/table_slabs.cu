@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The four slab tables' batches on a GPU (SVDAG editing, algorithms 1 and 2).
  *
- * A warp takes 32 items at a time: every lane hashes one and reads its list's first address,
- * then each group of eight lanes (table_slabs_cuda.h) works through its eight.
+ * A warp takes 32 items at a time: every lane hashes one, reads its list's first address and
+ * begins to fetch that slab, then each group of eight lanes (table_slabs_cuda.h) works through its eight.
  *
  * find    a group goes down the list: a sector or two a slab, and an item's words where they
  *         may be equal. Groups go on to their next item by themselves, so that long lists keep
@@ -167,6 +167,8 @@ static __global__ void __launch_bounds__(N_THREADS, N_FIND_BLOCKS)
         uint32_t r = 0;
         uint32_t slab = vxd_slab_from(&group, first, 0);
         struct vxd_slab_needle needle = needle_of(&batch, &group, &own, 0, begin);
+
+        vxd_slab_prefetch(view, first);
 
         /* Lists have no circles: eight of them are at most eight times all slabs. */
         for (uint64_t left = 8 * ((uint64_t)view->n_chunks * view->form.n_slabs + 1);
@@ -351,6 +353,9 @@ static __global__ void __launch_bounds__(N_THREADS, N_INSERT_BLOCKS)
         struct own own = own_of(&batch, begin + group.lane);
         uint32_t mine = VXD_DAG_EMPTY;
 
+        if (begin + group.lane < batch.n) {
+            vxd_slab_prefetch(&batch.view, vxd_slab_read(batch.view.lists + own.list));
+        }
         for (uint32_t r = 0; r < VXD_SLAB_GROUP && begin + r < batch.n; r++) {
             struct vxd_slab_needle needle = needle_of(&batch, &group, &own, r, begin + r);
             uint32_t *list = batch.view.lists + vxd_slab_from(&group, own.list, r);

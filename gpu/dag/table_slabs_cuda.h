@@ -95,6 +95,16 @@ vxd_slab_words(const struct vxd_dag_table_view *view, uint32_t ref)
     return view->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
 }
 
+/* Begins to fetch the front of a list, if it has one: a lane for each item of a warp, long
+ * before its group comes to it. */
+static __device__ __forceinline__ void
+vxd_slab_prefetch(const struct vxd_dag_table_view *view, uint32_t slab)
+{
+    if (slab != VXD_DAG_EMPTY) {
+        asm volatile("prefetch.global.L2 [%0];" : : "l"(vxd_slab_words(view, slab)));
+    }
+}
+
 /* Bit i of eight goes to bit 2 i, and to bit 4 i. */
 static __device__ __forceinline__ uint32_t vxd_slab_spread2(uint32_t b)
 {
