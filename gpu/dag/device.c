@@ -17,7 +17,7 @@ enum {
     FIRST_CUBES = 1 << 16,
     FIRST_LEAVES = 1 << 18,
     FIRST_PAIRS = 1 << 16,
-    MAX_ROWS = 1 << 30
+    MAX_ROWS = 1 << 29 /* eight children of a row have 32-bit numbers */
 };
 
 #define TABLE_BYTES ((VXD_DAG_MAX_CHUNKS + 1) * sizeof(uint32_t *))
@@ -199,7 +199,13 @@ static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_dag *dag,
     if (needs->n_cubes > MAX_ROWS || needs->n_leaves > MAX_ROWS ||
         needs->n_pairs > MAX_ROWS) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the edit looks at more than 2^30 cubes of one size");
+                        "the edit looks at more than 2^29 cubes of one kind");
+    }
+    if (needs->n_cubes + needs->n_leaves + needs->n_pairs > dag->max_visits) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the edit touches more than %llu regions of the scene; make its "
+                        "shapes smaller, or split it",
+                        (unsigned long long)dag->max_visits);
     }
     for (uint32_t factor = 4; factor >= 1; factor /= 2) {
         struct vxd_dag_rooms rooms = {

@@ -61,6 +61,7 @@ struct vxd_dag_pass_state {
     uint32_t grid_height; /* the first height whose cubes the whole grid opens */
     uint64_t n_cubes[VXD_DAG_N_HEIGHTS]; /* wanted, more than fit too; 2: leaves */
     uint64_t n_pairs[VXD_DAG_N_HEIGHTS];
+    uint64_t n_signs;
     uint64_t n_lookups[VXD_DAG_N_HEIGHTS];
     uint64_t n_claimed[VXD_DAG_N_HEIGHTS]; /* new items, */
     uint64_t n_claimed_words[VXD_DAG_N_HEIGHTS];
@@ -88,11 +89,34 @@ struct vxd_dag_item_rows {
 struct vxd_dag_cube_rows {
     uint64_t *places; /* x | y << 21 | z << 42 */
     uint32_t *olds;
-    char *states;   /* the editor's, of its size */
-    uint8_t *opens; /* 8 a row: 1 where the child's word is a row, 0 where a reference */
+    char *states;      /* the editor's, of its size */
+    uint8_t *opens;    /* 8 a row: what the word of a child is, enum vxd_dag_opened */
+    uint64_t *weights; /* how many cubes a row stands for; NULL: one */
     /* Of a cube the words 1 to 8 are its children until its item is made. */
     struct vxd_dag_item_rows items;
-    uint32_t capacity; /* at most 2^30 */
+    uint32_t capacity; /* at most 2^29 */
+};
+
+enum vxd_dag_opened {
+    VXD_DAG_IS_REF = 0,
+    VXD_DAG_IS_ROW = 1,
+    VXD_DAG_IS_LIKE =
+        2 /* the child (row * 8 + octant) that it is equal to, for a moment */
+};
+
+/* What open cubes are to their editor, so that equal ones (a wall cuts thousands alike) are
+ * gone into once. Where there is no room, or too many look for one place, cubes stand for
+ * themselves: it costs rows alone. */
+struct vxd_dag_signs {
+    uint64_t *records; /* n of VXD_DAG_SIGN_WORDS */
+    uint32_t *slots;   /* 2 n: a record's number plus one; 0: free, as all at first */
+    uint32_t n;        /* 0 or a power of two */
+};
+
+enum {
+    VXD_DAG_SIGN_WORDS =
+        VXD_DAG_SIGNATURE_WORDS + 2, /* the cube before, the child behind */
+    VXD_DAG_SIGN_PROBES = 16
 };
 
 /* What a pass works with, by value in kernels. */
@@ -109,7 +133,9 @@ struct vxd_dag_pass {
     struct vxd_dag_cube_rows leaves;
     struct vxd_dag_item_rows blocks; /* as many as leaves, where values stand in blocks */
     uint64_t *pairs;                 /* from << 32 | to */
+    uint64_t *pair_weights;          /* as of cubes */
     uint32_t pairs_capacity;
+    struct vxd_dag_signs signs;
     bool counts_changes; /* else the edit's are counted at its end */
 };
 

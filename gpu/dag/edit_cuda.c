@@ -9,6 +9,10 @@
 #include "gpu/dag/internal.h"
 #include "gpu/dag/shapes.h"
 
+enum {
+    N_SIGNS = 1 << 16 /* 6 MiB: of a wall, few are different */
+};
+
 /* Where the parts of the scratch are: offsets. */
 struct layout {
     size_t progress;
@@ -27,6 +31,9 @@ struct layout {
     size_t marks[3];
     size_t opens;
     size_t pairs;
+    size_t weights[3]; /* of cubes, leaves, pairs */
+    size_t records;
+    size_t slots;
     size_t total;
 };
 
@@ -42,6 +49,7 @@ struct edit {
     char *sent;
     struct vxd_dag_pass pass;
     size_t n_passes;
+    bool has_signs; /* some shape cuts many cubes alike */
 };
 
 static uint32_t leaf_stride(const struct vxd_dag *dag)
@@ -90,6 +98,20 @@ static bool lay_out_rows(const struct vxd_dag *dag, const struct vxd_dag_rooms *
                           &layout->pairs);
 }
 
+/* Rows that may stand for more than one, and signs. */
+static bool add_signs(struct layout *layout, const struct vxd_dag_rooms *rooms)
+{
+    size_t *total = &layout->total;
+
+    return vxd_layout_add(total, rooms->n_cubes, sizeof(uint64_t), &layout->weights[0]) &&
+           vxd_layout_add(total, rooms->n_leaves, sizeof(uint64_t),
+                          &layout->weights[1]) &&
+           vxd_layout_add(total, rooms->n_pairs, sizeof(uint64_t), &layout->weights[2]) &&
+           vxd_layout_add(total, N_SIGNS, VXD_DAG_SIGN_WORDS * sizeof(uint64_t),
+                          &layout->records) &&
+           vxd_layout_add(total, (size_t)2 * N_SIGNS, sizeof(uint32_t), &layout->slots);
+}
+
 static size_t most(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -103,7 +125,9 @@ size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag *dag,
         most(vxd_dag_shapes_state_bytes(true),
              most(vxd_dag_copy_state_bytes(), vxd_dag_morph_state_bytes()));
 
-    return lay_out_rows(dag, rooms, state_bytes, &layout) ? layout.total : SIZE_MAX;
+    return lay_out_rows(dag, rooms, state_bytes, &layout) && add_signs(&layout, rooms)
+               ? layout.total
+               : SIZE_MAX;
 }
 
 /* Heights of a field and the squares of its pyramid, bytes. */
@@ -144,7 +168,11 @@ static bool measure(struct edit *edit, size_t *state_bytes, size_t *n_field_byte
         i += n > 0 ? n : 1;
     }
     for (size_t i = 0; i < edit->n_ops; i++) {
-        if (edit->ops[i].shape.kind == VXD_DAG_HEIGHTFIELD &&
+        enum vxd_dag_shape_kind kind = edit->ops[i].shape.kind;
+
+        edit->has_signs =
+            edit->has_signs || kind == VXD_DAG_BOX || kind == VXD_DAG_HALF_SPACE;
+        if (kind == VXD_DAG_HEIGHTFIELD &&
             !vxd_size_add(*n_field_bytes, field_bytes(&edit->ops[i].shape.field),
                           n_field_bytes)) {
             return false;
@@ -171,7 +199,8 @@ static enum vxd_status lay_out(struct edit *edit, struct vxd_err *err)
         !vxd_layout_add(total, edit->n_passes, sizeof(struct vxd_dag_shapes_run),
                         &layout->runs) ||
         !vxd_layout_add(total, n_field_bytes, 1, &layout->fields) ||
-        !lay_out_rows(edit->dag, &rooms, state_bytes, layout)) {
+        !lay_out_rows(edit->dag, &rooms, state_bytes, layout) ||
+        (edit->has_signs && !add_signs(layout, &rooms))) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu operations",
                         edit->n_ops);
     }
@@ -179,6 +208,12 @@ static enum vxd_status lay_out(struct edit *edit, struct vxd_err *err)
     edit->pass.leaves.capacity = rooms.n_leaves;
     edit->pass.pairs_capacity = rooms.n_pairs;
     return VXD_OK;
+}
+
+/* A part of the scratch. */
+static void *there(const struct edit *edit, size_t at)
+{
+    return edit->d + at;
 }
 
 static struct vxd_dag_item_rows items_at(const struct edit *edit, int i, uint32_t stride)
@@ -214,19 +249,21 @@ static void point_pass(struct edit *edit)
     pass->blocks = items_at(edit, 2, block_stride(edit->dag));
     pass->pairs = (void *)(edit->d + edit->layout.pairs);
     pass->counts_changes = edit->n_passes == 1;
+    if (edit->has_signs) {
+        pass->cubes.weights = there(edit, edit->layout.weights[0]);
+        pass->leaves.weights = there(edit, edit->layout.weights[1]);
+        pass->pair_weights = there(edit, edit->layout.weights[2]);
+        pass->signs = (struct vxd_dag_signs){there(edit, edit->layout.records),
+                                             there(edit, edit->layout.slots), N_SIGNS};
+    }
 }
 
 /* Sending ------------------------------------------------------------------------------- */
 
-/* Where what is sent lies, here and there. */
+/* Where what is sent lies here. */
 static void *here(const struct edit *edit, size_t at)
 {
     return edit->sent + (at - edit->layout.progress);
-}
-
-static void *there(const struct edit *edit, size_t at)
-{
-    return edit->d + at;
 }
 
 /* Sends the heights of an operation, checks them and makes their pyramid; *at is where. */
@@ -348,8 +385,13 @@ out:
 
 static enum vxd_status clear_state(struct edit *edit, struct vxd_err *err)
 {
-    return vxd_queue_fill(edit->queue, edit->pass.state, 0, sizeof *edit->pass.state,
-                          err);
+    enum vxd_status status =
+        vxd_queue_fill(edit->queue, edit->pass.state, 0, sizeof *edit->pass.state, err);
+
+    return status != VXD_OK || !edit->has_signs
+               ? status
+               : vxd_queue_fill(edit->queue, edit->pass.signs.slots, 0,
+                                (size_t)2 * N_SIGNS * sizeof(uint32_t), err);
 }
 
 static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)

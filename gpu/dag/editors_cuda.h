@@ -27,6 +27,11 @@ struct vxd_dag_lists_cuda {
     {
         return vxd_dag_shapes_visit(run, view, cube, old, at, uniform);
     }
+    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
+                                        uint64_t *words) const
+    {
+        return vxd_dag_shapes_sign(run, cube, at, words);
+    }
     __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
                                           const state *from, int octant, state *to) const
     {
@@ -83,6 +88,14 @@ struct vxd_dag_shapes_cuda {
         at->inside = wide.inside;
         return visit;
     }
+    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
+                                        uint64_t *words) const
+    {
+        struct vxd_dag_shapes_state wide;
+
+        widen(at, &wide);
+        return vxd_dag_shapes_sign(run, cube, &wide, words);
+    }
     __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
                                           const state *from, int octant, state *to) const
     {
@@ -127,6 +140,15 @@ struct vxd_dag_copy_cuda {
 
         (void)same;
         return vxd_dag_copy_visit(&from, cube, old, at, uniform);
+    }
+    /* Every cube stands for itself. */
+    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
+                                        uint64_t *words) const
+    {
+        (void)cube;
+        (void)at;
+        (void)words;
+        return 0;
     }
     __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
                                           const state *from, int octant, state *to) const
@@ -175,6 +197,15 @@ struct vxd_dag_morph_cuda {
         (void)old;
         (void)uniform;
         return vxd_dag_morph_visit(&from, cube, at);
+    }
+    /* Every cube stands for itself. */
+    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
+                                        uint64_t *words) const
+    {
+        (void)cube;
+        (void)at;
+        (void)words;
+        return 0;
     }
     __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
                                           const state *from, int octant, state *to) const

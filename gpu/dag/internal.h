@@ -131,8 +131,7 @@ void vxd_dag_ref_count(const struct vxd_dag_view *view, uint32_t ref, int height
                        uint64_t *n_occupied, uint64_t *n_free);
 
 enum {
-    VXD_DAG_STATE_BYTES = 96,
-    VXD_DAG_SIGNATURE_WORDS = 10
+    VXD_DAG_STATE_BYTES = 96
 };
 
 /* An editor's memory of a cube, handed down. */

@@ -39,65 +39,10 @@ static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *vie
     return vxd_dag_shapes_visit(args, view, cube, old, state_of(state), uniform);
 }
 
-static int64_t within(int64_t value, int64_t low, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
-/* What of a shape that the cube is partly in decides over its voxels: a box clipped to the
- * cube, a plane's distance. Walls and floors cut many cubes alike. False where a shape seldom
- * cuts two alike. */
-static bool sign_shape(const struct vxd_dag_shape *shape,
-                       const struct vxd_dag_extent *extent, uint64_t **words)
-{
-    int64_t d = shape->d;
-
-    if (shape->kind == VXD_DAG_HALF_SPACE) {
-        for (int axis = 0; axis < 3; axis++) {
-            d -= shape->n[axis] * extent->low[axis];
-        }
-        *(*words)++ = (uint64_t)d;
-        return true;
-    }
-    if (shape->kind != VXD_DAG_BOX) {
-        return false;
-    }
-    for (int axis = 0; axis < 3; axis++) {
-        int64_t from = extent->low[axis];
-        int64_t end = extent->high[axis] + 1;
-        uint64_t low = (uint64_t)(within(shape->low[axis], from, end) - from);
-        uint64_t high = (uint64_t)(within(shape->high[axis], from, end) - from);
-
-        *(*words)++ = low << 32 | high;
-    }
-    return true;
-}
-
 static int sign(const void *args, const struct vxd_dag_cube *cube,
                 const union vxd_dag_edit_state *state, uint64_t *words)
 {
-    const struct vxd_dag_shapes_run *shapes = args;
-    const struct vxd_dag_shapes_state *own = const_state_of(state);
-    struct vxd_dag_extent extent =
-        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
-    uint64_t *next = words;
-
-    *next++ = own->partial;
-    *next++ = own->inside;
-    for (uint64_t rest = own->partial; rest != 0; rest &= rest - 1) {
-        const struct vxd_dag_shape_op *op = &shapes->ops[__builtin_ctzll(rest)];
-
-        if (next + 3 > words + VXD_DAG_SIGNATURE_WORDS ||
-            !sign_shape(&op->op->shape, &extent, &next)) {
-            return 0;
-        }
-    }
-    for (uint64_t rest = own->inside; rest != 0; rest &= rest - 1) {
-        if (shapes->ops[__builtin_ctzll(rest)].list != VXD_DAG_NO_LIST) {
-            return 0;
-        }
-    }
-    return (int)(next - words);
+    return vxd_dag_shapes_sign(args, cube, const_state_of(state), words);
 }
 
 static void edit_leaf(const void *args, const struct vxd_dag_view *view,

@@ -264,6 +264,68 @@ vxd_dag_shapes_visit(const struct vxd_dag_shapes_run *shapes,
                : VXD_DAG_DESCEND;
 }
 
+VXD_HD int64_t vxd_dag_within(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* What of a shape that the cube is partly in decides over its voxels: a box clipped to the
+ * cube, a plane's distance. Walls and floors cut many cubes alike. False where a shape seldom
+ * cuts two alike. */
+VXD_HD bool vxd_dag_shape_sign(const struct vxd_dag_shape *shape,
+                               const struct vxd_dag_extent *extent, uint64_t **words)
+{
+    int64_t d = shape->d;
+
+    if (shape->kind == VXD_DAG_HALF_SPACE) {
+        for (int axis = 0; axis < 3; axis++) {
+            d -= shape->n[axis] * extent->low[axis];
+        }
+        *(*words)++ = (uint64_t)d;
+        return true;
+    }
+    if (shape->kind != VXD_DAG_BOX) {
+        return false;
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t from = extent->low[axis];
+        int64_t end = extent->high[axis] + 1;
+        uint64_t low = (uint64_t)(vxd_dag_within(shape->low[axis], from, end) - from);
+        uint64_t high = (uint64_t)(vxd_dag_within(shape->high[axis], from, end) - from);
+
+        *(*words)++ = low << 32 | high;
+    }
+    return true;
+}
+
+/* What decides, with what stands there and the height, what becomes of a cube that is gone into:
+ * equal words, equal results. How many words; 0: the cube stands for itself. */
+VXD_HD int vxd_dag_shapes_sign(const struct vxd_dag_shapes_run *shapes,
+                               const struct vxd_dag_cube *cube,
+                               const struct vxd_dag_shapes_state *own, uint64_t *words)
+{
+    struct vxd_dag_extent extent =
+        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    uint64_t *next = words;
+
+    *next++ = own->partial;
+    *next++ = own->inside;
+    for (uint64_t rest = own->partial; rest != 0; rest &= rest - 1) {
+        const struct vxd_dag_shape_op *op = &shapes->ops[vxd_dag_low_bit(rest)];
+
+        if (next + 3 > words + VXD_DAG_SIGNATURE_WORDS ||
+            !vxd_dag_shape_sign(&op->op->shape, &extent, &next)) {
+            return 0;
+        }
+    }
+    for (uint64_t rest = own->inside; rest != 0; rest &= rest - 1) {
+        if (shapes->ops[vxd_dag_low_bit(rest)].list != VXD_DAG_NO_LIST) {
+            return 0;
+        }
+    }
+    return (int)(next - words);
+}
+
 /* Leaves ---------------------------------------------------------------------------------- */
 
 VXD_DAG_RARE uint64_t vxd_dag_shapes_mask_other(const struct vxd_dag_shape *shape,

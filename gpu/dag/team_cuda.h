@@ -76,6 +76,26 @@ VXD_DAG_DEVICE uint64_t vxd_dag_atomic_cas64(uint64_t *at, uint64_t from, uint64
                      (unsigned long long)to);
 }
 
+/* Takes a free word (0) for what this thread wrote before: who reads the word by these, reads
+ * that too. Returns what it was. */
+VXD_DAG_DEVICE uint32_t vxd_dag_publish(uint32_t *at, uint32_t value)
+{
+    uint32_t seen;
+
+    __threadfence();
+    seen = atomicCAS(at, 0u, value);
+    __threadfence();
+    return seen;
+}
+
+VXD_DAG_DEVICE uint32_t vxd_dag_load_published(const uint32_t *at)
+{
+    uint32_t seen = *(const volatile uint32_t *)at;
+
+    __threadfence();
+    return seen;
+}
+
 /* What other threads may be changing, past the caches of this one. */
 VXD_DAG_DEVICE uint32_t vxd_dag_load_now(const uint32_t *at)
 {

@@ -14,6 +14,11 @@ enum vxd_dag_kind {
     VXD_DAG_N_KINDS = 3
 };
 
+/* Words of what a cube is to an editor, at most. */
+enum {
+    VXD_DAG_SIGNATURE_WORDS = 10
+};
+
 /* A node's place: low corner in voxels, side 2^height. */
 struct vxd_dag_cube {
     uint32_t x, y, z;

@@ -32,7 +32,7 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit_balls edit_errors export query rays store table verify)
+foreach(name carve copy edit_balls edit_errors export query rays room store table verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()

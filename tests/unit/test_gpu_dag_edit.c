@@ -389,16 +389,11 @@ static void walls(struct gpu_env *env)
     static const struct vxd_dag_format format = {VXD_DAG_MAX_DEPTH, 4, false};
     const int64_t side = ((int64_t)1 << VXD_DAG_MAX_DEPTH) * VXD_DAG_UNIT;
     const uint64_t n = (uint64_t)1 << VXD_DAG_MAX_DEPTH;
-    struct vxd_dag *dag;
+    struct vxd_dag *dag = make_dag(env, &format, 0);
     struct vxd_dag_op ops[2] = {{.shape = {.kind = VXD_DAG_BOX}, .value = 1},
                                 {.shape = {.kind = VXD_DAG_HALF_SPACE}, .value = 2}};
     struct vxd_dag_edit_result result;
 
-    /* The CPU's way over the tree alone knows cubes that are cut alike. */
-    if (gpu_is_cuda(env)) {
-        return;
-    }
-    dag = make_dag(env, &format, 0);
     for (int axis = 0; axis < 3; axis++) {
         ops[0].shape.low[axis] = VXD_DAG_UNIT;
         ops[0].shape.high[axis] = side - VXD_DAG_UNIT;
@@ -425,18 +420,13 @@ static void test_edit_planes_through_the_largest_scene_end_soon(void)
 static void too_long(struct gpu_env *env)
 {
     static const struct vxd_dag_format format = {12, 4, false};
-    struct vxd_dag *dag;
+    struct vxd_dag *dag = make_dag(env, &format, 0);
     struct vxd_dag_op small = ball_op(VXD_DAG_FILL, 2000, 10);
     struct vxd_dag_op large = ball_op(VXD_DAG_FILL, 2000, 1000);
     struct vxd_dag_edit_result first;
     struct vxd_dag_edit_result result;
     struct vxd_err err = {0};
 
-    /* The CPU's way over the tree alone counts what it looks at. */
-    if (gpu_is_cuda(env)) {
-        return;
-    }
-    dag = make_dag(env, &format, 0);
     vxd_dag_set_max_visits(dag, 100000);
     CHECK_INT(gpu_dag_edit(env, dag, VXD_DAG_EMPTY, &small, 1, &first, NULL), VXD_OK);
     CHECK_INT(gpu_dag_edit(env, dag, first.root, &large, 1, &result, &err),
