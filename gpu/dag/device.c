@@ -12,7 +12,7 @@
 
 enum {
     FIRST_BUCKETS = 1 << 14, /* 512 KiB */
-    SMALL_BUCKETS = 1 << 18, /* up to here the index doubles, then grows by a quarter */
+    SMALL_BUCKETS = 1 << 18, /* up to here the index doubles, then grows by an eighth */
     MAX_BUCKETS = 1 << 29,   /* slots have 32-bit numbers */
     FIRST_CUBES = 1 << 16,
     FIRST_LEAVES = 1 << 18,
@@ -100,13 +100,13 @@ out:
     return status;
 }
 
-/* So many words at least, a quarter more than there are where the budget has them. */
+/* So many words at least, an eighth more than there are where the budget has them. */
 static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_dag *dag,
                                   uint64_t n_words, struct vxd_err *err)
 {
     struct vxd_dag_device *device = dag->device;
     uint64_t needed = (n_words + VXD_DAG_CHUNK_WORDS - 1) / VXD_DAG_CHUNK_WORDS;
-    uint64_t wanted = device->n_chunks + device->n_chunks / 4 + 1;
+    uint64_t wanted = device->n_chunks + device->n_chunks / 8 + 1;
 
     needed = needed > device->n_chunks ? needed : (uint64_t)device->n_chunks + 1;
     if (needed > VXD_DAG_MAX_CHUNKS) {
@@ -151,18 +151,17 @@ out:
     return status;
 }
 
-/* Room for so many items: filled to seven tenths where the budget has that. */
+/* Room for so many items; an eighth more than there is where the budget has that. */
 static enum vxd_status grow_index(struct vxd_queue *queue, struct vxd_dag *dag,
                                   uint64_t n_items, struct vxd_err *err)
 {
     struct vxd_dag_device *device = dag->device;
     uint64_t n = device->n_buckets;
-    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n / 4);
-    uint64_t roomy = n_items / VXD_DAG_INDEX_SLOTS * 10 / 7 + 1;
-    uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 10 / 9 + 2;
+    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n / 8);
+    /* What is needed is told rather too large: not all of it will be new. */
+    uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 20 / 19 + 2;
 
     needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
-    wanted = wanted > roomy ? wanted : roomy;
     wanted = wanted > needed ? wanted : needed;
     if (needed > MAX_BUCKETS) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,

@@ -296,35 +296,50 @@ static __device__ void vxd_dag_add_stored(const struct vxd_dag_pass *pass)
     }
 }
 
-/* What the pass would need, as far as it came; likewise, after that. */
+/* What the pass would need, as far as it came; likewise, after that. Heights above the first one
+ * that is not stored are counted by their cubes: what of them is there already, or equal, is not
+ * known yet. */
 static __device__ void vxd_dag_tell_needs(const struct vxd_dag_pass *pass, uint32_t fault)
 {
     const struct vxd_dag_pass_state *state = pass->state;
     struct vxd_dag_needs *needs = &pass->progress->needs;
-    const uint64_t n_items = vxd_dag_count_items(pass, 0);
+    int number = pass->view.value_bits > 4 ? 0 : VXD_DAG_LEAF_HEIGHT;
     uint64_t n_cubes = 0;
+    uint64_t n_above = 0;
     uint64_t n_pairs = 0;
-    uint64_t n_claimed = 0;
-    uint64_t n_words = 0;
+    uint64_t n_items;
 
-    for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
-        const bool is_stored = vxd_dag_load_now(&state->is_stored[i]) != 0;
-
-        n_cubes += i > VXD_DAG_LEAF_HEIGHT ? vxd_dag_load_now64(&state->n_cubes[i]) : 0;
-        n_pairs += vxd_dag_load_now64(&state->n_pairs[i]);
-        n_claimed += is_stored ? 0 : vxd_dag_load_now64(&state->n_claimed[i]);
-        n_words += is_stored ? 0 : vxd_dag_load_now64(&state->n_claimed_words[i]);
+    while (number <= pass->view.depth &&
+           vxd_dag_load_now(&state->is_stored[number]) != 0) {
+        number += number == 0 ? VXD_DAG_LEAF_HEIGHT : 1;
     }
+    for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
+        const uint64_t n = vxd_dag_load_now64(&state->n_cubes[i]);
+
+        n_cubes += i > VXD_DAG_LEAF_HEIGHT ? n : 0;
+        n_above += i > VXD_DAG_LEAF_HEIGHT && i > number ? n : 0;
+        n_pairs += vxd_dag_load_now64(&state->n_pairs[i]);
+    }
+    number = number <= pass->view.depth ? number : pass->view.depth;
+    /* Of leaves and blocks most are equal. */
+    n_items = number > VXD_DAG_LEAF_HEIGHT
+                  ? vxd_dag_load_now64(&state->n_cubes[number])
+                  : 2 * vxd_dag_load_now64(&state->n_claimed[number]);
     needs->n_cubes = (fault & VXD_DAG_NO_CUBES) != 0 ? n_cubes : 0;
     needs->n_leaves = (fault & VXD_DAG_NO_LEAVES) != 0
                           ? vxd_dag_load_now64(&state->n_cubes[VXD_DAG_LEAF_HEIGHT])
                           : 0;
     needs->n_pairs = (fault & VXD_DAG_NO_PAIRS) != 0 ? n_pairs : 0;
-    needs->n_items = (fault & VXD_DAG_NO_SLOTS) != 0 ? n_items + n_claimed + n_cubes : 0;
-    /* Of the inner nodes still to come, six words each. */
-    needs->n_words = (fault & VXD_DAG_NO_WORDS) != 0
-                         ? pass->store->next + vxd_dag_most_words(n_words + 6 * n_cubes)
+    needs->n_items = (fault & VXD_DAG_NO_SLOTS) != 0
+                         ? vxd_dag_count_items(pass, 0) + n_items + n_above
                          : 0;
+    /* Inner nodes are of six or seven words. */
+    needs->n_words =
+        (fault & VXD_DAG_NO_WORDS) != 0
+            ? pass->store->next +
+                  vxd_dag_most_words(vxd_dag_load_now64(&state->n_claimed_words[number]) +
+                                     6 * n_above)
+            : 0;
 }
 
 /* Finds or stores the items of a height whose rows are made, unless a fault is_bad. */

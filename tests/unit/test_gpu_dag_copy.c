@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Copies, erosion and dilation against a plain loop over all voxels, on small scenes of every
- * format; and how much of a large scene they look at. The CPU is the only backend of scenes. */
+ * format; and how much of a large scene they look at. */
 #include "tests/unit/test.h"
 
 #include "gpu/dag/carve.h"

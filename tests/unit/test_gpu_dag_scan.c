@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scans and lists of voxels, against plain grids and walks. Linked with --wrap, so that every
- * allocation can fail in turn. The CPU is the only backend of scenes. */
+ * allocation can fail in turn. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
