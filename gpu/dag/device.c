@@ -84,6 +84,8 @@ static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_dag *dag,
     }
     device->pieces = pieces;
     VXD_TRY(take_bytes(queue, dag, n * CHUNK_BYTES, &piece, err));
+    /* Images copy whole chunks. */
+    VXD_TRY(vxd_queue_fill(queue, piece.ptr, 0, piece.n_bytes, err));
     for (uint32_t i = 0; i < n; i++) {
         table[device->n_chunks + i] =
             (uint32_t *)piece.ptr + (size_t)i * VXD_DAG_CHUNK_WORDS;
@@ -193,6 +195,7 @@ static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_dag *dag,
                                   const struct vxd_dag_needs *needs, struct vxd_err *err)
 {
     struct vxd_dag_device *device = dag->device;
+    struct vxd_err own = {0};
     enum vxd_status status = VXD_OK;
 
     if (needs->n_cubes > MAX_ROWS || needs->n_leaves > MAX_ROWS ||
@@ -214,12 +217,15 @@ static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_dag *dag,
         struct vxd_buffer scratch;
 
         status = vxd_device_alloc(queue, vxd_dag_scratch_bytes_cuda(dag, &rooms),
-                                  &scratch, err);
+                                  &scratch, &own);
         if (status == VXD_OK) {
             vxd_device_free(queue, &scratch);
             device->rooms = rooms;
-            break;
+            return VXD_OK;
         }
+    }
+    if (err != NULL) {
+        *err = own;
     }
     return status;
 }
@@ -332,6 +338,19 @@ const struct vxd_dag_store_ops vxd_dag_arena_cuda = {
 struct vxd_dag_rooms vxd_dag_device_rooms(const struct vxd_dag *dag)
 {
     return dag->device->rooms;
+}
+
+bool vxd_dag_device_shrink_rooms(struct vxd_dag *dag)
+{
+    struct vxd_dag_rooms *rooms = &dag->device->rooms;
+    const struct vxd_dag_rooms before = *rooms;
+
+    rooms->n_cubes = before.n_cubes / 4 > FIRST_CUBES ? before.n_cubes / 4 : FIRST_CUBES;
+    rooms->n_leaves =
+        before.n_leaves / 4 > FIRST_LEAVES ? before.n_leaves / 4 : FIRST_LEAVES;
+    rooms->n_pairs = before.n_pairs / 4 > FIRST_PAIRS ? before.n_pairs / 4 : FIRST_PAIRS;
+    return rooms->n_cubes < before.n_cubes || rooms->n_leaves < before.n_leaves ||
+           rooms->n_pairs < before.n_pairs;
 }
 
 void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *pass)

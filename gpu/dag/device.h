@@ -159,6 +159,9 @@ struct vxd_dag_rooms {
     uint32_t n_pairs;
 };
 struct vxd_dag_rooms vxd_dag_device_rooms(const struct vxd_dag *dag);
+/* Gives up what large edits came to need, where there is no memory for it now. False: it is as
+ * small as it was at first. */
+bool vxd_dag_device_shrink_rooms(struct vxd_dag *dag);
 
 /* Sets what of a pass is the store's. */
 void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *pass);

@@ -181,16 +181,15 @@ static bool measure(struct edit *edit, size_t *state_bytes, size_t *n_field_byte
     return true;
 }
 
-static enum vxd_status lay_out(struct edit *edit, struct vxd_err *err)
+static enum vxd_status lay_out(struct edit *edit, size_t state_bytes,
+                               size_t n_field_bytes, struct vxd_err *err)
 {
     struct layout *layout = &edit->layout;
     struct vxd_dag_rooms rooms = vxd_dag_device_rooms(edit->dag);
     size_t *total = &layout->total;
-    size_t state_bytes = 0;
-    size_t n_field_bytes = 0;
 
-    if (!measure(edit, &state_bytes, &n_field_bytes) ||
-        !vxd_layout_add(total, 1, sizeof(struct vxd_dag_pass_state), &layout->state) ||
+    *layout = (struct layout){0};
+    if (!vxd_layout_add(total, 1, sizeof(struct vxd_dag_pass_state), &layout->state) ||
         !vxd_layout_add(total, 1, sizeof(struct vxd_dag_edit_result), &layout->result) ||
         !vxd_layout_add(total, 1, sizeof(struct vxd_dag_progress), &layout->progress) ||
         !vxd_layout_add(total, edit->n_ops, sizeof *edit->ops, &layout->ops) ||
@@ -208,6 +207,28 @@ static enum vxd_status lay_out(struct edit *edit, struct vxd_err *err)
     edit->pass.leaves.capacity = rooms.n_leaves;
     edit->pass.pairs_capacity = rooms.n_pairs;
     return VXD_OK;
+}
+
+/* Memory for the edit: with less room where there is none for what earlier ones needed. */
+static enum vxd_status take_scratch(struct edit *edit, struct vxd_err *err)
+{
+    size_t state_bytes = 0;
+    size_t n_field_bytes = 0;
+    struct vxd_err own = {0};
+    enum vxd_status status;
+
+    if (!measure(edit, &state_bytes, &n_field_bytes)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for the heights");
+    }
+    do {
+        status = lay_out(edit, state_bytes, n_field_bytes, err);
+        if (status == VXD_OK) {
+            status =
+                vxd_device_alloc(edit->queue, edit->layout.total, &edit->scratch, err);
+        }
+    } while (status == VXD_RESOURCE_EXHAUSTED && vxd_dag_device_shrink_rooms(edit->dag));
+    edit->d = edit->scratch.ptr;
+    return status;
 }
 
 /* A part of the scratch. */
@@ -383,10 +404,12 @@ out:
 
 /* Passes -------------------------------------------------------------------------------- */
 
+/* Clears the state, and the result that stands behind it. */
 static enum vxd_status clear_state(struct edit *edit, struct vxd_err *err)
 {
     enum vxd_status status =
-        vxd_queue_fill(edit->queue, edit->pass.state, 0, sizeof *edit->pass.state, err);
+        vxd_queue_fill(edit->queue, edit->pass.state, 0,
+                       edit->layout.progress - edit->layout.state, err);
 
     return status != VXD_OK || !edit->has_signs
                ? status
@@ -437,9 +460,7 @@ enum vxd_status vxd_dag_edit_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
         *out = (struct vxd_dag_edit_result){.root = root};
         return VXD_OK;
     }
-    VXD_TRY(lay_out(&edit, err));
-    VXD_TRY(vxd_device_alloc(queue, edit.layout.total, &edit.scratch, err));
-    edit.d = edit.scratch.ptr;
+    VXD_TRY(take_scratch(&edit, err));
     d_result = there(&edit, edit.layout.result);
     point_pass(&edit);
     VXD_TRY(send(&edit, root, err));

@@ -172,9 +172,93 @@ static void test_store_tells_what_it_holds_and_gives_it_back(void)
     gpu_dag_each_backend(usage);
 }
 
+/* Lists and heights that break a rule are found when their turn comes. */
+static void bad_data(struct gpu_env *env)
+{
+    static const struct vxd_dag_format format = {6, 4, false};
+    uint64_t codes[2] = {5, 4};
+    const uint64_t masks[2] = {1, 2};
+    int64_t heights[2] = {0, VXD_DAG_MAX_COORDINATE + 1};
+    struct vxd_dag *dag = make_dag(env, &format, 0);
+    struct vxd_dag_op ops[2] = {ball(VXD_DAG_FILL, 20, 20, 20, 9, 1),
+                                {.action = VXD_DAG_FILL}};
+    struct vxd_dag_edit_result first;
+    struct vxd_dag_edit_result result;
+    struct vxd_dag_usage before;
+    struct vxd_dag_usage after;
+    struct vxd_err err = {0};
+
+    ops[1].shape.kind = VXD_DAG_VOXELS;
+    ops[1].shape.voxels = (struct vxd_dag_voxels){.codes = codes, .masks = masks, .n = 2};
+    CHECK_INT(gpu_dag_edit(env, dag, VXD_DAG_EMPTY, ops, 1, &first, &err), VXD_OK);
+    vxd_dag_get_usage(dag, &before);
+    ops[0].shape.r += VXD_DAG_UNIT;
+    CHECK_INT(gpu_dag_edit(env, dag, first.root, ops, 2, &result, &err),
+              VXD_INVALID_ARGUMENT);
+    ops[1].shape.kind = VXD_DAG_HEIGHTFIELD;
+    ops[1].shape.field = (struct vxd_dag_heights){heights, 2, 1, 4, 0, 0};
+    CHECK_INT(gpu_dag_edit(env, dag, first.root, ops, 2, &result, &err),
+              VXD_INVALID_ARGUMENT);
+    vxd_dag_get_usage(dag, &after);
+    CHECK_INT(after.node_bytes, before.node_bytes);
+    heights[1] = 0;
+    codes[1] = 6;
+    CHECK_INT(gpu_dag_edit(env, dag, first.root, ops, 2, &result, &err), VXD_OK);
+    ops[1].shape.kind = VXD_DAG_VOXELS;
+    CHECK_INT(gpu_dag_edit(env, dag, first.root, ops, 2, &result, &err), VXD_OK);
+    vxd_dag_destroy(env->queue, dag);
+}
+
+static void test_edit_of_a_bad_list_or_height_does_nothing(void)
+{
+    gpu_dag_each_backend(bad_data);
+}
+
+/* After an edit that needed much room, where there is memory for a small one alone. */
+static void little_memory(struct gpu_env *env)
+{
+    static const struct vxd_dag_format format = {15, 0, false};
+    const struct vxd_dag_op large = ball(VXD_DAG_FILL, 9000, 9100, 9200, 900, 0);
+    const struct vxd_dag_op small = ball(VXD_DAG_FILL, 3000, 9100, 9200, 30, 0);
+    struct vxd_dag *dag = make_dag(env, &format, 0);
+    struct vxd_memory_usage usage;
+    struct vxd_buffer rest;
+    struct vxd_dag_edit_result first;
+    struct vxd_dag_edit_result result;
+    struct vxd_err err = {0};
+
+    CHECK_INT(gpu_dag_edit(env, dag, VXD_DAG_EMPTY, &large, 1, &first, &err), VXD_OK);
+    vxd_context_get_memory(env->context, &usage);
+    CHECK_INT(vxd_device_alloc(env->queue,
+                               usage.device_budget_bytes - usage.device_bytes -
+                                   ((size_t)100 << 20),
+                               &rest, &err),
+              VXD_OK);
+    CHECK_INT(gpu_dag_edit(env, dag, first.root, &small, 1, &result, &err), VXD_OK);
+    CHECK(result.n_added > 110000);
+    vxd_device_free(env->queue, &rest);
+    vxd_dag_destroy(env->queue, dag);
+    gpu_wait(env);
+}
+
+static void test_edit_that_is_small_needs_little_memory_after_a_large_one(void)
+{
+    struct gpu_env env;
+    char why[160];
+
+    if (vxd_cuda_device_count(why, sizeof why) == 0) {
+        SKIP("no CUDA device");
+    }
+    gpu_env_open(&env, VXD_BACKEND_CUDA, 2, (size_t)1 << 30, 0);
+    little_memory(&env);
+    gpu_env_close(&env);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_edit_without_room_changes_nothing_and_says_what_it_needs),
     VXD_TEST(test_store_that_grows_edit_by_edit_holds_the_cpus_nodes),
-    VXD_TEST(test_store_tells_what_it_holds_and_gives_it_back)};
+    VXD_TEST(test_store_tells_what_it_holds_and_gives_it_back),
+    VXD_TEST(test_edit_of_a_bad_list_or_height_does_nothing),
+    VXD_TEST(test_edit_that_is_small_needs_little_memory_after_a_large_one)};
 
 VXD_TEST_MAIN(tests)
