@@ -221,12 +221,15 @@ static enum vxd_status take_scratch(struct edit *edit, struct vxd_err *err)
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for the heights");
     }
     do {
-        status = lay_out(edit, state_bytes, n_field_bytes, err);
+        status = lay_out(edit, state_bytes, n_field_bytes, &own);
         if (status == VXD_OK) {
             status =
-                vxd_device_alloc(edit->queue, edit->layout.total, &edit->scratch, err);
+                vxd_device_alloc(edit->queue, edit->layout.total, &edit->scratch, &own);
         }
     } while (status == VXD_RESOURCE_EXHAUSTED && vxd_dag_device_shrink_rooms(edit->dag));
+    if (status != VXD_OK && err != NULL) {
+        *err = own;
+    }
     edit->d = edit->scratch.ptr;
     return status;
 }
