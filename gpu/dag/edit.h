@@ -120,7 +120,8 @@ struct vxd_dag_edit_result {
     uint64_t n_changed; /* and those of another material */
     uint64_t n_freed;   /* FREE now and not before */
     /* Nodes looked up by height (2 = leaves), and those of them that were new in the store:
-     * what the edit cost. Lookups that a thread's own memory spared do not count. */
+     * what the edit cost. Lookups that a thread's own memory spared do not count; nor, on a
+     * GPU, what was new to tries that found no room. */
     uint64_t n_lookups[VXD_DAG_MAX_DEPTH + 1];
     uint64_t n_new[VXD_DAG_MAX_DEPTH + 1];
 };
@@ -133,11 +134,12 @@ struct vxd_dag_edit_result {
  *                vxd_host_alloc, else the call itself waits). With no operation the root stays
  * errors  INVALID_ARGUMENT    an operation outside the ranges above, VOXELS that do not
  *                             ascend or lie outside; err.field "ops[3].value", ... What
- *                             lists and heights hold is found by the wait, before anything
- *                             is done
- *         RESOURCE_EXHAUSTED  (from the wait) the store is at its budget, or the edit looked
- *                             at more cubes than it may (dag.h); *out is not to be
- *                             used, and every root reaches what it did: what the edit had
+ *                             lists and heights hold is found by the wait (on a GPU without
+ *                             a field), before anything is done
+ *         RESOURCE_EXHAUSTED  (from the wait; on a GPU from vxd_dag_make_room, or at once
+ *                             where there is no scratch) the store is at its budget, or the
+ *                             edit looked at more cubes than it may (dag.h); *out is not to
+ *                             be used, and every root reaches what it did: what the edit had
  *                             made is nobody's until an edit makes the same again
  * sync    asynchronous; one edit at a time a store, readers of older roots beside it
  * source  SVDAG editing, section 4.3 */
@@ -145,10 +147,10 @@ enum vxd_status vxd_dag_edit(struct vxd_queue *queue, struct vxd_dag *dag, uint3
                              const struct vxd_dag_op *ops, size_t n_ops,
                              struct vxd_dag_edit_result *out, struct vxd_err *err);
 
-/* Makes the room that edits of this store need and asked for. Blocking: waits for what is
- * queued; nobody may use the store meanwhile but readers of roots, whose queues are waited for
- * by nobody.
- * errors  RESOURCE_EXHAUSTED  over the store's budget or the context's; all is as it was */
+/* Makes the room that an edit of this store asked for. Blocking; no edit runs beside it, readers
+ * of roots may. Nothing where the result does not ask.
+ * errors  RESOURCE_EXHAUSTED  over the store's budget or the context's, or more cubes than an
+ *                             edit may look at; roots reach what they did */
 enum vxd_status vxd_dag_make_room(struct vxd_queue *queue, struct vxd_dag *dag,
                                   const struct vxd_dag_edit_result *result,
                                   struct vxd_err *err);
