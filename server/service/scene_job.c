@@ -246,11 +246,8 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
     enum vxd_status status;
 
     vxd_scene_allow(job->scene);
-    status =
-        vxd_dag_edit(queue, job->scene->dag, job->state.root, ops, n_ops, result, err);
-    if (status == VXD_OK) {
-        status = vxd_queue_wait(queue, err);
-    }
+    status = vxd_dag_edit_wait(queue, job->scene->dag, job->state.root, ops, n_ops,
+                               result, err);
     /* What a failed edit had made stays in the store until another one makes it again. */
     vxd_scene_account(job->scene);
     if (status != VXD_OK) {
