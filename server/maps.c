@@ -377,7 +377,9 @@ void vxd_maps_reap(struct vxd_maps *maps, struct vxd_queue *queue, int64_t now_n
     }
     for (struct vxd_map *m = maps->first; m != NULL; m = next) {
         next = m->next;
-        if (m->terms.ttl_ns > 0 && m->used_ns + m->terms.ttl_ns <= now_ns) {
+        if (m->references > 1) { /* held, between two stages of a long request */
+            m->used_ns = now_ns;
+        } else if (m->terms.ttl_ns > 0 && m->used_ns + m->terms.ttl_ns <= now_ns) {
             vxd_log(VXD_LOG_INFO, "map dropped: nobody used it for its ttl_s", "map",
                     m->terms.name, "owner", m->terms.owner);
             vxd_maps_remove(maps, queue, m);
