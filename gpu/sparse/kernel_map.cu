@@ -15,10 +15,10 @@ namespace cg = cooperative_groups;
 
 #define BOX_BLOCKS 8
 
-/* Blocks that a thread's row reads, tap after tap conflict-free. */
+/* Blocks that a thread's row reads, and the row behind each one's last. */
 struct box_shared {
     uint64_t masks[BOX_BLOCKS][VXD_GRID_THREADS];
-    uint32_t rows[BOX_BLOCKS][VXD_GRID_THREADS];
+    uint32_t ends[BOX_BLOCKS][VXD_GRID_THREADS];
 };
 
 union shared_memory {
@@ -135,17 +135,51 @@ static __device__ __forceinline__ void open_box(const struct vxd_map_job *job,
         share[axis][1] = block_axis(axis, high);
     }
 #pragma unroll
-    for (int i = 0; i < BOX_BLOCKS; i++) {
-        struct vxd_sparse_block block = {0, 0};
+    for (int x = 0; x < 2; x++) {
+        uint64_t names[BOX_BLOCKS / 2];
+        struct vxd_sparse_block blocks[BOX_BLOCKS / 2];
 
-        if (has[0][i >> 2] && has[1][i >> 1 & 1] && has[2][i & 1]) {
-            block = vxd_sparse_find_block(&job->in, slot_mask,
-                                          sample | share[0][i >> 2] |
-                                              share[1][i >> 1 & 1] | share[2][i & 1]);
+#pragma unroll
+        for (int i = 0; i < BOX_BLOCKS / 2; i++) {
+            names[i] = has[0][x] && has[1][i >> 1] && has[2][i & 1]
+                           ? sample | share[0][x] | share[1][i >> 1] | share[2][i & 1]
+                           : VXD_SPARSE_NO_KEY;
         }
-        box->masks[i][threadIdx.x] = block.mask;
-        box->rows[i][threadIdx.x] = block.row;
+        vxd_sparse_find_blocks<BOX_BLOCKS / 2>(&job->in, slot_mask, names, blocks);
+#pragma unroll
+        for (int i = 0; i < BOX_BLOCKS / 2; i++) {
+            int at = x * (BOX_BLOCKS / 2) + i;
+
+            box->masks[at][threadIdx.x] = blocks[i].mask;
+            box->ends[at][threadIdx.x] =
+                blocks[i].row + (uint32_t)vxd_sparse_popcount(blocks[i].mask);
+        }
     }
+}
+
+/* Where an axis's tap reads: its share of the box's block number times 64 and of the cell. */
+static __device__ __forceinline__ uint32_t tap_place(const struct vxd_sparse_geometry *g,
+                                                     enum vxd_map_form form, int axis,
+                                                     int32_t output, int tap, int32_t low,
+                                                     bool *has)
+{
+    int32_t code;
+
+    *has = tap_code(g, form, axis, output, tap, &code);
+    return (uint32_t)((code >> 2) - low) << (8 - axis) | cell_axis(axis, (uint32_t)code);
+}
+
+/* Input row at a place of the box, or -1. */
+static __device__ __forceinline__ int32_t find_in_box(const struct box_shared *box,
+                                                      uint32_t place)
+{
+    uint64_t from_cell = box->masks[place >> 6][threadIdx.x] >> (place & 63);
+    uint32_t end = box->ends[place >> 6][threadIdx.x];
+
+    if ((from_cell & 1) == 0) {
+        return -1;
+    }
+    return (int32_t)(end - (uint32_t)vxd_sparse_popcount(from_cell));
 }
 
 /* VXD_MAP_BOX and VXD_MAP_BOX_3. */
@@ -168,31 +202,25 @@ map_by_box(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slo
     }
     n_taps = kernel[0] * kernel[1] * kernel[2];
     open_box(state->job, FORM, key, output, state->is_row, slot_mask, low, box);
+#pragma unroll
     for (int x = 0; x < kernel[0]; x++) {
-        int32_t code_x;
-        bool has_x = tap_code(g, FORM, 0, output[0], x, &code_x);
+        bool has_x;
+        uint32_t place_x = tap_place(g, FORM, 0, output[0], x, low[0], &has_x);
 
+#pragma unroll
         for (int y = 0; y < kernel[1]; y++) {
-            int32_t code_y;
-            bool has_xy = tap_code(g, FORM, 1, output[1], y, &code_y) && has_x;
+            bool has_y;
+            uint32_t place_xy =
+                place_x + tap_place(g, FORM, 1, output[1], y, low[1], &has_y);
 
+#pragma unroll
             for (int z = 0; z < kernel[2]; z++, tap++) {
-                int32_t code_z;
-                bool has = tap_code(g, FORM, 2, output[2], z, &code_z) && has_xy;
-                int32_t at = ((code_x >> 2) - low[0]) * 4 + ((code_y >> 2) - low[1]) * 2 +
-                             (code_z >> 2) - low[2];
-                uint32_t cell = cell_axis(0, (uint32_t)code_x) |
-                                cell_axis(1, (uint32_t)code_y) |
-                                cell_axis(2, (uint32_t)code_z);
-                int32_t entry = -1;
+                bool has_z;
+                uint32_t place =
+                    place_xy + tap_place(g, FORM, 2, output[2], z, low[2], &has_z);
 
-                if (has) {
-                    struct vxd_sparse_block block = {box->masks[at][threadIdx.x],
-                                                     box->rows[at][threadIdx.x]};
-
-                    entry = vxd_sparse_find_cell(&block, cell);
-                }
-                put_entry(state, tap, n_taps, is_in_table, entry);
+                put_entry(state, tap, n_taps, is_in_table,
+                          has_x && has_y && has_z ? find_in_box(box, place) : -1);
             }
         }
     }
@@ -241,8 +269,9 @@ map_octant(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slo
 {
     struct vxd_sparse_block block = {0, 0};
     uint64_t in_key = vxd_sparse_key_floor(key, 1);
+    uint32_t bits = 0;
     uint32_t cell;
-    int32_t entry = -1;
+    int32_t entry;
 
     if (state->is_row && (FORM == VXD_MAP_UP || vxd_sparse_key_double(key, &in_key))) {
         block = vxd_sparse_find_block(&state->job->in, slot_mask, in_key >> 6);
@@ -250,15 +279,16 @@ map_octant(struct row_state *state, bool is_in_table, uint64_t key, uint32_t slo
     cell = (uint32_t)(in_key & 63);
     if (FORM == VXD_MAP_UP) {
         entry = vxd_sparse_find_cell(&block, cell);
+    } else {
+        bits = (uint32_t)(block.mask >> cell) & 255;
+        entry = (int32_t)vxd_sparse_block_cell_row(block.mask, block.row, (int)cell);
     }
 #pragma unroll
     for (int tap = 0; tap < 8; tap++) {
-        if (FORM == VXD_MAP_UP) {
-            put_entry(state, tap, 8, is_in_table, (int)(key & 7) == tap ? entry : -1);
-        } else {
-            put_entry(state, tap, 8, is_in_table,
-                      vxd_sparse_find_cell(&block, cell + (uint32_t)tap));
-        }
+        bool has = FORM == VXD_MAP_UP ? (int)(key & 7) == tap : (bits >> tap & 1) != 0;
+
+        put_entry(state, tap, 8, is_in_table, has ? entry : -1);
+        entry += FORM == VXD_MAP_DOWN && has ? 1 : 0;
     }
 }
 
@@ -383,6 +413,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     __shared__ struct vxd_map_work work;
     union shared_memory *shared = (union shared_memory *)dynamic_shared;
     cg::grid_group grid = cg::this_grid();
+    struct vxd_sort_items<uint32_t> items;
     struct vxd_sort_pass<uint32_t> pass;
     int n_passes = 0;
 
@@ -405,11 +436,11 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     for (int i = 0; i < batch.n_passes; i++) {
         if (i < n_passes) {
             pass = vxd_map_pass(&work, i, n_passes);
-            vxd_sort_count(&pass, work.team, &shared->sort);
+            vxd_sort_count(&pass, work.team, &items, &shared->sort);
         }
         grid.sync();
         if (i < n_passes) {
-            vxd_sort_scatter(&pass, work.team, &shared->sort);
+            vxd_sort_scatter(&pass, work.team, &items, &shared->sort);
         }
         if (i + 1 < batch.n_passes) {
             grid.sync();

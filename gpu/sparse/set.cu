@@ -70,37 +70,13 @@ enum vxd_status vxd_set_scratch_open(const struct vxd_queue *queue, size_t n_can
     return VXD_OK;
 }
 
-/* Sorted keys, duplicates and keys of nothing included. */
-struct sorted_candidates {
-    const uint64_t *keys;
-    const uint32_t *places; /* NULL: they were in order */
-
-    __device__ bool begins(uint32_t i) const
-    {
-        uint64_t key = keys[i];
-
-        return key != VXD_SPARSE_NO_KEY && (i == 0 || keys[i - 1] != key);
-    }
-    __device__ uint64_t key(uint32_t i) const
-    {
-        return keys[i];
-    }
-    __device__ bool is_in(uint32_t i) const
-    {
-        return keys[i] != VXD_SPARSE_NO_KEY;
-    }
-    __device__ uint32_t place(uint32_t i) const
-    {
-        return places != NULL ? places[i] : i;
-    }
-};
-
 /* Sorts keys[0] by the bits that vary, through both buffers; returns where the result is. */
 static __device__ int sort_candidates(cg::grid_group grid,
                                       const struct vxd_set_scratch *scratch, uint32_t n,
                                       uint64_t varying, bool has_values,
                                       struct vxd_sort_shared *shared)
 {
+    struct vxd_sort_items<uint64_t> items;
     int at = 0;
 
     for (bool is_first = true; varying != 0; is_first = false) {
@@ -111,9 +87,9 @@ static __device__ int sort_candidates(cg::grid_group grid,
                 shift, scratch->counts
         };
 
-        vxd_sort_count(&pass, vxd_team_of_grid(), shared);
+        vxd_sort_count(&pass, vxd_team_of_grid(), &items, shared);
         grid.sync();
-        vxd_sort_scatter(&pass, vxd_team_of_grid(), shared);
+        vxd_sort_scatter(&pass, vxd_team_of_grid(), &items, shared);
         grid.sync();
         varying = shift + VXD_SORT_BITS < 64
                       ? varying >> (shift + VXD_SORT_BITS) << (shift + VXD_SORT_BITS)
@@ -123,13 +99,30 @@ static __device__ int sort_candidates(cg::grid_group grid,
     return at;
 }
 
+/* The set of n sorted keys, duplicates and keys of nothing included. */
+static __device__ void make_of_sorted(cg::grid_group grid,
+                                      const struct vxd_set_level *level,
+                                      const uint64_t *keys, const uint32_t *places,
+                                      uint32_t n, int32_t *rows, uint32_t *error_word)
+{
+    uint64_t total;
+
+    vxd_level_count(level, keys, n);
+    grid.sync();
+    total = vxd_level_write(level, keys, places, n, rows, error_word);
+    grid.sync();
+    vxd_set_fill_slots(&level->set, (uint32_t)total);
+}
+
 /* Of any coordinates -------------------------------------------------------------------- */
 
 struct make_run {
     const int32_t *coords;
     uint32_t n;
     int n_samples;
-    struct vxd_set_out out;
+    struct vxd_set_level level;
+    int32_t *rows;
+    uint32_t *error_word;
     struct vxd_set_scratch scratch;
 };
 
@@ -141,7 +134,7 @@ static __device__ __forceinline__ uint64_t key_of(const struct make_run *run, ui
 
     for (int axis = 0; axis < 3; axis++) {
         is_in = is_in && vxd_sparse_in_range(c[1 + axis]) &&
-                vxd_sparse_in_shape(run->out.set.shape[axis], c[1 + axis]);
+                vxd_sparse_in_shape(run->level.set.shape[axis], c[1 + axis]);
     }
     return is_in ? vxd_sparse_key(c) : VXD_SPARSE_NO_KEY;
 }
@@ -181,19 +174,20 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
 {
     __shared__ struct vxd_sort_shared shared;
     cg::grid_group grid = cg::this_grid();
-    struct sorted_candidates candidates = {run.scratch.keys[0], NULL};
+    const uint64_t *keys = run.scratch.keys[0];
+    const uint32_t *places = NULL;
 
     make_keys(&run);
     grid.sync();
     if (vxd_grid_or(run.scratch.words[VXD_WORDS_FALLS]) != 0) {
         uint64_t varying = vxd_grid_or(run.scratch.words[VXD_WORDS_VARYING]);
-        int at = sort_candidates(grid, &run.scratch, run.n, varying, run.out.rows != NULL,
+        int at = sort_candidates(grid, &run.scratch, run.n, varying, run.rows != NULL,
                                  &shared);
 
-        candidates.keys = run.scratch.keys[at];
-        candidates.places = run.scratch.values[at];
+        keys = run.scratch.keys[at];
+        places = run.scratch.values[at];
     }
-    vxd_set_finish(grid, &run.out, candidates, run.n, &run.scratch);
+    make_of_sorted(grid, &run.level, keys, places, run.n, run.rows, run.error_word);
 }
 
 enum vxd_status vxd_sparse_set_make_cuda(struct vxd_queue *queue,
@@ -203,13 +197,16 @@ enum vxd_status vxd_sparse_set_make_cuda(struct vxd_queue *queue,
     struct make_run run = {call->coords,
                            (uint32_t)call->n,
                            call->n_samples,
-                           {call->set, call->rows, NULL, queue->error_word},
+                           {0, call->set, NULL},
+                           call->rows,
+                           queue->error_word,
                            {}};
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     VXD_TRY(vxd_set_scratch_open(queue, call->n, call->scratch, call->scratch_bytes,
                                  &run.scratch, err));
+    run.level.words = run.scratch.words[VXD_WORDS_LEVELS];
     VXD_TRY(vxd_grid_launch(queue, (const void *)make_kernel, &run, call->n, 0,
                             "make_kernel", err));
 out:
@@ -222,7 +219,8 @@ struct derive_run {
     enum vxd_sparse_derive rule;
     struct vxd_sparse_geometry geometry;
     struct vxd_sparse_set in;
-    struct vxd_set_out out;
+    struct vxd_set_level level;
+    uint32_t *error_word;
     struct vxd_set_scratch scratch;
     struct vxd_dense_plan dense;
 };
@@ -240,7 +238,7 @@ static __device__ void shares_of(const struct derive_run *run, uint64_t key,
 
     for (int axis = 0; axis < 3; axis++) {
         int32_t c = vxd_sparse_key_coord(key, axis);
-        int32_t shape = run->out.set.shape[axis];
+        int32_t shape = run->level.set.shape[axis];
         int32_t outputs[VXD_SPARSE_MAX_KERNEL];
 
         if (run->rule == VXD_DERIVE_SUPPORT) {
@@ -368,44 +366,46 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     __shared__ struct vxd_sort_shared shared;
     cg::grid_group grid = cg::this_grid();
     uint32_t n_in = *run.in.n_rows;
-    struct sorted_candidates candidates = {NULL, NULL};
+    uint64_t n_words = vxd_dense_n_words(&run.dense, &run.in, n_in);
+    uint64_t varying;
     uint64_t before;
     uint64_t n;
-    uint64_t varying;
-    uint64_t n_words = vxd_dense_n_words(&run.dense, &run.in, n_in);
+    int at;
 
     if (n_words > 0) {
         vxd_dense_clear(&run.dense, n_words);
         grid.sync();
         mark_candidates(&run, n_in);
         grid.sync();
-        vxd_dense_finish(grid, &run.out, &run.dense, (uint32_t)n_words, &run.scratch);
+        vxd_dense_finish(grid, &run.level.set, &run.dense, (uint32_t)n_words,
+                         run.level.words, run.error_word);
         return;
     }
     if (!count_candidates(&run, grid, n_in, &before, &n)) {
-        vxd_set_fail(&run.out, VXD_OUT_OF_RANGE);
+        vxd_set_fail(&run.level.set, run.error_word, VXD_OUT_OF_RANGE);
         return;
     }
     write_candidates(&run, n_in, before);
     grid.sync();
     varying = vxd_grid_or(run.scratch.words[VXD_WORDS_VARYING]);
-    candidates.keys = run.scratch.keys[sort_candidates(grid, &run.scratch, (uint32_t)n,
-                                                       varying, false, &shared)];
-    vxd_set_finish(grid, &run.out, candidates, (uint32_t)n, &run.scratch);
+    at = sort_candidates(grid, &run.scratch, (uint32_t)n, varying, false, &shared);
+    make_of_sorted(grid, &run.level, run.scratch.keys[at], NULL, (uint32_t)n, NULL,
+                   run.error_word);
 }
 
 static enum vxd_status derive(struct vxd_queue *queue,
                               const struct vxd_sparse_derive_call *call,
                               struct vxd_err *err)
 {
-    struct derive_run run = {call->rule, call->geometry,
-                             call->in,   {call->out, NULL, NULL, queue->error_word},
-                             {},         {}};
+    struct derive_run run = {
+        call->rule, call->geometry, call->in, {0, call->out, NULL}, queue->error_word, {},
+        {}};
     size_t n_words;
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_set_scratch_open(queue, call->n_candidates, call->scratch,
                                  call->scratch_bytes, &run.scratch, err));
+    run.level.words = run.scratch.words[VXD_WORDS_LEVELS];
     /* The table takes the place of both key arrays, and of the values between them. */
     n_words = (size_t)(run.scratch.keys[1] - run.scratch.keys[0]) + call->n_candidates;
     vxd_dense_plan_make(call->out.shape, run.scratch.keys[0], n_words, &run.dense);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How the CUDA set operations end: rows of candidates that ascend, then blocks of rows. Parts
- * of cooperative kernels; all threads of the grid call them. */
+/* How the CUDA set operations end: keys that ascend become rows, blocks and a table, in three
+ * steps of a cooperative kernel, for which all threads of the grid call. */
 #ifndef VXD_GPU_SPARSE_SET_CUDA_H
 #define VXD_GPU_SPARSE_SET_CUDA_H
 
@@ -16,8 +16,7 @@ enum vxd_set_words {
     VXD_WORDS_VARYING = 1,
     VXD_WORDS_CANDIDATES = 2,
     VXD_WORDS_ROWS = 3,
-    VXD_WORDS_BLOCKS = 4,
-    VXD_WORDS_LEVELS = 5, /* one of each set that a launch makes */
+    VXD_WORDS_LEVELS = 4, /* one of each set that a launch makes */
     VXD_N_WORDS = VXD_WORDS_LEVELS + VXD_FLOORS_AT_ONCE
 };
 
@@ -34,14 +33,6 @@ enum vxd_status vxd_set_scratch_open(const struct vxd_queue *queue, size_t n_can
                                      void *scratch, size_t scratch_bytes,
                                      struct vxd_set_scratch *out, struct vxd_err *err);
 
-/* What candidates that ascend become; the arrays may be NULL. */
-struct vxd_set_out {
-    struct vxd_sparse_set set;
-    int32_t *rows;    /* row of each candidate's place, -1 where it has none */
-    int32_t *origins; /* candidate of each row */
-    uint32_t *error_word;
-};
-
 static __device__ __forceinline__ void vxd_set_count(const struct vxd_sparse_set *set,
                                                      uint32_t n_rows, uint32_t n_blocks)
 {
@@ -51,13 +42,14 @@ static __device__ __forceinline__ void vxd_set_count(const struct vxd_sparse_set
     }
 }
 
-/* Empties the set and says why; all threads of the grid call it and then return. */
-static __device__ __forceinline__ void vxd_set_fail(const struct vxd_set_out *out,
+/* Empties the set and says why; all threads of the grid call it. */
+static __device__ __forceinline__ void vxd_set_fail(const struct vxd_sparse_set *set,
+                                                    uint32_t *error_word,
                                                     enum vxd_status status)
 {
-    vxd_set_count(&out->set, 0, 0);
+    vxd_set_count(set, 0, 0);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        vxd_sparse_fault(out->error_word, status);
+        vxd_sparse_fault(error_word, status);
     }
 }
 
@@ -88,113 +80,105 @@ static __device__ __forceinline__ void vxd_set_add_slot(const struct vxd_sparse_
     }
 }
 
-/* The thread with a block's first row makes the block. */
-static __device__ __forceinline__ void vxd_set_add_block(const struct vxd_sparse_set *set,
-                                                         uint32_t n_rows,
-                                                         uint32_t slot_mask, uint32_t row,
-                                                         uint32_t number)
-{
-    uint64_t block = set->keys[row] >> 6;
-    uint64_t mask = 0;
+/* A set that is made of the floors by 2^levels of keys that ascend; those of nothing come last.
+ * With levels 0 it is of the keys themselves. */
+struct vxd_set_level {
+    int levels;
+    struct vxd_sparse_set set;
+    uint64_t *words; /* rows << 32 | blocks, a word a block of the launch */
+};
 
-    for (uint32_t i = row; i < n_rows && set->keys[i] >> 6 == block; i++) {
-        mask |= (uint64_t)1 << (set->keys[i] & 63);
+/* Whether at key i a row of the level begins (<< 32), and a block. */
+static __device__ __forceinline__ uint64_t vxd_level_begins(const uint64_t *keys,
+                                                            uint32_t i, int levels)
+{
+    uint64_t key = keys[i];
+    uint64_t differs = i == 0 ? UINT64_MAX : key ^ keys[i - 1];
+
+    if (key == VXD_SPARSE_NO_KEY) {
+        return 0;
     }
-    set->block_keys[number] = block;
-    set->block_mask[number] = mask;
-    set->block_row[number] = row;
-    vxd_set_add_slot(set, slot_mask, block, number);
+    return (uint64_t)(differs >> 3 * levels != 0) << 32 |
+           (uint64_t)(differs >> (3 * levels + 6) != 0);
 }
 
-/* Blocks, table and counts of n_rows keys in set->keys; the slots are clear, and a barrier was
- * since both were written. */
-static __device__ void vxd_set_make_blocks(cooperative_groups::grid_group grid,
-                                           const struct vxd_sparse_set *set,
-                                           uint32_t n_rows, uint64_t *words)
+/* Step 1: counts of this block's part of n keys; masks of as many blocks are cleared. A barrier
+ * over the grid follows each step. */
+static __device__ __forceinline__ void vxd_level_count(const struct vxd_set_level *level,
+                                                       const uint64_t *keys, uint32_t n)
 {
-    struct vxd_part part = vxd_part_of(n_rows, vxd_team_of_grid());
-    uint32_t n_begins = 0;
-    struct vxd_sums sums;
-    uint32_t slot_mask;
-    uint64_t sum;
-
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-        n_begins += i == 0 || (set->keys[i] ^ set->keys[i - 1]) >> 6 != 0;
-    }
-    sum = vxd_block_sum(n_begins);
-    if (threadIdx.x == 0) {
-        words[blockIdx.x] = sum;
-    }
-    grid.sync();
-    sums = vxd_grid_sum(words);
-    slot_mask = vxd_sparse_slot_mask((uint32_t)sums.total);
-    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
-        uint32_t i = base + threadIdx.x;
-        bool begins =
-            i < part.end && (i == 0 || (set->keys[i] ^ set->keys[i - 1]) >> 6 != 0);
-        uint32_t n_in_tile;
-        uint32_t rank = vxd_block_rank(begins, &n_in_tile);
-
-        if (begins) {
-            vxd_set_add_block(set, n_rows, slot_mask, i, (uint32_t)sums.before + rank);
-        }
-        sums.before += n_in_tile;
-    }
-    vxd_set_count(set, n_rows, (uint32_t)sums.total);
-}
-
-/* The set of n candidates. CANDIDATES has
- *   bool begins(uint32_t i)      whether a row begins there
- *   uint64_t key(uint32_t i)     of a row that begins there
- *   bool is_in(uint32_t i)       whether it is of the row that began last, for out->rows
- *   uint32_t place(uint32_t i)   its place in out->rows */
-template <typename CANDIDATES>
-static __device__ void vxd_set_finish(cooperative_groups::grid_group grid,
-                                      const struct vxd_set_out *out,
-                                      const CANDIDATES &candidates, uint32_t n,
-                                      const struct vxd_set_scratch *scratch)
-{
-    const struct vxd_sparse_set *set = &out->set;
     struct vxd_part part = vxd_part_of(n, vxd_team_of_grid());
-    uint32_t n_begins = 0;
-    struct vxd_sums sums;
-    uint64_t sum;
+    uint64_t n_begins = 0;
 
     for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-        n_begins += candidates.begins(i);
+        n_begins += vxd_level_begins(keys, i, level->levels);
+        if (i < level->set.capacity) {
+            level->set.block_mask[i] = 0;
+        }
     }
-    sum = vxd_block_sum(n_begins);
+    n_begins = vxd_block_sum(n_begins);
     if (threadIdx.x == 0) {
-        scratch->words[VXD_WORDS_ROWS][blockIdx.x] = sum;
+        level->words[blockIdx.x] = n_begins;
     }
-    grid.sync();
-    sums = vxd_grid_sum(scratch->words[VXD_WORDS_ROWS]);
-    if (sums.total > set->capacity) {
-        vxd_set_fail(out, VXD_RESOURCE_EXHAUSTED);
-        return;
+}
+
+/* Step 2: writes rows, counts, and of blocks all but their slots, which are cleared. out->rows
+ * gets the row of each key by places (NULL: as they stand). Returns rows << 32 | blocks; 0,
+ * and a fault, where there is no room. */
+static __device__ __forceinline__ uint64_t
+vxd_level_write(const struct vxd_set_level *level, const uint64_t *keys,
+                const uint32_t *places, uint32_t n, int32_t *rows, uint32_t *error_word)
+{
+    const struct vxd_sparse_set *set = &level->set;
+    struct vxd_part part = vxd_part_of(n, vxd_team_of_grid());
+    struct vxd_sums sums = vxd_grid_sum(level->words);
+
+    if (sums.total >> 32 > set->capacity) {
+        vxd_set_fail(set, error_word, VXD_RESOURCE_EXHAUSTED);
+        return 0;
     }
+    vxd_set_count(set, (uint32_t)(sums.total >> 32), (uint32_t)sums.total);
     vxd_set_clear_slots(set, (uint32_t)sums.total);
     for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
         uint32_t i = base + threadIdx.x;
-        bool begins = i < part.end && candidates.begins(i);
-        uint32_t n_in_tile;
-        uint32_t row = (uint32_t)sums.before + vxd_block_rank(begins, &n_in_tile);
+        uint64_t begins = i < part.end ? vxd_level_begins(keys, i, level->levels) : 0;
+        struct vxd_sums in_tile = vxd_block_scan(begins);
+        uint64_t behind = sums.before + in_tile.before + begins;
+        uint32_t row = (uint32_t)(behind >> 32) - 1;
+        uint32_t block = (uint32_t)behind - 1;
 
-        if (begins) {
-            set->keys[row] = candidates.key(i);
-            if (out->origins != NULL) {
-                out->origins[row] = (int32_t)i;
+        if (begins != 0) {
+            uint64_t key = vxd_sparse_key_floor(keys[i], level->levels);
+
+            set->keys[row] = key;
+            (void)atomicOr((unsigned long long *)&set->block_mask[block],
+                           1ULL << (key & 63));
+            if ((uint32_t)begins != 0) {
+                set->block_keys[block] = key >> 6;
+                set->block_row[block] = row;
             }
         }
-        if (out->rows != NULL && i < part.end) {
-            out->rows[candidates.place(i)] =
-                candidates.is_in(i) ? (int32_t)(row + begins) - 1 : -1;
+        if (rows != NULL && i < part.end) {
+            rows[places != NULL ? places[i] : i] =
+                keys[i] != VXD_SPARSE_NO_KEY ? (int32_t)row : -1;
         }
-        sums.before += n_in_tile;
+        sums.before += in_tile.total;
     }
-    grid.sync();
-    vxd_set_make_blocks(grid, set, (uint32_t)sums.total,
-                        scratch->words[VXD_WORDS_BLOCKS]);
+    return sums.total;
+}
+
+/* Step 3: the table of n_blocks blocks. */
+static __device__ __forceinline__ void
+vxd_set_fill_slots(const struct vxd_sparse_set *set, uint32_t n_blocks)
+{
+    uint32_t slot_mask = vxd_sparse_slot_mask(n_blocks);
+    uint32_t step = gridDim.x * VXD_GRID_THREADS;
+
+    /* Warps of 32 blocks each, one after another in another block of the launch. */
+    for (uint32_t i = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32 + threadIdx.x % 32;
+         i < n_blocks; i += step) {
+        vxd_set_add_slot(set, slot_mask, set->block_keys[i], i);
+    }
 }
 
 #endif

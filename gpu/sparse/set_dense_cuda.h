@@ -126,29 +126,27 @@ static __device__ __forceinline__ uint64_t vxd_dense_count(uint64_t mask)
 
 /* The set of a table whose bits are set; a barrier was since. */
 static __device__ void vxd_dense_finish(cooperative_groups::grid_group grid,
-                                        const struct vxd_set_out *out,
+                                        const struct vxd_sparse_set *set,
                                         const struct vxd_dense_plan *plan,
-                                        uint32_t n_words,
-                                        const struct vxd_set_scratch *scratch)
+                                        uint32_t n_words, uint64_t *words,
+                                        uint32_t *error_word)
 {
-    const struct vxd_sparse_set *set = &out->set;
     struct vxd_part part = vxd_part_of(n_words, vxd_team_of_grid());
     uint64_t count = 0;
     struct vxd_sums sums;
     uint32_t n_blocks;
-    uint32_t slot_mask;
 
     for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
         count += vxd_dense_count(plan->words[i]);
     }
     count = vxd_block_sum(count);
     if (threadIdx.x == 0) {
-        scratch->words[VXD_WORDS_ROWS][blockIdx.x] = count;
+        words[blockIdx.x] = count;
     }
     grid.sync();
-    sums = vxd_grid_sum(scratch->words[VXD_WORDS_ROWS]);
+    sums = vxd_grid_sum(words);
     if (sums.total >> 32 > set->capacity) {
-        vxd_set_fail(out, VXD_RESOURCE_EXHAUSTED);
+        vxd_set_fail(set, error_word, VXD_RESOURCE_EXHAUSTED);
         return;
     }
     n_blocks = (uint32_t)sums.total;
@@ -174,11 +172,7 @@ static __device__ void vxd_dense_finish(cooperative_groups::grid_group grid,
     }
     vxd_set_count(set, (uint32_t)(sums.total >> 32), n_blocks);
     grid.sync();
-    part = vxd_part_of(n_blocks, vxd_team_of_grid());
-    slot_mask = vxd_sparse_slot_mask(n_blocks);
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-        vxd_set_add_slot(set, slot_mask, set->block_keys[i], i);
-    }
+    vxd_set_fill_slots(set, n_blocks);
 }
 
 #endif

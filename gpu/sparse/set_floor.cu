@@ -3,131 +3,42 @@
  * all floors of its finest one, by 2, 4, 8, ...
  *
  * Keys ascend, so their floors do, and a row of a level begins where a key differs from the one
- * before in a bit above that level's; a block where it does six bits higher. One pass over the
- * finest keys counts rows and blocks of all levels, one writes them, and one makes each
- * level's blocks: two barriers over the grid. Threads: a row of the finest set each, then a
- * block each. */
+ * before in a bit above that level's; a block where it does six bits higher. One step counts
+ * rows and blocks of all levels, one writes them, one fills the tables: two barriers over the
+ * grid. Threads: a row of the finest set each, then a block each. */
 #include "gpu/sparse/set_floor_cuda.h"
 
 namespace cg = cooperative_groups;
 
-/* One level's set, of floors by 2^levels. */
-struct level {
-    int levels;
-    struct vxd_sparse_set set;
-    uint64_t *words; /* rows << 32 | blocks, a word a block of the launch */
-};
-
 struct floor_run {
     struct vxd_sparse_set in;
     int n_levels;
-    struct level levels[VXD_FLOORS_AT_ONCE];
+    struct vxd_set_level levels[VXD_FLOORS_AT_ONCE];
     uint32_t *error_word;
 };
-
-static __device__ __forceinline__ uint64_t begins_at(const struct floor_run *run,
-                                                     uint32_t i, int level)
-{
-    uint64_t differs = i == 0 ? UINT64_MAX : run->in.keys[i] ^ run->in.keys[i - 1];
-    int low = 3 * run->levels[level].levels;
-
-    return (uint64_t)(differs >> low != 0) << 32 | (uint64_t)(differs >> (low + 6) != 0);
-}
-
-static __device__ __forceinline__ void count_levels(const struct floor_run *run,
-                                                    struct vxd_part part)
-{
-    for (int level = 0; level < run->n_levels; level++) {
-        uint64_t n_begins = 0;
-
-        for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-            n_begins += begins_at(run, i, level);
-        }
-        n_begins = vxd_block_sum(n_begins);
-        if (threadIdx.x == 0) {
-            run->levels[level].words[blockIdx.x] = n_begins;
-        }
-    }
-}
-
-/* Writes a level's rows, and of its blocks all but the masks. Returns how many there are of
- * both; none where there is no room. */
-static __device__ uint64_t write_level(const struct floor_run *run, struct vxd_part part,
-                                       int level)
-{
-    const struct vxd_sparse_set *set = &run->levels[level].set;
-    struct vxd_sums sums = vxd_grid_sum(run->levels[level].words);
-
-    if (sums.total >> 32 > set->capacity) {
-        vxd_set_count(set, 0, 0);
-        if (blockIdx.x == 0 && threadIdx.x == 0) {
-            vxd_sparse_fault(run->error_word, VXD_RESOURCE_EXHAUSTED);
-        }
-        return 0;
-    }
-    vxd_set_count(set, (uint32_t)(sums.total >> 32), (uint32_t)sums.total);
-    vxd_set_clear_slots(set, (uint32_t)sums.total);
-    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
-        uint32_t i = base + threadIdx.x;
-        uint64_t begins = i < part.end ? begins_at(run, i, level) : 0;
-        struct vxd_sums in_tile = vxd_block_scan(begins);
-        uint64_t at = sums.before + in_tile.before;
-
-        if (begins != 0) {
-            uint32_t row = (uint32_t)(at >> 32);
-            uint64_t key =
-                vxd_sparse_key_floor(run->in.keys[i], run->levels[level].levels);
-
-            set->keys[row] = key;
-            if ((uint32_t)begins != 0) {
-                set->block_keys[(uint32_t)at] = key >> 6;
-                set->block_row[(uint32_t)at] = row;
-            }
-        }
-        sums.before += in_tile.total;
-    }
-    return sums.total;
-}
-
-/* Masks and slots of a level's blocks. */
-static __device__ void make_blocks(const struct vxd_sparse_set *set, uint64_t total)
-{
-    uint32_t n_rows = (uint32_t)(total >> 32);
-    uint32_t n_blocks = (uint32_t)total;
-    uint32_t slot_mask = vxd_sparse_slot_mask(n_blocks);
-    struct vxd_part part = vxd_part_of(n_blocks, vxd_team_of_grid());
-
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-        uint32_t end = i + 1 < n_blocks ? set->block_row[i + 1] : n_rows;
-        uint64_t mask = 0;
-
-        for (uint32_t row = set->block_row[i]; row < end; row++) {
-            mask |= (uint64_t)1 << (set->keys[row] & 63);
-        }
-        set->block_mask[i] = mask;
-        vxd_set_add_slot(set, slot_mask, set->block_keys[i], i);
-    }
-}
 
 static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     floors_kernel(const __grid_constant__ struct floor_run run)
 {
-    cg::grid_group grid = cg::this_grid();
-    struct vxd_part part = vxd_part_of(*run.in.n_rows, vxd_team_of_grid());
     __shared__ uint64_t totals[VXD_FLOORS_AT_ONCE];
+    cg::grid_group grid = cg::this_grid();
+    uint32_t n = *run.in.n_rows;
 
-    count_levels(&run, part);
+    for (int i = 0; i < run.n_levels; i++) {
+        vxd_level_count(&run.levels[i], run.in.keys, n);
+    }
     grid.sync();
-    for (int level = 0; level < run.n_levels; level++) {
-        uint64_t total = write_level(&run, part, level);
+    for (int i = 0; i < run.n_levels; i++) {
+        uint64_t total =
+            vxd_level_write(&run.levels[i], run.in.keys, NULL, n, NULL, run.error_word);
 
         if (threadIdx.x == 0) {
-            totals[level] = total;
+            totals[i] = total;
         }
     }
     grid.sync();
-    for (int level = 0; level < run.n_levels; level++) {
-        make_blocks(&run.levels[level].set, totals[level]);
+    for (int i = 0; i < run.n_levels; i++) {
+        vxd_set_fill_slots(&run.levels[i].set, (uint32_t)totals[i]);
     }
 }
 

@@ -7,6 +7,22 @@ namespace cg = cooperative_groups;
 
 #define COORDS_THREADS 256
 
+/* Blocks and table of n_rows unique keys that are in the set already. */
+static __device__ void make_of_rows(cg::grid_group grid, const struct vxd_sparse_set *set,
+                                    uint32_t n_rows,
+                                    const struct vxd_set_scratch *scratch,
+                                    uint32_t *error_word)
+{
+    struct vxd_set_level level = {0, *set, scratch->words[VXD_WORDS_LEVELS]};
+    uint64_t total;
+
+    vxd_level_count(&level, set->keys, n_rows);
+    grid.sync();
+    total = vxd_level_write(&level, set->keys, NULL, n_rows, NULL, error_word);
+    grid.sync();
+    vxd_set_fill_slots(set, (uint32_t)total);
+}
+
 /* Union --------------------------------------------------------------------------------- */
 
 struct union_run {
@@ -15,7 +31,8 @@ struct union_run {
     int32_t *rows_a;
     int32_t *rows_b;
     uint32_t *only_b; /* for each row of b, and at their end: rows before that a lacks */
-    struct vxd_set_out out;
+    struct vxd_sparse_set out;
+    uint32_t *error_word;
     struct vxd_set_scratch scratch;
 };
 
@@ -67,7 +84,7 @@ static __device__ __forceinline__ void put_union_row(const struct union_run *run
                                                      uint32_t at, uint64_t key,
                                                      int32_t row_a, int32_t row_b)
 {
-    run->out.set.keys[at] = key;
+    run->out.keys[at] = key;
     if (run->rows_a != NULL) {
         run->rows_a[at] = row_a;
     }
@@ -109,15 +126,14 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     uint32_t n_b = *run.b.n_rows;
     uint32_t n_rows = n_a + number_only_b(grid, &run, n_a, n_b);
 
-    if (n_rows > run.out.set.capacity) {
-        vxd_set_fail(&run.out, VXD_RESOURCE_EXHAUSTED);
+    if (n_rows > run.out.capacity) {
+        vxd_set_fail(&run.out, run.error_word, VXD_RESOURCE_EXHAUSTED);
         return;
     }
-    vxd_set_clear_slots(&run.out.set, n_rows);
     grid.sync();
     merge_rows(&run, n_a, n_b);
     grid.sync();
-    vxd_set_make_blocks(grid, &run.out.set, n_rows, run.scratch.words[VXD_WORDS_BLOCKS]);
+    make_of_rows(grid, &run.out, n_rows, &run.scratch, run.error_word);
 }
 
 enum vxd_status vxd_sparse_set_union_cuda(struct vxd_queue *queue,
@@ -125,13 +141,8 @@ enum vxd_status vxd_sparse_set_union_cuda(struct vxd_queue *queue,
                                           struct vxd_err *err)
 {
     size_t n = call->a.capacity + call->b.capacity;
-    struct union_run run = {call->a,
-                            call->b,
-                            call->rows_a,
-                            call->rows_b,
-                            NULL,
-                            {call->out, NULL, NULL, queue->error_word},
-                            {}};
+    struct union_run run = {call->a, call->b,   call->rows_a,      call->rows_b,
+                            NULL,    call->out, queue->error_word, {}};
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
@@ -150,46 +161,70 @@ out:
 struct subset_run {
     struct vxd_sparse_set a;
     const uint8_t *keep;
-    struct vxd_set_out out;
+    struct vxd_sparse_set out;
+    int32_t *rows_a;
+    uint32_t *error_word;
     struct vxd_set_scratch scratch;
 };
 
-struct kept_candidates {
-    const uint64_t *keys;
-    const uint8_t *keep;
+static __device__ __forceinline__ uint64_t count_kept(const struct subset_run *run,
+                                                      struct vxd_part part)
+{
+    uint64_t n_kept = 0;
 
-    __device__ bool begins(uint32_t i) const
-    {
-        return keep[i] != 0;
+    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+        n_kept += run->keep[i] != 0;
     }
-    __device__ uint64_t key(uint32_t i) const
-    {
-        return keys[i];
+    return vxd_block_sum(n_kept);
+}
+
+static __device__ __forceinline__ void copy_kept(const struct subset_run *run,
+                                                 struct vxd_part part, uint32_t row)
+{
+    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
+        uint32_t i = base + threadIdx.x;
+        bool is_kept = i < part.end && run->keep[i] != 0;
+        uint32_t n_in_tile;
+        uint32_t at = row + vxd_block_rank(is_kept, &n_in_tile);
+
+        if (is_kept) {
+            run->out.keys[at] = run->a.keys[i];
+            if (run->rows_a != NULL) {
+                run->rows_a[at] = (int32_t)i;
+            }
+        }
+        row += n_in_tile;
     }
-    __device__ bool is_in(uint32_t i) const
-    {
-        return keep[i] != 0;
-    }
-    __device__ uint32_t place(uint32_t i) const
-    {
-        return i;
-    }
-};
+}
 
 static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     subset_kernel(const __grid_constant__ struct subset_run run)
 {
-    struct kept_candidates candidates = {run.a.keys, run.keep};
+    cg::grid_group grid = cg::this_grid();
+    struct vxd_part part = vxd_part_of(*run.a.n_rows, vxd_team_of_grid());
+    uint64_t n_kept = count_kept(&run, part);
+    struct vxd_sums sums;
 
-    vxd_set_finish(cg::this_grid(), &run.out, candidates, *run.a.n_rows, &run.scratch);
+    if (threadIdx.x == 0) {
+        run.scratch.words[VXD_WORDS_ROWS][blockIdx.x] = n_kept;
+    }
+    grid.sync();
+    sums = vxd_grid_sum(run.scratch.words[VXD_WORDS_ROWS]);
+    if (sums.total > run.out.capacity) {
+        vxd_set_fail(&run.out, run.error_word, VXD_RESOURCE_EXHAUSTED);
+        return;
+    }
+    copy_kept(&run, part, (uint32_t)sums.before);
+    grid.sync();
+    make_of_rows(grid, &run.out, (uint32_t)sums.total, &run.scratch, run.error_word);
 }
 
 enum vxd_status vxd_sparse_set_subset_cuda(struct vxd_queue *queue,
                                            const struct vxd_sparse_subset_call *call,
                                            struct vxd_err *err)
 {
-    struct subset_run run = {
-        call->a, call->keep, {call->out, NULL, call->rows_a, queue->error_word}, {}};
+    struct subset_run run = {call->a,      call->keep,        call->out,
+                             call->rows_a, queue->error_word, {}};
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));

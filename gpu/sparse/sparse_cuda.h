@@ -258,6 +258,38 @@ vxd_sparse_find_block(const struct vxd_sparse_lookup *set, uint32_t slot_mask,
     }
 }
 
+/* N blocks at once, so that their loads go out together; VXD_SPARSE_NO_KEY: none is looked
+ * for. */
+template <int N>
+static __device__ __forceinline__ void
+vxd_sparse_find_blocks(const struct vxd_sparse_lookup *set, uint32_t slot_mask,
+                       const uint64_t names[N], struct vxd_sparse_block found[N])
+{
+    uint64_t slots[N];
+    uint64_t keys[N];
+
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        slots[i] = names[i] != VXD_SPARSE_NO_KEY
+                       ? set->slots[(uint32_t)vxd_sparse_block_hash(names[i]) & slot_mask]
+                       : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        uint32_t number = slots[i] != 0 ? (uint32_t)slots[i] - 1 : 0;
+
+        keys[i] = slots[i] != 0 ? set->block_keys[number] : names[i];
+        found[i].mask = slots[i] != 0 ? set->block_mask[number] : 0;
+        found[i].row = slots[i] != 0 ? set->block_row[number] : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (keys[i] != names[i]) {
+            found[i] = vxd_sparse_find_block(set, slot_mask, names[i]);
+        }
+    }
+}
+
 /* Row of a cell of a block, or -1. */
 static __device__ __forceinline__ int32_t
 vxd_sparse_find_cell(const struct vxd_sparse_block *block, uint32_t cell)
