@@ -58,6 +58,8 @@ const struct vxd_config_entry vxd_config_entries[] = {
     {"limits.scene_bytes", VXD_CONFIG_UINT64, 0, MAX_BYTES, AT(scene_bytes), 0, 0, 0,
      NULL},
     {"limits.scenes", VXD_CONFIG_UINT32, 1, 65536, AT(n_scenes), 0, 0, 0, NULL},
+    {"limits.scene_collect_growth", VXD_CONFIG_UINT32, 0, 10000, AT(scene_collect_growth),
+     0, 0, 0, NULL},
     {"auth.tokens_file", VXD_CONFIG_STRING, 0, VXD_PATH_BYTES - 1, AT(tokens_file), 0,
      ROOM(tokens_file), 0, NULL},
     {"auth.ipc_uids", VXD_CONFIG_UINT32_LIST, 0, UINT32_MAX, AT(ipc_uids), AT(n_ipc_uids),

@@ -6,6 +6,7 @@
 #include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/maps.h"
+#include "server/scenes.h"
 #include "server/scheduler_internal.h"
 
 /* Answers are given and memory freed outside the mutex. */
@@ -142,6 +143,14 @@ static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
     }
 }
 
+/* Without the mutex: a slice of what collects scenes. */
+static void tend_scenes(struct vxd_lane *lane)
+{
+    if (vxd_scenes_tend(lane->scheduler->server->scenes, lane->queue)) {
+        (void)vxd_queue_wait(lane->queue, NULL);
+    }
+}
+
 /* Until there may be something to do, a batch's waiting for more requests being over included;
  * the mutex is held. The write lane drops maps when their
  * time is over, whether anybody asks or not. */
@@ -159,6 +168,12 @@ static void wait_for_work(struct vxd_lane *lane)
     if (reap_ns <= vxd_clock_ns()) {
         (void)pthread_mutex_unlock(&scheduler->mutex);
         reap_maps(lane, vxd_clock_ns());
+        (void)pthread_mutex_lock(&scheduler->mutex);
+        return;
+    }
+    if (lane->kind == VXD_LANE_WRITE && vxd_scenes_are_due(scheduler->server->scenes)) {
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        tend_scenes(lane);
         (void)pthread_mutex_lock(&scheduler->mutex);
         return;
     }
@@ -190,6 +205,10 @@ static void *run(void *argument)
             reap_maps(lane, request->received_ns);
         }
         run_request(lane, request);
+        if (lane->kind == VXD_LANE_WRITE) {
+            /* Also where requests never cease. */
+            tend_scenes(lane);
+        }
         (void)pthread_mutex_lock(&scheduler->mutex);
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);

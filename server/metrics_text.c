@@ -169,6 +169,10 @@ static void write_scenes(const struct vxd_server *server, struct vxd_text *text)
                     "voxeld_scene_bytes{use=\"used\"} %" PRIu64
                     "\nvoxeld_scene_bytes{use=\"budget\"} %" PRIu64 "\n",
                     scenes.n_bytes, scenes.limit_bytes);
+    write_uint(text, "voxeld_scene_collections_total", "counter",
+               "Collections of scenes.", scenes.n_collections);
+    write_uint(text, "voxeld_scene_collected_bytes_total", "counter",
+               "Device memory that they gave back.", scenes.collected_bytes);
 }
 
 static void write_process(const struct vxd_server *server, struct vxd_text *text)

@@ -1,40 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One list by name under one mutex, which guards the roots as well; what takes long (stores,
- * giving memory back) is done outside of it. */
-#include "server/scenes.h"
-
-#include <inttypes.h>
-#include <pthread.h>
+/* One list by name under one mutex, which guards the histories as well; what takes long
+ * (stores, giving memory back) is done outside of it. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "server/scenes_internal.h"
 #include "server/server.h"
 
-struct vxd_scenes {
-    struct vxd_context *context;
-    uint64_t limit_bytes;
-    size_t limit_scenes;
-    uint64_t n_made;          /* for generations; the write lane's */
-    struct vxd_queue *queue;  /* for freeing what is left at the end */
-    _Atomic uint64_t n_bytes; /* of all that exist, findable or not */
-    _Atomic size_t n_scenes;  /* findable */
-    pthread_mutex_t mutex;    /* guards the list, states and references */
-    struct vxd_scene *first;
-};
-
-static void lock(const struct vxd_scenes *scenes)
+void vxd_scenes_lock(const struct vxd_scenes *scenes)
 {
     /* Readers change nothing but the lock. */
     (void)pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&scenes->mutex);
 }
 
-static void unlock(const struct vxd_scenes *scenes)
+void vxd_scenes_unlock(const struct vxd_scenes *scenes)
 {
     (void)pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&scenes->mutex);
 }
 
-static int64_t unix_ns(void)
+int64_t vxd_scenes_now_ns(void)
 {
     struct timespec now = {0};
 
@@ -58,6 +43,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
     scenes->limit_bytes = server->config.scene_bytes > 0 ? server->config.scene_bytes
                                                          : memory.device_budget_bytes / 2;
     scenes->limit_scenes = server->config.n_scenes;
+    scenes->collect_growth = server->config.scene_collect_growth;
     status = vxd_queue_create(server->context, &scenes->queue, err);
     if (status != VXD_OK) {
         vxd_scenes_destroy(scenes);
@@ -131,74 +117,22 @@ static enum vxd_status copy_palette(struct vxd_scene *scene,
     return VXD_OK;
 }
 
-/* Bytes that the limits leave for a scene, what it has already included. */
-static uint64_t room_for(const struct vxd_scenes *scenes, uint64_t own)
-{
-    uint64_t others = atomic_load(&scenes->n_bytes) - own;
-
-    return scenes->limit_bytes > others ? scenes->limit_bytes - others : 0;
-}
-
-static size_t allowance(const struct vxd_scene *scene)
-{
-    uint64_t allowed = room_for(scene->scenes, scene->n_bytes);
-
-    if (scene->terms.max_bytes > 0 && scene->terms.max_bytes < allowed) {
-        allowed = scene->terms.max_bytes;
-    }
-    return (size_t)(allowed > 0 ? allowed : 1); /* 0 would mean no limit */
-}
-
-void vxd_scene_allow(struct vxd_scene *scene)
-{
-    vxd_dag_set_max_bytes(scene->dag, allowance(scene));
-}
-
-void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err)
-{
-    uint64_t room = room_for(scene->scenes, scene->n_bytes);
-    char what[160];
-
-    if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
-        strcmp(err->field, "max_bytes") != 0) {
-        return;
-    }
-    (void)snprintf(what, sizeof what, "%.159s", err->message);
-    if (scene->terms.max_bytes > 0 && scene->terms.max_bytes <= room) {
-        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s (its max_bytes)", what);
-    } else {
-        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                       "%s: limits.scene_bytes of %" PRIu64 " leaves it %" PRIu64, what,
-                       scene->scenes->limit_bytes, room);
-    }
-}
-
-void vxd_scene_account(struct vxd_scene *scene)
-{
-    struct vxd_dag_usage usage;
-
-    vxd_dag_get_usage(scene->dag, &usage);
-    atomic_fetch_add(&scene->scenes->n_bytes, usage.n_bytes);
-    atomic_fetch_sub(&scene->scenes->n_bytes, scene->n_bytes);
-    scene->n_bytes = (size_t)usage.n_bytes;
-}
-
 static void destroy(struct vxd_scene *scene, struct vxd_queue *queue)
 {
     struct vxd_scenes *scenes = scene->scenes;
 
-    vxd_dag_destroy(queue, scene->dag);
+    vxd_scene_family_leave(scene, queue);
+    vxd_scene_history_free(&scene->history);
     vxd_host_free(scenes->context, &scene->palette_memory);
-    atomic_fetch_sub(&scenes->n_bytes, scene->n_bytes);
     free(scene);
 }
 
-enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue,
-                              const struct vxd_scene_terms *terms,
-                              const struct vxd_scene_spec *spec, struct vxd_scene **out,
-                              struct vxd_err *err)
+/* All but its family and history. */
+static enum vxd_status new_scene(struct vxd_scenes *scenes,
+                                 const struct vxd_scene_terms *terms,
+                                 const struct vxd_scene_spec *spec,
+                                 struct vxd_scene **out, struct vxd_err *err)
 {
-    struct vxd_dag_spec dag_spec = {.format = spec->format};
     struct vxd_scene *scene;
     enum vxd_status status;
 
@@ -216,19 +150,31 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
     scene->spec = *spec;
     scene->spec.palette = NULL;
     scene->references = 1;
-    VXD_TRY(copy_palette(scene, spec, err));
-    dag_spec.max_bytes = allowance(scene);
-    status = vxd_dag_create(queue, &dag_spec, &scene->dag, err);
-    if (status != VXD_OK) {
-        vxd_scene_explain(scene, err);
-        goto out;
-    }
-    vxd_scene_account(scene);
-    scene->created_unix_ns = unix_ns();
+    scene->created_unix_ns = vxd_scenes_now_ns();
     /* Another start of the server makes others, too. */
     scene->generation = (uint64_t)scene->created_unix_ns + scenes->n_made++;
-    scene->state = (struct vxd_scene_state){
-        .root = VXD_DAG_EMPTY, .version = 1, .changed_unix_ns = scene->created_unix_ns};
+    status = copy_palette(scene, spec, err);
+    if (status != VXD_OK) {
+        free(scene);
+        return status;
+    }
+    *out = scene;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue,
+                              const struct vxd_scene_terms *terms,
+                              const struct vxd_scene_spec *spec, struct vxd_scene **out,
+                              struct vxd_err *err)
+{
+    struct vxd_scene *scene;
+    enum vxd_status status = new_scene(scenes, terms, spec, &scene, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    VXD_TRY(vxd_scene_family_new(scene, queue, err));
+    VXD_TRY(vxd_scene_history_begin(scene, VXD_DAG_EMPTY, err));
     *out = scene;
     scene = NULL;
 out:
@@ -236,6 +182,30 @@ out:
         destroy(scene, queue);
     }
     return status;
+}
+
+enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
+                                 const struct vxd_scene_state *from,
+                                 const struct vxd_scene_terms *terms,
+                                 struct vxd_queue *queue, struct vxd_scene **out,
+                                 struct vxd_err *err)
+{
+    struct vxd_scenes *scenes = parent->scenes;
+    struct vxd_scene *scene;
+    enum vxd_status status = new_scene(scenes, terms, &parent->spec, &scene, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    vxd_scene_family_join(parent->family, scene);
+    /* On the write lane no collection ends meanwhile: the pinned root is the family's. */
+    status = vxd_scene_history_begin(scene, from->root, err);
+    if (status != VXD_OK) {
+        destroy(scene, queue);
+        return status;
+    }
+    *out = scene;
+    return VXD_OK;
 }
 
 /* Where the scene of that name is linked, or would be. The mutex is held. */
@@ -253,12 +223,12 @@ void vxd_scenes_publish(struct vxd_scenes *scenes, struct vxd_scene *scene)
 {
     struct vxd_scene **at;
 
-    lock(scenes);
+    vxd_scenes_lock(scenes);
     at = find_link(scenes, scene->terms.name);
     scene->references++;
     scene->next = *at;
     *at = scene;
-    unlock(scenes);
+    vxd_scenes_unlock(scenes);
     atomic_fetch_add(&scenes->n_scenes, 1);
 }
 
@@ -266,14 +236,14 @@ struct vxd_scene *vxd_scenes_find(struct vxd_scenes *scenes, const char *name)
 {
     struct vxd_scene *found;
 
-    lock(scenes);
+    vxd_scenes_lock(scenes);
     found = *find_link(scenes, name);
     if (found != NULL && strcmp(found->terms.name, name) == 0) {
         found->references++;
     } else {
         found = NULL;
     }
-    unlock(scenes);
+    vxd_scenes_unlock(scenes);
     return found;
 }
 
@@ -281,12 +251,12 @@ size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t
 {
     size_t n = 0;
 
-    lock(scenes);
+    vxd_scenes_lock(scenes);
     for (struct vxd_scene *s = scenes->first; s != NULL && n < n_most; s = s->next) {
         s->references++;
         out[n++] = s;
     }
-    unlock(scenes);
+    vxd_scenes_unlock(scenes);
     return n;
 }
 
@@ -296,7 +266,7 @@ void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
     struct vxd_scene **at;
     struct vxd_scene *found;
 
-    lock(scenes);
+    vxd_scenes_lock(scenes);
     at = find_link(scenes, scene->terms.name);
     found = *at;
     if (found != NULL && found == scene) {
@@ -304,7 +274,7 @@ void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
     } else {
         found = NULL;
     }
-    unlock(scenes);
+    vxd_scenes_unlock(scenes);
     if (found != NULL) {
         atomic_fetch_sub(&scenes->n_scenes, 1);
         vxd_scene_drop(found, queue);
@@ -318,32 +288,12 @@ void vxd_scene_drop(struct vxd_scene *scene, struct vxd_queue *queue)
     if (scene == NULL) {
         return;
     }
-    lock(scene->scenes);
+    vxd_scenes_lock(scene->scenes);
     is_last = --scene->references == 0;
-    unlock(scene->scenes);
+    vxd_scenes_unlock(scene->scenes);
     if (is_last) {
         destroy(scene, queue);
     }
-}
-
-void vxd_scene_get_state(const struct vxd_scene *scene, struct vxd_scene_state *out)
-{
-    lock(scene->scenes);
-    *out = scene->state;
-    unlock(scene->scenes);
-}
-
-uint64_t vxd_scene_set_root(struct vxd_scene *scene, uint32_t root)
-{
-    int64_t now = unix_ns();
-    uint64_t version;
-
-    lock(scene->scenes);
-    version = ++scene->state.version;
-    scene->state.root = root;
-    scene->state.changed_unix_ns = now;
-    unlock(scene->scenes);
-    return version;
 }
 
 void vxd_scenes_get_usage(const struct vxd_scenes *scenes, struct vxd_scenes_usage *out)
@@ -351,4 +301,6 @@ void vxd_scenes_get_usage(const struct vxd_scenes *scenes, struct vxd_scenes_usa
     out->n_scenes = atomic_load(&scenes->n_scenes);
     out->n_bytes = atomic_load(&scenes->n_bytes);
     out->limit_bytes = scenes->limit_bytes;
+    out->n_collections = atomic_load(&scenes->n_collections);
+    out->collected_bytes = atomic_load(&scenes->collected_bytes);
 }

@@ -41,17 +41,23 @@ struct vxd_scene_output {
 
 struct vxd_scene_job {
     struct vxd_scene *scene;      /* held from vxd_scene_open on */
-    struct vxd_scene_state state; /* as it was then */
+    struct vxd_scene_state state; /* pinned then */
     struct vxd_scene *made;       /* a new one; held */
     struct vxd_scene_block *device;
     struct vxd_scene_block *host;
     struct vxd_decoder *arena; /* of a reply that is larger than its request's */
 };
 
-/* Finds the scene, holds it and reads its state. request->state is a job, or begins with one.
+/* Which version a message wants: not by number and by name at once.
+ * errors  INVALID_ARGUMENT  err.field is `field`, or what of it is wrong */
+enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
+                                   struct vxd_err *err);
+
+/* Finds the scene, holds it and pins a version, at NULL the newest. request->state is a job, or
+ * begins with one.
  * errors  NOT_FOUND */
 enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
-                               struct vxd_err *err);
+                               const Voxeld__V1__SceneAt *at, struct vxd_err *err);
 
 /* Lets go of it before release does, so that who has the reply can drop the scene and have its
  * memory. Harmless when there is none. */
@@ -105,15 +111,25 @@ void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue)
 enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
                                         uint64_t if_version, struct vxd_err *err);
 
-/* Edits within what the scene may take, from the root that was opened, and waits.
+/* Before a change: pins the newest version (what was opened in an earlier stage may be another
+ * one, or stand in a store that was collected), has room for one more and lets the store grow
+ * as far as it may. After it: accounts for what came of it.
+ * errors  RESOURCE_EXHAUSTED, ABORTED */
+enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
+                                       struct vxd_queue *queue, uint64_t if_version,
+                                       struct vxd_err *err);
+void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
+
+/* Edits within what the scene may take, from the newest version, and waits.
  * errors  as vxd_dag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 const struct vxd_dag_op *ops, size_t n_ops,
                                 struct vxd_dag_edit_result *result, struct vxd_err *err);
 
-/* Makes that the scene's state and tells what has changed. Cannot fail. */
+/* Makes that the scene's newest version and tells what has changed. Cannot fail. */
 void vxd_scene_publish(struct vxd_request *request,
                        const struct vxd_dag_edit_result *result,
+                       enum vxd_scene_made_by kind, uint64_t of_version,
                        Voxeld__V1__SceneChange *change);
 
 /* --- scene_units.c: places -------------------------------------------------------------- */
@@ -197,9 +213,9 @@ enum vxd_status vxd_scene_read_spec(struct vxd_request *request,
 /* Bytes of an arena that an info of this scene fits in, and one in the arena.
  * errors  RESOURCE_EXHAUSTED */
 size_t vxd_scene_info_bytes(const struct vxd_scene *scene, bool with_palette);
-enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena,
-                                   const struct vxd_scene *scene, bool with_palette,
-                                   Voxeld__V1__SceneInfo **out, struct vxd_err *err);
+enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *scene,
+                                   bool with_palette, Voxeld__V1__SceneInfo **out,
+                                   struct vxd_err *err);
 
 /* --- scene_shapes.c: operations --------------------------------------------------------- */
 

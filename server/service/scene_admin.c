@@ -17,6 +17,21 @@ struct create_job {
     Voxeld__V1__SceneCreateResponse *reply;
 };
 
+static enum vxd_status read_retention(const Voxeld__V1__SceneRetention *retention,
+                                      struct vxd_scene_terms *terms, struct vxd_err *err)
+{
+    uint32_t versions = retention != NULL ? retention->versions : 0;
+
+    if (versions > VXD_SCENE_MAX_VERSIONS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "retention.versions",
+                        "is %u, it must be at most %d (0 counts as %d)", versions,
+                        VXD_SCENE_MAX_VERSIONS, VXD_SCENE_KEEP_VERSIONS);
+    }
+    terms->keep_versions = versions > 0 ? versions : VXD_SCENE_KEEP_VERSIONS;
+    terms->keep_seconds = retention != NULL ? retention->seconds : 0;
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__SceneCreateRequest *input =
@@ -33,9 +48,18 @@ enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_e
     (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
                    request->principal.name);
     job->terms.max_bytes = input->max_bytes;
+    VXD_TRY(read_retention(input->retention, &job->terms, err));
     request->state = job;
 out:
     return status;
+}
+
+static bool are_terms_equal(const struct vxd_scene *scene,
+                            const struct vxd_scene_terms *terms)
+{
+    return scene->terms.max_bytes == terms->max_bytes &&
+           scene->terms.keep_versions == terms->keep_versions &&
+           scene->terms.keep_seconds == terms->keep_seconds;
 }
 
 enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
@@ -53,9 +77,10 @@ enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
         return VXD_RESOURCE_EXHAUSTED;
     }
     if (scene != NULL && (!vxd_scene_spec_equal(&scene->spec, &job->spec) ||
-                          scene->terms.max_bytes != job->terms.max_bytes)) {
+                          !are_terms_equal(scene, &job->terms))) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
-                         "the scene \"%s\" exists with another spec or max_bytes",
+                         "the scene \"%s\" exists with another spec, max_bytes or "
+                         "retention",
                          job->terms.name));
     }
     job->reply->existed = scene != NULL;
@@ -117,7 +142,7 @@ enum vxd_status vxd_scene_drop_submit(struct vxd_request *request,
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    status = vxd_scene_open(request, input->name, err);
+    status = vxd_scene_open(request, input->name, NULL, err);
     reply->existed = status == VXD_OK;
     request->output = &reply->base;
     return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
@@ -209,9 +234,12 @@ enum vxd_status vxd_scene_list_submit(struct vxd_request *request,
 
 enum vxd_status vxd_scene_get_check(struct vxd_request *request, struct vxd_err *err)
 {
+    const Voxeld__V1__SceneGetRequest *input =
+        (const Voxeld__V1__SceneGetRequest *)request->input;
+    enum vxd_status status = check_named(request, input->name, err);
+
     request->bulk = true; /* it walks the whole scene */
-    return check_named(request,
-                       ((const Voxeld__V1__SceneGetRequest *)request->input)->name, err);
+    return status == VXD_OK ? vxd_scene_check_at(input->at, "at", err) : status;
 }
 
 enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_queue *queue,
@@ -230,8 +258,8 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_scene_open(request, input->name, err));
-    VXD_TRY(vxd_dag_verify(queue, job->scene->dag, job->state.root, &summary, err));
+    VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
+    VXD_TRY(vxd_dag_verify(queue, job->state.dag, job->state.root, &summary, err));
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->scene, true), NULL, &job->arena,
                                err));
     VXD_TRY(vxd_scene_new_info(job->arena, job->scene, true, &info, err));

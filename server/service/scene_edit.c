@@ -153,7 +153,7 @@ enum vxd_status vxd_scene_edit_submit(struct vxd_request *request,
     if (job->reply->change == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_scene_open(request, input->name, err));
+    VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
     job->frame = vxd_scene_frame_of(&job->base.scene->spec, input->in_voxels);
     job->items = calloc(input->n_operations, sizeof *job->items);
@@ -180,7 +180,7 @@ enum vxd_status vxd_scene_edit_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_scene_publish(request, &job->result, job->reply->change);
+    vxd_scene_publish(request, &job->result, VXD_SCENE_EDITED, 0, job->reply->change);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     return VXD_OK;
 }

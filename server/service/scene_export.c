@@ -51,6 +51,7 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
     }
     request->state = job;
     VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if ((int)input->format < (int)VOXELD__V1__SCENE_FORMAT__SCENE_CELLS ||
         (int)input->format > (int)VOXELD__V1__SCENE_FORMAT__SCENE_PLY) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
@@ -150,7 +151,7 @@ static enum vxd_status submit_dense(struct vxd_request *request, struct vxd_queu
                                          &job->materials, err));
     }
     if (job->n > 0) {
-        VXD_TRY(vxd_dag_export_dense(queue, job->base.scene->dag, job->base.state.root,
+        VXD_TRY(vxd_dag_export_dense(queue, job->base.state.dag, job->base.state.root,
                                      &job->box, job->states.device, job->materials.device,
                                      err));
     }
@@ -170,7 +171,7 @@ static enum vxd_status submit_count(struct vxd_request *request, struct vxd_queu
 
     VXD_TRY(
         vxd_scene_reserve_output(request, queue, 1, sizeof(uint64_t), &job->total, err));
-    VXD_TRY(vxd_dag_count_cells(queue, job->base.scene->dag, job->base.state.root,
+    VXD_TRY(vxd_dag_count_cells(queue, job->base.state.dag, job->base.state.root,
                                 &job->box, job->total.device, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->total, err));
     request->more = true;
@@ -222,7 +223,7 @@ static enum vxd_status submit_cells(struct vxd_request *request, struct vxd_queu
         VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint64_t),
                                          &job->counts, err));
     }
-    VXD_TRY(vxd_dag_export_cells(queue, job->base.scene->dag, job->base.state.root,
+    VXD_TRY(vxd_dag_export_cells(queue, job->base.state.dag, job->base.state.root,
                                  &job->box, input->first, job->n, job->cells.device,
                                  job->materials.device, job->counts.device,
                                  job->written.device, err));
@@ -245,7 +246,7 @@ enum vxd_status vxd_scene_export_submit(struct vxd_request *request,
     if (job->counted) {
         return submit_cells(request, queue, err);
     }
-    VXD_TRY(vxd_scene_open(request, input->name, err));
+    VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(read_box(input, job, err));
     job->counted = true;
     status = is_dense(input) ? submit_dense(request, queue, err)

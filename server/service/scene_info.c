@@ -243,13 +243,13 @@ static enum vxd_status new_spec(struct vxd_decoder *arena,
     return with_palette ? new_palette(arena, spec, copy, err) : VXD_OK;
 }
 
-enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena,
-                                   const struct vxd_scene *scene, bool with_palette,
-                                   Voxeld__V1__SceneInfo **out, struct vxd_err *err)
+enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *scene,
+                                   bool with_palette, Voxeld__V1__SceneInfo **out,
+                                   struct vxd_err *err)
 {
     Voxeld__V1__SceneInfo *info =
         vxd_message_new(arena, &voxeld__v1__scene_info__descriptor, err);
-    struct vxd_scene_state state;
+    struct vxd_scene_past past;
     struct vxd_dag_usage usage;
     enum vxd_status status;
 
@@ -262,16 +262,26 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena,
     if (info->name == NULL || info->owner == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    vxd_scene_get_state(scene, &state);
-    vxd_dag_get_usage(scene->dag, &usage);
-    info->version = state.version;
+    info->retention =
+        vxd_message_new(arena, &voxeld__v1__scene_retention__descriptor, err);
+    if (info->retention == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    info->retention->versions = scene->terms.keep_versions;
+    info->retention->seconds = scene->terms.keep_seconds;
+    vxd_scene_get_past(scene, &past);
+    vxd_scene_get_usage(scene, &usage);
+    info->version = past.version;
+    info->oldest_version = past.oldest;
+    info->n_snapshots = (uint32_t)past.n_snapshots;
+    info->n_sharing = (uint32_t)past.n_sharing;
     info->generation = scene->generation;
     info->n_bytes = usage.n_bytes;
     info->max_bytes = scene->terms.max_bytes;
     info->node_bytes = usage.node_bytes;
     info->n_nodes = usage.n_leaves + usage.n_inner;
     info->created_ns = scene->created_unix_ns;
-    info->changed_ns = state.changed_unix_ns;
+    info->changed_ns = past.changed_unix_ns;
     *out = info;
 out:
     return status;

@@ -332,7 +332,7 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     enum vxd_status status;
 
     VXD_TRY(new_reply(request, err));
-    VXD_TRY(vxd_scene_open(request, input->name, err));
+    VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
     VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
     VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
     VXD_TRY(choose_base(job, err));
@@ -356,7 +356,7 @@ enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
-    vxd_scene_publish(request, &job->result, job->reply->change);
+    vxd_scene_publish(request, &job->result, VXD_SCENE_INTEGRATED, 0, job->reply->change);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
     return VXD_OK;
 }

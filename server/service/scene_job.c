@@ -2,6 +2,7 @@
 /* The memory of one request on a scene. */
 #include <inttypes.h>
 
+#include "server/maps.h"
 #include "server/server.h"
 #include "server/service/message.h"
 #include "server/service/scene.h"
@@ -14,17 +15,38 @@ bool vxd_scene_changes(const struct vxd_request *request)
     return true;
 }
 
+enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
+                                   struct vxd_err *err)
+{
+    char path[VXD_SCENE_PATH_BYTES];
+
+    if (at == NULL || at->snapshot[0] == '\0') {
+        return VXD_OK;
+    }
+    if (at->version > 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "has a version and a snapshot, it must have one of them");
+    }
+    if (!vxd_is_map_name(at->snapshot)) {
+        (void)snprintf(path, sizeof path, "%s.snapshot", field);
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
+                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", at->snapshot);
+    }
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
-                               struct vxd_err *err)
+                               const Voxeld__V1__SceneAt *at, struct vxd_err *err)
 {
     struct vxd_scene_job *job = request->state;
+    const struct vxd_scene_at which = {.version = at != NULL ? at->version : 0,
+                                       .snapshot = at != NULL ? at->snapshot : NULL};
 
     job->scene = vxd_scenes_find(request->server->scenes, name);
     if (job->scene == NULL) {
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no scene \"%s\"", name);
     }
-    vxd_scene_get_state(job->scene, &job->state);
-    return VXD_OK;
+    return vxd_scene_pin(job->scene, &which, &job->state, err);
 }
 
 /* A record in the request's own memory, so that release finds the block. */
@@ -200,6 +222,7 @@ void vxd_scene_close(struct vxd_request *request, struct vxd_queue *queue)
 {
     struct vxd_scene_job *job = request->state;
 
+    vxd_scene_unpin(request->server->scenes, &job->state, queue);
     vxd_scene_drop(job->scene, queue);
     job->scene = NULL;
 }
@@ -238,6 +261,32 @@ enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
                     job->state.version);
 }
 
+enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
+                                       struct vxd_queue *queue, uint64_t if_version,
+                                       struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    enum vxd_status status;
+
+    vxd_scene_unpin(request->server->scenes, &job->state, queue);
+    VXD_TRY(vxd_scene_pin(job->scene, NULL, &job->state, err));
+    VXD_TRY(vxd_scene_check_version(job, if_version, err));
+    VXD_TRY(vxd_scene_reserve_version(job->scene, err));
+    vxd_scene_allow(job->scene);
+out:
+    return status;
+}
+
+void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    /* What a failed edit had made stays in the store until another one makes it again, or it is
+     * collected. */
+    vxd_scene_account(job->scene);
+    vxd_scene_explain(job->scene, err);
+}
+
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 const struct vxd_dag_op *ops, size_t n_ops,
                                 struct vxd_dag_edit_result *result, struct vxd_err *err)
@@ -245,24 +294,31 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
     const struct vxd_scene_job *job = request->state;
     enum vxd_status status;
 
-    vxd_scene_allow(job->scene);
-    status = vxd_dag_edit_wait(queue, job->scene->dag, job->state.root, ops, n_ops,
-                               result, err);
-    /* What a failed edit had made stays in the store until another one makes it again. */
-    vxd_scene_account(job->scene);
-    if (status != VXD_OK) {
-        vxd_scene_explain(job->scene, err);
-    }
+    VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
+    status = vxd_dag_edit_wait(queue, job->state.dag, job->state.root, ops, n_ops, result,
+                               err);
+    vxd_scene_end_change(request, err);
+out:
     return status;
 }
 
 void vxd_scene_publish(struct vxd_request *request,
                        const struct vxd_dag_edit_result *result,
+                       enum vxd_scene_made_by kind, uint64_t of_version,
                        Voxeld__V1__SceneChange *change)
 {
     const struct vxd_scene_job *job = request->state;
+    struct vxd_scene_version version = {.kind = kind,
+                                        .of_version = of_version,
+                                        .root = result->root,
+                                        .n_added = result->n_added,
+                                        .n_removed = result->n_removed,
+                                        .n_changed = result->n_changed,
+                                        .n_freed = result->n_freed};
 
-    change->version = vxd_scene_set_root(job->scene, result->root);
+    (void)snprintf(version.by, sizeof version.by, "%s", request->principal.name);
+    (void)snprintf(version.client_id, sizeof version.client_id, "%s", request->client_id);
+    change->version = vxd_scene_add_version(job->scene, &version);
     change->n_added = result->n_added;
     change->n_removed = result->n_removed;
     change->n_changed = result->n_changed;

@@ -58,6 +58,7 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
     }
     request->state = job;
     VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if (boxes == (input->balls != NULL)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "boxes",
                          "either boxes or balls are required, not both"));
@@ -152,7 +153,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     void *block;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_open(request, input->name, err));
+    VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(upload_regions(request, queue, err));
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->states, err));
     if (input->counts) {
@@ -179,12 +180,12 @@ enum vxd_status vxd_scene_overlap_submit(struct vxd_request *request,
     }
     n = vxd_scene_next_part(request, job->n, PART, &job->done);
     if (n > 0) {
-        VXD_TRY(vxd_dag_overlap(queue, base->scene->dag, base->state.root,
+        VXD_TRY(vxd_dag_overlap(queue, base->state.dag, base->state.root,
                                 job->regions + first, n,
                                 (uint8_t *)job->states.device + first, err));
     }
     if (n > 0 && job->counts.device != NULL) {
-        VXD_TRY(vxd_dag_count(queue, base->scene->dag, base->state.root,
+        VXD_TRY(vxd_dag_count(queue, base->state.dag, base->state.root,
                               job->regions + first, n,
                               (uint64_t *)job->counts.device + 2 * first, err));
     }

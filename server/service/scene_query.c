@@ -39,6 +39,7 @@ enum vxd_status vxd_scene_values_check(struct vxd_request *request, struct vxd_e
     }
     request->state = job;
     VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &job->n, err));
     request->bulk = job->n > request->server->config.bulk_points;
     request->cost_bytes = job->n * 16;
@@ -57,7 +58,7 @@ static enum vxd_status begin_values(struct vxd_request *request, struct vxd_queu
     void *block;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_open(request, input->name, err));
+    VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     frame = vxd_scene_frame_of(&job->base.scene->spec, false);
     VXD_TRY(vxd_scene_take_host(request, job->n, 3 * sizeof(int32_t), &block, err));
     vxd_scene_read_voxels(input->points, &frame, block, NULL);
@@ -87,7 +88,7 @@ enum vxd_status vxd_scene_values_submit(struct vxd_request *request,
     n = vxd_scene_next_part(request, job->n, VALUES_PART, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_dag_values(
-            queue, job->base.scene->dag, job->base.state.root, job->voxels + 3 * first, n,
+            queue, job->base.state.dag, job->base.state.root, job->voxels + 3 * first, n,
             (uint8_t *)job->states.device + first,
             job->materials.device != NULL ? (uint16_t *)job->materials.device + first
                                           : NULL,
@@ -151,6 +152,7 @@ enum vxd_status vxd_scene_nearest_check(struct vxd_request *request, struct vxd_
     }
     request->state = job;
     VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &job->n, err));
     if (!(input->radius_m > 0) || !isfinite(input->radius_m)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "radius_m",
@@ -198,7 +200,7 @@ static enum vxd_status begin_nearest(struct vxd_request *request, struct vxd_que
     void *distances;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_open(request, input->name, err));
+    VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     frame = vxd_scene_frame_of(&job->base.scene->spec, false);
     radius = vxd_scene_length(&frame, input->radius_m);
     if (radius > MAX_RADIUS) {
@@ -244,7 +246,7 @@ enum vxd_status vxd_scene_nearest_submit(struct vxd_request *request,
     n = vxd_scene_next_part(request, job->n, NEAREST_PART, &job->done);
     if (n > 0) {
         VXD_TRY(vxd_dag_nearest(
-            queue, job->base.scene->dag, job->base.state.root, job->points + 3 * first,
+            queue, job->base.state.dag, job->base.state.root, job->points + 3 * first,
             job->radii + first, n, (int32_t *)job->voxels.device + 3 * first,
             (uint64_t *)job->squares.device + first,
             job->materials.device != NULL ? (uint16_t *)job->materials.device + first

@@ -43,6 +43,7 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
     }
     request->state = job;
     VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(
         vxd_scene_check_numbers(input->origins, "origins", 3, false, &n_origins, err));
     VXD_TRY(
@@ -144,7 +145,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     struct vxd_scene_frame frame;
     enum vxd_status status;
 
-    VXD_TRY(vxd_scene_open(request, input->name, err));
+    VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     frame = vxd_scene_frame_of(&job->base.scene->spec, false);
     VXD_TRY(upload_vectors(request, queue, input->origins, &frame, job->one_origin,
                            &job->origins, err));
@@ -171,7 +172,7 @@ enum vxd_status vxd_scene_cast_rays_submit(struct vxd_request *request,
     }
     n = vxd_scene_next_part(request, job->n, PART, &job->done);
     if (n > 0) {
-        VXD_TRY(vxd_dag_cast_rays(queue, job->base.scene->dag, job->base.state.root,
+        VXD_TRY(vxd_dag_cast_rays(queue, job->base.state.dag, job->base.state.root,
                                   job->origins + 3 * first, job->directions + 3 * first,
                                   job->ranges != NULL ? job->ranges + first : NULL, n,
                                   (struct vxd_dag_hit *)job->hits.device + first, err));

@@ -130,6 +130,43 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
 enum vxd_status vxd_scene_nearest_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_log_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_undo_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_redo_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_snapshot_check(struct vxd_request *request,
+                                         struct vxd_err *err);
+enum vxd_status vxd_scene_branch_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_verify_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_collect_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_scene_log_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+enum vxd_status vxd_scene_undo_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_redo_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_branch_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_diff_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_verify_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_collect_submit(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_undo_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_redo_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_branch_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_diff_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_verify_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_scene_collect_finish(struct vxd_request *request,
+                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_scene_drop_submit(struct vxd_request *request,

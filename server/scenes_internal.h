@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files behind scenes.h share. */
+#ifndef VXD_SERVER_SCENES_INTERNAL_H
+#define VXD_SERVER_SCENES_INTERNAL_H
+
+#include <pthread.h>
+
+#include "server/scenes.h"
+
+struct vxd_dag_transfer;
+
+struct vxd_scenes {
+    struct vxd_context *context;
+    uint64_t limit_bytes;
+    size_t limit_scenes;
+    uint32_t collect_growth;  /* per cent; 0: never by itself */
+    uint64_t n_made;          /* for generations; the write lane's */
+    struct vxd_queue *queue;  /* for freeing what is left at the end */
+    _Atomic uint64_t n_bytes; /* of all stores that exist */
+    _Atomic size_t n_scenes;  /* findable */
+    _Atomic uint64_t n_collections;
+    _Atomic uint64_t collected_bytes;
+    _Atomic size_t n_due;  /* families that are to be collected, or are */
+    pthread_mutex_t mutex; /* guards the lists, histories and references */
+    struct vxd_scene *first;
+    struct vxd_scene_family *families;
+};
+
+/* A store, for as long as somebody has a version of it pinned. */
+struct vxd_scene_store {
+    struct vxd_dag *dag;
+    int references;
+    uint64_t n_bytes; /* as accounted; the write lane's */
+};
+
+struct vxd_scene_family {
+    struct vxd_scenes *scenes;
+    uint64_t max_bytes; /* 0 = the limits' */
+    struct vxd_scene_store *store;
+    int references;          /* scenes, and who collects */
+    struct vxd_scene *first; /* of its scenes, findable or not */
+    struct vxd_scene_family *next;
+    /* Collection; the write lane's, but for the freeing of what it has. */
+    bool is_due;
+    uint64_t collect_bytes;        /* the store's bytes at which it is due by itself */
+    struct vxd_scene_store *fresh; /* where kept nodes go; NULL: none is under way */
+    struct vxd_dag_transfer *transfer;
+    uint64_t n_collections; /* begun */
+    struct vxd_scene_collected
+        collected; /* of the last one; `after` once it ended well */
+};
+
+void vxd_scenes_lock(const struct vxd_scenes *scenes);
+void vxd_scenes_unlock(const struct vxd_scenes *scenes);
+int64_t vxd_scenes_now_ns(void);
+
+/* scene_family.c, all without the mutex. A family of this scene, with an empty store.
+ * errors  as vxd_scene_new */
+enum vxd_status vxd_scene_family_new(struct vxd_scene *scene, struct vxd_queue *queue,
+                                     struct vxd_err *err);
+void vxd_scene_family_join(struct vxd_scene_family *family, struct vxd_scene *scene);
+/* Harmless where there is none. With the last scene the family goes. */
+void vxd_scene_family_leave(struct vxd_scene *scene, struct vxd_queue *queue);
+/* NULL is fine. */
+void vxd_scene_store_drop(struct vxd_scenes *scenes, struct vxd_scene_store *store,
+                          struct vxd_queue *queue);
+/* A root that the family's collection, if there is one, has to keep as well. On the write
+ * lane. */
+void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root);
+
+/* scene_history.c. With the mutex held: all roots of a scene go through `map`. */
+void vxd_scene_history_map(struct vxd_scene_history *history,
+                           uint32_t (*map)(void *argument, uint32_t root),
+                           void *argument);
+/* Puts the first version in; frees. */
+enum vxd_status vxd_scene_history_begin(struct vxd_scene *scene, uint32_t root,
+                                        struct vxd_err *err);
+void vxd_scene_history_free(struct vxd_scene_history *history);
+
+#endif
