@@ -13,6 +13,7 @@
 #include "gpu/dag/edit.h"
 #include "gpu/dag/index_math.h"
 #include "gpu/dag/shapes_math.h"
+#include "gpu/dag/undo_math.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -174,6 +175,10 @@ enum vxd_status vxd_dag_edit_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
                                   uint32_t root, const struct vxd_dag_op *ops,
                                   size_t n_ops, struct vxd_dag_edit_result *out,
                                   struct vxd_err *err);
+/* edit_cuda.c: vxd_dag_undo. */
+enum vxd_status vxd_dag_undo_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  uint32_t head, const struct vxd_dag_undo_state *roots,
+                                  struct vxd_dag_edit_result *out, struct vxd_err *err);
 /* Bytes of an edit's scratch for such rooms, its operations left out. */
 size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag *dag,
                                   const struct vxd_dag_rooms *rooms);
@@ -200,6 +205,7 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
 size_t vxd_dag_shapes_state_bytes(bool has_lists);
 size_t vxd_dag_copy_state_bytes(void);
 size_t vxd_dag_morph_state_bytes(void);
+size_t vxd_dag_undo_state_bytes(void);
 
 /* Launches, one kernel each; the pass's state is all zeros. Operations and runs lie in device
  * memory.
@@ -214,6 +220,10 @@ enum vxd_status vxd_dag_copy_pass(struct vxd_queue *queue,
 enum vxd_status vxd_dag_morph_pass(struct vxd_queue *queue,
                                    const struct vxd_dag_pass *pass,
                                    const struct vxd_dag_op *op, struct vxd_err *err);
+enum vxd_status vxd_dag_undo_pass(struct vxd_queue *queue,
+                                  const struct vxd_dag_pass *pass,
+                                  const struct vxd_dag_undo_state *roots,
+                                  struct vxd_err *err);
 
 /* arena.cu. What changed from the edit's first root to its last; the pass's pairs and state
  * are used. */

@@ -42,6 +42,7 @@ struct edit {
     struct vxd_dag *dag;
     const struct vxd_dag_op *ops; /* the caller's */
     size_t n_ops;
+    const struct vxd_dag_undo_state *undo; /* instead of operations; else NULL */
     struct layout layout;
     struct vxd_buffer scratch;
     char *d; /* its memory */
@@ -157,6 +158,12 @@ static bool run_has_lists(const struct vxd_dag_op *ops, size_t n)
 /* Counts passes and the bytes that their editors' states and fields take. */
 static bool measure(struct edit *edit, size_t *state_bytes, size_t *n_field_bytes)
 {
+    if (edit->undo != NULL) {
+        edit->n_passes = 1;
+        edit->has_signs = true;
+        *state_bytes = vxd_dag_undo_state_bytes();
+        return true;
+    }
     for (size_t i = 0; i < edit->n_ops; edit->n_passes++) {
         const struct vxd_dag_op *op = &edit->ops[i];
         size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
@@ -390,7 +397,9 @@ static enum vxd_status send(struct edit *edit, uint32_t root, struct vxd_err *er
     /* First, as checks raise faults in it. */
     VXD_TRY(vxd_queue_copy(edit->queue, edit->pass.progress, progress, sizeof *progress,
                            err));
-    memcpy(ops, edit->ops, edit->n_ops * sizeof *ops);
+    if (edit->n_ops > 0) {
+        memcpy(ops, edit->ops, edit->n_ops * sizeof *ops);
+    }
     for (size_t i = 0; i < edit->n_ops; i++) {
         if (ops[i].shape.kind == VXD_DAG_HEIGHTFIELD) {
             VXD_TRY(send_field(edit, &ops[i], &shape_ops[i].pyramid, &field, err));
@@ -427,6 +436,10 @@ static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
     enum vxd_status status = VXD_OK;
     size_t pass = 0;
 
+    if (edit->undo != NULL) {
+        VXD_TRY(clear_state(edit, err));
+        VXD_TRY(vxd_dag_undo_pass(edit->queue, &edit->pass, edit->undo, err));
+    }
     for (size_t i = 0; i < edit->n_ops; pass++) {
         const struct vxd_dag_op *op = &edit->ops[i];
         size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
@@ -450,29 +463,46 @@ out:
     return status;
 }
 
+/* All of an edit; it is not needed any more. */
+static enum vxd_status run_edit(struct edit *edit, uint32_t root,
+                                struct vxd_dag_edit_result *out, struct vxd_err *err)
+{
+    struct vxd_dag_edit_result *d_result;
+    enum vxd_status status;
+
+    VXD_TRY(take_scratch(edit, err));
+    d_result = there(edit, edit->layout.result);
+    point_pass(edit);
+    VXD_TRY(send(edit, root, err));
+    VXD_TRY(run_passes(edit, err));
+    VXD_TRY(vxd_dag_finish_pass(edit->queue, &edit->pass, d_result, err));
+    VXD_TRY(vxd_dag_device_end_edit(edit->queue, edit->dag, err));
+    VXD_TRY(vxd_queue_copy(edit->queue, out, d_result, sizeof *out, err));
+out:
+    vxd_device_free(edit->queue, &edit->scratch);
+    free(edit->sent);
+    return status;
+}
+
 enum vxd_status vxd_dag_edit_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
                                   uint32_t root, const struct vxd_dag_op *ops,
                                   size_t n_ops, struct vxd_dag_edit_result *out,
                                   struct vxd_err *err)
 {
     struct edit edit = {.queue = queue, .dag = dag, .ops = ops, .n_ops = n_ops};
-    struct vxd_dag_edit_result *d_result;
-    enum vxd_status status;
 
     if (n_ops == 0) {
         *out = (struct vxd_dag_edit_result){.root = root};
         return VXD_OK;
     }
-    VXD_TRY(take_scratch(&edit, err));
-    d_result = there(&edit, edit.layout.result);
-    point_pass(&edit);
-    VXD_TRY(send(&edit, root, err));
-    VXD_TRY(run_passes(&edit, err));
-    VXD_TRY(vxd_dag_finish_pass(queue, &edit.pass, d_result, err));
-    VXD_TRY(vxd_dag_device_end_edit(queue, dag, err));
-    VXD_TRY(vxd_queue_copy(queue, out, d_result, sizeof *out, err));
-out:
-    vxd_device_free(queue, &edit.scratch);
-    free(edit.sent);
-    return status;
+    return run_edit(&edit, root, out, err);
+}
+
+enum vxd_status vxd_dag_undo_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  uint32_t head, const struct vxd_dag_undo_state *roots,
+                                  struct vxd_dag_edit_result *out, struct vxd_err *err)
+{
+    struct edit edit = {.queue = queue, .dag = dag, .undo = roots};
+
+    return run_edit(&edit, head, out, err);
 }

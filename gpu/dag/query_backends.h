@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The twins behind query.h and export.h. The public entries check every argument; the twins
+/* The twins behind query.h, export.h and diff.h. The public entries check every argument; the twins
  * only compute. */
 #ifndef VXD_GPU_DAG_QUERY_BACKENDS_H
 #define VXD_GPU_DAG_QUERY_BACKENDS_H
 
 #include "gpu/core/internal.h"
 #include "gpu/dag/cells_math.h"
+#include "gpu/dag/diff_math.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,6 +66,19 @@ struct vxd_dag_cells_call {
     void *scratch; /* of a GPU */
 };
 
+/* limit 0: counts alone. */
+struct vxd_dag_diff_call {
+    struct vxd_dag_view view;
+    uint32_t before;
+    uint32_t after;
+    struct vxd_dag_cells cells; /* of any state */
+    uint64_t first;
+    uint64_t limit;
+    struct vxd_dag_diff_rows rows;
+    uint64_t *n_cells;
+    void *scratch;
+};
+
 struct vxd_dag_dense_call {
     struct vxd_dag_view view;
     uint32_t root;
@@ -89,8 +103,12 @@ VXD_DAG_QUERY_TWINS(vxd_dag_overlap, vxd_dag_regions_call);
 VXD_DAG_QUERY_TWINS(vxd_dag_count, vxd_dag_regions_call);
 VXD_DAG_QUERY_TWINS(vxd_dag_export_cells, vxd_dag_cells_call);
 VXD_DAG_QUERY_TWINS(vxd_dag_export_dense, vxd_dag_dense_call);
+VXD_DAG_QUERY_TWINS(vxd_dag_diff, vxd_dag_diff_call);
 
 #undef VXD_DAG_QUERY_TWINS
+
+/* diff_cpu.c: bytes of a diff's scratch there. */
+size_t vxd_dag_diff_run_bytes(void);
 
 #ifdef __cplusplus
 }
@@ -133,6 +151,21 @@ static inline size_t vxd_dag_cells_scratch_bytes(const struct vxd_queue *queue)
     return VXD_ON_CUDA(queue->context)
                ? VXD_DAG_SPOTS_BYTES + (VXD_DAG_SPOTS_MOST + 1) * sizeof(uint64_t)
                : 0;
+}
+
+/* Scratch of diffs: on a GPU a list as of exports, with another reference a spot, and what is
+ * found of the parts of cells. */
+#define VXD_DAG_DIFF_LIST_BYTES                                                          \
+    (VXD_DAG_SPOTS_HEAD_BYTES +                                                          \
+     (size_t)2 * VXD_DAG_SPOTS_MOST * (sizeof(uint64_t) + 2 * sizeof(uint32_t)))
+#define VXD_DAG_DIFF_FOUND_BYTES ((size_t)VXD_DAG_DIFF_PARTS / 8 * sizeof(uint32_t))
+static inline size_t vxd_dag_diff_scratch_bytes(const struct vxd_queue *queue)
+{
+    (void)queue;
+    return VXD_ON_CUDA(queue->context)
+               ? VXD_DAG_DIFF_LIST_BYTES + (VXD_DAG_SPOTS_MOST + 1) * sizeof(uint64_t) +
+                     VXD_DAG_DIFF_FOUND_BYTES
+               : vxd_dag_diff_run_bytes();
 }
 
 /* An array that may not be missing. */

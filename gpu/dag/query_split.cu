@@ -3,6 +3,7 @@
  * (vxd_dag_reads_split). */
 #define VXD_DAG_SPLIT_FORM
 
+#include "gpu/dag/diff.cu"
 #include "gpu/dag/export.cu"
 #include "gpu/dag/nearest.cu"
 #include "gpu/dag/ray.cu"

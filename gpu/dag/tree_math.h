@@ -28,7 +28,7 @@ struct vxd_dag_cube {
 /* What an edit does with a cube. */
 enum vxd_dag_visit {
     VXD_DAG_KEEP,   /* stays as it is */
-    VXD_DAG_SET,    /* becomes *uniform, an empty or uniform reference */
+    VXD_DAG_SET,    /* becomes *uniform: empty, uniform, or any node of its height */
     VXD_DAG_DESCEND /* depends on the parts; of a leaf: on its voxels */
 };
 

@@ -5,6 +5,7 @@ add_library(voxeld_gpu_test_support STATIC
   unit/gpu_dag_grid.c
   unit/gpu_dag_run.c
   unit/gpu_dag_scene.c
+  unit/gpu_dag_versions.c
   unit/gpu_hash_check.c
   unit/gpu_hash_digest.c
   unit/gpu_hash_keys.c
@@ -32,7 +33,8 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit_balls edit_errors export query rays room store table verify)
+foreach(name carve copy edit_balls edit_errors export query rays room store table undo
+    verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -54,7 +56,7 @@ voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
-set(store_tests copy rays store)
+set(store_tests copy rays store undo)
 if(NOT VOXELD_SANITIZE)
   list(APPEND store_tests edit export query)
 endif()

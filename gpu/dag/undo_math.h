@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What an undo makes of cubes and leaves: three references go down together, what stands there
+ * (the head), and what stood there before and after the edit that is taken back. */
+#ifndef VXD_GPU_DAG_UNDO_MATH_H
+#define VXD_GPU_DAG_UNDO_MATH_H
+
+#include "gpu/dag/tree_math.h"
+
+/* Of a cube. */
+struct vxd_dag_undo_state {
+    uint32_t before;
+    uint32_t after;
+};
+
+VXD_HD struct vxd_dag_undo_state
+vxd_dag_undo_child(const struct vxd_dag_view *view,
+                   const struct vxd_dag_undo_state *state, int octant)
+{
+    struct vxd_dag_undo_state child;
+
+    child.before = vxd_dag_below(view, state->before, octant);
+    child.after = vxd_dag_below(view, state->after, octant);
+    return child;
+}
+
+/* SET's *ref may be a node. */
+VXD_HD enum vxd_dag_visit vxd_dag_undo_visit(const struct vxd_dag_undo_state *state,
+                                             uint32_t head, uint32_t *ref)
+{
+    if (state->before == state->after) {
+        return VXD_DAG_KEEP;
+    }
+    if (head == state->after) {
+        *ref = state->before;
+        return VXD_DAG_SET;
+    }
+    /* Two regions that differ: no voxel is as it was after the edit. */
+    return vxd_dag_is_node(head) || vxd_dag_is_node(state->after) ? VXD_DAG_DESCEND
+                                                                  : VXD_DAG_KEEP;
+}
+
+/* Nothing but these and the head decides. */
+VXD_HD int vxd_dag_undo_sign(const struct vxd_dag_undo_state *state, uint64_t *words)
+{
+    words[0] = (uint64_t)state->before << 32 | state->after;
+    return 1;
+}
+
+/* Of the voxels that are occupied in the head and after: *same, those of one material there,
+ * and *differ, those of them that had another before. */
+VXD_HD void vxd_dag_undo_compare(const struct vxd_dag_view *view,
+                                 const struct vxd_dag_undo_state *state,
+                                 const struct vxd_dag_leaf *head, uint64_t both,
+                                 uint64_t before, uint64_t *same, uint64_t *differ)
+{
+    for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
+        const int at = vxd_dag_low_bit(rest);
+        const uint64_t bit = (uint64_t)1 << at;
+        const uint32_t value = vxd_dag_spot_value(view, state->after, at);
+
+        if (value != head->values[at]) {
+            continue;
+        }
+        *same |= bit;
+        if ((before & bit) != 0 && vxd_dag_spot_value(view, state->before, at) != value) {
+            *differ |= bit;
+        }
+    }
+}
+
+/* `leaf` is the head's. */
+VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
+                                   const struct vxd_dag_undo_state *state,
+                                   struct vxd_dag_leaf *leaf)
+{
+    const bool has_materials = view->value_bits > 1;
+    uint64_t occupied[2]; /* before, after */
+    uint64_t free[2];
+    uint64_t same; /* as after, in the head */
+    uint64_t differ;
+    uint64_t both;
+    uint64_t taken;
+
+    vxd_dag_spot_masks(view, state->before, &occupied[0], &free[0]);
+    vxd_dag_spot_masks(view, state->after, &occupied[1], &free[1]);
+    same = ~(leaf->set | occupied[1] | free[1]) | (leaf->free & free[1]);
+    differ = (occupied[0] ^ occupied[1]) | (free[0] ^ free[1]);
+    both = leaf->set & ~leaf->free & occupied[1];
+    if (has_materials) {
+        vxd_dag_undo_compare(view, state, leaf, both, occupied[0], &same, &differ);
+    } else {
+        same |= both;
+    }
+    taken = same & differ;
+    leaf->set = (leaf->set & ~taken) | ((occupied[0] | free[0]) & taken);
+    leaf->free = (leaf->free & ~taken) | (free[0] & taken);
+    for (uint64_t rest = has_materials ? taken & occupied[0] : 0; rest != 0;
+         rest &= rest - 1) {
+        const int at = vxd_dag_low_bit(rest);
+
+        leaf->values[at] = (uint16_t)vxd_dag_spot_value(view, state->before, at);
+    }
+}
+
+#endif
