@@ -8,7 +8,17 @@ import os
 from typing import Any
 
 import numpy as np
-from harness import OK, Daemon, Rpc, array_of, common_pb2, rpc_pb2, scene_pb2, tensor_of
+from harness import (
+    OK,
+    Daemon,
+    Rpc,
+    array_of,
+    common_pb2,
+    rpc_pb2,
+    scene_pb2,
+    scene_version_pb2,
+    tensor_of,
+)
 
 UNIT = 256
 UNKNOWN, OCCUPIED, FREE = 1, 2, 4
@@ -31,9 +41,10 @@ class Scenes:
 
     def send(self, method: str, sequence: int = 0, **fields: Any) -> rpc_pb2.Response:
         name = "".join(p.title() for p in method.split("_")) + "Request"
+        message = getattr(scene_pb2, name, None) or getattr(scene_version_pb2, name)
         return self.rpc.call(
             method,
-            getattr(scene_pb2, name)(**fields),
+            message(**fields),
             client_id=self.client_id,
             sequence=sequence or next(self.sequence),
             token=self.token,
@@ -53,11 +64,13 @@ class Scenes:
     def edit(self, name: str, *operations: Any, **fields: Any) -> Any:
         return self.call("scene_edit", name=name, operations=operations, **fields)
 
-    def dense(self, name: str, side: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """States and materials of a scene of so many voxels a side."""
+    def dense(
+        self, name: str, side: int, **at: Any
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """States and materials of a scene of so many voxels a side; `at` a version."""
         box = scene_pb2.SceneBox(low=vec(0, 0, 0), high=vec(side, side, side))
         reply = self.call(
-            "scene_export", name=name, format="SCENE_DENSE", box=box, in_voxels=True
+            "scene_export", name=name, format="SCENE_DENSE", box=box, in_voxels=True, **at
         )
         assert list(reply.low_cell) == [0, 0, 0]
         has_materials = reply.HasField("materials")

@@ -5,6 +5,7 @@ from voxeld.v1 import common_pb2 as _common_pb2
 from voxeld.v1 import hashmap_pb2 as _hashmap_pb2
 from voxeld.v1 import network_pb2 as _network_pb2
 from voxeld.v1 import scene_pb2 as _scene_pb2
+from voxeld.v1 import scene_version_pb2 as _scene_version_pb2
 from voxeld.v1 import voxelize_pb2 as _voxelize_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -14,7 +15,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Request(_message.Message):
-    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_cast_rays", "scene_create", "scene_drop", "scene_edit", "scene_export", "scene_get", "scene_integrate", "scene_list", "scene_nearest", "scene_overlap", "scene_values", "self_test", "server_info", "set_log_level", "status", "voxelize"]
+    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_branch", "scene_cast_rays", "scene_collect", "scene_create", "scene_diff", "scene_drop", "scene_edit", "scene_export", "scene_get", "scene_integrate", "scene_list", "scene_log", "scene_nearest", "scene_overlap", "scene_redo", "scene_snapshot", "scene_undo", "scene_values", "scene_verify", "self_test", "server_info", "set_log_level", "status", "voxelize"]
     HEADER_FIELD_NUMBER: _ClassVar[int]
     INFER_FIELD_NUMBER: _ClassVar[int]
     MAP_CREATE_FIELD_NUMBER: _ClassVar[int]
@@ -32,17 +33,25 @@ class Request(_message.Message):
     NETWORK_LIST_FIELD_NUMBER: _ClassVar[int]
     NETWORK_LOAD_FIELD_NUMBER: _ClassVar[int]
     NETWORK_UNLOAD_FIELD_NUMBER: _ClassVar[int]
+    SCENE_BRANCH_FIELD_NUMBER: _ClassVar[int]
     SCENE_CAST_RAYS_FIELD_NUMBER: _ClassVar[int]
+    SCENE_COLLECT_FIELD_NUMBER: _ClassVar[int]
     SCENE_CREATE_FIELD_NUMBER: _ClassVar[int]
+    SCENE_DIFF_FIELD_NUMBER: _ClassVar[int]
     SCENE_DROP_FIELD_NUMBER: _ClassVar[int]
     SCENE_EDIT_FIELD_NUMBER: _ClassVar[int]
     SCENE_EXPORT_FIELD_NUMBER: _ClassVar[int]
     SCENE_GET_FIELD_NUMBER: _ClassVar[int]
     SCENE_INTEGRATE_FIELD_NUMBER: _ClassVar[int]
     SCENE_LIST_FIELD_NUMBER: _ClassVar[int]
+    SCENE_LOG_FIELD_NUMBER: _ClassVar[int]
     SCENE_NEAREST_FIELD_NUMBER: _ClassVar[int]
     SCENE_OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    SCENE_REDO_FIELD_NUMBER: _ClassVar[int]
+    SCENE_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    SCENE_UNDO_FIELD_NUMBER: _ClassVar[int]
     SCENE_VALUES_FIELD_NUMBER: _ClassVar[int]
+    SCENE_VERIFY_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     SERVER_INFO_FIELD_NUMBER: _ClassVar[int]
     SET_LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -65,23 +74,31 @@ class Request(_message.Message):
     network_list: _network_pb2.NetworkListRequest
     network_load: _network_pb2.NetworkLoadRequest
     network_unload: _network_pb2.NetworkUnloadRequest
+    scene_branch: _scene_version_pb2.SceneBranchRequest
     scene_cast_rays: _scene_pb2.SceneCastRaysRequest
+    scene_collect: _scene_version_pb2.SceneCollectRequest
     scene_create: _scene_pb2.SceneCreateRequest
+    scene_diff: _scene_version_pb2.SceneDiffRequest
     scene_drop: _scene_pb2.SceneDropRequest
     scene_edit: _scene_pb2.SceneEditRequest
     scene_export: _scene_pb2.SceneExportRequest
     scene_get: _scene_pb2.SceneGetRequest
     scene_integrate: _scene_pb2.SceneIntegrateRequest
     scene_list: _scene_pb2.SceneListRequest
+    scene_log: _scene_version_pb2.SceneLogRequest
     scene_nearest: _scene_pb2.SceneNearestRequest
     scene_overlap: _scene_pb2.SceneOverlapRequest
+    scene_redo: _scene_version_pb2.SceneRedoRequest
+    scene_snapshot: _scene_version_pb2.SceneSnapshotRequest
+    scene_undo: _scene_version_pb2.SceneUndoRequest
     scene_values: _scene_pb2.SceneValuesRequest
+    scene_verify: _scene_version_pb2.SceneVerifyRequest
     self_test: _admin_pb2.SelfTestRequest
     server_info: _admin_pb2.ServerInfoRequest
     set_log_level: _admin_pb2.SetLogLevelRequest
     status: _admin_pb2.StatusRequest
     voxelize: _voxelize_pb2.VoxelizeRequest
-    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadRequest, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadRequest, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListRequest, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetRequest, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferRequest, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateRequest, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropRequest, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListRequest, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetRequest, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditRequest, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateRequest, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesRequest, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysRequest, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestRequest, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapRequest, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportRequest, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[RequestHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoRequest, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusRequest, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestRequest, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelRequest, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeRequest, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateRequest, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropRequest, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListRequest, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetRequest, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertRequest, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindRequest, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseRequest, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateRequest, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportRequest, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveRequest, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadRequest, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadRequest, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadRequest, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListRequest, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetRequest, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferRequest, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateRequest, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropRequest, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListRequest, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetRequest, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditRequest, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateRequest, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesRequest, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysRequest, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestRequest, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapRequest, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportRequest, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogRequest, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoRequest, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoRequest, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotRequest, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchRequest, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffRequest, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyRequest, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectRequest, _Mapping]] = ...) -> None: ...
 
 class RequestHeader(_message.Message):
     __slots__ = ["client_id", "expect_digests", "keep_last", "max_age_ms", "request_id", "sequence", "stream", "timeout_ms", "token"]
@@ -106,7 +123,7 @@ class RequestHeader(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., token: _Optional[str] = ..., client_id: _Optional[str] = ..., sequence: _Optional[int] = ..., stream: _Optional[str] = ..., keep_last: _Optional[int] = ..., max_age_ms: _Optional[int] = ..., expect_digests: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_cast_rays", "scene_create", "scene_drop", "scene_edit", "scene_export", "scene_get", "scene_integrate", "scene_list", "scene_nearest", "scene_overlap", "scene_values", "self_test", "server_info", "set_log_level", "status", "voxelize"]
+    __slots__ = ["header", "infer", "map_create", "map_drop", "map_erase", "map_export", "map_find", "map_get", "map_insert", "map_list", "map_load", "map_save", "map_update", "network_get", "network_list", "network_load", "network_unload", "scene_branch", "scene_cast_rays", "scene_collect", "scene_create", "scene_diff", "scene_drop", "scene_edit", "scene_export", "scene_get", "scene_integrate", "scene_list", "scene_log", "scene_nearest", "scene_overlap", "scene_redo", "scene_snapshot", "scene_undo", "scene_values", "scene_verify", "self_test", "server_info", "set_log_level", "status", "voxelize"]
     HEADER_FIELD_NUMBER: _ClassVar[int]
     INFER_FIELD_NUMBER: _ClassVar[int]
     MAP_CREATE_FIELD_NUMBER: _ClassVar[int]
@@ -124,17 +141,25 @@ class Response(_message.Message):
     NETWORK_LIST_FIELD_NUMBER: _ClassVar[int]
     NETWORK_LOAD_FIELD_NUMBER: _ClassVar[int]
     NETWORK_UNLOAD_FIELD_NUMBER: _ClassVar[int]
+    SCENE_BRANCH_FIELD_NUMBER: _ClassVar[int]
     SCENE_CAST_RAYS_FIELD_NUMBER: _ClassVar[int]
+    SCENE_COLLECT_FIELD_NUMBER: _ClassVar[int]
     SCENE_CREATE_FIELD_NUMBER: _ClassVar[int]
+    SCENE_DIFF_FIELD_NUMBER: _ClassVar[int]
     SCENE_DROP_FIELD_NUMBER: _ClassVar[int]
     SCENE_EDIT_FIELD_NUMBER: _ClassVar[int]
     SCENE_EXPORT_FIELD_NUMBER: _ClassVar[int]
     SCENE_GET_FIELD_NUMBER: _ClassVar[int]
     SCENE_INTEGRATE_FIELD_NUMBER: _ClassVar[int]
     SCENE_LIST_FIELD_NUMBER: _ClassVar[int]
+    SCENE_LOG_FIELD_NUMBER: _ClassVar[int]
     SCENE_NEAREST_FIELD_NUMBER: _ClassVar[int]
     SCENE_OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    SCENE_REDO_FIELD_NUMBER: _ClassVar[int]
+    SCENE_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    SCENE_UNDO_FIELD_NUMBER: _ClassVar[int]
     SCENE_VALUES_FIELD_NUMBER: _ClassVar[int]
+    SCENE_VERIFY_FIELD_NUMBER: _ClassVar[int]
     SELF_TEST_FIELD_NUMBER: _ClassVar[int]
     SERVER_INFO_FIELD_NUMBER: _ClassVar[int]
     SET_LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -157,23 +182,31 @@ class Response(_message.Message):
     network_list: _network_pb2.NetworkListResponse
     network_load: _network_pb2.NetworkLoadResponse
     network_unload: _network_pb2.NetworkUnloadResponse
+    scene_branch: _scene_version_pb2.SceneBranchResponse
     scene_cast_rays: _scene_pb2.SceneCastRaysResponse
+    scene_collect: _scene_version_pb2.SceneCollectResponse
     scene_create: _scene_pb2.SceneCreateResponse
+    scene_diff: _scene_version_pb2.SceneDiffResponse
     scene_drop: _scene_pb2.SceneDropResponse
     scene_edit: _scene_pb2.SceneEditResponse
     scene_export: _scene_pb2.SceneExportResponse
     scene_get: _scene_pb2.SceneGetResponse
     scene_integrate: _scene_pb2.SceneIntegrateResponse
     scene_list: _scene_pb2.SceneListResponse
+    scene_log: _scene_version_pb2.SceneLogResponse
     scene_nearest: _scene_pb2.SceneNearestResponse
     scene_overlap: _scene_pb2.SceneOverlapResponse
+    scene_redo: _scene_version_pb2.SceneRedoResponse
+    scene_snapshot: _scene_version_pb2.SceneSnapshotResponse
+    scene_undo: _scene_version_pb2.SceneUndoResponse
     scene_values: _scene_pb2.SceneValuesResponse
+    scene_verify: _scene_version_pb2.SceneVerifyResponse
     self_test: _admin_pb2.SelfTestResponse
     server_info: _admin_pb2.ServerInfoResponse
     set_log_level: _admin_pb2.SetLogLevelResponse
     status: _admin_pb2.StatusResponse
     voxelize: _voxelize_pb2.VoxelizeResponse
-    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateResponse, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropResponse, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListResponse, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetResponse, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditResponse, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateResponse, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesResponse, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysResponse, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestResponse, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapResponse, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportResponse, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., server_info: _Optional[_Union[_admin_pb2.ServerInfoResponse, _Mapping]] = ..., status: _Optional[_Union[_admin_pb2.StatusResponse, _Mapping]] = ..., self_test: _Optional[_Union[_admin_pb2.SelfTestResponse, _Mapping]] = ..., set_log_level: _Optional[_Union[_admin_pb2.SetLogLevelResponse, _Mapping]] = ..., voxelize: _Optional[_Union[_voxelize_pb2.VoxelizeResponse, _Mapping]] = ..., map_create: _Optional[_Union[_hashmap_pb2.MapCreateResponse, _Mapping]] = ..., map_drop: _Optional[_Union[_hashmap_pb2.MapDropResponse, _Mapping]] = ..., map_list: _Optional[_Union[_hashmap_pb2.MapListResponse, _Mapping]] = ..., map_get: _Optional[_Union[_hashmap_pb2.MapGetResponse, _Mapping]] = ..., map_insert: _Optional[_Union[_hashmap_pb2.MapInsertResponse, _Mapping]] = ..., map_find: _Optional[_Union[_hashmap_pb2.MapFindResponse, _Mapping]] = ..., map_erase: _Optional[_Union[_hashmap_pb2.MapEraseResponse, _Mapping]] = ..., map_update: _Optional[_Union[_hashmap_pb2.MapUpdateResponse, _Mapping]] = ..., map_export: _Optional[_Union[_hashmap_pb2.MapExportResponse, _Mapping]] = ..., map_save: _Optional[_Union[_hashmap_pb2.MapSaveResponse, _Mapping]] = ..., map_load: _Optional[_Union[_hashmap_pb2.MapLoadResponse, _Mapping]] = ..., network_load: _Optional[_Union[_network_pb2.NetworkLoadResponse, _Mapping]] = ..., network_unload: _Optional[_Union[_network_pb2.NetworkUnloadResponse, _Mapping]] = ..., network_list: _Optional[_Union[_network_pb2.NetworkListResponse, _Mapping]] = ..., network_get: _Optional[_Union[_network_pb2.NetworkGetResponse, _Mapping]] = ..., infer: _Optional[_Union[_network_pb2.InferResponse, _Mapping]] = ..., scene_create: _Optional[_Union[_scene_pb2.SceneCreateResponse, _Mapping]] = ..., scene_drop: _Optional[_Union[_scene_pb2.SceneDropResponse, _Mapping]] = ..., scene_list: _Optional[_Union[_scene_pb2.SceneListResponse, _Mapping]] = ..., scene_get: _Optional[_Union[_scene_pb2.SceneGetResponse, _Mapping]] = ..., scene_edit: _Optional[_Union[_scene_pb2.SceneEditResponse, _Mapping]] = ..., scene_integrate: _Optional[_Union[_scene_pb2.SceneIntegrateResponse, _Mapping]] = ..., scene_values: _Optional[_Union[_scene_pb2.SceneValuesResponse, _Mapping]] = ..., scene_cast_rays: _Optional[_Union[_scene_pb2.SceneCastRaysResponse, _Mapping]] = ..., scene_nearest: _Optional[_Union[_scene_pb2.SceneNearestResponse, _Mapping]] = ..., scene_overlap: _Optional[_Union[_scene_pb2.SceneOverlapResponse, _Mapping]] = ..., scene_export: _Optional[_Union[_scene_pb2.SceneExportResponse, _Mapping]] = ..., scene_log: _Optional[_Union[_scene_version_pb2.SceneLogResponse, _Mapping]] = ..., scene_undo: _Optional[_Union[_scene_version_pb2.SceneUndoResponse, _Mapping]] = ..., scene_redo: _Optional[_Union[_scene_version_pb2.SceneRedoResponse, _Mapping]] = ..., scene_snapshot: _Optional[_Union[_scene_version_pb2.SceneSnapshotResponse, _Mapping]] = ..., scene_branch: _Optional[_Union[_scene_version_pb2.SceneBranchResponse, _Mapping]] = ..., scene_diff: _Optional[_Union[_scene_version_pb2.SceneDiffResponse, _Mapping]] = ..., scene_verify: _Optional[_Union[_scene_version_pb2.SceneVerifyResponse, _Mapping]] = ..., scene_collect: _Optional[_Union[_scene_version_pb2.SceneCollectResponse, _Mapping]] = ...) -> None: ...
 
 class ResponseHeader(_message.Message):
     __slots__ = ["arrays_dropped", "code", "field", "message", "queue_ms", "replayed", "request_id", "total_ms"]

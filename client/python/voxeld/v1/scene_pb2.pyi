@@ -20,6 +20,14 @@ SCENE_PLY: SceneFormat
 SCENE_REPLACE: SceneAction
 SCENE_SET_FREE: SceneAction
 
+class SceneAt(_message.Message):
+    __slots__ = ["snapshot", "version"]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    snapshot: str
+    version: int
+    def __init__(self, version: _Optional[int] = ..., snapshot: _Optional[str] = ...) -> None: ...
+
 class SceneBall(_message.Message):
     __slots__ = ["centre", "noise", "noise_cell_bits", "noise_seed", "radius"]
     CENTRE_FIELD_NUMBER: _ClassVar[int]
@@ -61,16 +69,18 @@ class SceneCarve(_message.Message):
     def __init__(self, max_range_m: _Optional[float] = ..., erase: bool = ...) -> None: ...
 
 class SceneCastRaysRequest(_message.Message):
-    __slots__ = ["directions", "max_range_m", "name", "origins"]
+    __slots__ = ["at", "directions", "max_range_m", "name", "origins"]
+    AT_FIELD_NUMBER: _ClassVar[int]
     DIRECTIONS_FIELD_NUMBER: _ClassVar[int]
     MAX_RANGE_M_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ORIGINS_FIELD_NUMBER: _ClassVar[int]
+    at: SceneAt
     directions: _common_pb2.Tensor
     max_range_m: float
     name: str
     origins: _common_pb2.Tensor
-    def __init__(self, name: _Optional[str] = ..., origins: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., directions: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max_range_m: _Optional[float] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., origins: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., directions: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., max_range_m: _Optional[float] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
 
 class SceneCastRaysResponse(_message.Message):
     __slots__ = ["distances", "materials", "n_hits", "normals", "seen", "voxels"]
@@ -114,14 +124,16 @@ class SceneCopy(_message.Message):
     def __init__(self, matrix: _Optional[_Iterable[int]] = ..., copy_empty: bool = ..., **kwargs) -> None: ...
 
 class SceneCreateRequest(_message.Message):
-    __slots__ = ["max_bytes", "name", "spec"]
+    __slots__ = ["max_bytes", "name", "retention", "spec"]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     max_bytes: int
     name: str
+    retention: SceneRetention
     spec: SceneSpec
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., max_bytes: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ...) -> None: ...
 
 class SceneCreateResponse(_message.Message):
     __slots__ = ["existed", "scene"]
@@ -170,7 +182,8 @@ class SceneEditResponse(_message.Message):
     def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., n_outside: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
 
 class SceneExportRequest(_message.Message):
-    __slots__ = ["box", "first", "format", "free", "in_voxels", "level", "limit", "name", "with_counts"]
+    __slots__ = ["at", "box", "first", "format", "free", "in_voxels", "level", "limit", "name", "with_counts"]
+    AT_FIELD_NUMBER: _ClassVar[int]
     BOX_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +193,7 @@ class SceneExportRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     WITH_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    at: SceneAt
     box: SceneBox
     first: int
     format: SceneFormat
@@ -189,7 +203,7 @@ class SceneExportRequest(_message.Message):
     limit: int
     name: str
     with_counts: bool
-    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[SceneFormat, str]] = ..., box: _Optional[_Union[SceneBox, _Mapping]] = ..., in_voxels: bool = ..., level: _Optional[int] = ..., free: bool = ..., first: _Optional[int] = ..., limit: _Optional[int] = ..., with_counts: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[SceneFormat, str]] = ..., box: _Optional[_Union[SceneBox, _Mapping]] = ..., in_voxels: bool = ..., level: _Optional[int] = ..., free: bool = ..., first: _Optional[int] = ..., limit: _Optional[int] = ..., with_counts: bool = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
 
 class SceneExportResponse(_message.Message):
     __slots__ = ["cell_size_m", "cells", "counts", "frame_id", "low_cell", "materials", "n_cells", "origin", "ply", "seen", "states"]
@@ -218,10 +232,12 @@ class SceneExportResponse(_message.Message):
     def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., cells: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., low_cell: _Optional[_Iterable[int]] = ..., ply: _Optional[bytes] = ..., n_cells: _Optional[int] = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., cell_size_m: _Optional[float] = ..., frame_id: _Optional[str] = ...) -> None: ...
 
 class SceneGetRequest(_message.Message):
-    __slots__ = ["name"]
+    __slots__ = ["at", "name"]
+    AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    at: SceneAt
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
 
 class SceneGetResponse(_message.Message):
     __slots__ = ["scene"]
@@ -252,7 +268,7 @@ class SceneHeightfield(_message.Message):
     def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
 
 class SceneInfo(_message.Message):
-    __slots__ = ["changed_ns", "created_ns", "digest", "generation", "live_node_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "name", "node_bytes", "owner", "spec", "version"]
+    __slots__ = ["changed_ns", "created_ns", "digest", "generation", "live_node_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
     CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -265,7 +281,11 @@ class SceneInfo(_message.Message):
     N_FREE_FIELD_NUMBER: _ClassVar[int]
     N_NODES_FIELD_NUMBER: _ClassVar[int]
     N_OCCUPIED_FIELD_NUMBER: _ClassVar[int]
+    N_SHARING_FIELD_NUMBER: _ClassVar[int]
+    N_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_VERSION_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     changed_ns: int
@@ -278,12 +298,16 @@ class SceneInfo(_message.Message):
     n_free: int
     n_nodes: int
     n_occupied: int
+    n_sharing: int
+    n_snapshots: int
     name: str
     node_bytes: int
+    oldest_version: int
     owner: str
+    retention: SceneRetention
     spec: SceneSpec
     version: int
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
     __slots__ = ["carve", "cloud", "if_version", "name", "rule"]
@@ -375,14 +399,16 @@ class SceneMaterialRule(_message.Message):
     def __init__(self, kind: _Optional[_Union[SceneMaterialRule.Kind, str]] = ..., material: _Optional[int] = ..., field: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class SceneNearestRequest(_message.Message):
-    __slots__ = ["name", "points", "radius_m"]
+    __slots__ = ["at", "name", "points", "radius_m"]
+    AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     RADIUS_M_FIELD_NUMBER: _ClassVar[int]
+    at: SceneAt
     name: str
     points: _common_pb2.Tensor
     radius_m: float
-    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., radius_m: _Optional[float] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., radius_m: _Optional[float] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
 
 class SceneNearestResponse(_message.Message):
     __slots__ = ["distances", "materials", "n_found", "seen", "voxels"]
@@ -425,16 +451,18 @@ class SceneOperation(_message.Message):
     def __init__(self, box: _Optional[_Union[SceneBox, _Mapping]] = ..., ball: _Optional[_Union[SceneBall, _Mapping]] = ..., capsule: _Optional[_Union[SceneCapsule, _Mapping]] = ..., half_space: _Optional[_Union[SceneHalfSpace, _Mapping]] = ..., points: _Optional[_Union[ScenePoints, _Mapping]] = ..., heightfield: _Optional[_Union[SceneHeightfield, _Mapping]] = ..., action: _Optional[_Union[SceneAction, str]] = ..., material: _Optional[int] = ..., from_material: _Optional[int] = ..., threshold: _Optional[int] = ..., copy: _Optional[_Union[SceneCopy, _Mapping]] = ...) -> None: ...
 
 class SceneOverlapRequest(_message.Message):
-    __slots__ = ["balls", "boxes", "counts", "name"]
+    __slots__ = ["at", "balls", "boxes", "counts", "name"]
+    AT_FIELD_NUMBER: _ClassVar[int]
     BALLS_FIELD_NUMBER: _ClassVar[int]
     BOXES_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    at: SceneAt
     balls: _common_pb2.Tensor
     boxes: _common_pb2.Tensor
     counts: bool
     name: str
-    def __init__(self, name: _Optional[str] = ..., boxes: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., balls: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., boxes: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., balls: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., counts: bool = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
 
 class SceneOverlapResponse(_message.Message):
     __slots__ = ["n_free", "n_occupied", "seen", "states"]
@@ -455,6 +483,14 @@ class ScenePoints(_message.Message):
     materials: _common_pb2.Tensor
     points: _common_pb2.Tensor
     def __init__(self, points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SceneRetention(_message.Message):
+    __slots__ = ["seconds", "versions"]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    seconds: int
+    versions: int
+    def __init__(self, versions: _Optional[int] = ..., seconds: _Optional[int] = ...) -> None: ...
 
 class SceneSeen(_message.Message):
     __slots__ = ["engine_ms", "generation", "version"]
@@ -485,12 +521,14 @@ class SceneSpec(_message.Message):
     def __init__(self, voxel_size_m: _Optional[float] = ..., depth: _Optional[int] = ..., material_bits: _Optional[int] = ..., track_free: bool = ..., origin: _Optional[_Union[_common_pb2.Vec3, _Mapping]] = ..., frame_id: _Optional[str] = ..., palette: _Optional[_Iterable[_Union[SceneMaterial, _Mapping]]] = ...) -> None: ...
 
 class SceneValuesRequest(_message.Message):
-    __slots__ = ["name", "points"]
+    __slots__ = ["at", "name", "points"]
+    AT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
+    at: SceneAt
     name: str
     points: _common_pb2.Tensor
-    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., points: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., at: _Optional[_Union[SceneAt, _Mapping]] = ...) -> None: ...
 
 class SceneValuesResponse(_message.Message):
     __slots__ = ["materials", "seen", "states"]

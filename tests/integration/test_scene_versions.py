@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Versions of scenes against a history of dense grids: undo, redo, snapshots, branches,
+diffs, queries of the past, and collection in between."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import Daemon, array_of, common_pb2, http_call, running, scene_pb2, tensor_of
+from scenes import FREE, OCCUPIED, Grid, Scenes, ball, box, spec, vec
+
+INVALID = common_pb2.INVALID_ARGUMENT
+DEPTH = 5
+SIDE = 1 << DEPTH
+
+
+def at(version: int = 0, snapshot: str = "") -> scene_pb2.SceneAt:
+    return scene_pb2.SceneAt(version=version, snapshot=snapshot)
+
+
+@pytest.fixture
+def scenes(daemon: Daemon) -> Iterator[Scenes]:
+    with Scenes(daemon) as client:
+        for info in client.call("scene_list").scenes:
+            client.call("scene_drop", name=info.name)
+        yield client
+
+
+class Past:
+    """A scene and what each of its versions must hold."""
+
+    def __init__(self, name: str, first: Grid) -> None:
+        self.name = name
+        self.grids = {1: copy.deepcopy(first)}
+        self.newest = 1
+
+    def add(self, grid: Grid) -> None:
+        self.newest += 1
+        self.grids[self.newest] = grid
+
+    def now(self) -> Grid:
+        return self.grids[self.newest]
+
+    def undone(self, before: int, after: int) -> Grid:
+        """The newest grid with what `after` changed of `before` taken back where it stands."""
+        grid = copy.deepcopy(self.now())
+        old, new = self.grids[before], self.grids[after]
+        differs = (old.states != new.states) | (old.materials != new.materials)
+        stands = (grid.states == new.states) & (grid.materials == new.materials)
+        mask = differs & stands
+        grid.states[mask] = old.states[mask]
+        grid.materials[mask] = old.materials[mask]
+        return grid
+
+    def check(self, scenes: Scenes, version: int, **by: Any) -> None:
+        states, materials = scenes.dense(self.name, SIDE, at=at(**by) if by else at(version))
+        np.testing.assert_array_equal(states, self.grids[version].states)
+        np.testing.assert_array_equal(materials, self.grids[version].materials)
+
+
+def random_edit(rng: np.random.Generator, past: Past) -> scene_pb2.SceneOperation:
+    grid = copy.deepcopy(past.now())
+    half = SIDE * grid.size / 2
+    action = "SCENE_" + str(rng.choice(["FILL", "FILL", "ERASE", "SET_FREE", "PAINT"]))
+    material = int(rng.integers(0, 4))
+    a, b = rng.uniform(-half, half, (2, 3))
+    if rng.random() < 0.5:
+        radius = float(rng.uniform(0.1, half))
+        mask = grid.in_ball(a, radius)
+        operation = ball(a, radius, action, material=material)
+    else:
+        low, high = np.minimum(a, b), np.maximum(a, b) + 1e-3
+        mask = grid.in_box(low, high)
+        operation = box(low, high, action, material=material)
+    grid.apply(mask, action, material)
+    past.add(grid)
+    return operation
+
+
+def new_past(scenes: Scenes, name: str, **fields: Any) -> Past:
+    scenes.call("scene_create", name=name, spec=spec(DEPTH, bits=4, track_free=True), **fields)
+    return Past(name, Grid(DEPTH, tracks_free=True))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_history_is_that_of_grids(scenes: Scenes, seed: int) -> None:
+    """Edits, undos of any version, redos, branches and collections in any order."""
+    rng = np.random.default_rng(seed)
+    pasts = [new_past(scenes, "s0")]
+    undos: dict[str, list[tuple[int, int]]] = {"s0": []}
+    for step in range(60):
+        past = pasts[rng.integers(len(pasts))]
+        kind = rng.random()
+        if kind < 0.5 or past.newest == 1:
+            reply = scenes.edit(past.name, random_edit(rng, past))
+            assert reply.change.version == past.newest
+        elif kind < 0.7:
+            of = int(rng.integers(2, past.newest + 1))
+            grid = past.undone(of - 1, of)
+            before = past.now()
+            reply = scenes.call("scene_undo", name=past.name, of_version=of)
+            past.add(grid)
+            undos[past.name].append((past.newest, of))
+            assert reply.change.version == past.newest and reply.of_version == of
+            was, now = before.states == OCCUPIED, grid.states == OCCUPIED
+            assert reply.change.n_added == (now & ~was).sum()
+            assert reply.change.n_removed == (was & ~now).sum()
+        elif kind < 0.8 and undos[past.name]:
+            undo, _ = undos[past.name][rng.integers(len(undos[past.name]))]
+            grid = past.undone(undo - 1, undo)
+            reply = scenes.call("scene_redo", name=past.name, of_version=undo)
+            past.add(grid)
+            assert reply.of_version == undo
+        elif kind < 0.9:
+            collected = scenes.call("scene_collect", name=past.name)
+            assert collected.n_nodes_after <= collected.n_nodes_before
+            assert collected.n_slices >= 1
+        elif len(pasts) < 4:
+            of = int(rng.integers(1, past.newest + 1))
+            name = f"s{len(pasts)}"
+            reply = scenes.call("scene_branch", name=past.name, new_name=name, at=at(of))
+            assert reply.of_version == of and reply.scene.n_sharing == len(pasts) + 1
+            pasts.append(Past(name, past.grids[of]))
+            undos[name] = []
+        if step % 10 == 9:
+            past.check(scenes, past.newest)
+    for past in pasts:
+        for version in past.grids:
+            past.check(scenes, version)
+        assert scenes.call("scene_verify", name=past.name).n_versions == past.newest
+        log = scenes.call("scene_log", name=past.name)
+        assert [v.version for v in log.versions] == list(range(past.newest, 0, -1))
+
+
+def test_undo_of_a_painter_keeps_what_robots_added(daemon: Daemon, scenes: Scenes) -> None:
+    """Two robots append while a person paints and undoes: nobody loses what is theirs."""
+    new_past(scenes, "s", retention=scene_pb2.SceneRetention(versions=4096))
+    rng = np.random.default_rng(5)
+    voxels = rng.permutation(SIDE**3)
+    columns = np.stack(np.unravel_index(voxels, (SIDE,) * 3), -1).astype(np.int32)
+    errors: list[BaseException] = []
+
+    def robot(i: int) -> None:
+        try:
+            with Scenes(daemon, f"robot-{i}") as own:
+                for k in range(40):
+                    some = columns[(2 * k + i) * 60 : (2 * k + i + 1) * 60]
+                    shape = scene_pb2.ScenePoints(points=tensor_of(some))
+                    own.edit("s", scene_pb2.SceneOperation(points=shape, material=i))
+        except BaseException as error:  # noqa: BLE001  (told by the main thread)
+            errors.append(error)
+
+    def person() -> None:
+        try:
+            with Scenes(daemon, "person") as own:
+                for _ in range(15):
+                    own.edit("s", box((-9, -9, -9), (9, 9, 9), "SCENE_PAINT", material=9))
+                    own.call("scene_undo", name="s")
+                    own.edit("s", ball((0, 0, 0), 1.2, material=5))
+                    own.call("scene_undo", name="s")
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=robot, args=(i,)) for i in range(2)]
+    threads.append(threading.Thread(target=person))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+    states, materials = scenes.dense("s", SIDE)
+    expected = np.zeros((SIDE,) * 3, bool)
+    mine = columns[: 80 * 60]
+    expected[tuple(mine.T)] = True
+    # Nothing of the person's is left, but where a robot added in the middle of a ball: then it
+    # was the robot's all along.
+    np.testing.assert_array_equal(states == OCCUPIED, expected)
+    owner = np.zeros((SIDE,) * 3, np.uint16)
+    owner[tuple(mine.T)] = np.arange(len(mine)) // 60 % 2
+    np.testing.assert_array_equal(materials[expected], owner[expected])
+    log = scenes.call("scene_log", name="s", limit=10000)
+    assert len(log.versions) == 1 + 80 + 60
+    assert {v.client_id for v in log.versions} == {"", "robot-0", "robot-1", "person"}
+    undone = [v for v in log.versions if v.undone_by]
+    assert len(undone) == 30 and all(v.client_id == "person" for v in undone)
+
+
+def test_undo_without_number_takes_the_own_changes_in_turn(
+    daemon: Daemon, scenes: Scenes
+) -> None:
+    past = new_past(scenes, "s")
+    for x in range(3):
+        scenes.edit("s", box((x, 0, 0), (x + 1, 1, 1)))
+    with Scenes(daemon) as other:
+        other.edit("s", box((-1, 0, 0), (0, 1, 1)))
+        assert [scenes.call("scene_undo", name="s").of_version for _ in range(3)] == [4, 3, 2]
+        scenes.fails("scene_undo", common_pb2.NOT_FOUND, "of_version", name="s")
+        assert scenes.call("scene_get", name="s").scene.n_occupied == 1000
+        assert [scenes.call("scene_redo", name="s").of_version for _ in range(3)] == [8, 7, 6]
+        scenes.fails("scene_redo", common_pb2.NOT_FOUND, "of_version", name="s")
+        assert scenes.call("scene_get", name="s").scene.n_occupied == 4000
+        assert other.call("scene_undo", name="s").of_version == 5
+        # A redo is a change that can be undone.
+        assert scenes.call("scene_undo", name="s").of_version == 11
+    assert past.name == "s"
+
+
+def test_diff_has_the_cells_that_differ(scenes: Scenes) -> None:
+    rng = np.random.default_rng(11)
+    past = new_past(scenes, "s")
+    for _ in range(12):
+        scenes.edit("s", random_edit(rng, past))
+    for _ in range(12):
+        a, b = (int(v) for v in rng.integers(1, past.newest + 1, 2))
+        level = int(rng.integers(0, DEPTH + 1))
+        old, new = past.grids[a], past.grids[b]
+        low, high = np.sort(rng.integers(0, SIDE + 1, (2, 3)), 0)
+        inside = np.zeros((SIDE,) * 3, bool)
+        inside[tuple(slice(i, j) for i, j in zip(low, high, strict=True))] = True
+        was, now = old.states == OCCUPIED, new.states == OCCUPIED
+        bits = (now & ~was) * 1 | (was & ~now) * 2
+        bits |= (was & now & (old.materials != new.materials)) * 4
+        bits |= ((new.states == FREE) & (old.states != FREE)) * 8
+        bits |= ((old.states == FREE) & (new.states != FREE)) * 16
+        bits[~inside] = 0
+        expected: dict[tuple[int, ...], int] = {}
+        for cell in np.argwhere(bits):
+            key = tuple(int(c) >> level for c in cell)
+            expected[key] = expected.get(key, 0) | int(bits[tuple(cell)])
+        fields = {
+            "name": "s", "from": at(a), "to": at(b), "level": level, "in_voxels": True,
+            "box": scene_pb2.SceneBox(low=vec(*low), high=vec(*high)),
+        }
+        reply = scenes.call("scene_diff", **fields)
+        cells, changes = array_of(reply.cells), array_of(reply.changes)
+        assert reply.n_cells == len(expected) == len(cells)
+        assert {tuple(c): int(m) for c, m in zip(cells.tolist(), changes, strict=True)} == (
+            expected
+        )
+        parts = [
+            array_of(scenes.call("scene_diff", first=i, limit=7, **fields).cells)
+            for i in range(0, len(cells), 7)
+        ]
+        np.testing.assert_array_equal(np.concatenate([*parts, cells[:0]]), cells)
+    newest = scenes.call("scene_diff", name="s")
+    assert (newest.from_version, newest.to_version) == (past.newest - 1, past.newest)
+
+
+def test_snapshot_keeps_a_version_that_retention_drops(scenes: Scenes) -> None:
+    past = new_past(scenes, "s", retention=scene_pb2.SceneRetention(versions=3))
+    rng = np.random.default_rng(3)
+    scenes.edit("s", random_edit(rng, past))
+    taken = scenes.call("scene_snapshot", name="s", snapshot="early").snapshot
+    assert (taken.name, taken.version) == ("early", 2)
+    for _ in range(6):
+        scenes.edit("s", random_edit(rng, past))
+    log = scenes.call("scene_log", name="s")
+    assert [v.version for v in log.versions] == [8, 7, 6] and log.oldest == 6
+    assert [(n.name, n.version) for n in log.snapshots] == [("early", 2)]
+    scenes.call("scene_collect", name="s")
+    for version in (2, 6, 7, 8):
+        past.check(scenes, version)
+    past.check(scenes, 2, snapshot="early")
+    for version in (1, 5, 9):
+        scenes.fails("scene_get", common_pb2.NOT_FOUND, "at.version", name="s", at=at(version))
+    scenes.fails("scene_undo", common_pb2.NOT_FOUND, "of_version", name="s", of_version=6)
+    exists = common_pb2.ALREADY_EXISTS
+    scenes.fails("scene_snapshot", exists, "snapshot", name="s", snapshot="early")
+    scenes.call("scene_snapshot", name="s", snapshot="early", replace=True)
+    past.check(scenes, 8, snapshot="early")
+    scenes.fails("scene_get", common_pb2.NOT_FOUND, "at.version", name="s", at=at(2))
+    scenes.call("scene_snapshot", name="s", snapshot="early", drop=True)
+    scenes.fails(
+        "scene_snapshot", common_pb2.NOT_FOUND, "snapshot", name="s", snapshot="early", drop=True
+    )
+
+
+def test_branch_outlives_its_parent(scenes: Scenes) -> None:
+    past = new_past(scenes, "parent")
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        scenes.edit("parent", random_edit(rng, past))
+    made = scenes.call("scene_branch", name="parent", new_name="child", at=at(3)).scene
+    assert (made.version, made.n_sharing, made.oldest_version) == (1, 2, 1)
+    child = Past("child", past.grids[3])
+    exists = common_pb2.ALREADY_EXISTS
+    scenes.fails("scene_branch", exists, "new_name", name="parent", new_name="child")
+    diff = scenes.call("scene_diff", name="parent", to_name="child")
+    differs = (past.now().states != child.now().states) | (
+        past.now().materials != child.now().materials
+    )
+    assert diff.n_cells == differs.sum()
+    scenes.edit("child", random_edit(rng, child))
+    past.check(scenes, past.newest)
+    scenes.call("scene_drop", name="parent")
+    scenes.call("scene_collect", name="child")
+    child.check(scenes, 1)
+    child.check(scenes, 2)
+    assert scenes.call("scene_get", name="child").scene.n_sharing == 1
+    new_past(scenes, "other")
+    state = common_pb2.FAILED_PRECONDITION
+    scenes.fails("scene_diff", state, "to_name", name="child", to_name="other")
+
+
+def test_collect_gives_memory_back(tmp_path: Path) -> None:
+    """By itself too, beside readers of the version that goes and of those that stay."""
+    limits = {"limits": {"scene_collect_growth": 50}}
+    with running(tmp_path, limits) as daemon, Scenes(daemon) as scenes:
+        scenes.call(
+            "scene_create",
+            name="s",
+            spec=spec(10),
+            retention=scene_pb2.SceneRetention(versions=1),
+        )
+        rng = np.random.default_rng(6)
+        stop = threading.Event()
+        errors: list[BaseException] = []
+
+        def reader() -> None:
+            try:
+                with Scenes(daemon) as own:
+                    while not stop.is_set():
+                        info = own.call("scene_get", name="s").scene
+                        assert info.n_occupied == counts[info.version]
+            except BaseException as error:  # noqa: BLE001
+                errors.append(error)
+
+        counts = {1: 0}
+        thread = threading.Thread(target=reader)
+        thread.start()
+        peak = 0
+        for i in range(30):
+            some = rng.integers(0, 1024, (100000, 3)).astype(np.int32)
+            n = len(np.unique(some @ np.array([1 << 20, 1 << 10, 1])))
+            counts[i + 2] = n
+            clear = box((-60, -60, -60), (60, 60, 60), "SCENE_ERASE")
+            shape = scene_pb2.ScenePoints(points=tensor_of(some))
+            reply = scenes.edit("s", clear, scene_pb2.SceneOperation(points=shape))
+            assert reply.change.version == i + 2
+            peak = max(peak, scenes.call("scene_list").n_bytes)
+        stop.set()
+        thread.join()
+        assert not errors, errors
+        metrics = http_call(daemon, "GET", "/metrics").body.decode()
+        count = next(x for x in metrics.splitlines() if x.startswith("voxeld_scene_coll"))
+        assert int(count.split()[-1]) >= 2
+        last = scenes.call("scene_collect", name="s")
+        listed = scenes.call("scene_list")
+        assert listed.n_bytes == listed.scenes[0].n_bytes == last.n_bytes_after
+        assert peak < 30 * last.n_bytes_after / 3
+        scenes.edit("s", box((-60, -60, -60), (60, 60, 60), "SCENE_ERASE"))
+        emptied = scenes.call("scene_collect", name="s")
+        assert emptied.n_nodes_after == 0 and emptied.n_bytes_after < last.n_bytes_after / 4
+
+
+@pytest.mark.parametrize(
+    ("method", "code", "field", "fields"),
+    [
+        ("scene_get", INVALID, "at", {"at": at(1, "x")}),
+        ("scene_get", INVALID, "at.snapshot", {"at": at(0, "No Name")}),
+        ("scene_get", common_pb2.NOT_FOUND, "at.snapshot", {"at": at(0, "none")}),
+        ("scene_values", INVALID, "at", {"at": at(1, "x")}),
+        ("scene_log", INVALID, "limit", {"limit": 10001}),
+        ("scene_undo", common_pb2.FAILED_PRECONDITION, "of_version", {"of_version": 1}),
+        ("scene_undo", common_pb2.NOT_FOUND, "of_version", {"of_version": 99}),
+        ("scene_undo", common_pb2.ABORTED, "if_version", {"if_version": 99}),
+        ("scene_redo", common_pb2.FAILED_PRECONDITION, "of_version", {"of_version": 2}),
+        ("scene_redo", common_pb2.NOT_FOUND, "of_version", {}),
+        ("scene_snapshot", INVALID, "snapshot", {}),
+        ("scene_snapshot", INVALID, "drop", {"snapshot": "x", "drop": True, "replace": True}),
+        ("scene_snapshot", common_pb2.NOT_FOUND, "at.version",
+         {"snapshot": "x", "at": at(99)}),
+        ("scene_branch", INVALID, "new_name", {}),
+        ("scene_branch", common_pb2.NOT_FOUND, "at.version",
+         {"new_name": "b", "at": at(99)}),
+        ("scene_diff", INVALID, "level", {"level": 1 << 31}),
+        ("scene_diff", INVALID, "level", {"level": DEPTH + 1}),
+        ("scene_diff", INVALID, "to_name", {"to_name": "No"}),
+        ("scene_diff", common_pb2.NOT_FOUND, "to_name", {"to_name": "none"}),
+        ("scene_diff", common_pb2.NOT_FOUND, "from", {"from": at(99)}),
+        ("scene_diff", INVALID, "box.high", {"box": scene_pb2.SceneBox(low=vec(0, 0, 0))}),
+    ],
+)
+def test_wrong_request_says_what_is_wrong(
+    scenes: Scenes, method: str, code: int, field: str, fields: dict[str, Any]
+) -> None:
+    past = new_past(scenes, "s")
+    scenes.edit("s", box((0, 0, 0), (1, 1, 1)))
+    scenes.fails(method, code, field, name="s", **fields)
+    for name, wrong in (("none", common_pb2.NOT_FOUND), ("No", INVALID)):
+        more = {"snapshot": "x"} if method == "scene_snapshot" else {}
+        more |= {"new_name": "x"} if method == "scene_branch" else {}
+        scenes.fails(method, wrong, "name", name=name, **more)
+    info = scenes.call("scene_get", name="s").scene
+    assert info.version == 2 and info.n_occupied == 1000 and past.newest == 1
+
+
+def test_versions_over_http(daemon: Daemon, scenes: Scenes) -> None:
+    new_past(scenes, "s")
+    scenes.edit("s", box((0, 0, 0), (1, 1, 1)))
+
+    def post(method: str, **body: Any) -> Any:
+        reply = http_call(daemon, "POST", f"/v1/{method}", {"name": "s", **body})
+        assert reply.status == 200, reply.body
+        return reply.json()
+
+    log = post("scene_log")
+    assert [v.get("kind", "SCENE_MADE") for v in log["versions"]] == [
+        "SCENE_EDITED",
+        "SCENE_MADE",
+    ]
+    assert post("scene_undo", ofVersion=2)["change"]["nRemoved"] == "1000"
+    assert post("scene_diff", level=5)["nCells"] == "1"
+    assert post("scene_get", at={"version": "2"})["scene"]["nOccupied"] == "1000"
+    assert post("scene_snapshot", snapshot="now")["snapshot"]["version"] == "3"
+    assert post("scene_branch", newName="t", at={"snapshot": "now"})["scene"]["name"] == "t"
+    assert post("scene_verify")["nVersions"] == "3"
+    assert "nSlices" in post("scene_collect")
