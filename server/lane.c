@@ -3,6 +3,7 @@
  * stage or finishes it. A request that was answered meanwhile (its deadline passed) is only
  * released, unless it changes something and was begun: then it goes on to its end, so that
  * asking again gives the outcome. */
+#include "server/commit.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/maps.h"
@@ -96,6 +97,77 @@ static void separate(struct vxd_lane *lane, struct vxd_request *request,
     vxd_scheduler_split(lane, request);
 }
 
+/* The change is made and its reply is complete; whoever is decided comes back to
+ * end_committed. */
+static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *request,
+                                 struct vxd_err *err)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    enum vxd_status status;
+
+    request->commit->lane = lane;
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    lane->running = NULL;
+    lane->n_committing++;
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    status = request->commit->begin(request, err);
+    if (status != VXD_OK) {
+        (void)pthread_mutex_lock(&scheduler->mutex);
+        lane->n_committing--;
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        request->commit->end(request, false);
+    }
+    return status;
+}
+
+void vxd_commit_decide(struct vxd_request *request, const struct vxd_err *err)
+{
+    struct vxd_commit *commit = request->commit;
+    struct vxd_lane *lane = commit->lane;
+    struct vxd_scheduler *scheduler = lane->scheduler;
+
+    commit->err = (struct vxd_err){0};
+    if (err != NULL) {
+        commit->err = *err;
+    }
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    commit->next = NULL;
+    if (lane->decided == NULL) {
+        lane->decided = request;
+    } else {
+        lane->last_decided->commit->next = request;
+    }
+    lane->last_decided = request;
+    lane->idle = false;
+    (void)pthread_cond_signal(&lane->wake);
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+}
+
+/* With the mutex held: the first that was decided, taken; NULL. */
+static struct vxd_request *take_decided(struct vxd_lane *lane)
+{
+    struct vxd_request *request = lane->decided;
+
+    if (request != NULL) {
+        lane->decided = request->commit->next;
+        lane->n_committing--;
+        lane->running = request;
+    }
+    return request;
+}
+
+/* Without it. */
+static void end_committed(struct vxd_lane *lane, struct vxd_request *request)
+{
+    bool committed = request->commit->err.code == VXD_OK;
+    const struct vxd_err *err = committed ? NULL : &request->commit->err;
+
+    request->commit->end(request, committed);
+    (void)vxd_request_answer(request, err, committed ? request->output : NULL);
+    end_once(request, err);
+    end_request(lane, request);
+}
+
 static void run_request(struct vxd_lane *lane, struct vxd_request *request)
 {
     struct vxd_err err = {0};
@@ -115,6 +187,10 @@ static void run_request(struct vxd_lane *lane, struct vxd_request *request)
         return;
     }
     VXD_TRY(request->method->finish(request, lane->queue, &err));
+    if (request->commit != NULL) {
+        VXD_TRY(hand_over(lane, request, &err));
+        return;
+    }
     (void)vxd_request_answer(request, NULL, request->output);
     for (struct vxd_request *r = request->companions; r != NULL; r = r->next_companion) {
         (void)vxd_request_answer(r, NULL, r->output);
@@ -192,9 +268,16 @@ static void *run(void *argument)
     struct vxd_scheduler *scheduler = lane->scheduler;
 
     (void)pthread_mutex_lock(&scheduler->mutex);
-    while (!scheduler->stopping) {
-        struct vxd_request *request = vxd_scheduler_take(lane);
+    while (!scheduler->stopping || lane->n_committing > 0) {
+        struct vxd_request *request = take_decided(lane);
 
+        if (request != NULL) {
+            (void)pthread_mutex_unlock(&scheduler->mutex);
+            end_committed(lane, request);
+            (void)pthread_mutex_lock(&scheduler->mutex);
+            continue;
+        }
+        request = scheduler->stopping ? NULL : vxd_scheduler_take(lane);
         if (request == NULL) {
             wait_for_work(lane);
             continue;

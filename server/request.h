@@ -58,6 +58,7 @@ struct vxd_body {
     size_t n_query;
 };
 
+struct vxd_commit;
 struct vxd_once_record;
 
 struct vxd_request {
@@ -107,6 +108,9 @@ struct vxd_request {
     /* The scheduler's: who runs with this one, linked by next_companion. */
     struct vxd_request *companions;
     struct vxd_request *next_companion;
+
+    /* Set by finish where the change is to be on disk before anybody sees it, or its reply. */
+    struct vxd_commit *commit;
 
     /* Exactly-once (exactly_once.h). */
     struct vxd_once_record *once; /* the record this request must end or abandon */

@@ -18,8 +18,9 @@ enum vxd_status vxd_scene_history_begin(struct vxd_scene *scene, uint32_t root,
     enum vxd_status status = vxd_scene_reserve_version(scene, err);
 
     if (status == VXD_OK) {
+        first.unix_ns = scene->created_unix_ns;
         (void)snprintf(first.by, sizeof first.by, "%s", scene->terms.owner);
-        (void)vxd_scene_add_version(scene, &first);
+        (void)vxd_scene_add_version(scene, &first, false);
     }
     return status;
 }
@@ -54,9 +55,16 @@ static struct vxd_scene_version *find_version(const struct vxd_scene_history *hi
                : NULL;
 }
 
+/* The last one that everybody sees. */
 static struct vxd_scene_version *newest(const struct vxd_scene_history *history)
 {
-    return &history->versions[history->n - 1];
+    return &history->versions[history->n - history->n_waiting - 1];
+}
+
+static bool waits(const struct vxd_scene_history *history,
+                  const struct vxd_scene_version *version)
+{
+    return version > newest(history);
 }
 
 /* Where a snapshot of this name is, or would be. */
@@ -88,6 +96,9 @@ static const struct vxd_scene_version *find_at(const struct vxd_scene_history *h
         return newest(history);
     }
     version = find_version(history, at->version);
+    if (version != NULL && waits(history, version)) {
+        return NULL;
+    }
     for (i = 0; i < history->n_snapshots && version == NULL; i++) {
         if (history->snapshots[i].version.number == at->version) {
             version = &history->snapshots[i].version;
@@ -98,23 +109,36 @@ static const struct vxd_scene_version *find_at(const struct vxd_scene_history *h
 
 /* --- reading ---------------------------------------------------------------------------- */
 
+/* With the mutex held. */
+static void pin(struct vxd_scene *scene, const struct vxd_scene_version *version,
+                struct vxd_scene_state *out)
+{
+    *out = (struct vxd_scene_state){.store = scene->family->store,
+                                    .dag = scene->family->store->dag,
+                                    .root = version->root,
+                                    .version = version->number,
+                                    .changed_unix_ns = version->unix_ns};
+    out->store->references++;
+}
+
+void vxd_scene_pin_last(struct vxd_scene *scene, struct vxd_scene_state *out)
+{
+    vxd_scenes_lock(scene->scenes);
+    pin(scene, &scene->history.versions[scene->history.n - 1], out);
+    vxd_scenes_unlock(scene->scenes);
+}
+
 enum vxd_status vxd_scene_pin(struct vxd_scene *scene, const struct vxd_scene_at *at,
                               struct vxd_scene_state *out, struct vxd_err *err)
 {
-    static const struct vxd_scene_at at_newest = {0, NULL};
     const struct vxd_scene_version *version;
     uint64_t oldest;
     uint64_t last;
 
     vxd_scenes_lock(scene->scenes);
-    version = find_at(&scene->history, at != NULL ? at : &at_newest);
+    version = find_at(&scene->history, at);
     if (version != NULL) {
-        *out = (struct vxd_scene_state){.store = scene->family->store,
-                                        .dag = scene->family->store->dag,
-                                        .root = version->root,
-                                        .version = version->number,
-                                        .changed_unix_ns = version->unix_ns};
-        out->store->references++;
+        pin(scene, version, out);
     }
     oldest = scene->history.versions[0].number;
     last = newest(&scene->history)->number;
@@ -149,7 +173,7 @@ void vxd_scene_get_past(const struct vxd_scene *scene, struct vxd_scene_past *ou
     *out = (struct vxd_scene_past){.version = newest(history)->number,
                                    .changed_unix_ns = newest(history)->unix_ns,
                                    .oldest = history->versions[0].number,
-                                   .n_versions = history->n,
+                                   .n_versions = history->n - history->n_waiting,
                                    .n_snapshots = history->n_snapshots};
     for (const struct vxd_scene *other = scene->family->first; other != NULL;
          other = other->next_in_family) {
@@ -165,7 +189,7 @@ size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
     size_t n = 0;
 
     vxd_scenes_lock(scene->scenes);
-    for (size_t i = history->n; i > 0 && n < n_most; i--) {
+    for (size_t i = history->n - history->n_waiting; i > 0 && n < n_most; i--) {
         if (below == 0 || history->versions[i - 1].number < below) {
             out[n++] = history->versions[i - 1];
         }
@@ -205,13 +229,8 @@ size_t vxd_scene_pin_roots(struct vxd_scene *scene, struct vxd_scene_state *stat
     size_t n_different = 0;
 
     vxd_scenes_lock(scene->scenes);
-    *state = (struct vxd_scene_state){.store = scene->family->store,
-                                      .dag = scene->family->store->dag,
-                                      .root = newest(history)->root,
-                                      .version = newest(history)->number,
-                                      .changed_unix_ns = newest(history)->unix_ns};
-    state->store->references++;
-    for (size_t i = history->n; i > 0 && n < n_most; i--) {
+    pin(scene, newest(history), state);
+    for (size_t i = history->n - history->n_waiting; i > 0 && n < n_most; i--) {
         out[n++] = history->versions[i - 1].root;
     }
     for (size_t i = 0; i < history->n_snapshots && n < n_most; i++) {
@@ -251,53 +270,87 @@ enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_er
                                      "no memory for another version of the scene");
 }
 
-/* How many of the oldest the terms do not keep. */
+/* How many of the oldest the terms do not keep; never the newest. */
 static size_t count_old(const struct vxd_scene *scene, int64_t now_ns)
 {
     const struct vxd_scene_history *history = &scene->history;
     size_t n = history->n > scene->terms.keep_versions
                    ? history->n - scene->terms.keep_versions
                    : 0;
+    size_t n_most = history->n - history->n_waiting - 1;
     uint64_t seconds = scene->terms.keep_seconds;
 
     if (seconds > 0 && seconds < (uint64_t)(INT64_MAX / NS_PER_S)) {
-        while (n + 1 < history->n &&
+        while (n < n_most &&
                now_ns - history->versions[n].unix_ns > (int64_t)seconds * NS_PER_S) {
             n++;
         }
     }
-    return n;
+    return history->keeps_all ? 0 : n < n_most ? n : n_most;
 }
 
-uint64_t vxd_scene_add_version(struct vxd_scene *scene,
-                               const struct vxd_scene_version *version)
+/* With the mutex held. */
+static void drop_old(struct vxd_scene *scene, int64_t now_ns)
 {
     struct vxd_scene_history *history = &scene->history;
-    struct vxd_scene_version *added;
-    struct vxd_scene_version *undone;
-    size_t n_old;
+    size_t n_old = count_old(scene, now_ns);
 
-    vxd_scenes_lock(scene->scenes);
-    added = &history->versions[history->n];
-    *added = *version;
-    added->number = history->n > 0 ? newest(history)->number + 1 : 1;
-    added->unix_ns = vxd_scenes_now_ns();
-    history->n++;
-    if (version->of_version > 0) {
-        undone = find_version(history, version->of_version);
-        if (undone != NULL) {
-            undone->undone_by = added->number;
-        }
-    }
-    n_old = count_old(scene, added->unix_ns);
     if (n_old > 0) {
         history->n -= n_old;
         memmove(history->versions, history->versions + n_old,
                 history->n * sizeof *history->versions);
     }
+}
+
+uint64_t vxd_scene_add_version(struct vxd_scene *scene,
+                               const struct vxd_scene_version *version, bool waiting)
+{
+    struct vxd_scene_history *history = &scene->history;
+    struct vxd_scene_version *added;
+    struct vxd_scene_version *undone;
+    uint64_t number;
+
+    vxd_scenes_lock(scene->scenes);
+    added = &history->versions[history->n];
+    *added = *version;
+    added->number = history->n > 0 ? added[-1].number + 1 : 1;
+    if (added->unix_ns == 0) {
+        added->unix_ns = vxd_scenes_now_ns();
+    }
+    number = added->number;
+    history->n++;
+    history->n_waiting += waiting ? 1 : 0;
+    undone = version->of_version > 0 ? find_version(history, version->of_version) : NULL;
+    if (undone != NULL) {
+        undone->undone_by = number;
+    }
+    drop_old(scene, added->unix_ns);
     vxd_scenes_unlock(scene->scenes);
     vxd_scene_family_keep(scene->family, version->root);
-    return newest(history)->number;
+    return number;
+}
+
+void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool committed)
+{
+    struct vxd_scene_history *history = &scene->history;
+
+    vxd_scenes_lock(scene->scenes);
+    if (committed) {
+        history->n_waiting--;
+        drop_old(scene, newest(history)->unix_ns);
+    } else {
+        /* With it goes what was built on it, and what these had undone stands again. */
+        while (history->n_waiting > 0 && history->versions[history->n - 1].number >= number) {
+            history->n--;
+            history->n_waiting--;
+        }
+        for (size_t i = 0; i < history->n; i++) {
+            if (history->versions[i].undone_by >= number) {
+                history->versions[i].undone_by = 0;
+            }
+        }
+    }
+    vxd_scenes_unlock(scene->scenes);
 }
 
 /* --- undoing ---------------------------------------------------------------------------- */

@@ -78,11 +78,14 @@ struct vxd_scene_snapshot {
     struct vxd_scene_version version;
 };
 
-/* The versions that a scene keeps, by number, and its snapshots, by name. The registry's. */
+/* The versions that a scene keeps, by number, and its snapshots, by name. The registry's. The
+ * last versions may wait for the journal: only the write lane sees them. */
 struct vxd_scene_history {
-    struct vxd_scene_version *versions; /* the last one is the newest */
+    struct vxd_scene_version *versions; /* the last one that does not wait is the newest */
     size_t n;
+    size_t n_waiting; /* of them, the last ones */
     size_t capacity;
+    bool keeps_all; /* while it is recovered */
     struct vxd_scene_snapshot
         *snapshots; /* room for VXD_SCENE_MAX_SNAPSHOTS once there is one */
     size_t n_snapshots;
@@ -170,6 +173,9 @@ void vxd_scene_drop(struct vxd_scene *scene, struct vxd_queue *queue);
 enum vxd_status vxd_scene_pin(struct vxd_scene *scene, const struct vxd_scene_at *at,
                               struct vxd_scene_state *out, struct vxd_err *err);
 
+/* The last one, whether it waits for the journal or not. On the write lane. */
+void vxd_scene_pin_last(struct vxd_scene *scene, struct vxd_scene_state *out);
+
 /* Harmless on what is not pinned. */
 void vxd_scene_unpin(struct vxd_scenes *scenes, struct vxd_scene_state *state,
                      struct vxd_queue *queue);
@@ -203,11 +209,16 @@ size_t vxd_scene_pin_roots(struct vxd_scene *scene, struct vxd_scene_state *stat
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_err *err);
 
-/* The newest version from now on: all of *version but its number and time, which it gets. A
- * place was reserved; older versions go as the terms say. Returns the number. On the write
+/* One more version: all of *version but its number, which it gets, and its time, which it gets
+ * where that is 0. A place was reserved; older versions go as the terms say. With `waiting` nobody
+ * but the write lane sees it before vxd_scene_decide_version. Returns the number. On the write
  * lane. */
 uint64_t vxd_scene_add_version(struct vxd_scene *scene,
-                               const struct vxd_scene_version *version);
+                               const struct vxd_scene_version *version, bool waiting);
+
+/* The first of those that wait is on disk, or failed: then it goes with all that were built on it.
+ * On the write lane. */
+void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool committed);
 
 /* What an undo (or with `redo` a redo) is of: *of is the version, or 0 to choose the newest
  * one that this sender made, that may be undone (redone) and is not; before and after are
