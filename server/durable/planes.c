@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A plane of n bytes (n is known to the reader):
+ *
+ *     1  form: 0 as it is, 1 constant, 2 Huffman; the shortest, the lower one of equals
+ *   then 0: n bytes
+ *        1: 1 byte, which all are; n is at least 1
+ *        2: 128 bytes of code lengths, a nibble each of byte 0 (low), 1 (high), 2, ...: 0 = does
+ *           not occur, else 1 to 11, and the code is complete;
+ *           bytes of code (number, base 128); the codes, the first bit of a byte its highest,
+ *           zeros behind the last
+ *
+ * Codes are canonical: shorter ones first, of equal length in the order of their bytes, each the
+ * one before plus one. Lengths come from the counts of the bytes by Huffman's rule, where of
+ * equal counts the one that was made first is taken, bytes in their order before joined ones;
+ * while a length is above 11 all counts are halved (rounded up) and it is done again. */
+#include "server/durable/planes.h"
+
+enum {
+    FORM_PLAIN = 0,
+    FORM_CONSTANT = 1,
+    FORM_HUFFMAN = 2,
+    N_SYMBOLS = 256,
+    MAX_BITS = 11,
+    LENGTH_BYTES = N_SYMBOLS / 2,
+    MIN_HUFFMAN = 160 /* below, the lengths alone cost more than they can save */
+};
+
+struct code {
+    uint8_t lengths[N_SYMBOLS];
+    uint16_t codes[N_SYMBOLS];
+};
+
+/* The lengths of one round; returns the longest. */
+static int join_all(const uint64_t counts[N_SYMBOLS], uint8_t lengths[N_SYMBOLS])
+{
+    uint64_t weights[2 * N_SYMBOLS];
+    uint16_t parents[2 * N_SYMBOLS] = {0};
+    bool is_free[2 * N_SYMBOLS] = {false};
+    int n = N_SYMBOLS;
+    int longest = 0;
+
+    for (int i = 0; i < N_SYMBOLS; i++) {
+        weights[i] = counts[i];
+        is_free[i] = counts[i] > 0;
+    }
+    for (;;) {
+        int least[2] = {-1, -1};
+
+        for (int i = 0; i < n; i++) {
+            if (!is_free[i]) {
+                continue;
+            }
+            if (least[0] < 0 || weights[i] < weights[least[0]]) {
+                least[1] = least[0];
+                least[0] = i;
+            } else if (least[1] < 0 || weights[i] < weights[least[1]]) {
+                least[1] = i;
+            }
+        }
+        if (least[1] < 0) {
+            break;
+        }
+        weights[n] = weights[least[0]] + weights[least[1]];
+        is_free[n] = true;
+        for (int k = 0; k < 2; k++) {
+            is_free[least[k]] = false;
+            parents[least[k]] = (uint16_t)n;
+        }
+        n++;
+    }
+    for (int i = 0; i < N_SYMBOLS; i++) {
+        int length = 0;
+
+        for (int at = i; counts[i] > 0 && parents[at] != 0; at = parents[at]) {
+            length++;
+        }
+        lengths[i] = (uint8_t)length;
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+static void assign_codes(struct code *code)
+{
+    unsigned next = 0;
+
+    for (int length = 1; length <= MAX_BITS; length++) {
+        for (int i = 0; i < N_SYMBOLS; i++) {
+            if (code->lengths[i] == length) {
+                code->codes[i] = (uint16_t)next++;
+            }
+        }
+        next <<= 1;
+    }
+}
+
+static void make_code(const uint64_t counts[N_SYMBOLS], struct code *code)
+{
+    uint64_t scaled[N_SYMBOLS];
+
+    memcpy(scaled, counts, sizeof scaled);
+    while (join_all(scaled, code->lengths) > MAX_BITS) {
+        for (int i = 0; i < N_SYMBOLS; i++) {
+            scaled[i] = (scaled[i] + 1) / 2;
+        }
+    }
+    assign_codes(code);
+}
+
+static void put_codes(struct vxd_bytes_out *out, const struct code *code,
+                      const uint8_t *plane, size_t n, size_t n_coded)
+{
+    uint8_t *to = vxd_bytes_room(out, n_coded);
+    uint64_t bits = 0;
+    int n_bits = 0;
+
+    if (to == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bits = bits << code->lengths[plane[i]] | code->codes[plane[i]];
+        n_bits += code->lengths[plane[i]];
+        for (; n_bits >= 8; n_bits -= 8) {
+            *to++ = (uint8_t)(bits >> (n_bits - 8));
+        }
+    }
+    if (n_bits > 0) {
+        *to = (uint8_t)(bits << (8 - n_bits));
+    }
+    out->n += n_coded;
+}
+
+static size_t number_bytes(uint64_t value)
+{
+    size_t n = 1;
+
+    for (; value >= 128; value >>= 7) {
+        n++;
+    }
+    return n;
+}
+
+static void put_huffman(struct vxd_bytes_out *out, const struct code *code,
+                        const uint8_t *plane, size_t n, size_t n_coded)
+{
+    vxd_bytes_put8(out, FORM_HUFFMAN);
+    for (int i = 0; i < N_SYMBOLS; i += 2) {
+        vxd_bytes_put8(out, (unsigned)(code->lengths[i] | code->lengths[i + 1] << 4));
+    }
+    vxd_bytes_put_number(out, n_coded);
+    put_codes(out, code, plane, n, n_coded);
+}
+
+void vxd_plane_put(struct vxd_bytes_out *out, const uint8_t *plane, size_t n)
+{
+    uint64_t counts[N_SYMBOLS] = {0};
+    struct code code = {0};
+    uint64_t n_bits = 0;
+    size_t n_coded;
+
+    for (size_t i = 0; i < n; i++) {
+        counts[plane[i]]++;
+    }
+    if (n > 1 && counts[plane[0]] == n) {
+        vxd_bytes_put8(out, FORM_CONSTANT);
+        vxd_bytes_put8(out, plane[0]);
+        return;
+    }
+    if (n >= MIN_HUFFMAN) {
+        make_code(counts, &code);
+        for (int i = 0; i < N_SYMBOLS; i++) {
+            n_bits += counts[i] * code.lengths[i];
+        }
+        n_coded = (size_t)((n_bits + 7) / 8);
+        if (LENGTH_BYTES + number_bytes(n_coded) + n_coded < n) {
+            put_huffman(out, &code, plane, n, n_coded);
+            return;
+        }
+    }
+    vxd_bytes_put8(out, FORM_PLAIN);
+    vxd_bytes_put(out, plane, n);
+}
+
+/* Entries are the byte and, above it, the bits of its code. */
+static bool make_table(const uint8_t *nibbles, uint16_t table[1 << MAX_BITS])
+{
+    struct code code = {0};
+    unsigned n_entries = 0;
+
+    for (int i = 0; i < N_SYMBOLS; i++) {
+        code.lengths[i] = (uint8_t)(nibbles[i / 2] >> 4 * (i % 2) & 15);
+        if (code.lengths[i] > MAX_BITS) {
+            return false;
+        }
+        n_entries += code.lengths[i] > 0 ? 1u << (MAX_BITS - code.lengths[i]) : 0;
+    }
+    if (n_entries != 1u << MAX_BITS) {
+        return false;
+    }
+    assign_codes(&code);
+    for (int i = 0; i < N_SYMBOLS; i++) {
+        int rest = MAX_BITS - code.lengths[i];
+
+        for (unsigned k = 0; code.lengths[i] > 0 && k < 1u << rest; k++) {
+            table[((unsigned)code.codes[i] << rest) + k] =
+                (uint16_t)(i | code.lengths[i] << 8);
+        }
+    }
+    return true;
+}
+
+/* The coded bytes end with the last code, zeros behind it. */
+static bool get_codes(const uint8_t *from, size_t n_coded,
+                      const uint16_t table[1 << MAX_BITS], uint8_t *plane, size_t n)
+{
+    uint64_t bits = 0; /* the low n_bits are next, highest first */
+    int n_bits = 0;
+    size_t at = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint16_t entry;
+
+        while (n_bits <= 48 && at < n_coded) {
+            bits = bits << 8 | from[at++];
+            n_bits += 8;
+        }
+        entry = n_bits >= MAX_BITS
+                    ? table[bits >> (n_bits - MAX_BITS) & ((1 << MAX_BITS) - 1)]
+                    : table[bits << (MAX_BITS - n_bits) & ((1 << MAX_BITS) - 1)];
+        n_bits -= entry >> 8;
+        if (n_bits < 0) {
+            return false;
+        }
+        plane[i] = (uint8_t)entry;
+    }
+    return at == n_coded && n_bits < 8 && (bits & ((UINT64_C(1) << n_bits) - 1)) == 0;
+}
+
+static bool get_huffman(struct vxd_bytes_in *in, uint8_t *plane, size_t n)
+{
+    uint16_t table[1 << MAX_BITS];
+    const uint8_t *nibbles = vxd_bytes_get(in, LENGTH_BYTES);
+    uint64_t n_coded = vxd_bytes_get_number(in);
+    const uint8_t *from;
+
+    if (nibbles == NULL || n_coded > n || !make_table(nibbles, table)) {
+        return false;
+    }
+    from = vxd_bytes_get(in, (size_t)n_coded);
+    return from != NULL && get_codes(from, (size_t)n_coded, table, plane, n);
+}
+
+bool vxd_plane_get(struct vxd_bytes_in *in, uint8_t *plane, size_t n)
+{
+    unsigned form = vxd_bytes_get8(in);
+    const uint8_t *from;
+    bool is_good = false;
+
+    if (form == FORM_PLAIN && !in->is_bad) {
+        from = vxd_bytes_get(in, n);
+        is_good = from != NULL;
+        if (is_good && n > 0) {
+            memcpy(plane, from, n);
+        }
+    } else if (form == FORM_CONSTANT && n > 0) {
+        from = vxd_bytes_get(in, 1);
+        is_good = from != NULL;
+        if (is_good) {
+            memset(plane, *from, n);
+        }
+    } else if (form == FORM_HUFFMAN && n > 0) {
+        is_good = get_huffman(in, plane, n);
+    }
+    in->is_bad = in->is_bad || !is_good;
+    return is_good;
+}

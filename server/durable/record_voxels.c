@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A list of voxels (numbers are base 128, planes those of planes.c):
+ *
+ *     n, leaves (number)
+ *     1 = there are values, 0 = none (1 byte)
+ *     bytes of the next plane (number)
+ *     plane  of each leaf its code less the one before less 1 (the first one's itself), as a
+ *            number
+ *     plane  n bytes: bit i = octant i (bits 8i to 8i + 7 of the mask: 2 x 2 x 2 voxels, as
+ *            Morton order has it) has voxels; never 0
+ *     plane  n bytes: bit i = octant i is full, and has voxels
+ *     plane  of all octants that have voxels and are not full, in order, their 8 bits
+ *   with values, v of them, one a voxel, in order:
+ *     plane  v bytes, the low halves
+ *     plane  v bytes, the high halves
+ *
+ * So a full leaf takes 3 bytes at most where its neighbour is in the list too, one of a single
+ * voxel 4, and both less than one where many are alike.
+ *
+ * A heightfield:
+ *
+ *     n_x, n_y, cell (numbers), x, y (signed numbers)
+ *     bytes of the next plane (number)
+ *     plane  of each height what it is more than the one before it in its row, the first of a row
+ *            than the first of the row before, as signed numbers */
+#include "server/durable/planes.h"
+#include "server/durable/record_internal.h"
+
+#define MAX_CODES ((uint64_t)1 << 3 * (VXD_DAG_MAX_DEPTH - 2))
+#define MAX_CELLS ((uint64_t)1 << 26)
+
+const char *vxd_record_check_voxels(const struct vxd_dag_voxels *voxels)
+{
+    if (voxels->n > 0 && (voxels->codes == NULL || voxels->masks == NULL)) {
+        return "codes or masks are missing";
+    }
+    if ((voxels->values == NULL) != (voxels->first_value == NULL)) {
+        return "values and first_value go together";
+    }
+    for (size_t i = 0; i < voxels->n; i++) {
+        if (voxels->codes[i] >= MAX_CODES ||
+            (i > 0 && voxels->codes[i] <= voxels->codes[i - 1])) {
+            return "codes do not ascend, or lie outside";
+        }
+        if (voxels->masks[i] == 0) {
+            return "a mask is 0";
+        }
+    }
+    return NULL;
+}
+
+/* Bit i = byte i is not 0, and of another bit pattern 255. */
+static void look_at_octants(uint64_t mask, uint8_t *some, uint8_t *full)
+{
+    unsigned has = 0;
+    unsigned is = 0;
+
+    for (int i = 0; i < 8; i++) {
+        unsigned octant = mask >> 8 * i & 255;
+
+        has |= (unsigned)(octant != 0) << i;
+        is |= (unsigned)(octant == 255) << i;
+    }
+    *some = (uint8_t)has;
+    *full = (uint8_t)is;
+}
+
+static void put_codes(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
+{
+    struct vxd_bytes_out plane = {0};
+    uint64_t next = 0;
+
+    for (size_t i = 0; i < voxels->n; i++) {
+        vxd_bytes_put_number(&plane, voxels->codes[i] - next);
+        next = voxels->codes[i] + 1;
+    }
+    vxd_bytes_put_number(out, plane.n);
+    vxd_plane_put(out, plane.bytes, plane.n);
+    out->is_out_of_memory = out->is_out_of_memory || plane.is_out_of_memory;
+    free(plane.bytes);
+}
+
+static void put_masks(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
+{
+    struct vxd_bytes_out some = {0};
+    struct vxd_bytes_out full = {0};
+    struct vxd_bytes_out octants = {0};
+    uint8_t *room[2] = {vxd_bytes_room(&some, voxels->n),
+                        vxd_bytes_room(&full, voxels->n)};
+
+    for (size_t i = 0; room[0] != NULL && room[1] != NULL && i < voxels->n; i++) {
+        unsigned mixed;
+
+        look_at_octants(voxels->masks[i], &room[0][i], &room[1][i]);
+        mixed = (unsigned)room[0][i] & ~(unsigned)room[1][i];
+        for (; mixed != 0; mixed &= mixed - 1) {
+            vxd_bytes_put8(
+                &octants, (unsigned)(voxels->masks[i] >> 8 * __builtin_ctz(mixed) & 255));
+        }
+    }
+    if (some.is_out_of_memory || full.is_out_of_memory || octants.is_out_of_memory) {
+        out->is_out_of_memory = true;
+    } else {
+        vxd_plane_put(out, room[0], voxels->n);
+        vxd_plane_put(out, room[1], voxels->n);
+        vxd_plane_put(out, octants.bytes, octants.n);
+    }
+    free(some.bytes);
+    free(full.bytes);
+    free(octants.bytes);
+}
+
+static void put_values(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
+{
+    for (int half = 0; half < 2; half++) {
+        struct vxd_bytes_out plane = {0};
+
+        for (size_t i = 0; i < voxels->n; i++) {
+            int n = __builtin_popcountll(voxels->masks[i]);
+            const uint16_t *values = voxels->values + voxels->first_value[i];
+
+            for (int k = 0; k < n; k++) {
+                vxd_bytes_put8(&plane, (unsigned)(values[k] >> 8 * half & 255));
+            }
+        }
+        out->is_out_of_memory = out->is_out_of_memory || plane.is_out_of_memory;
+        if (!out->is_out_of_memory) {
+            vxd_plane_put(out, plane.bytes, plane.n);
+        }
+        free(plane.bytes);
+    }
+}
+
+void vxd_record_put_voxels(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
+{
+    vxd_bytes_put_number(out, voxels->n);
+    vxd_bytes_put8(out, voxels->values != NULL);
+    put_codes(out, voxels);
+    put_masks(out, voxels);
+    if (voxels->values != NULL) {
+        put_values(out, voxels);
+    }
+}
+
+/* Reads a plane of n bytes into memory of its own, which the caller frees; NULL = none. */
+static uint8_t *get_plane(struct vxd_record_reader *reader, uint64_t n)
+{
+    uint8_t *plane;
+
+    if (n > reader->n_bytes_left) {
+        reader->is_out_of_memory = true;
+        return NULL;
+    }
+    plane = malloc(n > 0 ? (size_t)n : 1);
+    if (plane == NULL) {
+        reader->is_out_of_memory = true;
+        return NULL;
+    }
+    if (!vxd_plane_get(&reader->in, plane, (size_t)n)) {
+        (void)vxd_record_bad(reader, "a plane is damaged");
+        free(plane);
+        return NULL;
+    }
+    return plane;
+}
+
+static bool get_codes(struct vxd_record_reader *reader, uint64_t *codes, size_t n)
+{
+    uint64_t n_bytes = vxd_bytes_get_number(&reader->in);
+    struct vxd_bytes_in in = {0};
+    uint64_t next = 0;
+    uint8_t *plane;
+
+    if (n_bytes < n || n_bytes > 10 * (uint64_t)n) {
+        return vxd_record_bad(reader, "the plane of codes has no proper length");
+    }
+    plane = get_plane(reader, n_bytes);
+    if (plane == NULL) {
+        return false;
+    }
+    in.bytes = plane;
+    in.n = (size_t)n_bytes;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t step = vxd_bytes_get_number(&in);
+
+        if (in.is_bad || step >= MAX_CODES - next) {
+            free(plane);
+            return vxd_record_bad(reader, "a leaf lies outside every scene");
+        }
+        codes[i] = next + step;
+        next = codes[i] + 1;
+    }
+    free(plane);
+    return in.at == in.n || vxd_record_bad(reader, "more codes than leaves");
+}
+
+static bool join_masks(struct vxd_record_reader *reader, uint64_t *masks, size_t n,
+                       const uint8_t *some, const uint8_t *full)
+{
+    uint64_t n_mixed = 0;
+    const uint8_t *next;
+    uint8_t *octants;
+
+    for (size_t i = 0; i < n; i++) {
+        if (some[i] == 0 || (full[i] & ~some[i]) != 0) {
+            return vxd_record_bad(reader, "a leaf has no voxels");
+        }
+        n_mixed += (uint64_t)__builtin_popcount((unsigned)(some[i] & ~full[i]));
+    }
+    octants = get_plane(reader, n_mixed);
+    if (octants == NULL) {
+        return false;
+    }
+    next = octants;
+    for (size_t i = 0; i < n; i++) {
+        unsigned mixed = some[i] & ~(unsigned)full[i];
+        uint64_t mask = 0;
+
+        for (unsigned left = full[i]; left != 0; left &= left - 1) {
+            mask |= UINT64_C(255) << 8 * __builtin_ctz(left);
+        }
+        for (; mixed != 0; mixed &= mixed - 1, next++) {
+            if (*next == 0 || *next == 255) {
+                free(octants);
+                return vxd_record_bad(reader, "an octant is empty or full");
+            }
+            mask |= (uint64_t)*next << 8 * __builtin_ctz(mixed);
+        }
+        masks[i] = mask;
+    }
+    free(octants);
+    return true;
+}
+
+static bool get_masks(struct vxd_record_reader *reader, uint64_t *masks, size_t n)
+{
+    uint8_t *some = get_plane(reader, n);
+    uint8_t *full = some != NULL ? get_plane(reader, n) : NULL;
+    bool is_good = full != NULL && join_masks(reader, masks, n, some, full);
+
+    free(some);
+    free(full);
+    return is_good;
+}
+
+static bool get_values(struct vxd_record_reader *reader, struct vxd_dag_voxels *voxels)
+{
+    uint32_t *first =
+        vxd_record_alloc(reader, voxels->n > 0 ? voxels->n : 1, sizeof *first);
+    uint64_t n_values = 0;
+    uint16_t *values;
+    uint8_t *halves[2];
+
+    for (size_t i = 0; first != NULL && i < voxels->n; i++) {
+        first[i] = (uint32_t)n_values;
+        n_values += (uint64_t)__builtin_popcountll(voxels->masks[i]);
+        if (n_values > UINT32_MAX) {
+            return vxd_record_bad(reader, "more values than any list has");
+        }
+    }
+    values = first != NULL
+                 ? vxd_record_alloc(reader, n_values > 0 ? n_values : 1, sizeof *values)
+                 : NULL;
+    halves[0] = values != NULL ? get_plane(reader, n_values) : NULL;
+    halves[1] = halves[0] != NULL ? get_plane(reader, n_values) : NULL;
+    for (size_t i = 0; halves[1] != NULL && i < n_values; i++) {
+        values[i] = (uint16_t)(halves[0][i] | halves[1][i] << 8);
+    }
+    voxels->first_value = first;
+    voxels->values = values;
+    free(halves[0]);
+    free(halves[1]);
+    return halves[1] != NULL;
+}
+
+bool vxd_record_get_voxels(struct vxd_record_reader *reader,
+                           struct vxd_dag_voxels *voxels)
+{
+    uint64_t n = vxd_bytes_get_number(&reader->in);
+    unsigned has_values = vxd_bytes_get8(&reader->in);
+    uint64_t *codes, *masks;
+
+    if (reader->in.is_bad || has_values > 1) {
+        return vxd_record_bad(reader, "not a list of voxels");
+    }
+    codes = vxd_record_alloc(reader, n > 0 ? n : 1, sizeof *codes);
+    masks = codes != NULL ? vxd_record_alloc(reader, n > 0 ? n : 1, sizeof *masks) : NULL;
+    if (masks == NULL || !get_codes(reader, codes, (size_t)n) ||
+        !get_masks(reader, masks, (size_t)n)) {
+        return false;
+    }
+    voxels->codes = codes;
+    voxels->masks = masks;
+    voxels->n = (size_t)n;
+    return has_values == 0 || get_values(reader, voxels);
+}
+
+void vxd_record_put_heights(struct vxd_bytes_out *out,
+                            const struct vxd_dag_heights *field)
+{
+    struct vxd_bytes_out plane = {0};
+    size_t n = (size_t)field->n_x * field->n_y;
+
+    vxd_bytes_put_number(out, field->n_x);
+    vxd_bytes_put_number(out, field->n_y);
+    vxd_bytes_put_number(out, field->cell);
+    vxd_bytes_put_signed(out, field->x);
+    vxd_bytes_put_signed(out, field->y);
+    for (size_t i = 0; i < n; i++) {
+        size_t before = i % field->n_y != 0 ? 1 : field->n_y;
+        int64_t base = i >= before ? field->heights[i - before] : 0;
+
+        vxd_bytes_put_signed(&plane, field->heights[i] - base);
+    }
+    vxd_bytes_put_number(out, plane.n);
+    out->is_out_of_memory = out->is_out_of_memory || plane.is_out_of_memory;
+    if (!out->is_out_of_memory) {
+        vxd_plane_put(out, plane.bytes, plane.n);
+    }
+    free(plane.bytes);
+}
+
+static bool get_all_heights(struct vxd_record_reader *reader, int64_t *heights,
+                            const struct vxd_dag_heights *field, size_t n)
+{
+    uint64_t n_bytes = vxd_bytes_get_number(&reader->in);
+    struct vxd_bytes_in in = {0};
+    uint8_t *plane;
+
+    if (n_bytes < n || n_bytes > 10 * (uint64_t)n) {
+        return vxd_record_bad(reader, "the plane of heights has no proper length");
+    }
+    plane = get_plane(reader, n_bytes);
+    if (plane == NULL) {
+        return false;
+    }
+    in.bytes = plane;
+    in.n = (size_t)n_bytes;
+    for (size_t i = 0; i < n; i++) {
+        size_t before = i % field->n_y != 0 ? 1 : field->n_y;
+        int64_t base = i >= before ? heights[i - before] : 0;
+        int64_t step = vxd_bytes_get_signed(&in);
+
+        if (in.is_bad || __builtin_add_overflow(base, step, &heights[i]) ||
+            heights[i] > VXD_DAG_MAX_COORDINATE || heights[i] < -VXD_DAG_MAX_COORDINATE) {
+            free(plane);
+            return vxd_record_bad(reader, "a height is beyond 2^31 units");
+        }
+    }
+    free(plane);
+    return in.at == in.n || vxd_record_bad(reader, "more heights than cells");
+}
+
+bool vxd_record_get_heights(struct vxd_record_reader *reader,
+                            struct vxd_dag_heights *field)
+{
+    uint64_t n_x = vxd_bytes_get_number(&reader->in);
+    uint64_t n_y = vxd_bytes_get_number(&reader->in);
+    uint64_t cell = vxd_bytes_get_number(&reader->in);
+    int64_t *heights;
+
+    field->x = vxd_bytes_get_signed(&reader->in);
+    field->y = vxd_bytes_get_signed(&reader->in);
+    if (reader->in.is_bad || n_x < 1 || n_x > MAX_CELLS || n_y < 1 || n_y > MAX_CELLS ||
+        n_x * n_y > MAX_CELLS || cell < 1 || cell > UINT32_MAX) {
+        return vxd_record_bad(reader, "not a heightfield");
+    }
+    field->n_x = (uint32_t)n_x;
+    field->n_y = (uint32_t)n_y;
+    field->cell = (uint32_t)cell;
+    heights = vxd_record_alloc(reader, n_x * n_y, sizeof *heights);
+    field->heights = heights;
+    return heights != NULL &&
+           get_all_heights(reader, heights, field, (size_t)(n_x * n_y));
+}
