@@ -596,3 +596,82 @@ void vxd_once_get_usage(struct vxd_once *once, struct vxd_once_usage *out)
     *out = once->usage;
     (void)pthread_mutex_unlock(&once->mutex);
 }
+
+/* --- across starts ------------------------------------------------------------------------ */
+
+void vxd_once_set_key(struct vxd_once *once, const uint8_t *key)
+{
+    umac128_set_key(&once->hash, key);
+}
+
+/* Three texts, each with its 0. */
+void vxd_once_describe(const struct vxd_request *request,
+                       uint8_t client[VXD_ONCE_CLIENT_BYTES], size_t *n_client_bytes,
+                       uint64_t *sequence, uint8_t digest[VXD_ONCE_DIGEST_BYTES])
+{
+    const struct vxd_once_record *record = request->once;
+    const char *const texts[] = {request->principal.name, request->client_id,
+                                 record->key};
+    size_t n = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        size_t n_text = strlen(texts[i]) + 1;
+
+        memcpy(client + n, texts[i], n_text);
+        n += n_text;
+    }
+    *n_client_bytes = n;
+    *sequence = record->sequence;
+    memcpy(digest, record->digest, VXD_ONCE_DIGEST_BYTES);
+}
+
+/* The next of a description's texts; false when there is none that fits. */
+static bool next_text(const uint8_t **at, const uint8_t *end, char out[VXD_NAME_BYTES])
+{
+    const uint8_t *zero = memchr(*at, 0, (size_t)(end - *at));
+
+    if (zero == NULL || zero - *at >= VXD_NAME_BYTES) {
+        return false;
+    }
+    memcpy(out, *at, (size_t)(zero - *at) + 1);
+    *at = zero + 1;
+    return true;
+}
+
+enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
+                                 size_t n_client_bytes, uint64_t sequence,
+                                 const uint8_t *digest, const void *reply,
+                                 size_t n_reply_bytes, struct vxd_err *err)
+{
+    /* Who asked, as far as filing it looks. */
+    struct vxd_request asked = {.sequence = sequence};
+    const uint8_t *at = client;
+    const uint8_t *end = client + n_client_bytes;
+    struct vxd_once_record *record;
+    struct client *owner = NULL;
+    enum vxd_status status;
+
+    if (n_client_bytes == 0 || n_reply_bytes > VXD_ONCE_REPLY_BYTES ||
+        !next_text(&at, end, asked.principal.name) ||
+        !next_text(&at, end, asked.client_id) ||
+        !next_text(&at, end, asked.idempotency_key) || at != end) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "an outcome's owner is damaged");
+    }
+    (void)pthread_mutex_lock(&once->mutex);
+    status = find_client(once, &asked, &owner, NULL);
+    if (status == VXD_OK && find_record(owner, &asked) == NULL) {
+        status = add_record(once, owner, &asked, digest, NULL);
+    }
+    record = asked.once;
+    if (record != NULL) {
+        once->usage.n_bytes -= record_bytes(record);
+        memcpy(record->reply, reply, n_reply_bytes);
+        record->n_bytes = n_reply_bytes;
+        record->is_done = true;
+        owner->n_running--;
+        once->usage.n_bytes += record_bytes(record);
+    }
+    (void)pthread_mutex_unlock(&once->mutex);
+    /* The limits may be lower than they were: then less is remembered. */
+    return VXD_OK;
+}

@@ -40,6 +40,28 @@ enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
 /* No request may be in it any more. NULL is fine. */
 void vxd_once_destroy(struct vxd_once *once);
 
+/* The key of digests from now on, of which the first 16 bytes count: one that outlives the process
+ * makes outcomes known to the next one. Before any request. */
+void vxd_once_set_key(struct vxd_once *once, const uint8_t *key);
+
+enum {
+    VXD_ONCE_CLIENT_BYTES = 3 * VXD_NAME_BYTES
+};
+
+/* How a request that is filed is known: who asked (and by which key, then the sequence is 0),
+ * which of its requests, and its digest. */
+void vxd_once_describe(const struct vxd_request *request,
+                       uint8_t client[VXD_ONCE_CLIENT_BYTES], size_t *n_client_bytes,
+                       uint64_t *sequence, uint8_t digest[VXD_ONCE_DIGEST_BYTES]);
+
+/* The outcome of a request of an earlier process, by its description; what does not fit the
+ * limits is left out. Before any request.
+ * errors  DATA_LOSS  a description that is none */
+enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
+                                 size_t n_client_bytes, uint64_t sequence,
+                                 const uint8_t *digest, const void *reply,
+                                 size_t n_reply_bytes, struct vxd_err *err);
+
 /* A digest of what a request asks for: its method and its body as it came. Keyed by a secret
  * of this process, so nobody can make two bodies of one digest. */
 void vxd_once_digest(const struct vxd_once *once, const struct vxd_method *method,

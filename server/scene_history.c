@@ -302,6 +302,13 @@ static void drop_old(struct vxd_scene *scene, int64_t now_ns)
     }
 }
 
+void vxd_scene_forget_old(struct vxd_scene *scene)
+{
+    vxd_scenes_lock(scene->scenes);
+    drop_old(scene, vxd_scenes_now_ns());
+    vxd_scenes_unlock(scene->scenes);
+}
+
 uint64_t vxd_scene_add_version(struct vxd_scene *scene,
                                const struct vxd_scene_version *version, bool waiting)
 {
@@ -433,26 +440,24 @@ static enum vxd_status make_place(struct vxd_scene_history *history, struct vxd_
                : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for snapshots");
 }
 
-enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene, const char *name,
-                                        const char *by,
+enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene,
                                         const struct vxd_scene_state *state, bool replace,
-                                        struct vxd_scene_snapshot *out,
+                                        struct vxd_scene_snapshot *snapshot,
                                         struct vxd_err *err)
 {
     struct vxd_scene_history *history = &scene->history;
     const struct vxd_scene_at at = {state->version, NULL};
-    struct vxd_scene_version version;
     bool found;
     size_t i;
     enum vxd_status status = VXD_OK;
 
     vxd_scenes_lock(scene->scenes);
-    version = *find_at(history, &at); /* pinned on this lane: it is kept still */
-    i = find_snapshot(history, name, &found);
+    snapshot->version = *find_at(history, &at); /* pinned on this lane: it is kept still */
+    i = find_snapshot(history, snapshot->name, &found);
     if (found && !replace && history->snapshots[i].version.number != state->version) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "snapshot",
-                         "\"%s\" is version %" PRIu64 "; say `replace` to move it", name,
-                         history->snapshots[i].version.number));
+                         "\"%s\" is version %" PRIu64 "; say `replace` to move it",
+                         snapshot->name, history->snapshots[i].version.number));
     }
     if (!found) {
         VXD_TRY(make_place(history, err));
@@ -460,11 +465,7 @@ enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene, const char *nam
                 (history->n_snapshots - i) * sizeof *history->snapshots);
         history->n_snapshots++;
     }
-    *out = (struct vxd_scene_snapshot){.taken_unix_ns = vxd_scenes_now_ns(),
-                                       .version = version};
-    (void)snprintf(out->name, sizeof out->name, "%s", name);
-    (void)snprintf(out->by, sizeof out->by, "%s", by);
-    history->snapshots[i] = *out;
+    history->snapshots[i] = *snapshot;
 out:
     vxd_scenes_unlock(scene->scenes);
     return status;

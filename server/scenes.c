@@ -127,6 +127,16 @@ static void destroy(struct vxd_scene *scene, struct vxd_queue *queue)
     free(scene);
 }
 
+uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes)
+{
+    uint64_t now = (uint64_t)vxd_scenes_now_ns();
+
+    /* Clocks may go back while the server runs. */
+    scenes->last_generation =
+        now > scenes->last_generation ? now : scenes->last_generation + 1;
+    return scenes->last_generation;
+}
+
 /* All but its family and history. */
 static enum vxd_status new_scene(struct vxd_scenes *scenes,
                                  const struct vxd_scene_terms *terms,
@@ -151,11 +161,35 @@ static enum vxd_status new_scene(struct vxd_scenes *scenes,
     scene->spec.palette = NULL;
     scene->references = 1;
     scene->created_unix_ns = vxd_scenes_now_ns();
-    /* Another start of the server makes others, too. */
-    scene->generation = (uint64_t)scene->created_unix_ns + scenes->n_made++;
+    scene->generation = vxd_scenes_new_generation(scenes);
     status = copy_palette(scene, spec, err);
     if (status != VXD_OK) {
         free(scene);
+        return status;
+    }
+    *out = scene;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scene_restore(struct vxd_scenes *scenes,
+                                  struct vxd_scene_family *family,
+                                  const struct vxd_scene_terms *terms,
+                                  const struct vxd_scene_spec *spec,
+                                  struct vxd_scene **out, struct vxd_err *err)
+{
+    struct vxd_scene *scene;
+    enum vxd_status status = new_scene(scenes, terms, spec, &scene, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    if (family != NULL) {
+        vxd_scene_family_join(family, scene);
+    } else {
+        status = vxd_scene_family_new(scene, scenes->queue, err);
+    }
+    if (status != VXD_OK) {
+        destroy(scene, scenes->queue);
         return status;
     }
     *out = scene;
@@ -174,6 +208,9 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
         return status;
     }
     VXD_TRY(vxd_scene_family_new(scene, queue, err));
+    if (terms->durable) {
+        scene->family->journal_id = vxd_journal_new_family(scenes->journal);
+    }
     VXD_TRY(vxd_scene_history_begin(scene, VXD_DAG_EMPTY, err));
     *out = scene;
     scene = NULL;
@@ -219,15 +256,54 @@ static struct vxd_scene **find_link(struct vxd_scenes *scenes, const char *name)
     return at;
 }
 
+bool vxd_scenes_reserve_name(struct vxd_scenes *scenes, struct vxd_scene *scene)
+{
+    const struct vxd_scene *taken;
+
+    vxd_scenes_lock(scenes);
+    taken = *find_link(scenes, scene->terms.name);
+    if (taken != NULL && strcmp(taken->terms.name, scene->terms.name) != 0) {
+        taken = NULL;
+    }
+    for (const struct vxd_scene *s = scenes->reserved; s != NULL && taken == NULL;
+         s = s->next) {
+        taken = strcmp(s->terms.name, scene->terms.name) == 0 ? s : NULL;
+    }
+    if (taken == NULL) {
+        scene->next = scenes->reserved;
+        scenes->reserved = scene;
+        scene->is_reserved = true;
+    }
+    vxd_scenes_unlock(scenes);
+    return taken == NULL;
+}
+
+/* With the mutex held. */
+static void end_reservation(struct vxd_scene *scene)
+{
+    struct vxd_scene **at = &scene->scenes->reserved;
+
+    if (!scene->is_reserved) {
+        return;
+    }
+    while (*at != scene) {
+        at = &(*at)->next;
+    }
+    *at = scene->next;
+    scene->is_reserved = false;
+}
+
 void vxd_scenes_publish(struct vxd_scenes *scenes, struct vxd_scene *scene)
 {
     struct vxd_scene **at;
 
     vxd_scenes_lock(scenes);
+    end_reservation(scene);
     at = find_link(scenes, scene->terms.name);
     scene->references++;
     scene->next = *at;
     *at = scene;
+    scene->is_named = true;
     vxd_scenes_unlock(scenes);
     atomic_fetch_add(&scenes->n_scenes, 1);
 }
@@ -271,6 +347,7 @@ void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
     found = *at;
     if (found != NULL && found == scene) {
         *at = found->next;
+        found->is_named = false;
     } else {
         found = NULL;
     }
@@ -290,6 +367,9 @@ void vxd_scene_drop(struct vxd_scene *scene, struct vxd_queue *queue)
     }
     vxd_scenes_lock(scene->scenes);
     is_last = --scene->references == 0;
+    if (is_last) {
+        end_reservation(scene);
+    }
     vxd_scenes_unlock(scene->scenes);
     if (is_last) {
         destroy(scene, queue);

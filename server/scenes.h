@@ -13,6 +13,7 @@
 #define VXD_SERVER_SCENES_H
 
 #include "gpu/dag/dag.h"
+#include "server/durable/journal.h"
 #include "server/request.h"
 
 enum {
@@ -47,6 +48,10 @@ struct vxd_scene_terms {
     uint64_t max_bytes;     /* 0 = the limits' */
     uint32_t keep_versions; /* 1 to VXD_SCENE_MAX_VERSIONS */
     uint64_t keep_seconds;  /* 0 = of any age */
+    /* Of its family: every change is in the journal before anybody sees it. */
+    bool durable;
+    enum vxd_fsync fsync;
+    uint64_t journal_max_bytes; /* of its records, then a snapshot is written; 0 = never */
 };
 
 /* What made a version. */
@@ -111,6 +116,8 @@ struct vxd_scene {
     struct vxd_buffer palette_memory;
     struct vxd_scene_history history;
     int references;
+    bool is_named;          /* findable */
+    bool is_reserved;       /* its name is, for it */
     struct vxd_scene *next; /* by name */
     struct vxd_scene *next_in_family;
 };
@@ -131,6 +138,10 @@ void vxd_scenes_destroy(struct vxd_scenes *scenes);
 /* Equal voxels, place and palette. */
 bool vxd_scene_spec_equal(const struct vxd_scene_spec *a, const struct vxd_scene_spec *b);
 
+/* For a scene, or for one that has lost something: a number above all earlier ones, of earlier
+ * starts too. On the write lane. */
+uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes);
+
 /* A scene that nobody can find yet, empty, held by the caller; the palette is copied. On the
  * write lane.
  * errors  RESOURCE_EXHAUSTED  over the limits, the engine's budget, or too many scenes
@@ -148,6 +159,10 @@ enum vxd_status vxd_scene_branch(const struct vxd_scene *parent,
                                  const struct vxd_scene_terms *terms,
                                  struct vxd_queue *queue, struct vxd_scene **out,
                                  struct vxd_err *err);
+
+/* Keeps a name for a scene that is being made until it is published or dropped; false: it is
+ * another one's, or kept for one. On the write lane. */
+bool vxd_scenes_reserve_name(struct vxd_scenes *scenes, struct vxd_scene *scene);
 
 /* Makes it what its name, which is free, finds; the registry holds it as well. Cannot fail. */
 void vxd_scenes_publish(struct vxd_scenes *scenes, struct vxd_scene *scene);
@@ -237,13 +252,13 @@ enum vxd_status vxd_scene_find_undoing(struct vxd_scene *scene, bool redo, uint6
                                        struct vxd_scene_undoing *out,
                                        struct vxd_err *err);
 
-/* Gives a pinned version a name. On the write lane.
+/* Keeps a pinned version: *snapshot has the name, the taker and the time, and gets the version. On
+ * the write lane.
  * errors  ALREADY_EXISTS      the name is another version's and not to be replaced
  *         RESOURCE_EXHAUSTED  there are VXD_SCENE_MAX_SNAPSHOTS */
-enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene, const char *name,
-                                        const char *by,
+enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene,
                                         const struct vxd_scene_state *state, bool replace,
-                                        struct vxd_scene_snapshot *out,
+                                        struct vxd_scene_snapshot *snapshot,
                                         struct vxd_err *err);
 
 /* Forgets one. errors  NOT_FOUND */

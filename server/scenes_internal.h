@@ -14,7 +14,7 @@ struct vxd_scenes {
     uint64_t limit_bytes;
     size_t limit_scenes;
     uint32_t collect_growth;  /* per cent; 0: never by itself */
-    uint64_t n_made;          /* for generations; the write lane's */
+    uint64_t last_generation; /* the write lane's */
     struct vxd_queue *queue;  /* for freeing what is left at the end */
     _Atomic uint64_t n_bytes; /* of all stores that exist */
     _Atomic size_t n_scenes;  /* findable */
@@ -23,7 +23,12 @@ struct vxd_scenes {
     _Atomic size_t n_due;  /* families that are to be collected, or are */
     pthread_mutex_t mutex; /* guards the lists, histories and references */
     struct vxd_scene *first;
+    struct vxd_scene *reserved; /* scenes that wait for their names; by `next` */
     struct vxd_scene_family *families;
+    /* scenes_journal.c; NULL: nothing is durable */
+    struct vxd_journal *journal;
+    const struct vxd_data_dir *dir; /* borrowed */
+    struct vxd_scene_saver *saver;
 };
 
 /* A store, for as long as somebody has a version of it pinned. */
@@ -48,6 +53,12 @@ struct vxd_scene_family {
     uint64_t n_collections; /* begun */
     struct vxd_scene_collected
         collected; /* of the last one; `after` once it ended well */
+    /* In the journal; 0: not there. */
+    uint32_t journal_id;
+    uint64_t sequence; /* last record that was handed over, and decided; the write lane's */
+    uint64_t decided;  /* the last record in what everybody sees; the mutex guards it */
+    size_t n_waiting;  /* handed over and not ended; the write lane's */
+    bool is_broken;    /* one of them failed, so all that follow do; the write lane's */
 };
 
 void vxd_scenes_lock(const struct vxd_scenes *scenes);
@@ -76,5 +87,14 @@ void vxd_scene_history_map(struct vxd_scene_history *history,
 enum vxd_status vxd_scene_history_begin(struct vxd_scene *scene, uint32_t root,
                                         struct vxd_err *err);
 void vxd_scene_history_free(struct vxd_scene_history *history);
+/* As the terms say; without the mutex. */
+void vxd_scene_forget_old(struct vxd_scene *scene);
+
+/* scenes.c. As vxd_scene_new, with no version yet; in `family`, where there is one. */
+enum vxd_status vxd_scene_restore(struct vxd_scenes *scenes,
+                                  struct vxd_scene_family *family,
+                                  const struct vxd_scene_terms *terms,
+                                  const struct vxd_scene_spec *spec,
+                                  struct vxd_scene **out, struct vxd_err *err);
 
 #endif

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A record (numbers are base 128, the low seven bits first; s = signed, zigzag):
  *
- *      1  kind: 1 edit, 2 undo, 3 redo, 4 create, 5 branch, 6 drop
+ *      1  kind: 1 edit, 2 undo, 3 redo, 4 create, 5 branch, 6 drop, 7 integrate
  *      1  bytes of the head's name, 1 to 63, and the name
  *      1  bytes of the author's name, 0 to 63, and the name
+ *      1  bytes of the client's name, 0 to 63, and the name
  *         unix_ns (s)
  *         version: epoch (number), n (number)
  *    undo, redo, branch
@@ -12,7 +13,7 @@
  *      1  bytes of the name of the head it comes from, 1 to 63, and the name
  *    create
  *         bytes of the spec (number), and the spec
- *    edit
+ *    edit, integrate
  *         operations (number, 0 to 4096), and each of them (record_ops.c)
  *
  * and nothing behind. */
@@ -47,6 +48,11 @@ bool vxd_record_bad(struct vxd_record_reader *reader, const char *what)
     return false;
 }
 
+static bool has_ops(enum vxd_record_kind kind)
+{
+    return kind == VXD_RECORD_EDIT || kind == VXD_RECORD_INTEGRATE;
+}
+
 static bool has_of_version(enum vxd_record_kind kind)
 {
     return kind == VXD_RECORD_UNDO || kind == VXD_RECORD_REDO ||
@@ -67,7 +73,7 @@ static void put_version(struct vxd_bytes_out *out, const struct vxd_version *ver
 
 static enum vxd_status check_names(const struct vxd_record *record, struct vxd_err *err)
 {
-    if (record->kind < VXD_RECORD_EDIT || record->kind > VXD_RECORD_DROP) {
+    if (record->kind < VXD_RECORD_EDIT || record->kind > VXD_RECORD_INTEGRATE) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "kind", "%d is no kind of record",
                         (int)record->kind);
     }
@@ -76,6 +82,9 @@ static enum vxd_status check_names(const struct vxd_record *record, struct vxd_e
     }
     if (memchr(record->author, 0, sizeof record->author) == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "author", "must have up to 63 bytes");
+    }
+    if (memchr(record->client, 0, sizeof record->client) == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "client", "must have up to 63 bytes");
     }
     if (record->kind == VXD_RECORD_BRANCH &&
         (record->from[0] == '\0' ||
@@ -102,7 +111,7 @@ static enum vxd_status put_rest(struct vxd_bytes_out *out,
     } else if (record->kind == VXD_RECORD_CREATE) {
         vxd_bytes_put_number(out, record->n_spec_bytes);
         vxd_bytes_put(out, record->spec, record->n_spec_bytes);
-    } else if (record->kind == VXD_RECORD_EDIT) {
+    } else if (has_ops(record->kind)) {
         vxd_bytes_put_number(out, record->n_ops);
         for (size_t i = 0; i < record->n_ops; i++) {
             VXD_TRY(vxd_record_put_op(out, &record->ops[i], i, err));
@@ -122,6 +131,7 @@ enum vxd_status vxd_record_encode(const struct vxd_record *record,
     vxd_bytes_put8(&bytes, (unsigned)record->kind);
     put_name(&bytes, record->head, strlen(record->head));
     put_name(&bytes, record->author, strlen(record->author));
+    put_name(&bytes, record->client, strlen(record->client));
     vxd_bytes_put_signed(&bytes, record->unix_ns);
     put_version(&bytes, &record->version);
     VXD_TRY(put_rest(&bytes, record, err));
@@ -204,11 +214,12 @@ static bool get_record(struct vxd_record_reader *reader, struct vxd_record *reco
 {
     unsigned kind = vxd_bytes_get8(&reader->in);
 
-    if (reader->in.is_bad || kind < VXD_RECORD_EDIT || kind > VXD_RECORD_DROP) {
+    if (reader->in.is_bad || kind < VXD_RECORD_EDIT || kind > VXD_RECORD_INTEGRATE) {
         return vxd_record_bad(reader, "no kind of record");
     }
     record->kind = (enum vxd_record_kind)kind;
-    if (!get_name(reader, record->head, 1) || !get_name(reader, record->author, 0)) {
+    if (!get_name(reader, record->head, 1) || !get_name(reader, record->author, 0) ||
+        !get_name(reader, record->client, 0)) {
         return false;
     }
     record->unix_ns = vxd_bytes_get_signed(&reader->in);
@@ -218,7 +229,7 @@ static bool get_record(struct vxd_record_reader *reader, struct vxd_record *reco
     }
     if ((record->kind == VXD_RECORD_BRANCH && !get_name(reader, record->from, 1)) ||
         (record->kind == VXD_RECORD_CREATE && !get_spec(reader, record)) ||
-        (record->kind == VXD_RECORD_EDIT && !get_ops(reader, record))) {
+        (has_ops(record->kind) && !get_ops(reader, record))) {
         return false;
     }
     if (reader->in.is_bad) {

@@ -21,7 +21,8 @@ enum vxd_record_kind {
     VXD_RECORD_REDO = 3,   /* of_version, an undo, taken back likewise */
     VXD_RECORD_CREATE = 4, /* the head, empty; spec is the owner's */
     VXD_RECORD_BRANCH = 5, /* the head, from `from` at of_version */
-    VXD_RECORD_DROP = 6    /* the head */
+    VXD_RECORD_DROP = 6,   /* the head */
+    VXD_RECORD_INTEGRATE = 7 /* as EDIT; of a scan */
 };
 
 struct vxd_version {
@@ -32,12 +33,14 @@ struct vxd_version {
 struct vxd_record {
     enum vxd_record_kind kind;
     char head[VXD_RECORD_NAME_BYTES];   /* not empty */
-    char author[VXD_RECORD_NAME_BYTES]; /* who asked, for the log; may be "" */
+    /* Who asked: the token's name and the client_id; may be "". */
+    char author[VXD_RECORD_NAME_BYTES];
+    char client[VXD_RECORD_NAME_BYTES];
     int64_t unix_ns;
     struct vxd_version version;       /* that the change made */
     struct vxd_version of_version;    /* UNDO, REDO, BRANCH */
     char from[VXD_RECORD_NAME_BYTES]; /* BRANCH: the head branched from */
-    const struct vxd_dag_op *ops; /* EDIT: n_ops, 0 to VXD_DAG_MAX_OPS; lists in host */
+    const struct vxd_dag_op *ops; /* EDIT, INTEGRATE: n_ops, 0 to VXD_DAG_MAX_OPS; lists in host */
     size_t n_ops;                 /* memory */
     const uint8_t *spec;          /* CREATE */
     size_t n_spec_bytes;

@@ -12,7 +12,9 @@
 
 #include "gpu/dag/carve.h"
 #include "gpu/dag/edit.h"
+#include "server/commit.h"
 #include "server/scenes.h"
+#include "server/scenes_journal.h"
 #include "voxeld/v1/scene.pb-c.h"
 
 /* What is left of 2 GiB for the arrays when the small parts are in. */
@@ -39,6 +41,14 @@ struct vxd_scene_output {
     const void *bytes; /* readable by the host once the queue has run what was fetched */
 };
 
+/* How a change ends; zero-initialised = none of a durable scene. */
+struct vxd_scene_commit {
+    struct vxd_commit base;
+    struct vxd_scene_entry entry;
+    bool is_handed_over;
+    void (*effect)(struct vxd_request *request, bool committed);
+};
+
 struct vxd_scene_job {
     struct vxd_scene *scene;      /* held from vxd_scene_open on */
     struct vxd_scene_state state; /* pinned then */
@@ -46,6 +56,7 @@ struct vxd_scene_job {
     struct vxd_scene_block *device;
     struct vxd_scene_block *host;
     struct vxd_decoder *arena; /* of a reply that is larger than its request's */
+    struct vxd_scene_commit commit;
 };
 
 /* Which version a message wants: not by number and by name at once.
@@ -120,13 +131,30 @@ enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
                                        struct vxd_err *err);
 void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
 
-/* Edits within what the scene may take, from the newest version, and waits.
+/* Edits within what the scene may take, from the newest version, waits, and prepares it for the
+ * journal as this kind.
  * errors  as vxd_dag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
-                                const struct vxd_dag_op *ops, size_t n_ops,
+                                enum vxd_record_kind kind, const struct vxd_dag_op *ops,
+                                size_t n_ops,
                                 struct vxd_dag_edit_result *result, struct vxd_err *err);
 
-/* Makes that the scene's newest version and tells what has changed. Cannot fail. */
+/* --- scene_commit.c: the end of a change -------------------------------------------------- */
+
+/* Once a change has been executed: packs what the journal gets, of `made` where there is one, else
+ * of the scene. Nothing of scenes that live in memory alone.
+ * errors  UNAVAILABLE (the disk), RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
+                                  enum vxd_record_kind kind, const struct vxd_dag_op *ops,
+                                  size_t n_ops, uint64_t of_version, struct vxd_err *err);
+
+/* In finish: `effect` makes everybody see the change, or takes it back; now, or when it is on
+ * disk. Cannot fail. */
+void vxd_scene_conclude(struct vxd_request *request,
+                        void (*effect)(struct vxd_request *request, bool committed));
+
+/* In finish: makes that the scene's newest version and tells what has changed. Cannot
+ * fail. */
 void vxd_scene_publish(struct vxd_request *request,
                        const struct vxd_dag_edit_result *result,
                        enum vxd_scene_made_by kind, uint64_t of_version,

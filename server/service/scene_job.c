@@ -269,7 +269,10 @@ enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
     enum vxd_status status;
 
     vxd_scene_unpin(request->server->scenes, &job->state, queue);
-    VXD_TRY(vxd_scene_pin(job->scene, NULL, &job->state, err));
+    vxd_scene_pin_last(job->scene, &job->state);
+    if (vxd_scene_is_durable(job->scene)) {
+        VXD_TRY(vxd_scene_check_journal(job->scene, err));
+    }
     VXD_TRY(vxd_scene_check_version(job, if_version, err));
     VXD_TRY(vxd_scene_reserve_version(job->scene, err));
     vxd_scene_allow(job->scene);
@@ -288,7 +291,8 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
 }
 
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
-                                const struct vxd_dag_op *ops, size_t n_ops,
+                                enum vxd_record_kind kind, const struct vxd_dag_op *ops,
+                                size_t n_ops,
                                 struct vxd_dag_edit_result *result, struct vxd_err *err)
 {
     const struct vxd_scene_job *job = request->state;
@@ -298,34 +302,10 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
     status = vxd_dag_edit_wait(queue, job->state.dag, job->state.root, ops, n_ops, result,
                                err);
     vxd_scene_end_change(request, err);
+    VXD_TRY(status);
+    status = vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err);
 out:
     return status;
-}
-
-void vxd_scene_publish(struct vxd_request *request,
-                       const struct vxd_dag_edit_result *result,
-                       enum vxd_scene_made_by kind, uint64_t of_version,
-                       Voxeld__V1__SceneChange *change)
-{
-    const struct vxd_scene_job *job = request->state;
-    struct vxd_scene_version version = {.kind = kind,
-                                        .of_version = of_version,
-                                        .root = result->root,
-                                        .n_added = result->n_added,
-                                        .n_removed = result->n_removed,
-                                        .n_changed = result->n_changed,
-                                        .n_freed = result->n_freed};
-
-    (void)snprintf(version.by, sizeof version.by, "%s", request->principal.name);
-    (void)snprintf(version.client_id, sizeof version.client_id, "%s", request->client_id);
-    change->version = vxd_scene_add_version(job->scene, &version);
-    change->n_added = result->n_added;
-    change->n_removed = result->n_removed;
-    change->n_changed = result->n_changed;
-    change->n_freed = result->n_freed;
-    for (int i = 0; i <= VXD_DAG_MAX_DEPTH; i++) {
-        change->n_new_nodes += result->n_new[i];
-    }
 }
 
 void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue)
@@ -335,6 +315,7 @@ void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue)
     vxd_scene_free_blocks(request, queue);
     vxd_decoder_destroy(job->arena);
     job->arena = NULL;
+    vxd_scene_free_entry(&job->commit.entry);
     vxd_scene_drop(job->made, queue);
     job->made = NULL;
     vxd_scene_close(request, queue);

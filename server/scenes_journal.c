@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Handing changes of scenes over to the journal. Its sequence numbers are a family's, its order
+ * is the write lane's: versions of a family are decided in the order in which they were
+ * made. */
+#include "server/scenes_journal.h"
+
+#include <string.h>
+
+#include "server/commit.h"
+#include "server/exactly_once.h"
+#include "server/log.h"
+#include "server/scene_catalogue.h"
+#include "server/scenes_recover.h"
+
+struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes)
+{
+    return scenes->journal;
+}
+
+bool vxd_scene_is_durable(const struct vxd_scene *scene)
+{
+    return scene->family->journal_id != 0;
+}
+
+enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err *err)
+{
+    struct vxd_scene_family *family = scene->family;
+    struct vxd_journal_stats stats;
+
+    if (family->is_broken) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "a change of the scene could not be written to the disk, and what "
+                        "was built on it goes with it; try again");
+    }
+    vxd_journal_get_stats(scene->scenes->journal, &stats);
+    return stats.is_available ? VXD_OK
+                              : vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                                         "the disk does not take changes: %s",
+                                         stats.reason);
+}
+
+/* The description that CREATE records and families' rows have. */
+static enum vxd_status describe(const struct vxd_scene *scene, struct vxd_bytes_out *out,
+                                struct vxd_err *err)
+{
+    vxd_scene_describe(out, &scene->terms, &scene->spec, scene->generation,
+                       scene->created_unix_ns);
+    return !out->is_out_of_memory
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                          "no memory for a scene's description");
+}
+
+enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
+                                     const struct vxd_request *request,
+                                     const struct vxd_dag_op *ops, size_t n_ops,
+                                     const struct vxd_scene *from, uint64_t of_version,
+                                     struct vxd_scene_entry *entry, struct vxd_err *err)
+{
+    struct vxd_record record = {.kind = entry->kind,
+                                .unix_ns = entry->unix_ns,
+                                .version = {scene->generation, entry->version},
+                                .of_version = {0, of_version},
+                                .ops = ops,
+                                .n_ops = n_ops};
+    struct vxd_bytes_out description = {0};
+    enum vxd_status status = VXD_OK;
+
+    (void)snprintf(record.head, sizeof record.head, "%s", scene->terms.name);
+    (void)snprintf(record.author, sizeof record.author, "%s", request->principal.name);
+    (void)snprintf(record.client, sizeof record.client, "%s", request->client_id);
+    if (from != NULL) {
+        (void)snprintf(record.from, sizeof record.from, "%s", from->terms.name);
+    }
+    if (entry->kind == VXD_RECORD_CREATE) {
+        VXD_TRY(describe(scene, &description, err));
+        record.spec = description.bytes;
+        record.n_spec_bytes = description.n;
+    }
+    status = vxd_record_encode(&record, &entry->record, err);
+out:
+    free(description.bytes);
+    return status;
+}
+
+/* On the journal's thread. */
+static void decided(void *user, enum vxd_status status, const struct vxd_err *err)
+{
+    struct vxd_err why = {0};
+
+    if (status == VXD_ABORTED || status == VXD_NOT_FOUND) {
+        (void)vxd_fail(&why, VXD_UNAVAILABLE, NULL,
+                       "a change that this one was built on could not be written to the "
+                       "disk; try again");
+        err = &why;
+    }
+    vxd_commit_decide(user, status == VXD_OK ? NULL : err);
+}
+
+/* The family's row, with its first record. */
+static enum vxd_status put_family(const struct vxd_scene *scene,
+                                  struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    struct vxd_journal_family row = {.id = scene->family->journal_id,
+                                     .fsync = scene->terms.fsync,
+                                     .max_bytes = scene->terms.journal_max_bytes,
+                                     .epoch = scene->generation};
+    struct vxd_bytes_out description = {0};
+    enum vxd_status status;
+
+    (void)snprintf(row.name, sizeof row.name, "%s", scene->terms.name);
+    VXD_TRY(describe(scene, &description, err));
+    row.spec = description.bytes;
+    row.n_spec_bytes = description.n;
+    status = vxd_journal_put_family(txn, &row, err);
+out:
+    free(description.bytes);
+    return status;
+}
+
+static enum vxd_status put_named(const struct vxd_scene *scene,
+                                 const struct vxd_scene_entry *entry,
+                                 struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    struct vxd_journal_item item = {.family = scene->family->journal_id};
+    struct vxd_bytes_out bytes = {0};
+    char name[VXD_SCENE_ITEM_BYTES];
+    enum vxd_status status;
+
+    vxd_scene_item_name(scene->terms.name, entry->named.name, name);
+    item.name = name;
+    VXD_TRY(vxd_journal_need(txn, item.family, scene->family->sequence, err));
+    if (entry->drops) {
+        status =
+            vxd_journal_drop_item(txn, VXD_JOURNAL_NAMED, item.family, item.name, err);
+        goto out;
+    }
+    vxd_scene_write_named(&bytes, scene->terms.name, &entry->named);
+    item.bytes = bytes.bytes;
+    item.n_bytes = bytes.n;
+    status = !bytes.is_out_of_memory
+                 ? vxd_journal_put_item(txn, VXD_JOURNAL_NAMED, &item, err)
+                 : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a snapshot");
+out:
+    free(bytes.bytes);
+    return status;
+}
+
+static enum vxd_status put_outcome(struct vxd_request *request,
+                                   const struct vxd_scene_entry *entry,
+                                   struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    uint8_t client[VXD_ONCE_CLIENT_BYTES];
+    uint8_t bytes[VXD_ONCE_REPLY_BYTES];
+    struct vxd_journal_reply reply = {
+        .client = client, .unix_ns = entry->unix_ns, .bytes = bytes};
+    enum vxd_status status;
+
+    if (request->once == NULL) {
+        return VXD_OK; /* over HTTP without a key */
+    }
+    vxd_once_describe(request, client, &reply.n_client_bytes, &reply.sequence,
+                      reply.digest);
+    /* Replies of scenes' changes have no arrays: what is kept is all of them. */
+    (void)vxd_once_pack(request->output, bytes, &reply.n_bytes);
+    VXD_TRY(vxd_journal_put_reply(txn, &reply, err));
+    if (reply.sequence > VXD_ONCE_OUTCOMES) {
+        VXD_TRY(vxd_journal_forget_replies(txn, client, reply.n_client_bytes,
+                                           reply.sequence - VXD_ONCE_OUTCOMES + 1, err));
+    }
+out:
+    return status;
+}
+
+/* A scene that goes takes its snapshots along. */
+static enum vxd_status drop_all_named(const struct vxd_scene *scene,
+                                      struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    char name[VXD_SCENE_ITEM_BYTES];
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; i < scene->history.n_snapshots && status == VXD_OK; i++) {
+        vxd_scene_item_name(scene->terms.name, scene->history.snapshots[i].name, name);
+        status = vxd_journal_drop_item(txn, VXD_JOURNAL_NAMED, scene->family->journal_id,
+                                       name, err);
+    }
+    return status;
+}
+
+/* The last scene of a family: nothing of it is needed any more. */
+static bool is_last(const struct vxd_scene *scene)
+{
+    struct vxd_scene_past past;
+
+    vxd_scene_get_past(scene, &past);
+    return past.n_sharing == 1;
+}
+
+enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request *request,
+                                    struct vxd_scene_entry *entry, struct vxd_err *err)
+{
+    struct vxd_scene_family *family = scene->family;
+    struct vxd_journal_record record = {.family = family->journal_id,
+                                        .sequence = family->sequence + 1,
+                                        .rules_version = VXD_RULES_VERSION,
+                                        .kind = (uint32_t)entry->kind,
+                                        .bytes = entry->record.bytes,
+                                        .n_bytes = entry->record.n_bytes};
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_begin(scene->scenes->journal, &txn, err));
+    if (entry->kind == VXD_RECORD_CREATE) {
+        VXD_TRY(put_family(scene, txn, err));
+    }
+    if (entry->kind == VXD_RECORD_DROP && is_last(scene)) {
+        VXD_TRY(vxd_journal_drop_family(txn, family->journal_id, err));
+    } else if (entry->kind != 0) {
+        VXD_TRY(vxd_journal_add_record(txn, &record, err));
+        entry->sequence = record.sequence;
+    }
+    if (entry->kind == VXD_RECORD_DROP && entry->sequence > 0) {
+        VXD_TRY(drop_all_named(scene, txn, err));
+    }
+    if (entry->named.name[0] != '\0') {
+        VXD_TRY(put_named(scene, entry, txn, err));
+    }
+    VXD_TRY(put_outcome(request, entry, txn, err));
+    status = vxd_journal_commit(txn, decided, request, err);
+    txn = NULL;
+    if (status == VXD_OK) {
+        family->n_waiting++;
+        family->sequence += entry->sequence > 0 ? 1 : 0;
+    }
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
+void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
+                            bool committed)
+{
+    struct vxd_scene_family *family = scene->family;
+
+    family->n_waiting--;
+    if (!committed) {
+        family->is_broken = true;
+    } else if (entry->sequence > 0) {
+        vxd_scenes_lock(scene->scenes);
+        family->decided = entry->sequence;
+        vxd_scenes_unlock(scene->scenes);
+    }
+    if (family->is_broken && family->n_waiting == 0) {
+        /* All that was built on what failed has failed too: new changes begin here. */
+        family->sequence = family->decided;
+        family->is_broken = false;
+    }
+}
+
+void vxd_scene_free_entry(struct vxd_scene_entry *entry)
+{
+    vxd_record_bytes_free(&entry->record);
+    memset(entry, 0, sizeof *entry);
+}
+
+/* --- the start and the end ---------------------------------------------------------------- */
+
+/* On the journal's thread. */
+static void snapshot_due(void *user, uint32_t family)
+{
+    struct vxd_scenes *scenes = user;
+
+    vxd_scene_saver_ask(scenes->saver, family);
+}
+
+/* An outcome of an earlier start. */
+static enum vxd_status remember(void *user, const struct vxd_journal_reply *reply,
+                                struct vxd_err *err)
+{
+    return vxd_once_restore(user, reply->client, reply->n_client_bytes, reply->sequence,
+                            reply->digest, reply->bytes, reply->n_bytes, err);
+}
+
+/* Those whose snapshot was due when the last start ended. */
+static void ask_again(struct vxd_scenes *scenes)
+{
+    struct vxd_journal_state state;
+
+    for (const struct vxd_scene_family *f = scenes->families; f != NULL; f = f->next) {
+        if (vxd_journal_get_state(scenes->journal, f->journal_id, &state, NULL) ==
+                VXD_OK &&
+            state.snapshot_due) {
+            vxd_scene_saver_ask(scenes->saver, f->journal_id);
+        }
+    }
+}
+
+enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_once *once,
+                                        const struct vxd_data_dir *dir,
+                                        struct vxd_err *err)
+{
+    const struct vxd_journal_options options = {.snapshot_due = snapshot_due,
+                                                .user = scenes};
+    struct vxd_journal_found found;
+    uint8_t secret[VXD_JOURNAL_SECRET_BYTES];
+    uint64_t n_damaged = 0;
+    enum vxd_status status;
+
+    scenes->dir = dir;
+    VXD_TRY(vxd_scene_saver_start(scenes, &scenes->saver, err));
+    VXD_TRY(vxd_journal_open(dir, &options, &scenes->journal, &found, err));
+    VXD_TRY(vxd_scenes_recover(scenes, &found, err));
+    vxd_journal_get_secret(scenes->journal, secret);
+    vxd_once_set_key(once, secret);
+    VXD_TRY(vxd_journal_read_replies(scenes->journal, remember, once, &n_damaged, err));
+    ask_again(scenes);
+out:
+    return status;
+}
+
+void vxd_scenes_close_journal(struct vxd_scenes *scenes)
+{
+    struct vxd_err err = {0};
+
+    if (scenes == NULL || scenes->saver == NULL) {
+        return;
+    }
+    vxd_scene_saver_stop(scenes->saver);
+    scenes->saver = NULL;
+    if (scenes->journal != NULL && vxd_journal_close(scenes->journal, &err) != VXD_OK) {
+        vxd_log(VXD_LOG_ERROR, "the journal did not end well", "error", err.message);
+    }
+    scenes->journal = NULL;
+}

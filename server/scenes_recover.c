@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Scenes after a start: each family from its newest valid snapshot and the records after it.
+ * Until a family is done its scenes keep all versions, since what a name keeps is known last. */
+#include "server/scenes_recover.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/dag/undo.h"
+#include "server/exactly_once.h"
+#include "server/log.h"
+#include "server/scene_catalogue.h"
+#include "server/scenes_journal.h"
+#include "server/server.h"
+
+struct recovery {
+    struct vxd_scenes *scenes;
+    uint64_t least_generation; /* of the family that is recovered */
+    uint64_t logged_ns;
+};
+
+struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
+                                                uint32_t journal_id)
+{
+    struct vxd_scene_family *family = scenes->families;
+
+    while (family != NULL && family->journal_id != journal_id) {
+        family = family->next;
+    }
+    return family;
+}
+
+static void set_generation(struct vxd_scene *scene, uint64_t least, uint64_t generation)
+{
+    scene->generation = generation > least ? generation : least;
+}
+
+enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t journal_id,
+                                         const struct vxd_scene_terms *terms,
+                                         const struct vxd_scene_spec *spec,
+                                         uint64_t generation, int64_t created_unix_ns,
+                                         struct vxd_scene **out, struct vxd_err *err)
+{
+    struct vxd_scene_family *family = vxd_scenes_find_family(scenes, journal_id);
+    struct vxd_scene *scene = vxd_scenes_find(scenes, terms->name);
+    enum vxd_status status;
+
+    if (scene != NULL) {
+        vxd_scene_drop(scene, scenes->queue);
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "there are two scenes \"%s\"",
+                        terms->name);
+    }
+    status = vxd_scene_restore(scenes, family, terms, spec, &scene, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    scene->family->journal_id = journal_id;
+    scene->generation = generation;
+    scene->created_unix_ns = created_unix_ns;
+    scene->history.keeps_all = true;
+    vxd_scenes_publish(scenes, scene);
+    vxd_scene_drop(scene, scenes->queue); /* the registry holds it */
+    *out = scene;
+    return VXD_OK;
+}
+
+/* --- the visitor ------------------------------------------------------------------------- */
+
+static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
+                                    struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_scene_family *family;
+
+    (void)err;
+    recovery->least_generation = row->epoch;
+    /* Again, after a snapshot that was no good: what it brought goes. */
+    while ((family = vxd_scenes_find_family(recovery->scenes, row->id)) != NULL) {
+        vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status load(void *user, const struct vxd_journal_family *row,
+                            struct vxd_snapshot_reader *reader, struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+
+    return vxd_scenes_load(recovery->scenes, row->id, recovery->least_generation, reader,
+                           err);
+}
+
+/* A snapshot may have one change more than its number says: that is there already. */
+static bool is_there(struct recovery *recovery, uint32_t id, const char *name)
+{
+    struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
+    bool is_ours = scene != NULL && scene->family->journal_id == id;
+
+    vxd_scene_drop(scene, recovery->scenes->queue);
+    return is_ours;
+}
+
+static enum vxd_status create(struct recovery *recovery, uint32_t id,
+                              const struct vxd_record *record, struct vxd_err *err)
+{
+    struct vxd_bytes_in in = {.bytes = record->spec, .n = record->n_spec_bytes};
+    struct vxd_scene_described described;
+    struct vxd_scene *scene;
+    uint64_t generation;
+    enum vxd_status status = vxd_scene_read_description(&in, &described, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    generation = described.generation > recovery->least_generation
+                     ? described.generation
+                     : recovery->least_generation;
+    VXD_TRY(vxd_scenes_add_described(recovery->scenes, id, &described.terms,
+                                     &described.spec, generation,
+                                     described.created_unix_ns, &scene, err));
+    status = vxd_scene_history_begin(scene, VXD_DAG_EMPTY, err);
+out:
+    free(described.palette);
+    return status;
+}
+
+/* A scene of this family by name. errors  DATA_LOSS */
+static enum vxd_status find_scene(struct recovery *recovery, uint32_t id,
+                                  const char *name, struct vxd_scene **out,
+                                  struct vxd_err *err)
+{
+    struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
+
+    if (scene == NULL || scene->family->journal_id != id) {
+        vxd_scene_drop(scene, recovery->scenes->queue);
+        return vxd_fail(err, VXD_DATA_LOSS, NULL,
+                        "a record is of the scene \"%s\", which is not there", name);
+    }
+    vxd_scene_drop(scene, recovery->scenes->queue); /* nobody else drops any */
+    *out = scene;
+    return VXD_OK;
+}
+
+static enum vxd_status branch(struct recovery *recovery, uint32_t id,
+                              const struct vxd_record *record, struct vxd_err *err)
+{
+    const struct vxd_scene_at at = {record->of_version.n, NULL};
+    struct vxd_scene_state state;
+    struct vxd_scene_terms terms;
+    struct vxd_scene *from;
+    struct vxd_scene *scene;
+    enum vxd_status status;
+
+    VXD_TRY(find_scene(recovery, id, record->from, &from, err));
+    status = vxd_scene_pin(from, &at, &state, err);
+    if (status != VXD_OK) {
+        err->code = VXD_DATA_LOSS;
+        return VXD_DATA_LOSS;
+    }
+    terms = from->terms;
+    (void)snprintf(terms.name, sizeof terms.name, "%s", record->head);
+    (void)snprintf(terms.owner, sizeof terms.owner, "%s", record->author);
+    status = vxd_scenes_add_described(recovery->scenes, id, &terms, &from->spec, 0,
+                                      record->unix_ns, &scene, err);
+    if (status == VXD_OK) {
+        set_generation(scene, recovery->least_generation, record->version.epoch);
+        status = vxd_scene_history_begin(scene, state.root, err);
+    }
+    vxd_scene_unpin(recovery->scenes, &state, recovery->scenes->queue);
+out:
+    return status;
+}
+
+/* Lists that the engine takes from device memory. */
+static enum vxd_status upload_lists(struct vxd_queue *queue, struct vxd_dag_op *op,
+                                    struct vxd_buffer buffers[4], struct vxd_err *err)
+{
+    struct vxd_dag_voxels *voxels = &op->shape.voxels;
+    size_t n_values = 0;
+    const void *at;
+    enum vxd_status status;
+
+    if (op->shape.kind != VXD_DAG_VOXELS || voxels->n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_upload(queue, voxels->codes, voxels->n * sizeof *voxels->codes,
+                       &buffers[0], &at, err));
+    if (voxels->values != NULL) {
+        n_values = voxels->first_value[voxels->n - 1] +
+                   (size_t)__builtin_popcountll(voxels->masks[voxels->n - 1]);
+    }
+    voxels->codes = at;
+    VXD_TRY(vxd_upload(queue, voxels->masks, voxels->n * sizeof *voxels->masks,
+                       &buffers[1], &at, err));
+    voxels->masks = at;
+    if (n_values > 0) {
+        VXD_TRY(vxd_upload(queue, voxels->first_value,
+                           voxels->n * sizeof *voxels->first_value, &buffers[2], &at,
+                           err));
+        voxels->first_value = at;
+        VXD_TRY(vxd_upload(queue, voxels->values, n_values * sizeof *voxels->values,
+                           &buffers[3], &at, err));
+        voxels->values = at;
+    }
+out:
+    return status;
+}
+
+static enum vxd_status edit(struct vxd_queue *queue, struct vxd_dag *dag, uint32_t root,
+                            const struct vxd_record *record,
+                            struct vxd_dag_edit_result *result, struct vxd_err *err)
+{
+    struct vxd_buffer(*buffers)[4] = calloc(record->n_ops + 1, sizeof *buffers);
+    struct vxd_dag_op *ops = calloc(record->n_ops + 1, sizeof *ops);
+    enum vxd_status status;
+
+    if (buffers == NULL || ops == NULL) {
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a record");
+        goto out;
+    }
+    memcpy(ops, record->ops, record->n_ops * sizeof *ops);
+    for (size_t i = 0; i < record->n_ops; i++) {
+        VXD_TRY(upload_lists(queue, &ops[i], buffers[i], err));
+    }
+    status = vxd_dag_edit_wait(queue, dag, root, ops, record->n_ops, result, err);
+out:
+    for (size_t i = 0; buffers != NULL && i < record->n_ops; i++) {
+        for (int k = 0; k < 4; k++) {
+            vxd_device_free(queue, &buffers[i][k]);
+        }
+    }
+    (void)vxd_queue_wait(queue, NULL);
+    free(buffers);
+    free(ops);
+    return status;
+}
+
+static enum vxd_scene_made_by made_by(enum vxd_record_kind kind)
+{
+    return kind == VXD_RECORD_UNDO        ? VXD_SCENE_UNDONE
+           : kind == VXD_RECORD_REDO      ? VXD_SCENE_REDONE
+           : kind == VXD_RECORD_INTEGRATE ? VXD_SCENE_INTEGRATED
+                                          : VXD_SCENE_EDITED;
+}
+
+static enum vxd_status change(struct recovery *recovery, struct vxd_scene *scene,
+                              const struct vxd_record *record, struct vxd_err *err)
+{
+    struct vxd_queue *queue = recovery->scenes->queue;
+    struct vxd_scene_version version = {.kind = made_by(record->kind),
+                                        .of_version = record->of_version.n,
+                                        .unix_ns = record->unix_ns};
+    struct vxd_dag_edit_result result = {0};
+    struct vxd_scene_undoing undoing;
+    struct vxd_scene_state state;
+    bool redo = record->kind == VXD_RECORD_REDO;
+    enum vxd_status status;
+
+    vxd_scene_pin_last(scene, &state);
+    if (record->version.n <= state.version) {
+        status = VXD_OK;
+        goto out;
+    }
+    if (record->version.n != state.version + 1) {
+        VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL,
+                         "a record makes version %" PRIu64 " of \"%s\", which is at "
+                         "%" PRIu64,
+                         record->version.n, scene->terms.name, state.version));
+    }
+    VXD_TRY(vxd_scene_reserve_version(scene, err));
+    vxd_scene_allow(scene);
+    if (record->of_version.n > 0) {
+        VXD_TRY(vxd_scene_find_undoing(scene, redo, record->of_version.n, NULL, &undoing,
+                                       err));
+        VXD_TRY(vxd_dag_undo_wait(queue, state.dag, state.root, undoing.before,
+                                  undoing.after, &result, err));
+    } else {
+        VXD_TRY(edit(queue, state.dag, state.root, record, &result, err));
+    }
+    vxd_scene_account(scene);
+    version.root = result.root;
+    version.n_added = result.n_added;
+    version.n_removed = result.n_removed;
+    version.n_changed = result.n_changed;
+    version.n_freed = result.n_freed;
+    (void)snprintf(version.by, sizeof version.by, "%s", record->author);
+    (void)snprintf(version.client_id, sizeof version.client_id, "%s", record->client);
+    (void)vxd_scene_add_version(scene, &version, false);
+    set_generation(scene, recovery->least_generation, record->version.epoch);
+out:
+    vxd_scene_unpin(recovery->scenes, &state, queue);
+    return status;
+}
+
+static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
+                             uint64_t sequence, const struct vxd_record *record,
+                             struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_scene *scene;
+    enum vxd_status status;
+    bool is_made = record->kind == VXD_RECORD_CREATE || record->kind == VXD_RECORD_BRANCH;
+
+    (void)sequence;
+    if (is_there(recovery, row->id, record->head) ? is_made
+                                                  : record->kind == VXD_RECORD_DROP) {
+        return VXD_OK;
+    }
+    if (is_made) {
+        return record->kind == VXD_RECORD_CREATE
+                   ? create(recovery, row->id, record, err)
+                   : branch(recovery, row->id, record, err);
+    }
+    VXD_TRY(find_scene(recovery, row->id, record->head, &scene, err));
+    if (record->kind == VXD_RECORD_DROP) {
+        vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, scene);
+    } else {
+        status = change(recovery, scene, record, err);
+        if (status == VXD_NOT_FOUND || status == VXD_FAILED_PRECONDITION) {
+            err->code = VXD_DATA_LOSS; /* an undo of what is not there */
+            status = VXD_DATA_LOSS;
+        }
+    }
+out:
+    return status;
+}
+
+/* A version that a name keeps; of scenes or versions that are gone it is left out. */
+static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
+                                    const struct vxd_journal_item *item,
+                                    struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_bytes_in in = {.bytes = item->bytes, .n = item->n_bytes};
+    struct vxd_scene_snapshot named;
+    struct vxd_scene_snapshot taken;
+    struct vxd_scene_state state;
+    struct vxd_scene_at at = {0};
+    char name[VXD_NAME_BYTES];
+    struct vxd_scene *scene;
+    enum vxd_status status;
+
+    if (kind != VXD_JOURNAL_NAMED) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_scene_read_named(&in, name, &named, err));
+    VXD_TRY(find_scene(recovery, item->family, name, &scene, err));
+    at.version = named.version.number;
+    VXD_TRY(vxd_scene_pin(scene, &at, &state, err));
+    taken = named;
+    status = vxd_scene_take_snapshot(scene, &state, true, &taken, err);
+    vxd_scene_unpin(recovery->scenes, &state, recovery->scenes->queue);
+out:
+    if (status == VXD_RESOURCE_EXHAUSTED) {
+        return status;
+    }
+    if (status != VXD_OK) {
+        vxd_log(VXD_LOG_WARNING, "a snapshot's version is not there any more", "error",
+                err->message);
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status done(void *user, const struct vxd_recovered_family *result,
+                            struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_scenes *scenes = recovery->scenes;
+    struct vxd_scene_family *family =
+        vxd_scenes_find_family(scenes, result->family->id);
+    struct vxd_journal_family row = *result->family;
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status = VXD_OK;
+
+    if (family == NULL) {
+        return VXD_OK;
+    }
+    family->sequence = result->last_sequence;
+    family->decided = result->last_sequence;
+    for (struct vxd_scene *scene = family->first; scene != NULL;
+         scene = scene->next_in_family) {
+        scene->history.keeps_all = false;
+        vxd_scene_forget_old(scene);
+    }
+    if (!result->is_lossy) {
+        return VXD_OK;
+    }
+    vxd_log(VXD_LOG_ERROR, "a scene has lost changes; its generation is another one",
+            "scene", row.name, "reason", result->reason);
+    row.epoch = vxd_scenes_new_generation(scenes);
+    for (struct vxd_scene *scene = family->first; scene != NULL;
+         scene = scene->next_in_family) {
+        scene->generation = row.epoch;
+    }
+    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
+    VXD_TRY(vxd_journal_put_family(txn, &row, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
+static void progress(void *user, const struct vxd_recovery_progress *at)
+{
+    struct recovery *recovery = user;
+    uint64_t now = (uint64_t)vxd_clock_ns();
+    char text[96];
+
+    if (now - recovery->logged_ns < UINT64_C(1000000000)) {
+        return;
+    }
+    recovery->logged_ns = now;
+    (void)snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 " records, scene %zu of %zu",
+                   at->i_record, at->n_records, at->i_family + 1, at->n_families);
+    vxd_log(VXD_LOG_INFO, "bringing back scenes", "done", text, "scene", at->name);
+}
+
+enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
+                                   const struct vxd_journal_found *found,
+                                   struct vxd_err *err)
+{
+    struct recovery recovery = {.scenes = scenes, .logged_ns = (uint64_t)vxd_clock_ns()};
+    const struct vxd_recovery_visitor visitor = {.user = &recovery,
+                                                 .family = begin_family,
+                                                 .snapshot = load,
+                                                 .record = apply,
+                                                 .item = name_version,
+                                                 .done = done,
+                                                 .progress = progress};
+    struct vxd_recovery_result result;
+    enum vxd_status status =
+        vxd_recover(scenes->dir, scenes->journal, found, &visitor, &result, err);
+    char text[96];
+
+    if (status == VXD_OK && result.n_families > 0) {
+        (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",
+                       result.n_families, result.n_replayed);
+        vxd_log(VXD_LOG_INFO, "scenes are back", "families", text);
+    }
+    return status;
+}
