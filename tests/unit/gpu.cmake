@@ -33,7 +33,7 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit_balls edit_errors export query rays room store table undo
+foreach(name carve copy diff edit_balls edit_errors export query rays room store table undo
     verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
@@ -58,7 +58,7 @@ voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
 # the shorter ones.
 set(store_tests copy rays store undo)
 if(NOT VOXELD_SANITIZE)
-  list(APPEND store_tests edit export query)
+  list(APPEND store_tests diff edit export query)
 endif()
 foreach(name ${store_tests})
   foreach(store 1 2 3 4)
