@@ -32,7 +32,8 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit_balls edit_errors export query rays room store table verify)
+foreach(name carve copy edit_balls edit_errors export query rays room store table transfer
+    verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -54,7 +55,7 @@ voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
-set(store_tests copy rays store)
+set(store_tests copy rays store transfer)
 if(NOT VOXELD_SANITIZE)
   list(APPEND store_tests edit export query)
 endif()
