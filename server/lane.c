@@ -219,10 +219,10 @@ static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
     }
 }
 
-/* Without the mutex: a slice of what collects scenes. */
-static void tend_scenes(struct vxd_lane *lane)
+/* Without the mutex: what collects scenes goes on, after requests that took this long. */
+static void tend_scenes(struct vxd_lane *lane, int64_t requests_ns)
 {
-    if (vxd_scenes_tend(lane->scheduler->server->scenes, lane->queue)) {
+    if (vxd_scenes_tend(lane->scheduler->server->scenes, lane->queue, requests_ns)) {
         (void)vxd_queue_wait(lane->queue, NULL);
     }
 }
@@ -249,7 +249,7 @@ static void wait_for_work(struct vxd_lane *lane)
     }
     if (lane->kind == VXD_LANE_WRITE && vxd_scenes_are_due(scheduler->server->scenes)) {
         (void)pthread_mutex_unlock(&scheduler->mutex);
-        tend_scenes(lane);
+        tend_scenes(lane, 0);
         (void)pthread_mutex_lock(&scheduler->mutex);
         return;
     }
@@ -266,6 +266,7 @@ static void *run(void *argument)
 {
     struct vxd_lane *lane = argument;
     struct vxd_scheduler *scheduler = lane->scheduler;
+    int64_t begin_ns;
 
     (void)pthread_mutex_lock(&scheduler->mutex);
     while (!scheduler->stopping || lane->n_committing > 0) {
@@ -287,10 +288,11 @@ static void *run(void *argument)
             /* What arrived in time finds its map, however long it waited. */
             reap_maps(lane, request->received_ns);
         }
+        begin_ns = vxd_clock_ns();
         run_request(lane, request);
         if (lane->kind == VXD_LANE_WRITE) {
             /* Also where requests never cease. */
-            tend_scenes(lane);
+            tend_scenes(lane, vxd_clock_ns() - begin_ns);
         }
         (void)pthread_mutex_lock(&scheduler->mutex);
     }

@@ -11,9 +11,10 @@
 #include "server/server.h"
 
 enum {
-    SLICE_US = 2000,         /* of a collection on a GPU; */
-    SLICE_CPU_US = 10000,    /* requests wait for one at most */
-    COLLECT_BYTES = 16 << 20 /* stores below are not worth it */
+    SLICE_US = 2000,          /* of a collection on a GPU; */
+    SLICE_CPU_US = 10000,     /* requests wait for one at most */
+    COLLECT_BYTES = 16 << 20, /* stores below are not worth it */
+    MAX_DEBT_NS = 500000000
 };
 
 /* --- memory ----------------------------------------------------------------------------- */
@@ -410,16 +411,11 @@ bool vxd_scenes_are_due(struct vxd_scenes *scenes)
     return atomic_load(&scenes->n_due) > 0;
 }
 
-bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue)
+/* A family that is to be collected, kept from going; NULL. */
+static struct vxd_scene_family *hold_due(struct vxd_scenes *scenes)
 {
     struct vxd_scene_family *family;
-    struct vxd_err err = {0};
-    bool is_done;
 
-    if (!vxd_scenes_are_due(scenes)) {
-        return false;
-    }
-    /* The list changes on this lane alone, but for a family whose last reader goes. */
     vxd_scenes_lock(scenes);
     family = scenes->families;
     while (family != NULL && !family->is_due) {
@@ -429,11 +425,37 @@ bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue)
         family->references++;
     }
     vxd_scenes_unlock(scenes);
+    return family;
+}
+
+bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue,
+                     int64_t requests_ns)
+{
+    struct vxd_scene_family *family = NULL;
+    struct vxd_err err = {0};
+    int64_t since_ns = vxd_clock_ns();
+    bool is_done = false;
+
+    if (vxd_scenes_are_due(scenes)) {
+        family = hold_due(scenes);
+    }
     if (family == NULL) {
+        scenes->debt_ns = 0;
         return false;
     }
-    if (slice(family, queue, &is_done, &err) != VXD_OK) {
-        vxd_log(VXD_LOG_WARNING, "collection failed", "error", err.message);
+    scenes->debt_ns += requests_ns;
+    if (scenes->debt_ns > MAX_DEBT_NS) {
+        scenes->debt_ns = MAX_DEBT_NS;
+    }
+    do {
+        if (slice(family, queue, &is_done, &err) != VXD_OK) {
+            vxd_log(VXD_LOG_WARNING, "collection failed", "error", err.message);
+            is_done = true;
+        }
+    } while (!is_done && vxd_clock_ns() - since_ns < scenes->debt_ns);
+    scenes->debt_ns -= vxd_clock_ns() - since_ns;
+    if (scenes->debt_ns < 0) {
+        scenes->debt_ns = 0;
     }
     drop_family(family, queue);
     return true;

@@ -300,9 +300,11 @@ enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *que
                                   uint64_t *which, bool *is_done,
                                   struct vxd_scene_collected *out, struct vxd_err *err);
 
-/* A slice of a collection that is under way or due; false when there is nothing to do. On the
- * write lane, between requests. */
-bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue);
+/* A slice of a collection that is under way or due, or as many as take as long as the requests
+ * since took: else one that makes nodes faster than slices carry them over would never be
+ * collected. False when there is nothing to do. On the write lane, between requests. */
+bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue,
+                     int64_t requests_ns);
 
 /* Whether vxd_scenes_tend has something to do. */
 bool vxd_scenes_are_due(struct vxd_scenes *scenes);

@@ -20,6 +20,7 @@ struct vxd_scenes {
     _Atomic size_t n_scenes;  /* findable */
     _Atomic uint64_t n_collections;
     _Atomic uint64_t collected_bytes;
+    int64_t debt_ns;       /* requests took this longer than slices; the write lane's */
     _Atomic size_t n_due;  /* families that are to be collected, or are */
     pthread_mutex_t mutex; /* guards the lists, histories and references */
     struct vxd_scene *first;

@@ -365,6 +365,16 @@ void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *p
     pass->store = device->state.ptr;
 }
 
+uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag)
+{
+    return atomic_load(&dag->device->n_chunks);
+}
+
+struct vxd_dag_store_state vxd_dag_device_state(const struct vxd_dag *dag)
+{
+    return *(const struct vxd_dag_store_state *)dag->device->mirror.ptr;
+}
+
 enum vxd_status vxd_dag_device_end_edit(struct vxd_queue *queue, struct vxd_dag *dag,
                                         struct vxd_err *err)
 {

@@ -49,9 +49,14 @@ add_executable(bench_gpu_dag_scan ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_scan.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_gpu_dag_scan PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_versions times undos and diffs.
+add_executable(bench_gpu_dag_versions ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_versions.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_gpu_dag_versions PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
-      bench_gpu_dag bench_gpu_dag_query bench_gpu_dag_scan bench_gpu_dag_tables)
+      bench_gpu_dag bench_gpu_dag_query bench_gpu_dag_scan bench_gpu_dag_tables
+      bench_gpu_dag_versions)
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -75,3 +80,5 @@ add_test(NAME bench_gpu_dag_query_smoke COMMAND bench_gpu_dag_query --backend cp
   --scans 2 --queries 2000 --repeat 1)
 add_test(NAME bench_gpu_dag_scan_smoke COMMAND bench_gpu_dag_scan --backend cpu --scans 2
   --size 0.5)
+add_test(NAME bench_gpu_dag_versions_smoke COMMAND bench_gpu_dag_versions --backend cpu
+  --leaves 20000 --repeat 2 --radius 50)

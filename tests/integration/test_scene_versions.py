@@ -196,15 +196,15 @@ def test_undo_without_number_takes_the_own_changes_in_turn(
 ) -> None:
     past = new_past(scenes, "s")
     for x in range(3):
-        scenes.edit("s", box((x, 0, 0), (x + 1, 1, 1)))
+        scenes.edit("s", box((x / 2, 0, 0), ((x + 1) / 2, 1, 1)))
     with Scenes(daemon) as other:
-        other.edit("s", box((-1, 0, 0), (0, 1, 1)))
+        other.edit("s", box((-0.5, 0, 0), (0, 1, 1)))
         assert [scenes.call("scene_undo", name="s").of_version for _ in range(3)] == [4, 3, 2]
         scenes.fails("scene_undo", common_pb2.NOT_FOUND, "of_version", name="s")
-        assert scenes.call("scene_get", name="s").scene.n_occupied == 1000
+        assert scenes.call("scene_get", name="s").scene.n_occupied == 500
         assert [scenes.call("scene_redo", name="s").of_version for _ in range(3)] == [8, 7, 6]
         scenes.fails("scene_redo", common_pb2.NOT_FOUND, "of_version", name="s")
-        assert scenes.call("scene_get", name="s").scene.n_occupied == 4000
+        assert scenes.call("scene_get", name="s").scene.n_occupied == 2000
         assert other.call("scene_undo", name="s").of_version == 5
         # A redo is a change that can be undone.
         assert scenes.call("scene_undo", name="s").of_version == 11
@@ -335,8 +335,8 @@ def test_collect_gives_memory_back(tmp_path: Path) -> None:
         thread = threading.Thread(target=reader)
         thread.start()
         peak = 0
-        for i in range(30):
-            some = rng.integers(0, 1024, (100000, 3)).astype(np.int32)
+        for i in range(24):
+            some = rng.integers(0, 1024, (200000, 3)).astype(np.int32)
             n = len(np.unique(some @ np.array([1 << 20, 1 << 10, 1])))
             counts[i + 2] = n
             clear = box((-60, -60, -60), (60, 60, 60), "SCENE_ERASE")
@@ -353,7 +353,8 @@ def test_collect_gives_memory_back(tmp_path: Path) -> None:
         last = scenes.call("scene_collect", name="s")
         listed = scenes.call("scene_list")
         assert listed.n_bytes == listed.scenes[0].n_bytes == last.n_bytes_after
-        assert peak < 30 * last.n_bytes_after / 3
+        # Without collection it would be some twenty times what one version takes.
+        assert peak < 12 * last.n_bytes_after
         scenes.edit("s", box((-60, -60, -60), (60, 60, 60), "SCENE_ERASE"))
         emptied = scenes.call("scene_collect", name="s")
         assert emptied.n_nodes_after == 0 and emptied.n_bytes_after < last.n_bytes_after / 4
@@ -365,7 +366,7 @@ def test_collect_gives_memory_back(tmp_path: Path) -> None:
         ("scene_get", INVALID, "at", {"at": at(1, "x")}),
         ("scene_get", INVALID, "at.snapshot", {"at": at(0, "No Name")}),
         ("scene_get", common_pb2.NOT_FOUND, "at.snapshot", {"at": at(0, "none")}),
-        ("scene_values", INVALID, "at", {"at": at(1, "x")}),
+        ("scene_export", INVALID, "at", {"at": at(1, "x")}),
         ("scene_log", INVALID, "limit", {"limit": 10001}),
         ("scene_undo", common_pb2.FAILED_PRECONDITION, "of_version", {"of_version": 1}),
         ("scene_undo", common_pb2.NOT_FOUND, "of_version", {"of_version": 99}),

@@ -33,7 +33,8 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit_balls edit_errors export query rays room store table undo
+foreach(name carve copy diff edit_balls edit_errors export query rays room store table
+    transfer undo
     verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
@@ -56,9 +57,9 @@ voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
-set(store_tests copy rays store undo)
+set(store_tests copy rays store transfer undo)
 if(NOT VOXELD_SANITIZE)
-  list(APPEND store_tests edit export query)
+  list(APPEND store_tests diff edit export query)
 endif()
 foreach(name ${store_tests})
   foreach(store 1 2 3 4)

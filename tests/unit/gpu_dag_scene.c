@@ -117,27 +117,34 @@ static size_t put_inner(struct vxd_dag_writer *writer, int height, struct node *
     return n_out;
 }
 
-/* A scene in the store of a queue of the CPU. */
-static struct vxd_dag *build(struct vxd_queue *queue, const struct vxd_dag_format *format,
-                             const struct gpu_dag_voxel *voxels, size_t n, uint32_t *root)
+/* An empty store of a queue of the CPU. */
+static struct vxd_dag *create(struct vxd_queue *queue,
+                              const struct vxd_dag_format *format)
 {
     struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
-    struct vxd_dag_writer writer = {0};
-    struct node *nodes = gpu_alloc(n * sizeof *nodes);
     struct vxd_err err = {0};
     struct vxd_dag *dag;
-    size_t n_nodes;
 
     require(vxd_dag_create(queue, &spec, &dag, &err), &err);
-    writer.dag = dag;
+    return dag;
+}
+
+/* The root of a scene in it. */
+static uint32_t build(struct vxd_dag *dag, const struct gpu_dag_voxel *voxels, size_t n)
+{
+    struct vxd_dag_writer writer = {.dag = dag};
+    struct node *nodes = gpu_alloc(n * sizeof *nodes);
+    size_t n_nodes;
+    uint32_t root;
+
     n_nodes = put_leaves(&writer, voxels, n, nodes);
-    for (int height = VXD_DAG_LEAF_HEIGHT + 1; height <= format->depth; height++) {
+    for (int height = VXD_DAG_LEAF_HEIGHT + 1; height <= dag->view.depth; height++) {
         n_nodes = put_inner(&writer, height, nodes, n_nodes);
     }
-    *root = n_nodes == 0 ? VXD_DAG_EMPTY : nodes[0].ref;
+    root = n_nodes == 0 ? VXD_DAG_EMPTY : nodes[0].ref;
     vxd_dag_writer_close(&writer);
     free(nodes);
-    return dag;
+    return root;
 }
 
 /* Copies all chunks of the original, and makes a table of where they are then. */
@@ -172,26 +179,40 @@ static void copy_words(struct vxd_queue *queue, struct gpu_dag_original *origina
     free(table);
 }
 
-void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
-                         const struct gpu_dag_voxel *voxels, size_t n,
-                         struct gpu_dag_scene *out)
+void gpu_dag_scene_build_two(struct vxd_queue *queue, const struct vxd_dag_format *format,
+                             const struct gpu_dag_voxel *const voxels[2],
+                             const size_t n[2], struct gpu_dag_scene *out)
 {
     struct gpu_dag_original *original;
 
     out->original = NULL;
     if (vxd_context_backend(queue->context) == VXD_BACKEND_CPU) {
-        out->dag = build(queue, format, voxels, n, &out->root);
+        out->dag = create(queue, format);
+        out->root = build(out->dag, voxels[0], n[0]);
+        out->other = build(out->dag, voxels[1], n[1]);
         return;
     }
     original = gpu_alloc(sizeof *original);
     gpu_env_open(&original->env, VXD_BACKEND_CPU, 1, 0, 0);
-    original->dag = build(original->env.queue, format, voxels, n, &out->root);
+    original->dag = create(original->env.queue, format);
+    out->root = build(original->dag, voxels[0], n[0]);
+    out->other = build(original->dag, voxels[1], n[1]);
     copy_words(queue, original);
     out->original = original;
     out->dag = gpu_alloc(sizeof *out->dag);
     *out->dag = *original->dag;
     out->dag->context = queue->context;
     out->dag->view.chunks = original->chunks.ptr;
+}
+
+void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
+                         const struct gpu_dag_voxel *voxels, size_t n,
+                         struct gpu_dag_scene *out)
+{
+    const struct gpu_dag_voxel *const both[2] = {voxels, NULL};
+    const size_t counts[2] = {n, 0};
+
+    gpu_dag_scene_build_two(queue, format, both, counts, out);
 }
 
 void gpu_dag_scene_free(struct vxd_queue *queue, struct gpu_dag_scene *scene)

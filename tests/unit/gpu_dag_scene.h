@@ -22,6 +22,7 @@ struct gpu_dag_voxel {
 struct gpu_dag_scene {
     struct vxd_dag *dag;
     uint32_t root;
+    uint32_t other;                    /* of the second scene, where there is one */
     struct gpu_dag_original *original; /* NULL on the CPU */
 };
 
@@ -39,6 +40,10 @@ int gpu_dag_voxel_compare(const void *a, const void *b);
 void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
                          const struct gpu_dag_voxel *voxels, size_t n,
                          struct gpu_dag_scene *out);
+/* Two scenes in one store. */
+void gpu_dag_scene_build_two(struct vxd_queue *queue, const struct vxd_dag_format *format,
+                             const struct gpu_dag_voxel *const voxels[2],
+                             const size_t n[2], struct gpu_dag_scene *out);
 void gpu_dag_scene_free(struct vxd_queue *queue, struct gpu_dag_scene *scene);
 
 /* A dense grid of codes, side^3, row-major by x, malloc'ed: boxes, noise, few leaves again and
