@@ -5,12 +5,13 @@
 #include <unistd.h>
 
 #include "gpu/core/context.h"
-#include "server/lock.h"
+#include "server/durable/data_dir.h"
 #include "server/log.h"
 #include "server/network_tools.h"
 #include "server/networks.h"
 #include "server/notify.h"
 #include "server/options.h"
+#include "server/scenes_journal.h"
 #include "server/server.h"
 #include "server/signals.h"
 #include "server/transport/http.h"
@@ -31,7 +32,7 @@ struct daemon {
     struct vxd_signals *signals;
     struct vxd_rpc *rpc;
     struct vxd_http *http;
-    int lock;
+    struct vxd_data_dir data_dir;
 };
 
 static int fail(const char *what, const struct vxd_err *err)
@@ -187,7 +188,7 @@ static void close_daemon(struct daemon *d)
     }
     vxd_server_close(&d->server);
     vxd_signals_stop(d->signals);
-    vxd_lock_release(d->lock);
+    vxd_data_dir_close(&d->data_dir);
 }
 
 static int run(struct daemon *d)
@@ -200,7 +201,7 @@ static int run(struct daemon *d)
         return fail("cannot start", &err);
     }
     if (d->config.data_dir[0] != '\0' &&
-        vxd_lock_take(d->config.data_dir, &d->lock, &err) != VXD_OK) {
+        vxd_data_dir_open(NULL, d->config.data_dir, &d->data_dir, &err) != VXD_OK) {
         return fail("cannot take the data directory", &err);
     }
     if (vxd_server_open(&d->server, &d->config, &err) != VXD_OK) {
@@ -215,6 +216,11 @@ static int run(struct daemon *d)
     }
     if (vxd_networks_load_configured(d->server.networks, &err) != VXD_OK) {
         return fail("cannot start", &err);
+    }
+    if (d->config.data_dir[0] != '\0' &&
+        vxd_scenes_open_journal(d->server.scenes, d->server.once, &d->data_dir, &err) !=
+            VXD_OK) {
+        return fail("cannot bring back the scenes", &err);
     }
     d->server.event_fd = vxd_signals_fd(d->signals);
     if (open_transports(d, &err) != VXD_OK) {
@@ -242,7 +248,7 @@ int main(int argc, char **argv)
         (void)fputs("voxeld: no memory\n", stderr);
         return EXIT_FAILURE;
     }
-    d->lock = -1;
+    d->data_dir.lock = -1;
     if (vxd_options_parse(argc, argv, &d->options, &err) != VXD_OK) {
         (void)fprintf(stderr, "voxeld: %s\n", err.message);
         result = EXIT_USAGE;

@@ -305,7 +305,7 @@ static void drop_old(struct vxd_scene *scene, int64_t now_ns)
 void vxd_scene_forget_old(struct vxd_scene *scene)
 {
     vxd_scenes_lock(scene->scenes);
-    drop_old(scene, vxd_scenes_now_ns());
+    drop_old(scene, vxd_scene_now_ns());
     vxd_scenes_unlock(scene->scenes);
 }
 
@@ -322,7 +322,7 @@ uint64_t vxd_scene_add_version(struct vxd_scene *scene,
     *added = *version;
     added->number = history->n > 0 ? added[-1].number + 1 : 1;
     if (added->unix_ns == 0) {
-        added->unix_ns = vxd_scenes_now_ns();
+        added->unix_ns = vxd_scene_now_ns();
     }
     number = added->number;
     history->n++;
@@ -347,7 +347,8 @@ void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool com
         drop_old(scene, newest(history)->unix_ns);
     } else {
         /* With it goes what was built on it, and what these had undone stands again. */
-        while (history->n_waiting > 0 && history->versions[history->n - 1].number >= number) {
+        while (history->n_waiting > 0 &&
+               history->versions[history->n - 1].number >= number) {
             history->n--;
             history->n_waiting--;
         }
@@ -440,10 +441,11 @@ static enum vxd_status make_place(struct vxd_scene_history *history, struct vxd_
                : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for snapshots");
 }
 
-enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene,
-                                        const struct vxd_scene_state *state, bool replace,
-                                        struct vxd_scene_snapshot *snapshot,
-                                        struct vxd_err *err)
+enum vxd_status vxd_scene_check_snapshot(struct vxd_scene *scene,
+                                         const struct vxd_scene_state *state, bool drop,
+                                         bool replace,
+                                         struct vxd_scene_snapshot *snapshot,
+                                         struct vxd_err *err)
 {
     struct vxd_scene_history *history = &scene->history;
     const struct vxd_scene_at at = {state->version, NULL};
@@ -452,8 +454,15 @@ enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene,
     enum vxd_status status = VXD_OK;
 
     vxd_scenes_lock(scene->scenes);
-    snapshot->version = *find_at(history, &at); /* pinned on this lane: it is kept still */
     i = find_snapshot(history, snapshot->name, &found);
+    if (drop) {
+        VXD_TRY(found ? VXD_OK
+                      : vxd_fail(err, VXD_NOT_FOUND, "snapshot",
+                                 "the scene \"%s\" has no snapshot \"%.63s\"",
+                                 scene->terms.name, snapshot->name));
+        *snapshot = history->snapshots[i];
+        goto out;
+    }
     if (found && !replace && history->snapshots[i].version.number != state->version) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "snapshot",
                          "\"%s\" is version %" PRIu64 "; say `replace` to move it",
@@ -461,35 +470,34 @@ enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene,
     }
     if (!found) {
         VXD_TRY(make_place(history, err));
-        memmove(&history->snapshots[i + 1], &history->snapshots[i],
-                (history->n_snapshots - i) * sizeof *history->snapshots);
-        history->n_snapshots++;
     }
-    history->snapshots[i] = *snapshot;
+    snapshot->version =
+        *find_at(history, &at); /* pinned on this lane: it is kept still */
 out:
     vxd_scenes_unlock(scene->scenes);
     return status;
 }
 
-enum vxd_status vxd_scene_drop_snapshot(struct vxd_scene *scene, const char *name,
-                                        struct vxd_scene_snapshot *out,
-                                        struct vxd_err *err)
+void vxd_scene_set_snapshot(struct vxd_scene *scene,
+                            const struct vxd_scene_snapshot *snapshot, bool drop)
 {
     struct vxd_scene_history *history = &scene->history;
     bool found;
     size_t i;
 
     vxd_scenes_lock(scene->scenes);
-    i = find_snapshot(history, name, &found);
-    if (found) {
-        *out = history->snapshots[i];
+    i = find_snapshot(history, snapshot->name, &found);
+    if (drop) {
         history->n_snapshots--;
         memmove(&history->snapshots[i], &history->snapshots[i + 1],
                 (history->n_snapshots - i) * sizeof *history->snapshots);
+    } else {
+        if (!found) {
+            memmove(&history->snapshots[i + 1], &history->snapshots[i],
+                    (history->n_snapshots - i) * sizeof *history->snapshots);
+            history->n_snapshots++;
+        }
+        history->snapshots[i] = *snapshot;
     }
     vxd_scenes_unlock(scene->scenes);
-    return found ? VXD_OK
-                 : vxd_fail(err, VXD_NOT_FOUND, "snapshot",
-                            "the scene \"%s\" has no snapshot \"%.63s\"",
-                            scene->terms.name, name);
 }

@@ -19,7 +19,7 @@ void vxd_scenes_unlock(const struct vxd_scenes *scenes)
     (void)pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&scenes->mutex);
 }
 
-int64_t vxd_scenes_now_ns(void)
+int64_t vxd_scene_now_ns(void)
 {
     struct timespec now = {0};
 
@@ -129,7 +129,7 @@ static void destroy(struct vxd_scene *scene, struct vxd_queue *queue)
 
 uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes)
 {
-    uint64_t now = (uint64_t)vxd_scenes_now_ns();
+    uint64_t now = (uint64_t)vxd_scene_now_ns();
 
     /* Clocks may go back while the server runs. */
     scenes->last_generation =
@@ -160,7 +160,7 @@ static enum vxd_status new_scene(struct vxd_scenes *scenes,
     scene->spec = *spec;
     scene->spec.palette = NULL;
     scene->references = 1;
-    scene->created_unix_ns = vxd_scenes_now_ns();
+    scene->created_unix_ns = vxd_scene_now_ns();
     scene->generation = vxd_scenes_new_generation(scenes);
     status = copy_palette(scene, spec, err);
     if (status != VXD_OK) {
@@ -354,7 +354,7 @@ void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
     vxd_scenes_unlock(scenes);
     if (found != NULL) {
         atomic_fetch_sub(&scenes->n_scenes, 1);
-        vxd_scene_drop(found, queue);
+        vxd_scene_drop(found, queue != NULL ? queue : scenes->queue);
     }
 }
 

@@ -23,6 +23,9 @@ enum {
     VXD_SCENE_MAX_SNAPSHOTS = 256
 };
 
+/* Of journal, after which a snapshot file is written, where nobody says how many. */
+#define VXD_SCENE_JOURNAL_BYTES ((uint64_t)256 << 20)
+
 struct vxd_scenes;
 struct vxd_scene_family;
 struct vxd_scene_store;
@@ -51,7 +54,8 @@ struct vxd_scene_terms {
     /* Of its family: every change is in the journal before anybody sees it. */
     bool durable;
     enum vxd_fsync fsync;
-    uint64_t journal_max_bytes; /* of its records, then a snapshot is written; 0 = never */
+    uint64_t
+        journal_max_bytes; /* of its records, then a snapshot is written; 0 = never */
 };
 
 /* What made a version. */
@@ -86,7 +90,8 @@ struct vxd_scene_snapshot {
 /* The versions that a scene keeps, by number, and its snapshots, by name. The registry's. The
  * last versions may wait for the journal: only the write lane sees them. */
 struct vxd_scene_history {
-    struct vxd_scene_version *versions; /* the last one that does not wait is the newest */
+    struct vxd_scene_version
+        *versions; /* the last one that does not wait is the newest */
     size_t n;
     size_t n_waiting; /* of them, the last ones */
     size_t capacity;
@@ -173,9 +178,13 @@ struct vxd_scene *vxd_scenes_find(struct vxd_scenes *scenes, const char *name);
 /* Up to n_most in order of their names, each held; how many. */
 size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t n_most);
 
-/* Takes the name away, if it is this scene's still; the caller holds it. */
+/* Takes the name away, if it is this scene's still; the caller holds it. Queue NULL, on the write
+ * lane: the registry's own. */
 void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
                        struct vxd_scene *scene);
+
+/* Wall clock. */
+int64_t vxd_scene_now_ns(void);
 
 /* Lets go of it; with the last who does so its memory goes, in the queue's order. NULL is
  * fine. */
@@ -252,19 +261,20 @@ enum vxd_status vxd_scene_find_undoing(struct vxd_scene *scene, bool redo, uint6
                                        struct vxd_scene_undoing *out,
                                        struct vxd_err *err);
 
-/* Keeps a pinned version: *snapshot has the name, the taker and the time, and gets the version. On
- * the write lane.
- * errors  ALREADY_EXISTS      the name is another version's and not to be replaced
+/* Whether a name may be given to a pinned version, or forgotten with `drop`: *snapshot has the
+ * name, the taker and the time, and gets the rest, or what the name has. On the write lane.
+ * errors  NOT_FOUND           to forget
+ *         ALREADY_EXISTS      the name is another version's and not to be replaced
  *         RESOURCE_EXHAUSTED  there are VXD_SCENE_MAX_SNAPSHOTS */
-enum vxd_status vxd_scene_take_snapshot(struct vxd_scene *scene,
-                                        const struct vxd_scene_state *state, bool replace,
-                                        struct vxd_scene_snapshot *snapshot,
-                                        struct vxd_err *err);
+enum vxd_status vxd_scene_check_snapshot(struct vxd_scene *scene,
+                                         const struct vxd_scene_state *state, bool drop,
+                                         bool replace,
+                                         struct vxd_scene_snapshot *snapshot,
+                                         struct vxd_err *err);
 
-/* Forgets one. errors  NOT_FOUND */
-enum vxd_status vxd_scene_drop_snapshot(struct vxd_scene *scene, const char *name,
-                                        struct vxd_scene_snapshot *out,
-                                        struct vxd_err *err);
+/* Does what was checked, on the same turn. Cannot fail. */
+void vxd_scene_set_snapshot(struct vxd_scene *scene,
+                            const struct vxd_scene_snapshot *snapshot, bool drop);
 
 /* --- families (scene_family.c) ---------------------------------------------------------- */
 

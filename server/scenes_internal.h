@@ -56,15 +56,15 @@ struct vxd_scene_family {
         collected; /* of the last one; `after` once it ended well */
     /* In the journal; 0: not there. */
     uint32_t journal_id;
-    uint64_t sequence; /* last record that was handed over, and decided; the write lane's */
-    uint64_t decided;  /* the last record in what everybody sees; the mutex guards it */
-    size_t n_waiting;  /* handed over and not ended; the write lane's */
-    bool is_broken;    /* one of them failed, so all that follow do; the write lane's */
+    uint64_t
+        sequence; /* last record that was handed over, and decided; the write lane's */
+    uint64_t decided; /* the last record in what everybody sees; the mutex guards it */
+    size_t n_waiting; /* handed over and not ended; the write lane's */
+    bool is_broken;   /* one of them failed, so all that follow do; the write lane's */
 };
 
 void vxd_scenes_lock(const struct vxd_scenes *scenes);
 void vxd_scenes_unlock(const struct vxd_scenes *scenes);
-int64_t vxd_scenes_now_ns(void);
 
 /* scene_family.c, all without the mutex. A family of this scene, with an empty store.
  * errors  as vxd_scene_new */

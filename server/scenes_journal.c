@@ -28,15 +28,16 @@ enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err 
     struct vxd_journal_stats stats;
 
     if (family->is_broken) {
-        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
-                        "a change of the scene could not be written to the disk, and what "
-                        "was built on it goes with it; try again");
+        return vxd_fail(
+            err, VXD_UNAVAILABLE, NULL,
+            "a change of the scene could not be written to the disk, and what "
+            "was built on it goes with it; try again");
     }
     vxd_journal_get_stats(scene->scenes->journal, &stats);
-    return stats.is_available ? VXD_OK
-                              : vxd_fail(err, VXD_UNAVAILABLE, NULL,
-                                         "the disk does not take changes: %s",
-                                         stats.reason);
+    return stats.is_available
+               ? VXD_OK
+               : vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                          "the disk does not take changes: %s", stats.reason);
 }
 
 /* The description that CREATE records and families' rows have. */
@@ -45,10 +46,9 @@ static enum vxd_status describe(const struct vxd_scene *scene, struct vxd_bytes_
 {
     vxd_scene_describe(out, &scene->terms, &scene->spec, scene->generation,
                        scene->created_unix_ns);
-    return !out->is_out_of_memory
-               ? VXD_OK
-               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                          "no memory for a scene's description");
+    return !out->is_out_of_memory ? VXD_OK
+                                  : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                                             "no memory for a scene's description");
 }
 
 enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
@@ -119,7 +119,7 @@ out:
 }
 
 static enum vxd_status put_named(const struct vxd_scene *scene,
-                                 const struct vxd_scene_entry *entry,
+                                 const struct vxd_scene_snapshot *snapshot, bool drop,
                                  struct vxd_journal_txn *txn, struct vxd_err *err)
 {
     struct vxd_journal_item item = {.family = scene->family->journal_id};
@@ -127,33 +127,32 @@ static enum vxd_status put_named(const struct vxd_scene *scene,
     char name[VXD_SCENE_ITEM_BYTES];
     enum vxd_status status;
 
-    vxd_scene_item_name(scene->terms.name, entry->named.name, name);
+    vxd_scene_item_name(scene->terms.name, snapshot->name, name);
     item.name = name;
     VXD_TRY(vxd_journal_need(txn, item.family, scene->family->sequence, err));
-    if (entry->drops) {
-        status =
-            vxd_journal_drop_item(txn, VXD_JOURNAL_NAMED, item.family, item.name, err);
+    if (drop) {
+        status = vxd_journal_drop_item(txn, VXD_JOURNAL_NAMED, item.family, name, err);
         goto out;
     }
-    vxd_scene_write_named(&bytes, scene->terms.name, &entry->named);
+    vxd_scene_write_named(&bytes, scene->terms.name, snapshot);
     item.bytes = bytes.bytes;
     item.n_bytes = bytes.n;
-    status = !bytes.is_out_of_memory
-                 ? vxd_journal_put_item(txn, VXD_JOURNAL_NAMED, &item, err)
-                 : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a snapshot");
+    status =
+        !bytes.is_out_of_memory
+            ? vxd_journal_put_item(txn, VXD_JOURNAL_NAMED, &item, err)
+            : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a snapshot");
 out:
     free(bytes.bytes);
     return status;
 }
 
-static enum vxd_status put_outcome(struct vxd_request *request,
-                                   const struct vxd_scene_entry *entry,
+static enum vxd_status put_outcome(struct vxd_request *request, int64_t unix_ns,
                                    struct vxd_journal_txn *txn, struct vxd_err *err)
 {
     uint8_t client[VXD_ONCE_CLIENT_BYTES];
     uint8_t bytes[VXD_ONCE_REPLY_BYTES];
     struct vxd_journal_reply reply = {
-        .client = client, .unix_ns = entry->unix_ns, .bytes = bytes};
+        .client = client, .unix_ns = unix_ns, .bytes = bytes};
     enum vxd_status status;
 
     if (request->once == NULL) {
@@ -215,23 +214,39 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     }
     if (entry->kind == VXD_RECORD_DROP && is_last(scene)) {
         VXD_TRY(vxd_journal_drop_family(txn, family->journal_id, err));
-    } else if (entry->kind != 0) {
+    } else {
         VXD_TRY(vxd_journal_add_record(txn, &record, err));
         entry->sequence = record.sequence;
     }
     if (entry->kind == VXD_RECORD_DROP && entry->sequence > 0) {
         VXD_TRY(drop_all_named(scene, txn, err));
     }
-    if (entry->named.name[0] != '\0') {
-        VXD_TRY(put_named(scene, entry, txn, err));
-    }
-    VXD_TRY(put_outcome(request, entry, txn, err));
+    VXD_TRY(put_outcome(request, entry->unix_ns, txn, err));
     status = vxd_journal_commit(txn, decided, request, err);
     txn = NULL;
     if (status == VXD_OK) {
         family->n_waiting++;
         family->sequence += entry->sequence > 0 ? 1 : 0;
     }
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
+enum vxd_status vxd_scene_commit_snapshot(struct vxd_scene *scene,
+                                          struct vxd_request *request,
+                                          const struct vxd_scene_snapshot *snapshot,
+                                          bool drop, struct vxd_err *err)
+{
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_check_journal(scene, err));
+    VXD_TRY(vxd_journal_begin(scene->scenes->journal, &txn, err));
+    VXD_TRY(put_named(scene, snapshot, drop, txn, err));
+    VXD_TRY(put_outcome(request, vxd_scene_now_ns(), txn, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
 out:
     vxd_journal_abandon(txn);
     return status;

@@ -13,6 +13,8 @@
 #include "server/durable/record.h"
 #include "server/scenes.h"
 
+struct vxd_once;
+
 /* Opens the journal in a directory that is locked, which is borrowed, and brings back the scenes and the
  * exactly-once outcomes that are there. Once, before anything runs. Logs its progress.
  * errors  those of journal.h and recovery.h; no memory for a scene */
@@ -30,12 +32,10 @@ struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes);
 
 /* What the journal gets of one change. Zero-initialised = nothing. */
 struct vxd_scene_entry {
-    enum vxd_record_kind kind; /* 0: nothing but `named` */
-    uint64_t version;          /* the number that it makes, where it makes one */
+    enum vxd_record_kind kind;
+    uint64_t version; /* the number that it makes, where it makes one */
     int64_t unix_ns;
     struct vxd_record_bytes record;
-    struct vxd_scene_snapshot named; /* with a name: kept, or forgotten where `drops` */
-    bool drops;
     uint64_t sequence; /* that it got */
 };
 
@@ -66,6 +66,14 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
  * it was taken back. */
 void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entry *entry,
                             bool committed);
+
+/* Writes a snapshot's name, or that it is forgotten, with the request's outcome, and waits for the
+ * disk: that is rare enough for the write lane.
+ * errors  as vxd_scene_hand_over, and what the disk says */
+enum vxd_status vxd_scene_commit_snapshot(struct vxd_scene *scene,
+                                          struct vxd_request *request,
+                                          const struct vxd_scene_snapshot *snapshot,
+                                          bool drop, struct vxd_err *err);
 
 void vxd_scene_free_entry(struct vxd_scene_entry *entry);
 

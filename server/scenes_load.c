@@ -191,7 +191,8 @@ enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
         VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's catalogue is damaged"));
     }
     for (uint64_t i = 0; i < n_scenes; i++) {
-        VXD_TRY(read_scene(scenes, journal_id, least_generation, &in, image.n_roots, err));
+        VXD_TRY(
+            read_scene(scenes, journal_id, least_generation, &in, image.n_roots, err));
     }
     VXD_TRY(in.at == in.n ? VXD_OK
                           : vxd_fail(err, VXD_DATA_LOSS, NULL,

@@ -132,6 +132,7 @@ static enum vxd_status find_scene(struct recovery *recovery, uint32_t id,
 {
     struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
 
+    *out = NULL;
     if (scene == NULL || scene->family->journal_id != id) {
         vxd_scene_drop(scene, recovery->scenes->queue);
         return vxd_fail(err, VXD_DATA_LOSS, NULL,
@@ -308,9 +309,8 @@ static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
         return VXD_OK;
     }
     if (is_made) {
-        return record->kind == VXD_RECORD_CREATE
-                   ? create(recovery, row->id, record, err)
-                   : branch(recovery, row->id, record, err);
+        return record->kind == VXD_RECORD_CREATE ? create(recovery, row->id, record, err)
+                                                 : branch(recovery, row->id, record, err);
     }
     VXD_TRY(find_scene(recovery, row->id, record->head, &scene, err));
     if (record->kind == VXD_RECORD_DROP) {
@@ -334,7 +334,6 @@ static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
     struct recovery *recovery = user;
     struct vxd_bytes_in in = {.bytes = item->bytes, .n = item->n_bytes};
     struct vxd_scene_snapshot named;
-    struct vxd_scene_snapshot taken;
     struct vxd_scene_state state;
     struct vxd_scene_at at = {0};
     char name[VXD_NAME_BYTES];
@@ -348,8 +347,10 @@ static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
     VXD_TRY(find_scene(recovery, item->family, name, &scene, err));
     at.version = named.version.number;
     VXD_TRY(vxd_scene_pin(scene, &at, &state, err));
-    taken = named;
-    status = vxd_scene_take_snapshot(scene, &state, true, &taken, err);
+    status = vxd_scene_check_snapshot(scene, &state, false, true, &named, err);
+    if (status == VXD_OK) {
+        vxd_scene_set_snapshot(scene, &named, false);
+    }
     vxd_scene_unpin(recovery->scenes, &state, recovery->scenes->queue);
 out:
     if (status == VXD_RESOURCE_EXHAUSTED) {
@@ -367,8 +368,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
 {
     struct recovery *recovery = user;
     struct vxd_scenes *scenes = recovery->scenes;
-    struct vxd_scene_family *family =
-        vxd_scenes_find_family(scenes, result->family->id);
+    struct vxd_scene_family *family = vxd_scenes_find_family(scenes, result->family->id);
     struct vxd_journal_family row = *result->family;
     struct vxd_journal_txn *txn = NULL;
     enum vxd_status status = VXD_OK;
@@ -412,8 +412,9 @@ static void progress(void *user, const struct vxd_recovery_progress *at)
         return;
     }
     recovery->logged_ns = now;
-    (void)snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 " records, scene %zu of %zu",
-                   at->i_record, at->n_records, at->i_family + 1, at->n_families);
+    (void)snprintf(text, sizeof text,
+                   "%" PRIu64 " of %" PRIu64 " records, scene %zu of %zu", at->i_record,
+                   at->n_records, at->i_family + 1, at->n_families);
     vxd_log(VXD_LOG_INFO, "bringing back scenes", "done", text, "scene", at->name);
 }
 

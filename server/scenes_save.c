@@ -102,7 +102,7 @@ static enum vxd_status take(struct vxd_scene_saver *saver, struct picture *pictu
     picture->head.family = picture->family->journal_id;
     picture->head.epoch = picture->scene->generation;
     picture->head.rules_version = VXD_RULES_VERSION;
-    picture->head.unix_ns = vxd_scenes_now_ns();
+    picture->head.unix_ns = vxd_scene_now_ns();
     (void)snprintf(picture->head.name, sizeof picture->head.name, "%s",
                    picture->scene->terms.name);
     vxd_scenes_lock(scenes);
@@ -140,8 +140,8 @@ static enum vxd_status put_piece(void *args, uint64_t first, const uint32_t *wor
 
     (void)first;
     VXD_TRY(vxd_snapshot_write(args, VXD_SNAPSHOT_IMAGE, head, sizeof head, err));
-    status = vxd_snapshot_write(args, VXD_SNAPSHOT_IMAGE, words,
-                                n_words * sizeof *words, err);
+    status =
+        vxd_snapshot_write(args, VXD_SNAPSHOT_IMAGE, words, n_words * sizeof *words, err);
 out:
     return status;
 }

@@ -29,7 +29,8 @@ struct vxd_lane {
     bool idle;                   /* waits and nobody woke it yet */
     struct vxd_request *running; /* borrowed; for a drain that ran out of time */
     size_t n_committing;         /* requests handed over (commit.h) and not ended */
-    struct vxd_request *decided; /* of them; linked by commit->next, first decided first */
+    struct vxd_request
+        *decided; /* of them; linked by commit->next, first decided first */
     struct vxd_request *last_decided;
 };
 

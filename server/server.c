@@ -13,7 +13,7 @@
 #include "server/log.h"
 #include "server/maps.h"
 #include "server/networks.h"
-#include "server/scenes.h"
+#include "server/scenes_journal.h"
 #include "server/signals.h"
 #include "server/slowlog.h"
 
@@ -174,6 +174,7 @@ out:
 void vxd_server_close(struct vxd_server *server)
 {
     vxd_scheduler_destroy(server->scheduler);
+    vxd_scenes_close_journal(server->scenes);
     vxd_maps_destroy(server->maps);
     vxd_networks_destroy(server->networks);
     vxd_scenes_destroy(server->scenes);

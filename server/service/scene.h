@@ -136,8 +136,8 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
  * errors  as vxd_dag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 enum vxd_record_kind kind, const struct vxd_dag_op *ops,
-                                size_t n_ops,
-                                struct vxd_dag_edit_result *result, struct vxd_err *err);
+                                size_t n_ops, struct vxd_dag_edit_result *result,
+                                struct vxd_err *err);
 
 /* --- scene_commit.c: the end of a change -------------------------------------------------- */
 
@@ -147,6 +147,11 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
 enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
                                   enum vxd_record_kind kind, const struct vxd_dag_op *ops,
                                   size_t n_ops, uint64_t of_version, struct vxd_err *err);
+
+/* Keeps the name of job->made for it until it is published. err.field is `field`.
+ * errors  ALREADY_EXISTS, UNAVAILABLE (another one is about to have it) */
+enum vxd_status vxd_scene_reserve(struct vxd_request *request, const char *field,
+                                  struct vxd_err *err);
 
 /* In finish: `effect` makes everybody see the change, or takes it back; now, or when it is on
  * disk. Cannot fail. */

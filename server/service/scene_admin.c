@@ -32,6 +32,32 @@ static enum vxd_status read_retention(const Voxeld__V1__SceneRetention *retentio
     return VXD_OK;
 }
 
+static enum vxd_status read_durability(const struct vxd_request *request,
+                                       const Voxeld__V1__SceneDurability *durability,
+                                       struct vxd_scene_terms *terms, struct vxd_err *err)
+{
+    if (durability == NULL) {
+        return VXD_OK;
+    }
+    if (vxd_scenes_get_journal(request->server->scenes) == NULL) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "durability",
+                        "the server keeps nothing: it has no data_dir");
+    }
+    if ((int)durability->fsync < VXD_FSYNC_ALWAYS ||
+        (int)durability->fsync > VXD_FSYNC_OFF) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "durability.fsync",
+                        "is %d; known: SCENE_FSYNC_ALWAYS, SCENE_FSYNC_EVERYSEC, "
+                        "SCENE_FSYNC_OFF",
+                        (int)durability->fsync);
+    }
+    terms->durable = true;
+    terms->fsync = (enum vxd_fsync)durability->fsync;
+    terms->journal_max_bytes = durability->journal_max_bytes > 0
+                                   ? durability->journal_max_bytes
+                                   : VXD_SCENE_JOURNAL_BYTES;
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__SceneCreateRequest *input =
@@ -49,6 +75,7 @@ enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_e
                    request->principal.name);
     job->terms.max_bytes = input->max_bytes;
     VXD_TRY(read_retention(input->retention, &job->terms, err));
+    VXD_TRY(read_durability(request, input->durability, &job->terms, err));
     request->state = job;
 out:
     return status;
@@ -59,7 +86,9 @@ static bool are_terms_equal(const struct vxd_scene *scene,
 {
     return scene->terms.max_bytes == terms->max_bytes &&
            scene->terms.keep_versions == terms->keep_versions &&
-           scene->terms.keep_seconds == terms->keep_seconds;
+           scene->terms.keep_seconds == terms->keep_seconds &&
+           scene->terms.durable == terms->durable && scene->terms.fsync == terms->fsync &&
+           scene->terms.journal_max_bytes == terms->journal_max_bytes;
 }
 
 enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
@@ -79,8 +108,8 @@ enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
     if (scene != NULL && (!vxd_scene_spec_equal(&scene->spec, &job->spec) ||
                           !are_terms_equal(scene, &job->terms))) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
-                         "the scene \"%s\" exists with another spec, max_bytes or "
-                         "retention",
+                         "the scene \"%s\" exists with another spec, max_bytes, "
+                         "retention or durability",
                          job->terms.name));
     }
     job->reply->existed = scene != NULL;
@@ -88,6 +117,8 @@ enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
         VXD_TRY(
             vxd_scene_new(scenes, queue, &job->terms, &job->spec, &job->base.made, err));
         scene = job->base.made;
+        VXD_TRY(vxd_scene_reserve(request, "name", err));
+        VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_CREATE, NULL, 0, 0, err));
     }
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(scene, true), NULL, &job->base.arena,
                                err));
@@ -95,6 +126,17 @@ enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
     request->output = &job->reply->base;
 out:
     return status;
+}
+
+static void show_made(struct vxd_request *request, bool committed)
+{
+    const struct create_job *job = request->state;
+
+    if (committed) {
+        vxd_scenes_publish(request->server->scenes, job->base.made);
+        vxd_log(VXD_LOG_INFO, "scene made", "scene", job->terms.name, "by",
+                job->terms.owner);
+    }
 }
 
 enum vxd_status vxd_scene_create_finish(struct vxd_request *request,
@@ -105,9 +147,7 @@ enum vxd_status vxd_scene_create_finish(struct vxd_request *request,
     (void)queue;
     (void)err;
     if (job->base.made != NULL) {
-        vxd_scenes_publish(request->server->scenes, job->base.made);
-        vxd_log(VXD_LOG_INFO, "scene made", "scene", job->terms.name, "by",
-                job->terms.owner);
+        vxd_scene_conclude(request, show_made);
     }
     return VXD_OK;
 }
@@ -138,14 +178,28 @@ enum vxd_status vxd_scene_drop_submit(struct vxd_request *request,
         request->decoder, &voxeld__v1__scene_drop_response__descriptor, err);
     enum vxd_status status;
 
-    (void)queue;
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
     status = vxd_scene_open(request, input->name, NULL, err);
     reply->existed = status == VXD_OK;
     request->output = &reply->base;
+    if (status == VXD_OK) {
+        return vxd_scene_prepare(request, queue, VXD_RECORD_DROP, NULL, 0, 0, err);
+    }
     return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
+}
+
+static void show_dropped(struct vxd_request *request, bool committed)
+{
+    const struct vxd_scene_job *job = request->state;
+    struct vxd_scenes *scenes = request->server->scenes;
+
+    if (committed) {
+        vxd_log(VXD_LOG_INFO, "scene dropped", "scene", job->scene->terms.name, "by",
+                request->principal.name);
+        vxd_scenes_remove(scenes, NULL, job->scene);
+    }
 }
 
 enum vxd_status vxd_scene_drop_finish(struct vxd_request *request,
@@ -155,10 +209,10 @@ enum vxd_status vxd_scene_drop_finish(struct vxd_request *request,
 
     (void)err;
     if (job->scene != NULL) {
-        vxd_log(VXD_LOG_INFO, "scene dropped", "scene", job->scene->terms.name, "by",
-                request->principal.name);
-        vxd_scenes_remove(request->server->scenes, queue, job->scene);
-        vxd_scene_close(request, queue);
+        vxd_scene_conclude(request, show_dropped);
+        if (request->commit == NULL) {
+            vxd_scene_close(request, queue);
+        }
     }
     return VXD_OK;
 }

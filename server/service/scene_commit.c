@@ -84,14 +84,6 @@ out:
     return status;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
                                   enum vxd_record_kind kind, const struct vxd_dag_op *ops,
                                   size_t n_ops, uint64_t of_version, struct vxd_err *err)
@@ -110,11 +102,23 @@ enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue 
     VXD_TRY(fetch_ops(request, queue, ops, n_ops, &here, err));
     entry->kind = kind;
     entry->version = job->made != NULL ? 1 : job->state.version + 1;
-    entry->unix_ns = now_ns();
+    entry->unix_ns = vxd_scene_now_ns();
     status = vxd_scene_pack_entry(scene, request, here, n_ops,
                                   is_branch ? job->scene : NULL, of_version, entry, err);
 out:
     return status;
+}
+
+enum vxd_status vxd_scene_reserve(struct vxd_request *request, const char *field,
+                                  struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    return vxd_scenes_reserve_name(request->server->scenes, job->made)
+               ? VXD_OK
+               : vxd_fail(err, VXD_UNAVAILABLE, field,
+                          "\"%s\" is being made by another request; try again",
+                          job->made->terms.name);
 }
 
 /* --- what everybody sees ------------------------------------------------------------------ */

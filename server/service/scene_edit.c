@@ -166,8 +166,8 @@ enum vxd_status vxd_scene_edit_submit(struct vxd_request *request,
     }
     VXD_TRY(vxd_queue_wait(queue, err));
     VXD_TRY(take_lists(job, input->n_operations, err));
-    status =
-        vxd_scene_apply(request, queue, VXD_RECORD_EDIT, job->ops, input->n_operations, &job->result, err);
+    status = vxd_scene_apply(request, queue, VXD_RECORD_EDIT, job->ops,
+                             input->n_operations, &job->result, err);
     request->output = &job->reply->base;
 out:
     return status;

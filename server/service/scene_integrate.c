@@ -341,8 +341,8 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     job->reply->decode_ms = lap_ms(&since_ns);
     VXD_TRY(cast(request, queue, err));
     job->reply->carve_ms = lap_ms(&since_ns);
-    VXD_TRY(vxd_scene_apply(request, queue, VXD_RECORD_INTEGRATE, job->ops, make_ops(job, input), &job->result,
-                            err));
+    VXD_TRY(vxd_scene_apply(request, queue, VXD_RECORD_INTEGRATE, job->ops,
+                            make_ops(job, input), &job->result, err));
     job->reply->edit_ms = lap_ms(&since_ns);
     request->output = &job->reply->base;
 out:

@@ -292,8 +292,8 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
 
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
                                 enum vxd_record_kind kind, const struct vxd_dag_op *ops,
-                                size_t n_ops,
-                                struct vxd_dag_edit_result *result, struct vxd_err *err)
+                                size_t n_ops, struct vxd_dag_edit_result *result,
+                                struct vxd_err *err)
 {
     const struct vxd_scene_job *job = request->state;
     enum vxd_status status;

@@ -193,15 +193,18 @@ enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(vxd_scene_take_host(request, 1, sizeof *snapshot, &block, err));
     snapshot = block;
-    if (input->drop) {
-        VXD_TRY(vxd_scene_drop_snapshot(job->scene, input->snapshot, snapshot, err));
-    } else {
-        VXD_TRY(vxd_scene_take_snapshot(job->scene, input->snapshot,
-                                        request->principal.name, &job->state,
-                                        input->replace, snapshot, err));
-    }
+    *snapshot = (struct vxd_scene_snapshot){.taken_unix_ns = vxd_scene_now_ns()};
+    (void)snprintf(snapshot->name, sizeof snapshot->name, "%s", input->snapshot);
+    (void)snprintf(snapshot->by, sizeof snapshot->by, "%s", request->principal.name);
+    VXD_TRY(vxd_scene_check_snapshot(job->scene, &job->state, input->drop, input->replace,
+                                     snapshot, err));
     show_snapshot(snapshot, reply->snapshot);
     request->output = &reply->base;
+    if (vxd_scene_is_durable(job->scene)) {
+        VXD_TRY(
+            vxd_scene_commit_snapshot(job->scene, request, snapshot, input->drop, err));
+    }
+    vxd_scene_set_snapshot(job->scene, snapshot, input->drop);
 out:
     return status;
 }
@@ -262,6 +265,9 @@ enum vxd_status vxd_scene_branch_submit(struct vxd_request *request,
     (void)snprintf(terms.owner, sizeof terms.owner, "%s", request->principal.name);
     VXD_TRY(vxd_scene_branch(job->base.scene, &job->base.state, &terms, queue,
                              &job->base.made, err));
+    VXD_TRY(vxd_scene_reserve(request, "new_name", err));
+    VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_BRANCH, NULL, 0,
+                              job->base.state.version, err));
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->base.made, true), NULL,
                                &job->base.arena, err));
     VXD_TRY(vxd_scene_new_info(job->base.arena, job->base.made, true, &job->reply->scene,
@@ -272,15 +278,22 @@ out:
     return status;
 }
 
-enum vxd_status vxd_scene_branch_finish(struct vxd_request *request,
-                                        struct vxd_queue *queue, struct vxd_err *err)
+static void show_branch(struct vxd_request *request, bool committed)
 {
     const struct branch_job *job = request->state;
 
+    if (committed) {
+        vxd_scenes_publish(request->server->scenes, job->base.made);
+        vxd_log(VXD_LOG_INFO, "scene branched", "scene", job->base.made->terms.name, "of",
+                job->base.scene->terms.name);
+    }
+}
+
+enum vxd_status vxd_scene_branch_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err)
+{
     (void)queue;
     (void)err;
-    vxd_scenes_publish(request->server->scenes, job->base.made);
-    vxd_log(VXD_LOG_INFO, "scene branched", "scene", job->base.made->terms.name, "of",
-            job->base.scene->terms.name);
+    vxd_scene_conclude(request, show_branch);
     return VXD_OK;
 }
