@@ -48,7 +48,7 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     VXD_TRY(vxd_journal_get_meta_bytes(journal->db, "boot_id", then, sizeof then - 1,
                                        &n_then, err));
     if (n_secret != sizeof journal->secret || next_family < 1 ||
-        next_family > VXD_JOURNAL_MAX_FAMILY || journal->epoch < 1) {
+        next_family > (uint64_t)VXD_JOURNAL_MAX_FAMILY + 1 || journal->epoch < 1) {
         return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
                         "voxeld.db: the table meta is damaged");
     }

@@ -36,7 +36,10 @@ static const char *const statements[VXD_N_STATEMENTS] = {
     [VXD_SQL_CUT] = "DELETE FROM records WHERE id BETWEEN ?1 AND ?2",
     [VXD_SQL_SUM] = "SELECT coalesce(sum(n_bytes), 0) FROM records"
                     " WHERE id BETWEEN ?1 AND ?2",
-    [VXD_SQL_META] = "INSERT OR REPLACE INTO meta VALUES(?1, ?2)",
+    /* What was given out is never given out again, in whatever order it is told. */
+    [VXD_SQL_META] =
+        "INSERT INTO meta VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET value ="
+        " iif(key IN ('epoch', 'next_family'), max(value, ?2), ?2)",
     [VXD_SQL_TRIM] = "DELETE FROM records WHERE id IN (SELECT id FROM records"
                      " WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT 8)",
     [VXD_SQL_FORGET_DROPPED] = "DELETE FROM dropped WHERE family = ?1",
@@ -238,9 +241,20 @@ static void bind_range(sqlite3_stmt *statement, uint32_t family, uint64_t first,
     (void)sqlite3_bind_int64(statement, 2, vxd_journal_row_id(family, last));
 }
 
+static enum vxd_status write_meta(struct vxd_journal *journal, const char *key,
+                                  uint64_t value, struct vxd_err *err)
+{
+    sqlite3_stmt *statement = journal->statements[VXD_SQL_META];
+
+    (void)sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
+    bind_number(statement, 2, value);
+    return vxd_journal_run(journal, VXD_SQL_META, err);
+}
+
 static enum vxd_status write_family(struct vxd_journal *journal,
                                     const struct vxd_change *change, struct vxd_err *err)
 {
+    enum vxd_status status;
     sqlite3_stmt *statement = journal->statements[VXD_SQL_PUT_FAMILY];
     struct vxd_journal_family family = {.id = change->family,
                                         .fsync = change->fsync,
@@ -257,7 +271,10 @@ static enum vxd_status write_family(struct vxd_journal *journal,
     bind_number(statement, 5, family.epoch);
     bind_bytes(statement, 6, change->bytes, change->n_bytes);
     bind_number(statement, 7, vxd_journal_family_crc(&family));
-    return vxd_journal_run(journal, VXD_SQL_PUT_FAMILY, err);
+    VXD_TRY(vxd_journal_run(journal, VXD_SQL_PUT_FAMILY, err));
+    VXD_TRY(write_meta(journal, "next_family", (uint64_t)family.id + 1, err));
+out:
+    return status;
 }
 
 static enum vxd_status write_drop(struct vxd_journal *journal, uint32_t family,
@@ -394,10 +411,7 @@ static enum vxd_status write_change(struct vxd_journal *journal,
     case VXD_CHANGE_CUT:
         return write_cut(journal, change, err);
     case VXD_CHANGE_META:
-        statement = journal->statements[VXD_SQL_META];
-        (void)sqlite3_bind_text(statement, 1, change->name, -1, SQLITE_STATIC);
-        bind_number(statement, 2, change->number);
-        return vxd_journal_run(journal, VXD_SQL_META, err);
+        return write_meta(journal, change->name, change->number, err);
     case VXD_CHANGE_NEED:
     case VXD_CHANGE_SNAPSHOT:
         break;

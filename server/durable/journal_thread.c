@@ -129,6 +129,8 @@ static void count(struct group *group, const struct vxd_journal_txn *txn)
  * something. */
 static void check_group(struct vxd_journal *journal, struct group *group)
 {
+    bool is_synced;
+
     (void)pthread_mutex_lock(&journal->lock);
     for (struct vxd_journal_txn *txn = group->first; txn != NULL; txn = txn->next) {
         vxd_journal_check_txn(journal, txn);
@@ -144,13 +146,13 @@ static void check_group(struct vxd_journal *journal, struct group *group)
                 group->has_everysec || row->now.fsync == VXD_FSYNC_EVERYSEC;
         }
     }
-    for (size_t i = 0; i < journal->n_rows && !group->is_full; i++) {
+    is_synced = group->is_full;
+    for (size_t i = 0; i < journal->n_rows && !is_synced; i++) {
         struct vxd_family_row *row = &journal->rows[i];
 
         if (row->is_in_group && !row->now.open_tail) {
             row->now.open_tail = true;
             group->is_full = true;
-            i = (size_t)-1; /* those before were open already; mark the others too */
         }
     }
     (void)pthread_mutex_unlock(&journal->lock);
@@ -495,6 +497,7 @@ static bool wait_until(struct vxd_journal *journal, uint64_t until_ns)
         struct timespec until = {.tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
                                  .tv_nsec = (long)(until_ns % UINT64_C(1000000000))};
 
+        journal->stats.is_idle = true;
         if (until_ns == 0) {
             (void)pthread_cond_wait(&journal->wake, &journal->lock);
         } else if (pthread_cond_timedwait(&journal->wake, &journal->lock, &until) ==
@@ -502,6 +505,7 @@ static bool wait_until(struct vxd_journal *journal, uint64_t until_ns)
             break;
         }
     }
+    journal->stats.is_idle = false;
     return journal->first != NULL;
 }
 
