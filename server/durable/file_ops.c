@@ -88,6 +88,12 @@ static int system_make_directory(void *user, const char *path, unsigned mode)
     return mkdir(path, (mode_t)mode) == 0 ? 0 : -errno;
 }
 
+static int system_remove_directory(void *user, const char *path)
+{
+    (void)user;
+    return rmdir(path) == 0 ? 0 : -errno;
+}
+
 static int system_rename(void *user, const char *from, const char *to)
 {
     (void)user;
@@ -153,6 +159,7 @@ static const struct vxd_file_ops system_ops = {
     .lock = system_lock,
     .sync_directory = system_sync_directory,
     .make_directory = system_make_directory,
+    .remove_directory = system_remove_directory,
     .rename = system_rename,
     .link = system_link,
     .unlink = system_unlink,

@@ -26,6 +26,7 @@ struct vxd_file_ops {
     int (*lock)(void *user, int file); /* exclusive, -EWOULDBLOCK where another has it */
     int (*sync_directory)(void *user, const char *path);
     int (*make_directory)(void *user, const char *path, unsigned mode);
+    int (*remove_directory)(void *user, const char *path);
     int (*rename)(void *user, const char *from, const char *to);
     int (*link)(void *user, const char *from, const char *to);
     int (*unlink)(void *user, const char *path);

@@ -289,6 +289,8 @@ struct vxd_journal_stats {
     size_t n_queued; /* now */
     size_t n_queued_bytes;
     size_t n_queued_bytes_peak;
+    bool
+        is_idle; /* the writer waits, with nothing to do until somebody comes or a second ends */
     bool is_available;
     char reason[200]; /* why not */
 };

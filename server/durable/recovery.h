@@ -34,12 +34,13 @@ struct vxd_recovery_visitor {
     /* A family begins, empty. */
     enum vxd_status (*family)(void *user, const struct vxd_journal_family *family,
                               struct vxd_err *err);
-    /* Loads a snapshot: reads its kinds; the end is checked behind it. DATA_LOSS, from the reader
-     * or the owner, means that it is no good: `family` is then called again, which forgets what
-     * was loaded, and the older snapshot is tried. */
+    /* Loads a snapshot: reads its kinds; the end is checked behind it. DATA_LOSS or UNAVAILABLE,
+     * from the reader or the owner, means that it is no good: the file is renamed to .bad,
+     * `family` is called again, which forgets what was loaded, and the older one is tried. */
     enum vxd_status (*snapshot)(void *user, const struct vxd_journal_family *family,
                                 struct vxd_snapshot_reader *reader, struct vxd_err *err);
-    /* Applies a record. DATA_LOSS ends the replay of this family before it. */
+    /* Applies a record. DATA_LOSS ends the replay of this family before it. It must not ask the
+     * journal anything that blocks, nor must `item`. */
     enum vxd_status (*record)(void *user, const struct vxd_journal_family *family,
                               uint64_t sequence, const struct vxd_record *record,
                               struct vxd_err *err);
