@@ -8,8 +8,7 @@
  *
  * Locks are taken in the order shard, arena, context. Readers of nodes take none: an entry
  * of the chunk table is written before any root that leads there is known to them. */
-#include "gpu/dag/arena_math.h"
-#include "gpu/dag/internal.h"
+#include "gpu/dag/arena_cpu.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,40 +17,12 @@
 #include "gpu/core/block_cache.h"
 
 enum {
-    SHARD_BITS = 10,
-    N_SHARDS = 1 << SHARD_BITS,
-    FIRST_BUCKETS = 8,    /* of a shard, 256 bytes */
-    SMALL_BUCKETS = 128,  /* up to here a shard doubles, */
-    MIDDLE_BUCKETS = 256, /* up to here it grows by halves, then by quarters of a power */
+    N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),
     PREFETCH_BUCKETS = 4,
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
-    N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),
-    SEGMENT_WORDS = 1024,
-    N_REMNANTS = 256
-};
-
-struct shard {
-    pthread_mutex_t mutex;
-    struct vxd_dag_bucket *buckets;
-    uint32_t n_buckets;
-    uint32_t n_items[VXD_DAG_N_KINDS];
-    uint64_t n_words; /* of its items */
-};
-
-/* Words that a writer left over. */
-struct remnant {
-    uint32_t next;
-    uint32_t n_left;
-};
-
-struct vxd_dag_arena {
-    pthread_mutex_t mutex; /* guards what follows, up to the shards */
-    uint32_t **chunks;     /* N_CHUNKS; NULL: not there yet */
-    uint32_t next;         /* first word that was never handed out; 0: no chunk yet */
-    size_t n_bytes;        /* of device memory */
-    int n_remnants;
-    struct remnant remnants[N_REMNANTS];
-    struct shard shards[N_SHARDS];
+    SEGMENT_WORDS = VXD_DAG_ARENA_SEGMENT,
+    N_SHARDS = VXD_DAG_ARENA_SHARDS,
+    N_REMNANTS = VXD_DAG_ARENA_REMNANTS
 };
 
 static int item_words(const struct vxd_dag_view *view, enum vxd_dag_kind kind,
@@ -72,7 +43,8 @@ static uint32_t *arena_words(const struct vxd_dag_arena *arena, uint32_t ref)
 /* --- words ------------------------------------------------------------------------- */
 
 /* The last remnant that has n_words, or NULL. With the arena's mutex held. */
-static bool take_remnant(struct vxd_dag_arena *arena, int n_words, struct remnant *out)
+static bool take_remnant(struct vxd_dag_arena *arena, int n_words,
+                         struct vxd_dag_remnant *out)
 {
     for (int i = arena->n_remnants - 1; i >= 0; i--) {
         if (arena->remnants[i].n_left >= (uint32_t)n_words) {
@@ -85,7 +57,7 @@ static bool take_remnant(struct vxd_dag_arena *arena, int n_words, struct remnan
 }
 
 /* A segment of words that were never handed out. With the arena's mutex held. */
-static enum vxd_status new_segment(struct vxd_dag *dag, struct remnant *out,
+static enum vxd_status new_segment(struct vxd_dag *dag, struct vxd_dag_remnant *out,
                                    struct vxd_err *err)
 {
     struct vxd_dag_arena *arena = dag->arena;
@@ -114,7 +86,7 @@ static enum vxd_status new_segment(struct vxd_dag *dag, struct remnant *out,
 
 /* Keeps words for the next writer; of too many pieces the smallest is dropped. With the
  * arena's mutex held. */
-static void keep_remnant(struct vxd_dag_arena *arena, struct remnant remnant)
+static void keep_remnant(struct vxd_dag_arena *arena, struct vxd_dag_remnant remnant)
 {
     int smallest = 0;
 
@@ -137,7 +109,7 @@ static enum vxd_status take_words(struct vxd_dag_writer *writer, int n_words,
                                   uint32_t *ref, struct vxd_err *err)
 {
     struct vxd_dag *dag = writer->dag;
-    struct remnant remnant = {0};
+    struct vxd_dag_remnant remnant = {0};
     enum vxd_status status = VXD_OK;
 
     if (writer->n_left < (uint32_t)n_words) {
@@ -165,7 +137,7 @@ static void arena_close(struct vxd_dag_writer *writer)
 
     if (writer->n_left > 1) { /* every item that edits make has two words or more */
         (void)pthread_mutex_lock(&arena->mutex);
-        keep_remnant(arena, (struct remnant){writer->next, writer->n_left});
+        keep_remnant(arena, (struct vxd_dag_remnant){writer->next, writer->n_left});
         (void)pthread_mutex_unlock(&arena->mutex);
     }
     writer->next = 0;
@@ -174,14 +146,14 @@ static void arena_close(struct vxd_dag_writer *writer)
 
 /* --- the index --------------------------------------------------------------------- */
 
-static struct shard *shard_of(struct vxd_dag_arena *arena, uint64_t hash)
+static struct vxd_dag_shard *shard_of(struct vxd_dag_arena *arena, uint64_t hash)
 {
-    return &arena->shards[hash >> (64 - SHARD_BITS)];
+    return &arena->shards[vxd_dag_shard_number(hash)];
 }
 
 /* The address of an item, or VXD_DAG_EMPTY; then *room is the bucket it would go to, NULL
  * where the shard has none. With the shard's mutex held. */
-static uint32_t shard_find(const struct vxd_dag *dag, const struct shard *shard,
+static uint32_t shard_find(const struct vxd_dag *dag, const struct vxd_dag_shard *shard,
                            const struct vxd_dag_wanted *item,
                            struct vxd_dag_bucket **room)
 {
@@ -209,17 +181,6 @@ static uint32_t shard_find(const struct vxd_dag *dag, const struct shard *shard,
     return VXD_DAG_EMPTY;
 }
 
-static void bucket_add(struct vxd_dag_bucket *bucket, uint32_t ref, uint64_t tag)
-{
-    int slot = 0;
-
-    while (bucket->refs[slot] != VXD_DAG_EMPTY) {
-        slot++;
-    }
-    bucket->refs[slot] = ref;
-    bucket->tags = vxd_dag_bucket_with(bucket->tags, slot, tag);
-}
-
 /* Puts an address into a table that has room and does not hold it. */
 static void table_add(struct vxd_dag_bucket *buckets, uint32_t n_buckets, uint64_t hash,
                       uint32_t ref, uint64_t tag)
@@ -228,7 +189,7 @@ static void table_add(struct vxd_dag_bucket *buckets, uint32_t n_buckets, uint64
 
     for (uint32_t i = 0; i < n_buckets; i++) {
         if (buckets[at].refs[VXD_DAG_BUCKET_SLOTS - 1] == VXD_DAG_EMPTY) {
-            bucket_add(&buckets[at], ref, tag);
+            vxd_dag_bucket_add(&buckets[at], ref, tag);
             return;
         }
         at = at + 1 < n_buckets ? at + 1 : 0;
@@ -237,7 +198,7 @@ static void table_add(struct vxd_dag_bucket *buckets, uint32_t n_buckets, uint64
 }
 
 /* Hashes do not stand in the table: they are made again from the words. */
-static void move_items(const struct vxd_dag *dag, const struct shard *shard,
+static void move_items(const struct vxd_dag *dag, const struct vxd_dag_shard *shard,
                        struct vxd_dag_bucket *buckets, uint32_t n_buckets)
 {
     const struct vxd_dag_arena *arena = dag->arena;
@@ -266,27 +227,12 @@ static void move_items(const struct vxd_dag *dag, const struct shard *shard,
     }
 }
 
-/* The next size of a table; from the first on all are sizes of the context's block cache,
- * so that nothing is lost to rounding. */
-static uint32_t larger(uint32_t n_buckets)
-{
-    uint32_t power;
-
-    if (n_buckets == 0) {
-        return FIRST_BUCKETS;
-    }
-    power = 1u << (31 - __builtin_clz(n_buckets));
-    return n_buckets + (n_buckets < SMALL_BUCKETS    ? power
-                        : n_buckets < MIDDLE_BUCKETS ? power / 2
-                                                     : power / 4);
-}
-
 /* Gives a shard a larger table. With the shard's mutex held. */
-static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
+static enum vxd_status shard_grow(struct vxd_dag *dag, struct vxd_dag_shard *shard,
                                   struct vxd_err *err)
 {
     struct vxd_dag_arena *arena = dag->arena;
-    uint32_t n_buckets = larger(shard->n_buckets);
+    uint32_t n_buckets = vxd_dag_shard_larger(shard->n_buckets);
     void *memory;
     struct vxd_dag_bucket *buckets;
     enum vxd_status status;
@@ -315,7 +261,8 @@ static enum vxd_status shard_grow(struct vxd_dag *dag, struct shard *shard,
 }
 
 /* Stores an item that the shard does not hold. With the shard's mutex held. */
-static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *shard,
+static enum vxd_status shard_add(struct vxd_dag_writer *writer,
+                                 struct vxd_dag_shard *shard,
                                  const struct vxd_dag_wanted *item,
                                  struct vxd_dag_bucket *room, uint32_t *ref,
                                  struct vxd_err *err)
@@ -325,8 +272,7 @@ static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *sh
                        shard->n_items[VXD_DAG_INNER] + shard->n_items[VXD_DAG_BLOCK];
     enum vxd_status status;
 
-    /* At most seven eighths full: searches stay short. */
-    if ((n_items + 1) * 8 > (uint64_t)shard->n_buckets * VXD_DAG_BUCKET_SLOTS * 7) {
+    if (!vxd_dag_shard_has_room(shard->n_buckets, n_items + 1)) {
         status = shard_grow(dag, shard, err);
         if (status != VXD_OK) {
             return status;
@@ -340,7 +286,7 @@ static enum vxd_status shard_add(struct vxd_dag_writer *writer, struct shard *sh
     memcpy(arena_words(dag->arena, *ref), item->words,
            (size_t)item->n_words * sizeof(uint32_t));
     assert(room != NULL);
-    bucket_add(room, *ref, vxd_dag_tag(item->hash, item->kind));
+    vxd_dag_bucket_add(room, *ref, vxd_dag_tag(item->hash, item->kind));
     shard->n_items[item->kind]++;
     shard->n_words += (uint64_t)item->n_words;
     return VXD_OK;
@@ -350,7 +296,7 @@ static enum vxd_status arena_put(struct vxd_dag_writer *writer,
                                  const struct vxd_dag_wanted *wanted, uint32_t *ref,
                                  bool *is_new, struct vxd_err *err)
 {
-    struct shard *shard = shard_of(writer->dag->arena, wanted->hash);
+    struct vxd_dag_shard *shard = shard_of(writer->dag->arena, wanted->hash);
     struct vxd_dag_bucket *room = NULL;
     enum vxd_status status = VXD_OK;
 
@@ -366,7 +312,7 @@ static enum vxd_status arena_put(struct vxd_dag_writer *writer,
 
 static uint32_t arena_find(const struct vxd_dag *dag, const struct vxd_dag_wanted *wanted)
 {
-    struct shard *shard = shard_of(dag->arena, wanted->hash);
+    struct vxd_dag_shard *shard = shard_of(dag->arena, wanted->hash);
     struct vxd_dag_bucket *room;
     uint32_t ref;
 
@@ -433,7 +379,7 @@ static void arena_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out
 
     *out = (struct vxd_dag_usage){0};
     for (int i = 0; i < N_SHARDS; i++) {
-        struct shard *shard = &arena->shards[i];
+        struct vxd_dag_shard *shard = &arena->shards[i];
 
         (void)pthread_mutex_lock(&shard->mutex);
         out->n_leaves += shard->n_items[VXD_DAG_LEAF];

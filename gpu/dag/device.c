@@ -370,6 +370,13 @@ uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag)
     return atomic_load(&dag->device->n_chunks);
 }
 
+const uint32_t *vxd_dag_device_chunk(const struct vxd_dag *dag, uint32_t i)
+{
+    const uint32_t *const *table = dag->device->h_table.ptr;
+
+    return table[i];
+}
+
 struct vxd_dag_store_state vxd_dag_device_state(const struct vxd_dag *dag)
 {
     return *(const struct vxd_dag_store_state *)dag->device->mirror.ptr;

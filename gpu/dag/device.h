@@ -169,6 +169,8 @@ void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *p
 /* Chunks there are, and the counts that the last vxd_dag_device_end_edit told, once it was
  * waited for. */
 uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag);
+/* Words of one, device memory; they stay there. Any thread. */
+const uint32_t *vxd_dag_device_chunk(const struct vxd_dag *dag, uint32_t i);
 struct vxd_dag_store_state vxd_dag_device_state(const struct vxd_dag *dag);
 /* Queues what tells get_usage of the store's counts. */
 enum vxd_status vxd_dag_device_end_edit(struct vxd_queue *queue, struct vxd_dag *dag,

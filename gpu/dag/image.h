@@ -77,8 +77,8 @@ void vxd_dag_image_end(struct vxd_queue *queue, struct vxd_dag_saving *saving);
 
 /* Checks an image by every rule: forms, canonical, lengths, references that lead to whole items
  * before their parents and of a height that every place of theirs allows, headers that tell what
- * is below, each item reached by a root. That items are distinct is found when they are stored.
- * Any words are fine, no read goes past their end.
+ * is below, each item reached by a root. Items may be equal: those become one when they are
+ * stored. Any words are fine, no read goes past their end.
  *
  * in      words     info->n_words, host memory
  *         roots     references in the image
@@ -95,10 +95,11 @@ enum vxd_status vxd_dag_image_check(struct vxd_context *context,
  * stores, and those that hold nodes, find or insert each item.
  *
  * inout   roots     references in the image; after VXD_OK in the store
- * errors  those of the check; INVALID_ARGUMENT where the formats differ; DATA_LOSS where an
- *         item is in the image twice and the store is empty; RESOURCE_EXHAUSTED  the store's
- *         budget, or the context's. roots are as they were then, and so are all of the
- *         store's; it may hold nodes that nobody reaches
+ * errors  those of the check
+ *         INVALID_ARGUMENT    the formats differ
+ *         RESOURCE_EXHAUSTED  at the store's budget, or the context's. roots are as they were
+ *                             then, and so are the store's; it may hold nodes that nobody
+ *                             reaches
  * sync    waits for the queue; as an edit of the store, beside no other */
 enum vxd_status vxd_dag_image_load(struct vxd_queue *queue, struct vxd_dag *dag,
                                    const struct vxd_dag_image_info *info,

@@ -290,23 +290,64 @@ static __device__ __forceinline__ int read_item(const struct vxd_dag_carry_view 
     return n_words;
 }
 
-/* Takes a slot for a reference whose item is not there. False: there is none. A swap of the tags
- * fails only where another one took a slot; who searches comes in a later launch. */
-static __device__ bool take_slot(const struct vxd_dag_pass *to, uint64_t hash,
-                                 enum vxd_dag_kind kind, uint32_t ref)
+/* The item of a slot that has a tag: who took it tells at once. Its words were there before. */
+static __device__ uint32_t wait_for_ref(const uint32_t *ref)
 {
+    uint32_t seen = vxd_dag_load_now(ref);
+
+    while (seen == VXD_DAG_EMPTY) {
+        seen = vxd_dag_load_now(ref);
+    }
+    __threadfence();
+    return seen;
+}
+
+static __device__ bool is_stored(const struct vxd_dag_pass *to, uint32_t ref,
+                                 const uint32_t *words, int n_words)
+{
+    const uint32_t *stored =
+        to->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
+
+    for (int i = 0; i < n_words; i++) {
+        if (vxd_dag_load_now(&stored[i]) != words[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Finds an item, or takes a slot for it at `ref`, where its words are. Others do so beside it:
+ * equal items come to the same bucket, the first one that has room, where one swap of the tags
+ * goes before the other. VXD_DAG_EMPTY: there is no room. */
+static __device__ uint32_t find_or_take(const struct vxd_dag_pass *to, uint32_t ref,
+                                        enum vxd_dag_kind kind, const uint32_t *words,
+                                        int n_words)
+{
+    const uint64_t hash = vxd_dag_hash((uint32_t)kind, words, n_words);
     const uint32_t tag = vxd_dag_tag_of(hash, kind);
     uint32_t at = vxd_dag_home(hash, to->n_buckets);
 
+    __threadfence();
     for (uint32_t i = 0; i < to->n_buckets && i < VXD_DAG_INDEX_PROBES; i++) {
         struct vxd_dag_index_bucket *bucket = &to->buckets[at];
         uint64_t tags = vxd_dag_load_now64(&bucket->tags);
+        uint64_t checked = 0; /* tops of equal tags that are other items' */
 
+        /* A swap fails only where another one took a slot. */
         for (int k = 0; k <= VXD_DAG_INDEX_SLOTS; k++) {
+            uint64_t equal = vxd_dag_bucket_equal(tags, tag) & ~checked;
             const uint64_t room = vxd_dag_bucket_equal(tags, VXD_DAG_INDEX_NO_TAG);
             uint64_t seen;
             int slot;
 
+            for (; equal != 0; equal &= equal - 1) {
+                slot = (__ffsll((long long)equal) - 1) / VXD_DAG_INDEX_TAG_BITS;
+                seen = wait_for_ref(&bucket->refs[slot]);
+                if (is_stored(to, (uint32_t)seen, words, n_words)) {
+                    return (uint32_t)seen;
+                }
+                checked |= equal & (~equal + 1);
+            }
             if (room == 0) {
                 break;
             }
@@ -314,22 +355,39 @@ static __device__ bool take_slot(const struct vxd_dag_pass *to, uint64_t hash,
             seen = vxd_dag_atomic_cas64(&bucket->tags, tags,
                                         tags | vxd_dag_tag_bits(tag, slot));
             if (seen == tags) {
-                bucket->refs[slot] = ref;
-                return true;
+                *(volatile uint32_t *)&bucket->refs[slot] = ref;
+                return ref;
             }
             tags = seen;
         }
         at = at + 1 < to->n_buckets ? at + 1 : 0;
     }
-    return false;
+    return VXD_DAG_EMPTY;
 }
 
 /* What a thread counted over its items. */
 struct tally {
     uint64_t n_put;
     uint64_t n_words;
+    uint64_t n_new;
+    uint64_t n_new_words;
 };
 
+/* Stores an item's words at `ref`, unless it is there. */
+static __device__ __forceinline__ uint32_t put_item(const struct vxd_dag_pass *to,
+                                                    uint32_t ref, enum vxd_dag_kind kind,
+                                                    const uint32_t *words, int n_words)
+{
+    uint32_t *at =
+        to->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
+
+    for (int i = 0; i < n_words; i++) {
+        at[i] = words[i];
+    }
+    return find_or_take(to, ref, kind, words, n_words);
+}
+
+/* FINDS: of what is there alone, so that no words are taken in vain. */
 template <int KIND, bool FINDS>
 static __global__ void __launch_bounds__(THREADS)
     put_kernel(const __grid_constant__ struct vxd_dag_carry_view carry, uint32_t begin,
@@ -338,11 +396,12 @@ static __global__ void __launch_bounds__(THREADS)
     const enum vxd_dag_kind kind = (enum vxd_dag_kind)KIND;
     const struct vxd_dag_pass *to = &carry.to;
     uint32_t words[KIND == VXD_DAG_BLOCK ? VXD_DAG_MAX_ITEM_WORDS : 10];
-    struct tally tally = {0, 0};
+    struct tally tally = {0, 0, 0, 0};
 
     for (uint32_t start = blockIdx.x * THREADS; start < n; start += gridDim.x * THREADS) {
         const uint32_t i = start + threadIdx.x;
         uint32_t *slot = NULL;
+        uint32_t own = VXD_DAG_EMPTY;
         uint32_t ref = VXD_DAG_EMPTY;
         int n_words = 0;
 
@@ -356,35 +415,30 @@ static __global__ void __launch_bounds__(THREADS)
             }
         }
         if (!FINDS) {
-            ref = vxd_dag_take_words(&to->store->next, 0, (uint32_t)n_words);
-        } else if (n_words > 0) {
-            ref = vxd_dag_index_find(to->buckets, to->n_buckets, &to->view, kind, words,
-                                     n_words);
+            own = vxd_dag_take_words(&to->store->next, 0, (uint32_t)n_words);
         }
-        if (n_words == 0 || (FINDS && ref == VXD_DAG_EMPTY)) {
-            continue;
+        if (n_words > 0) {
+            ref = FINDS ? vxd_dag_index_find(to->buckets, to->n_buckets, &to->view, kind,
+                                             words, n_words)
+                        : put_item(to, own, kind, words, n_words);
+            *slot = ref;
+            tally.n_put += ref != VXD_DAG_EMPTY ? 1 : 0;
+            tally.n_words += ref != VXD_DAG_EMPTY ? (uint64_t)n_words : 0;
         }
-        if (!FINDS) {
-            uint32_t *at =
-                to->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
-
-            for (int k = 0; k < n_words; k++) {
-                at[k] = words[k];
-            }
-            if (!take_slot(to, vxd_dag_hash(KIND, words, n_words), kind, ref)) {
+        if (!FINDS && n_words > 0) {
+            tally.n_new += ref == own ? 1 : 0;
+            tally.n_new_words += ref == own ? (uint64_t)n_words : 0;
+            if (ref == VXD_DAG_EMPTY) {
                 (void)atomicCAS_system(error_word, VXD_OK, VXD_INTERNAL);
             }
         }
-        *slot = ref;
-        tally.n_put++;
-        tally.n_words += (uint64_t)n_words;
     }
     vxd_dag_warp_add(&carry.state->n_put, tally.n_put);
     vxd_dag_warp_add(&carry.state->n_put_words, tally.n_words);
     if (!FINDS) {
-        vxd_dag_warp_add(&carry.state->n_stored, tally.n_put);
-        vxd_dag_warp_add(&to->store->n_items[KIND], tally.n_put);
-        vxd_dag_warp_add(&to->store->n_words, tally.n_words);
+        vxd_dag_warp_add(&carry.state->n_stored, tally.n_new);
+        vxd_dag_warp_add(&to->store->n_items[KIND], tally.n_new);
+        vxd_dag_warp_add(&to->store->n_words, tally.n_new_words);
     }
 }
 

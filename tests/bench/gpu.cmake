@@ -35,6 +35,10 @@ target_link_libraries(bench_network PRIVATE voxeld_build voxeld_engine)
 add_executable(bench_gpu_dag ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_gpu_dag PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_collect times transfers between stores and images.
+add_executable(bench_gpu_dag_collect ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_collect.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_gpu_dag_collect PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_dag_tables compares the stores of scenes.
 add_executable(bench_gpu_dag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_tables.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
@@ -55,8 +59,8 @@ add_executable(bench_gpu_dag_versions ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_ve
 target_link_libraries(bench_gpu_dag_versions PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
-      bench_gpu_dag bench_gpu_dag_query bench_gpu_dag_scan bench_gpu_dag_tables
-      bench_gpu_dag_versions)
+      bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
+      bench_gpu_dag_tables bench_gpu_dag_versions)
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -76,6 +80,8 @@ add_test(NAME bench_gpu_dag_tables_smoke COMMAND bench_gpu_dag_tables --backend 
   --items 20000 --repeat 1 --radius 40)
 add_test(NAME bench_gpu_dag_smoke COMMAND bench_gpu_dag --backend cpu --radius 100
   --repeat 2)
+add_test(NAME bench_gpu_dag_collect_smoke COMMAND bench_gpu_dag_collect --backend cpu
+  --nodes 100000 --repeat 1 --verify)
 add_test(NAME bench_gpu_dag_query_smoke COMMAND bench_gpu_dag_query --backend cpu
   --scans 2 --queries 2000 --repeat 1)
 add_test(NAME bench_gpu_dag_scan_smoke COMMAND bench_gpu_dag_scan --backend cpu --scans 2

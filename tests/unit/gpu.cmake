@@ -51,13 +51,18 @@ voxeld_add_test(NAME test_gpu_dag_alloc SOURCES unit/test_gpu_dag_alloc.c
 target_link_options(test_gpu_dag_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
+voxeld_add_test(NAME test_gpu_dag_image SOURCES unit/test_gpu_dag_image.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_dag_image PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+
 # Under ThreadSanitizer, minutes.
 voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
   LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
-set(store_tests copy rays store transfer undo)
+set(store_tests copy image rays store transfer undo)
 if(NOT VOXELD_SANITIZE)
   list(APPEND store_tests diff edit export query)
 endif()
