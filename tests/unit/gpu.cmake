@@ -74,6 +74,12 @@ voxeld_add_test(NAME test_gpu_dag_edit_alloc SOURCES unit/test_gpu_dag_edit_allo
 target_link_options(test_gpu_dag_edit_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
+voxeld_add_test(NAME test_gpu_dag_versions_alloc
+  SOURCES unit/test_gpu_dag_versions_alloc.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_dag_versions_alloc PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+
 voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c
   LIBRARIES voxeld_gpu_test_support)
 target_link_options(test_gpu_alloc PRIVATE
