@@ -33,8 +33,7 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy diff edit_balls edit_errors export query rays room store table undo
-    verify)
+foreach(name carve copy edit_balls edit_errors export query rays room store table verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -51,8 +50,10 @@ target_link_options(test_gpu_dag_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
 # Under ThreadSanitizer, minutes.
-voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
-  LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
+foreach(name diff edit undo)
+  voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
+    LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
+endforeach()
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
