@@ -136,6 +136,33 @@ VXD_HD uint32_t vxd_dag_spot_value(const struct vxd_dag_view *view, uint32_t ref
     return vxd_dag_item_value(view, &leaf, bit);
 }
 
+/* The same for several voxels: what of it is found once. */
+struct vxd_dag_values {
+    struct vxd_dag_item leaf; /* of a node */
+    uint32_t ref;
+};
+
+VXD_HD struct vxd_dag_values vxd_dag_values_of(const struct vxd_dag_view *view,
+                                               uint32_t ref)
+{
+    struct vxd_dag_values values;
+
+    values.ref = ref;
+    values.leaf.words = (const uint32_t *)0;
+    values.leaf.rest = (const uint32_t *)0;
+    if (vxd_dag_is_node(ref)) {
+        values.leaf = vxd_dag_leaf_item(view, ref);
+    }
+    return values;
+}
+
+VXD_HD uint32_t vxd_dag_values_get(const struct vxd_dag_view *view,
+                                   const struct vxd_dag_values *values, int bit)
+{
+    return vxd_dag_is_node(values->ref) ? vxd_dag_item_value(view, &values->leaf, bit)
+                                        : vxd_dag_uniform_value(values->ref);
+}
+
 /* A member of a set of states. */
 VXD_HD unsigned vxd_dag_state_if(bool has, enum vxd_dag_state state)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CUDA twins of diffs, as exports go (export.cu), with two references a spot: one block makes a
  * list of up to 16384 pairs that differ, in Morton order; warps count the cells of each; one
- * block sums the counts up; warps write the cells. Last, a warp a cell (or a part of one, where
- * cells are few) looks at what became of the voxels of cells larger than leaves.
+ * block sums the counts up; warps write the cells. Last, of large cells, what became of their
+ * voxels: by a warp a cell, or where cells are few by another list, of pairs below them.
  *
  * Moved: of both trees the nodes that are not one, twice or three times; 13 bytes a row. */
 #include "gpu/dag/query_cuda.h"
@@ -125,12 +125,13 @@ diff_walk_run(const struct vxd_dag_diff_call *call, struct diff_walk *walk,
 
 /* Lists in scratch (query_backends.h): the one that is done, and the one it is made from. */
 struct diff_lists {
-    uint32_t *head; /* n, and which of the two the list is */
+    uint32_t *head; /* n, which of the two the list is, and whether there is one */
     uint64_t *places[2];
     uint32_t *before[2];
     uint32_t *after[2];
-    uint64_t *starts; /* cells before each spot, after them the number of all */
-    uint32_t *found;  /* changes of cells that are looked at in parts */
+    uint32_t *rows[2]; /* of their cells, once there are rows */
+    uint64_t *starts;  /* cells before each spot, after them the number of all */
+    uint32_t *found;   /* changes of few rows */
 };
 
 static __device__ __forceinline__ struct diff_lists
@@ -147,6 +148,7 @@ diff_lists_of(const struct vxd_dag_diff_call *call)
         lists.places[side] = (uint64_t *)at + (size_t)side * VXD_DAG_SPOTS_MOST;
         lists.before[side] = refs + (size_t)side * VXD_DAG_SPOTS_MOST;
         lists.after[side] = refs + (size_t)(2 + side) * VXD_DAG_SPOTS_MOST;
+        lists.rows[side] = refs + (size_t)(4 + side) * VXD_DAG_SPOTS_MOST;
     }
     lists.starts = (uint64_t *)((unsigned char *)call->scratch + VXD_DAG_DIFF_LIST_BYTES);
     lists.found = (uint32_t *)(lists.starts + VXD_DAG_SPOTS_MOST + 1);
@@ -165,14 +167,28 @@ diff_lists_get(const struct diff_lists *lists, uint32_t side, uint32_t i)
 
 static __device__ __forceinline__ void
 diff_lists_set(const struct diff_lists *lists, uint32_t side, uint32_t i,
-               const struct vxd_dag_diff_spot *spot)
+               const struct vxd_dag_diff_spot *spot, uint32_t row)
 {
+    lists->rows[side][i] = row;
     lists->places[side][i] = vxd_dag_place(&spot->at);
     lists->before[side][i] = spot->at.ref;
     lists->after[side][i] = spot->after;
 }
 
+/* Whether to go below a pair that is looked at for its row: whether more may be found there. */
+static __device__ bool diff_is_open(const struct vxd_dag_diff_call *call,
+                                    const struct vxd_dag_diff_spot *spot, uint32_t *found)
+{
+    unsigned seen = *(volatile uint32_t *)found;
+    const bool is_more =
+        vxd_dag_diff_bits_spot(&call->view, &call->cells.area, spot, &seen);
+
+    (void)atomicOr(found, seen);
+    return is_more;
+}
+
 /* A height of the list, from the one above it, of n spots; returns how many. By the block. */
+template <bool HAS_ROWS>
 static __device__ uint32_t diff_list_below(const struct vxd_dag_diff_call *call,
                                            const struct diff_lists *lists, uint32_t side,
                                            uint32_t n, int height)
@@ -180,49 +196,63 @@ static __device__ uint32_t diff_list_below(const struct vxd_dag_diff_call *call,
     uint32_t n_below = 0;
 
     for (uint32_t base = 0; base < n; base += VXD_DAG_SPOTS_THREADS) {
+        const uint32_t i = base + threadIdx.x;
         struct vxd_dag_diff_spot spot = {{VXD_DAG_EMPTY, 0, 0, 0, height}, VXD_DAG_EMPTY};
         uint32_t octants = 0;
+        uint32_t row = 0;
         uint64_t total;
         uint32_t at;
 
-        if (base + threadIdx.x < n) {
-            spot = diff_lists_get(lists, side, base + threadIdx.x);
-            octants = diff_octants(call, &spot);
+        if (i < n) {
+            spot = diff_lists_get(lists, side, i);
+            row = lists->rows[side][i];
+            octants = !HAS_ROWS || diff_is_open(call, &spot, &lists->found[row])
+                          ? diff_octants(call, &spot)
+                          : 0;
         }
         at = n_below + (uint32_t)vxd_dag_block_before((uint64_t)__popc(octants), &total);
         for (; octants != 0; octants &= octants - 1, at++) {
             const struct vxd_dag_diff_spot child =
                 vxd_dag_diff_child(&call->view, &spot, __ffs((int)octants) - 1);
 
-            diff_lists_set(lists, 1 - side, at, &child);
+            diff_lists_set(lists, 1 - side, at, &child, row);
         }
         n_below += (uint32_t)total;
     }
     return n_below;
 }
 
+/* From the n pairs of one height on the first side, as low as they surely fit. By the block. */
+template <bool HAS_ROWS>
+static __device__ void diff_list_make(const struct vxd_dag_diff_call *call,
+                                      const struct diff_lists *lists, uint32_t n,
+                                      int height, int least)
+{
+    uint32_t side = 0;
+
+    for (; n > 0 && n <= VXD_DAG_SPOTS_MOST / 8 && height > least; height--) {
+        __syncthreads();
+        n = diff_list_below<HAS_ROWS>(call, lists, side, n, height);
+        side = 1 - side;
+    }
+    if (threadIdx.x == 0) {
+        lists->head[0] = n;
+        lists->head[1] = side;
+    }
+}
+
 static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
     diff_spots_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
 {
     const struct diff_lists lists = diff_lists_of(&call);
-    const int least = max(call.cells.level, DIFF_LEAST_HEIGHT);
-    int height = call.view.depth;
-    const struct vxd_dag_diff_spot top = {{call.before, 0, 0, 0, height}, call.after};
-    uint32_t n = vxd_dag_diff_may(&call.cells.area, &top) ? 1 : 0;
-    uint32_t side = 0;
+    const int depth = call.view.depth;
+    const struct vxd_dag_diff_spot top = {{call.before, 0, 0, 0, depth}, call.after};
 
     if (threadIdx.x == 0) {
-        diff_lists_set(&lists, 0, 0, &top);
+        diff_lists_set(&lists, 0, 0, &top, 0);
     }
-    for (; n > 0 && n <= VXD_DAG_SPOTS_MOST / 8 && height > least; height--) {
-        __syncthreads();
-        n = diff_list_below(&call, &lists, side, n, height);
-        side = 1 - side;
-    }
-    if (threadIdx.x == 0) {
-        lists.head[0] = n;
-        lists.head[1] = side;
-    }
+    diff_list_make<false>(&call, &lists, vxd_dag_diff_may(&call.cells.area, &top) ? 1 : 0,
+                          depth, max(call.cells.level, DIFF_LEAST_HEIGHT));
 }
 
 /* --- cells ------------------------------------------------------------------------------ */
@@ -284,10 +314,6 @@ static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
         lists.starts[i] = sum;
         sum += count;
     }
-    for (uint32_t i = threadIdx.x; i < VXD_DAG_DIFF_PARTS / 8;
-         i += VXD_DAG_SPOTS_THREADS) {
-        lists.found[i] = 0;
-    }
     if (threadIdx.x == 0) {
         const uint64_t n_rows = total > call.first ? total - call.first : 0;
 
@@ -310,7 +336,6 @@ static __device__ void diff_write_cells(const struct vxd_dag_diff_call *call,
                                         const struct vxd_dag_diff_spot *spot,
                                         uint64_t start)
 {
-    const uint32_t voxel[3] = {spot->at.x, spot->at.y, spot->at.z};
     uint64_t skip = start < window->first ? window->first - start : 0;
     const uint64_t from = start + skip;
 
@@ -318,7 +343,8 @@ static __device__ void diff_write_cells(const struct vxd_dag_diff_call *call,
         (void)vxd_dag_diff_put_leaf(&call->view, spot, &call->cells, &call->rows,
                                     from - window->first, &skip, window->last - from);
     } else {
-        vxd_dag_diff_put(&call->rows, from - window->first, voxel, call->cells.level);
+        vxd_dag_diff_put_cell(&call->view, spot, &call->cells, &call->rows,
+                              from - window->first);
     }
 }
 
@@ -413,43 +439,71 @@ struct diff_finder {
     }
 };
 
-/* A warp a part of a cell. */
+static __device__ __forceinline__ struct vxd_dag_diff_spot
+diff_of_row(const struct vxd_dag_diff_call *call, uint64_t row)
+{
+    return vxd_dag_diff_of_row(&call->view, call->before, call->after, &call->rows,
+                               call->cells.level, row);
+}
+
+/* One block: the list of few rows. */
+static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
+    diff_parts_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
+{
+    const struct diff_lists lists = diff_lists_of(&call);
+    const uint64_t n = call.n_cells[0];
+    const bool has_list = n <= VXD_DAG_DIFF_FEW_ROWS;
+
+    if (threadIdx.x == 0) {
+        lists.head[2] = has_list ? 1 : 0;
+    }
+    if (!has_list) {
+        return;
+    }
+    for (uint32_t i = threadIdx.x; i < n; i += VXD_DAG_SPOTS_THREADS) {
+        const struct vxd_dag_diff_spot spot = diff_of_row(&call, i);
+
+        diff_lists_set(&lists, 0, i, &spot, i);
+        lists.found[i] = 0;
+    }
+    diff_list_make<true>(&call, &lists, (uint32_t)n, call.cells.level, DIFF_LEAST_HEIGHT);
+}
+
+/* A warp a pair of the list, or a row. */
 static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     diff_find_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
 {
     __shared__ struct diff_walk walks[VXD_DAG_WALK_WARPS];
     const uint32_t warp = threadIdx.x / 32;
     const struct diff_lists lists = diff_lists_of(&call);
-    const uint64_t n = call.n_cells[0];
-    const int split = vxd_dag_diff_levels(n, call.cells.level);
+    const bool has_list = lists.head[2] != 0;
+    const uint64_t n = has_list ? lists.head[0] : call.n_cells[0];
 
-    for (uint64_t i = blockIdx.x * VXD_DAG_WALK_WARPS + warp; i < n << 3 * split;
+    for (uint64_t i = blockIdx.x * VXD_DAG_WALK_WARPS + warp; i < n;
          i += gridDim.x * VXD_DAG_WALK_WARPS) {
-        const struct vxd_dag_diff_spot spot = vxd_dag_diff_part(
-            &call.view, call.before, call.after, &call.rows, call.cells.level, split, i);
-        struct diff_finder finder = {&call, 0};
+        const uint32_t side = has_list ? lists.head[1] : 0;
+        uint32_t *found = has_list ? &lists.found[lists.rows[side][(uint32_t)i]] : NULL;
+        const struct vxd_dag_diff_spot spot =
+            has_list ? diff_lists_get(&lists, side, (uint32_t)i) : diff_of_row(&call, i);
+        /* What others have found of the row need not be looked for. */
+        struct diff_finder finder = {&call, has_list ? *(volatile uint32_t *)found : 0};
 
-        if (vxd_dag_diff_may(&call.cells.area, &spot)) {
-            diff_walk_run(&call, &walks[warp], &spot, &finder);
-        }
-        if (threadIdx.x % 32 == 0 && split == 0) {
+        diff_walk_run(&call, &walks[warp], &spot, &finder);
+        if (threadIdx.x % 32 == 0 && has_list) {
+            (void)atomicOr(found, finder.seen);
+        } else if (threadIdx.x % 32 == 0) {
             call.rows.changes[i] = (uint8_t)finder.seen;
-        } else if (threadIdx.x % 32 == 0 && finder.seen != 0) {
-            (void)atomicOr(&lists.found[i >> 3 * split], finder.seen);
         }
     }
 }
 
-/* One block: what was found of parts, together. */
+/* One block: what was found of few rows. */
 static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
     diff_join_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
 {
     const struct diff_lists lists = diff_lists_of(&call);
-    const uint64_t n = call.n_cells[0];
+    const uint64_t n = lists.head[2] != 0 ? call.n_cells[0] : 0;
 
-    if (vxd_dag_diff_levels(n, call.cells.level) == 0) {
-        return;
-    }
     for (uint64_t i = threadIdx.x; i < n; i += VXD_DAG_SPOTS_THREADS) {
         call.rows.changes[i] = (uint8_t)lists.found[i];
     }
@@ -462,12 +516,12 @@ static enum vxd_status diff_find(struct vxd_queue *queue,
     cudaStream_t stream = (cudaStream_t)queue->stream;
     enum vxd_status status;
 
+    diff_parts_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "diff_parts_kernel", err));
     diff_find_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_find_kernel", err));
-    if (call->cells.level > VXD_DAG_DIFF_PART_HEIGHT) {
-        diff_join_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
-        VXD_TRY(vxd_cuda_launched(queue->context, "diff_join_kernel", err));
-    }
+    diff_join_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+    VXD_TRY(vxd_cuda_launched(queue->context, "diff_join_kernel", err));
 out:
     return status;
 }
@@ -491,7 +545,7 @@ enum vxd_status VXD_DAG_FORM(vxd_dag_diff)(struct vxd_queue *queue,
         diff_write_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "diff_write_kernel", err));
     }
-    if (call->limit > 0 && call->cells.level > VXD_DAG_LEAF_HEIGHT &&
+    if (call->limit > 0 && call->cells.level > VXD_DAG_DIFF_SMALL &&
         call->rows.changes != NULL) {
         VXD_TRY(diff_find(queue, call, n_blocks, err));
     }

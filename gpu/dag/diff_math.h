@@ -3,8 +3,8 @@
  * known of a pair of references at once (what is empty on one side, which states occur on the
  * other) needs no look at voxels.
  *
- * Cells are counted and written first; the changes of those larger than leaves, of the rows
- * alone, after that, each cell's by many threads where cells are few. */
+ * Cells are counted and written first; the changes of large ones, of the rows alone, after
+ * that, each cell's by many threads where cells are few. */
 #ifndef VXD_GPU_DAG_DIFF_MATH_H
 #define VXD_GPU_DAG_DIFF_MATH_H
 
@@ -12,9 +12,8 @@
 #include "gpu/dag/diff.h"
 
 enum {
-    /* Changes of cells: so many parts at once, of cells no lower than the height. */
-    VXD_DAG_DIFF_PARTS = 16384,
-    VXD_DAG_DIFF_PART_HEIGHT = 5
+    /* Cells of higher levels are large: their changes come last. */
+    VXD_DAG_DIFF_SMALL = VXD_DAG_LEAF_HEIGHT + 1
 };
 
 /* A place, and what stands there on both sides. */
@@ -83,6 +82,8 @@ VXD_HD uint64_t vxd_dag_diff_leaf(const struct vxd_dag_view *view,
 {
     const uint64_t within =
         vxd_dag_area_mask(area, &spot->at, vxd_dag_area_relation(area, &spot->at));
+    const struct vxd_dag_values were = vxd_dag_values_of(view, spot->at.ref);
+    const struct vxd_dag_values are = vxd_dag_values_of(view, spot->after);
     uint64_t occupied[2];
     uint64_t free[2];
     uint64_t changed = 0;
@@ -93,8 +94,7 @@ VXD_HD uint64_t vxd_dag_diff_leaf(const struct vxd_dag_view *view,
          rest != 0; rest &= rest - 1) {
         const int bit = vxd_dag_low_bit(rest);
 
-        if (vxd_dag_spot_value(view, spot->at.ref, bit) !=
-            vxd_dag_spot_value(view, spot->after, bit)) {
+        if (vxd_dag_values_get(view, &were, bit) != vxd_dag_values_get(view, &are, bit)) {
             changed |= rest & (~rest + 1);
         }
     }
@@ -232,13 +232,14 @@ VXD_HD bool vxd_dag_diff_next(const struct vxd_dag_view *view,
     return false;
 }
 
-/* What became of the area's voxels below a spot; of some of it alone where `any` will do. */
+/* What became of the area's voxels below a spot, with what was seen before; the first that is
+ * seen where `any` will do. */
 VXD_HD unsigned vxd_dag_diff_bits(const struct vxd_dag_view *view,
                                   const struct vxd_dag_area *area,
-                                  const struct vxd_dag_diff_spot *from, bool any)
+                                  const struct vxd_dag_diff_spot *from, unsigned seen,
+                                  bool any)
 {
     struct vxd_dag_diff_cursor cursor;
-    unsigned seen = 0;
     bool is_more = true;
 
     vxd_dag_diff_begin(&cursor, from);
@@ -250,35 +251,6 @@ VXD_HD unsigned vxd_dag_diff_bits(const struct vxd_dag_view *view,
         }
     }
     return seen;
-}
-
-/* Levels below n cells in which their changes are looked for part by part. */
-VXD_HD int vxd_dag_diff_levels(uint64_t n, int level)
-{
-    int split = 0;
-
-    while (level - split > VXD_DAG_DIFF_PART_HEIGHT &&
-           n << 3 * (split + 1) <= VXD_DAG_DIFF_PARTS && n > 0) {
-        split++;
-    }
-    return split;
-}
-
-/* Part i of those of all cells. */
-VXD_HD struct vxd_dag_diff_spot vxd_dag_diff_part(const struct vxd_dag_view *view,
-                                                  uint32_t before, uint32_t after,
-                                                  const struct vxd_dag_diff_rows *rows,
-                                                  int level, int split, uint64_t i)
-{
-    const int32_t *cell = rows->cells + 3 * (i >> 3 * split);
-    const uint64_t part = i & (((uint64_t)1 << 3 * split) - 1);
-    const int height = level - split;
-
-    return vxd_dag_diff_at(
-        view, before, after,
-        (uint32_t)cell[0] << level | (uint32_t)vxd_gather3(part >> 2) << height,
-        (uint32_t)cell[1] << level | (uint32_t)vxd_gather3(part >> 1) << height,
-        (uint32_t)cell[2] << level | (uint32_t)vxd_gather3(part) << height, height);
 }
 
 /* Cells ----------------------------------------------------------------------------------- */
@@ -323,7 +295,7 @@ VXD_HD bool vxd_dag_diff_count_spot(const struct vxd_dag_view *view,
         return false;
     }
     if (spot->at.height == cells->level) {
-        *n += is_inside || vxd_dag_diff_bits(view, &cells->area, spot, true) != 0;
+        *n += is_inside || vxd_dag_diff_bits(view, &cells->area, spot, 0, true) != 0;
         return false;
     }
     if (cells->level == 0 && is_inside && vxd_dag_diff_counted(view, spot, &n_voxels)) {
@@ -358,6 +330,33 @@ VXD_HD void vxd_dag_diff_put(const struct vxd_dag_diff_rows *rows, uint64_t row,
     for (int axis = 0; axis < 3; axis++) {
         rows->cells[3 * row + (uint64_t)axis] = (int32_t)(voxel[axis] >> level);
     }
+}
+
+/* One cell of a higher level than leaves', with its changes where it is small. */
+VXD_HD void vxd_dag_diff_put_cell(const struct vxd_dag_view *view,
+                                  const struct vxd_dag_diff_spot *spot,
+                                  const struct vxd_dag_cells *cells,
+                                  const struct vxd_dag_diff_rows *rows, uint64_t row)
+{
+    const uint32_t voxel[3] = {spot->at.x, spot->at.y, spot->at.z};
+
+    vxd_dag_diff_put(rows, row, voxel, cells->level);
+    if (rows->changes != NULL && cells->level <= VXD_DAG_DIFF_SMALL) {
+        rows->changes[row] =
+            (uint8_t)vxd_dag_diff_bits(view, &cells->area, spot, 0, false);
+    }
+}
+
+/* What stands at the cell of a row. */
+VXD_HD struct vxd_dag_diff_spot vxd_dag_diff_of_row(const struct vxd_dag_view *view,
+                                                    uint32_t before, uint32_t after,
+                                                    const struct vxd_dag_diff_rows *rows,
+                                                    int level, uint64_t row)
+{
+    const int32_t *cell = rows->cells + 3 * row;
+
+    return vxd_dag_diff_at(view, before, after, (uint32_t)cell[0] << level,
+                           (uint32_t)cell[1] << level, (uint32_t)cell[2] << level, level);
 }
 
 /* Cells of a leaf but the first *skip of them, with their changes; returns how many, at most
@@ -412,7 +411,6 @@ VXD_HD uint64_t vxd_dag_diff_write(const struct vxd_dag_view *view,
     vxd_dag_diff_begin(&cursor, from);
     while (is_more && n < most) {
         const struct vxd_dag_diff_spot *spot = &cursor.spot;
-        const uint32_t voxel[3] = {spot->at.x, spot->at.y, spot->at.z};
         const bool is_last =
             spot->at.height <= VXD_DAG_LEAF_HEIGHT || spot->at.height <= cells->level;
         bool may = vxd_dag_diff_may(&cells->area, spot);
@@ -430,7 +428,7 @@ VXD_HD uint64_t vxd_dag_diff_write(const struct vxd_dag_view *view,
         if (may && cells->level <= VXD_DAG_LEAF_HEIGHT) {
             n += vxd_dag_diff_put_leaf(view, spot, cells, rows, row + n, &skip, most - n);
         } else if (may) {
-            vxd_dag_diff_put(rows, row + n, voxel, cells->level);
+            vxd_dag_diff_put_cell(view, spot, cells, rows, row + n);
             n++;
         }
         is_more = vxd_dag_diff_next(view, &cursor);

@@ -153,12 +153,13 @@ static inline size_t vxd_dag_cells_scratch_bytes(const struct vxd_queue *queue)
                : 0;
 }
 
-/* Scratch of diffs: on a GPU a list as of exports, with another reference a spot, and what is
- * found of the parts of cells. */
+/* Scratch of diffs: on a GPU a list as of exports, with another reference and a row a spot, the
+ * cells before each, and what is found of few rows. */
 #define VXD_DAG_DIFF_LIST_BYTES                                                          \
     (VXD_DAG_SPOTS_HEAD_BYTES +                                                          \
-     (size_t)2 * VXD_DAG_SPOTS_MOST * (sizeof(uint64_t) + 2 * sizeof(uint32_t)))
-#define VXD_DAG_DIFF_FOUND_BYTES ((size_t)VXD_DAG_DIFF_PARTS / 8 * sizeof(uint32_t))
+     (size_t)2 * VXD_DAG_SPOTS_MOST * (sizeof(uint64_t) + 3 * sizeof(uint32_t)))
+#define VXD_DAG_DIFF_FEW_ROWS (VXD_DAG_SPOTS_MOST / 8)
+#define VXD_DAG_DIFF_FOUND_BYTES ((size_t)VXD_DAG_DIFF_FEW_ROWS * sizeof(uint32_t))
 static inline size_t vxd_dag_diff_scratch_bytes(const struct vxd_queue *queue)
 {
     (void)queue;

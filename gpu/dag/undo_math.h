@@ -53,16 +53,19 @@ VXD_HD void vxd_dag_undo_compare(const struct vxd_dag_view *view,
                                  const struct vxd_dag_leaf *head, uint64_t both,
                                  uint64_t before, uint64_t *same, uint64_t *differ)
 {
+    const struct vxd_dag_values were = vxd_dag_values_of(view, state->before);
+    const struct vxd_dag_values are = vxd_dag_values_of(view, state->after);
+
     for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
         const int at = vxd_dag_low_bit(rest);
         const uint64_t bit = (uint64_t)1 << at;
-        const uint32_t value = vxd_dag_spot_value(view, state->after, at);
+        const uint32_t value = vxd_dag_values_get(view, &are, at);
 
         if (value != head->values[at]) {
             continue;
         }
         *same |= bit;
-        if ((before & bit) != 0 && vxd_dag_spot_value(view, state->before, at) != value) {
+        if ((before & bit) != 0 && vxd_dag_values_get(view, &were, at) != value) {
             *differ |= bit;
         }
     }
@@ -74,6 +77,7 @@ VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
                                    struct vxd_dag_leaf *leaf)
 {
     const bool has_materials = view->value_bits > 1;
+    const struct vxd_dag_values were = vxd_dag_values_of(view, state->before);
     uint64_t occupied[2]; /* before, after */
     uint64_t free[2];
     uint64_t same; /* as after, in the head */
@@ -98,7 +102,7 @@ VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
          rest &= rest - 1) {
         const int at = vxd_dag_low_bit(rest);
 
-        leaf->values[at] = (uint16_t)vxd_dag_spot_value(view, state->before, at);
+        leaf->values[at] = (uint16_t)vxd_dag_values_get(view, &were, at);
     }
 }
 

@@ -33,9 +33,8 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy diff edit_balls edit_errors export query rays room store table
-    transfer undo
-    verify)
+foreach(name carve copy edit_balls edit_errors export query rays room store table
+    transfer verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -57,8 +56,10 @@ target_link_options(test_gpu_dag_image PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 
 # Under ThreadSanitizer, minutes.
-voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
-  LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
+foreach(name diff edit undo)
+  voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
+    LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
+endforeach()
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
@@ -78,6 +79,12 @@ endforeach()
 voxeld_add_test(NAME test_gpu_dag_edit_alloc SOURCES unit/test_gpu_dag_edit_alloc.c
   LIBRARIES voxeld_gpu_test_support)
 target_link_options(test_gpu_dag_edit_alloc PRIVATE
+  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+
+voxeld_add_test(NAME test_gpu_dag_versions_alloc
+  SOURCES unit/test_gpu_dag_versions_alloc.c
+  LIBRARIES voxeld_gpu_test_support)
+target_link_options(test_gpu_dag_versions_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
 voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c

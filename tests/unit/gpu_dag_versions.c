@@ -129,7 +129,7 @@ void gpu_dag_versions_edit(struct gpu_dag_versions *versions, uint64_t *seed)
     const struct gpu_dag_grid *from = &versions->grids[versions->n - 1];
     struct gpu_dag_grid *to = &versions->grids[versions->n];
     struct vxd_dag_op ops[MAX_OPS];
-    struct vxd_dag_edit_result result;
+    struct vxd_dag_edit_result result = {0};
     struct vxd_err err = {0};
     size_t n = 1 + gpu_random(seed) % MAX_OPS;
 
@@ -149,7 +149,7 @@ void gpu_dag_versions_undo(struct gpu_dag_versions *versions, size_t head, size_
 {
     struct gpu_dag_grid *to = &versions->grids[versions->n];
     struct vxd_dag_edit_result counts = {0};
-    struct vxd_dag_edit_result result;
+    struct vxd_dag_edit_result result = {0};
     struct vxd_err err = {0};
 
     gpu_dag_grid_undo(&versions->grids[head], &versions->grids[before],

@@ -323,6 +323,56 @@ static void wide_open(struct gpu_env *env, struct model *out)
     model_open(env, &format, voxels, n, out);
 }
 
+/* A few voxels in each of 32^3 cells of 16 voxels a side. */
+static void scattered_open(struct gpu_env *env, struct model *out)
+{
+    static const struct vxd_dag_format format = {9, 8, true};
+    const size_t n_cells = (size_t)1 << 15;
+    struct gpu_dag_voxel *voxels[2];
+    size_t n[2] = {0, 0};
+    uint64_t state = 12;
+
+    voxels[0] = gpu_alloc(n_cells * 4 * sizeof *voxels[0]);
+    voxels[1] = gpu_alloc(n_cells * 4 * sizeof *voxels[1]);
+    for (uint64_t i = 0; i < n_cells; i++) {
+        for (uint64_t k = 0; k < 4; k++) {
+            uint64_t morton = i << 12 | k << 10 | gpu_random(&state) % 1024;
+
+            for (int side = 0; side < 2; side++) {
+                uint64_t kind = gpu_random(&state) % 4;
+
+                if (kind < 3) {
+                    voxels[side][n[side]].morton = morton;
+                    voxels[side][n[side]++].code = GPU_DAG_FREE + (uint32_t)kind;
+                }
+            }
+        }
+    }
+    model_open(env, &format, voxels, n, out);
+}
+
+static void scattered(struct gpu_env *env)
+{
+    struct model model;
+    uint64_t state = 7;
+
+    scattered_open(env, &model);
+    for (int level = 2; level <= 9; level++) {
+        struct vxd_dag_diff_box box = {{0, 0, 0}, {512, 512, 512}, level};
+
+        compare_all(env, &model, &box, &state);
+        box.low[2] = 70;
+        box.high[1] = 333;
+        compare_all(env, &model, &box, &state);
+    }
+    model_close(env, &model);
+}
+
+static void test_diff_of_many_large_cells_is_the_loop_in_order(void)
+{
+    gpu_each_backend(scattered);
+}
+
 static void wide(struct gpu_env *env)
 {
     struct model model;
@@ -355,7 +405,7 @@ static void compare_whole(struct gpu_env *env, const struct vxd_dag *dag,
                           unsigned bits)
 {
     enum {
-        LIMIT = 300
+        LIMIT = 3000
     };
     const struct vxd_dag_diff_box box = {
         {INT64_MIN, INT64_MIN, INT64_MIN}, {INT64_MAX, INT64_MAX, INT64_MAX}, level};
@@ -528,6 +578,7 @@ static void test_diff_of_wrong_levels_and_arrays_is_refused(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_diff_of_any_box_and_level_is_the_loop_in_order),
     VXD_TEST(test_diff_of_few_voxels_in_deep_scenes_is_the_loop_in_order),
+    VXD_TEST(test_diff_of_many_large_cells_is_the_loop_in_order),
     VXD_TEST(test_diff_of_wide_surfaces_comes_whole_and_in_windows),
     VXD_TEST(test_diff_of_whole_scenes_is_counted_and_skipped_at_once),
     VXD_TEST(test_diff_beside_edits_disturbs_none),

@@ -10,7 +10,7 @@
 
 enum {
     N_FORMATS = 8,
-    N_HISTORIES = 128, /* of each format */
+    N_HISTORIES = 64, /* of each format */
     N_STEPS = 14
 };
 
