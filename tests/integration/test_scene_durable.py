@@ -212,7 +212,8 @@ def test_killed_at_any_moment_keeps_what_was_answered(tmp_path: Path, fsync: str
     versions = [v for a in answered for v in a.values()]
     assert len(versions) == len(set(versions)) > 20
     with running(tmp_path) as daemon, Scenes(daemon) as scenes:
-        assert scenes.call("scene_verify", name="s").n_versions >= len(versions)
+        n_kept = min(len(versions), 4096)
+        assert scenes.call("scene_verify", name="s").n_versions >= n_kept
 
 
 def test_outcome_is_remembered_across_starts(tmp_path: Path) -> None:
