@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gpu/core/context.h"
+#include "server/data_tools.h"
 #include "server/durable/data_dir.h"
 #include "server/log.h"
 #include "server/network_tools.h"
@@ -262,6 +263,8 @@ int main(int argc, char **argv)
         result = check_config(d->options.check_config);
     } else if (d->options.check_network != NULL) {
         result = vxd_network_tool_check(d->options.check_network);
+    } else if (d->options.check_data != NULL) {
+        result = vxd_data_tool_check(d->options.check_data);
     } else if (d->options.init_network != NULL) {
         result = vxd_network_tool_init(d->options.init_network, d->options.seed,
                                        d->options.replace);

@@ -10,6 +10,7 @@ enum {
     FLAG_CHECK_CONFIG,
     FLAG_CHECK_NETWORK,
     FLAG_INIT_NETWORK,
+    FLAG_CHECK_DATA,
     FLAG_SEED,
     FLAG_REPLACE,
     FLAG_BACKEND,
@@ -26,6 +27,7 @@ static const struct option flags[] = {
     {"check-config", required_argument, NULL, FLAG_CHECK_CONFIG},
     {"check-network", required_argument, NULL, FLAG_CHECK_NETWORK},
     {"init-network", required_argument, NULL, FLAG_INIT_NETWORK},
+    {"check-data", required_argument, NULL, FLAG_CHECK_DATA},
     {"seed", required_argument, NULL, FLAG_SEED},
     {"replace", no_argument, NULL, FLAG_REPLACE},
     {"backend", required_argument, NULL, FLAG_BACKEND},
@@ -49,6 +51,7 @@ static const char help_text[] =
     "    voxeld --check-config FILE\n"
     "    voxeld --check-network NAME.json\n"
     "    voxeld --init-network NAME.json [--seed N] [--replace]\n"
+    "    voxeld --check-data DIR\n"
     "\n"
     "DESCRIPTION\n"
     "    Voxelizes point clouds sent to it as protobuf over nng or as JSON, protobuf or\n"
@@ -72,6 +75,11 @@ static const char help_text[] =
     "    --init-network FILE  Write random weights for a network's config and exit; "
     "--seed N\n"
     "                         (default 1) says which, --replace overwrites a file.\n"
+    "    --check-data DIR     Look at a data directory that no daemon uses, change "
+    "nothing,\n"
+    "                         and exit: 0, or 1 where a start would lose something, "
+    "with\n"
+    "                         what is wrong and what a start would do.\n"
     "    --backend NAME       auto (a GPU if one answers, else the CPU), cpu, cuda, "
     "cuda:N.\n"
     "    --rpc URL            Listen for protobuf over nng on ipc:///PATH or\n"
@@ -146,6 +154,9 @@ static enum vxd_status take_flag(struct vxd_options *out, int flag, const char *
         return VXD_OK;
     case FLAG_INIT_NETWORK:
         out->init_network = optarg;
+        return VXD_OK;
+    case FLAG_CHECK_DATA:
+        out->check_data = optarg;
         return VXD_OK;
     case FLAG_SEED:
         return take_seed(optarg, &out->seed, err);

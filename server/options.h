@@ -11,6 +11,7 @@ struct vxd_options {
     const char *check_config;
     const char *check_network;
     const char *init_network;
+    const char *check_data;
     uint64_t seed; /* of the latter */
     bool replace;
     const char *backend;

@@ -17,6 +17,11 @@ struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes)
     return scenes->journal;
 }
 
+const struct vxd_data_dir *vxd_scenes_get_data_dir(struct vxd_scenes *scenes)
+{
+    return scenes->dir;
+}
+
 bool vxd_scene_is_durable(const struct vxd_scene *scene)
 {
     return scene->family->journal_id != 0;

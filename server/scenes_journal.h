@@ -28,6 +28,9 @@ void vxd_scenes_close_journal(struct vxd_scenes *scenes);
 /* NULL: there is none. Borrowed. */
 struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes);
 
+/* Where it is; of a journal that there is. Borrowed. */
+const struct vxd_data_dir *vxd_scenes_get_data_dir(struct vxd_scenes *scenes);
+
 /* --- on the write lane ------------------------------------------------------------------- */
 
 /* What the journal gets of one change. Zero-initialised = nothing. */

@@ -10,6 +10,13 @@ enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_er
 enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_set_log_level_check(struct vxd_request *request, struct vxd_err *err);
 
+/* service/backup.c */
+enum vxd_status vxd_backup_check(struct vxd_request *request, struct vxd_err *err);
+enum vxd_status vxd_backup_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err);
+enum vxd_status vxd_backup_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err);
+
 /* service/self_test.c */
 enum vxd_status vxd_self_test_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_self_test_submit(struct vxd_request *request, struct vxd_queue *queue,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Configuration, flags, the data directory's lock and the log. */
+/* Configuration, flags, and the log. */
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "server/config.h"
-#include "server/lock.h"
 #include "server/log.h"
 #include "server/options.h"
 
@@ -294,32 +293,6 @@ static void test_options_wrong_are_refused_by_name(void)
     CHECK_STR(err.field, "--threads");
 }
 
-static void test_lock_taken_twice_names_the_other_process(void)
-{
-    char directory[] = "/tmp/voxeld-lock-XXXXXX";
-    char path[64];
-    char pid[32];
-    struct vxd_err err = {0};
-    int first = -1;
-    int second = -1;
-
-    REQUIRE(mkdtemp(directory) != NULL);
-    (void)snprintf(path, sizeof path, "%s/data", directory);
-    CHECK_INT(vxd_lock_take(path, &first, &err), VXD_OK);
-    CHECK_INT(vxd_lock_take(path, &second, &err), VXD_FAILED_PRECONDITION);
-    (void)snprintf(pid, sizeof pid, "process %ld", (long)getpid());
-    CHECK(strstr(err.message, pid) != NULL);
-    vxd_lock_release(first);
-    CHECK_INT(vxd_lock_take(path, &second, &err), VXD_OK);
-    vxd_lock_release(second);
-    CHECK_INT(vxd_lock_take("/nowhere/at/all", &first, &err), VXD_INVALID_ARGUMENT);
-    (void)snprintf(path, sizeof path, "%s/data/lock", directory);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof path, "%s/data", directory);
-    (void)rmdir(path);
-    (void)rmdir(directory);
-}
-
 /* What vxd_log writes to standard error, read back through a pipe. */
 static void capture_log(const char *key, const char *value, char *out, size_t n_out)
 {
@@ -373,7 +346,6 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_config_check_holds_limits_against_each_other),
     VXD_TEST(test_options_win_over_the_file),
     VXD_TEST(test_options_wrong_are_refused_by_name),
-    VXD_TEST(test_lock_taken_twice_names_the_other_process),
     VXD_TEST(test_log_line_escapes_whatever_it_is_given),
 };
 
