@@ -57,6 +57,9 @@ static bool begin_request(struct vxd_request *request)
          r = r == request ? request->companions : r->next_companion) {
         struct vxd_err err = {0};
 
+        if (r->continues) {
+            continue; /* it began with what ran ahead of it */
+        }
         if (vxd_scheduler_check_age(r, &err) != VXD_OK) {
             (void)vxd_request_answer(r, &err, NULL);
         } else {
