@@ -269,7 +269,7 @@ enum vxd_status vxd_scene_rule_apply(const struct vxd_scene_rule *rule,
 /* --- scene_labels.c, scene_network.c: materials of a network's labels ---------------------- */
 
 enum {
-    VXD_SCENE_MAX_LABELS = 65536, /* of a network, and entries of a request */
+    VXD_SCENE_MAX_LABELS = 4096, /* of a network, and entries of a request */
     VXD_SCENE_NO_MATERIAL = -1
 };
 
