@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa
 from voxeld.v1 import common_pb2 as _common_pb2
+from voxeld.v1 import network_pb2 as _network_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -286,28 +287,39 @@ class SceneInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
-    __slots__ = ["carve", "cloud", "if_version", "name", "rule"]
+    __slots__ = ["carve", "cloud", "expect_digest", "if_version", "label_to_material", "name", "network", "output", "rule"]
     CARVE_FIELD_NUMBER: _ClassVar[int]
     CLOUD_FIELD_NUMBER: _ClassVar[int]
+    EXPECT_DIGEST_FIELD_NUMBER: _ClassVar[int]
     IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LABEL_TO_MATERIAL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
     carve: SceneCarve
     cloud: _common_pb2.Cloud
+    expect_digest: str
     if_version: int
+    label_to_material: _containers.RepeatedCompositeFieldContainer[SceneLabel]
     name: str
+    network: str
+    output: str
     rule: SceneMaterialRule
-    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ...) -> None: ...
 
 class SceneIntegrateResponse(_message.Message):
-    __slots__ = ["carve_ms", "change", "decode_ms", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_used", "stamp_ns"]
+    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_used", "network", "stamp_ns"]
     CARVE_MS_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DECODE_MS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     EDIT_MS_FIELD_NUMBER: _ClassVar[int]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     FRAME_ID_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
     N_BEYOND_FIELD_NUMBER: _ClassVar[int]
+    N_DROPPED_FIELD_NUMBER: _ClassVar[int]
     N_HIT_VOXELS_FIELD_NUMBER: _ClassVar[int]
     N_NON_FINITE_FIELD_NUMBER: _ClassVar[int]
     N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
@@ -318,18 +330,33 @@ class SceneIntegrateResponse(_message.Message):
     carve_ms: float
     change: SceneChange
     decode_ms: float
+    digest: str
     edit_ms: float
     engine_ms: float
     frame_id: str
     n_beyond: int
+    n_dropped: int
     n_hit_voxels: int
     n_non_finite: int
     n_outside: int
     n_passed_voxels: int
     n_points: int
     n_used: int
+    network: _network_pb2.NetworkTimings
     stamp_ns: int
-    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ...) -> None: ...
+
+class SceneLabel(_message.Message):
+    __slots__ = ["label", "label_name", "material", "material_name"]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    LABEL_NAME_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_NAME_FIELD_NUMBER: _ClassVar[int]
+    label: int
+    label_name: str
+    material: int
+    material_name: str
+    def __init__(self, label: _Optional[int] = ..., label_name: _Optional[str] = ..., material: _Optional[int] = ..., material_name: _Optional[str] = ...) -> None: ...
 
 class SceneListRequest(_message.Message):
     __slots__ = []
