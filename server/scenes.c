@@ -11,9 +11,16 @@
 
 #include "server/server.h"
 
+enum {
+    SLAB_MATERIAL_BITS = 4 /* most that stores of slabs take */
+};
+
 struct vxd_scenes {
     struct vxd_context *context;
     uint64_t limit_bytes;
+    uint64_t token_limit_bytes;
+    enum vxd_dag_store store; /* of new ones */
+    const char *store_name;
     size_t limit_scenes;
     uint64_t n_made;          /* for generations; the write lane's */
     struct vxd_queue *queue;  /* for freeing what is left at the end */
@@ -21,6 +28,7 @@ struct vxd_scenes {
     _Atomic size_t n_scenes;  /* findable */
     pthread_mutex_t mutex;    /* guards the list, states and references */
     struct vxd_scene *first;
+    struct vxd_scene *all; /* findable or not */
 };
 
 static void lock(const struct vxd_scenes *scenes)
@@ -42,6 +50,33 @@ static int64_t unix_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* errors  UNIMPLEMENTED */
+static enum vxd_status choose_store(struct vxd_scenes *scenes, struct vxd_server *server,
+                                    struct vxd_err *err)
+{
+    static const char *const names[VXD_DAG_N_STORES] = {[VXD_DAG_ARENA] = "arena",
+                                                        [VXD_DAG_ATOMIC64] = "atomic64",
+                                                        [VXD_DAG_TICKET] = "ticket",
+                                                        [VXD_DAG_ACCEL32] = "accel32",
+                                                        [VXD_DAG_ACCEL8] = "accel8"};
+
+    for (int i = 0; i < VXD_DAG_N_STORES; i++) {
+        if (strcmp(names[i], server->config.scene_store) == 0) {
+            scenes->store = (enum vxd_dag_store)i;
+        }
+    }
+    scenes->store_name = names[scenes->store];
+    if (scenes->store != VXD_DAG_ARENA &&
+        vxd_context_backend(server->context) == VXD_BACKEND_CUDA) {
+        return vxd_fail(
+            err, VXD_UNIMPLEMENTED, "scenes.store",
+            "\"%s\" is made of slabs, which hold scenes on the CPU only: on a "
+            "GPU it must be \"arena\"",
+            scenes->store_name);
+    }
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,
                                   struct vxd_err *err)
 {
@@ -57,8 +92,14 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
     scenes->context = server->context;
     scenes->limit_bytes = server->config.scene_bytes > 0 ? server->config.scene_bytes
                                                          : memory.device_budget_bytes / 2;
+    scenes->token_limit_bytes = server->config.token_scene_bytes > 0
+                                    ? server->config.token_scene_bytes
+                                    : scenes->limit_bytes;
     scenes->limit_scenes = server->config.n_scenes;
-    status = vxd_queue_create(server->context, &scenes->queue, err);
+    status = choose_store(scenes, server, err);
+    if (status == VXD_OK) {
+        status = vxd_queue_create(server->context, &scenes->queue, err);
+    }
     if (status != VXD_OK) {
         vxd_scenes_destroy(scenes);
         return status;
@@ -132,16 +173,34 @@ static enum vxd_status copy_palette(struct vxd_scene *scene,
 }
 
 /* Bytes that the limits leave for a scene, what it has already included. */
-static uint64_t room_for(const struct vxd_scenes *scenes, uint64_t own)
-{
-    uint64_t others = atomic_load(&scenes->n_bytes) - own;
+struct room {
+    uint64_t of_all;
+    uint64_t of_owner;
+};
 
-    return scenes->limit_bytes > others ? scenes->limit_bytes - others : 0;
+static struct room room_for(const struct vxd_scene *scene)
+{
+    const struct vxd_scenes *scenes = scene->scenes;
+    uint64_t others = atomic_load(&scenes->n_bytes) - scene->n_bytes;
+    uint64_t owners = 0;
+
+    lock(scenes);
+    for (const struct vxd_scene *s = scenes->all; s != NULL; s = s->older) {
+        if (s != scene && strcmp(s->terms.owner, scene->terms.owner) == 0) {
+            owners += s->n_bytes; /* only this lane changes it */
+        }
+    }
+    unlock(scenes);
+    return (struct room){
+        .of_all = scenes->limit_bytes > others ? scenes->limit_bytes - others : 0,
+        .of_owner =
+            scenes->token_limit_bytes > owners ? scenes->token_limit_bytes - owners : 0};
 }
 
 static size_t allowance(const struct vxd_scene *scene)
 {
-    uint64_t allowed = room_for(scene->scenes, scene->n_bytes);
+    struct room room = room_for(scene);
+    uint64_t allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
 
     if (scene->terms.max_bytes > 0 && scene->terms.max_bytes < allowed) {
         allowed = scene->terms.max_bytes;
@@ -156,7 +215,9 @@ void vxd_scene_allow(struct vxd_scene *scene)
 
 void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err)
 {
-    uint64_t room = room_for(scene->scenes, scene->n_bytes);
+    struct room room = room_for(scene);
+    bool is_owners = room.of_owner < room.of_all;
+    uint64_t left = is_owners ? room.of_owner : room.of_all;
     char what[160];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
@@ -164,12 +225,14 @@ void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err)
         return;
     }
     (void)snprintf(what, sizeof what, "%.159s", err->message);
-    if (scene->terms.max_bytes > 0 && scene->terms.max_bytes <= room) {
+    if (scene->terms.max_bytes > 0 && scene->terms.max_bytes <= left) {
         (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s (its max_bytes)", what);
     } else {
-        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                       "%s: limits.scene_bytes of %" PRIu64 " leaves it %" PRIu64, what,
-                       scene->scenes->limit_bytes, room);
+        (void)vxd_fail(
+            err, VXD_RESOURCE_EXHAUSTED, NULL, "%s: %s of %" PRIu64 " leaves it %" PRIu64,
+            what, is_owners ? "limits.scene_bytes_per_token" : "limits.scene_bytes",
+            is_owners ? scene->scenes->token_limit_bytes : scene->scenes->limit_bytes,
+            left);
     }
 }
 
@@ -186,11 +249,33 @@ void vxd_scene_account(struct vxd_scene *scene)
 static void destroy(struct vxd_scene *scene, struct vxd_queue *queue)
 {
     struct vxd_scenes *scenes = scene->scenes;
+    struct vxd_scene **at = &scenes->all;
 
+    lock(scenes);
+    while (*at != scene) {
+        at = &(*at)->older;
+    }
+    *at = scene->older;
+    unlock(scenes);
     vxd_dag_destroy(queue, scene->dag);
     vxd_host_free(scenes->context, &scene->palette_memory);
     atomic_fetch_sub(&scenes->n_bytes, scene->n_bytes);
     free(scene);
+}
+
+/* What the engine would say of a number. */
+static enum vxd_status check_store(const struct vxd_scenes *scenes,
+                                   const struct vxd_scene_spec *spec, struct vxd_err *err)
+{
+    if (scenes->store == VXD_DAG_ARENA ||
+        spec->format.material_bits <= SLAB_MATERIAL_BITS) {
+        return VXD_OK;
+    }
+    return vxd_fail(
+        err, VXD_INVALID_ARGUMENT, "spec.material_bits",
+        "is %d, but this server's scenes.store is \"%s\", which takes at most "
+        "%d: it must be \"arena\" for more",
+        spec->format.material_bits, scenes->store_name, SLAB_MATERIAL_BITS);
 }
 
 enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue,
@@ -198,7 +283,7 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
                               const struct vxd_scene_spec *spec, struct vxd_scene **out,
                               struct vxd_err *err)
 {
-    struct vxd_dag_spec dag_spec = {.format = spec->format};
+    struct vxd_dag_spec dag_spec = {.format = spec->format, .store = scenes->store};
     struct vxd_scene *scene;
     enum vxd_status status;
 
@@ -216,6 +301,11 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
     scene->spec = *spec;
     scene->spec.palette = NULL;
     scene->references = 1;
+    lock(scenes);
+    scene->older = scenes->all;
+    scenes->all = scene;
+    unlock(scenes);
+    VXD_TRY(check_store(scenes, spec, err));
     VXD_TRY(copy_palette(scene, spec, err));
     dag_spec.max_bytes = allowance(scene);
     status = vxd_dag_create(queue, &dag_spec, &scene->dag, err);

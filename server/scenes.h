@@ -5,7 +5,8 @@
  * root and version once, when their turn comes, and hold the scene, so that it outlives its
  * name's being dropped. All functions may be called from any thread unless they say otherwise.
  *
- * Memory: a scene may grow to its own max_bytes and to what limits.scene_bytes leaves. */
+ * Memory: a scene may grow to its own max_bytes and to what limits.scene_bytes and
+ * limits.scene_bytes_per_token leave. */
 #ifndef VXD_SERVER_SCENES_H
 #define VXD_SERVER_SCENES_H
 
@@ -58,10 +59,12 @@ struct vxd_scene {
     struct vxd_scene_state state;
     size_t n_bytes; /* as accounted */
     int references;
-    struct vxd_scene *next; /* by name */
+    struct vxd_scene *next;  /* by name */
+    struct vxd_scene *older; /* of all that exist, for its owner's bytes */
 };
 
-/* errors  RESOURCE_EXHAUSTED */
+/* errors  RESOURCE_EXHAUSTED
+ *         UNIMPLEMENTED       scenes.store is one of slabs, and the engine a GPU */
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,
                                   struct vxd_err *err);
 
@@ -74,7 +77,7 @@ bool vxd_scene_spec_equal(const struct vxd_scene_spec *a, const struct vxd_scene
 /* A scene that nobody can find yet, empty, held by the caller; the palette is copied. On the
  * write lane.
  * errors  RESOURCE_EXHAUSTED  over the limits, the engine's budget, or too many scenes
- *         UNIMPLEMENTED       the engine has none on this device */
+ *         INVALID_ARGUMENT    scenes.store does not take so many bits of material */
 enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue,
                               const struct vxd_scene_terms *terms,
                               const struct vxd_scene_spec *spec, struct vxd_scene **out,

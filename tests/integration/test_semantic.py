@@ -39,6 +39,7 @@ from semantic import LABELS, cloud, labels_of, some_points, write_signs
 
 INVALID = common_pb2.INVALID_ARGUMENT
 SIDE = 256
+MOMENT_S = 0.1 * min(SLOW, 4)  # less than networks wait for a batch
 PALETTE = [scene_pb2.SceneMaterial(name=n) for n in ("ground", "tree", "wall", "road")]
 
 
@@ -361,7 +362,7 @@ def test_writes_do_not_wait_for_a_network(
         make(client)
         with ThreadPoolExecutor(1) as pool, Scenes(daemon) as other:
             scan = pool.submit(integrate, other, some_points(500), network="signs")
-            time.sleep(0.1 * SLOW)
+            time.sleep(MOMENT_S)
             assert integrate(client, some_points(500), carve=False).change.version == 2
             assert not scan.done()
             assert scan.result().change.version == 3
@@ -382,7 +383,7 @@ def test_network_unloaded_while_a_scan_waits_for_it_still_runs(
             "sequence": 500, "name": "s", "cloud": cloud(some_points(500)), "network": "signs",
         }  # fmt: skip
         scan = pool.submit(client.send, "scene_integrate", **request)
-        time.sleep(0.15 * SLOW)
+        time.sleep(MOMENT_S)
         networks.call("network_unload", name="signs")
         assert not scan.done()
         first = scan.result()
@@ -446,7 +447,7 @@ def test_repeats_wait_for_the_first_and_streams_keep_the_newest(
                 kept.append(
                     pool.submit(ask, client_id="two", sequence=i + 1, stream="lidar", keep_last=1)
                 )
-                time.sleep(0.05 * SLOW)
+                time.sleep(MOMENT_S / 2)
             codes = [k.result().header.code for k in kept]
             assert codes == [common_pb2.ABORTED, common_pb2.ABORTED, OK]
         assert client.call("scene_get", name="s").scene.version == 3
@@ -495,7 +496,7 @@ def test_drain_ends_scans_that_wait_for_a_network(
                 client.send, "scene_integrate", name="s", cloud=cloud(some_points(100)),
                 network="signs",
             )  # fmt: skip
-            time.sleep(0.1 * SLOW)
+            time.sleep(MOMENT_S)
             daemon.signal(signal.SIGTERM)
             assert scan.result().header.code == code
         daemon.wait()

@@ -49,6 +49,8 @@ target_link_options(test_gpu_dag_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
 # Under ThreadSanitizer, minutes.
+voxeld_add_test(NAME test_gpu_dag_traces SOURCES unit/test_gpu_dag_traces.c
+  LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
 voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
   LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
 
@@ -56,7 +58,7 @@ voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
 # the shorter ones.
 set(store_tests copy rays store)
 if(NOT VOXELD_SANITIZE)
-  list(APPEND store_tests edit export query)
+  list(APPEND store_tests edit export query traces)
 endif()
 foreach(name ${store_tests})
   foreach(store 1 2 3 4)
