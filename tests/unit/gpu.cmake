@@ -58,7 +58,7 @@ voxeld_add_test(NAME test_gpu_dag_edit SOURCES unit/test_gpu_dag_edit.c
 # the shorter ones.
 set(store_tests copy rays store)
 if(NOT VOXELD_SANITIZE)
-  list(APPEND store_tests edit export query traces)
+  list(APPEND store_tests edit export query)
 endif()
 foreach(name ${store_tests})
   foreach(store 1 2 3 4)
@@ -67,6 +67,15 @@ foreach(name ${store_tests})
     set_tests_properties(test_gpu_dag_${name}_store${store} PROPERTIES
       TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
   endforeach()
+endforeach()
+
+# Their full scale takes long in any store.
+foreach(store 1 2 3 4)
+  add_test(NAME test_gpu_dag_traces_store${store}
+    COMMAND test_gpu_dag_traces test_traces_made_small_are_those_of_a_plain_grid
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(test_gpu_dag_traces_store${store} PROPERTIES
+    TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
 endforeach()
 
 voxeld_add_test(NAME test_gpu_dag_edit_alloc SOURCES unit/test_gpu_dag_edit_alloc.c

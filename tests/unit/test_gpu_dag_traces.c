@@ -217,6 +217,7 @@ static uint32_t edit_all(struct gpu_env *env, struct vxd_dag *dag, size_t n_list
     return root;
 }
 
+/* Ball by ball, and as lists: the same voxels are the same root, whatever edits led there. */
 static void replay(struct gpu_env *env)
 {
     struct vxd_dag *dag = make_dag(env, DEPTH);
@@ -227,49 +228,63 @@ static void replay(struct gpu_env *env)
     CHECK_INT(n_added, trace.n_voxels);
     CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, NULL), VXD_OK);
     CHECK_INT(summary.n_occupied, trace.n_voxels);
-    /* The same voxels are the same root, whatever edits led there. */
     CHECK_INT(edit_all(env, dag, LIST, &n_added), root);
     CHECK_INT(n_added, trace.n_voxels);
-    CHECK_INT(edit_all(env, dag, MAX_BALLS, &n_added), root);
-    vxd_dag_destroy(env->queue, dag);
-    /* In a store of its own, which has seen nothing in between. */
-    dag = make_dag(env, DEPTH);
-    root = edit_all(env, dag, MAX_BALLS, &n_added);
-    {
-        struct vxd_dag_summary alone = {0};
-
-        CHECK_INT(vxd_dag_verify(env->queue, dag, root, &alone, NULL), VXD_OK);
-        CHECK(memcmp(alone.digest, summary.digest, sizeof alone.digest) == 0);
-        CHECK_INT(alone.n_nodes[VXD_DAG_LEAF_HEIGHT],
-                  summary.n_nodes[VXD_DAG_LEAF_HEIGHT]);
-    }
     vxd_dag_destroy(env->queue, dag);
 }
 
+/* The whole as one edit, in a store that has seen nothing of it, as in one that has. */
+static void replay_at_once(struct gpu_env *env)
+{
+    struct vxd_dag_summary summaries[2] = {{0}, {0}};
+
+    for (int i = 0; i < 2; i++) {
+        struct vxd_dag *dag = make_dag(env, DEPTH);
+        uint64_t n_added;
+        uint32_t root = edit_all(env, dag, i == 0 ? 1 : MAX_BALLS, &n_added);
+
+        CHECK_INT(n_added, trace.n_voxels);
+        CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summaries[i], NULL), VXD_OK);
+        vxd_dag_destroy(env->queue, dag);
+    }
+    CHECK(memcmp(summaries[0].digest, summaries[1].digest, sizeof summaries[0].digest) ==
+          0);
+    CHECK(memcmp(summaries[0].n_nodes, summaries[1].n_nodes,
+                 sizeof summaries[0].n_nodes) == 0);
+}
+
+/* Reads a session of n balls and counts its voxels. */
+static void prepare(const char *name, size_t n)
+{
+    read_trace(name);
+    CHECK_INT(trace.n, n);
+    trace.n_voxels = count_voxels();
+}
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SKIP_IF_SLOW SKIP("minutes under sanitizers; the small scale has all of its code")
+#else
+#define SKIP_IF_SLOW (void)0
+#endif
+
 static void test_trace_of_small_strokes_has_the_voxels_of_its_balls(void)
 {
-    read_trace("replay_edits_add_2.csv");
-    REQUIRE(trace.n == 65);
-    trace.n_voxels = count_voxels();
+    SKIP_IF_SLOW;
+    prepare("replay_edits_add_2.csv", 65);
     gpu_dag_each_backend(replay);
 }
 
 static void test_trace_of_short_edits_has_the_voxels_of_its_balls(void)
 {
-    read_trace("epiccitadel_edits_short.csv");
-    REQUIRE(trace.n == 15);
-    trace.n_voxels = count_voxels();
-    gpu_dag_each_backend(replay);
+    SKIP_IF_SLOW;
+    prepare("epiccitadel_edits_short.csv", 15);
+    gpu_dag_each_backend(replay_at_once);
 }
 
 static void test_trace_of_large_edits_has_the_voxels_of_its_balls(void)
 {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    SKIP("minutes under sanitizers; the others have all of its code");
-#endif
-    read_trace("epiccitadel_large_edits.csv");
-    REQUIRE(trace.n == 12);
-    trace.n_voxels = count_voxels();
+    SKIP_IF_SLOW;
+    prepare("epiccitadel_large_edits.csv", 12);
     gpu_dag_each_backend(replay);
 }
 
