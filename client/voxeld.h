@@ -279,6 +279,16 @@ VOXELD_API enum voxeld_status voxeld_set_log_level(struct voxeld_client *client,
                                                    size_t n_previous,
                                                    struct voxeld_error *error);
 
+/* Of one run of a network in the engine, milliseconds (voxeld_net.h, voxeld_scene.h). */
+struct voxeld_network_timings {
+    double voxelize_ms;
+    double sets_ms;   /* coordinate sets */
+    double layers_ms; /* kernel maps and layers */
+    double outputs_ms;
+    uint32_t n_items; /* it ran on: of one or several requests */
+    uint64_t n_voxels;
+};
+
 /* Clouds ------------------------------------------------------------------------------ */
 
 /* The first eight are the numbers of sensor_msgs/PointField. */

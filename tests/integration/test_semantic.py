@@ -468,8 +468,10 @@ def test_streams_of_scans_do_not_starve(directory: Path, directory_of_networks: 
                 for i in range(k, 10000, 2):
                     if stop.is_set():
                         break
-                    answer = other.rpc.call("scene_integrate", request, client_id="robot",
-                                            sequence=i + 1, stream="lidar", keep_last=1)  # fmt: skip
+                    answer = other.rpc.call(
+                        "scene_integrate", request, client_id="robot", sequence=i + 1,
+                        stream="lidar", keep_last=1,
+                    )  # fmt: skip
                     codes.append(answer.header.code)
             return codes
 

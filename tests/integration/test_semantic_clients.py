@@ -14,7 +14,7 @@ import pytest
 import voxeld
 from harness import BIN, SLOW, Daemon, running
 from networks import write_network
-from scenes import Scenes, spec
+from scenes import Scenes
 from semantic import cloud, some_points, write_signs
 
 
@@ -60,8 +60,11 @@ def test_python_voxelctl_and_a_stock_client_make_the_same_scene(
     done = made["python"].integrate(points, network="signs", labels=LABELS, max_range=30)
     assert done.n_dropped > 0 and done.network is not None and done.network.n_items == 1
     with Scenes(served) as stock:
-        entries = [{"label_name": "below", "material_name": "road"},
-                   {"label": 1, "material": -1}, {"label_name": "ahead", "material": 1}]  # fmt: skip
+        entries: list[dict[str, Any]] = [
+            {"label_name": "below", "material_name": "road"},
+            {"label": 1, "material": -1},
+            {"label_name": "ahead", "material": 1},
+        ]
         reply = stock.call("scene_integrate", name="stock", cloud=cloud(points), network="signs",
                            label_to_material=entries, carve={"max_range_m": 30})  # fmt: skip
     assert (reply.n_dropped, reply.digest) == (done.n_dropped, done.digest)
