@@ -444,19 +444,6 @@ static bool take_waiting(struct vxd_scheduler *scheduler, struct vxd_request *re
     return taken;
 }
 
-enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,
-                                        struct vxd_err *err)
-{
-    int64_t now = vxd_clock_ns();
-
-    if (now < request->max_age_ns) {
-        return VXD_OK;
-    }
-    return vxd_fail(err, VXD_ABORTED, "header.max_age_ms",
-                    "waited %.1f ms, longer than max_age_ms",
-                    (double)(now - request->received_ns) / 1e6);
-}
-
 static int64_t first_limit_ns(const struct vxd_request *request)
 {
     return request->max_age_ns < request->deadline_ns ? request->max_age_ns
