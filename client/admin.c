@@ -184,6 +184,15 @@ enum voxeld_status voxeld_get_status(struct voxeld_client *client,
         .host_bytes = in->host_bytes,
         .host_budget_bytes = in->host_budget_bytes,
         .resident_bytes = in->resident_bytes,
+        .n_maps = in->n_maps,
+        .map_bytes = in->map_bytes,
+        .map_limit_bytes = in->map_limit_bytes,
+        .n_networks = in->n_networks,
+        .network_bytes = in->network_bytes,
+        .network_limit_bytes = in->network_limit_bytes,
+        .n_scenes = in->n_scenes,
+        .scene_bytes = in->scene_bytes,
+        .scene_limit_bytes = in->scene_limit_bytes,
     };
     VXD_TRY(convert_lists(&owner->reply, &owner->status, &err));
     *out = &owner->status;

@@ -16,4 +16,8 @@ enum vxd_status vxd_inference_open(struct vxd_map_call *call,
                                    const struct voxeld_infer_request *request,
                                    struct voxeld_inference **out);
 
+/* NULL leaves *out as it is. */
+void vxd_network_timings_copy(const Voxeld__V1__NetworkTimings *in,
+                              struct voxeld_network_timings *out);
+
 #endif

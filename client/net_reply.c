@@ -30,8 +30,8 @@ static void copy_vec3(const Voxeld__V1__Vec3 *in, double *out)
     }
 }
 
-static void copy_timings(const Voxeld__V1__NetworkTimings *in,
-                         struct voxeld_network_timings *out)
+void vxd_network_timings_copy(const Voxeld__V1__NetworkTimings *in,
+                              struct voxeld_network_timings *out)
 {
     if (in != NULL) {
         out->voxelize_ms = in->voxelize_ms;
@@ -146,7 +146,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply,
         .n_requests = in->n_requests,
     };
     copy_vec3(in->size, out->size_m);
-    copy_timings(in->last, &out->last);
+    vxd_network_timings_copy(in->last, &out->last);
     if (in->range != NULL) {
         out->has_range = true;
         copy_vec3(in->range->low, out->range_low_m);
@@ -360,7 +360,7 @@ static void echo(struct inference_owner *o)
     copy_vec3(in->size, out->size_m);
     copy_vec3(in->origin, out->origin_m);
     copy_vec3(in->low, out->low_m);
-    copy_timings(in->timings, &out->timings);
+    vxd_network_timings_copy(in->timings, &out->timings);
     out->n_run_items = in->n_run_items;
     out->engine_ms = in->engine_ms;
     out->queue_ms = header->queue_ms;

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/net.h"
 #include "client/scene.h"
 
 enum {
     FIRST_CAPACITY = 16,
     /* Above what the server takes, which says so; keeps a garbage count from being walked. */
-    MAX_OPERATIONS = 65536
+    MAX_OPERATIONS = 65536,
+    MAX_LABELS = 65536
 };
 
 _Static_assert(
@@ -286,6 +288,42 @@ static enum vxd_status build_cloud(struct vxd_map_call *call,
     return status;
 }
 
+static enum vxd_status build_labels(struct vxd_map_call *call,
+                                    const struct voxeld_scene_integrate_request *in,
+                                    Voxeld__V1__SceneIntegrateRequest *out)
+{
+    size_t n = in->n_labels;
+    Voxeld__V1__SceneLabel *all;
+
+    if (n > MAX_LABELS || (n > 0 && in->labels == NULL)) {
+        return vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "label_to_material",
+                        "%zu labels at %p", n, (const void *)in->labels);
+    }
+    all = vxd_map_alloc(call, n, sizeof *all);
+    out->label_to_material = vxd_map_alloc(call, n, sizeof(Voxeld__V1__SceneLabel *));
+    if (all == NULL || out->label_to_material == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        voxeld__v1__scene_label__init(&all[i]);
+        all[i].label = in->labels[i].label;
+        all[i].label_name = vxd_map_text(in->labels[i].label_name);
+        all[i].material = in->labels[i].material;
+        all[i].material_name = vxd_map_text(in->labels[i].material_name);
+        out->label_to_material[i] = &all[i];
+    }
+    out->n_label_to_material = n;
+    return VXD_OK;
+}
+
+/* Beside a network a rule is sent only where something of it is given, for the server to
+ * refuse. */
+static bool sends_rule(const struct voxeld_scene_integrate_request *in)
+{
+    return in->network == NULL || in->network[0] == '\0' ||
+           in->rule != VOXELD_MATERIAL_CONSTANT || in->material != 0 || in->field != NULL;
+}
+
 static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
                             const Voxeld__V1__ResponseHeader *header,
                             struct voxeld_scene_integrated *out)
@@ -296,6 +334,9 @@ static void copy_integrated(const Voxeld__V1__SceneIntegrateResponse *in,
     out->n_non_finite = in->n_non_finite;
     out->n_outside = in->n_outside;
     out->n_beyond = in->n_beyond;
+    out->n_dropped = in->n_dropped;
+    (void)snprintf(out->digest, sizeof out->digest, "%s", in->digest);
+    vxd_network_timings_copy(in->network, &out->network);
     out->n_hit_voxels = in->n_hit_voxels;
     out->n_passed_voxels = in->n_passed_voxels;
     out->decode_ms = in->decode_ms;
@@ -331,7 +372,11 @@ voxeld_scene_integrate(struct voxeld_client *client,
     rule.high = request->high;
     body.name = vxd_map_text(request->scene);
     body.carve = request->carve ? &carve : NULL;
-    body.rule = &rule;
+    body.rule = sends_rule(request) ? &rule : NULL;
+    body.network = vxd_map_text(request->network);
+    body.output = vxd_map_text(request->output);
+    body.expect_digest = vxd_map_text(request->expect_digest);
+    VXD_TRY(build_labels(&call, request, &body));
     body.if_version = request->if_version;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE;
     call.request.scene_integrate = &body;

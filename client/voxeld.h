@@ -234,6 +234,16 @@ struct voxeld_server_status {
     uint64_t host_bytes;
     uint64_t host_budget_bytes;
     uint64_t resident_bytes;
+    /* Maps, networks (their weights) and scenes: how many, their device memory, its limit. */
+    uint64_t n_maps;
+    uint64_t map_bytes;
+    uint64_t map_limit_bytes;
+    uint64_t n_networks;
+    uint64_t network_bytes;
+    uint64_t network_limit_bytes;
+    uint64_t n_scenes;
+    uint64_t scene_bytes;
+    uint64_t scene_limit_bytes;
     const struct voxeld_method_status *methods;
     size_t n_methods;
     const struct voxeld_slow_request *slow; /* newest first */
@@ -268,6 +278,16 @@ VOXELD_API enum voxeld_status voxeld_set_log_level(struct voxeld_client *client,
                                                    const char *level, char *previous,
                                                    size_t n_previous,
                                                    struct voxeld_error *error);
+
+/* Of one run of a network in the engine, milliseconds (voxeld_net.h, voxeld_scene.h). */
+struct voxeld_network_timings {
+    double voxelize_ms;
+    double sets_ms;   /* coordinate sets */
+    double layers_ms; /* kernel maps and layers */
+    double outputs_ms;
+    uint32_t n_items; /* it ran on: of one or several requests */
+    uint64_t n_voxels;
+};
 
 /* Clouds ------------------------------------------------------------------------------ */
 

@@ -37,16 +37,6 @@ enum voxeld_output_kind {
     VOXELD_KIND_VECTOR = 4  /* a row an item */
 };
 
-/* Of one run in the engine, milliseconds. */
-struct voxeld_network_timings {
-    double voxelize_ms;
-    double sets_ms;   /* coordinate sets */
-    double layers_ms; /* kernel maps and layers */
-    double outputs_ms;
-    uint32_t n_items; /* it ran on: of one or several requests */
-    uint64_t n_voxels;
-};
-
 /* Inference ----------------------------------------------------------------------------- */
 
 struct voxeld_infer_request {

@@ -285,6 +285,14 @@ enum voxeld_scene_rule {
     VOXELD_MATERIAL_HEIGHT = 4 /* the same with z in the map frame */
 };
 
+/* Which material the points of one label of a network take. */
+struct voxeld_scene_label {
+    int32_t label;             /* or the number of points without one, usually -1 */
+    const char *label_name;    /* in the network's config, instead; NULL: the number */
+    int32_t material;          /* -1: none */
+    const char *material_name; /* in the scene's palette, instead; NULL: the number */
+};
+
 struct voxeld_scene_integrate_request {
     const char *scene;
     const struct voxeld_cloud *cloud; /* with its pose; rays start at its translation */
@@ -297,18 +305,28 @@ struct voxeld_scene_integrate_request {
     const char *field; /* LABEL: NULL counts as "label"; RAMP: as "intensity" */
     double low;        /* RAMP, HEIGHT */
     double high;
-    uint64_t if_version; /* ABORTED unless it is at this one; 0: at any */
+    /* A loaded network with labels by point: the cloud goes through it first, and its labels
+     * say what materials points take, instead of a rule. NULL: none. Points whose label takes
+     * no material hit nothing; their rays carve all the same. */
+    const char *network;
+    const struct voxeld_scene_label
+        *labels;        /* labels that are not here take no material; */
+    size_t n_labels;    /* 0: label i takes material i */
+    const char *output; /* of the network; NULL: the only one that has labels by point */
+    const char *expect_digest; /* FAILED_PRECONDITION unless the network's begins so */
+    uint64_t if_version;       /* ABORTED unless it is at this one; 0: at any */
     struct voxeld_call call;
 };
 
 struct voxeld_scene_integrated {
     struct voxeld_scene_change change;
     int64_t stamp_ns;  /* the cloud's */
-    uint64_t n_points; /* = used + the three below */
+    uint64_t n_points; /* = used + the four below */
     uint64_t n_used;
     uint64_t n_non_finite;
     uint64_t n_outside; /* of the scene */
     uint64_t n_beyond;  /* max_range_m */
+    uint64_t n_dropped; /* their label takes no material */
     uint64_t n_hit_voxels;
     uint64_t n_passed_voxels; /* that rays went through */
     double decode_ms;
@@ -318,6 +336,9 @@ struct voxeld_scene_integrated {
     double queue_ms;  /* waited at the server */
     double total_ms;  /* at the server, from arrival to reply */
     bool replayed;    /* the outcome of an earlier call with this sequence */
+    /* With a network: its digest, else ""; and its times, which are in engine_ms. */
+    char digest[65];
+    struct voxeld_network_timings network;
 };
 
 /* Adds a scan: its points become occupied, and with carve the voxels between the sensor and

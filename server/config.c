@@ -49,6 +49,7 @@ void vxd_config_default(struct vxd_config *config)
     config->replay_clients = 1024;
     config->n_scenes = 1024;
     config->scene_collect_growth = 100;
+    (void)snprintf(config->scene_store, sizeof config->scene_store, "arena");
     config->http_threads = 2;
     (void)snprintf(config->log_level, sizeof config->log_level, "info");
     config->drain_grace_ms = 1000;

@@ -51,10 +51,13 @@ struct vxd_config {
     uint64_t token_map_bytes; /* of those of one token; 0 = as map_bytes */
     uint64_t network_bytes;   /* of all networks' weights; 0 = a quarter of the budget */
     uint64_t scene_bytes;     /* of all scenes; 0 = half of the budget */
-    uint32_t n_scenes;        /* at most */
+    uint64_t token_scene_bytes; /* of those that one token made; 0 = as scene_bytes */
+    uint32_t n_scenes;          /* at most */
     /* Per cent by which a scene has grown since its last collection when the next one comes; 0
      * = never by itself. */
     uint32_t scene_collect_growth;
+
+    char scene_store[16]; /* of new scenes: "arena", or one of slabs */
 
     char tokens_file[VXD_PATH_BYTES]; /* "" = no tokens */
     /* Peer uids trusted with all scopes over ipc without a token; the daemon's own uid

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/request_ahead.h"
 #include "server/server.h"
 
 enum {
@@ -558,7 +559,7 @@ void vxd_once_abandon(struct vxd_request *request)
     while (!queued && (first = take_first(record, &dropped)) != NULL) {
         struct vxd_err err = {0};
 
-        queued = vxd_scheduler_push(first->server->scheduler, first, &err) == VXD_OK;
+        queued = vxd_request_queue(first, &err) == VXD_OK;
         if (!queued) {
             first->once = NULL;
             (void)vxd_request_answer(first, &err, NULL);

@@ -51,6 +51,19 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
     return status;
 }
 
+enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,
+                                        struct vxd_err *err)
+{
+    int64_t now = vxd_clock_ns();
+
+    if (now < request->max_age_ns) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_ABORTED, "header.max_age_ms",
+                    "waited %.1f ms, longer than max_age_ms",
+                    (double)(now - request->received_ns) / 1e6);
+}
+
 /* Those of a request and its companions that waited longer than their senders want are
  * answered; false when nobody is left. */
 static bool begin_request(struct vxd_request *request)
@@ -59,6 +72,9 @@ static bool begin_request(struct vxd_request *request)
          r = r == request ? request->companions : r->next_companion) {
         struct vxd_err err = {0};
 
+        if (r->continues) {
+            continue; /* it began with what ran ahead of it */
+        }
         if (vxd_scheduler_check_age(r, &err) != VXD_OK) {
             (void)vxd_request_answer(r, &err, NULL);
         } else {

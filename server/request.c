@@ -11,6 +11,7 @@
 #include "proto/json.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
+#include "server/request_ahead.h"
 #include "server/server.h"
 #include "server/slowlog.h"
 
@@ -252,7 +253,7 @@ static void big_free(void *context, void *block)
     vxd_host_free(context, &buffer);
 }
 
-static enum vxd_status open_decoder(struct vxd_request *request, struct vxd_err *err)
+enum vxd_status vxd_request_open_decoder(struct vxd_request *request, struct vxd_err *err)
 {
     struct vxd_server *server = request->server;
     const struct vxd_big_alloc big = {big_alloc, big_free, server->context};
@@ -356,7 +357,7 @@ static enum vxd_status decode_and_check(struct vxd_request *request,
 {
     enum vxd_status status;
 
-    VXD_TRY(open_decoder(request, err));
+    VXD_TRY(vxd_request_open_decoder(request, err));
     VXD_TRY(decode_body(request, body, err));
     VXD_TRY(check_change(request, err));
     VXD_TRY(request->method->check(request, err));
@@ -401,8 +402,7 @@ static enum vxd_status run_once(struct vxd_request *request, const struct vxd_bo
     if (role == VXD_ONCE_DONE) {
         (void)vxd_request_answer(request, NULL, request->output);
     }
-    status = role == VXD_ONCE_FIRST ? vxd_scheduler_push(server->scheduler, request, err)
-                                    : VXD_OK;
+    status = role == VXD_ONCE_FIRST ? vxd_request_queue(request, err) : VXD_OK;
 out:
     return status;
 }

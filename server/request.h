@@ -140,6 +140,7 @@ struct vxd_request {
     size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
     bool queued;       /* in the scheduler's list */
     bool submitted;
+    bool continues; /* another has run ahead of it: it has begun, for all but the lanes */
 };
 
 /* Makes a request with one reference and an id of its own where the header has none.
@@ -163,6 +164,11 @@ enum vxd_status vxd_request_admit(struct vxd_request *request,
 /* Decodes and checks the body, then queues the request (or answers it at once). Always ends in
  * reply_fn, perhaps before this returns. Consumes the caller's reference. */
 void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body);
+
+/* Its decoder, with its share of the server's inflight bytes.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_request_open_decoder(struct vxd_request *request,
+                                         struct vxd_err *err);
 
 /* Answers with an error: logs, counts, calls reply_fn and then discard_fn. Consumes the
  * caller's reference. */

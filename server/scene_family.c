@@ -20,16 +20,34 @@ enum {
 /* --- memory ----------------------------------------------------------------------------- */
 
 /* Bytes that the limits leave for a store, what it has already included. */
-static uint64_t room_for(const struct vxd_scenes *scenes, uint64_t own)
-{
-    uint64_t others = atomic_load(&scenes->n_bytes) - own;
+struct room {
+    uint64_t of_all;
+    uint64_t of_owner;
+};
 
-    return scenes->limit_bytes > others ? scenes->limit_bytes - others : 0;
+static struct room room_for(const struct vxd_scene_family *family, uint64_t own)
+{
+    const struct vxd_scenes *scenes = family->scenes;
+    uint64_t others = atomic_load(&scenes->n_bytes) - own;
+    uint64_t owners = 0;
+
+    vxd_scenes_lock(scenes);
+    for (const struct vxd_scene_family *f = scenes->families; f != NULL; f = f->next) {
+        if (f != family && strcmp(f->owner, family->owner) == 0) {
+            owners += f->store->n_bytes; /* only this lane changes it */
+        }
+    }
+    vxd_scenes_unlock(scenes);
+    return (struct room){
+        .of_all = scenes->limit_bytes > others ? scenes->limit_bytes - others : 0,
+        .of_owner =
+            scenes->token_limit_bytes > owners ? scenes->token_limit_bytes - owners : 0};
 }
 
 static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
 {
-    uint64_t allowed = room_for(family->scenes, own);
+    struct room room = room_for(family, own);
+    uint64_t allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
 
     if (family->max_bytes > 0 && family->max_bytes < allowed) {
         allowed = family->max_bytes;
@@ -48,7 +66,9 @@ void vxd_scene_allow(struct vxd_scene *scene)
 static void explain(const struct vxd_scene_family *family, uint64_t own,
                     struct vxd_err *err)
 {
-    uint64_t room = room_for(family->scenes, own);
+    struct room room = room_for(family, own);
+    bool is_owners = room.of_owner < room.of_all;
+    uint64_t left = is_owners ? room.of_owner : room.of_all;
     char what[160];
 
     if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
@@ -56,12 +76,14 @@ static void explain(const struct vxd_scene_family *family, uint64_t own,
         return;
     }
     (void)snprintf(what, sizeof what, "%.159s", err->message);
-    if (family->max_bytes > 0 && family->max_bytes <= room) {
+    if (family->max_bytes > 0 && family->max_bytes <= left) {
         (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s (its max_bytes)", what);
     } else {
-        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                       "%s: limits.scene_bytes of %" PRIu64 " leaves it %" PRIu64, what,
-                       family->scenes->limit_bytes, room);
+        (void)vxd_fail(
+            err, VXD_RESOURCE_EXHAUSTED, NULL, "%s: %s of %" PRIu64 " leaves it %" PRIu64,
+            what, is_owners ? "limits.scene_bytes_per_token" : "limits.scene_bytes",
+            is_owners ? family->scenes->token_limit_bytes : family->scenes->limit_bytes,
+            left);
     }
 }
 
@@ -175,7 +197,8 @@ static void set_collect_bytes(struct vxd_scene_family *family)
 enum vxd_status vxd_scene_family_new(struct vxd_scene *scene, struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
-    const struct vxd_dag_spec spec = {.format = scene->spec.format};
+    const struct vxd_dag_spec spec = {.format = scene->spec.format,
+                                      .store = scene->scenes->store};
     struct vxd_scenes *scenes = scene->scenes;
     struct vxd_scene_family *family = calloc(1, sizeof *family);
     enum vxd_status status;
@@ -185,6 +208,7 @@ enum vxd_status vxd_scene_family_new(struct vxd_scene *scene, struct vxd_queue *
     }
     family->scenes = scenes;
     family->max_bytes = scene->terms.max_bytes;
+    (void)snprintf(family->owner, sizeof family->owner, "%s", scene->terms.owner);
     status = new_store(family, queue, &spec, 0, &family->store, err);
     if (status != VXD_OK) {
         free(family);

@@ -8,6 +8,10 @@
 #include "server/scenes_internal.h"
 #include "server/server.h"
 
+enum {
+    SLAB_MATERIAL_BITS = 4 /* most that stores of slabs take */
+};
+
 void vxd_scenes_lock(const struct vxd_scenes *scenes)
 {
     /* Readers change nothing but the lock. */
@@ -27,6 +31,33 @@ int64_t vxd_scene_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* errors  UNIMPLEMENTED */
+static enum vxd_status choose_store(struct vxd_scenes *scenes, struct vxd_server *server,
+                                    struct vxd_err *err)
+{
+    static const char *const names[VXD_DAG_N_STORES] = {[VXD_DAG_ARENA] = "arena",
+                                                        [VXD_DAG_ATOMIC64] = "atomic64",
+                                                        [VXD_DAG_TICKET] = "ticket",
+                                                        [VXD_DAG_ACCEL32] = "accel32",
+                                                        [VXD_DAG_ACCEL8] = "accel8"};
+
+    for (int i = 0; i < VXD_DAG_N_STORES; i++) {
+        if (strcmp(names[i], server->config.scene_store) == 0) {
+            scenes->store = (enum vxd_dag_store)i;
+        }
+    }
+    scenes->store_name = names[scenes->store];
+    if (scenes->store != VXD_DAG_ARENA &&
+        vxd_context_backend(server->context) == VXD_BACKEND_CUDA) {
+        return vxd_fail(
+            err, VXD_UNIMPLEMENTED, "scenes.store",
+            "\"%s\" is made of slabs, which hold scenes on the CPU only: on a "
+            "GPU it must be \"arena\"",
+            scenes->store_name);
+    }
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,
                                   struct vxd_err *err)
 {
@@ -42,9 +73,15 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
     scenes->context = server->context;
     scenes->limit_bytes = server->config.scene_bytes > 0 ? server->config.scene_bytes
                                                          : memory.device_budget_bytes / 2;
+    scenes->token_limit_bytes = server->config.token_scene_bytes > 0
+                                    ? server->config.token_scene_bytes
+                                    : scenes->limit_bytes;
     scenes->limit_scenes = server->config.n_scenes;
     scenes->collect_growth = server->config.scene_collect_growth;
-    status = vxd_queue_create(server->context, &scenes->queue, err);
+    status = choose_store(scenes, server, err);
+    if (status == VXD_OK) {
+        status = vxd_queue_create(server->context, &scenes->queue, err);
+    }
     if (status != VXD_OK) {
         vxd_scenes_destroy(scenes);
         return status;
@@ -137,6 +174,21 @@ uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes)
     return scenes->last_generation;
 }
 
+/* What the engine would say of a number. */
+static enum vxd_status check_store(const struct vxd_scenes *scenes,
+                                   const struct vxd_scene_spec *spec, struct vxd_err *err)
+{
+    if (scenes->store == VXD_DAG_ARENA ||
+        spec->format.material_bits <= SLAB_MATERIAL_BITS) {
+        return VXD_OK;
+    }
+    return vxd_fail(
+        err, VXD_INVALID_ARGUMENT, "spec.material_bits",
+        "is %d, but this server's scenes.store is \"%s\", which takes at most "
+        "%d: it must be \"arena\" for more",
+        spec->format.material_bits, scenes->store_name, SLAB_MATERIAL_BITS);
+}
+
 /* All but its family and history. */
 static enum vxd_status new_scene(struct vxd_scenes *scenes,
                                  const struct vxd_scene_terms *terms,
@@ -150,6 +202,10 @@ static enum vxd_status new_scene(struct vxd_scenes *scenes,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "there are %zu scenes already, limits.scenes",
                         scenes->limit_scenes);
+    }
+    status = check_store(scenes, spec, err);
+    if (status != VXD_OK) {
+        return status;
     }
     scene = calloc(1, sizeof *scene);
     if (scene == NULL) {

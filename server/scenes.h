@@ -8,7 +8,8 @@
  *
  * Scenes that branched from one another share a family: one store, one collection.
  *
- * Memory: a family may grow to its own max_bytes and to what limits.scene_bytes leaves. */
+ * Memory: a family may grow to its own max_bytes and to what limits.scene_bytes and, for the
+ * token that made its first scene, limits.scene_bytes_per_token leave. */
 #ifndef VXD_SERVER_SCENES_H
 #define VXD_SERVER_SCENES_H
 
@@ -133,7 +134,8 @@ struct vxd_scene_at {
     const char *snapshot; /* NULL or "": none */
 };
 
-/* errors  RESOURCE_EXHAUSTED */
+/* errors  RESOURCE_EXHAUSTED
+ *         UNIMPLEMENTED       scenes.store is one of slabs, and the engine a GPU */
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,
                                   struct vxd_err *err);
 
@@ -150,7 +152,7 @@ uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes);
 /* A scene that nobody can find yet, empty, held by the caller; the palette is copied. On the
  * write lane.
  * errors  RESOURCE_EXHAUSTED  over the limits, the engine's budget, or too many scenes
- *         UNIMPLEMENTED       the engine has none on this device */
+ *         INVALID_ARGUMENT    scenes.store does not take so many bits of material */
 enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue,
                               const struct vxd_scene_terms *terms,
                               const struct vxd_scene_spec *spec, struct vxd_scene **out,

@@ -12,6 +12,9 @@ struct vxd_dag_transfer;
 struct vxd_scenes {
     struct vxd_context *context;
     uint64_t limit_bytes;
+    uint64_t token_limit_bytes;
+    enum vxd_dag_store store; /* of new families */
+    const char *store_name;
     size_t limit_scenes;
     uint32_t collect_growth;  /* per cent; 0: never by itself */
     uint64_t last_generation; /* the write lane's */
@@ -41,7 +44,8 @@ struct vxd_scene_store {
 
 struct vxd_scene_family {
     struct vxd_scenes *scenes;
-    uint64_t max_bytes; /* 0 = the limits' */
+    uint64_t max_bytes;         /* 0 = the limits' */
+    char owner[VXD_NAME_BYTES]; /* who made the first scene */
     struct vxd_scene_store *store;
     int references;          /* scenes, and who collects */
     struct vxd_scene *first; /* of its scenes, findable or not */

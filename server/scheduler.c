@@ -253,7 +253,7 @@ static bool same_stream(const struct vxd_request *a, const struct vxd_request *b
 static bool waits_in_stream(const struct vxd_request *waiting,
                             const struct vxd_request *request)
 {
-    return !waiting->submitted && same_stream(waiting, request);
+    return !waiting->submitted && !waiting->continues && same_stream(waiting, request);
 }
 
 /* The newest of the stream that waits, when at least keep_last of those that wait arrived
@@ -404,15 +404,36 @@ enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
     return status;
 }
 
+enum vxd_status vxd_scheduler_push_next(struct vxd_scheduler *scheduler,
+                                        struct vxd_request *request, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    if (scheduler->refusing) {
+        status = vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                          "the server shut down before it was done");
+    } else {
+        vxd_request_hold(request);
+        request->continues = true;
+        append(scheduler, request);
+        scheduler->n_queued++;
+        wake_lane(scheduler, request);
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    return status;
+}
+
 /* Takes a request that waits and has not begun out of the list; the caller then owns the
- * list's reference. */
-static bool take_waiting(struct vxd_scheduler *scheduler, struct vxd_request *request)
+ * list's reference. Before its deadline only what may be too old. */
+static bool take_waiting(struct vxd_scheduler *scheduler, struct vxd_request *request,
+                         bool late)
 {
     struct vxd_request *before = NULL;
     bool taken = false;
 
     (void)pthread_mutex_lock(&scheduler->mutex);
-    if (request->queued && !request->submitted) {
+    if (request->queued && !request->submitted && (late || !request->continues)) {
         for (struct vxd_request *r = scheduler->first; r != request; r = r->next) {
             before = r;
         }
@@ -421,19 +442,6 @@ static bool take_waiting(struct vxd_scheduler *scheduler, struct vxd_request *re
     }
     (void)pthread_mutex_unlock(&scheduler->mutex);
     return taken;
-}
-
-enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,
-                                        struct vxd_err *err)
-{
-    int64_t now = vxd_clock_ns();
-
-    if (now < request->max_age_ns) {
-        return VXD_OK;
-    }
-    return vxd_fail(err, VXD_ABORTED, "header.max_age_ms",
-                    "waited %.1f ms, longer than max_age_ms",
-                    (double)(now - request->received_ns) / 1e6);
 }
 
 static int64_t first_limit_ns(const struct vxd_request *request)
@@ -448,7 +456,7 @@ static void expire(void *context, struct vxd_request *request)
     struct vxd_scheduler *scheduler = context;
     int64_t now = vxd_clock_ns();
     bool late = now >= request->deadline_ns;
-    bool waiting = take_waiting(scheduler, request);
+    bool waiting = take_waiting(scheduler, request, late);
     struct vxd_err err = {0};
 
     if (late) {

@@ -36,6 +36,11 @@ enum vxd_status vxd_scheduler_check_room(struct vxd_scheduler *scheduler,
 enum vxd_status vxd_scheduler_push(struct vxd_scheduler *scheduler,
                                    struct vxd_request *request, struct vxd_err *err);
 
+/* Queues a request that another one has run ahead of: it takes no room, and nothing
+ * supersedes it. errors  UNAVAILABLE  the server has shut down */
+enum vxd_status vxd_scheduler_push_next(struct vxd_scheduler *scheduler,
+                                        struct vxd_request *request, struct vxd_err *err);
+
 /* Starts the request's clock: from now on it is answered DEADLINE_EXCEEDED when its deadline
  * passes, whatever it is doing. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scheduler_watch(struct vxd_scheduler *scheduler,

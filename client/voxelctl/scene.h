@@ -56,6 +56,13 @@ enum ctl_scene_option {
     CTL_SCENE_LEVEL,
     CTL_SCENE_DENSE,
     CTL_SCENE_MATERIALS,
+    CTL_SCENE_NETWORK,
+    CTL_SCENE_LABELS,
+    CTL_SCENE_OUTPUT,
+    CTL_SCENE_DIGEST,
+    CTL_SCENE_HEIGHTS,
+    CTL_SCENE_GRID,
+    CTL_SCENE_POINT_MATERIALS,
     CTL_SCENE_END
 };
 
@@ -70,11 +77,20 @@ enum ctl_scene_option {
      CTL_SCENE_BIT(CTL_SCENE_FREE) | CTL_SCENE_BIT(CTL_SCENE_PAINT) |                    \
      CTL_SCENE_BIT(CTL_SCENE_SWAP) | CTL_SCENE_BIT(CTL_SCENE_ERODE) |                    \
      CTL_SCENE_BIT(CTL_SCENE_DILATE) | CTL_SCENE_BIT(CTL_SCENE_COPY_FROM) |              \
-     CTL_SCENE_BIT(CTL_SCENE_TURN) | CTL_SCENE_BIT(CTL_SCENE_COPY_EMPTY))
+     CTL_SCENE_BIT(CTL_SCENE_TURN) | CTL_SCENE_BIT(CTL_SCENE_COPY_EMPTY) |               \
+     CTL_SCENE_BIT(CTL_SCENE_HEIGHTS) | CTL_SCENE_BIT(CTL_SCENE_GRID) |                  \
+     CTL_SCENE_BIT(CTL_SCENE_POINT_MATERIALS))
 
-/* Points of an operation that lie in a file. */
+/* What of an operation lies in a file. */
+enum ctl_scene_part {
+    CTL_SCENE_PART_POINTS,
+    CTL_SCENE_PART_MATERIALS,
+    CTL_SCENE_PART_HEIGHTS
+};
+
 struct ctl_scene_file {
     size_t operation;
+    enum ctl_scene_part part;
     const char *path;
 };
 
@@ -111,6 +127,10 @@ struct ctl_scene_args {
     double radius_m;
     const char *out;
     uint32_t level;
+    const char *network;
+    const char *labels; /* as given */
+    const char *output;
+    const char *digest;
 };
 
 struct ctl_scene_sub {
@@ -149,6 +169,15 @@ static inline bool ctl_scene_has(const struct ctl_scene_args *args,
  * its value is malformed, or no operation is there that it could change. */
 bool ctl_scene_take_shape(struct ctl_scene_args *args, enum ctl_scene_option id,
                           const char *value);
+
+/* scene_labels.c: LABEL=MATERIAL,... or, where it has no '=', a file of such entries, a line
+ * each or more behind commas. CTL_FAILED or CTL_USAGE after a message. *out is to be freed in
+ * either case. */
+struct ctl_scene_labels;
+int ctl_scene_labels_read(const char *given, struct ctl_scene_labels **out);
+const struct voxeld_scene_label *
+ctl_scene_labels_get(const struct ctl_scene_labels *labels, size_t *n);
+void ctl_scene_labels_free(struct ctl_scene_labels *labels);
 
 /* scene_admin.c: the scene as the options say, for creating it. */
 struct voxeld_scene_create_request

@@ -58,6 +58,13 @@ static const struct option_help known[] = {
     {"level", "0 to 21", CTL_SCENE_LEVEL, false},
     {"dense", "", CTL_SCENE_DENSE, true},
     {"materials", "", CTL_SCENE_MATERIALS, true},
+    {"network", "a name", CTL_SCENE_NETWORK, false},
+    {"labels", "LABEL=MATERIAL,... or a file of such", CTL_SCENE_LABELS, false},
+    {"output", "a name", CTL_SCENE_OUTPUT, false},
+    {"expect-digest", "hexadecimal digits", CTL_SCENE_DIGEST, false},
+    {"heightfield", "a file; at most 64 files", CTL_SCENE_HEIGHTS, false},
+    {"grid", "x,y,cell,low z, after --heightfield", CTL_SCENE_GRID, false},
+    {"point-materials", "a file, after --points", CTL_SCENE_POINT_MATERIALS, false},
 };
 
 enum {
@@ -166,6 +173,18 @@ static bool take_text(struct ctl_scene_args *args, enum ctl_scene_option id,
         return true;
     case CTL_SCENE_FIELD:
         args->field = value;
+        return true;
+    case CTL_SCENE_NETWORK:
+        args->network = value;
+        return true;
+    case CTL_SCENE_LABELS:
+        args->labels = value;
+        return true;
+    case CTL_SCENE_OUTPUT:
+        args->output = value;
+        return true;
+    case CTL_SCENE_DIGEST:
+        args->digest = value;
         return true;
     case CTL_SCENE_OUT:
         args->out = value;

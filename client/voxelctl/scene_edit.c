@@ -39,20 +39,34 @@ static int print_edited(const struct ctl_globals *globals, const char *scene,
     return ctl_flush();
 }
 
-/* The files of --points, into the operations they belong to. */
-static int read_points(struct ctl_scene_args *args, struct ctl_map_array *arrays)
+/* What text becomes; files of arrays have types of their own. */
+static enum voxeld_dtype text_dtype(const struct ctl_scene_args *args,
+                                    enum ctl_scene_part part)
 {
-    enum voxeld_dtype text_dtype =
-        ctl_scene_has(args, CTL_SCENE_IN_VOXELS) ? VOXELD_INT64 : VOXELD_FLOAT64;
+    if (part == CTL_SCENE_PART_MATERIALS) {
+        return VOXELD_UINT16;
+    }
+    return part == CTL_SCENE_PART_POINTS && ctl_scene_has(args, CTL_SCENE_IN_VOXELS)
+               ? VOXELD_INT64
+               : VOXELD_FLOAT64;
+}
 
+/* The files of shapes, into the operations they belong to. */
+static int read_files(struct ctl_scene_args *args, struct ctl_map_array *arrays)
+{
     for (size_t i = 0; i < args->n_files; i++) {
         const struct ctl_scene_file *file = &args->files[i];
+        struct voxeld_scene_operation *op = &args->operations.operations[file->operation];
+        struct voxeld_array *to =
+            file->part == CTL_SCENE_PART_POINTS      ? &op->in.points.points
+            : file->part == CTL_SCENE_PART_MATERIALS ? &op->in.points.materials
+                                                     : &op->in.heightfield.heights;
 
-        if (ctl_map_read(file->path, text_dtype, &arrays[i]) != CTL_OK) {
+        if (ctl_map_read(file->path, text_dtype(args, file->part), &arrays[i]) !=
+            CTL_OK) {
             return CTL_FAILED;
         }
-        args->operations.operations[file->operation].in.points.points =
-            ctl_map_view(&arrays[i], NULL);
+        *to = ctl_map_view(&arrays[i], NULL);
     }
     return CTL_OK;
 }
@@ -95,7 +109,7 @@ static int edit(struct voxeld_client *client, const struct ctl_globals *globals,
         (void)fputs("voxelctl: no memory\n", stderr);
         return CTL_FAILED;
     }
-    result = read_points(args, arrays);
+    result = read_files(args, arrays);
     if (result == CTL_OK && args->json != NULL) {
         result = ctl_scene_json_read(args->json, &args->operations, &json);
     }
@@ -132,6 +146,16 @@ const struct ctl_scene_sub ctl_scene_edit = {
              "  --half-space NX,NY,NZ,D\n"
              "                     points p with (NX,NY,NZ) . p <= D\n"
              "  --points FILE      .npy (integers: voxels; else metres), or text\n"
+             "  --point-materials FILE\n"
+             "                     ... a material of its own for each, for --fill and "
+             "--paint\n"
+             "  --heightfield FILE columns up to the heights in it: .npy, or text, a "
+             "line "
+             "of\n"
+             "                     equal x each; nan: no column\n"
+             "  --grid X,Y,CELL,Z  ... from this corner, by cells of this edge, from z "
+             "up;\n"
+             "                     default: 0,0,1,0\n"
              "\n"
              "what becomes of the shape before\n"
              "  --fill M           occupied, of material M\n"
@@ -154,7 +178,8 @@ const struct ctl_scene_sub ctl_scene_edit = {
              "examples\n"
              "  voxelctl scene edit yard --ball 4,0,1,0.5 --fill 3\n"
              "  voxelctl scene edit yard --box=-1,-1,0,1,1,2 --erase --points "
-             "door.npy\n"},
+             "door.npy\n"
+             "  voxelctl scene edit yard --heightfield dem.npy --grid=-50,-50,0.5,-2\n"},
     .options = CTL_SCENE_SHAPE_BITS | CTL_SCENE_BIT(CTL_SCENE_OPERATIONS) |
                CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) | CTL_SCENE_BIT(CTL_SCENE_IF_VERSION),
     .n_min = 1,

@@ -17,6 +17,8 @@ struct totals {
     uint64_t n_non_finite;
     uint64_t n_outside;
     uint64_t n_beyond;
+    uint64_t n_dropped;
+    double network_ms;
     double decode_ms;
     double carve_ms;
     double edit_ms;
@@ -37,6 +39,9 @@ static void add(struct totals *t, const struct voxeld_scene_integrated *done)
     t->n_non_finite += done->n_non_finite;
     t->n_outside += done->n_outside;
     t->n_beyond += done->n_beyond;
+    t->n_dropped += done->n_dropped;
+    t->network_ms += done->network.voxelize_ms + done->network.sets_ms +
+                     done->network.layers_ms + done->network.outputs_ms;
     t->decode_ms += done->decode_ms;
     t->carve_ms += done->carve_ms;
     t->edit_ms += done->edit_ms;
@@ -90,6 +95,8 @@ static void print_json(const char *scene, const struct totals *t)
     ctl_json_member_count(stdout, false, "n_non_finite", t->n_non_finite);
     ctl_json_member_count(stdout, false, "n_outside", t->n_outside);
     ctl_json_member_count(stdout, false, "n_beyond", t->n_beyond);
+    ctl_json_member_count(stdout, false, "n_dropped", t->n_dropped);
+    ctl_json_member_number(stdout, false, "network_ms", t->network_ms);
     ctl_json_member_number(stdout, false, "decode_ms", t->decode_ms);
     ctl_json_member_number(stdout, false, "carve_ms", t->carve_ms);
     ctl_json_member_number(stdout, false, "edit_ms", t->edit_ms);
@@ -101,22 +108,46 @@ static int print_totals(const struct ctl_globals *globals, const char *scene,
                         const struct totals *t)
 {
     char text[5][32];
+    char network[64] = "";
 
+    if (t->network_ms > 0) {
+        (void)snprintf(network, sizeof network, "the network %.1f, ", t->network_ms);
+    }
     if (globals->json) {
         print_json(scene, t);
     } else {
         (void)printf(
             "%s: version %" PRIu64 ": %s of %s points of %zu files; voxels: %s added, %s "
-            "removed, %s freed; %.1f ms in the engine (decoding %.1f, carving %.1f, "
+            "removed, %s freed; %.1f ms in the engine (%sdecoding %.1f, carving %.1f, "
             "editing %.1f)\n",
             scene, t->change.version, ctl_thousands(t->n_used, text[0]),
             ctl_thousands(t->n_points, text[1]), t->n_files,
             ctl_thousands(t->change.n_added, text[2]),
             ctl_thousands(t->change.n_removed, text[3]),
-            ctl_thousands(t->change.n_freed, text[4]), t->engine_ms, t->decode_ms,
-            t->carve_ms, t->edit_ms);
+            ctl_thousands(t->change.n_freed, text[4]), t->engine_ms, network,
+            t->decode_ms, t->carve_ms, t->edit_ms);
     }
     return ctl_flush();
+}
+
+static int check_network(const struct ctl_scene_args *args)
+{
+    const uint64_t of_network = CTL_SCENE_BIT(CTL_SCENE_LABELS) |
+                                CTL_SCENE_BIT(CTL_SCENE_OUTPUT) |
+                                CTL_SCENE_BIT(CTL_SCENE_DIGEST);
+    const uint64_t of_rule =
+        CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |
+        CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE);
+
+    if (args->network == NULL && (args->given & of_network) != 0) {
+        return ctl_usage("scene integrate",
+                         "--labels, --output and --expect-digest go with --network");
+    }
+    if (args->network != NULL && (args->given & of_rule) != 0) {
+        return ctl_usage("scene integrate",
+                         "with --network the labels say what materials points take");
+    }
+    return CTL_OK;
 }
 
 static int check(const struct ctl_scene_args *args)
@@ -138,7 +169,7 @@ static int check(const struct ctl_scene_args *args)
          ctl_scene_has(args, CTL_SCENE_ERASE))) {
         return ctl_usage("scene integrate", "--max-range and --erase are of carving");
     }
-    return CTL_OK;
+    return check_network(args);
 }
 
 /* With --size the scene is made where it is missing. */
@@ -155,9 +186,11 @@ static int make_scene(struct voxeld_client *client, const struct ctl_scene_args 
     return CTL_OK;
 }
 
-static int integrate(struct voxeld_client *client, const struct ctl_globals *globals,
-                     struct ctl_scene_args *args)
+static int integrate_all(struct voxeld_client *client, const struct ctl_globals *globals,
+                         const struct ctl_scene_args *args,
+                         const struct ctl_scene_labels *labels)
 {
+    size_t n_labels = 0;
     struct voxeld_scene_integrate_request request = {
         .scene = args->scene,
         .carve = !ctl_scene_has(args, CTL_SCENE_NO_CARVE),
@@ -168,6 +201,11 @@ static int integrate(struct voxeld_client *client, const struct ctl_globals *glo
         .field = args->field,
         .low = args->range[0],
         .high = args->range[1],
+        .network = args->network,
+        .labels = ctl_scene_labels_get(labels, &n_labels),
+        .n_labels = n_labels,
+        .output = args->output,
+        .expect_digest = args->digest,
     };
     struct voxeld_pose *poses = NULL;
     struct totals totals = {0};
@@ -196,6 +234,20 @@ static int integrate(struct voxeld_client *client, const struct ctl_globals *glo
 
         result = printed != CTL_OK ? printed : result;
     }
+    return result;
+}
+
+static int integrate(struct voxeld_client *client, const struct ctl_globals *globals,
+                     struct ctl_scene_args *args)
+{
+    struct ctl_scene_labels *labels = NULL;
+    int result =
+        args->labels != NULL ? ctl_scene_labels_read(args->labels, &labels) : CTL_OK;
+
+    if (result == CTL_OK) {
+        result = integrate_all(client, globals, args, labels);
+    }
+    ctl_scene_labels_free(labels);
     return result;
 }
 
@@ -236,6 +288,20 @@ const struct ctl_scene_sub ctl_scene_integrate = {
              "  --field NAME       of label (default label) and ramp (default "
              "intensity)\n"
              "  --range LOW,HIGH   of ramp and height\n"
+             "  --network NAME     a loaded network with labels by point: each file "
+             "goes\n"
+             "                     through it, and its labels say what materials points "
+             "take\n"
+             "  --labels L=M,...   material of each label, numbers or names; -1: none, "
+             "as "
+             "for\n"
+             "                     labels that are not here; or a file of such, a line "
+             "each.\n"
+             "                     Default: label i takes material i. Points of none "
+             "hit\n"
+             "                     nothing, but their rays count\n"
+             "  --output NAME      of the network, where several have labels by point\n"
+             "  --expect-digest D  only with the network whose digest begins so\n"
              "  --format NAME      of the files, as of voxelctl voxelize\n"
              "  --retry SECONDS    repeat a request that got no answer for so long; "
              "default "
@@ -244,7 +310,9 @@ const struct ctl_scene_sub ctl_scene_integrate = {
              "example\n"
              "  voxelctl scene integrate velodyne/*.bin --format kitti --poses poses.txt "
              "\\\n"
-             "      --scene drive --size 0.1 --track-free --max-range 50\n"},
+             "      --scene drive --size 0.1 --track-free --max-range 50\n"
+             "  voxelctl scene integrate scan.pcd --scene drive --network minkunet42 \\\n"
+             "      --labels road=1,building=2,vegetation=3\n"},
     .options = CTL_SCENE_BIT(CTL_SCENE_NAME) | CTL_SCENE_BIT(CTL_SCENE_SIZE) |
                CTL_SCENE_BIT(CTL_SCENE_DEPTH) | CTL_SCENE_BIT(CTL_SCENE_BITS) |
                CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) | CTL_SCENE_BIT(CTL_SCENE_ORIGIN) |
@@ -254,6 +322,8 @@ const struct ctl_scene_sub ctl_scene_integrate = {
                CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) | CTL_SCENE_BIT(CTL_SCENE_ERASE) |
                CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |
                CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE) |
+               CTL_SCENE_BIT(CTL_SCENE_NETWORK) | CTL_SCENE_BIT(CTL_SCENE_LABELS) |
+               CTL_SCENE_BIT(CTL_SCENE_OUTPUT) | CTL_SCENE_BIT(CTL_SCENE_DIGEST) |
                CTL_SCENE_BIT(CTL_SCENE_RETRY),
     .n_min = 1,
     .n_max = SIZE_MAX,

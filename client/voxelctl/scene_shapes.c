@@ -54,14 +54,49 @@ static bool add_half_space(struct ctl_scene_args *args, const double *numbers)
     return op != NULL;
 }
 
-static bool add_points(struct ctl_scene_args *args, const char *path)
+/* Something of the last operation that lies in a file. */
+static bool add_file(struct ctl_scene_args *args, enum ctl_scene_part part,
+                     const char *path)
 {
-    if (args->n_files == CTL_SCENE_MAX_FILES ||
-        voxeld_scene_add(&args->operations, VOXELD_SHAPE_POINTS) == NULL) {
+    if (args->n_files == CTL_SCENE_MAX_FILES) {
         return false;
     }
-    args->files[args->n_files++] = (struct ctl_scene_file){args->operations.n - 1, path};
+    args->files[args->n_files++] =
+        (struct ctl_scene_file){args->operations.n - 1, part, path};
     return true;
+}
+
+static bool add_points(struct ctl_scene_args *args, const char *path)
+{
+    return voxeld_scene_add(&args->operations, VOXELD_SHAPE_POINTS) != NULL &&
+           add_file(args, CTL_SCENE_PART_POINTS, path);
+}
+
+/* Cells of 1 from (0, 0), columns from 0 up, until --grid says otherwise. */
+static bool add_heights(struct ctl_scene_args *args, const char *path)
+{
+    struct voxeld_scene_operation *op =
+        voxeld_scene_add(&args->operations, VOXELD_SHAPE_HEIGHTFIELD);
+
+    if (op != NULL) {
+        op->in.heightfield.cell = 1;
+    }
+    return op != NULL && add_file(args, CTL_SCENE_PART_HEIGHTS, path);
+}
+
+static bool set_grid(struct voxeld_scene_operation *op, const char *value)
+{
+    double numbers[4];
+    bool right = op->shape == VOXELD_SHAPE_HEIGHTFIELD &&
+                 ctl_parse_doubles(value, numbers, 4) == 4 && numbers[2] > 0;
+
+    if (right) {
+        op->in.heightfield.x = numbers[0];
+        op->in.heightfield.y = numbers[1];
+        op->in.heightfield.cell = numbers[2];
+        op->in.heightfield.low_z = numbers[3];
+    }
+    return right;
 }
 
 static bool set_noise(struct voxeld_scene_operation *op, const char *value)
@@ -137,6 +172,8 @@ static bool set_action(struct voxeld_scene_operation *op, enum ctl_scene_option 
     switch (id) {
     case CTL_SCENE_NOISE:
         return set_noise(op, value);
+    case CTL_SCENE_GRID:
+        return set_grid(op, value);
     case CTL_SCENE_FILL:
         return set_material(op, VOXELD_SCENE_FILL, value);
     case CTL_SCENE_PAINT:
@@ -177,6 +214,12 @@ bool ctl_scene_take_shape(struct ctl_scene_args *args, enum ctl_scene_option id,
         return ctl_parse_doubles(value, numbers, 4) == 4 && add_half_space(args, numbers);
     case CTL_SCENE_POINTS:
         return add_points(args, value);
+    case CTL_SCENE_HEIGHTS:
+        return add_heights(args, value);
+    case CTL_SCENE_POINT_MATERIALS:
+        return list->n > 0 &&
+               list->operations[list->n - 1].shape == VOXELD_SHAPE_POINTS &&
+               add_file(args, CTL_SCENE_PART_MATERIALS, value);
     default:
         return list->n > 0 && set_action(&list->operations[list->n - 1], id, value);
     }

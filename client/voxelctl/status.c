@@ -44,12 +44,27 @@ static void print_json(const struct voxeld_server_status *s)
     ctl_json_member_count(stdout, false, "host_bytes", s->host_bytes);
     ctl_json_member_count(stdout, false, "host_budget_bytes", s->host_budget_bytes);
     ctl_json_member_count(stdout, false, "resident_bytes", s->resident_bytes);
+    ctl_json_member_count(stdout, false, "n_maps", s->n_maps);
+    ctl_json_member_count(stdout, false, "map_bytes", s->map_bytes);
+    ctl_json_member_count(stdout, false, "map_limit_bytes", s->map_limit_bytes);
+    ctl_json_member_count(stdout, false, "n_networks", s->n_networks);
+    ctl_json_member_count(stdout, false, "network_bytes", s->network_bytes);
+    ctl_json_member_count(stdout, false, "network_limit_bytes", s->network_limit_bytes);
+    ctl_json_member_count(stdout, false, "n_scenes", s->n_scenes);
+    ctl_json_member_count(stdout, false, "scene_bytes", s->scene_bytes);
+    ctl_json_member_count(stdout, false, "scene_limit_bytes", s->scene_limit_bytes);
     json_methods(s);
 }
 
 static void print_bytes(const char *name, uint64_t used, uint64_t limit)
 {
     (void)printf("%-16s %.1f MB of %.1f MB\n", name, (double)used / 1e6,
+                 (double)limit / 1e6);
+}
+
+static void print_kept(const char *name, uint64_t n, uint64_t used, uint64_t limit)
+{
+    (void)printf("%-16s %" PRIu64 ", %.1f MB of %.1f MB\n", name, n, (double)used / 1e6,
                  (double)limit / 1e6);
 }
 
@@ -63,6 +78,9 @@ static void print_text(const struct voxeld_server_status *s)
     print_bytes("device memory", s->device_bytes, s->device_budget_bytes);
     print_bytes("host memory", s->host_bytes, s->host_budget_bytes);
     (void)printf("resident         %.1f MB\n", (double)s->resident_bytes / 1e6);
+    print_kept("maps", s->n_maps, s->map_bytes, s->map_limit_bytes);
+    print_kept("networks", s->n_networks, s->network_bytes, s->network_limit_bytes);
+    print_kept("scenes", s->n_scenes, s->scene_bytes, s->scene_limit_bytes);
     for (size_t i = 0; i < s->n_methods; i++) {
         (void)printf("%-16s %" PRIu64 " ok, %" PRIu64 " failed, %.2f ms on average\n",
                      s->methods[i].name, s->methods[i].n_ok, s->methods[i].n_failed,
@@ -108,12 +126,14 @@ static int run(struct ctl_globals *globals, int argc, char **argv)
 const struct ctl_command ctl_status = {
     .name = "status",
     .summary = "load, memory and slow requests of the daemon",
-    .help = "voxelctl status - load, memory and slow requests of the daemon\n"
-            "\n"
-            "usage: voxelctl status [--json] [OPTIONS]\n"
-            "\n"
-            "Prints the state (serving, draining, lost), the queue, memory against its\n"
-            "budgets, what each method did since the start, and the slowest recent\n"
-            "requests, newest first. The shared options: voxelctl --help.\n",
+    .help =
+        "voxelctl status - load, memory and slow requests of the daemon\n"
+        "\n"
+        "usage: voxelctl status [--json] [OPTIONS]\n"
+        "\n"
+        "Prints the state (serving, draining, lost), the queue, memory against its\n"
+        "budgets, how many maps, networks and scenes there are and the device memory\n"
+        "they take, what each method did since the start, and the slowest recent\n"
+        "requests, newest first. The shared options: voxelctl --help.\n",
     .run = run,
 };

@@ -113,6 +113,15 @@ static inline struct vxd_request *vxd_infer_next(const struct vxd_request *leade
     return request == leader ? leader->companions : request->next_companion;
 }
 
+/* infer_check.c: instead of what a checked request asks for, the labels by point and nothing
+ * else.
+ *
+ * in      name    an output, "" = the only one that is such
+ * out     index   of it in the model
+ * errors  INVALID_ARGUMENT  no such output; err.field "network" or "output" */
+enum vxd_status vxd_infer_choose_labels(struct vxd_infer_job *job, const char *name,
+                                        size_t *index, struct vxd_err *err);
+
 /* infer_input.c: points to voxels. Enqueues; the leader's job->batch is set.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_infer_decode(struct vxd_request *leader, struct vxd_queue *queue,

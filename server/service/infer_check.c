@@ -115,6 +115,59 @@ out:
     return status;
 }
 
+static bool has_labels(const struct vxd_model_output *output)
+{
+    return output->kind == VXD_MODEL_POINTS && output->argmax;
+}
+
+/* Outputs of that name, or all, that are labels by point; *index is the last one's. */
+static size_t count_labels(const struct vxd_model *model, const char *name, size_t *index)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
+        const struct vxd_model_output *output = vxd_model_output(model, i);
+
+        if (has_labels(output) && (name[0] == '\0' || strcmp(output->name, name) == 0)) {
+            *index = i;
+            n++;
+        }
+    }
+    return n;
+}
+
+enum vxd_status vxd_infer_choose_labels(struct vxd_infer_job *job, const char *name,
+                                        size_t *index, struct vxd_err *err)
+{
+    const struct vxd_model *model = job->network->model;
+    size_t n = count_labels(model, name, index);
+    char known[120];
+
+    list_outputs(model, known, sizeof known);
+    if (n == 0 && name[0] == '\0') {
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT, "network",
+            "\"%s\" has no output of labels by point (\"as\": \"points\" with "
+            "\"argmax\"); its outputs: %s",
+            job->input->network, known);
+    }
+    if (n == 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "output",
+                        "\"%.40s\" is no output of labels by point; the network's: %s",
+                        name, known);
+    }
+    if (n > 1) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "output",
+                        "is empty, and the network has %zu outputs of labels by point: "
+                        "name one of %s",
+                        n, known);
+    }
+    for (size_t i = 0; i < vxd_model_n_outputs(model); i++) {
+        job->outputs[i].wanted = i == *index;
+    }
+    return VXD_OK;
+}
+
 static enum vxd_status read_frame(struct vxd_infer_job *job, struct vxd_err *err)
 {
     const Voxeld__V1__Vec3 *origin = job->input->origin;

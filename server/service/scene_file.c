@@ -186,6 +186,82 @@ static enum vxd_status take_if_version(struct query *q, const struct vxd_query_i
     return take_whole(q, item, UINT64_MAX, &q->input->if_version);
 }
 
+static enum vxd_status take_network(struct query *q, const struct vxd_query_item *item)
+{
+    return take_text(q, item, &q->input->network);
+}
+
+static enum vxd_status take_digest(struct query *q, const struct vxd_query_item *item)
+{
+    return take_text(q, item, &q->input->expect_digest);
+}
+
+static enum vxd_status take_output(struct query *q, const struct vxd_query_item *item)
+{
+    return take_text(q, item, &q->input->output);
+}
+
+/* A whole number, else a name. */
+static enum vxd_status take_number_or_name(struct query *q, const char *text,
+                                           size_t n_bytes, int32_t *number, char **name)
+{
+    char *copy = vxd_message_text(q->decoder, text, n_bytes, q->err);
+    char *end;
+    long value;
+
+    if (copy == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    errno = 0;
+    value = strtol(copy, &end, 10);
+    if (end != copy && *end == '\0' && errno == 0 && value >= INT32_MIN &&
+        value <= INT32_MAX) {
+        *number = (int32_t)value;
+    } else {
+        *name = copy;
+    }
+    return VXD_OK;
+}
+
+/* LABEL:MATERIAL,LABEL:MATERIAL,... */
+static enum vxd_status take_labels(struct query *q, const struct vxd_query_item *item)
+{
+    size_t n_most = 1;
+    const char *text = item->value;
+    Voxeld__V1__SceneLabel **entries;
+    enum vxd_status status = VXD_OK;
+
+    for (const char *s = text; *s != '\0'; s++) {
+        n_most += *s == ',';
+    }
+    entries = vxd_message_pointers(q->decoder, n_most, q->err);
+    if (entries == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n_most; i++) {
+        size_t n = strcspn(text, ",");
+        size_t n_label = strcspn(text, ":,");
+
+        if (n_label == 0 || n_label + 1 >= n) {
+            return vxd_query_fail(q->err, item, "LABEL:MATERIAL, and more behind commas");
+        }
+        entries[i] =
+            vxd_message_new(q->decoder, &voxeld__v1__scene_label__descriptor, q->err);
+        if (entries[i] == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        VXD_TRY(take_number_or_name(q, text, n_label, &entries[i]->label,
+                                    &entries[i]->label_name));
+        VXD_TRY(take_number_or_name(q, text + n_label + 1, n - n_label - 1,
+                                    &entries[i]->material, &entries[i]->material_name));
+        text += n + 1;
+    }
+    q->input->label_to_material = entries;
+    q->input->n_label_to_material = n_most;
+out:
+    return status;
+}
+
 static const struct {
     const char *key;
     enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
@@ -201,6 +277,10 @@ static const struct {
     {"low", take_low},
     {"high", take_high},
     {"if_version", take_if_version},
+    {"network", take_network},
+    {"labels", take_labels},
+    {"output", take_output},
+    {"expect_digest", take_digest},
 };
 
 static bool take_item(void *query, const struct vxd_query_item *item,
@@ -232,7 +312,7 @@ enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
         .take = take_item,
         .query = &q,
         .known = "name, pose, carve, max_range, erase, rule, material, field, low, high, "
-                 "if_version"};
+                 "if_version, network, labels, output, expect_digest"};
     Voxeld__V1__Cloud **clouds;
     enum vxd_status status;
 

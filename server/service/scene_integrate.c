@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A scan into a scene: its points and those of its sweeps are decoded to voxels from the one
+/* A scan into a scene, perhaps after a network has said what its points are: its points and those of its sweeps are decoded to voxels from the one
  * that the sensor is in, lists of hit and passed voxels are made of each sweep, from its own
  * origin, and one edit frees or erases what was passed, then fills what was hit. On the write
  * lane nobody waits for a turn in between, so it is one stage. */
@@ -13,7 +13,8 @@
 #include "server/service/service.h"
 
 enum {
-    MAX_SWEEPS = VXD_DAG_MAX_OPS / 2 - 1
+    MAX_SOURCE_OPS = 3, /* hits, what was passed, and what dropped points' rays passed */
+    MAX_SWEEPS = VXD_DAG_MAX_OPS / MAX_SOURCE_OPS - 1
 };
 
 /* Voxels from the scene's low corner that the sensor may be away. */
@@ -24,12 +25,14 @@ struct integrate_job {
     struct vxd_clouds clouds;
     Voxeld__V1__Cloud *cloud; /* as the decoder shall see it */
     struct vxd_scene_rule rule;
+    struct vxd_scene_network network;
     size_t n_sources;
     double base_voxel[3];
     float *positions; /* device, n_points x 3 voxels from base_voxel */
     float *features;
-    const uint16_t *values; /* device; NULL = all take the rule's material */
-    struct vxd_dag_scan_result *scans;
+    /* The same points as they are scanned; values NULL = all take the rule's material. */
+    struct vxd_scene_split split;
+    struct vxd_dag_scan_result *scans; /* of the sources, then of their dropped points */
     struct vxd_dag_op *ops;
     struct vxd_dag_edit_result result;
     Voxeld__V1__SceneIntegrateResponse *reply;
@@ -108,6 +111,7 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
     request->state = job;
     VXD_TRY(vxd_scene_check_name(input->name, err));
     VXD_TRY(check_cloud(request, err));
+    VXD_TRY(vxd_scene_network_check(request, input, &job->network, err));
     if (input->carve != NULL &&
         (!(input->carve->max_range_m >= 0) || !isfinite(input->carve->max_range_m))) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "carve.max_range_m",
@@ -119,6 +123,42 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
     request->cost_bytes = request->body_bytes + job->clouds.n_points * 64;
 out:
     return status;
+}
+
+/* --- the network, ahead of submit ---------------------------------------------------------- */
+
+enum vxd_status vxd_scene_integrate_ahead(struct vxd_request *request, bool *waits,
+                                          struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    enum vxd_status status;
+
+    *waits = job->network.message != NULL;
+    if (!*waits) {
+        return VXD_OK;
+    }
+    status = vxd_scene_network_run(request, &job->network, err);
+    if (status != VXD_OK && err != NULL) {
+        rename_field(err);
+    }
+    return status;
+}
+
+enum vxd_status vxd_scene_integrate_take_ahead(struct vxd_request *request,
+                                               const ProtobufCMessage *output,
+                                               struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+
+    return vxd_scene_network_take(request, output, job->clouds.n_points, &job->network,
+                                  err);
+}
+
+void vxd_scene_integrate_forget(struct vxd_request *request)
+{
+    struct integrate_job *job = request->state;
+
+    vxd_scene_network_free(request, &job->network);
 }
 
 /* --- submit ------------------------------------------------------------------------------- */
@@ -197,13 +237,58 @@ static enum vxd_status choose_values(struct vxd_request *request, struct vxd_que
     VXD_TRY(vxd_scene_rule_apply(&job->rule, &job->base.scene->spec, looked_at.bytes,
                                  job->base_voxel[2], n, block, err));
     VXD_TRY(vxd_scene_upload(request, queue, block, n * sizeof(uint16_t), &values, err));
-    job->values = values;
+    job->split.values = values;
 out:
     return status;
 }
 
+/* Materials by the network's labels, which some points have none of. */
+static enum vxd_status split_points(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    size_t *n_of_source;
+    void *block;
+    enum vxd_status status;
+
+    VXD_TRY(
+        vxd_scene_take_host(request, job->n_sources, sizeof *n_of_source, &block, err));
+    n_of_source = block;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
+        struct vxd_cloud cloud = {0};
+
+        VXD_TRY(vxd_source_build(&job->clouds, &source, &cloud, err));
+        n_of_source[i] = cloud.n_points;
+    }
+    VXD_TRY(vxd_scene_network_split(request, queue, &job->network, &job->base.scene->spec,
+                                    job->positions, job->clouds.n_points, n_of_source,
+                                    job->n_sources, &job->split, err));
+    status = vxd_queue_wait(queue, err);
+out:
+    return status;
+}
+
+/* What each point becomes. */
+static enum vxd_status choose_materials(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+
+    job->split.positions = job->positions;
+    return job->network.message != NULL ? split_points(request, queue, err)
+                                        : choose_values(request, queue, err);
+}
+
+/* Where the next source's points begin. */
+struct place {
+    size_t kept;
+    size_t dropped;
+};
+
+/* Scans the kept points of a source, and the dropped ones for themselves. */
 static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue *queue,
-                                   size_t i, size_t *first_point, struct vxd_err *err)
+                                   size_t i, struct place *place, struct vxd_err *err)
 {
     const Voxeld__V1__SceneIntegrateRequest *input =
         (const Voxeld__V1__SceneIntegrateRequest *)request->input;
@@ -212,15 +297,15 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
     struct vxd_cloud cloud = {0};
     struct vxd_dag_scan scan = {.carve = input->carve != NULL};
+    size_t n_kept;
+    size_t n_dropped;
     enum vxd_status status = vxd_source_build(&job->clouds, &source, &cloud, err);
 
     if (status != VXD_OK || cloud.n_points == 0) {
         return status;
     }
-    scan.points = job->positions + 3 * *first_point;
-    scan.values = job->values != NULL ? job->values + *first_point : NULL;
-    scan.n = cloud.n_points;
-    scan.value = input->rule != NULL ? input->rule->material : 0;
+    n_kept = job->split.n_kept != NULL ? job->split.n_kept[i] : cloud.n_points;
+    n_dropped = cloud.n_points - n_kept;
     for (int axis = 0; axis < 3; axis++) {
         scan.base[axis] = (int64_t)job->base_voxel[axis];
         scan.origin[axis] = cloud.translation[axis];
@@ -228,32 +313,57 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     if (scan.carve) {
         scan.max_range = input->carve->max_range_m / spec->voxel_size_m;
     }
-    *first_point += cloud.n_points;
-    return vxd_dag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err);
+    if (n_kept > 0) {
+        scan.points = job->split.positions + 3 * place->kept;
+        scan.values = job->split.values != NULL ? job->split.values + place->kept : NULL;
+        scan.n = n_kept;
+        scan.value = input->rule != NULL ? input->rule->material : 0;
+        VXD_TRY(vxd_dag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err));
+    }
+    if (n_dropped > 0) {
+        scan.points = job->split.dropped + 3 * place->dropped;
+        scan.values = NULL;
+        scan.n = n_dropped;
+        scan.value = 0;
+        VXD_TRY(vxd_dag_scan_voxels(queue, &spec->format, &scan,
+                                    &job->scans[job->n_sources + i], err));
+    }
+    place->kept += n_kept;
+    place->dropped += n_dropped;
+out:
+    return status;
+}
+
+static void count_scans(struct integrate_job *job)
+{
+    Voxeld__V1__SceneIntegrateResponse *reply = job->reply;
+
+    for (size_t i = 0; i < 2 * job->n_sources; i++) {
+        const struct vxd_dag_scan_result *scan = &job->scans[i];
+        bool is_dropped = i >= job->n_sources;
+
+        reply->n_used += is_dropped ? 0 : scan->n_hit;
+        reply->n_dropped += is_dropped ? scan->n_hit : 0;
+        reply->n_non_finite += scan->n_non_finite;
+        reply->n_outside += scan->n_outside;
+        reply->n_beyond += scan->n_beyond;
+        reply->n_hit_voxels += is_dropped ? 0 : scan->n_hit_voxels;
+        reply->n_passed_voxels += scan->n_passed_voxels;
+    }
 }
 
 static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue,
                             struct vxd_err *err)
 {
     struct integrate_job *job = request->state;
-    Voxeld__V1__SceneIntegrateResponse *reply = job->reply;
-    size_t first_point = 0;
+    struct place place = {0, 0};
     enum vxd_status status = VXD_OK;
 
     for (size_t i = 0; i < job->n_sources; i++) {
-        VXD_TRY(scan_source(request, queue, i, &first_point, err));
+        VXD_TRY(scan_source(request, queue, i, &place, err));
     }
     VXD_TRY(vxd_queue_wait(queue, err));
-    for (size_t i = 0; i < job->n_sources; i++) {
-        const struct vxd_dag_scan_result *scan = &job->scans[i];
-
-        reply->n_used += scan->n_hit;
-        reply->n_non_finite += scan->n_non_finite;
-        reply->n_outside += scan->n_outside;
-        reply->n_beyond += scan->n_beyond;
-        reply->n_hit_voxels += scan->n_hit_voxels;
-        reply->n_passed_voxels += scan->n_passed_voxels;
-    }
+    count_scans(job);
     /* The points' memory goes back first: the edit needs only the lists. */
     vxd_clouds_free(&job->clouds, queue);
     vxd_scene_free_blocks(request, queue);
@@ -261,7 +371,8 @@ out:
     return status;
 }
 
-/* All that was passed comes before all that was hit, whichever sweep hit it. */
+/* All that was passed comes before all that was hit, whichever sweep hit it; what dropped
+ * points hit is left as it is. */
 static size_t make_ops(struct integrate_job *job,
                        const Voxeld__V1__SceneIntegrateRequest *input)
 {
@@ -269,7 +380,7 @@ static size_t make_ops(struct integrate_job *job,
                  (input->carve && input->carve->erase);
     size_t n_ops = 0;
 
-    for (size_t i = 0; i < job->n_sources; i++) {
+    for (size_t i = 0; i < 2 * job->n_sources; i++) {
         if (job->scans[i].passed.voxels.n > 0) {
             job->ops[n_ops].shape.kind = VXD_DAG_VOXELS;
             job->ops[n_ops].shape.voxels = job->scans[i].passed.voxels;
@@ -303,8 +414,12 @@ static enum vxd_status new_reply(struct vxd_request *request, struct vxd_err *er
     reply->stamp_ns = job->cloud->stamp_ns;
     reply->frame_id = job->cloud->frame_id; /* the request's memory */
     reply->n_points = job->clouds.n_points;
-    job->scans = calloc(job->n_sources, sizeof *job->scans);
-    job->ops = calloc(2 * job->n_sources, sizeof *job->ops);
+    if (job->network.message != NULL) {
+        reply->digest = job->network.digest;
+        reply->network = job->network.timings;
+    }
+    job->scans = calloc(2 * job->n_sources, sizeof *job->scans);
+    job->ops = calloc(MAX_SOURCE_OPS * job->n_sources, sizeof *job->ops);
     if (reply->change == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
@@ -337,7 +452,7 @@ enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
     VXD_TRY(choose_base(job, err));
     VXD_TRY(decode(request, queue, err));
-    VXD_TRY(choose_values(request, queue, err));
+    VXD_TRY(choose_materials(request, queue, err));
     job->reply->decode_ms = lap_ms(&since_ns);
     VXD_TRY(cast(request, queue, err));
     job->reply->carve_ms = lap_ms(&since_ns);
@@ -358,6 +473,12 @@ enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
     (void)err;
     vxd_scene_publish(request, &job->result, VXD_SCENE_INTEGRATED, 0, job->reply->change);
     job->reply->engine_ms = (double)request->engine_ns / 1e6;
+    if (job->network.message != NULL) {
+        const Voxeld__V1__NetworkTimings *network = job->network.timings;
+
+        job->reply->engine_ms += network->voxelize_ms + network->sets_ms +
+                                 network->layers_ms + network->outputs_ms;
+    }
     return VXD_OK;
 }
 
@@ -366,7 +487,7 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
     struct integrate_job *job = request->state;
 
     vxd_clouds_free(&job->clouds, queue);
-    for (size_t i = 0; job->scans != NULL && i < job->n_sources; i++) {
+    for (size_t i = 0; job->scans != NULL && i < 2 * job->n_sources; i++) {
         vxd_dag_voxel_list_free(queue, &job->scans[i].hits);
         vxd_dag_voxel_list_free(queue, &job->scans[i].passed);
     }

@@ -339,26 +339,46 @@ static enum voxeld_status error_reply(const struct load_http *http, unsigned sta
     return load_fail(error, code, "%.*s (HTTP %u)", n_message, message, status);
 }
 
-/* What --check wants of a reply to voxelize; the whole message is unpacked, as every user
- * of it would. */
-static enum voxeld_status read_voxels(const struct load_http *http, size_t n_bytes,
-                                      struct load_reply *reply)
+static void take_voxels(const ProtobufCMessage *message, struct load_reply *reply)
 {
-    const Voxeld__V1__VoxelizeResponse *response;
+    const Voxeld__V1__VoxelizeResponse *response =
+        (const Voxeld__V1__VoxelizeResponse *)(const void *)message;
+
+    reply->n_voxels = response->n_voxels;
+    reply->engine_ms = response->engine_ms;
+    for (size_t i = 0; i < response->n_items; i++) {
+        reply->n_points += response->items[i]->n_points;
+    }
+}
+
+static void take_scan(const ProtobufCMessage *message, struct load_reply *reply)
+{
+    const Voxeld__V1__SceneIntegrateResponse *response =
+        (const Voxeld__V1__SceneIntegrateResponse *)(const void *)message;
+
+    reply->n_points = response->n_points;
+    reply->n_voxels = response->n_hit_voxels;
+    reply->engine_ms = response->engine_ms;
+}
+
+/* What --check wants of a reply; the whole message is unpacked, as every user of it
+ * would. */
+static enum voxeld_status read_reply(const struct load_http *http,
+                                     enum load_method method, size_t n_bytes,
+                                     struct load_reply *reply)
+{
+    bool is_scan = method == LOAD_SCENE_INTEGRATE;
+    const ProtobufCMessageDescriptor *descriptor =
+        is_scan ? &voxeld__v1__scene_integrate_response__descriptor
+                : &voxeld__v1__voxelize_response__descriptor;
     struct vxd_decoder *decoder = NULL;
     ProtobufCMessage *message;
     struct vxd_err err = {0};
     enum vxd_status status;
 
     VXD_TRY(vxd_decoder_create(MAX_REPLY_BYTES, NULL, &decoder, &err));
-    VXD_TRY(vxd_decode(decoder, &voxeld__v1__voxelize_response__descriptor, http->body,
-                       n_bytes, &message, &err));
-    response = (const Voxeld__V1__VoxelizeResponse *)(const void *)message;
-    reply->n_voxels = response->n_voxels;
-    reply->engine_ms = response->engine_ms;
-    for (size_t i = 0; i < response->n_items; i++) {
-        reply->n_points += response->items[i]->n_points;
-    }
+    VXD_TRY(vxd_decode(decoder, descriptor, http->body, n_bytes, &message, &err));
+    (is_scan ? take_scan : take_voxels)(message, reply);
 out:
     vxd_decoder_destroy(decoder);
     return status == VXD_OK ? VOXELD_OK
@@ -370,7 +390,7 @@ static enum voxeld_status exchange(struct load_http *http, enum load_method meth
                                    struct http_head *head, struct load_reply *reply)
 {
     const struct load_options *options = http->work->options;
-    size_t n_body_bytes = method == LOAD_VOXELIZE ? http->work->n_body_bytes : 0;
+    size_t n_body_bytes = http->work->n_body_bytes[method];
     char request[HEAD_BYTES];
     bool early = false;
     enum voxeld_status status = VOXELD_OK;
@@ -394,7 +414,8 @@ static enum voxeld_status exchange(struct load_http *http, enum load_method meth
         status = send_all(http, request, (size_t)n, &early, &reply->error);
     }
     if (status == VOXELD_OK) {
-        status = send_all(http, http->work->body, n_body_bytes, &early, &reply->error);
+        status = send_all(http, http->work->bodies[method], n_body_bytes, &early,
+                          &reply->error);
     }
     if (status == VOXELD_OK) {
         status = receive_reply(http, head, &reply->error);
@@ -414,8 +435,8 @@ void load_http_call(struct load_http *http, enum load_method method,
         reply->answered = true;
         if (head.status != 200) {
             (void)error_reply(http, head.status, &reply->error);
-        } else if (method == LOAD_VOXELIZE) {
-            (void)read_voxels(http, head.n_body_bytes, reply);
+        } else if (load_sends_cloud(method)) {
+            (void)read_reply(http, method, head.n_body_bytes, reply);
         }
     }
     if (!head.keeps) {

@@ -44,6 +44,7 @@ enum {
     OPT_MIX,
     OPT_POINTS,
     OPT_CLOUD,
+    OPT_SCENE,
     OPT_FORMAT,
     OPT_SIZE,
     OPT_CHECK,
@@ -68,6 +69,7 @@ static const struct option long_options[] = {
     {"mix", required_argument, NULL, OPT_MIX},
     {"points", required_argument, NULL, OPT_POINTS},
     {"cloud", required_argument, NULL, OPT_CLOUD},
+    {"scene", required_argument, NULL, OPT_SCENE},
     {"format", required_argument, NULL, OPT_FORMAT},
     {"size", required_argument, NULL, OPT_SIZE},
     {"check", no_argument, NULL, OPT_CHECK},
@@ -111,9 +113,10 @@ static const char help_text[] =
     "  --warmup S         before each step, not measured; default 1\n"
     "\n"
     "what\n"
-    "  --mix M:W,..       methods and weights, of voxelize, status, server_info; "
-    "default\n"
-    "                     voxelize:1\n"
+    "  --mix M:W,..       methods and weights, of voxelize, status, server_info and\n"
+    "                     scene_integrate; default voxelize:1\n"
+    "  --scene NAME       of scene_integrate, which adds the cloud to this scene, with\n"
+    "                     carving: make it before (voxelctl scene create)\n"
     "  --points N         random points of the cloud, 12 bytes each; default 250000\n"
     "  --cloud FILE       a real one instead; --format as voxelctl voxelize has it\n"
     "  --size M           voxel edge in metres; default 0.5\n"
@@ -133,8 +136,8 @@ static const char help_text[] =
 
 const char *load_method_name(enum load_method method)
 {
-    static const char *const names[LOAD_N_METHODS] = {"voxelize", "status",
-                                                      "server_info"};
+    static const char *const names[LOAD_N_METHODS] = {"voxelize", "status", "server_info",
+                                                      "scene_integrate"};
 
     return names[method];
 }
@@ -353,6 +356,9 @@ static bool plain_option(struct load_options *out, int id, const char *value)
     case OPT_CA_FILE:
         out->ca_file = value;
         return true;
+    case OPT_SCENE:
+        out->scene = value;
+        return true;
     case OPT_CLOUD:
         out->cloud = value;
         return true;
@@ -405,6 +411,10 @@ static bool settle(struct load_options *out, int *result)
                         "%s is not on this machine: add --allow-remote if its owner "
                         "knows that it will be loaded",
                         out->url);
+        return false;
+    }
+    if ((out->weights[LOAD_SCENE_INTEGRATE] > 0) != (out->scene != NULL)) {
+        *result = usage(out, "scene_integrate in --mix and --scene go together");
         return false;
     }
     out->is_http = out->url != NULL && strncmp(out->url, "http://", 7) == 0;

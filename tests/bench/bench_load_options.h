@@ -11,6 +11,7 @@ enum load_method {
     LOAD_VOXELIZE,
     LOAD_STATUS,
     LOAD_SERVER_INFO,
+    LOAD_SCENE_INTEGRATE,
     LOAD_N_METHODS
 };
 
@@ -45,14 +46,22 @@ struct load_options {
     const char *cloud; /* a file in place of random points */
     const char *format;
     double size_m;
+    const char *scene; /* of scene_integrate; NULL without it */
     bool check;
 
     const char *csv;
     bool json;
 };
 
-/* "voxelize", "status", "server_info"; also what the wire and HTTP call them. Static. */
+/* "voxelize", "status", "server_info", "scene_integrate"; also what the wire and HTTP call
+ * them. Static. */
 const char *load_method_name(enum load_method method);
+
+/* Whether it sends the cloud, and its reply tells of the engine. */
+static inline bool load_sends_cloud(enum load_method method)
+{
+    return method == LOAD_VOXELIZE || method == LOAD_SCENE_INTEGRATE;
+}
 
 /* Reads and checks the command line and the environment (VOXELD_URL, VOXELD_TOKEN).
  * Pointers go into argv, the environment and *out. False when the program is to end with

@@ -190,7 +190,7 @@ static void count(struct load_stats *stats, enum load_method method,
     }
     (void)atomic_fetch_add(&stats->n_ok, 1);
     load_histogram_record(&stats->latency, latency_ns);
-    if (method == LOAD_VOXELIZE) {
+    if (load_sends_cloud(method)) {
         int64_t engine_ns = (int64_t)(reply->engine_ms * (double)NS_A_MS);
 
         load_histogram_record(&stats->engine, engine_ns);

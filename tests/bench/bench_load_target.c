@@ -54,8 +54,37 @@ static bool make_cloud(struct load_work *work, size_t n)
     return true;
 }
 
-/* Packs the request once; libvoxeld's own builder, so that all transports ask the same. */
-static bool pack_body(struct load_work *work, struct voxeld_error *error)
+static enum vxd_status pack(struct load_work *work, enum load_method method,
+                            const ProtobufCMessage *message, struct vxd_err *err)
+{
+    size_t n_bytes = protobuf_c_message_get_packed_size(message);
+
+    work->bodies[method] = malloc(n_bytes);
+    if (work->bodies[method] == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the body");
+    }
+    work->n_body_bytes[method] = protobuf_c_message_pack(message, work->bodies[method]);
+    return VXD_OK;
+}
+
+/* The same cloud into the scene. */
+static enum vxd_status pack_scan(struct load_work *work, Voxeld__V1__Cloud *cloud,
+                                 struct vxd_err *err)
+{
+    Voxeld__V1__SceneIntegrateRequest message = VOXELD__V1__SCENE_INTEGRATE_REQUEST__INIT;
+    Voxeld__V1__SceneCarve carve = VOXELD__V1__SCENE_CARVE__INIT;
+
+    if (work->scan.scene == NULL) {
+        return VXD_OK;
+    }
+    message.name = (char *)(uintptr_t)work->scan.scene; /* packing reads it */
+    message.cloud = cloud;
+    message.carve = &carve;
+    return pack(work, LOAD_SCENE_INTEGRATE, &message.base, err);
+}
+
+/* Packs the requests once; libvoxeld's own builder, so that all transports ask the same. */
+static bool pack_bodies(struct load_work *work, struct voxeld_error *error)
 {
     struct vxd_voxelize_expect expect;
     Voxeld__V1__VoxelizeRequest *message;
@@ -65,12 +94,8 @@ static bool pack_body(struct load_work *work, struct voxeld_error *error)
 
     VXD_TRY(vxd_decoder_create(ARENA_BYTES, NULL, &arena, &err));
     VXD_TRY(vxd_voxelize_request_build(&work->request, arena, &message, &expect, &err));
-    work->n_body_bytes = voxeld__v1__voxelize_request__get_packed_size(message);
-    work->body = malloc(work->n_body_bytes);
-    if (work->body == NULL) {
-        VXD_TRY(vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the body"));
-    }
-    (void)voxeld__v1__voxelize_request__pack(message, work->body);
+    VXD_TRY(pack(work, LOAD_VOXELIZE, &message->base, &err));
+    VXD_TRY(pack_scan(work, message->clouds[0], &err));
 out:
     vxd_decoder_destroy(arena);
     if (status != VXD_OK) {
@@ -98,7 +123,9 @@ bool load_work_create(const struct load_options *options, struct load_work *out,
         .clouds = &out->cloud,
         .n_clouds = 1,
         .size_m = {options->size_m, options->size_m, options->size_m}};
-    if (options->is_http && !pack_body(out, error)) {
+    out->scan = (struct voxeld_scene_integrate_request){
+        .scene = options->scene, .cloud = &out->cloud, .carve = true};
+    if (options->is_http && !pack_bodies(out, error)) {
         load_work_destroy(out);
         return false;
     }
@@ -107,7 +134,9 @@ bool load_work_create(const struct load_options *options, struct load_work *out,
 
 void load_work_destroy(struct load_work *work)
 {
-    free(work->body);
+    for (size_t i = 0; i < LOAD_N_METHODS; i++) {
+        free(work->bodies[i]);
+    }
     free(work->made);
     voxeld_cloud_free(work->read);
     *work = (struct load_work){0};
@@ -188,6 +217,21 @@ static enum voxeld_status ask_server_info(struct load_target *target,
     return status;
 }
 
+static enum voxeld_status ask_scene_integrate(struct load_target *target,
+                                              struct load_reply *reply)
+{
+    struct voxeld_scene_integrated done;
+    enum voxeld_status status =
+        voxeld_scene_integrate(target->client, &target->work->scan, &done, &reply->error);
+
+    if (status == VOXELD_OK) {
+        reply->n_points = done.n_points;
+        reply->n_voxels = done.n_hit_voxels;
+        reply->engine_ms = done.engine_ms;
+    }
+    return status;
+}
+
 void load_target_call(struct load_target *target, enum load_method method,
                       struct load_reply *reply)
 {
@@ -196,6 +240,7 @@ void load_target_call(struct load_target *target, enum load_method method,
         [LOAD_VOXELIZE] = ask_voxelize,
         [LOAD_STATUS] = ask_status,
         [LOAD_SERVER_INFO] = ask_server_info,
+        [LOAD_SCENE_INTEGRATE] = ask_scene_integrate,
     };
 
     *reply = (struct load_reply){0};

@@ -14,8 +14,10 @@ struct load_work {
     float *made;                        /* random points, or NULL */
     struct voxeld_cloud cloud;          /* borrows from either */
     struct voxeld_voxelize_request request;
-    uint8_t *body; /* of HTTP: the request as protobuf */
-    size_t n_body_bytes;
+    struct voxeld_scene_integrate_request scan;
+    /* Of HTTP: the requests that send the cloud, as protobuf. */
+    uint8_t *bodies[LOAD_N_METHODS];
+    size_t n_body_bytes[LOAD_N_METHODS];
 };
 
 /* Reads or makes the cloud, and packs it where HTTP will send it.

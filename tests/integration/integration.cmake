@@ -48,7 +48,7 @@ endif()
 
 foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
              python_errors layers bundle maps map_limits merge exactly_once python_maps map_tools networks
-             scenes scenes_integrate scenes_errors net_clients net_places python_scenes
+             scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
              scene_tools soak
              overload)
   add_test(NAME integration_${name}
@@ -66,7 +66,7 @@ endforeach()
 
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
-             integration_python_scenes
+             integration_python_scenes integration_semantic_clients
              integration_net_clients
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

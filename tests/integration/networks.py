@@ -65,13 +65,10 @@ def weights(seed: int) -> dict[str, np.ndarray]:
     return {k: rng.normal(0, 0.1, s).astype(np.float32) for k, s in shapes.items()}
 
 
-def write_network(
-    directory: Path, name: str = "tiny", seed: int = 1, **over: Any
-) -> dict[str, np.ndarray]:
-    """NAME.json and its weights; returns those."""
-    tensors = weights(seed)
-    config = {**CONFIG, "name": name, **over}
-    config["weights"] = {**config["weights"], "file": f"{name}.safetensors"}
+def write_files(
+    directory: Path, config: dict[str, Any], tensors: dict[str, np.ndarray]
+) -> None:
+    """A config, which names its weights' file, and that file."""
     header: dict[str, Any] = {}
     data = b""
     for key, array in tensors.items():
@@ -83,8 +80,19 @@ def write_network(
         data += array.tobytes()
     text = json.dumps(header).encode()
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{name}.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
-    (directory / f"{name}.json").write_text(json.dumps(config))
+    path = directory / config["weights"]["file"]
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    (directory / f"{config['name']}.json").write_text(json.dumps(config))
+
+
+def write_network(
+    directory: Path, name: str = "tiny", seed: int = 1, **over: Any
+) -> dict[str, np.ndarray]:
+    """NAME.json and its weights; returns those."""
+    tensors = weights(seed)
+    config = {**CONFIG, "name": name, **over}
+    config["weights"] = {**config["weights"], "file": f"{name}.safetensors"}
+    write_files(directory, config, tensors)
     return tensors
 
 

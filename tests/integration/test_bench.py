@@ -68,6 +68,33 @@ def url_of(daemon: Daemon, transport: str) -> str:
     }[transport]  # fmt: skip
 
 
+@pytest.mark.parametrize("transport", ["ipc", "http"])
+def test_scans_into_a_scene_are_a_row_of_their_own(daemon: Daemon, transport: str) -> None:
+    name = f"bench-{transport}"
+    spec = {"voxelSizeM": 0.25, "depth": 10, "trackFree": True}
+    made = http_call(daemon, "POST", "/v1/scene_create", {"name": name, "spec": spec})
+    assert made.status == 200, made.body
+    before = counted(daemon, "scene_integrate")
+    done = bench(
+        "--url", url_of(daemon, transport), "--count", 12, "--warmup", 0, "--points", 2000,
+        "--mix", "scene_integrate:2,status:1", "--scene", name, "--json",
+    )  # fmt: skip
+    (step,) = steps_of(done)
+    rows = {m["method"]: m for m in step["methods"]}
+    assert rows["scene_integrate"]["ok"] == 8 and rows["all"]["failed"] == 0
+    assert rows["scene_integrate"]["engine_ms"]["n"] == 8
+    assert counted(daemon, "scene_integrate") - before == 8
+    scene = http_call(daemon, "GET", f"/v1/scenes/{name}").json()["scene"]
+    assert int(scene["version"]) == 9 and int(scene["nOccupied"]) > 0
+    for words in (["--mix", "scene_integrate"], ["--scene", name]):
+        assert "go together" in bench(*words, code=2).stderr
+    lost = bench(
+        "--url", url_of(daemon, transport), "--count", 3, "--warmup", 0, "--points", 10,
+        "--mix", "scene_integrate", "--scene", "nowhere", code=1,
+    )  # fmt: skip
+    assert "NOT_FOUND" in lost.stdout + lost.stderr
+
+
 @pytest.mark.parametrize("transport", ["ipc", "tcp", "http"])
 def test_closed_loop_counts_what_the_server_counted(daemon: Daemon, transport: str) -> None:
     before = counted(daemon, "voxelize")

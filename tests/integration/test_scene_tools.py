@@ -95,6 +95,49 @@ def test_flags_file_and_http_make_the_same_scene(daemon: Daemon, directory: Path
     assert "ABORTED" in stale.stderr
 
 
+def test_heightfields_and_materials_of_points_come_from_files(
+    daemon: Daemon, directory: Path
+) -> None:
+    rng = np.random.default_rng(4)
+    heights = rng.uniform(-2, 3, (5, 7))
+    heights[2, 3] = np.nan
+    voxels = np.unique(rng.integers(0, 64, (200, 3)), axis=0)
+    materials = rng.integers(0, 200, len(voxels))
+    np.save(directory / "h.npy", heights)
+    np.savetxt(directory / "h.txt", heights)
+    np.save(directory / "v.npy", voxels)
+    np.save(directory / "m.npy", materials.astype(np.uint8))
+    np.savetxt(directory / "m.txt", materials, "%d")
+    digests = set()
+    for ending in ("npy", "txt"):
+        name = made(daemon)
+        ctl(
+            daemon, "edit", name, "--heightfield", directory / f"h.{ending}",
+            "--grid=-3,-2,0.75,-1.5", "--fill", "9",
+        )  # fmt: skip
+        ctl(daemon, "edit", name, "--in-voxels", "--points", directory / "v.npy",
+            "--point-materials", directory / f"m.{ending}", "--fill", "0")  # fmt: skip
+        digests.add(ctl_json(daemon, "info", name)["digest"])
+    assert len(digests) == 1
+    grid = Grid(6, 0.25)
+    centre = (np.arange(64) + 0.5) * 0.25 - 8
+    i = np.floor((centre + 3) / 0.75).astype(int)
+    j = np.floor((centre + 2) / 0.75).astype(int)
+    inside = ((i >= 0) & (i < 5))[:, None] & ((j >= 0) & (j < 7))[None]
+    top = np.where(inside, heights[np.clip(i, 0, 4)[:, None], np.clip(j, 0, 6)[None]], np.nan)
+    with np.errstate(invalid="ignore"):
+        filled = (centre >= -1.5) & (centre < top[:, :, None])
+    grid.apply(filled, "SCENE_FILL", 9)
+    grid.states[tuple(voxels.T)] = OCCUPIED
+    grid.materials[tuple(voxels.T)] = materials
+    out = directory / "d.npy"
+    dense = ("--dense", "--in-voxels", "--box", "0,0,0,64,64,64")
+    ctl(daemon, "export", name, out, *dense)
+    np.testing.assert_array_equal(np.load(out), grid.states)
+    ctl(daemon, "export", name, out, *dense, "--materials")
+    np.testing.assert_array_equal(np.load(out), grid.materials)
+
+
 def test_queries_print_and_write_what_a_grid_has(daemon: Daemon, directory: Path) -> None:
     name = made(daemon)
     grid = Grid(6, 0.25)

@@ -56,7 +56,7 @@ target_link_options(test_gpu_dag_image PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 
 # Under ThreadSanitizer, minutes.
-foreach(name diff edit undo)
+foreach(name diff edit traces undo)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
 endforeach()
@@ -74,6 +74,15 @@ foreach(name ${store_tests})
     set_tests_properties(test_gpu_dag_${name}_store${store} PROPERTIES
       TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
   endforeach()
+endforeach()
+
+# Their full scale takes long in any store.
+foreach(store 1 2 3 4)
+  add_test(NAME test_gpu_dag_traces_store${store}
+    COMMAND test_gpu_dag_traces test_traces_made_small_are_those_of_a_plain_grid
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(test_gpu_dag_traces_store${store} PROPERTIES
+    TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
 endforeach()
 
 voxeld_add_test(NAME test_gpu_dag_edit_alloc SOURCES unit/test_gpu_dag_edit_alloc.c

@@ -264,6 +264,14 @@ void *gpu_read_data(const char *name, size_t *n_bytes)
     return read_file(path, n_bytes);
 }
 
+void *gpu_read_test_data(const char *name, size_t *n_bytes)
+{
+    char path[1024];
+
+    (void)snprintf(path, sizeof path, "%s/%s", VOXELD_SOURCE_DIR "/tests/data", name);
+    return read_file(path, n_bytes);
+}
+
 /* The file shipped with the tests. A .npy header gives the length of itself. */
 float *gpu_read_spconv_scan(size_t *n_points)
 {

@@ -73,6 +73,9 @@ uint64_t gpu_voxels_digest(const struct gpu_voxels *voxels,
 /* A file of the data directory ($VOXELD_DATA or ../shared/data), malloc'ed, or NULL. */
 void *gpu_read_data(const char *name, size_t *n_bytes);
 
+/* A file of tests/data, malloc'ed, or NULL. */
+void *gpu_read_test_data(const char *name, size_t *n_bytes);
+
 /* Points of spconv's benchmark scan (n x 3 float32), which is in tests/data; else NULL. */
 float *gpu_read_spconv_scan(size_t *n_points);
 

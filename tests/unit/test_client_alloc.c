@@ -307,7 +307,12 @@ static bool change_scene_once(void *context, enum voxeld_status *status)
     static const struct voxeld_scene_material palette[] = {{"a", 1}};
     struct voxeld_scene_create_request create = {
         .scene = "yard", .palette = palette, .n_palette = 1};
-    struct voxeld_scene_integrate_request integrate = {.scene = "yard", .cloud = &cloud};
+    static const struct voxeld_scene_label labels[] = {{.label = 1, .material = 2}};
+    struct voxeld_scene_integrate_request integrate = {.scene = "yard",
+                                                       .cloud = &cloud,
+                                                       .network = "unet",
+                                                       .labels = labels,
+                                                       .n_labels = 1};
     struct voxeld_scene_edit_request edit = {.scene = "yard"};
     struct voxeld_scene_operations list = {0};
     struct voxeld_scenes *scenes = NULL;

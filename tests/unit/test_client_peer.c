@@ -187,6 +187,9 @@ static void answer_status(struct answer *a)
     voxeld__v1__slow_request__init(&a->slow);
     a->status.state = "serving";
     a->status.queue_limit = 64;
+    a->status.n_scenes = 2;
+    a->status.scene_bytes = 3000000;
+    a->status.scene_limit_bytes = 4000000;
     a->method.name = "voxelize";
     a->method.n_ok = 3;
     a->methods[0] = &a->method;

@@ -25,7 +25,10 @@ struct scene_answer {
         Voxeld__V1__SceneListResponse list;
         Voxeld__V1__SceneGetResponse get;
         Voxeld__V1__SceneEditResponse edit;
-        Voxeld__V1__SceneIntegrateResponse integrate;
+        struct {
+            Voxeld__V1__SceneIntegrateResponse integrate;
+            Voxeld__V1__NetworkTimings network;
+        };
         Voxeld__V1__SceneValuesResponse values;
         Voxeld__V1__SceneCastRaysResponse rays;
         Voxeld__V1__SceneNearestResponse nearest;
@@ -240,6 +243,14 @@ static void answer_change(struct scene_answer *a, const Voxeld__V1__Request *req
         a->u.integrate.n_used = a->u.integrate.n_points;
         a->u.integrate.carve_ms = 0.5;
         a->u.integrate.engine_ms = 2.5;
+        if (request->scene_integrate->network[0] != '\0') {
+            voxeld__v1__network_timings__init(&a->u.network);
+            a->u.network.layers_ms = 1.25;
+            a->u.network.n_items = 2;
+            a->u.integrate.network = &a->u.network;
+            a->u.integrate.digest = "0123456789abcdef";
+            a->u.integrate.n_dropped = request->scene_integrate->n_label_to_material;
+        }
         a->response.scene_integrate = &a->u.integrate;
     }
 }

@@ -226,6 +226,55 @@ static void test_integrate_sends_a_cloud_with_its_pose(void)
     pair_stop(&pair);
 }
 
+static void test_integrate_sends_a_network_and_what_its_labels_become(void)
+{
+    struct voxeld_cloud cloud = some_cloud();
+    const struct voxeld_scene_label labels[] = {
+        {.label = 3, .material = -1}, {.label_name = "road", .material_name = "ground"}};
+    struct voxeld_scene_integrate_request request = {.scene = "yard",
+                                                     .cloud = &cloud,
+                                                     .network = "unet",
+                                                     .labels = labels,
+                                                     .n_labels = 2,
+                                                     .output = "labels",
+                                                     .expect_digest = "01234567"};
+    const Voxeld__V1__SceneIntegrateRequest *sent;
+    struct voxeld_scene_integrated done;
+    struct voxeld_error error = {0};
+    Voxeld__V1__Request *arrived;
+    struct pair pair;
+
+    REQUIRE(pair_start(&pair));
+    REQUIRE(voxeld_scene_integrate(pair.client, &request, &done, NULL) == VOXELD_OK);
+    CHECK(done.n_dropped == 2 && done.network.layers_ms == 1.25);
+    CHECK_INT(done.network.n_items, 2);
+    CHECK_STR(done.digest, "0123456789abcdef");
+    arrived = peer_last(&pair.peer);
+    REQUIRE(arrived != NULL);
+    sent = arrived->scene_integrate;
+    CHECK_STR(sent->network, "unet");
+    CHECK_STR(sent->output, "labels");
+    CHECK_STR(sent->expect_digest, "01234567");
+    CHECK(sent->rule == NULL);
+    REQUIRE(sent->n_label_to_material == 2);
+    CHECK(sent->label_to_material[0]->label == 3 &&
+          sent->label_to_material[0]->material == -1);
+    CHECK_STR(sent->label_to_material[1]->label_name, "road");
+    CHECK_STR(sent->label_to_material[1]->material_name, "ground");
+    voxeld__v1__request__free_unpacked(arrived, NULL);
+    request.material = 2; /* for the server to refuse */
+    CHECK_INT(voxeld_scene_integrate(pair.client, &request, NULL, NULL), VOXELD_OK);
+    arrived = peer_last(&pair.peer);
+    REQUIRE(arrived != NULL);
+    CHECK(arrived->scene_integrate->rule != NULL);
+    voxeld__v1__request__free_unpacked(arrived, NULL);
+    request.labels = NULL;
+    CHECK_INT(voxeld_scene_integrate(pair.client, &request, &done, &error),
+              VOXELD_INVALID_ARGUMENT);
+    CHECK_STR(error.field, "label_to_material");
+    pair_stop(&pair);
+}
+
 static void test_queries_hand_out_checked_arrays(void)
 {
     static const int32_t voxels[3];
@@ -462,6 +511,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_edit_sends_every_shape_and_says_what_it_did),
     VXD_TEST(test_operations_grow_and_stay_as_they_are),
     VXD_TEST(test_integrate_sends_a_cloud_with_its_pose),
+    VXD_TEST(test_integrate_sends_a_network_and_what_its_labels_become),
     VXD_TEST(test_queries_hand_out_checked_arrays),
     VXD_TEST(test_export_hands_out_cells_boxes_and_bytes),
     VXD_TEST(test_exported_file_is_put_together_of_parts_of_one_version),

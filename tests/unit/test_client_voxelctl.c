@@ -224,6 +224,8 @@ static void test_admin_commands_print_what_the_server_says(void)
         {"info", 0, "voxeld 9.9.9 on peer"},
         {"info --json", 0, "\"max_message_bytes\": 16777216"},
         {"status", 0, "serving for"},
+        {"status", 0, "scenes           2, 3.0 MB of 4.0 MB"},
+        {"status --json", 0, "\"n_scenes\": 2, \"scene_bytes\": 3000000"},
         {"status --json", 0, "\"code\": \"ABORTED\""},
         {"self-test --duration-ms 100", 0, "100 stages"},
         {"self-test --json", 0, "\"digest\": \"8000000000000001\""},

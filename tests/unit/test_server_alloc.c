@@ -457,6 +457,52 @@ static void test_network_any_failing_allocation_is_resource_exhausted(void)
     remove_networks(directory);
 }
 
+/* Two points that the network labels and one that it does not look at. */
+static const char semantic_scan[] =
+    "{\"name\":\"s\",\"network\":\"net\",\"labelToMaterial\":[{\"materialName\":\"a\"},"
+    "{\"label\":1,\"material\":2},{\"label\":2,\"material\":3},{\"label\":3,"
+    "\"material\":4},{\"label\":-1,\"material\":-1}],\"carve\":{},\"cloud\":{"
+    "\"fields\":[{\"name\":\"x\",\"dtype\":\"FLOAT32\"},{\"name\":\"y\",\"offset\":4,"
+    "\"dtype\":\"FLOAT32\"},{\"name\":\"z\",\"offset\":8,\"dtype\":\"FLOAT32\"}],"
+    "\"pointStep\":12,\"data\":\"AACAPwAAgD8AAIA/AAAAQAAAgD8AAIA/AACgQAAAgD8AAIA/\"}}";
+
+/* Whichever of the two requests fails, the scene is as it was; the same again does it. */
+static void test_scan_through_a_network_any_failing_allocation_changes_nothing(void)
+{
+    char directory[32];
+    struct server_setup setup = {.networks_dir = directory};
+    bool failed = true;
+
+    REQUIRE(make_networks(directory));
+    for (long k = 0; k < ENOUGH && failed; k++) {
+        struct vxd_server *server = server_start(&setup);
+        struct look before, after;
+        enum vxd_status status;
+
+        REQUIRE(server != NULL);
+        CHECK_INT(send_json(server, "network_load", "{\"name\":\"net\"}"), VXD_OK);
+        CHECK_INT(send_json(server, "scene_create", make_scene), VXD_OK);
+        look_at_scene(server, &before);
+        atomic_store(&n_until_failure, k);
+        status = send_json(server, "scene_integrate", semantic_scan);
+        failed = stop_failing();
+        CHECK(status == VXD_OK || (failed && status == VXD_RESOURCE_EXHAUSTED));
+        if (status != VXD_OK && !lost_reply) {
+            look_at_scene(server, &after);
+            CHECK_INT(after.version, before.version);
+            CHECK_INT(send_json(server, "scene_integrate", semantic_scan), VXD_OK);
+        }
+        look_at_scene(server, &after);
+        CHECK_INT(after.version, before.version + 1);
+        CHECK(strcmp(after.digest, before.digest) != 0);
+        (void)send_json(server, "scene_drop", "{\"name\":\"s\"}");
+        (void)send_json(server, "network_unload", "{\"name\":\"net\"}");
+        server_finish(server);
+    }
+    CHECK(!failed);
+    remove_networks(directory);
+}
+
 static void test_server_any_failing_allocation_opens_nothing(void)
 {
     struct vxd_config config;
@@ -497,6 +543,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_scene_change_any_failing_allocation_changes_nothing),
     VXD_TEST(test_scene_read_any_failing_allocation_is_resource_exhausted),
     VXD_TEST(test_network_any_failing_allocation_is_resource_exhausted),
+    VXD_TEST(test_scan_through_a_network_any_failing_allocation_changes_nothing),
     VXD_TEST(test_server_any_failing_allocation_opens_nothing),
 };
 

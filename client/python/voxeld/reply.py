@@ -79,6 +79,15 @@ class Status:
     host_bytes: int
     host_budget_bytes: int
     resident_bytes: int
+    n_maps: int
+    map_bytes: int
+    map_limit_bytes: int
+    n_networks: int
+    network_bytes: int
+    network_limit_bytes: int
+    n_scenes: int
+    scene_bytes: int
+    scene_limit_bytes: int
     methods: tuple[MethodStatus, ...]
     slow: tuple[SlowRequest, ...]
 

@@ -19,6 +19,7 @@ from . import wire
 from .cloud import OF_NUMPY
 from .errors import InvalidArgument
 from .map_records import Array, Reply
+from .networks import Timings
 from .reply import bad, record_of
 
 ACTIONS = ("fill", "erase", "set_free", "paint", "replace", "erode", "dilate", "copy")
@@ -207,8 +208,9 @@ class Edited:
 
 @dataclasses.dataclass(frozen=True)
 class Integrated:
-    """n_points = n_used + the three counts of others: not finite, outside the scene, beyond
-    max_range."""
+    """n_points = n_used + the four counts of others: not finite, outside the scene, beyond
+    max_range, of a label that takes no material. digest and network: of the network that the
+    cloud went through; "" and None without."""
 
     change: Change
     stamp_ns: int
@@ -218,12 +220,15 @@ class Integrated:
     n_non_finite: int
     n_outside: int
     n_beyond: int
+    n_dropped: int
     n_hit_voxels: int
     n_passed_voxels: int
     decode_ms: float
     carve_ms: float
     edit_ms: float
     engine_ms: float
+    digest: str
+    network: Timings | None
     replayed: bool
 
 

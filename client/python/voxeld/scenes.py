@@ -15,6 +15,8 @@ from voxeld.v1 import rpc_pb2, scene_pb2
 from . import wire
 from .cloud import Pose
 from .errors import Aborted, InvalidArgument
+from .labels import Labels, labels_of
+from .networks import Timings
 from .points import Points, clouds_of, pose_of
 from .reply import record_of
 from .scene_records import (
@@ -117,6 +119,10 @@ class Scene:
         material: int = 0,
         field: str = "",
         range: Sequence[float] | None = None,
+        network: str = "",
+        labels: Labels | None = None,
+        output: str = "",
+        expect_digest: str = "",
         frame_id: str = "",
         stamp_ns: int = 0,
         if_version: int = 0,
@@ -137,6 +143,13 @@ class Scene:
                    "ramp" (the palette as the field goes from low to high; field "": intensity)
                    or "height" (the same with z in the map frame)
         range      (low, high) of ramp and height
+        network    a loaded network with labels by point: the cloud goes through it first, and
+                   its labels say what materials points take, instead of a rule. Points whose
+                   label takes none hit nothing; their rays carve all the same
+        labels     {label: material}, numbers or names; None as a material, or a label that is
+                   not in it: none. Empty: label i takes material i
+        output     of the network, where several have labels by point
+        expect_digest  FailedPrecondition unless the network's begins so
         """
         of_array = {"stamp_ns": stamp_ns, "frame_id": frame_id, "T_map_sensor": pose_of(pose)}
         clouds = clouds_of(points, {k: v for k, v in of_array.items() if v})
@@ -144,8 +157,12 @@ class Scene:
             raise InvalidArgument(f"{len(clouds)} clouds; one is right", "points")
         message = message_of(
             scene_pb2.SceneIntegrateRequest, "if_version",
-            name=self.name, rule=rule_of(rule, material, field, range), if_version=if_version,
+            name=self.name, network=network, label_to_material=labels_of(labels), output=output,
+            expect_digest=expect_digest, if_version=if_version,
         )  # fmt: skip
+        # Beside a network only one that is not the default, for the server to refuse.
+        if not network or rule != "constant" or material or field:
+            message.rule.CopyFrom(rule_of(rule, material, field, range))
         if carve:
             kind = scene_pb2.SceneCarve
             message.carve.CopyFrom(message_of(kind, "carve", max_range_m=max_range, erase=erase))
@@ -154,9 +171,11 @@ class Scene:
         number = self._client._numbered(sequence)
         reply = self._exchange("scene_integrate", message, parts, timeout, request_id, number)
         with reply:
+            ran = reply.message.HasField("network")
             return record_of(
-                Integrated, reply.message, change=reply.change(), replayed=reply.replayed
-            )
+                Integrated, reply.message, change=reply.change(), replayed=reply.replayed,
+                network=record_of(Timings, reply.message.network) if ran else None,
+            )  # fmt: skip
 
     def values(
         self,

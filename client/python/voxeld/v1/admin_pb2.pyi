@@ -8,6 +8,28 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class BackupRequest(_message.Message):
+    __slots__ = ["name"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class BackupResponse(_message.Message):
+    __slots__ = ["elapsed_ms", "n_database_bytes", "n_linked", "n_snapshot_bytes", "n_snapshots", "path"]
+    ELAPSED_MS_FIELD_NUMBER: _ClassVar[int]
+    N_DATABASE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_LINKED_FIELD_NUMBER: _ClassVar[int]
+    N_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    N_SNAPSHOT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    elapsed_ms: float
+    n_database_bytes: int
+    n_linked: int
+    n_snapshot_bytes: int
+    n_snapshots: int
+    path: str
+    def __init__(self, path: _Optional[str] = ..., n_database_bytes: _Optional[int] = ..., n_snapshot_bytes: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_linked: _Optional[int] = ..., elapsed_ms: _Optional[float] = ...) -> None: ...
+
 class MethodStatus(_message.Message):
     __slots__ = ["mean_ms", "n_failed", "n_ok", "name"]
     MEAN_MS_FIELD_NUMBER: _ClassVar[int]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa
 from voxeld.v1 import common_pb2 as _common_pb2
+from voxeld.v1 import network_pb2 as _network_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -15,6 +16,9 @@ SCENE_DILATE: SceneAction
 SCENE_ERASE: SceneAction
 SCENE_ERODE: SceneAction
 SCENE_FILL: SceneAction
+SCENE_FSYNC_ALWAYS: SceneFsync
+SCENE_FSYNC_EVERYSEC: SceneFsync
+SCENE_FSYNC_OFF: SceneFsync
 SCENE_PAINT: SceneAction
 SCENE_PLY: SceneFormat
 SCENE_REPLACE: SceneAction
@@ -124,16 +128,18 @@ class SceneCopy(_message.Message):
     def __init__(self, matrix: _Optional[_Iterable[int]] = ..., copy_empty: bool = ..., **kwargs) -> None: ...
 
 class SceneCreateRequest(_message.Message):
-    __slots__ = ["max_bytes", "name", "retention", "spec"]
+    __slots__ = ["durability", "max_bytes", "name", "retention", "spec"]
+    DURABILITY_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
+    durability: SceneDurability
     max_bytes: int
     name: str
     retention: SceneRetention
     spec: SceneSpec
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., max_bytes: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., max_bytes: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ...) -> None: ...
 
 class SceneCreateResponse(_message.Message):
     __slots__ = ["existed", "scene"]
@@ -156,6 +162,14 @@ class SceneDropResponse(_message.Message):
     EXISTED_FIELD_NUMBER: _ClassVar[int]
     existed: bool
     def __init__(self, existed: bool = ...) -> None: ...
+
+class SceneDurability(_message.Message):
+    __slots__ = ["fsync", "journal_max_bytes"]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    fsync: SceneFsync
+    journal_max_bytes: int
+    def __init__(self, fsync: _Optional[_Union[SceneFsync, str]] = ..., journal_max_bytes: _Optional[int] = ...) -> None: ...
 
 class SceneEditRequest(_message.Message):
     __slots__ = ["if_version", "in_voxels", "name", "operations"]
@@ -268,10 +282,11 @@ class SceneHeightfield(_message.Message):
     def __init__(self, heights: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., x: _Optional[float] = ..., y: _Optional[float] = ..., cell: _Optional[float] = ..., low_z: _Optional[float] = ...) -> None: ...
 
 class SceneInfo(_message.Message):
-    __slots__ = ["changed_ns", "created_ns", "digest", "generation", "live_node_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
+    __slots__ = ["changed_ns", "created_ns", "digest", "durability", "generation", "live_node_bytes", "max_bytes", "n_bytes", "n_free", "n_nodes", "n_occupied", "n_sharing", "n_snapshots", "name", "node_bytes", "oldest_version", "owner", "retention", "spec", "version"]
     CHANGED_NS_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    DURABILITY_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     LIVE_NODE_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -291,6 +306,7 @@ class SceneInfo(_message.Message):
     changed_ns: int
     created_ns: int
     digest: str
+    durability: SceneDurability
     generation: int
     live_node_bytes: int
     max_bytes: int
@@ -307,31 +323,42 @@ class SceneInfo(_message.Message):
     retention: SceneRetention
     spec: SceneSpec
     version: int
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[SceneSpec, _Mapping]] = ..., version: _Optional[int] = ..., generation: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., node_bytes: _Optional[int] = ..., n_nodes: _Optional[int] = ..., n_occupied: _Optional[int] = ..., n_free: _Optional[int] = ..., live_node_bytes: _Optional[int] = ..., digest: _Optional[str] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., changed_ns: _Optional[int] = ..., retention: _Optional[_Union[SceneRetention, _Mapping]] = ..., oldest_version: _Optional[int] = ..., n_snapshots: _Optional[int] = ..., n_sharing: _Optional[int] = ..., durability: _Optional[_Union[SceneDurability, _Mapping]] = ...) -> None: ...
 
 class SceneIntegrateRequest(_message.Message):
-    __slots__ = ["carve", "cloud", "if_version", "name", "rule"]
+    __slots__ = ["carve", "cloud", "expect_digest", "if_version", "label_to_material", "name", "network", "output", "rule"]
     CARVE_FIELD_NUMBER: _ClassVar[int]
     CLOUD_FIELD_NUMBER: _ClassVar[int]
+    EXPECT_DIGEST_FIELD_NUMBER: _ClassVar[int]
     IF_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LABEL_TO_MATERIAL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
     carve: SceneCarve
     cloud: _common_pb2.Cloud
+    expect_digest: str
     if_version: int
+    label_to_material: _containers.RepeatedCompositeFieldContainer[SceneLabel]
     name: str
+    network: str
+    output: str
     rule: SceneMaterialRule
-    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cloud: _Optional[_Union[_common_pb2.Cloud, _Mapping]] = ..., carve: _Optional[_Union[SceneCarve, _Mapping]] = ..., rule: _Optional[_Union[SceneMaterialRule, _Mapping]] = ..., if_version: _Optional[int] = ..., network: _Optional[str] = ..., label_to_material: _Optional[_Iterable[_Union[SceneLabel, _Mapping]]] = ..., expect_digest: _Optional[str] = ..., output: _Optional[str] = ...) -> None: ...
 
 class SceneIntegrateResponse(_message.Message):
-    __slots__ = ["carve_ms", "change", "decode_ms", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_used", "stamp_ns"]
+    __slots__ = ["carve_ms", "change", "decode_ms", "digest", "edit_ms", "engine_ms", "frame_id", "n_beyond", "n_dropped", "n_hit_voxels", "n_non_finite", "n_outside", "n_passed_voxels", "n_points", "n_used", "network", "stamp_ns"]
     CARVE_MS_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DECODE_MS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     EDIT_MS_FIELD_NUMBER: _ClassVar[int]
     ENGINE_MS_FIELD_NUMBER: _ClassVar[int]
     FRAME_ID_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
     N_BEYOND_FIELD_NUMBER: _ClassVar[int]
+    N_DROPPED_FIELD_NUMBER: _ClassVar[int]
     N_HIT_VOXELS_FIELD_NUMBER: _ClassVar[int]
     N_NON_FINITE_FIELD_NUMBER: _ClassVar[int]
     N_OUTSIDE_FIELD_NUMBER: _ClassVar[int]
@@ -342,18 +369,33 @@ class SceneIntegrateResponse(_message.Message):
     carve_ms: float
     change: SceneChange
     decode_ms: float
+    digest: str
     edit_ms: float
     engine_ms: float
     frame_id: str
     n_beyond: int
+    n_dropped: int
     n_hit_voxels: int
     n_non_finite: int
     n_outside: int
     n_passed_voxels: int
     n_points: int
     n_used: int
+    network: _network_pb2.NetworkTimings
     stamp_ns: int
-    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+    def __init__(self, change: _Optional[_Union[SceneChange, _Mapping]] = ..., stamp_ns: _Optional[int] = ..., frame_id: _Optional[str] = ..., n_points: _Optional[int] = ..., n_used: _Optional[int] = ..., n_non_finite: _Optional[int] = ..., n_outside: _Optional[int] = ..., n_beyond: _Optional[int] = ..., n_hit_voxels: _Optional[int] = ..., n_passed_voxels: _Optional[int] = ..., decode_ms: _Optional[float] = ..., carve_ms: _Optional[float] = ..., edit_ms: _Optional[float] = ..., engine_ms: _Optional[float] = ..., n_dropped: _Optional[int] = ..., digest: _Optional[str] = ..., network: _Optional[_Union[_network_pb2.NetworkTimings, _Mapping]] = ...) -> None: ...
+
+class SceneLabel(_message.Message):
+    __slots__ = ["label", "label_name", "material", "material_name"]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    LABEL_NAME_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_FIELD_NUMBER: _ClassVar[int]
+    MATERIAL_NAME_FIELD_NUMBER: _ClassVar[int]
+    label: int
+    label_name: str
+    material: int
+    material_name: str
+    def __init__(self, label: _Optional[int] = ..., label_name: _Optional[str] = ..., material: _Optional[int] = ..., material_name: _Optional[str] = ...) -> None: ...
 
 class SceneListRequest(_message.Message):
     __slots__ = []
@@ -539,6 +581,9 @@ class SceneValuesResponse(_message.Message):
     seen: SceneSeen
     states: _common_pb2.Tensor
     def __init__(self, seen: _Optional[_Union[SceneSeen, _Mapping]] = ..., states: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., materials: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ...) -> None: ...
+
+class SceneFsync(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
 
 class SceneAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []
