@@ -30,7 +30,7 @@ static enum vxd_status export_part(struct vxd_map_call *call,
 
     box.low = vxd_scene_vec3(request->box.low, &low);
     box.high = vxd_scene_vec3(request->box.high, &high);
-    body.name = vxd_map_text(request->scene);
+    VXD_TRY(vxd_scene_name(call, request->scene, &body.name, &body.at));
     body.format = (Voxeld__V1__SceneFormat)format;
     body.box = request->has_box ? &box : NULL;
     body.in_voxels = request->in_voxels;
