@@ -496,9 +496,10 @@ voxeld_scene_export(struct voxeld_client *client,
 VOXELD_API void voxeld_scene_cells_free(struct voxeld_scene_cells *cells);
 
 /* All of it (first and limit aside) as a PLY file at path, whatever the format says, in as many
- * replies as it takes; the file appears whole or not at all. A vertex a cell: its centre in
+ * replies as it takes, all of one version; the file appears whole or not at all. A vertex a cell: its centre in
  * metres, its material and, with a palette, its colour. n_cells (may be NULL): how many.
- * errors  ABORTED                         the scene changed meanwhile: try again
+ * errors  ABORTED, NOT_FOUND              the scene was made anew, or changed until that version
+ *                                         was no longer kept: try again
  *         PERMISSION_DENIED, UNAVAILABLE  the file cannot be written */
 VOXELD_API enum voxeld_status
 voxeld_scene_export_file(struct voxeld_client *client,

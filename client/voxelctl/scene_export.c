@@ -66,6 +66,7 @@ static int fetch_all(struct voxeld_client *client,
                      struct gathered *g)
 {
     struct voxeld_scene_export_request request = *options;
+    char pinned[128]; /* the name with the first reply's version */
     struct voxeld_error error;
     uint64_t version = 0;
     uint64_t n_cells = 0;
@@ -81,6 +82,10 @@ static int fetch_all(struct voxeld_client *client,
         }
         version = before == 0 ? part->version : version;
         n_cells = part->n_cells;
+        if (before == 0 && version > 0 && strchr(request.scene, '@') == NULL) {
+            (void)snprintf(pinned, sizeof pinned, "%s@%" PRIu64, request.scene, version);
+            request.scene = pinned;
+        }
         if (part->version != version) {
             (void)fprintf(stderr,
                           "voxelctl: %s: it changed while it was exported; try again\n",
