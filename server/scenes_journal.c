@@ -4,6 +4,7 @@
  * made. */
 #include "server/scenes_journal.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "server/commit.h"
@@ -324,6 +325,7 @@ enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_on
     struct vxd_journal_found found;
     uint8_t secret[VXD_JOURNAL_SECRET_BYTES];
     uint64_t n_damaged = 0;
+    char text[24];
     enum vxd_status status;
 
     scenes->dir = dir;
@@ -333,7 +335,13 @@ enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_on
     vxd_journal_get_secret(scenes->journal, secret);
     vxd_once_set_key(once, secret);
     VXD_TRY(vxd_journal_read_replies(scenes->journal, remember, once, &n_damaged, err));
+    if (n_damaged > 0) {
+        (void)snprintf(text, sizeof text, "%" PRIu64, n_damaged);
+        vxd_log(VXD_LOG_WARNING, "outcomes of earlier requests are damaged", "count",
+                text);
+    }
     ask_again(scenes);
+    vxd_scene_saver_begin(scenes->saver);
 out:
     return status;
 }
@@ -346,9 +354,10 @@ void vxd_scenes_close_journal(struct vxd_scenes *scenes)
         return;
     }
     vxd_scene_saver_stop(scenes->saver);
-    scenes->saver = NULL;
     if (scenes->journal != NULL && vxd_journal_close(scenes->journal, &err) != VXD_OK) {
         vxd_log(VXD_LOG_ERROR, "the journal did not end well", "error", err.message);
     }
     scenes->journal = NULL;
+    vxd_scene_saver_destroy(scenes->saver);
+    scenes->saver = NULL;
 }
