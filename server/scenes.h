@@ -124,6 +124,7 @@ struct vxd_scene {
     int references;
     bool is_named;          /* findable */
     bool is_reserved;       /* its name is, for it */
+    bool is_leaving;        /* its end waits for the journal; the write lane's */
     struct vxd_scene *next; /* by name */
     struct vxd_scene *next_in_family;
 };

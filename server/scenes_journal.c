@@ -39,6 +39,12 @@ enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err 
             "a change of the scene could not be written to the disk, and what "
             "was built on it goes with it; try again");
     }
+    if (scene->is_leaving) {
+        /* Its record would follow the one that ends the scene. */
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "the scene \"%s\" is being dropped; try again",
+                        scene->terms.name);
+    }
     vxd_journal_get_stats(scene->scenes->journal, &stats);
     return stats.is_available
                ? VXD_OK
@@ -135,7 +141,7 @@ static enum vxd_status put_named(const struct vxd_scene *scene,
 
     vxd_scene_item_name(scene->terms.name, snapshot->name, name);
     item.name = name;
-    VXD_TRY(vxd_journal_need(txn, item.family, scene->family->sequence, err));
+    VXD_TRY(vxd_journal_need(txn, item.family, scene->family->decided, err));
     if (drop) {
         status = vxd_journal_drop_item(txn, VXD_JOURNAL_NAMED, item.family, name, err);
         goto out;
@@ -232,6 +238,7 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     txn = NULL;
     if (status == VXD_OK) {
         family->n_waiting++;
+        scene->is_leaving = entry->kind == VXD_RECORD_DROP;
         family->sequence += entry->sequence > 0 ? 1 : 0;
     }
 out:
@@ -265,6 +272,7 @@ void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entr
 
     family->n_waiting--;
     if (!committed) {
+        scene->is_leaving = scene->is_leaving && entry->kind != VXD_RECORD_DROP;
         family->is_broken = true;
     } else if (entry->sequence > 0) {
         vxd_scenes_lock(scene->scenes);

@@ -363,6 +363,22 @@ out:
     return VXD_OK;
 }
 
+/* All its scenes were dropped, the last two at once: nothing of it is needed any more. */
+static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
+                                     struct vxd_err *err)
+{
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
+    VXD_TRY(vxd_journal_drop_family(txn, id, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
 static enum vxd_status done(void *user, const struct vxd_recovered_family *result,
                             struct vxd_err *err)
 {
@@ -374,7 +390,8 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     enum vxd_status status = VXD_OK;
 
     if (family == NULL) {
-        return VXD_OK;
+        /* Of one that lost something people may want to see what is left. */
+        return result->is_lossy ? VXD_OK : forget_family(scenes, row.id, err);
     }
     family->sequence = result->last_sequence;
     family->decided = result->last_sequence;
