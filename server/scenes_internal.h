@@ -64,7 +64,10 @@ struct vxd_scene_family {
         sequence; /* last record that was handed over, and decided; the write lane's */
     uint64_t decided; /* the last record in what everybody sees; the mutex guards it */
     size_t n_waiting; /* handed over and not ended; the write lane's */
-    bool is_broken;   /* one of them failed, so all that follow do; the write lane's */
+    /* Of them, those that are made from an older version, which a later change may end: no
+     * picture is taken that lacks it and them. The mutex guards it. */
+    size_t n_referring;
+    bool is_broken; /* one of them failed, so all that follow do; the write lane's */
 };
 
 void vxd_scenes_lock(const struct vxd_scenes *scenes);
@@ -92,6 +95,9 @@ void vxd_scene_history_map(struct vxd_scene_history *history,
 enum vxd_status vxd_scene_history_begin(struct vxd_scene *scene, uint32_t root,
                                         struct vxd_err *err);
 void vxd_scene_history_free(struct vxd_scene_history *history);
+/* What everybody sees of a version's undone_by, the one in the array: not what waits. */
+uint64_t vxd_scene_undone_by(const struct vxd_scene_history *history,
+                             const struct vxd_scene_version *version);
 /* As the terms say; without the mutex. */
 void vxd_scene_forget_old(struct vxd_scene *scene);
 

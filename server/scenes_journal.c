@@ -207,6 +207,12 @@ static bool is_last(const struct vxd_scene *scene)
     return past.n_sharing == 1;
 }
 
+static bool is_referring(const struct vxd_scene_entry *entry)
+{
+    return entry->kind == VXD_RECORD_UNDO || entry->kind == VXD_RECORD_REDO ||
+           entry->kind == VXD_RECORD_BRANCH;
+}
+
 enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request *request,
                                     struct vxd_scene_entry *entry, struct vxd_err *err)
 {
@@ -238,6 +244,9 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     txn = NULL;
     if (status == VXD_OK) {
         family->n_waiting++;
+        vxd_scenes_lock(scene->scenes);
+        family->n_referring += is_referring(entry) ? 1 : 0;
+        vxd_scenes_unlock(scene->scenes);
         scene->is_leaving = entry->kind == VXD_RECORD_DROP;
         family->sequence += entry->sequence > 0 ? 1 : 0;
     }
@@ -271,13 +280,15 @@ void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entr
     struct vxd_scene_family *family = scene->family;
 
     family->n_waiting--;
+    vxd_scenes_lock(scene->scenes);
+    family->n_referring -= is_referring(entry) ? 1 : 0;
+    if (committed && entry->sequence > 0) {
+        family->decided = entry->sequence;
+    }
+    vxd_scenes_unlock(scene->scenes);
     if (!committed) {
         scene->is_leaving = scene->is_leaving && entry->kind != VXD_RECORD_DROP;
         family->is_broken = true;
-    } else if (entry->sequence > 0) {
-        vxd_scenes_lock(scene->scenes);
-        family->decided = entry->sequence;
-        vxd_scenes_unlock(scene->scenes);
     }
     if (family->is_broken && family->n_waiting == 0) {
         /* All that was built on what failed has failed too: new changes begin here. */

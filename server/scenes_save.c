@@ -17,7 +17,9 @@
 
 enum {
     STEP_NS = 5000000, /* the pool's workers are shared with requests */
-    RETRY_S = 60       /* after a file that could not be written */
+    TAKE_TRIES = 1000,
+    TAKE_STEP_NS = 5000000, /* a commit or so */
+    RETRY_S = 60            /* after a file that could not be written */
 };
 
 struct vxd_scene_saver {
@@ -56,6 +58,24 @@ static size_t count_roots(const struct vxd_scene_family *family, size_t *n_scene
         *n_scenes += s->is_named ? 1 : 0;
     }
     return n;
+}
+
+/* Locks, at a moment when no change waits that is made from an older version: such a one may be
+ * out of the history before the change is in it. */
+static bool lock_for_picture(struct vxd_scenes *scenes,
+                             const struct vxd_scene_family *family)
+{
+    const struct timespec step = {.tv_nsec = TAKE_STEP_NS};
+
+    for (int i = 0; i < TAKE_TRIES; i++) {
+        vxd_scenes_lock(scenes);
+        if (family->n_referring == 0) {
+            return true;
+        }
+        vxd_scenes_unlock(scenes);
+        (void)nanosleep(&step, NULL);
+    }
+    return false;
 }
 
 /* With the mutex held: copies it all. */
@@ -118,7 +138,9 @@ static enum vxd_status take(struct vxd_scene_saver *saver, struct picture *pictu
     if (picture->roots == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for roots");
     }
-    vxd_scenes_lock(scenes);
+    if (!lock_for_picture(scenes, picture->family)) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL, "undos or branches never cease");
+    }
     if (count_roots(picture->family, &n_scenes) > n_roots || n_scenes == 0) {
         vxd_scenes_unlock(scenes);
         return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the scene changes too fast");
