@@ -29,6 +29,7 @@ void vxd_scene_history_free(struct vxd_scene_history *history)
 {
     free(history->versions);
     free(history->snapshots);
+    free(history->filed);
     memset(history, 0, sizeof *history);
 }
 
@@ -41,6 +42,9 @@ void vxd_scene_history_map(struct vxd_scene_history *history,
     for (size_t i = 0; i < history->n_snapshots; i++) {
         history->snapshots[i].version.root =
             map(argument, history->snapshots[i].version.root);
+    }
+    for (size_t i = 0; i < history->n_filed; i++) {
+        history->filed[i].version.root = map(argument, history->filed[i].version.root);
     }
 }
 
@@ -122,6 +126,11 @@ static const struct vxd_scene_version *find_at(const struct vxd_scene_history *h
     for (i = 0; i < history->n_snapshots && version == NULL; i++) {
         if (history->snapshots[i].version.number == at->version) {
             version = &history->snapshots[i].version;
+        }
+    }
+    for (i = 0; i < history->n_filed && version == NULL; i++) {
+        if (history->filed[i].version.number == at->version) {
+            version = &history->filed[i].version;
         }
     }
     return version;
@@ -324,9 +333,15 @@ static void drop_old(struct vxd_scene *scene, int64_t now_ns)
     }
 }
 
-void vxd_scene_forget_old(struct vxd_scene *scene)
+void vxd_scene_end_recovery(struct vxd_scene *scene)
 {
+    struct vxd_scene_history *history = &scene->history;
+
     vxd_scenes_lock(scene->scenes);
+    free(history->filed);
+    history->filed = NULL;
+    history->n_filed = 0;
+    history->keeps_all = false;
     drop_old(scene, vxd_scene_now_ns());
     vxd_scenes_unlock(scene->scenes);
 }

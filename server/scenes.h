@@ -100,6 +100,10 @@ struct vxd_scene_history {
     struct vxd_scene_snapshot
         *snapshots; /* room for VXD_SCENE_MAX_SNAPSHOTS once there is one */
     size_t n_snapshots;
+    /* While it is recovered: a file's, some of which may be forgotten or moved since; only the
+     * journal knows. They keep their versions until it has said so. */
+    struct vxd_scene_snapshot *filed;
+    size_t n_filed;
 };
 
 /* A pinned version. */

@@ -98,8 +98,9 @@ void vxd_scene_history_free(struct vxd_scene_history *history);
 /* What everybody sees of a version's undone_by, the one in the array: not what waits. */
 uint64_t vxd_scene_undone_by(const struct vxd_scene_history *history,
                              const struct vxd_scene_version *version);
-/* As the terms say; without the mutex. */
-void vxd_scene_forget_old(struct vxd_scene *scene);
+/* All that the journal has is there: what neither the terms nor a name keeps goes. Without the
+ * mutex. */
+void vxd_scene_end_recovery(struct vxd_scene *scene);
 
 /* scenes.c. As vxd_scene_new, with no version yet; in `family`, where there is one. */
 enum vxd_status vxd_scene_restore(struct vxd_scenes *scenes,

@@ -397,8 +397,7 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     family->decided = result->last_sequence;
     for (struct vxd_scene *scene = family->first; scene != NULL;
          scene = scene->next_in_family) {
-        scene->history.keeps_all = false;
-        vxd_scene_forget_old(scene);
+        vxd_scene_end_recovery(scene);
     }
     if (!result->is_lossy) {
         return VXD_OK;
