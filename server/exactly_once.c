@@ -671,6 +671,10 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
         record->is_done = true;
         owner->n_running--;
         once->usage.n_bytes += record_bytes(record);
+        /* What is so far below was forgotten on the disk too: it must not run again. */
+        if (sequence > VXD_ONCE_OUTCOMES && sequence - VXD_ONCE_OUTCOMES > owner->floor) {
+            owner->floor = sequence - VXD_ONCE_OUTCOMES;
+        }
     }
     (void)pthread_mutex_unlock(&once->mutex);
     /* The limits may be lower than they were: then less is remembered. */

@@ -33,6 +33,7 @@ struct vxd_scenes {
     struct vxd_journal *journal;
     const struct vxd_data_dir *dir; /* borrowed */
     struct vxd_scene_saver *saver;
+    bool is_recovering; /* limits do not count: what is on the disk comes back */
 };
 
 /* A store, for as long as somebody has a version of it pinned. */
