@@ -16,10 +16,17 @@
 
 #define RAY_THREADS 128
 #define RAY_WARPS (RAY_THREADS / 32)
+#ifndef RAY_BLOCKS
 /* Of a multiprocessor: 72 registers a thread, all that a ray needs. */
 #define RAY_BLOCKS 7
+#endif
+#ifndef RAY_LEAST_IDLE
 /* Threads without a ray, of 32, for whom it pays to make new ones. */
 #define RAY_LEAST_IDLE 12
+#endif
+#ifndef RAY_DOWN
+#define RAY_DOWN 3
+#endif
 /* Rays of a share: what is more comes to its turn later. */
 #define RAY_MOST 4096
 
@@ -89,8 +96,9 @@ static __global__ void __launch_bounds__(RAY_THREADS, RAY_BLOCKS)
             return;
         } else if (is_busy) {
             uint32_t value = 0;
-            enum vxd_dag_ray_end found = vxd_dag_ray_step(
-                &call->view, &ray, &spot, nodes + threadIdx.x, RAY_THREADS, &value);
+            enum vxd_dag_ray_end found =
+                vxd_dag_ray_step(&call->view, &ray, &spot, nodes + threadIdx.x,
+                                 RAY_THREADS, RAY_DOWN, &value);
 
             if (found != VXD_DAG_RAY_ON) {
                 end_ray(call, first + i, &ray, found == VXD_DAG_RAY_HIT, value);

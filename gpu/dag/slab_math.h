@@ -19,8 +19,8 @@
  * on even addresses, and all hashes of bytes in one sector of 32 bytes.
  *
  * Slabs come from chunks of the store's address space, whose first words are a bit a slab,
- * taken or not (SlabAlloc). 32 words of those, 1,024 slabs, are a memory block; 16 memory
- * blocks are a super block, over which concurrent takers spread. */
+ * taken or not (SlabAlloc). 32 words of those, 1,024 slabs, are a memory block; those of a
+ * chunk are a super block. Concurrent takers spread over all of them. */
 #ifndef VXD_GPU_DAG_SLAB_MATH_H
 #define VXD_GPU_DAG_SLAB_MATH_H
 
@@ -33,7 +33,6 @@ enum {
     VXD_DAG_CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
     VXD_DAG_CHUNK_BITMAP_WORDS = VXD_DAG_SPLIT_FIRST,
     VXD_DAG_BLOCK_BITMAP_WORDS = 32,
-    VXD_DAG_SUPER_BLOCKS = 16,
     /* The last chunk has addresses of uniform references. */
     VXD_DAG_MAX_CHUNKS = (1 << (32 - VXD_DAG_CHUNK_BITS)) - 1
 };
