@@ -69,6 +69,16 @@ VXD_HD int vxd_dag_ray_bits(uint32_t v)
 #endif
 }
 
+/* How many of them are 1. */
+VXD_HD int vxd_dag_ray_ones(uint32_t v)
+{
+#if defined(__CUDA_ARCH__)
+    return __popc(v);
+#else
+    return vxd_dag_popc(v);
+#endif
+}
+
 VXD_HD bool vxd_dag_ray_is_down(const struct vxd_dag_ray *ray, int axis)
 {
     return (ray->flip >> (2 - axis) & 1) != 0;
@@ -123,12 +133,13 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
         double size = fabs(d[axis]);
         double inverse = size > 0 ? length / size : (double)INFINITY;
         /* Of an axis whose planes are never crossed none is at 0 voxels and infinitely far. */
-        bool is_down = d[axis] < 0 && inverse < (double)INFINITY;
+        bool is_endless = !(inverse < (double)INFINITY);
+        bool is_down = d[axis] < 0 && !is_endless;
 
         ray->flip |= is_down ? 4 >> axis : 0;
         ray->origin[axis] = is_down ? -origin[axis] : origin[axis];
         ray->inverse[axis] = inverse;
-        ray->rate[axis] = inverse < (double)INFINITY ? (float)(size / length) : -1.0f;
+        ray->rate[axis] = is_endless ? -1.0f : 1.0f / (float)inverse;
     }
     return true;
 }
@@ -144,15 +155,16 @@ VXD_HD int32_t vxd_dag_ray_first(const struct vxd_dag_ray *ray, int axis, int de
     return (int32_t)fmax(voxel, is_down ? -side : 0.0);
 }
 
-/* Puts a ray into the voxel of a cube, of side 2^height at `corner`, in which it is after its
- * last crossing; on that crossing's axis it is in the first one, as no plane behind that of the
- * crossing was passed. */
-VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray, const int32_t corner[3],
-                               int height, int depth)
+/* Puts a ray into the voxel in which it is after its last crossing, of the cube of side 2^height
+ * around its place; on that crossing's axis it is in the first one, as no plane behind that of
+ * the crossing was passed. */
+VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray, int height, int depth)
 {
+    int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
+
     for (int axis = 0; axis < 3; axis++) {
         int32_t first = vxd_dag_ray_first(ray, axis, depth);
-        int32_t at = corner[axis];
+        int32_t at = ray->place[axis] & ~mask;
 
         for (int32_t bit = (int32_t)1 << height >> 1; bit != 0; bit >>= 1) {
             int32_t half = at | bit;
@@ -169,7 +181,6 @@ VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray, const int32_t corner[3],
 VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
 {
     int32_t side = (int32_t)1 << depth;
-    int32_t corner[3];
     double farthest = 0;
 
     ray->t = 0;
@@ -184,9 +195,8 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
         if (is_down ? is_below : is_above) {
             return false;
         }
-        corner[axis] = is_down ? -side : 0;
         if (is_below || is_above) {
-            double t = vxd_dag_ray_plane(ray, axis, corner[axis]);
+            double t = vxd_dag_ray_plane(ray, axis, is_down ? -side : 0);
 
             /* The last of the planes that it has to cross; among equals the later axis. */
             if (!(t < (double)INFINITY)) {
@@ -196,6 +206,8 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
                 ray->t = t;
                 ray->axis = axis;
             }
+        } else {
+            ray->place[axis] = is_down ? -1 - (int32_t)voxel : (int32_t)voxel;
         }
         farthest = fmax(farthest, fabs(ray->origin[axis]));
     }
@@ -203,46 +215,44 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
      * origin. */
     ray->slack = (float)((farthest + (double)side) * 0x1p-49);
     if (ray->axis == VXD_DAG_RAY_START) {
-        for (int axis = 0; axis < 3; axis++) {
-            ray->place[axis] = vxd_dag_ray_first(ray, axis, depth);
-        }
         return true;
     }
     for (int axis = 0; axis < 3; axis++) {
-        if (vxd_dag_ray_passed(ray, axis, corner[axis] + side, ray->t, ray->axis)) {
+        ray->place[axis] = vxd_dag_ray_is_down(ray, axis) ? -side : 0;
+        if (vxd_dag_ray_passed(ray, axis, ray->place[axis] + side, ray->t, ray->axis)) {
             return false;
         }
     }
-    vxd_dag_ray_settle(ray, corner, depth, depth);
+    vxd_dag_ray_settle(ray, depth, depth);
     return ray->t <= ray->most;
 }
 
-/* Whole voxels of a distance below 2^22, and what is left of one. */
+/* Whole voxels of a distance, and what is left of one, which no voxel's middle is near where
+ * there are 2^22 or more, or it is not finite. */
 VXD_HD int32_t vxd_dag_ray_whole(float distance, float *rest)
 {
 #if defined(__CUDA_ARCH__)
     float shifted = __fadd_rz(distance, 8388608.0f); /* its low bits are the whole */
 
     *rest = distance - (shifted - 8388608.0f);
-    return __float_as_int(shifted) & 0x7fffff;
+    return __float_as_int(shifted);
 #else
-    int32_t whole = (int32_t)distance;
+    int32_t whole = distance >= 0 && distance < 0x1p22f ? (int32_t)distance : 0;
 
-    *rest = distance - (float)whole;
+    *rest = whole != 0 || distance < 1 ? distance - (float)whole : 0.0f;
     return whole;
 #endif
 }
 
 /* Leaves the cube of side 2^height around the ray's place. Returns which bits of the place
  * changed, on any axis: the highest is that of the height at which it went on, 2^depth or more
- * where it left the scene; 0 where it comes to an end in the cube. */
-VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, int depth)
+ * where it left the scene; 0 where it comes to an end in the cube. Where *is_sure is false, the
+ * low `height` bits of the place are still to be settled. */
+VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, bool *is_sure)
 {
     int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
-    int32_t to[3];
-    double at[3];
     uint32_t changed = 0;
-    bool is_sure = true;
+    double at[3];
     double t;
     int by;
 
@@ -253,43 +263,26 @@ VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, int depth
     by = at[1] < at[0] ? 1 : 0;
     by = at[2] < t ? 2 : by;
     t = at[2] < t ? at[2] : t;
-    if (!(t < (double)INFINITY) || t > ray->most) {
-        return 0;
-    }
+    *is_sure = true;
     for (int axis = 0; axis < 3; axis++) {
-        int32_t last = ray->place[axis] | mask;
-        /* What is not finite is too near to 0 to tell. */
+        int32_t from = ray->place[axis];
+        int32_t last = from | mask;
         float left = (float)(at[axis] - t) * ray->rate[axis];
-        float bounded = left < 0x1p22f ? left : 0.0f;
         float rest;
-        int32_t whole = vxd_dag_ray_whole(bounded < 0 ? 0.0f : bounded, &rest);
-        /* Three roundings of 2^-24 each are less than 2^-21. */
-        bool is_clear = fabsf(rest - 0.5f) + (bounded * 0x1p-21f + ray->slack) < 0.5f;
+        int32_t to = last - (vxd_dag_ray_whole(left, &rest) & mask);
+        /* Three roundings of 2^-24 each are less than 2^-21. Not of what is not finite. */
+        bool is_clear = fabsf(rest - 0.5f) + (left * 0x1p-21f + ray->slack) < 0.5f;
         bool stays = ray->rate[axis] < 0;
 
-        to[axis] = axis == by ? last + 1
-                   : stays    ? ray->place[axis]
-                              : last - (whole & mask);
-        is_sure &= is_clear | stays | (axis == by);
+        to = axis == by ? last + 1 : stays ? from : to;
+        *is_sure = *is_sure & (is_clear | stays | (axis == by));
+        changed |= (uint32_t)(from ^ to);
+        ray->place[axis] = to;
     }
+    *is_sure = *is_sure | (height == 0);
     ray->t = t;
     ray->axis = by;
-    for (int axis = 0; axis < 3; axis++) {
-        changed |= (uint32_t)(ray->place[axis] ^ to[axis]);
-    }
-    if (is_sure | (height == 0)) {
-        for (int axis = 0; axis < 3; axis++) {
-            ray->place[axis] = to[axis];
-        }
-    } else {
-        int32_t corner[3];
-
-        for (int axis = 0; axis < 3; axis++) {
-            corner[axis] = to[axis] & ~mask;
-        }
-        vxd_dag_ray_settle(ray, corner, height, depth);
-    }
-    return changed;
+    return (t < (double)INFINITY) & (t <= ray->most) ? changed : 0;
 }
 
 /* Octant of the cube around the ray's place, of the scene and not of the mirrored one. */
@@ -312,27 +305,31 @@ VXD_HD uint32_t vxd_dag_ray_nibbles(const struct vxd_dag_item *leaf, int rank, i
     return nibbles;
 }
 
-/* Of eight voxels of a leaf, `bit` the first, those that are set: which are occupied. What it
- * cannot tell at once it says are. */
+/* Of the eight voxels of an octant of a leaf those that are set, or 0 where none of them is
+ * occupied, as far as can be told at once. Where values have 4 bits and may be FREE, *nibbles
+ * are theirs. */
 VXD_HD uint32_t vxd_dag_ray_octet(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_item *leaf, int bit)
+                                  const struct vxd_dag_item *leaf, int octant,
+                                  uint32_t *nibbles)
 {
-    uint64_t mask = vxd_dag_leaf_mask(leaf->words);
-    uint32_t set = (uint32_t)(mask >> bit) & 0xffu;
+    uint32_t half = octant < 4 ? leaf->words[0] : leaf->words[1];
+    int shift = (octant & 3) * 8;
+    uint32_t set = half >> shift & 0xffu;
 
     if (set == 0 || view->free_value < 0) {
         return set;
     }
     if (view->value_bits == 1) {
-        return set & ~(leaf->rest[bit >> 5] >> (bit & 31));
+        return set & ~(leaf->rest[octant >> 2] >> shift);
     }
     if (view->value_bits == 4) {
-        int n = vxd_dag_popc(set);
-        int rank = vxd_dag_popc(mask & (((uint64_t)1 << bit) - 1));
-        uint32_t others =
-            vxd_dag_ray_nibbles(leaf, rank, n) ^ (uint32_t)view->free_value * 0x11111111u;
+        int n = vxd_dag_ray_ones(set);
+        int rank = (octant < 4 ? 0 : vxd_dag_ray_ones(leaf->words[0])) +
+                   vxd_dag_ray_ones(half & ((1u << shift) - 1));
+        uint32_t free = (uint32_t)view->free_value * 0x11111111u;
 
-        return others << (32 - 4 * n) == 0 ? 0 : set;
+        *nibbles = vxd_dag_ray_nibbles(leaf, rank, n);
+        return (*nibbles ^ free) << (32 - 4 * n) == 0 ? 0 : set;
     }
     return vxd_dag_is_uniform(leaf->rest[0]) &&
                    vxd_dag_uniform_value(leaf->rest[0]) == (uint32_t)view->free_value
@@ -346,8 +343,9 @@ VXD_HD int vxd_dag_ray_leaf(const struct vxd_dag_view *view, uint32_t ref,
                             const struct vxd_dag_ray *ray, uint32_t *value)
 {
     struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
-    int bit = vxd_dag_ray_octant(ray, VXD_DAG_LEAF_HEIGHT) << 3;
-    uint32_t octet = vxd_dag_ray_octet(view, &leaf, bit);
+    int octant = vxd_dag_ray_octant(ray, VXD_DAG_LEAF_HEIGHT);
+    uint32_t nibbles = 0;
+    uint32_t octet = vxd_dag_ray_octet(view, &leaf, octant, &nibbles);
     int inner = vxd_dag_ray_octant(ray, 1);
 
     if (octet == 0) {
@@ -356,7 +354,9 @@ VXD_HD int vxd_dag_ray_leaf(const struct vxd_dag_view *view, uint32_t ref,
     if ((octet >> inner & 1u) == 0) {
         return 0;
     }
-    *value = vxd_dag_item_value(view, &leaf, bit | inner);
+    *value = view->value_bits == 4 && view->free_value >= 0
+                 ? nibbles >> 4 * vxd_dag_ray_ones(octet & ((1u << inner) - 1)) & 15u
+                 : vxd_dag_item_value(view, &leaf, octant << 3 | inner);
     return (int)*value == view->free_value ? 0 : -1;
 }
 
@@ -394,57 +394,57 @@ VXD_HD int vxd_dag_ray_node(int height, int stride)
     return (height - VXD_DAG_LEAF_HEIGHT - 1) * stride;
 }
 
-enum vxd_dag_ray_end {
-    VXD_DAG_RAY_ON,
-    VXD_DAG_RAY_HIT, /* *value is the voxel's */
-    VXD_DAG_RAY_OVER /* out of the scene, or no crossing left within the range */
-};
-
-/* Goes down to the ray's voxel, and on past the empty cube around it: by a voxel or more. Goes
- * up no farther than it must, and down by most_down levels at once: what is left of the way is
- * the next step's. */
-VXD_HD enum vxd_dag_ray_end vxd_dag_ray_step(const struct vxd_dag_view *view,
-                                             struct vxd_dag_ray *ray,
-                                             struct vxd_dag_ray_spot *spot,
-                                             uint32_t *nodes, int stride, int most_down,
-                                             uint32_t *value)
+/* Whether there is a lower cube around the ray's voxel than the spot's. */
+VXD_HD bool vxd_dag_ray_can_descend(const struct vxd_dag_ray_spot *spot)
 {
-    int height;
-    uint32_t changed;
+    return spot->height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(spot->ref);
+}
 
-    for (int n = 0; spot->height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(spot->ref);
-         n++) {
-        if (n == most_down) {
-            return VXD_DAG_RAY_ON;
-        }
-        if ((vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) == 0) {
-            spot->ref = VXD_DAG_EMPTY; /* to a ray */
-            break;
-        }
-        nodes[vxd_dag_ray_node(spot->height, stride)] = spot->ref;
-        spot->ref =
-            vxd_dag_child_of(view, spot->ref, vxd_dag_ray_octant(ray, spot->height));
-        spot->height--;
+/* To the next lower cube, of a spot that has one; where nothing below is occupied, the spot
+ * becomes empty. */
+VXD_HD void vxd_dag_ray_descend(const struct vxd_dag_view *view,
+                                const struct vxd_dag_ray *ray,
+                                struct vxd_dag_ray_spot *spot, uint32_t *nodes,
+                                int stride)
+{
+    if ((vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) == 0) {
+        spot->ref = VXD_DAG_EMPTY; /* to a ray */
+        return;
     }
-    height = spot->height;
+    nodes[vxd_dag_ray_node(spot->height, stride)] = spot->ref;
+    spot->ref = vxd_dag_child_of(view, spot->ref, vxd_dag_ray_octant(ray, spot->height));
+    spot->height--;
+}
+
+/* Height of the cube around the ray's voxel in which nothing is occupied, of a spot that has
+ * none lower; -1: the voxel is, by *value. */
+VXD_HD int vxd_dag_ray_look(const struct vxd_dag_view *view,
+                            const struct vxd_dag_ray *ray,
+                            const struct vxd_dag_ray_spot *spot, uint32_t *value)
+{
     if (vxd_dag_is_node(spot->ref)) {
-        height = vxd_dag_ray_leaf(view, spot->ref, ray, value);
-        if (height < 0) {
-            return VXD_DAG_RAY_HIT;
-        }
-    } else if (vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_OCCUPIED) {
-        *value = vxd_dag_uniform_value(spot->ref);
-        return VXD_DAG_RAY_HIT;
+        return vxd_dag_ray_leaf(view, spot->ref, ray, value);
     }
-    changed = vxd_dag_ray_leave(ray, height, view->depth);
+    if (vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_OCCUPIED) {
+        *value = vxd_dag_uniform_value(spot->ref);
+        return -1;
+    }
+    return spot->height;
+}
+
+/* The spot of a ray after it left a cube: up no farther than it must. False where it is over. */
+VXD_HD bool vxd_dag_ray_ascend(const struct vxd_dag_view *view, uint32_t changed,
+                               struct vxd_dag_ray_spot *spot, const uint32_t *nodes,
+                               int stride)
+{
     if (changed == 0 || changed >> view->depth != 0) {
-        return VXD_DAG_RAY_OVER;
+        return false;
     }
     if (changed >> spot->height != 0) {
         spot->height = vxd_dag_ray_bits(changed);
         spot->ref = nodes[vxd_dag_ray_node(spot->height, stride)];
     }
-    return VXD_DAG_RAY_ON;
+    return true;
 }
 
 /* Makes a ray and puts it into the scene, *hit telling of none. False where it hits nothing, as
@@ -469,18 +469,27 @@ VXD_HD void vxd_dag_ray_cast(const struct vxd_dag_view *view, uint32_t root,
 {
     uint32_t nodes[VXD_DAG_RAY_NODES];
     struct vxd_dag_ray_spot spot = {root, view->depth};
-    enum vxd_dag_ray_end end = VXD_DAG_RAY_ON;
     struct vxd_dag_ray ray;
-    uint32_t value = 0;
+    bool is_on = vxd_dag_ray_begin(view, origin, direction, max_range, &ray, hit);
 
-    if (!vxd_dag_ray_begin(view, origin, direction, max_range, &ray, hit)) {
-        return;
-    }
-    while (end == VXD_DAG_RAY_ON) {
-        end = vxd_dag_ray_step(view, &ray, &spot, nodes, 1, VXD_DAG_RAY_NODES, &value);
-    }
-    if (end == VXD_DAG_RAY_HIT) {
-        vxd_dag_ray_report(&ray, value, hit);
+    while (is_on) {
+        uint32_t value = 0;
+        bool is_sure;
+        int height;
+
+        while (vxd_dag_ray_can_descend(&spot)) {
+            vxd_dag_ray_descend(view, &ray, &spot, nodes, 1);
+        }
+        height = vxd_dag_ray_look(view, &ray, &spot, &value);
+        if (height < 0) {
+            vxd_dag_ray_report(&ray, value, hit);
+            return;
+        }
+        is_on = vxd_dag_ray_ascend(view, vxd_dag_ray_leave(&ray, height, &is_sure), &spot,
+                                   nodes, 1);
+        if (!is_sure) {
+            vxd_dag_ray_settle(&ray, height, view->depth);
+        }
     }
 }
 

@@ -8,7 +8,9 @@
  *   ATOMIC64  words 0-61 the items' first two words, 62 the next slab, 63 marks; the rest of
  *             place i stands apart (vxd_dag_split_distance). Two words of zeros are a free
  *             place: no item begins so
- *   TICKET    word 0 the mask of taken places, 1 the next slab, 2 marks, items from word 4
+ *   TICKET    word 0 the mask of taken places, 1 the next slab, 2 marks, 3 a bit for each
+ *             taken place by its item's first two words, so that half of the slabs without an
+ *             item need not be read; items from word 4
  *   ACCEL32   word 0 the next slab, words 1-31 hashes of places 1-31, 0 where they are free;
  *             place i at 32 + i n, so that place 0's words, the first of which are the marks,
  *             are no item's
@@ -139,6 +141,12 @@ VXD_HD uint32_t vxd_dag_slab_hash32(uint64_t hash)
 VXD_HD uint32_t vxd_dag_slab_hash8(uint64_t hash)
 {
     return 1 + ((uint32_t)hash & 0xffffu) * 255 / 65536;
+}
+
+/* An item's bit of what TICKET keeps of a slab's. */
+VXD_HD uint32_t vxd_dag_slab_filter(uint32_t word0, uint32_t word1)
+{
+    return 1u << ((word0 * 0x9e3779b1u ^ word1) * 0x85ebca6bu >> 27);
 }
 
 #endif

@@ -21,22 +21,7 @@
 #define N_THREADS 256
 /* Blocks that a multiprocessor has at once, by their registers: both wait for memory, so that
  * more of them are faster. */
-#ifndef N_FIND_BLOCKS
-#define N_FIND_BLOCKS 6
-#endif
-#ifndef N_INSERT_BLOCKS
-#define N_INSERT_BLOCKS 6
-#endif
-#ifndef L_A64
-#define L_A64 8
-#define L_T 8
-#define L_A32 4
-#define L_A8 2
-#define LI_A64 8
-#define LI_T 4
-#define LI_A32 4
-#define LI_A8 2
-#endif
+#define N_BLOCKS 6
 
 struct batch {
     struct vxd_dag_table_view view;
@@ -46,21 +31,16 @@ struct batch {
     uint32_t *error_word;
 };
 
-/* Lanes of a group: of those that find, by what they read of a slab. */
-VXD_HD constexpr uint32_t find_lanes(enum vxd_dag_store store)
+/* Lanes of a group. More read a slab in fewer loads, fewer have more items under way; what was
+ * fastest. */
+VXD_HD constexpr uint32_t lanes_to_find(enum vxd_dag_store store)
 {
-    return store == VXD_DAG_ATOMIC64  ? L_A64
-           : store == VXD_DAG_TICKET  ? L_T
-           : store == VXD_DAG_ACCEL32 ? L_A32
-                                      : L_A8;
+    return store == VXD_DAG_TICKET ? 8 : store == VXD_DAG_ACCEL8 ? 2 : 4;
 }
 
-VXD_HD constexpr uint32_t insert_lanes(enum vxd_dag_store store)
+VXD_HD constexpr uint32_t lanes_to_insert(enum vxd_dag_store store)
 {
-    return store == VXD_DAG_ATOMIC64  ? LI_A64
-           : store == VXD_DAG_TICKET  ? LI_T
-           : store == VXD_DAG_ACCEL32 ? LI_A32
-                                      : LI_A8;
+    return store == VXD_DAG_TICKET ? 8 : 4;
 }
 
 /* A value that any lane has. */
@@ -158,7 +138,8 @@ static __device__ __forceinline__ bool deal(const struct batch *batch, struct ha
 
 /* --- finding ------------------------------------------------------------------------------ */
 
-/* Of a ticket board: the places whose first two words are the item's. */
+/* Of a ticket board: the places whose first two words are the item's. They are only read where
+ * the slab's bits say that there may be one. */
 template <uint32_t LANES>
 static __device__ __forceinline__ uint32_t look_ticket(uint32_t lane,
                                                        const uint32_t *slab,
@@ -171,13 +152,17 @@ static __device__ __forceinline__ uint32_t look_ticket(uint32_t lane,
     *next = VXD_DAG_EMPTY;
     if (slab != NULL) {
         uint4 board = *(const uint4 *)slab; /* one address for all lanes */
+        uint32_t taken =
+            (board.w & vxd_dag_slab_filter((uint32_t)head, (uint32_t)(head >> 32))) != 0
+                ? board.x
+                : 0;
         uint64_t heads[SHARE];
 
 #pragma unroll
         for (uint32_t k = 0; k < SHARE; k++) {
             const uint32_t *words = slab + 4 + (lane + LANES * k) * n_words;
 
-            if ((board.x >> (lane + LANES * k) & 1u) == 0) {
+            if ((taken >> (lane + LANES * k) & 1u) == 0) {
                 heads[k] = ~head;
             } else if (n_words % 2 == 0) {
                 heads[k] = *(const uint64_t *)words;
@@ -235,10 +220,10 @@ match_items(const struct vxd_dag_table_view *view, uint32_t lane, uint32_t slab,
 }
 
 template <enum vxd_dag_store STORE>
-static __global__ void __launch_bounds__(N_THREADS, N_FIND_BLOCKS)
+static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     find_kernel(const __grid_constant__ struct batch batch)
 {
-    constexpr uint32_t LANES = find_lanes(STORE);
+    constexpr uint32_t LANES = lanes_to_find(STORE);
     const struct vxd_dag_table_view *view = &batch.view;
     uint32_t lane = threadIdx.x % LANES;
     struct hand hand = hand_of_thread();
@@ -336,6 +321,10 @@ static __device__ __forceinline__ uint32_t claim(uint32_t lane, uint32_t *slab,
     if constexpr (STORE == VXD_DAG_TICKET) {
         if (lane == 0 && slab != NULL) {
             place = take_ticket(slab);
+            if (place != VXD_SLAB_NONE) {
+                atomicOr(slab + 3,
+                         vxd_dag_slab_filter((uint32_t)value, (uint32_t)(value >> 32)));
+            }
         }
     } else {
         uint32_t next;
@@ -408,10 +397,10 @@ static __device__ __forceinline__ bool lengthen_all(const struct vxd_dag_table_v
 }
 
 template <enum vxd_dag_store STORE>
-static __global__ void __launch_bounds__(N_THREADS, N_INSERT_BLOCKS)
+static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     insert_kernel(const __grid_constant__ struct batch batch)
 {
-    constexpr uint32_t LANES = insert_lanes(STORE);
+    constexpr uint32_t LANES = lanes_to_insert(STORE);
     const struct vxd_dag_table_view *view = &batch.view;
     uint32_t lane = threadIdx.x % LANES;
     struct hand hand = hand_of_thread();
@@ -466,9 +455,9 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
-static unsigned blocks_of(const struct vxd_queue *queue, unsigned at_once, uint64_t n)
+static unsigned blocks_of(const struct vxd_queue *queue, uint64_t n)
 {
-    uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * at_once;
+    uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * N_BLOCKS;
     uint64_t wanted = (n + N_THREADS - 1) / N_THREADS;
 
     return (unsigned)(wanted < most ? wanted : most);
@@ -476,16 +465,7 @@ static unsigned blocks_of(const struct vxd_queue *queue, unsigned at_once, uint6
 
 uint64_t vxd_dag_table_slabs_takers(const struct vxd_queue *queue, uint64_t n)
 {
-    return (uint64_t)blocks_of(queue, N_INSERT_BLOCKS, n) * (N_THREADS / 32);
-}
-
-static struct batch batch_of(const struct vxd_queue *queue,
-                             const struct vxd_dag_table_call *call)
-{
-    struct batch batch = {call->table->view, call->items, call->n, call->refs,
-                          queue->error_word};
-
-    return batch;
+    return (uint64_t)blocks_of(queue, n) * (N_THREADS / 32);
 }
 
 template <enum vxd_dag_store STORE>
@@ -494,16 +474,15 @@ static enum vxd_status launch(struct vxd_queue *queue,
                               struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
+    unsigned n_blocks = blocks_of(queue, call->n);
+    struct batch batch = {call->table->view, call->items, call->n, call->refs,
+                          queue->error_word};
 
     if (inserts) {
-        unsigned n_blocks = blocks_of(queue, N_INSERT_BLOCKS, call->n);
-
-        insert_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch_of(queue, call));
+        insert_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch);
         return vxd_cuda_launched(queue->context, "insert_kernel", err);
     }
-    find_kernel<STORE>
-        <<<blocks_of(queue, N_FIND_BLOCKS, call->n), N_THREADS, 0, stream>>>(
-            batch_of(queue, call));
+    find_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch);
     return vxd_cuda_launched(queue->context, "find_kernel", err);
 }
 

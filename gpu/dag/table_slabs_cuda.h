@@ -130,11 +130,14 @@ static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
                                                          const uint32_t *slab,
                                                          uint64_t value, uint32_t *next)
 {
-    constexpr uint32_t SHARE = vxd_slab_vectors(STORE) / LANES; /* of a lane */
+    constexpr uint32_t VECTORS = vxd_slab_vectors(STORE);
+    constexpr uint32_t SHARE = VECTORS < LANES ? 1 : VECTORS / LANES; /* of a lane */
     uint32_t places = 0;
 
+    static_assert(SHARED || LANES <= VECTORS,
+                  "lanes without a vector do not know the next");
     *next = VXD_DAG_EMPTY;
-    if (slab != NULL) {
+    if (slab != NULL && lane < VECTORS) {
         uint4 v[SHARE];
 
 #pragma unroll
