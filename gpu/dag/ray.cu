@@ -14,24 +14,14 @@
 #include "gpu/dag/query_cuda.h"
 #include "gpu/dag/ray_math.h"
 
-#ifndef RAY_THREADS
 #define RAY_THREADS 512
-#endif
 /* Of a multiprocessor: 64 registers a thread, all that a ray needs. */
-#ifndef RAY_BLOCKS
 #define RAY_BLOCKS 2
-#endif
-#ifndef RAY_LEAST_IDLE
 /* Threads without a ray, of 32, for whom it pays to make new ones. */
 #define RAY_LEAST_IDLE 8
-#endif
 /* Levels down a round, at most; no more where fewer than one in RAY_FEW goes down. */
-#ifndef RAY_DOWN
 #define RAY_DOWN 8
-#endif
-#ifndef RAY_FEW
 #define RAY_FEW 3
-#endif
 /* Rays of a share, at least and at most. */
 #define RAY_LEAST 64
 #define RAY_MOST (1u << 20)
@@ -138,6 +128,8 @@ static __global__ void __launch_bounds__(RAY_THREADS, RAY_BLOCKS)
     size_t first = (size_t)blockIdx.x * run.share;
     uint32_t end = call->n - first < run.share ? (uint32_t)(call->n - first) : run.share;
     uint32_t next = 0; /* what was taken when the warp last looked */
+    uint32_t *column = nodes + threadIdx.x;
+    struct vxd_dag_view view = call->view;
     struct task task;
 
     if (threadIdx.x == 0) {
@@ -168,7 +160,7 @@ static __global__ void __launch_bounds__(RAY_THREADS, RAY_BLOCKS)
             }
             __syncwarp();
         } else {
-            go(&call->view, nodes + threadIdx.x, 32 - n_idle, &task);
+            go(&view, column, 32 - n_idle, &task);
         }
     }
 }

@@ -227,8 +227,8 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
     return ray->t <= ray->most;
 }
 
-/* Whole voxels of a distance, and what is left of one, which no voxel's middle is near where
- * there are 2^22 or more, or it is not finite. */
+/* Whole voxels of a distance, and what is left of one. Of 2^22 voxels or more, and of what is
+ * not finite, *rest is such that nobody takes it for the middle of a voxel. */
 VXD_HD int32_t vxd_dag_ray_whole(float distance, float *rest)
 {
 #if defined(__CUDA_ARCH__)
