@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gpu/dag/transfer_cpu.h"
 
@@ -15,21 +14,13 @@ enum {
     N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),
     CHUNK_MASK = (1 << VXD_DAG_CHUNK_BITS) - 1,
     SLAB_PAGES = 16,
-    GRAIN = 512,         /* items a thread takes at once */
-    PIECE_ITEMS = 16384, /* a step: some milliseconds at most */
+    GRAIN = 512,        /* items a thread takes at once */
+    PIECE_ITEMS = 8192, /* a step: some milliseconds at most */
     PIECE_PAGES = 64,
     AHEAD = 8 /* items whose words are fetched early */
 };
 
 #define PAGE_BYTES (VXD_DAG_PAGE_MARKS * sizeof(struct vxd_dag_mark))
-
-uint64_t vxd_dag_now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Marks ----------------------------------------------------------------------------------- */
 
