@@ -84,12 +84,16 @@ static enum vxd_status open_database(struct vxd_journal *journal,
     enum vxd_status status;
 
     (void)snprintf(path, sizeof path, "%s/voxeld.db", journal->dir->path);
+    VXD_TRY(vxd_journal_make(journal->dir, &found->is_new, err));
     VXD_TRY(vxd_journal_connect(journal->dir->ops, path, false, &journal->db, err));
     journal->is_full = true;
-    /* The WAL stays after a close: it costs nothing, and making it anew costs syncs. */
+    /* The WAL stays after a close, and holds what it held: nothing is to be done then. */
     (void)sqlite3_file_control(journal->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
-    VXD_TRY(vxd_journal_prepare_tables(journal->db, &found->is_new, err));
+    (void)sqlite3_db_config(journal->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    VXD_TRY(vxd_journal_check_tables(journal->db, err));
     VXD_TRY(begin_run(journal, found, err));
+    /* The names of the database and of the WAL, both of which are there now. */
+    VXD_TRY(vxd_file_sync_directory(journal->dir->ops, journal->dir->path, err));
     VXD_TRY(vxd_journal_prepare(journal, err));
     VXD_TRY(vxd_journal_load_rows(journal, found, err));
     (void)sqlite3_wal_hook(journal->db, note_frames, journal);

@@ -212,7 +212,8 @@ static void time_edits(struct bench *bench, int n_clients, int n_ops)
 static enum vxd_status open_journal(struct bench *bench, struct vxd_err *err)
 {
     const struct vxd_journal_options options = {0};
-    struct vxd_journal_family family = {.name = "yard", .fsync = bench->fsync, .epoch = 1};
+    struct vxd_journal_family family = {
+        .name = "yard", .fsync = bench->fsync, .epoch = 1};
     struct vxd_journal_found found;
     struct vxd_journal_txn *txn;
     enum vxd_status status;
@@ -262,8 +263,9 @@ out:
     return status;
 }
 
-static enum vxd_status measure_scan(const struct bench *bench, struct bench_device *device,
-                                    const char *path, struct vxd_err *err)
+static enum vxd_status measure_scan(const struct bench *bench,
+                                    struct bench_device *device, const char *path,
+                                    struct vxd_err *err)
 {
     struct bench_cloud cloud = {0};
     struct vxd_dag_scan_result lists = {0};
@@ -310,11 +312,12 @@ static enum vxd_status measure_scans(const struct bench *bench, char **paths, in
     struct bench_device device = {0};
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(&device, VXD_BACKEND_CPU, 0, err));
-    (void)printf("scans at %g m, rays up to %g m\n"
-                 "| raw bytes | leaves passed | hit | record bytes | of raw | encode ms | "
-                 "decode ms |\n",
-                 bench->size_m, bench->range_m);
+    VXD_TRY(bench_device_open(VXD_BACKEND_CPU, 0, &device, err));
+    (void)printf(
+        "scans at %g m, rays up to %g m\n"
+        "| raw bytes | leaves passed | hit | record bytes | of raw | encode ms | "
+        "decode ms |\n",
+        bench->size_m, bench->range_m);
     for (int i = 0; i < n; i++) {
         VXD_TRY(measure_scan(bench, &device, paths[i], err));
     }
@@ -375,8 +378,9 @@ int main(int argc, char **argv)
     if (is_good) {
         (void)printf("a write of 4 KiB and its fsync: %.3f ms\n",
                      time_fsync(bench.directory) * 1e3);
-        (void)printf("| clients | ops each | requests/s | operations/s | a commit | longest "
-                     "ms |\n");
+        (void)printf(
+            "| clients | ops each | requests/s | operations/s | a commit | longest "
+            "ms |\n");
         time_edits(&bench, 1, 1);
         time_edits(&bench, bench.n_clients, 1);
         time_edits(&bench, bench.n_clients, 100);

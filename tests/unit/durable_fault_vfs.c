@@ -565,7 +565,6 @@ struct vfs_file {
     struct fault_disk *disk;
     int number;
     int persists_wal;
-    bool syncs_folder; /* a new journal or WAL: its first sync is its folder's too */
     char path[PATH_BYTES];
 };
 
@@ -634,11 +633,12 @@ static const char *name_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
+/* SQLite's own syncs the folder too with the first sync of a new WAL. This one does not, so that
+ * what is proven does not rest on it. */
 static int vfs_sync(sqlite3_file *base, int flags)
 {
     struct vfs_file *file = (struct vfs_file *)base;
     struct fault_disk *disk = file->disk;
-    char folder[PATH_BYTES];
     ENTER(disk, NULL);
 
     (void)flags;
@@ -649,12 +649,6 @@ static int vfs_sync(sqlite3_file *base, int flags)
 
         result = sync_inode(disk, disk->files[file->number],
                             is_head ? FAULT_WAL_HEAD : name_of(file->path));
-    }
-    if (result == 0 && file->syncs_folder) {
-        (void)snprintf(folder, sizeof folder, "%.*s",
-                       (int)(name_of(file->path) - 1 - file->path), file->path);
-        result = sync_names(disk, folder);
-        file->syncs_folder = result != 0;
     }
     return to_sqlite(leave(disk, result), SQLITE_IOERR_FSYNC);
 }
@@ -731,7 +725,6 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int 
                     int *out_flags)
 {
     struct vfs_file *file = (struct vfs_file *)base;
-    bool is_journal = (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0;
 
     memset(file, 0, sizeof *file);
     if (path == NULL) {
@@ -744,7 +737,6 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int 
     if (file->number < 0) {
         return SQLITE_CANTOPEN;
     }
-    file->syncs_folder = is_journal && (flags & SQLITE_OPEN_CREATE) != 0;
     (void)snprintf(file->path, sizeof file->path, "%s", path);
     file->base.pMethods = &vfs_methods;
     if (out_flags != NULL) {

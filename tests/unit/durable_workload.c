@@ -123,7 +123,7 @@ static bool do_create(struct work *work, int f)
         vxd_journal_put_family(txn, &family, NULL) != VXD_OK || !commit(txn)) {
         return false;
     }
-    work->families[f].is_told = f != 1;
+    work->families[f].is_told = true;
     return true;
 }
 
@@ -169,7 +169,6 @@ static bool do_flush(struct work *work, int unused)
         return false;
     }
     work->families[1].told = work->families[1].acknowledged;
-    work->families[1].is_told = work->families[1].id != 0;
     return true;
 }
 
@@ -276,7 +275,7 @@ static const struct step steps[] = {
     {do_flush, 0, 1},  {do_snapshot, 0, 1}, {do_drop, 2, 1},     {do_edit, 0, 2},
     {do_close, 0, 1},  {do_open, 0, 1},     {do_edit, 0, 2},     {do_edit, 1, 7},
     {do_raise, 0, 1},  {do_snapshot, 0, 1}, {do_snapshot, 1, 1}, {do_edit, 0, 5},
-    {do_edit, 1, 9},   {do_edit, 0, 1},     {do_edit, 1, 3},     {do_flush, 0, 1},
+    {do_edit, 1, 16},  {do_edit, 0, 1},     {do_edit, 1, 3},     {do_flush, 0, 1},
     {do_edit, 0, 1},   {do_close, 0, 1},    {do_open, 0, 1},     {do_edit, 0, 4},
 };
 
@@ -538,6 +537,12 @@ static void check_started(struct check *check, const struct vxd_journal_found *f
     check_more(check, again);
 }
 
+static void ignore_name(void *arg, const char *name)
+{
+    (void)arg;
+    (void)name;
+}
+
 const char *work_check(const struct work *work)
 {
     struct check check = {.work = work};
@@ -546,13 +551,9 @@ const char *work_check(const struct work *work)
 
     again.dir.lock = -1;
     again.journal = NULL;
-    if (work->folder_told) {
-        int file = work->ops->open(work->ops->user, ROOT "/voxeld.db", 0, 0);
-
-        if (file < 0) {
-            return "the data directory is lost";
-        }
-        (void)work->ops->close(work->ops->user, file);
+    if (work->folder_told &&
+        work->ops->list(work->ops->user, ROOT "/snapshots", ignore_name, NULL) != 0) {
+        return "the data directory is lost";
     }
     if (vxd_data_dir_open(work->ops, ROOT, &again.dir, NULL) != VXD_OK) {
         return "the data directory cannot be opened";

@@ -62,7 +62,7 @@ static void test_power_lost_at_every_sync_keeps_what_was_told(void)
 {
     int n_syncs = count_syncs();
 
-    CHECK(n_syncs > 60);
+    CHECK(n_syncs > 80);
     for (int k = 0; k <= n_syncs; k++) {
         for (int loss = 0; loss < FAULT_N_LOSSES; loss++) {
             for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -107,37 +107,60 @@ static bool is_noticed(int m, int reach)
     return false;
 }
 
-/* Every one that had anything to write, by its number. Of the heads of the WAL one: they matter
- * where the first commit after them is longer than the first one that they end, and then the
- * older ones come back; other workloads do without, and no disk could show it. */
+/* A kind of syncs of which not every one can be missed: how many there were, and were. */
+struct tally {
+    int n;
+    int n_missed;
+};
+
+static bool is_of(struct fault_disk *disk, int i, const char *what)
+{
+    const char *of = fault_disk_sync_of(disk, i);
+
+    return of != NULL && strcmp(of, what) == 0;
+}
+
+/* Every one that had anything to write is missed, by its number, but for two kinds of SQLite's,
+ * of which some must be. The head of a WAL begun anew matters where the first commit after it is
+ * longer than the first one of those that it ends, which then come back. The WAL before it is
+ * copied matters where what it holds without a sync changes pages that nothing synced in it
+ * changes, which then are old in part. No disk could show the others. */
 static void test_any_sync_left_out_is_noticed(void)
 {
     struct fault_disk *disk = fault_disk_create();
     struct work work = {0};
-    int n_syncs, n_needed = 0, n_heads = 0, n_heads_noticed = 0;
+    struct tally all = {0};
+    struct tally heads = {0};
+    struct tally copies = {0};
+    int n_syncs;
 
     REQUIRE(disk != NULL);
     CHECK(work_run(&work, fault_disk_ops(disk)));
     n_syncs = fault_disk_n_syncs(disk);
     for (int m = 0; m < n_syncs; m++) {
-        const char *of = fault_disk_sync_of(disk, m);
+        bool is_head = is_of(disk, m, FAULT_WAL_HEAD);
+        bool is_copy = is_of(disk, m, "voxeld.db-wal") && is_of(disk, m + 1, "voxeld.db");
+        struct tally *tally = is_head ? &heads : is_copy ? &copies : &all;
 
-        if (of == NULL) {
+        if (fault_disk_sync_of(disk, m) == NULL) {
             continue; /* there was nothing to write: it is none */
         }
-        n_needed++;
-        if (strcmp(of, FAULT_WAL_HEAD) == 0) {
-            n_heads++;
-            n_heads_noticed += is_noticed(m, 1);
-        } else if (!is_noticed(m, MUTANT_REACH)) {
-            (void)fprintf(stderr, "sync %d of %s is not missed by anybody\n", m, of);
-            CHECK(false);
+        tally->n++;
+        if (is_noticed(m, is_head || is_copy ? 1 : MUTANT_REACH)) {
+            tally->n_missed++;
+        } else if (tally == &all) {
+            (void)fprintf(stderr, "sync %d of %s is not missed by anybody\n", m,
+                          fault_disk_sync_of(disk, m));
         }
     }
-    CHECK(n_needed > 40);
-    CHECK(n_heads_noticed > 0);
-    (void)printf("     %d syncs, %d with work, of them %d heads of the WAL (%d missed)\n",
-                 n_syncs, n_needed, n_heads, n_heads_noticed);
+    CHECK_INT(all.n_missed, all.n);
+    CHECK(all.n > 60);
+    CHECK(heads.n_missed > 0);
+    CHECK(copies.n_missed > 0);
+    (void)printf(
+        "     of %d syncs %d are missed; of heads of the WAL %d of %d, of WALs before "
+        "a copy %d of %d\n",
+        n_syncs, all.n_missed, heads.n_missed, heads.n, copies.n_missed, copies.n);
     (void)vxd_journal_close(work.journal, NULL);
     vxd_data_dir_close(&work.dir);
     fault_disk_destroy(disk);
