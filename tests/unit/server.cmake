@@ -37,3 +37,5 @@ target_link_libraries(voxeld_test_durable PRIVATE voxeld_build
                       PUBLIC voxeld_durable voxeld_server)
 voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_durable_faults SOURCES unit/test_server_durable_faults.c
+                LIBRARIES voxeld_test_durable TIMEOUT 900)
