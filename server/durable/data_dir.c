@@ -55,24 +55,15 @@ static enum vxd_status make_root(const struct vxd_file_ops *ops, const char *pat
     return vxd_file_sync_directory(ops, parent, err);
 }
 
-/* An empty file is a database without tables: SQLite makes it no more, and so need not know that
- * its name is to be synced. The sync is made even where all was there: whoever made it may have
- * been killed before. */
+/* The sync is made even where all was there: whoever made it may have been killed before. */
 static enum vxd_status make_contents(const struct vxd_data_dir *dir, const char *folder,
                                      struct vxd_err *err)
 {
-    char path[VXD_DURABLE_PATH_BYTES];
     int result = dir->ops->make_directory(dir->ops->user, folder, 0700);
 
     if (result != 0 && result != -EEXIST) {
         return refuse(err, "make", folder, result);
     }
-    (void)snprintf(path, sizeof path, "%s/voxeld.db", dir->path);
-    result = dir->ops->open(dir->ops->user, path, O_RDWR | O_CREAT, 0600);
-    if (result < 0) {
-        return refuse(err, "open", path, result);
-    }
-    (void)dir->ops->close(dir->ops->user, result);
     return vxd_file_sync_directory(dir->ops, dir->path, err);
 }
 

@@ -14,7 +14,8 @@ enum {
     MAX_ENTRIES = 256,
     MAX_FILES = 64,
     PATH_BYTES = 200,
-    SECTOR = 512
+    SECTOR = 512,
+    WAL_HEAD_BYTES = 32
 };
 
 /* A write, or a change of size (bytes NULL, at = the size), since the last sync. */
@@ -146,7 +147,7 @@ static struct inode *make_inode(bool is_directory)
 /* Whether a path lies right in a folder. */
 static bool is_in(const char *path, const char *folder)
 {
-    size_t n = strlen(folder);
+    size_t n = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
 
     return strncmp(path, folder, n) == 0 && path[n] == '/' &&
            strchr(path + n + 1, '/') == NULL;
@@ -563,7 +564,7 @@ struct vfs_file {
     sqlite3_file base;
     struct fault_disk *disk;
     int number;
-    bool syncs_folder; /* a new journal or WAL: its first sync is its folder's too */
+    int persists_wal;
     char path[PATH_BYTES];
 };
 
@@ -632,22 +633,22 @@ static const char *name_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
+/* SQLite's own syncs the folder too with the first sync of a new WAL. This one does not, so that
+ * what is proven does not rest on it. */
 static int vfs_sync(sqlite3_file *base, int flags)
 {
     struct vfs_file *file = (struct vfs_file *)base;
     struct fault_disk *disk = file->disk;
-    char folder[PATH_BYTES];
     ENTER(disk, NULL);
 
     (void)flags;
     if (result == 0) {
-        result = sync_inode(disk, disk->files[file->number], name_of(file->path));
-    }
-    if (result == 0 && file->syncs_folder) {
-        (void)snprintf(folder, sizeof folder, "%.*s",
-                       (int)(name_of(file->path) - 1 - file->path), file->path);
-        result = sync_names(disk, folder);
-        file->syncs_folder = result != 0;
+        const struct inode *inode = disk->files[file->number];
+        bool is_head = inode->n_pending == 1 && inode->pending[0].at == 0 &&
+                       inode->pending[0].n == WAL_HEAD_BYTES;
+
+        result = sync_inode(disk, disk->files[file->number],
+                            is_head ? FAULT_WAL_HEAD : name_of(file->path));
     }
     return to_sqlite(leave(disk, result), SQLITE_IOERR_FSYNC);
 }
@@ -677,10 +678,18 @@ static int vfs_check_lock(sqlite3_file *base, int *out)
 
 static int vfs_control(sqlite3_file *base, int what, void *argument)
 {
-    (void)base;
-    (void)what;
-    (void)argument;
-    return SQLITE_NOTFOUND;
+    struct vfs_file *file = (struct vfs_file *)base;
+    int *persists = argument;
+
+    if (what != SQLITE_FCNTL_PERSIST_WAL) {
+        return SQLITE_NOTFOUND;
+    }
+    if (*persists < 0) {
+        *persists = file->persists_wal;
+    } else {
+        file->persists_wal = *persists;
+    }
+    return SQLITE_OK;
 }
 
 static int vfs_sector_size(sqlite3_file *base)
@@ -716,7 +725,6 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int 
                     int *out_flags)
 {
     struct vfs_file *file = (struct vfs_file *)base;
-    bool is_journal = (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0;
 
     memset(file, 0, sizeof *file);
     if (path == NULL) {
@@ -729,7 +737,6 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int 
     if (file->number < 0) {
         return SQLITE_CANTOPEN;
     }
-    file->syncs_folder = is_journal && (flags & SQLITE_OPEN_CREATE) != 0;
     (void)snprintf(file->path, sizeof file->path, "%s", path);
     file->base.pMethods = &vfs_methods;
     if (out_flags != NULL) {
@@ -983,6 +990,13 @@ static bool keeps_names(enum fault_loss loss, uint64_t *state)
     default:
         return draw(state) % 2 == 0;
     }
+}
+
+void fault_disk_cut(struct fault_disk *disk)
+{
+    (void)pthread_mutex_lock(&disk->lock);
+    disk->is_dead = true;
+    (void)pthread_mutex_unlock(&disk->lock);
 }
 
 void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64_t seed)

@@ -58,8 +58,14 @@ void fault_disk_plan(struct fault_disk *disk, const struct fault_plan *plan);
 bool fault_disk_is_dead(struct fault_disk *disk);
 int fault_disk_n_syncs(struct fault_disk *disk);
 int fault_disk_n_calls(struct fault_disk *disk);
+/* A sync of the first 32 bytes of a WAL that is begun anew. */
+#define FAULT_WAL_HEAD "head of the WAL"
+
 /* What sync number i was of; NULL where it had nothing to do. */
 const char *fault_disk_sync_of(struct fault_disk *disk, int i);
+
+/* The power goes now: nothing changes any more. */
+void fault_disk_cut(struct fault_disk *disk);
 
 /* Takes the power away, if it has not gone, and gives it back: what is there then. Nobody may
  * hold a file. */
