@@ -42,13 +42,15 @@ static __device__ __forceinline__ void vxd_set_count(const struct vxd_sparse_set
     }
 }
 
-/* Empties the set and says why; all threads of the grid call it. */
+/* Empties the set, so that look-ups end, and says why; all threads of the grid call it. */
 static __device__ __forceinline__ void vxd_set_fail(const struct vxd_sparse_set *set,
                                                     uint32_t *error_word,
                                                     enum vxd_status status)
 {
     vxd_set_count(set, 0, 0);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
+        set->slots[0] = 0;
+        set->slots[1] = 0;
         vxd_sparse_fault(error_word, status);
     }
 }
