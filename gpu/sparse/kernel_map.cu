@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CUDA twin of kernel maps: one cooperative kernel (sparse_cuda.h) for up to 16 maps, which
- * share its blocks out by their rows. After the first barrier each map's blocks wait for each
- * other only.
+ * share its blocks out by their rows. Blocks wait for those of their own map only, so that small
+ * maps and those of few taps are done early, and big ones have the more blocks.
  *
  * First tables are filled (kernel_map_fill_cuda.h), then rows are ordered (kernel_map_cuda.h).
  * Bytes: 4 a tap and row written, 8 a row and 52 a look-up read, mostly from the caches. */
 #include "gpu/sparse/kernel_map_fill_cuda.h"
 
-namespace cg = cooperative_groups;
-
 /* Maps built by one launch. */
 struct batch {
     int n_jobs;
+    uint32_t *barriers; /* a word a map, 0 */
     uint32_t *error_word;
     struct vxd_map_job jobs[VXD_KERNEL_MAPS_AT_ONCE];
 };
@@ -24,7 +23,7 @@ static __device__ __forceinline__ uint64_t weight_of(const struct vxd_map_job *j
 {
     bool is_octant = job->form == VXD_MAP_DOWN || job->form == VXD_MAP_UP;
 
-    return is_octant ? 16 : 2 * (uint64_t)job->map.n_taps + 6;
+    return is_octant ? 10 : 2 * (uint64_t)job->map.n_taps + 6;
 }
 
 /* Gives every map a block and shares the others out by rows and what a row costs, as all
@@ -69,6 +68,7 @@ static __device__ __forceinline__ void find_work(const struct batch *batch,
     if (is_job && blockIdx.x >= end - size && blockIdx.x < end) {
         work->job = batch->jobs[lane];
         work->team = {blockIdx.x - (end - size), size};
+        work->barrier = batch->barriers + lane;
         work->n_rows = n_rows;
     }
     if (is_over && blockIdx.x == 0) {
@@ -83,42 +83,36 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     __shared__ struct vxd_map_shared map_shared;
     __shared__ struct vxd_map_work work;
     union vxd_map_memory *shared = (union vxd_map_memory *)dynamic_shared;
-    cg::grid_group grid = cg::this_grid();
     int n_passes;
 
     if (threadIdx.x < 32) {
         find_work(&batch, &work);
     }
+    if (threadIdx.x == 0) {
+        map_shared.passed = 0;
+    }
     for (uint32_t tap = threadIdx.x; tap < VXD_SPARSE_MAX_TAPS; tap += VXD_GRID_THREADS) {
         map_shared.tap_counts[tap] = 0;
     }
     __syncthreads();
-    if (work.team.size > 0) {
-        vxd_map_fill_any(&work, map_shared.tap_counts, shared);
-        vxd_map_put_taps(&work, &map_shared);
-        if (threadIdx.x == 0) {
-            map_shared.passed = 0;
-            if (work.team.rank == 0) {
-                *work.job.barrier = 0;
-            }
-        }
-    }
-    grid.sync();
     if (work.team.size == 0) {
         return;
     }
+    vxd_map_fill_any(&work, map_shared.tap_counts, shared);
+    vxd_map_put_taps(&work, &map_shared);
+    vxd_team_wait(work.barrier, &map_shared.passed, work.team);
     n_passes = vxd_map_begin_order(&work, &map_shared);
     vxd_map_end_order(&work, n_passes);
     for (int i = 0; i < n_passes; i++) {
         struct vxd_sort_pass<uint32_t> pass = vxd_map_pass(&work, i, n_passes);
 
         vxd_sort_count(&pass, work.team, &shared->sort);
-        vxd_team_wait(work.job.barrier, &map_shared.passed, work.team);
+        vxd_team_wait(work.barrier, &map_shared.passed, work.team);
         vxd_sort_sum(&pass, work.team);
-        vxd_team_wait(work.job.barrier, &map_shared.passed, work.team);
+        vxd_team_wait(work.barrier, &map_shared.passed, work.team);
         vxd_sort_scatter(&pass, work.team, &shared->sort);
         if (i + 1 < n_passes) {
-            vxd_team_wait(work.job.barrier, &map_shared.passed, work.team);
+            vxd_team_wait(work.barrier, &map_shared.passed, work.team);
         }
     }
 }
@@ -157,7 +151,7 @@ struct layout {
     size_t keys[2];
     size_t values;
     size_t ranks;
-    size_t barrier;
+    size_t barriers;
     size_t counts;
     size_t tap_counts;
     size_t total;
@@ -173,7 +167,7 @@ static bool lay_out(const struct vxd_queue *queue, int n_taps, size_t n_rows,
            vxd_layout_add(&out->total, n_rows, 4, &out->keys[1]) &&
            vxd_layout_add(&out->total, n_rows, 4, &out->values) &&
            vxd_layout_add(&out->total, n_rows, 4, &out->ranks) &&
-           vxd_layout_add(&out->total, 1, 4, &out->barrier) &&
+           vxd_layout_add(&out->total, VXD_KERNEL_MAPS_AT_ONCE, 4, &out->barriers) &&
            vxd_layout_add(&out->total, VXD_SORT_WORDS(n_blocks), 4, &out->counts) &&
            vxd_layout_add(&out->total, n_blocks * (size_t)n_taps, 4, &out->tap_counts);
 }
@@ -188,7 +182,8 @@ size_t vxd_kernel_map_scratch_bytes_cuda(const struct vxd_queue *queue, int n_ta
 
 static enum vxd_status open_job(const struct vxd_queue *queue,
                                 const struct vxd_kernel_map_call *call,
-                                struct vxd_map_job *out, struct vxd_err *err)
+                                struct vxd_map_job *out, uint32_t **barriers,
+                                struct vxd_err *err)
 {
     char *bytes = (char *)call->scratch;
     struct layout layout;
@@ -198,6 +193,7 @@ static enum vxd_status open_job(const struct vxd_queue *queue,
         return vxd_fail(err, VXD_INTERNAL, NULL, "scratch of %zu bytes, needed are %zu",
                         call->scratch_bytes, layout.total);
     }
+    *barriers = (uint32_t *)(void *)(bytes + layout.barriers);
     out->geometry = call->geometry;
     out->form = form_of(&call->geometry);
     out->n_in_blocks = call->in.n_blocks;
@@ -210,7 +206,6 @@ static enum vxd_status open_job(const struct vxd_queue *queue,
     out->keys[1] = (uint32_t *)(void *)(bytes + layout.keys[1]);
     out->values = (uint32_t *)(void *)(bytes + layout.values);
     out->ranks = (uint32_t *)(void *)(bytes + layout.ranks);
-    out->barrier = (uint32_t *)(void *)(bytes + layout.barrier);
     out->sort_counts = (uint32_t *)(void *)(bytes + layout.counts);
     out->tap_counts = (uint32_t *)(void *)(bytes + layout.tap_counts);
     return VXD_OK;
@@ -220,7 +215,8 @@ static enum vxd_status launch(struct vxd_queue *queue,
                               const struct vxd_kernel_map_call *calls, int n,
                               struct vxd_err *err)
 {
-    struct batch batch = {n, queue->error_word, {}};
+    struct batch batch = {n, NULL, queue->error_word, {}};
+    uint32_t *unused;
     size_t n_rows = 0;
     enum vxd_status status = VXD_OK;
 
@@ -228,13 +224,16 @@ static enum vxd_status launch(struct vxd_queue *queue,
         size_t capacity = calls[i].map.capacity;
 
         n_rows += capacity > VXD_GRID_LEAST_PART ? capacity : VXD_GRID_LEAST_PART;
-        VXD_TRY(open_job(queue, &calls[i], &batch.jobs[i], err));
+        VXD_TRY(open_job(queue, &calls[i], &batch.jobs[i],
+                         i == 0 ? &batch.barriers : &unused, err));
     }
     VXD_TRY(VXD_CUDA(queue->context,
                      cudaFuncSetAttribute((const void *)maps_kernel,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)sizeof(union vxd_map_memory)),
                      err));
+    VXD_TRY(vxd_cuda_fill(queue, batch.barriers, 0,
+                          VXD_KERNEL_MAPS_AT_ONCE * sizeof *batch.barriers, err));
     VXD_TRY(vxd_grid_launch(queue, (const void *)maps_kernel, &batch, n_rows,
                             sizeof(union vxd_map_memory), "maps_kernel", err));
 out:

@@ -35,7 +35,6 @@ struct vxd_map_job {
     uint32_t *keys[2];
     uint32_t *values;
     uint32_t *ranks;
-    uint32_t *barrier;     /* the team's: one word */
     uint32_t *sort_counts; /* VXD_SORT_WORDS */
     uint32_t *tap_counts;  /* n_taps a block */
 };
@@ -44,6 +43,7 @@ struct vxd_map_job {
 struct vxd_map_work {
     struct vxd_map_job job;
     struct vxd_team team;
+    uint32_t *barrier; /* the team's word */
     uint32_t n_rows;
 };
 

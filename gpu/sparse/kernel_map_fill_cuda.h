@@ -13,22 +13,17 @@
 
 #define VXD_BOX_BLOCKS 8
 
-/* A block that a thread's row reads, and the row behind its last. */
-struct vxd_box_entry {
-    uint64_t mask;
-    uint32_t end;
-    uint32_t unused;
-};
-
 /* A place in a box is the block's number there times this, and the cell. */
-#define VXD_BOX_PLACE_SHIFT 14
+#define VXD_BOX_PLACE_SHIFT 13
 
-static_assert(sizeof(struct vxd_box_entry) * VXD_GRID_THREADS == 1 << VXD_BOX_PLACE_SHIFT,
-              "a place is an offset, too");
-
+/* Blocks that a thread's row reads, and the row behind each one's last. */
 struct vxd_box_shared {
-    struct vxd_box_entry entries[VXD_BOX_BLOCKS][VXD_GRID_THREADS];
+    uint64_t masks[VXD_BOX_BLOCKS][VXD_GRID_THREADS];
+    uint32_t ends[VXD_BOX_BLOCKS][VXD_GRID_THREADS];
 };
+
+static_assert(sizeof(uint64_t) * VXD_GRID_THREADS == 1 << VXD_BOX_PLACE_SHIFT,
+              "a place is an offset of masks, and twice one of ends");
 
 union vxd_map_memory {
     struct vxd_box_shared box;
@@ -157,9 +152,11 @@ vxd_box_open(const struct vxd_sparse_lookup *in, const struct vxd_sparse_geometr
         vxd_sparse_find_blocks<VXD_BOX_BLOCKS / 2>(in, bucket_mask, names, blocks);
 #pragma unroll
         for (int i = 0; i < VXD_BOX_BLOCKS / 2; i++) {
-            box->entries[x * (VXD_BOX_BLOCKS / 2) + i][threadIdx.x] = {
-                blocks[i].mask,
-                blocks[i].row + (uint32_t)vxd_sparse_popcount(blocks[i].mask), 0};
+            int at = x * (VXD_BOX_BLOCKS / 2) + i;
+
+            box->masks[at][threadIdx.x] = blocks[i].mask;
+            box->ends[at][threadIdx.x] =
+                blocks[i].row + (uint32_t)vxd_sparse_popcount(blocks[i].mask);
         }
     }
 }
@@ -180,11 +177,12 @@ vxd_box_place(const struct vxd_sparse_geometry *g, enum vxd_map_form form, int a
 static __device__ __forceinline__ int32_t vxd_box_find(const struct vxd_box_shared *box,
                                                        uint32_t place)
 {
-    const char *mine = (const char *)&box->entries[0][threadIdx.x];
-    const struct vxd_box_entry *entry =
-        (const struct vxd_box_entry *)(const void *)(mine + (place & ~63u));
-    uint64_t from_cell = entry->mask >> (place & 63);
-    uint32_t row = entry->end - (uint32_t)vxd_sparse_popcount(from_cell);
+    const char *masks = (const char *)&box->masks[0][threadIdx.x];
+    const char *ends = (const char *)&box->ends[0][threadIdx.x];
+    uint32_t at = place & ~63u;
+    uint64_t from_cell = *(const uint64_t *)(const void *)(masks + at) >> (place & 63);
+    uint32_t row = *(const uint32_t *)(const void *)(ends + at / 2) -
+                   (uint32_t)vxd_sparse_popcount(from_cell);
 
     return (from_cell & 1) != 0 ? (int32_t)row : -1;
 }
@@ -230,11 +228,20 @@ vxd_box_write_taps(struct vxd_tap_writer *writer, const struct vxd_sparse_geomet
                                               low[axis], &unused);
         }
     }
+    /* Nine at once, so that reads of shared memory need not wait for writes. */
 #pragma unroll
-    for (int tap = 0; tap < 27; tap++) {
-        vxd_tap_write(writer, tap,
-                      vxd_box_find(box, places[0][tap / 9] + places[1][tap / 3 % 3] +
-                                            places[2][tap % 3]));
+    for (int x = 0; x < 3; x++) {
+        int32_t entries[9];
+
+#pragma unroll
+        for (int i = 0; i < 9; i++) {
+            entries[i] =
+                vxd_box_find(box, places[0][x] + places[1][i / 3] + places[2][i % 3]);
+        }
+#pragma unroll
+        for (int i = 0; i < 9; i++) {
+            vxd_tap_write(writer, 9 * x + i, entries[i]);
+        }
     }
 }
 

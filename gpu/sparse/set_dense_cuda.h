@@ -199,6 +199,16 @@ static __device__ void vxd_dense_finish(cooperative_groups::grid_group grid,
     vxd_set_fill_slots(set, n_blocks);
 }
 
+/* Near a sensor thousands of rows set the same bits of a word, and atomics of it queue up, which
+ * looks do not. */
+static __device__ __forceinline__ void vxd_dense_or(unsigned long long *word,
+                                                    unsigned long long bits)
+{
+    if ((~__ldcg(word) & bits) != 0) {
+        (void)atomicOr(word, bits);
+    }
+}
+
 /* An axis's share of a word's number, of block 0 to VXD_DENSE_MARK_CELLS / 4 - 1 of the axis. */
 #define VXD_DENSE_MARK_CELLS 4096
 

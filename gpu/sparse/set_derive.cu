@@ -140,8 +140,8 @@ static __device__ void mark_candidates(const struct derive_run *run, uint32_t n_
 
                     if (key >> 6 != block) {
                         if (bits != 0) {
-                            (void)atomicOr(&words[vxd_dense_number(&run->dense, block)],
-                                           bits);
+                            vxd_dense_or(&words[vxd_dense_number(&run->dense, block)],
+                                         bits);
                         }
                         block = key >> 6;
                         bits = 0;
@@ -151,7 +151,7 @@ static __device__ void mark_candidates(const struct derive_run *run, uint32_t n_
             }
         }
         if (bits != 0) {
-            (void)atomicOr(&words[vxd_dense_number(&run->dense, block)], bits);
+            vxd_dense_or(&words[vxd_dense_number(&run->dense, block)], bits);
         }
     }
 }
