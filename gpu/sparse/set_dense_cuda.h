@@ -124,63 +124,103 @@ static __device__ __forceinline__ uint64_t vxd_dense_count(uint64_t mask)
     return (uint64_t)vxd_sparse_popcount(mask) << 32 | (mask != 0 ? 1 : 0);
 }
 
-/* Step 1 of making a set of a table whose bits are set: counts of this block's part, to its
- * word. A barrier over the grid follows each step. */
-static __device__ __forceinline__ void
-vxd_dense_count_part(const struct vxd_dense_plan *plan, uint32_t n_words, uint64_t *words)
-{
-    struct vxd_part part = vxd_part_of(n_words, vxd_team_of_grid());
-    uint64_t count = 0;
+/* Tables are read in tiles, which the blocks of a launch take in turns: what is near a sensor
+ * lies in few of them, and at the same place of every level's table. */
+struct vxd_dense_tiles {
+    uint32_t n;
+    uint32_t n_words; /* of a tile, a multiple of VXD_GRID_THREADS */
+};
 
-    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-        count += vxd_dense_count(plan->words[i]);
+static __device__ __forceinline__ struct vxd_dense_tiles
+vxd_dense_tiles_of(uint32_t n_words)
+{
+    uint32_t n_rounds =
+        n_words / (uint32_t)(VXD_SET_TILES * VXD_GRID_THREADS) + (n_words > 0 ? 1 : 0);
+    uint32_t tile = n_rounds * VXD_GRID_THREADS;
+
+    return {tile > 0 ? (n_words + tile - 1) / tile : 0, tile};
+}
+
+/* Step 1 of making a set of a table whose bits are set: counts of tiles, a word each. A barrier
+ * over the grid follows each step. */
+static __device__ __forceinline__ void
+vxd_dense_count_tiles(const struct vxd_dense_plan *plan, uint32_t n_words,
+                      uint64_t *words)
+{
+    struct vxd_dense_tiles tiles = vxd_dense_tiles_of(n_words);
+
+    for (uint32_t tile = blockIdx.x; tile < tiles.n; tile += gridDim.x) {
+        uint32_t begin = tile * tiles.n_words;
+        uint32_t end = min(begin + tiles.n_words, n_words);
+        uint64_t count = 0;
+
+        for (uint32_t i = begin + threadIdx.x; i < end; i += VXD_GRID_THREADS) {
+            count += vxd_dense_count(plan->words[i]);
+        }
+        count = vxd_block_sum(count);
+        if (threadIdx.x == 0) {
+            words[tile] = count;
+        }
     }
-    count = vxd_block_sum(count);
-    if (threadIdx.x == 0) {
-        words[blockIdx.x] = count;
+}
+
+/* The rows and the block of a word. */
+static __device__ __forceinline__ void
+vxd_dense_write_word(const struct vxd_sparse_set *set, const struct vxd_dense_plan *plan,
+                     uint32_t i, uint64_t mask, uint64_t at)
+{
+    uint64_t block = vxd_dense_block(plan, i);
+    uint32_t row = (uint32_t)(at >> 32);
+
+    set->block_keys[(uint32_t)at] = block;
+    set->block_mask[(uint32_t)at] = mask;
+    set->block_row[(uint32_t)at] = row;
+    for (; mask != 0; mask &= mask - 1) {
+        set->keys[row++] = block << 6 | (uint64_t)(__ffsll((long long)mask) - 1);
     }
 }
 
 /* Step 2: all but the slots, which are cleared. Returns how many blocks there are; 0, and a
- * fault, where there is no room. Step 3 is vxd_set_fill_slots. */
-static __device__ __forceinline__ uint32_t
-vxd_dense_write(const struct vxd_sparse_set *set, const struct vxd_dense_plan *plan,
-                uint32_t n_words, const uint64_t *words, uint32_t *error_word)
+ * fault, where there is no room. Step 3 is vxd_set_fill_slots. before: shared memory, a word a
+ * thread. */
+static __device__ __forceinline__ uint32_t vxd_dense_write(
+    const struct vxd_sparse_set *set, const struct vxd_dense_plan *plan, uint32_t n_words,
+    const uint64_t *words, uint64_t *before, uint32_t *error_word)
 {
-    struct vxd_part part = vxd_part_of(n_words, vxd_team_of_grid());
-    struct vxd_sums sums = vxd_grid_sum(words);
+    struct vxd_dense_tiles tiles = vxd_dense_tiles_of(n_words);
+    struct vxd_sums sums = vxd_block_scan(threadIdx.x < tiles.n ? words[threadIdx.x] : 0);
     uint32_t n_blocks = (uint32_t)sums.total;
 
     if (sums.total >> 32 > set->capacity) {
         vxd_set_fail(set, error_word, VXD_RESOURCE_EXHAUSTED);
         return 0;
     }
-    vxd_set_clear_slots(set, n_blocks);
-    for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
-        uint32_t i = base + threadIdx.x;
-        uint64_t mask = i < part.end ? plan->words[i] : 0;
-        struct vxd_sums in_tile;
-
-        /* Most of a table is empty. */
-        if (__syncthreads_or(mask != 0) == 0) {
-            continue;
-        }
-        in_tile = vxd_block_scan(vxd_dense_count(mask));
-        if (mask != 0) {
-            uint64_t at = sums.before + in_tile.before;
-            uint64_t block = vxd_dense_block(plan, i);
-            uint32_t row = (uint32_t)(at >> 32);
-
-            set->block_keys[(uint32_t)at] = block;
-            set->block_mask[(uint32_t)at] = mask;
-            set->block_row[(uint32_t)at] = row;
-            for (; mask != 0; mask &= mask - 1) {
-                set->keys[row++] = block << 6 | (uint64_t)(__ffsll((long long)mask) - 1);
-            }
-        }
-        sums.before += in_tile.total;
-    }
+    before[threadIdx.x] = sums.before;
     vxd_set_count(set, (uint32_t)(sums.total >> 32), n_blocks);
+    vxd_set_clear_slots(set, n_blocks);
+    __syncthreads();
+    for (uint32_t tile = blockIdx.x; tile < tiles.n; tile += gridDim.x) {
+        uint32_t begin = tile * tiles.n_words;
+        uint32_t end = min(begin + tiles.n_words, n_words);
+        uint64_t at = before[tile];
+
+        for (uint32_t base = begin; base < end; base += VXD_GRID_THREADS) {
+            uint32_t i = base + threadIdx.x;
+            uint64_t mask = i < end ? plan->words[i] : 0;
+            struct vxd_sums in_round;
+
+            /* Most of a table is empty. */
+            if (__syncthreads_or(mask != 0) == 0) {
+                continue;
+            }
+            in_round = vxd_block_scan(vxd_dense_count(mask));
+            if (mask != 0) {
+                vxd_dense_write_word(set, plan, i, mask, at + in_round.before);
+            }
+            at += in_round.total;
+        }
+    }
+    __syncthreads();
     return n_blocks;
 }
 
@@ -188,13 +228,13 @@ static __device__ void vxd_dense_finish(cooperative_groups::grid_group grid,
                                         const struct vxd_sparse_set *set,
                                         const struct vxd_dense_plan *plan,
                                         uint32_t n_words, uint64_t *words,
-                                        uint32_t *error_word)
+                                        uint64_t *before, uint32_t *error_word)
 {
     uint32_t n_blocks;
 
-    vxd_dense_count_part(plan, n_words, words);
+    vxd_dense_count_tiles(plan, n_words, words);
     grid.sync();
-    n_blocks = vxd_dense_write(set, plan, n_words, words, error_word);
+    n_blocks = vxd_dense_write(set, plan, n_words, words, before, error_word);
     grid.sync();
     vxd_set_fill_slots(set, n_blocks);
 }

@@ -172,7 +172,7 @@ static __device__ void derive_set(cg::grid_group grid, const struct derive_run *
         mark_candidates(run, n_in);
         grid.sync();
         vxd_dense_finish(grid, &run->level.set, &run->dense, (uint32_t)n_words,
-                         run->level.words, run->error_word);
+                         run->level.words, (uint64_t *)shared->warps, run->error_word);
         return;
     }
     if (!count_candidates(run, grid, n_in, &before, &n)) {
@@ -280,7 +280,7 @@ static __device__ void mark_chain(const struct chain_run *chain, uint32_t n_in,
 
 static __device__ void derive_chain(cg::grid_group grid, const struct chain_run *chain,
                                     uint32_t n_in, const struct vxd_dense_plan *plans,
-                                    const uint32_t *n_words)
+                                    const uint32_t *n_words, uint64_t *before)
 {
     __shared__ struct vxd_tables tables;
     uint64_t n_all = 0;
@@ -293,13 +293,13 @@ static __device__ void derive_chain(cg::grid_group grid, const struct chain_run 
     mark_chain(chain, n_in, plans);
     grid.sync();
     for (int j = 0; j < chain->n; j++) {
-        vxd_dense_count_part(&plans[j], n_words[j], chain->runs[j].level.words);
+        vxd_dense_count_tiles(&plans[j], n_words[j], chain->runs[j].level.words);
     }
     grid.sync();
     for (int j = 0; j < chain->n; j++) {
         const struct derive_run *run = &chain->runs[j];
         uint32_t n_blocks = vxd_dense_write(&run->level.set, &plans[j], n_words[j],
-                                            run->level.words, run->error_word);
+                                            run->level.words, before, run->error_word);
 
         if (threadIdx.x == 0) {
             tables.sets[j] = &run->level.set;
@@ -328,7 +328,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
         }
         __syncthreads();
         if (is_chain) {
-            derive_chain(grid, &chain, n_in, plans, n_words);
+            derive_chain(grid, &chain, n_in, plans, n_words, (uint64_t *)shared.warps);
             return;
         }
     }
