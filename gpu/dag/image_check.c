@@ -14,6 +14,7 @@ enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
     BLOCK_WORDS = 4096, /* of words that one thread takes */
     BLOCK_MARKS = BLOCK_WORDS / VXD_DAG_MARK_WORDS,
+    AHEAD = 3, /* groups of marks */
     COUNT_BITS = 22,
     HEIGHT_BITS = 5
 };
@@ -360,6 +361,31 @@ static bool tell_inner(struct check *check, uint32_t at)
     return true;
 }
 
+/* Words that may be references of inner nodes: their marks, or what those number, are fetched
+ * for later. What else the words are does no harm. */
+static void fetch_ahead(const struct check *check, size_t group, bool has_marks)
+{
+    const struct vxd_dag_image_info *info = check->info;
+    const uint32_t *words = check->words + group * VXD_DAG_MARK_WORDS;
+
+    if (group * VXD_DAG_MARK_WORDS < info->inner ||
+        (group + 1) * VXD_DAG_MARK_WORDS > info->n_words) {
+        return;
+    }
+    for (int i = 0; i < VXD_DAG_MARK_WORDS; i++) {
+        const struct vxd_dag_mark *mark = &check->marks[words[i] / VXD_DAG_MARK_WORDS];
+
+        if (words[i] < info->leaves || words[i] >= info->n_words) {
+            continue;
+        }
+        if (!has_marks) {
+            __builtin_prefetch(mark);
+        } else if ((mark->bits & vxd_dag_mark_bit(words[i])) != 0) {
+            __builtin_prefetch(&check->tells[vxd_dag_mark_number(mark, words[i])], 1);
+        }
+    }
+}
+
 static void block_body(void *args, size_t begin, size_t end)
 {
     struct check *check = args;
@@ -369,6 +395,8 @@ static void block_body(void *args, size_t begin, size_t end)
          i < (check->block + end) * (size_t)BLOCK_MARKS && i < n_marks &&
          !atomic_load(&check->has_failed);
          i++) {
+        fetch_ahead(check, i + 2 * AHEAD, false);
+        fetch_ahead(check, i + AHEAD, true);
         for (uint32_t rest = check->marks[i].bits; rest != 0; rest &= rest - 1) {
             uint32_t at =
                 (uint32_t)i * VXD_DAG_MARK_WORDS + (uint32_t)__builtin_ctz(rest);
