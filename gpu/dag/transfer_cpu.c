@@ -147,13 +147,6 @@ struct tally {
     uint64_t n_words;
 };
 
-static enum vxd_dag_kind kind_at(int height)
-{
-    return height == 0                     ? VXD_DAG_BLOCK
-           : height == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
-                                           : VXD_DAG_INNER;
-}
-
 /* Whether the items of a height refer to none. */
 static bool is_lowest(const struct vxd_dag_walk *walk, int height)
 {
@@ -274,7 +267,7 @@ static enum vxd_status step_mark(struct vxd_dag_walk *walk, struct vxd_err *err)
     uint32_t n = end - walk->next < PIECE_ITEMS ? end - walk->next : PIECE_ITEMS;
     struct piece piece = {.walk = walk, .begin = walk->next};
 
-    piece.kind = kind_at(walk->height);
+    piece.kind = vxd_dag_kind_at(walk->height);
     /* What a failed piece marked is listed: it is only gone over again. */
     run(walk, n, mark_body, &piece);
     if (walk->status != VXD_OK) {
@@ -481,7 +474,7 @@ static enum vxd_status step_store(struct vxd_dag_walk *walk, struct vxd_err *err
     uint32_t n = end - walk->next < PIECE_ITEMS ? end - walk->next : PIECE_ITEMS;
     struct piece piece = {.walk = walk, .begin = walk->next};
 
-    piece.kind = kind_at(walk->height);
+    piece.kind = vxd_dag_kind_at(walk->height);
     run(walk, n, put_body, &piece);
     walk->n_put += piece.n_put;
     walk->n_nodes += piece.n_put;
@@ -572,13 +565,12 @@ enum vxd_status vxd_dag_walk_begin(struct vxd_dag_walk *walk, const uint32_t *ro
         }
         return status;
     }
-    if (walk->list.ptr == NULL) {
-        n_items = n_items > walk->marks[0].n ? n_items - walk->marks[0].n : 0;
-        status = vxd_host_alloc(walk->context, (n_items + 1) * sizeof(uint32_t),
-                                &walk->list, err);
-        if (status != VXD_OK) {
-            return status;
-        }
+    n_items = n_items > walk->marks[0].n ? n_items - walk->marks[0].n : 0;
+    vxd_host_free(walk->context, &walk->list);
+    status =
+        vxd_host_alloc(walk->context, (n_items + 1) * sizeof(uint32_t), &walk->list, err);
+    if (status != VXD_OK) {
+        return status;
     }
     walk->fresh = walk->marks[0].n > 0 ? &walk->marks[1] : &walk->marks[0];
     return begin_marks(walk, roots, n_roots, err);
