@@ -15,7 +15,7 @@ const struct fault_plan fault_none = {.crash_at_sync = FAULT_NEVER,
 
 /* Inodes and names ------------------------------------------------------------------------- */
 
-static void forget_pending(struct inode *inode)
+void fault_forget_pending(struct inode *inode)
 {
     for (size_t i = 0; i < inode->n_pending; i++) {
         free(inode->pending[i].bytes);
@@ -26,7 +26,7 @@ static void forget_pending(struct inode *inode)
 static void release(struct inode *inode)
 {
     if (inode != NULL && --inode->n_references == 0) {
-        forget_pending(inode);
+        fault_forget_pending(inode);
         free(inode->pending);
         free(inode->now);
         free(inode->synced);
@@ -34,7 +34,7 @@ static void release(struct inode *inode)
     }
 }
 
-static void assign(struct inode **place, struct inode *inode)
+void fault_assign(struct inode **place, struct inode *inode)
 {
     if (inode != NULL) {
         inode->n_references++;
@@ -51,7 +51,7 @@ static void *must(void *memory)
     return memory;
 }
 
-static void resize(uint8_t **bytes, size_t *n, size_t n_new)
+void fault_resize(uint8_t **bytes, size_t *n, size_t n_new)
 {
     *bytes = must(realloc(*bytes, n_new > 0 ? n_new : 1));
     if (n_new > *n) {
@@ -106,7 +106,7 @@ static bool is_in(const char *path, const char *folder)
            strchr(path + n + 1, '/') == NULL;
 }
 
-static bool has_parent(struct fault_disk *disk, const char *path)
+bool fault_has_parent(struct fault_disk *disk, const char *path)
 {
     char parent[PATH_BYTES];
     char *slash;
@@ -202,7 +202,7 @@ static int64_t write_inode(struct fault_disk *disk, struct inode *inode, const v
         return -ENOSPC;
     }
     if (end > inode->n_now) {
-        resize(&inode->now, &inode->n_now, (size_t)end);
+        fault_resize(&inode->now, &inode->n_now, (size_t)end);
     }
     memcpy(inode->now + at, from, n);
     add_pending(inode, at, n, from);
@@ -211,7 +211,7 @@ static int64_t write_inode(struct fault_disk *disk, struct inode *inode, const v
 
 static void truncate_inode(struct inode *inode, size_t n)
 {
-    resize(&inode->now, &inode->n_now, n);
+    fault_resize(&inode->now, &inode->n_now, n);
     add_pending(inode, n, 0, NULL);
 }
 
@@ -220,9 +220,9 @@ int fault_sync_inode(struct fault_disk *disk, struct inode *inode, const char *o
     int result = begin_sync(disk, of, inode->n_pending > 0);
 
     if (result == 0) {
-        resize(&inode->synced, &inode->n_synced, inode->n_now);
+        fault_resize(&inode->synced, &inode->n_synced, inode->n_now);
         memcpy(inode->synced, inode->now, inode->n_now);
-        forget_pending(inode);
+        fault_forget_pending(inode);
     }
     return result < 0 ? result : 0;
 }
@@ -241,7 +241,7 @@ static int sync_names(struct fault_disk *disk, const char *folder)
     result = begin_sync(disk, folder, has_work);
     for (size_t i = 0; i < disk->n_entries && result == 0; i++) {
         if (is_in(disk->entries[i].path, folder)) {
-            assign(&disk->entries[i].synced, disk->entries[i].now);
+            fault_assign(&disk->entries[i].synced, disk->entries[i].now);
         }
     }
     return result < 0 ? result : 0;
@@ -251,7 +251,7 @@ static int open_number(struct fault_disk *disk, struct inode *inode)
 {
     for (int i = 0; i < MAX_FILES; i++) {
         if (disk->files[i] == NULL) {
-            assign(&disk->files[i], inode);
+            fault_assign(&disk->files[i], inode);
             return i;
         }
     }
@@ -266,11 +266,11 @@ static int open_path(struct fault_disk *disk, const char *path, int flags)
         return -EEXIST;
     }
     if (entry == NULL) {
-        if ((flags & O_CREAT) == 0 || !has_parent(disk, path)) {
+        if ((flags & O_CREAT) == 0 || !fault_has_parent(disk, path)) {
             return -ENOENT;
         }
         entry = make_entry(disk, path);
-        assign(&entry->now, make_inode(false));
+        fault_assign(&entry->now, make_inode(false));
     } else if ((flags & O_TRUNC) != 0 && entry->now->n_now > 0) {
         truncate_inode(entry->now, 0);
     }
@@ -287,7 +287,7 @@ static int unlink_path(struct fault_disk *disk, const char *path, bool is_direct
     if (entry->now->is_directory != is_directory) {
         return is_directory ? -ENOTDIR : -EISDIR;
     }
-    assign(&entry->now, NULL);
+    fault_assign(&entry->now, NULL);
     return 0;
 }
 
@@ -310,7 +310,7 @@ static int disk_close(void *user, int file)
     if (disk->files[file] != NULL && disk->files[file]->is_locked) {
         disk->files[file]->is_locked = false;
     }
-    assign(&disk->files[file], NULL);
+    fault_assign(&disk->files[file], NULL);
     return leave(disk, 0);
 }
 
@@ -411,10 +411,10 @@ static int disk_make_directory(void *user, const char *path, unsigned mode)
     (void)mode;
     if (result == 0 && fault_find_now(disk, path) != NULL) {
         result = -EEXIST;
-    } else if (result == 0 && !has_parent(disk, path)) {
+    } else if (result == 0 && !fault_has_parent(disk, path)) {
         result = -ENOENT;
     } else if (result == 0) {
-        assign(&make_entry(disk, path)->now, make_inode(true));
+        fault_assign(&make_entry(disk, path)->now, make_inode(true));
     }
     return leave(disk, result);
 }
@@ -437,8 +437,8 @@ static int disk_rename(void *user, const char *from, const char *to)
     if (result == 0 && entry == NULL) {
         result = -ENOENT;
     } else if (result == 0) {
-        assign(&make_entry(disk, to)->now, entry->now);
-        assign(&entry->now, NULL);
+        fault_assign(&make_entry(disk, to)->now, entry->now);
+        fault_assign(&entry->now, NULL);
     }
     return leave(disk, result);
 }
@@ -455,7 +455,7 @@ static int disk_link(void *user, const char *from, const char *to)
     } else if (result == 0 && fault_find_now(disk, to) != NULL) {
         result = -EEXIST;
     } else if (result == 0) {
-        assign(&make_entry(disk, to)->now, entry->now);
+        fault_assign(&make_entry(disk, to)->now, entry->now);
     }
     return leave(disk, result);
 }
@@ -539,11 +539,11 @@ void fault_disk_destroy(struct fault_disk *disk)
 {
     fault_vfs_unregister(disk);
     for (size_t i = 0; i < disk->n_entries; i++) {
-        assign(&disk->entries[i].now, NULL);
-        assign(&disk->entries[i].synced, NULL);
+        fault_assign(&disk->entries[i].now, NULL);
+        fault_assign(&disk->entries[i].synced, NULL);
     }
     for (int i = 0; i < MAX_FILES; i++) {
-        assign(&disk->files[i], NULL);
+        fault_assign(&disk->files[i], NULL);
     }
     (void)pthread_mutex_destroy(&disk->lock);
     free(disk);
@@ -588,121 +588,11 @@ const char *fault_disk_sync_of(struct fault_disk *disk, int i)
     return i < FAULT_MAX_SYNCS && disk->sync_of[i][0] != '\0' ? disk->sync_of[i] : NULL;
 }
 
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-/* Whether a write, the i-th of n of its file, came to the disk; sectors of it may differ. */
-static bool is_kept(enum fault_loss loss, size_t i, size_t n, uint64_t *state)
-{
-    switch (loss) {
-    case FAULT_KEEP_ALL:
-    case FAULT_KEEP_SOME_SECTORS:
-    case FAULT_KEEP_DATA_DROP_NAMES:
-        return true;
-    case FAULT_KEEP_SOME_WRITES:
-        return draw(state) % 2 == 0;
-    case FAULT_DROP_EARLY_KEEP_LATE:
-        return n - i <= 1 + draw(state) % n;
-    case FAULT_KEEP_EARLY_DROP_LATE:
-        return i < draw(state) % (n + 1);
-    default:
-        return false;
-    }
-}
-
-static void keep_write(struct inode *inode, const struct pending *pending,
-                       enum fault_loss loss, uint64_t *state)
-{
-    for (size_t at = 0; at < pending->n;) {
-        size_t n = SECTOR - (size_t)((pending->at + at) % SECTOR);
-        size_t end;
-
-        n = n < pending->n - at ? n : pending->n - at;
-        end = (size_t)pending->at + at + n;
-        if (loss != FAULT_KEEP_SOME_SECTORS || draw(state) % 2 == 0) {
-            if (end > inode->n_synced) {
-                resize(&inode->synced, &inode->n_synced, end);
-            }
-            memcpy(inode->synced + pending->at + at, pending->bytes + at, n);
-        }
-        at += n;
-    }
-}
-
-static void lose_data(struct inode *inode, enum fault_loss loss, uint64_t *state)
-{
-    for (size_t i = 0; i < inode->n_pending; i++) {
-        const struct pending *pending = &inode->pending[i];
-
-        if (!is_kept(loss, i, inode->n_pending, state)) {
-            continue;
-        }
-        if (pending->bytes == NULL) {
-            resize(&inode->synced, &inode->n_synced, (size_t)pending->at);
-        } else {
-            keep_write(inode, pending, loss, state);
-        }
-    }
-    forget_pending(inode);
-    resize(&inode->now, &inode->n_now, inode->n_synced);
-    memcpy(inode->now, inode->synced, inode->n_synced);
-}
-
-static bool keeps_names(enum fault_loss loss, uint64_t *state)
-{
-    switch (loss) {
-    case FAULT_KEEP_ALL:
-    case FAULT_DROP_DATA_KEEP_NAMES:
-        return true;
-    case FAULT_DROP_ALL:
-    case FAULT_KEEP_DATA_DROP_NAMES:
-        return false;
-    default:
-        return draw(state) % 2 == 0;
-    }
-}
-
 void fault_disk_cut(struct fault_disk *disk)
 {
     (void)pthread_mutex_lock(&disk->lock);
     disk->is_dead = true;
     (void)pthread_mutex_unlock(&disk->lock);
-}
-
-void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64_t seed)
-{
-    uint64_t state = seed;
-
-    for (int i = 0; i < MAX_FILES; i++) {
-        assign(&disk->files[i], NULL);
-    }
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        struct entry *entry = &disk->entries[i];
-
-        if (entry->now != entry->synced && keeps_names(loss, &state)) {
-            assign(&entry->synced, entry->now);
-        } else {
-            assign(&entry->now, entry->synced);
-        }
-        if (entry->now != NULL && !has_parent(disk, entry->path)) {
-            assign(&entry->now, NULL); /* folders are made before what is in them */
-            assign(&entry->synced, NULL);
-        }
-    }
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        if (disk->entries[i].now != NULL) {
-            lose_data(disk->entries[i].now, loss, &state);
-            disk->entries[i].now->is_locked = false;
-        }
-    }
-    disk->is_dead = false;
-    disk->n_boots++;
 }
 
 void fault_disk_kill(struct fault_disk *disk)
@@ -711,7 +601,7 @@ void fault_disk_kill(struct fault_disk *disk)
         if (disk->files[i] != NULL) {
             disk->files[i]->is_locked = false;
         }
-        assign(&disk->files[i], NULL);
+        fault_assign(&disk->files[i], NULL);
     }
     disk->is_dead = false;
 }

@@ -69,6 +69,12 @@ static inline int leave(struct fault_disk *disk, int result)
     return result;
 }
 
+/* Puts an inode, or none, in a place that counts as a reference. */
+void fault_assign(struct inode **place, struct inode *inode);
+void fault_resize(uint8_t **bytes, size_t *n, size_t n_new);
+void fault_forget_pending(struct inode *inode);
+bool fault_has_parent(struct fault_disk *disk, const char *path);
+
 void fault_vfs_register(struct fault_disk *disk);
 void fault_vfs_unregister(struct fault_disk *disk);
 

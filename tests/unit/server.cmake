@@ -33,7 +33,7 @@ target_link_options(test_server_alloc PRIVATE
 
 # What is on disk: a disk in memory that fails and loses power, and what runs on it.
 add_library(voxeld_test_durable STATIC unit/durable_fault_disk.c
-            unit/durable_fault_vfs.c unit/durable_workload.c)
+            unit/durable_fault_loss.c unit/durable_fault_vfs.c unit/durable_workload.c)
 target_link_libraries(voxeld_test_durable PRIVATE voxeld_build
                       PUBLIC voxeld_durable)
 voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is left when the power has gone. */
+#include <string.h>
+
+#include "tests/unit/durable_fault_internal.h"
+
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Whether a write, the i-th of n of its file, came to the disk; sectors of it may differ. */
+static bool is_kept(enum fault_loss loss, size_t i, size_t n, uint64_t *state)
+{
+    switch (loss) {
+    case FAULT_KEEP_ALL:
+    case FAULT_KEEP_SOME_SECTORS:
+    case FAULT_KEEP_DATA_DROP_NAMES:
+        return true;
+    case FAULT_KEEP_SOME_WRITES:
+        return draw(state) % 2 == 0;
+    case FAULT_DROP_EARLY_KEEP_LATE:
+        return n - i <= 1 + draw(state) % n;
+    case FAULT_KEEP_EARLY_DROP_LATE:
+        return i < draw(state) % (n + 1);
+    default:
+        return false;
+    }
+}
+
+static void keep_write(struct inode *inode, const struct pending *pending,
+                       enum fault_loss loss, uint64_t *state)
+{
+    for (size_t at = 0; at < pending->n;) {
+        size_t n = SECTOR - (size_t)((pending->at + at) % SECTOR);
+        size_t end;
+
+        n = n < pending->n - at ? n : pending->n - at;
+        end = (size_t)pending->at + at + n;
+        if (loss != FAULT_KEEP_SOME_SECTORS || draw(state) % 2 == 0) {
+            if (end > inode->n_synced) {
+                fault_resize(&inode->synced, &inode->n_synced, end);
+            }
+            memcpy(inode->synced + pending->at + at, pending->bytes + at, n);
+        }
+        at += n;
+    }
+}
+
+static void lose_data(struct inode *inode, enum fault_loss loss, uint64_t *state)
+{
+    for (size_t i = 0; i < inode->n_pending; i++) {
+        const struct pending *pending = &inode->pending[i];
+
+        if (!is_kept(loss, i, inode->n_pending, state)) {
+            continue;
+        }
+        if (pending->bytes == NULL) {
+            fault_resize(&inode->synced, &inode->n_synced, (size_t)pending->at);
+        } else {
+            keep_write(inode, pending, loss, state);
+        }
+    }
+    fault_forget_pending(inode);
+    fault_resize(&inode->now, &inode->n_now, inode->n_synced);
+    memcpy(inode->now, inode->synced, inode->n_synced);
+}
+
+static bool keeps_names(enum fault_loss loss, uint64_t *state)
+{
+    switch (loss) {
+    case FAULT_KEEP_ALL:
+    case FAULT_DROP_DATA_KEEP_NAMES:
+        return true;
+    case FAULT_DROP_ALL:
+    case FAULT_KEEP_DATA_DROP_NAMES:
+        return false;
+    default:
+        return draw(state) % 2 == 0;
+    }
+}
+
+void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64_t seed)
+{
+    uint64_t state = seed;
+
+    for (int i = 0; i < MAX_FILES; i++) {
+        fault_assign(&disk->files[i], NULL);
+    }
+    for (size_t i = 0; i < disk->n_entries; i++) {
+        struct entry *entry = &disk->entries[i];
+
+        if (entry->now != entry->synced && keeps_names(loss, &state)) {
+            fault_assign(&entry->synced, entry->now);
+        } else {
+            fault_assign(&entry->now, entry->synced);
+        }
+        if (entry->now != NULL && !fault_has_parent(disk, entry->path)) {
+            fault_assign(&entry->now, NULL); /* folders are made before what is in them */
+            fault_assign(&entry->synced, NULL);
+        }
+    }
+    for (size_t i = 0; i < disk->n_entries; i++) {
+        if (disk->entries[i].now != NULL) {
+            lose_data(disk->entries[i].now, loss, &state);
+            disk->entries[i].now->is_locked = false;
+        }
+    }
+    disk->is_dead = false;
+    disk->n_boots++;
+}
