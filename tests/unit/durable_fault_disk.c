@@ -221,7 +221,9 @@ int fault_sync_inode(struct fault_disk *disk, struct inode *inode, const char *o
 
     if (result == 0) {
         fault_resize(&inode->synced, &inode->n_synced, inode->n_now);
-        memcpy(inode->synced, inode->now, inode->n_now);
+        if (inode->n_now > 0) {
+            memcpy(inode->synced, inode->now, inode->n_now);
+        }
         fault_forget_pending(inode);
     }
     return result < 0 ? result : 0;

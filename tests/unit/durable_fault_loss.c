@@ -67,7 +67,9 @@ static void lose_data(struct inode *inode, enum fault_loss loss, uint64_t *state
     }
     fault_forget_pending(inode);
     fault_resize(&inode->now, &inode->n_now, inode->n_synced);
-    memcpy(inode->now, inode->synced, inode->n_synced);
+    if (inode->n_synced > 0) {
+        memcpy(inode->now, inode->synced, inode->n_synced);
+    }
 }
 
 static bool keeps_names(enum fault_loss loss, uint64_t *state)
