@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/crc32c.h"
-
 const struct fault_plan fault_none = {.crash_at_sync = FAULT_NEVER,
                                       .suppress_sync = FAULT_NEVER,
                                       .fail_at_call = FAULT_NEVER,
@@ -575,16 +573,6 @@ bool fault_disk_is_dead(struct fault_disk *disk)
     return is_dead;
 }
 
-int fault_disk_n_syncs(struct fault_disk *disk)
-{
-    return disk->n_syncs;
-}
-
-int fault_disk_n_calls(struct fault_disk *disk)
-{
-    return disk->n_calls;
-}
-
 const char *fault_disk_sync_of(struct fault_disk *disk, int i)
 {
     return i < FAULT_MAX_SYNCS && disk->sync_of[i][0] != '\0' ? disk->sync_of[i] : NULL;
@@ -597,30 +585,6 @@ void fault_disk_cut(struct fault_disk *disk)
     (void)pthread_mutex_unlock(&disk->lock);
 }
 
-void fault_disk_kill(struct fault_disk *disk)
-{
-    for (int i = 0; i < MAX_FILES; i++) {
-        if (disk->files[i] != NULL) {
-            disk->files[i]->is_locked = false;
-        }
-        fault_assign(&disk->files[i], NULL);
-    }
-    disk->is_dead = false;
-}
-
-bool fault_disk_exists(struct fault_disk *disk, const char *path)
-{
-    return fault_find_now(disk, path) != NULL;
-}
-
-uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_bytes)
-{
-    struct entry *entry = fault_find_now(disk, path);
-
-    *n_bytes = entry != NULL ? entry->now->n_now : 0;
-    return entry != NULL ? entry->now->now : NULL;
-}
-
 void fault_disk_resize(struct fault_disk *disk, const char *path, size_t n_bytes)
 {
     struct entry *entry = fault_find_now(disk, path);
@@ -628,19 +592,4 @@ void fault_disk_resize(struct fault_disk *disk, const char *path, size_t n_bytes
     if (entry != NULL) {
         truncate_inode(entry->now, n_bytes);
     }
-}
-
-uint32_t fault_disk_sum(struct fault_disk *disk)
-{
-    uint32_t sum = 0;
-
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        const struct entry *entry = &disk->entries[i];
-
-        if (entry->now != NULL) {
-            sum = vxd_crc32c(sum, entry->path, strlen(entry->path));
-            sum = vxd_crc32c(sum, entry->now->now, entry->now->n_now);
-        }
-    }
-    return sum;
 }

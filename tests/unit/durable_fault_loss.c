@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is left when the power has gone. */
+/* What is left when the power has gone, and looking at it. */
 #include <string.h>
 
+#include "server/durable/crc32c.h"
 #include "tests/unit/durable_fault_internal.h"
 
 static uint64_t draw(uint64_t *state)
@@ -114,4 +115,53 @@ void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64
     }
     disk->is_dead = false;
     disk->n_boots++;
+}
+
+void fault_disk_kill(struct fault_disk *disk)
+{
+    for (int i = 0; i < MAX_FILES; i++) {
+        if (disk->files[i] != NULL) {
+            disk->files[i]->is_locked = false;
+        }
+        fault_assign(&disk->files[i], NULL);
+    }
+    disk->is_dead = false;
+}
+
+bool fault_disk_exists(struct fault_disk *disk, const char *path)
+{
+    return fault_find_now(disk, path) != NULL;
+}
+
+uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_bytes)
+{
+    struct entry *entry = fault_find_now(disk, path);
+
+    *n_bytes = entry != NULL ? entry->now->n_now : 0;
+    return entry != NULL ? entry->now->now : NULL;
+}
+
+uint32_t fault_disk_sum(struct fault_disk *disk)
+{
+    uint32_t sum = 0;
+
+    for (size_t i = 0; i < disk->n_entries; i++) {
+        const struct entry *entry = &disk->entries[i];
+
+        if (entry->now != NULL) {
+            sum = vxd_crc32c(sum, entry->path, strlen(entry->path));
+            sum = vxd_crc32c(sum, entry->now->now, entry->now->n_now);
+        }
+    }
+    return sum;
+}
+
+int fault_disk_n_syncs(struct fault_disk *disk)
+{
+    return disk->n_syncs;
+}
+
+int fault_disk_n_calls(struct fault_disk *disk)
+{
+    return disk->n_calls;
 }
