@@ -31,31 +31,35 @@ static enum vxd_status refuse(struct vxd_err *err, const char *what, const char 
                     path, strerror(-result));
 }
 
-/* Its parent, which holds the name, is synced too where it was not there; a path without a slash
- * lies in ".". */
+/* Its parent, which holds the name, is synced even where it was there: whoever made it may have
+ * been killed before, or the sync have failed. A parent that is nobody's to read was left so by
+ * whoever made the directory. A path without a slash lies in ".". */
 static enum vxd_status make_root(const struct vxd_file_ops *ops, const char *path,
                                  struct vxd_err *err)
 {
-    int result = ops->make_directory(ops->user, path, 0700);
+    int made = ops->make_directory(ops->user, path, 0700);
     char parent[VXD_DATA_DIR_BYTES];
     char *slash;
+    int result;
 
-    if (result == -EEXIST) {
-        return VXD_OK;
-    }
-    if (result != 0) {
-        return refuse(err, "make", path, result);
+    if (made != 0 && made != -EEXIST) {
+        return refuse(err, "make", path, made);
     }
     (void)snprintf(parent, sizeof parent, "%s", path);
     slash = strrchr(parent, '/');
     if (slash == NULL) {
-        return vxd_file_sync_directory(ops, ".", err);
+        (void)snprintf(parent, sizeof parent, ".");
+    } else {
+        slash[slash == parent ? 1 : 0] = '\0';
     }
-    slash[slash == parent ? 1 : 0] = '\0';
-    return vxd_file_sync_directory(ops, parent, err);
+    result = ops->sync_directory(ops->user, parent);
+    if (result == 0 || (made == -EEXIST && (result == -EACCES || result == -EPERM))) {
+        return VXD_OK;
+    }
+    return vxd_file_fail(err, result, "sync", parent);
 }
 
-/* The sync is made even where all was there: whoever made it may have been killed before. */
+/* Synced even where all was there, as above. */
 static enum vxd_status make_contents(const struct vxd_data_dir *dir, const char *folder,
                                      struct vxd_err *err)
 {

@@ -193,7 +193,8 @@ static enum vxd_status get_pragma(sqlite3 *db, const char *sql, int64_t *out,
 
 enum vxd_status vxd_journal_check_tables(sqlite3 *db, struct vxd_err *err)
 {
-    int64_t application, layout;
+    int64_t application = 0;
+    int64_t layout = 0;
     enum vxd_status status;
 
     VXD_TRY(get_pragma(db, "PRAGMA application_id", &application, err));

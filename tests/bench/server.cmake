@@ -18,4 +18,4 @@ voxeld_add_test(NAME bench_load_histogram_test SOURCES
 add_executable(bench_journal ${CMAKE_CURRENT_LIST_DIR}/bench_journal.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
-target_link_libraries(bench_journal PRIVATE voxeld_build voxeld_durable voxeld_server)
+target_link_libraries(bench_journal PRIVATE voxeld_build voxeld_durable)

@@ -36,7 +36,7 @@ enum fault_kind {
 
 struct fault_disk;
 
-/* Set between runs; numbers count from 0 since the last fault_disk_count_anew. */
+/* Set between runs; numbers count from 0 since then. */
 struct fault_plan {
     int crash_at_sync; /* power goes before this sync does anything */
     int suppress_sync; /* this one does nothing */
@@ -80,6 +80,6 @@ uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_b
 /* Cuts or makes longer, with zeros. */
 void fault_disk_resize(struct fault_disk *disk, const char *path, size_t n_bytes);
 /* A sum of all names and bytes. */
-uint64_t fault_disk_sum(struct fault_disk *disk);
+uint32_t fault_disk_sum(struct fault_disk *disk);
 
 #endif
