@@ -60,6 +60,7 @@ VXD_HD struct vxd_dag_spot vxd_dag_spot_child(const struct vxd_dag_view *view,
 
     child.height--;
     child.ref = vxd_dag_below(view, spot->ref, octant);
+    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): not of leaves
     child.x |= (uint32_t)(octant >> 2 & 1) << child.height;
     child.y |= (uint32_t)(octant >> 1 & 1) << child.height;
     child.z |= (uint32_t)(octant & 1) << child.height;
