@@ -127,7 +127,8 @@ static void make_sample(struct sample *sample)
     op[9].shape.kind = VXD_DAG_VOXELS; /* none */
     sample->record = (struct vxd_record){.kind = VXD_RECORD_EDIT,
                                          .head = "yard",
-                                         .author = "robot-1",
+                                         .author = "fleet",
+                                         .client = "robot-1",
                                          .unix_ns = INT64_C(1700000000000000000),
                                          .version = {3, 1234},
                                          .ops = op,
@@ -201,7 +202,8 @@ static void test_record_comes_back_as_it_was(void)
     REQUIRE(vxd_record_decode(bytes.bytes, bytes.n_bytes, 1, 0, &decoded, &err) ==
             VXD_OK);
     REQUIRE(decoded.record.n_ops == N_OPS);
-    CHECK_STR(decoded.record.author, "robot-1");
+    CHECK_STR(decoded.record.author, "fleet");
+    CHECK_STR(decoded.record.client, "robot-1");
     for (int i = 6; i < 8; i++) {
         CHECK(is_same_list(&sample.ops[i].shape.voxels,
                            &decoded.record.ops[i].shape.voxels));
@@ -274,7 +276,7 @@ static void test_record_that_the_engine_would_not_take_is_refused(void)
 
 static void test_other_kinds_of_records_come_back(void)
 {
-    for (int kind = VXD_RECORD_UNDO; kind <= VXD_RECORD_DROP; kind++) {
+    for (int kind = VXD_RECORD_UNDO; kind <= VXD_RECORD_INTEGRATE; kind++) {
         const struct vxd_record record = {.kind = (enum vxd_record_kind)kind,
                                           .head = "yard",
                                           .unix_ns = -5,
