@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import Daemon, array_of, common_pb2, http_call, running, scene_pb2, tensor_of
+from harness import Daemon, array_of, common_pb2, http_call, running, scene_pb2, tensor_of, wait_until
 from scenes import FREE, OCCUPIED, Grid, Scenes, ball, box, spec, vec
 
 INVALID = common_pb2.INVALID_ARGUMENT
@@ -345,9 +345,13 @@ def test_collect_gives_memory_back(tmp_path: Path) -> None:
         stop.set()
         thread.join()
         assert not errors, errors
-        metrics = http_call(daemon, "GET", "/metrics").body.decode()
-        count = next(x for x in metrics.splitlines() if x.startswith("voxeld_scene_coll"))
-        assert int(count.split()[-1]) >= 1
+
+        def n_collections() -> int:
+            lines = http_call(daemon, "GET", "/metrics").body.decode().splitlines()
+            name = "voxeld_scene_collections_total "
+            return int(next(x for x in lines if x.startswith(name)).split()[-1])
+
+        wait_until(lambda: n_collections() >= 1, 20, "a collection")
         last = scenes.call("scene_collect", name="s")
         listed = scenes.call("scene_list")
         assert listed.n_bytes == listed.scenes[0].n_bytes == last.n_bytes_after
