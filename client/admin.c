@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Server info, status, self test, log level. */
+/* Server info, status, self test, log level, backup. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +13,11 @@ struct info_owner {
 
 struct status_owner {
     struct voxeld_server_status status;
+    struct vxd_reply reply;
+};
+
+struct backup_owner {
+    struct voxeld_backup backup;
     struct vxd_reply reply;
 };
 
@@ -277,4 +282,52 @@ enum voxeld_status voxeld_set_log_level(struct voxeld_client *client,
     }
     vxd_reply_close(&reply);
     return VOXELD_OK;
+}
+
+enum voxeld_status voxeld_make_backup(struct voxeld_client *client,
+                                      const struct voxeld_call *call, const char *name,
+                                      struct voxeld_backup **out,
+                                      struct voxeld_error *error)
+{
+    Voxeld__V1__Request request = VOXELD__V1__REQUEST__INIT;
+    Voxeld__V1__BackupRequest body = VOXELD__V1__BACKUP_REQUEST__INIT;
+    char request_id[VXD_REQUEST_ID_BYTES] = "";
+    struct vxd_err err = {0};
+    struct backup_owner *owner = calloc(1, sizeof *owner);
+    const Voxeld__V1__BackupResponse *in;
+    enum vxd_status status;
+
+    *out = NULL;
+    if (owner == NULL) {
+        (void)vxd_fail(&err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
+        return vxd_client_error(&err, request_id, error);
+    }
+    body.name = (char *)(uintptr_t)(name != NULL ? name : "");
+    request.method_case = VOXELD__V1__REQUEST__METHOD_BACKUP;
+    request.backup = &body;
+    VXD_TRY(vxd_client_call(client, call, 0, &request, request_id, &owner->reply, &err));
+    in = owner->reply.response->backup;
+    owner->backup = (struct voxeld_backup){
+        .path = in->path,
+        .n_database_bytes = in->n_database_bytes,
+        .n_snapshot_bytes = in->n_snapshot_bytes,
+        .n_snapshots = in->n_snapshots,
+        .n_linked = in->n_linked,
+        .elapsed_ms = in->elapsed_ms,
+    };
+    *out = &owner->backup;
+    return VOXELD_OK;
+out:
+    free(owner);
+    return vxd_client_error(&err, request_id, error);
+}
+
+void voxeld_backup_free(struct voxeld_backup *backup)
+{
+    struct backup_owner *owner = (struct backup_owner *)backup;
+
+    if (owner != NULL) {
+        vxd_reply_close(&owner->reply);
+        free(owner);
+    }
 }

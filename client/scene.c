@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls on scenes as wholes: create, get, list, drop. */
+/* Calls on scenes as wholes: create, get, list, drop; and their names. */
+#include <string.h>
+
 #include "client/scene.h"
+
+_Static_assert((int)VOXELD_FSYNC_ALWAYS ==
+                       (int)VOXELD__V1__SCENE_FSYNC__SCENE_FSYNC_ALWAYS &&
+                   (int)VOXELD_FSYNC_EVERYSEC ==
+                       (int)VOXELD__V1__SCENE_FSYNC__SCENE_FSYNC_EVERYSEC &&
+                   (int)VOXELD_FSYNC_OFF == (int)VOXELD__V1__SCENE_FSYNC__SCENE_FSYNC_OFF,
+               "one set of numbers");
 
 Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out)
 {
@@ -9,6 +18,54 @@ Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out)
     out->y = in[1];
     out->z = in[2];
     return out;
+}
+
+/* A version's number in decimal digits; 0 where it is none. */
+static uint64_t parse_version(const char *digits)
+{
+    uint64_t number = 0;
+
+    for (; *digits != '\0'; digits++) {
+        uint64_t digit = (uint64_t)(*digits - '0');
+
+        if (number > (UINT64_MAX - digit) / 10) {
+            return 0;
+        }
+        number = number * 10 + digit;
+    }
+    return number;
+}
+
+enum vxd_status vxd_scene_name(struct vxd_map_call *call, const char *scene, char **name,
+                               Voxeld__V1__SceneAt **at)
+{
+    const char *sign = scene != NULL ? strchr(scene, '@') : NULL;
+    size_t n;
+
+    *at = NULL;
+    *name = vxd_map_text(scene);
+    if (sign == NULL) {
+        return VXD_OK;
+    }
+    n = (size_t)(sign - scene);
+    *name = vxd_map_alloc(call, n + 1, 1);
+    *at = vxd_map_alloc(call, 1, sizeof **at);
+    if (*name == NULL || *at == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    memcpy(*name, scene, n);
+    voxeld__v1__scene_at__init(*at);
+    if (sign[1 + strspn(sign + 1, "0123456789")] != '\0') {
+        (*at)->snapshot = vxd_map_text(sign + 1);
+        return VXD_OK;
+    }
+    (*at)->version = parse_version(sign + 1);
+    return (*at)->version > 0
+               ? VXD_OK
+               : vxd_fail(&call->err, VXD_INVALID_ARGUMENT, "at",
+                          "\"%.63s\": behind the @ stands a version from 1 on, or a "
+                          "snapshot",
+                          sign);
 }
 
 static enum vxd_status build_palette(struct vxd_map_call *call,
@@ -45,6 +102,8 @@ enum voxeld_status voxeld_scene_create(struct voxeld_client *client,
 {
     Voxeld__V1__SceneCreateRequest body = VOXELD__V1__SCENE_CREATE_REQUEST__INIT;
     Voxeld__V1__SceneSpec spec = VOXELD__V1__SCENE_SPEC__INIT;
+    Voxeld__V1__SceneRetention retention = VOXELD__V1__SCENE_RETENTION__INIT;
+    Voxeld__V1__SceneDurability durability = VOXELD__V1__SCENE_DURABILITY__INIT;
     Voxeld__V1__Vec3 origin;
     struct vxd_map_call call;
     Voxeld__V1__SceneCreateResponse *response;
@@ -64,6 +123,12 @@ enum voxeld_status voxeld_scene_create(struct voxeld_client *client,
     body.name = vxd_map_text(request->scene);
     body.spec = &spec;
     body.max_bytes = request->max_bytes;
+    retention.versions = request->keep_versions;
+    retention.seconds = request->keep_seconds;
+    body.retention = &retention;
+    durability.fsync = (Voxeld__V1__SceneFsync)request->fsync;
+    durability.journal_max_bytes = request->journal_max_bytes;
+    body.durability = request->durable ? &durability : NULL;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_CREATE;
     call.request.scene_create = &body;
     VXD_TRY(vxd_map_call_send(&call));
@@ -89,7 +154,7 @@ enum voxeld_status voxeld_scene_get(struct voxeld_client *client,
 
     *out = NULL;
     VXD_TRY(vxd_map_call_begin(&call, client, options, false));
-    body.name = vxd_map_text(scene);
+    VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_GET;
     call.request.scene_get = &body;
     VXD_TRY(vxd_map_call_send(&call));

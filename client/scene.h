@@ -4,10 +4,17 @@
 #define VXD_CLIENT_SCENE_H
 
 #include "client/map.h"
-#include "client/voxeld_scene.h"
+#include "client/voxeld_version.h"
 
 /* Initializes *out and returns it. */
 Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out);
+
+/* Splits NAME, NAME@VERSION or NAME@SNAPSHOT; *at is NULL where there is no '@'. Both live as long
+ * as the call. What is all digits is a version.
+ * errors  INVALID_ARGUMENT    nothing behind the '@', or a number that is no version
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_name(struct vxd_map_call *call, const char *scene, char **name,
+                               Voxeld__V1__SceneAt **at);
 
 /* scene_reply.c: what came back. All take call->reply, on failure too.
  * errors  INTERNAL            the reply contradicts itself or the request
@@ -24,6 +31,12 @@ enum vxd_status vxd_scene_found_open(struct vxd_map_call *call, size_t n, bool c
 enum vxd_status vxd_scene_cells_open(struct vxd_map_call *call,
                                      enum voxeld_scene_format format, bool counts,
                                      struct voxeld_scene_cells **out);
+
+/* scene_version_reply.c: likewise. */
+enum vxd_status vxd_scene_log_open(struct vxd_map_call *call,
+                                   struct voxeld_scene_log **out);
+enum vxd_status vxd_scene_diff_open(struct vxd_map_call *call,
+                                    struct voxeld_scene_diff **out);
 
 /* INTERNAL where there is no change in a reply. */
 enum vxd_status vxd_scene_change_copy(const Voxeld__V1__SceneChange *in,

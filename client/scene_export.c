@@ -16,12 +16,14 @@ enum {
     MAX_HEADER_BYTES = 4096
 };
 
-/* `first` and format are not the request's. */
+/* `first` and format are not the request's; version is where its scene's name says none, and
+ * 0 is the newest. */
 static enum vxd_status export_part(struct vxd_map_call *call,
                                    const struct voxeld_scene_export_request *request,
                                    enum voxeld_scene_format format, uint64_t first,
-                                   struct voxeld_scene_cells **out)
+                                   uint64_t version, struct voxeld_scene_cells **out)
 {
+    Voxeld__V1__SceneAt at = VOXELD__V1__SCENE_AT__INIT;
     Voxeld__V1__SceneExportRequest body = VOXELD__V1__SCENE_EXPORT_REQUEST__INIT;
     Voxeld__V1__SceneBox box = VOXELD__V1__SCENE_BOX__INIT;
     Voxeld__V1__Vec3 low;
@@ -30,7 +32,11 @@ static enum vxd_status export_part(struct vxd_map_call *call,
 
     box.low = vxd_scene_vec3(request->box.low, &low);
     box.high = vxd_scene_vec3(request->box.high, &high);
-    body.name = vxd_map_text(request->scene);
+    VXD_TRY(vxd_scene_name(call, request->scene, &body.name, &body.at));
+    if (body.at == NULL && version > 0) {
+        at.version = version;
+        body.at = &at;
+    }
     body.format = (Voxeld__V1__SceneFormat)format;
     body.box = request->has_box ? &box : NULL;
     body.in_voxels = request->in_voxels;
@@ -57,7 +63,7 @@ enum voxeld_status voxeld_scene_export(struct voxeld_client *client,
 
     *out = NULL;
     VXD_TRY(vxd_map_call_begin(&call, client, &request->call, false));
-    VXD_TRY(export_part(&call, request, request->format, request->first, out));
+    VXD_TRY(export_part(&call, request, request->format, request->first, 0, out));
 out:
     return vxd_map_call_end(&call, status, error);
 }
@@ -188,7 +194,8 @@ static enum voxeld_status fetch(struct voxeld_client *client,
         status = vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "path", "is NULL");
         goto out;
     }
-    VXD_TRY(export_part(&call, request, VOXELD_SCENE_PLY, w->n_written, &part));
+    VXD_TRY(
+        export_part(&call, request, VOXELD_SCENE_PLY, w->n_written, w->version, &part));
     VXD_TRY(append(w, part, &call.err));
 out:
     voxeld_scene_cells_free(part);

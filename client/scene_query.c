@@ -35,7 +35,7 @@ voxeld_scene_values(struct voxeld_client *client, const struct voxeld_call *opti
 
     *out = NULL;
     VXD_TRY(vxd_map_call_begin(&call, client, options, false));
-    body.name = vxd_map_text(scene);
+    VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     VXD_TRY(build(&call, "points", points, &body.points));
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_VALUES;
     call.request.scene_values = &body;
@@ -56,7 +56,7 @@ voxeld_scene_cast_rays(struct voxeld_client *client, const struct voxeld_call *o
 
     *out = NULL;
     VXD_TRY(vxd_map_call_begin(&call, client, options, false));
-    body.name = vxd_map_text(scene);
+    VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     VXD_TRY(build(&call, "origins", origins, &body.origins));
     VXD_TRY(build(&call, "directions", directions, &body.directions));
     body.max_range_m = max_range_m;
@@ -80,7 +80,7 @@ enum voxeld_status voxeld_scene_nearest(struct voxeld_client *client,
 
     *out = NULL;
     VXD_TRY(vxd_map_call_begin(&call, client, options, false));
-    body.name = vxd_map_text(scene);
+    VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     VXD_TRY(build(&call, "points", points, &body.points));
     body.radius_m = radius_m;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_SCENE_NEAREST;
@@ -101,7 +101,7 @@ voxeld_scene_overlap(struct voxeld_client *client, const struct voxeld_call *opt
 
     *out = NULL;
     VXD_TRY(vxd_map_call_begin(&call, client, options, false));
-    body.name = vxd_map_text(scene);
+    VXD_TRY(vxd_scene_name(&call, scene, &body.name, &body.at));
     if (shapes == NULL || (shapes->n_elements != 6 && shapes->n_elements != 4)) {
         status = vxd_fail(&call.err, VXD_INVALID_ARGUMENT, "shapes",
                           "rows of %zu numbers; 6 of a box, 4 of a ball",

@@ -75,7 +75,17 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__Scen
         .n_free = in->n_free,
         .live_node_bytes = in->live_node_bytes,
         .digest = in->digest,
+        .keep_versions = in->retention != NULL ? in->retention->versions : 0,
+        .keep_seconds = in->retention != NULL ? in->retention->seconds : 0,
+        .oldest_version = in->oldest_version,
+        .n_snapshots = in->n_snapshots,
+        .n_sharing = in->n_sharing,
+        .durable = in->durability != NULL,
     };
+    if (in->durability != NULL) {
+        out->fsync = (enum voxeld_scene_fsync)in->durability->fsync;
+        out->journal_max_bytes = in->durability->journal_max_bytes;
+    }
     copy_vec3(in->spec->origin, out->origin_m);
     return VXD_OK;
 }

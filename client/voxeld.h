@@ -279,6 +279,27 @@ VOXELD_API enum voxeld_status voxeld_set_log_level(struct voxeld_client *client,
                                                    size_t n_previous,
                                                    struct voxeld_error *error);
 
+struct voxeld_backup {
+    const char *path; /* on the server */
+    uint64_t n_database_bytes;
+    uint64_t n_snapshot_bytes;
+    uint64_t n_snapshots;
+    uint64_t n_linked; /* of them, hard links to the same bytes */
+    double elapsed_ms;
+};
+
+/* Copies the server's data directory while it is in use to backups/NAME in it: a data directory
+ * itself, with all that was answered before. NAME: [a-z0-9][a-z0-9._-]{0,62}. Needs the scope
+ * admin. Free with voxeld_backup_free.
+ * errors  ALREADY_EXISTS       a backup of this name
+ *         FAILED_PRECONDITION  the server has no data_dir, or makes another backup */
+VOXELD_API enum voxeld_status voxeld_make_backup(struct voxeld_client *client,
+                                                 const struct voxeld_call *call,
+                                                 const char *name,
+                                                 struct voxeld_backup **out,
+                                                 struct voxeld_error *error);
+VOXELD_API void voxeld_backup_free(struct voxeld_backup *backup);
+
 /* Of one run of a network in the engine, milliseconds (voxeld_net.h, voxeld_scene.h). */
 struct voxeld_network_timings {
     double voxelize_ms;
@@ -532,5 +553,6 @@ VOXELD_API size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms);
 #include "voxeld_map.h"
 #include "voxeld_net.h"
 #include "voxeld_scene.h"
+#include "voxeld_version.h"
 
 #endif

@@ -4,7 +4,8 @@
  * A scene is a cube of 2^depth voxels a side on the server's device. A voxel is occupied,
  * with a material, or not; where the scene tracks free space it is occupied, free (a ray went
  * through it) or unknown. Every change gives a new version, which queries see as a whole or
- * not at all. Scenes live in the server's memory: a restart forgets them.
+ * not at all. Scenes live in the server's memory, and a restart forgets them, unless they are
+ * made durable. Undo, snapshots, branches and differences: voxeld_version.h.
  *
  *   struct voxeld_scene_create_request create = {
  *       .scene = "yard", .voxel_size_m = 0.1, .material_bits = 4, .track_free = true};
@@ -18,10 +19,12 @@
  *
  * Geometry is metres in the scene's map frame, or voxels from its low corner where a request
  * says in_voxels. A voxel is in a shape when its centre is; boxes are half-open; balls are
- * distance <= radius. Names are [a-z0-9][a-z0-9._-]{0,62}.
+ * distance <= radius. Names are [a-z0-9][a-z0-9._-]{0,62}. Where a call looks at a scene (get,
+ * queries, export), its name may be NAME@VERSION or NAME@SNAPSHOT, such as "yard@7" or
+ * "yard@monday": a version that is kept, instead of the newest. What is all digits is a version.
  *
  * Errors of all of these, besides UNAVAILABLE, DEADLINE_EXCEEDED and those of the token:
- *   NOT_FOUND           no such scene
+ *   NOT_FOUND           no such scene; at.version, at.snapshot: none that is kept
  *   INVALID_ARGUMENT    a malformed name, shape, array or number; error.field says which
  *   OUT_OF_RANGE        all shapes of an edit lie outside the scene
  *   ABORTED             the scene is not at if_version
@@ -43,6 +46,13 @@ struct voxeld_scene_material {
     uint32_t rgb;     /* 0xRRGGBB, sRGB */
 };
 
+/* What the reply to a change of a durable scene promises. */
+enum voxeld_scene_fsync {
+    VOXELD_FSYNC_ALWAYS = 0,   /* it outlives a loss of power */
+    VOXELD_FSYNC_EVERYSEC = 1, /* the server's process; a loss of power, a second later */
+    VOXELD_FSYNC_OFF = 2       /* ... when the system has written it */
+};
+
 struct voxeld_scene_create_request {
     const char *scene;
     double voxel_size_m;    /* edge; required */
@@ -55,6 +65,14 @@ struct voxeld_scene_create_request {
     const struct voxeld_scene_material *palette;
     size_t n_palette;
     uint64_t max_bytes; /* of device memory; 0: what the server's limits give */
+    /* Versions that are kept beside those that a snapshot names: within both bounds. */
+    uint32_t keep_versions; /* the newest so many; 0: 64 */
+    uint64_t keep_seconds;  /* those younger than this; 0: of any age */
+    /* On the server's disk, so that it is there after a restart; FAILED_PRECONDITION where the
+     * server has no data_dir. */
+    bool durable;
+    enum voxeld_scene_fsync fsync; /* of durable, as the next */
+    uint64_t journal_max_bytes;    /* then a snapshot file is written; 0: 256 MiB */
     struct voxeld_call call;
 };
 
@@ -77,10 +95,18 @@ struct voxeld_scene_info {
     const char *owner; /* name of the token that made it */
     int64_t created_ns;
     int64_t changed_ns;
-    /* From voxeld_scene_get only. */
+    uint32_t keep_versions; /* as it was created */
+    uint64_t keep_seconds;
+    uint64_t oldest_version; /* that is kept, snapshots aside */
+    uint32_t n_snapshots;
+    uint32_t n_sharing; /* scenes that share its memory, itself included: branches */
+    bool durable;
+    enum voxeld_scene_fsync fsync;
+    uint64_t journal_max_bytes;
+    /* From voxeld_scene_get only, of the version that was asked for. */
     uint64_t n_occupied;      /* voxels */
     uint64_t n_free;          /* voxels */
-    uint64_t live_node_bytes; /* of the present version's own nodes */
+    uint64_t live_node_bytes; /* of that version's own nodes */
     const char *digest;       /* equal for equal voxels; 32 hexadecimal digits */
 };
 
@@ -470,9 +496,10 @@ voxeld_scene_export(struct voxeld_client *client,
 VOXELD_API void voxeld_scene_cells_free(struct voxeld_scene_cells *cells);
 
 /* All of it (first and limit aside) as a PLY file at path, whatever the format says, in as many
- * replies as it takes; the file appears whole or not at all. A vertex a cell: its centre in
+ * replies as it takes, all of one version; the file appears whole or not at all. A vertex a cell: its centre in
  * metres, its material and, with a palette, its colour. n_cells (may be NULL): how many.
- * errors  ABORTED                         the scene changed meanwhile: try again
+ * errors  ABORTED, NOT_FOUND              the scene was made anew, or changed until that version
+ *                                         was no longer kept: try again
  *         PERMISSION_DENIED, UNAVAILABLE  the file cannot be written */
 VOXELD_API enum voxeld_status
 voxeld_scene_export_file(struct voxeld_client *client,

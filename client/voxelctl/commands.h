@@ -66,6 +66,7 @@ extern const struct ctl_command ctl_net;
 extern const struct ctl_command ctl_convert;
 extern const struct ctl_command ctl_self_test;
 extern const struct ctl_command ctl_log_level;
+extern const struct ctl_command ctl_backup;
 extern const struct ctl_command ctl_bench;
 
 /* args.c ------------------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
 #include "client/voxelctl/commands.h"
 
 static const struct ctl_command *const commands[] = {
-    &ctl_voxelize, &ctl_map,    &ctl_scene,     &ctl_infer,     &ctl_net,   &ctl_convert,
-    &ctl_info,     &ctl_status, &ctl_self_test, &ctl_log_level, &ctl_bench,
+    &ctl_voxelize, &ctl_map,    &ctl_scene,     &ctl_infer,     &ctl_net,    &ctl_convert,
+    &ctl_info,     &ctl_status, &ctl_self_test, &ctl_log_level, &ctl_backup, &ctl_bench,
 };
 
 enum {

@@ -6,8 +6,11 @@
 #include <string.h>
 
 static const struct ctl_scene_sub *const subs[] = {
-    &ctl_scene_create, &ctl_scene_drop,      &ctl_scene_list,  &ctl_scene_info,
-    &ctl_scene_edit,   &ctl_scene_integrate, &ctl_scene_query, &ctl_scene_export,
+    &ctl_scene_create, &ctl_scene_drop,      &ctl_scene_list,   &ctl_scene_info,
+    &ctl_scene_edit,   &ctl_scene_integrate, &ctl_scene_query,  &ctl_scene_export,
+    &ctl_scene_log,    &ctl_scene_undo,      &ctl_scene_redo,   &ctl_scene_snapshot,
+    &ctl_scene_branch, &ctl_scene_diff,      &ctl_scene_verify, &ctl_scene_collect,
+    &ctl_scene_repair,
 };
 
 enum {
@@ -17,6 +20,7 @@ enum {
 static int run_sub(struct ctl_globals *globals, const struct ctl_scene_sub *sub, int argc,
                    char **argv, struct ctl_scene_args *args)
 {
+    char id[CTL_SCENE_ID_BYTES];
     struct voxeld_client *client;
     bool go_on;
     int result = ctl_scene_parse(globals, sub, argc, argv, args, &go_on);
@@ -24,7 +28,13 @@ static int run_sub(struct ctl_globals *globals, const struct ctl_scene_sub *sub,
     if (!go_on) {
         return result;
     }
+    if (sub->is_local) {
+        return sub->run(NULL, globals, args);
+    }
+    ctl_scene_client_id(id);
+    globals->options.client_id = id;
     client = ctl_connect(globals);
+    globals->options.client_id = NULL; /* it was copied */
     if (client == NULL) {
         return CTL_FAILED;
     }
@@ -77,8 +87,11 @@ const struct ctl_command ctl_scene = {
         "material,\n"
         "or not; where the scene tracks free space, it is occupied, free or unknown. "
         "Every\n"
-        "change is a new version, seen as a whole or not at all. Scenes live in the\n"
-        "server's memory: a restart forgets them.\n"
+        "change is a new version, seen as a whole or not at all, and can be undone. The\n"
+        "newest versions are kept, and those that a snapshot names: NAME@VERSION and\n"
+        "NAME@SNAPSHOT are the scene as it was then. Scenes live in the server's "
+        "memory,\n"
+        "and a restart forgets them, unless they are made --durable.\n"
         "\n"
         "subcommands (voxelctl scene SUBCOMMAND --help is the manual of each)\n"
         "  create NAME          makes an empty scene\n"
@@ -89,6 +102,15 @@ const struct ctl_command ctl_scene = {
         "  integrate FILE ...   adds point clouds, and empties what lies before them\n"
         "  query NAME WHAT ...  values, ray, nearest, overlap\n"
         "  export NAME FILE     voxels as .ply, .npz or .npy\n"
+        "  log NAME             its versions and snapshots\n"
+        "  undo NAME            takes a change back, and nothing that came after it\n"
+        "  redo NAME            takes an undo back\n"
+        "  snapshot NAME SNAP   names a version, which keeps it\n"
+        "  branch NAME NEW      makes a scene that is what a version of another one is\n"
+        "  diff NAME            where two versions differ\n"
+        "  verify NAME          walks all that is kept of it\n"
+        "  collect NAME         gives back the memory of what is not kept\n"
+        "  repair DATA_DIR      says what is wrong with a data directory\n"
         "\n"
         "The shared options: voxelctl --help.\n"
         "\n"
@@ -97,6 +119,8 @@ const struct ctl_command ctl_scene = {
         "  voxelctl scene integrate drive/*.bin --format kitti --poses poses.txt \\\n"
         "      --scene yard\n"
         "  voxelctl scene query yard ray 0,0,1.5 1,0,0\n"
-        "  voxelctl scene export yard yard.ply\n",
+        "  voxelctl scene export yard yard.ply\n"
+        "  voxelctl scene snapshot yard monday\n"
+        "  voxelctl scene diff yard --from monday --out changed.npz\n",
     .run = run,
 };

@@ -63,6 +63,19 @@ enum ctl_scene_option {
     CTL_SCENE_HEIGHTS,
     CTL_SCENE_GRID,
     CTL_SCENE_POINT_MATERIALS,
+    CTL_SCENE_KEEP,
+    CTL_SCENE_KEEP_SECONDS,
+    CTL_SCENE_DURABLE,
+    CTL_SCENE_JOURNAL_BYTES,
+    CTL_SCENE_OF,
+    CTL_SCENE_AT,
+    CTL_SCENE_MOVE,
+    CTL_SCENE_UNNAME,
+    CTL_SCENE_FROM,
+    CTL_SCENE_TO,
+    CTL_SCENE_TO_SCENE,
+    CTL_SCENE_LIMIT,
+    CTL_SCENE_DRY_RUN,
     CTL_SCENE_END
 };
 
@@ -80,6 +93,15 @@ enum ctl_scene_option {
      CTL_SCENE_BIT(CTL_SCENE_TURN) | CTL_SCENE_BIT(CTL_SCENE_COPY_EMPTY) |               \
      CTL_SCENE_BIT(CTL_SCENE_HEIGHTS) | CTL_SCENE_BIT(CTL_SCENE_GRID) |                  \
      CTL_SCENE_BIT(CTL_SCENE_POINT_MATERIALS))
+
+/* The options that a scene is made with, beside its voxels' size. */
+#define CTL_SCENE_CREATE_BITS                                                            \
+    (CTL_SCENE_BIT(CTL_SCENE_DEPTH) | CTL_SCENE_BIT(CTL_SCENE_BITS) |                    \
+     CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) | CTL_SCENE_BIT(CTL_SCENE_ORIGIN) |             \
+     CTL_SCENE_BIT(CTL_SCENE_FRAME) | CTL_SCENE_BIT(CTL_SCENE_PALETTE) |                 \
+     CTL_SCENE_BIT(CTL_SCENE_MAX_BYTES) | CTL_SCENE_BIT(CTL_SCENE_KEEP) |                \
+     CTL_SCENE_BIT(CTL_SCENE_KEEP_SECONDS) | CTL_SCENE_BIT(CTL_SCENE_DURABLE) |          \
+     CTL_SCENE_BIT(CTL_SCENE_JOURNAL_BYTES))
 
 /* What of an operation lies in a file. */
 enum ctl_scene_part {
@@ -131,6 +153,16 @@ struct ctl_scene_args {
     const char *labels; /* as given */
     const char *output;
     const char *digest;
+    uint32_t keep_versions;
+    uint64_t keep_seconds;
+    enum voxeld_scene_fsync fsync;
+    uint64_t journal_max_bytes;
+    uint64_t of_version;
+    struct voxeld_scene_at at; /* --at */
+    struct voxeld_scene_at from;
+    struct voxeld_scene_at to;
+    const char *to_scene;
+    uint32_t limit;
 };
 
 struct ctl_scene_sub {
@@ -139,6 +171,7 @@ struct ctl_scene_sub {
     size_t n_min;               /* words behind the options */
     size_t n_max;
     bool makes_edits;
+    bool is_local; /* run needs no daemon: its client is NULL */
     /* What getopt cannot see: CTL_OK, or CTL_USAGE after a message. NULL: nothing. */
     int (*check)(const struct ctl_scene_args *args);
     int (*run)(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -153,6 +186,15 @@ extern const struct ctl_scene_sub ctl_scene_edit;
 extern const struct ctl_scene_sub ctl_scene_integrate;
 extern const struct ctl_scene_sub ctl_scene_query;
 extern const struct ctl_scene_sub ctl_scene_export;
+extern const struct ctl_scene_sub ctl_scene_log;
+extern const struct ctl_scene_sub ctl_scene_undo;
+extern const struct ctl_scene_sub ctl_scene_redo;
+extern const struct ctl_scene_sub ctl_scene_snapshot;
+extern const struct ctl_scene_sub ctl_scene_branch;
+extern const struct ctl_scene_sub ctl_scene_diff;
+extern const struct ctl_scene_sub ctl_scene_verify;
+extern const struct ctl_scene_sub ctl_scene_collect;
+extern const struct ctl_scene_sub ctl_scene_repair;
 
 /* scene_args.c: CTL_OK and *go_on, or what the program ends with. args->operations is to be
  * cleared in either case. */
@@ -183,8 +225,25 @@ void ctl_scene_labels_free(struct ctl_scene_labels *labels);
 struct voxeld_scene_create_request
 ctl_scene_create_request(const struct ctl_scene_args *args, const char *name);
 
+/* scene_admin.c: a scene as a JSON object, and as a line of text. */
+void ctl_scene_print_json(const struct voxeld_scene_info *scene, bool counted);
+void ctl_scene_print_text(const struct voxeld_scene_info *scene);
+
+/* scene_export.c: room for n elements at *block, which stays where there is none. */
+bool ctl_scene_grow(void **block, size_t n, size_t n_bytes);
+
+/* scene_undo.c: who this process is to the daemon, its user's and unlike any other one's. So
+ * the changes that a user made by voxelctl on this machine can be told from all others. */
+enum {
+    CTL_SCENE_ID_BYTES = 64
+};
+void ctl_scene_client_id(char id[CTL_SCENE_ID_BYTES]);
+
 /* scene_edit.c: what a change did, as JSON members without the first comma. */
 void ctl_scene_print_change(const struct voxeld_scene_change *change);
+
+/* The same as text, without an end of line. */
+void ctl_scene_print_counts(const struct voxeld_scene_change *change);
 
 /* scene_json.c: operations of a JSON file, with what their arrays lie in. */
 struct ctl_scene_json;

@@ -16,8 +16,32 @@ static void print_palette_json(const struct voxeld_scene_info *scene)
     (void)fputc(']', stdout);
 }
 
+static const char *fsync_name(enum voxeld_scene_fsync fsync)
+{
+    static const char *const names[] = {"always", "everysec", "off"};
+
+    return (size_t)fsync < sizeof names / sizeof names[0] ? names[fsync] : "?";
+}
+
+/* How long it is kept, and where. */
+static void print_keeping_json(const struct voxeld_scene_info *scene)
+{
+    ctl_json_member_count(stdout, false, "keep_versions", scene->keep_versions);
+    ctl_json_member_count(stdout, false, "keep_seconds", scene->keep_seconds);
+    ctl_json_member_count(stdout, false, "oldest_version", scene->oldest_version);
+    ctl_json_member_count(stdout, false, "n_snapshots", scene->n_snapshots);
+    ctl_json_member_count(stdout, false, "n_sharing", scene->n_sharing);
+    if (scene->durable) {
+        ctl_json_member_string(stdout, false, "durable", fsync_name(scene->fsync));
+        ctl_json_member_count(stdout, false, "journal_max_bytes",
+                              scene->journal_max_bytes);
+    } else {
+        (void)fputs(", \"durable\": null", stdout);
+    }
+}
+
 /* counted: of info, which alone counts the voxels. */
-static void print_json(const struct voxeld_scene_info *scene, bool counted)
+void ctl_scene_print_json(const struct voxeld_scene_info *scene, bool counted)
 {
     (void)fputc('{', stdout);
     ctl_json_member_string(stdout, true, "name", scene->name);
@@ -39,6 +63,7 @@ static void print_json(const struct voxeld_scene_info *scene, bool counted)
     ctl_json_member_count(stdout, false, "max_bytes", scene->max_bytes);
     ctl_json_member_count(stdout, false, "node_bytes", scene->node_bytes);
     ctl_json_member_count(stdout, false, "n_nodes", scene->n_nodes);
+    print_keeping_json(scene);
     if (counted) {
         ctl_json_member_count(stdout, false, "n_occupied", scene->n_occupied);
         ctl_json_member_count(stdout, false, "n_free", scene->n_free);
@@ -50,18 +75,39 @@ static void print_json(const struct voxeld_scene_info *scene, bool counted)
                  scene->created_ns, scene->changed_ns);
 }
 
-static void print_text(const struct voxeld_scene_info *scene)
+void ctl_scene_print_text(const struct voxeld_scene_info *scene)
 {
     char nodes[32];
     char bytes[32];
 
     (void)printf("%s: version %" PRIu64 ", %" PRIu64 "^3 voxels of %g m, %" PRIu32
-                 " bits of material%s; %s nodes, %s bytes\n",
+                 " bits of material%s%s; %s nodes, %s bytes\n",
                  scene->name, scene->version, UINT64_C(1) << (scene->depth & 63),
                  scene->voxel_size_m, scene->material_bits,
                  scene->track_free ? ", free space" : "",
-                 ctl_thousands(scene->n_nodes, nodes),
+                 scene->durable ? ", durable" : "", ctl_thousands(scene->n_nodes, nodes),
                  ctl_thousands(scene->n_bytes, bytes));
+}
+
+static void print_keeping(const struct voxeld_scene_info *scene)
+{
+    char number[32];
+
+    (void)printf("kept        versions from %" PRIu64 " on, %" PRIu32
+                 " snapshots; the newest %" PRIu32,
+                 scene->oldest_version, scene->n_snapshots, scene->keep_versions);
+    if (scene->keep_seconds > 0) {
+        (void)printf(" of the last %" PRIu64 " s", scene->keep_seconds);
+    }
+    (void)fputs(" stay\n", stdout);
+    if (scene->n_sharing > 1) {
+        (void)printf("shared      with %" PRIu32 " other scenes\n", scene->n_sharing - 1);
+    }
+    if (scene->durable) {
+        (void)printf("durable     fsync %s; a snapshot file every %s bytes of journal\n",
+                     fsync_name(scene->fsync),
+                     ctl_thousands(scene->journal_max_bytes, number));
+    }
 }
 
 static void print_more(const struct voxeld_scene_info *scene)
@@ -79,6 +125,7 @@ static void print_more(const struct voxeld_scene_info *scene)
     if (scene->max_bytes > 0) {
         (void)printf("limit       %s bytes\n", ctl_thousands(scene->max_bytes, number));
     }
+    print_keeping(scene);
     (void)printf("low corner  %g, %g, %g%s%s\n", low[0], low[1], low[2],
                  scene->frame_id[0] != '\0' ? ", frame " : "", scene->frame_id);
     for (size_t i = 0; i < scene->n_palette; i++) {
@@ -103,6 +150,11 @@ ctl_scene_create_request(const struct ctl_scene_args *args, const char *name)
         .palette = args->palette,
         .n_palette = args->n_palette,
         .max_bytes = args->max_bytes,
+        .keep_versions = args->keep_versions,
+        .keep_seconds = args->keep_seconds,
+        .durable = ctl_scene_has(args, CTL_SCENE_DURABLE),
+        .fsync = args->fsync,
+        .journal_max_bytes = args->journal_max_bytes,
     };
 
     memcpy(request.origin_m, args->origin_m, sizeof request.origin_m);
@@ -111,8 +163,14 @@ ctl_scene_create_request(const struct ctl_scene_args *args, const char *name)
 
 static int check_create(const struct ctl_scene_args *args)
 {
-    return ctl_scene_has(args, CTL_SCENE_SIZE) ? CTL_OK
-                                               : ctl_usage("scene create", "no --size");
+    if (!ctl_scene_has(args, CTL_SCENE_SIZE)) {
+        return ctl_usage("scene create", "no --size");
+    }
+    if (ctl_scene_has(args, CTL_SCENE_JOURNAL_BYTES) &&
+        !ctl_scene_has(args, CTL_SCENE_DURABLE)) {
+        return ctl_usage("scene create", "--journal-max-bytes goes with --durable");
+    }
+    return CTL_OK;
 }
 
 static int create(struct voxeld_client *client, const struct ctl_globals *globals,
@@ -128,11 +186,11 @@ static int create(struct voxeld_client *client, const struct ctl_globals *global
     }
     if (globals->json) {
         (void)printf("{\"existed\": %s, \"scene\": ", scenes->existed ? "true" : "false");
-        print_json(&scenes->scenes[0], false);
+        ctl_scene_print_json(&scenes->scenes[0], false);
         (void)fputs("}\n", stdout);
     } else {
         (void)fputs(scenes->existed ? "there already: " : "made ", stdout);
-        print_text(&scenes->scenes[0]);
+        ctl_scene_print_text(&scenes->scenes[0]);
     }
     voxeld_scenes_free(scenes);
     return ctl_flush();
@@ -163,14 +221,24 @@ const struct ctl_scene_sub ctl_scene_create = {
              "0,0,0\n"
              "  --frame NAME       the map frame\n"
              "  --max-bytes N      device memory it may take\n"
+             "  --keep N           keep the newest N versions, 1 to 4096; default 64\n"
+             "  --keep-seconds S   ... that are younger than S seconds\n"
+             "  --durable WHEN     keep it on the server's disk: a change that was "
+             "answered\n"
+             "                     outlives a loss of power (always), the server's "
+             "process,\n"
+             "                     and a second later a loss of power (everysec), or "
+             "when the\n"
+             "                     system has written it (off)\n"
+             "  --journal-max-bytes N\n"
+             "                     write a snapshot file after N bytes of journal; "
+             "default\n"
+             "                     256 MiB\n"
              "\n"
              "example\n"
              "  voxelctl scene create yard --size 0.1 --material-bits 4 --track-free \\\n"
              "      --palette ground:7f6f5f --palette wall:c0c0c0\n"},
-    .options = CTL_SCENE_BIT(CTL_SCENE_SIZE) | CTL_SCENE_BIT(CTL_SCENE_DEPTH) |
-               CTL_SCENE_BIT(CTL_SCENE_BITS) | CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) |
-               CTL_SCENE_BIT(CTL_SCENE_ORIGIN) | CTL_SCENE_BIT(CTL_SCENE_FRAME) |
-               CTL_SCENE_BIT(CTL_SCENE_PALETTE) | CTL_SCENE_BIT(CTL_SCENE_MAX_BYTES),
+    .options = CTL_SCENE_BIT(CTL_SCENE_SIZE) | CTL_SCENE_CREATE_BITS,
     .n_min = 1,
     .n_max = 1,
     .check = check_create,
@@ -230,9 +298,9 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals,
     for (size_t i = 0; i < scenes->n_scenes; i++) {
         if (globals->json) {
             (void)fputs(i > 0 ? ", " : "", stdout);
-            print_json(&scenes->scenes[i], false);
+            ctl_scene_print_json(&scenes->scenes[i], false);
         } else {
-            print_text(&scenes->scenes[i]);
+            ctl_scene_print_text(&scenes->scenes[i]);
         }
     }
     if (globals->json) {
@@ -270,10 +338,10 @@ static int info(struct voxeld_client *client, const struct ctl_globals *globals,
         return ctl_failed(args->words[0], &error);
     }
     if (globals->json) {
-        print_json(&scenes->scenes[0], true);
+        ctl_scene_print_json(&scenes->scenes[0], true);
         (void)fputc('\n', stdout);
     } else {
-        print_text(&scenes->scenes[0]);
+        ctl_scene_print_text(&scenes->scenes[0]);
         print_more(&scenes->scenes[0]);
     }
     voxeld_scenes_free(scenes);
@@ -285,8 +353,9 @@ const struct ctl_scene_sub ctl_scene_info = {
                 .help =
                     "voxelctl scene info - what a scene is, and how many voxels it has\n"
                     "\n"
-                    "usage: voxelctl scene info NAME [--json] [OPTIONS]\n"
+                    "usage: voxelctl scene info NAME[@V] [--json] [OPTIONS]\n"
                     "\n"
+                    "V is a version that is kept, or a snapshot; without it the newest.\n"
                     "The digest is equal for equal voxels.\n"
                     "\n"
                     "example\n"

@@ -65,12 +65,27 @@ static const struct option_help known[] = {
     {"heightfield", "a file; at most 64 files", CTL_SCENE_HEIGHTS, false},
     {"grid", "x,y,cell,low z, after --heightfield", CTL_SCENE_GRID, false},
     {"point-materials", "a file, after --points", CTL_SCENE_POINT_MATERIALS, false},
+    {"keep", "1 to 4096 versions", CTL_SCENE_KEEP, false},
+    {"keep-seconds", "a whole number", CTL_SCENE_KEEP_SECONDS, false},
+    {"durable", "always, everysec or off", CTL_SCENE_DURABLE, false},
+    {"journal-max-bytes", "a whole number", CTL_SCENE_JOURNAL_BYTES, false},
+    {"of", "a version", CTL_SCENE_OF, false},
+    {"at", "a version or a snapshot", CTL_SCENE_AT, false},
+    {"replace", "", CTL_SCENE_MOVE, true},
+    {"drop", "", CTL_SCENE_UNNAME, true},
+    {"from", "a version or a snapshot", CTL_SCENE_FROM, false},
+    {"to", "a version or a snapshot", CTL_SCENE_TO, false},
+    {"to-scene", "a name", CTL_SCENE_TO_SCENE, false},
+    {"limit", "1 to 10000", CTL_SCENE_LIMIT, false},
+    {"dry-run", "", CTL_SCENE_DRY_RUN, true},
 };
 
 enum {
     N_KNOWN = sizeof known / sizeof known[0],
     AN_HOUR_S = 3600,
-    MAX_DEPTH = 21
+    MAX_DEPTH = 21,
+    MAX_VERSIONS = 4096,
+    MAX_LOG = 10000
 };
 
 _Static_assert((int)N_KNOWN == CTL_SCENE_END - CTL_OPT_FIRST_OWN, "by number");
@@ -152,6 +167,60 @@ static bool parse_box(const char *text, struct voxeld_scene_box *out)
     return true;
 }
 
+static bool parse_fsync(const char *text, enum voxeld_scene_fsync *out)
+{
+    static const char *const names[] = {"always", "everysec", "off"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], text) == 0) {
+            *out = (enum voxeld_scene_fsync)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Digits: a version; else a snapshot. */
+static bool parse_at(const char *text, struct voxeld_scene_at *out)
+{
+    *out = (struct voxeld_scene_at){0};
+    if (text[strspn(text, "0123456789")] != '\0') {
+        out->snapshot = text;
+        return true;
+    }
+    return parse_u64(text, &out->version) && out->version > 0;
+}
+
+static bool take_version(struct ctl_scene_args *args, enum ctl_scene_option id,
+                         const char *value)
+{
+    switch (id) {
+    case CTL_SCENE_KEEP:
+        return ctl_parse_u32(value, 1, MAX_VERSIONS, &args->keep_versions);
+    case CTL_SCENE_KEEP_SECONDS:
+        return parse_u64(value, &args->keep_seconds);
+    case CTL_SCENE_DURABLE:
+        return parse_fsync(value, &args->fsync);
+    case CTL_SCENE_JOURNAL_BYTES:
+        return parse_u64(value, &args->journal_max_bytes);
+    case CTL_SCENE_OF:
+        return parse_u64(value, &args->of_version) && args->of_version > 0;
+    case CTL_SCENE_AT:
+        return parse_at(value, &args->at);
+    case CTL_SCENE_FROM:
+        return parse_at(value, &args->from);
+    case CTL_SCENE_TO:
+        return parse_at(value, &args->to);
+    case CTL_SCENE_TO_SCENE:
+        args->to_scene = value;
+        return true;
+    case CTL_SCENE_LIMIT:
+        return ctl_parse_u32(value, 1, MAX_LOG, &args->limit);
+    default: /* a flag */
+        return true;
+    }
+}
+
 static bool take_text(struct ctl_scene_args *args, enum ctl_scene_option id,
                       const char *value)
 {
@@ -189,8 +258,8 @@ static bool take_text(struct ctl_scene_args *args, enum ctl_scene_option id,
     case CTL_SCENE_OUT:
         args->out = value;
         return ctl_has_ending(value, ".npy") || ctl_has_ending(value, ".npz");
-    default: /* a flag */
-        return true;
+    default:
+        return take_version(args, id, value);
     }
 }
 

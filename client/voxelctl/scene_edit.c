@@ -15,11 +15,21 @@ void ctl_scene_print_change(const struct voxeld_scene_change *change)
     ctl_json_member_count(stdout, false, "n_new_nodes", change->n_new_nodes);
 }
 
-static int print_edited(const struct ctl_globals *globals, const char *scene,
-                        const struct voxeld_scene_edited *done)
+void ctl_scene_print_counts(const struct voxeld_scene_change *change)
 {
     char text[4][32];
 
+    (void)printf("version %" PRIu64 "; voxels: %s added, %s removed, %s of another "
+                 "material, %s freed",
+                 change->version, ctl_thousands(change->n_added, text[0]),
+                 ctl_thousands(change->n_removed, text[1]),
+                 ctl_thousands(change->n_changed, text[2]),
+                 ctl_thousands(change->n_freed, text[3]));
+}
+
+static int print_edited(const struct ctl_globals *globals, const char *scene,
+                        const struct voxeld_scene_edited *done)
+{
     if (globals->json) {
         (void)fputc('{', stdout);
         ctl_scene_print_change(&done->change);
@@ -28,13 +38,9 @@ static int print_edited(const struct ctl_globals *globals, const char *scene,
         ctl_json_member_number(stdout, false, "engine_ms", done->engine_ms);
         (void)fputs("}\n", stdout);
     } else {
-        (void)printf(
-            "%s: version %" PRIu64 "; voxels: %s added, %s removed, %s of another "
-            "material, %s freed; %.2f ms in the engine\n",
-            scene, done->change.version, ctl_thousands(done->change.n_added, text[0]),
-            ctl_thousands(done->change.n_removed, text[1]),
-            ctl_thousands(done->change.n_changed, text[2]),
-            ctl_thousands(done->change.n_freed, text[3]), done->engine_ms);
+        (void)printf("%s: ", scene);
+        ctl_scene_print_counts(&done->change);
+        (void)printf("; %.2f ms in the engine\n", done->engine_ms);
     }
     return ctl_flush();
 }

@@ -22,8 +22,7 @@ static void gathered_free(struct gathered *g)
     free(g->counts);
 }
 
-/* Room for what comes; *block stays where there is none. */
-static bool grow(void **block, size_t n, size_t n_bytes)
+bool ctl_scene_grow(void **block, size_t n, size_t n_bytes)
 {
     void *grown =
         vxd_size_mul(n > 0 ? n : 1, n_bytes, &n_bytes) ? realloc(*block, n_bytes) : NULL;
@@ -38,11 +37,12 @@ static bool gather(struct gathered *g, const struct voxeld_scene_cells *part)
     void *materials = g->materials;
     void *counts = g->counts;
     size_t n = g->n + part->n;
-    bool has_room = grow(&cells, n, 3 * sizeof *g->cells);
+    bool has_room = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells);
 
     has_room = has_room &&
-               (part->materials == NULL || grow(&materials, n, sizeof *g->materials)) &&
-               (part->counts == NULL || grow(&counts, n, sizeof *g->counts));
+               (part->materials == NULL ||
+                ctl_scene_grow(&materials, n, sizeof *g->materials)) &&
+               (part->counts == NULL || ctl_scene_grow(&counts, n, sizeof *g->counts));
     g->cells = cells;
     g->materials = materials;
     g->counts = counts;
@@ -66,6 +66,7 @@ static int fetch_all(struct voxeld_client *client,
                      struct gathered *g)
 {
     struct voxeld_scene_export_request request = *options;
+    char pinned[128]; /* the name with the first reply's version */
     struct voxeld_error error;
     uint64_t version = 0;
     uint64_t n_cells = 0;
@@ -81,6 +82,10 @@ static int fetch_all(struct voxeld_client *client,
         }
         version = before == 0 ? part->version : version;
         n_cells = part->n_cells;
+        if (before == 0 && version > 0 && strchr(request.scene, '@') == NULL) {
+            (void)snprintf(pinned, sizeof pinned, "%s@%" PRIu64, request.scene, version);
+            request.scene = pinned;
+        }
         if (part->version != version) {
             (void)fprintf(stderr,
                           "voxelctl: %s: it changed while it was exported; try again\n",
@@ -235,7 +240,7 @@ const struct ctl_scene_sub ctl_scene_export = {
          .help =
              "voxelctl scene export - occupied voxels as a file\n"
              "\n"
-             "usage: voxelctl scene export NAME FILE [OPTIONS]\n"
+             "usage: voxelctl scene export NAME[@V] FILE [OPTIONS]\n"
              "\n"
              "  FILE.ply           a vertex a voxel: its centre in metres, its material "
              "and,\n"

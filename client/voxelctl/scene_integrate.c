@@ -152,16 +152,11 @@ static int check_network(const struct ctl_scene_args *args)
 
 static int check(const struct ctl_scene_args *args)
 {
-    const uint64_t of_create =
-        CTL_SCENE_BIT(CTL_SCENE_DEPTH) | CTL_SCENE_BIT(CTL_SCENE_BITS) |
-        CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) | CTL_SCENE_BIT(CTL_SCENE_ORIGIN) |
-        CTL_SCENE_BIT(CTL_SCENE_FRAME) | CTL_SCENE_BIT(CTL_SCENE_PALETTE) |
-        CTL_SCENE_BIT(CTL_SCENE_MAX_BYTES);
-
     if (args->scene == NULL) {
         return ctl_usage("scene integrate", "no --scene");
     }
-    if (!ctl_scene_has(args, CTL_SCENE_SIZE) && (args->given & of_create) != 0) {
+    if (!ctl_scene_has(args, CTL_SCENE_SIZE) &&
+        (args->given & CTL_SCENE_CREATE_BITS) != 0) {
         return ctl_usage("scene integrate", "the options of a scene go with --size");
     }
     if (ctl_scene_has(args, CTL_SCENE_NO_CARVE) &&
@@ -314,10 +309,7 @@ const struct ctl_scene_sub ctl_scene_integrate = {
              "  voxelctl scene integrate scan.pcd --scene drive --network minkunet42 \\\n"
              "      --labels road=1,building=2,vegetation=3\n"},
     .options = CTL_SCENE_BIT(CTL_SCENE_NAME) | CTL_SCENE_BIT(CTL_SCENE_SIZE) |
-               CTL_SCENE_BIT(CTL_SCENE_DEPTH) | CTL_SCENE_BIT(CTL_SCENE_BITS) |
-               CTL_SCENE_BIT(CTL_SCENE_TRACK_FREE) | CTL_SCENE_BIT(CTL_SCENE_ORIGIN) |
-               CTL_SCENE_BIT(CTL_SCENE_FRAME) | CTL_SCENE_BIT(CTL_SCENE_PALETTE) |
-               CTL_SCENE_BIT(CTL_SCENE_MAX_BYTES) | CTL_SCENE_BIT(CTL_SCENE_POSES) |
+               CTL_SCENE_CREATE_BITS | CTL_SCENE_BIT(CTL_SCENE_POSES) |
                CTL_SCENE_BIT(CTL_SCENE_FORMAT) | CTL_SCENE_BIT(CTL_SCENE_NO_CARVE) |
                CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) | CTL_SCENE_BIT(CTL_SCENE_ERASE) |
                CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |

@@ -269,7 +269,7 @@ const struct ctl_scene_sub ctl_scene_query = {
          .help =
              "voxelctl scene query - looks at a scene\n"
              "\n"
-             "usage: voxelctl scene query NAME values POINTS [OPTIONS]\n"
+             "usage: voxelctl scene query NAME[@V] values POINTS [OPTIONS]\n"
              "       voxelctl scene query NAME ray ORIGINS DIRECTIONS [OPTIONS]\n"
              "       voxelctl scene query NAME nearest POINTS --radius M [OPTIONS]\n"
              "       voxelctl scene query NAME overlap SHAPES [OPTIONS]\n"

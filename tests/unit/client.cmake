@@ -6,11 +6,12 @@ foreach(name files las write)
 endforeach()
 
 add_library(voxeld_test_peer OBJECT unit/test_client_peer.c unit/test_client_peer_map.c
-                                    unit/test_client_peer_scene.c)
+                                    unit/test_client_peer_scene.c
+                                    unit/test_client_peer_version.c)
 target_link_libraries(voxeld_test_peer PRIVATE voxeld_build voxeld_schema nng::nng)
 
 # Against the shared library, as users have it: only its public symbols resolve.
-foreach(name calls async maps scenes)
+foreach(name calls async maps scenes versions)
   voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
                   LIBRARIES voxeld_client voxeld_test_peer voxeld_schema nng::nng
                             Threads::Threads)
@@ -23,7 +24,7 @@ endforeach()
 
 # Cross-compiled, a program that tests start needs the emulator too.
 list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " client_emulator)
-foreach(name voxelctl ctl_scenes)
+foreach(name voxelctl ctl_scenes ctl_versions)
   voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
                   LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng
                             Threads::Threads)

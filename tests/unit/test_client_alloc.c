@@ -368,6 +368,45 @@ static bool read_scene_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
+static bool version_once(void *context, enum voxeld_status *status)
+{
+    struct voxeld_scene_undo_request undo = {.scene = "yard"};
+    struct voxeld_scene_branch_request branch = {
+        .scene = "yard", .new_scene = "copy", .at = {.snapshot = "monday"}};
+    struct voxeld_scene_diff_request diff = {.scene = "yard", .from = {.version = 3}};
+    struct voxeld_scene_log *log = NULL;
+    struct voxeld_scene_diff *difference = NULL;
+    struct voxeld_scenes *scenes = NULL;
+    struct voxeld_backup *backup = NULL;
+
+    *status = voxeld_scene_get_log(context, NULL, "yard", 0, 0, &log, NULL);
+    CHECK((*status == VOXELD_OK) == (log != NULL));
+    voxeld_scene_log_free(log);
+    if (*status == VOXELD_OK) {
+        *status = voxeld_scene_undo(context, &undo, NULL, NULL);
+    }
+    if (*status == VOXELD_OK) {
+        *status = voxeld_scene_branch(context, &branch, &scenes, NULL, NULL);
+        CHECK((*status == VOXELD_OK) == (scenes != NULL));
+        voxeld_scenes_free(scenes);
+    }
+    if (*status == VOXELD_OK) {
+        *status = voxeld_scene_get_diff(context, &diff, &difference, NULL);
+        CHECK((*status == VOXELD_OK) == (difference != NULL));
+        voxeld_scene_diff_free(difference);
+    }
+    if (*status == VOXELD_OK) {
+        *status = voxeld_scene_get(context, NULL, "yard@monday", &scenes, NULL);
+        voxeld_scenes_free(scenes);
+    }
+    if (*status == VOXELD_OK) {
+        *status = voxeld_make_backup(context, NULL, "monday", &backup, NULL);
+        CHECK((*status == VOXELD_OK) == (backup != NULL));
+        voxeld_backup_free(backup);
+    }
+    return *status == VOXELD_OK;
+}
+
 static bool parse_text_once(void *context, enum voxeld_status *status)
 {
     struct vxd_array_file file;
@@ -443,6 +482,7 @@ static void test_calls_without_memory_are_resource_exhausted(void)
     check_each(read_map_once, client);
     check_each(change_scene_once, client);
     check_each(read_scene_once, client);
+    check_each(version_once, client);
     voxeld_close(client);
     peer_stop(&peer);
 }

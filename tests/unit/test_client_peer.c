@@ -44,6 +44,7 @@ struct answer {
     Voxeld__V1__SlowRequest *slows[1];
     Voxeld__V1__SelfTestResponse self_test;
     Voxeld__V1__SetLogLevelResponse log_level;
+    Voxeld__V1__BackupResponse backup;
 };
 
 static void tensor(Voxeld__V1__Tensor *t, Voxeld__V1__DType dtype, int64_t *shape,
@@ -225,6 +226,17 @@ static void answer_admin(struct answer *a, struct peer *peer,
         a->response.method_case = VOXELD__V1__RESPONSE__METHOD_SET_LOG_LEVEL;
         a->response.set_log_level = &a->log_level;
         break;
+    case VOXELD__V1__REQUEST__METHOD_BACKUP:
+        voxeld__v1__backup_response__init(&a->backup);
+        a->backup.path = request->backup->name;
+        a->backup.n_database_bytes = 4096;
+        a->backup.n_snapshot_bytes = 1000;
+        a->backup.n_snapshots = 2;
+        a->backup.n_linked = 1;
+        a->backup.elapsed_ms = 12.5;
+        a->response.method_case = VOXELD__V1__RESPONSE__METHOD_BACKUP;
+        a->response.backup = &a->backup;
+        break;
     default:
         answer_info(a, peer);
         break;
@@ -315,12 +327,14 @@ static nng_msg *reply_to(struct peer *peer, nng_msg *in)
     bool is_voxelize; /* or about maps or scenes */
     bool is_map;
     bool is_scene;
+    bool is_version;
     int mode;
     nng_msg *out = NULL;
 
     if (request == NULL || request->header == NULL) {
         abort(); /* our client sent rubbish */
     }
+    is_version = request->method_case >= VOXELD__V1__REQUEST__METHOD_SCENE_LOG;
     is_scene = request->method_case >= VOXELD__V1__REQUEST__METHOD_SCENE_CREATE;
     is_map = request->method_case >= VOXELD__V1__REQUEST__METHOD_MAP_CREATE;
     is_voxelize = request->method_case == VOXELD__V1__REQUEST__METHOD_VOXELIZE || is_map;
@@ -334,8 +348,9 @@ static nng_msg *reply_to(struct peer *peer, nng_msg *in)
             abort();
         }
     } else if (is_map && mode != PEER_WRONG_REPLY) {
-        out =
-            is_scene ? peer_answer_scene(peer, request) : peer_answer_map(peer, request);
+        out = is_version ? peer_answer_version(peer, request)
+              : is_scene ? peer_answer_scene(peer, request)
+                         : peer_answer_map(peer, request);
     } else {
         out = answer(peer, request);
     }

@@ -95,6 +95,26 @@ enum peer_scene_flaw {
     N_SCENE_FLAWS
 };
 
+/* What is wrong with answers about versions of scenes; none at 0. */
+enum peer_version_flaw {
+    VERSION_FLAW_NONE,
+    VERSION_FLAW_LOG_ORDER,
+    VERSION_FLAW_CHANGE_MISSING,
+    VERSION_FLAW_SNAPSHOT_MISSING,
+    VERSION_FLAW_SCENE_MISSING,
+    VERSION_FLAW_CELLS_MISSING,
+    VERSION_FLAW_CELLS_AXES,
+    VERSION_FLAW_CELLS_WIDTH,
+    VERSION_FLAW_CELLS_NEGATIVE,
+    VERSION_FLAW_CELLS_MANY,
+    VERSION_FLAW_CHANGES_MISSING,
+    VERSION_FLAW_CHANGES_SHORT,
+    VERSION_FLAW_CHANGES_DTYPE,
+    VERSION_FLAW_DIGEST_LONG,
+    N_VERSION_FLAWS,
+    VERSION_FLAW_DIFF_STALLS /* nothing is wrong with a reply, but with all of them */
+};
+
 struct peer {
     nng_socket socket;
     nng_listener listener;
@@ -107,6 +127,7 @@ struct peer {
     atomic_int flaw;
     atomic_int map_flaw;
     atomic_int scene_flaw;
+    atomic_int version_flaw;
     atomic_int scene_version; /* that queries see; rises with each where scene_changes */
     atomic_int scene_changes;
     atomic_int replays; /* calls that change something, with their arrays dropped */
@@ -154,5 +175,11 @@ enum {
     PEER_SCENE_PART = 2
 };
 nng_msg *peer_answer_scene(struct peer *peer, const Voxeld__V1__Request *request);
+
+/* test_client_peer_version.c: the answer to any request about versions of scenes. "yard" is at
+ * version 9, which undid 8, an edit of another client; 7 is an edit of whoever asks. It has the
+ * snapshot "monday", of version 3. PEER_SCENE_CELLS cells differ, which count up with what
+ * became of them; at most PEER_SCENE_PART of them come in a reply. */
+nng_msg *peer_answer_version(struct peer *peer, const Voxeld__V1__Request *request);
 
 #endif

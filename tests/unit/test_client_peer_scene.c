@@ -38,6 +38,8 @@ struct scene_answer {
     Voxeld__V1__SceneInfo info;
     Voxeld__V1__SceneInfo *infos[1];
     Voxeld__V1__SceneSpec spec;
+    Voxeld__V1__SceneRetention retention;
+    Voxeld__V1__SceneDurability durability;
     Voxeld__V1__SceneMaterial materials[2];
     Voxeld__V1__SceneMaterial *palette[2];
     Voxeld__V1__Vec3 origin;
@@ -169,6 +171,17 @@ static void fill_info(struct scene_answer *a, enum peer_scene_flaw flaw)
     a->info.n_occupied = 1234567;
     a->info.digest = "00112233445566778899aabbccddeeff";
     a->info.owner = "robot";
+    voxeld__v1__scene_retention__init(&a->retention);
+    a->retention.versions = 12;
+    a->retention.seconds = 3600;
+    voxeld__v1__scene_durability__init(&a->durability);
+    a->durability.fsync = VOXELD__V1__SCENE_FSYNC__SCENE_FSYNC_EVERYSEC;
+    a->durability.journal_max_bytes = 5000;
+    a->info.retention = &a->retention;
+    a->info.durability = &a->durability;
+    a->info.oldest_version = 2;
+    a->info.n_snapshots = 1;
+    a->info.n_sharing = 3;
     a->infos[0] = &a->info;
 }
 
