@@ -330,12 +330,12 @@ def test_backup_is_a_directory_to_start_from(tmp_path: Path) -> None:
         [BIN / "voxeld", "--check-data", backup], capture_output=True, text=True
     )
     assert checked.returncode == 0, checked.stdout
-    with running(tmp_path / "new", {"data_dir": str(backup)}) as daemon:
-        with Scenes(daemon) as scenes:
-            after = picture(scenes, ["a"])
-            info = scenes.call("scene_get", name="a").scene
-            # What came after the backup is lost: clients can tell by the generation.
-            assert info.generation > generation
+    config = {"data_dir": str(backup)}
+    with running(tmp_path / "new", config) as daemon, Scenes(daemon) as scenes:
+        after = picture(scenes, ["a"])
+        info = scenes.call("scene_get", name="a").scene
+        # What came after the backup is lost: clients can tell by the generation.
+        assert info.generation > generation
     assert after["a"][5:] == before["a"][5:]
 
 

@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import Daemon, array_of, common_pb2, http_call, running, scene_pb2, tensor_of, wait_until
+from harness import (
+    Daemon,
+    array_of,
+    common_pb2,
+    http_call,
+    running,
+    scene_pb2,
+    tensor_of,
+    wait_until,
+)
 from scenes import FREE, OCCUPIED, Grid, Scenes, ball, box, spec, vec
 
 INVALID = common_pb2.INVALID_ARGUMENT
