@@ -22,6 +22,7 @@ struct vxd_commit {
     struct vxd_lane *lane;
     struct vxd_err err; /* code VXD_OK: committed */
     struct vxd_request *next;
+    struct vxd_request *next_handed_over;
 };
 
 /* Says what became of a change; err NULL = committed. Never waits. */

@@ -165,6 +165,7 @@ static void forget_client(struct vxd_once *once, struct client *client)
     struct client **at = bucket_of(once, client->principal, client->client_id);
 
     while (client->n_records > 0) {
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): forget takes it out of the array
         forget(client->records[0]);
     }
     // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in its bucket
@@ -661,7 +662,7 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
     (void)pthread_mutex_lock(&once->mutex);
     status = find_client(once, &asked, &owner, NULL);
     if (status == VXD_OK && find_record(owner, &asked) == NULL) {
-        status = add_record(once, owner, &asked, digest, NULL);
+        (void)add_record(once, owner, &asked, digest, NULL);
     }
     record = asked.once;
     if (record != NULL) {
@@ -671,6 +672,10 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
         record->is_done = true;
         owner->n_running--;
         once->usage.n_bytes += record_bytes(record);
+        /* What is so far below was forgotten on the disk too: it must not run again. */
+        if (sequence > VXD_ONCE_OUTCOMES && sequence - VXD_ONCE_OUTCOMES > owner->floor) {
+            owner->floor = sequence - VXD_ONCE_OUTCOMES;
+        }
     }
     (void)pthread_mutex_unlock(&once->mutex);
     /* The limits may be lower than they were: then less is remembered. */

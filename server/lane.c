@@ -113,23 +113,42 @@ static void separate(struct vxd_lane *lane, struct vxd_request *request,
     vxd_scheduler_split(lane, request);
 }
 
+/* With the mutex held: it is decided. They are decided in this order, the last refused. */
+static void leave_committing(struct vxd_lane *lane, const struct vxd_request *request)
+{
+    struct vxd_request **at = &lane->committing;
+
+    while (*at != request) {
+        at = &(*at)->commit->next_handed_over;
+    }
+    *at = request->commit->next_handed_over;
+    lane->n_committing--;
+}
+
 /* The change is made and its reply is complete; whoever is decided comes back to
  * end_committed. */
 static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *request,
                                  struct vxd_err *err)
 {
     struct vxd_scheduler *scheduler = lane->scheduler;
+    struct vxd_request **at = &lane->committing;
     enum vxd_status status;
 
     request->commit->lane = lane;
     (void)pthread_mutex_lock(&scheduler->mutex);
+    while (*at != NULL) {
+        at = &(*at)->commit->next_handed_over;
+    }
+    *at = request;
+    request->commit->next_handed_over = NULL;
     lane->running = NULL;
     lane->n_committing++;
     (void)pthread_mutex_unlock(&scheduler->mutex);
     status = request->commit->begin(request, err);
     if (status != VXD_OK) {
         (void)pthread_mutex_lock(&scheduler->mutex);
-        lane->n_committing--;
+        leave_committing(lane, request);
+        lane->running = request;
         (void)pthread_mutex_unlock(&scheduler->mutex);
         request->commit->end(request, false);
     }
@@ -166,7 +185,7 @@ static struct vxd_request *take_decided(struct vxd_lane *lane)
 
     if (request != NULL) {
         lane->decided = request->commit->next;
-        lane->n_committing--;
+        leave_committing(lane, request);
         lane->running = request;
     }
     return request;

@@ -77,12 +77,13 @@ void vxd_scene_describe(struct vxd_bytes_out *out, const struct vxd_scene_terms 
 }
 
 static void put_version(struct vxd_bytes_out *out,
-                        const struct vxd_scene_version *version, uint64_t root)
+                        const struct vxd_scene_version *version, uint64_t undone_by,
+                        uint64_t root)
 {
     vxd_bytes_put_number(out, version->number);
     vxd_bytes_put_number(out, (uint64_t)version->kind);
     vxd_bytes_put_number(out, version->of_version);
-    vxd_bytes_put_number(out, version->undone_by);
+    vxd_bytes_put_number(out, undone_by);
     vxd_bytes_put_number(out, root);
     vxd_bytes_put_signed(out, version->unix_ns);
     vxd_bytes_put_number(out, version->n_added);
@@ -101,7 +102,9 @@ void vxd_scene_write_history(struct vxd_bytes_out *out,
 
     vxd_bytes_put_number(out, n);
     for (size_t i = 0; i < n; i++) {
-        put_version(out, &history->versions[i], *n_roots);
+        const struct vxd_scene_version *version = &history->versions[i];
+
+        put_version(out, version, vxd_scene_undone_by(history, version), *n_roots);
         roots[(*n_roots)++] = history->versions[i].root;
     }
     vxd_bytes_put_number(out, history->n_snapshots);
@@ -111,7 +114,7 @@ void vxd_scene_write_history(struct vxd_bytes_out *out,
         put_text(out, snapshot->name);
         put_text(out, snapshot->by);
         vxd_bytes_put_signed(out, snapshot->taken_unix_ns);
-        put_version(out, &snapshot->version, *n_roots);
+        put_version(out, &snapshot->version, snapshot->version.undone_by, *n_roots);
         roots[(*n_roots)++] = snapshot->version.root;
     }
 }
@@ -126,9 +129,8 @@ void vxd_scene_item_name(const char *scene, const char *snapshot,
     sha256_update(&hash, strlen(scene) + 1, (const uint8_t *)scene);
     sha256_update(&hash, strlen(snapshot), (const uint8_t *)snapshot);
     sha256_digest(&hash, sizeof digest, digest);
-    for (int i = 0; i < 24; i++) {
-        (void)snprintf(out + 2 * i, VXD_SCENE_ITEM_BYTES - (size_t)(2 * i), "%02x",
-                       digest[i]);
+    for (size_t i = 0; i < 24; i++) {
+        (void)snprintf(out + 2 * i, VXD_SCENE_ITEM_BYTES - 2 * i, "%02x", digest[i]);
     }
 }
 

@@ -49,6 +49,10 @@ static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
     struct room room = room_for(family, own);
     uint64_t allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
 
+    if (family->scenes->is_recovering) {
+        /* A replay keeps more than there was: nothing is collected in between. */
+        return 0;
+    }
     if (family->max_bytes > 0 && family->max_bytes < allowed) {
         allowed = family->max_bytes;
     }

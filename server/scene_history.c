@@ -29,6 +29,7 @@ void vxd_scene_history_free(struct vxd_scene_history *history)
 {
     free(history->versions);
     free(history->snapshots);
+    free(history->filed);
     memset(history, 0, sizeof *history);
 }
 
@@ -41,6 +42,9 @@ void vxd_scene_history_map(struct vxd_scene_history *history,
     for (size_t i = 0; i < history->n_snapshots; i++) {
         history->snapshots[i].version.root =
             map(argument, history->snapshots[i].version.root);
+    }
+    for (size_t i = 0; i < history->n_filed; i++) {
+        history->filed[i].version.root = map(argument, history->filed[i].version.root);
     }
 }
 
@@ -59,6 +63,26 @@ static struct vxd_scene_version *find_version(const struct vxd_scene_history *hi
 static struct vxd_scene_version *newest(const struct vxd_scene_history *history)
 {
     return &history->versions[history->n - history->n_waiting - 1];
+}
+
+/* The last of the first n versions that undid this one of them; 0. */
+static uint64_t find_undoing(const struct vxd_scene_history *history, size_t n,
+                             const struct vxd_scene_version *version)
+{
+    const struct vxd_scene_version *by = &history->versions[n - 1];
+
+    while (by > version && by->of_version != version->number) {
+        by--;
+    }
+    return by > version ? by->number : 0;
+}
+
+uint64_t vxd_scene_undone_by(const struct vxd_scene_history *history,
+                             const struct vxd_scene_version *version)
+{
+    return version->undone_by <= newest(history)->number
+               ? version->undone_by
+               : find_undoing(history, history->n - history->n_waiting, version);
 }
 
 static bool waits(const struct vxd_scene_history *history,
@@ -102,6 +126,11 @@ static const struct vxd_scene_version *find_at(const struct vxd_scene_history *h
     for (i = 0; i < history->n_snapshots && version == NULL; i++) {
         if (history->snapshots[i].version.number == at->version) {
             version = &history->snapshots[i].version;
+        }
+    }
+    for (i = 0; i < history->n_filed && version == NULL; i++) {
+        if (history->filed[i].version.number == at->version) {
+            version = &history->filed[i].version;
         }
     }
     return version;
@@ -191,7 +220,8 @@ size_t vxd_scene_copy_versions(const struct vxd_scene *scene, uint64_t below,
     vxd_scenes_lock(scene->scenes);
     for (size_t i = history->n - history->n_waiting; i > 0 && n < n_most; i--) {
         if (below == 0 || history->versions[i - 1].number < below) {
-            out[n++] = history->versions[i - 1];
+            out[n] = history->versions[i - 1];
+            out[n++].undone_by = vxd_scene_undone_by(history, &history->versions[i - 1]);
         }
     }
     vxd_scenes_unlock(scene->scenes);
@@ -270,14 +300,15 @@ enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_er
                                      "no memory for another version of the scene");
 }
 
-/* How many of the oldest the terms do not keep; never the newest. */
+/* How many of the oldest the terms do not keep; never the newest. What waits does not count: it
+ * may fail. */
 static size_t count_old(const struct vxd_scene *scene, int64_t now_ns)
 {
     const struct vxd_scene_history *history = &scene->history;
-    size_t n = history->n > scene->terms.keep_versions
-                   ? history->n - scene->terms.keep_versions
-                   : 0;
-    size_t n_most = history->n - history->n_waiting - 1;
+    size_t n_seen = history->n - history->n_waiting;
+    size_t n =
+        n_seen > scene->terms.keep_versions ? n_seen - scene->terms.keep_versions : 0;
+    size_t n_most = n_seen - 1;
     uint64_t seconds = scene->terms.keep_seconds;
 
     if (seconds > 0 && seconds < (uint64_t)(INT64_MAX / NS_PER_S)) {
@@ -302,9 +333,15 @@ static void drop_old(struct vxd_scene *scene, int64_t now_ns)
     }
 }
 
-void vxd_scene_forget_old(struct vxd_scene *scene)
+void vxd_scene_end_recovery(struct vxd_scene *scene)
 {
+    struct vxd_scene_history *history = &scene->history;
+
     vxd_scenes_lock(scene->scenes);
+    free(history->filed);
+    history->filed = NULL;
+    history->n_filed = 0;
+    history->keeps_all = false;
     drop_old(scene, vxd_scene_now_ns());
     vxd_scenes_unlock(scene->scenes);
 }
@@ -331,7 +368,9 @@ uint64_t vxd_scene_add_version(struct vxd_scene *scene,
     if (undone != NULL) {
         undone->undone_by = number;
     }
-    drop_old(scene, added->unix_ns);
+    if (!waiting) {
+        drop_old(scene, added->unix_ns);
+    }
     vxd_scenes_unlock(scene->scenes);
     vxd_scene_family_keep(scene->family, version->root);
     return number;
@@ -354,7 +393,8 @@ void vxd_scene_decide_version(struct vxd_scene *scene, uint64_t number, bool com
         }
         for (size_t i = 0; i < history->n; i++) {
             if (history->versions[i].undone_by >= number) {
-                history->versions[i].undone_by = 0;
+                history->versions[i].undone_by =
+                    find_undoing(history, history->n, &history->versions[i]);
             }
         }
     }

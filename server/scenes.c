@@ -189,6 +189,19 @@ static enum vxd_status check_store(const struct vxd_scenes *scenes,
         spec->format.material_bits, scenes->store_name, SLAB_MATERIAL_BITS);
 }
 
+/* Found, or waiting for their names. */
+static size_t count_scenes(const struct vxd_scenes *scenes)
+{
+    size_t n = atomic_load(&scenes->n_scenes);
+
+    vxd_scenes_lock(scenes);
+    for (const struct vxd_scene *s = scenes->reserved; s != NULL; s = s->next) {
+        n++;
+    }
+    vxd_scenes_unlock(scenes);
+    return n;
+}
+
 /* All but its family and history. */
 static enum vxd_status new_scene(struct vxd_scenes *scenes,
                                  const struct vxd_scene_terms *terms,
@@ -198,7 +211,7 @@ static enum vxd_status new_scene(struct vxd_scenes *scenes,
     struct vxd_scene *scene;
     enum vxd_status status;
 
-    if (atomic_load(&scenes->n_scenes) >= scenes->limit_scenes) {
+    if (!scenes->is_recovering && count_scenes(scenes) >= scenes->limit_scenes) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "there are %zu scenes already, limits.scenes",
                         scenes->limit_scenes);

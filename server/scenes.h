@@ -100,6 +100,10 @@ struct vxd_scene_history {
     struct vxd_scene_snapshot
         *snapshots; /* room for VXD_SCENE_MAX_SNAPSHOTS once there is one */
     size_t n_snapshots;
+    /* While it is recovered: a file's, some of which may be forgotten or moved since; only the
+     * journal knows. They keep their versions until it has said so. */
+    struct vxd_scene_snapshot *filed;
+    size_t n_filed;
 };
 
 /* A pinned version. */
@@ -124,6 +128,7 @@ struct vxd_scene {
     int references;
     bool is_named;          /* findable */
     bool is_reserved;       /* its name is, for it */
+    bool is_leaving;        /* its end waits for the journal; the write lane's */
     struct vxd_scene *next; /* by name */
     struct vxd_scene *next_in_family;
 };

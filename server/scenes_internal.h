@@ -33,6 +33,7 @@ struct vxd_scenes {
     struct vxd_journal *journal;
     const struct vxd_data_dir *dir; /* borrowed */
     struct vxd_scene_saver *saver;
+    bool is_recovering; /* limits do not count: what is on the disk comes back */
 };
 
 /* A store, for as long as somebody has a version of it pinned. */
@@ -64,7 +65,10 @@ struct vxd_scene_family {
         sequence; /* last record that was handed over, and decided; the write lane's */
     uint64_t decided; /* the last record in what everybody sees; the mutex guards it */
     size_t n_waiting; /* handed over and not ended; the write lane's */
-    bool is_broken;   /* one of them failed, so all that follow do; the write lane's */
+    /* Of them, those that are made from an older version, which a later change may end: no
+     * picture is taken that lacks it and them. The mutex guards it. */
+    size_t n_referring;
+    bool is_broken; /* one of them failed, so all that follow do; the write lane's */
 };
 
 void vxd_scenes_lock(const struct vxd_scenes *scenes);
@@ -92,8 +96,12 @@ void vxd_scene_history_map(struct vxd_scene_history *history,
 enum vxd_status vxd_scene_history_begin(struct vxd_scene *scene, uint32_t root,
                                         struct vxd_err *err);
 void vxd_scene_history_free(struct vxd_scene_history *history);
-/* As the terms say; without the mutex. */
-void vxd_scene_forget_old(struct vxd_scene *scene);
+/* What everybody sees of a version's undone_by, the one in the array: not what waits. */
+uint64_t vxd_scene_undone_by(const struct vxd_scene_history *history,
+                             const struct vxd_scene_version *version);
+/* All that the journal has is there: what neither the terms nor a name keeps goes. Without the
+ * mutex. */
+void vxd_scene_end_recovery(struct vxd_scene *scene);
 
 /* scenes.c. As vxd_scene_new, with no version yet; in `family`, where there is one. */
 enum vxd_status vxd_scene_restore(struct vxd_scenes *scenes,

@@ -4,6 +4,7 @@
  * made. */
 #include "server/scenes_journal.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "server/commit.h"
@@ -37,6 +38,12 @@ enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err 
             err, VXD_UNAVAILABLE, NULL,
             "a change of the scene could not be written to the disk, and what "
             "was built on it goes with it; try again");
+    }
+    if (scene->is_leaving) {
+        /* Its record would follow the one that ends the scene. */
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "the scene \"%s\" is being dropped; try again",
+                        scene->terms.name);
     }
     vxd_journal_get_stats(scene->scenes->journal, &stats);
     return stats.is_available
@@ -134,7 +141,7 @@ static enum vxd_status put_named(const struct vxd_scene *scene,
 
     vxd_scene_item_name(scene->terms.name, snapshot->name, name);
     item.name = name;
-    VXD_TRY(vxd_journal_need(txn, item.family, scene->family->sequence, err));
+    VXD_TRY(vxd_journal_need(txn, item.family, scene->family->decided, err));
     if (drop) {
         status = vxd_journal_drop_item(txn, VXD_JOURNAL_NAMED, item.family, name, err);
         goto out;
@@ -200,6 +207,12 @@ static bool is_last(const struct vxd_scene *scene)
     return past.n_sharing == 1;
 }
 
+static bool is_referring(const struct vxd_scene_entry *entry)
+{
+    return entry->kind == VXD_RECORD_UNDO || entry->kind == VXD_RECORD_REDO ||
+           entry->kind == VXD_RECORD_BRANCH;
+}
+
 enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request *request,
                                     struct vxd_scene_entry *entry, struct vxd_err *err)
 {
@@ -231,6 +244,10 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     txn = NULL;
     if (status == VXD_OK) {
         family->n_waiting++;
+        vxd_scenes_lock(scene->scenes);
+        family->n_referring += is_referring(entry) ? 1 : 0;
+        vxd_scenes_unlock(scene->scenes);
+        scene->is_leaving = entry->kind == VXD_RECORD_DROP;
         family->sequence += entry->sequence > 0 ? 1 : 0;
     }
 out:
@@ -263,12 +280,15 @@ void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entr
     struct vxd_scene_family *family = scene->family;
 
     family->n_waiting--;
-    if (!committed) {
-        family->is_broken = true;
-    } else if (entry->sequence > 0) {
-        vxd_scenes_lock(scene->scenes);
+    vxd_scenes_lock(scene->scenes);
+    family->n_referring -= is_referring(entry) ? 1 : 0;
+    if (committed && entry->sequence > 0) {
         family->decided = entry->sequence;
-        vxd_scenes_unlock(scene->scenes);
+    }
+    vxd_scenes_unlock(scene->scenes);
+    if (!committed) {
+        scene->is_leaving = scene->is_leaving && entry->kind != VXD_RECORD_DROP;
+        family->is_broken = true;
     }
     if (family->is_broken && family->n_waiting == 0) {
         /* All that was built on what failed has failed too: new changes begin here. */
@@ -324,6 +344,7 @@ enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_on
     struct vxd_journal_found found;
     uint8_t secret[VXD_JOURNAL_SECRET_BYTES];
     uint64_t n_damaged = 0;
+    char text[24];
     enum vxd_status status;
 
     scenes->dir = dir;
@@ -333,7 +354,13 @@ enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_on
     vxd_journal_get_secret(scenes->journal, secret);
     vxd_once_set_key(once, secret);
     VXD_TRY(vxd_journal_read_replies(scenes->journal, remember, once, &n_damaged, err));
+    if (n_damaged > 0) {
+        (void)snprintf(text, sizeof text, "%" PRIu64, n_damaged);
+        vxd_log(VXD_LOG_WARNING, "outcomes of earlier requests are damaged", "count",
+                text);
+    }
     ask_again(scenes);
+    vxd_scene_saver_begin(scenes->saver);
 out:
     return status;
 }
@@ -346,9 +373,10 @@ void vxd_scenes_close_journal(struct vxd_scenes *scenes)
         return;
     }
     vxd_scene_saver_stop(scenes->saver);
-    scenes->saver = NULL;
     if (scenes->journal != NULL && vxd_journal_close(scenes->journal, &err) != VXD_OK) {
         vxd_log(VXD_LOG_ERROR, "the journal did not end well", "error", err.message);
     }
     scenes->journal = NULL;
+    vxd_scene_saver_destroy(scenes->saver);
+    scenes->saver = NULL;
 }

@@ -131,6 +131,10 @@ static enum vxd_status read_scene(struct vxd_scenes *scenes, uint32_t journal_id
                                      &described.spec, generation,
                                      described.created_unix_ns, &scene, err));
     history.keeps_all = true;
+    history.filed = history.snapshots;
+    history.n_filed = history.n_snapshots;
+    history.snapshots = NULL;
+    history.n_snapshots = 0;
     scene->history = history;
     memset(&history, 0, sizeof history);
 out:

@@ -31,9 +31,21 @@ struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
     return family;
 }
 
+/* Later ones are above it, whatever the clock says at this start. */
 static void set_generation(struct vxd_scene *scene, uint64_t least, uint64_t generation)
 {
+    struct vxd_scenes *scenes = scene->scenes;
+
     scene->generation = generation > least ? generation : least;
+    if (scene->generation > scenes->last_generation) {
+        scenes->last_generation = scene->generation;
+    }
+}
+
+static bool formats_equal(const struct vxd_dag_format *a, const struct vxd_dag_format *b)
+{
+    return a->depth == b->depth && a->material_bits == b->material_bits &&
+           a->tracks_free == b->tracks_free;
 }
 
 enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t journal_id,
@@ -51,12 +63,17 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "there are two scenes \"%s\"",
                         terms->name);
     }
+    if (family != NULL && !formats_equal(&family->first->spec.format, &spec->format)) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL,
+                        "\"%s\" has another depth or materials than its family",
+                        terms->name);
+    }
     status = vxd_scene_restore(scenes, family, terms, spec, &scene, err);
     if (status != VXD_OK) {
         return status;
     }
     scene->family->journal_id = journal_id;
-    scene->generation = generation;
+    set_generation(scene, 0, generation);
     scene->created_unix_ns = created_unix_ns;
     scene->history.keeps_all = true;
     vxd_scenes_publish(scenes, scene);
@@ -363,6 +380,22 @@ out:
     return VXD_OK;
 }
 
+/* All its scenes were dropped, the last two at once: nothing of it is needed any more. */
+static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
+                                     struct vxd_err *err)
+{
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
+    VXD_TRY(vxd_journal_drop_family(txn, id, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
 static enum vxd_status done(void *user, const struct vxd_recovered_family *result,
                             struct vxd_err *err)
 {
@@ -374,14 +407,14 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     enum vxd_status status = VXD_OK;
 
     if (family == NULL) {
-        return VXD_OK;
+        /* Of one that lost something people may want to see what is left. */
+        return result->is_lossy ? VXD_OK : forget_family(scenes, row.id, err);
     }
     family->sequence = result->last_sequence;
     family->decided = result->last_sequence;
     for (struct vxd_scene *scene = family->first; scene != NULL;
          scene = scene->next_in_family) {
-        scene->history.keeps_all = false;
-        vxd_scene_forget_old(scene);
+        vxd_scene_end_recovery(scene);
     }
     if (!result->is_lossy) {
         return VXD_OK;
@@ -431,9 +464,12 @@ enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
                                                  .done = done,
                                                  .progress = progress};
     struct vxd_recovery_result result;
-    enum vxd_status status =
-        vxd_recover(scenes->dir, scenes->journal, found, &visitor, &result, err);
+    enum vxd_status status;
     char text[96];
+
+    scenes->is_recovering = true;
+    status = vxd_recover(scenes->dir, scenes->journal, found, &visitor, &result, err);
+    scenes->is_recovering = false;
 
     if (status == VXD_OK && result.n_families > 0) {
         (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",

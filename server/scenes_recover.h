@@ -31,12 +31,16 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
 struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
                                                 uint32_t journal_id);
 
-/* scenes_save.c. The thread that writes snapshot files.
+/* scenes_save.c. The thread that writes snapshot files, once it may begin.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_saver_start(struct vxd_scenes *scenes,
                                       struct vxd_scene_saver **out, struct vxd_err *err);
-/* It ends the file that it writes. NULL is fine. */
+/* All scenes are there: before, one that is half recovered would be written. */
+void vxd_scene_saver_begin(struct vxd_scene_saver *saver);
+/* It ends the file that it writes, which needs the journal. Who asks later is not heard. */
 void vxd_scene_saver_stop(struct vxd_scene_saver *saver);
+/* Stopped, and nobody asks any more: the journal, whose thread asks, is closed. */
+void vxd_scene_saver_destroy(struct vxd_scene_saver *saver);
 /* A family is due. Never waits. Any thread. */
 void vxd_scene_saver_ask(struct vxd_scene_saver *saver, uint32_t journal_id);
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "gpu/dag/image.h"
 #include "server/log.h"
@@ -12,9 +13,13 @@
 #include "server/scenes_journal.h"
 #include "server/scenes_recover.h"
 #include "server/server.h"
+#include "server/timer.h"
 
 enum {
-    STEP_NS = 5000000 /* the pool's workers are shared with requests */
+    STEP_NS = 5000000, /* the pool's workers are shared with requests */
+    TAKE_TRIES = 1000,
+    TAKE_STEP_NS = 5000000, /* a commit or so */
+    RETRY_S = 60            /* after a file that could not be written */
 };
 
 struct vxd_scene_saver {
@@ -26,6 +31,7 @@ struct vxd_scene_saver {
     uint32_t *due; /* ids, each once */
     size_t n_due;
     size_t capacity;
+    bool may_begin; /* all scenes are there */
     bool stopping;
 };
 
@@ -52,6 +58,24 @@ static size_t count_roots(const struct vxd_scene_family *family, size_t *n_scene
         *n_scenes += s->is_named ? 1 : 0;
     }
     return n;
+}
+
+/* Locks, at a moment when no change waits that is made from an older version: such a one may be
+ * out of the history before the change is in it. */
+static bool lock_for_picture(struct vxd_scenes *scenes,
+                             const struct vxd_scene_family *family)
+{
+    const struct timespec step = {.tv_nsec = TAKE_STEP_NS};
+
+    for (int i = 0; i < TAKE_TRIES; i++) {
+        vxd_scenes_lock(scenes);
+        if (family->n_referring == 0) {
+            return true;
+        }
+        vxd_scenes_unlock(scenes);
+        (void)nanosleep(&step, NULL);
+    }
+    return false;
 }
 
 /* With the mutex held: copies it all. */
@@ -114,7 +138,9 @@ static enum vxd_status take(struct vxd_scene_saver *saver, struct picture *pictu
     if (picture->roots == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for roots");
     }
-    vxd_scenes_lock(scenes);
+    if (!lock_for_picture(scenes, picture->family)) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL, "undos or branches never cease");
+    }
     if (count_roots(picture->family, &n_scenes) > n_roots || n_scenes == 0) {
         vxd_scenes_unlock(scenes);
         return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the scene changes too fast");
@@ -227,7 +253,8 @@ out:
     return status;
 }
 
-static void save(struct vxd_scene_saver *saver, uint32_t journal_id)
+/* False where it should be tried again. */
+static bool save(struct vxd_scene_saver *saver, uint32_t journal_id)
 {
     struct vxd_scenes *scenes = saver->scenes;
     struct picture picture = {.scene = hold_one(scenes, journal_id)};
@@ -237,7 +264,7 @@ static void save(struct vxd_scene_saver *saver, uint32_t journal_id)
     enum vxd_status status;
 
     if (picture.scene == NULL) {
-        return; /* dropped meanwhile */
+        return true; /* dropped meanwhile */
     }
     VXD_TRY(take(saver, &picture, &err));
     status = write_file(saver, &picture, &err);
@@ -255,9 +282,23 @@ out:
     vxd_scene_unpin(scenes, &picture.state, saver->queue);
     vxd_scene_drop(picture.scene, saver->queue);
     (void)vxd_queue_wait(saver->queue, NULL);
+    return status == VXD_OK;
 }
 
 /* --- the thread ------------------------------------------------------------------------- */
+
+/* With the mutex held. */
+static void wait_to_retry(struct vxd_scene_saver *saver)
+{
+    struct timespec until = {0};
+    int result = 0;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += RETRY_S;
+    while (!saver->stopping && result == 0) {
+        result = pthread_cond_timedwait(&saver->wake, &saver->mutex, &until);
+    }
+}
 
 static void *run(void *argument)
 {
@@ -266,8 +307,9 @@ static void *run(void *argument)
     (void)pthread_mutex_lock(&saver->mutex);
     while (!saver->stopping) {
         uint32_t id;
+        bool is_done;
 
-        if (saver->n_due == 0) {
+        if (saver->n_due == 0 || !saver->may_begin) {
             (void)pthread_cond_wait(&saver->wake, &saver->mutex);
             continue;
         }
@@ -275,8 +317,15 @@ static void *run(void *argument)
         saver->n_due--;
         memmove(saver->due, saver->due + 1, saver->n_due * sizeof *saver->due);
         (void)pthread_mutex_unlock(&saver->mutex);
-        save(saver, id);
+        is_done = save(saver, id);
+        if (!is_done) {
+            /* The journal tells once, and grows until there is a file. */
+            vxd_scene_saver_ask(saver, id);
+        }
         (void)pthread_mutex_lock(&saver->mutex);
+        if (!is_done) {
+            wait_to_retry(saver);
+        }
     }
     (void)pthread_mutex_unlock(&saver->mutex);
     return NULL;
@@ -323,26 +372,41 @@ enum vxd_status vxd_scene_saver_start(struct vxd_scenes *scenes,
         return status;
     }
     (void)pthread_mutex_init(&saver->mutex, NULL);
-    (void)pthread_cond_init(&saver->wake, NULL);
-    if (pthread_create(&saver->thread, NULL, run, saver) != 0) {
+    if (!vxd_timer_init_condition(&saver->wake)) {
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for snapshots");
+    } else if (pthread_create(&saver->thread, NULL, run, saver) != 0) {
+        (void)pthread_cond_destroy(&saver->wake);
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for snapshots");
+    }
+    if (status != VXD_OK) {
         vxd_queue_destroy(saver->queue);
+        (void)pthread_mutex_destroy(&saver->mutex);
         free(saver);
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for snapshots");
+        return status;
     }
     *out = saver;
     return VXD_OK;
 }
 
+void vxd_scene_saver_begin(struct vxd_scene_saver *saver)
+{
+    (void)pthread_mutex_lock(&saver->mutex);
+    saver->may_begin = true;
+    (void)pthread_cond_signal(&saver->wake);
+    (void)pthread_mutex_unlock(&saver->mutex);
+}
+
 void vxd_scene_saver_stop(struct vxd_scene_saver *saver)
 {
-    if (saver == NULL) {
-        return;
-    }
     (void)pthread_mutex_lock(&saver->mutex);
     saver->stopping = true;
     (void)pthread_cond_signal(&saver->wake);
     (void)pthread_mutex_unlock(&saver->mutex);
     (void)pthread_join(saver->thread, NULL);
+}
+
+void vxd_scene_saver_destroy(struct vxd_scene_saver *saver)
+{
     vxd_queue_destroy(saver->queue);
     (void)pthread_cond_destroy(&saver->wake);
     (void)pthread_mutex_destroy(&saver->mutex);

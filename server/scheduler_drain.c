@@ -2,6 +2,7 @@
 /* The end of serving: what is begun or waits gets its time, then an answer. */
 #include <time.h>
 
+#include "server/commit.h"
 #include "server/exactly_once.h"
 #include "server/scheduler_internal.h"
 
@@ -29,8 +30,19 @@ static struct vxd_request *find_unanswered(struct vxd_request *leader)
     return r;
 }
 
-/* One request that is begun and not answered, on a lane or between two stages, with a
- * reference for the caller; NULL when there is none. */
+/* Of those that wait for the disk, one that is not answered; NULL. */
+static struct vxd_request *find_committing(const struct vxd_lane *lane)
+{
+    struct vxd_request *r = lane->committing;
+
+    while (r != NULL && atomic_load(&r->answered) != 0) {
+        r = r->commit->next_handed_over;
+    }
+    return r;
+}
+
+/* One request that is begun and not answered, on a lane, between two stages or on its way to
+ * the disk, with a reference for the caller; NULL when there is none. */
 static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
 {
     struct vxd_request *found = NULL;
@@ -38,6 +50,7 @@ static struct vxd_request *find_begun(struct vxd_scheduler *scheduler)
     (void)pthread_mutex_lock(&scheduler->mutex);
     for (size_t i = 0; i < scheduler->n_lanes && found == NULL; i++) {
         found = find_unanswered(scheduler->lanes[i].running);
+        found = found != NULL ? found : find_committing(&scheduler->lanes[i]);
     }
     for (struct vxd_request *r = scheduler->first; r != NULL && found == NULL;
          r = r->next) {

@@ -26,9 +26,10 @@ struct vxd_lane {
     bool takes_bulk;
     /* Guarded by the scheduler's mutex. */
     pthread_cond_t wake;
-    bool idle;                   /* waits and nobody woke it yet */
-    struct vxd_request *running; /* borrowed; for a drain that ran out of time */
-    size_t n_committing;         /* requests handed over (commit.h) and not ended */
+    bool idle;                      /* waits and nobody woke it yet */
+    struct vxd_request *running;    /* borrowed; for a drain that ran out of time */
+    size_t n_committing;            /* requests handed over (commit.h) and not ended */
+    struct vxd_request *committing; /* they, not decided; by commit->next_handed_over */
     struct vxd_request
         *decided; /* of them; linked by commit->next, first decided first */
     struct vxd_request *last_decided;

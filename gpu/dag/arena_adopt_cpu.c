@@ -17,8 +17,9 @@ enum {
 /* What a shard's table needs of an item. */
 struct record {
     uint32_t ref;
-    uint32_t home; /* the bits of the hash that vxd_dag_bucket_home reads, */
-    uint32_t tag;  /* and its tag */
+    uint32_t home;    /* the bits of the hash that vxd_dag_bucket_home reads, */
+    uint16_t tag;     /* its tag, */
+    uint16_t n_words; /* and its length */
 };
 
 struct adoption {
@@ -56,7 +57,7 @@ static struct cursor cursor_at(const struct adoption *adoption, size_t chunk)
 
 /* False: there is no other one. */
 static inline bool next_item(struct cursor *cursor, uint32_t *ref, uint64_t *hash,
-                             enum vxd_dag_kind *kind)
+                             enum vxd_dag_kind *kind, int *n_words)
 {
     const struct adoption *adoption = cursor->adoption;
     const struct vxd_dag_mark *marks = adoption->items->marks.ptr;
@@ -73,8 +74,8 @@ static inline bool next_item(struct cursor *cursor, uint32_t *ref, uint64_t *has
     cursor->rest &= cursor->rest - 1;
     *kind = vxd_dag_image_kind(adoption->info, *ref);
     words = vxd_dag_words(&adoption->items->view, *ref);
-    *hash = vxd_dag_hash(
-        *kind, words, vxd_dag_item_words(adoption->items->view.value_bits, *kind, words));
+    *n_words = vxd_dag_item_words(adoption->items->view.value_bits, *kind, words);
+    *hash = vxd_dag_hash(*kind, words, *n_words);
     return true;
 }
 
@@ -110,11 +111,12 @@ static void copy_body(void *args, size_t begin, size_t end)
         enum vxd_dag_kind kind;
         uint64_t hash;
         uint32_t ref;
+        int n_words;
 
         memset(counts, 0, N_SHARDS * sizeof *counts);
         memcpy(chunks[i], adoption->items->chunks[i],
                (size_t)(left < CHUNK_WORDS ? left : CHUNK_WORDS) * sizeof(uint32_t));
-        while (next_item(&cursor, &ref, &hash, &kind)) {
+        while (next_item(&cursor, &ref, &hash, &kind, &n_words)) {
             counts[vxd_dag_shard_number(hash)]++;
         }
     }
@@ -233,13 +235,15 @@ static void sort_body(void *args, size_t begin, size_t end)
         enum vxd_dag_kind kind;
         uint64_t hash;
         uint32_t ref;
+        int n_words;
 
-        while (next_item(&cursor, &ref, &hash, &kind)) {
+        while (next_item(&cursor, &ref, &hash, &kind, &n_words)) {
             uint32_t s = vxd_dag_shard_number(hash);
 
             if (s >= adoption->first_shard && s < adoption->end_shard) {
-                records[next[s]++] = (struct record){ref, (uint32_t)(hash >> 22),
-                                                     (uint32_t)vxd_dag_tag(hash, kind)};
+                records[next[s]++] =
+                    (struct record){ref, (uint32_t)(hash >> 22),
+                                    (uint16_t)vxd_dag_tag(hash, kind), (uint16_t)n_words};
             }
         }
     }
@@ -307,7 +311,7 @@ static void fill_body(void *args, size_t begin, size_t end)
                 return;
             }
             shard->n_items[vxd_dag_image_kind(adoption->info, records[k].ref)]++;
-            shard->n_words += (uint64_t)words_of(adoption, records[k].ref);
+            shard->n_words += records[k].n_words;
         }
     }
 }

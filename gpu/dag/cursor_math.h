@@ -60,6 +60,7 @@ VXD_HD struct vxd_dag_spot vxd_dag_spot_child(const struct vxd_dag_view *view,
 
     child.height--;
     child.ref = vxd_dag_below(view, spot->ref, octant);
+    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): not of leaves
     child.x |= (uint32_t)(octant >> 2 & 1) << child.height;
     child.y |= (uint32_t)(octant >> 1 & 1) << child.height;
     child.z |= (uint32_t)(octant & 1) << child.height;
@@ -136,31 +137,52 @@ VXD_HD uint32_t vxd_dag_spot_value(const struct vxd_dag_view *view, uint32_t ref
     return vxd_dag_item_value(view, &leaf, bit);
 }
 
-/* The same for several voxels: what of it is found once. */
+/* The materials of what stands at a reference of leaf height, for many voxels: what of it is
+ * the same for all is found once, and a word is read once for the voxels in it. */
 struct vxd_dag_values {
-    struct vxd_dag_item leaf; /* of a node */
-    uint32_t ref;
+    const uint32_t *words; /* NULL: all are `value` */
+    uint64_t mask;
+    uint32_t value;
+    uint32_t word; /* the one at `index` */
+    int index;
 };
 
 VXD_HD struct vxd_dag_values vxd_dag_values_of(const struct vxd_dag_view *view,
                                                uint32_t ref)
 {
-    struct vxd_dag_values values;
+    struct vxd_dag_values values = {NULL, 0, vxd_dag_uniform_value(ref), 0, -1};
+    struct vxd_dag_item leaf;
 
-    values.ref = ref;
-    values.leaf.words = (const uint32_t *)0;
-    values.leaf.rest = (const uint32_t *)0;
-    if (vxd_dag_is_node(ref)) {
-        values.leaf = vxd_dag_leaf_item(view, ref);
+    if (!vxd_dag_is_node(ref) || view->value_bits < 4) {
+        return values;
+    }
+    leaf = vxd_dag_leaf_item(view, ref);
+    values.mask = vxd_dag_leaf_mask(leaf.words);
+    if (view->value_bits == 4) {
+        values.words = leaf.rest;
+    } else if (vxd_dag_is_uniform(leaf.rest[0])) {
+        values.value = vxd_dag_uniform_value(leaf.rest[0]);
+    } else {
+        values.words = vxd_dag_words(view, leaf.rest[0]) + 1;
     }
     return values;
 }
 
+/* Of a set voxel, where there are materials. */
 VXD_HD uint32_t vxd_dag_values_get(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_values *values, int bit)
+                                   struct vxd_dag_values *values, int bit)
 {
-    return vxd_dag_is_node(values->ref) ? vxd_dag_item_value(view, &values->leaf, bit)
-                                        : vxd_dag_uniform_value(values->ref);
+    int at;
+
+    if (values->words == NULL) {
+        return values->value;
+    }
+    at = vxd_dag_popc(values->mask & (((uint64_t)1 << bit) - 1)) * view->value_bits;
+    if (at >> 5 != values->index) {
+        values->index = at >> 5;
+        values->word = values->words[at >> 5];
+    }
+    return values->word >> (at & 31) & ((1u << view->value_bits) - 1);
 }
 
 /* A member of a set of states. */

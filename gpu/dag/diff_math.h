@@ -74,36 +74,51 @@ VXD_HD bool vxd_dag_diff_is_even(const struct vxd_dag_diff_spot *spot)
 
 /* Leaves ---------------------------------------------------------------------------------- */
 
-/* Voxels of the area in a spot of leaf height, by what became of them: a mask a bit of enum
- * vxd_dag_difference. Says which differ at all. */
-VXD_HD uint64_t vxd_dag_diff_leaf(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_area *area,
-                                  const struct vxd_dag_diff_spot *spot, uint64_t masks[5])
+/* Voxels, occupied on both sides of a spot of leaf height, that are of another material; no
+ * more than `most` are looked for. */
+VXD_HD uint64_t vxd_dag_diff_changed(const struct vxd_dag_view *view,
+                                     const struct vxd_dag_diff_spot *spot, uint64_t both,
+                                     int most)
 {
-    const uint64_t within =
-        vxd_dag_area_mask(area, &spot->at, vxd_dag_area_relation(area, &spot->at));
-    const struct vxd_dag_values were = vxd_dag_values_of(view, spot->at.ref);
-    const struct vxd_dag_values are = vxd_dag_values_of(view, spot->after);
-    uint64_t occupied[2];
-    uint64_t free[2];
+    struct vxd_dag_values were = vxd_dag_values_of(view, spot->at.ref);
+    struct vxd_dag_values are = vxd_dag_values_of(view, spot->after);
     uint64_t changed = 0;
+    int n = 0;
 
-    vxd_dag_spot_masks(view, spot->at.ref, &occupied[0], &free[0]);
-    vxd_dag_spot_masks(view, spot->after, &occupied[1], &free[1]);
-    for (uint64_t rest = view->value_bits > 1 ? occupied[0] & occupied[1] & within : 0;
-         rest != 0; rest &= rest - 1) {
+    for (uint64_t rest = both; rest != 0 && n < most; rest &= rest - 1) {
         const int bit = vxd_dag_low_bit(rest);
 
         if (vxd_dag_values_get(view, &were, bit) != vxd_dag_values_get(view, &are, bit)) {
             changed |= rest & (~rest + 1);
+            n++;
         }
     }
+    return changed;
+}
+
+/* Voxels of the area in a spot of leaf height, by what became of them: a mask a bit of enum
+ * vxd_dag_difference, of those changed up to `n_changed`. Says which differ at all. */
+VXD_HD uint64_t vxd_dag_diff_leaf(const struct vxd_dag_view *view,
+                                  const struct vxd_dag_area *area,
+                                  const struct vxd_dag_diff_spot *spot, int n_changed,
+                                  uint64_t masks[5])
+{
+    const uint64_t within =
+        vxd_dag_area_mask(area, &spot->at, vxd_dag_area_relation(area, &spot->at));
+    uint64_t occupied[2];
+    uint64_t free[2];
+
+    vxd_dag_spot_masks(view, spot->at.ref, &occupied[0], &free[0]);
+    vxd_dag_spot_masks(view, spot->after, &occupied[1], &free[1]);
     masks[0] = occupied[1] & ~occupied[0] & within;
     masks[1] = occupied[0] & ~occupied[1] & within;
-    masks[2] = changed;
+    masks[2] = view->value_bits > 1
+                   ? vxd_dag_diff_changed(view, spot, occupied[0] & occupied[1] & within,
+                                          n_changed)
+                   : 0;
     masks[3] = free[1] & ~free[0] & within;
     masks[4] = free[0] & ~free[1] & within;
-    return masks[0] | masks[1] | changed | masks[3] | masks[4];
+    return masks[0] | masks[1] | masks[2] | masks[3] | masks[4];
 }
 
 /* What became of some of these voxels. */
@@ -170,7 +185,8 @@ VXD_HD bool vxd_dag_diff_bits_spot(const struct vxd_dag_view *view,
         return false;
     }
     if (spot->at.height == VXD_DAG_LEAF_HEIGHT) {
-        const uint64_t voxels = vxd_dag_diff_leaf(view, area, spot, masks);
+        const int n_changed = (*seen & VXD_DAG_DIFF_CHANGED) != 0 ? 0 : 1;
+        const uint64_t voxels = vxd_dag_diff_leaf(view, area, spot, n_changed, masks);
 
         *seen |= vxd_dag_diff_bits_of(masks, voxels);
         return false;
@@ -291,7 +307,7 @@ VXD_HD bool vxd_dag_diff_count_spot(const struct vxd_dag_view *view,
     }
     if (spot->at.height == VXD_DAG_LEAF_HEIGHT) {
         *n += (uint64_t)vxd_dag_cells_of_leaf(
-            vxd_dag_diff_leaf(view, &cells->area, spot, masks), cells->level);
+            vxd_dag_diff_leaf(view, &cells->area, spot, 64, masks), cells->level);
         return false;
     }
     if (spot->at.height == cells->level) {
@@ -370,7 +386,7 @@ VXD_HD uint64_t vxd_dag_diff_put_leaf(const struct vxd_dag_view *view,
     const int shift = 3 * cells->level;
     const uint64_t group = ~(uint64_t)0 >> (64 - (1 << shift));
     uint64_t masks[5];
-    const uint64_t voxels = vxd_dag_diff_leaf(view, &cells->area, spot, masks);
+    const uint64_t voxels = vxd_dag_diff_leaf(view, &cells->area, spot, 64, masks);
     uint64_t n = 0;
 
     for (int first = 0; first < 64 && n < most; first += 1 << shift) {

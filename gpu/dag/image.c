@@ -252,7 +252,7 @@ enum vxd_status vxd_dag_image_step(struct vxd_queue *queue, struct vxd_dag_savin
                                    uint64_t max_ns, vxd_dag_image_sink sink, void *args,
                                    bool *is_done, struct vxd_err *err)
 {
-    uint64_t begin = vxd_dag_now_ns();
+    struct vxd_dag_pace pace = vxd_dag_pace_begin(max_ns);
     enum vxd_status status;
 
     saving->sink = sink;
@@ -262,7 +262,7 @@ enum vxd_status vxd_dag_image_step(struct vxd_queue *queue, struct vxd_dag_savin
         if (!saving->is_done) {
             VXD_TRY(step_once(queue, saving, err));
         }
-    } while (!saving->is_done && vxd_dag_now_ns() - begin < max_ns);
+    } while (!saving->is_done && vxd_dag_pace_goes_on(&pace));
 out:
     *is_done = saving->is_done;
     return status;

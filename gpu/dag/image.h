@@ -57,8 +57,8 @@ enum vxd_status vxd_dag_image_begin(struct vxd_queue *queue, const struct vxd_da
                                     const uint32_t *roots, size_t n_roots,
                                     struct vxd_dag_saving **out, struct vxd_err *err);
 
-/* Goes on for about max_ns of time, at least for one piece of work (some ten thousand nodes),
- * with calls of the sink among it. *is_done: the sink has had all words.
+/* Goes on until max_ns of time would pass, but for one piece of work at least (some thousand
+ * nodes), with calls of the sink among it. *is_done: the sink has had all words.
  * errors  RESOURCE_EXHAUSTED; what the sink gives; what waiting for the queue gives
  * sync    waits for the queue */
 enum vxd_status vxd_dag_image_step(struct vxd_queue *queue, struct vxd_dag_saving *saving,

@@ -6,14 +6,13 @@
  * is checked already are checked side by side. */
 #include "gpu/dag/image_check.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
-    BLOCK_WORDS = 4096, /* of words that one thread takes */
-    BLOCK_MARKS = BLOCK_WORDS / VXD_DAG_MARK_WORDS,
+    BLOCK_MARKS = VXD_DAG_CHECK_WORDS / VXD_DAG_MARK_WORDS,
+    AHEAD = 3, /* groups of marks */
     COUNT_BITS = 22,
     HEIGHT_BITS = 5
 };
@@ -27,211 +26,25 @@ enum {
 #define COUNT_MASK ((1u << COUNT_BITS) - 1)
 #define HEIGHT_MASK ((1u << HEIGHT_BITS) - 1)
 
-struct check {
-    const struct vxd_dag_image_info *info;
-    const uint32_t *words;
-    struct vxd_dag_image_items *items;
-    struct vxd_dag_mark *marks;
-    uint64_t n_chunks;
-    struct vxd_buffer memory; /* host: what follows */
-    uint32_t *tells;          /* an item */
-    struct vxd_buffer sides;  /* host: */
-    uint32_t *most;           /* a block: the highest address that its items refer to */
-    uint32_t *pads;           /* a chunk: words left free at its end, */
-    uint32_t *first;          /* and of its first item */
-    uint64_t *counts;         /* a chunk: items by kind, words */
-    uint32_t block;           /* where a run of blocks begins */
-    atomic_bool has_failed;
-    pthread_mutex_t mutex;
-    struct vxd_err err;
-};
-
-static bool broken(struct check *check, enum vxd_dag_kind kind, uint64_t at,
-                   const char *rule)
-{
-    static const char *const names[VXD_DAG_N_KINDS] = {"leaf", "inner node", "block"};
-
-    (void)pthread_mutex_lock(&check->mutex);
-    if (!atomic_load(&check->has_failed)) {
-        (void)vxd_fail(&check->err, VXD_DATA_LOSS, NULL, "%s at word %llu: %s",
-                       names[kind], (unsigned long long)at, rule);
-        atomic_store(&check->has_failed, true);
-    }
-    (void)pthread_mutex_unlock(&check->mutex);
-    return false;
-}
-
-/* An item's own words ----------------------------------------------------------------------- */
-
-static bool tail_is_zero(const uint32_t *words, int n_bits)
-{
-    return n_bits % 32 == 0 || words[n_bits / 32] >> (n_bits % 32) == 0;
-}
-
-static bool values_differ(const uint32_t *words, int bits, int n)
-{
-    uint32_t differ = 0;
-
-    for (int i = 1; i < n; i++) {
-        differ |= (words[i * bits / 32] >> (i * bits % 32)) ^ words[0];
-    }
-    return (differ & ((1u << bits) - 1)) != 0;
-}
-
-static bool is_value(const struct check *check, uint32_t ref)
-{
-    return vxd_dag_uniform_value(ref) >> check->items->view.value_bits == 0;
-}
-
-static bool check_block(struct check *check, uint64_t at, const uint32_t *words)
-{
-    int bits = check->items->view.value_bits;
-    int n = (int)words[0];
-
-    return !tail_is_zero(words + 1, n * bits)
-               ? broken(check, VXD_DAG_BLOCK, at, "not zero after its values")
-           : !values_differ(words + 1, bits, n)
-               ? broken(check, VXD_DAG_BLOCK, at, "of equal values")
-               : true;
-}
-
-static bool check_leaf(struct check *check, uint64_t at, const uint32_t *words)
-{
-    int bits = check->items->view.value_bits;
-    uint64_t set = vxd_dag_leaf_mask(words);
-    uint64_t free_ones = bits == 1 ? (uint64_t)words[3] << 32 | words[2] : 0;
-    bool is_one = bits == 0 || (bits == 1 && (free_ones == 0 || free_ones == set)) ||
-                  (bits == 4 && !values_differ(words + 2, 4, vxd_dag_popc(set))) ||
-                  (bits >= 8 && vxd_dag_is_uniform(words[2]));
-
-    if ((free_ones & ~set) != 0) {
-        return broken(check, VXD_DAG_LEAF, at, "a voxel is FREE and not set");
-    }
-    if (bits == 4 && !tail_is_zero(words + 2, 4 * vxd_dag_popc(set))) {
-        return broken(check, VXD_DAG_LEAF, at, "not zero after its values");
-    }
-    if (bits >= 8 && !vxd_dag_is_node(words[2]) &&
-        (words[2] == VXD_DAG_EMPTY || !is_value(check, words[2]))) {
-        return broken(check, VXD_DAG_LEAF, at, "has no values");
-    }
-    return set != UINT64_MAX || !is_one ||
-           broken(check, VXD_DAG_LEAF, at, "64 equal voxels");
-}
-
-static bool check_inner(struct check *check, uint64_t at, const uint32_t *words, int n)
-{
-    uint32_t *most = &check->most[at / BLOCK_WORDS];
-    bool equal = n == 9 && vxd_dag_is_uniform(words[1]);
-
-    for (int i = 1; i < n; i++) {
-        if (words[i] == VXD_DAG_EMPTY) {
-            return broken(check, VXD_DAG_INNER, at, "an empty child is present");
-        }
-        if (vxd_dag_is_uniform(words[i]) && !is_value(check, words[i])) {
-            return broken(check, VXD_DAG_INNER, at, "uniform of a value that is none");
-        }
-        if (vxd_dag_is_node(words[i])) {
-            if (words[i] >= at || words[i] < check->info->leaves) {
-                return broken(check, VXD_DAG_INNER, at, "a child is no node before it");
-            }
-            *most = words[i] > *most ? words[i] : *most;
-        }
-        equal = equal && words[i] == words[1];
-    }
-    return !equal || broken(check, VXD_DAG_INNER, at, "eight equal uniform children");
-}
-
-/* The length of the item that begins with these words; n_left are to be read. 0: none does. */
-static int length_of(const struct check *check, enum vxd_dag_kind kind,
-                     const uint32_t *words, uint64_t n_left)
-{
-    int bits = check->items->view.value_bits;
-    int n = 0;
-
-    if (kind == VXD_DAG_BLOCK) {
-        n = words[0] >= 1 && words[0] <= 64 ? vxd_dag_block_words(bits, (int)words[0])
-                                            : 0;
-    } else if (kind == VXD_DAG_LEAF) {
-        n = n_left >= 2 && vxd_dag_leaf_mask(words) != 0
-                ? vxd_dag_leaf_words(bits, vxd_dag_leaf_mask(words))
-                : 0;
-    } else {
-        n = (words[0] & 0xffu) != 0 ? vxd_dag_inner_words(words) : 0;
-    }
-    return (uint64_t)n <= n_left ? n : 0;
-}
-
-static bool all_zero(const uint32_t *words, uint64_t n)
-{
-    uint32_t bits = 0;
-
-    for (uint64_t i = 0; i < n; i++) {
-        bits |= words[i];
-    }
-    return bits == 0;
-}
-
-/* Goes over the items of a chunk. */
-static bool check_chunk(struct check *check, uint64_t chunk)
-{
-    const struct vxd_dag_image_info *info = check->info;
-    uint64_t *counts = check->counts + chunk * (VXD_DAG_N_KINDS + 1);
-    uint64_t begin = chunk == 0 ? 1 : chunk * CHUNK_WORDS;
-    uint64_t end = (chunk + 1) * CHUNK_WORDS;
-    uint64_t at = begin;
-
-    end = end < info->n_words ? end : info->n_words;
-    while (at < end) {
-        enum vxd_dag_kind kind = vxd_dag_image_kind(info, at);
-        const uint32_t *words = check->words + at;
-        uint64_t part = kind == VXD_DAG_BLOCK  ? info->leaves
-                        : kind == VXD_DAG_LEAF ? info->inner
-                                               : info->n_words;
-        uint64_t n_left = (part < end ? part : end) - at;
-        int n = length_of(check, kind, words, n_left);
-        bool is_good;
-
-        if (n == 0) {
-            if (end % CHUNK_WORDS == 0 && part >= end &&
-                end - at < VXD_DAG_MAX_ITEM_WORDS && all_zero(words, end - at)) {
-                check->pads[chunk] = (uint32_t)(end - at);
-                return true;
-            }
-            return broken(check, kind, at, "not a whole item");
-        }
-        is_good = kind == VXD_DAG_BLOCK  ? check_block(check, at, words)
-                  : kind == VXD_DAG_LEAF ? check_leaf(check, at, words)
-                                         : check_inner(check, at, words, n);
-        if (!is_good) {
-            return false;
-        }
-        check->first[chunk] = at == begin ? (uint32_t)n : check->first[chunk];
-        check->marks[at / VXD_DAG_MARK_WORDS].bits |= vxd_dag_mark_bit((uint32_t)at);
-        counts[kind]++;
-        counts[VXD_DAG_N_KINDS] += (uint64_t)n;
-        at += (uint64_t)n;
-    }
-    return true;
-}
-
 static void chunk_body(void *args, size_t begin, size_t end)
 {
-    struct check *check = args;
+    struct vxd_dag_checking *check = args;
 
     for (size_t i = begin; i < end && !atomic_load(&check->has_failed); i++) {
-        (void)check_chunk(check, i);
+        (void)vxd_dag_checking_chunk(check, i);
     }
 }
 
 /* What no chunk tells by itself: free words come where the next item does not fit. */
-static bool check_pads(struct check *check)
+static bool check_pads(struct vxd_dag_checking *check)
 {
     for (uint64_t i = 0; i < check->n_chunks; i++) {
         bool is_last = i + 1 == check->n_chunks;
 
         if (check->pads[i] > 0 && (is_last || check->first[i + 1] <= check->pads[i])) {
-            return broken(check, VXD_DAG_INNER, (i + 1) * CHUNK_WORDS - check->pads[i],
-                          "free words where the next item fits");
+            return vxd_dag_checking_broken(check, VXD_DAG_INNER,
+                                           (i + 1) * CHUNK_WORDS - check->pads[i],
+                                           "free words where the next item fits");
         }
     }
     return true;
@@ -240,7 +53,7 @@ static bool check_pads(struct check *check)
 /* What items are made of -------------------------------------------------------------------- */
 
 /* What is told of the item at an address, NULL where none begins; it has a parent now. */
-static uint32_t *tell_of(const struct check *check, uint32_t ref)
+static uint32_t *tell_of(const struct vxd_dag_checking *check, uint32_t ref)
 {
     const struct vxd_dag_mark *mark = &check->marks[ref / VXD_DAG_MARK_WORDS];
     uint32_t *tell;
@@ -255,7 +68,7 @@ static uint32_t *tell_of(const struct check *check, uint32_t ref)
     return tell;
 }
 
-static void tell(const struct check *check, uint32_t at, uint32_t what)
+static void tell(const struct vxd_dag_checking *check, uint32_t at, uint32_t what)
 {
     const struct vxd_dag_mark *mark = &check->marks[at / VXD_DAG_MARK_WORDS];
 
@@ -263,7 +76,7 @@ static void tell(const struct check *check, uint32_t at, uint32_t what)
                      __ATOMIC_RELAXED);
 }
 
-static bool tell_leaf(struct check *check, uint32_t at)
+static bool tell_leaf(struct vxd_dag_checking *check, uint32_t at)
 {
     const struct vxd_dag_view *view = &check->items->view;
     const struct vxd_dag_item leaf = vxd_dag_item_of(check->words + at);
@@ -274,10 +87,12 @@ static bool tell_leaf(struct check *check, uint32_t at)
         uint32_t ref = leaf.rest[0];
 
         if (ref >= check->info->leaves || tell_of(check, ref) == NULL) {
-            return broken(check, VXD_DAG_LEAF, at, "its values are no block");
+            return vxd_dag_checking_broken(check, VXD_DAG_LEAF, at,
+                                           "its values are no block");
         }
         if (check->words[ref] != (uint32_t)vxd_dag_popc(set)) {
-            return broken(check, VXD_DAG_LEAF, at, "not a value a set voxel");
+            return vxd_dag_checking_broken(check, VXD_DAG_LEAF, at,
+                                           "not a value a set voxel");
         }
     }
     occupied = vxd_dag_item_occupied(view, &leaf);
@@ -295,7 +110,7 @@ struct sum {
     uint32_t n_uniform; /* occupied ones */
 };
 
-static bool add_child(struct check *check, uint32_t ref, struct sum *sum)
+static bool add_child(struct vxd_dag_checking *check, uint32_t ref, struct sum *sum)
 {
     const uint32_t *at;
     uint32_t known;
@@ -322,7 +137,7 @@ static bool add_child(struct check *check, uint32_t ref, struct sum *sum)
     return true;
 }
 
-static bool tell_inner(struct check *check, uint32_t at)
+static bool tell_inner(struct vxd_dag_checking *check, uint32_t at)
 {
     const uint32_t *words = check->words + at;
     int depth = check->items->view.depth;
@@ -332,7 +147,8 @@ static bool tell_inner(struct check *check, uint32_t at)
 
     for (int i = 1; i < n; i++) {
         if (!add_child(check, words[i], &sum)) {
-            return broken(check, VXD_DAG_INNER, at, "a child is no node before it");
+            return vxd_dag_checking_broken(check, VXD_DAG_INNER, at,
+                                           "a child is no node before it");
         }
     }
     wanted |= (sum.flags & HAS_OCCUPIED) != 0 ? VXD_DAG_HAS_OCCUPIED : 0;
@@ -349,8 +165,9 @@ static bool tell_inner(struct check *check, uint32_t at)
         }
     }
     if (sum.heights == 0) {
-        return broken(check, VXD_DAG_INNER, at,
-                      "its header does not tell what is below, at any height");
+        return vxd_dag_checking_broken(
+            check, VXD_DAG_INNER, at,
+            "its header does not tell what is below, at any height");
     }
     tell(check, at,
          (sum.heights & (sum.heights - 1)) != 0
@@ -360,15 +177,43 @@ static bool tell_inner(struct check *check, uint32_t at)
     return true;
 }
 
+/* Words that may be references of inner nodes: their marks, or what those number, are fetched
+ * for later. What else the words are does no harm. */
+static void fetch_ahead(const struct vxd_dag_checking *check, size_t group,
+                        bool has_marks)
+{
+    const struct vxd_dag_image_info *info = check->info;
+    const uint32_t *words = check->words + group * VXD_DAG_MARK_WORDS;
+
+    if (group * VXD_DAG_MARK_WORDS < info->inner ||
+        (group + 1) * VXD_DAG_MARK_WORDS > info->n_words) {
+        return;
+    }
+    for (int i = 0; i < VXD_DAG_MARK_WORDS; i++) {
+        const struct vxd_dag_mark *mark = &check->marks[words[i] / VXD_DAG_MARK_WORDS];
+
+        if (words[i] < info->leaves || words[i] >= info->n_words) {
+            continue;
+        }
+        if (!has_marks) {
+            __builtin_prefetch(mark);
+        } else if ((mark->bits & vxd_dag_mark_bit(words[i])) != 0) {
+            __builtin_prefetch(&check->tells[vxd_dag_mark_number(mark, words[i])], 1);
+        }
+    }
+}
+
 static void block_body(void *args, size_t begin, size_t end)
 {
-    struct check *check = args;
+    struct vxd_dag_checking *check = args;
     uint64_t n_marks = check->items->marks.n_bytes / sizeof *check->marks;
 
     for (size_t i = (check->block + begin) * (size_t)BLOCK_MARKS;
          i < (check->block + end) * (size_t)BLOCK_MARKS && i < n_marks &&
          !atomic_load(&check->has_failed);
          i++) {
+        fetch_ahead(check, i + 2 * AHEAD, false);
+        fetch_ahead(check, i + AHEAD, true);
         for (uint32_t rest = check->marks[i].bits; rest != 0; rest &= rest - 1) {
             uint32_t at =
                 (uint32_t)i * VXD_DAG_MARK_WORDS + (uint32_t)__builtin_ctz(rest);
@@ -386,17 +231,17 @@ static void block_body(void *args, size_t begin, size_t end)
 
 /* Runs of blocks that refer to nothing within the run; a block that refers into itself is a run,
  * for one thread. */
-static void check_blocks(struct check *check, struct vxd_pool *pool)
+static void check_blocks(struct vxd_dag_checking *check, struct vxd_pool *pool)
 {
-    uint32_t n_blocks =
-        (uint32_t)((check->info->n_words + BLOCK_WORDS - 1) / BLOCK_WORDS);
+    uint32_t n_blocks = (uint32_t)((check->info->n_words + VXD_DAG_CHECK_WORDS - 1) /
+                                   VXD_DAG_CHECK_WORDS);
     uint32_t end;
 
     for (check->block = 0; check->block < n_blocks && !atomic_load(&check->has_failed);
          check->block = end) {
         end = check->block + 1;
-        while (end < n_blocks && check->most[end] < check->block * BLOCK_WORDS &&
-               check->most[check->block] < check->block * BLOCK_WORDS) {
+        while (end < n_blocks && check->most[end] < check->block * VXD_DAG_CHECK_WORDS &&
+               check->most[check->block] < check->block * VXD_DAG_CHECK_WORDS) {
             end++;
         }
         vxd_parallel_for(pool, end - check->block, 1, block_body, check);
@@ -405,17 +250,18 @@ static void check_blocks(struct check *check, struct vxd_pool *pool)
 
 static void parent_body(void *args, size_t begin, size_t end)
 {
-    struct check *check = args;
+    struct vxd_dag_checking *check = args;
 
     for (size_t i = begin; i < end; i++) {
         if ((check->tells[i] & HAS_PARENT) == 0 && !atomic_load(&check->has_failed)) {
-            (void)broken(check, VXD_DAG_INNER, i,
-                         "the item of this number has no parent");
+            (void)vxd_dag_checking_broken(check, VXD_DAG_INNER, i,
+                                          "the item of this number has no parent");
         }
     }
 }
 
-static void check_roots(struct check *check, const uint32_t *roots, size_t n_roots)
+static void check_roots(struct vxd_dag_checking *check, const uint32_t *roots,
+                        size_t n_roots)
 {
     int depth = check->items->view.depth;
 
@@ -423,15 +269,15 @@ static void check_roots(struct check *check, const uint32_t *roots, size_t n_roo
         bool is_there = vxd_dag_is_node(roots[i]) && roots[i] < check->info->n_words &&
                         vxd_dag_image_kind(check->info, roots[i]) == VXD_DAG_INNER;
         const uint32_t *at = is_there ? tell_of(check, roots[i]) : NULL;
-        bool is_good = at != NULL
-                           ? (*at & HAS_HEIGHTS) != 0
-                                 ? (*at & COUNT_MASK) >> depth & 1u
-                                 : (int)(*at >> COUNT_BITS & HEIGHT_MASK) == depth
-                           : !vxd_dag_is_node(roots[i]) &&
-                                 (roots[i] == VXD_DAG_EMPTY || is_value(check, roots[i]));
+        bool is_good = at != NULL ? (*at & HAS_HEIGHTS) != 0
+                                        ? (*at & COUNT_MASK) >> depth & 1u
+                                        : (int)(*at >> COUNT_BITS & HEIGHT_MASK) == depth
+                                  : !vxd_dag_is_node(roots[i]) &&
+                                        (roots[i] == VXD_DAG_EMPTY ||
+                                         vxd_dag_checking_is_value(check, roots[i]));
 
         if (!is_good) {
-            (void)broken(check, VXD_DAG_INNER, roots[i], "is no root");
+            (void)vxd_dag_checking_broken(check, VXD_DAG_INNER, roots[i], "is no root");
         }
     }
 }
@@ -462,13 +308,13 @@ static enum vxd_status check_info(const struct vxd_dag_image_info *info,
     return VXD_OK;
 }
 
-static enum vxd_status open_check(struct check *check, struct vxd_context *context,
-                                  struct vxd_err *err)
+static enum vxd_status open_check(struct vxd_dag_checking *check,
+                                  struct vxd_context *context, struct vxd_err *err)
 {
     const struct vxd_dag_image_info *info = check->info;
     struct vxd_dag_image_items *items = check->items;
     uint64_t n_marks = info->n_words / VXD_DAG_MARK_WORDS + 1;
-    uint64_t n_blocks = info->n_words / BLOCK_WORDS + 1;
+    uint64_t n_blocks = info->n_words / VXD_DAG_CHECK_WORDS + 1;
     size_t n_bytes = 0;
     size_t at[4];
     enum vxd_status status = VXD_OK;
@@ -477,7 +323,7 @@ static enum vxd_status open_check(struct check *check, struct vxd_context *conte
     if (!vxd_layout_add(&n_bytes, n_blocks, sizeof *check->most, &at[0]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->pads, &at[1]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->first, &at[2]) ||
-        !vxd_layout_add(&n_bytes, check->n_chunks * (VXD_DAG_N_KINDS + 1),
+        !vxd_layout_add(&n_bytes, check->n_chunks * VXD_DAG_N_KINDS,
                         sizeof *check->counts, &at[3])) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for an image");
     }
@@ -506,8 +352,8 @@ out:
 }
 
 /* Numbers the items, and makes what is told of each. */
-static enum vxd_status number_items(struct check *check, struct vxd_context *context,
-                                    struct vxd_err *err)
+static enum vxd_status number_items(struct vxd_dag_checking *check,
+                                    struct vxd_context *context, struct vxd_err *err)
 {
     struct vxd_dag_image_items *items = check->items;
     uint64_t n_marks = items->marks.n_bytes / sizeof *check->marks;
@@ -519,12 +365,11 @@ static enum vxd_status number_items(struct check *check, struct vxd_context *con
         n += (uint32_t)vxd_dag_popc(check->marks[i].bits);
     }
     for (uint64_t i = 0; i < check->n_chunks; i++) {
-        const uint64_t *counts = check->counts + i * (VXD_DAG_N_KINDS + 1);
+        const uint64_t *counts = check->counts + i * VXD_DAG_N_KINDS;
 
         for (int kind = 0; kind < VXD_DAG_N_KINDS; kind++) {
             items->n_items[kind] += counts[kind];
         }
-        items->n_item_words += counts[VXD_DAG_N_KINDS];
     }
     status =
         vxd_host_alloc(context, ((size_t)n + 1) * sizeof(uint32_t), &check->memory, err);
@@ -541,7 +386,7 @@ enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
                                          size_t n_roots, struct vxd_dag_image_items *out,
                                          struct vxd_err *err)
 {
-    struct check check = {.info = info, .words = words, .items = out};
+    struct vxd_dag_checking check = {.info = info, .words = words, .items = out};
     struct vxd_pool *pool = context->pool;
     enum vxd_status status;
 

@@ -13,7 +13,6 @@ struct vxd_dag_image_items {
     const uint32_t **chunks;  /* the view's */
     struct vxd_buffer marks;  /* host: struct vxd_dag_mark of each 32 words */
     uint64_t n_items[VXD_DAG_N_KINDS];
-    uint64_t n_item_words;
 };
 
 /* vxd_dag_image_check, of which something stays. The caller closes it, whatever came. */
@@ -25,6 +24,45 @@ enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
 void vxd_dag_image_items_close(struct vxd_context *context,
                                struct vxd_dag_image_items *items);
 
+enum {
+    VXD_DAG_CHECK_WORDS = 4096 /* of a block, which one thread takes */
+};
+
+/* A check that goes on; the words are checked chunk by chunk by themselves (image_words.c), then
+ * with what they refer to (image_check.c). */
+struct vxd_dag_checking {
+    const struct vxd_dag_image_info *info;
+    const uint32_t *words;
+    struct vxd_dag_image_items *items;
+    struct vxd_dag_mark *marks;
+    uint64_t n_chunks;
+    struct vxd_buffer memory; /* host: what follows */
+    uint32_t *tells;          /* an item */
+    struct vxd_buffer sides;  /* host: */
+    uint32_t *most;           /* a block: the highest address that its items refer to */
+    uint32_t *pads;           /* a chunk: words left free at its end, */
+    uint32_t *first;          /* and of its first item */
+    uint64_t *counts;         /* a chunk: items by kind */
+    uint32_t block;           /* where a run of blocks begins */
+    atomic_bool has_failed;
+    pthread_mutex_t mutex;
+    struct vxd_err err;
+};
+
+/* image_words.c. Tells, once, which rule is broken where; gives false. Any thread. */
+bool vxd_dag_checking_broken(struct vxd_dag_checking *check, enum vxd_dag_kind kind,
+                             uint64_t at, const char *rule);
+/* Goes over the items of a chunk: marks where they begin, counts them, and checks what their own
+ * words tell. Other chunks may go on beside it. */
+bool vxd_dag_checking_chunk(struct vxd_dag_checking *check, uint64_t chunk);
+
+/* Whether a uniform reference is of a value that the format has. */
+static inline bool vxd_dag_checking_is_value(const struct vxd_dag_checking *check,
+                                             uint32_t ref)
+{
+    return vxd_dag_uniform_value(ref) >> check->items->view.value_bits == 0;
+}
+
 /* What the word at an address is part of. */
 static inline enum vxd_dag_kind vxd_dag_image_kind(const struct vxd_dag_image_info *info,
                                                    uint64_t at)
@@ -34,8 +72,8 @@ static inline enum vxd_dag_kind vxd_dag_image_kind(const struct vxd_dag_image_in
                               : VXD_DAG_INNER;
 }
 
-/* arena_cpu.c. Takes a checked image into an arena that has nothing: words where they are, an
- * index made in one go. *is_taken is false where an item is in it twice.
+/* arena_adopt_cpu.c. Takes a checked image into an arena that has nothing: words where they are,
+ * an index made in one go. *is_taken is false where an item is in it twice.
  * errors  RESOURCE_EXHAUSTED; then too, as where it is not taken, the arena has no node */
 enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
                                     const struct vxd_dag_image_info *info,

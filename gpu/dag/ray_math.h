@@ -13,10 +13,11 @@
  *
  * As the planes of an axis come in order, a ray is in a voxel after a crossing (t, axis)
  * exactly if the plane behind it on each axis was crossed before and the one ahead was not.
- * So whole cubes are left at once, by the first of the three planes ahead of the cube; and in
- * which half of a cube the ray then is, on each axis, the plane between the halves tells: going
- * down the tree, a bit a level, as far as it is gone down. The voxels are those that single
- * steps would visit, to the bit.
+ * So whole cubes are left at once, by the first of the three planes ahead of the cube. Which
+ * voxel of the cube's side it then is in, single precision tells: how far it is from the cube's
+ * end on the other axes, in voxels, and how far off that may be. Where that is too near to a
+ * plane to tell, and only there, the planes are asked: by halves, a bit a time. The voxels are
+ * those that single steps would visit, to the bit.
  *
  * Axes of negative direction are mirrored at 0: voxel v is -1 - v there (the bits of v, turned
  * over) and plane k is -k, so that everything goes upwards; changes of sign round nothing.
@@ -37,15 +38,13 @@ enum {
 struct vxd_dag_ray {
     double origin[3];  /* mirrored */
     double inverse[3]; /* voxels along the ray a voxel of the axis; infinite: never */
-    int32_t begin[3];  /* mirrored voxel where it begins, the scene's first on the axis if
-                        * before it: planes up to there lie behind */
+    float rate[3];     /* voxels of the axis a voxel along the ray, nearly; -1: none */
+    float slack;       /* voxels by which doubles may be off on any axis */
     int flip;          /* the mirrored axes, as an octant: x*4 + y*2 + z */
+    int axis;          /* of the last crossing, */
+    double t;          /* which was then */
     double most;       /* crossings after this are none */
-    /* The mirrored voxel it is in, but for the low n_open bits: they are 0 and not known. */
-    int32_t place[3];
-    int n_open;
-    double t; /* since this crossing */
-    int axis;
+    int32_t place[3];  /* the mirrored voxel it is in */
 };
 
 /* Exact. Devices convert to double at a quarter of the rate at which they add. */
@@ -67,6 +66,16 @@ VXD_HD int vxd_dag_ray_bits(uint32_t v)
     return 32 - __clz((int)v);
 #else
     return 32 - __builtin_clz(v);
+#endif
+}
+
+/* How many of them are 1. */
+VXD_HD int vxd_dag_ray_ones(uint32_t v)
+{
+#if defined(__CUDA_ARCH__)
+    return __popc(v);
+#else
+    return vxd_dag_popc(v);
 #endif
 }
 
@@ -124,20 +133,55 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
         double size = fabs(d[axis]);
         double inverse = size > 0 ? length / size : (double)INFINITY;
         /* Of an axis whose planes are never crossed none is at 0 voxels and infinitely far. */
-        bool is_down = d[axis] < 0 && inverse < (double)INFINITY;
+        bool is_endless = !(inverse < (double)INFINITY);
+        bool is_down = d[axis] < 0 && !is_endless;
 
         ray->flip |= is_down ? 4 >> axis : 0;
         ray->origin[axis] = is_down ? -origin[axis] : origin[axis];
         ray->inverse[axis] = inverse;
+        ray->rate[axis] = is_endless ? -1.0f : 1.0f / (float)inverse;
     }
     return true;
+}
+
+/* The mirrored voxel where it begins, or the scene's first on the axis where that is before it:
+ * planes up to there lie behind. Of a ray that is in the scene. */
+VXD_HD int32_t vxd_dag_ray_first(const struct vxd_dag_ray *ray, int axis, int depth)
+{
+    bool is_down = vxd_dag_ray_is_down(ray, axis);
+    double side = (double)((int32_t)1 << depth);
+    double voxel = is_down ? -1 - floor(-ray->origin[axis]) : floor(ray->origin[axis]);
+
+    return (int32_t)fmax(voxel, is_down ? -side : 0.0);
+}
+
+/* Puts a ray into the voxel in which it is after its last crossing, of the cube of side 2^height
+ * around its place; on that crossing's axis it is in the first one, as no plane behind that of
+ * the crossing was passed. */
+VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray, int height, int depth)
+{
+    int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
+
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t first = vxd_dag_ray_first(ray, axis, depth);
+        int32_t at = ray->place[axis] & ~mask;
+
+        for (int32_t bit = (int32_t)1 << height >> 1; bit != 0; bit >>= 1) {
+            int32_t half = at | bit;
+            bool is_past =
+                (half <= first) | vxd_dag_ray_passed(ray, axis, half, ray->t, ray->axis);
+
+            at = is_past ? half : at;
+        }
+        ray->place[axis] = at;
+    }
 }
 
 /* Puts the ray into the first voxel of a scene that it visits; false: there is none. */
 VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
 {
     int32_t side = (int32_t)1 << depth;
-    bool is_start;
+    double farthest = 0;
 
     ray->t = 0;
     ray->axis = VXD_DAG_RAY_START;
@@ -152,10 +196,8 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
             return false;
         }
         if (is_below || is_above) {
-            double t;
+            double t = vxd_dag_ray_plane(ray, axis, is_down ? -side : 0);
 
-            ray->begin[axis] = is_down ? -side : 0;
-            t = vxd_dag_ray_plane(ray, axis, ray->begin[axis]);
             /* The last of the planes that it has to cross; among equals the later axis. */
             if (!(t < (double)INFINITY)) {
                 return false;
@@ -165,118 +207,163 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
                 ray->axis = axis;
             }
         } else {
-            ray->begin[axis] = is_down ? -1 - (int32_t)voxel : (int32_t)voxel;
+            ray->place[axis] = is_down ? -1 - (int32_t)voxel : (int32_t)voxel;
         }
+        farthest = fmax(farthest, fabs(ray->origin[axis]));
     }
-    is_start = ray->axis == VXD_DAG_RAY_START;
-    ray->n_open = is_start ? 0 : depth;
+    /* Times are of two roundings each: four of 2^-53 of what lies between a plane and the
+     * origin. */
+    ray->slack = (float)((farthest + (double)side) * 0x1p-49);
+    if (ray->axis == VXD_DAG_RAY_START) {
+        return true;
+    }
     for (int axis = 0; axis < 3; axis++) {
-        int32_t first = vxd_dag_ray_is_down(ray, axis) ? -side : 0;
-
-        ray->place[axis] = is_start ? ray->begin[axis] : first;
-        if (!is_start && vxd_dag_ray_passed(ray, axis, first + side, ray->t, ray->axis)) {
+        ray->place[axis] = vxd_dag_ray_is_down(ray, axis) ? -side : 0;
+        if (vxd_dag_ray_passed(ray, axis, ray->place[axis] + side, ray->t, ray->axis)) {
             return false;
         }
     }
+    vxd_dag_ray_settle(ray, depth, depth);
     return ray->t <= ray->most;
 }
 
-/* Leaves the cube of side 2^height around the ray's place, of which the bits above are known.
- * Returns which bits of the place changed, on any axis: the highest is that of the height at
- * which it went on, 2^depth or more where it left the scene; 0 where it comes to an end in the
- * cube. */
-VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height)
+/* Whole voxels of a distance, and what is left of one. Of 2^22 voxels or more, and of what is
+ * not finite, *rest is such that nobody takes it for the middle of a voxel. */
+VXD_HD int32_t vxd_dag_ray_whole(float distance, float *rest)
+{
+#if defined(__CUDA_ARCH__)
+    float shifted = __fadd_rz(distance, 8388608.0f); /* its low bits are the whole */
+
+    *rest = distance - (shifted - 8388608.0f);
+    return __float_as_int(shifted);
+#else
+    int32_t whole = distance >= 0 && distance < 0x1p22f ? (int32_t)distance : 0;
+
+    *rest = whole != 0 || distance < 1 ? distance - (float)whole : 0.0f;
+    return whole;
+#endif
+}
+
+/* Leaves the cube of side 2^height around the ray's place. Returns which bits of the place
+ * changed, on any axis: the highest is that of the height at which it went on, 2^depth or more
+ * where it left the scene; 0 where it comes to an end in the cube. Where *is_sure is false, the
+ * low `height` bits of the place are still to be settled. */
+VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, bool *is_sure)
 {
     int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
-    double x = vxd_dag_ray_plane(ray, 0, (ray->place[0] | mask) + 1);
-    double y = vxd_dag_ray_plane(ray, 1, (ray->place[1] | mask) + 1);
-    double z = vxd_dag_ray_plane(ray, 2, (ray->place[2] | mask) + 1);
-    double t = y < x ? y : x;
-    int by = y < x ? 1 : 0;
     uint32_t changed = 0;
+    double at[3];
+    double t;
+    int by;
 
-    by = z < t ? 2 : by;
-    t = z < t ? z : t;
-    if (!(t < (double)INFINITY) || t > ray->most) {
-        return 0;
+    for (int axis = 0; axis < 3; axis++) {
+        at[axis] = vxd_dag_ray_plane(ray, axis, (ray->place[axis] | mask) + 1);
     }
+    t = at[1] < at[0] ? at[1] : at[0];
+    by = at[1] < at[0] ? 1 : 0;
+    by = at[2] < t ? 2 : by;
+    t = at[2] < t ? at[2] : t;
+    *is_sure = true;
     for (int axis = 0; axis < 3; axis++) {
         int32_t from = ray->place[axis];
-        int32_t to = axis == by ? (from | mask) + 1 : from & ~mask;
+        int32_t last = from | mask;
+        float left = (float)(at[axis] - t) * ray->rate[axis];
+        float rest;
+        int32_t to = last - (vxd_dag_ray_whole(left, &rest) & mask);
+        /* Three roundings of 2^-24 each are less than 2^-21. Not of what is not finite. */
+        bool is_clear = fabsf(rest - 0.5f) + (left * 0x1p-21f + ray->slack) < 0.5f;
+        bool stays = ray->rate[axis] < 0;
 
+        to = axis == by ? last + 1 : stays ? from : to;
+        *is_sure = *is_sure & (is_clear | stays | (axis == by));
         changed |= (uint32_t)(from ^ to);
         ray->place[axis] = to;
     }
-    ray->n_open = height;
+    *is_sure = *is_sure | (height == 0);
     ray->t = t;
     ray->axis = by;
-    return changed;
+    return (t < (double)INFINITY) & (t <= ray->most) ? changed : 0;
 }
 
-/* Makes the highest open bit known. On the axis of the last crossing it is 0: no plane behind
- * that one was passed, so that all axes are told alike. */
-VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray)
+/* Octant of the cube around the ray's place, of the scene and not of the mirrored one. */
+VXD_HD int vxd_dag_ray_octant(const struct vxd_dag_ray *ray, int height)
 {
-    int32_t bit = (int32_t)1 << --ray->n_open;
-
-    for (int axis = 0; axis < 3; axis++) {
-        int32_t half = ray->place[axis] | bit;
-        bool is_past = (half <= ray->begin[axis]) |
-                       vxd_dag_ray_passed(ray, axis, half, ray->t, ray->axis);
-
-        ray->place[axis] = is_past ? half : ray->place[axis];
-    }
-}
-
-/* To the next voxel of the scene, of which all is known then; false: there is none. */
-VXD_HD bool vxd_dag_ray_next(struct vxd_dag_ray *ray, int depth)
-{
-    uint32_t changed;
-
-    while (ray->n_open > 0) {
-        vxd_dag_ray_settle(ray);
-    }
-    changed = vxd_dag_ray_leave(ray, 0);
-    return changed != 0 && changed >> depth == 0;
-}
-
-/* Octant, of the scene and not of the mirrored one, at a height: makes it known. */
-VXD_HD int vxd_dag_ray_octant(struct vxd_dag_ray *ray, int height)
-{
-    if (ray->n_open == height) {
-        vxd_dag_ray_settle(ray);
-    }
     return ray->flip ^ vxd_dag_octant((uint32_t)ray->place[0], (uint32_t)ray->place[1],
                                       (uint32_t)ray->place[2], height);
 }
 
-/* Height of an empty cube of a leaf around the ray's place; -1: its voxel is occupied, by
- * *value. */
+/* Values of the n set voxels of a leaf from rank on, n <= 8, of 4 bits each; above are others.
+ */
+VXD_HD uint32_t vxd_dag_ray_nibbles(const struct vxd_dag_item *leaf, int rank, int n)
+{
+    int shift = (rank & 7) * 4;
+    uint32_t nibbles = leaf->rest[rank >> 3] >> shift;
+
+    if ((rank & 7) + n > 8) {
+        nibbles |= leaf->rest[(rank >> 3) + 1] << (32 - shift);
+    }
+    return nibbles;
+}
+
+/* Of the eight voxels of an octant of a leaf those that are set, or 0 where none of them is
+ * occupied, as far as can be told at once. Where values have 4 bits and may be FREE, *nibbles
+ * are theirs. */
+VXD_HD uint32_t vxd_dag_ray_octet(const struct vxd_dag_view *view,
+                                  const struct vxd_dag_item *leaf, int octant,
+                                  uint32_t *nibbles)
+{
+    uint32_t half = octant < 4 ? leaf->words[0] : leaf->words[1];
+    int shift = (octant & 3) * 8;
+    uint32_t set = half >> shift & 0xffu;
+
+    if (set == 0 || view->free_value < 0) {
+        return set;
+    }
+    if (view->value_bits == 1) {
+        return set & ~(leaf->rest[octant >> 2] >> shift);
+    }
+    if (view->value_bits == 4) {
+        int n = vxd_dag_ray_ones(set);
+        int rank = (octant < 4 ? 0 : vxd_dag_ray_ones(leaf->words[0])) +
+                   vxd_dag_ray_ones(half & ((1u << shift) - 1));
+        uint32_t free = (uint32_t)view->free_value * 0x11111111u;
+
+        *nibbles = vxd_dag_ray_nibbles(leaf, rank, n);
+        return (*nibbles ^ free) << (32 - 4 * n) == 0 ? 0 : set;
+    }
+    return vxd_dag_is_uniform(leaf->rest[0]) &&
+                   vxd_dag_uniform_value(leaf->rest[0]) == (uint32_t)view->free_value
+               ? 0
+               : set;
+}
+
+/* Height of a cube of a leaf around the ray's place in which nothing is occupied; -1: its voxel
+ * is, by *value. */
 VXD_HD int vxd_dag_ray_leaf(const struct vxd_dag_view *view, uint32_t ref,
-                            struct vxd_dag_ray *ray, uint32_t *value)
+                            const struct vxd_dag_ray *ray, uint32_t *value)
 {
     struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
-    uint64_t mask = vxd_dag_leaf_mask(leaf.words);
-    int bit = vxd_dag_ray_octant(ray, VXD_DAG_LEAF_HEIGHT) << 3;
+    int octant = vxd_dag_ray_octant(ray, VXD_DAG_LEAF_HEIGHT);
+    uint32_t nibbles = 0;
+    uint32_t octet = vxd_dag_ray_octet(view, &leaf, octant, &nibbles);
+    int inner = vxd_dag_ray_octant(ray, 1);
 
-    if ((mask >> bit & 0xff) == 0) {
+    if (octet == 0) {
         return 1;
     }
-    bit |= vxd_dag_ray_octant(ray, 1);
-    if ((mask >> bit & 1) == 0) {
+    if ((octet >> inner & 1u) == 0) {
         return 0;
     }
-    *value = vxd_dag_item_value(view, &leaf, bit);
+    *value = view->value_bits == 4 && view->free_value >= 0
+                 ? nibbles >> 4 * vxd_dag_ray_ones(octet & ((1u << inner) - 1)) & 15u
+                 : vxd_dag_item_value(view, &leaf, octant << 3 | inner);
     return (int)*value == view->free_value ? 0 : -1;
 }
 
-/* Tells of a hit in the ray's voxel; makes all of its place known. */
-VXD_HD void vxd_dag_ray_report(struct vxd_dag_ray *ray, uint32_t value,
+/* Tells of a hit in the ray's voxel. */
+VXD_HD void vxd_dag_ray_report(const struct vxd_dag_ray *ray, uint32_t value,
                                struct vxd_dag_hit *hit)
 {
-    while (ray->n_open > 0) {
-        vxd_dag_ray_settle(ray);
-    }
     /* A zero of either sign comes out as 0. */
     hit->distance = vxd_addd(ray->t, 0.0);
     for (int axis = 0; axis < 3; axis++) {
@@ -307,51 +394,57 @@ VXD_HD int vxd_dag_ray_node(int height, int stride)
     return (height - VXD_DAG_LEAF_HEIGHT - 1) * stride;
 }
 
-enum vxd_dag_ray_end {
-    VXD_DAG_RAY_ON,
-    VXD_DAG_RAY_HIT, /* *value is the voxel's */
-    VXD_DAG_RAY_OVER /* out of the scene, or no crossing left within the range */
-};
-
-/* Goes down to the ray's voxel, and on past the empty cube around it. Each step takes the ray
- * on by a voxel or more. Goes up no farther than it must. */
-VXD_HD enum vxd_dag_ray_end vxd_dag_ray_step(const struct vxd_dag_view *view,
-                                             struct vxd_dag_ray *ray,
-                                             struct vxd_dag_ray_spot *spot,
-                                             uint32_t *nodes, int stride, uint32_t *value)
+/* Whether there is a lower cube around the ray's voxel than the spot's. */
+VXD_HD bool vxd_dag_ray_can_descend(const struct vxd_dag_ray_spot *spot)
 {
-    int height;
-    uint32_t changed;
+    return spot->height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(spot->ref);
+}
 
-    while (spot->height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(spot->ref)) {
-        if ((vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) == 0) {
-            spot->ref = VXD_DAG_EMPTY; /* to a ray */
-            break;
-        }
-        nodes[vxd_dag_ray_node(spot->height, stride)] = spot->ref;
-        spot->ref =
-            vxd_dag_child_of(view, spot->ref, vxd_dag_ray_octant(ray, spot->height));
-        spot->height--;
+/* To the next lower cube, of a spot that has one; where nothing below is occupied, the spot
+ * becomes empty. */
+VXD_HD void vxd_dag_ray_descend(const struct vxd_dag_view *view,
+                                const struct vxd_dag_ray *ray,
+                                struct vxd_dag_ray_spot *spot, uint32_t *nodes,
+                                int stride)
+{
+    if ((vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) == 0) {
+        spot->ref = VXD_DAG_EMPTY; /* to a ray */
+        return;
     }
-    height = spot->height;
+    nodes[vxd_dag_ray_node(spot->height, stride)] = spot->ref;
+    spot->ref = vxd_dag_child_of(view, spot->ref, vxd_dag_ray_octant(ray, spot->height));
+    spot->height--;
+}
+
+/* Height of the cube around the ray's voxel in which nothing is occupied, of a spot that has
+ * none lower; -1: the voxel is, by *value. */
+VXD_HD int vxd_dag_ray_look(const struct vxd_dag_view *view,
+                            const struct vxd_dag_ray *ray,
+                            const struct vxd_dag_ray_spot *spot, uint32_t *value)
+{
     if (vxd_dag_is_node(spot->ref)) {
-        height = vxd_dag_ray_leaf(view, spot->ref, ray, value);
-        if (height < 0) {
-            return VXD_DAG_RAY_HIT;
-        }
-    } else if (vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_OCCUPIED) {
-        *value = vxd_dag_uniform_value(spot->ref);
-        return VXD_DAG_RAY_HIT;
+        return vxd_dag_ray_leaf(view, spot->ref, ray, value);
     }
-    changed = vxd_dag_ray_leave(ray, height);
+    if (vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_OCCUPIED) {
+        *value = vxd_dag_uniform_value(spot->ref);
+        return -1;
+    }
+    return spot->height;
+}
+
+/* The spot of a ray after it left a cube: up no farther than it must. False where it is over. */
+VXD_HD bool vxd_dag_ray_ascend(const struct vxd_dag_view *view, uint32_t changed,
+                               struct vxd_dag_ray_spot *spot, const uint32_t *nodes,
+                               int stride)
+{
     if (changed == 0 || changed >> view->depth != 0) {
-        return VXD_DAG_RAY_OVER;
+        return false;
     }
     if (changed >> spot->height != 0) {
         spot->height = vxd_dag_ray_bits(changed);
         spot->ref = nodes[vxd_dag_ray_node(spot->height, stride)];
     }
-    return VXD_DAG_RAY_ON;
+    return true;
 }
 
 /* Makes a ray and puts it into the scene, *hit telling of none. False where it hits nothing, as
@@ -376,18 +469,27 @@ VXD_HD void vxd_dag_ray_cast(const struct vxd_dag_view *view, uint32_t root,
 {
     uint32_t nodes[VXD_DAG_RAY_NODES];
     struct vxd_dag_ray_spot spot = {root, view->depth};
-    enum vxd_dag_ray_end end = VXD_DAG_RAY_ON;
     struct vxd_dag_ray ray;
-    uint32_t value = 0;
+    bool is_on = vxd_dag_ray_begin(view, origin, direction, max_range, &ray, hit);
 
-    if (!vxd_dag_ray_begin(view, origin, direction, max_range, &ray, hit)) {
-        return;
-    }
-    while (end == VXD_DAG_RAY_ON) {
-        end = vxd_dag_ray_step(view, &ray, &spot, nodes, 1, &value);
-    }
-    if (end == VXD_DAG_RAY_HIT) {
-        vxd_dag_ray_report(&ray, value, hit);
+    while (is_on) {
+        uint32_t value = 0;
+        bool is_sure;
+        int height;
+
+        while (vxd_dag_ray_can_descend(&spot)) {
+            vxd_dag_ray_descend(view, &ray, &spot, nodes, 1);
+        }
+        height = vxd_dag_ray_look(view, &ray, &spot, &value);
+        if (height < 0) {
+            vxd_dag_ray_report(&ray, value, hit);
+            return;
+        }
+        is_on = vxd_dag_ray_ascend(view, vxd_dag_ray_leave(&ray, height, &is_sure), &spot,
+                                   nodes, 1);
+        if (!is_sure) {
+            vxd_dag_ray_settle(&ray, height, view->depth);
+        }
     }
 }
 

@@ -84,7 +84,9 @@ static uint32_t candidates(const struct vxd_dag_slab_form *form, const uint32_t 
     uint32_t mask = 0;
 
     if (form->store == VXD_DAG_TICKET) {
-        return slab[0];
+        return (slab[3] & vxd_dag_slab_filter(wanted->words[0], wanted->words[1])) != 0
+                   ? slab[0]
+                   : 0;
     }
     for (size_t i = 0; i < VXD_DAG_SLAB_PLACES; i++) {
         bool equal = form->store == VXD_DAG_ATOMIC64
@@ -134,6 +136,7 @@ static void write_item(const struct vxd_dag_slab_form *form, uint32_t *slab,
         break;
     case VXD_DAG_TICKET:
         slab[0] |= 1u << place;
+        slab[3] |= vxd_dag_slab_filter(wanted->words[0], wanted->words[1]);
         break;
     case VXD_DAG_ACCEL32:
         slab[place] = vxd_dag_slab_hash32(wanted->hash);

@@ -8,7 +8,9 @@
  *   ATOMIC64  words 0-61 the items' first two words, 62 the next slab, 63 marks; the rest of
  *             place i stands apart (vxd_dag_split_distance). Two words of zeros are a free
  *             place: no item begins so
- *   TICKET    word 0 the mask of taken places, 1 the next slab, 2 marks, items from word 4
+ *   TICKET    word 0 the mask of taken places, 1 the next slab, 2 marks, 3 a bit for each
+ *             taken place by its item's first two words, so that half of the slabs without an
+ *             item need not be read; items from word 4
  *   ACCEL32   word 0 the next slab, words 1-31 hashes of places 1-31, 0 where they are free;
  *             place i at 32 + i n, so that place 0's words, the first of which are the marks,
  *             are no item's
@@ -19,8 +21,8 @@
  * on even addresses, and all hashes of bytes in one sector of 32 bytes.
  *
  * Slabs come from chunks of the store's address space, whose first words are a bit a slab,
- * taken or not (SlabAlloc). 32 words of those, 1,024 slabs, are a memory block; 16 memory
- * blocks are a super block, over which concurrent takers spread. */
+ * taken or not (SlabAlloc). 32 words of those, 1,024 slabs, are a memory block; those of a
+ * chunk are a super block. Concurrent takers spread over all of them. */
 #ifndef VXD_GPU_DAG_SLAB_MATH_H
 #define VXD_GPU_DAG_SLAB_MATH_H
 
@@ -33,7 +35,6 @@ enum {
     VXD_DAG_CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
     VXD_DAG_CHUNK_BITMAP_WORDS = VXD_DAG_SPLIT_FIRST,
     VXD_DAG_BLOCK_BITMAP_WORDS = 32,
-    VXD_DAG_SUPER_BLOCKS = 16,
     /* The last chunk has addresses of uniform references. */
     VXD_DAG_MAX_CHUNKS = (1 << (32 - VXD_DAG_CHUNK_BITS)) - 1
 };
@@ -140,6 +141,12 @@ VXD_HD uint32_t vxd_dag_slab_hash32(uint64_t hash)
 VXD_HD uint32_t vxd_dag_slab_hash8(uint64_t hash)
 {
     return 1 + ((uint32_t)hash & 0xffffu) * 255 / 65536;
+}
+
+/* An item's bit of what TICKET keeps of a slab's. */
+VXD_HD uint32_t vxd_dag_slab_filter(uint32_t word0, uint32_t word1)
+{
+    return 1u << ((word0 * 0x9e3779b1u ^ word1) * 0x85ebca6bu >> 27);
 }
 
 #endif

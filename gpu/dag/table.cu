@@ -5,10 +5,10 @@
 
 /* Where the parts of a table's memory begin. */
 struct layout {
-    size_t chunks; /* pointers */
-    size_t index;  /* lists, or buckets */
-    size_t counters;
-    size_t words; /* chunks */
+    size_t chunks;  /* pointers */
+    size_t index;   /* lists, or buckets */
+    size_t n_slabs; /* counted */
+    size_t words;   /* chunks */
     size_t total;
 };
 
@@ -22,15 +22,13 @@ static uint64_t shape_slabs(const struct vxd_queue *queue,
 
     view->form = vxd_dag_slab_form_of(spec->store, spec->n_words);
     view->n_lists = vxd_dag_slab_lists(spec->n_items, spec->load);
-    /* All slabs of a list but its first are full; and each group that inserts may hold one
+    /* All slabs of a list but its first are full; and each warp that inserts may hold one
      * that is in no list. */
     n_slabs = spec->n_items / vxd_dag_slab_places(&view->form) + view->n_lists +
-              vxd_dag_table_slabs_groups(queue, spec->n_items);
+              vxd_dag_table_slabs_takers(queue, spec->n_items);
     n_chunks = (n_slabs + view->form.n_slabs - 1) / view->form.n_slabs;
     view->chunk_blocks = (view->form.n_slabs + 1023) / 1024;
     view->n_blocks = (uint32_t)n_chunks * view->chunk_blocks;
-    view->n_super_blocks =
-        (view->n_blocks + VXD_DAG_SUPER_BLOCKS - 1) / VXD_DAG_SUPER_BLOCKS;
     return n_chunks;
 }
 
@@ -56,7 +54,7 @@ static bool lay_out(const struct vxd_dag_table_view *view, bool is_arena,
                           is_arena ? sizeof(struct vxd_dag_index_bucket)
                                    : sizeof(uint32_t),
                           &out->index) &&
-           vxd_layout_add(&out->total, 2, sizeof(uint64_t), &out->counters) &&
+           vxd_layout_add(&out->total, 1, sizeof(uint64_t), &out->n_slabs) &&
            vxd_layout_add(&out->total, view->n_chunks,
                           VXD_DAG_CHUNK_WORDS * sizeof(uint32_t), &out->words);
 }
@@ -114,8 +112,7 @@ enum vxd_status vxd_dag_table_open_cuda(struct vxd_queue *queue,
     view->lists = is_arena ? NULL : (uint32_t *)(memory + layout.index);
     view->buckets =
         is_arena ? (struct vxd_dag_index_bucket *)(memory + layout.index) : NULL;
-    table->n_slabs = (uint64_t *)(memory + layout.counters);
-    view->first_open = (uint32_t *)(table->n_slabs + 1);
+    table->n_slabs = (uint64_t *)(memory + layout.n_slabs);
     VXD_TRY(fill(queue, table, &layout, err));
 out:
     if (status != VXD_OK) {

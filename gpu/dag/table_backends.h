@@ -24,10 +24,8 @@ struct vxd_dag_table_view {
     struct vxd_dag_slab_form form;
     uint32_t *lists; /* addresses of first slabs */
     uint32_t n_lists;
-    uint32_t n_blocks;       /* memory blocks of all chunks, */
-    uint32_t chunk_blocks;   /* of one, */
-    uint32_t n_super_blocks; /* and groups of them; the last may have fewer */
-    uint32_t *first_open;    /* super block before which hardly any has a slab left */
+    uint32_t n_blocks;     /* memory blocks of all chunks, */
+    uint32_t chunk_blocks; /* and of one */
     /* The arena. */
     struct vxd_dag_index_bucket *buckets;
     uint32_t n_buckets;
@@ -98,9 +96,8 @@ enum vxd_status vxd_dag_table_arena_find(struct vxd_queue *queue,
                                          const struct vxd_dag_table_call *call,
                                          struct vxd_err *err);
 
-/* Groups of lanes that one launch over n items has at once: each may hold one slab that is in
- * no list. */
-uint64_t vxd_dag_table_slabs_groups(const struct vxd_queue *queue, uint64_t n);
+/* Warps that one launch over n items has at once: each may hold one slab that is in no list. */
+uint64_t vxd_dag_table_slabs_takers(const struct vxd_queue *queue, uint64_t n);
 
 #ifdef __cplusplus
 }

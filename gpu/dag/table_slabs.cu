@@ -2,14 +2,15 @@
 /* The four slab tables' batches on a GPU (SVDAG editing, algorithms 1 and 2).
  *
  * A warp takes 32 items at a time: every lane hashes one, reads its list's first address and
- * begins to fetch that slab, then each group of eight lanes (table_slabs_cuda.h) works through its eight.
+ * begins to fetch that slab. Groups of lanes (table_slabs_cuda.h) work through them, each on to
+ * the next that nobody has as soon as it is done with one; when all are given out, the warp
+ * takes 32 more. All groups of a warp make one step at a time, together.
  *
- * find    a group goes down the list: a sector or two a slab, and an item's words where they
- *         may be equal. Groups go on to their next item by themselves, so that long lists keep
- *         none of the others waiting
+ * find    a step looks at a slab: a sector or more, and an item's words where they may be equal
  * insert  the first slab alone has room: a place of it is taken by one atomic operation, as
- *         the store's name says, and then the words are written. Where it has none, a slab is
- *         taken and swapped to the front, or given back where another group was faster
+ *         the store's name says, and then the words are written. Where it has none, the whole
+ *         warp takes a slab for the group, which swaps it to the front, or gives it back where
+ *         another was faster
  *
  * Invariants of an insertion. Places and slabs of lists only go from free to taken. A slab
  * comes to the front of a list only past one that was seen full: all but the first are full. An
@@ -18,10 +19,9 @@
 #include "gpu/dag/table_slabs_cuda.h"
 
 #define N_THREADS 256
-/* Blocks that a multiprocessor has at once, by their registers: searches wait for memory, so
- * that more of them are faster. */
-#define N_FIND_BLOCKS 8
-#define N_INSERT_BLOCKS 6
+/* Blocks that a multiprocessor has at once, by their registers: both wait for memory, so that
+ * more of them are faster. */
+#define N_BLOCKS 6
 
 struct batch {
     struct vxd_dag_table_view view;
@@ -31,165 +31,230 @@ struct batch {
     uint32_t *error_word;
 };
 
-/* What a lane knows of its own item. */
-struct own {
-    uint64_t hash;
-    uint64_t head;
-    uint32_t list;
+/* Lanes of a group. More read a slab in fewer loads, fewer have more items under way; what was
+ * fastest. */
+VXD_HD constexpr uint32_t lanes_to_find(enum vxd_dag_store store)
+{
+    return store == VXD_DAG_TICKET ? 8 : store == VXD_DAG_ACCEL8 ? 2 : 4;
+}
+
+VXD_HD constexpr uint32_t lanes_to_insert(enum vxd_dag_store store)
+{
+    return store == VXD_DAG_TICKET ? 8 : 4;
+}
+
+/* A value that any lane has. */
+template <enum vxd_dag_store STORE>
+static __device__ __forceinline__ uint64_t value_from(uint64_t value, uint32_t lane)
+{
+    if (STORE == VXD_DAG_ACCEL32 || STORE == VXD_DAG_ACCEL8) {
+        return vxd_slab_from_warp((uint32_t)value, lane);
+    }
+    return __shfl_sync(VXD_SLAB_WARP, (unsigned long long)value, (int)lane);
+}
+
+/* 32 items of a warp, of which a lane knows one each, and how many of them groups were given. */
+struct hand {
+    uint64_t begin;  /* first of the 32 */
+    uint64_t stride; /* to the warp's next 32 */
+    uint32_t n_given;
+    uint32_t
+        from; /* the lane's: slab at the front of its list, or, to insert, its list */
+    uint64_t value; /* by which its places are looked up */
 };
 
-static __device__ __forceinline__ struct own own_of(const struct batch *batch, uint64_t i)
+/* What a group works on. */
+struct work {
+    bool is_busy;
+    uint32_t from;
+    uint64_t value;
+    uint64_t i; /* the item */
+};
+
+static __device__ __forceinline__ struct hand hand_of_thread(void)
+{
+    struct hand hand = {0, (uint64_t)gridDim.x * N_THREADS, 32, VXD_DAG_EMPTY, 0};
+
+    /* The first 32 are still to be taken. */
+    hand.begin = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x / 32 * 32 - hand.stride;
+    return hand;
+}
+
+template <enum vxd_dag_store STORE, bool FINDS>
+static __device__ __forceinline__ void take_hand(const struct batch *batch, uint32_t lane,
+                                                 struct hand *hand)
 {
     const struct vxd_dag_table_view *view = &batch->view;
-    struct own own = {0, 0, 0};
+    uint64_t i;
 
+    hand->begin += hand->stride;
+    hand->n_given = 0;
+    i = hand->begin + lane;
     if (i < batch->n) {
         const uint32_t *words = batch->items + i * (uint64_t)view->n_words;
+        uint64_t hash = vxd_dag_hash(view->kind, words, view->n_words);
+        uint32_t list = vxd_dag_slab_list(hash, view->n_lists);
+        uint32_t front = vxd_slab_read(view->lists + list);
 
-        own.hash = vxd_dag_hash(view->kind, words, view->n_words);
-        own.head = vxd_slab_pair(words[0], words[1]);
-        own.list = vxd_dag_slab_list(own.hash, view->n_lists);
+        vxd_slab_prefetch(view, front);
+        hand->from = FINDS ? front : list;
+        hand->value = STORE == VXD_DAG_ACCEL32  ? vxd_dag_slab_hash32(hash)
+                      : STORE == VXD_DAG_ACCEL8 ? vxd_dag_slab_hash8(hash)
+                                                : vxd_slab_pair(words[0], words[1]);
     }
-    return own;
 }
 
-/* The item of the group's lane r, which is number i. */
-static __device__ __forceinline__ struct vxd_slab_needle
-needle_of(const struct batch *batch, const struct vxd_slab_group *group,
-          const struct own *own, uint32_t r, uint64_t i)
+/* Gives groups that have no work an item each, as long as there are some. False when all are
+ * done. */
+template <enum vxd_dag_store STORE, uint32_t LANES, bool FINDS>
+static __device__ __forceinline__ bool deal(const struct batch *batch, struct hand *hand,
+                                            struct work *work)
 {
-    struct vxd_slab_needle needle;
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t takers = __ballot_sync(VXD_SLAB_WARP, !work->is_busy && lane % LANES == 0);
+    uint32_t mine;
+    uint32_t from;
+    uint64_t value;
 
-    needle.hash = vxd_slab_from64(group, own->hash, r);
-    needle.head = vxd_slab_from64(group, own->head, r);
-    needle.words = batch->items + i * (uint64_t)batch->view.n_words;
-    return needle;
-}
-
-/* What of the item its places are looked up by. */
-template <enum vxd_dag_store STORE>
-static __device__ __forceinline__ uint64_t value_of(const struct vxd_slab_needle *needle)
-{
-    return STORE == VXD_DAG_ATOMIC64  ? needle->head
-           : STORE == VXD_DAG_ACCEL32 ? vxd_dag_slab_hash32(needle->hash)
-                                      : vxd_dag_slab_hash8(needle->hash);
+    if (takers == 0) {
+        return true;
+    }
+    if (hand->n_given == 32 && hand->begin + hand->stride < batch->n) {
+        take_hand<STORE, FINDS>(batch, lane, hand);
+    }
+    mine = hand->n_given + (uint32_t)__popc(takers & ((1u << (lane & ~(LANES - 1))) - 1));
+    hand->n_given = min(32u, hand->n_given + (uint32_t)__popc(takers));
+    from = vxd_slab_from_warp(hand->from, mine % 32);
+    value = value_from<STORE>(hand->value, mine % 32);
+    if (!work->is_busy && mine < 32) {
+        work->from = from;
+        work->value = value;
+        work->i = hand->begin + mine;
+        work->is_busy = work->i < batch->n;
+    }
+    return hand->n_given < 32 || hand->begin + hand->stride < batch->n ||
+           __any_sync(VXD_SLAB_WARP, work->is_busy);
 }
 
 /* --- finding ------------------------------------------------------------------------------ */
 
-/* Of a ticket board: the places whose first two words are the item's. Lane i looks at places
- * i, i + 8, i + 16 and i + 24. */
-static __device__ __forceinline__ uint32_t look_ticket(const struct vxd_slab_group *group,
+/* Of a ticket board: the places whose first two words are the item's. They are only read where
+ * the slab's bits say that there may be one. */
+template <uint32_t LANES>
+static __device__ __forceinline__ uint32_t look_ticket(uint32_t lane,
                                                        const uint32_t *slab,
                                                        uint32_t n_words, uint64_t head,
                                                        uint32_t *next)
 {
-    uint4 board = *(const uint4 *)slab; /* one address for all lanes */
-    uint64_t heads[4];
+    constexpr uint32_t SHARE = VXD_DAG_SLAB_PLACES / LANES;
     uint32_t places = 0;
 
-#pragma unroll
-    for (uint32_t k = 0; k < 4; k++) {
-        const uint32_t *words = slab + 4 + (group->lane + 8 * k) * n_words;
+    *next = VXD_DAG_EMPTY;
+    if (slab != NULL) {
+        uint4 board = *(const uint4 *)slab; /* one address for all lanes */
+        uint32_t taken =
+            (board.w & vxd_dag_slab_filter((uint32_t)head, (uint32_t)(head >> 32))) != 0
+                ? board.x
+                : 0;
+        uint64_t heads[SHARE];
 
-        heads[k] = (board.x >> (group->lane + 8 * k) & 1u) != 0
-                       ? vxd_slab_pair(words[0], words[1])
-                       : ~head;
-    }
 #pragma unroll
-    for (uint32_t k = 0; k < 4; k++) {
-        places |= vxd_slab_ballot(group, heads[k] == head) << (8 * k);
+        for (uint32_t k = 0; k < SHARE; k++) {
+            const uint32_t *words = slab + 4 + (lane + LANES * k) * n_words;
+
+            if ((taken >> (lane + LANES * k) & 1u) == 0) {
+                heads[k] = ~head;
+            } else if (n_words % 2 == 0) {
+                heads[k] = *(const uint64_t *)words;
+            } else {
+                heads[k] = vxd_slab_pair(words[0], words[1]);
+            }
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < SHARE; k++) {
+            places |= heads[k] == head ? 1u << (lane + LANES * k) : 0u;
+        }
+        *next = board.y;
     }
-    *next = board.y;
-    return places;
+    return vxd_slab_join<LANES>(places);
 }
 
-/* Whether the item at a place is the needle, of which `from` words are known to be equal. */
-static __device__ __forceinline__ bool is_equal(const struct vxd_dag_table_view *view,
-                                                const struct vxd_slab_group *group,
-                                                const uint32_t *stored,
-                                                const uint32_t *words, uint32_t from)
-{
-    bool differs = false;
-
-    for (uint32_t k = from + group->lane; k < (uint32_t)view->n_words;
-         k += VXD_SLAB_GROUP) {
-        differs = differs || stored[k] != words[k];
-    }
-    return vxd_slab_ballot(group, differs) == 0;
-}
-
-/* Address of the needle in a slab, or VXD_DAG_EMPTY; *next is the slab after it. */
-template <enum vxd_dag_store STORE>
+/* Which of the places of a slab holds the item, of which two words are known to be equal in
+ * some stores: its address, or VXD_DAG_EMPTY. */
+template <enum vxd_dag_store STORE, uint32_t LANES>
 static __device__ __forceinline__ uint32_t
-find_in_slab(const struct vxd_dag_table_view *view, const struct vxd_slab_group *group,
-             const struct vxd_slab_needle *needle, uint32_t slab, uint32_t *next)
+match_items(const struct vxd_dag_table_view *view, uint32_t lane, uint32_t slab,
+            const uint32_t *words, uint32_t places, const uint32_t *item)
 {
-    const uint32_t *words = vxd_slab_words(view, slab);
+    constexpr bool HAS_HEAD = STORE == VXD_DAG_ATOMIC64 || STORE == VXD_DAG_TICKET;
     uint32_t n_words = (uint32_t)view->n_words;
-    uint32_t places;
+    uint32_t group = (LANES < 32 ? (1u << LANES) - 1 : VXD_SLAB_WARP)
+                     << (threadIdx.x % 32 & ~(LANES - 1));
+    uint32_t ref = VXD_DAG_EMPTY;
 
-    if (STORE == VXD_DAG_TICKET) {
-        places = look_ticket(group, words, n_words, needle->head, next);
-    } else {
-        places = vxd_slab_look<STORE, false>(group, words, value_of<STORE>(needle), next);
-    }
-    for (; places != 0; places &= places - 1) {
-        uint32_t at = vxd_dag_slab_item(&view->form, (uint32_t)__ffs((int)places) - 1);
-        const uint32_t *stored = words + at;
-        bool has_head = STORE == VXD_DAG_ATOMIC64 || STORE == VXD_DAG_TICKET;
+    while (__any_sync(VXD_SLAB_WARP, places != 0)) {
+        uint32_t at = 0;
+        bool differs = false;
+        uint32_t differing;
 
-        if (STORE == VXD_DAG_ATOMIC64 && n_words > 2) {
-            /* As if the rest stood behind its head. */
-            stored += (int)vxd_dag_split_distance(slab + at, view->n_words) - 2;
+        if (places != 0) {
+            const uint32_t *stored;
+
+            at = vxd_dag_slab_item(&view->form, (uint32_t)__ffs((int)places) - 1);
+            stored = words + at;
+            if (STORE == VXD_DAG_ATOMIC64 && n_words > 2) {
+                /* As if the rest stood behind its head. */
+                stored += (int)vxd_dag_split_distance(slab + at, view->n_words) - 2;
+            }
+            for (uint32_t k = (HAS_HEAD ? 2 : 0) + lane; k < n_words; k += LANES) {
+                differs |= stored[k] != item[k];
+            }
         }
-        if (is_equal(view, group, stored, needle->words, has_head ? 2 : 0)) {
-            return slab + at;
+        differing = __ballot_sync(VXD_SLAB_WARP, differs) & group;
+        if (places != 0) {
+            ref = differing == 0 ? slab + at : ref;
+            places = differing == 0 ? 0 : places & (places - 1);
         }
     }
-    return VXD_DAG_EMPTY;
+    return ref;
 }
 
 template <enum vxd_dag_store STORE>
-static __global__ void __launch_bounds__(N_THREADS, N_FIND_BLOCKS)
+static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     find_kernel(const __grid_constant__ struct batch batch)
 {
+    constexpr uint32_t LANES = lanes_to_find(STORE);
     const struct vxd_dag_table_view *view = &batch.view;
-    struct vxd_slab_group group = vxd_slab_group_of_thread();
-    uint64_t stride = (uint64_t)gridDim.x * N_THREADS;
+    uint32_t lane = threadIdx.x % LANES;
+    struct hand hand = hand_of_thread();
+    struct work work = {false, VXD_DAG_EMPTY, 0, 0};
+    /* Lists have no circles: of each item all slabs, at most. */
+    uint64_t left = (batch.n / hand.stride + 1) * 64 *
+                    ((uint64_t)view->n_chunks * view->form.n_slabs + 1);
 
-    for (uint64_t warp = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x / 32 * 32;
-         warp < batch.n; warp += stride) {
-        uint64_t begin = warp + group.base;
-        struct own own = own_of(&batch, begin + group.lane);
-        uint32_t first = begin + group.lane < batch.n ? view->lists[own.list] : 0;
-        uint32_t mine = VXD_DAG_EMPTY;
-        uint32_t r = 0;
-        uint32_t slab = vxd_slab_from(&group, first, 0);
-        struct vxd_slab_needle needle = needle_of(&batch, &group, &own, 0, begin);
+    for (; deal<STORE, LANES, true>(&batch, &hand, &work) && left > 0; left--) {
+        const uint32_t *words = work.is_busy && work.from != VXD_DAG_EMPTY
+                                    ? vxd_slab_words(view, work.from)
+                                    : NULL;
+        uint32_t next;
+        uint32_t places;
+        uint32_t ref;
 
-        vxd_slab_prefetch(view, first);
-
-        /* Lists have no circles: eight of them are at most eight times all slabs. */
-        for (uint64_t left = 8 * ((uint64_t)view->n_chunks * view->form.n_slabs + 1);
-             r < VXD_SLAB_GROUP && left > 0; left--) {
-            uint32_t ref = VXD_DAG_EMPTY;
-
-            if (slab != VXD_DAG_EMPTY) {
-                uint32_t next;
-
-                ref = find_in_slab<STORE>(view, &group, &needle, slab, &next);
-                slab = ref != VXD_DAG_EMPTY ? VXD_DAG_EMPTY : next;
-            }
-            if (slab == VXD_DAG_EMPTY) {
-                mine = group.lane == r ? ref : mine;
-                r++;
-                slab = vxd_slab_from(&group, first, r % VXD_SLAB_GROUP);
-                needle = needle_of(&batch, &group, &own, r % VXD_SLAB_GROUP, begin + r);
-            }
+        if constexpr (STORE == VXD_DAG_TICKET) {
+            places = look_ticket<LANES>(lane, words, (uint32_t)view->n_words, work.value,
+                                        &next);
+        } else {
+            places = vxd_slab_look<STORE, LANES, false>(lane, words, work.value, &next);
         }
-        if (begin + group.lane < batch.n) {
-            batch.refs[begin + group.lane] = mine;
+        ref = match_items<STORE, LANES>(view, lane, work.from, words, places,
+                                        batch.items + work.i * (uint64_t)view->n_words);
+
+        work.from = next;
+        if (work.is_busy && (ref != VXD_DAG_EMPTY || next == VXD_DAG_EMPTY)) {
+            work.is_busy = false;
+            if (lane == 0) {
+                batch.refs[work.i] = ref;
+            }
         }
     }
 }
@@ -246,22 +311,26 @@ static __device__ uint32_t take_ticket(uint32_t *slab)
     return VXD_SLAB_NONE;
 }
 
-/* A place of a slab, now the caller's, or VXD_SLAB_NONE where all are taken. */
-template <enum vxd_dag_store STORE>
-static __device__ __forceinline__ uint32_t claim(const struct vxd_slab_group *group,
-                                                 uint32_t *slab, uint64_t value)
+/* A place of a slab, now the group's, or VXD_SLAB_NONE where all are taken, or of NULL. */
+template <enum vxd_dag_store STORE, uint32_t LANES>
+static __device__ __forceinline__ uint32_t claim(uint32_t lane, uint32_t *slab,
+                                                 uint64_t value)
 {
     uint32_t place = VXD_SLAB_NONE;
 
-    if (STORE == VXD_DAG_TICKET) {
-        if (group->lane == 0) {
+    if constexpr (STORE == VXD_DAG_TICKET) {
+        if (lane == 0 && slab != NULL) {
             place = take_ticket(slab);
+            if (place != VXD_SLAB_NONE) {
+                atomicOr(slab + 3,
+                         vxd_dag_slab_filter((uint32_t)value, (uint32_t)(value >> 32)));
+            }
         }
     } else {
         uint32_t next;
-        uint32_t room = vxd_slab_look<STORE, true>(group, slab, 0, &next);
+        uint32_t room = vxd_slab_look<STORE, LANES, true>(lane, slab, 0, &next);
 
-        for (; group->lane == 0 && room != 0; room &= room - 1) {
+        for (; lane == 0 && room != 0; room &= room - 1) {
             uint32_t lowest = (uint32_t)__ffs((int)room) - 1;
 
             if (take_place<STORE>(slab, lowest, value)) {
@@ -270,13 +339,13 @@ static __device__ __forceinline__ uint32_t claim(const struct vxd_slab_group *gr
             }
         }
     }
-    return vxd_slab_from(group, place, 0);
+    return vxd_slab_from<LANES>(place, 0);
 }
 
-template <enum vxd_dag_store STORE>
-static __device__ __forceinline__ void
-write_item(const struct vxd_dag_table_view *view, const struct vxd_slab_group *group,
-           uint32_t *words, uint32_t ref, const uint32_t *item)
+template <enum vxd_dag_store STORE, uint32_t LANES>
+static __device__ __forceinline__ void write_item(const struct vxd_dag_table_view *view,
+                                                  uint32_t lane, uint32_t *words,
+                                                  uint32_t ref, const uint32_t *item)
 {
     uint32_t n_words = (uint32_t)view->n_words;
     uint32_t from = 0;
@@ -285,91 +354,85 @@ write_item(const struct vxd_dag_table_view *view, const struct vxd_slab_group *g
         from = 2;
         words += n_words > 2 ? (int)vxd_dag_split_distance(ref, view->n_words) - 2 : 0;
     }
-    for (uint32_t k = from + group->lane; k < n_words; k += VXD_SLAB_GROUP) {
+    for (uint32_t k = from + lane; k < n_words; k += LANES) {
         words[k] = item[k];
     }
 }
 
-/* A slab goes to the front of a list, of which `front` was and was full. False: none is left. */
-static __device__ bool lengthen(const struct vxd_dag_table_view *view,
-                                const struct vxd_slab_group *group, uint32_t *list,
-                                uint32_t front, uint32_t seed)
+/* A slab goes to the front of a list, of which `front` was and was full. One lane calls. */
+static __device__ void lengthen(const struct vxd_dag_table_view *view, uint32_t list,
+                                uint32_t front, uint32_t slab)
 {
-    uint32_t slab = vxd_slab_take(view, group, seed);
-
-    if (slab == VXD_DAG_EMPTY) {
-        return false;
+    *(volatile uint32_t *)(vxd_slab_words(view, slab) + view->form.next) = front;
+    __threadfence();
+    if (atomicCAS(view->lists + list, front, slab) != front) {
+        vxd_slab_give_back(view, slab);
     }
-    if (group->lane == 0) {
-        *(volatile uint32_t *)(vxd_slab_words(view, slab) + view->form.next) = front;
-        __threadfence();
-        if (atomicCAS(list, front, slab) != front) {
-            vxd_slab_give_back(view, slab);
-        }
-    }
-    return true;
 }
 
-/* Stores an item that the table does not hold; its address, or VXD_DAG_EMPTY without a slab. */
-template <enum vxd_dag_store STORE>
-static __device__ uint32_t insert_item(const struct batch *batch,
-                                       const struct vxd_slab_group *group,
-                                       const struct vxd_slab_needle *needle,
-                                       uint32_t *list, uint32_t seed)
+/* Takes slabs for the groups that say so, one after the other, so that a warp never holds two.
+ * False to groups for which none is left. */
+template <uint32_t LANES>
+static __device__ __forceinline__ bool lengthen_all(const struct vxd_dag_table_view *view,
+                                                    bool needs, const struct work *work,
+                                                    uint32_t front)
 {
-    const struct vxd_dag_table_view *view = &batch->view;
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t owners = __ballot_sync(VXD_SLAB_WARP, needs && lane % LANES == 0);
+    bool has_one = true;
 
-    for (uint64_t attempt = 0; attempt < 2 * batch->n + 2; attempt++) {
-        uint32_t front = vxd_slab_from(group, vxd_slab_read(list), 0);
+    for (; owners != 0; owners &= owners - 1) {
+        uint32_t owner = (uint32_t)__ffs((int)owners) - 1;
+        uint32_t seed = vxd_slab_from_warp((uint32_t)work->i, owner) * 0x9e3779b1u;
+        uint32_t slab = vxd_slab_take(view, lane, seed);
 
-        if (front != VXD_DAG_EMPTY) {
-            uint32_t *words = vxd_slab_words(view, front);
-            uint32_t place = claim<STORE>(group, words, value_of<STORE>(needle));
-
-            if (place != VXD_SLAB_NONE) {
-                uint32_t at = vxd_dag_slab_item(&view->form, place);
-
-                write_item<STORE>(view, group, words + at, front + at, needle->words);
-                return front + at;
-            }
+        if (slab == VXD_DAG_EMPTY) {
+            has_one = has_one && lane / LANES != owner / LANES;
+        } else if (lane == owner) {
+            lengthen(view, work->from, front, slab);
         }
-        if (!lengthen(view, group, list, front, seed)) {
-            break;
-        }
+        __syncwarp();
     }
-    return VXD_DAG_EMPTY;
+    return has_one;
 }
 
 template <enum vxd_dag_store STORE>
-static __global__ void __launch_bounds__(N_THREADS, N_INSERT_BLOCKS)
+static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     insert_kernel(const __grid_constant__ struct batch batch)
 {
-    struct vxd_slab_group group = vxd_slab_group_of_thread();
-    uint64_t stride = (uint64_t)gridDim.x * N_THREADS;
+    constexpr uint32_t LANES = lanes_to_insert(STORE);
+    const struct vxd_dag_table_view *view = &batch.view;
+    uint32_t lane = threadIdx.x % LANES;
+    struct hand hand = hand_of_thread();
+    struct work work = {false, 0, 0, 0};
+    uint64_t left = (batch.n / hand.stride + 1) * 32 * (2 * batch.n + 2);
 
-    for (uint64_t warp = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x / 32 * 32;
-         warp < batch.n; warp += stride) {
-        uint64_t begin = warp + group.base;
-        struct own own = own_of(&batch, begin + group.lane);
-        uint32_t mine = VXD_DAG_EMPTY;
+    while (deal<STORE, LANES, false>(&batch, &hand, &work)) {
+        uint32_t front = vxd_slab_from<LANES>(
+            work.is_busy ? vxd_slab_read(view->lists + work.from) : VXD_DAG_EMPTY, 0);
+        uint32_t *words = front != VXD_DAG_EMPTY ? vxd_slab_words(view, front) : NULL;
+        uint32_t place = claim<STORE, LANES>(lane, words, work.value);
+        uint32_t ref = VXD_DAG_EMPTY;
+        bool is_over;
 
-        if (begin + group.lane < batch.n) {
-            vxd_slab_prefetch(&batch.view, vxd_slab_read(batch.view.lists + own.list));
+        if (place != VXD_SLAB_NONE) {
+            ref = front + vxd_dag_slab_item(&view->form, place);
+            write_item<STORE, LANES>(view, lane,
+                                     words + vxd_dag_slab_item(&view->form, place), ref,
+                                     batch.items + work.i * (uint64_t)view->n_words);
         }
-        for (uint32_t r = 0; r < VXD_SLAB_GROUP && begin + r < batch.n; r++) {
-            struct vxd_slab_needle needle = needle_of(&batch, &group, &own, r, begin + r);
-            uint32_t *list = batch.view.lists + vxd_slab_from(&group, own.list, r);
-            uint32_t ref = insert_item<STORE>(&batch, &group, &needle, list,
-                                              (uint32_t)(begin + r) * 0x9e3779b1u >> 8);
-
-            mine = group.lane == r ? ref : mine;
-            if (ref == VXD_DAG_EMPTY && group.lane == 0) {
+        is_over = !lengthen_all<LANES>(view, work.is_busy && place == VXD_SLAB_NONE,
+                                       &work, front) ||
+                  left-- == 0;
+        if (work.is_busy && (ref != VXD_DAG_EMPTY || is_over)) {
+            work.is_busy = false;
+            if (lane == 0 && batch.refs != NULL) {
+                batch.refs[work.i] = ref;
+            }
+            if (lane == 0 && ref == VXD_DAG_EMPTY) {
                 atomicCAS(batch.error_word, (uint32_t)VXD_OK,
                           (uint32_t)VXD_RESOURCE_EXHAUSTED);
             }
-        }
-        if (begin + group.lane < batch.n && batch.refs != NULL) {
-            batch.refs[begin + group.lane] = mine;
         }
     }
 }
@@ -392,26 +455,17 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
-static unsigned blocks_of(const struct vxd_queue *queue, unsigned at_once, uint64_t n)
+static unsigned blocks_of(const struct vxd_queue *queue, uint64_t n)
 {
-    uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * at_once;
+    uint64_t most = (uint64_t)queue->context->info.n_multiprocessors * N_BLOCKS;
     uint64_t wanted = (n + N_THREADS - 1) / N_THREADS;
 
     return (unsigned)(wanted < most ? wanted : most);
 }
 
-uint64_t vxd_dag_table_slabs_groups(const struct vxd_queue *queue, uint64_t n)
+uint64_t vxd_dag_table_slabs_takers(const struct vxd_queue *queue, uint64_t n)
 {
-    return (uint64_t)blocks_of(queue, N_INSERT_BLOCKS, n) * (N_THREADS / VXD_SLAB_GROUP);
-}
-
-static struct batch batch_of(const struct vxd_queue *queue,
-                             const struct vxd_dag_table_call *call)
-{
-    struct batch batch = {call->table->view, call->items, call->n, call->refs,
-                          queue->error_word};
-
-    return batch;
+    return (uint64_t)blocks_of(queue, n) * (N_THREADS / 32);
 }
 
 template <enum vxd_dag_store STORE>
@@ -420,16 +474,15 @@ static enum vxd_status launch(struct vxd_queue *queue,
                               struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
+    unsigned n_blocks = blocks_of(queue, call->n);
+    struct batch batch = {call->table->view, call->items, call->n, call->refs,
+                          queue->error_word};
 
     if (inserts) {
-        unsigned n_blocks = blocks_of(queue, N_INSERT_BLOCKS, call->n);
-
-        insert_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch_of(queue, call));
+        insert_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch);
         return vxd_cuda_launched(queue->context, "insert_kernel", err);
     }
-    find_kernel<STORE>
-        <<<blocks_of(queue, N_FIND_BLOCKS, call->n), N_THREADS, 0, stream>>>(
-            batch_of(queue, call));
+    find_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch);
     return vxd_cuda_launched(queue->context, "find_kernel", err);
 }
 

@@ -1,61 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Slab tables on a GPU: groups of eight lanes, what they see of a slab, and SlabAlloc. For .cu
- * files only.
+/* Slab tables on a GPU: groups of lanes, what they see of a slab, and SlabAlloc. For .cu files
+ * only.
  *
- * Where the paper has a warp an item, a group has a quarter of one: it reads all that tells
- * which places are taken, 32 to 256 bytes, in one or two loads of 16 bytes a lane, and four
- * items' searches are under way in a warp. All lanes of a group take the same way: what they
- * decide by comes from ballots and shuffles, never from a lane's own read of words that others
- * change. */
+ * Where the paper has a warp an item, we have groups of 2 to 8 lanes, enough to read what tells
+ * which places of a slab are taken, 32 to 256 bytes, in a few loads of 16 bytes: so 4 to 16
+ * items are under way in a warp. Its groups go in step: everything here that shuffles or votes
+ * is called by all 32 threads of a warp at once, those of groups without work too. All lanes of
+ * a group decide alike, by what one of them read or all of them joined. */
 #ifndef VXD_GPU_DAG_TABLE_SLABS_CUDA_H
 #define VXD_GPU_DAG_TABLE_SLABS_CUDA_H
 
 #include "gpu/core/cuda_check.h"
 #include "gpu/dag/table_backends.h"
 
-#define VXD_SLAB_GROUP 8
+#define VXD_SLAB_WARP 0xffffffffu
 #define VXD_SLAB_NONE 32u /* no place of a slab */
 
-struct vxd_slab_group {
-    uint32_t mask; /* of its lanes in the warp */
-    uint32_t base; /* first of them */
-    uint32_t lane; /* the caller's, 0 to 7 */
-};
-
-/* An item as all lanes of its group know it. */
-struct vxd_slab_needle {
-    uint64_t hash;
-    uint64_t head; /* its first two words */
-    const uint32_t *words;
-};
-
-static __device__ __forceinline__ struct vxd_slab_group vxd_slab_group_of_thread(void)
+/* Bits of all lanes of a group. */
+template <uint32_t LANES>
+static __device__ __forceinline__ uint32_t vxd_slab_join(uint32_t bits)
 {
-    uint32_t lane = threadIdx.x % 32;
-    struct vxd_slab_group group;
-
-    group.base = lane & ~(uint32_t)(VXD_SLAB_GROUP - 1);
-    group.mask = 0xffu << group.base;
-    group.lane = lane - group.base;
-    return group;
+#pragma unroll
+    for (uint32_t step = 1; step < LANES; step *= 2) {
+        bits |= __shfl_xor_sync(VXD_SLAB_WARP, bits, (int)step);
+    }
+    return bits;
 }
 
-static __device__ __forceinline__ uint32_t
-vxd_slab_ballot(const struct vxd_slab_group *group, bool predicate)
+/* What a lane of the own group has. */
+template <uint32_t LANES>
+static __device__ __forceinline__ uint32_t vxd_slab_from(uint32_t value, uint32_t lane)
 {
-    return __ballot_sync(group->mask, predicate) >> group->base & 0xffu;
+    return __shfl_sync(VXD_SLAB_WARP, value, (int)lane, (int)LANES);
 }
 
-static __device__ __forceinline__ uint32_t
-vxd_slab_from(const struct vxd_slab_group *group, uint32_t value, uint32_t lane)
+/* What any lane of the warp has. */
+static __device__ __forceinline__ uint32_t vxd_slab_from_warp(uint32_t value,
+                                                              uint32_t lane)
 {
-    return __shfl_sync(group->mask, value, (int)lane, VXD_SLAB_GROUP);
-}
-
-static __device__ __forceinline__ uint64_t
-vxd_slab_from64(const struct vxd_slab_group *group, uint64_t value, uint32_t lane)
-{
-    return __shfl_sync(group->mask, (unsigned long long)value, (int)lane, VXD_SLAB_GROUP);
+    return __shfl_sync(VXD_SLAB_WARP, value, (int)lane);
 }
 
 /* Reads past the first-level cache, which other multiprocessors' swaps do not reach. */
@@ -83,12 +66,6 @@ static __device__ __forceinline__ uint4 vxd_slab_load4(const uint32_t *words)
     return SHARED ? vxd_slab_read4(words) : *(const uint4 *)words;
 }
 
-template <bool SHARED>
-static __device__ __forceinline__ uint32_t vxd_slab_load(const uint32_t *word)
-{
-    return SHARED ? vxd_slab_read(word) : *word;
-}
-
 static __device__ __forceinline__ uint32_t *
 vxd_slab_words(const struct vxd_dag_table_view *view, uint32_t ref)
 {
@@ -105,129 +82,117 @@ vxd_slab_prefetch(const struct vxd_dag_table_view *view, uint32_t slab)
     }
 }
 
-/* Bit i of eight goes to bit 2 i, and to bit 4 i. */
-static __device__ __forceinline__ uint32_t vxd_slab_spread2(uint32_t b)
-{
-    b = (b | b << 4) & 0x0f0fu;
-    b = (b | b << 2) & 0x3333u;
-    return (b | b << 1) & 0x5555u;
-}
-
-static __device__ __forceinline__ uint32_t vxd_slab_spread4(uint32_t b)
-{
-    b = (b | b << 12) & 0x000f000fu;
-    b = (b | b << 6) & 0x03030303u;
-    return (b | b << 3) & 0x11111111u;
-}
-
-/* What lanes say of four words each, as a mask of 32. */
-static __device__ __forceinline__ uint32_t
-vxd_slab_ballot4(const struct vxd_slab_group *group, bool x, bool y, bool z, bool w)
-{
-    return vxd_slab_spread4(vxd_slab_ballot(group, x)) |
-           vxd_slab_spread4(vxd_slab_ballot(group, y)) << 1 |
-           vxd_slab_spread4(vxd_slab_ballot(group, z)) << 2 |
-           vxd_slab_spread4(vxd_slab_ballot(group, w)) << 3;
-}
-
 static __device__ __forceinline__ uint64_t vxd_slab_pair(uint32_t low, uint32_t high)
 {
     return (uint64_t)high << 32 | low;
 }
 
-/* Places of a slab that hold `value` (64 bits of an item, 32 or 8 of a hash: 0 for those that
- * are free), and the next slab. For all stores but TICKET. */
-template <enum vxd_dag_store STORE, bool SHARED>
-static __device__ __forceinline__ uint32_t
-vxd_slab_look(const struct vxd_slab_group *group, const uint32_t *slab, uint64_t value,
-              uint32_t *next)
+/* Which bytes of a word are `byte`, four bits. */
+static __device__ __forceinline__ uint32_t vxd_slab_bytes(uint32_t word, uint32_t byte)
 {
-    uint32_t places;
+    uint32_t equal = __vcmpeq4(word, byte * 0x01010101u);
+
+    return (equal & 0x08040201u) * 0x01010101u >> 24;
+}
+
+/* Vectors of four words at the front of a slab that tell of its places. */
+VXD_HD constexpr uint32_t vxd_slab_vectors(enum vxd_dag_store store)
+{
+    return store == VXD_DAG_ATOMIC64 ? 16 : store == VXD_DAG_ACCEL32 ? 8 : 2;
+}
+
+/* The places that vector i tells to hold `value`. */
+template <enum vxd_dag_store STORE>
+static __device__ __forceinline__ uint32_t vxd_slab_match(uint4 v, uint32_t i,
+                                                          uint64_t value)
+{
+    uint32_t word = (uint32_t)value;
 
     if (STORE == VXD_DAG_ATOMIC64) {
-        /* Lane i has places 2 i, 2 i + 1, and 16 more of each. */
-        uint4 a = vxd_slab_load4<SHARED>(slab + 4 * group->lane);
-        uint4 b = vxd_slab_load4<SHARED>(slab + 32 + 4 * group->lane);
-        uint32_t low =
-            vxd_slab_spread2(vxd_slab_ballot(group, vxd_slab_pair(a.x, a.y) == value)) |
-            vxd_slab_spread2(vxd_slab_ballot(group, vxd_slab_pair(a.z, a.w) == value))
-                << 1;
-        uint32_t high =
-            vxd_slab_spread2(vxd_slab_ballot(group, vxd_slab_pair(b.x, b.y) == value)) |
-            vxd_slab_spread2(vxd_slab_ballot(group, vxd_slab_pair(b.z, b.w) == value))
-                << 1;
-
-        *next = vxd_slab_from(group, b.z, 7);
-        places = (low | high << 16) & 0x7fffffffu;
-    } else if (STORE == VXD_DAG_ACCEL32) {
-        uint4 a = vxd_slab_load4<SHARED>(slab + 4 * group->lane);
-        uint32_t hash = (uint32_t)value;
-
-        *next = vxd_slab_from(group, a.x, 0);
-        places =
-            vxd_slab_ballot4(group, a.x == hash, a.y == hash, a.z == hash, a.w == hash) &
-            0xfffffffeu;
-    } else {
-        uint32_t differ =
-            vxd_slab_load<SHARED>(slab + group->lane) ^ (uint32_t)value * 0x01010101u;
-
-        *next = vxd_slab_from(group, vxd_slab_load<SHARED>(slab + 8), 0);
-        places = vxd_slab_ballot4(group, (differ & 0xffu) == 0, (differ & 0xff00u) == 0,
-                                  (differ & 0xff0000u) == 0, differ >> 24 == 0);
+        return ((vxd_slab_pair(v.x, v.y) == value ? 1u : 0u) |
+                (vxd_slab_pair(v.z, v.w) == value ? 2u : 0u))
+               << (2 * i);
     }
-    return places;
+    if (STORE == VXD_DAG_ACCEL32) {
+        return ((v.x == word ? 1u : 0u) | (v.y == word ? 2u : 0u) |
+                (v.z == word ? 4u : 0u) | (v.w == word ? 8u : 0u))
+               << (4 * i);
+    }
+    return (vxd_slab_bytes(v.x, word) | vxd_slab_bytes(v.y, word) << 4 |
+            vxd_slab_bytes(v.z, word) << 8 | vxd_slab_bytes(v.w, word) << 12)
+           << (16 * i);
+}
+
+/* Places of a slab that hold `value` (64 bits of an item, 32 or 8 of a hash: 0 for those that
+ * are free), and the next slab; none of NULL. For all stores but TICKET. */
+template <enum vxd_dag_store STORE, uint32_t LANES, bool SHARED>
+static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
+                                                         const uint32_t *slab,
+                                                         uint64_t value, uint32_t *next)
+{
+    constexpr uint32_t VECTORS = vxd_slab_vectors(STORE);
+    constexpr uint32_t SHARE = VECTORS < LANES ? 1 : VECTORS / LANES; /* of a lane */
+    uint32_t places = 0;
+
+    static_assert(SHARED || LANES <= VECTORS,
+                  "lanes without a vector do not know the next");
+    *next = VXD_DAG_EMPTY;
+    if (slab != NULL && lane < VECTORS) {
+        uint4 v[SHARE];
+
+#pragma unroll
+        for (uint32_t k = 0; k < SHARE; k++) {
+            v[k] = vxd_slab_load4<SHARED>(slab + 4 * (lane + LANES * k));
+        }
+        *next = STORE == VXD_DAG_ATOMIC64  ? v[SHARE - 1].z
+                : STORE == VXD_DAG_ACCEL32 ? v[0].x
+                                           : slab[8];
+#pragma unroll
+        for (uint32_t k = 0; k < SHARE; k++) {
+            places |= vxd_slab_match<STORE>(v[k], lane + LANES * k, value);
+        }
+        places &= STORE == VXD_DAG_ATOMIC64  ? 0x7fffffffu
+                  : STORE == VXD_DAG_ACCEL32 ? 0xfffffffeu
+                                             : 0xffffffffu;
+    }
+    if (STORE != VXD_DAG_ACCEL8) {
+        *next = vxd_slab_from<LANES>(*next, STORE == VXD_DAG_ATOMIC64 ? LANES - 1 : 0);
+    }
+    return vxd_slab_join<LANES>(places);
 }
 
 /* --- SlabAlloc --------------------------------------------------------------------------- */
 
-/* The first of the lane's 128 bits that it can take; NONE_TAKEN where all are. */
 #define VXD_SLAB_NONE_TAKEN 0xffffffffu
 
-static __device__ __forceinline__ uint32_t vxd_slab_take_bit(uint32_t *words,
-                                                             const uint32_t room[4])
-{
-#pragma unroll
-    for (uint32_t w = 0; w < 4; w++) {
-        uint32_t left = room[w];
-
-        while (left != 0) { /* at most 32 times: a bit is dropped each time */
-            uint32_t bit = left & (~left + 1);
-            uint32_t before = atomicOr(&words[w], bit);
-
-            if ((before & bit) == 0) {
-                return 32 * w + (uint32_t)__ffs((int)bit) - 1;
-            }
-            left &= ~(before | bit);
-        }
-    }
-    return VXD_SLAB_NONE_TAKEN;
-}
-
-/* A slab of one memory block, or VXD_DAG_EMPTY. */
+/* A slab of one memory block, or VXD_DAG_EMPTY: a lane has a word of the block's bits each. */
 static __device__ uint32_t vxd_slab_take_of_block(const struct vxd_dag_table_view *view,
-                                                  const struct vxd_slab_group *group,
-                                                  uint32_t block)
+                                                  uint32_t lane, uint32_t block,
+                                                  uint32_t seed)
 {
     uint32_t chunk = block / view->chunk_blocks;
-    uint32_t first = block % view->chunk_blocks * VXD_DAG_BLOCK_BITMAP_WORDS +
-                     4 * group->lane; /* the lane's first word of the chunk's bits */
-    uint32_t *words = view->chunks[chunk] + first;
-    uint4 taken = vxd_slab_read4(words);
-    uint32_t room[4] = {~taken.x & vxd_dag_slab_bits(&view->form, first),
-                        ~taken.y & vxd_dag_slab_bits(&view->form, first + 1),
-                        ~taken.z & vxd_dag_slab_bits(&view->form, first + 2),
-                        ~taken.w & vxd_dag_slab_bits(&view->form, first + 3)};
-    uint32_t lanes = vxd_slab_ballot(group, (room[0] | room[1] | room[2] | room[3]) != 0);
+    uint32_t word = block % view->chunk_blocks * VXD_DAG_BLOCK_BITMAP_WORDS + lane;
+    uint32_t *bits = view->chunks[chunk] + word;
+    uint32_t room = ~vxd_slab_read(bits) & vxd_dag_slab_bits(&view->form, word);
+    uint32_t turn = seed % 32;
+    uint32_t lanes;
 
-    for (; lanes != 0; lanes &= lanes - 1) {
-        uint32_t owner = (uint32_t)__ffs((int)lanes) - 1;
+    /* Each time round a word's room becomes less. */
+    while ((lanes = __ballot_sync(VXD_SLAB_WARP, room != 0)) != 0) {
+        uint32_t turned = __funnelshift_r(lanes, lanes, turn);
+        uint32_t owner = ((uint32_t)__ffs((int)turned) - 1 + turn) % 32;
         uint32_t number = VXD_SLAB_NONE_TAKEN;
 
-        if (group->lane == owner) {
-            number = vxd_slab_take_bit(words, room);
-            number = number == VXD_SLAB_NONE_TAKEN ? number : number + 32 * first;
+        if (lane == owner) {
+            uint32_t bit = room & (~room + 1);
+            uint32_t before = atomicOr(bits, bit);
+
+            room &= ~(before | bit);
+            if ((before & bit) == 0) {
+                number = 32 * word + (uint32_t)__ffs((int)bit) - 1;
+            }
         }
-        number = vxd_slab_from(group, number, owner);
+        number = vxd_slab_from_warp(number, owner);
         if (number != VXD_SLAB_NONE_TAKEN) {
             return vxd_dag_slab_address(&view->form, chunk, number);
         }
@@ -235,37 +200,23 @@ static __device__ uint32_t vxd_slab_take_of_block(const struct vxd_dag_table_vie
     return VXD_DAG_EMPTY;
 }
 
-/* A slab that no list has, or VXD_DAG_EMPTY. Takers begin at a few super blocks from the first
- * that has room on, and at any block of them; all blocks are tried, twice. */
+/* A slab that no list has, or VXD_DAG_EMPTY. By a whole warp. Takers begin at any slab's block,
+ * so that all fill alike and hardly any is full long before the last one is; all blocks are
+ * tried, twice. */
 static __device__ uint32_t vxd_slab_take(const struct vxd_dag_table_view *view,
-                                         const struct vxd_slab_group *group,
-                                         uint32_t seed)
+                                         uint32_t lane, uint32_t seed)
 {
-    enum {
-        SPREAD = 64
-    };
-    uint32_t first = vxd_slab_from(group, vxd_slab_read(view->first_open), 0);
-    uint32_t n_open = first < view->n_super_blocks ? view->n_super_blocks - first : 1;
-    uint32_t start =
-        first + seed / VXD_DAG_SUPER_BLOCKS % (n_open < SPREAD ? n_open : SPREAD);
+    uint32_t start = __umulhi(seed, view->n_chunks * view->form.n_slabs);
+    uint32_t block = start / view->form.n_slabs * view->chunk_blocks +
+                     start % view->form.n_slabs / (32 * VXD_DAG_BLOCK_BITMAP_WORDS);
 
-    for (uint32_t k = 0; k < 2 * view->n_super_blocks; k++) {
-        uint32_t super_block = (start + k) % view->n_super_blocks;
+    for (uint32_t k = 0; k < 2 * view->n_blocks; k++) {
+        uint32_t slab = vxd_slab_take_of_block(view, lane, block, seed);
 
-        for (uint32_t i = 0; i < VXD_DAG_SUPER_BLOCKS; i++) {
-            uint32_t block =
-                super_block * VXD_DAG_SUPER_BLOCKS + (seed + i) % VXD_DAG_SUPER_BLOCKS;
-            uint32_t slab = block < view->n_blocks
-                                ? vxd_slab_take_of_block(view, group, block)
-                                : VXD_DAG_EMPTY;
-
-            if (slab != VXD_DAG_EMPTY) {
-                return slab;
-            }
+        if (slab != VXD_DAG_EMPTY) {
+            return slab;
         }
-        if (group->lane == 0) {
-            atomicCAS(view->first_open, super_block, super_block + 1);
-        }
+        block = block + 1 == view->n_blocks ? 0 : block + 1;
     }
     return VXD_DAG_EMPTY;
 }
@@ -276,13 +227,10 @@ static __device__ void vxd_slab_give_back(const struct vxd_dag_table_view *view,
 {
     uint32_t chunk = slab >> VXD_DAG_CHUNK_BITS;
     uint32_t number = vxd_dag_slab_number(&view->form, slab);
-    uint32_t block =
-        chunk * view->chunk_blocks + number / (32 * VXD_DAG_BLOCK_BITMAP_WORDS);
 
     /* What the taker wrote to it comes before what the next one writes. */
     __threadfence();
     atomicAnd(view->chunks[chunk] + number / 32, ~(1u << number % 32));
-    atomicMin(view->first_open, block / VXD_DAG_SUPER_BLOCKS);
 }
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Transfers: their roots, rounds and times. The work is transfer_cpu.c's or transfer_cuda.c's. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "gpu/dag/transfer_cpu.h"
 #include "gpu/dag/transfer_cuda.h"
@@ -254,6 +255,34 @@ out:
     return status;
 }
 
+/* Steps ----------------------------------------------------------------------------------- */
+
+uint64_t vxd_dag_now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct vxd_dag_pace vxd_dag_pace_begin(uint64_t max_ns)
+{
+    uint64_t now = vxd_dag_now_ns();
+
+    return (struct vxd_dag_pace){.begin_ns = now, .last_ns = now, .max_ns = max_ns};
+}
+
+bool vxd_dag_pace_goes_on(struct vxd_dag_pace *pace)
+{
+    uint64_t now = vxd_dag_now_ns();
+    uint64_t n_ns = now - pace->last_ns;
+
+    pace->longest_ns = n_ns > pace->longest_ns ? n_ns : pace->longest_ns;
+    pace->last_ns = now;
+    return now - pace->begin_ns < pace->max_ns &&
+           pace->longest_ns < pace->max_ns - (now - pace->begin_ns);
+}
+
 /* One piece of whatever comes next; *is_done: nothing does. */
 static enum vxd_status step_once(struct vxd_queue *queue,
                                  struct vxd_dag_transfer *transfer, bool *is_done,
@@ -280,7 +309,7 @@ enum vxd_status vxd_dag_transfer_step(struct vxd_queue *queue,
                                       bool *is_done, struct vxd_err *err)
 {
     struct vxd_dag_transfer_stats *stats = &transfer->stats;
-    uint64_t begin = vxd_dag_now_ns();
+    struct vxd_dag_pace pace = vxd_dag_pace_begin(max_ns);
     uint64_t n_ns;
     enum vxd_status status;
 
@@ -288,9 +317,9 @@ enum vxd_status vxd_dag_transfer_step(struct vxd_queue *queue,
     VXD_TRY(vxd_queue_wait(queue, err));
     do {
         VXD_TRY(step_once(queue, transfer, is_done, err));
-    } while (!*is_done && vxd_dag_now_ns() - begin < max_ns);
+    } while (!*is_done && vxd_dag_pace_goes_on(&pace));
 out:
-    n_ns = vxd_dag_now_ns() - begin;
+    n_ns = vxd_dag_now_ns() - pace.begin_ns;
     stats->n_steps++;
     stats->total_ns += n_ns;
     stats->longest_step_ns =

@@ -13,8 +13,10 @@
  * used by one thread at a time, the one that edits `from` and `to`: no edit of either runs
  * during a call. Readers of both may run beside it on other queues of the context.
  *
- * Memory, of the context's budget for device memory, until it ends: a sixteenth of the words
- * of `from`, 4 bytes an item of `from`, and 4 bytes an item that is carried over.
+ * Memory until it ends, on a GPU of the context's budget for device memory, else of that for the
+ * host's: a sixteenth of the bytes of `from` (twice that where roots were added after a step was
+ * done), 4 bytes an item of `from` while a step is not done, and 4 bytes an item that is carried
+ * over.
  *
  * source  SVDAG editing, section 4.4, whose collector stops the world; DESIGN section 6 */
 #ifndef VXD_GPU_DAG_TRANSFER_H
@@ -45,8 +47,8 @@ enum vxd_status vxd_dag_transfer_begin(struct vxd_queue *queue,
 enum vxd_status vxd_dag_transfer_add(struct vxd_dag_transfer *transfer, uint32_t root,
                                      struct vxd_err *err);
 
-/* Goes on for about max_ns of time, at least for one piece of work: some ten thousand nodes on
- * the CPU, some hundred thousand on a GPU, whatever the roots; 0 is one piece. *is_done: all
+/* Goes on until max_ns of time would pass, but for one piece of work at least: some thousand
+ * nodes on the CPU, some hundred thousand on a GPU, whatever the roots; 0 is one piece. *is_done: all
  * roots added so far are in `to`. Then it may be called again after an add, which costs what
  * the new roots reach alone and one way over the marks.
  * errors  RESOURCE_EXHAUSTED  the budget of `to`, or the context's: `from` and its roots are as
@@ -66,8 +68,8 @@ bool vxd_dag_transfer_root(const struct vxd_dag_transfer *transfer, uint32_t roo
 struct vxd_dag_transfer_stats {
     uint64_t n_nodes; /* carried over: leaves, inner nodes, blocks */
     uint64_t n_bytes; /* of those, as usage.node_bytes counts */
-    /* Nodes of `from` when the last root was added that no added root reaches. Known once a
-     * step was done. */
+    /* Nodes that `from` had when the steps for the last roots began, and that no root reaches.
+     * Known once a step was done. */
     uint64_t n_dead_nodes;
     uint64_t n_dead_bytes;
     uint64_t n_steps;

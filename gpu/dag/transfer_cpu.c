@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gpu/dag/transfer_cpu.h"
 
@@ -15,21 +14,13 @@ enum {
     N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),
     CHUNK_MASK = (1 << VXD_DAG_CHUNK_BITS) - 1,
     SLAB_PAGES = 16,
-    GRAIN = 512,         /* items a thread takes at once */
-    PIECE_ITEMS = 16384, /* a step: some milliseconds at most */
+    GRAIN = 512,        /* items a thread takes at once */
+    PIECE_ITEMS = 8192, /* a step: some milliseconds at most */
     PIECE_PAGES = 64,
     AHEAD = 8 /* items whose words are fetched early */
 };
 
 #define PAGE_BYTES (VXD_DAG_PAGE_MARKS * sizeof(struct vxd_dag_mark))
-
-uint64_t vxd_dag_now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Marks ----------------------------------------------------------------------------------- */
 
@@ -156,13 +147,6 @@ struct tally {
     uint64_t n_words;
 };
 
-static enum vxd_dag_kind kind_at(int height)
-{
-    return height == 0                     ? VXD_DAG_BLOCK
-           : height == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
-                                           : VXD_DAG_INNER;
-}
-
 /* Whether the items of a height refer to none. */
 static bool is_lowest(const struct vxd_dag_walk *walk, int height)
 {
@@ -283,7 +267,7 @@ static enum vxd_status step_mark(struct vxd_dag_walk *walk, struct vxd_err *err)
     uint32_t n = end - walk->next < PIECE_ITEMS ? end - walk->next : PIECE_ITEMS;
     struct piece piece = {.walk = walk, .begin = walk->next};
 
-    piece.kind = kind_at(walk->height);
+    piece.kind = vxd_dag_kind_at(walk->height);
     /* What a failed piece marked is listed: it is only gone over again. */
     run(walk, n, mark_body, &piece);
     if (walk->status != VXD_OK) {
@@ -490,7 +474,7 @@ static enum vxd_status step_store(struct vxd_dag_walk *walk, struct vxd_err *err
     uint32_t n = end - walk->next < PIECE_ITEMS ? end - walk->next : PIECE_ITEMS;
     struct piece piece = {.walk = walk, .begin = walk->next};
 
-    piece.kind = kind_at(walk->height);
+    piece.kind = vxd_dag_kind_at(walk->height);
     run(walk, n, put_body, &piece);
     walk->n_put += piece.n_put;
     walk->n_nodes += piece.n_put;
@@ -581,13 +565,12 @@ enum vxd_status vxd_dag_walk_begin(struct vxd_dag_walk *walk, const uint32_t *ro
         }
         return status;
     }
-    if (walk->list.ptr == NULL) {
-        n_items = n_items > walk->marks[0].n ? n_items - walk->marks[0].n : 0;
-        status = vxd_host_alloc(walk->context, (n_items + 1) * sizeof(uint32_t),
-                                &walk->list, err);
-        if (status != VXD_OK) {
-            return status;
-        }
+    n_items = n_items > walk->marks[0].n ? n_items - walk->marks[0].n : 0;
+    vxd_host_free(walk->context, &walk->list);
+    status =
+        vxd_host_alloc(walk->context, (n_items + 1) * sizeof(uint32_t), &walk->list, err);
+    if (status != VXD_OK) {
+        return status;
     }
     walk->fresh = walk->marks[0].n > 0 ? &walk->marks[1] : &walk->marks[0];
     return begin_marks(walk, roots, n_roots, err);

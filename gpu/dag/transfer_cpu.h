@@ -84,4 +84,14 @@ uint32_t vxd_dag_walk_ref(const struct vxd_dag_walk *walk, uint32_t ref);
 /* Nanoseconds of a steady clock. */
 uint64_t vxd_dag_now_ns(void);
 
+/* A step's time: pieces go on while another one as long as the longest so far still fits. */
+struct vxd_dag_pace {
+    uint64_t begin_ns;
+    uint64_t last_ns; /* the last piece ended */
+    uint64_t longest_ns;
+    uint64_t max_ns;
+};
+struct vxd_dag_pace vxd_dag_pace_begin(uint64_t max_ns);
+bool vxd_dag_pace_goes_on(struct vxd_dag_pace *pace);
+
 #endif

@@ -90,13 +90,6 @@ out:
     return status;
 }
 
-static enum vxd_dag_kind kind_at(int height)
-{
-    return height == 0                     ? VXD_DAG_BLOCK
-           : height == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
-                                           : VXD_DAG_INNER;
-}
-
 /* ----------------------------------------------------------------------------------------- */
 
 enum vxd_status vxd_dag_carry_open(struct vxd_queue *queue,
@@ -277,11 +270,10 @@ enum vxd_status vxd_dag_carry_begin(struct vxd_queue *queue, struct vxd_dag_carr
     if (carry->generations[1].n > 0) {
         return merge(queue, carry, err);
     }
-    if (carry->list.ptr == NULL) {
-        n_items -= n_items < carry->generations[0].n ? n_items : carry->generations[0].n;
-        VXD_TRY(vxd_device_alloc(queue, (size_t)(n_items + 1) * sizeof(uint32_t),
-                                 &carry->list, err));
-    }
+    n_items -= n_items < carry->generations[0].n ? n_items : carry->generations[0].n;
+    vxd_device_free(queue, &carry->list);
+    VXD_TRY(vxd_device_alloc(queue, (size_t)(n_items + 1) * sizeof(uint32_t),
+                             &carry->list, err));
     VXD_TRY(begin_marks(queue, carry, roots, n_roots, err));
     memset(carry->begins, 0, sizeof carry->begins);
     memset(carry->ends, 0, sizeof carry->ends);
@@ -413,7 +405,7 @@ static enum vxd_status step_put(struct vxd_queue *queue, struct vxd_dag_carry *c
 {
     const struct vxd_dag_carry_view view = view_of(carry);
     const struct vxd_dag_store_state store = vxd_dag_device_state(carry->to);
-    enum vxd_dag_kind kind = kind_at(carry->height);
+    enum vxd_dag_kind kind = vxd_dag_kind_at(carry->height);
     struct vxd_dag_needs needs;
     uint32_t left = carry->ends[carry->height] - carry->next;
     uint32_t n = left < PUT_PIECE ? left : PUT_PIECE;

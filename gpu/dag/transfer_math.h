@@ -28,6 +28,14 @@ VXD_HD uint32_t vxd_dag_mark_number(const struct vxd_dag_mark *mark, uint32_t re
     return mark->base + (uint32_t)vxd_dag_popc(mark->bits & (vxd_dag_mark_bit(ref) - 1));
 }
 
+/* What is listed of a height; 0 is for blocks. */
+VXD_HD enum vxd_dag_kind vxd_dag_kind_at(int height)
+{
+    return height == 0                     ? VXD_DAG_BLOCK
+           : height == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
+                                           : VXD_DAG_INNER;
+}
+
 /* Which word of an item of the kind is a reference first, and how many are: children, or the
  * block of a leaf. */
 VXD_HD int vxd_dag_item_refs(int value_bits, enum vxd_dag_kind kind, int n_words,

@@ -53,8 +53,8 @@ VXD_HD void vxd_dag_undo_compare(const struct vxd_dag_view *view,
                                  const struct vxd_dag_leaf *head, uint64_t both,
                                  uint64_t before, uint64_t *same, uint64_t *differ)
 {
-    const struct vxd_dag_values were = vxd_dag_values_of(view, state->before);
-    const struct vxd_dag_values are = vxd_dag_values_of(view, state->after);
+    struct vxd_dag_values were = vxd_dag_values_of(view, state->before);
+    struct vxd_dag_values are = vxd_dag_values_of(view, state->after);
 
     for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
         const int at = vxd_dag_low_bit(rest);
@@ -77,7 +77,7 @@ VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
                                    struct vxd_dag_leaf *leaf)
 {
     const bool has_materials = view->value_bits > 1;
-    const struct vxd_dag_values were = vxd_dag_values_of(view, state->before);
+    struct vxd_dag_values were = vxd_dag_values_of(view, state->before);
     uint64_t occupied[2]; /* before, after */
     uint64_t free[2];
     uint64_t same; /* as after, in the head */

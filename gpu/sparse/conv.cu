@@ -121,7 +121,8 @@ static void fill_tiles(const struct vxd_queue *queue, const struct vxd_conv_call
     tiles->alpha = args->alpha;
     for (tiles->in_alignment = 16; tiles->in_alignment > (int)element;
          tiles->in_alignment /= 2) {
-        if (((uintptr_t)tiles->in | tiles->in_row_bytes) %
+        if (((uintptr_t)tiles->in | tiles->in_row_bytes |
+             (unsigned)shape->n_in * (unsigned)element) %
                 (unsigned)tiles->in_alignment ==
             0) {
             break;
@@ -131,6 +132,10 @@ static void fill_tiles(const struct vxd_queue *queue, const struct vxd_conv_call
         is_aligned(tiles->out, tiles->out_row_bytes) &&
         (tiles->add == NULL || is_aligned(tiles->add, tiles->add_row_bytes)) &&
         is_aligned(tiles->bias, 0);
+    tiles->is_out_whole = tiles->is_out_aligned &&
+                          (size_t)shape->n_out * element % 16 == 0 &&
+                          tiles->add_row_bytes <= UINT32_MAX &&
+                          (args->act == VXD_ACT_NONE || args->act == VXD_ACT_RELU);
 }
 
 typedef enum vxd_status (*tiles_fn)(struct vxd_queue *queue,

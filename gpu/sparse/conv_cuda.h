@@ -78,11 +78,12 @@ struct vxd_conv_tiles {
     int n_slots;
     uint32_t slots_reciprocal; /* 2^32 / n_slots rounded up; 0 = one slot */
     int n_padded;
-    int n_stages; /* of the pipeline, 2 to 4 */
+    int n_stages; /* of the pipeline */
     enum vxd_net_act act;
     float alpha;
-    int in_alignment;    /* of every row: 16, 8, 4 or 2 bytes */
+    int in_alignment;    /* of every row and its end: 16, 8, 4 or 2 bytes */
     bool is_out_aligned; /* rows of out and add, and bias, lie at multiples of 16 bytes */
+    bool is_out_whole;   /* that, n_out too, and the activation is none or ReLU */
 };
 
 /* Launches the tiles; n_tile is the shape's. */

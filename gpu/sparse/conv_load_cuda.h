@@ -71,23 +71,14 @@ static __device__ __forceinline__ int find_taps(struct tile_shared *shared, uint
     return __popc(*all);
 }
 
-/* Taps of the 16 rows, or 64, that one matrix instruction takes. */
-template <bool IS_WGMMA>
+/* Taps of the 16 rows that one matrix instruction takes. */
 static __device__ __forceinline__ uint32_t half_mask(const struct tile_shared *shared,
                                                      int half)
 {
-    constexpr int N = IS_WGMMA ? N_GROUPS / 2 : 1;
-    int first = IS_WGMMA ? half * N : (int)threadIdx.x / 32 * 2 + half;
-    uint32_t mask = 0;
-
-    for (int i = 0; i < N; i++) {
-        mask |= shared->group_masks[first + i];
-    }
-    return mask;
+    return shared->group_masks[(int)threadIdx.x / 32 * 2 + half];
 }
 
 /* Finds the taps of mask word `word` that the tile has and what rows they read. */
-template <bool IS_WGMMA>
 static __device__ __forceinline__ struct tile_slots
 find_slots(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
            int32_t *inputs, int32_t row, int word)
@@ -123,9 +114,9 @@ find_slots(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
     tile_sync();
     tap = lane < n_taps ? (uint32_t)shared->taps[lane] : 0;
     slots.low_taps = __ballot_sync(
-        0xffffffffu, lane < n_taps && (half_mask<IS_WGMMA>(shared, 0) >> tap & 1u) != 0);
+        0xffffffffu, lane < n_taps && (half_mask(shared, 0) >> tap & 1u) != 0);
     slots.high_taps = __ballot_sync(
-        0xffffffffu, lane < n_taps && (half_mask<IS_WGMMA>(shared, 1) >> tap & 1u) != 0);
+        0xffffffffu, lane < n_taps && (half_mask(shared, 1) >> tap & 1u) != 0);
     slots.n = (uint32_t)n_taps * (uint32_t)tiles->n_slots;
     return slots;
 }

@@ -28,13 +28,10 @@ struct tile_memory {
     char *stages;
 };
 
-/* First of the 16 rows whose sums a warp has in its first or second half: matrix instructions
- * of one warp give it 32 rows, those of four warps 16 of each 64. */
-template <bool IS_WGMMA> static __device__ __forceinline__ int half_row(int half)
+/* First of the 16 rows whose sums a warp has in its first or second half. */
+static __device__ __forceinline__ int half_row(int half)
 {
-    int warp = (int)threadIdx.x / 32;
-
-    return IS_WGMMA ? half * 64 + warp * 16 : warp * 32 + half * 16;
+    return (int)threadIdx.x / 32 * 32 + half * 16;
 }
 
 /* 16 bytes of a row that copies cannot fetch at once. */
@@ -241,7 +238,7 @@ store_strip(const struct vxd_conv_tiles *tiles, const int32_t *rows, const float
 }
 
 /* `rows` are the tile's output rows, `staged` STAGED_BYTES of the block. */
-template <enum vxd_net_precision PRECISION, int N_TILE, bool IS_WGMMA>
+template <enum vxd_net_precision PRECISION, int N_TILE>
 static __device__ __forceinline__ void
 store_tile(const struct vxd_conv_tiles *tiles, const int32_t *rows, float *staged,
            int first_out, float (*sums)[N_TILE / 8][4])
@@ -272,8 +269,8 @@ store_tile(const struct vxd_conv_tiles *tiles, const int32_t *rows, float *stage
             }
         }
         __syncwarp();
-        store_strip<PRECISION, N>(tiles, rows + half_row<IS_WGMMA>(half), staged,
-                                  first_out + first, WIDTH);
+        store_strip<PRECISION, N>(tiles, rows + half_row(half), staged, first_out + first,
+                                  WIDTH);
         __syncwarp();
     }
 }

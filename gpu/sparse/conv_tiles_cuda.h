@@ -131,13 +131,12 @@ run_tile(const struct vxd_conv_tiles *tiles, struct tile_shared *shared,
     }
     shared->rows[threadIdx.x] = row;
     for (int word = 0; word < VXD_SPARSE_MASK_WORDS(tiles->n_taps); word++) {
-        struct tile_slots slots =
-            find_slots<false>(tiles, shared, memory->inputs, row, word);
+        struct tile_slots slots = find_slots(tiles, shared, memory->inputs, row, word);
 
         multiply_slots<PRECISION, N_TILE>(tiles, shared, memory, &slots, first_out, sums);
     }
-    store_tile<PRECISION, N_TILE, false>(tiles, shared->rows, (float *)memory->stages,
-                                         first_out, sums);
+    store_tile<PRECISION, N_TILE>(tiles, shared->rows, (float *)memory->stages, first_out,
+                                  sums);
     __syncthreads();
 }
 

@@ -42,12 +42,14 @@ template <int N> static __device__ __forceinline__ void wgmma_wait(void)
 }
 
 /* After all was waited for: the sums are this thread's again. */
-template <int N_TILE>
+template <int N_TILE, int N_HALVES>
 static __device__ __forceinline__ void wgmma_release(float (*sums)[N_TILE / 8][4])
 {
 #pragma unroll
-    for (int i = 0; i < N_TILE; i++) {
-        asm volatile("" : "+f"(sums[i / 4 % 2][i / 8][i % 4])::"memory");
+    for (int i = 0; i < N_HALVES * N_TILE / 2; i++) {
+        asm volatile(
+            ""
+            : "+f"(sums[i / (N_TILE / 2)][i / 4 % (N_TILE / 8)][i % 4])::"memory");
     }
 }
 
@@ -156,24 +158,6 @@ wgmma_tf32(float (*sums)[4], const uint32_t rows[4], uint64_t weights)
         WGMMA_TF32_64();
     } else if constexpr (N_TILE == 96) {
         WGMMA_TF32_96();
-    }
-}
-
-/* One slot of a stage: the first 64 rows or the other 64. */
-template <enum vxd_net_precision PRECISION, int N_TILE>
-static __device__ __forceinline__ void wgmma_half(float (*sums)[4], uint32_t rows,
-                                                  uint32_t weights, int slot)
-{
-    uint64_t b = wgmma_weights(weights + (uint32_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES));
-
-    if constexpr (PRECISION == VXD_NET_TF32) {
-        uint32_t a[4];
-
-        load_rows<PRECISION>(rows + threadIdx.x / 32 * (16 * ROW_BYTES), slot, a);
-        wgmma_tf32<N_TILE>(sums, a, b);
-    } else {
-        wgmma<PRECISION, N_TILE>(
-            sums, wgmma_rows(rows + (uint32_t)(slot * VXD_CONV_SLOT_BYTES)), b);
     }
 }
 

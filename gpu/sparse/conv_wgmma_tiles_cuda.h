@@ -1,307 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tiles of conv_tiles_cuda.h for Hopper: four warps fetch, four multiply and store.
+/* The tiles of conv_tiles_cuda.h for Hopper: four warps fetch, a team or two of four multiply
+ * and store.
  *
  * Who fetches runs ahead through stages and into the next tile, as far as there are free
  * stages; barriers in shared memory tell when a stage is full and when it is free again. Rows
- * come by 16-byte copies of all fetching threads, a slot's weights by one bulk copy. What is
- * known of a tile (its output rows, its taps) is passed along in one of two places; a pass is
- * one mask word of a tile. The order of sums is that of conv_tiles_cuda.h. */
+ * come by 16-byte copies of all fetching threads, a slot's weights by one bulk copy. A team has
+ * N_HALVES x 64 of the tile's rows and all of its channels; one team of 128 rows, two blocks a
+ * multiprocessor, is what was fastest of 64 to 256 rows over whole networks. The order of sums
+ * is that of conv_tiles_cuda.h whatever the choice. */
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
 #define VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
 
-#include "gpu/sparse/conv_load_cuda.h"
-#include "gpu/sparse/conv_wgmma_cuda.h"
+#include "gpu/sparse/conv_wgmma_store_cuda.h"
 
-#define MAX_STAGES 4
-#define N_PASSES 2
-
-/* Passed from who fetches to who multiplies. */
-struct pass {
-    int32_t rows[VXD_CONV_TILE_ROWS];
-    struct tile_slots slots;
-};
-
-struct wgmma_shared {
-    struct tile_shared tile; /* of who fetches */
-    struct pass passes[N_PASSES];
-    uint64_t full[MAX_STAGES];
-    uint64_t empty[MAX_STAGES];
-    uint64_t pass_full[N_PASSES];
-    uint64_t pass_empty[N_PASSES];
-    __align__(16) char staged[STAGED_BYTES];
-};
-
-/* A place in a ring, and how often the ring was gone round, its last bit. */
-struct ring {
-    int at;
-    uint32_t parity;
-};
-
-static __device__ __forceinline__ void ring_step(struct ring *ring, int n)
+/* Adds a stage to the sums of N of the team's halves, from FIRST on. Instructions without a
+ * branch between them, or the compiler would have each wait for the one before; for the same
+ * reason rows that pass through registers are loaded first. */
+template <enum vxd_net_precision PRECISION, int N_TILE, int FIRST, int N>
+static __device__ __forceinline__ void multiply_halves(uint32_t rows, uint32_t weights,
+                                                       float (*sums)[N_TILE / 8][4])
 {
-    if (++ring->at == n) {
-        ring->at = 0;
-        ring->parity ^= 1;
+    constexpr bool BY_REGISTERS = PRECISION == VXD_NET_TF32;
+    uint32_t loaded[N][STAGE_SLOTS][4];
+
+    rows += FIRST * HALF_ROWS * ROW_BYTES;
+#pragma unroll
+    for (int i = 0; i < N * STAGE_SLOTS && BY_REGISTERS; i++) {
+        load_rows<PRECISION>(rows + (uint32_t)(i / STAGE_SLOTS * HALF_ROWS * ROW_BYTES) +
+                                 threadIdx.x / 32 % 4 * (16 * ROW_BYTES),
+                             i % STAGE_SLOTS, loaded[i / STAGE_SLOTS][i % STAGE_SLOTS]);
     }
-}
-
-static __device__ __forceinline__ void barrier_init(uint64_t *barrier, int n)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
-                 "r"(n)
-                 : "memory");
-}
-
-static __device__ __forceinline__ void barrier_arrive(uint64_t *barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-                 : "memory");
-}
-
-/* Arrives once the copies that this thread has begun are done. */
-static __device__ __forceinline__ void barrier_arrive_copied(uint64_t *barrier)
-{
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(
-                     shared_address(barrier))
-                 : "memory");
-}
-
-/* Until the phase of that parity has ended. */
-static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity)
-{
-    asm volatile("{\n"
-                 ".reg .pred done;\n"
-                 "again:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@done bra over;\n"
-                 "bra again;\n"
-                 "over:\n"
-                 "}" ::"r"(shared_address(barrier)),
-                 "r"(parity)
-                 : "memory");
-}
-
-/* Arrives, and has the barrier wait for n_bytes that one bulk copy brings. */
-static __device__ __forceinline__ void bulk_copy(uint64_t *barrier, uint32_t to,
-                                                 const char *from, uint32_t n_bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     shared_address(barrier)),
-                 "r"(n_bytes)
-                 : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(n_bytes), "r"(shared_address(barrier))
-                 : "memory");
-}
-
-/* Tile `number` of those of block blockIdx.x, in rounds to and fro, so that who had the most
- * work in one round has the least in the next; false past the last. */
-static __device__ __forceinline__ bool find_tile(const struct vxd_conv_tiles *tiles,
-                                                 uint32_t n_rows, int n_tile,
-                                                 uint32_t number, uint32_t *first_place,
-                                                 int *first_out)
-{
-    uint32_t n_columns = (uint32_t)(tiles->n_padded / n_tile);
-    uint32_t n_row_tiles = (n_rows + VXD_CONV_TILE_ROWS - 1) / VXD_CONV_TILE_ROWS;
-    uint32_t in_round = number % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
-    uint64_t i = (uint64_t)number * gridDim.x + in_round;
-
-    *first_place = (n_row_tiles - 1 - (uint32_t)(i / n_columns)) * VXD_CONV_TILE_ROWS;
-    *first_out = (int)(i % n_columns) * n_tile;
-    return i < (uint64_t)n_row_tiles * n_columns;
-}
-
-/* The slots of a stage: one thread each. */
-template <int N_TILE>
-static __device__ __forceinline__ void
-fetch_weights(const struct vxd_conv_tiles *tiles, struct wgmma_shared *shared,
-              const struct tile_slots *slots, uint32_t number, int first_out, uint32_t to,
-              uint64_t *barrier)
-{
-    uint32_t in_tap;
-    uint32_t tap;
-    uint64_t slot;
-
-    if (number >= slots->n) {
-        barrier_arrive(barrier);
-        return;
-    }
-    tap = tap_of_slot(tiles, number, &in_tap);
-    slot = (uint64_t)(uint32_t)(slots->first_tap + shared->tile.taps[tap]) *
-               (uint32_t)tiles->n_slots +
-           in_tap;
-    bulk_copy(barrier, to,
-              tiles->weights + (slot * (uint32_t)tiles->n_padded + (uint32_t)first_out) *
-                                   VXD_CONV_SLOT_BYTES,
-              N_TILE * VXD_CONV_SLOT_BYTES);
-}
-
-template <enum vxd_net_precision PRECISION, int N_TILE>
-static __device__ __forceinline__ void
-fetch_pass(const struct vxd_conv_tiles *tiles, struct wgmma_shared *shared,
-           const struct tile_memory *memory, const struct tile_slots *slots,
-           int first_out, struct ring *ring)
-{
-    uint32_t n_stages = (slots->n + STAGE_SLOTS - 1) / STAGE_SLOTS;
-    int thread = (int)threadIdx.x % N_THREADS;
-
-    for (uint32_t stage = 0; stage < n_stages; stage++) {
-        char *to = memory->stages + ring->at * stage_bytes<N_TILE>();
-        uint64_t *full = &shared->full[ring->at];
-
-        barrier_wait(&shared->empty[ring->at], ring->parity ^ 1);
-        if (thread < STAGE_SLOTS) {
-            fetch_weights<N_TILE>(tiles, shared, slots,
-                                  stage * STAGE_SLOTS + (uint32_t)thread, first_out,
-                                  shared_address(to) + STAGE_IN_BYTES +
-                                      (uint32_t)thread * (N_TILE * VXD_CONV_SLOT_BYTES),
-                                  full);
-        }
-        load_stage_rows<PRECISION>(tiles, memory->inputs, slots, stage, to);
-        if (tiles->in_alignment > 2) {
-            barrier_arrive_copied(full);
-        } else {
-            barrier_arrive(full);
-        }
-        ring_step(ring, tiles->n_stages);
-    }
-}
-
-template <enum vxd_net_precision PRECISION, int N_TILE>
-static __device__ __forceinline__ void
-fetch_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared *shared,
-            const struct tile_memory *memory, uint32_t n_rows)
-{
-    uint32_t thread = threadIdx.x % N_THREADS;
-    struct ring ring = {0, 0};
-    struct ring passes = {0, 0};
-    uint32_t first_place;
-    int first_out;
-
-    for (uint32_t i = 0; find_tile(tiles, n_rows, N_TILE, i, &first_place, &first_out);
-         i++) {
-        int32_t row = find_row(tiles, first_place + thread, n_rows);
-
-        for (int word = 0; word < VXD_SPARSE_MASK_WORDS(tiles->n_taps); word++) {
-            struct pass *pass = &shared->passes[passes.at];
-            struct tile_slots slots =
-                find_slots<true>(tiles, &shared->tile, memory->inputs, row, word);
-
-            barrier_wait(&shared->pass_empty[passes.at], passes.parity ^ 1);
-            pass->rows[thread] = row;
-            if (thread == 0) {
-                pass->slots = slots;
-            }
-            barrier_arrive(&shared->pass_full[passes.at]);
-            fetch_pass<PRECISION, N_TILE>(tiles, shared, memory, &slots, first_out,
-                                          &ring);
-            tile_sync(); /* the table of inputs is free */
-            ring_step(&passes, N_PASSES);
-        }
-    }
-}
-
-/* Slots of a stage, four at most; none of this depends on which rows there are but has. */
-template <enum vxd_net_precision PRECISION, int N_TILE>
-static __device__ __forceinline__ void
-multiply_stage(const struct vxd_conv_tiles *tiles, const struct tile_slots *slots,
-               uint32_t stage, uint32_t rows, float (*sums)[N_TILE / 8][4])
-{
-    uint32_t weights = rows + STAGE_IN_BYTES;
-
     wgmma_fence();
 #pragma unroll
     for (int slot = 0; slot < STAGE_SLOTS; slot++) {
-        uint32_t number = stage * STAGE_SLOTS + (uint32_t)slot;
-        uint32_t in_tap;
-        uint32_t tap = tap_of_slot(tiles, number, &in_tap);
+        uint64_t b =
+            wgmma_weights(weights + (uint32_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES));
 
-        if (number < slots->n && (slots->low_taps >> tap & 1u) != 0) {
-            wgmma_half<PRECISION, N_TILE>(sums[0], rows, weights, slot);
-        }
-        if (number < slots->n && (slots->high_taps >> tap & 1u) != 0) {
-            wgmma_half<PRECISION, N_TILE>(sums[1], rows + 64 * ROW_BYTES, weights, slot);
+#pragma unroll
+        for (int half = 0; half < N; half++) {
+            if constexpr (BY_REGISTERS) {
+                wgmma_tf32<N_TILE>(sums[FIRST + half], loaded[half][slot], b);
+            } else {
+                wgmma<PRECISION, N_TILE>(
+                    sums[FIRST + half],
+                    wgmma_rows(rows + (uint32_t)(half * HALF_ROWS * ROW_BYTES +
+                                                 slot * VXD_CONV_SLOT_BYTES)),
+                    b);
+            }
         }
     }
     wgmma_commit();
+    wgmma_wait<0>();
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE>
+/* All stages of a tile's sums. */
+template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TILE_HALVES>
 static __device__ __forceinline__ void
-multiply_pass(const struct vxd_conv_tiles *tiles, struct wgmma_shared *shared,
-              const struct tile_memory *memory, const struct tile_slots *slots,
+multiply_tile(const struct vxd_conv_tiles *tiles,
+              struct wgmma_shared<N_TILE_HALVES> *shared, const char *stages, int team,
               struct ring *ring, float (*sums)[N_TILE / 8][4])
 {
-    uint32_t n_stages = (slots->n + STAGE_SLOTS - 1) / STAGE_SLOTS;
-    bool tells = threadIdx.x % 32 == 0;
-    int before = 0;
+    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_TILE_HALVES>();
+    uint32_t to_do;
 
-    for (uint32_t stage = 0; stage < n_stages; stage++) {
+    do {
+        uint32_t stage = shared_address(stages + ring->at * STAGE_BYTES);
+        uint32_t rows = stage + (uint32_t)(team * N_HALVES * HALF_ROWS * ROW_BYTES);
+        uint32_t weights = stage + N_TILE_HALVES * HALF_ROWS * ROW_BYTES;
+        uint32_t own;
+
         barrier_wait(&shared->full[ring->at], ring->parity);
+        to_do = *(const uint32_t *)shared->to_do[ring->at]; /* of all slots at once */
+        to_do |= to_do >> 16;
+        to_do |= to_do >> 8;
+        own = to_do >> team * N_HALVES & ((1u << N_HALVES) - 1);
         wgmma_publish();
-        multiply_stage<PRECISION, N_TILE>(
-            tiles, slots, stage,
-            shared_address(memory->stages + ring->at * stage_bytes<N_TILE>()), sums);
-        wgmma_wait<1>();
-        if (stage > 0 && tells) {
-            barrier_arrive(&shared->empty[before]);
+        if (own == (1u << N_HALVES) - 1) {
+            multiply_halves<PRECISION, N_TILE, 0, N_HALVES>(rows, weights, sums);
+        } else if (own == 1) {
+            multiply_halves<PRECISION, N_TILE, 0, 1>(rows, weights, sums);
+        } else if (own == 2) {
+            multiply_halves<PRECISION, N_TILE, N_HALVES - 1, 1>(rows, weights, sums);
         }
-        before = ring->at;
+        if (threadIdx.x % 32 == 0) {
+            barrier_arrive(&shared->empty[ring->at]);
+        }
         ring_step(ring, tiles->n_stages);
-    }
-    wgmma_wait<0>();
-    wgmma_release<N_TILE>(sums);
-    if (n_stages > 0 && tells) {
-        barrier_arrive(&shared->empty[before]);
-    }
+    } while ((to_do & SLOT_ENDS_SUMS) == 0);
+    wgmma_release<N_TILE, N_HALVES>(sums);
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE>
+template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TEAMS>
 static __device__ __forceinline__ void
-multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared *shared,
-               const struct tile_memory *memory, uint32_t n_rows)
+multiply_tiles(const struct vxd_conv_tiles *tiles,
+               struct wgmma_shared<N_HALVES * N_TEAMS> *shared, const char *stages,
+               char *staged, uint32_t n_rows)
 {
-    int n_words = VXD_SPARSE_MASK_WORDS(tiles->n_taps);
+    constexpr int ROWS = N_TEAMS * N_HALVES * HALF_ROWS;
+    int team = (int)threadIdx.x / N_THREADS;
     struct ring ring = {0, 0};
-    struct ring passes = {0, 0};
+    struct ring places = {0, 0};
     uint32_t first_place;
     int first_out;
 
-    for (uint32_t i = 0; find_tile(tiles, n_rows, N_TILE, i, &first_place, &first_out);
-         i++) {
-        float sums[2][N_TILE / 8][4];
+    staged += threadIdx.x / 32 * WARP_STAGED_BYTES;
+    for (uint32_t i = 0;
+         find_tile(tiles, n_rows, ROWS, N_TILE, i, &first_place, &first_out); i++) {
+        float sums[N_HALVES][N_TILE / 8][4];
+        const int32_t *rows = shared->rows[places.at] + team * N_HALVES * HALF_ROWS;
 
 #pragma unroll
-        for (int k = 0; k < N_TILE; k++) {
-            sums[k / 4 % 2][k / 8][k % 4] = 0.0f;
+        for (int k = 0; k < N_HALVES * N_TILE / 2; k++) {
+            sums[k / (N_TILE / 2)][k / 4 % (N_TILE / 8)][k % 4] = 0.0f;
         }
-        for (int word = 0; word < n_words; word++) {
-            struct pass *pass = &shared->passes[passes.at];
-            struct tile_slots slots;
-
-            barrier_wait(&shared->pass_full[passes.at], passes.parity);
-            slots = pass->slots;
-            multiply_pass<PRECISION, N_TILE>(tiles, shared, memory, &slots, &ring, sums);
-            if (word == n_words - 1) {
-                store_tile<PRECISION, N_TILE, true>(
-                    tiles, pass->rows, (float *)shared->staged, first_out, sums);
-            }
-            barrier_arrive(&shared->pass_empty[passes.at]);
-            ring_step(&passes, N_PASSES);
+        multiply_tile<PRECISION, N_TILE, N_HALVES, N_HALVES * N_TEAMS>(
+            tiles, shared, stages, team, &ring, sums);
+        if (tiles->is_out_whole) {
+            store_tile_whole<PRECISION, N_TILE, N_HALVES, N_HALVES * N_TEAMS>(
+                tiles, shared, stages,
+                (uint32_t)(team * N_HALVES * HALF_ROWS * ROW_BYTES), rows, staged,
+                first_out, &ring, sums);
+        } else {
+            store_tile_pieces<PRECISION, N_TILE, N_HALVES>(tiles, rows, (float *)staged,
+                                                           first_out, sums);
         }
+        if (threadIdx.x % 32 == 0) {
+            barrier_arrive(&shared->place_empty[places.at]);
+        }
+        ring_step(&places, N_PLACES);
     }
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE>
-static __global__ void __launch_bounds__(2 * N_THREADS, 2)
+template <int N_TEAMS> __host__ __device__ constexpr int blocks_of_multiprocessor()
+{
+    return N_TEAMS == 1 ? 2 : 1;
+}
+
+template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TEAMS>
+static __global__ void __launch_bounds__((N_TEAMS + 1) * N_THREADS,
+                                         blocks_of_multiprocessor<N_TEAMS>())
     wgmma_tiles_kernel(const __grid_constant__ struct vxd_conv_tiles tiles)
 {
+    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_HALVES * N_TEAMS>();
     extern __shared__ __align__(1024) char dynamic_shared[];
-    __shared__ struct wgmma_shared shared;
-    struct tile_memory memory = {
-        (int32_t *)(dynamic_shared + tiles.n_stages * stage_bytes<N_TILE>()),
-        dynamic_shared};
+    __shared__ struct wgmma_shared<N_HALVES * N_TEAMS> shared;
+    __shared__ __align__(128) char staged[4 * N_TEAMS * WARP_STAGED_BYTES];
     uint32_t n_rows = *tiles.n_rows;
 
     if (n_rows > tiles.room) {
@@ -312,51 +155,98 @@ static __global__ void __launch_bounds__(2 * N_THREADS, 2)
         return;
     }
     if (threadIdx.x == 0) {
-        for (int i = 0; i < MAX_STAGES; i++) {
+        for (int i = 0; i < tiles.n_stages; i++) {
             barrier_init(&shared.full[i], N_THREADS + STAGE_SLOTS);
-            barrier_init(&shared.empty[i], N_THREADS / 32);
+            barrier_init(&shared.empty[i], 4 * N_TEAMS);
         }
-        for (int i = 0; i < N_PASSES; i++) {
-            barrier_init(&shared.pass_full[i], N_THREADS);
-            barrier_init(&shared.pass_empty[i], N_THREADS);
+        for (int i = 0; i < N_PLACES; i++) {
+            barrier_init(&shared.place_empty[i], 4 * N_TEAMS);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
-    if (threadIdx.x >= N_THREADS) { /* registers go to who multiplies */
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
-        fetch_tiles<PRECISION, N_TILE>(&tiles, &shared, &memory, n_rows);
+    if (threadIdx.x >= N_TEAMS * N_THREADS) { /* registers go to who multiplies */
+        struct tile_memory memory = {
+            (int32_t *)(dynamic_shared + tiles.n_stages * STAGE_BYTES), dynamic_shared};
+
+        if constexpr (N_TEAMS == 1) {
+            asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+        } else {
+            asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
+        }
+        fetch_tiles<PRECISION, N_TILE, N_HALVES * N_TEAMS>(&tiles, &shared, &memory,
+                                                           n_rows);
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
-        multiply_tiles<PRECISION, N_TILE>(&tiles, &shared, &memory, n_rows);
+        if constexpr (N_TEAMS == 1) {
+            asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
+        } else {
+            asm volatile("setmaxnreg.inc.sync.aligned.u32 208;");
+        }
+        multiply_tiles<PRECISION, N_TILE, N_HALVES, N_TEAMS>(
+            &tiles, &shared, dynamic_shared, staged, n_rows);
     }
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE>
+/* As many stages as leave room for the blocks of a multiprocessor. */
+static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
+                                               const void *kernel, int n_stage_bytes,
+                                               int n_table_bytes, int n_blocks,
+                                               int *n_stages, struct vxd_err *err)
+{
+    struct cudaFuncAttributes attributes;
+    int of_block = 0;
+    int of_multiprocessor = 0;
+    int room;
+    enum vxd_status status;
+
+    VXD_TRY(VXD_CUDA(context, cudaFuncGetAttributes(&attributes, kernel), err));
+    VXD_TRY(VXD_CUDA(context,
+                     cudaDeviceGetAttribute(&of_block,
+                                            cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                            context->device),
+                     err));
+    VXD_TRY(VXD_CUDA(context,
+                     cudaDeviceGetAttribute(&of_multiprocessor,
+                                            cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+                                            context->device),
+                     err));
+    room = of_multiprocessor / n_blocks - 1024; /* the system's share */
+    room = (room < of_block ? room : of_block) - (int)attributes.sharedSizeBytes;
+    *n_stages = (room - n_table_bytes) / n_stage_bytes;
+    *n_stages = *n_stages < MAX_STAGES ? *n_stages : MAX_STAGES;
+    VXD_TRY(
+        VXD_CUDA(context,
+                 cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      *n_stages * n_stage_bytes + n_table_bytes),
+                 err));
+out:
+    return status;
+}
+
+template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TEAMS>
 static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles tiles,
                               struct vxd_err *err)
 {
+    constexpr int ROWS = N_TEAMS * N_HALVES * HALF_ROWS;
+    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_HALVES * N_TEAMS>();
+    const void *kernel =
+        (const void *)wgmma_tiles_kernel<PRECISION, N_TILE, N_HALVES, N_TEAMS>;
     struct vxd_context *context = queue->context;
     int n_table_taps = tiles.n_taps < WORD_TAPS ? tiles.n_taps : WORD_TAPS;
-    int n_table_bytes = n_table_taps * VXD_CONV_TILE_ROWS * (int)sizeof(int32_t);
-    uint64_t n_tiles = (tiles.room + (uint64_t)VXD_CONV_TILE_ROWS - 1) /
-                       VXD_CONV_TILE_ROWS * (uint64_t)(tiles.n_padded / N_TILE);
-    unsigned n_most = 2 * (unsigned)context->info.n_multiprocessors;
+    int n_table_bytes = n_table_taps * ROWS * (int)sizeof(int32_t);
+    uint64_t n_tiles =
+        (tiles.room + (uint64_t)ROWS - 1) / ROWS * (uint64_t)(tiles.n_padded / N_TILE);
+    unsigned n_most =
+        (unsigned)context->info.n_multiprocessors * blocks_of_multiprocessor<N_TEAMS>();
     unsigned n_blocks = n_tiles == 0 ? 1 : n_tiles < n_most ? (unsigned)n_tiles : n_most;
-    size_t n_shared;
     enum vxd_status status;
 
-    VXD_TRY(fit_stages(context, stage_bytes<N_TILE>(), n_table_bytes,
-                       (int)(sizeof(struct wgmma_shared) + 1023) / 1024 * 1024,
-                       &tiles.n_stages, err));
-    n_shared = (size_t)(tiles.n_stages * stage_bytes<N_TILE>() + n_table_bytes);
-    VXD_TRY(VXD_CUDA(
-        context,
-        cudaFuncSetAttribute((const void *)wgmma_tiles_kernel<PRECISION, N_TILE>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int)n_shared),
-        err));
-    wgmma_tiles_kernel<PRECISION, N_TILE>
-        <<<n_blocks, 2 * N_THREADS, n_shared, (cudaStream_t)queue->stream>>>(tiles);
+    VXD_TRY(fit_wgmma_stages(context, kernel, STAGE_BYTES, n_table_bytes,
+                             blocks_of_multiprocessor<N_TEAMS>(), &tiles.n_stages, err));
+    wgmma_tiles_kernel<PRECISION, N_TILE, N_HALVES, N_TEAMS>
+        <<<n_blocks, (N_TEAMS + 1) * N_THREADS,
+           (size_t)(tiles.n_stages * STAGE_BYTES + n_table_bytes),
+           (cudaStream_t)queue->stream>>>(tiles);
     VXD_TRY(vxd_cuda_launched(context, "wgmma_tiles_kernel", err));
 out:
     return status;
@@ -369,13 +259,13 @@ static enum vxd_status launch_tiles(struct vxd_queue *queue,
 {
     switch (n_tile) {
     case 16:
-        return launch<PRECISION, 16>(queue, *tiles, err);
+        return launch<PRECISION, 16, 2, 1>(queue, *tiles, err);
     case 32:
-        return launch<PRECISION, 32>(queue, *tiles, err);
+        return launch<PRECISION, 32, 2, 1>(queue, *tiles, err);
     case 64:
-        return launch<PRECISION, 64>(queue, *tiles, err);
+        return launch<PRECISION, 64, 2, 1>(queue, *tiles, err);
     default:
-        return launch<PRECISION, 96>(queue, *tiles, err);
+        return launch<PRECISION, 96, 2, 1>(queue, *tiles, err);
     }
 }
 

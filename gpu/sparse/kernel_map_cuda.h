@@ -34,7 +34,8 @@ struct vxd_map_job {
     /* Scratch: map.capacity words each, then words of the blocks that work on the map. */
     uint32_t *keys[2];
     uint32_t *values;
-    uint32_t *sort_counts; /* VXD_SORT_BINS a block */
+    uint32_t *ranks;
+    uint32_t *sort_counts; /* VXD_SORT_WORDS */
     uint32_t *tap_counts;  /* n_taps a block */
 };
 
@@ -42,12 +43,15 @@ struct vxd_map_job {
 struct vxd_map_work {
     struct vxd_map_job job;
     struct vxd_team team;
+    uint32_t *barrier; /* the team's word */
     uint32_t n_rows;
 };
 
 struct vxd_map_shared {
     uint32_t tap_counts[VXD_SPARSE_MAX_TAPS]; /* of the block, then of all rows */
     int taps[VXD_ORDER_BITS];                 /* of each bit of a key */
+    uint32_t shares[4][256];                  /* of a mask's bytes in a key */
+    uint32_t passed;                          /* the block's count of barriers */
 };
 
 static __device__ __forceinline__ uint32_t vxd_map_padded(uint32_t n_rows)
@@ -118,26 +122,53 @@ static __device__ __forceinline__ int vxd_map_rank_taps(uint32_t n_taps, uint32_
     return n_varying < VXD_ORDER_BITS ? n_varying : VXD_ORDER_BITS;
 }
 
-static __device__ __forceinline__ void
-vxd_map_make_keys(const struct vxd_map_work *work, int n_bits,
-                  const struct vxd_map_shared *shared)
+/* What each byte of a mask of up to 32 taps is in a key. */
+static __device__ __forceinline__ void vxd_map_make_shares(int n_bits,
+                                                           struct vxd_map_shared *shared)
+{
+    int group = (int)threadIdx.x / 256;
+    uint32_t byte = threadIdx.x % 256;
+    uint32_t share = 0;
+
+    static_assert(VXD_GRID_THREADS == 4 * 256, "a thread a byte");
+    for (int bit = 0; bit < n_bits; bit++) {
+        int tap = shared->taps[bit];
+
+        share |= tap / 8 == group ? (byte >> tap % 8 & 1) << bit : 0;
+    }
+    shared->shares[group][byte] = share;
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void vxd_map_make_keys(const struct vxd_map_work *work,
+                                                         int n_bits,
+                                                         struct vxd_map_shared *shared)
 {
     const struct vxd_map_job *job = &work->job;
     size_t n_words = VXD_SPARSE_MASK_WORDS(job->map.n_taps);
     struct vxd_part part = vxd_part_of(work->n_rows, work->team);
+    const uint32_t *masks = job->map.masks;
+    uint32_t *keys = job->keys[0];
 
+    if (n_words == 1) {
+        vxd_map_make_shares(n_bits, shared);
+        for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+            uint32_t mask = masks[i];
+
+            keys[i] = shared->shares[0][mask & 255] | shared->shares[1][mask >> 8 & 255] |
+                      shared->shares[2][mask >> 16 & 255] | shared->shares[3][mask >> 24];
+        }
+        return;
+    }
     for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-        const uint32_t *mask = job->map.masks + i * n_words;
-        uint32_t word = mask[0];
         uint32_t key = 0;
 
         for (int bit = 0; bit < n_bits; bit++) {
             int tap = shared->taps[bit];
 
-            word = n_words > 1 ? mask[tap / 32] : word;
-            key |= (word >> tap % 32 & 1) << bit;
+            key |= (masks[i * n_words + (size_t)tap / 32] >> tap % 32 & 1) << bit;
         }
-        job->keys[0][i] = key;
+        keys[i] = key;
     }
 }
 
@@ -175,6 +206,7 @@ vxd_map_pass(const struct vxd_map_work *work, int i, int n) {
     pass.to_values = to_order ? job->map.order : job->values;
     pass.n = work->n_rows;
     pass.shift = i * VXD_SORT_BITS;
+    pass.ranks = job->ranks;
     pass.counts = job->sort_counts;
     return pass;
 }

@@ -192,7 +192,9 @@ enum vxd_status vxd_net_run_create(struct vxd_queue *queue, const struct vxd_net
 /* Enqueues the next part; *more says that another call must follow once the queue was waited
  * for. The first part is the coordinate sets. On the CPU parts are a set, or maps, or a few
  * layers (about 20 ms), so that other work runs between them; on a GPU sets are one part and
- * maps and layers another, a prune begins anew.
+ * maps and layers another, a prune begins anew; but where earlier runs tell how many rows there
+ * will be, all is one part, and the next call only looks whether it had room (if not, the run
+ * begins anew by what it counts).
  * errors  RESOURCE_EXHAUSTED  the network's max_bytes, or memory; names the layer
  *         FAILED_PRECONDITION  the run is over
  *         by the wait: INVALID_ARGUMENT for coordinates that are not unique, not in order or

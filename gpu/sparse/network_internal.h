@@ -8,8 +8,9 @@
  * network_weights.c  batch norms folded, weights on the device
  * network.c          create, destroy, info
  * network_run.c      a run and its steps; network_sets.c, network_memory.c, network_maps.c and
- *                    network_layers.c what they enqueue; network_repeat.c what is kept for the
- *                    next run on a GPU; network_result.c what is left of it
+ *                    network_layers.c what they enqueue; network_whole.c a run enqueued whole,
+ *                    by what network_repeat.c has kept of others on a GPU; network_result.c
+ *                    what is left of it
  *
  * Tensors are numbered from 0, the network's input; layer i makes tensor i + 1. Rows that a
  * feature decides about (PRUNE) split a run into phases: a set's or a layer's phase is how
@@ -199,14 +200,17 @@ enum vxd_net_tag {
     VXD_NET_TAG_SETS = 0,
     VXD_NET_TAG_MAPS = 1,
     VXD_NET_TAG_LAYERS = 2,
-    VXD_NET_TAG_MAPS_AND_LAYERS = 3
+    VXD_NET_TAG_MAPS_AND_LAYERS = 3,
+    VXD_NET_TAG_SETS_AND_MAPS = 4,
+    VXD_NET_TAG_WHOLE = 5
 };
 
 enum vxd_net_stage {
     VXD_NET_STAGE_SETS = 0,
     VXD_NET_STAGE_MAPS = 1,
     VXD_NET_STAGE_LAYERS = 2,
-    VXD_NET_STAGE_OVER = 3
+    VXD_NET_STAGE_WHOLE = 3, /* all is enqueued, counts are still to be looked at */
+    VXD_NET_STAGE_OVER = 4
 };
 
 /* A set of the run. */
@@ -238,21 +242,24 @@ struct vxd_net_run {
     uint32_t graphs_used; /* a bit an entry of the net's `repeat` */
     size_t next_row;      /* of step next_step: where a convolution goes on (CPU) */
     bool is_pending;      /* something queued reads or writes host memory of the run */
+    bool has_guessed;     /* its sets' sizes, or has tried to */
+    bool is_guess;        /* what is enqueued goes by sizes that no count has confirmed */
     struct vxd_net_run_set *sets;
     struct vxd_kernel_map *maps;
     struct vxd_net_run_phase *phases;
     size_t *item_bytes;
     size_t *item_offsets;
-    struct vxd_buffer rows;    /* of the input's coordinates, from vxd_sparse_set_make */
-    struct vxd_buffer counts;  /* a set: 0 and its rows, which are starts of one sample */
-    struct vxd_buffer n_pairs; /* uint64 a map */
+    struct vxd_buffer rows; /* of the input's coordinates, from vxd_sparse_set_make */
+    /* A set: 0 and its rows, which are starts of one sample. Then two words: on the CPU the rows
+     * of a part of a convolution, on a GPU the error word of what was guessed. */
+    struct vxd_buffer counts;
+    struct vxd_buffer n_pairs;  /* uint64 a map */
     struct vxd_buffer h_counts; /* host: the same */
     struct vxd_buffer scratch;  /* of the sets or maps that a step enqueues */
     struct vxd_buffer tokens;   /* a slot: 0, rows, then the samples' starts */
     uint32_t *h_tokens;         /* host: what goes there */
-    size_t n_bytes;             /* device memory now, most so far, and what was needed */
+    size_t n_bytes;             /* device memory now, and most so far */
     size_t peak_bytes;
-    size_t live_bytes;
 };
 
 /* Device memory of a run, within the network's budget. */
@@ -269,8 +276,10 @@ enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
 void vxd_net_repeat_destroy(struct vxd_context *context, struct vxd_net_repeat *repeat);
 
 /* Rows that memory and launches of a set of n rows are sized for: n on the CPU; on a GPU what
- * other runs had, if that is enough and not much more. */
-size_t vxd_net_run_capacity(const struct vxd_net *net, int set, size_t n);
+ * other runs of inputs alike had, if that is enough and not much more. Later runs learn of it. */
+size_t vxd_net_run_capacity(const struct vxd_net_run *run, int set, size_t n);
+/* What runs of inputs alike had, a set; false where some used one's is not known. */
+bool vxd_net_run_guess(const struct vxd_net_run *run, size_t *capacities);
 
 /* Has enqueue(queue, run) put its work on the queue; on a GPU by a graph of it where the same
  * was there before. enqueue changes nothing of the run that later steps look at. `tag` tells
@@ -285,12 +294,34 @@ void vxd_net_run_release_graphs(struct vxd_net_run *run);
  * counts to the host; *done when none is left. */
 enum vxd_status vxd_net_run_make_sets(struct vxd_queue *queue, struct vxd_net_run *run,
                                       bool *done, struct vxd_err *err);
+/* Memory for all sets, of as many rows as other runs had; false where that is not known.
+ * *scratch_bytes is what making them takes. */
+enum vxd_status vxd_net_run_guess_sets(struct vxd_queue *queue, struct vxd_net_run *run,
+                                       bool *is_known, size_t *scratch_bytes,
+                                       struct vxd_err *err);
+/* The set of the caller's coordinates, and those made of it. */
+enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
+                                       const struct vxd_net_run *run,
+                                       struct vxd_err *err);
+enum vxd_status vxd_net_run_derive_sets(struct vxd_queue *queue,
+                                        const struct vxd_net_run *run,
+                                        struct vxd_err *err);
 /* Takes over what the host has read. */
 enum vxd_status vxd_net_run_count_sets(struct vxd_net_run *run, struct vxd_err *err);
 
-/* Memory of the phase's maps and items, their places; needs counts. */
+/* A run of one phase on a GPU whose sets' sizes can be guessed: enqueues all of it, or sets and
+ * maps where these are wanted apart. Otherwise, and where there is no room, *is_enqueued is
+ * false and nothing has changed. */
+enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  bool *is_enqueued, struct vxd_err *err);
+/* After the wait, whether that was right; false: the run is as it was before. */
+enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_run *run,
+                                        bool *is_right, struct vxd_err *err);
+
+/* Memory of the phase's maps and items, their places, by the sets' capacities; scratch of
+ * scratch_bytes at least. */
 enum vxd_status vxd_net_run_place(struct vxd_queue *queue, struct vxd_net_run *run,
-                                  struct vxd_err *err);
+                                  size_t scratch_bytes, struct vxd_err *err);
 void *vxd_net_run_item(const struct vxd_net_run *run, int item);
 struct vxd_rows vxd_net_run_rows(const struct vxd_net_run *run, int tensor);
 struct vxd_net_extent vxd_net_run_extent(const struct vxd_net_run *run, int tensor);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory of a run's phase, once its rows are counted: one block for maps and what belongs to
+/* Memory of a run's phase, once its sets have their sizes: one block for maps and what belongs to
  * sets, one for everything that steps make. In the latter pieces that are never needed at the
  * same time share their place: the largest first, each at the lowest place that is free for
  * as long as it is needed. */
@@ -293,35 +293,6 @@ static int sort_items(struct vxd_net_run *run, int *by_size)
     return n;
 }
 
-/* What is needed at one time, at most: sets and maps of this phase and before, and the items
- * of a step. */
-static void find_live_bytes(struct vxd_net_run *run)
-{
-    const struct vxd_net *net = run->net;
-    size_t lasting = run->counts.n_bytes + run->n_pairs.n_bytes + run->rows.n_bytes;
-    size_t most = 0;
-
-    for (int i = 0; i < net->n_sets; i++) {
-        lasting += run->sets[i].is_made ? vxd_sparse_set_bytes(run->sets[i].n_rows) : 0;
-    }
-    for (int phase = 0; phase <= run->phase; phase++) {
-        lasting += run->phases[phase].maps.n_bytes;
-    }
-    for (int step = 0; step < net->n_steps; step++) {
-        size_t n = 0;
-
-        for (int i = 0; i < net->n_items && net->steps[step].phase == run->phase; i++) {
-            if (net->items[i].first <= step && step <= net->items[i].last) {
-                n += run->item_bytes[i];
-            }
-        }
-        most = n > most ? n : most;
-    }
-    if (lasting + most > run->live_bytes) {
-        run->live_bytes = lasting + most;
-    }
-}
-
 static enum vxd_status place_items(struct vxd_queue *queue, struct vxd_net_run *run,
                                    struct vxd_err *err)
 {
@@ -341,21 +312,23 @@ static enum vxd_status place_items(struct vxd_queue *queue, struct vxd_net_run *
         goto out;
     }
     VXD_TRY(vxd_net_run_alloc(queue, run, total, &run->phases[run->phase].items, err));
-    find_live_bytes(run);
 out:
     free(order);
     return status;
 }
 
 enum vxd_status vxd_net_run_place(struct vxd_queue *queue, struct vxd_net_run *run,
-                                  struct vxd_err *err)
+                                  size_t scratch_bytes, struct vxd_err *err)
 {
+    size_t map_bytes;
     enum vxd_status status;
 
     VXD_TRY(fill_tokens(queue, run, err));
     VXD_TRY(place_maps(queue, run, err));
     VXD_TRY(place_items(queue, run, err));
-    VXD_TRY(vxd_net_run_alloc(queue, run, vxd_net_run_map_scratch_bytes(queue, run),
+    map_bytes = vxd_net_run_map_scratch_bytes(queue, run);
+    VXD_TRY(vxd_net_run_alloc(queue, run,
+                              map_bytes > scratch_bytes ? map_bytes : scratch_bytes,
                               &run->scratch, err));
 out:
     return status;

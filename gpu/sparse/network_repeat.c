@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What runs of a network leave for later ones on a GPU: how many rows memory was sized for, so
- * that scans alike get the same sizes, therefore most often the same addresses; and what was
- * enqueued at the same addresses with the same sizes twice, recorded as a CUDA graph. */
+/* What runs of a network leave for later ones on a GPU: how many rows their sets were sized
+ * for, by the size of their input, so that scans alike get the same sizes, therefore most often
+ * the same addresses, and need not wait for counts; and what was enqueued at the same addresses
+ * with the same sizes twice, recorded as a CUDA graph. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/sparse/network_internal.h"
 
 #define MAX_GRAPHS 16
+#define MAX_PROFILES 8
 
 struct entry {
     uint64_t *key; /* NULL: free */
@@ -17,10 +19,17 @@ struct entry {
     uint64_t last_used;
 };
 
+/* Of inputs of about one size. */
+struct profile {
+    size_t *capacities; /* a set, 0 = not known yet; the input's is first, 0 = free */
+    uint64_t last_used;
+};
+
 struct vxd_net_repeat {
     pthread_mutex_t mutex;
     uint64_t n_uses;
-    size_t *capacities; /* a set, 0 = not known yet */
+    size_t *capacities; /* of all profiles */
+    struct profile profiles[MAX_PROFILES];
     struct entry entries[MAX_GRAPHS];
 };
 
@@ -31,7 +40,8 @@ enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
 
     *out = NULL;
     if (repeat != NULL) {
-        repeat->capacities = calloc((size_t)n_sets, sizeof *repeat->capacities);
+        repeat->capacities =
+            calloc((size_t)n_sets * MAX_PROFILES, sizeof *repeat->capacities);
     }
     if (repeat == NULL || repeat->capacities == NULL ||
         pthread_mutex_init(&repeat->mutex, NULL) != 0) {
@@ -40,6 +50,9 @@ enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
         }
         free(repeat);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a network");
+    }
+    for (int i = 0; i < MAX_PROFILES; i++) {
+        repeat->profiles[i].capacities = repeat->capacities + (size_t)i * (size_t)n_sets;
     }
     *out = repeat;
     return VXD_OK;
@@ -68,26 +81,92 @@ void vxd_net_repeat_destroy(struct vxd_context *context, struct vxd_net_repeat *
     free(repeat);
 }
 
-size_t vxd_net_run_capacity(const struct vxd_net *net, int set, size_t n)
+/* --- capacities --------------------------------------------------------------------------- */
+
+static size_t step_of(size_t n)
 {
     size_t step = VXD_SPARSE_ROW_PAD;
+
+    while (step < n / 8) {
+        step *= 2;
+    }
+    return step;
+}
+
+/* Room for n rows and some more. */
+static size_t round_up(size_t n)
+{
+    size_t step = step_of(n);
+    size_t capacity = (n + step / 2 + step - 1) / step * step;
+
+    return capacity > 0 ? capacity : step;
+}
+
+/* The profile for an input of n rows, the least that has room for it and not too much; where
+ * there is none NULL, or the one not used for longest, emptied. The mutex is held. */
+static struct profile *find_profile(const struct vxd_net *net, size_t n, bool make)
+{
+    struct vxd_net_repeat *repeat = net->repeat;
+    struct profile *oldest = &repeat->profiles[0];
+    struct profile *best = NULL;
+
+    for (int i = 0; i < MAX_PROFILES; i++) {
+        struct profile *profile = &repeat->profiles[i];
+        size_t capacity = profile->capacities[0];
+
+        if (capacity >= n && capacity > 0 && capacity <= n + n / 2 + 4 * step_of(n) &&
+            (best == NULL || capacity < best->capacities[0])) {
+            best = profile;
+        }
+        oldest = profile->last_used < oldest->last_used ? profile : oldest;
+    }
+    if (best == NULL && make) {
+        best = oldest;
+        memset(best->capacities, 0, (size_t)net->n_sets * sizeof *best->capacities);
+        best->capacities[0] = round_up(n);
+    }
+    if (best != NULL) {
+        best->last_used = ++repeat->n_uses;
+    }
+    return best;
+}
+
+size_t vxd_net_run_capacity(const struct vxd_net_run *run, int set, size_t n)
+{
+    const struct vxd_net *net = run->net;
+    size_t *known;
     size_t capacity;
 
     if (!VXD_ON_CUDA(net->context)) {
         return n;
     }
-    while (step < n / 8) {
-        step *= 2;
-    }
     (void)pthread_mutex_lock(&net->repeat->mutex);
-    capacity = net->repeat->capacities[set];
-    if (capacity < n || capacity > n + n / 2 + 4 * step) {
-        capacity = (n + step / 2 + step - 1) / step * step;
-        capacity = capacity > 0 ? capacity : step;
-        net->repeat->capacities[set] = capacity;
+    known = &find_profile(net, run->input.n_rows, true)->capacities[set];
+    /* Inputs of a profile differ by up to half, so do their sets: sizes that follow each one
+     * would fit none. The input's own is what the profile is found by. */
+    if (*known < n || (set > 0 && *known > 2 * n + 4 * step_of(n))) {
+        *known = round_up(n);
     }
+    capacity = *known;
     (void)pthread_mutex_unlock(&net->repeat->mutex);
     return capacity;
+}
+
+bool vxd_net_run_guess(const struct vxd_net_run *run, size_t *capacities)
+{
+    const struct vxd_net *net = run->net;
+    const struct profile *profile;
+    bool is_known;
+
+    (void)pthread_mutex_lock(&net->repeat->mutex);
+    profile = find_profile(net, run->input.n_rows, false);
+    is_known = profile != NULL;
+    for (int i = 0; i < net->n_sets && is_known; i++) {
+        capacities[i] = profile->capacities[i];
+        is_known = !net->sets[i].used || capacities[i] > 0;
+    }
+    (void)pthread_mutex_unlock(&net->repeat->mutex);
+    return is_known;
 }
 
 /* --- keys -------------------------------------------------------------------------------- */

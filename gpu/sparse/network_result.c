@@ -95,6 +95,35 @@ static void add_costs(const struct vxd_net_run *run, const uint64_t *n_pairs,
     }
 }
 
+/* What a phase needs at one time, at most: sets and maps of it and of those before, and the
+ * items of a step. */
+static size_t live_bytes_of(const struct vxd_net_run *run, int phase)
+{
+    const struct vxd_net *net = run->net;
+    size_t lasting = run->counts.n_bytes + run->n_pairs.n_bytes + run->rows.n_bytes;
+    size_t most = 0;
+
+    for (int i = 0; i < net->n_sets; i++) {
+        lasting += run->sets[i].is_made && net->sets[i].phase <= phase
+                       ? vxd_sparse_set_bytes(run->sets[i].n_rows)
+                       : 0;
+    }
+    for (int i = 0; i <= phase; i++) {
+        lasting += run->phases[i].maps.n_bytes;
+    }
+    for (int step = 0; step < net->n_steps; step++) {
+        size_t n = 0;
+
+        for (int i = 0; i < net->n_items && net->steps[step].phase == phase; i++) {
+            if (net->items[i].first <= step && step <= net->items[i].last) {
+                n += run->item_bytes[i];
+            }
+        }
+        most = n > most ? n : most;
+    }
+    return lasting + most;
+}
+
 enum vxd_status vxd_net_run_get_cost(struct vxd_queue *queue,
                                      const struct vxd_net_run *run,
                                      struct vxd_net_cost *out, struct vxd_err *err)
@@ -103,10 +132,14 @@ enum vxd_status vxd_net_run_get_cost(struct vxd_queue *queue,
     uint64_t *n_pairs = NULL;
     enum vxd_status status;
 
-    *out = (struct vxd_net_cost){.peak_bytes = run->peak_bytes,
-                                 .live_bytes = run->live_bytes};
+    *out = (struct vxd_net_cost){.peak_bytes = run->peak_bytes};
     if (run->stage != VXD_NET_STAGE_OVER) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL, "the run is not over");
+    }
+    for (int phase = 0; phase < run->net->n_phases; phase++) {
+        size_t n_live = live_bytes_of(run, phase);
+
+        out->live_bytes = n_live > out->live_bytes ? n_live : out->live_bytes;
     }
     n_pairs = malloc(n_bytes);
     if (n_pairs == NULL) {

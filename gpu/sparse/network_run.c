@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A run and its steps: per phase the coordinate sets, round by round as counts get known, then
- * maps, then layers. */
+ * maps, then layers. On a GPU all of it at once where sizes can be guessed (network_whole.c). */
 #include <stdlib.h>
 
 #include "gpu/sparse/network_internal.h"
@@ -226,6 +226,7 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
                                  bool *more, struct vxd_err *err)
 {
     bool is_cuda = VXD_ON_CUDA(queue->context);
+    bool is_whole;
     enum vxd_status status;
 
     *more = false;
@@ -234,7 +235,19 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
     }
     /* What the last step queued has run. */
     run->is_pending = false;
-    VXD_TRY(vxd_net_run_count_sets(run, err));
+    if (run->is_guess) {
+        VXD_TRY(vxd_net_run_check_guess(queue, run, &is_whole, err));
+        if (run->stage == VXD_NET_STAGE_OVER) {
+            return VXD_OK;
+        }
+    } else {
+        VXD_TRY(vxd_net_run_count_sets(run, err));
+        VXD_TRY(vxd_net_run_whole(queue, run, &is_whole, err));
+        if (is_whole) {
+            *more = true;
+            return VXD_OK;
+        }
+    }
     if (run->stage == VXD_NET_STAGE_SETS) {
         VXD_TRY(step_sets(queue, run, err));
         *more = true;
@@ -242,7 +255,7 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
     }
     if (run->stage == VXD_NET_STAGE_MAPS && run->next_map == 0) {
         run->is_pending = true;
-        VXD_TRY(vxd_net_run_place(queue, run, err));
+        VXD_TRY(vxd_net_run_place(queue, run, 0, err));
     }
     VXD_TRY(is_cuda ? step_on_gpu(queue, run, err) : step_on_cpu(queue, run, err));
     end_phase(queue, run);

@@ -3,6 +3,8 @@
  * has read its count; before, only a bound is, up to eight times the input's rows a level.
  * On the CPU each set waits for its parents' counts; on a GPU a wait costs more than memory,
  * so sets are made of sets not yet counted while the bounds are moderate. */
+#include <stdlib.h>
+
 #include "gpu/sparse/network_internal.h"
 
 /* A bound is moderate up to so many rows, or so many times the input's: what is to be sorted
@@ -43,7 +45,7 @@ static void find_bounds(const struct vxd_net_run *run, int number, size_t *capac
     switch (plan->kind) {
     case VXD_NET_SET_INPUT:
         *n_candidates = run->input.n_rows;
-        *capacity = vxd_net_run_capacity(run->net, number, run->input.n_rows);
+        *capacity = vxd_net_run_capacity(run, number, run->input.n_rows);
         break;
     case VXD_NET_SET_DERIVED:
         *n_candidates = vxd_sparse_derive_candidates(plan->rule, &plan->geometry, rows_a);
@@ -88,15 +90,6 @@ static enum vxd_status lay_out_set(struct vxd_queue *queue, struct vxd_net_run *
     to->set.n_rows = (uint32_t *)run->counts.ptr + 2 * (size_t)number + 1;
 out:
     return status;
-}
-
-static enum vxd_status make_input(struct vxd_queue *queue, struct vxd_net_run *run,
-                                  int number, struct vxd_err *err)
-{
-    return vxd_sparse_set_make(queue, run->input.coords, run->input.n_rows,
-                               run->input.n_samples, &run->sets[number].set,
-                               run->rows.ptr, run->scratch.ptr, run->scratch.n_bytes,
-                               err);
 }
 
 static enum vxd_status fill_set(struct vxd_queue *queue, const struct vxd_net_run *run,
@@ -210,11 +203,28 @@ static enum vxd_status derive_sets(struct vxd_queue *queue, const struct vxd_net
                      err);
 }
 
-/* The input's coordinates are the caller's, elsewhere every time: not part of it. */
-static enum vxd_status enqueue_round(struct vxd_queue *queue, void *args,
-                                     struct vxd_err *err)
+enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
+                                       const struct vxd_net_run *run, struct vxd_err *err)
 {
-    const struct vxd_net_run *run = args;
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < run->net->n_sets; i++) {
+        struct vxd_sparse_set set = run->sets[i].set;
+
+        if (run->sets[i].in_round && run->net->sets[i].kind == VXD_NET_SET_INPUT) {
+            VXD_TRY(vxd_sparse_set_make(queue, run->input.coords, run->input.n_rows,
+                                        run->input.n_samples, &set, run->rows.ptr,
+                                        run->scratch.ptr, run->scratch.n_bytes, err));
+        }
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_net_run_derive_sets(struct vxd_queue *queue,
+                                        const struct vxd_net_run *run,
+                                        struct vxd_err *err)
+{
     int number = 0;
     enum vxd_status status = VXD_OK;
 
@@ -230,6 +240,18 @@ static enum vxd_status enqueue_round(struct vxd_queue *queue, void *args,
             number++;
         }
     }
+out:
+    return status;
+}
+
+/* The input's coordinates are the caller's, elsewhere every time: not part of it. */
+static enum vxd_status enqueue_round(struct vxd_queue *queue, void *args,
+                                     struct vxd_err *err)
+{
+    const struct vxd_net_run *run = args;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_net_run_derive_sets(queue, run, err));
     VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
                            run->h_counts.n_bytes, err));
 out:
@@ -242,17 +264,45 @@ enum vxd_status vxd_net_run_make_sets(struct vxd_queue *queue, struct vxd_net_ru
     enum vxd_status status;
 
     VXD_TRY(open_round(queue, run, done, err));
-    for (int i = 0; i < run->net->n_sets; i++) {
-        if (run->sets[i].in_round && run->net->sets[i].kind == VXD_NET_SET_INPUT) {
-            VXD_TRY(make_input(queue, run, i, err));
-        }
-    }
+    VXD_TRY(vxd_net_run_make_input(queue, run, err));
     VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_SETS, enqueue_round, err));
 out:
     for (int i = 0; i < run->net->n_sets; i++) {
         run->sets[i].in_round = false;
     }
     vxd_net_run_free(queue, run, &run->scratch);
+    return status;
+}
+
+enum vxd_status vxd_net_run_guess_sets(struct vxd_queue *queue, struct vxd_net_run *run,
+                                       bool *is_known, size_t *scratch_bytes,
+                                       struct vxd_err *err)
+{
+    const struct vxd_net *net = run->net;
+    size_t *capacities = malloc((size_t)net->n_sets * sizeof *capacities);
+    enum vxd_status status = VXD_OK;
+
+    *is_known = false;
+    *scratch_bytes = 0;
+    if (capacities == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a run");
+    }
+    if (!vxd_net_run_guess(run, capacities)) {
+        goto out;
+    }
+    *is_known = true;
+    for (int i = 0; i < net->n_sets; i++) {
+        size_t bound;
+        size_t n_candidates;
+
+        if (net->sets[i].used) {
+            find_bounds(run, i, &bound, &n_candidates);
+            run->sets[i].capacity = bound < capacities[i] ? bound : capacities[i];
+            VXD_TRY(open_set(queue, run, i, n_candidates, scratch_bytes, err));
+        }
+    }
+out:
+    free(capacities);
     return status;
 }
 
@@ -274,8 +324,11 @@ enum vxd_status vxd_net_run_count_sets(struct vxd_net_run *run, struct vxd_err *
                             set->capacity);
         }
         set->is_counted = true;
+        most = vxd_net_run_capacity(run, i, set->n_rows);
+        if (run->is_guess) {
+            continue; /* memory is placed */
+        }
         /* From now on work is sized by what there is. */
-        most = vxd_net_run_capacity(run->net, i, set->n_rows);
         set->capacity = most < set->capacity ? most : set->capacity;
         set->set.capacity = set->capacity;
     }

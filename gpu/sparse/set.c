@@ -48,7 +48,7 @@ struct layout {
 
 static bool lay_out(size_t capacity, struct layout *out)
 {
-    *out = (struct layout){.n_slots = 2};
+    *out = (struct layout){.n_slots = 4};
     if (capacity > MAX_ROWS) {
         return false;
     }

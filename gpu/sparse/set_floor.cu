@@ -17,29 +17,30 @@ struct floor_run {
     uint32_t *error_word;
 };
 
+/* N: levels at most, which are gone through together. */
+template <int N>
 static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     floors_kernel(const __grid_constant__ struct floor_run run)
 {
-    __shared__ uint64_t totals[VXD_FLOORS_AT_ONCE];
+    __shared__ struct vxd_level_shared shared;
+    __shared__ struct vxd_tables tables;
     cg::grid_group grid = cg::this_grid();
     uint32_t n = *run.in.n_rows;
 
-    for (int i = 0; i < run.n_levels; i++) {
-        vxd_level_count(&run.levels[i], run.in.keys, n);
+    vxd_levels_count<N>(run.levels, run.n_levels, run.in.keys, n, &shared);
+    grid.sync();
+    vxd_levels_write<N>(run.levels, run.n_levels, run.in.keys, NULL, n, NULL,
+                        run.error_word, &shared);
+    if (threadIdx.x == 0) {
+        tables.n_sets = run.n_levels;
+    }
+    if (threadIdx.x < VXD_FLOORS_AT_ONCE) {
+        tables.sets[threadIdx.x] = &run.levels[threadIdx.x].set;
+        tables.n_blocks[threadIdx.x] =
+            (int)threadIdx.x < run.n_levels ? shared.n_blocks[threadIdx.x] : 0;
     }
     grid.sync();
-    for (int i = 0; i < run.n_levels; i++) {
-        uint64_t total =
-            vxd_level_write(&run.levels[i], run.in.keys, NULL, n, NULL, run.error_word);
-
-        if (threadIdx.x == 0) {
-            totals[i] = total;
-        }
-    }
-    grid.sync();
-    for (int i = 0; i < run.n_levels; i++) {
-        vxd_set_fill_slots(&run.levels[i].set, (uint32_t)totals[i]);
-    }
+    vxd_set_fill_tables(&tables);
 }
 
 int vxd_set_floor_levels(const struct vxd_sparse_derive_call *call)
@@ -111,8 +112,10 @@ enum vxd_status vxd_set_floors(struct vxd_queue *queue,
     }
     *n_done = run.n_levels;
     if (run.n_levels > 0) {
-        VXD_TRY(vxd_grid_launch(queue, (const void *)floors_kernel, &run,
-                                calls[0].in.capacity, 0, "floors_kernel", err));
+        VXD_TRY(vxd_grid_launch(queue,
+                                run.n_levels <= 4 ? (const void *)floors_kernel<4>
+                                                  : (const void *)floors_kernel<8>,
+                                &run, calls[0].in.capacity, 0, "floors_kernel", err));
     }
 out:
     return status;

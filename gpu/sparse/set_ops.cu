@@ -14,13 +14,8 @@ static __device__ void make_of_rows(cg::grid_group grid, const struct vxd_sparse
                                     uint32_t *error_word)
 {
     struct vxd_set_level level = {0, *set, scratch->words[VXD_WORDS_LEVELS]};
-    uint64_t total;
 
-    vxd_level_count(&level, set->keys, n_rows);
-    grid.sync();
-    total = vxd_level_write(&level, set->keys, NULL, n_rows, NULL, error_word);
-    grid.sync();
-    vxd_set_fill_slots(set, (uint32_t)total);
+    vxd_level_make(grid, &level, set->keys, NULL, n_rows, NULL, error_word);
 }
 
 /* Union --------------------------------------------------------------------------------- */

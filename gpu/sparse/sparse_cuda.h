@@ -56,6 +56,29 @@ static __device__ __forceinline__ struct vxd_team vxd_team_of_grid(void)
     return {blockIdx.x, gridDim.x};
 }
 
+/* A barrier over a team, whose word is 0 at first; the team's blocks are all on the device. It
+ * is half a grid's in time, and no team waits for another. passed: by thread 0, of the block,
+ * 0 at first. */
+static __device__ __forceinline__ void vxd_team_wait(uint32_t *word, uint32_t *passed,
+                                                     struct vxd_team team)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        uint32_t arrived;
+
+        *passed += team.size;
+        __threadfence();
+        (void)atomicAdd(word, 1);
+        do {
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                         : "=r"(arrived)
+                         : "l"(__cvta_generic_to_global(word))
+                         : "memory");
+        } while (arrived < *passed);
+    }
+    __syncthreads();
+}
+
 /* This block's part of n items; those of blocks from number n_parts on are empty. */
 struct vxd_part {
     uint32_t begin;
@@ -211,19 +234,27 @@ static __device__ __forceinline__ uint32_t vxd_sparse_lower_bound(const uint64_t
     return low;
 }
 
-/* Slots of a table of n_blocks, less one: the least power of two that leaves half of it
- * empty. A slot is 0 (empty) or the upper half of the block's hash above its number plus one. */
-static __device__ __forceinline__ uint32_t vxd_sparse_slot_mask(uint32_t n_blocks)
+/* The table of a set's blocks: buckets of four slots, a sector of memory, that fill from their
+ * first slot on; a full one runs over into the next. A slot is 0 (empty) or the upper half of
+ * the block's hash above its number plus one. */
+#define VXD_BUCKET_SLOTS 4
+
+/* Buckets in use, less one: the least power of two that is one a block, where there is room;
+ * then one in fifty is full. */
+static __device__ __forceinline__ uint32_t vxd_sparse_bucket_mask(uint32_t n_blocks,
+                                                                  uint64_t n_slots)
 {
-    if (n_blocks < 2) {
-        return 1;
-    }
-    return (uint32_t)(((uint64_t)1 << (64 - __clzll(2 * (uint64_t)n_blocks - 1))) - 1);
+    uint64_t room = n_slots / VXD_BUCKET_SLOTS;
+    uint64_t n =
+        n_blocks < 2 ? 1 : (uint64_t)1 << (64 - __clzll((long long)n_blocks - 1));
+
+    return (uint32_t)((n < room ? n : room) - 1);
 }
 
 /* Where blocks of a set are found. */
 struct vxd_sparse_lookup {
     const uint64_t *slots;
+    uint64_t n_slots;
     const uint64_t *block_keys;
     const uint64_t *block_mask;
     const uint32_t *block_row;
@@ -236,56 +267,105 @@ struct vxd_sparse_block {
     uint32_t row;
 };
 
-static __device__ __forceinline__ struct vxd_sparse_block
-vxd_sparse_find_block(const struct vxd_sparse_lookup *set, uint32_t slot_mask,
-                      uint64_t block)
+struct vxd_sparse_bucket {
+    ulonglong2 slots[VXD_BUCKET_SLOTS / 2];
+};
+
+static __device__ __forceinline__ struct vxd_sparse_bucket
+vxd_sparse_load_bucket(const struct vxd_sparse_lookup *set, uint32_t bucket)
+{
+    const ulonglong2 *from =
+        (const ulonglong2 *)(const void *)set->slots + (size_t)bucket * 2;
+
+    return {{from[0], from[1]}};
+}
+
+/* The first number plus one that a bucket has for a hash; 0: none, as an empty slot says, too. */
+static __device__ __forceinline__ uint32_t
+vxd_sparse_match(const struct vxd_sparse_bucket *bucket, uint64_t hash)
+{
+    const uint64_t slots[VXD_BUCKET_SLOTS] = {bucket->slots[0].x, bucket->slots[0].y,
+                                              bucket->slots[1].x, bucket->slots[1].y};
+    uint32_t number = 0;
+
+#pragma unroll
+    for (int i = VXD_BUCKET_SLOTS - 1; i >= 0; i--) {
+        number =
+            slots[i] >> 32 == hash >> 32 && slots[i] != 0 ? (uint32_t)slots[i] : number;
+    }
+    return number;
+}
+
+static __device__ __forceinline__ bool
+vxd_sparse_is_full(const struct vxd_sparse_bucket *bucket)
+{
+    return bucket->slots[VXD_BUCKET_SLOTS / 2 - 1].y != 0;
+}
+
+/* The long way: every slot that may be it. */
+static __device__ __noinline__ struct vxd_sparse_block
+vxd_sparse_search_block(const struct vxd_sparse_lookup *set, uint32_t bucket_mask,
+                        uint64_t block)
 {
     uint64_t hash = vxd_sparse_block_hash(block);
     struct vxd_sparse_block found = {0, 0};
+    uint32_t bucket = (uint32_t)hash & bucket_mask;
+    bool more = true;
 
-    for (uint32_t at = (uint32_t)hash & slot_mask;; at = (at + 1) & slot_mask) {
-        uint64_t slot = set->slots[at];
-        uint32_t number = (uint32_t)slot - 1;
+    while (more) {
+        const uint64_t *slots = set->slots + (size_t)bucket * VXD_BUCKET_SLOTS;
 
-        if (slot == 0) {
-            return found;
+        for (int i = 0; i < VXD_BUCKET_SLOTS && more; i++) {
+            uint32_t number = (uint32_t)slots[i] - 1;
+
+            more = slots[i] != 0;
+            if (more && slots[i] >> 32 == hash >> 32 &&
+                set->block_keys[number] == block) {
+                found.mask = set->block_mask[number];
+                found.row = set->block_row[number];
+                more = false;
+            }
         }
-        if (slot >> 32 == hash >> 32 && set->block_keys[number] == block) {
-            found.mask = set->block_mask[number];
-            found.row = set->block_row[number];
-            return found;
-        }
+        bucket = (bucket + 1) & bucket_mask;
     }
+    return found;
 }
 
 /* N blocks at once, so that their loads go out together; VXD_SPARSE_NO_KEY: none is looked
  * for. */
 template <int N>
 static __device__ __forceinline__ void
-vxd_sparse_find_blocks(const struct vxd_sparse_lookup *set, uint32_t slot_mask,
+vxd_sparse_find_blocks(const struct vxd_sparse_lookup *set, uint32_t bucket_mask,
                        const uint64_t names[N], struct vxd_sparse_block found[N])
 {
-    uint64_t slots[N];
+    struct vxd_sparse_bucket buckets[N];
     uint64_t keys[N];
 
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        slots[i] = names[i] != VXD_SPARSE_NO_KEY
-                       ? set->slots[(uint32_t)vxd_sparse_block_hash(names[i]) & slot_mask]
-                       : 0;
+        buckets[i] = {};
+        if (names[i] != VXD_SPARSE_NO_KEY) {
+            buckets[i] = vxd_sparse_load_bucket(
+                set, (uint32_t)vxd_sparse_block_hash(names[i]) & bucket_mask);
+        }
     }
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        uint32_t number = slots[i] != 0 ? (uint32_t)slots[i] - 1 : 0;
+        uint32_t number = vxd_sparse_match(&buckets[i], vxd_sparse_block_hash(names[i]));
 
-        keys[i] = slots[i] != 0 ? set->block_keys[number] : names[i];
-        found[i].mask = slots[i] != 0 ? set->block_mask[number] : 0;
-        found[i].row = slots[i] != 0 ? set->block_row[number] : 0;
+        /* Not there: its bucket has an empty slot. */
+        keys[i] = vxd_sparse_is_full(&buckets[i]) ? ~names[i] : names[i];
+        found[i] = {0, 0};
+        if (number != 0) {
+            keys[i] = set->block_keys[number - 1];
+            found[i].mask = set->block_mask[number - 1];
+            found[i].row = set->block_row[number - 1];
+        }
     }
 #pragma unroll
     for (int i = 0; i < N; i++) {
         if (keys[i] != names[i]) {
-            found[i] = vxd_sparse_find_block(set, slot_mask, names[i]);
+            found[i] = vxd_sparse_search_block(set, bucket_mask, names[i]);
         }
     }
 }

@@ -28,7 +28,7 @@ static inline uint8_t *vxd_bytes_room(struct vxd_bytes_out *out, size_t n_more)
         out->is_out_of_memory = true;
         return NULL;
     }
-    if (needed > out->capacity) {
+    if (needed > out->capacity || out->bytes == NULL) {
         size_t capacity = needed < 128 ? 256 : needed + needed / 2;
         uint8_t *bytes = realloc(out->bytes, capacity);
 

@@ -31,48 +31,43 @@ static enum vxd_status refuse(struct vxd_err *err, const char *what, const char 
                     path, strerror(-result));
 }
 
-/* Its parent, which holds the name, is synced too where it was not there; a path without a slash
- * lies in ".". */
+/* Its parent, which holds the name, is synced even where it was there: whoever made it may have
+ * been killed before, or the sync have failed. A parent that is nobody's to read was left so by
+ * whoever made the directory. A path without a slash lies in ".". */
 static enum vxd_status make_root(const struct vxd_file_ops *ops, const char *path,
                                  struct vxd_err *err)
 {
-    int result = ops->make_directory(ops->user, path, 0700);
+    int made = ops->make_directory(ops->user, path, 0700);
     char parent[VXD_DATA_DIR_BYTES];
     char *slash;
+    int result;
 
-    if (result == -EEXIST) {
-        return VXD_OK;
-    }
-    if (result != 0) {
-        return refuse(err, "make", path, result);
+    if (made != 0 && made != -EEXIST) {
+        return refuse(err, "make", path, made);
     }
     (void)snprintf(parent, sizeof parent, "%s", path);
     slash = strrchr(parent, '/');
     if (slash == NULL) {
-        return vxd_file_sync_directory(ops, ".", err);
+        (void)snprintf(parent, sizeof parent, ".");
+    } else {
+        slash[slash == parent ? 1 : 0] = '\0';
     }
-    slash[slash == parent ? 1 : 0] = '\0';
-    return vxd_file_sync_directory(ops, parent, err);
+    result = ops->sync_directory(ops->user, parent);
+    if (result == 0 || (made == -EEXIST && (result == -EACCES || result == -EPERM))) {
+        return VXD_OK;
+    }
+    return vxd_file_fail(err, result, "sync", parent);
 }
 
-/* An empty file is a database without tables: SQLite makes it no more, and so need not know that
- * its name is to be synced. The sync is made even where all was there: whoever made it may have
- * been killed before. */
+/* Synced even where all was there, as above. */
 static enum vxd_status make_contents(const struct vxd_data_dir *dir, const char *folder,
                                      struct vxd_err *err)
 {
-    char path[VXD_DURABLE_PATH_BYTES];
     int result = dir->ops->make_directory(dir->ops->user, folder, 0700);
 
     if (result != 0 && result != -EEXIST) {
         return refuse(err, "make", folder, result);
     }
-    (void)snprintf(path, sizeof path, "%s/voxeld.db", dir->path);
-    result = dir->ops->open(dir->ops->user, path, O_RDWR | O_CREAT, 0600);
-    if (result < 0) {
-        return refuse(err, "open", path, result);
-    }
-    (void)dir->ops->close(dir->ops->user, result);
     return vxd_file_sync_directory(dir->ops, dir->path, err);
 }
 

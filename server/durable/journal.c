@@ -26,7 +26,8 @@ static int note_frames(void *user, sqlite3 *db, const char *name, int n_frames)
     return SQLITE_OK;
 }
 
-/* What the last run left behind, and that this one is there: on disk before anything else. */
+/* What the last run left behind, and that this one is there: in order with everything else, but
+ * without a sync of its own, since the first commit without one is preceded by one with it. */
 static enum vxd_status begin_run(struct vxd_journal *journal,
                                  struct vxd_journal_found *found, struct vxd_err *err)
 {
@@ -53,6 +54,7 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
                         "voxeld.db: the table meta is damaged");
     }
     journal->next_family = (uint32_t)next_family;
+    VXD_TRY(vxd_journal_set_full(journal, false, err));
     found->was_clean = clean == 1;
     found->is_restored = restored == 1;
     found->same_boot =
@@ -69,6 +71,7 @@ static enum vxd_status begin_run(struct vxd_journal *journal,
     if (result != SQLITE_DONE) {
         status = vxd_journal_sql_fail(err, journal->db, result, "write meta");
     }
+    journal->is_wal_dirty = true;
 out:
     return status;
 }
@@ -77,13 +80,20 @@ static enum vxd_status open_database(struct vxd_journal *journal,
                                      struct vxd_journal_found *found, struct vxd_err *err)
 {
     char path[VXD_DURABLE_PATH_BYTES];
+    int persist = 1;
     enum vxd_status status;
 
     (void)snprintf(path, sizeof path, "%s/voxeld.db", journal->dir->path);
+    VXD_TRY(vxd_journal_make(journal->dir, &found->is_new, err));
     VXD_TRY(vxd_journal_connect(journal->dir->ops, path, false, &journal->db, err));
     journal->is_full = true;
-    VXD_TRY(vxd_journal_prepare_tables(journal->db, &found->is_new, err));
+    /* The WAL stays after a close, and holds what it held: nothing is to be done then. */
+    (void)sqlite3_file_control(journal->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
+    (void)sqlite3_db_config(journal->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    VXD_TRY(vxd_journal_check_tables(journal->db, err));
     VXD_TRY(begin_run(journal, found, err));
+    /* The names of the database and of the WAL, both of which are there now. */
+    VXD_TRY(vxd_file_sync_directory(journal->dir->ops, journal->dir->path, err));
     VXD_TRY(vxd_journal_prepare(journal, err));
     VXD_TRY(vxd_journal_load_rows(journal, found, err));
     (void)sqlite3_wal_hook(journal->db, note_frames, journal);

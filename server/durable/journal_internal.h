@@ -162,10 +162,14 @@ enum vxd_status vxd_journal_connect(const struct vxd_file_ops *ops, const char *
                                     bool is_read_only, sqlite3 **out,
                                     struct vxd_err *err);
 
-/* Makes the tables where there are none, else checks that they are ours. */
-enum vxd_status vxd_journal_prepare_tables(sqlite3 *db, bool *is_new,
-                                           struct vxd_err *err);
-enum vxd_status vxd_journal_check_tables(sqlite3 *db, bool *is_new, struct vxd_err *err);
+/* Makes DIR/voxeld.db, where it is missing, as a whole or not at all; the directory is still to be
+ * synced. */
+enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
+                                 struct vxd_err *err);
+
+/* Checks that the tables are ours.
+ * errors  DATA_LOSS, FAILED_PRECONDITION, UNAVAILABLE */
+enum vxd_status vxd_journal_check_tables(sqlite3 *db, struct vxd_err *err);
 
 enum vxd_status vxd_journal_execute(sqlite3 *db, const char *sql, struct vxd_err *err);
 

@@ -15,6 +15,9 @@
  *     dropped     families whose records are being removed
  *     set_aside   records that a recovery cut: nothing reads them, they stay for people
  *
+ * It is made as voxeld.db.new, synced and renamed, so that it is there with its tables or not at
+ * all.
+ *
  * CRCs are CRC32C, little-endian numbers of fixed width put one after the other:
  *     family      id 4, fsync 4, max_bytes 8, epoch 8, name with zeros to 64, spec
  *     state       id 4, open_tail 4, last_sequence 8, snapshot_sequence 8, kept_from 8,
@@ -22,6 +25,7 @@
  *     record      family 4, sequence 8, rules 4, kind 4, bytes
  *     item        family 4, kind 4, name with zeros to 64, bytes
  *     reply       sequence 8, unix_ns 8, digest 16, bytes of client 8, client, bytes */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,20 +191,19 @@ static enum vxd_status get_pragma(sqlite3 *db, const char *sql, int64_t *out,
                : vxd_journal_sql_fail(err, db, result, "read its head");
 }
 
-enum vxd_status vxd_journal_check_tables(sqlite3 *db, bool *is_new, struct vxd_err *err)
+enum vxd_status vxd_journal_check_tables(sqlite3 *db, struct vxd_err *err)
 {
-    int64_t application, layout, n_tables;
+    int64_t application = 0;
+    int64_t layout = 0;
     enum vxd_status status;
 
     VXD_TRY(get_pragma(db, "PRAGMA application_id", &application, err));
     VXD_TRY(get_pragma(db, "PRAGMA user_version", &layout, err));
-    VXD_TRY(get_pragma(db, "SELECT count(*) FROM sqlite_schema", &n_tables, err));
-    *is_new = application == 0 && layout == 0 && n_tables == 0;
-    if (!*is_new && application != VXD_JOURNAL_APPLICATION) {
+    if (application != VXD_JOURNAL_APPLICATION) {
         return vxd_fail(err, VXD_DATA_LOSS, "data_dir",
-                        "voxeld.db is a database, but none of voxeld's");
+                        "voxeld.db is no database of voxeld's");
     }
-    if (!*is_new && layout != VXD_JOURNAL_LAYOUT) {
+    if (layout != VXD_JOURNAL_LAYOUT) {
         return vxd_fail(
             err, VXD_FAILED_PRECONDITION, "data_dir",
             "voxeld.db is of layout %lld; this program knows %d: a newer server "
@@ -242,27 +245,77 @@ static enum vxd_status set_meta_bytes(sqlite3 *db, const char *key, const void *
                                  : vxd_journal_sql_fail(err, db, result, "write meta");
 }
 
-enum vxd_status vxd_journal_prepare_tables(sqlite3 *db, bool *is_new, struct vxd_err *err)
+/* A database that nobody has yet: it needs neither journal nor syncs of its own. */
+static enum vxd_status fill_new(const struct vxd_file_ops *ops, const char *path,
+                                struct vxd_err *err)
 {
     uint8_t secret[VXD_JOURNAL_SECRET_BYTES];
-    enum vxd_status status;
+    sqlite3 *db = NULL;
+    int result = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                                 ops->sqlite_vfs);
+    enum vxd_status status = VXD_OK;
 
-    VXD_TRY(vxd_journal_check_tables(db, is_new, err));
-    if (!*is_new) {
-        return VXD_OK;
+    if (result != SQLITE_OK) {
+        VXD_TRY(vxd_journal_sql_fail(err, db, result, "make it"));
     }
     VXD_TRY(draw_secret(secret, err));
-    VXD_TRY(vxd_journal_execute(db, "BEGIN IMMEDIATE", err));
-    status = vxd_journal_execute(db, schema, err);
-    if (status == VXD_OK) {
-        status = set_meta_bytes(db, "secret", secret, sizeof secret, err);
+    VXD_TRY(vxd_journal_execute(db, set_up, err));
+    VXD_TRY(vxd_journal_execute(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF",
+                                err));
+    VXD_TRY(vxd_journal_execute(db, schema, err));
+    VXD_TRY(set_meta_bytes(db, "secret", secret, sizeof secret, err));
+    VXD_TRY(vxd_journal_execute(db, "PRAGMA journal_mode = WAL", err));
+out:
+    if (sqlite3_close(db) != SQLITE_OK && status == VXD_OK) {
+        status = vxd_fail(err, VXD_UNAVAILABLE, "data_dir", "cannot make voxeld.db");
     }
-    if (status == VXD_OK) {
-        status = vxd_journal_execute(db, "COMMIT", err);
+    return status;
+}
+
+static enum vxd_status sync_new(const struct vxd_file_ops *ops, const char *path,
+                                struct vxd_err *err)
+{
+    int file = ops->open(ops->user, path, O_RDWR, 0);
+    int result = file >= 0 ? ops->sync(ops->user, file) : file;
+
+    if (file >= 0) {
+        (void)ops->close(ops->user, file);
     }
-    if (status != VXD_OK && sqlite3_get_autocommit(db) == 0) {
-        (void)vxd_journal_execute(db, "ROLLBACK", NULL);
+    return result == 0 ? VXD_OK : vxd_file_fail(err, result, "sync", path);
+}
+
+enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
+                                 struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = dir->ops;
+    char path[VXD_DURABLE_PATH_BYTES];
+    char beside[VXD_DURABLE_PATH_BYTES];
+    int file;
+    enum vxd_status status;
+
+    *is_new = false;
+    (void)snprintf(path, sizeof path, "%s/voxeld.db", dir->path);
+    (void)snprintf(beside, sizeof beside, "%s/voxeld.db.new", dir->path);
+    file = ops->open(ops->user, path, O_RDWR, 0);
+    if (file >= 0) {
+        (void)ops->close(ops->user, file);
+        return VXD_OK;
     }
+    if (file != -ENOENT) {
+        return vxd_file_fail(err, file, "open", path);
+    }
+    file = ops->open(ops->user, beside, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (file < 0) {
+        return vxd_file_fail(err, file, "make", beside);
+    }
+    (void)ops->close(ops->user, file);
+    VXD_TRY(fill_new(ops, beside, err));
+    VXD_TRY(sync_new(ops, beside, err));
+    file = ops->rename(ops->user, beside, path);
+    if (file != 0) {
+        VXD_TRY(vxd_file_fail(err, file, "rename", beside));
+    }
+    *is_new = true;
 out:
     return status;
 }

@@ -253,7 +253,7 @@ enum vxd_status vxd_record_decode(const void *bytes, size_t n_bytes,
                                   struct vxd_record_decoded *out, struct vxd_err *err)
 {
     struct vxd_record_reader reader = {
-        .in = {.bytes = bytes, .n = n_bytes},
+        .in = {.bytes = n_bytes > 0 ? bytes : (const void *)"", .n = n_bytes},
         .n_bytes_left = max_bytes != 0 ? max_bytes : VXD_RECORD_MAX_BYTES};
 
     *out = (struct vxd_record_decoded){0};

@@ -14,7 +14,8 @@ enum {
     VXD_SNAPSHOT_END_BYTES = 16
 };
 
-#define VXD_SNAPSHOT_MAGIC "VXDSNP\r\n" /* a transfer that changes line ends shows */
+/* "VXDSNP\r\n", little-endian: a transfer that changes line ends shows. */
+#define VXD_SNAPSHOT_MAGIC UINT64_C(0x0a0d504e53445856)
 
 static inline void vxd_put32(uint8_t *at, uint32_t value)
 {

@@ -102,7 +102,7 @@ enum vxd_status vxd_snapshot_remove_all(const struct vxd_data_dir *dir, uint32_t
                                         struct vxd_err *err)
 {
     uint64_t *sequences = NULL;
-    size_t n;
+    size_t n = 0;
     enum vxd_status status;
 
     VXD_TRY(vxd_snapshot_list(dir, family, &sequences, &n, err));

@@ -84,12 +84,12 @@ static enum vxd_status read_at(struct vxd_snapshot_reader *reader, void *to,
 static enum vxd_status read_head(struct vxd_snapshot_reader *reader, uint32_t family,
                                  uint64_t sequence, struct vxd_err *err)
 {
-    uint8_t bytes[VXD_SNAPSHOT_HEAD_BYTES];
+    uint8_t bytes[VXD_SNAPSHOT_HEAD_BYTES] = {0};
     struct vxd_snapshot_head *head = &reader->head;
     enum vxd_status status;
 
     VXD_TRY(read_at(reader, bytes, sizeof bytes, 0, err));
-    if (memcmp(bytes, VXD_SNAPSHOT_MAGIC, 8) != 0) {
+    if (vxd_get64(bytes) != VXD_SNAPSHOT_MAGIC) {
         return damaged(err, reader, 0, "not a snapshot");
     }
     reader->head_crc = vxd_crc32c(0, bytes, sizeof bytes - 4);
@@ -165,7 +165,7 @@ vxd_snapshot_get_head(const struct vxd_snapshot_reader *reader)
 static enum vxd_status read_chunk_head(struct vxd_snapshot_reader *reader,
                                        struct vxd_err *err)
 {
-    uint8_t bytes[VXD_SNAPSHOT_CHUNK_HEAD_BYTES];
+    uint8_t bytes[VXD_SNAPSHOT_CHUNK_HEAD_BYTES] = {0};
     uint32_t kind;
     enum vxd_status status;
 

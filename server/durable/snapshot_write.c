@@ -25,14 +25,14 @@ static enum vxd_status write_head(struct vxd_snapshot_writer *writer, struct vxd
     uint8_t bytes[VXD_SNAPSHOT_HEAD_BYTES] = {0};
     const struct vxd_snapshot_head *head = &writer->head;
 
-    memcpy(bytes, VXD_SNAPSHOT_MAGIC, 8);
+    vxd_put64(bytes, VXD_SNAPSHOT_MAGIC);
     vxd_put32(bytes + 8, VXD_SNAPSHOT_LAYOUT);
     vxd_put32(bytes + 12, head->rules_version);
     vxd_put64(bytes + 16, head->family);
     vxd_put64(bytes + 24, head->epoch);
     vxd_put64(bytes + 32, head->sequence);
     vxd_put64(bytes + 40, (uint64_t)head->unix_ns);
-    memcpy(bytes + 48, head->name, strlen(head->name));
+    (void)snprintf((char *)bytes + 48, VXD_SNAPSHOT_NAME_BYTES, "%s", head->name);
     writer->head_crc = vxd_crc32c(0, bytes, VXD_SNAPSHOT_HEAD_BYTES - 4);
     vxd_put32(bytes + VXD_SNAPSHOT_HEAD_BYTES - 4, writer->head_crc);
     writer->at = VXD_SNAPSHOT_HEAD_BYTES;

@@ -338,7 +338,6 @@ vxd_verify_data_dir(const struct vxd_file_ops *ops, const char *path,
         .user = user,
         .result = out};
     char database[VXD_DURABLE_PATH_BYTES];
-    bool is_new = false;
     enum vxd_status status;
 
     *out = (struct vxd_verify_result){0};
@@ -350,14 +349,14 @@ vxd_verify_data_dir(const struct vxd_file_ops *ops, const char *path,
     VXD_TRY(take_lock(&verify, err));
     status = vxd_journal_connect(verify.dir.ops, database, true, &verify.db, err);
     if (status == VXD_OK) {
-        status = vxd_journal_check_tables(verify.db, &is_new, err);
+        status = vxd_journal_check_tables(verify.db, err);
     }
     if (status == VXD_DATA_LOSS) {
         say(&verify, VXD_PROBLEM_LOSS, "voxeld.db",
             "%.150s; the start would fail: restore a backup",
             err != NULL ? err->message : "damaged");
         status = VXD_OK;
-    } else if (status == VXD_OK && !is_new) {
+    } else if (status == VXD_OK) {
         check_all(&verify);
     }
 out:

@@ -98,7 +98,7 @@ enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue 
     if (!vxd_scene_is_durable(scene)) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_scene_check_journal(scene, err));
+    VXD_TRY(vxd_scene_check_journal(is_branch ? job->scene : scene, err));
     VXD_TRY(fetch_ops(request, queue, ops, n_ops, &here, err));
     entry->kind = kind;
     entry->version = job->made != NULL ? 1 : job->state.version + 1;

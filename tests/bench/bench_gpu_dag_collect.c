@@ -214,14 +214,8 @@ static enum vxd_status take_piece(void *args, uint64_t first, const uint32_t *wo
     struct bench *bench = args;
 
     if (first + n_words > bench->capacity) {
-        uint64_t capacity = 2 * (first + n_words);
-        uint32_t *more = realloc(bench->words, capacity * sizeof *more);
-
-        if (more == NULL) {
-            return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory");
-        }
-        bench->words = more;
-        bench->capacity = capacity;
+        return vxd_fail(err, VXD_INTERNAL, NULL,
+                        "the image has more words than the store");
     }
     memcpy(bench->words + first, words, n_words * sizeof *words);
     bench->n_words = first + n_words;
@@ -241,12 +235,21 @@ static enum vxd_status save(struct bench *bench, struct vxd_dag_image_info *info
                             uint32_t *root, struct vxd_err *err)
 {
     struct vxd_dag_saving *saving = NULL;
-    double begin_s = bench_now_s();
+    struct vxd_dag_usage usage;
+    double begin_s;
     double most_s = 0;
     int n_steps = 0;
     bool is_done = false;
     enum vxd_status status;
 
+    vxd_dag_get_usage(bench->dag, &usage);
+    bench->capacity = usage.n_bytes / sizeof *bench->words;
+    bench->words = calloc(bench->capacity, sizeof *bench->words);
+    if (bench->words == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory");
+    }
+    memset(bench->words, 1, usage.n_bytes);
+    begin_s = bench_now_s();
     VXD_TRY(vxd_dag_image_begin(bench->device.queue, bench->dag, &bench->root, 1, &saving,
                                 err));
     while (!is_done) {

@@ -4,11 +4,12 @@
  * usage: bench_network [--backend cpu|cuda] [--network second|centerpoint|minkunet42]
  *                      [--precision fp32|tf32|fp16|bf16] [--cloud FILE --size M |
  *                      --coords FILE] [--channels N] [--samples N] [--repeat N]
- *                      [--threads N] [--bandwidth GB/s]
+ *                      [--threads N] [--bandwidth GB/s] [--soak N] [--loads N]
  * A cloud (.npy, .bin) is cut to voxels of that size, counted from its low corner. Coordinates
  * are a .npy of n x 4 int32 (sample, x, y, z) or a .tensor of (sample, z, y, x). --samples puts
  * the same frame in a batch several times. The floor is what the layers must read and write
- * at least over the bandwidth, measured by a copy where none is given. */
+ * at least over the bandwidth, measured by a copy where none is given. --soak and --loads look
+ * at memory instead, over so many runs of varying size and so many loads (bench_soak.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "tests/bench/bench_cloud.h"
 #include "tests/bench/bench_device.h"
 #include "tests/bench/bench_nets.h"
+#include "tests/bench/bench_soak.h"
 
 struct options {
     enum vxd_backend backend;
@@ -29,6 +31,8 @@ struct options {
     int n_repeat;
     int n_threads;
     double bandwidth; /* bytes a second, 0 = measured */
+    int n_soak;
+    int n_loads;
 };
 
 struct bench {
@@ -245,11 +249,35 @@ static void make_features(struct bench *bench)
 
 /* --- the network ------------------------------------------------------------------------- */
 
-static void make_net(struct bench *bench)
+static struct vxd_net_options net_options(const struct bench *bench)
 {
     struct vxd_net_options options = {.precision = bench->options.precision,
                                       .max_rows = bench->n_rows,
                                       .max_samples = bench->options.n_samples};
+
+    return options;
+}
+
+static void soak(struct bench *bench)
+{
+    struct bench_soak soak = {
+        .device = &bench->device,
+        .network = bench->options.network,
+        .n_channels = bench->options.n_channels,
+        .shape = {bench->shape[0], bench->shape[1], bench->shape[2]},
+        .options = net_options(bench),
+        .coords = bench->coords.ptr,
+        .features = bench->features.ptr,
+        .n_rows = bench->n_rows};
+    struct vxd_err err = {0};
+
+    must(bench_soak_run(&soak, bench->options.n_soak, bench->options.n_loads, &err),
+         &err);
+}
+
+static void make_net(struct bench *bench)
+{
+    struct vxd_net_options options = net_options(bench);
     struct vxd_net_builder *builder;
     struct vxd_err err = {0};
 
@@ -372,7 +400,7 @@ static void usage(void)
                           "  [--precision fp32|tf32|fp16|bf16] [--cloud FILE --size M | "
                           "--coords FILE]\n"
                           "  [--channels N] [--samples N] [--repeat N] [--threads N] "
-                          "[--bandwidth GB/s]\n");
+                          "[--bandwidth GB/s] [--soak N] [--loads N]\n");
     exit(EXIT_FAILURE);
 }
 
@@ -440,6 +468,10 @@ static void read_option(struct options *options, const char *name, const char *v
         options->n_threads = number_of(value, 0, 256);
     } else if (strcmp(name, "--bandwidth") == 0) {
         options->bandwidth = real_of(value) * 1e9;
+    } else if (strcmp(name, "--soak") == 0) {
+        options->n_soak = number_of(value, 1, 1000000);
+    } else if (strcmp(name, "--loads") == 0) {
+        options->n_loads = number_of(value, 1, 1000000);
     } else {
         usage();
     }
@@ -448,7 +480,7 @@ static void read_option(struct options *options, const char *name, const char *v
 int main(int argc, char **argv)
 {
     struct bench bench = {.options = {VXD_BACKEND_CPU, "second", VXD_NET_FP32, NULL, 0.1,
-                                      NULL, 4, 1, 5, 0, 0.0}};
+                                      NULL, 4, 1, 5, 0, 0.0, 0, 0}};
     struct vxd_err err = {0};
 
     if (argc % 2 == 0) {
@@ -468,10 +500,14 @@ int main(int argc, char **argv)
     find_shape(&bench);
     order_coords(&bench);
     make_features(&bench);
-    make_net(&bench);
-    time_net(&bench);
-    report(&bench);
-    vxd_net_destroy(bench.device.queue, bench.net);
+    if (bench.options.n_soak > 0 || bench.options.n_loads > 0) {
+        soak(&bench);
+    } else {
+        make_net(&bench);
+        time_net(&bench);
+        report(&bench);
+        vxd_net_destroy(bench.device.queue, bench.net);
+    }
     vxd_device_free(bench.device.queue, &bench.coords);
     vxd_device_free(bench.device.queue, &bench.features);
     bench_device_close(&bench.device);

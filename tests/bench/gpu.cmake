@@ -28,6 +28,7 @@ target_compile_definitions(bench_conv PRIVATE VOXELD_SOURCE_DIR="${PROJECT_SOURC
 # bench_network times whole networks with random weights.
 add_executable(bench_network ${CMAKE_CURRENT_LIST_DIR}/bench_network.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_nets.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_soak.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_network PRIVATE voxeld_build voxeld_engine)
@@ -74,6 +75,8 @@ add_test(NAME bench_sparse_smoke COMMAND bench_sparse --backend cpu --repeat 1
   --channels 16,16)
 add_test(NAME bench_network_smoke COMMAND bench_network --backend cpu --size 0.4
   --repeat 1 --bandwidth 10)
+add_test(NAME bench_network_soak_smoke COMMAND bench_network --backend cpu --size 3
+  --soak 1 --loads 1)
 add_test(NAME bench_sparse_maps_smoke COMMAND bench_sparse_maps --backend cpu --size 0.2
   --repeat 1)
 add_test(NAME bench_gpu_dag_tables_smoke COMMAND bench_gpu_dag_tables --backend cpu

@@ -13,3 +13,9 @@ endif()
 voxeld_add_test(NAME bench_load_histogram_test SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/bench_load_histogram_test.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_load_histogram.c LIBRARIES m)
+
+# bench_journal times commits against the fsync of the disk below it, and packs lidar scans.
+add_executable(bench_journal ${CMAKE_CURRENT_LIST_DIR}/bench_journal.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+target_link_libraries(bench_journal PRIVATE voxeld_build voxeld_durable)

@@ -10,6 +10,8 @@ voxeld_add_fuzz(NAME fuzz_net_config SOURCES fuzz/fuzz_net_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/net_config MAX_LEN 16384)
 voxeld_add_fuzz(NAME fuzz_safetensors SOURCES fuzz/fuzz_safetensors.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/safetensors)
+voxeld_add_fuzz(NAME fuzz_record SOURCES fuzz/fuzz_record.c
+                LIBRARIES voxeld_durable CORPUS fuzz/corpus/record)
 
 # What goes into a running server: messages of fuzz.proto, whose seeds are written as text.
 find_program(VOXELD_PROTOC protoc REQUIRED)

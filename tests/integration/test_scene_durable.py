@@ -330,8 +330,8 @@ def test_backup_is_a_directory_to_start_from(tmp_path: Path) -> None:
         [BIN / "voxeld", "--check-data", backup], capture_output=True, text=True
     )
     assert checked.returncode == 0, checked.stdout
-    again_config = {"data_dir": str(backup)}
-    with running(tmp_path / "new", again_config) as daemon, Scenes(daemon) as scenes:
+    config = {"data_dir": str(backup)}
+    with running(tmp_path / "new", config) as daemon, Scenes(daemon) as scenes:
         after = picture(scenes, ["a"])
         info = scenes.call("scene_get", name="a").scene
         # What came after the backup is lost: clients can tell by the generation.

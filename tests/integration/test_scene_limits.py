@@ -36,7 +36,11 @@ def test_tokens_have_scene_bytes_of_their_own_and_refusals_name_the_limit(
     tokens.chmod(0o600)
     config = {
         "auth": {"tokens_file": str(tokens)},
-        "limits": {"scene_bytes": 40 << 20, "scene_bytes_per_token": 24 << 20},
+        "limits": {
+            "scene_bytes": 40 << 20,
+            "scene_bytes_per_token": 24 << 20,
+            "scene_collect_growth": 0,
+        },
     }
     rng = np.random.default_rng(1)
     with (

@@ -1,569 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/durable_fault_vfs.h"
-
+/* SQLite on the disk in memory. */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "server/store/checksum.h"
-
-enum {
-    MAX_ENTRIES = 256,
-    MAX_FILES = 64,
-    PATH_BYTES = 200,
-    SECTOR = 512
-};
-
-/* A write, or a change of size (bytes NULL, at = the size), since the last sync. */
-struct pending {
-    uint64_t at;
-    size_t n;
-    uint8_t *bytes;
-};
-
-struct inode {
-    int n_references; /* names, now or on the disk, and open files */
-    bool is_directory;
-    bool is_locked;
-    uint8_t *now, *synced;
-    size_t n_now, n_synced;
-    struct pending *pending;
-    size_t n_pending, room_pending;
-};
-
-/* A name: what it is now and what it is on the disk. */
-struct entry {
-    char path[PATH_BYTES];
-    struct inode *now, *synced;
-};
-
-struct fault_disk {
-    pthread_mutex_t lock;
-    struct vxd_file_ops ops;
-    sqlite3_vfs vfs;
-    char vfs_name[40];
-    struct fault_plan plan;
-    struct entry entries[MAX_ENTRIES];
-    size_t n_entries;
-    struct inode *files[MAX_FILES]; /* open, by number */
-    bool is_dead;
-    int n_calls, n_syncs, n_boots;
-    char sync_of[FAULT_MAX_SYNCS][32]; /* "" = nothing to do */
-};
-
-const struct fault_plan fault_none = {.crash_at_sync = FAULT_NEVER,
-                                      .suppress_sync = FAULT_NEVER,
-                                      .fail_at_call = FAULT_NEVER,
-                                      .room_bytes = FAULT_NEVER};
-
-/* Inodes and names ------------------------------------------------------------------------- */
-
-static void forget_pending(struct inode *inode)
-{
-    for (size_t i = 0; i < inode->n_pending; i++) {
-        free(inode->pending[i].bytes);
-    }
-    inode->n_pending = 0;
-}
-
-static void release(struct inode *inode)
-{
-    if (inode != NULL && --inode->n_references == 0) {
-        forget_pending(inode);
-        free(inode->pending);
-        free(inode->now);
-        free(inode->synced);
-        free(inode);
-    }
-}
-
-static void assign(struct inode **place, struct inode *inode)
-{
-    if (inode != NULL) {
-        inode->n_references++;
-    }
-    release(*place);
-    *place = inode;
-}
-
-static void *must(void *memory)
-{
-    if (memory == NULL) {
-        abort(); /* a test without memory tests nothing */
-    }
-    return memory;
-}
-
-static void resize(uint8_t **bytes, size_t *n, size_t n_new)
-{
-    *bytes = must(realloc(*bytes, n_new > 0 ? n_new : 1));
-    if (n_new > *n) {
-        memset(*bytes + *n, 0, n_new - *n);
-    }
-    *n = n_new;
-}
-
-static struct entry *find(struct fault_disk *disk, const char *path)
-{
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        if (strcmp(disk->entries[i].path, path) == 0) {
-            return &disk->entries[i];
-        }
-    }
-    return NULL;
-}
-
-static struct entry *find_now(struct fault_disk *disk, const char *path)
-{
-    struct entry *entry = find(disk, path);
-
-    return entry != NULL && entry->now != NULL ? entry : NULL;
-}
-
-static struct entry *make_entry(struct fault_disk *disk, const char *path)
-{
-    struct entry *entry = find(disk, path);
-
-    if (entry == NULL && disk->n_entries < MAX_ENTRIES) {
-        entry = &disk->entries[disk->n_entries++];
-        memset(entry, 0, sizeof *entry);
-        (void)snprintf(entry->path, sizeof entry->path, "%s", path);
-    }
-    return must(entry);
-}
-
-static struct inode *make_inode(bool is_directory)
-{
-    struct inode *inode = must(calloc(1, sizeof *inode));
-
-    inode->is_directory = is_directory;
-    return inode;
-}
-
-/* Whether a path lies right in a folder. */
-static bool is_in(const char *path, const char *folder)
-{
-    size_t n = strlen(folder);
-
-    return strncmp(path, folder, n) == 0 && path[n] == '/' &&
-           strchr(path + n + 1, '/') == NULL;
-}
-
-static bool has_parent(struct fault_disk *disk, const char *path)
-{
-    char parent[PATH_BYTES];
-    char *slash;
-    struct entry *entry;
-
-    (void)snprintf(parent, sizeof parent, "%s", path);
-    slash = strrchr(parent, '/');
-    if (slash == NULL || slash == parent) {
-        return true; /* in the root, which is always there */
-    }
-    *slash = '\0';
-    entry = find_now(disk, parent);
-    return entry != NULL && entry->now->is_directory;
-}
-
-/* Calls ------------------------------------------------------------------------------------ */
-
-/* Counts a call; -errno where it is to fail. With the lock. */
-static int begin_call(struct fault_disk *disk, bool *is_short)
-{
-    int number = disk->n_calls++;
-
-    if (is_short != NULL) {
-        *is_short = false;
-    }
-    if (disk->is_dead) {
-        return -EIO;
-    }
-    if (number != disk->plan.fail_at_call) {
-        return 0;
-    }
-    if (disk->plan.fail_kind == FAULT_SHORT && is_short != NULL) {
-        *is_short = true;
-        return 0;
-    }
-    return disk->plan.fail_kind == FAULT_ENOSPC ? -ENOSPC : -EIO;
-}
-
-/* Numbers a sync: 0 = it is to be done, 1 = left out, else -errno. */
-static int begin_sync(struct fault_disk *disk, const char *of, bool has_work)
-{
-    int number;
-
-    if (disk->is_dead) {
-        return -EIO;
-    }
-    number = disk->n_syncs++;
-    if (number < FAULT_MAX_SYNCS) {
-        (void)snprintf(disk->sync_of[number], sizeof disk->sync_of[number], "%s",
-                       has_work ? of : "");
-    }
-    if (number == disk->plan.crash_at_sync) {
-        disk->is_dead = true;
-        return -EIO;
-    }
-    return number == disk->plan.suppress_sync ? 1 : 0;
-}
-
-static void add_pending(struct inode *inode, uint64_t at, size_t n, const void *bytes)
-{
-    struct pending *pending;
-
-    if (inode->n_pending == inode->room_pending) {
-        inode->room_pending = 2 * inode->room_pending + 16;
-        inode->pending =
-            must(realloc(inode->pending, inode->room_pending * sizeof *inode->pending));
-    }
-    pending = &inode->pending[inode->n_pending++];
-    *pending = (struct pending){.at = at, .n = n};
-    if (bytes != NULL) {
-        pending->bytes = must(malloc(n > 0 ? n : 1));
-        memcpy(pending->bytes, bytes, n);
-    }
-}
-
-static int64_t bytes_of_all(const struct fault_disk *disk)
-{
-    int64_t total = 0;
-
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        total += disk->entries[i].now != NULL ? (int64_t)disk->entries[i].now->n_now : 0;
-    }
-    return total;
-}
-
-static int64_t write_inode(struct fault_disk *disk, struct inode *inode, const void *from,
-                           size_t n, uint64_t at)
-{
-    uint64_t end = at + n;
-
-    if (disk->plan.room_bytes != FAULT_NEVER && end > inode->n_now &&
-        bytes_of_all(disk) + (int64_t)(end - inode->n_now) > disk->plan.room_bytes) {
-        return -ENOSPC;
-    }
-    if (end > inode->n_now) {
-        resize(&inode->now, &inode->n_now, (size_t)end);
-    }
-    memcpy(inode->now + at, from, n);
-    add_pending(inode, at, n, from);
-    return (int64_t)n;
-}
-
-static void truncate_inode(struct inode *inode, size_t n)
-{
-    resize(&inode->now, &inode->n_now, n);
-    add_pending(inode, n, 0, NULL);
-}
-
-static int sync_inode(struct fault_disk *disk, struct inode *inode, const char *of)
-{
-    int result = begin_sync(disk, of, inode->n_pending > 0);
-
-    if (result == 0) {
-        resize(&inode->synced, &inode->n_synced, inode->n_now);
-        memcpy(inode->synced, inode->now, inode->n_now);
-        forget_pending(inode);
-    }
-    return result < 0 ? result : 0;
-}
-
-static int sync_names(struct fault_disk *disk, const char *folder)
-{
-    bool has_work = false;
-    int result;
-
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        const struct entry *entry = &disk->entries[i];
-
-        has_work =
-            has_work || (is_in(entry->path, folder) && entry->now != entry->synced);
-    }
-    result = begin_sync(disk, folder, has_work);
-    for (size_t i = 0; i < disk->n_entries && result == 0; i++) {
-        if (is_in(disk->entries[i].path, folder)) {
-            assign(&disk->entries[i].synced, disk->entries[i].now);
-        }
-    }
-    return result < 0 ? result : 0;
-}
-
-static int open_number(struct fault_disk *disk, struct inode *inode)
-{
-    for (int i = 0; i < MAX_FILES; i++) {
-        if (disk->files[i] == NULL) {
-            assign(&disk->files[i], inode);
-            return i;
-        }
-    }
-    return -EMFILE;
-}
-
-static int open_path(struct fault_disk *disk, const char *path, int flags)
-{
-    struct entry *entry = find_now(disk, path);
-
-    if (entry != NULL && (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) {
-        return -EEXIST;
-    }
-    if (entry == NULL) {
-        if ((flags & O_CREAT) == 0 || !has_parent(disk, path)) {
-            return -ENOENT;
-        }
-        entry = make_entry(disk, path);
-        assign(&entry->now, make_inode(false));
-    } else if ((flags & O_TRUNC) != 0 && entry->now->n_now > 0) {
-        truncate_inode(entry->now, 0);
-    }
-    return open_number(disk, entry->now);
-}
-
-static int unlink_path(struct fault_disk *disk, const char *path, bool is_directory)
-{
-    struct entry *entry = find_now(disk, path);
-
-    if (entry == NULL) {
-        return -ENOENT;
-    }
-    if (entry->now->is_directory != is_directory) {
-        return is_directory ? -ENOTDIR : -EISDIR;
-    }
-    assign(&entry->now, NULL);
-    return 0;
-}
-
-/* The table of file calls ------------------------------------------------------------------ */
-
-#define ENTER(disk, is_short)                                                            \
-    int result;                                                                          \
-    (void)pthread_mutex_lock(&(disk)->lock);                                             \
-    result = begin_call(disk, is_short)
-
-static int leave(struct fault_disk *disk, int result)
-{
-    (void)pthread_mutex_unlock(&disk->lock);
-    return result;
-}
-
-static int disk_open(void *user, const char *path, int flags, unsigned mode)
-{
-    struct fault_disk *disk = user;
-    ENTER(disk, NULL);
-
-    (void)mode;
-    return leave(disk, result == 0 ? open_path(disk, path, flags) : result);
-}
-
-static int disk_close(void *user, int file)
-{
-    struct fault_disk *disk = user;
-
-    (void)pthread_mutex_lock(&disk->lock);
-    if (disk->files[file] != NULL && disk->files[file]->is_locked) {
-        disk->files[file]->is_locked = false;
-    }
-    assign(&disk->files[file], NULL);
-    return leave(disk, 0);
-}
-
-static int64_t read_inode(const struct inode *inode, void *to, size_t n, uint64_t at)
-{
-    size_t n_there = at < inode->n_now ? inode->n_now - (size_t)at : 0;
-
-    n = n < n_there ? n : n_there;
-    if (n > 0) {
-        memcpy(to, inode->now + at, n);
-    }
-    return (int64_t)n;
-}
-
-static int64_t disk_read(void *user, int file, void *to, size_t n, uint64_t at)
-{
-    struct fault_disk *disk = user;
-    int64_t n_read;
-    ENTER(disk, NULL);
-
-    n_read = result == 0 ? read_inode(disk->files[file], to, n, at) : result;
-    (void)leave(disk, 0);
-    return n_read;
-}
-
-static int64_t disk_write(void *user, int file, const void *from, size_t n, uint64_t at)
-{
-    struct fault_disk *disk = user;
-    int64_t n_written;
-    bool is_short;
-    ENTER(disk, &is_short);
-
-    if (is_short) {
-        n = n / 2 + 1;
-    }
-    n_written = result == 0 ? write_inode(disk, disk->files[file], from, n, at) : result;
-    (void)leave(disk, 0);
-    return n_written;
-}
-
-static int disk_truncate(void *user, int file, uint64_t n)
-{
-    struct fault_disk *disk = user;
-    ENTER(disk, NULL);
-
-    if (result == 0) {
-        truncate_inode(disk->files[file], (size_t)n);
-    }
-    return leave(disk, result);
-}
-
-static int64_t disk_size(void *user, int file)
-{
-    struct fault_disk *disk = user;
-    int64_t n;
-    ENTER(disk, NULL);
-
-    n = result == 0 ? (int64_t)disk->files[file]->n_now : result;
-    (void)leave(disk, 0);
-    return n;
-}
-
-static int disk_sync(void *user, int file)
-{
-    struct fault_disk *disk = user;
-    ENTER(disk, NULL);
-
-    return leave(disk,
-                 result == 0 ? sync_inode(disk, disk->files[file], "a file") : result);
-}
-
-static int disk_lock(void *user, int file)
-{
-    struct fault_disk *disk = user;
-    ENTER(disk, NULL);
-
-    if (result == 0 && disk->files[file]->is_locked) {
-        result = -EWOULDBLOCK;
-    } else if (result == 0) {
-        disk->files[file]->is_locked = true;
-    }
-    return leave(disk, result);
-}
-
-static int disk_sync_directory(void *user, const char *path)
-{
-    struct fault_disk *disk = user;
-    ENTER(disk, NULL);
-
-    return leave(disk, result == 0 ? sync_names(disk, path) : result);
-}
-
-static int disk_make_directory(void *user, const char *path, unsigned mode)
-{
-    struct fault_disk *disk = user;
-    ENTER(disk, NULL);
-
-    (void)mode;
-    if (result == 0 && find_now(disk, path) != NULL) {
-        result = -EEXIST;
-    } else if (result == 0 && !has_parent(disk, path)) {
-        result = -ENOENT;
-    } else if (result == 0) {
-        assign(&make_entry(disk, path)->now, make_inode(true));
-    }
-    return leave(disk, result);
-}
-
-static int disk_remove_directory(void *user, const char *path)
-{
-    struct fault_disk *disk = user;
-    ENTER(disk, NULL);
-
-    return leave(disk, result == 0 ? unlink_path(disk, path, true) : result);
-}
-
-static int disk_rename(void *user, const char *from, const char *to)
-{
-    struct fault_disk *disk = user;
-    struct entry *entry;
-    ENTER(disk, NULL);
-
-    entry = find_now(disk, from);
-    if (result == 0 && entry == NULL) {
-        result = -ENOENT;
-    } else if (result == 0) {
-        assign(&make_entry(disk, to)->now, entry->now);
-        assign(&entry->now, NULL);
-    }
-    return leave(disk, result);
-}
-
-static int disk_link(void *user, const char *from, const char *to)
-{
-    struct fault_disk *disk = user;
-    struct entry *entry;
-    ENTER(disk, NULL);
-
-    entry = find_now(disk, from);
-    if (result == 0 && entry == NULL) {
-        result = -ENOENT;
-    } else if (result == 0 && find_now(disk, to) != NULL) {
-        result = -EEXIST;
-    } else if (result == 0) {
-        assign(&make_entry(disk, to)->now, entry->now);
-    }
-    return leave(disk, result);
-}
-
-static int disk_unlink(void *user, const char *path)
-{
-    struct fault_disk *disk = user;
-    ENTER(disk, NULL);
-
-    return leave(disk, result == 0 ? unlink_path(disk, path, false) : result);
-}
-
-static int disk_list(void *user, const char *path,
-                     void (*entry)(void *arg, const char *name), void *arg)
-{
-    struct fault_disk *disk = user;
-    char names[MAX_ENTRIES][64];
-    size_t n = 0;
-    ENTER(disk, NULL);
-
-    if (result == 0 && find_now(disk, path) == NULL) {
-        result = -ENOENT;
-    }
-    for (size_t i = 0; i < disk->n_entries && result == 0; i++) {
-        if (disk->entries[i].now != NULL && is_in(disk->entries[i].path, path)) {
-            (void)snprintf(names[n++], sizeof names[0], "%s",
-                           strrchr(disk->entries[i].path, '/') + 1);
-        }
-    }
-    (void)leave(disk, 0);
-    for (size_t i = 0; i < n; i++) { /* it may ask the disk for more */
-        entry(arg, names[i]);
-    }
-    return result;
-}
-
-static int disk_boot_id(void *user, char out[VXD_BOOT_ID_BYTES])
-{
-    struct fault_disk *disk = user;
-
-    (void)snprintf(out, VXD_BOOT_ID_BYTES, "boot-%d", disk->n_boots);
-    return 0;
-}
-
-/* The VFS below SQLite --------------------------------------------------------------------- */
+#include "tests/unit/durable_fault_internal.h"
 
 struct vfs_file {
     sqlite3_file base;
     struct fault_disk *disk;
     int number;
-    bool syncs_folder; /* a new journal or WAL: its first sync is its folder's too */
+    int persists_wal;
     char path[PATH_BYTES];
 };
 
@@ -579,13 +26,14 @@ static int vfs_close(sqlite3_file *base)
 {
     struct vfs_file *file = (struct vfs_file *)base;
 
-    return disk_close(file->disk, file->number);
+    return file->disk->ops.close(file->disk, file->number);
 }
 
 static int vfs_read(sqlite3_file *base, void *to, int n, sqlite3_int64 at)
 {
     struct vfs_file *file = (struct vfs_file *)base;
-    int64_t n_read = disk_read(file->disk, file->number, to, (size_t)n, (uint64_t)at);
+    int64_t n_read =
+        file->disk->ops.read(file->disk, file->number, to, (size_t)n, (uint64_t)at);
 
     if (n_read < 0) {
         return SQLITE_IOERR_READ;
@@ -604,8 +52,8 @@ static int vfs_write(sqlite3_file *base, const void *from, int n, sqlite3_int64 
     const uint8_t *next = from;
 
     while (n > 0) {
-        int64_t n_written =
-            disk_write(file->disk, file->number, next, (size_t)n, (uint64_t)at);
+        int64_t n_written = file->disk->ops.write(file->disk, file->number, next,
+                                                  (size_t)n, (uint64_t)at);
 
         if (n_written <= 0) {
             return to_sqlite(n_written < 0 ? n_written : -ENOSPC, SQLITE_IOERR_WRITE);
@@ -621,7 +69,7 @@ static int vfs_truncate(sqlite3_file *base, sqlite3_int64 n)
 {
     struct vfs_file *file = (struct vfs_file *)base;
 
-    return to_sqlite(disk_truncate(file->disk, file->number, (uint64_t)n),
+    return to_sqlite(file->disk->ops.truncate(file->disk, file->number, (uint64_t)n),
                      SQLITE_IOERR_TRUNCATE);
 }
 
@@ -632,22 +80,22 @@ static const char *name_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
+/* SQLite's own syncs the folder too with the first sync of a new WAL. This one does not, so that
+ * what is proven does not rest on it. */
 static int vfs_sync(sqlite3_file *base, int flags)
 {
     struct vfs_file *file = (struct vfs_file *)base;
     struct fault_disk *disk = file->disk;
-    char folder[PATH_BYTES];
     ENTER(disk, NULL);
 
     (void)flags;
     if (result == 0) {
-        result = sync_inode(disk, disk->files[file->number], name_of(file->path));
-    }
-    if (result == 0 && file->syncs_folder) {
-        (void)snprintf(folder, sizeof folder, "%.*s",
-                       (int)(name_of(file->path) - 1 - file->path), file->path);
-        result = sync_names(disk, folder);
-        file->syncs_folder = result != 0;
+        const struct inode *inode = disk->files[file->number];
+        bool is_head = inode->n_pending == 1 && inode->pending[0].at == 0 &&
+                       inode->pending[0].n == WAL_HEAD_BYTES;
+
+        result = fault_sync_inode(disk, disk->files[file->number],
+                                  is_head ? FAULT_WAL_HEAD : name_of(file->path));
     }
     return to_sqlite(leave(disk, result), SQLITE_IOERR_FSYNC);
 }
@@ -655,7 +103,7 @@ static int vfs_sync(sqlite3_file *base, int flags)
 static int vfs_size(sqlite3_file *base, sqlite3_int64 *out)
 {
     struct vfs_file *file = (struct vfs_file *)base;
-    int64_t n = disk_size(file->disk, file->number);
+    int64_t n = file->disk->ops.size(file->disk, file->number);
 
     *out = n > 0 ? n : 0;
     return n >= 0 ? SQLITE_OK : SQLITE_IOERR_FSTAT;
@@ -677,10 +125,18 @@ static int vfs_check_lock(sqlite3_file *base, int *out)
 
 static int vfs_control(sqlite3_file *base, int what, void *argument)
 {
-    (void)base;
-    (void)what;
-    (void)argument;
-    return SQLITE_NOTFOUND;
+    struct vfs_file *file = (struct vfs_file *)base;
+    int *persists = argument;
+
+    if (what != SQLITE_FCNTL_PERSIST_WAL) {
+        return SQLITE_NOTFOUND;
+    }
+    if (*persists < 0) {
+        *persists = file->persists_wal;
+    } else {
+        file->persists_wal = *persists;
+    }
+    return SQLITE_OK;
 }
 
 static int vfs_sector_size(sqlite3_file *base)
@@ -716,20 +172,18 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int 
                     int *out_flags)
 {
     struct vfs_file *file = (struct vfs_file *)base;
-    bool is_journal = (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0;
 
     memset(file, 0, sizeof *file);
     if (path == NULL) {
         return SQLITE_CANTOPEN; /* temporary files stay in memory */
     }
     file->disk = vfs->pAppData;
-    file->number =
-        disk_open(file->disk, path,
-                  (flags & SQLITE_OPEN_CREATE) != 0 ? O_RDWR | O_CREAT : O_RDWR, 0600);
+    file->number = file->disk->ops.open(
+        file->disk, path, (flags & SQLITE_OPEN_CREATE) != 0 ? O_RDWR | O_CREAT : O_RDWR,
+        0600);
     if (file->number < 0) {
         return SQLITE_CANTOPEN;
     }
-    file->syncs_folder = is_journal && (flags & SQLITE_OPEN_CREATE) != 0;
     (void)snprintf(file->path, sizeof file->path, "%s", path);
     file->base.pMethods = &vfs_methods;
     if (out_flags != NULL) {
@@ -742,7 +196,7 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *path, int syncs_folder)
 {
     struct fault_disk *disk = vfs->pAppData;
     char folder[PATH_BYTES];
-    int result = disk_unlink(disk, path);
+    int result = disk->ops.unlink(disk, path);
 
     if (result == -ENOENT) {
         return SQLITE_IOERR_DELETE_NOENT;
@@ -750,7 +204,7 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *path, int syncs_folder)
     if (result == 0 && syncs_folder) {
         (void)snprintf(folder, sizeof folder, "%.*s", (int)(name_of(path) - 1 - path),
                        path);
-        result = disk_sync_directory(disk, folder);
+        result = disk->ops.sync_directory(disk, folder);
     }
     return to_sqlite(result, SQLITE_IOERR_DELETE);
 }
@@ -761,7 +215,7 @@ static int vfs_access(sqlite3_vfs *vfs, const char *path, int flags, int *out)
     const struct entry *entry;
     ENTER(disk, NULL);
 
-    entry = find_now(disk, path);
+    entry = fault_find_now(disk, path);
     /* An empty file is none, as SQLite's own says. */
     *out = entry != NULL && (flags != SQLITE_ACCESS_EXISTS || entry->now->n_now > 0);
     return to_sqlite(leave(disk, result), SQLITE_IOERR_ACCESS);
@@ -804,18 +258,8 @@ static int vfs_last_error(sqlite3_vfs *vfs, int n, char *out)
     return 0;
 }
 
-/* The disk --------------------------------------------------------------------------------- */
-
-struct fault_disk *fault_disk_create(void)
+void fault_vfs_register(struct fault_disk *disk)
 {
-    static int n_disks;
-    struct fault_disk *disk = calloc(1, sizeof *disk);
-
-    if (disk == NULL) {
-        return NULL;
-    }
-    (void)pthread_mutex_init(&disk->lock, NULL);
-    (void)snprintf(disk->vfs_name, sizeof disk->vfs_name, "voxeld-fault-%d", n_disks++);
     disk->vfs = (sqlite3_vfs){.iVersion = 1,
                               .szOsFile = sizeof(struct vfs_file),
                               .mxPathname = PATH_BYTES - 1,
@@ -829,237 +273,10 @@ struct fault_disk *fault_disk_create(void)
                               .xSleep = vfs_sleep,
                               .xCurrentTime = vfs_time,
                               .xGetLastError = vfs_last_error};
-    disk->ops = (struct vxd_file_ops){.user = disk,
-                                      .sqlite_vfs = disk->vfs_name,
-                                      .open = disk_open,
-                                      .close = disk_close,
-                                      .read = disk_read,
-                                      .write = disk_write,
-                                      .truncate = disk_truncate,
-                                      .size = disk_size,
-                                      .sync = disk_sync,
-                                      .lock = disk_lock,
-                                      .sync_directory = disk_sync_directory,
-                                      .make_directory = disk_make_directory,
-                                      .remove_directory = disk_remove_directory,
-                                      .rename = disk_rename,
-                                      .link = disk_link,
-                                      .unlink = disk_unlink,
-                                      .list = disk_list,
-                                      .boot_id = disk_boot_id};
-    disk->plan = fault_none;
     (void)sqlite3_vfs_register(&disk->vfs, 0);
-    return disk;
 }
 
-void fault_disk_destroy(struct fault_disk *disk)
+void fault_vfs_unregister(struct fault_disk *disk)
 {
     (void)sqlite3_vfs_unregister(&disk->vfs);
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        assign(&disk->entries[i].now, NULL);
-        assign(&disk->entries[i].synced, NULL);
-    }
-    for (int i = 0; i < MAX_FILES; i++) {
-        assign(&disk->files[i], NULL);
-    }
-    (void)pthread_mutex_destroy(&disk->lock);
-    free(disk);
-}
-
-const struct vxd_file_ops *fault_disk_ops(struct fault_disk *disk)
-{
-    return &disk->ops;
-}
-
-void fault_disk_plan(struct fault_disk *disk, const struct fault_plan *plan)
-{
-    (void)pthread_mutex_lock(&disk->lock);
-    disk->plan = *plan;
-    disk->n_calls = 0;
-    disk->n_syncs = 0;
-    (void)pthread_mutex_unlock(&disk->lock);
-}
-
-bool fault_disk_is_dead(struct fault_disk *disk)
-{
-    bool is_dead;
-
-    (void)pthread_mutex_lock(&disk->lock);
-    is_dead = disk->is_dead;
-    (void)pthread_mutex_unlock(&disk->lock);
-    return is_dead;
-}
-
-int fault_disk_n_syncs(struct fault_disk *disk)
-{
-    return disk->n_syncs;
-}
-
-int fault_disk_n_calls(struct fault_disk *disk)
-{
-    return disk->n_calls;
-}
-
-const char *fault_disk_sync_of(struct fault_disk *disk, int i)
-{
-    return i < FAULT_MAX_SYNCS && disk->sync_of[i][0] != '\0' ? disk->sync_of[i] : NULL;
-}
-
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-/* Whether a write, the i-th of n of its file, came to the disk; sectors of it may differ. */
-static bool is_kept(enum fault_loss loss, size_t i, size_t n, uint64_t *state)
-{
-    switch (loss) {
-    case FAULT_KEEP_ALL:
-    case FAULT_KEEP_SOME_SECTORS:
-    case FAULT_KEEP_DATA_DROP_NAMES:
-        return true;
-    case FAULT_KEEP_SOME_WRITES:
-        return draw(state) % 2 == 0;
-    case FAULT_DROP_EARLY_KEEP_LATE:
-        return n - i <= 1 + draw(state) % n;
-    case FAULT_KEEP_EARLY_DROP_LATE:
-        return i < draw(state) % (n + 1);
-    default:
-        return false;
-    }
-}
-
-static void keep_write(struct inode *inode, const struct pending *pending,
-                       enum fault_loss loss, uint64_t *state)
-{
-    for (size_t at = 0; at < pending->n;) {
-        size_t n = SECTOR - (size_t)((pending->at + at) % SECTOR);
-        size_t end;
-
-        n = n < pending->n - at ? n : pending->n - at;
-        end = (size_t)pending->at + at + n;
-        if (loss != FAULT_KEEP_SOME_SECTORS || draw(state) % 2 == 0) {
-            if (end > inode->n_synced) {
-                resize(&inode->synced, &inode->n_synced, end);
-            }
-            memcpy(inode->synced + pending->at + at, pending->bytes + at, n);
-        }
-        at += n;
-    }
-}
-
-static void lose_data(struct inode *inode, enum fault_loss loss, uint64_t *state)
-{
-    for (size_t i = 0; i < inode->n_pending; i++) {
-        const struct pending *pending = &inode->pending[i];
-
-        if (!is_kept(loss, i, inode->n_pending, state)) {
-            continue;
-        }
-        if (pending->bytes == NULL) {
-            resize(&inode->synced, &inode->n_synced, (size_t)pending->at);
-        } else {
-            keep_write(inode, pending, loss, state);
-        }
-    }
-    forget_pending(inode);
-    resize(&inode->now, &inode->n_now, inode->n_synced);
-    memcpy(inode->now, inode->synced, inode->n_synced);
-}
-
-static bool keeps_names(enum fault_loss loss, uint64_t *state)
-{
-    switch (loss) {
-    case FAULT_KEEP_ALL:
-    case FAULT_DROP_DATA_KEEP_NAMES:
-        return true;
-    case FAULT_DROP_ALL:
-    case FAULT_KEEP_DATA_DROP_NAMES:
-        return false;
-    default:
-        return draw(state) % 2 == 0;
-    }
-}
-
-void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64_t seed)
-{
-    uint64_t state = seed;
-
-    for (int i = 0; i < MAX_FILES; i++) {
-        assign(&disk->files[i], NULL);
-    }
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        struct entry *entry = &disk->entries[i];
-
-        if (entry->now != entry->synced && keeps_names(loss, &state)) {
-            assign(&entry->synced, entry->now);
-        } else {
-            assign(&entry->now, entry->synced);
-        }
-        if (entry->now != NULL && !has_parent(disk, entry->path)) {
-            assign(&entry->now, NULL); /* folders are made before what is in them */
-            assign(&entry->synced, NULL);
-        }
-    }
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        if (disk->entries[i].now != NULL) {
-            lose_data(disk->entries[i].now, loss, &state);
-            disk->entries[i].now->is_locked = false;
-        }
-    }
-    disk->is_dead = false;
-    disk->n_boots++;
-}
-
-void fault_disk_kill(struct fault_disk *disk)
-{
-    for (int i = 0; i < MAX_FILES; i++) {
-        if (disk->files[i] != NULL) {
-            disk->files[i]->is_locked = false;
-        }
-        assign(&disk->files[i], NULL);
-    }
-    disk->is_dead = false;
-}
-
-bool fault_disk_exists(struct fault_disk *disk, const char *path)
-{
-    return find_now(disk, path) != NULL;
-}
-
-uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_bytes)
-{
-    struct entry *entry = find_now(disk, path);
-
-    *n_bytes = entry != NULL ? entry->now->n_now : 0;
-    return entry != NULL ? entry->now->now : NULL;
-}
-
-void fault_disk_resize(struct fault_disk *disk, const char *path, size_t n_bytes)
-{
-    struct entry *entry = find_now(disk, path);
-
-    if (entry != NULL) {
-        truncate_inode(entry->now, n_bytes);
-    }
-}
-
-uint64_t fault_disk_sum(struct fault_disk *disk)
-{
-    struct vxd_sum sum;
-
-    vxd_sum_begin(&sum);
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        const struct entry *entry = &disk->entries[i];
-
-        if (entry->now != NULL) {
-            vxd_sum_add(&sum, entry->path, strlen(entry->path));
-            vxd_sum_add(&sum, entry->now->now, entry->now->n_now);
-        }
-    }
-    return vxd_sum_end(&sum);
 }

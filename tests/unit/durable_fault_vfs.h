@@ -36,7 +36,7 @@ enum fault_kind {
 
 struct fault_disk;
 
-/* Set between runs; numbers count from 0 since the last fault_disk_count_anew. */
+/* Set between runs; numbers count from 0 since then. */
 struct fault_plan {
     int crash_at_sync; /* power goes before this sync does anything */
     int suppress_sync; /* this one does nothing */
@@ -58,8 +58,14 @@ void fault_disk_plan(struct fault_disk *disk, const struct fault_plan *plan);
 bool fault_disk_is_dead(struct fault_disk *disk);
 int fault_disk_n_syncs(struct fault_disk *disk);
 int fault_disk_n_calls(struct fault_disk *disk);
+/* A sync of the first 32 bytes of a WAL that is begun anew. */
+#define FAULT_WAL_HEAD "head of the WAL"
+
 /* What sync number i was of; NULL where it had nothing to do. */
 const char *fault_disk_sync_of(struct fault_disk *disk, int i);
+
+/* The power goes now: nothing changes any more. */
+void fault_disk_cut(struct fault_disk *disk);
 
 /* Takes the power away, if it has not gone, and gives it back: what is there then. Nobody may
  * hold a file. */
@@ -74,6 +80,6 @@ uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_b
 /* Cuts or makes longer, with zeros. */
 void fault_disk_resize(struct fault_disk *disk, const char *path, size_t n_bytes);
 /* A sum of all names and bytes. */
-uint64_t fault_disk_sum(struct fault_disk *disk);
+uint32_t fault_disk_sum(struct fault_disk *disk);
 
 #endif

@@ -30,3 +30,15 @@ voxeld_add_test(NAME test_server_alloc SOURCES unit/test_server_alloc.c
                 LIBRARIES voxeld_test_server)
 target_link_options(test_server_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+
+# What is on disk: a disk in memory that fails and loses power, and what runs on it.
+add_library(voxeld_test_durable STATIC unit/durable_fault_disk.c
+            unit/durable_fault_loss.c unit/durable_fault_vfs.c unit/durable_workload.c)
+target_link_libraries(voxeld_test_durable PRIVATE voxeld_build
+                      PUBLIC voxeld_durable)
+voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c
+                LIBRARIES voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_durable_faults SOURCES unit/test_server_durable_faults.c
+                LIBRARIES voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_durable_files SOURCES unit/test_server_durable_files.c
+                LIBRARIES voxeld_test_durable TIMEOUT 900)

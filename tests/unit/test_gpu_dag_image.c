@@ -674,7 +674,7 @@ static void no_room(struct gpu_env *env)
         .action = VXD_DAG_FILL,
         .shape = {.kind = VXD_DAG_BALL,
                   .a = {4000 * VXD_DAG_UNIT, 4000 * VXD_DAG_UNIT, 4000 * VXD_DAG_UNIT},
-                  .r = 200 * VXD_DAG_UNIT}};
+                  .r = 500 * VXD_DAG_UNIT}};
     struct vxd_dag_edit_result result = {0};
     struct vxd_dag_usage usage;
     struct image image = {0};
@@ -689,7 +689,7 @@ static void no_room(struct gpu_env *env)
         enum vxd_status status;
 
         memcpy(roots, image.roots, sizeof roots);
-        vxd_dag_set_max_bytes(full, usage.n_bytes + (size_t)n_refused * 300000);
+        vxd_dag_set_max_bytes(full, usage.n_bytes + (size_t)n_refused * 900000);
         status = vxd_dag_image_load(env->queue, full, &image.info, image.words, roots,
                                     N_ROOTS, NULL);
         if (status == VXD_OK) {

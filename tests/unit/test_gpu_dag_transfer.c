@@ -176,12 +176,10 @@ static void free_history(struct gpu_env *env, struct history *history)
 }
 
 /* A store of the CPU that holds these roots and nothing else. */
-static void put_kept(struct gpu_env *cpu, const struct history *history, int step,
-                     struct vxd_dag *fresh, uint32_t roots[N_ROOTS])
+static void put_kept(const struct history *history, int step, struct vxd_dag *fresh)
 {
-    (void)cpu;
     for (int i = 0; i < N_ROOTS; i += step) {
-        roots[i] = gpu_dag_grid_put(&history->grids[i], fresh);
+        (void)gpu_dag_grid_put(&history->grids[i], fresh);
     }
 }
 
@@ -190,7 +188,6 @@ static void keep_some(struct gpu_env *env, const struct vxd_dag_format *format,
 {
     struct gpu_env cpu;
     struct history history;
-    uint32_t fresh_roots[N_ROOTS];
     struct vxd_dag *to = make_dag(env, format, store, 0);
     struct vxd_dag *fresh;
     struct vxd_dag_transfer *transfer;
@@ -201,7 +198,7 @@ static void keep_some(struct gpu_env *env, const struct vxd_dag_format *format,
     gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
     fresh = make_dag(&cpu, format, VXD_DAG_ARENA, 0);
     make_history(env, format, seed, &history);
-    put_kept(&cpu, &history, 3, fresh, fresh_roots);
+    put_kept(&history, 3, fresh);
     transfer = begin(env, history.dag, to);
     for (int i = 0; i < N_ROOTS; i += 3) {
         add(transfer, history.roots[i]);

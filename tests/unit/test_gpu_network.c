@@ -521,6 +521,58 @@ static void test_network_run_again_and_again_is_the_one_run_once(void)
     gpu_each_backend(again_and_again);
 }
 
+/* Clouds of as many voxels, together or apart, so that sets made of them differ by far: what one
+ * run guesses by another may not fit, and no result shows it. */
+static void guesses(struct gpu_env *env)
+{
+    static const int32_t lo[3] = {0, 0, 0};
+    static const int32_t shape[3] = {40, 40, 40};
+    static const int32_t sides[3][3] = {{8, 8, 8}, {10, 10, 10}, {40, 40, 40}};
+    static const double shares[3] = {1.0, 0.51, 0.008};
+    static const int order[] = {0, 0, 1, 2, 2, 0, 2, 1, 1, 0};
+    struct vxd_net_options options = {VXD_NET_FP32, 4096, 1, 0};
+    struct gpu_net net;
+    struct vxd_net *built = NULL;
+    struct vxd_err err = {0};
+    int at;
+
+    gpu_net_open(&net, 2, shape, VXD_NET_SPCONV);
+    at = gpu_net_conv(&net, VXD_NET_SUBM, VXD_NET_INPUT, 4, 3, 1, 1);
+    at = gpu_net_conv(&net, VXD_NET_CONV, at, 4, 3, 2, 1);
+    at = gpu_net_conv(&net, VXD_NET_CONV, at, 4, 3, 2, 1);
+    gpu_net_output(&net, at, VXD_NET_OUT_ROWS);
+    REQUIRE(gpu_net_create(env, &net, &options, &built, &err) == VXD_OK);
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        struct gpu_net_cloud cloud;
+        struct gpu_net_result together;
+        struct gpu_net_result alone;
+        struct vxd_net *fresh = NULL;
+        int kind = order[i];
+
+        gpu_net_cloud_make(&cloud, i, 1, 0, 2, lo, sides[kind], shares[kind]);
+        REQUIRE(gpu_net_create(env, &net, &options, &fresh, &err) == VXD_OK);
+        REQUIRE(gpu_net_run(env, built, &cloud, &together, &err) == VXD_OK);
+        REQUIRE(gpu_net_run(env, fresh, &cloud, &alone, &err) == VXD_OK);
+        CHECK(alone.n_rows > 0);
+        CHECK_INT(together.n_rows, alone.n_rows);
+        CHECK_INT(together.n_values, alone.n_values);
+        CHECK(memcmp(together.coords, alone.coords, alone.n_rows * 16) == 0);
+        CHECK(memcmp(together.values, alone.values, alone.n_values * 4) == 0);
+        gpu_net_result_free(&together);
+        gpu_net_result_free(&alone);
+        gpu_net_cloud_free(&cloud);
+        vxd_net_destroy(env->queue, fresh);
+    }
+    vxd_net_destroy(env->queue, built);
+    gpu_wait(env);
+    gpu_net_close(&net);
+}
+
+static void test_network_guesses_sizes_and_is_right_in_the_end(void)
+{
+    gpu_each_backend(guesses);
+}
+
 static const struct vxd_test tests[] = {
     {"network_unet_of_spconv_is_the_oracles", test_network_unet_of_spconv_is_the_oracles},
     {"network_of_minkowski_is_the_oracles", test_network_of_minkowski_is_the_oracles},
@@ -535,6 +587,7 @@ static const struct vxd_test tests[] = {
     {"network_geometries_are_the_oracles", test_network_geometries_are_the_oracles},
     {"network_run_again_and_again_is_the_one_run_once",
      test_network_run_again_and_again_is_the_one_run_once},
+    VXD_TEST(test_network_guesses_sizes_and_is_right_in_the_end),
 };
 
 VXD_TEST_MAIN(tests)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is left when the power has gone, and looking at it. */
+#include <string.h>
+
+#include "server/durable/crc32c.h"
+#include "tests/unit/durable_fault_internal.h"
+
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Whether a write, the i-th of n of its file, came to the disk; sectors of it may differ. */
+static bool is_kept(enum fault_loss loss, size_t i, size_t n, uint64_t *state)
+{
+    switch (loss) {
+    case FAULT_KEEP_ALL:
+    case FAULT_KEEP_SOME_SECTORS:
+    case FAULT_KEEP_DATA_DROP_NAMES:
+        return true;
+    case FAULT_KEEP_SOME_WRITES:
+        return draw(state) % 2 == 0;
+    case FAULT_DROP_EARLY_KEEP_LATE:
+        return n - i <= 1 + draw(state) % n;
+    case FAULT_KEEP_EARLY_DROP_LATE:
+        return i < draw(state) % (n + 1);
+    default:
+        return false;
+    }
+}
+
+static void keep_write(struct inode *inode, const struct pending *pending,
+                       enum fault_loss loss, uint64_t *state)
+{
+    for (size_t at = 0; at < pending->n;) {
+        size_t n = SECTOR - (size_t)((pending->at + at) % SECTOR);
+        size_t end;
+
+        n = n < pending->n - at ? n : pending->n - at;
+        end = (size_t)pending->at + at + n;
+        if (loss != FAULT_KEEP_SOME_SECTORS || draw(state) % 2 == 0) {
+            if (end > inode->n_synced) {
+                fault_resize(&inode->synced, &inode->n_synced, end);
+            }
+            memcpy(inode->synced + pending->at + at, pending->bytes + at, n);
+        }
+        at += n;
+    }
+}
+
+static void lose_data(struct inode *inode, enum fault_loss loss, uint64_t *state)
+{
+    for (size_t i = 0; i < inode->n_pending; i++) {
+        const struct pending *pending = &inode->pending[i];
+
+        if (!is_kept(loss, i, inode->n_pending, state)) {
+            continue;
+        }
+        if (pending->bytes == NULL) {
+            fault_resize(&inode->synced, &inode->n_synced, (size_t)pending->at);
+        } else {
+            keep_write(inode, pending, loss, state);
+        }
+    }
+    fault_forget_pending(inode);
+    fault_resize(&inode->now, &inode->n_now, inode->n_synced);
+    if (inode->n_synced > 0) {
+        memcpy(inode->now, inode->synced, inode->n_synced);
+    }
+}
+
+static bool keeps_names(enum fault_loss loss, uint64_t *state)
+{
+    switch (loss) {
+    case FAULT_KEEP_ALL:
+    case FAULT_DROP_DATA_KEEP_NAMES:
+        return true;
+    case FAULT_DROP_ALL:
+    case FAULT_KEEP_DATA_DROP_NAMES:
+        return false;
+    default:
+        return draw(state) % 2 == 0;
+    }
+}
+
+void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64_t seed)
+{
+    uint64_t state = seed;
+
+    for (int i = 0; i < MAX_FILES; i++) {
+        fault_assign(&disk->files[i], NULL);
+    }
+    for (size_t i = 0; i < disk->n_entries; i++) {
+        struct entry *entry = &disk->entries[i];
+
+        if (entry->now != entry->synced && keeps_names(loss, &state)) {
+            fault_assign(&entry->synced, entry->now);
+        } else {
+            fault_assign(&entry->now, entry->synced);
+        }
+        if (entry->now != NULL && !fault_has_parent(disk, entry->path)) {
+            fault_assign(&entry->now, NULL); /* folders are made before what is in them */
+            fault_assign(&entry->synced, NULL);
+        }
+    }
+    for (size_t i = 0; i < disk->n_entries; i++) {
+        if (disk->entries[i].now != NULL) {
+            lose_data(disk->entries[i].now, loss, &state);
+            disk->entries[i].now->is_locked = false;
+        }
+    }
+    disk->is_dead = false;
+    disk->n_boots++;
+}
+
+void fault_disk_kill(struct fault_disk *disk)
+{
+    for (int i = 0; i < MAX_FILES; i++) {
+        if (disk->files[i] != NULL) {
+            disk->files[i]->is_locked = false;
+        }
+        fault_assign(&disk->files[i], NULL);
+    }
+    disk->is_dead = false;
+}
+
+bool fault_disk_exists(struct fault_disk *disk, const char *path)
+{
+    return fault_find_now(disk, path) != NULL;
+}
+
+uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_bytes)
+{
+    struct entry *entry = fault_find_now(disk, path);
+
+    *n_bytes = entry != NULL ? entry->now->n_now : 0;
+    return entry != NULL ? entry->now->now : NULL;
+}
+
+uint32_t fault_disk_sum(struct fault_disk *disk)
+{
+    uint32_t sum = 0;
+
+    for (size_t i = 0; i < disk->n_entries; i++) {
+        const struct entry *entry = &disk->entries[i];
+
+        if (entry->now != NULL) {
+            sum = vxd_crc32c(sum, entry->path, strlen(entry->path));
+            sum = vxd_crc32c(sum, entry->now->now, entry->now->n_now);
+        }
+    }
+    return sum;
+}
+
+int fault_disk_n_syncs(struct fault_disk *disk)
+{
+    return disk->n_syncs;
+}
+
+int fault_disk_n_calls(struct fault_disk *disk)
+{
+    return disk->n_calls;
+}
