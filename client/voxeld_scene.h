@@ -510,4 +510,7 @@ voxeld_scene_export_file(struct voxeld_client *client,
 }
 #endif
 
+/* Their versions. */
+#include "voxeld_version.h"
+
 #endif
