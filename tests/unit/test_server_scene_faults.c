@@ -541,6 +541,28 @@ static void save(struct world *world, size_t n_files)
     free(sequences);
 }
 
+static void test_files_of_a_scene_that_is_dropped_go(void)
+{
+    uint64_t *sequences = NULL;
+    struct world world;
+    size_t n = 1;
+
+    begin(&world);
+    make(&world, "a", durable);
+    CHECK_INT(edit(&world, "a", 0), VXD_OK);
+    save(&world, 1);
+    CHECK_INT(ask(&world, "scene_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
+    for (int i = 0; i < 2000 && n > 0; i++) {
+        free(sequences);
+        sequences = NULL;
+        wait_ms(5);
+        CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
+    }
+    CHECK_INT(n, 0);
+    free(sequences);
+    end(&world);
+}
+
 static void test_damaged_snapshot_file_is_replaced_by_the_one_before(void)
 {
     uint64_t *sequences = NULL;
@@ -692,6 +714,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_drop_behind_waiting_commits_ends_the_scene_there),
     VXD_TEST(test_drop_that_fails_leaves_the_scene_as_it_was),
     VXD_TEST(test_family_whose_scenes_were_dropped_at_once_is_forgotten),
+    VXD_TEST(test_files_of_a_scene_that_is_dropped_go),
     VXD_TEST(test_damaged_snapshot_file_is_replaced_by_the_one_before),
     VXD_TEST(test_snapshot_file_while_an_undo_waits_lacks_nothing),
     VXD_TEST(test_names_forgotten_or_moved_after_a_file_stay_so),
