@@ -38,7 +38,7 @@ for header in "${headers[@]}"; do
         -I"$root/lint/proto/generated" -fsyntax-only -x c "$header"
     case $header in
     gpu/* | proto/base.h | client/voxeld.h | client/voxeld_map.h | client/voxeld_net.h | \
-        client/voxeld_scene.h)
+        client/voxeld_scene.h | client/voxeld_version.h)
         g++ -std=c++17 -Wall -Wextra -Werror -I. -fsyntax-only -x c++ "$header"
         ;;
     esac

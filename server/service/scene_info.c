@@ -243,6 +243,31 @@ static enum vxd_status new_spec(struct vxd_decoder *arena,
     return with_palette ? new_palette(arena, spec, copy, err) : VXD_OK;
 }
 
+/* How it is kept: how long, and where. */
+static enum vxd_status add_keeping(struct vxd_decoder *arena,
+                                   const struct vxd_scene_terms *terms,
+                                   Voxeld__V1__SceneInfo *info, struct vxd_err *err)
+{
+    info->retention =
+        vxd_message_new(arena, &voxeld__v1__scene_retention__descriptor, err);
+    if (info->retention == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    info->retention->versions = terms->keep_versions;
+    info->retention->seconds = terms->keep_seconds;
+    if (!terms->durable) {
+        return VXD_OK;
+    }
+    info->durability =
+        vxd_message_new(arena, &voxeld__v1__scene_durability__descriptor, err);
+    if (info->durability == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    info->durability->fsync = (Voxeld__V1__SceneFsync)terms->fsync;
+    info->durability->journal_max_bytes = terms->journal_max_bytes;
+    return VXD_OK;
+}
+
 enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *scene,
                                    bool with_palette, Voxeld__V1__SceneInfo **out,
                                    struct vxd_err *err)
@@ -262,13 +287,7 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
     if (info->name == NULL || info->owner == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    info->retention =
-        vxd_message_new(arena, &voxeld__v1__scene_retention__descriptor, err);
-    if (info->retention == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    info->retention->versions = scene->terms.keep_versions;
-    info->retention->seconds = scene->terms.keep_seconds;
+    VXD_TRY(add_keeping(arena, &scene->terms, info, err));
     vxd_scene_get_past(scene, &past);
     vxd_scene_get_usage(scene, &usage);
     info->version = past.version;

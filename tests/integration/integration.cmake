@@ -49,7 +49,7 @@ endif()
 foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
              python_errors layers bundle maps map_limits merge exactly_once python_maps map_tools networks
              scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
-             scene_tools scene_versions scene_durable soak
+             scene_tools scene_versions scene_version_tools scene_durable python_versions soak
              overload)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
@@ -67,6 +67,7 @@ endforeach()
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
+             integration_python_versions
              integration_net_clients
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -20,10 +20,11 @@ ALLOWED = {
 OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # Installed side by side, so they name each other without a folder.
 PUBLIC = {
-    "client/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h"),
+    "client/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h", "voxeld_version.h"),
     "client/voxeld_map.h": ("voxeld.h",),
     "client/voxeld_net.h": ("voxeld.h",),
     "client/voxeld_scene.h": ("voxeld.h",),
+    "client/voxeld_version.h": ("voxeld_scene.h",),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = {".c", ".h", ".cu", ".cuh"}

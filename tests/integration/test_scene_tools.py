@@ -17,7 +17,10 @@ from test_map_tools import pose_line
 from test_tools import run
 
 NAMES = (f"yard-{i}" for i in itertools.count())
-SUBCOMMANDS = ("create", "drop", "list", "info", "edit", "integrate", "query", "export")
+SUBCOMMANDS = (
+    "create", "drop", "list", "info", "edit", "integrate", "query", "export", "log", "undo",
+    "redo", "snapshot", "branch", "diff", "verify", "collect", "repair",
+)  # fmt: skip
 OPERATIONS = {
     "operations": [
         {"ball": {"centre": {"x": 1, "y": -2, "z": 0.5}, "radius": 3}, "material": 3},

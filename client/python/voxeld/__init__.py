@@ -66,7 +66,17 @@ from .networks import (
     Timings,
 )
 from .repeat import repeat
-from .reply import Item, Merged, MethodStatus, SelfTest, ServerInfo, SlowRequest, Status, Voxels
+from .reply import (
+    Backup,
+    Item,
+    Merged,
+    MethodStatus,
+    SelfTest,
+    ServerInfo,
+    SlowRequest,
+    Status,
+    Voxels,
+)
 from .scene_records import (
     Ball,
     Box,
@@ -90,12 +100,23 @@ from .scene_records import (
     VoxelValues,
 )
 from .scenes import Scene
+from .version_records import (
+    Collected,
+    Diff,
+    Difference,
+    Log,
+    Snapshot,
+    Undone,
+    Verified,
+    Version,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Aborted",
     "AlreadyExists",
+    "Backup",
     "Ball",
     "Box",
     "Cancelled",
@@ -105,11 +126,14 @@ __all__ = [
     "Client",
     "Cloud",
     "Code",
+    "Collected",
     "Copy",
     "DType",
     "DataLoss",
     "DeadlineExceeded",
     "Dense",
+    "Diff",
+    "Difference",
     "Edited",
     "Entries",
     "Erased",
@@ -128,6 +152,7 @@ __all__ = [
     "InvalidArgument",
     "Item",
     "Lattice",
+    "Log",
     "Map",
     "MapArray",
     "MapInfo",
@@ -154,14 +179,18 @@ __all__ = [
     "SelfTest",
     "ServerInfo",
     "SlowRequest",
+    "Snapshot",
     "Status",
     "Sweep",
     "Timings",
     "Unauthenticated",
     "Unavailable",
+    "Undone",
     "Unimplemented",
     "Unknown",
     "Updated",
+    "Verified",
+    "Version",
     "VoxelState",
     "VoxelValues",
     "Voxels",

@@ -38,6 +38,7 @@ from .reply import (
     OUTPUTS,
     REDUCTIONS,
     RULES,
+    Backup,
     Expect,
     SelfTest,
     ServerInfo,
@@ -238,6 +239,15 @@ class Client(NetworkCalls, SceneCalls):
         request = rpc_pb2.Request(set_log_level=message)
         response = self._call("set_log_level", request, timeout, request_id)
         return response.set_log_level.previous
+
+    def backup(
+        self, name: str, *, timeout: float | None = None, request_id: str | None = None
+    ) -> Backup:
+        """Copies the server's data directory while it is in use to backups/NAME in it: a data
+        directory itself, with all that was answered before. Needs the scope admin. Raises
+        AlreadyExists, and FailedPrecondition where the server has no data_dir."""
+        request = rpc_pb2.Request(backup=admin_pb2.BackupRequest(name=name))
+        return record_of(Backup, self._call("backup", request, timeout, request_id).backup)
 
     def voxelize(
         self,

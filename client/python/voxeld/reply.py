@@ -93,6 +93,18 @@ class Status:
 
 
 @dataclasses.dataclass(frozen=True)
+class Backup:
+    """path: on the server. n_linked: snapshot files that are hard links to the same bytes."""
+
+    path: str
+    n_database_bytes: int
+    n_snapshot_bytes: int
+    n_snapshots: int
+    n_linked: int
+    elapsed_ms: float
+
+
+@dataclasses.dataclass(frozen=True)
 class SelfTest:
     """digest: the same on every machine and backend."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from voxeld.v1 import scene_pb2
 
 from . import wire
 from .cloud import OF_NUMPY
+from .durability import fsync_of
 from .errors import InvalidArgument
 from .map_records import Array, Reply
 from .networks import Timings
@@ -157,6 +157,9 @@ class SceneInfo:
     version     rises by one with every change
     generation  another one after the scene was dropped and made again
     digest      equal for equal voxels
+    durable     "always", "everysec", "off", or None: a restart forgets it
+    oldest_version  that is kept, snapshots aside
+    n_sharing   scenes that share its memory, itself included: branches
     """
 
     name: str
@@ -180,6 +183,13 @@ class SceneInfo:
     owner: str
     created_ns: int
     changed_ns: int
+    keep_versions: int
+    keep_seconds: int
+    oldest_version: int
+    n_snapshots: int
+    n_sharing: int
+    durable: str | None
+    journal_max_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -427,6 +437,10 @@ def info_of(message: scene_pb2.SceneInfo) -> SceneInfo:
         origin=(spec.origin.x, spec.origin.y, spec.origin.z),
         frame_id=spec.frame_id,
         palette=tuple(Material(m.name, m.rgb) for m in spec.palette),
+        keep_versions=message.retention.versions,
+        keep_seconds=message.retention.seconds,
+        durable=fsync_of(message.durability.fsync) if message.HasField("durability") else None,
+        journal_max_bytes=message.durability.journal_max_bytes,
     )
 
 
@@ -593,47 +607,3 @@ def rule_of(
         scene_pb2.SceneMaterialRule, "rule",
         kind=RULES.index(rule), material=material, field=field, low=low, high=high,
     )  # fmt: skip
-
-
-class PlyParts:
-    """A PLY file of several: each with the same header but for its number of vertices."""
-
-    HEAD = re.compile(rb"(ply\n.*?element vertex )(\d+)(\n.*?end_header\n)", re.DOTALL)
-
-    def __init__(self) -> None:
-        self.n_written = 0
-        self.n_cells = 1  # before the first part: some are missing
-        self._seen: tuple[int, int] | None = None
-
-    def append(self, message: scene_pb2.SceneExportResponse) -> tuple[bytes, bool]:
-        """What to write next, and whether the part is of the version before."""
-        match = self.HEAD.match(message.ply)
-        if match is None:
-            raise bad("ply", "no PLY file of vertices")
-        n, body = int(match[2]), message.ply[match.end() :]
-        seen = (message.seen.version, message.seen.generation)
-        header = b""
-        if self._seen is None:
-            self._seen = seen
-            self.n_cells = message.n_cells
-            header = match[1] + str(self.n_cells).encode() + match[3]
-        left = self.n_cells - self.n_written
-        if n > left or (n == 0) != (left == 0) or (n == 0) != (not body):
-            raise bad("ply", "not the cells that are next")
-        self.n_written += n
-        return header + body, seen == self._seen
-
-
-def joined(parts: list[Cells]) -> Cells:
-    """Parts of one export as one."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-
-    def column(name: str) -> Any:
-        arrays = [getattr(p, name) for p in parts]
-        return None if arrays[0] is None else np.concatenate(arrays)
-
-    return dataclasses.replace(
-        first, cells=column("cells"), materials=column("materials"), counts=column("counts")
-    )

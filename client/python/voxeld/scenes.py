@@ -14,11 +14,13 @@ from voxeld.v1 import rpc_pb2, scene_pb2
 
 from . import wire
 from .cloud import Pose
+from .durability import durability_of
 from .errors import Aborted, InvalidArgument
 from .labels import Labels, labels_of
 from .networks import Timings
 from .points import Points, clouds_of, pose_of
 from .reply import record_of
+from .scene_parts import PlyParts, joined
 from .scene_records import (
     Box,
     Cells,
@@ -29,14 +31,12 @@ from .scene_records import (
     NearestVoxels,
     Operation,
     Overlap,
-    PlyParts,
     RayHits,
     SceneInfo,
     SceneReply,
     Shape,
     VoxelValues,
     info_of,
-    joined,
     message_of,
     metres_of,
     operation_parts,
@@ -45,17 +45,20 @@ from .scene_records import (
     rule_of,
     tensor_of,
 )
+from .scene_versions import SceneVersions
+from .version_records import At, at_of
 
 if TYPE_CHECKING:
     from .client import Client
 
 
-class Scene:
+class Scene(SceneVersions):
     """A scene of a client's server; Client.scene_create and Client.scene make it.
 
     A voxel is occupied, with a material, or not; where the scene tracks free space it is
     occupied, free or unknown. Every change is a new version, which queries see as a whole or
-    not at all. Lengths are metres in the map frame, or voxels from the low corner with
+    not at all; with `at` (a version's number, or a snapshot's name) they see one that was, as
+    long as it is kept. Lengths are metres in the map frame, or voxels from the low corner with
     in_voxels. A voxel is in a shape when its centre is. Threads, errors, timeout, request_id
     and sequence as of Client.
     """
@@ -73,9 +76,17 @@ class Scene:
     def __repr__(self) -> str:
         return f"<voxeld.Scene {self.name!r} at {self._client.url}>"
 
-    def info(self, *, timeout: float | None = None, request_id: str | None = None) -> SceneInfo:
-        """What it is now; walks the whole scene."""
-        request = rpc_pb2.Request(scene_get=scene_pb2.SceneGetRequest(name=self.name))
+    def info(
+        self,
+        *,
+        at: At | None = None,
+        timeout: float | None = None,
+        request_id: str | None = None,
+    ) -> SceneInfo:
+        """What it is; walks the whole scene. at: the version that version, n_occupied, n_free,
+        live_node_bytes and digest are of."""
+        message = scene_pb2.SceneGetRequest(name=self.name, at=at_of(at))
+        request = rpc_pb2.Request(scene_get=message)
         response = self._client._call("scene_get", request, timeout, request_id)
         return info_of(response.scene_get.scene)
 
@@ -181,12 +192,13 @@ class Scene:
         self,
         points: npt.ArrayLike,
         *,
+        at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> VoxelValues:
         """States and materials of voxels: n x 3 integers are voxel indices, floating-point
         numbers metres. Outside is unknown."""
-        message = scene_pb2.SceneValuesRequest(name=self.name)
+        message = scene_pb2.SceneValuesRequest(name=self.name, at=at_of(at))
         places = places_of(points, "points")
         parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
         reply = self._exchange("scene_values", message, parts, timeout, request_id)
@@ -202,14 +214,16 @@ class Scene:
         directions: npt.ArrayLike,
         max_range: float = 0.0,
         *,
+        at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> RayHits:
         """First occupied voxel along each ray. origins: n x 3, or one for all; directions: n x
         3, of any length but 0; max_range: metres, 0: no limit."""
         message = message_of(
-            scene_pb2.SceneCastRaysRequest, "max_range", name=self.name, max_range_m=max_range
-        )
+            scene_pb2.SceneCastRaysRequest, "max_range",
+            name=self.name, max_range_m=max_range, at=at_of(at),
+        )  # fmt: skip
         ways = metres_of(directions, "directions", 3)
         parts = tensor_of(message.ORIGINS_FIELD_NUMBER, metres_of(origins, "origins", 3))
         parts += tensor_of(message.DIRECTIONS_FIELD_NUMBER, ways)
@@ -230,13 +244,15 @@ class Scene:
         points: npt.ArrayLike,
         radius: float,
         *,
+        at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> NearestVoxels:
         """Occupied voxel whose centre is nearest to each of n x 3 points, within the radius."""
         message = message_of(
-            scene_pb2.SceneNearestRequest, "radius", name=self.name, radius_m=radius
-        )
+            scene_pb2.SceneNearestRequest, "radius",
+            name=self.name, radius_m=radius, at=at_of(at),
+        )  # fmt: skip
         places = metres_of(points, "points", 3)
         parts = tensor_of(message.POINTS_FIELD_NUMBER, places)
         reply = self._exchange("scene_nearest", message, parts, timeout, request_id)
@@ -255,12 +271,13 @@ class Scene:
         shapes: npt.ArrayLike,
         *,
         counts: bool = False,
+        at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Overlap:
         """What boxes (n x 6: low x y z, high x y z) or balls (n x 4: x y z radius) hold.
         counts: count the voxels too."""
-        message = scene_pb2.SceneOverlapRequest(name=self.name, counts=counts)
+        message = scene_pb2.SceneOverlapRequest(name=self.name, counts=counts, at=at_of(at))
         rows = metres_of(shapes, "shapes", 6, 4)
         kind = scene_pb2.SceneOverlapRequest
         is_box = rows.shape[1] == 6
@@ -286,6 +303,7 @@ class Scene:
         counts: bool = False,
         first: int = 0,
         limit: int = 0,
+        at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Cells:
@@ -296,12 +314,15 @@ class Scene:
         free          the free voxels instead
         counts        voxels a cell
         first, limit  skip so many cells, get at most so many; limit 0: all, in as many calls as
-                      it takes (Aborted where the scene changes meanwhile)
+                      it takes, all of one version (NotFound where the scene changes until that is
+                      not kept any more)
         """
         cells: list[Cells] = []
         n = 0
         while True:
-            message = self._export_request(box, in_voxels, level, free, counts, first + n, limit)
+            message = self._export_request(
+                box, in_voxels, level, free, counts, first + n, limit, at
+            )
             reply = self._exchange("scene_export", message, [], timeout, request_id)
             with reply:
                 part = reply.cells(counts=counts)
@@ -309,6 +330,7 @@ class Scene:
                 raise Aborted("the scene changed while it was exported")
             cells.append(part)
             n += len(part)
+            at = at or part.version or None
             if limit or not len(part) or first + n >= part.n_cells:
                 return joined(cells)
 
@@ -318,11 +340,12 @@ class Scene:
         *,
         in_voxels: bool = False,
         level: int = 0,
+        at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Dense:
         """The cells of a box as an array."""
-        message = self._export_request(box, in_voxels, level)
+        message = self._export_request(box, in_voxels, level, at=at)
         message.format = scene_pb2.SCENE_DENSE
         reply = self._exchange("scene_export", message, [], timeout, request_id)
         with reply:
@@ -336,22 +359,26 @@ class Scene:
         in_voxels: bool = False,
         level: int = 0,
         free: bool = False,
+        at: At | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> int:
         """Writes a PLY file, a vertex a cell: its centre in metres, its material and, with a
-        palette, its colour. Returns how many. The file appears whole or not at all; Aborted
-        where the scene changes meanwhile."""
+        palette, its colour. Returns how many. The file appears whole or not at all, and is of
+        one version; NotFound where the scene changes until that is not kept any more."""
         beside = Path(f"{os.fspath(path)}.part")
         ply = PlyParts()
         try:
             with beside.open("wb") as file:
                 while ply.n_written < ply.n_cells:
-                    message = self._export_request(box, in_voxels, level, free, first=ply.n_written)
+                    message = self._export_request(
+                        box, in_voxels, level, free, first=ply.n_written, at=at
+                    )
                     message.format = scene_pb2.SCENE_PLY
                     reply = self._exchange("scene_export", message, [], timeout, request_id)
                     with reply:
                         part, same = ply.append(reply.message)
+                        at = at or reply.message.seen.version or None
                     if not same:
                         raise Aborted("the scene changed while it was exported")
                     file.write(part)
@@ -387,11 +414,12 @@ class Scene:
         counts: bool = False,
         first: int = 0,
         limit: int = 0,
+        at: At | None = None,
     ) -> Any:
         message = message_of(
             scene_pb2.SceneExportRequest, "",
             name=self.name, in_voxels=in_voxels, level=level, free=free, with_counts=counts,
-            first=first, limit=limit,
+            first=first, limit=limit, at=at_of(at),
         )  # fmt: skip
         if box is not None:
             message.box.CopyFrom(plain_shape(box, "box")["box"])
@@ -428,6 +456,10 @@ class SceneCalls:
         frame_id: str = "",
         palette: Sequence[Material] = (),
         max_bytes: int = 0,
+        keep_versions: int = 0,
+        keep_seconds: int = 0,
+        durable: str | None = None,
+        journal_max_bytes: int = 0,
         timeout: float | None = None,
         request_id: str | None = None,
         sequence: int = 0,
@@ -442,6 +474,14 @@ class SceneCalls:
         origin         low corner in the map frame; None: the centre lies at (0, 0, 0)
         palette        names and colours of the materials, from 0
         max_bytes      device memory it may take; 0: what the server's limits give
+        keep_versions  beside those that a snapshot names, keep the newest so many (0: 64; at
+                       most 4096)
+        keep_seconds   ... that are younger than this; 0: of any age
+        durable        None: a restart of the server forgets it. Else it is on the server's disk,
+                       and a change that was answered outlives a loss of power ("always"), the
+                       server's process, and a second later a loss of power ("everysec"), or
+                       when the system has written it ("off")
+        journal_max_bytes  of durable: then a snapshot file is written; 0: 256 MiB
 
         Raises AlreadyExists where a scene of this name differs.
         """
@@ -457,8 +497,14 @@ class SceneCalls:
         if origin is not None:
             spec.origin.CopyFrom(wire.vec3(origin, "origin"))
         message = message_of(
-            scene_pb2.SceneCreateRequest, "max_bytes", name=name, spec=spec, max_bytes=max_bytes
-        )
+            scene_pb2.SceneCreateRequest, "max_bytes",
+            name=name, spec=spec, max_bytes=max_bytes,
+            retention=message_of(
+                scene_pb2.SceneRetention, "retention",
+                versions=keep_versions, seconds=keep_seconds,
+            ),
+            durability=durability_of(durable, journal_max_bytes),
+        )  # fmt: skip
         response = self._change("scene_create", message, timeout, request_id, sequence)  # type: ignore[attr-defined]
         return Scene(self, info_of(response.scene_create.scene))  # type: ignore[arg-type]
 

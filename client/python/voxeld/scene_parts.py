@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exports that come in parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import numpy as np
+
+from voxeld.v1 import scene_pb2
+
+from .reply import bad
+from .scene_records import Cells
+
+
+class PlyParts:
+    """A PLY file of several: each with the same header but for its number of vertices."""
+
+    HEAD = re.compile(rb"(ply\n.*?element vertex )(\d+)(\n.*?end_header\n)", re.DOTALL)
+
+    def __init__(self) -> None:
+        self.n_written = 0
+        self.n_cells = 1  # before the first part: some are missing
+        self._seen: tuple[int, int] | None = None
+
+    def append(self, message: scene_pb2.SceneExportResponse) -> tuple[bytes, bool]:
+        """What to write next, and whether the part is of the version before."""
+        match = self.HEAD.match(message.ply)
+        if match is None:
+            raise bad("ply", "no PLY file of vertices")
+        n, body = int(match[2]), message.ply[match.end() :]
+        seen = (message.seen.version, message.seen.generation)
+        header = b""
+        if self._seen is None:
+            self._seen = seen
+            self.n_cells = message.n_cells
+            header = match[1] + str(self.n_cells).encode() + match[3]
+        left = self.n_cells - self.n_written
+        if n > left or (n == 0) != (left == 0) or (n == 0) != (not body):
+            raise bad("ply", "not the cells that are next")
+        self.n_written += n
+        return header + body, seen == self._seen
+
+
+def joined(parts: list[Cells]) -> Cells:
+    """Parts of one export as one."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+
+    def column(name: str) -> Any:
+        arrays = [getattr(p, name) for p in parts]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    return dataclasses.replace(
+        first, cells=column("cells"), materials=column("materials"), counts=column("counts")
+    )
