@@ -286,6 +286,9 @@ void vxd_scene_note_decided(struct vxd_scene *scene, const struct vxd_scene_entr
         family->decided = entry->sequence;
     }
     vxd_scenes_unlock(scene->scenes);
+    if (committed && entry->kind == VXD_RECORD_DROP && entry->sequence == 0) {
+        vxd_scene_saver_ask(scene->scenes->saver, family->journal_id);
+    }
     if (!committed) {
         scene->is_leaving = scene->is_leaving && entry->kind != VXD_RECORD_DROP;
         family->is_broken = true;

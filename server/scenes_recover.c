@@ -391,6 +391,7 @@ static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
     VXD_TRY(vxd_journal_drop_family(txn, id, err));
     status = vxd_journal_commit_wait(txn, err);
     txn = NULL;
+    vxd_scene_saver_ask(scenes->saver, id);
 out:
     vxd_journal_abandon(txn);
     return status;

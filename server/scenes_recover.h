@@ -41,7 +41,7 @@ void vxd_scene_saver_begin(struct vxd_scene_saver *saver);
 void vxd_scene_saver_stop(struct vxd_scene_saver *saver);
 /* Stopped, and nobody asks any more: the journal, whose thread asks, is closed. */
 void vxd_scene_saver_destroy(struct vxd_scene_saver *saver);
-/* A family is due. Never waits. Any thread. */
+/* A family is due, or was dropped, and then its files go. Never waits. Any thread. */
 void vxd_scene_saver_ask(struct vxd_scene_saver *saver, uint32_t journal_id);
 
 #endif

@@ -253,6 +253,20 @@ out:
     return status;
 }
 
+/* Of a family that the journal has no more: its files are not needed. */
+static void remove_files(struct vxd_scenes *scenes, uint32_t journal_id)
+{
+    struct vxd_journal_state state;
+    struct vxd_err err = {0};
+
+    if (vxd_journal_get_state(scenes->journal, journal_id, &state, NULL) ==
+            VXD_NOT_FOUND &&
+        vxd_snapshot_remove_all(scenes->dir, journal_id, &err) != VXD_OK) {
+        vxd_log(VXD_LOG_WARNING, "files of a scene that was dropped are left", "error",
+                err.message);
+    }
+}
+
 /* False where it should be tried again. */
 static bool save(struct vxd_scene_saver *saver, uint32_t journal_id)
 {
@@ -264,7 +278,8 @@ static bool save(struct vxd_scene_saver *saver, uint32_t journal_id)
     enum vxd_status status;
 
     if (picture.scene == NULL) {
-        return true; /* dropped meanwhile */
+        remove_files(scenes, journal_id);
+        return true;
     }
     VXD_TRY(take(saver, &picture, &err));
     status = write_file(saver, &picture, &err);
