@@ -3,6 +3,7 @@
 add_library(voxeld_gpu_test_support STATIC
   unit/gpu_cases.c
   unit/gpu_dag_grid.c
+  unit/gpu_dag_image.c
   unit/gpu_dag_run.c
   unit/gpu_dag_scene.c
   unit/gpu_hash_check.c
@@ -32,7 +33,7 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit_balls edit_errors export query rays room store table transfer
+foreach(name carve copy edit_balls edit_errors export image_lies query rays room store table transfer
     verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
