@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Images: equal scenes give equal words whatever they are kept in, and every store loads them. Every allocation fails in turn, linked with
- * --wrap, as test_gpu_alloc. */
+/* Images: equal scenes give equal words whatever they are kept in, and every store loads them.
+ * Every allocation fails in turn: linked with --wrap, as test_gpu_alloc. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
