@@ -98,7 +98,8 @@ out:
 
 static enum vxd_status open_copy(struct vxd_dag_saving *saving, struct vxd_err *err)
 {
-    saving->n_chunks = vxd_dag_device_n_chunks(saving->dag);
+    saving->n_chunks =
+        VXD_ON_CUDA(saving->dag->context) ? vxd_dag_device_n_chunks(saving->dag) : 0;
     saving->chunks = calloc(N_CHUNKS, sizeof *saving->chunks);
     saving->copies = calloc((saving->n_chunks + COPY_CHUNKS - 1) / COPY_CHUNKS,
                             sizeof *saving->copies);
@@ -120,12 +121,14 @@ static enum vxd_status copy_some(struct vxd_queue *queue, struct vxd_dag_saving 
         VXD_TRY(vxd_host_alloc(queue->context, n * n_bytes, copy, err));
     }
     for (uint32_t i = 0; i < n; i++) {
+        const uint32_t *from =
+            VXD_ON_CUDA(queue->context)
+                ? vxd_dag_device_chunk(saving->dag, saving->n_copied + i)
+                : NULL;
         uint32_t *to = (uint32_t *)copy->ptr + (size_t)i * CHUNK_WORDS;
 
         saving->chunks[saving->n_copied + i] = to;
-        VXD_TRY(vxd_queue_copy(queue, to,
-                               vxd_dag_device_chunk(saving->dag, saving->n_copied + i),
-                               n_bytes, err));
+        VXD_TRY(vxd_queue_copy(queue, to, from, n_bytes, err));
     }
     VXD_TRY(vxd_queue_wait(queue, err));
     saving->n_copied += n;

@@ -3,6 +3,7 @@
 add_library(voxeld_gpu_test_support STATIC
   unit/gpu_cases.c
   unit/gpu_dag_grid.c
+  unit/gpu_dag_image.c
   unit/gpu_dag_run.c
   unit/gpu_dag_scene.c
   unit/gpu_dag_versions.c
@@ -19,21 +20,22 @@ add_library(voxeld_gpu_test_support STATIC
   unit/gpu_oracle.c
   unit/gpu_rows.c
   unit/gpu_sparse.c
-  unit/gpu_sparse_conv.c)
+  unit/gpu_sparse_conv.c
+  unit/gpu_sparse_model.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
 target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 foreach(name cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
     hash_model hash_slab machine network network_errors network_ops network_samples pool
-    sort sparse_conv sparse_map sparse_set
+    sort sparse_chain sparse_conv sparse_map sparse_set
     voxelize)
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit_balls edit_errors export query rays room store table
+foreach(name carve copy edit_balls edit_errors export image_lies query rays room store table
     transfer verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
