@@ -129,9 +129,8 @@ void vxd_scene_item_name(const char *scene, const char *snapshot,
     sha256_update(&hash, strlen(scene) + 1, (const uint8_t *)scene);
     sha256_update(&hash, strlen(snapshot), (const uint8_t *)snapshot);
     sha256_digest(&hash, sizeof digest, digest);
-    for (int i = 0; i < 24; i++) {
-        (void)snprintf(out + 2 * i, VXD_SCENE_ITEM_BYTES - (size_t)(2 * i), "%02x",
-                       digest[i]);
+    for (size_t i = 0; i < 24; i++) {
+        (void)snprintf(out + 2 * i, VXD_SCENE_ITEM_BYTES - 2 * i, "%02x", digest[i]);
     }
 }
 
