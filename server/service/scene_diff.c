@@ -126,8 +126,8 @@ static enum vxd_status read_from(struct vxd_scene *scene,
     return status;
 }
 
-static enum vxd_status open(struct vxd_request *request, struct vxd_queue *queue,
-                            struct vxd_err *err)
+static enum vxd_status open_both(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err)
 {
     const Voxeld__V1__SceneDiffRequest *input =
         (const Voxeld__V1__SceneDiffRequest *)request->input;
@@ -192,7 +192,7 @@ enum vxd_status vxd_scene_diff_submit(struct vxd_request *request,
     enum vxd_status status;
 
     if (!job->counted) {
-        VXD_TRY(open(request, queue, err));
+        VXD_TRY(open_both(request, queue, err));
         VXD_TRY(read_box(input, job, err));
         return count(request, queue, err);
     }
