@@ -651,7 +651,6 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
     const uint8_t *end = client + n_client_bytes;
     struct vxd_once_record *record;
     struct client *owner = NULL;
-    enum vxd_status status;
 
     if (n_client_bytes == 0 || n_reply_bytes > VXD_ONCE_REPLY_BYTES ||
         !next_text(&at, end, asked.principal.name) ||
@@ -660,8 +659,8 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "an outcome's owner is damaged");
     }
     (void)pthread_mutex_lock(&once->mutex);
-    status = find_client(once, &asked, &owner, NULL);
-    if (status == VXD_OK && find_record(owner, &asked) == NULL) {
+    if (find_client(once, &asked, &owner, NULL) == VXD_OK &&
+        find_record(owner, &asked) == NULL) {
         (void)add_record(once, owner, &asked, digest, NULL);
     }
     record = asked.once;

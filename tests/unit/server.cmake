@@ -36,7 +36,8 @@ add_library(voxeld_test_durable STATIC unit/durable_fault_disk.c
             unit/durable_fault_loss.c unit/durable_fault_vfs.c unit/durable_workload.c)
 target_link_libraries(voxeld_test_durable PRIVATE voxeld_build
                       PUBLIC voxeld_durable)
-voxeld_add_test(NAME test_server_scene_faults SOURCES unit/test_server_scene_faults.c
+voxeld_add_test(NAME test_server_scene_faults
+                SOURCES unit/test_server_scene_faults.c unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
