@@ -112,6 +112,7 @@ target_link_options(test_gpu_network_alloc PRIVATE
 if(NOT VOXELD_WITH_CUDA)
   file(GLOB network_sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/gpu/sparse/network*.c)
+  list(REMOVE_ITEM network_sources ${PROJECT_SOURCE_DIR}/gpu/sparse/network_whole.c)
   foreach(name network network_errors)
     voxeld_add_test(NAME test_gpu_${name}_replayed
       SOURCES unit/test_gpu_${name}.c unit/gpu_replay.c ${network_sources}
