@@ -16,12 +16,12 @@ enum {
 };
 
 enum vxd_record_kind {
-    VXD_RECORD_EDIT = 1,   /* operations, applied to the head */
-    VXD_RECORD_UNDO = 2,   /* of_version taken back where it still holds */
-    VXD_RECORD_REDO = 3,   /* of_version, an undo, taken back likewise */
-    VXD_RECORD_CREATE = 4, /* the head, empty; spec is the owner's */
-    VXD_RECORD_BRANCH = 5, /* the head, from `from` at of_version */
-    VXD_RECORD_DROP = 6,   /* the head */
+    VXD_RECORD_EDIT = 1,     /* operations, applied to the head */
+    VXD_RECORD_UNDO = 2,     /* of_version taken back where it still holds */
+    VXD_RECORD_REDO = 3,     /* of_version, an undo, taken back likewise */
+    VXD_RECORD_CREATE = 4,   /* the head, empty; spec is the owner's */
+    VXD_RECORD_BRANCH = 5,   /* the head, from `from` at of_version */
+    VXD_RECORD_DROP = 6,     /* the head */
     VXD_RECORD_INTEGRATE = 7 /* as EDIT; of a scan */
 };
 
@@ -32,7 +32,7 @@ struct vxd_version {
 
 struct vxd_record {
     enum vxd_record_kind kind;
-    char head[VXD_RECORD_NAME_BYTES];   /* not empty */
+    char head[VXD_RECORD_NAME_BYTES]; /* not empty */
     /* Who asked: the token's name and the client_id; may be "". */
     char author[VXD_RECORD_NAME_BYTES];
     char client[VXD_RECORD_NAME_BYTES];
@@ -40,9 +40,10 @@ struct vxd_record {
     struct vxd_version version;       /* that the change made */
     struct vxd_version of_version;    /* UNDO, REDO, BRANCH */
     char from[VXD_RECORD_NAME_BYTES]; /* BRANCH: the head branched from */
-    const struct vxd_dag_op *ops; /* EDIT, INTEGRATE: n_ops, 0 to VXD_DAG_MAX_OPS; lists in host */
-    size_t n_ops;                 /* memory */
-    const uint8_t *spec;          /* CREATE */
+    const struct vxd_dag_op
+        *ops;            /* EDIT, INTEGRATE: n_ops, 0 to VXD_DAG_MAX_OPS; lists in host */
+    size_t n_ops;        /* memory */
+    const uint8_t *spec; /* CREATE */
     size_t n_spec_bytes;
 };
 
