@@ -30,7 +30,7 @@ static void chunk_body(void *args, size_t begin, size_t end)
 {
     struct vxd_dag_checking *check = args;
 
-    for (size_t i = begin; i < end && !atomic_load(&check->has_failed); i++) {
+    for (size_t i = begin; i < end && !vxd_dag_check_has_failed(check); i++) {
         (void)vxd_dag_checking_chunk(check, i);
     }
 }
@@ -210,7 +210,7 @@ static void block_body(void *args, size_t begin, size_t end)
 
     for (size_t i = (check->block + begin) * (size_t)BLOCK_MARKS;
          i < (check->block + end) * (size_t)BLOCK_MARKS && i < n_marks &&
-         !atomic_load(&check->has_failed);
+         !vxd_dag_check_has_failed(check);
          i++) {
         fetch_ahead(check, i + 2 * AHEAD, false);
         fetch_ahead(check, i + AHEAD, true);
@@ -237,7 +237,7 @@ static void check_blocks(struct vxd_dag_checking *check, struct vxd_pool *pool)
                                    VXD_DAG_CHECK_WORDS);
     uint32_t end;
 
-    for (check->block = 0; check->block < n_blocks && !atomic_load(&check->has_failed);
+    for (check->block = 0; check->block < n_blocks && !vxd_dag_check_has_failed(check);
          check->block = end) {
         end = check->block + 1;
         while (end < n_blocks && check->most[end] < check->block * VXD_DAG_CHECK_WORDS &&
@@ -253,7 +253,7 @@ static void parent_body(void *args, size_t begin, size_t end)
     struct vxd_dag_checking *check = args;
 
     for (size_t i = begin; i < end; i++) {
-        if ((check->tells[i] & HAS_PARENT) == 0 && !atomic_load(&check->has_failed)) {
+        if ((check->tells[i] & HAS_PARENT) == 0 && !vxd_dag_check_has_failed(check)) {
             (void)vxd_dag_checking_broken(check, VXD_DAG_INNER, i,
                                           "the item of this number has no parent");
         }
@@ -265,7 +265,7 @@ static void check_roots(struct vxd_dag_checking *check, const uint32_t *roots,
 {
     int depth = check->items->view.depth;
 
-    for (size_t i = 0; i < n_roots && !atomic_load(&check->has_failed); i++) {
+    for (size_t i = 0; i < n_roots && !vxd_dag_check_has_failed(check); i++) {
         bool is_there = vxd_dag_is_node(roots[i]) && roots[i] < check->info->n_words &&
                         vxd_dag_image_kind(check->info, roots[i]) == VXD_DAG_INNER;
         const uint32_t *at = is_there ? tell_of(check, roots[i]) : NULL;
@@ -391,7 +391,7 @@ enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
     enum vxd_status status;
 
     *out = (struct vxd_dag_image_items){0};
-    atomic_init(&check.has_failed, false);
+    check.has_failed = false;
     (void)pthread_mutex_init(&check.mutex, NULL);
     VXD_TRY(check_info(info, err));
     if (words[0] != 0) {
@@ -400,16 +400,16 @@ enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
     }
     VXD_TRY(open_check(&check, context, err));
     vxd_parallel_for(pool, check.n_chunks, 1, chunk_body, &check);
-    if (!atomic_load(&check.has_failed) && check_pads(&check)) {
+    if (!vxd_dag_check_has_failed(&check) && check_pads(&check)) {
         VXD_TRY(number_items(&check, context, err));
         check_blocks(&check, pool);
         check_roots(&check, roots, n_roots);
     }
-    if (!atomic_load(&check.has_failed)) {
+    if (!vxd_dag_check_has_failed(&check)) {
         vxd_parallel_for(pool, check.memory.n_bytes / sizeof(uint32_t) - 1, 65536,
                          parent_body, &check);
     }
-    if (atomic_load(&check.has_failed)) {
+    if (vxd_dag_check_has_failed(&check)) {
         status = VXD_DATA_LOSS;
         if (err != NULL) {
             *err = check.err;

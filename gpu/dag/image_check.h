@@ -44,10 +44,15 @@ struct vxd_dag_checking {
     uint32_t *first;          /* and of its first item */
     uint64_t *counts;         /* a chunk: items by kind */
     uint32_t block;           /* where a run of blocks begins */
-    atomic_bool has_failed;
+    bool has_failed;          /* written with the mutex held, read without */
     pthread_mutex_t mutex;
     struct vxd_err err;
 };
+
+static inline bool vxd_dag_check_has_failed(const struct vxd_dag_checking *check)
+{
+    return __atomic_load_n(&check->has_failed, __ATOMIC_RELAXED);
+}
 
 /* image_words.c. Tells, once, which rule is broken where; gives false. Any thread. */
 bool vxd_dag_checking_broken(struct vxd_dag_checking *check, enum vxd_dag_kind kind,

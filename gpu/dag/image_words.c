@@ -12,10 +12,10 @@ bool vxd_dag_checking_broken(struct vxd_dag_checking *check, enum vxd_dag_kind k
     static const char *const names[VXD_DAG_N_KINDS] = {"leaf", "inner node", "block"};
 
     (void)pthread_mutex_lock(&check->mutex);
-    if (!atomic_load(&check->has_failed)) {
+    if (!vxd_dag_check_has_failed(check)) {
         (void)vxd_fail(&check->err, VXD_DATA_LOSS, NULL, "%s at word %llu: %s",
                        names[kind], (unsigned long long)at, rule);
-        atomic_store(&check->has_failed, true);
+        __atomic_store_n(&check->has_failed, true, __ATOMIC_RELAXED);
     }
     (void)pthread_mutex_unlock(&check->mutex);
     return false;
