@@ -322,6 +322,7 @@ static enum vxd_status merge_page(struct vxd_dag_walk *walk, uint32_t chunk,
     struct vxd_dag_mark **old = &walk->marks[0].pages[chunk];
     struct vxd_dag_mark *fresh = walk->marks[1].pages[chunk];
     const uint32_t *refs[2] = {walk->marks[0].refs.ptr, walk->marks[1].refs.ptr};
+    static const struct vxd_dag_mark none = {0};
     uint32_t *to = walk->merged.ptr;
 
     if (*old == NULL && fresh != NULL) {
@@ -334,8 +335,7 @@ static enum vxd_status merge_page(struct vxd_dag_walk *walk, uint32_t chunk,
     for (int i = 0; *old != NULL && i < VXD_DAG_PAGE_MARKS; i++) {
         struct vxd_dag_mark *mark = &(*old)[i];
         const struct vxd_dag_mark mine = *mark;
-        const struct vxd_dag_mark other =
-            fresh == NULL ? (struct vxd_dag_mark){0} : fresh[i];
+        const struct vxd_dag_mark other = fresh == NULL ? none : fresh[i];
         uint32_t n[2] = {0};
 
         mark->bits |= other.bits;
