@@ -67,7 +67,7 @@ static enum vxd_status append(void *args, struct vxd_dag_writer *writer,
     while (saving->n_words - saving->n_flushed >= VXD_DAG_IMAGE_PIECE) {
         VXD_TRY(flush(saving, VXD_DAG_IMAGE_PIECE, err));
     }
-    if (saving->n_words + 2 * VXD_DAG_MAX_ITEM_WORDS >= VXD_DAG_UNIFORM) {
+    if (saving->n_words + UINT64_C(2) * VXD_DAG_MAX_ITEM_WORDS >= VXD_DAG_UNIFORM) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                           "the image has no addresses left: 16 GiB of nodes");
         goto out;
@@ -101,7 +101,7 @@ static enum vxd_status open_copy(struct vxd_dag_saving *saving, struct vxd_err *
     saving->n_chunks =
         VXD_ON_CUDA(saving->dag->context) ? vxd_dag_device_n_chunks(saving->dag) : 0;
     saving->chunks = calloc(N_CHUNKS, sizeof *saving->chunks);
-    saving->copies = calloc((saving->n_chunks + COPY_CHUNKS - 1) / COPY_CHUNKS,
+    saving->copies = calloc((saving->n_chunks + COPY_CHUNKS - 1) / COPY_CHUNKS + 1,
                             sizeof *saving->copies);
     return saving->chunks == NULL || saving->copies == NULL
                ? vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an image")

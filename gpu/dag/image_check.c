@@ -212,7 +212,7 @@ static void block_body(void *args, size_t begin, size_t end)
          i < (check->block + end) * (size_t)BLOCK_MARKS && i < n_marks &&
          !vxd_dag_check_has_failed(check);
          i++) {
-        fetch_ahead(check, i + 2 * AHEAD, false);
+        fetch_ahead(check, i + AHEAD + AHEAD, false);
         fetch_ahead(check, i + AHEAD, true);
         for (uint32_t rest = check->marks[i].bits; rest != 0; rest &= rest - 1) {
             uint32_t at =

@@ -197,7 +197,8 @@ static void list_nodes(struct vxd_dag_walk *walk, const uint32_t *refs, uint32_t
     uint32_t at = __atomic_fetch_add(&walk->n_listed, n, __ATOMIC_RELAXED);
 
     assert((at + (uint64_t)n) * sizeof *refs <= walk->list.n_bytes);
-    memcpy((uint32_t *)walk->list.ptr + at, refs, n * sizeof *refs);
+    // cppcheck-suppress uninitvar
+    memcpy((uint32_t *)walk->list.ptr + at, refs, n * sizeof *refs); /* n are set */
 }
 
 /* Marks and lists what items refer to, of at most GRAIN: references first, so that their marks
@@ -499,6 +500,7 @@ enum vxd_status vxd_dag_walk_open(struct vxd_dag_walk *walk, struct vxd_context 
     walk->fresh = &walk->marks[0];
     (void)pthread_mutex_init(&walk->mutex, NULL);
     for (int i = 0; i < 2; i++) {
+        // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
         walk->marks[i].pages = calloc(N_CHUNKS, sizeof *walk->marks[i].pages);
         if (walk->marks[i].pages == NULL) {
             return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for marks");

@@ -361,7 +361,7 @@ static bool needs_room(const struct vxd_dag_carry *carry,
     const uint64_t n_items =
         count_items(&store) + now->n_listed - (now->n_put - before->n_put);
     /* Warps lose some words at the ends of chunks, as in vxd_dag_most_words. */
-    const uint64_t lost = 32 * VXD_DAG_MAX_ITEM_WORDS;
+    const uint64_t lost = UINT64_C(32) * VXD_DAG_MAX_ITEM_WORDS;
     const uint64_t wanted =
         store.next + n_words + lost * (n_words / (VXD_DAG_CHUNK_WORDS - lost) + 2);
     const uint64_t most = view->to.capacity_words + ROOM_WORDS;

@@ -133,13 +133,14 @@ static struct profile *find_profile(const struct vxd_net *net, size_t n, bool ma
 
 size_t vxd_net_run_capacity(const struct vxd_net_run *run, int set, size_t n)
 {
-    const struct vxd_net *net = run->net;
+    const struct vxd_net *net;
     size_t *known;
     size_t capacity;
 
-    if (!VXD_ON_CUDA(net->context)) {
+    if (!VXD_ON_CUDA(run->net->context)) {
         return n;
     }
+    net = run->net;
     (void)pthread_mutex_lock(&net->repeat->mutex);
     known = &find_profile(net, run->input.n_rows, true)->capacities[set];
     /* Inputs of a profile differ by up to half, so do their sets: sizes that follow each one

@@ -136,7 +136,7 @@ enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_
     const uint32_t *counts = run->h_counts.ptr;
     enum vxd_status status = VXD_OK;
 
-    *is_right = counts[2 * run->net->n_sets] == VXD_OK;
+    *is_right = counts[2 * (size_t)run->net->n_sets] == VXD_OK;
     for (int i = 0; i < run->net->n_sets; i++) {
         *is_right = *is_right && counts[2 * i + 1] <= run->sets[i].capacity;
     }
