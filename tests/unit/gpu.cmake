@@ -66,6 +66,9 @@ endforeach()
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
 set(store_tests copy image rays store transfer undo)
+if(VOXELD_SANITIZE STREQUAL "thread") # the others take minutes a store
+  set(store_tests rays store transfer)
+endif()
 if(NOT VOXELD_SANITIZE)
   list(APPEND store_tests diff edit export query)
 endif()
