@@ -282,7 +282,7 @@ VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, bool *is_
     *is_sure = *is_sure | (height == 0);
     ray->t = t;
     ray->axis = by;
-    return (t < (double)INFINITY) & (t <= ray->most) ? changed : 0;
+    return ((t < (double)INFINITY) & (t <= ray->most)) ? changed : 0;
 }
 
 /* Octant of the cube around the ray's place, of the scene and not of the mirrored one. */
