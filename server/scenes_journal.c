@@ -12,6 +12,7 @@
 #include "server/log.h"
 #include "server/scene_catalogue.h"
 #include "server/scenes_recover.h"
+#include "server/server.h"
 
 struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes)
 {
@@ -174,11 +175,8 @@ static enum vxd_status put_outcome(struct vxd_request *request, int64_t unix_ns,
                       reply.digest);
     /* Replies of scenes' changes have no arrays: what is kept is all of them. */
     (void)vxd_once_pack(request->output, bytes, &reply.n_bytes);
+    VXD_TRY(vxd_once_put_forgotten(request->server->once, unix_ns, txn, err));
     VXD_TRY(vxd_journal_put_reply(txn, &reply, err));
-    if (reply.sequence > VXD_ONCE_OUTCOMES) {
-        VXD_TRY(vxd_journal_forget_replies(txn, client, reply.n_client_bytes,
-                                           reply.sequence - VXD_ONCE_OUTCOMES + 1, err));
-    }
 out:
     return status;
 }
