@@ -158,8 +158,8 @@ def test_snapshot_file_shortens_the_start(tmp_path: Path) -> None:
         assert picture(scenes, ["a", "b"]) == before
 
 
-# SIGKILLs in all; more than in the usual run: VXD_TEST_KILLS=200 pytest -k killed.
-N_KILLS = int(os.environ.get("VXD_TEST_KILLS", "36"))
+# SIGKILLs in all; more than in the usual run: VOXELD_TEST_KILLS=200 pytest -k killed.
+N_KILLS = int(os.environ.get("VOXELD_TEST_KILLS", "36"))
 
 
 @pytest.mark.parametrize("fsync", FSYNCS)
