@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/commit.h"
+#include "server/durable/snapshot_sweep.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/scene_catalogue.h"
@@ -336,6 +337,23 @@ static void ask_again(struct vxd_scenes *scenes)
     }
 }
 
+/* Files of no family: those that the journal never had would be taken for another's. */
+static enum vxd_status sweep(const struct vxd_scenes *scenes, struct vxd_err *err)
+{
+    struct vxd_snapshot_swept swept;
+    enum vxd_status status =
+        vxd_snapshot_sweep(scenes->dir, scenes->journal, &swept, err);
+    char text[64];
+
+    if (swept.n_removed + swept.n_set_aside > 0) {
+        (void)snprintf(text, sizeof text, "%zu removed, %zu renamed to .orphan",
+                       swept.n_removed, swept.n_set_aside);
+        vxd_log(swept.n_set_aside > 0 ? VXD_LOG_WARNING : VXD_LOG_INFO,
+                "snapshot files of no scene that the journal has", "files", text);
+    }
+    return status;
+}
+
 enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_once *once,
                                         const struct vxd_data_dir *dir,
                                         struct vxd_err *err)
@@ -351,6 +369,7 @@ enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_on
     scenes->dir = dir;
     VXD_TRY(vxd_scene_saver_start(scenes, &scenes->saver, err));
     VXD_TRY(vxd_journal_open(dir, &options, &scenes->journal, &found, err));
+    VXD_TRY(sweep(scenes, err));
     VXD_TRY(vxd_scenes_recover(scenes, &found, err));
     vxd_journal_get_secret(scenes->journal, secret);
     vxd_once_set_key(once, secret);
