@@ -68,7 +68,8 @@ enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
 /* The outcome of a request of an earlier process, by its description, or a client's floor;
  * in the order of their times. What does not fit the limits is left out, and forgotten by the disk
  * too. Before any request.
- * errors  DATA_LOSS  a description that is none */
+ * errors  DATA_LOSS           a description that is none
+ *         RESOURCE_EXHAUSTED  no memory */
 enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
                                  size_t n_client_bytes, uint64_t sequence,
                                  const uint8_t *digest, const void *reply,

@@ -182,18 +182,20 @@ static enum vxd_status restore_floor(struct vxd_once *once,
 {
     struct vxd_once_client *client = NULL;
     uint64_t floor = 0;
+    enum vxd_status status;
 
     if (n_bytes != FLOOR_BYTES) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "a client's floor is damaged");
     }
     memcpy(&floor, bytes, sizeof floor);
     (void)pthread_mutex_lock(&once->mutex);
-    if (vxd_once_find_client(once, asked, &client, NULL) == VXD_OK) {
+    status = vxd_once_find_client(once, asked, &client, err);
+    if (status == VXD_OK) {
         client->floor = floor > client->floor ? floor : client->floor;
         client->has_disk_floor = true;
     }
     (void)pthread_mutex_unlock(&once->mutex);
-    return VXD_OK;
+    return status;
 }
 
 /* With the mutex held. */
@@ -219,6 +221,7 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
 {
     struct vxd_request asked = {.sequence = sequence};
     struct vxd_once_client *owner = NULL;
+    enum vxd_status status;
 
     if (n_client_bytes > VXD_ONCE_CLIENT_BYTES || n_reply_bytes > VXD_ONCE_REPLY_BYTES ||
         !read_owner(client, n_client_bytes, &asked)) {
@@ -228,20 +231,21 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
         return restore_floor(once, &asked, reply, n_reply_bytes, err);
     }
     (void)pthread_mutex_lock(&once->mutex);
-    if (vxd_once_find_client(once, &asked, &owner, NULL) == VXD_OK &&
-        vxd_once_find_record(owner, &asked) == NULL) {
-        (void)vxd_once_add_record(once, owner, &asked, digest, NULL);
+    status = vxd_once_find_client(once, &asked, &owner, err);
+    if (status == VXD_OK && vxd_once_find_record(owner, &asked) == NULL) {
+        status = vxd_once_add_record(once, owner, &asked, digest, err);
     }
     if (asked.once != NULL) {
         fill_record(asked.once, reply, n_reply_bytes);
-    } else {
-        /* The limits may be lower than they were: then less is remembered. */
+    } else if (status != VXD_RESOURCE_EXHAUSTED) {
+        /* There are newer ones of this client, as many as there may be. */
         struct vxd_once_forgotten forgotten = {.n_owner_bytes = n_client_bytes,
                                                .sequence = sequence};
 
         memcpy(forgotten.owner, client, n_client_bytes);
         note(once, &forgotten);
+        status = VXD_OK;
     }
     (void)pthread_mutex_unlock(&once->mutex);
-    return VXD_OK;
+    return status;
 }
