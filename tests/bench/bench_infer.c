@@ -6,13 +6,19 @@
  *   bench_infer --url ipc:///path --cloud FILE [--cloud FILE]... [--format kitti]
  *               [--network NAME] [--output NAME]... [--half yes] [--repeat N]
  *               [--scene NAME [--voxel M] [--range M] [--durable always|everysec|off]]
+ *               [--http PORT]
  *
  * Clouds take turns. With --scene the scene is made, carved to --range and dropped; the network,
- * if any, says the materials. */
+ * if any, says the materials. With --http, the daemon's port of 127.0.0.1, also how long
+ * versions took to be seen once they were made, or, of a durable scene, were on the disk. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/voxeld_net.h"
 #include "client/voxeld_scene.h"
@@ -21,7 +27,8 @@
 enum {
     WARM_UP = 20,
     MAX_CLOUDS = 8,
-    MAX_OUTPUTS = 8
+    MAX_OUTPUTS = 8,
+    PAGE_BYTES = 1 << 20
 };
 
 /* Parts of a request's time, milliseconds. */
@@ -61,6 +68,7 @@ struct bench {
     double voxel_m;
     double range_m;
     const char *durable;
+    long http_port; /* 0: not asked */
     struct nng_floor *floor;
     struct voxeld_cloud *clouds[MAX_CLOUDS];
     double *ms[N_PARTS]; /* n_repeat each */
@@ -155,12 +163,13 @@ static int infer(struct voxeld_client *client, struct bench *bench, int cloud,
 static int integrate(struct voxeld_client *client, struct bench *bench, int cloud,
                      double parts[N_PARTS])
 {
-    const struct voxeld_scene_integrate_request request = {.scene = bench->scene,
-                                                           .cloud = bench->clouds[cloud],
-                                                           .carve = true,
-                                                           .max_range_m = bench->range_m,
-                                                           .material = 1,
-                                                           .network = bench->network};
+    const struct voxeld_scene_integrate_request request = {
+        .scene = bench->scene,
+        .cloud = bench->clouds[cloud],
+        .carve = true,
+        .max_range_m = bench->range_m,
+        .material = bench->network != NULL ? 0 : 1,
+        .network = bench->network};
     struct voxeld_scene_integrated done;
     struct voxeld_error error = {0};
     double begin = now_ms();
@@ -178,6 +187,70 @@ static int integrate(struct voxeld_client *client, struct bench *bench, int clou
     parts[PART_EDIT] = done.edit_ms;
     note_network(&done.network, parts);
     return EXIT_SUCCESS;
+}
+
+/* The daemon's page of metrics, a string to be freed; NULL: it cannot be had. */
+static char *get_metrics(long port)
+{
+    static const char ask[] = "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    char *page = calloc(1, PAGE_BYTES);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    size_t n = 0;
+    ssize_t n_read = -1;
+
+    if (page != NULL && fd >= 0 &&
+        connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 &&
+        write(fd, ask, sizeof ask - 1) == (ssize_t)(sizeof ask - 1)) {
+        do {
+            n_read = read(fd, page + n, PAGE_BYTES - 1 - n);
+            n += n_read > 0 ? (size_t)n_read : 0;
+        } while (n_read > 0);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (n_read != 0 || n == 0) {
+        free(page);
+        return NULL;
+    }
+    return page;
+}
+
+/* The number behind the beginning of a line; 0 where there is none. */
+static double number_after(const char *page, const char *begin)
+{
+    const char *at = page != NULL ? strstr(page, begin) : NULL;
+
+    return at != NULL ? strtod(at + strlen(begin), NULL) : 0;
+}
+
+/* What versions have waited to be seen between two looks at the metrics. */
+static void print_publish(const char *before, const char *after)
+{
+    static const char *const bounds[] = {"2e-06", "5e-06",  "1e-05", "2e-05",
+                                         "5e-05", "0.0001", "0.0005"};
+    static const char *const name = "voxeld_scene_publish_seconds";
+    char line[96];
+    double n;
+    double sum;
+
+    (void)snprintf(line, sizeof line, "\n%s_count ", name);
+    n = number_after(after, line) - number_after(before, line);
+    (void)snprintf(line, sizeof line, "\n%s_sum ", name);
+    sum = number_after(after, line) - number_after(before, line);
+    if (!(n > 0)) {
+        return;
+    }
+    (void)printf("published: %.0f versions, mean %.1f us; within", n, 1e6 * sum / n);
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        (void)snprintf(line, sizeof line, "\n%s_bucket{le=\"%s\"} ", name, bounds[i]);
+        (void)printf("%s %g us: %.0f", i > 0 ? "," : "", 1e6 * strtod(bounds[i], NULL),
+                     number_after(after, line) - number_after(before, line));
+    }
+    (void)printf("\n");
 }
 
 static int create_scene(struct voxeld_client *client, const struct bench *bench)
@@ -260,7 +333,14 @@ static int run(struct voxeld_client *client, struct bench *bench)
         result = create_scene(client, bench);
     }
     if (result == EXIT_SUCCESS) {
+        char *before = bench->http_port > 0 ? get_metrics(bench->http_port) : NULL;
+        char *after;
+
         result = measure(client, bench);
+        after = bench->http_port > 0 ? get_metrics(bench->http_port) : NULL;
+        print_publish(before, after);
+        free(before);
+        free(after);
         if (bench->scene != NULL) {
             (void)voxeld_scene_drop(client, NULL, bench->scene, true, NULL, &error);
         }
@@ -305,6 +385,8 @@ static bool parse(int argc, char **argv, struct bench *bench)
             bench->range_m = strtod(value, NULL);
         } else if (strcmp(argv[i], "--durable") == 0) {
             bench->durable = value;
+        } else if (strcmp(argv[i], "--http") == 0) {
+            bench->http_port = strtol(value, NULL, 10);
         } else {
             return false;
         }
@@ -322,10 +404,11 @@ int main(int argc, char **argv)
     int result;
 
     if (!parse(argc, argv, &bench)) {
-        (void)fputs("usage: bench_infer --url URL --cloud FILE... [--format F] "
-                    "[--network NAME] [--output NAME]... [--half yes] [--repeat N] "
-                    "[--scene NAME [--voxel M] [--range M] [--durable FSYNC]]\n",
-                    stderr);
+        (void)fputs(
+            "usage: bench_infer --url URL --cloud FILE... [--format F] "
+            "[--network NAME] [--output NAME]... [--half yes] [--repeat N] "
+            "[--scene NAME [--voxel M] [--range M] [--durable FSYNC]] [--http PORT]\n",
+            stderr);
         return 2;
     }
     bench.floor = nng_floor_start();
