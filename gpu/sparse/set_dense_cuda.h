@@ -472,6 +472,63 @@ vxd_dense_or_runs(unsigned long long *words, uint32_t number, uint32_t low, uint
     }
 }
 
+/* What two blocks of an axis that follow each other have of a range of cells: shares of words'
+ * numbers, and of their bits. */
+struct vxd_dense_axis {
+    uint32_t numbers[2];
+    uint32_t layers[2];
+};
+
+static __device__ __forceinline__ void
+vxd_dense_axis_make(const struct vxd_dense_plan *plan, int axis, int32_t first,
+                    int32_t last, int32_t block, struct vxd_dense_axis *out)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        out->numbers[i] = vxd_dense_axis_number(plan, axis, (uint32_t)(block + i));
+        out->layers[i] = vxd_dense_layers(first, last, block + i);
+    }
+}
+
+/* Sets the bits that a box has in eight words, those from a block on, a box a lane. */
+static __device__ __forceinline__ void
+vxd_dense_mark_eight(const struct vxd_dense_plan *plan, bool is_box, uint64_t sample,
+                     const int32_t first[3], const int32_t last[3],
+                     const int32_t block[3])
+{
+    unsigned long long *words = (unsigned long long *)plan->words;
+    uint32_t base = (uint32_t)(sample << plan->n_bits);
+    struct vxd_dense_axis axes[3];
+    bool has[3];
+
+#pragma unroll
+    for (int axis = 0; axis < 3; axis++) {
+        vxd_dense_axis_make(plan, axis, first[axis], last[axis], block[axis],
+                            &axes[axis]);
+        has[axis] = is_box && block[axis] < last[axis] >> 2;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        int x = i >> 2;
+        int y = i >> 1 & 1;
+        int z = i & 1;
+        bool is_word =
+            is_box && (x == 0 || has[0]) && (y == 0 || has[1]) && (z == 0 || has[2]);
+        uint32_t cells;
+
+        if (i > 0 && __ballot_sync(UINT32_MAX, is_word) == 0) {
+            continue;
+        }
+        cells = vxd_dense_y(axes[1].layers[y]) & vxd_dense_z(axes[2].layers[z]);
+        vxd_dense_or_runs(words,
+                          is_word ? base | axes[0].numbers[x] | axes[1].numbers[y] |
+                                        axes[2].numbers[z]
+                                  : UINT32_MAX,
+                          vxd_dense_x(axes[0].layers[x]) & cells,
+                          vxd_dense_x(axes[0].layers[x] >> 2) & cells);
+    }
+}
+
 /* Sets the bits of a box of cells of a sample a lane, none of them below 0; is_box: there is
  * one. A warp calls. Rows that follow each other have boxes in the same words, and near a
  * sensor thousands do: atomics of one word queue up, so a warp's go together. */
@@ -480,43 +537,24 @@ static __device__ __forceinline__ void vxd_dense_mark(const struct vxd_dense_pla
                                                       const int32_t first[3],
                                                       const int32_t last[3])
 {
-    unsigned long long *words = (unsigned long long *)plan->words;
-    uint32_t n_y = (uint32_t)((last[1] >> 2) - (first[1] >> 2) + 1);
-    uint32_t n_z = (uint32_t)((last[2] >> 2) - (first[2] >> 2) + 1);
-    uint32_t n =
-        is_box ? (uint32_t)((last[0] >> 2) - (first[0] >> 2) + 1) * n_y * n_z : 0;
-    uint32_t n_most = __reduce_max_sync(UINT32_MAX, n);
-    int32_t x = first[0] >> 2;
-    int32_t y = first[1] >> 2;
-    int32_t z = first[2] >> 2;
+    int32_t block[3];
 
-    for (uint32_t i = 0; i < n_most; i++) {
-        uint32_t number = UINT32_MAX;
-        uint32_t low = 0;
-        uint32_t high = 0;
+    /* One round, but for kernels far larger than their strides. */
+    for (block[0] = first[0] >> 2;
+         __ballot_sync(UINT32_MAX, is_box && block[0] <= last[0] >> 2) != 0;
+         block[0] += 2) {
+        for (block[1] = first[1] >> 2;
+             __ballot_sync(UINT32_MAX, is_box && block[1] <= last[1] >> 2) != 0;
+             block[1] += 2) {
+            for (block[2] = first[2] >> 2;
+                 __ballot_sync(UINT32_MAX, is_box && block[2] <= last[2] >> 2) != 0;
+                 block[2] += 2) {
+                bool is_in = is_box && block[0] <= last[0] >> 2 &&
+                             block[1] <= last[1] >> 2 && block[2] <= last[2] >> 2;
 
-        if (i < n) {
-            uint32_t layers = vxd_dense_layers(first[0], last[0], x);
-            uint32_t cells = vxd_dense_y(vxd_dense_layers(first[1], last[1], y)) &
-                             vxd_dense_z(vxd_dense_layers(first[2], last[2], z));
-
-            number = (uint32_t)(sample << plan->n_bits) |
-                     vxd_dense_axis_number(plan, 0, (uint32_t)x) |
-                     vxd_dense_axis_number(plan, 1, (uint32_t)y) |
-                     vxd_dense_axis_number(plan, 2, (uint32_t)z);
-            low = vxd_dense_x(layers) & cells;
-            high = vxd_dense_x(layers >> 2) & cells;
-            z++;
-            if (z > last[2] >> 2) {
-                z = first[2] >> 2;
-                y++;
-            }
-            if (y > last[1] >> 2) {
-                y = first[1] >> 2;
-                x++;
+                vxd_dense_mark_eight(plan, is_in, sample, first, last, block);
             }
         }
-        vxd_dense_or_runs(words, number, low, high);
     }
 }
 

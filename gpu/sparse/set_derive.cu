@@ -281,6 +281,11 @@ static __device__ void mark_chain(const struct chain_run *chain, uint32_t n_in,
                                  &first[axis], &last[axis]) &&
                       has;
             }
+#pragma unroll
+            for (int axis = 0; axis < 3; axis++) {
+                first[axis] = has ? first[axis] : 0;
+                last[axis] = has ? last[axis] : 0;
+            }
             vxd_dense_mark(&tables->plans[j], has, sample, first, last);
         }
     }

@@ -192,7 +192,7 @@ static int integrate(struct voxeld_client *client, struct bench *bench, int clou
 /* The daemon's page of metrics, a string to be freed; NULL: it cannot be had. */
 static char *get_metrics(long port)
 {
-    static const char ask[] = "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
+    char ask[96];
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port),
                              .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -200,10 +200,12 @@ static char *get_metrics(long port)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     size_t n = 0;
     ssize_t n_read = -1;
+    int n_ask = snprintf(ask, sizeof ask,
+                         "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1:%ld\r\n\r\n", port);
 
     if (page != NULL && fd >= 0 &&
         connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 &&
-        write(fd, ask, sizeof ask - 1) == (ssize_t)(sizeof ask - 1)) {
+        write(fd, ask, (size_t)n_ask) == n_ask) {
         do {
             n_read = read(fd, page + n, PAGE_BYTES - 1 - n);
             n += n_read > 0 ? (size_t)n_read : 0;
