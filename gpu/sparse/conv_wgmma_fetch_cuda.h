@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Who fetches, of conv_wgmma_tiles_cuda.h: finds what the rows of a tile read, and fills stages.
  *
- * A stage is four slots of all the tile's rows and their weights, or a piece of the residual.
+ * The four warps find a tile's rows together; its stages they fill in turn, a warp a stage, so
+ * that what each must wait for overlaps. A stage is four slots of all the tile's rows and their
+ * weights, or a piece of the residual.
  * Beside it stands what there is to do with it, so that who multiplies needs to know nothing
  * else of the tile but its output rows. */
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_FETCH_CUDA_H
@@ -19,7 +21,7 @@
  * Another bit tells that the tile's sums end with the stage. */
 #define SLOT_ENDS_SUMS 0x80u
 
-/* A tile has N_HALVES x 64 rows. */
+/* A tile has N_HALVES x 64 rows, N_HALVES 1 or 2. */
 template <int N_HALVES> struct wgmma_shared {
     __align__(16) int32_t rows[N_PLACES][N_HALVES * HALF_ROWS]; /* output rows or -1 */
     uint32_t warp_masks[2 * N_HALVES];                          /* taps of 32 rows each */
@@ -111,37 +113,26 @@ static __device__ __forceinline__ bool find_tile(const struct vxd_conv_tiles *ti
     return i < (uint64_t)n_row_tiles * n_columns;
 }
 
-/* What a thread that fetches knows of the tiles to come: its rows, and their first mask
- * words. Loaded long before they are looked at. */
-template <int N> struct lookahead {
-    int32_t row[N];
-    uint32_t mask[N];
+/* What a thread that fetches knows of a tile: one row, and its first mask word. Loaded long
+ * before they are looked at. Of 64 rows each has two threads. */
+struct lookahead {
+    int32_t row;
+    uint32_t mask;
 };
 
-template <int N_HALVES> struct fetching {
-    static constexpr int ROWS = N_HALVES * HALF_ROWS;
-    static constexpr int N_OWN =
-        ROWS < N_THREADS ? 1 : ROWS / N_THREADS; /* rows a thread */
-    static constexpr int N_SHARES = N_THREADS / ROWS < 1 ? 1 : N_THREADS / ROWS;
-};
-
-template <int N_HALVES>
-static __device__ __forceinline__ void
-look_for_rows(const struct vxd_conv_tiles *tiles, uint32_t n_rows, int n_tile,
-              uint32_t number, struct lookahead<fetching<N_HALVES>::N_OWN> *of)
+static __device__ __forceinline__ int32_t look_for_row(const struct vxd_conv_tiles *tiles,
+                                                       uint32_t n_rows, int n_tile_rows,
+                                                       int n_tile, uint32_t number)
 {
-    constexpr int ROWS = fetching<N_HALVES>::ROWS;
+    uint32_t in_tile = threadIdx.x % (uint32_t)n_tile_rows;
     uint32_t first_place;
     int first_out;
-    bool is_tile =
-        find_tile(tiles, n_rows, ROWS, n_tile, number, &first_place, &first_out);
 
-#pragma unroll
-    for (int k = 0; k < fetching<N_HALVES>::N_OWN; k++) {
-        uint32_t in_tile = (uint32_t)(k * N_THREADS) + threadIdx.x % N_THREADS % ROWS;
-
-        of->row[k] = is_tile ? find_row(tiles, first_place + in_tile, n_rows) : -1;
+    if (!find_tile(tiles, n_rows, n_tile_rows, n_tile, number, &first_place,
+                   &first_out)) {
+        return -1;
     }
+    return find_row(tiles, first_place + in_tile, n_rows);
 }
 
 static __device__ __forceinline__ uint32_t mask_of(const struct vxd_conv_tiles *tiles,
@@ -166,30 +157,27 @@ template <int N_HALVES> struct word_slots {
 template <int N_HALVES>
 static __device__ __forceinline__ void
 fetch_table(const struct vxd_conv_tiles *tiles, int32_t *inputs, uint32_t all,
-            int first_tap, const struct lookahead<fetching<N_HALVES>::N_OWN> *own)
+            int first_tap, const struct lookahead *own)
 {
-    constexpr int ROWS = fetching<N_HALVES>::ROWS;
-    constexpr int N_SHARES = fetching<N_HALVES>::N_SHARES;
+    constexpr int ROWS = N_HALVES * HALF_ROWS;
+    constexpr int N_SHARES = N_THREADS / ROWS; /* threads of a row: taps in turn */
     int thread = (int)threadIdx.x % N_THREADS;
     int32_t *to = inputs + thread % ROWS;
 
-    for (int i = 0; all != 0; all &= all - 1, to += ROWS, i++) {
+    for (int i = thread / ROWS; all != 0; all &= all - 1, to += ROWS, i++) {
         int bit = __ffs((int)all) - 1;
 
-        if (i % N_SHARES != thread / ROWS % N_SHARES) {
+        if (i % N_SHARES != 0) {
             continue;
         }
-#pragma unroll
-        for (int k = 0; k < fetching<N_HALVES>::N_OWN; k++) {
-            if ((own->mask[k] >> bit & 1u) == 0) {
-                to[k * N_THREADS] = -1;
-            } else if (tiles->table == NULL) {
-                to[k * N_THREADS] = own->row[k];
-            } else {
-                copy4(shared_address(to + k * N_THREADS),
-                      tiles->table + (size_t)(first_tap + bit) * tiles->map_capacity +
-                          own->row[k]);
-            }
+        if ((own->mask >> bit & 1u) == 0) {
+            *to = -1;
+        } else if (tiles->table == NULL) {
+            *to = own->row;
+        } else {
+            copy4(shared_address(to),
+                  tiles->table + (size_t)(first_tap + bit) * tiles->map_capacity +
+                      own->row);
         }
     }
     copies_end_group();
@@ -199,20 +187,14 @@ fetch_table(const struct vxd_conv_tiles *tiles, int32_t *inputs, uint32_t all,
 template <int N_HALVES>
 static __device__ __forceinline__ struct word_slots<N_HALVES>
 find_word(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> *shared,
-          int32_t *inputs, const struct lookahead<fetching<N_HALVES>::N_OWN> *own,
-          int word) {
+          int32_t *inputs, const struct lookahead *own, int word) {
     int thread = (int)threadIdx.x % N_THREADS;
     struct word_slots<N_HALVES> slots;
+    uint32_t of_warp = __reduce_or_sync(0xffffffffu, own->mask);
     uint32_t all = 0;
 
-#pragma unroll
-    for (int k = 0; k < fetching<N_HALVES>::N_OWN; k++) {
-        uint32_t of_warp = __reduce_or_sync(0xffffffffu, own->mask[k]);
-        int at = k * N_THREADS + thread;
-
-        if (thread % 32 == 0 && at < fetching<N_HALVES>::ROWS) {
-            shared->warp_masks[at / 32] = of_warp;
-        }
+    if (thread % 32 == 0 && thread < N_HALVES * HALF_ROWS) {
+        shared->warp_masks[thread / 32] = of_warp;
     }
     tile_sync();
 #pragma unroll
@@ -244,30 +226,33 @@ copy16_or_zeros(uint32_t to, const void *from, bool is_missing)
 }
 
 /* A whole 16-byte piece, or none, of N rows of a stage one after another. `to` is where the
- * first row begins, a multiple of 128; bits 4 to 6 of `swap` are the piece's, swapped by the
- * first row's number. */
+ * first row begins, a multiple of 1024, and `swap` 16 times the piece's number. */
 template <int N>
 static __device__ __forceinline__ void fetch_rows(const int32_t *inputs, const char *in,
                                                   uint32_t row_bytes, bool exists,
                                                   uint32_t to, uint32_t swap)
 {
-    int4 of[N / 4];
-
-#pragma unroll
-    for (int i = 0; i < N / 4; i++) {
-        of[i] = *(const int4 *)(inputs + 4 * i);
-    }
     to += swap;
     asm("" : "+l"(in)); /* one address, so that one instruction finds a row's */
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        int32_t input = i % 4 == 0   ? of[i / 4].x
-                        : i % 4 == 1 ? of[i / 4].y
-                        : i % 4 == 2 ? of[i / 4].z
-                                     : of[i / 4].w;
+#pragma unroll 1
+    for (int first = 0; first < N; first += 16) {
+        int4 of[4];
 
-        copy16_or_zeros((to ^ (uint32_t)((i & 7) * 16)) + (uint32_t)(i * ROW_BYTES),
-                        in + (uint64_t)(uint32_t)input * row_bytes, input < 0 || !exists);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            of[i] = *(const int4 *)(inputs + first + 4 * i);
+        }
+#pragma unroll
+        for (int i = 0; i < 16; i++) {
+            int32_t input = i % 4 == 0   ? of[i / 4].x
+                            : i % 4 == 1 ? of[i / 4].y
+                            : i % 4 == 2 ? of[i / 4].z
+                                         : of[i / 4].w;
+
+            copy16_or_zeros(
+                (to ^ (uint32_t)((i & 7) * 16)) + (uint32_t)((first + i) * ROW_BYTES),
+                in + (uint64_t)(uint32_t)input * row_bytes, input < 0 || !exists);
+        }
     }
 }
 
@@ -279,35 +264,43 @@ fetch_narrow_rows(const int32_t *inputs, int n, const char *in, uint32_t row_byt
                   int n_valid, char *to, uint32_t swap)
 {
 #pragma unroll 2
-    for (int i = 0; i < n; i++) {
-        int32_t input = inputs[i];
-        const char *from = in + (uint64_t)(uint32_t)(input < 0 ? 0 : input) * row_bytes;
-        char *piece_to = to + i * ROW_BYTES + (swap ^ (uint32_t)((i & 7) * 16));
+    for (int first = 0; first < n; first += 4) {
+        int4 of = *(const int4 *)(inputs + first); /* copies are ordered after loads */
+        const int32_t input[4] = {of.x, of.y, of.z, of.w};
 
-        if constexpr (WIDTH > 2) {
-            copy_pieces<WIDTH>(shared_address(piece_to), from, input < 0 ? 0 : n_valid);
-        } else {
-            *(uint4 *)piece_to = gather16<2>(from, input < 0 ? 0 : n_valid);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const char *from =
+                in + (uint64_t)(uint32_t)(input[i] < 0 ? 0 : input[i]) * row_bytes;
+            int row = first + i;
+            char *piece_to = to + row * ROW_BYTES + (swap ^ (uint32_t)((row & 7) * 16));
+
+            if constexpr (WIDTH > 2) {
+                copy_pieces<WIDTH>(shared_address(piece_to), from,
+                                   input[i] < 0 ? 0 : n_valid);
+            } else {
+                *(uint4 *)piece_to = gather16<2>(from, input[i] < 0 ? 0 : n_valid);
+            }
         }
     }
 }
 
-/* Rows of stage `stage`, a piece number a thread. */
+/* Rows of stage `stage` by one warp, a piece number a lane. */
 template <int N_HALVES>
 static __device__ __forceinline__ void
 fetch_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
                  const struct word_slots<N_HALVES> *slots, uint32_t stage,
-                 int element_bytes, char *to)
+                 int element_bytes, int alignment, char *to)
 {
-    constexpr int ROWS = fetching<N_HALVES>::ROWS;
-    constexpr int N = ROWS / (N_THREADS / 8);
-    int first_row = (int)threadIdx.x % N_THREADS / 8 * N;
+    constexpr int ROWS = N_HALVES * HALF_ROWS;
+    constexpr int N = ROWS / 4;
+    int first_row = (int)threadIdx.x % 32 / 8 * N;
     int piece = (int)threadIdx.x % 8;
+    uint32_t swap = (uint32_t)piece * 16;
     uint32_t number = stage * STAGE_SLOTS + (uint32_t)piece / 2;
     const char *in = tiles->in;
     uint32_t in_tap;
     uint32_t tap;
-    uint32_t swap;
     int offset;
     int n_valid;
 
@@ -320,30 +313,30 @@ fetch_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
     n_valid = n_valid < 0 || number >= slots->n ? 0 : n_valid > 16 ? 16 : n_valid;
     in += n_valid > 0 ? offset : 0;
     to += first_row * ROW_BYTES;
-    swap = (uint32_t)(piece ^ (first_row & 7)) * 16;
     inputs += tap * (uint32_t)ROWS + (uint32_t)first_row;
-    if (tiles->in_alignment == 16) {
+    if (alignment == 16) {
         fetch_rows<N>(inputs, in, tiles->in_row_bytes, n_valid > 0, shared_address(to),
                       swap);
-    } else if (tiles->in_alignment == 8) {
+    } else if (alignment == 8) {
         fetch_narrow_rows<8>(inputs, N, in, tiles->in_row_bytes, n_valid, to, swap);
-    } else if (tiles->in_alignment == 4) {
+    } else if (alignment == 4) {
         fetch_narrow_rows<4>(inputs, N, in, tiles->in_row_bytes, n_valid, to, swap);
     } else {
         fetch_narrow_rows<2>(inputs, N, in, tiles->in_row_bytes, n_valid, to, swap);
     }
 }
 
-/* A slot's weights, and what there is to do with it; one thread of each warp, whose number is
- * the slot's in the stage. */
+/* A slot's weights, and what there is to do with it; one lane a slot. Where a stage's weights
+ * lie in one piece, the first lane has them all copied. */
 template <int N_TILE, int N_HALVES>
 static __device__ __forceinline__ void
 fetch_slot(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> *shared,
            const struct word_slots<N_HALVES> *slots, uint32_t stage, int first_out,
            uint32_t to, int at, uint32_t ends)
 {
-    uint32_t in_stage = threadIdx.x % N_THREADS / 32;
+    uint32_t in_stage = threadIdx.x % 32;
     uint32_t number = stage * STAGE_SLOTS + in_stage;
+    bool is_one_piece = tiles->n_padded == N_TILE && tiles->n_slots % STAGE_SLOTS == 0;
     uint32_t to_do = ends;
     uint64_t slot = 0; /* past the last: any weights, for rows of zeros */
 
@@ -359,10 +352,14 @@ fetch_slot(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> *sh
         }
     }
     shared->to_do[at][in_stage] = (uint8_t)to_do;
+    if (slots->n == 0 || (is_one_piece && in_stage > 0)) {
+        barrier_arrive(&shared->full[at]);
+        return;
+    }
     bulk_copy(&shared->full[at], to + in_stage * (N_TILE * VXD_CONV_SLOT_BYTES),
               tiles->weights + (slot * (uint32_t)tiles->n_padded + (uint32_t)first_out) *
                                    VXD_CONV_SLOT_BYTES,
-              N_TILE * VXD_CONV_SLOT_BYTES);
+              (is_one_piece ? STAGE_SLOTS : 1u) * N_TILE * VXD_CONV_SLOT_BYTES);
 }
 
 /* Bytes of a stage. */
@@ -371,38 +368,64 @@ template <int N_TILE, int N_HALVES> __host__ __device__ constexpr int wgmma_stag
     return N_HALVES * HALF_ROWS * ROW_BYTES + STAGE_SLOTS * N_TILE * VXD_CONV_SLOT_BYTES;
 }
 
+/* Where a warp's next stage is; stages are numbered from the block's first on. No more warps
+ * take turns than there are stages: a warp would mistake an older round for the last. */
+struct turn {
+    uint32_t n;      /* warps that take turns */
+    uint32_t number; /* of the warp's next stage */
+    uint32_t first;  /* of the word's, or residual's, stages */
+    struct ring ring;
+};
+
+/* n stages on. */
+static __device__ __forceinline__ void turn_step(struct turn *turn, uint32_t n,
+                                                 int n_stages)
+{
+    turn->number += n;
+    turn->ring.at += (int)n;
+    while (turn->ring.at >= n_stages) {
+        turn->ring.at -= n_stages;
+        turn->ring.parity ^= 1;
+    }
+}
+
 /* All stages of a word; the tile's last word has one at least, which ends the sums. */
 template <int N_TILE, int N_HALVES>
 static __device__ __forceinline__ void
 fetch_word(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> *shared,
            const struct tile_memory *memory, const struct word_slots<N_HALVES> *slots,
-           int first_out, int element_bytes, bool is_last, struct ring *ring)
+           int first_out, int element_bytes, bool is_last, struct turn *turn)
 {
+    int alignment = tiles->in_alignment;
     constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_HALVES>();
     uint32_t n_stages = (slots->n + STAGE_SLOTS - 1) / STAGE_SLOTS;
 
     if (is_last && n_stages == 0) {
         n_stages = 1;
     }
-    for (uint32_t stage = 0; stage < n_stages; stage++) {
-        char *to = memory->stages + ring->at * STAGE_BYTES;
+    for (; turn->number - turn->first < n_stages;
+         turn_step(turn, turn->n, tiles->n_stages)) {
+        uint32_t stage = turn->number - turn->first;
+        int at = turn->ring.at;
+        char *to = memory->stages + at * STAGE_BYTES;
 
-        barrier_wait(&shared->empty[ring->at], ring->parity ^ 1);
-        if (threadIdx.x % 32 == 0) {
+        barrier_wait(&shared->empty[at], turn->ring.parity ^ 1);
+        if (threadIdx.x % 32 < STAGE_SLOTS) {
             fetch_slot<N_TILE, N_HALVES>(
                 tiles, shared, slots, stage, first_out,
-                shared_address(to) + N_HALVES * HALF_ROWS * ROW_BYTES, ring->at,
+                shared_address(to) + N_HALVES * HALF_ROWS * ROW_BYTES, at,
                 is_last && stage == n_stages - 1 ? SLOT_ENDS_SUMS : 0);
         }
+        __syncwarp();
         fetch_stage_rows<N_HALVES>(tiles, memory->inputs, slots, stage, element_bytes,
-                                   to);
-        if (tiles->in_alignment > 2) {
-            barrier_arrive_copied(&shared->full[ring->at]);
+                                   alignment, to);
+        if (alignment > 2) {
+            barrier_arrive_copied(&shared->full[at]);
         } else {
-            barrier_arrive(&shared->full[ring->at]);
+            barrier_arrive(&shared->full[at]);
         }
-        ring_step(ring, tiles->n_stages);
     }
+    turn->first += n_stages;
 }
 
 /* The tile's residual: 128 bytes of each row a stage. */
@@ -410,29 +433,32 @@ template <int N_TILE, int N_HALVES>
 static __device__ __forceinline__ void
 fetch_residual(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> *shared,
                const struct tile_memory *memory, const int32_t *rows, int first_out,
-               int element_bytes, struct ring *ring)
+               int element_bytes, struct turn *turn)
 {
-    constexpr int N = N_HALVES * HALF_ROWS / (N_THREADS / 8);
-    int first_row = (int)threadIdx.x % N_THREADS / 8 * N;
+    constexpr int N = N_HALVES * HALF_ROWS / 4;
+    uint32_t n_stages = (uint32_t)(N_TILE * element_bytes + ROW_BYTES - 1) / ROW_BYTES;
+    int first_row = (int)threadIdx.x % 32 / 8 * N;
     int piece = (int)threadIdx.x % 8;
 
-    for (int first = 0; first < N_TILE * element_bytes; first += ROW_BYTES) {
-        char *to = memory->stages + ring->at * wgmma_stage_bytes<N_TILE, N_HALVES>();
-        int offset = first_out * element_bytes + first + piece * 16;
-        bool exists = first + piece * 16 < N_TILE * element_bytes &&
-                      offset < tiles->n_out * element_bytes;
+    for (; turn->number - turn->first < n_stages;
+         turn_step(turn, turn->n, tiles->n_stages)) {
+        int at = turn->ring.at;
+        char *to = memory->stages + at * wgmma_stage_bytes<N_TILE, N_HALVES>();
+        int in_tile = (int)(turn->number - turn->first) * ROW_BYTES + piece * 16;
+        int offset = first_out * element_bytes + in_tile;
+        bool exists =
+            in_tile < N_TILE * element_bytes && offset < tiles->n_out * element_bytes;
 
-        barrier_wait(&shared->empty[ring->at], ring->parity ^ 1);
-        if (threadIdx.x % 32 == 0) {
-            barrier_arrive(&shared->full[ring->at]);
+        barrier_wait(&shared->empty[at], turn->ring.parity ^ 1);
+        if (threadIdx.x % 32 < STAGE_SLOTS) {
+            barrier_arrive(&shared->full[at]);
         }
         fetch_rows<N>(rows + first_row, tiles->add + offset,
                       (uint32_t)tiles->add_row_bytes, exists,
-                      shared_address(to + first_row * ROW_BYTES),
-                      (uint32_t)(piece ^ (first_row & 7)) * 16);
-        barrier_arrive_copied(&shared->full[ring->at]);
-        ring_step(ring, tiles->n_stages);
+                      shared_address(to + first_row * ROW_BYTES), (uint32_t)piece * 16);
+        barrier_arrive_copied(&shared->full[at]);
     }
+    turn->first += n_stages;
 }
 
 template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES>
@@ -440,62 +466,53 @@ static __device__ __forceinline__ void
 fetch_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> *shared,
             const struct tile_memory *memory, uint32_t n_rows)
 {
-    constexpr int ROWS = fetching<N_HALVES>::ROWS;
-    constexpr int N_OWN = fetching<N_HALVES>::N_OWN;
+    constexpr int ROWS = N_HALVES * HALF_ROWS;
     constexpr int ELEMENT_BYTES =
         PRECISION == VXD_NET_FP16 || PRECISION == VXD_NET_BF16 ? 2 : 4;
     int n_words = VXD_SPARSE_MASK_WORDS(tiles->n_taps);
     int thread = (int)threadIdx.x % N_THREADS;
-    struct ring ring = {0, 0};
+    bool has_turns = thread / 32 < tiles->n_stages;
+    struct turn turn = {(uint32_t)min(N_THREADS / 32, tiles->n_stages), 0, 0, {0, 0}};
     struct ring places = {0, 0};
-    struct lookahead<N_OWN> own;
-    struct lookahead<N_OWN> next;
+    struct lookahead own = {look_for_row(tiles, n_rows, ROWS, N_TILE, 0), 0};
+    struct lookahead next = {look_for_row(tiles, n_rows, ROWS, N_TILE, 1), 0};
     uint32_t first_place;
     int first_out;
 
-    look_for_rows<N_HALVES>(tiles, n_rows, N_TILE, 0, &own);
-    look_for_rows<N_HALVES>(tiles, n_rows, N_TILE, 1, &next);
-#pragma unroll
-    for (int k = 0; k < N_OWN; k++) {
-        own.mask[k] = mask_of(tiles, own.row[k], 0);
-    }
+    turn_step(&turn, (uint32_t)thread / 32, tiles->n_stages);
+    own.mask = mask_of(tiles, own.row, 0);
     for (uint32_t i = 0;
          find_tile(tiles, n_rows, ROWS, N_TILE, i, &first_place, &first_out); i++) {
-        struct lookahead<N_OWN> after;
+        int32_t after = -1;
 
         barrier_wait(&shared->place_empty[places.at], places.parity ^ 1);
-#pragma unroll
-        for (int k = 0; k < N_OWN; k++) {
-            if (k * N_THREADS + thread < ROWS) {
-                shared->rows[places.at][k * N_THREADS + thread] = own.row[k];
-            }
+        if (thread < ROWS) {
+            shared->rows[places.at][thread] = own.row;
         }
         for (int word = 0; word < n_words; word++) {
             struct word_slots<N_HALVES> slots;
 
-#pragma unroll
-            for (int k = 0; k < N_OWN && word > 0; k++) {
-                own.mask[k] = mask_of(tiles, own.row[k], word);
+            if (word > 0) {
+                own.mask = mask_of(tiles, own.row, word);
             }
             slots = find_word<N_HALVES>(tiles, shared, memory->inputs, &own, word);
             if (word == 0) {
-                look_for_rows<N_HALVES>(tiles, n_rows, N_TILE, i + 2, &after);
-#pragma unroll
-                for (int k = 0; k < N_OWN; k++) {
-                    next.mask[k] = mask_of(tiles, next.row[k], 0);
-                }
+                after = look_for_row(tiles, n_rows, ROWS, N_TILE, i + 2);
+                next.mask = mask_of(tiles, next.row, 0);
             }
-            fetch_word<N_TILE, N_HALVES>(tiles, shared, memory, &slots, first_out,
-                                         ELEMENT_BYTES, word == n_words - 1, &ring);
+            if (has_turns) {
+                fetch_word<N_TILE, N_HALVES>(tiles, shared, memory, &slots, first_out,
+                                             ELEMENT_BYTES, word == n_words - 1, &turn);
+            }
             tile_sync(); /* the table of inputs is free */
         }
-        if (tiles->is_out_whole && tiles->add != NULL) {
+        if (has_turns && tiles->is_out_whole && tiles->add != NULL) {
             fetch_residual<N_TILE, N_HALVES>(tiles, shared, memory,
                                              shared->rows[places.at], first_out,
-                                             ELEMENT_BYTES, &ring);
+                                             ELEMENT_BYTES, &turn);
         }
         own = next;
-        next = after;
+        next = {after, 0};
         ring_step(&places, N_PLACES);
     }
 }

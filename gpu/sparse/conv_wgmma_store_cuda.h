@@ -8,7 +8,8 @@
 
 #include "gpu/sparse/conv_wgmma_fetch_cuda.h"
 
-#define WARP_STAGED_BYTES (16 * STRIP_PITCH * (int)sizeof(float))
+#define WARP_STAGED_BYTES (16 * ROW_BYTES)
+#define PIECES_PITCH 24 /* floats a row of 16 channels */
 
 /* Four matrices of 8 x 16 bytes; each lane gives the address of one row. */
 static __device__ __forceinline__ void store_matrices(uint32_t address,
@@ -225,18 +226,17 @@ store_strip_whole(const struct vxd_conv_tiles *tiles, const int32_t *rows, char 
     __syncwarp();
 }
 
-/* Of N_HALVES x 64 rows of the tile, whose output rows are `rows` and whose place in a stage
- * begins `stage_offset` bytes after it; `staged` is this warp's. */
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TILE_HALVES>
+/* `rows` are the tile's output rows, `staged` is this warp's. */
+template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES>
 static __device__ __forceinline__ void
 store_tile_whole(const struct vxd_conv_tiles *tiles,
-                 struct wgmma_shared<N_TILE_HALVES> *shared, const char *stages,
-                 uint32_t stage_offset, const int32_t *rows, char *staged, int first_out,
-                 struct ring *ring, float (*sums)[N_TILE / 8][4])
+                 struct wgmma_shared<N_HALVES> *shared, const char *stages,
+                 const int32_t *rows, char *staged, int first_out, struct ring *ring,
+                 float (*sums)[N_TILE / 8][4])
 {
     constexpr int N_ELEMENTS =
         ROW_BYTES / (PRECISION == VXD_NET_FP16 || PRECISION == VXD_NET_BF16 ? 2 : 4);
-    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_TILE_HALVES>();
+    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_HALVES>();
     constexpr int REST = N_TILE % N_ELEMENTS;
     int warp = (int)threadIdx.x / 32 % 4;
     bool has_add = tiles->add != NULL;
@@ -250,7 +250,7 @@ store_tile_whole(const struct vxd_conv_tiles *tiles,
         for (int half = 0; half < N_HALVES; half++) {
             int row = half * HALF_ROWS + warp * 16;
             uint32_t add = has_add ? shared_address(stages + ring->at * STAGE_BYTES) +
-                                         stage_offset + (uint32_t)(row * ROW_BYTES)
+                                         (uint32_t)(row * ROW_BYTES)
                                    : 0;
 
             if (first + N_ELEMENTS <= N_TILE) {
@@ -291,14 +291,14 @@ store_tile_pieces(const struct vxd_conv_tiles *tiles, const int32_t *rows, float
 #pragma unroll
         for (int j = 0; j < WIDTH / 8; j++) {
             const float *of = sums[half][first / 8 + j];
-            float *to = staged + lane / 4 * STRIP_PITCH + 8 * j + lane % 4 * 2;
+            float *to = staged + lane / 4 * PIECES_PITCH + 8 * j + lane % 4 * 2;
 
             *(float2 *)to = make_float2(of[0], of[1]);
-            *(float2 *)(to + 8 * STRIP_PITCH) = make_float2(of[2], of[3]);
+            *(float2 *)(to + 8 * PIECES_PITCH) = make_float2(of[2], of[3]);
         }
         __syncwarp();
-        store_strip<PRECISION, N>(tiles, rows + half * HALF_ROWS + warp * 16, staged,
-                                  first_out + first, WIDTH);
+        store_strip<PRECISION, N, PIECES_PITCH>(
+            tiles, rows + half * HALF_ROWS + warp * 16, staged, first_out + first, WIDTH);
         __syncwarp();
     }
 }

@@ -524,6 +524,48 @@ static void test_linear_with_bias_residual_and_activation_equals_double(void)
     gpu_each_backend(linear);
 }
 
+/* How many rows there are chooses how a GPU cuts them up, not what comes out. */
+static void many_rows(struct gpu_env *env)
+{
+    static const int channels[4][2] = {{40, 96}, {4, 19}, {64, 256}, {33, 32}};
+    const uint32_t n_many = 34000;
+
+    for (int i = 0; i < 16; i++) {
+        uint64_t state = (uint64_t)i;
+        size_t n_out = (size_t)channels[i / 4][1];
+        struct gpu_conv conv = {.n_in_rows = n_many,
+                                .n_out_rows = n_many,
+                                .n_taps = 1,
+                                .n_in = channels[i / 4][0],
+                                .n_out = channels[i / 4][1],
+                                .precision = (enum vxd_net_precision)(i % 4),
+                                .act = VXD_ACT_RELU};
+        float *x = gpu_random_floats(&state, n_many * (size_t)conv.n_in, false);
+        float *w = gpu_random_floats(&state, (size_t)conv.n_in * n_out, false);
+        float *add = gpu_random_floats(&state, n_many * n_out, false);
+        float *many;
+        float *few;
+
+        conv.in = x;
+        conv.weights = w;
+        conv.add = add;
+        many = gpu_conv_run(env, &conv);
+        conv.n_in_rows = conv.n_out_rows = 300;
+        few = gpu_conv_run(env, &conv);
+        CHECK_INT(memcmp(few, many, 300 * n_out * sizeof *few), 0);
+        free(few);
+        free(many);
+        free(x);
+        free(w);
+        free(add);
+    }
+}
+
+static void test_linear_of_many_rows_equals_few_bit_for_bit(void)
+{
+    gpu_each_backend(many_rows);
+}
+
 /* Infinite and NaN values pass as they should, and NaN comes out as one NaN. */
 static void special_values(struct gpu_env *env)
 {
@@ -570,6 +612,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_conv_of_more_rows_than_room_is_refused),
     VXD_TEST(test_conv_of_an_impulse_reproduces_the_kernel_in_tap_order),
     VXD_TEST(test_linear_with_bias_residual_and_activation_equals_double),
+    VXD_TEST(test_linear_of_many_rows_equals_few_bit_for_bit),
     VXD_TEST(test_conv_of_nan_and_infinity_keeps_them),
 };
 
