@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tiles of conv_tiles_cuda.h for Hopper: four warps fetch, four multiply and store.
+/* The tiles of conv_tiles_cuda.h for Hopper: a warp finds what rows read, three fetch it, four
+ * multiply and store; or twice as many of each.
  *
  * Who fetches runs ahead through stages and into the next tile, as far as there are free
  * stages; barriers in shared memory tell when a stage is full and when it is free again. Rows
@@ -52,12 +53,14 @@ static __device__ __forceinline__ void multiply_halves(uint32_t rows, uint32_t w
 }
 
 /* All stages of a tile's sums. */
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES>
+template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
-multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> *shared,
-              const char *stages, struct ring *ring, float (*sums)[N_TILE / 8][4])
+multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
+              const char *stages, struct ring *ring, int group,
+              float (*sums)[FORM::N_TILE / 8][4])
 {
-    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_HALVES>();
+    constexpr int N_TILE = FORM::N_TILE;
+    constexpr int N_HALVES = FORM::N_HALVES;
     constexpr uint32_t HALF_BYTES = HALF_ROWS * ROW_BYTES;
     uint32_t first = shared_address(stages);
     uint32_t n_stages = (uint32_t)tiles->n_stages;
@@ -65,22 +68,27 @@ multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> 
 
     asm("" : "+r"(first)); /* kept, not made anew for each stage */
     do {
-        uint32_t rows = first + (uint32_t)ring->at * STAGE_BYTES;
-        uint32_t weights = rows + N_HALVES * HALF_BYTES;
+        uint32_t weights =
+            first + (uint32_t)ring->at * FORM::STAGE_BYTES + FORM::ROWS_BYTES;
+        uint32_t rows =
+            weights - FORM::ROWS_BYTES + (uint32_t)group * N_HALVES * HALF_BYTES;
+        uint32_t of_group;
 
         barrier_wait(&shared->full[ring->at], ring->parity);
         to_do = *(const uint32_t *)shared->to_do[ring->at]; /* of all slots at once */
         to_do |= to_do >> 16;
         to_do |= to_do >> 8;
+        of_group = to_do >> group * N_HALVES & ((1u << N_HALVES) - 1);
         wgmma_publish();
-        if ((to_do & ((1u << N_HALVES) - 1)) == (1u << N_HALVES) - 1) {
+        if (of_group == (1u << N_HALVES) - 1) {
             multiply_halves<PRECISION, N_TILE, N_HALVES>(rows, weights, sums);
-        } else if (N_HALVES == 2 && (to_do & 1) != 0) {
+        } else if (N_HALVES == 2 && (of_group & 1) != 0) {
             multiply_halves<PRECISION, N_TILE, 1>(rows, weights, sums);
-        } else if (N_HALVES == 2 && (to_do & 2) != 0) {
+        } else if (N_HALVES == 2 && (of_group & 2) != 0) {
             multiply_halves<PRECISION, N_TILE, 1>(rows + HALF_BYTES, weights,
                                                   sums + N_HALVES - 1);
         }
+        __syncwarp(); /* no lane reads the stage any more */
         if (threadIdx.x % 32 == 0) {
             barrier_arrive(&shared->empty[ring->at]);
         }
@@ -89,34 +97,35 @@ multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> 
     wgmma_release<N_TILE, N_HALVES>(sums);
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES>
+template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
-multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES> *shared,
+multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
                const char *stages, char *staged, uint32_t n_rows)
 {
+    constexpr int N_TILE = FORM::N_TILE;
+    constexpr int N_HALVES = FORM::N_HALVES;
     struct ring ring = {0, 0};
     struct ring places = {0, 0};
+    int group = (int)threadIdx.x / N_THREADS;
+    int first_row = group * N_HALVES * HALF_ROWS; /* of the tile's */
     uint32_t first_place;
     int first_out;
 
     staged += threadIdx.x / 32 * WARP_STAGED_BYTES;
-    for (uint32_t i = 0; find_tile(tiles, n_rows, N_HALVES * HALF_ROWS, N_TILE, i,
-                                   &first_place, &first_out);
-         i++) {
+    for (uint32_t i = 0;
+         find_tile(tiles, n_rows, FORM::ROWS, N_TILE, i, &first_place, &first_out); i++) {
         float sums[N_HALVES][N_TILE / 8][4];
-        const int32_t *rows = shared->rows[places.at];
+        const int32_t *rows = shared->rows[places.at] + first_row;
 
-#pragma unroll
-        for (int k = 0; k < N_HALVES * N_TILE / 2; k++) {
-            sums[k / (N_TILE / 2)][k / 4 % (N_TILE / 8)][k % 4] = 0.0f;
-        }
-        multiply_tile<PRECISION, N_TILE, N_HALVES>(tiles, shared, stages, &ring, sums);
+        begin_sums<FORM>(tiles, first_out, sums);
+        multiply_tile<PRECISION, FORM>(tiles, shared, stages, &ring, group, sums);
         if (tiles->is_out_whole) {
-            store_tile_whole<PRECISION, N_TILE, N_HALVES>(tiles, shared, stages, rows,
-                                                          staged, first_out, &ring, sums);
+            store_tile_whole<PRECISION, FORM>(tiles, shared,
+                                              stages + first_row * ROW_BYTES, rows,
+                                              staged, first_out, &ring, sums);
         } else {
-            store_tile_pieces<PRECISION, N_TILE, N_HALVES>(tiles, rows, (float *)staged,
-                                                           first_out, sums);
+            store_tile_pieces<PRECISION, FORM>(tiles, rows, (float *)staged, first_out,
+                                               sums);
         }
         if (threadIdx.x % 32 == 0) {
             barrier_arrive(&shared->place_empty[places.at]);
@@ -125,17 +134,37 @@ multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<N_HALVES>
     }
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES>
-static __global__ void __launch_bounds__(2 * N_THREADS, 2)
+template <class FORM>
+static __device__ __forceinline__ void init_barriers(const struct vxd_conv_tiles *tiles,
+                                                     struct wgmma_shared<FORM> *shared)
+{
+    int n_multiplying = 4 * FORM::N_WARPGROUPS; /* warps */
+    int n_fetching = n_teams(tiles) * FORM::N_WARPGROUPS;
+
+    for (int i = 0; i < tiles->n_stages; i++) {
+        barrier_init(&shared->full[i], 32 * FORM::N_WARPGROUPS + STAGE_SLOTS);
+        barrier_init(&shared->empty[i], n_multiplying);
+    }
+    for (int i = 0; i < N_PLACES; i++) {
+        barrier_init(&shared->place_empty[i], n_multiplying + n_fetching);
+    }
+    for (int i = 0; i < N_CHUNKS; i++) {
+        barrier_init(&shared->chunk_full[i], 2 * FORM::N_FINDERS);
+        barrier_init(&shared->chunk_empty[i], n_fetching);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+template <enum vxd_net_precision PRECISION, class FORM>
+static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WARPGROUPS)
     wgmma_tiles_kernel(const __grid_constant__ struct vxd_conv_tiles tiles)
 {
     extern __shared__ __align__(1024) char dynamic_shared[];
-    __shared__ struct wgmma_shared<N_HALVES> shared;
-    __shared__ __align__(128) char staged[4 * WARP_STAGED_BYTES];
-    struct tile_memory memory = {
-        (int32_t *)(dynamic_shared +
-                    tiles.n_stages * wgmma_stage_bytes<N_TILE, N_HALVES>()),
-        dynamic_shared};
+    __shared__ struct wgmma_shared<FORM> shared;
+    __shared__ __align__(128) char staged[4 * FORM::N_WARPGROUPS * WARP_STAGED_BYTES];
+    struct wgmma_memory memory = {
+        dynamic_shared, (int32_t *)(dynamic_shared + tiles.n_stages * FORM::STAGE_BYTES),
+        (uint32_t)(min(tiles.n_taps, CHUNK_TAPS) * FORM::ROWS)};
     uint32_t n_rows = *tiles.n_rows;
 
     if (n_rows > tiles.room) {
@@ -146,31 +175,27 @@ static __global__ void __launch_bounds__(2 * N_THREADS, 2)
         return;
     }
     if (threadIdx.x == 0) {
-        for (int i = 0; i < tiles.n_stages; i++) {
-            barrier_init(&shared.full[i], 32 + STAGE_SLOTS);
-            barrier_init(&shared.empty[i], 4);
-        }
-        for (int i = 0; i < N_PLACES; i++) {
-            barrier_init(&shared.place_empty[i], 4);
-        }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        init_barriers<FORM>(&tiles, &shared);
     }
     __syncthreads();
-    if (threadIdx.x >= N_THREADS) { /* registers go to who multiplies */
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
-        fetch_tiles<PRECISION, N_TILE, N_HALVES>(&tiles, &shared, &memory, n_rows);
-    } else {
+    if (threadIdx.x < FORM::N_MULTIPLIERS) { /* registers go to who multiplies */
         asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
-        multiply_tiles<PRECISION, N_TILE, N_HALVES>(&tiles, &shared, dynamic_shared,
-                                                    staged, n_rows);
+        multiply_tiles<PRECISION, FORM>(&tiles, &shared, dynamic_shared, staged, n_rows);
+        return;
+    }
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+    if (threadIdx.x >= 2 * FORM::N_MULTIPLIERS - FORM::N_FINDERS) {
+        find_tiles<FORM>(&tiles, &shared, &memory, n_rows);
+    } else {
+        fetch_tiles<PRECISION, FORM>(&tiles, &shared, &memory, n_rows);
     }
 }
 
-/* As many stages as leave room for two blocks a multiprocessor. */
+/* As many stages as leave room for n_blocks a multiprocessor. */
 static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
-                                               const void *kernel, int n_stage_bytes,
-                                               int n_table_bytes, int *n_stages,
-                                               struct vxd_err *err)
+                                               const void *kernel, int n_blocks,
+                                               int n_stage_bytes, int n_table_bytes,
+                                               int *n_stages, struct vxd_err *err)
 {
     struct cudaFuncAttributes attributes;
     int of_block = 0;
@@ -189,7 +214,7 @@ static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
                                             cudaDevAttrMaxSharedMemoryPerMultiprocessor,
                                             context->device),
                      err));
-    room = of_multiprocessor / 2 - 1024; /* the system's share */
+    room = of_multiprocessor / n_blocks - 1024; /* the system's share */
     room = (room < of_block ? room : of_block) - (int)attributes.sharedSizeBytes;
     *n_stages = (room - n_table_bytes) / n_stage_bytes;
     *n_stages = *n_stages < MAX_STAGES ? *n_stages : MAX_STAGES;
@@ -209,46 +234,56 @@ static inline uint64_t count_tiles(const struct vxd_conv_tiles *tiles, int n_til
            (uint64_t)(tiles->n_padded / n_tile);
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES>
+template <enum vxd_net_precision PRECISION, class FORM>
 static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles tiles,
                               struct vxd_err *err)
 {
-    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_HALVES>();
-    const void *kernel = (const void *)wgmma_tiles_kernel<PRECISION, N_TILE, N_HALVES>;
+    constexpr int N_BLOCKS = 2 / FORM::N_WARPGROUPS; /* of a multiprocessor */
+    const void *kernel = (const void *)wgmma_tiles_kernel<PRECISION, FORM>;
     struct vxd_context *context = queue->context;
-    int n_table_taps = tiles.n_taps < WORD_TAPS ? tiles.n_taps : WORD_TAPS;
-    int n_table_bytes = n_table_taps * N_HALVES * HALF_ROWS * (int)sizeof(int32_t);
-    uint64_t n_tiles = count_tiles(&tiles, N_HALVES * HALF_ROWS, N_TILE);
-    unsigned n_most = 2 * (unsigned)context->info.n_multiprocessors;
+    int n_table_taps = tiles.n_taps < CHUNK_TAPS ? tiles.n_taps : CHUNK_TAPS;
+    int n_table_bytes = N_CHUNKS * n_table_taps * FORM::ROWS * (int)sizeof(int32_t);
+    uint64_t n_tiles = count_tiles(&tiles, FORM::ROWS, FORM::N_TILE);
+    unsigned n_most = N_BLOCKS * (unsigned)context->info.n_multiprocessors;
     unsigned n_blocks = n_tiles == 0 ? 1 : n_tiles < n_most ? (unsigned)n_tiles : n_most;
     enum vxd_status status;
 
-    VXD_TRY(fit_wgmma_stages(context, kernel, STAGE_BYTES, n_table_bytes, &tiles.n_stages,
-                             err));
-    wgmma_tiles_kernel<PRECISION, N_TILE, N_HALVES>
-        <<<n_blocks, 2 * N_THREADS,
-           (size_t)(tiles.n_stages * STAGE_BYTES + n_table_bytes),
+    VXD_TRY(fit_wgmma_stages(context, kernel, N_BLOCKS, FORM::STAGE_BYTES, n_table_bytes,
+                             &tiles.n_stages, err));
+    wgmma_tiles_kernel<PRECISION, FORM>
+        <<<n_blocks, 2 * FORM::N_MULTIPLIERS,
+           (size_t)(tiles.n_stages * FORM::STAGE_BYTES + n_table_bytes),
            (cudaStream_t)queue->stream>>>(tiles);
     VXD_TRY(vxd_cuda_launched(context, "wgmma_tiles_kernel", err));
 out:
     return status;
 }
 
-/* Tiles of 128 rows gather weights half as often, but leave fewer stages and find fewer taps
- * that all their rows lack: measured, they pay for few taps and many rows. */
+#ifdef CONV_TUNE
+#include <stdlib.h>
+#endif
+
+/* Tiles of more rows gather weights less often, but leave fewer stages and find fewer taps that
+ * all their rows lack: measured, they pay for few taps and for very many rows. */
 template <enum vxd_net_precision PRECISION, int N_TILE>
 static enum vxd_status launch_rows(struct vxd_queue *queue,
                                    const struct vxd_conv_tiles *tiles,
                                    struct vxd_err *err)
 {
-    unsigned n_most = 2 * (unsigned)queue->context->info.n_multiprocessors;
-    bool are_many =
-        count_tiles(tiles, 128, N_TILE) >= n_most && (tiles->n_taps <= 8 || N_TILE <= 32);
+    unsigned n_multiprocessors = (unsigned)queue->context->info.n_multiprocessors;
 
-    if (are_many) {
-        return launch<PRECISION, N_TILE, 2>(queue, *tiles, err);
+    if constexpr (N_TILE == 96) {
+        if (count_tiles(tiles, 256, N_TILE) >= 3 * n_multiprocessors) {
+            return launch<PRECISION, wgmma_form<N_TILE, 2, 2>>(queue, *tiles, err);
+        }
     }
-    return launch<PRECISION, N_TILE, 1>(queue, *tiles, err);
+    if constexpr (N_TILE < 128) { /* of 128 there are too few registers for two halves */
+        if (count_tiles(tiles, 128, N_TILE) >= 2 * n_multiprocessors &&
+            (tiles->n_taps <= 8 || N_TILE <= 32)) {
+            return launch<PRECISION, wgmma_form<N_TILE, 2, 1>>(queue, *tiles, err);
+        }
+    }
+    return launch<PRECISION, wgmma_form<N_TILE, 1, 1>>(queue, *tiles, err);
 }
 
 template <enum vxd_net_precision PRECISION>
@@ -270,8 +305,8 @@ static enum vxd_status launch_tiles(struct vxd_queue *queue,
         return launch_rows<PRECISION, 32>(queue, tiles, err);
     case 64:
         return launch_rows<PRECISION, 64>(queue, tiles, err);
-    case 128: /* of 128 rows, sums would take too many registers */
-        return launch<PRECISION, 128, 1>(queue, *tiles, err);
+    case 128:
+        return launch_rows<PRECISION, 128>(queue, tiles, err);
     default:
         return launch_rows<PRECISION, 96>(queue, tiles, err);
     }
