@@ -208,8 +208,7 @@ static enum vxd_status snapshot(struct bench_server *bench, struct vxd_err *err)
         vxd_scenes_get_usage(bench->server->scenes, &usage);
         VXD_TRY(i > 0 ? VXD_OK : summarize(bench, &after, err));
         (void)printf("| %.0f | %.1f | %d | %.2f | %.0f | %.2f | %.2f | %.1f |\n",
-                     (double)floor.n_bytes / 1048576,
-                     1e-6 * (double)count_nodes(&after),
+                     (double)floor.n_bytes / 1048576, 1e-6 * (double)count_nodes(&after),
                      bench->options->n_threads, bench->open_s,
                      (double)floor.n_bytes / 1e6 / bench->open_s, floor.read_s,
                      floor.both_s, bench->open_s / floor.both_s);
