@@ -37,7 +37,7 @@ static int64_t coordinate(uint64_t *seed)
     case 1:
         return c + VXD_DAG_UNIT / 2 + between(seed, -1, 1);
     case 2:
-        return c / (16 * VXD_DAG_UNIT) * (16 * VXD_DAG_UNIT);
+        return c - c % ((int64_t)16 * VXD_DAG_UNIT);
     default:
         return c + between(seed, 0, VXD_DAG_UNIT - 1);
     }
