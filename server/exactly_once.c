@@ -652,6 +652,11 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
     struct vxd_once_record *record;
     struct client *owner = NULL;
 
+    const uint8_t *bytes = reply;
+    bool dropped = n_reply_bytes > 0 && bytes[0] == 0; /* vxd_once_pack_copy */
+
+    bytes += dropped ? 1 : 0;
+    n_reply_bytes -= dropped ? 1 : 0;
     if (n_client_bytes == 0 || n_reply_bytes > VXD_ONCE_REPLY_BYTES ||
         !next_text(&at, end, asked.principal.name) ||
         !next_text(&at, end, asked.client_id) ||
@@ -666,7 +671,8 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
     record = asked.once;
     if (record != NULL) {
         once->usage.n_bytes -= record_bytes(record);
-        memcpy(record->reply, reply, n_reply_bytes);
+        memcpy(record->reply, bytes, n_reply_bytes);
+        record->arrays_dropped = dropped;
         record->n_bytes = n_reply_bytes;
         record->is_done = true;
         owner->n_running--;

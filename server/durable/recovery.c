@@ -42,6 +42,9 @@ static enum vxd_status list_family(void *user, const struct vxd_journal_family *
     struct listed *next;
     uint8_t *spec;
 
+    if (recovery->visitor->is_ours != NULL && !recovery->visitor->is_ours(family)) {
+        return VXD_OK;
+    }
     if (recovery->n_listed == recovery->room) {
         size_t room = 2 * recovery->room + 16;
         struct listed *listed = realloc(recovery->listed, room * sizeof *listed);
@@ -166,10 +169,14 @@ static enum vxd_status replay_record(void *user, const struct vxd_journal_record
     struct vxd_record_decoded decoded = {0};
     enum vxd_status status;
 
-    VXD_TRY(vxd_record_decode(bytes->bytes, bytes->n_bytes, bytes->rules_version, 0,
-                              &decoded, err));
-    VXD_TRY(visitor->record(visitor->user, recovery->family, bytes->sequence,
-                            &decoded.record, err));
+    if (visitor->own_record != NULL) {
+        VXD_TRY(visitor->own_record(visitor->user, recovery->family, bytes, err));
+    } else {
+        VXD_TRY(vxd_record_decode(bytes->bytes, bytes->n_bytes, bytes->rules_version, 0,
+                                  &decoded, err));
+        VXD_TRY(visitor->record(visitor->user, recovery->family, bytes->sequence,
+                                &decoded.record, err));
+    }
     recovery->result.n_replayed++;
     recovery->progress.i_record++;
     if (recovery->progress.i_record % RECORDS_A_NOTE == 0) {
@@ -331,7 +338,7 @@ enum vxd_status vxd_recover(const struct vxd_data_dir *dir, struct vxd_journal *
         out->n_lossy += recovery.result.is_lossy;
         out->n_replayed += recovery.result.n_replayed;
     }
-    if (found->is_restored) {
+    if (found->is_restored && !visitor->is_not_last) {
         VXD_TRY(end_restoring(journal, err));
     }
 out:
