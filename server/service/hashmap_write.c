@@ -318,6 +318,8 @@ enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_que
     VXD_TRY(vxd_map_open(request, input->name, err));
     job->n_before = job->base.map->n_entries;
     if (input->all) {
+        VXD_TRY(pack_change(request, VXD_MAP_RECORD_CLEAR, err));
+        job->base.commit.has_changed = true; /* or cleared by half */
         VXD_TRY(clear_surely(queue, job->base.map->hashmap, err));
     } else {
         VXD_TRY(upload_keys(request, queue, input->keys, &keys, err));
