@@ -22,6 +22,7 @@ from harness import (
     OK,
     Daemon,
     array_of,
+    cloud_of,
     common_pb2,
     hashmap_pb2,
     http_call,
@@ -31,6 +32,7 @@ from harness import (
     wait_until,
 )
 from maps import SPEC, Maps, Oracle, check_export, rows
+from test_merge import merge
 
 FSYNCS = ["MAP_FSYNC_ALWAYS", "MAP_FSYNC_EVERYSEC", "MAP_FSYNC_OFF"]
 ZEROS = {"count": np.zeros((), np.uint64), "mean": np.zeros(3, np.float32)}
@@ -392,31 +394,18 @@ def test_limit_refuses_before_anything_is_written(tmp_path: Path) -> None:
 
 def test_voxels_merged_into_a_durable_map_come_back(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
-    sizes = {"x": 0.5, "y": 0.5, "z": 0.5}
-    body = {
-        "name": "drive",
-        "durable": True,
-        "fsync": "MAP_FSYNC_EVERYSEC",
-        "spec": {
-            "values": [
-                {"name": "count", "dtype": "UINT64"},
-                {"name": "sum", "dtype": "FLOAT64", "n_elements": 4},
-            ]
-        },
-        "lattice": {"size": sizes, "origin": {"x": 0, "y": 0, "z": 0}},
-    }
     with running(tmp_path) as daemon, Maps(daemon) as maps:
-        assert http_call(daemon, "POST", "/v1/map_create", body).status == 200
+        points = (rng.normal(size=(2000, 4)) * 10).astype(np.float32)
+        assert merge(maps, cloud_of(points), size=0.5).header.code == OK
+        made = maps.call("map_get", name="drive").map  # as voxelize makes it
+        maps.call("map_drop", name="drive")
+        maps.call(
+            "map_create", name="drive", spec=made.spec, lattice=made.lattice, durable=True
+        )
         for _ in range(5):
-            points = rng.normal(size=(2000, 4)).astype(np.float32) * 10
-            merged = http_call(
-                daemon,
-                "POST",
-                "/v1/voxelize?format=bin&size=0.5&rule=MINKOWSKI&merge.map=drive",
-                points.tobytes(),
-                headers={"Content-Type": "application/octet-stream"},
-            )
-            assert merged.status == 200, merged.body
+            points = (rng.normal(size=(2000, 4)) * 10).astype(np.float32)
+            reply = merge(maps, cloud_of(points), size=0.5, merge={"create": False})
+            assert reply.header.code == OK, reply.header
         before = maps.call("map_export", name="drive")
         assert before.n_entries > 1000
     with running(tmp_path) as daemon, Maps(daemon) as maps:

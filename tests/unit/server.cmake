@@ -39,6 +39,11 @@ target_link_libraries(voxeld_test_durable PRIVATE voxeld_build
 voxeld_add_test(NAME test_server_scene_faults
                 SOURCES unit/test_server_scene_faults.c unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_map_faults
+                SOURCES unit/test_server_map_faults.c unit/server_scenes_disk.c
+                LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_map_record SOURCES unit/test_server_map_record.c
+                LIBRARIES voxeld_test_server voxeld_test_durable)
 voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_faults SOURCES unit/test_server_durable_faults.c
