@@ -1,59 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records lie in their client's short array, clients in a hash table and in a list by when
- * they were heard last. One lock guards it all, the requests' next_repeat included. */
+ * they were heard last. */
 #include "server/exactly_once.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <nettle/umac.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "server/exactly_once_internal.h"
 #include "server/request_ahead.h"
 #include "server/server.h"
-
-enum {
-    N_BUCKETS = 1024
-};
-
-struct client {
-    char principal[VXD_NAME_BYTES];
-    char client_id[VXD_NAME_BYTES];
-    struct vxd_once_record *records[VXD_ONCE_OUTCOMES]; /* by when they came */
-    size_t n_records;
-    size_t n_running;
-    uint64_t floor; /* the highest sequence that was forgotten */
-    struct client *in_bucket;
-    struct client *newer; /* heard later */
-    struct client *older;
-};
-
-struct vxd_once_record {
-    struct vxd_once *once;
-    struct client *client;
-    uint64_t sequence;        /* 0: by its key */
-    char key[VXD_NAME_BYTES]; /* Idempotency-Key */
-    uint8_t digest[VXD_ONCE_DIGEST_BYTES];
-    bool is_done;
-    bool arrays_dropped;
-    struct vxd_request *waiting; /* by next_repeat, first come first */
-    size_t n_bytes;
-    uint8_t *reply; /* VXD_ONCE_REPLY_BYTES until it is done */
-};
-
-struct vxd_once {
-    uint64_t max_bytes;
-    uint32_t max_clients;
-    struct umac128_ctx hash; /* the key is set, nothing hashed */
-    pthread_mutex_t mutex;   /* guards all below */
-    struct client *buckets[N_BUCKETS];
-    struct client *newest;
-    struct client *oldest;
-    struct vxd_once_usage usage;
-};
 
 enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
                                 struct vxd_once **out, struct vxd_err *err)
@@ -105,8 +64,7 @@ void vxd_once_digest(const struct vxd_once *once, const struct vxd_method *metho
     umac128_digest(&hash, VXD_ONCE_DIGEST_BYTES, out);
 }
 
-static struct client **bucket_of(struct vxd_once *once, const char *principal,
-                                 const char *client_id)
+static size_t bucket_number(const char *principal, const char *client_id)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
 
@@ -117,10 +75,16 @@ static struct client **bucket_of(struct vxd_once *once, const char *principal,
     for (const char *s = client_id; *s != '\0'; s++) {
         hash = (hash ^ (unsigned char)*s) * 16777619u;
     }
-    return &once->buckets[(hash ^ (hash >> 16)) % N_BUCKETS];
+    return (hash ^ (hash >> 16)) % VXD_ONCE_BUCKETS;
 }
 
-static void leave_list(struct vxd_once *once, struct client *client)
+static struct vxd_once_client **bucket_of(struct vxd_once *once, const char *principal,
+                                          const char *client_id)
+{
+    return &once->buckets[bucket_number(principal, client_id)];
+}
+
+static void leave_list(struct vxd_once *once, struct vxd_once_client *client)
 {
     *(client->newer != NULL ? &client->newer->older : &once->newest) = client->older;
     *(client->older != NULL ? &client->older->newer : &once->oldest) = client->newer;
@@ -128,14 +92,14 @@ static void leave_list(struct vxd_once *once, struct client *client)
     client->older = NULL;
 }
 
-static void enter_list(struct vxd_once *once, struct client *client)
+static void enter_list(struct vxd_once *once, struct vxd_once_client *client)
 {
     client->older = once->newest;
     *(once->newest != NULL ? &once->newest->newer : &once->oldest) = client;
     once->newest = client;
 }
 
-static uint64_t record_bytes(const struct vxd_once_record *record)
+uint64_t vxd_once_record_bytes(const struct vxd_once_record *record)
 {
     return sizeof *record + (record->is_done ? record->n_bytes : VXD_ONCE_REPLY_BYTES);
 }
@@ -144,7 +108,7 @@ static uint64_t record_bytes(const struct vxd_once_record *record)
 static void forget(struct vxd_once_record *record)
 {
     struct vxd_once *once = record->once;
-    struct client *client = record->client;
+    struct vxd_once_client *client = record->client;
     size_t i = 0;
 
     while (client->records[i] != record) {
@@ -154,17 +118,20 @@ static void forget(struct vxd_once_record *record)
     memmove(&client->records[i], &client->records[i + 1],
             (client->n_records - i) * sizeof(struct vxd_once_record *));
     client->n_running -= record->is_done ? 0 : 1;
+    client->n_on_disk -= record->is_on_disk && record->key[0] == '\0' ? 1 : 0;
     once->usage.n_outcomes--;
-    once->usage.n_bytes -= record_bytes(record);
+    once->usage.n_bytes -= vxd_once_record_bytes(record);
     free(record->reply);
     free(record);
 }
 
-static void forget_client(struct vxd_once *once, struct client *client)
+static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
 {
-    struct client **at = bucket_of(once, client->principal, client->client_id);
+    struct vxd_once_client **at = bucket_of(once, client->principal, client->client_id);
 
+    vxd_once_note_evicted(once, client);
     while (client->n_records > 0) {
+        vxd_once_note_forgotten(client->records[0], true);
         // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): forget takes it out of the array
         forget(client->records[0]);
     }
@@ -188,14 +155,15 @@ void vxd_once_destroy(struct vxd_once *once)
         forget_client(once, once->oldest);
     }
     (void)pthread_mutex_destroy(&once->mutex);
+    free(once->forgotten);
     free(once);
 }
 
 /* Of those of which nothing runs, the client that was silent longest; not `spared`. */
-static struct client *find_silent(const struct vxd_once *once,
-                                  const struct client *spared)
+static struct vxd_once_client *find_silent(const struct vxd_once *once,
+                                           const struct vxd_once_client *spared)
 {
-    struct client *client = once->oldest;
+    struct vxd_once_client *client = once->oldest;
 
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): whoever was forgotten left the list
     while (client != NULL && (client->n_running > 0 || client == spared)) {
@@ -206,7 +174,7 @@ static struct client *find_silent(const struct vxd_once *once,
 
 /* The outcome that this client's next one may take the place of: the lowest sequence, or
  * what came first by its key. NULL when all run. */
-static struct vxd_once_record *find_lowest(const struct client *client)
+static struct vxd_once_record *find_lowest(const struct vxd_once_client *client)
 {
     struct vxd_once_record *lowest = NULL;
 
@@ -222,17 +190,19 @@ static struct vxd_once_record *find_lowest(const struct client *client)
 
 static void forget_outcome(struct vxd_once_record *record)
 {
-    struct client *client = record->client;
+    struct vxd_once_client *client = record->client;
 
     client->floor = record->sequence > client->floor ? record->sequence : client->floor;
+    vxd_once_note_forgotten(record, false);
     forget(record);
 }
 
 /* Makes room for n_bytes more. */
-static bool make_room(struct vxd_once *once, struct client *client, uint64_t n_bytes)
+static bool make_room(struct vxd_once *once, struct vxd_once_client *client,
+                      uint64_t n_bytes)
 {
     while (once->usage.n_bytes + n_bytes > once->max_bytes) {
-        struct client *silent = find_silent(once, client);
+        struct vxd_once_client *silent = find_silent(once, client);
         struct vxd_once_record *lowest = client != NULL ? find_lowest(client) : NULL;
 
         if (silent != NULL) {
@@ -246,17 +216,26 @@ static bool make_room(struct vxd_once *once, struct client *client, uint64_t n_b
     return true;
 }
 
-static enum vxd_status find_client(struct vxd_once *once,
-                                   const struct vxd_request *request, struct client **out,
-                                   struct vxd_err *err)
+struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
+                                         const char *principal, const char *client_id)
 {
-    struct client **bucket = bucket_of(once, request->principal.name, request->client_id);
-    struct client *client = *bucket;
+    struct vxd_once_client *client = once->buckets[bucket_number(principal, client_id)];
 
-    while (client != NULL && (strcmp(client->client_id, request->client_id) != 0 ||
-                              strcmp(client->principal, request->principal.name) != 0)) {
+    while (client != NULL && (strcmp(client->client_id, client_id) != 0 ||
+                              strcmp(client->principal, principal) != 0)) {
         client = client->in_bucket;
     }
+    return client;
+}
+
+enum vxd_status vxd_once_find_client(struct vxd_once *once,
+                                     const struct vxd_request *request,
+                                     struct vxd_once_client **out, struct vxd_err *err)
+{
+    struct vxd_once_client *client =
+        vxd_once_look_up(once, request->principal.name, request->client_id);
+    struct vxd_once_client **bucket;
+
     if (client != NULL) {
         leave_list(once, client);
         enter_list(once, client);
@@ -264,7 +243,7 @@ static enum vxd_status find_client(struct vxd_once *once,
         return VXD_OK;
     }
     while (once->usage.n_clients >= once->max_clients) {
-        struct client *silent = find_silent(once, NULL);
+        struct vxd_once_client *silent = find_silent(once, NULL);
 
         if (silent == NULL) {
             return vxd_fail(err, VXD_UNAVAILABLE, NULL,
@@ -282,6 +261,7 @@ static enum vxd_status find_client(struct vxd_once *once,
     (void)snprintf(client->principal, sizeof client->principal, "%s",
                    request->principal.name);
     (void)snprintf(client->client_id, sizeof client->client_id, "%s", request->client_id);
+    bucket = bucket_of(once, client->principal, client->client_id);
     client->in_bucket = *bucket;
     *bucket = client;
     enter_list(once, client);
@@ -291,8 +271,8 @@ static enum vxd_status find_client(struct vxd_once *once,
     return VXD_OK;
 }
 
-static struct vxd_once_record *find_record(const struct client *client,
-                                           const struct vxd_request *request)
+struct vxd_once_record *vxd_once_find_record(const struct vxd_once_client *client,
+                                             const struct vxd_request *request)
 {
     bool has_key = request->idempotency_key[0] != '\0';
 
@@ -308,7 +288,7 @@ static struct vxd_once_record *find_record(const struct client *client,
 }
 
 /* Room among the client's outcomes for one of this sequence. */
-static enum vxd_status make_place(struct client *client, uint64_t sequence,
+static enum vxd_status make_place(struct vxd_once_client *client, uint64_t sequence,
                                   struct vxd_err *err)
 {
     struct vxd_once_record *lowest;
@@ -338,9 +318,9 @@ static enum vxd_status make_place(struct client *client, uint64_t sequence,
     return VXD_OK;
 }
 
-static enum vxd_status add_record(struct vxd_once *once, struct client *client,
-                                  struct vxd_request *request, const uint8_t *digest,
-                                  struct vxd_err *err)
+enum vxd_status vxd_once_add_record(struct vxd_once *once, struct vxd_once_client *client,
+                                    struct vxd_request *request, const uint8_t *digest,
+                                    struct vxd_err *err)
 {
     bool has_key = request->idempotency_key[0] != '\0';
     uint64_t sequence = has_key ? 0 : request->sequence;
@@ -369,7 +349,7 @@ static enum vxd_status add_record(struct vxd_once *once, struct client *client,
     client->records[client->n_records++] = record;
     client->n_running++;
     once->usage.n_outcomes++;
-    once->usage.n_bytes += record_bytes(record);
+    once->usage.n_bytes += vxd_once_record_bytes(record);
     request->once = record;
     return VXD_OK;
 }
@@ -452,15 +432,15 @@ enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *reques
 {
     struct vxd_request *dropped = NULL;
     struct vxd_once_record *record;
-    struct client *client = NULL;
+    struct vxd_once_client *client = NULL;
     enum vxd_status status;
 
     (void)pthread_mutex_lock(&once->mutex);
-    VXD_TRY(find_client(once, request, &client, err));
-    record = find_record(client, request);
+    VXD_TRY(vxd_once_find_client(once, request, &client, err));
+    record = vxd_once_find_record(client, request);
     if (record == NULL) {
         *role = VXD_ONCE_FIRST;
-        VXD_TRY(add_record(once, client, request, digest, err));
+        VXD_TRY(vxd_once_add_record(once, client, request, digest, err));
         goto out;
     }
     if (memcmp(record->digest, digest, VXD_ONCE_DIGEST_BYTES) != 0) {
@@ -514,13 +494,13 @@ void vxd_once_finish(struct vxd_request *request, const struct vxd_err *err,
     if (err != NULL) {
         forget(record);
     } else {
-        once->usage.n_bytes -= record_bytes(record);
+        once->usage.n_bytes -= vxd_once_record_bytes(record);
         record->arrays_dropped = vxd_once_pack(output, record->reply, &record->n_bytes);
         record->is_done = true;
         record->client->n_running--;
         smaller = realloc(record->reply, record->n_bytes > 0 ? record->n_bytes : 1);
         record->reply = smaller != NULL ? smaller : record->reply;
-        once->usage.n_bytes += record_bytes(record);
+        once->usage.n_bytes += vxd_once_record_bytes(record);
     }
     (void)pthread_mutex_unlock(&once->mutex);
 }
@@ -575,7 +555,8 @@ struct vxd_request *vxd_once_find_waiting(struct vxd_once *once)
     struct vxd_request *found = NULL;
 
     (void)pthread_mutex_lock(&once->mutex);
-    for (struct client *c = once->newest; c != NULL && found == NULL; c = c->older) {
+    for (struct vxd_once_client *c = once->newest; c != NULL && found == NULL;
+         c = c->older) {
         for (size_t i = 0; i < c->n_records && found == NULL; i++) {
             struct vxd_request *r = c->records[i]->waiting;
 
@@ -597,92 +578,4 @@ void vxd_once_get_usage(struct vxd_once *once, struct vxd_once_usage *out)
     (void)pthread_mutex_lock(&once->mutex);
     *out = once->usage;
     (void)pthread_mutex_unlock(&once->mutex);
-}
-
-/* --- across starts ------------------------------------------------------------------------ */
-
-void vxd_once_set_key(struct vxd_once *once, const uint8_t *key)
-{
-    umac128_set_key(&once->hash, key);
-}
-
-/* Three texts, each with its 0. */
-void vxd_once_describe(const struct vxd_request *request,
-                       uint8_t client[VXD_ONCE_CLIENT_BYTES], size_t *n_client_bytes,
-                       uint64_t *sequence, uint8_t digest[VXD_ONCE_DIGEST_BYTES])
-{
-    const struct vxd_once_record *record = request->once;
-    const char *const texts[] = {request->principal.name, request->client_id,
-                                 record->key};
-    size_t n = 0;
-
-    for (size_t i = 0; i < 3; i++) {
-        size_t n_text = strlen(texts[i]) + 1;
-
-        memcpy(client + n, texts[i], n_text);
-        n += n_text;
-    }
-    *n_client_bytes = n;
-    *sequence = record->sequence;
-    memcpy(digest, record->digest, VXD_ONCE_DIGEST_BYTES);
-}
-
-/* The next of a description's texts; false when there is none that fits. */
-static bool next_text(const uint8_t **at, const uint8_t *end, char out[VXD_NAME_BYTES])
-{
-    const uint8_t *zero = memchr(*at, 0, (size_t)(end - *at));
-
-    if (zero == NULL || zero - *at >= VXD_NAME_BYTES) {
-        return false;
-    }
-    memcpy(out, *at, (size_t)(zero - *at) + 1);
-    *at = zero + 1;
-    return true;
-}
-
-enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
-                                 size_t n_client_bytes, uint64_t sequence,
-                                 const uint8_t *digest, const void *reply,
-                                 size_t n_reply_bytes, struct vxd_err *err)
-{
-    /* Who asked, as far as filing it looks. */
-    struct vxd_request asked = {.sequence = sequence};
-    const uint8_t *at = client;
-    const uint8_t *end = client + n_client_bytes;
-    struct vxd_once_record *record;
-    struct client *owner = NULL;
-
-    const uint8_t *bytes = reply;
-    bool dropped = n_reply_bytes > 0 && bytes[0] == 0; /* vxd_once_pack_copy */
-
-    bytes += dropped ? 1 : 0;
-    n_reply_bytes -= dropped ? 1 : 0;
-    if (n_client_bytes == 0 || n_reply_bytes > VXD_ONCE_REPLY_BYTES ||
-        !next_text(&at, end, asked.principal.name) ||
-        !next_text(&at, end, asked.client_id) ||
-        !next_text(&at, end, asked.idempotency_key) || at != end) {
-        return vxd_fail(err, VXD_DATA_LOSS, NULL, "an outcome's owner is damaged");
-    }
-    (void)pthread_mutex_lock(&once->mutex);
-    if (find_client(once, &asked, &owner, NULL) == VXD_OK &&
-        find_record(owner, &asked) == NULL) {
-        (void)add_record(once, owner, &asked, digest, NULL);
-    }
-    record = asked.once;
-    if (record != NULL) {
-        once->usage.n_bytes -= record_bytes(record);
-        memcpy(record->reply, bytes, n_reply_bytes);
-        record->arrays_dropped = dropped;
-        record->n_bytes = n_reply_bytes;
-        record->is_done = true;
-        owner->n_running--;
-        once->usage.n_bytes += record_bytes(record);
-        /* What is so far below was forgotten on the disk too: it must not run again. */
-        if (sequence > VXD_ONCE_OUTCOMES && sequence - VXD_ONCE_OUTCOMES > owner->floor) {
-            owner->floor = sequence - VXD_ONCE_OUTCOMES;
-        }
-    }
-    (void)pthread_mutex_unlock(&once->mutex);
-    /* The limits may be lower than they were: then less is remembered. */
-    return VXD_OK;
 }

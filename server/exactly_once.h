@@ -11,7 +11,8 @@
  *   abandon  it never began: forgotten, and the first of those who wait takes its place
  *
  * Memory is bounded: VXD_ONCE_OUTCOMES a client, and limits.replay_* in all; whole clients
- * go first that were silent longest. Thread-safe; no reply is given with the lock held. */
+ * go first that were silent longest. So is the disk, which has of them what changed a durable
+ * thing. Thread-safe; no reply is given with the lock held. */
 #ifndef VXD_SERVER_EXACTLY_ONCE_H
 #define VXD_SERVER_EXACTLY_ONCE_H
 
@@ -48,15 +49,27 @@ enum {
     VXD_ONCE_CLIENT_BYTES = 3 * VXD_NAME_BYTES
 };
 
-/* How a request that is filed is known: who asked (and by which key, then the sequence is 0),
- * which of its requests, and its digest. */
+/* exactly_once_disk.c. How a request that is filed is known: who asked (and by which key, then the
+ * sequence is 0), which of its requests, and its digest. Its outcome counts as on the disk from
+ * now on: when it is forgotten, the disk is told. */
 void vxd_once_describe(const struct vxd_request *request,
                        uint8_t client[VXD_ONCE_CLIENT_BYTES], size_t *n_client_bytes,
                        uint64_t *sequence, uint8_t digest[VXD_ONCE_DIGEST_BYTES]);
 
-/* The outcome of a request of an earlier process, by its description; what does not fit the
- * limits is left out. Before any request.
- * errors  DATA_LOSS  a description that is none */
+struct vxd_journal_txn;
+
+/* Adds to a transaction that the disk forgets what was forgotten since the last one. To be called
+ * behind vxd_once_describe and before the request's own outcome is put: a client that is known
+ * again may have a number that it had.
+ * errors  RESOURCE_EXHAUSTED; then the next one has it */
+enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
+                                       struct vxd_journal_txn *txn, struct vxd_err *err);
+
+/* The outcome of a request of an earlier process, by its description, or a client's floor;
+ * in the order of their times. What does not fit the limits is left out, and forgotten by the disk
+ * too. Before any request.
+ * errors  DATA_LOSS           a description that is none
+ *         RESOURCE_EXHAUSTED  no memory */
 enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
                                  size_t n_client_bytes, uint64_t sequence,
                                  const uint8_t *digest, const void *reply,

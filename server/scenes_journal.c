@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "server/commit.h"
+#include "server/durable/snapshot_sweep.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/maps_journal.h"
 #include "server/scene_catalogue.h"
 #include "server/scenes_recover.h"
+#include "server/server.h"
 
 struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes)
 {
@@ -174,11 +176,8 @@ enum vxd_status vxd_scene_put_outcome(struct vxd_request *request, int64_t unix_
     vxd_once_describe(request, client, &reply.n_client_bytes, &reply.sequence,
                       reply.digest);
     vxd_once_pack_copy(request->output, bytes, &reply.n_bytes);
+    VXD_TRY(vxd_once_put_forgotten(request->server->once, unix_ns, txn, err));
     VXD_TRY(vxd_journal_put_reply(txn, &reply, err));
-    if (reply.sequence > VXD_ONCE_OUTCOMES) {
-        VXD_TRY(vxd_journal_forget_replies(txn, client, reply.n_client_bytes,
-                                           reply.sequence - VXD_ONCE_OUTCOMES + 1, err));
-    }
 out:
     return status;
 }
@@ -338,6 +337,23 @@ static void ask_again(struct vxd_scenes *scenes)
     }
 }
 
+/* Files of no family: those that the journal never had would be taken for another's. */
+static enum vxd_status sweep(const struct vxd_scenes *scenes, struct vxd_err *err)
+{
+    struct vxd_snapshot_swept swept;
+    enum vxd_status status =
+        vxd_snapshot_sweep(scenes->dir, scenes->journal, &swept, err);
+    char text[64];
+
+    if (swept.n_removed + swept.n_set_aside > 0) {
+        (void)snprintf(text, sizeof text, "%zu removed, %zu renamed to .orphan",
+                       swept.n_removed, swept.n_set_aside);
+        vxd_log(swept.n_set_aside > 0 ? VXD_LOG_WARNING : VXD_LOG_INFO,
+                "snapshot files of no scene that the journal has", "files", text);
+    }
+    return status;
+}
+
 enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_once *once,
                                         const struct vxd_data_dir *dir,
                                         struct vxd_err *err)
@@ -353,6 +369,7 @@ enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_on
     scenes->dir = dir;
     VXD_TRY(vxd_scene_saver_start(scenes, &scenes->saver, err));
     VXD_TRY(vxd_journal_open(dir, &options, &scenes->journal, &found, err));
+    VXD_TRY(sweep(scenes, err));
     VXD_TRY(vxd_maps_open_journal(scenes->maps, scenes->journal, dir, scenes->saver,
                                   &found, err));
     VXD_TRY(vxd_scenes_recover(scenes, &found, err));

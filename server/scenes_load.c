@@ -45,54 +45,85 @@ static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
 
 struct image {
     struct vxd_dag_image_info info;
-    uint32_t *words;
+    uint32_t *words; /* in `memory`, or where that has no room of malloc */
+    struct vxd_buffer memory;
     uint32_t *roots;
     size_t n_roots;
 };
 
-/* Puts the pieces together, in place: each moves down over the lengths before it. */
-static bool join_pieces(struct vxd_bytes_out *bytes, struct vxd_bytes_in *in,
-                        struct image *image)
+/* Room for all words that the file may have: page-locked where a GPU takes them. */
+static enum vxd_status make_room(struct vxd_context *context, uint64_t n_bytes,
+                                 struct image *image, struct vxd_err *err)
 {
-    size_t n = 0;
-
-    for (;;) {
-        const uint8_t *head = vxd_bytes_get(in, 4);
-        size_t n_words = head != NULL ? (size_t)head[0] | (size_t)head[1] << 8 |
-                                            (size_t)head[2] << 16 | (size_t)head[3] << 24
-                                      : 0;
-        const uint8_t *piece;
-
-        if (n_words == 0) {
-            break;
-        }
-        piece = vxd_bytes_get(in, 4 * n_words);
-        if (piece == NULL) {
-            return false;
-        }
-        memmove(bytes->bytes + 4 * n, piece, 4 * n_words);
-        n += n_words;
+    if (vxd_host_alloc(context, n_bytes, &image->memory, err) == VXD_OK) {
+        image->words = image->memory.ptr;
+        return VXD_OK;
     }
-    /* malloc's memory is aligned for words; files are little-endian, and so are all hosts that
-     * this is built for (base.h). */
-    image->words = (uint32_t *)(void *)bytes->bytes;
-    image->info.n_words = vxd_bytes_get_number(in);
-    return !in->is_bad && image->info.n_words == n;
+    image->words = malloc(n_bytes);
+    return image->words != NULL
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                          "no memory for a snapshot's %" PRIu64 " bytes", n_bytes);
 }
 
-static enum vxd_status read_image(struct vxd_bytes_out *bytes, struct image *image,
-                                  struct vxd_err *err)
+static void free_image(struct vxd_context *context, struct image *image)
+{
+    if (image->memory.ptr == NULL) {
+        free(image->words);
+    }
+    vxd_host_free(context, &image->memory);
+    free(image->roots);
+}
+
+/* The pieces, each to where it belongs. */
+static enum vxd_status read_words(struct vxd_context *context,
+                                  struct vxd_snapshot_reader *reader, struct image *image,
+                                  uint64_t *n_words, struct vxd_err *err)
+{
+    uint64_t room = vxd_snapshot_get_size(reader) / sizeof(uint32_t);
+    enum vxd_status status;
+
+    *n_words = 0;
+    VXD_TRY(make_room(context, room * sizeof(uint32_t), image, err));
+    for (;;) {
+        uint8_t head[4] = {0};
+        size_t n_read;
+        size_t n;
+
+        VXD_TRY(vxd_snapshot_read(reader, VXD_SNAPSHOT_IMAGE, head, sizeof head, &n_read,
+                                  err));
+        n = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 |
+            (size_t)head[3] << 24;
+        if (n_read < sizeof head || n > room - *n_words) {
+            VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's image is cut off"));
+        }
+        if (n == 0) {
+            break;
+        }
+        /* Files are little-endian, and so are all hosts that this is built for (base.h). */
+        VXD_TRY(vxd_snapshot_read(reader, VXD_SNAPSHOT_IMAGE, image->words + *n_words,
+                                  n * sizeof(uint32_t), &n_read, err));
+        if (n_read < n * sizeof(uint32_t)) {
+            VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's image is cut off"));
+        }
+        *n_words += n;
+    }
+out:
+    return status;
+}
+
+/* What follows the pieces. */
+static enum vxd_status read_roots(const struct vxd_bytes_out *bytes, uint64_t n_words,
+                                  struct image *image, struct vxd_err *err)
 {
     struct vxd_bytes_in in = {.bytes = bytes->bytes, .n = bytes->n};
     uint64_t n_roots;
 
-    if (!join_pieces(bytes, &in, image)) {
-        return vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's image is cut off");
-    }
+    image->info.n_words = vxd_bytes_get_number(&in);
     image->info.leaves = vxd_bytes_get_number(&in);
     image->info.inner = vxd_bytes_get_number(&in);
     n_roots = vxd_bytes_get_number(&in);
-    if (in.is_bad || n_roots > in.n - in.at) {
+    if (in.is_bad || n_roots > in.n - in.at || image->info.n_words != n_words) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's roots are cut off");
     }
     image->roots = calloc((size_t)n_roots + 1, sizeof *image->roots);
@@ -109,6 +140,22 @@ static enum vxd_status read_image(struct vxd_bytes_out *bytes, struct image *ima
     return !in.is_bad && in.at == in.n
                ? VXD_OK
                : vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's roots are damaged");
+}
+
+static enum vxd_status read_image(struct vxd_context *context,
+                                  struct vxd_snapshot_reader *reader, struct image *image,
+                                  struct vxd_err *err)
+{
+    struct vxd_bytes_out rest = {0};
+    uint64_t n_words;
+    enum vxd_status status;
+
+    VXD_TRY(read_words(context, reader, image, &n_words, err));
+    VXD_TRY(read_all(reader, VXD_SNAPSHOT_IMAGE, &rest, err));
+    status = read_roots(&rest, n_words, image, err);
+out:
+    free(rest.bytes);
+    return status;
 }
 
 static enum vxd_status read_scene(struct vxd_scenes *scenes, uint32_t journal_id,
@@ -180,15 +227,13 @@ enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
                                 struct vxd_snapshot_reader *reader, struct vxd_err *err)
 {
     struct vxd_bytes_out catalogue = {0};
-    struct vxd_bytes_out bytes = {0};
     struct image image = {0};
     struct vxd_bytes_in in;
     uint64_t n_scenes;
     enum vxd_status status;
 
     VXD_TRY(read_all(reader, VXD_SNAPSHOT_CATALOGUE, &catalogue, err));
-    VXD_TRY(read_all(reader, VXD_SNAPSHOT_IMAGE, &bytes, err));
-    VXD_TRY(read_image(&bytes, &image, err));
+    VXD_TRY(read_image(scenes->context, reader, &image, err));
     in = (struct vxd_bytes_in){.bytes = catalogue.bytes, .n = catalogue.n};
     n_scenes = vxd_bytes_get_number(&in);
     if (in.is_bad || n_scenes == 0 || n_scenes > MAX_SCENES) {
@@ -204,7 +249,6 @@ enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
     status = load_roots(scenes, journal_id, &image, err);
 out:
     free(catalogue.bytes);
-    free(bytes.bytes);
-    free(image.roots);
+    free_image(scenes->context, &image);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "gpu/core/block_cache.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -13,6 +14,8 @@
 #endif
 
 #define ALIGNMENT 256
+#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_BLOCK ((size_t)8 << 20) /* from here on in pages of that size */
 #define N_CLASSES 256
 #define N_BUCKETS 1024
 
@@ -111,11 +114,18 @@ static enum vxd_status memory_alloc(struct vxd_block_cache *cache, size_t n_byte
     if (VXD_ON_CUDA(cache->context)) {
         return vxd_cuda_host_alloc(cache->context, n_bytes, out, err);
     }
-    if (posix_memalign(out, ALIGNMENT, n_bytes) != 0) {
+    if (posix_memalign(out, n_bytes >= HUGE_BLOCK ? HUGE_PAGE : ALIGNMENT, n_bytes) !=
+        0) {
         *out = NULL;
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the machine has no %zu bytes of memory left", n_bytes);
     }
+#if defined(MADV_HUGEPAGE)
+    /* Advice: where there are none, small pages do. */
+    if (n_bytes >= HUGE_BLOCK) {
+        (void)madvise(*out, n_bytes, MADV_HUGEPAGE);
+    }
+#endif
     return VXD_OK;
 }
 

@@ -84,7 +84,7 @@ void vxd_dag_image_end(struct vxd_queue *queue, struct vxd_dag_saving *saving);
  *         roots     references in the image
  * errors  INVALID_ARGUMENT    info->format is none
  *         DATA_LOSS           a rule is broken; says which and where
- *         RESOURCE_EXHAUSTED  no memory: 1/16 of the words and 4 bytes an item
+ *         RESOURCE_EXHAUSTED  no memory: 9/16 of the words
  * sync    blocking, on the context's pool; any thread */
 enum vxd_status vxd_dag_image_check(struct vxd_context *context,
                                     const struct vxd_dag_image_info *info,

@@ -12,7 +12,7 @@
 enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
     BLOCK_MARKS = VXD_DAG_CHECK_WORDS / VXD_DAG_MARK_WORDS,
-    AHEAD = 3, /* groups of marks */
+    AHEAD = 4, /* groups of marks */
     COUNT_BITS = 22,
     HEIGHT_BITS = 5
 };
@@ -55,14 +55,13 @@ static bool check_pads(struct vxd_dag_checking *check)
 /* What is told of the item at an address, NULL where none begins; it has a parent now. */
 static uint32_t *tell_of(const struct vxd_dag_checking *check, uint32_t ref)
 {
-    const struct vxd_dag_mark *mark = &check->marks[ref / VXD_DAG_MARK_WORDS];
-    uint32_t *tell;
+    uint32_t *tell = &check->tells[ref / 2];
+    uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
 
-    if ((mark->bits & vxd_dag_mark_bit(ref)) == 0) {
+    if (known == 0 || (known & VXD_DAG_TELL_IS_ODD) != vxd_dag_tell_odd(ref)) {
         return NULL;
     }
-    tell = &check->tells[vxd_dag_mark_number(mark, ref)];
-    if ((__atomic_load_n(tell, __ATOMIC_RELAXED) & HAS_PARENT) == 0) {
+    if ((known & HAS_PARENT) == 0) {
         (void)__atomic_fetch_or(tell, HAS_PARENT, __ATOMIC_RELAXED);
     }
     return tell;
@@ -70,9 +69,7 @@ static uint32_t *tell_of(const struct vxd_dag_checking *check, uint32_t ref)
 
 static void tell(const struct vxd_dag_checking *check, uint32_t at, uint32_t what)
 {
-    const struct vxd_dag_mark *mark = &check->marks[at / VXD_DAG_MARK_WORDS];
-
-    __atomic_store_n(&check->tells[vxd_dag_mark_number(mark, at)], what,
+    __atomic_store_n(&check->tells[at / 2], what | vxd_dag_tell_odd(at),
                      __ATOMIC_RELAXED);
 }
 
@@ -177,10 +174,9 @@ static bool tell_inner(struct vxd_dag_checking *check, uint32_t at)
     return true;
 }
 
-/* Words that may be references of inner nodes: their marks, or what those number, are fetched
- * for later. What else the words are does no harm. */
-static void fetch_ahead(const struct vxd_dag_checking *check, size_t group,
-                        bool has_marks)
+/* Words that may be references of inner nodes: what is told of those is fetched for later. What
+ * else the words are does no harm. */
+static void fetch_ahead(const struct vxd_dag_checking *check, size_t group)
 {
     const struct vxd_dag_image_info *info = check->info;
     const uint32_t *words = check->words + group * VXD_DAG_MARK_WORDS;
@@ -190,15 +186,8 @@ static void fetch_ahead(const struct vxd_dag_checking *check, size_t group,
         return;
     }
     for (int i = 0; i < VXD_DAG_MARK_WORDS; i++) {
-        const struct vxd_dag_mark *mark = &check->marks[words[i] / VXD_DAG_MARK_WORDS];
-
-        if (words[i] < info->leaves || words[i] >= info->n_words) {
-            continue;
-        }
-        if (!has_marks) {
-            __builtin_prefetch(mark);
-        } else if ((mark->bits & vxd_dag_mark_bit(words[i])) != 0) {
-            __builtin_prefetch(&check->tells[vxd_dag_mark_number(mark, words[i])], 1);
+        if (words[i] >= info->leaves && words[i] < info->n_words) {
+            __builtin_prefetch(&check->tells[words[i] / 2], 1);
         }
     }
 }
@@ -212,8 +201,7 @@ static void block_body(void *args, size_t begin, size_t end)
          i < (check->block + end) * (size_t)BLOCK_MARKS && i < n_marks &&
          !vxd_dag_check_has_failed(check);
          i++) {
-        fetch_ahead(check, i + AHEAD + AHEAD, false);
-        fetch_ahead(check, i + AHEAD, true);
+        fetch_ahead(check, i + AHEAD);
         for (uint32_t rest = check->marks[i].bits; rest != 0; rest &= rest - 1) {
             uint32_t at =
                 (uint32_t)i * VXD_DAG_MARK_WORDS + (uint32_t)__builtin_ctz(rest);
@@ -253,9 +241,13 @@ static void parent_body(void *args, size_t begin, size_t end)
     struct vxd_dag_checking *check = args;
 
     for (size_t i = begin; i < end; i++) {
-        if ((check->tells[i] & HAS_PARENT) == 0 && !vxd_dag_check_has_failed(check)) {
-            (void)vxd_dag_checking_broken(check, VXD_DAG_INNER, i,
-                                          "the item of this number has no parent");
+        uint32_t known = check->tells[i];
+
+        if (known != 0 && (known & HAS_PARENT) == 0 && !vxd_dag_check_has_failed(check)) {
+            uint64_t at = 2 * i + ((known & VXD_DAG_TELL_IS_ODD) != 0 ? 1 : 0);
+
+            (void)vxd_dag_checking_broken(check, vxd_dag_image_kind(check->info, at), at,
+                                          "has no parent");
         }
     }
 }
@@ -313,7 +305,6 @@ static enum vxd_status open_check(struct vxd_dag_checking *check,
 {
     const struct vxd_dag_image_info *info = check->info;
     struct vxd_dag_image_items *items = check->items;
-    uint64_t n_marks = info->n_words / VXD_DAG_MARK_WORDS + 1;
     uint64_t n_blocks = info->n_words / VXD_DAG_CHECK_WORDS + 1;
     size_t n_bytes = 0;
     size_t at[4];
@@ -338,10 +329,14 @@ static enum vxd_status open_check(struct vxd_dag_checking *check,
         items->chunks[i] = check->words + i * CHUNK_WORDS;
     }
     items->view.chunks = items->chunks;
-    VXD_TRY(vxd_host_alloc(context, n_marks * sizeof *check->marks, &items->marks, err));
+    VXD_TRY(vxd_host_alloc(context,
+                           check->n_chunks * VXD_DAG_PAGE_MARKS * sizeof *check->marks,
+                           &items->marks, err));
+    VXD_TRY(vxd_host_alloc(context, check->n_chunks * CHUNK_WORDS / 2 * sizeof(uint32_t),
+                           &check->memory, err));
     VXD_TRY(vxd_host_alloc(context, n_bytes, &check->sides, err));
     check->marks = items->marks.ptr;
-    memset(check->marks, 0, items->marks.n_bytes);
+    check->tells = check->memory.ptr;
     memset(check->sides.ptr, 0, n_bytes);
     check->most = (void *)((char *)check->sides.ptr + at[0]);
     check->pads = (void *)((char *)check->sides.ptr + at[1]);
@@ -351,33 +346,15 @@ out:
     return status;
 }
 
-/* Numbers the items, and makes what is told of each. */
-static enum vxd_status number_items(struct vxd_dag_checking *check,
-                                    struct vxd_context *context, struct vxd_err *err)
+static void count_items(struct vxd_dag_checking *check)
 {
-    struct vxd_dag_image_items *items = check->items;
-    uint64_t n_marks = items->marks.n_bytes / sizeof *check->marks;
-    uint32_t n = 0;
-    enum vxd_status status;
-
-    for (uint64_t i = 0; i < n_marks; i++) {
-        check->marks[i].base = n;
-        n += (uint32_t)vxd_dag_popc(check->marks[i].bits);
-    }
     for (uint64_t i = 0; i < check->n_chunks; i++) {
         const uint64_t *counts = check->counts + i * VXD_DAG_N_KINDS;
 
         for (int kind = 0; kind < VXD_DAG_N_KINDS; kind++) {
-            items->n_items[kind] += counts[kind];
+            check->items->n_items[kind] += counts[kind];
         }
     }
-    status =
-        vxd_host_alloc(context, ((size_t)n + 1) * sizeof(uint32_t), &check->memory, err);
-    if (status == VXD_OK) {
-        check->tells = check->memory.ptr;
-        memset(check->tells, 0, check->memory.n_bytes);
-    }
-    return status;
 }
 
 enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
@@ -401,13 +378,13 @@ enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
     VXD_TRY(open_check(&check, context, err));
     vxd_parallel_for(pool, check.n_chunks, 1, chunk_body, &check);
     if (!vxd_dag_check_has_failed(&check) && check_pads(&check)) {
-        VXD_TRY(number_items(&check, context, err));
+        count_items(&check);
         check_blocks(&check, pool);
         check_roots(&check, roots, n_roots);
     }
     if (!vxd_dag_check_has_failed(&check)) {
-        vxd_parallel_for(pool, check.memory.n_bytes / sizeof(uint32_t) - 1, 65536,
-                         parent_body, &check);
+        vxd_parallel_for(pool, check.n_chunks * CHUNK_WORDS / 2, 65536, parent_body,
+                         &check);
     }
     if (vxd_dag_check_has_failed(&check)) {
         status = VXD_DATA_LOSS;

@@ -11,7 +11,7 @@
 struct vxd_dag_image_items {
     struct vxd_dag_view view; /* of the words */
     const uint32_t **chunks;  /* the view's */
-    struct vxd_buffer marks;  /* host: struct vxd_dag_mark of each 32 words */
+    struct vxd_buffer marks;  /* host: struct vxd_dag_mark of each 32 words; no numbers */
     uint64_t n_items[VXD_DAG_N_KINDS];
 };
 
@@ -28,6 +28,16 @@ enum {
     VXD_DAG_CHECK_WORDS = 4096 /* of a block, which one thread takes */
 };
 
+/* What is told of an item, which has two words at least, so that no two share an entry: with its
+ * kind's own bits in image_check.c, whether it begins at an odd address, and never 0. */
+#define VXD_DAG_TELL_IS_ODD 0x08000000u
+#define VXD_DAG_TELL_BLOCK 0x10000000u
+
+static inline uint32_t vxd_dag_tell_odd(uint32_t at)
+{
+    return (at & 1u) != 0 ? VXD_DAG_TELL_IS_ODD : 0;
+}
+
 /* A check that goes on; the words are checked chunk by chunk by themselves (image_words.c), then
  * with what they refer to (image_check.c). */
 struct vxd_dag_checking {
@@ -37,14 +47,14 @@ struct vxd_dag_checking {
     struct vxd_dag_mark *marks;
     uint64_t n_chunks;
     struct vxd_buffer memory; /* host: what follows */
-    uint32_t *tells;          /* an item */
-    struct vxd_buffer sides;  /* host: */
-    uint32_t *most;           /* a block: the highest address that its items refer to */
-    uint32_t *pads;           /* a chunk: words left free at its end, */
-    uint32_t *first;          /* and of its first item */
-    uint64_t *counts;         /* a chunk: items by kind */
-    uint32_t block;           /* where a run of blocks begins */
-    bool has_failed;          /* written with the mutex held, read without */
+    uint32_t *tells; /* of the item that begins at words 2 i or 2 i + 1; 0 = none */
+    struct vxd_buffer sides; /* host: */
+    uint32_t *most;          /* a block: the highest address that its items refer to */
+    uint32_t *pads;          /* a chunk: words left free at its end, */
+    uint32_t *first;         /* and of its first item */
+    uint64_t *counts;        /* a chunk: items by kind */
+    uint32_t block;          /* where a run of blocks begins */
+    bool has_failed;         /* written with the mutex held, read without */
     pthread_mutex_t mutex;
     struct vxd_err err;
 };

@@ -2,6 +2,8 @@
 /* What the words of an image's items tell by themselves: lengths, forms, values. */
 #include "gpu/dag/image_check.h"
 
+#include <string.h>
+
 enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS
 };
@@ -133,6 +135,15 @@ static bool all_zero(const uint32_t *words, uint64_t n)
     return bits == 0;
 }
 
+/* By those who fill it, so that all threads take the pages. */
+static void clear_chunk(const struct vxd_dag_checking *check, uint64_t chunk)
+{
+    memset(check->marks + chunk * CHUNK_WORDS / VXD_DAG_MARK_WORDS, 0,
+           CHUNK_WORDS / VXD_DAG_MARK_WORDS * sizeof *check->marks);
+    memset(check->tells + chunk * CHUNK_WORDS / 2, 0,
+           CHUNK_WORDS / 2 * sizeof *check->tells);
+}
+
 bool vxd_dag_checking_chunk(struct vxd_dag_checking *check, uint64_t chunk)
 {
     const struct vxd_dag_image_info *info = check->info;
@@ -141,6 +152,7 @@ bool vxd_dag_checking_chunk(struct vxd_dag_checking *check, uint64_t chunk)
     uint64_t end = (chunk + 1) * CHUNK_WORDS;
     uint64_t at = begin;
 
+    clear_chunk(check, chunk);
     end = end < info->n_words ? end : info->n_words;
     while (at < end) {
         enum vxd_dag_kind kind = vxd_dag_image_kind(info, at);
@@ -168,6 +180,9 @@ bool vxd_dag_checking_chunk(struct vxd_dag_checking *check, uint64_t chunk)
         }
         check->first[chunk] = at == begin ? (uint32_t)n : check->first[chunk];
         check->marks[at / VXD_DAG_MARK_WORDS].bits |= vxd_dag_mark_bit((uint32_t)at);
+        if (kind == VXD_DAG_BLOCK) {
+            check->tells[at / 2] = VXD_DAG_TELL_BLOCK | vxd_dag_tell_odd((uint32_t)at);
+        }
         counts[kind]++;
         at += (uint64_t)n;
     }

@@ -179,10 +179,10 @@ enum vxd_status vxd_journal_put_reply(struct vxd_journal_txn *txn,
                                       const struct vxd_journal_reply *reply,
                                       struct vxd_err *err);
 
-/* Forgets a client's replies below a sequence; all with INT64_MAX. */
-enum vxd_status vxd_journal_forget_replies(struct vxd_journal_txn *txn,
-                                           const void *client, size_t n_client_bytes,
-                                           uint64_t below, struct vxd_err *err);
+/* Forgets one reply; one that is not there is fine. */
+enum vxd_status vxd_journal_forget_reply(struct vxd_journal_txn *txn, const void *client,
+                                         size_t n_client_bytes, uint64_t sequence,
+                                         struct vxd_err *err);
 
 /* A snapshot of all records up to `sequence` is on disk; those up to keep_from (snapshot.h), at
  * most `sequence`, are no longer needed and go bit by bit. */
@@ -269,7 +269,7 @@ enum vxd_status vxd_journal_read_records(
                             struct vxd_err *err),
     void *user, uint64_t *next, struct vxd_err *err);
 
-/* By client and sequence; damaged ones are left out and counted. */
+/* By time, client and sequence; damaged ones are left out and counted. */
 enum vxd_status vxd_journal_read_replies(
     struct vxd_journal *journal,
     enum vxd_status (*each)(void *user, const struct vxd_journal_reply *reply,

@@ -28,8 +28,7 @@ static const char *const statements[VXD_N_STATEMENTS] = {
                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
     [VXD_SQL_PUT_REPLY] = "INSERT OR REPLACE INTO replies(client, sequence, digest,"
                           " unix_ns, crc, bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-    [VXD_SQL_FORGET_REPLIES] = "DELETE FROM replies WHERE client = ?1"
-                               " AND (sequence < ?2 OR ?2 = 9223372036854775807)",
+    [VXD_SQL_FORGET_REPLY] = "DELETE FROM replies WHERE client = ?1 AND sequence = ?2",
     [VXD_SQL_SET_ASIDE] =
         "INSERT INTO set_aside(id, rules, kind, n_bytes, crc, bytes) SELECT id, rules,"
         " kind, n_bytes, crc, bytes FROM records WHERE id BETWEEN ?1 AND ?2",
@@ -185,7 +184,7 @@ static enum vxd_status check_change(struct vxd_journal *journal,
 
     switch (change->kind) {
     case VXD_CHANGE_PUT_REPLY:
-    case VXD_CHANGE_FORGET_REPLIES:
+    case VXD_CHANGE_FORGET_REPLY:
     case VXD_CHANGE_META:
         return VXD_OK;
     case VXD_CHANGE_PUT_FAMILY:
@@ -403,11 +402,11 @@ static enum vxd_status write_change(struct vxd_journal *journal,
         return write_record(journal, change, err);
     case VXD_CHANGE_PUT_REPLY:
         return write_reply(journal, change, err);
-    case VXD_CHANGE_FORGET_REPLIES:
-        statement = journal->statements[VXD_SQL_FORGET_REPLIES];
+    case VXD_CHANGE_FORGET_REPLY:
+        statement = journal->statements[VXD_SQL_FORGET_REPLY];
         bind_bytes(statement, 1, change->bytes, change->n_client_bytes);
         bind_number(statement, 2, change->sequence);
-        return vxd_journal_run(journal, VXD_SQL_FORGET_REPLIES, err);
+        return vxd_journal_run(journal, VXD_SQL_FORGET_REPLY, err);
     case VXD_CHANGE_CUT:
         return write_cut(journal, change, err);
     case VXD_CHANGE_META:

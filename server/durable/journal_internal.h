@@ -51,7 +51,7 @@ enum vxd_change_kind {
     VXD_CHANGE_RECORD,
     VXD_CHANGE_NEED,
     VXD_CHANGE_PUT_REPLY,
-    VXD_CHANGE_FORGET_REPLIES,
+    VXD_CHANGE_FORGET_REPLY,
     VXD_CHANGE_SNAPSHOT,
     VXD_CHANGE_CUT,
     VXD_CHANGE_META /* name = value; the journal's own */
@@ -61,7 +61,7 @@ struct vxd_change {
     struct vxd_change *next;
     enum vxd_change_kind kind;
     uint32_t family;
-    uint64_t sequence; /* or keep_from's sequence, below, ... */
+    uint64_t sequence; /* of the record, reply, ... */
     uint64_t number;   /* keep_from; of META the value */
     enum vxd_journal_item_kind item_kind;
     uint32_t rules_version;
@@ -104,7 +104,7 @@ enum vxd_statement {
     VXD_SQL_DROP_ITEM,
     VXD_SQL_RECORD,
     VXD_SQL_PUT_REPLY,
-    VXD_SQL_FORGET_REPLIES,
+    VXD_SQL_FORGET_REPLY,
     VXD_SQL_SET_ASIDE,
     VXD_SQL_CUT,
     VXD_SQL_SUM,

@@ -164,9 +164,10 @@ enum vxd_status vxd_journal_read_replies(
 
     *n_damaged = 0;
     (void)pthread_mutex_lock(&journal->db_lock);
-    status = prepare(
-        journal, "SELECT " VXD_REPLY_COLUMNS " FROM replies ORDER BY client, sequence",
-        &row, err);
+    status = prepare(journal,
+                     "SELECT " VXD_REPLY_COLUMNS " FROM replies"
+                     " ORDER BY unix_ns, client, sequence",
+                     &row, err);
     while (step(journal, row, &status, err)) {
         if (vxd_journal_row_reply(row, &reply) == NULL) {
             status = each(user, &reply, err);

@@ -11,7 +11,8 @@
  *                 without a sync since the last clean end), state_crc of those
  *     records     id = family << 40 | sequence; rules, kind, n_bytes, crc, bytes (record.c)
  *     items       family, kind (1 head, 2 named snapshot), name, crc, bytes (the owner's)
- *     replies     client, sequence, digest, unix_ns, crc, bytes: exactly-once outcomes
+ *     replies     client, sequence, digest, unix_ns, crc, bytes: exactly-once outcomes, those that
+ *                 memory knows and no others (server/exactly_once_disk.c)
  *     dropped     families whose records are being removed
  *     set_aside   records that a recovery cut: nothing reads them, they stay for people
  *

@@ -266,19 +266,19 @@ out:
     return status;
 }
 
-enum vxd_status vxd_journal_forget_replies(struct vxd_journal_txn *txn,
-                                           const void *client, size_t n_client_bytes,
-                                           uint64_t below, struct vxd_err *err)
+enum vxd_status vxd_journal_forget_reply(struct vxd_journal_txn *txn, const void *client,
+                                         size_t n_client_bytes, uint64_t sequence,
+                                         struct vxd_err *err)
 {
     struct vxd_change *change;
     enum vxd_status status;
 
-    VXD_TRY(check_client(n_client_bytes, below, err));
-    change = add(txn, VXD_CHANGE_FORGET_REPLIES, 0, n_client_bytes, err);
+    VXD_TRY(check_client(n_client_bytes, sequence, err));
+    change = add(txn, VXD_CHANGE_FORGET_REPLY, 0, n_client_bytes, err);
     if (change == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    change->sequence = below;
+    change->sequence = sequence;
     change->n_client_bytes = n_client_bytes;
     copy(change, 0, client, n_client_bytes);
 out:

@@ -85,6 +85,9 @@ enum vxd_status vxd_snapshot_open(const struct vxd_data_dir *dir, uint32_t famil
 const struct vxd_snapshot_head *
 vxd_snapshot_get_head(const struct vxd_snapshot_reader *reader);
 
+/* Bytes of the file: more than it has of any kind. */
+uint64_t vxd_snapshot_get_size(const struct vxd_snapshot_reader *reader);
+
 /* The next bytes of a kind, each chunk checked before any byte of it is given. Kinds are read in
  * their order; going on to the next one before the end of one is an error.
  *

@@ -165,6 +165,11 @@ vxd_snapshot_get_head(const struct vxd_snapshot_reader *reader)
     return &reader->head;
 }
 
+uint64_t vxd_snapshot_get_size(const struct vxd_snapshot_reader *reader)
+{
+    return reader->n_file_bytes;
+}
+
 static enum vxd_status read_chunk_head(struct vxd_snapshot_reader *reader,
                                        struct vxd_err *err)
 {

@@ -145,8 +145,8 @@ static enum vxd_status edit(struct client *client, uint64_t n, struct vxd_err *e
     record.n_bytes = bytes.n_bytes;
     VXD_TRY(vxd_journal_begin(bench->journal, &txn, err));
     VXD_TRY(vxd_journal_put_reply(txn, &reply, err));
-    VXD_TRY(vxd_journal_forget_replies(txn, &client->number, sizeof client->number,
-                                       n > 64 ? n - 64 : 0, err));
+    VXD_TRY(vxd_journal_forget_reply(txn, &client->number, sizeof client->number,
+                                     n > 64 ? n - 64 : 0, err));
     (void)pthread_mutex_lock(&bench->lock);
     record.sequence = ++bench->next;
     status = vxd_journal_add_record(txn, &record, err);

@@ -34,6 +34,9 @@ struct vxd_server *server_start(const struct server_setup *setup)
         setup->max_message_bytes > 0 ? setup->max_message_bytes : 1 << 26;
     config->device_bytes = setup->device_bytes;
     config->bulk_points = setup->bulk_points > 0 ? setup->bulk_points : 1000000;
+    if (setup->replay_clients > 0) {
+        config->replay_clients = setup->replay_clients;
+    }
     config->max_timeout_ms = 60000;
     config->default_timeout_ms = 20000;
     if (setup->tokens_file != NULL) {

@@ -30,6 +30,7 @@ struct server_setup {
     uint64_t max_message_bytes;
     uint64_t device_bytes;
     uint32_t bulk_points;
+    uint32_t replay_clients;
     const char *tokens_file;
     const char *networks_dir;
 };

@@ -11,7 +11,8 @@ void world_start(struct world *world)
 {
     struct vxd_err err = {0};
 
-    world->server = server_start(&(struct server_setup){0});
+    world->server =
+        server_start(&(struct server_setup){.replay_clients = world->replay_clients});
     if (world->server == NULL ||
         vxd_data_dir_open(fault_disk_ops(world->disk), WORLD_DIR, &world->dir, &err) !=
             VXD_OK ||

@@ -20,6 +20,7 @@ struct world {
     struct fault_disk *disk;
     struct vxd_data_dir dir;
     struct vxd_server *server;
+    uint32_t replay_clients; /* from the next start on; 0 = as it is */
 };
 
 /* On an empty disk; with it. */

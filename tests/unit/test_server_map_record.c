@@ -267,7 +267,7 @@ static uint8_t *read_file(const char *path, size_t *n_bytes)
     return bytes;
 }
 
-/* Records of every kind, each behind 4 bytes of its length. With VXD_WRITE_GOLDEN they are
+/* Records of every kind, each behind 4 bytes of its length. With VOXELD_WRITE_GOLDEN they are
  * written anew. */
 static void test_records_are_the_golden_ones(void)
 {
@@ -289,7 +289,7 @@ static void test_records_are_the_golden_ones(void)
         vxd_bytes_put(&all, bytes.bytes, bytes.n_bytes);
         vxd_record_bytes_free(&bytes);
     }
-    if (getenv("VXD_WRITE_GOLDEN") != NULL) {
+    if (getenv("VOXELD_WRITE_GOLDEN") != NULL) {
         FILE *file = fopen(path, "wb");
 
         REQUIRE(file != NULL && fwrite(all.bytes, 1, all.n, file) == all.n);
@@ -388,7 +388,7 @@ static void test_snapshot_file_is_the_golden_one(void)
                    folder);
     made = read_file(path, &n_made);
     REQUIRE(made != NULL);
-    if (getenv("VXD_WRITE_GOLDEN") != NULL) {
+    if (getenv("VOXELD_WRITE_GOLDEN") != NULL) {
         FILE *file = fopen(golden_path, "wb");
 
         REQUIRE(file != NULL && fwrite(made, 1, n_made, file) == n_made);

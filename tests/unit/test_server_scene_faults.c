@@ -3,6 +3,8 @@
  * failed is not and was never seen, and later changes work. */
 #include "tests/unit/test.h"
 
+#include <fcntl.h>
+
 #include "server/durable/snapshot_internal.h"
 #include "server/scenes_recover.h"
 #include "tests/unit/server_checks.h"
@@ -303,6 +305,59 @@ static void test_files_of_a_scene_that_is_dropped_go(void)
     world_end(&world);
 }
 
+/* Puts a file with some bytes there. */
+static void put_file(struct world *world, const char *name)
+{
+    const struct vxd_file_ops *ops = fault_disk_ops(world->disk);
+    char path[VXD_DURABLE_PATH_BYTES];
+    int file;
+
+    (void)snprintf(path, sizeof path, "%s/snapshots/%s", WORLD_DIR, name);
+    file = ops->open(ops->user, path, O_RDWR | O_CREAT, 0600);
+    CHECK(file >= 0);
+    CHECK_INT(ops->write(ops->user, file, "x", 1, 0), 1);
+    (void)ops->close(ops->user, file);
+}
+
+static bool has_file(struct world *world, const char *name)
+{
+    char path[VXD_DURABLE_PATH_BYTES];
+    size_t n_bytes;
+
+    (void)snprintf(path, sizeof path, "%s/snapshots/%s", WORLD_DIR, name);
+    return fault_disk_bytes(world->disk, path, &n_bytes) != NULL;
+}
+
+static void test_files_that_a_killed_process_left_go_at_the_start(void)
+{
+    static const char half[] = "00000001.0000000000000002.vxs.new";
+    static const char dropped[] = "00000001.0000000000000009.vxs";
+    static const char unknown[] = "00000007.0000000000000001.vxs";
+    struct world world;
+    struct seen before;
+
+    world_begin(&world);
+    world_make(&world, "a", world_durable);
+    CHECK_INT(world_ask(&world, "scene_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
+    world_make(&world, "b", world_durable);
+    CHECK_INT(world_edit(&world, "b", 0), VXD_OK);
+    before = world_look(&world, "b", "");
+    world_stop(&world);
+    put_file(&world, half);
+    put_file(&world, dropped);
+    put_file(&world, unknown);
+    put_file(&world, "notes.txt");
+    world_start(&world);
+    CHECK(!has_file(&world, half));
+    CHECK(!has_file(&world, dropped));
+    /* Whose it is is not known: it stays, but not as a snapshot of whoever gets the number. */
+    CHECK(!has_file(&world, unknown));
+    CHECK(has_file(&world, "00000007.0000000000000001.vxs.orphan"));
+    CHECK(has_file(&world, "notes.txt"));
+    check_seen(world_look(&world, "b", ""), before.digest, 2);
+    world_end(&world);
+}
+
 static void test_damaged_snapshot_file_is_replaced_by_the_one_before(void)
 {
     uint64_t *sequences = NULL;
@@ -461,6 +516,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_drop_that_fails_leaves_the_scene_as_it_was),
     VXD_TEST(test_family_whose_scenes_were_dropped_at_once_is_forgotten),
     VXD_TEST(test_files_of_a_scene_that_is_dropped_go),
+    VXD_TEST(test_files_that_a_killed_process_left_go_at_the_start),
     VXD_TEST(test_damaged_snapshot_file_is_replaced_by_the_one_before),
     VXD_TEST(test_snapshot_file_while_an_undo_waits_lacks_nothing),
     VXD_TEST(test_names_forgotten_or_moved_after_a_file_stay_so),
