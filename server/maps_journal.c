@@ -79,23 +79,20 @@ static enum vxd_status bring_back(struct vxd_maps *maps, struct vxd_map *map,
                                   struct vxd_err *err)
 {
     struct vxd_map_described described;
-    struct vxd_journal_state state;
     struct vxd_hashmap *hashmap = NULL;
     size_t n_entries = 0;
     enum vxd_status status;
 
     vxd_map_get_description(map, &described);
-    VXD_TRY(vxd_journal_get_state(maps->journal, map->durable.journal_id, &state, err));
     VXD_TRY(empty(maps, map, err));
     VXD_TRY(vxd_map_bring_back(maps->queue, maps->journal, maps->dir,
-                               map->durable.journal_id, &described, state.last_sequence,
+                               map->durable.journal_id, &described, map->durable.decided,
                                &hashmap, err));
     vxd_hashmap_destroy(maps->queue, map->hashmap);
     map->hashmap = hashmap;
     VXD_TRY(vxd_hashmap_size(maps->queue, map->hashmap, &n_entries, err));
     map->n_entries = n_entries;
-    map->durable.sequence = state.last_sequence;
-    map->durable.decided = state.last_sequence;
+    map->durable.sequence = map->durable.decided;
     map->durable.is_broken = false;
     vxd_log(VXD_LOG_INFO, "a map was brought back from the disk", "map", map->terms.name);
 out:
