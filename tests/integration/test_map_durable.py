@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import pynng
 import pytest
+import voxeld
 from harness import (
     BIN,
     OK,
+    SLOW,
     Daemon,
     array_of,
     cloud_of,
@@ -32,6 +34,7 @@ from harness import (
     wait_until,
 )
 from maps import SPEC, Maps, Oracle, check_export, rows
+from test_map_tools import ctl, ctl_json
 from test_merge import merge
 
 FSYNCS = ["MAP_FSYNC_ALWAYS", "MAP_FSYNC_EVERYSEC", "MAP_FSYNC_OFF"]
@@ -457,3 +460,38 @@ def test_backup_and_damaged_journal_raise_the_generation(tmp_path: Path) -> None
     with running(tmp_path) as daemon, Maps(daemon) as maps:
         assert info_of(maps, "a") == after
         check_export(maps, "a", oracle)
+
+
+def test_durable_over_http_in_python_and_voxelctl(tmp_path: Path) -> None:
+    body = {"name": "web", "durable": True, "fsync": "MAP_FSYNC_OFF"}
+    with running(tmp_path) as daemon, voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client:
+        made = http_call(daemon, "POST", "/v1/map_create", body)
+        assert made.status == 200 and made.json()["map"]["durable"] is True, made.body
+        seen = client.map_create(
+            "seen", {"count": np.uint64}, durable="everysec", journal_max_bytes=100000
+        )
+        info = seen.info()
+        assert (info.durable, info.journal_max_bytes) == ("everysec", 100000)
+        seen.insert(np.arange(9, dtype=np.int32).reshape(-1, 3))
+        assert client.map_create("not").info().durable is None
+        for wrong in ({"durable": "yes"}, {"journal_max_bytes": 5}):
+            with pytest.raises(voxeld.InvalidArgument) as error:
+                client.map_create("x", **wrong)
+            assert error.value.field == next(iter(wrong))
+        made = ctl_json(
+            daemon, "create", "tools", "--durable", "always", "--journal-max-bytes", "5000"
+        )
+        assert made["map"]["durable"] == "always" and made["map"]["journal_max_bytes"] == 5000
+        assert ctl_json(daemon, "info", "not")["durable"] is None
+        ctl(daemon, "create", "x", "--journal-max-bytes", "5000", code=2)
+        ctl(daemon, "create", "x", "--durable", "always", "--ttl", "9", code=2)
+        ctl(daemon, "create", "x", "--durable", "sometimes", code=2)
+        status = http_call(daemon, "GET", "/v1/status").json()
+        assert (int(status["nMaps"]), int(status["nDurableMaps"])) == (4, 3)
+    with running(tmp_path) as daemon, voxeld.connect(daemon.ipc, timeout=30 * SLOW) as client:
+        assert [m.name for m in client.maps()] == ["seen", "tools", "web"]
+        back = client.map("seen")
+        assert back.info().n_entries == 3 and back.info().erase_epoch == info.erase_epoch
+        assert back.find(np.array([[3, 4, 5]], np.int32)).indices.tolist() == [1]
+        assert "durable     fsync always" in ctl(daemon, "info", "tools").stdout
+        ctl(daemon, "drop", "tools")
