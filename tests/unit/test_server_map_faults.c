@@ -7,8 +7,7 @@
 #include "server/maps_journal.h"
 #include "server/scenes_recover.h"
 #include "tests/unit/server_checks.h"
-#include "tests/unit/server_scenes_disk.h"
-#include "voxeld/v1/hashmap.pb-c.h"
+#include "tests/unit/server_maps_disk.h"
 
 VXD_TEST_HELPERS
 
@@ -16,129 +15,10 @@ enum {
     N_FLIGHT = 6, /* changes in flight when the disk fails */
     N_WORK = 10,  /* changes of a workload */
     MIN_CALLS = 8,
-    MAX_CALLS = 200,
-    JSON_BYTES = 600
+    MAX_CALLS = 200
 };
 
-/* What everybody sees of a map. */
-struct view {
-    enum vxd_status status;
-    uint64_t digest; /* of numbers, keys and rows */
-    uint64_t epoch;
-    uint64_t generation;
-};
-
-static void make_map(struct world *world, const char *name, const char *more)
-{
-    char json[JSON_BYTES];
-
-    (void)snprintf(json, sizeof json,
-                   "{\"name\":\"%s\",\"spec\":{\"n_components\":1,\"values\":[{\"name\":"
-                   "\"v\",\"dtype\":\"INT64\"}]}%s}",
-                   name, more);
-    CHECK_INT(world_ask(world, "map_create", 0, json), VXD_OK);
-}
-
-static const char durable[] = ",\"durable\":true";
-
-/* The i-th of changes that are all different, of every kind; its method. */
-static const char *change(const char *name, int i, char json[JSON_BYTES])
-{
-    static const char *const keys = "{\"dtype\":\"INT32\",\"shape\":[3,1],\"values\":[%d,"
-                                    "%d,%d]}";
-    char of_keys[200];
-
-    (void)snprintf(of_keys, sizeof of_keys, keys, i, i + 7, i / 2);
-    switch (i % 5) {
-    case 2:
-        (void)snprintf(json, JSON_BYTES, "{\"name\":\"%s\",\"keys\":%s}", name, of_keys);
-        return "map_erase";
-    case 3:
-        (void)snprintf(json, JSON_BYTES,
-                       "{\"name\":\"%s\",\"keys\":%s,\"combine\":\"MAP_ADD\","
-                       "\"insert_missing\":true,\"values\":[{\"name\":\"v\",\"rows\":"
-                       "{\"shape\":[3],\"values\":[%d,1,1]}}]}",
-                       name, of_keys, 5 * i);
-        return "map_update";
-    case 4:
-        if (i == 4) {
-            (void)snprintf(json, JSON_BYTES, "{\"name\":\"%s\",\"all\":true}", name);
-            return "map_erase";
-        }
-        /* fall through */
-    default:
-        (void)snprintf(
-            json, JSON_BYTES,
-            "{\"name\":\"%s\",\"keys\":%s,\"values\":[{\"name\":\"v\",\"rows\":"
-            "{\"shape\":[3],\"values\":[%d,%d,%d]}}]}",
-            name, of_keys, i, 2 * i, 3 * i);
-        return "map_insert";
-    }
-}
-
-static enum vxd_status do_change(struct world *world, const char *name, int i,
-                                 uint64_t sequence)
-{
-    char json[JSON_BYTES];
-    const char *method = change(name, i, json);
-
-    return world_ask(world, method, sequence, json);
-}
-
-static uint64_t fnv(uint64_t hash, const Voxeld__V1__Tensor *tensor)
-{
-    for (size_t i = 0; i < tensor->data.len; i++) {
-        hash = (hash ^ tensor->data.data[i]) * UINT64_C(0x100000001b3);
-    }
-    return (hash ^ tensor->data.len) * UINT64_C(0x100000001b3);
-}
-
-static struct view look_once(struct world *world, const char *name)
-{
-    Voxeld__V1__MapExportResponse *reply = NULL;
-    Voxeld__V1__MapGetResponse *got = NULL;
-    struct view view = {.digest = UINT64_C(0xcbf29ce484222325)};
-    struct call call;
-    char json[100];
-
-    (void)snprintf(json, sizeof json, "{\"name\":\"%s\"}", name);
-    world_send(world, &call, "map_export", 0, json);
-    view.status = call_wait(&call);
-    if (view.status == VXD_OK) {
-        reply = voxeld__v1__map_export_response__unpack(NULL, call.n_packed, call.packed);
-    }
-    call_finish(&call);
-    if (reply == NULL) {
-        return view;
-    }
-    view.epoch = reply->erase_epoch;
-    view.digest = fnv(view.digest, reply->indices);
-    view.digest = fnv(view.digest, reply->keys);
-    view.digest = fnv(view.digest, reply->values[0]->rows);
-    voxeld__v1__map_export_response__free_unpacked(reply, NULL);
-    world_send(world, &call, "map_get", 0, json);
-    if (call_wait(&call) == VXD_OK) {
-        got = voxeld__v1__map_get_response__unpack(NULL, call.n_packed, call.packed);
-        view.generation = got != NULL ? got->map->generation : 0;
-        voxeld__v1__map_get_response__free_unpacked(got, NULL);
-    }
-    call_finish(&call);
-    return view;
-}
-
-/* What a failure left goes when the disk can be read again. */
-static struct view look(struct world *world, const char *name)
-{
-    struct view view = look_once(world, name);
-
-    for (int i = 0; i < 500 && view.status == VXD_UNAVAILABLE; i++) {
-        wait_ms(10);
-        view = look_once(world, name);
-    }
-    return view;
-}
-
-static void check_view(struct view view, uint64_t digest)
+static void check_view(struct map_view view, uint64_t digest)
 {
     CHECK_INT(view.status, VXD_OK);
     CHECK(view.digest == digest);
@@ -147,10 +27,10 @@ static void check_view(struct view view, uint64_t digest)
 /* Digests after each change, from a map in memory. */
 static void expect(struct world *world, uint64_t *digests, int n)
 {
-    make_map(world, "model", "");
+    world_make_map(world, "model", "");
     for (int i = 0; i < n; i++) {
-        CHECK_INT(do_change(world, "model", i, 0), VXD_OK);
-        digests[i] = look(world, "model").digest;
+        CHECK_INT(world_change_map(world, "model", i, 0), VXD_OK);
+        digests[i] = world_view_map(world, "model").digest;
     }
 }
 
@@ -163,13 +43,13 @@ static bool fail_call(struct world *world, int k, enum fault_kind kind,
     struct fault_plan plan = fault_none;
     struct call calls[N_FLIGHT];
     struct call reader;
-    char json[JSON_BYTES];
+    char json[MAP_JSON_BYTES];
     struct gate gate;
     int n_ok = 0;
 
     gate_close(&gate, world);
     for (int i = 0; i < N_FLIGHT; i++) {
-        const char *method = change("a", i + 1, json);
+        const char *method = world_map_change("a", i + 1, json);
 
         world_send(world, &calls[i], method, 10 + (uint64_t)i, json);
     }
@@ -190,13 +70,13 @@ static bool fail_call(struct world *world, int k, enum fault_kind kind,
     }
     CHECK((world_receive(&reader) == VXD_OK) == (n_ok == N_FLIGHT));
     fault_disk_plan(world->disk, &fault_none);
-    check_view(look(world, "a"), digests[n_ok]);
+    check_view(world_view_map(world, "a"), digests[n_ok]);
     for (int i = 0; i < N_FLIGHT; i++) {
-        const char *method = change("a", i + 1, json);
+        const char *method = world_map_change("a", i + 1, json);
 
         CHECK_INT(world_insist(world, method, 10 + (uint64_t)i, json), VXD_OK);
     }
-    check_view(look(world, "a"), digests[N_FLIGHT]);
+    check_view(world_view_map(world, "a"), digests[N_FLIGHT]);
     return n_ok == N_FLIGHT;
 }
 
@@ -209,22 +89,23 @@ static void fail_each(enum fault_kind kind)
          k < MAX_CALLS && !(is_over && k >= MIN_CALLS) && vxd_test_n_failed_checks == 0;
          k++) {
         struct world world;
-        struct view before;
+        struct map_view before;
 
         world_begin(&world);
         expect(&world, digests, N_FLIGHT + 1);
-        make_map(&world, "a", durable);
-        CHECK_INT(do_change(&world, "a", 0, 0), VXD_OK);
+        world_make_map(&world, "a", world_durable_map);
+        CHECK_INT(world_change_map(&world, "a", 0, 0), VXD_OK);
         is_over = fail_call(&world, k, kind, digests);
-        before = look(&world, "a");
+        before = world_view_map(&world, "a");
         world_stop(&world);
         fault_disk_lose_power(world.disk, FAULT_DROP_ALL, 1);
         world_start(&world);
-        check_view(look(&world, "a"), digests[N_FLIGHT]);
-        CHECK(look(&world, "a").generation == before.generation);
-        CHECK(look(&world, "a").epoch == before.epoch);
-        CHECK_INT(do_change(&world, "a", 3, 12), VXD_OK); /* as before: nothing happens */
-        check_view(look(&world, "a"), digests[N_FLIGHT]);
+        check_view(world_view_map(&world, "a"), digests[N_FLIGHT]);
+        CHECK(world_view_map(&world, "a").generation == before.generation);
+        CHECK(world_view_map(&world, "a").epoch == before.epoch);
+        CHECK_INT(world_change_map(&world, "a", 3, 12),
+                  VXD_OK); /* as before: nothing happens */
+        check_view(world_view_map(&world, "a"), digests[N_FLIGHT]);
         world_end(&world);
     }
     CHECK(is_over);
@@ -270,7 +151,7 @@ static void save(struct world *world, size_t n_files, int n_tries)
 static int work(struct world *world)
 {
     for (int i = 0; i < N_WORK; i++) {
-        if (do_change(world, "a", i, 20 + (uint64_t)i) != VXD_OK) {
+        if (world_change_map(world, "a", i, 20 + (uint64_t)i) != VXD_OK) {
             return i;
         }
         if (i == 3 || i == 6) {
@@ -285,15 +166,15 @@ static bool lose_power(int k, enum fault_loss loss, const uint64_t *digests)
 {
     struct fault_plan plan = fault_none;
     struct world world;
-    struct view view;
+    struct map_view view;
     uint64_t generation;
     uint64_t empty;
     int n_done;
 
     world_begin(&world);
-    make_map(&world, "a", durable);
-    generation = look(&world, "a").generation;
-    empty = look(&world, "a").digest;
+    world_make_map(&world, "a", world_durable_map);
+    generation = world_view_map(&world, "a").generation;
+    empty = world_view_map(&world, "a").digest;
     plan.crash_at_sync = k;
     fault_disk_plan(world.disk, &plan);
     n_done = work(&world);
@@ -301,16 +182,16 @@ static bool lose_power(int k, enum fault_loss loss, const uint64_t *digests)
     fault_disk_lose_power(world.disk, loss, (uint64_t)k + 7);
     fault_disk_plan(world.disk, &fault_none);
     world_start(&world);
-    view = look(&world, "a");
+    view = world_view_map(&world, "a");
     /* What nobody was told may be there, whole, or not. */
     CHECK_INT(view.status, VXD_OK);
     CHECK(view.generation == generation);
     CHECK(view.digest == (n_done > 0 ? digests[n_done - 1] : empty) ||
           (n_done < N_WORK && view.digest == digests[n_done]));
     for (int i = n_done; i < N_WORK; i++) {
-        CHECK_INT(do_change(&world, "a", i, 20 + (uint64_t)i), VXD_OK);
+        CHECK_INT(world_change_map(&world, "a", i, 20 + (uint64_t)i), VXD_OK);
     }
-    check_view(look(&world, "a"), digests[N_WORK - 1]);
+    check_view(world_view_map(&world, "a"), digests[N_WORK - 1]);
     world_end(&world);
     return n_done == N_WORK;
 }
@@ -341,10 +222,10 @@ static void test_map_whose_making_fails_is_not_there(void)
     struct world world;
     struct call calls[3];
     struct gate gate;
-    char json[JSON_BYTES];
+    char json[MAP_JSON_BYTES];
 
     world_begin(&world);
-    make_map(&world, "b", durable);
+    world_make_map(&world, "b", world_durable_map);
     gate_close(&gate, &world);
     world_send(&world, &calls[0], "map_create", 1, "{\"name\":\"a\",\"durable\":true}");
     world_wait_for_changes(&world, 1);
@@ -361,7 +242,7 @@ static void test_map_whose_making_fails_is_not_there(void)
         CHECK(world_receive(&calls[i]) != VXD_OK);
     }
     fault_disk_plan(world.disk, &fault_none);
-    CHECK_INT(look(&world, "a").status, VXD_NOT_FOUND);
+    CHECK_INT(world_view_map(&world, "a").status, VXD_NOT_FOUND);
     CHECK_INT(world_insist(&world, "map_create", 1, "{\"name\":\"a\",\"durable\":true}"),
               VXD_OK);
     CHECK_INT(world_ask(&world, "map_insert", 3, json), VXD_OK);
@@ -376,23 +257,23 @@ static void test_drop_behind_waiting_changes_takes_the_map_away(void)
     struct call calls[2];
     struct world world;
     struct gate gate;
-    char json[JSON_BYTES];
+    char json[MAP_JSON_BYTES];
 
     world_begin(&world);
-    make_map(&world, "a", durable);
+    world_make_map(&world, "a", world_durable_map);
     gate_close(&gate, &world);
-    world_send(&world, &calls[0], change("a", 0, json), 1, json);
+    world_send(&world, &calls[0], world_map_change("a", 0, json), 1, json);
     world_send(&world, &calls[1], "map_drop", 2, "{\"name\":\"a\"}");
     world_wait_for_changes(&world, 2);
-    CHECK_INT(do_change(&world, "a", 1, 0), VXD_UNAVAILABLE);
+    CHECK_INT(world_change_map(&world, "a", 1, 0), VXD_UNAVAILABLE);
     CHECK_INT(world_ask(&world, "map_get", 0, "{\"name\":\"a\"}"), VXD_UNAVAILABLE);
     gate_open(&gate);
     CHECK_INT(world_receive(&calls[0]), VXD_OK);
     CHECK_INT(world_receive(&calls[1]), VXD_OK);
-    CHECK_INT(look(&world, "a").status, VXD_NOT_FOUND);
+    CHECK_INT(world_view_map(&world, "a").status, VXD_NOT_FOUND);
     world_stop(&world);
     world_start(&world);
-    CHECK_INT(look(&world, "a").status, VXD_NOT_FOUND);
+    CHECK_INT(world_view_map(&world, "a").status, VXD_NOT_FOUND);
     world_end(&world);
 }
 
@@ -400,21 +281,21 @@ static void test_drop_that_fails_leaves_the_map_as_it_was(void)
 {
     struct fault_plan plan = fault_none;
     struct world world;
-    struct view before;
-    char json[JSON_BYTES];
+    struct map_view before;
+    char json[MAP_JSON_BYTES];
 
     world_begin(&world);
-    make_map(&world, "a", durable);
-    CHECK_INT(do_change(&world, "a", 0, 0), VXD_OK);
-    before = look(&world, "a");
+    world_make_map(&world, "a", world_durable_map);
+    CHECK_INT(world_change_map(&world, "a", 0, 0), VXD_OK);
+    before = world_view_map(&world, "a");
     plan.fail_at_call = 0;
     fault_disk_plan(world.disk, &plan);
     CHECK(world_ask(&world, "map_drop", 1, "{\"name\":\"a\"}") != VXD_OK);
     fault_disk_plan(world.disk, &fault_none);
-    check_view(look(&world, "a"), before.digest);
-    CHECK_INT(world_insist(&world, change("a", 1, json), 2, json), VXD_OK);
+    check_view(world_view_map(&world, "a"), before.digest);
+    CHECK_INT(world_insist(&world, world_map_change("a", 1, json), 2, json), VXD_OK);
     CHECK_INT(world_ask(&world, "map_drop", 1, "{\"name\":\"a\"}"), VXD_OK);
-    CHECK_INT(look(&world, "a").status, VXD_NOT_FOUND);
+    CHECK_INT(world_view_map(&world, "a").status, VXD_NOT_FOUND);
     world_end(&world);
 }
 
@@ -425,21 +306,21 @@ static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
     uint64_t *sequences = NULL;
     char path[VXD_DURABLE_PATH_BYTES];
     struct world world;
-    struct view before;
+    struct map_view before;
     size_t n_bytes;
     uint8_t *bytes;
     size_t n = 0;
 
     world_begin(&world);
-    make_map(&world, "a", durable);
+    world_make_map(&world, "a", world_durable_map);
     for (int i = 0; i < 8; i++) {
-        CHECK_INT(do_change(&world, "a", i, 0), VXD_OK);
+        CHECK_INT(world_change_map(&world, "a", i, 0), VXD_OK);
         if (i == 1 || i == 5) {
             save(&world, i == 1 ? 1 : 2, 2000);
         }
     }
     CHECK_INT(count_files(&world), 2);
-    before = look(&world, "a");
+    before = world_view_map(&world, "a");
     world_stop(&world);
     CHECK_INT(vxd_data_dir_open(fault_disk_ops(world.disk), WORLD_DIR, &world.dir, NULL),
               VXD_OK);
@@ -451,10 +332,10 @@ static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
     REQUIRE(bytes != NULL);
     bytes[n_bytes / 2] ^= 1;
     world_start(&world);
-    check_view(look(&world, "a"), before.digest);
-    CHECK(look(&world, "a").epoch == before.epoch);
-    CHECK(look(&world, "a").generation == before.generation);
-    CHECK_INT(do_change(&world, "a", 8, 0), VXD_OK);
+    check_view(world_view_map(&world, "a"), before.digest);
+    CHECK(world_view_map(&world, "a").epoch == before.epoch);
+    CHECK(world_view_map(&world, "a").generation == before.generation);
+    CHECK_INT(world_change_map(&world, "a", 8, 0), VXD_OK);
     free(sequences);
     world_end(&world);
 }
@@ -464,26 +345,26 @@ static void test_map_is_brought_back_from_its_snapshot_file(void)
 {
     struct fault_plan plan = fault_none;
     struct world world;
-    struct view before;
-    char json[JSON_BYTES];
+    struct map_view before;
+    char json[MAP_JSON_BYTES];
 
     world_begin(&world);
-    make_map(&world, "a", durable);
+    world_make_map(&world, "a", world_durable_map);
     for (int i = 0; i < 7; i++) {
-        CHECK_INT(do_change(&world, "a", i, 0), VXD_OK);
+        CHECK_INT(world_change_map(&world, "a", i, 0), VXD_OK);
         if (i == 3) {
             save(&world, 1, 2000);
         }
     }
-    before = look(&world, "a");
+    before = world_view_map(&world, "a");
     plan.fail_at_call = 0;
     fault_disk_plan(world.disk, &plan);
-    CHECK(do_change(&world, "a", 7, 40) != VXD_OK);
+    CHECK(world_change_map(&world, "a", 7, 40) != VXD_OK);
     fault_disk_plan(world.disk, &fault_none);
-    check_view(look(&world, "a"), before.digest);
-    CHECK(look(&world, "a").epoch == before.epoch);
-    CHECK_INT(world_insist(&world, change("a", 7, json), 40, json), VXD_OK);
-    CHECK(look(&world, "a").digest != before.digest);
+    check_view(world_view_map(&world, "a"), before.digest);
+    CHECK(world_view_map(&world, "a").epoch == before.epoch);
+    CHECK_INT(world_insist(&world, world_map_change("a", 7, json), 40, json), VXD_OK);
+    CHECK(world_view_map(&world, "a").digest != before.digest);
     world_end(&world);
 }
 
