@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/durable/journal_internal.h"
+#include "server/durable/recovery_ahead.h"
 #include "server/durable/snapshot_internal.h"
 #include "server/log.h"
 
@@ -161,29 +162,39 @@ out:
 
 /* Records ---------------------------------------------------------------------------------- */
 
-static enum vxd_status replay_record(void *user, const struct vxd_journal_record *bytes,
-                                     struct vxd_err *err)
+static void count_record(struct recovery *recovery)
 {
-    struct recovery *recovery = user;
-    const struct vxd_recovery_visitor *visitor = recovery->visitor;
-    struct vxd_record_decoded decoded = {0};
-    enum vxd_status status;
-
-    if (visitor->own_record != NULL) {
-        VXD_TRY(visitor->own_record(visitor->user, recovery->family, bytes, err));
-    } else {
-        VXD_TRY(vxd_record_decode(bytes->bytes, bytes->n_bytes, bytes->rules_version, 0,
-                                  &decoded, err));
-        VXD_TRY(visitor->record(visitor->user, recovery->family, bytes->sequence,
-                                &decoded.record, err));
-    }
     recovery->result.n_replayed++;
     recovery->progress.i_record++;
     if (recovery->progress.i_record % RECORDS_A_NOTE == 0) {
         report(recovery);
     }
+}
+
+static enum vxd_status replay_record(void *user, uint64_t sequence,
+                                     const struct vxd_record *record, struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    enum vxd_status status;
+
+    VXD_TRY(visitor->record(visitor->user, recovery->family, sequence, record, err));
+    count_record(recovery);
 out:
-    vxd_record_decoded_free(&decoded);
+    return status;
+}
+
+static enum vxd_status replay_own_record(void *user,
+                                         const struct vxd_journal_record *record,
+                                         struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    enum vxd_status status;
+
+    VXD_TRY(visitor->own_record(visitor->user, recovery->family, record, err));
+    count_record(recovery);
+out:
     return status;
 }
 
@@ -223,9 +234,12 @@ static enum vxd_status replay(struct recovery *recovery,
     recovery->progress.n_records =
         state->last_sequence > from ? state->last_sequence - from : 0;
     report(recovery);
-    status = vxd_journal_read_records(recovery->journal, recovery->family->id, next,
-                                      VXD_JOURNAL_MAX_SEQUENCE, replay_record, recovery,
-                                      &next, &fault);
+    status = recovery->visitor->own_record != NULL
+                 ? vxd_journal_read_records(recovery->journal, recovery->family->id, next,
+                                            VXD_JOURNAL_MAX_SEQUENCE, replay_own_record,
+                                            recovery, &next, &fault)
+                 : vxd_read_records_ahead(recovery->journal, recovery->family->id, next,
+                                          replay_record, recovery, &next, &fault);
     if (status == VXD_DATA_LOSS) {
         lose(recovery, "%s; what follows was set aside", fault.message);
     } else if (status != VXD_OK) {

@@ -49,7 +49,8 @@ endif()
 foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
              python_errors layers bundle maps map_limits merge exactly_once python_maps map_tools networks
              scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
-             scene_tools scene_versions scene_version_tools scene_durable python_versions soak
+             scene_tools scene_versions scene_version_tools scene_durable scene_histories
+             python_versions soak
              overload)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider

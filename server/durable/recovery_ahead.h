@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Records of a family, read and decoded by a thread of their own while those before them are
+ * applied: unpacking a scan takes about as long as the edit that it makes. */
+#ifndef VXD_SERVER_DURABLE_RECOVERY_AHEAD_H
+#define VXD_SERVER_DURABLE_RECOVERY_AHEAD_H
+
+#include "server/durable/journal.h"
+#include "server/durable/record.h"
+
+/* As vxd_journal_read_records from `first` on, with each record decoded; `each` is called on this
+ * thread, and must not ask the journal anything that blocks. Where there is no thread to be had,
+ * nothing is done ahead.
+ *
+ * out     next    the number after the last that `each` took
+ * errors  those of vxd_journal_read_records, vxd_record_decode and `each`, of whichever record
+ *         comes first */
+enum vxd_status vxd_read_records_ahead(
+    struct vxd_journal *journal, uint32_t family, uint64_t first,
+    enum vxd_status (*each)(void *user, uint64_t sequence,
+                            const struct vxd_record *record, struct vxd_err *err),
+    void *user, uint64_t *next, struct vxd_err *err);
+
+#endif

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes beside a history of dense grids, and random changes of both."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from harness import scene_pb2
+from scenes import OCCUPIED, Grid, Scenes, ball, box, spec
+
+DEPTH = 5
+SIDE = 1 << DEPTH
+
+
+def at(version: int = 0, snapshot: str = "") -> scene_pb2.SceneAt:
+    return scene_pb2.SceneAt(version=version, snapshot=snapshot)
+
+
+class Past:
+    """A scene and what each of its versions must hold."""
+
+    def __init__(self, name: str, first: Grid) -> None:
+        self.name = name
+        self.grids = {1: copy.deepcopy(first)}
+        self.newest = 1
+
+    def add(self, grid: Grid) -> None:
+        self.newest += 1
+        self.grids[self.newest] = grid
+
+    def now(self) -> Grid:
+        return self.grids[self.newest]
+
+    def undone(self, before: int, after: int) -> Grid:
+        """The newest grid with what `after` changed of `before` taken back where it stands."""
+        grid = copy.deepcopy(self.now())
+        old, new = self.grids[before], self.grids[after]
+        differs = (old.states != new.states) | (old.materials != new.materials)
+        stands = (grid.states == new.states) & (grid.materials == new.materials)
+        mask = differs & stands
+        grid.states[mask] = old.states[mask]
+        grid.materials[mask] = old.materials[mask]
+        return grid
+
+    def check(self, scenes: Scenes, version: int, **by: Any) -> None:
+        states, materials = scenes.dense(self.name, SIDE, at=at(**by) if by else at(version))
+        np.testing.assert_array_equal(states, self.grids[version].states)
+        np.testing.assert_array_equal(materials, self.grids[version].materials)
+
+
+def random_edit(rng: np.random.Generator, past: Past) -> scene_pb2.SceneOperation:
+    grid = copy.deepcopy(past.now())
+    half = SIDE * grid.size / 2
+    action = "SCENE_" + str(rng.choice(["FILL", "FILL", "ERASE", "SET_FREE", "PAINT"]))
+    material = int(rng.integers(0, 4))
+    a, b = rng.uniform(-half, half, (2, 3))
+    if rng.random() < 0.5:
+        radius = float(rng.uniform(0.1, half))
+        mask = grid.in_ball(a, radius)
+        operation = ball(a, radius, action, material=material)
+    else:
+        low, high = np.minimum(a, b), np.maximum(a, b) + 1e-3
+        mask = grid.in_box(low, high)
+        operation = box(low, high, action, material=material)
+    grid.apply(mask, action, material)
+    past.add(grid)
+    return operation
+
+
+def new_past(scenes: Scenes, name: str, **fields: Any) -> Past:
+    scenes.call("scene_create", name=name, spec=spec(DEPTH, bits=4, track_free=True), **fields)
+    return Past(name, Grid(DEPTH, tracks_free=True))
+
+
+class History:
+    """Scenes of one family, each with its past: edits, undos of any version, redos, branches and
+    collections in any order."""
+
+    def __init__(self, rng: np.random.Generator, scenes: Scenes, **fields: Any) -> None:
+        self.rng = rng
+        self.pasts = [new_past(scenes, "s0", **fields)]
+        self.undos: dict[str, list[int]] = {"s0": []}
+
+    def step(self, scenes: Scenes) -> Past:
+        rng = self.rng
+        past = self.pasts[rng.integers(len(self.pasts))]
+        undos = self.undos[past.name]
+        kind = rng.random()
+        if kind < 0.5 or past.newest == 1:
+            reply = scenes.edit(past.name, random_edit(rng, past))
+            assert reply.change.version == past.newest
+        elif kind < 0.7:
+            self.undo(scenes, past)
+        elif kind < 0.8 and undos:
+            undo = undos[rng.integers(len(undos))]
+            grid = past.undone(undo - 1, undo)
+            reply = scenes.call("scene_redo", name=past.name, of_version=undo)
+            past.add(grid)
+            assert reply.of_version == undo
+        elif kind < 0.9:
+            collected = scenes.call("scene_collect", name=past.name)
+            assert collected.n_nodes_after <= collected.n_nodes_before
+            assert collected.n_slices >= 1
+        elif len(self.pasts) < 4:
+            self.branch(scenes, past)
+        return past
+
+    def undo(self, scenes: Scenes, past: Past) -> None:
+        of = int(self.rng.integers(2, past.newest + 1))
+        grid = past.undone(of - 1, of)
+        before = past.now()
+        reply = scenes.call("scene_undo", name=past.name, of_version=of)
+        past.add(grid)
+        self.undos[past.name].append(past.newest)
+        assert reply.change.version == past.newest and reply.of_version == of
+        was, now = before.states == OCCUPIED, grid.states == OCCUPIED
+        assert reply.change.n_added == (now & ~was).sum()
+        assert reply.change.n_removed == (was & ~now).sum()
+
+    def branch(self, scenes: Scenes, past: Past) -> None:
+        of = int(self.rng.integers(1, past.newest + 1))
+        name = f"s{len(self.pasts)}"
+        reply = scenes.call("scene_branch", name=past.name, new_name=name, at=at(of))
+        assert reply.of_version == of and reply.scene.n_sharing == len(self.pasts) + 1
+        self.pasts.append(Past(name, past.grids[of]))
+        self.undos[name] = []
+
+    def check(self, scenes: Scenes) -> None:
+        """Every version of every scene."""
+        for past in self.pasts:
+            for version in past.grids:
+                past.check(scenes, version)
+            assert scenes.call("scene_verify", name=past.name).n_versions == past.newest
+            log = scenes.call("scene_log", name=past.name)
+            assert [v.version for v in log.versions] == list(range(past.newest, 0, -1))
