@@ -127,6 +127,7 @@ def test_random_histories_with_restarts_match_a_dict(
     names = ["a", "b", "c"]
     oracles = {name: Oracle(**ZEROS) for name in names}
     n_snapshots = 0
+    before: dict[str, tuple[Any, ...]] = {}
     for round_ in range(5):
         with running(tmp_path) as daemon, Maps(daemon) as maps:
             if round_ == 0:
