@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/durable/verify.h"
+#include "server/durable/repair.h"
 
 static void print(void *user, const struct vxd_problem *problem)
 {
@@ -30,4 +30,27 @@ int vxd_data_tool_check(const char *path)
                  result.n_families, result.n_records, result.n_snapshots, result.n_losses,
                  result.n_spares, result.n_notes);
     return result.n_losses > 0 ? 1 : 0;
+}
+
+static void print_done(void *user, const struct vxd_problem *problem)
+{
+    static const char *const weights[] = {"", "mended", "set aside", "lost"};
+
+    (void)user;
+    (void)printf("%s: %s: %s\n", weights[problem->weight], problem->where,
+                 problem->message);
+}
+
+int vxd_data_tool_repair(const char *path)
+{
+    struct vxd_repair_result result;
+    struct vxd_err err = {0};
+
+    if (vxd_repair_data_dir(NULL, path, print_done, NULL, &result, &err) != VXD_OK) {
+        (void)fprintf(stderr, "%s: %s\n", path, err.message);
+        return 2;
+    }
+    (void)printf("%zu mended, %zu set aside, %zu lost\n", result.n_mended,
+                 result.n_set_aside, result.n_lost);
+    return result.n_lost > 0 ? 1 : 0;
 }

@@ -265,6 +265,8 @@ int main(int argc, char **argv)
         result = vxd_network_tool_check(d->options.check_network);
     } else if (d->options.check_data != NULL) {
         result = vxd_data_tool_check(d->options.check_data);
+    } else if (d->options.repair_data != NULL) {
+        result = vxd_data_tool_repair(d->options.repair_data);
     } else if (d->options.init_network != NULL) {
         result = vxd_network_tool_init(d->options.init_network, d->options.seed,
                                        d->options.replace);

@@ -325,13 +325,10 @@ static enum vxd_status read_all(struct vxd_snapshot_reader *reader, void *to,
                : vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's entries are cut off");
 }
 
-/* The same map's keys and arrays. */
-static enum vxd_status check_catalogue(struct vxd_snapshot_reader *reader,
-                                       const struct vxd_map_described *map,
-                                       struct vxd_err *err)
+enum vxd_status vxd_map_read_catalogue(struct vxd_snapshot_reader *reader,
+                                       struct vxd_map_described *out, struct vxd_err *err)
 {
     uint8_t *bytes = malloc(MAX_DESCRIPTION_BYTES);
-    struct vxd_map_described described;
     size_t n = 0;
     enum vxd_status status;
 
@@ -340,14 +337,24 @@ static enum vxd_status check_catalogue(struct vxd_snapshot_reader *reader,
     }
     VXD_TRY(vxd_snapshot_read(reader, VXD_SNAPSHOT_CATALOGUE, bytes,
                               MAX_DESCRIPTION_BYTES, &n, err));
-    VXD_TRY(vxd_map_read_description(bytes, n, &described, err));
-    if (!vxd_map_spec_equal(&described.spec, &map->spec)) {
-        status = vxd_fail(err, VXD_DATA_LOSS, NULL,
-                          "a snapshot is of a map with other keys or arrays");
-    }
+    status = vxd_map_read_description(bytes, n, out, err);
 out:
     free(bytes);
     return status;
+}
+
+/* The same map's keys and arrays. */
+static enum vxd_status check_catalogue(struct vxd_snapshot_reader *reader,
+                                       const struct vxd_map_described *map,
+                                       struct vxd_err *err)
+{
+    struct vxd_map_described described;
+    enum vxd_status status = vxd_map_read_catalogue(reader, &described, err);
+
+    return status != VXD_OK || vxd_map_spec_equal(&described.spec, &map->spec)
+               ? status
+               : vxd_fail(err, VXD_DATA_LOSS, NULL,
+                          "a snapshot is of a map with other keys or arrays");
 }
 
 static enum vxd_status read_entries(struct vxd_snapshot_reader *reader,

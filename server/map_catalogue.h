@@ -31,6 +31,12 @@ enum vxd_status vxd_map_read_description(const void *bytes, size_t n_bytes,
                                          struct vxd_map_described *out,
                                          struct vxd_err *err);
 
+/* The same of a snapshot file that was just opened.
+ * errors  DATA_LOSS, RESOURCE_EXHAUSTED, UNAVAILABLE */
+enum vxd_status vxd_map_read_catalogue(struct vxd_snapshot_reader *reader,
+                                       struct vxd_map_described *out,
+                                       struct vxd_err *err);
+
 /* Writes the description and the entries of a map that nobody changes meanwhile, piece by piece;
  * what it takes of memory does not grow with the rows. Blocking.
  * errors  RESOURCE_EXHAUSTED, UNAVAILABLE */

@@ -27,6 +27,36 @@ static void let_go(struct recovery *recovery)
     }
 }
 
+/* A repair may have had to make the row anew, without what the map is: then a snapshot file says
+ * it. False where none does: nothing can be made of the map's records. */
+static bool describe(struct recovery *recovery, const struct vxd_journal_family *row,
+                     struct vxd_map_described *out, struct vxd_err *err)
+{
+    struct vxd_snapshot_reader *reader = NULL;
+    uint64_t *sequences = NULL;
+    bool is_described = false;
+    size_t n = 0;
+
+    if (row->n_spec_bytes > 0) {
+        return vxd_map_read_description(row->spec, row->n_spec_bytes, out, err) == VXD_OK;
+    }
+    if (vxd_snapshot_list(recovery->maps->dir, row->id, &sequences, &n, err) != VXD_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < n && !is_described; i++) {
+        reader = NULL;
+        is_described = vxd_snapshot_open(recovery->maps->dir, row->id, sequences[i],
+                                         &reader, err) == VXD_OK &&
+                       vxd_map_read_catalogue(reader, out, err) == VXD_OK;
+        vxd_snapshot_close(reader);
+    }
+    free(sequences);
+    if (n == 0) {
+        (void)vxd_fail(err, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+    }
+    return is_described;
+}
+
 /* Again, after a snapshot that was no good: what it brought goes. */
 static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
                                     struct vxd_err *err)
@@ -34,12 +64,18 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
     struct recovery *recovery = user;
     struct vxd_maps *maps = recovery->maps;
     struct vxd_map_described described;
-    enum vxd_status status =
-        vxd_map_read_description(row->spec, row->n_spec_bytes, &described, err);
+    struct vxd_err fault = {0};
+    enum vxd_status status;
 
     let_go(recovery);
-    if (status != VXD_OK) {
-        return status;
+    if (!describe(recovery, row, &described, &fault)) {
+        if (row->n_spec_bytes > 0 || fault.code == VXD_RESOURCE_EXHAUSTED) {
+            *err = fault;
+            return fault.code;
+        }
+        vxd_log(VXD_LOG_ERROR, "a map cannot be brought back", "map", row->name, "reason",
+                fault.message);
+        return VXD_OK;
     }
     if (vxd_maps_peek(maps, described.terms.name) != NULL) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "there are two maps \"%s\"",
@@ -67,6 +103,9 @@ static enum vxd_status load(void *user, const struct vxd_journal_family *row,
     enum vxd_status status;
 
     (void)row;
+    if (map == NULL) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+    }
     vxd_map_get_description(map, &described);
     status = vxd_map_read_snapshot(reader, &described, queue, &hashmap, err);
     if (status == VXD_OK) {
@@ -83,6 +122,9 @@ static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
     struct recovery *recovery = user;
 
     (void)row;
+    if (recovery->map == NULL) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+    }
     return vxd_map_apply(recovery->maps->queue, recovery->map->hashmap, record, err);
 }
 
@@ -106,6 +148,8 @@ static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *m
         (now_ns / 1000 > vxd_map_epoch(map) ? now_ns / 1000 : vxd_map_epoch(map) + 1);
     vxd_map_get_description(map, &described);
     vxd_map_describe(&bytes, &described);
+    row.fsync = map->terms.fsync; /* a repair's row has not its own */
+    row.max_bytes = map->terms.journal_max_bytes;
     row.epoch = map->generation;
     row.spec = bytes.bytes;
     row.n_spec_bytes = bytes.n;
@@ -122,6 +166,22 @@ out:
     return status;
 }
 
+/* Its name is free again; its records were set aside, and stay for people. */
+static enum vxd_status forget_family(struct vxd_maps *maps, uint32_t id,
+                                     struct vxd_err *err)
+{
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_begin(maps->journal, &txn, err));
+    VXD_TRY(vxd_journal_drop_family(txn, id, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
 static enum vxd_status done(void *user, const struct vxd_recovered_family *result,
                             struct vxd_err *err)
 {
@@ -131,12 +191,15 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     size_t n_entries = 0;
     enum vxd_status status;
 
+    if (map == NULL) {
+        return forget_family(maps, result->family->id, err);
+    }
     VXD_TRY(vxd_hashmap_size(maps->queue, map->hashmap, &n_entries, err));
     map->n_entries = n_entries;
     map->durable.sequence = result->last_sequence;
     map->durable.decided = result->last_sequence;
     vxd_maps_account(maps, map);
-    if (result->is_lossy) {
+    if (result->is_lossy || result->family->n_spec_bytes == 0) {
         vxd_log(VXD_LOG_ERROR, "a map has lost changes; its generation is another one",
                 "map", map->terms.name, "reason", result->reason);
         VXD_TRY(raise_generation(maps, map, result->family, err));

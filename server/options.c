@@ -11,6 +11,7 @@ enum {
     FLAG_CHECK_NETWORK,
     FLAG_INIT_NETWORK,
     FLAG_CHECK_DATA,
+    FLAG_REPAIR_DATA,
     FLAG_SEED,
     FLAG_REPLACE,
     FLAG_BACKEND,
@@ -28,6 +29,7 @@ static const struct option flags[] = {
     {"check-network", required_argument, NULL, FLAG_CHECK_NETWORK},
     {"init-network", required_argument, NULL, FLAG_INIT_NETWORK},
     {"check-data", required_argument, NULL, FLAG_CHECK_DATA},
+    {"repair-data", required_argument, NULL, FLAG_REPAIR_DATA},
     {"seed", required_argument, NULL, FLAG_SEED},
     {"replace", no_argument, NULL, FLAG_REPLACE},
     {"backend", required_argument, NULL, FLAG_BACKEND},
@@ -52,6 +54,7 @@ static const char help_text[] =
     "    voxeld --check-network NAME.json\n"
     "    voxeld --init-network NAME.json [--seed N] [--replace]\n"
     "    voxeld --check-data DIR\n"
+    "    voxeld --repair-data DIR\n"
     "\n"
     "DESCRIPTION\n"
     "    Voxelizes point clouds sent to it as protobuf over nng or as JSON, protobuf or\n"
@@ -80,6 +83,11 @@ static const char help_text[] =
     "                         and exit: 0, or 1 where a start would lose something, "
     "with\n"
     "                         what is wrong and what a start would do.\n"
+    "    --repair-data DIR    Mend one that no daemon uses: what is damaged is set "
+    "aside,\n"
+    "                         nothing is deleted, and a start goes on from what is "
+    "whole.\n"
+    "                         Exit: 0, or 1 where something is lost.\n"
     "    --backend NAME       auto (a GPU if one answers, else the CPU), cpu, cuda, "
     "cuda:N.\n"
     "    --rpc URL            Listen for protobuf over nng on ipc:///PATH or\n"
@@ -157,6 +165,9 @@ static enum vxd_status take_flag(struct vxd_options *out, int flag, const char *
         return VXD_OK;
     case FLAG_CHECK_DATA:
         out->check_data = optarg;
+        return VXD_OK;
+    case FLAG_REPAIR_DATA:
+        out->repair_data = optarg;
         return VXD_OK;
     case FLAG_SEED:
         return take_seed(optarg, &out->seed, err);

@@ -12,6 +12,7 @@ struct vxd_options {
     const char *check_network;
     const char *init_network;
     const char *check_data;
+    const char *repair_data;
     uint64_t seed; /* of the latter */
     bool replace;
     const char *backend;

@@ -110,7 +110,7 @@ const struct ctl_command ctl_scene = {
         "  diff NAME            where two versions differ\n"
         "  verify NAME          walks all that is kept of it\n"
         "  collect NAME         gives back the memory of what is not kept\n"
-        "  repair DATA_DIR      says what is wrong with a data directory\n"
+        "  repair DATA_DIR      mends a data directory, or says what is wrong with it\n"
         "\n"
         "The shared options: voxelctl --help.\n"
         "\n"

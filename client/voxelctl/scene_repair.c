@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* voxelctl scene repair: the daemon's program looks at the directory. It mends what it can when
- * it starts, so that there is nothing else to do here. */
+/* voxelctl scene repair: the daemon's program looks at the directory, or mends it. */
 #include "client/voxelctl/scene.h"
-
-static int check(const struct ctl_scene_args *args)
-{
-    return ctl_scene_has(args, CTL_SCENE_DRY_RUN)
-               ? CTL_OK
-               : ctl_usage("scene repair", "no --dry-run: what can be mended the daemon "
-                                           "mends when it starts");
-}
 
 static int repair(struct voxeld_client *client, const struct ctl_globals *globals,
                   struct ctl_scene_args *args)
 {
     static const char *const places[] = {"voxeld"};
-    char *words[] = {(char *)"voxeld", (char *)"--check-data", (char *)args->words[0],
-                     NULL};
+    bool only_looks = ctl_scene_has(args, CTL_SCENE_DRY_RUN);
+    char *words[] = {(char *)"voxeld",
+                     (char *)(only_looks ? "--check-data" : "--repair-data"),
+                     (char *)args->words[0], NULL};
 
     (void)client;
     (void)globals;
@@ -32,24 +25,37 @@ const struct ctl_scene_sub ctl_scene_repair = {
     .command =
         {.name = "scene repair",
          .help =
-             "voxelctl scene repair - says what is wrong with a data directory\n"
+             "voxelctl scene repair - mends a data directory, or says what is wrong with "
+             "it\n"
              "\n"
-             "usage: voxelctl scene repair --dry-run DATA_DIR\n"
+             "usage: voxelctl scene repair [--dry-run] DATA_DIR\n"
              "\n"
-             "Runs voxeld --check-data: reads all of a directory that no daemon uses "
-             "(a\n"
-             "backup, say), changes nothing, and prints what is wrong and what a start "
-             "would\n"
-             "do about it. Ends with 0 where nothing would be lost, with 1 where "
+             "Of a directory that no daemon uses. Needs no daemon running. Damaged rows "
+             "and "
+             "files\n"
+             "are set aside, never deleted; a database that cannot be read whole is made "
+             "anew\n"
+             "from what can be read and from snapshot files, and a start goes on from "
+             "there. "
+             "What\n"
+             "was done is printed. Ends with 0, with 1 where something is lost, with 2 "
+             "where "
+             "it\n"
+             "cannot be mended. Copy the directory before.\n"
+             "\n"
+             "  --dry-run  changes nothing, reads all of it (a backup, say) and prints "
+             "what "
+             "is\n"
+             "             wrong and what a start would do about it; ends with 1 where "
              "something\n"
-             "would, with 2 where it cannot be read. Needs no daemon running.\n"
+             "             would be lost, with 2 where it cannot be read\n"
              "\n"
-             "example\n"
-             "  voxelctl scene repair --dry-run /var/lib/voxeld/backups/monday\n"},
+             "examples\n"
+             "  voxelctl scene repair --dry-run /var/lib/voxeld/backups/monday\n"
+             "  voxelctl scene repair /var/lib/voxeld\n"},
     .options = CTL_SCENE_BIT(CTL_SCENE_DRY_RUN),
     .n_min = 1,
     .n_max = 1,
     .is_local = true,
-    .check = check,
     .run = repair,
 };

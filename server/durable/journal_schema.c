@@ -285,6 +285,21 @@ static enum vxd_status sync_new(const struct vxd_file_ops *ops, const char *path
     return result == 0 ? VXD_OK : vxd_file_fail(err, result, "sync", path);
 }
 
+/* A WAL without its database, which somebody took away, would be taken for the new one's. */
+static enum vxd_status leave_wal(const struct vxd_file_ops *ops,
+                                 const struct vxd_data_dir *dir, struct vxd_err *err)
+{
+    char wal[VXD_DURABLE_PATH_BYTES];
+    char aside[VXD_DURABLE_PATH_BYTES];
+    int result;
+
+    (void)snprintf(wal, sizeof wal, "%s/voxeld.db-wal", dir->path);
+    (void)snprintf(aside, sizeof aside, "%s/voxeld.db-wal.orphan", dir->path);
+    result = ops->rename(ops->user, wal, aside);
+    return result == 0 || result == -ENOENT ? VXD_OK
+                                            : vxd_file_fail(err, result, "rename", wal);
+}
+
 enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
                                  struct vxd_err *err)
 {
@@ -312,6 +327,7 @@ enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
     (void)ops->close(ops->user, file);
     VXD_TRY(fill_new(ops, beside, err));
     VXD_TRY(sync_new(ops, beside, err));
+    VXD_TRY(leave_wal(ops, dir, err));
     file = ops->rename(ops->user, beside, path);
     if (file != 0) {
         VXD_TRY(vxd_file_fail(err, file, "rename", beside));

@@ -496,3 +496,36 @@ def test_durable_over_http_in_python_and_voxelctl(tmp_path: Path) -> None:
         assert back.find(np.array([[3, 4, 5]], np.int32)).indices.tolist() == [1]
         assert "durable     fsync always" in ctl(daemon, "info", "tools").stdout
         ctl(daemon, "drop", "tools")
+
+
+def test_repair_brings_back_a_map_whose_row_is_damaged(tmp_path: Path) -> None:
+    """From its snapshot file, which says what it is; without one the rest is set aside."""
+    rng = np.random.default_rng(9)
+    oracle = Oracle(**ZEROS)
+    with running(tmp_path) as daemon, Maps(daemon) as maps:
+        create(maps, "a", journal_max_bytes=20000)
+        create(maps, "bare")
+        create(maps, "whole")
+        maps.call("map_insert", name="bare", keys=tensor_of(np.zeros((1, 3), np.int32)))
+        while not list((tmp_path / "data" / "snapshots").glob("*.vxs")):
+            change(maps, oracle, rng, "a")
+        change(maps, oracle, rng, "a")
+        before = {m.name: m for m in maps.call("map_list").maps}
+    with contextlib.closing(sqlite3.connect(tmp_path / "data" / "voxeld.db")) as database:
+        for name in ("map:a", "map:bare"):
+            database.execute("update families set spec = x'00' where name = ?", (name,))
+        database.commit()
+    data = tmp_path / "data"
+    done = subprocess.run([BIN / "voxeld", "--repair-data", data], capture_output=True, text=True)
+    assert "map:a" in done.stdout, (done.stdout, done.stderr)
+    with running(tmp_path) as daemon, Maps(daemon) as maps:
+        assert [m.name for m in maps.call("map_list").maps] == ["a", "whole"]
+        info = maps.call("map_get", name="a").map
+        assert info.generation > before["a"].generation
+        assert info.journal_max_bytes == 20000 and info.n_entries == before["a"].n_entries
+        check_export(maps, "a", oracle)
+        change(maps, oracle, rng, "a")
+        create(maps, "bare")
+    with running(tmp_path) as daemon, Maps(daemon) as maps:
+        check_export(maps, "a", oracle)
+        assert maps.call("map_get", name="a").map.generation == info.generation

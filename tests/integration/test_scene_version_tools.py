@@ -125,5 +125,8 @@ def test_durable_scene_is_there_after_a_start_and_in_a_backup(directory: Path) -
         assert "durable     fsync always" in ctl(daemon, "info", "yard").stdout
     repair = (BIN / "voxelctl", "scene", "repair")
     assert "1 families" in run(*repair, "--dry-run", path).stdout
-    assert "--dry-run" in run(*repair, path, code=2).stderr
+    assert run(*repair, path).stdout == "0 mended, 0 set aside, 0 lost\n"
     run(*repair, "--dry-run", directory / "nothing", code=2)
+    run(*repair, directory / "nothing", code=2)
+    (path / "voxeld.db").write_bytes(b"no database" * 1000)
+    assert "set aside: voxeld.db" in run(*repair, path, code=1).stdout

@@ -45,7 +45,7 @@ static void test_version_command_line_wrong_ends_with_2_and_says_what(void)
         {"scene branch yard", 2, "1 words"},
         {"scene diff yard --from 18446744073709551616", 2, "a version or a snapshot"},
         {"scene diff yard --out x.ply", 2, "--out x.ply"},
-        {"scene repair /tmp", 2, "--dry-run"},
+        {"scene repair", 2, "0 words"},
         {"scene repair --dry-run", 2, "0 words"},
         {"backup", 2, "backup"},
         {"scene undo --help", 0, "--of N"},

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of repairs share. */
+#ifndef VXD_SERVER_DURABLE_REPAIR_INTERNAL_H
+#define VXD_SERVER_DURABLE_REPAIR_INTERNAL_H
+
+#include "server/durable/journal_internal.h"
+#include "server/durable/repair.h"
+
+struct vxd_repair {
+    struct vxd_data_dir dir;
+    sqlite3 *db;      /* that is mended */
+    bool is_salvaged; /* its catalogue may lack families that there are files of */
+    void (*said)(void *user, const struct vxd_problem *problem);
+    void *user;
+    struct vxd_repair_result *result;
+};
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+void vxd_repair_say(struct vxd_repair *repair, enum vxd_problem_weight weight,
+                    const char *where, const char *format, ...);
+
+/* repair_salvage.c. Opens the database; one that SQLite does not find whole is set aside, and one
+ * made anew gets what can be read of it.
+ * errors  FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_repair_open(struct vxd_repair *repair, struct vxd_err *err);
+
+/* Steps through `sql` with one argument; DONE and ROW are fine, the first row's number is given. */
+enum vxd_status vxd_repair_run(struct vxd_repair *repair, const char *sql,
+                               int64_t argument, int64_t *out, struct vxd_err *err);
+
+#endif

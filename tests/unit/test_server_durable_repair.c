@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Data directories that a start refuses, or from which it would lose more than it must: after a
+ * repair it goes on from the newest state that is whole, and nothing was deleted. */
+#include "tests/unit/test.h"
+
+#include "server/durable/journal_internal.h"
+#include "server/durable/repair.h"
+#include "server/durable/snapshot_internal.h"
+#include "server/log.h"
+#include "server/scenes_recover.h"
+#include "tests/unit/server_checks.h"
+#include "tests/unit/server_scenes_disk.h"
+
+VXD_TEST_HELPERS
+
+#define DATABASE WORLD_DIR "/voxeld.db"
+
+enum {
+    AT_FILE = 4, /* the version in the snapshot file, */
+    AT_END = 6   /* and the last one */
+};
+
+/* Two scenes: "a" with three edits in a snapshot file, two after it and a name, "b" without a
+ * file. Stopped. */
+static struct seen make(struct world *world)
+{
+    uint64_t *sequences = NULL;
+    struct seen seen;
+    size_t n = 0;
+
+    world_begin(world);
+    world_make(world, "a", world_durable);
+    world_make(world, "b", world_durable);
+    CHECK_INT(world_edit(world, "b", 0), VXD_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(world_edit(world, "a", i), VXD_OK);
+    }
+    vxd_scene_saver_ask(world->server->scenes->saver, 1);
+    for (int i = 0; i < 2000 && n == 0; i++) {
+        free(sequences);
+        sequences = NULL;
+        wait_ms(5);
+        CHECK_INT(vxd_snapshot_list(&world->dir, 1, &sequences, &n, NULL), VXD_OK);
+    }
+    CHECK_INT(n, 1);
+    free(sequences);
+    CHECK_INT(world_edit(world, "a", 3), VXD_OK);
+    CHECK_INT(world_edit(world, "a", 4), VXD_OK);
+    CHECK_INT(
+        world_ask(world, "scene_snapshot", 0, "{\"name\":\"a\",\"snapshot\":\"x\"}"),
+        VXD_OK);
+    seen = world_look(world, "a", "");
+    CHECK_INT(seen.version, AT_END);
+    world_stop(world);
+    return seen;
+}
+
+static void run_sql(struct world *world, const char *sql)
+{
+    sqlite3 *db = NULL;
+
+    CHECK(sqlite3_open_v2(DATABASE, &db, SQLITE_OPEN_READWRITE,
+                          fault_disk_ops(world->disk)->sqlite_vfs) == SQLITE_OK);
+    CHECK(sqlite3_exec(db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL) ==
+          SQLITE_OK);
+    CHECK(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
+    CHECK(sqlite3_close(db) == SQLITE_OK);
+}
+
+static void count(void *user, const struct vxd_problem *problem)
+{
+    if (getenv("DURABLE_LIST") != NULL) {
+        (void)printf("  %d %s: %s\n", (int)problem->weight, problem->where,
+                     problem->message);
+    }
+    CHECK(problem->where[0] != '\0' && problem->message[0] != '\0');
+    (*(int *)user)++;
+}
+
+static struct vxd_repair_result repair(struct world *world)
+{
+    struct vxd_repair_result result = {0};
+    struct vxd_err err = {0};
+    int n = 0;
+
+    CHECK_INT(vxd_repair_data_dir(fault_disk_ops(world->disk), WORLD_DIR, count, &n,
+                                  &result, &err),
+              VXD_OK);
+    CHECK_STR(err.message, "");
+    return result;
+}
+
+static void check_mended(struct world *world, struct seen before, uint64_t version,
+                         bool is_new_generation)
+{
+    struct vxd_repair_result again = repair(world);
+    struct seen seen;
+
+    CHECK(again.n_mended == 0 && again.n_set_aside == 0 && again.n_lost == 0);
+    world_start(world);
+    seen = world_look(world, "a", "");
+    CHECK_INT(seen.status, VXD_OK);
+    CHECK_INT(seen.version, version);
+    if (version == AT_END) {
+        CHECK_STR(seen.digest, before.digest);
+    }
+    CHECK((seen.generation > before.generation) == is_new_generation);
+    CHECK_INT(world_edit(world, "a", 5), VXD_OK);
+}
+
+static bool has_file(struct world *world, const char *path)
+{
+    size_t n_bytes;
+
+    return fault_disk_bytes(world->disk, path, &n_bytes) != NULL;
+}
+
+static void test_repair_of_what_is_whole_changes_nothing(void)
+{
+    struct vxd_repair_result result;
+    struct world world;
+    struct seen before = make(&world);
+
+    result = repair(&world);
+    CHECK(result.n_mended == 0 && result.n_set_aside == 0 && result.n_lost == 0);
+    check_mended(&world, before, AT_END, false);
+    CHECK_INT(world_look(&world, "a", "x").version, AT_END);
+    CHECK_INT(world_look(&world, "b", "").version, 2);
+    world_end(&world);
+}
+
+/* Rows of the catalogue that a start refuses. */
+static void check_row(const char *sql, size_t n_mended, uint64_t version)
+{
+    struct vxd_repair_result result;
+    struct world world;
+    struct seen before = make(&world);
+
+    run_sql(&world, sql);
+    result = repair(&world);
+    CHECK_INT(result.n_mended, n_mended);
+    CHECK_INT(result.n_lost, 0);
+    check_mended(&world, before, version, true);
+    CHECK_INT(world_look(&world, "b", "").version, 2);
+    world_end(&world);
+}
+
+static void test_repair_makes_damaged_families_anew(void)
+{
+    check_row("UPDATE families SET last_sequence = 77 WHERE id = 1", 1, AT_END);
+    check_row("UPDATE families SET state_crc = 1", 2, AT_END);
+    check_row("UPDATE families SET epoch = 99 WHERE id = 1", 1, AT_END);
+    check_row("UPDATE families SET name = x'00ff', fsync = 9 WHERE id = 1", 1, AT_END);
+    check_row("UPDATE families SET spec = x'01' WHERE id = 2", 1, AT_END);
+}
+
+static void test_repair_of_a_family_of_which_nothing_is_left_says_so(void)
+{
+    struct vxd_repair_result result;
+    struct world world;
+    struct seen before = make(&world);
+
+    run_sql(&world, "UPDATE families SET crc = 1 WHERE id = 2;"
+                    "DELETE FROM records WHERE id >> 40 = 2");
+    result = repair(&world);
+    CHECK_INT(result.n_mended, 0);
+    CHECK_INT(result.n_lost, 1);
+    check_mended(&world, before, AT_END, true);
+    CHECK_INT(world_look(&world, "b", "").status, VXD_NOT_FOUND);
+    world_end(&world);
+}
+
+static void test_repair_sets_damaged_names_and_outcomes_aside(void)
+{
+    struct vxd_repair_result result;
+    struct world world;
+    struct seen before = make(&world);
+    struct call call;
+    char json[300];
+
+    world_start(&world);
+    world_send(&world, &call, "scene_edit", 5, world_edit_json("b", 3, json));
+    CHECK_INT(world_receive(&call), VXD_OK);
+    world_stop(&world);
+    run_sql(&world, "UPDATE items SET crc = crc + 1; UPDATE replies SET crc = crc + 1");
+    result = repair(&world);
+    CHECK_INT(result.n_lost, 1);
+    CHECK_INT(result.n_set_aside, 1);
+    check_mended(&world, before, AT_END, true);
+    CHECK_INT(world_look(&world, "a", "x").status, VXD_NOT_FOUND);
+    world_end(&world);
+}
+
+static void test_repair_sets_damaged_snapshot_files_aside(void)
+{
+    struct vxd_repair_result result;
+    struct world world;
+    struct seen before = make(&world);
+    char path[VXD_DURABLE_PATH_BYTES];
+    uint64_t *sequences = NULL;
+    uint8_t *bytes;
+    size_t n_bytes;
+    size_t n = 0;
+
+    CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
+    REQUIRE(n == 1);
+    vxd_snapshot_path(&world.dir, 1, sequences[0], "", path);
+    free(sequences);
+    bytes = fault_disk_bytes(world.disk, path, &n_bytes);
+    REQUIRE(bytes != NULL);
+    bytes[n_bytes / 2] ^= 1;
+    result = repair(&world);
+    CHECK_INT(result.n_set_aside, 1);
+    CHECK_INT(result.n_lost, 0);
+    /* All records are there yet. */
+    check_mended(&world, before, AT_END, false);
+    world_end(&world);
+}
+
+/* The head is overwritten, or a page in the middle, or the file is gone. */
+static void check_database(int kind, uint64_t version)
+{
+    struct vxd_repair_result result;
+    struct world world;
+    struct seen before = make(&world);
+    const struct vxd_file_ops *ops = fault_disk_ops(world.disk);
+    uint8_t *bytes;
+    size_t n_bytes;
+
+    bytes = fault_disk_bytes(world.disk, DATABASE, &n_bytes);
+    REQUIRE(bytes != NULL && n_bytes > 8192);
+    if (kind == 1) {
+        run_sql(&world, "PRAGMA wal_checkpoint(TRUNCATE)"); /* else its pages are there */
+        bytes = fault_disk_bytes(world.disk, DATABASE, &n_bytes);
+    }
+    if (kind == 0) {
+        memset(bytes, 0xa5, 100);
+    } else if (kind == 1) {
+        memset(bytes + n_bytes / 2 / 4096 * 4096, 0xa5, 4096);
+    } else {
+        CHECK_INT(ops->unlink(ops->user, DATABASE), 0);
+    }
+    result = repair(&world);
+    CHECK(result.n_lost >= 1);
+    CHECK(has_file(&world, DATABASE ".damaged.1") == (kind < 2));
+    if (version > 0) {
+        check_mended(&world, before, version, true);
+    } else {
+        /* Which page it was decides what is left: some state of "a", and a start. */
+        world_start(&world);
+        CHECK(world_look(&world, "a", "").version >= AT_FILE);
+    }
+    world_end(&world);
+}
+
+static void test_repair_of_a_database_that_is_none_goes_back_to_snapshot_files(void)
+{
+    check_database(0, AT_FILE);
+    check_database(2, AT_FILE);
+}
+
+static void test_repair_of_a_damaged_database_saves_what_can_be_read(void)
+{
+    check_database(1, 0);
+}
+
+static void test_repair_of_what_is_no_data_directory_is_refused(void)
+{
+    struct vxd_repair_result result;
+    struct world world;
+
+    world_begin(&world);
+    CHECK_INT(vxd_repair_data_dir(fault_disk_ops(world.disk), WORLD_DIR, NULL, NULL,
+                                  &result, NULL),
+              VXD_FAILED_PRECONDITION); /* a server has it */
+    CHECK_INT(vxd_repair_data_dir(fault_disk_ops(world.disk), "/none", NULL, NULL,
+                                  &result, NULL),
+              VXD_NOT_FOUND);
+    world_end(&world);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct vxd_test tests[] = {
+        VXD_TEST(test_repair_of_what_is_whole_changes_nothing),
+        VXD_TEST(test_repair_makes_damaged_families_anew),
+        VXD_TEST(test_repair_of_a_family_of_which_nothing_is_left_says_so),
+        VXD_TEST(test_repair_sets_damaged_names_and_outcomes_aside),
+        VXD_TEST(test_repair_sets_damaged_snapshot_files_aside),
+        VXD_TEST(test_repair_of_a_database_that_is_none_goes_back_to_snapshot_files),
+        VXD_TEST(test_repair_of_a_damaged_database_saves_what_can_be_read),
+        VXD_TEST(test_repair_of_what_is_no_data_directory_is_refused),
+    };
+
+    vxd_log_set_level((enum vxd_log_level)(VXD_LOG_ERROR + 1));
+    return vxd_test_run_all(tests, sizeof tests / sizeof tests[0],
+                            argc > 1 ? argv[1] : NULL);
+}
