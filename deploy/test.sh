@@ -6,7 +6,8 @@
 # at the first failure.
 # usage: deploy/test.sh [STEP...]
 #        steps: lint client engine aarch64 fuzz address thread release
-#        VOXELD_BUILD_ROOT  where the builds go (default build/test)
+#        VOXELD_BUILD_ROOT    where the builds go (default build/test)
+#        VOXELD_TEST_BACKEND  where the integration tests' daemons compute (default cpu; cuda:0)
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

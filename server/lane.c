@@ -36,7 +36,8 @@ static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *requ
     request->submitted = true;
     status = request->method->submit(request, lane->queue, err);
     wait_status = vxd_queue_wait(lane->queue, &wait_err);
-    request->engine_ns += vxd_clock_ns() - begin;
+    request->ran_ns = vxd_clock_ns();
+    request->engine_ns += request->ran_ns - begin;
     if (status == VXD_OK && wait_status != VXD_OK) {
         *err = wait_err;
         status = wait_status;
@@ -161,6 +162,7 @@ void vxd_commit_decide(struct vxd_request *request, const struct vxd_err *err)
     struct vxd_lane *lane = commit->lane;
     struct vxd_scheduler *scheduler = lane->scheduler;
 
+    request->ran_ns = vxd_clock_ns();
     commit->err = (struct vxd_err){0};
     if (err != NULL) {
         commit->err = *err;

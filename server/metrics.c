@@ -10,6 +10,9 @@
 const double vxd_metrics_bounds[VXD_METRICS_BUCKETS] = {
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10};
 
+const double vxd_metrics_small_bounds[VXD_METRICS_BUCKETS] = {
+    1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 3e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1, 1};
+
 const char *const vxd_metrics_reasons[VXD_METRICS_REASONS] = {
     "queue_full", "inflight_bytes",    "message_bytes", "draining", "lost",
     "token",      "permission_denied", "connections",   "other"};
@@ -24,10 +27,10 @@ static uint64_t get(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static void observe(struct vxd_histogram *histogram, double seconds)
+static void observe(struct vxd_histogram *histogram, const double *bounds, double seconds)
 {
     for (int i = 0; i < VXD_METRICS_BUCKETS; i++) {
-        if (seconds <= vxd_metrics_bounds[i]) {
+        if (seconds <= bounds[i]) {
             add(&histogram->buckets[i], 1);
             break;
         }
@@ -60,10 +63,15 @@ void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,
     size_t known = (size_t)code < VXD_METRICS_CODES ? (size_t)code : (size_t)VXD_UNKNOWN;
 
     add(&metrics->methods[index].requests[known], 1);
-    observe(&metrics->methods[index].duration, total_s);
+    observe(&metrics->methods[index].duration, vxd_metrics_bounds, total_s);
     if (queue_s >= 0) {
-        observe(&metrics->queue_wait, queue_s);
+        observe(&metrics->queue_wait, vxd_metrics_bounds, queue_s);
     }
+}
+
+void vxd_metrics_count_publish(struct vxd_metrics *metrics, double seconds)
+{
+    observe(&metrics->publish, vxd_metrics_small_bounds, seconds);
 }
 
 void vxd_metrics_count_superseded(struct vxd_metrics *metrics)

@@ -5,8 +5,8 @@
  * voxeld_device_memory_bytes{use}, voxeld_host_memory_bytes{use}, voxeld_superseded_total,
  * voxeld_rejected_total{reason}, voxeld_points_total, voxeld_maps, voxeld_map_bytes{use},
  * voxeld_networks, voxeld_network_bytes{use}, voxeld_scenes, voxeld_scene_bytes{use},
- * voxeld_replay_clients, voxeld_replay_outcomes, voxeld_replay_bytes, voxeld_build_info,
- * process_*. */
+ * voxeld_scene_publish_seconds (histogram), voxeld_replay_clients, voxeld_replay_outcomes,
+ * voxeld_replay_bytes, voxeld_build_info, process_*. */
 #ifndef VXD_SERVER_METRICS_H
 #define VXD_SERVER_METRICS_H
 
@@ -24,6 +24,9 @@ void vxd_metrics_destroy(struct vxd_metrics *metrics);
  * for requests that never queue. */
 void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,
                                enum vxd_status code, double queue_s, double total_s);
+/* A version of a scene: from the end of the work that made it, of a durable scene from the
+ * journal's word that it is on the disk, until everybody sees it. */
+void vxd_metrics_count_publish(struct vxd_metrics *metrics, double seconds);
 void vxd_metrics_count_superseded(struct vxd_metrics *metrics);
 void vxd_metrics_count_rejected(struct vxd_metrics *metrics, const char *reason);
 void vxd_metrics_count_points(struct vxd_metrics *metrics, uint64_t n_points);

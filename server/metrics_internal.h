@@ -14,6 +14,8 @@ enum {
 
 /* Upper bounds in seconds; the last bucket, +Inf, is the count. */
 extern const double vxd_metrics_bounds[VXD_METRICS_BUCKETS];
+/* Likewise, of what takes microseconds. */
+extern const double vxd_metrics_small_bounds[VXD_METRICS_BUCKETS];
 
 struct vxd_histogram {
     _Atomic uint64_t buckets[VXD_METRICS_BUCKETS]; /* not cumulative */
@@ -33,6 +35,7 @@ extern const char *const vxd_metrics_reasons[VXD_METRICS_REASONS];
 struct vxd_metrics {
     struct vxd_method_metrics methods[VXD_METRICS_MAX_METHODS];
     struct vxd_histogram queue_wait;
+    struct vxd_histogram publish; /* by vxd_metrics_small_bounds */
     _Atomic uint64_t superseded;
     _Atomic uint64_t rejected[VXD_METRICS_REASONS];
     _Atomic uint64_t points;

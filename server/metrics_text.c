@@ -35,7 +35,7 @@ static void write_real(struct vxd_text *text, const char *name, const char *type
 
 /* The label is "" or `op="voxelize"`. */
 static void write_histogram(struct vxd_text *text, const char *name, const char *label,
-                            const struct vxd_histogram *histogram)
+                            const double *bounds, const struct vxd_histogram *histogram)
 {
     const char *comma = label[0] != '\0' ? "," : "";
     uint64_t cumulative = 0;
@@ -44,7 +44,7 @@ static void write_histogram(struct vxd_text *text, const char *name, const char 
     for (int i = 0; i < VXD_METRICS_BUCKETS; i++) {
         cumulative += atomic_load(&histogram->buckets[i]);
         vxd_text_printf(text, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, label,
-                        comma, vxd_metrics_bounds[i], cumulative);
+                        comma, bounds[i], cumulative);
     }
     /* Counting goes on meanwhile; +Inf is never below the buckets. */
     n = n < cumulative ? cumulative : n;
@@ -96,12 +96,17 @@ static void write_requests(const struct vxd_metrics *metrics, struct vxd_text *t
         (void)snprintf(label, sizeof label, "op=\"%s\"", op);
         if (atomic_load(&metrics->methods[index].duration.n) > 0) {
             write_histogram(text, "voxeld_request_duration_seconds", label,
-                            &metrics->methods[index].duration);
+                            vxd_metrics_bounds, &metrics->methods[index].duration);
         }
     }
     describe(text, "voxeld_queue_wait_seconds", "histogram",
              "From arrival until the engine took the request.");
-    write_histogram(text, "voxeld_queue_wait_seconds", "", &metrics->queue_wait);
+    write_histogram(text, "voxeld_queue_wait_seconds", "", vxd_metrics_bounds,
+                    &metrics->queue_wait);
+    describe(text, "voxeld_scene_publish_seconds", "histogram",
+             "From a version's end, or its place on the disk, until everybody sees it.");
+    write_histogram(text, "voxeld_scene_publish_seconds", "", vxd_metrics_small_bounds,
+                    &metrics->publish);
     write_uint(text, "voxeld_superseded_total", "counter",
                "Requests superseded by newer ones of their stream.",
                atomic_load(&metrics->superseded));

@@ -80,6 +80,7 @@ struct vxd_request {
     int64_t max_age_ns;         /* absolute; INT64_MAX = none */
     _Atomic int64_t started_ns; /* first submit; 0 before */
     int64_t engine_ns; /* spent in stages so far: submitting and waiting; for finish */
+    int64_t ran_ns;    /* when the last stage had run; of a commit, when it was decided */
     uint64_t body_bytes;
     uint64_t reserved_bytes; /* of the server's inflight_bytes, this request's share */
     uint64_t decoder_bytes;  /* of these, the decoder's budget */

@@ -47,7 +47,7 @@ static enum vxd_status take_bytes(struct vxd_queue *queue, struct vxd_dag *dag,
     enum vxd_status status;
 
     if (max_bytes != 0 && (n_taken > max_bytes || n_bytes > max_bytes - n_taken)) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "max_bytes",
                         "the scene's store is full: %zu of %zu bytes are taken, %zu more "
                         "are needed",
                         n_taken, max_bytes, n_bytes);

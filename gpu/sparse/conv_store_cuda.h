@@ -213,7 +213,7 @@ static __device__ __forceinline__ void store_piece(const struct vxd_conv_tiles *
 #define STRIP_PITCH (STRIP + 8) /* 8: writes of pairs meet in no bank */
 #define STAGED_BYTES (N_THREADS / 32 * 16 * STRIP_PITCH * (int)sizeof(float))
 
-template <enum vxd_net_precision PRECISION, int N>
+template <enum vxd_net_precision PRECISION, int N, int PITCH = STRIP_PITCH>
 static __device__ __forceinline__ void
 store_strip(const struct vxd_conv_tiles *tiles, const int32_t *rows, const float *staged,
             int first_out, int n_channels)
@@ -230,8 +230,7 @@ store_strip(const struct vxd_conv_tiles *tiles, const int32_t *rows, const float
         }
 #pragma unroll
         for (int k = 0; k < N; k += 4) {
-            *(float4 *)(of + k) =
-                *(const float4 *)(staged + row * STRIP_PITCH + channel + k);
+            *(float4 *)(of + k) = *(const float4 *)(staged + row * PITCH + channel + k);
         }
         store_piece<PRECISION, N>(tiles, out_row, first_out + channel, of);
     }

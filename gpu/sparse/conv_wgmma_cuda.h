@@ -79,6 +79,12 @@ static __device__ __forceinline__ void wgmma_publish(void)
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "             \
     "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "             \
     "%44, %45, %46, %47}, "
+#define WGMMA_D128                                                                       \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "            \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "             \
+    "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "             \
+    "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, "             \
+    "%58, %59, %60, %61, %62, %63}, "
 #define WGMMA_SHARED_16(type)                                                            \
     asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32." type "." type             \
                  " " WGMMA_D16 "%8, %9, 1, 1, 1, 0, 0;"                                  \
@@ -98,6 +104,11 @@ static __device__ __forceinline__ void wgmma_publish(void)
     asm volatile("wgmma.mma_async.sync.aligned.m64n96k16.f32." type "." type             \
                  " " WGMMA_D96 "%48, %49, 1, 1, 1, 0, 0;"                                \
                  : WGMMA_SUMS4(0), WGMMA_SUMS4(4), WGMMA_SUMS4(8)                        \
+                 : "l"(rows), "l"(weights))
+#define WGMMA_SHARED_128(type)                                                           \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type            \
+                 " " WGMMA_D128 "%64, %65, 1, 1, 1, 0, 0;"                               \
+                 : WGMMA_SUMS4(0), WGMMA_SUMS4(4), WGMMA_SUMS4(8), WGMMA_SUMS4(12)       \
                  : "l"(rows), "l"(weights))
 #define WGMMA_TF32_16()                                                                  \
     asm volatile("wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32 " WGMMA_D16        \
@@ -119,6 +130,11 @@ static __device__ __forceinline__ void wgmma_publish(void)
                  "{%48, %49, %50, %51}, %52, 1, 1, 1;"                                   \
                  : WGMMA_SUMS4(0), WGMMA_SUMS4(4), WGMMA_SUMS4(8)                        \
                  : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(weights))
+#define WGMMA_TF32_128()                                                                 \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 " WGMMA_D128      \
+                 "{%64, %65, %66, %67}, %68, 1, 1, 1;"                                   \
+                 : WGMMA_SUMS4(0), WGMMA_SUMS4(4), WGMMA_SUMS4(8), WGMMA_SUMS4(12)       \
+                 : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(weights))
 
 /* Adds the products of 64 rows and one slot to sums[N_TILE / 8][4], which lie as those of
  * mma.m16n8, warp i of the four having rows 16 i to 16 i + 15. */
@@ -134,6 +150,8 @@ static __device__ __forceinline__ void wgmma(float (*sums)[4], uint64_t rows,
         WGMMA_SHARED_64("f16");
     } else if constexpr (PRECISION == VXD_NET_FP16 && N_TILE == 96) {
         WGMMA_SHARED_96("f16");
+    } else if constexpr (PRECISION == VXD_NET_FP16 && N_TILE == 128) {
+        WGMMA_SHARED_128("f16");
     } else if constexpr (PRECISION == VXD_NET_BF16 && N_TILE == 16) {
         WGMMA_SHARED_16("bf16");
     } else if constexpr (PRECISION == VXD_NET_BF16 && N_TILE == 32) {
@@ -142,6 +160,8 @@ static __device__ __forceinline__ void wgmma(float (*sums)[4], uint64_t rows,
         WGMMA_SHARED_64("bf16");
     } else if constexpr (PRECISION == VXD_NET_BF16 && N_TILE == 96) {
         WGMMA_SHARED_96("bf16");
+    } else if constexpr (PRECISION == VXD_NET_BF16 && N_TILE == 128) {
+        WGMMA_SHARED_128("bf16");
     }
 }
 
@@ -158,6 +178,8 @@ wgmma_tf32(float (*sums)[4], const uint32_t rows[4], uint64_t weights)
         WGMMA_TF32_64();
     } else if constexpr (N_TILE == 96) {
         WGMMA_TF32_96();
+    } else if constexpr (N_TILE == 128) {
+        WGMMA_TF32_128();
     }
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How the sums of conv_wgmma_tiles_cuda.h leave. Where all lies at multiples of 16 bytes and
- * the activation is plain: bias and residual are added and numbers rounded where the matrix
- * unit left them, then the warp's rows pass through shared memory to 16-byte stores. The rest
- * goes the way of conv_store_cuda.h. */
+ * the activation is plain: sums began with the bias, the residual is added and numbers rounded
+ * where the matrix unit left them, then the warp's rows pass through shared memory to 16-byte
+ * stores. The rest goes the way of conv_store_cuda.h. */
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_STORE_CUDA_H
 #define VXD_GPU_SPARSE_CONV_WGMMA_STORE_CUDA_H
 
 #include "gpu/sparse/conv_wgmma_fetch_cuda.h"
 
-#define WARP_STAGED_BYTES (16 * STRIP_PITCH * (int)sizeof(float))
+#define WARP_STAGED_BYTES (16 * ROW_BYTES)
+#define PIECES_PITCH 24 /* floats a row of 16 channels */
 
 /* Four matrices of 8 x 16 bytes; each lane gives the address of one row. */
 static __device__ __forceinline__ void store_matrices(uint32_t address,
@@ -57,9 +58,8 @@ static __device__ __forceinline__ float2 widen_pair(uint32_t pair)
 
 /* Sums of a warp's 16 rows and WIDTH channels, WIDTH * element bytes being 128 at most. */
 struct strip {
-    const float *bias; /* of the first channel and this lane's offset; NULL = none */
-    uint32_t add;      /* shared address of the warp's residual; 0 = none */
-    uint32_t staged;   /* shared address of the warp's place */
+    uint32_t add;    /* shared address of the warp's residual; 0 = none */
+    uint32_t staged; /* shared address of the warp's place */
     bool has_relu;
 };
 
@@ -69,15 +69,15 @@ static __device__ __forceinline__ uint32_t piece_at(int row, int piece)
     return (uint32_t)(row * ROW_BYTES + (piece ^ (row & 7)) * 16);
 }
 
-/* Eight channels of the strip, two bytes each: bias, residual, activation, two words. */
+/* Eight channels of the strip, two bytes each: residual, activation, two words. A sum of -0 is
+ * 0, as where a tap of zeros was added too. */
 template <enum vxd_net_precision PRECISION>
 static __device__ __forceinline__ void end_pairs(const struct strip *strip, float *of,
-                                                 float2 bias, const uint32_t *add,
-                                                 uint32_t to[2])
+                                                 const uint32_t *add, uint32_t to[2])
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) { /* rows lane / 4 and 8 more */
-        float2 x = make_float2(of[2 * i] + bias.x, of[2 * i + 1] + bias.y);
+        float2 x = make_float2(of[2 * i] + 0.0f, of[2 * i + 1] + 0.0f);
 
         if (strip->add != 0) {
             float2 y = widen_pair<PRECISION>(add[i]);
@@ -93,20 +93,9 @@ static __device__ __forceinline__ void end_pairs(const struct strip *strip, floa
     }
 }
 
-/* A sum of -0 is 0, as where a tap of zeros was added too: so is a bias. */
-static __device__ __forceinline__ float2 bias_of(const struct strip *strip, int channel)
-{
-    float2 bias = make_float2(0.0f, 0.0f);
-
-    if (strip->bias != NULL) {
-        bias = *(const float2 *)(strip->bias + channel);
-    }
-    return make_float2(bias.x + 0.0f, bias.y + 0.0f);
-}
-
 template <enum vxd_net_precision PRECISION, int WIDTH>
 static __device__ __forceinline__ void end_strip(const struct strip *strip,
-                                                 float (*sums)[4], int n_channels)
+                                                 float (*sums)[4])
 {
     int lane = (int)threadIdx.x % 32;
     /* The row of a matrix whose address this lane gives, and its piece. */
@@ -123,12 +112,7 @@ static __device__ __forceinline__ void end_strip(const struct strip *strip,
         }
 #pragma unroll
         for (int k = 0; k < 2; k++) {
-            float2 bias = make_float2(0.0f, 0.0f);
-
-            if (8 * (j + k) < n_channels) {
-                bias = bias_of(strip, 8 * (j + k));
-            }
-            end_pairs<PRECISION>(strip, sums[j + k], bias, add + 2 * k, words + 2 * k);
+            end_pairs<PRECISION>(strip, sums[j + k], add + 2 * k, words + 2 * k);
         }
         store_matrices(strip->staged + piece_at(row, j + half), words);
     }
@@ -137,22 +121,17 @@ static __device__ __forceinline__ void end_strip(const struct strip *strip,
 /* The same with elements of four bytes. */
 template <int WIDTH>
 static __device__ __forceinline__ void end_strip_wide(const struct strip *strip,
-                                                      float (*sums)[4], int n_channels)
+                                                      float (*sums)[4])
 {
     int lane = (int)threadIdx.x % 32;
 
 #pragma unroll
     for (int j = 0; j < WIDTH / 8; j++) {
-        float2 bias = make_float2(0.0f, 0.0f);
-
-        if (8 * j + lane % 4 * 2 < n_channels) {
-            bias = bias_of(strip, 8 * j);
-        }
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             int row = lane / 4 + 8 * i;
             uint32_t at = piece_at(row, 2 * j + lane % 4 / 2) + (uint32_t)(lane % 2 * 8);
-            float2 x = make_float2(sums[j][2 * i] + bias.x, sums[j][2 * i + 1] + bias.y);
+            float2 x = make_float2(sums[j][2 * i] + 0.0f, sums[j][2 * i + 1] + 0.0f);
 
             if (strip->add != 0) {
                 float2 y;
@@ -205,18 +184,15 @@ store_strip_whole(const struct vxd_conv_tiles *tiles, const int32_t *rows, char 
     constexpr int ELEMENT_BYTES =
         PRECISION == VXD_NET_FP16 || PRECISION == VXD_NET_BF16 ? 2 : 4;
     int n_channels = tiles->n_out - first_out;
-    struct strip strip = {NULL, add, shared_address(staged), tiles->act == VXD_ACT_RELU};
+    struct strip strip = {add, shared_address(staged), tiles->act == VXD_ACT_RELU};
 
     if (n_channels <= 0) {
         return;
     }
-    if (tiles->bias != NULL) {
-        strip.bias = tiles->bias + first_out + threadIdx.x % 4 * 2;
-    }
     if constexpr (ELEMENT_BYTES == 2) {
-        end_strip<PRECISION, WIDTH>(&strip, sums, n_channels);
+        end_strip<PRECISION, WIDTH>(&strip, sums);
     } else {
-        end_strip_wide<WIDTH>(&strip, sums, n_channels);
+        end_strip_wide<WIDTH>(&strip, sums);
     }
     __syncwarp();
     write_strip<WIDTH * ELEMENT_BYTES / 16>(
@@ -225,18 +201,43 @@ store_strip_whole(const struct vxd_conv_tiles *tiles, const int32_t *rows, char 
     __syncwarp();
 }
 
-/* Of N_HALVES x 64 rows of the tile, whose output rows are `rows` and whose place in a stage
- * begins `stage_offset` bytes after it; `staged` is this warp's. */
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TILE_HALVES>
+/* What sums begin with: the bias where store_tile_whole ends them, else 0, never -0. */
+template <class FORM>
+static __device__ __forceinline__ void begin_sums(const struct vxd_conv_tiles *tiles,
+                                                  int first_out,
+                                                  float (*sums)[FORM::N_TILE / 8][4])
+{
+    const float *from = tiles->bias + first_out + threadIdx.x % 4 * 2;
+    int n_channels = tiles->is_out_whole && tiles->bias != NULL
+                         ? tiles->n_out - first_out - (int)threadIdx.x % 4 * 2
+                         : 0;
+
+#pragma unroll
+    for (int j = 0; j < FORM::N_TILE / 8; j++) {
+        float2 bias = make_float2(0.0f, 0.0f);
+
+        if (8 * j < n_channels) {
+            bias = *(const float2 *)(from + 8 * j);
+        }
+#pragma unroll
+        for (int half = 0; half < FORM::N_HALVES; half++) {
+            sums[half][j][0] = sums[half][j][2] = bias.x + 0.0f;
+            sums[half][j][1] = sums[half][j][3] = bias.y + 0.0f;
+        }
+    }
+}
+
+/* `rows` are the group's output rows, `stages` begins with its rows, `staged` is this warp's. */
+template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
-store_tile_whole(const struct vxd_conv_tiles *tiles,
-                 struct wgmma_shared<N_TILE_HALVES> *shared, const char *stages,
-                 uint32_t stage_offset, const int32_t *rows, char *staged, int first_out,
-                 struct ring *ring, float (*sums)[N_TILE / 8][4])
+store_tile_whole(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
+                 const char *stages, const int32_t *rows, char *staged, int first_out,
+                 struct ring *ring, float (*sums)[FORM::N_TILE / 8][4])
 {
     constexpr int N_ELEMENTS =
         ROW_BYTES / (PRECISION == VXD_NET_FP16 || PRECISION == VXD_NET_BF16 ? 2 : 4);
-    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_TILE_HALVES>();
+    constexpr int N_TILE = FORM::N_TILE;
+    constexpr int N_HALVES = FORM::N_HALVES;
     constexpr int REST = N_TILE % N_ELEMENTS;
     int warp = (int)threadIdx.x / 32 % 4;
     bool has_add = tiles->add != NULL;
@@ -249,9 +250,10 @@ store_tile_whole(const struct vxd_conv_tiles *tiles,
 #pragma unroll
         for (int half = 0; half < N_HALVES; half++) {
             int row = half * HALF_ROWS + warp * 16;
-            uint32_t add = has_add ? shared_address(stages + ring->at * STAGE_BYTES) +
-                                         stage_offset + (uint32_t)(row * ROW_BYTES)
-                                   : 0;
+            uint32_t add = has_add
+                               ? shared_address(stages + ring->at * FORM::STAGE_BYTES) +
+                                     (uint32_t)(row * ROW_BYTES)
+                               : 0;
 
             if (first + N_ELEMENTS <= N_TILE) {
                 store_strip_whole<PRECISION, N_ELEMENTS>(tiles, rows + row, staged,
@@ -273,32 +275,33 @@ store_tile_whole(const struct vxd_conv_tiles *tiles,
 }
 
 /* Any rows, any activation; `staged` is this warp's. */
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES>
+template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
 store_tile_pieces(const struct vxd_conv_tiles *tiles, const int32_t *rows, float *staged,
-                  int first_out, float (*sums)[N_TILE / 8][4])
+                  int first_out, float (*sums)[FORM::N_TILE / 8][4])
 {
     constexpr int N = PRECISION == VXD_NET_FP16 || PRECISION == VXD_NET_BF16 ? 8 : 4;
+    constexpr int N_HALVES = FORM::N_HALVES;
     constexpr int WIDTH = 16;
     int lane = (int)threadIdx.x % 32;
     int warp = (int)threadIdx.x / 32 % 4;
 
 #pragma unroll
-    for (int k = 0; k < N_HALVES * N_TILE / WIDTH; k++) {
+    for (int k = 0; k < N_HALVES * FORM::N_TILE / WIDTH; k++) {
         int half = k % N_HALVES;
         int first = k / N_HALVES * WIDTH;
 
 #pragma unroll
         for (int j = 0; j < WIDTH / 8; j++) {
             const float *of = sums[half][first / 8 + j];
-            float *to = staged + lane / 4 * STRIP_PITCH + 8 * j + lane % 4 * 2;
+            float *to = staged + lane / 4 * PIECES_PITCH + 8 * j + lane % 4 * 2;
 
             *(float2 *)to = make_float2(of[0], of[1]);
-            *(float2 *)(to + 8 * STRIP_PITCH) = make_float2(of[2], of[3]);
+            *(float2 *)(to + 8 * PIECES_PITCH) = make_float2(of[2], of[3]);
         }
         __syncwarp();
-        store_strip<PRECISION, N>(tiles, rows + half * HALF_ROWS + warp * 16, staged,
-                                  first_out + first, WIDTH);
+        store_strip<PRECISION, N, PIECES_PITCH>(
+            tiles, rows + half * HALF_ROWS + warp * 16, staged, first_out + first, WIDTH);
         __syncwarp();
     }
 }

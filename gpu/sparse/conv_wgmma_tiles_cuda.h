@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tiles of conv_tiles_cuda.h for Hopper: four warps fetch, a team or two of four multiply
- * and store.
+/* The tiles of conv_tiles_cuda.h for Hopper: a warp finds what rows read, three fetch it, four
+ * multiply and store; or twice as many of each.
  *
  * Who fetches runs ahead through stages and into the next tile, as far as there are free
  * stages; barriers in shared memory tell when a stage is full and when it is free again. Rows
- * come by 16-byte copies of all fetching threads, a slot's weights by one bulk copy. A team has
- * N_HALVES x 64 of the tile's rows and all of its channels; one team of 128 rows, two blocks a
- * multiprocessor, is what was fastest of 64 to 256 rows over whole networks. The order of sums
- * is that of conv_tiles_cuda.h whatever the choice. */
+ * come by 16-byte copies, a slot's weights by one bulk copy. How large tiles are is chosen by
+ * how many rows there may be: the order of sums is that of conv_tiles_cuda.h whatever the
+ * choice. */
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
 #define VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
 
 #include "gpu/sparse/conv_wgmma_store_cuda.h"
 
-/* Adds a stage to the sums of N of the team's halves, from FIRST on. Instructions without a
- * branch between them, or the compiler would have each wait for the one before; for the same
- * reason rows that pass through registers are loaded first. */
-template <enum vxd_net_precision PRECISION, int N_TILE, int FIRST, int N>
+/* Adds a stage to the sums of N halves of its rows. Instructions without a branch between
+ * them, or the compiler would have each wait for the one before; for the same reason rows that
+ * pass through registers are loaded first. */
+template <enum vxd_net_precision PRECISION, int N_TILE, int N>
 static __device__ __forceinline__ void multiply_halves(uint32_t rows, uint32_t weights,
                                                        float (*sums)[N_TILE / 8][4])
 {
     constexpr bool BY_REGISTERS = PRECISION == VXD_NET_TF32;
     uint32_t loaded[N][STAGE_SLOTS][4];
+    uint64_t a = wgmma_rows(rows);
+    uint64_t b = wgmma_weights(weights);
 
-    rows += FIRST * HALF_ROWS * ROW_BYTES;
 #pragma unroll
     for (int i = 0; i < N * STAGE_SLOTS && BY_REGISTERS; i++) {
         load_rows<PRECISION>(rows + (uint32_t)(i / STAGE_SLOTS * HALF_ROWS * ROW_BYTES) +
@@ -33,19 +33,18 @@ static __device__ __forceinline__ void multiply_halves(uint32_t rows, uint32_t w
     wgmma_fence();
 #pragma unroll
     for (int slot = 0; slot < STAGE_SLOTS; slot++) {
-        uint64_t b =
-            wgmma_weights(weights + (uint32_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES));
-
 #pragma unroll
         for (int half = 0; half < N; half++) {
+            uint64_t of_slot = b + (uint64_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES / 16);
+
             if constexpr (BY_REGISTERS) {
-                wgmma_tf32<N_TILE>(sums[FIRST + half], loaded[half][slot], b);
+                wgmma_tf32<N_TILE>(sums[half], loaded[half][slot], of_slot);
             } else {
-                wgmma<PRECISION, N_TILE>(
-                    sums[FIRST + half],
-                    wgmma_rows(rows + (uint32_t)(half * HALF_ROWS * ROW_BYTES +
-                                                 slot * VXD_CONV_SLOT_BYTES)),
-                    b);
+                wgmma<PRECISION, N_TILE>(sums[half],
+                                         a + (uint64_t)((half * HALF_ROWS * ROW_BYTES +
+                                                         slot * VXD_CONV_SLOT_BYTES) /
+                                                        16),
+                                         of_slot);
             }
         }
     }
@@ -54,75 +53,79 @@ static __device__ __forceinline__ void multiply_halves(uint32_t rows, uint32_t w
 }
 
 /* All stages of a tile's sums. */
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TILE_HALVES>
+template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
-multiply_tile(const struct vxd_conv_tiles *tiles,
-              struct wgmma_shared<N_TILE_HALVES> *shared, const char *stages, int team,
-              struct ring *ring, float (*sums)[N_TILE / 8][4])
+multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
+              const char *stages, struct ring *ring, int group,
+              float (*sums)[FORM::N_TILE / 8][4])
 {
-    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_TILE_HALVES>();
+    constexpr int N_TILE = FORM::N_TILE;
+    constexpr int N_HALVES = FORM::N_HALVES;
+    constexpr uint32_t HALF_BYTES = HALF_ROWS * ROW_BYTES;
+    uint32_t first = shared_address(stages);
+    uint32_t n_stages = (uint32_t)tiles->n_stages;
     uint32_t to_do;
 
+    asm("" : "+r"(first)); /* kept, not made anew for each stage */
     do {
-        uint32_t stage = shared_address(stages + ring->at * STAGE_BYTES);
-        uint32_t rows = stage + (uint32_t)(team * N_HALVES * HALF_ROWS * ROW_BYTES);
-        uint32_t weights = stage + N_TILE_HALVES * HALF_ROWS * ROW_BYTES;
-        uint32_t own;
+        uint32_t weights =
+            first + (uint32_t)ring->at * FORM::STAGE_BYTES + FORM::ROWS_BYTES;
+        uint32_t rows =
+            weights - FORM::ROWS_BYTES + (uint32_t)group * N_HALVES * HALF_BYTES;
+        uint32_t of_group;
 
         barrier_wait(&shared->full[ring->at], ring->parity);
         to_do = *(const uint32_t *)shared->to_do[ring->at]; /* of all slots at once */
         to_do |= to_do >> 16;
         to_do |= to_do >> 8;
-        own = to_do >> team * N_HALVES & ((1u << N_HALVES) - 1);
+        of_group = to_do >> group * N_HALVES & ((1u << N_HALVES) - 1);
         wgmma_publish();
-        if (own == (1u << N_HALVES) - 1) {
-            multiply_halves<PRECISION, N_TILE, 0, N_HALVES>(rows, weights, sums);
-        } else if (own == 1) {
-            multiply_halves<PRECISION, N_TILE, 0, 1>(rows, weights, sums);
-        } else if (own == 2) {
-            multiply_halves<PRECISION, N_TILE, N_HALVES - 1, 1>(rows, weights, sums);
+        if (of_group == (1u << N_HALVES) - 1) {
+            multiply_halves<PRECISION, N_TILE, N_HALVES>(rows, weights, sums);
+        } else if (N_HALVES == 2 && (of_group & 1) != 0) {
+            multiply_halves<PRECISION, N_TILE, 1>(rows, weights, sums);
+        } else if (N_HALVES == 2 && (of_group & 2) != 0) {
+            multiply_halves<PRECISION, N_TILE, 1>(rows + HALF_BYTES, weights,
+                                                  sums + N_HALVES - 1);
         }
+        __syncwarp(); /* no lane reads the stage any more */
         if (threadIdx.x % 32 == 0) {
             barrier_arrive(&shared->empty[ring->at]);
         }
-        ring_step(ring, tiles->n_stages);
+        ring_step(ring, (int)n_stages);
     } while ((to_do & SLOT_ENDS_SUMS) == 0);
     wgmma_release<N_TILE, N_HALVES>(sums);
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TEAMS>
+template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
-multiply_tiles(const struct vxd_conv_tiles *tiles,
-               struct wgmma_shared<N_HALVES * N_TEAMS> *shared, const char *stages,
-               char *staged, uint32_t n_rows)
+multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
+               const char *stages, char *staged, uint32_t n_rows)
 {
-    constexpr int ROWS = N_TEAMS * N_HALVES * HALF_ROWS;
-    int team = (int)threadIdx.x / N_THREADS;
+    constexpr int N_TILE = FORM::N_TILE;
+    constexpr int N_HALVES = FORM::N_HALVES;
     struct ring ring = {0, 0};
     struct ring places = {0, 0};
+    int group = (int)threadIdx.x / N_THREADS;
+    int first_row = group * N_HALVES * HALF_ROWS; /* of the tile's */
     uint32_t first_place;
     int first_out;
 
     staged += threadIdx.x / 32 * WARP_STAGED_BYTES;
     for (uint32_t i = 0;
-         find_tile(tiles, n_rows, ROWS, N_TILE, i, &first_place, &first_out); i++) {
+         find_tile(tiles, n_rows, FORM::ROWS, N_TILE, i, &first_place, &first_out); i++) {
         float sums[N_HALVES][N_TILE / 8][4];
-        const int32_t *rows = shared->rows[places.at] + team * N_HALVES * HALF_ROWS;
+        const int32_t *rows = shared->rows[places.at] + first_row;
 
-#pragma unroll
-        for (int k = 0; k < N_HALVES * N_TILE / 2; k++) {
-            sums[k / (N_TILE / 2)][k / 4 % (N_TILE / 8)][k % 4] = 0.0f;
-        }
-        multiply_tile<PRECISION, N_TILE, N_HALVES, N_HALVES * N_TEAMS>(
-            tiles, shared, stages, team, &ring, sums);
+        begin_sums<FORM>(tiles, first_out, sums);
+        multiply_tile<PRECISION, FORM>(tiles, shared, stages, &ring, group, sums);
         if (tiles->is_out_whole) {
-            store_tile_whole<PRECISION, N_TILE, N_HALVES, N_HALVES * N_TEAMS>(
-                tiles, shared, stages,
-                (uint32_t)(team * N_HALVES * HALF_ROWS * ROW_BYTES), rows, staged,
-                first_out, &ring, sums);
+            store_tile_whole<PRECISION, FORM>(tiles, shared,
+                                              stages + first_row * ROW_BYTES, rows,
+                                              staged, first_out, &ring, sums);
         } else {
-            store_tile_pieces<PRECISION, N_TILE, N_HALVES>(tiles, rows, (float *)staged,
-                                                           first_out, sums);
+            store_tile_pieces<PRECISION, FORM>(tiles, rows, (float *)staged, first_out,
+                                               sums);
         }
         if (threadIdx.x % 32 == 0) {
             barrier_arrive(&shared->place_empty[places.at]);
@@ -131,20 +134,37 @@ multiply_tiles(const struct vxd_conv_tiles *tiles,
     }
 }
 
-template <int N_TEAMS> __host__ __device__ constexpr int blocks_of_multiprocessor()
+template <class FORM>
+static __device__ __forceinline__ void init_barriers(const struct vxd_conv_tiles *tiles,
+                                                     struct wgmma_shared<FORM> *shared)
 {
-    return N_TEAMS == 1 ? 2 : 1;
+    int n_multiplying = 4 * FORM::N_WARPGROUPS; /* warps */
+    int n_fetching = n_teams(tiles) * FORM::N_WARPGROUPS;
+
+    for (int i = 0; i < tiles->n_stages; i++) {
+        barrier_init(&shared->full[i], 32 * FORM::N_WARPGROUPS + STAGE_SLOTS);
+        barrier_init(&shared->empty[i], n_multiplying);
+    }
+    for (int i = 0; i < N_PLACES; i++) {
+        barrier_init(&shared->place_empty[i], n_multiplying + n_fetching);
+    }
+    for (int i = 0; i < N_CHUNKS; i++) {
+        barrier_init(&shared->chunk_full[i], 2 * FORM::N_FINDERS);
+        barrier_init(&shared->chunk_empty[i], n_fetching);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TEAMS>
-static __global__ void __launch_bounds__((N_TEAMS + 1) * N_THREADS,
-                                         blocks_of_multiprocessor<N_TEAMS>())
+template <enum vxd_net_precision PRECISION, class FORM>
+static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WARPGROUPS)
     wgmma_tiles_kernel(const __grid_constant__ struct vxd_conv_tiles tiles)
 {
-    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_HALVES * N_TEAMS>();
     extern __shared__ __align__(1024) char dynamic_shared[];
-    __shared__ struct wgmma_shared<N_HALVES * N_TEAMS> shared;
-    __shared__ __align__(128) char staged[4 * N_TEAMS * WARP_STAGED_BYTES];
+    __shared__ struct wgmma_shared<FORM> shared;
+    __shared__ __align__(128) char staged[4 * FORM::N_WARPGROUPS * WARP_STAGED_BYTES];
+    struct wgmma_memory memory = {
+        dynamic_shared, (int32_t *)(dynamic_shared + tiles.n_stages * FORM::STAGE_BYTES),
+        (uint32_t)(min(tiles.n_taps, CHUNK_TAPS) * FORM::ROWS)};
     uint32_t n_rows = *tiles.n_rows;
 
     if (n_rows > tiles.room) {
@@ -155,42 +175,26 @@ static __global__ void __launch_bounds__((N_TEAMS + 1) * N_THREADS,
         return;
     }
     if (threadIdx.x == 0) {
-        for (int i = 0; i < tiles.n_stages; i++) {
-            barrier_init(&shared.full[i], N_THREADS + STAGE_SLOTS);
-            barrier_init(&shared.empty[i], 4 * N_TEAMS);
-        }
-        for (int i = 0; i < N_PLACES; i++) {
-            barrier_init(&shared.place_empty[i], 4 * N_TEAMS);
-        }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        init_barriers<FORM>(&tiles, &shared);
     }
     __syncthreads();
-    if (threadIdx.x >= N_TEAMS * N_THREADS) { /* registers go to who multiplies */
-        struct tile_memory memory = {
-            (int32_t *)(dynamic_shared + tiles.n_stages * STAGE_BYTES), dynamic_shared};
-
-        if constexpr (N_TEAMS == 1) {
-            asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
-        } else {
-            asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
-        }
-        fetch_tiles<PRECISION, N_TILE, N_HALVES * N_TEAMS>(&tiles, &shared, &memory,
-                                                           n_rows);
+    if (threadIdx.x < FORM::N_MULTIPLIERS) { /* registers go to who multiplies */
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
+        multiply_tiles<PRECISION, FORM>(&tiles, &shared, dynamic_shared, staged, n_rows);
+        return;
+    }
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+    if (threadIdx.x >= 2 * FORM::N_MULTIPLIERS - FORM::N_FINDERS) {
+        find_tiles<FORM>(&tiles, &shared, &memory, n_rows);
     } else {
-        if constexpr (N_TEAMS == 1) {
-            asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
-        } else {
-            asm volatile("setmaxnreg.inc.sync.aligned.u32 208;");
-        }
-        multiply_tiles<PRECISION, N_TILE, N_HALVES, N_TEAMS>(
-            &tiles, &shared, dynamic_shared, staged, n_rows);
+        fetch_tiles<PRECISION, FORM>(&tiles, &shared, &memory, n_rows);
     }
 }
 
-/* As many stages as leave room for the blocks of a multiprocessor. */
+/* As many stages as leave room for n_blocks a multiprocessor. */
 static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
-                                               const void *kernel, int n_stage_bytes,
-                                               int n_table_bytes, int n_blocks,
+                                               const void *kernel, int n_blocks,
+                                               int n_stage_bytes, int n_table_bytes,
                                                int *n_stages, struct vxd_err *err)
 {
     struct cudaFuncAttributes attributes;
@@ -223,33 +227,63 @@ out:
     return status;
 }
 
-template <enum vxd_net_precision PRECISION, int N_TILE, int N_HALVES, int N_TEAMS>
+static inline uint64_t count_tiles(const struct vxd_conv_tiles *tiles, int n_tile_rows,
+                                   int n_tile)
+{
+    return ((uint64_t)tiles->room + (uint64_t)n_tile_rows - 1) / (uint64_t)n_tile_rows *
+           (uint64_t)(tiles->n_padded / n_tile);
+}
+
+template <enum vxd_net_precision PRECISION, class FORM>
 static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles tiles,
                               struct vxd_err *err)
 {
-    constexpr int ROWS = N_TEAMS * N_HALVES * HALF_ROWS;
-    constexpr int STAGE_BYTES = wgmma_stage_bytes<N_TILE, N_HALVES * N_TEAMS>();
-    const void *kernel =
-        (const void *)wgmma_tiles_kernel<PRECISION, N_TILE, N_HALVES, N_TEAMS>;
+    constexpr int N_BLOCKS = 2 / FORM::N_WARPGROUPS; /* of a multiprocessor */
+    const void *kernel = (const void *)wgmma_tiles_kernel<PRECISION, FORM>;
     struct vxd_context *context = queue->context;
-    int n_table_taps = tiles.n_taps < WORD_TAPS ? tiles.n_taps : WORD_TAPS;
-    int n_table_bytes = n_table_taps * ROWS * (int)sizeof(int32_t);
-    uint64_t n_tiles =
-        (tiles.room + (uint64_t)ROWS - 1) / ROWS * (uint64_t)(tiles.n_padded / N_TILE);
-    unsigned n_most =
-        (unsigned)context->info.n_multiprocessors * blocks_of_multiprocessor<N_TEAMS>();
+    int n_table_taps = tiles.n_taps < CHUNK_TAPS ? tiles.n_taps : CHUNK_TAPS;
+    int n_table_bytes = N_CHUNKS * n_table_taps * FORM::ROWS * (int)sizeof(int32_t);
+    uint64_t n_tiles = count_tiles(&tiles, FORM::ROWS, FORM::N_TILE);
+    unsigned n_most = N_BLOCKS * (unsigned)context->info.n_multiprocessors;
     unsigned n_blocks = n_tiles == 0 ? 1 : n_tiles < n_most ? (unsigned)n_tiles : n_most;
     enum vxd_status status;
 
-    VXD_TRY(fit_wgmma_stages(context, kernel, STAGE_BYTES, n_table_bytes,
-                             blocks_of_multiprocessor<N_TEAMS>(), &tiles.n_stages, err));
-    wgmma_tiles_kernel<PRECISION, N_TILE, N_HALVES, N_TEAMS>
-        <<<n_blocks, (N_TEAMS + 1) * N_THREADS,
-           (size_t)(tiles.n_stages * STAGE_BYTES + n_table_bytes),
+    VXD_TRY(fit_wgmma_stages(context, kernel, N_BLOCKS, FORM::STAGE_BYTES, n_table_bytes,
+                             &tiles.n_stages, err));
+    wgmma_tiles_kernel<PRECISION, FORM>
+        <<<n_blocks, 2 * FORM::N_MULTIPLIERS,
+           (size_t)(tiles.n_stages * FORM::STAGE_BYTES + n_table_bytes),
            (cudaStream_t)queue->stream>>>(tiles);
     VXD_TRY(vxd_cuda_launched(context, "wgmma_tiles_kernel", err));
 out:
     return status;
+}
+
+#ifdef CONV_TUNE
+#include <stdlib.h>
+#endif
+
+/* Tiles of more rows gather weights less often, but leave fewer stages and find fewer taps that
+ * all their rows lack: measured, they pay for few taps and for very many rows. */
+template <enum vxd_net_precision PRECISION, int N_TILE>
+static enum vxd_status launch_rows(struct vxd_queue *queue,
+                                   const struct vxd_conv_tiles *tiles,
+                                   struct vxd_err *err)
+{
+    unsigned n_multiprocessors = (unsigned)queue->context->info.n_multiprocessors;
+
+    if constexpr (N_TILE == 96) {
+        if (count_tiles(tiles, 256, N_TILE) >= 3 * n_multiprocessors) {
+            return launch<PRECISION, wgmma_form<N_TILE, 2, 2>>(queue, *tiles, err);
+        }
+    }
+    if constexpr (N_TILE < 128) { /* of 128 there are too few registers for two halves */
+        if (count_tiles(tiles, 128, N_TILE) >= 2 * n_multiprocessors &&
+            (tiles->n_taps <= 8 || N_TILE <= 32)) {
+            return launch<PRECISION, wgmma_form<N_TILE, 2, 1>>(queue, *tiles, err);
+        }
+    }
+    return launch<PRECISION, wgmma_form<N_TILE, 1, 1>>(queue, *tiles, err);
 }
 
 template <enum vxd_net_precision PRECISION>
@@ -257,15 +291,24 @@ static enum vxd_status launch_tiles(struct vxd_queue *queue,
                                     const struct vxd_conv_tiles *tiles, int n_tile,
                                     struct vxd_err *err)
 {
+    unsigned n_multiprocessors = (unsigned)queue->context->info.n_multiprocessors;
+
+    /* Rows are gathered half as often where that leaves no multiprocessor idle. */
+    if (tiles->n_padded % 128 == 0 &&
+        count_tiles(tiles, HALF_ROWS, 128) >= n_multiprocessors) {
+        n_tile = 128;
+    }
     switch (n_tile) {
     case 16:
-        return launch<PRECISION, 16, 2, 1>(queue, *tiles, err);
+        return launch_rows<PRECISION, 16>(queue, tiles, err);
     case 32:
-        return launch<PRECISION, 32, 2, 1>(queue, *tiles, err);
+        return launch_rows<PRECISION, 32>(queue, tiles, err);
     case 64:
-        return launch<PRECISION, 64, 2, 1>(queue, *tiles, err);
+        return launch_rows<PRECISION, 64>(queue, tiles, err);
+    case 128:
+        return launch_rows<PRECISION, 128>(queue, tiles, err);
     default:
-        return launch<PRECISION, 96, 2, 1>(queue, *tiles, err);
+        return launch_rows<PRECISION, 96>(queue, tiles, err);
     }
 }
 

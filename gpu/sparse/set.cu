@@ -28,9 +28,7 @@ static bool lay_out(const struct vxd_queue *queue, size_t n_candidates,
                vxd_layout_add(&out->total, n_candidates, 4, &out->values[i]);
     }
     for (int i = 0; i < VXD_N_WORDS; i++) {
-        fits = fits && vxd_layout_add(&out->total,
-                                      i < VXD_WORDS_LEVELS ? n_blocks : VXD_SET_TILES, 8,
-                                      &out->words[i]);
+        fits = fits && vxd_layout_add(&out->total, n_blocks, 8, &out->words[i]);
     }
     fits = fits && vxd_layout_add(&out->total, n_candidates, 4, &out->ranks);
     return fits && vxd_layout_add(&out->total, VXD_SORT_WORDS(n_blocks), 4, &out->counts);

@@ -16,12 +16,9 @@ enum vxd_set_words {
     VXD_WORDS_VARYING = 1,
     VXD_WORDS_CANDIDATES = 2,
     VXD_WORDS_ROWS = 3,
-    VXD_WORDS_LEVELS = 4, /* one of each set that a launch makes; or, a word a tile */
+    VXD_WORDS_LEVELS = 4, /* one of each set that a launch makes */
     VXD_N_WORDS = VXD_WORDS_LEVELS + VXD_FLOORS_AT_ONCE
 };
-
-/* Words of the last ones, no fewer than blocks. */
-#define VXD_SET_TILES ((size_t)VXD_GRID_THREADS)
 
 /* Scratch of an operation; keys and values for n_candidates each. */
 struct vxd_set_scratch {

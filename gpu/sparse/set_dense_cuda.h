@@ -118,125 +118,273 @@ static __device__ __forceinline__ void vxd_dense_clear(const struct vxd_dense_pl
     }
 }
 
-/* Rows in the upper half, blocks in the lower. */
-static __device__ __forceinline__ uint64_t vxd_dense_count(uint64_t mask)
-{
-    return (uint64_t)vxd_sparse_popcount(mask) << 32 | (mask != 0 ? 1 : 0);
-}
+/* Tables of several sets, one behind the other, are read in groups of words; a warp counts a
+ * group, a warp writes 32 words of one. Groups go to the blocks of a launch in turns: what is
+ * near a sensor lies in few of them, and at the same place of every level's table. */
+#define VXD_DENSE_GROUP 128u
+#define VXD_DENSE_MOST_GROUPS 2048u /* of a block of the launch */
+#define VXD_DENSE_MOST_TABLES 4
 
-/* Tables are read in tiles, which the blocks of a launch take in turns: what is near a sensor
- * lies in few of them, and at the same place of every level's table. */
-struct vxd_dense_tiles {
-    uint32_t n;
-    uint32_t n_words; /* of a tile, a multiple of VXD_GRID_THREADS */
+struct vxd_dense_tables {
+    int n;
+    struct vxd_dense_plan plans[VXD_DENSE_MOST_TABLES];
+    uint32_t n_words[VXD_DENSE_MOST_TABLES];
+    uint32_t first_group[VXD_DENSE_MOST_TABLES + 1];
+    uint64_t before[VXD_DENSE_MOST_TABLES + 1]; /* counts of the tables before each */
 };
 
-static __device__ __forceinline__ struct vxd_dense_tiles
-vxd_dense_tiles_of(uint32_t n_words)
-{
-    uint32_t n_rounds =
-        n_words / (uint32_t)(VXD_SET_TILES * VXD_GRID_THREADS) + (n_words > 0 ? 1 : 0);
-    uint32_t tile = n_rounds * VXD_GRID_THREADS;
-
-    return {tile > 0 ? (n_words + tile - 1) / tile : 0, tile};
-}
-
-/* Step 1 of making a set of a table whose bits are set: counts of tiles, a word each. A barrier
- * over the grid follows each step. */
 static __device__ __forceinline__ void
-vxd_dense_count_tiles(const struct vxd_dense_plan *plan, uint32_t n_words,
-                      uint64_t *words)
+vxd_dense_number_groups(struct vxd_dense_tables *tables)
 {
-    struct vxd_dense_tiles tiles = vxd_dense_tiles_of(n_words);
-
-    for (uint32_t tile = blockIdx.x; tile < tiles.n; tile += gridDim.x) {
-        uint32_t begin = tile * tiles.n_words;
-        uint32_t end = min(begin + tiles.n_words, n_words);
-        uint64_t count = 0;
-
-        for (uint32_t i = begin + threadIdx.x; i < end; i += VXD_GRID_THREADS) {
-            count += vxd_dense_count(plan->words[i]);
-        }
-        count = vxd_block_sum(count);
-        if (threadIdx.x == 0) {
-            words[tile] = count;
-        }
+    tables->first_group[0] = 0;
+    for (int j = 0; j < tables->n; j++) {
+        tables->first_group[j + 1] =
+            tables->first_group[j] +
+            (tables->n_words[j] + VXD_DENSE_GROUP - 1) / VXD_DENSE_GROUP;
     }
 }
 
-/* The rows and the block of a word. */
+static __device__ __forceinline__ int
+vxd_dense_table_of(const struct vxd_dense_tables *tables, uint32_t group)
+{
+    int j = 0;
+
+    while (j + 1 < tables->n && group >= tables->first_group[j + 1]) {
+        j++;
+    }
+    return j;
+}
+
+/* A lane's word of a part of 32 words of a group; 0 behind the table's end. */
+static __device__ __forceinline__ uint64_t
+vxd_dense_word(const struct vxd_dense_tables *tables, int j, uint32_t group,
+               uint32_t part, uint32_t *number)
+{
+    *number =
+        (group - tables->first_group[j]) * VXD_DENSE_GROUP + part * 32 + threadIdx.x % 32;
+    return *number < tables->n_words[j] ? tables->plans[j].words[*number] : 0;
+}
+
+/* Of a lane's share of at most a group: rows above blocks. */
+static __device__ __forceinline__ uint32_t vxd_dense_count(uint64_t mask)
+{
+    return (uint32_t)vxd_sparse_popcount(mask) << 8 | (mask != 0 ? 1 : 0);
+}
+
+/* The sum over a warp, rows in the upper half of a word, blocks in the lower. */
+static __device__ __forceinline__ uint64_t vxd_dense_warp_sum(uint32_t count)
+{
+    count = __reduce_add_sync(UINT32_MAX, count);
+    return (uint64_t)(count >> 8) << 32 | (count & 255);
+}
+
+/* Step 1 of making sets of tables whose bits are set: counts of groups, a word each in sums. A
+ * barrier over the grid follows each step. */
 static __device__ __forceinline__ void
-vxd_dense_write_word(const struct vxd_sparse_set *set, const struct vxd_dense_plan *plan,
-                     uint32_t i, uint64_t mask, uint64_t at)
+vxd_dense_count_groups(const struct vxd_dense_tables *tables, uint64_t *sums)
 {
-    uint64_t block = vxd_dense_block(plan, i);
-    uint32_t row = (uint32_t)(at >> 32);
+    uint32_t n_groups = tables->first_group[tables->n];
 
-    set->block_keys[(uint32_t)at] = block;
-    set->block_mask[(uint32_t)at] = mask;
-    set->block_row[(uint32_t)at] = row;
-    for (; mask != 0; mask &= mask - 1) {
-        set->keys[row++] = block << 6 | (uint64_t)(__ffsll((long long)mask) - 1);
+    static_assert(VXD_DENSE_GROUP == 4 * 32, "a count of blocks has eight bits");
+    for (uint32_t group = threadIdx.x / 32 * gridDim.x + blockIdx.x; group < n_groups;
+         group += VXD_GRID_WARPS * gridDim.x) {
+        int j = vxd_dense_table_of(tables, group);
+        uint32_t count = 0;
+        uint64_t sum;
+        uint32_t number;
+
+#pragma unroll
+        for (uint32_t part = 0; part < VXD_DENSE_GROUP / 32; part++) {
+            count += vxd_dense_count(vxd_dense_word(tables, j, group, part, &number));
+        }
+        sum = vxd_dense_warp_sum(count);
+        if (threadIdx.x % 32 == 0) {
+            sums[group] = sum;
+        }
     }
 }
 
-/* Step 2: all but the slots, which are cleared. Returns how many blocks there are; 0, and a
- * fault, where there is no room. Step 3 is vxd_set_fill_slots. before: shared memory, a word a
- * thread. */
-static __device__ __forceinline__ uint32_t vxd_dense_write(
-    const struct vxd_sparse_set *set, const struct vxd_dense_plan *plan, uint32_t n_words,
-    const uint64_t *words, uint64_t *before, uint32_t *error_word)
+/* Sums groups up: what lies before each of this block's, and before each table. */
+static __device__ __forceinline__ void
+vxd_dense_sum(struct vxd_dense_tables *tables, const uint64_t *sums, uint64_t *before)
 {
-    struct vxd_dense_tiles tiles = vxd_dense_tiles_of(n_words);
-    struct vxd_sums sums = vxd_block_scan(threadIdx.x < tiles.n ? words[threadIdx.x] : 0);
-    uint32_t n_blocks = (uint32_t)sums.total;
+    uint32_t n_groups = tables->first_group[tables->n];
+    uint32_t share = (n_groups + VXD_GRID_THREADS - 1) / VXD_GRID_THREADS;
+    uint32_t begin = min(threadIdx.x * share, n_groups);
+    uint32_t end = min(begin + share, n_groups);
+    uint32_t turn = begin % gridDim.x;
+    uint32_t mine = begin / gridDim.x;
+    uint64_t sum = 0;
+    struct vxd_sums all;
 
-    if (sums.total >> 32 > set->capacity) {
-        vxd_set_fail(set, error_word, VXD_RESOURCE_EXHAUSTED);
-        return 0;
+#pragma unroll 4
+    for (uint32_t group = begin; group < end; group++) {
+        sum += sums[group];
     }
-    before[threadIdx.x] = sums.before;
-    vxd_set_count(set, (uint32_t)(sums.total >> 32), n_blocks);
-    vxd_set_clear_slots(set, n_blocks);
+    all = vxd_block_scan(sum);
+    sum = all.before;
+    for (uint32_t group = begin; group < end; group++) {
+        for (int j = 0; j < tables->n; j++) {
+            if (group == tables->first_group[j]) {
+                tables->before[j] = sum;
+            }
+        }
+        if (turn == blockIdx.x) {
+            before[mine] = sum;
+        }
+        turn++;
+        if (turn == gridDim.x) {
+            turn = 0;
+            mine++;
+        }
+        sum += sums[group];
+    }
+    if (threadIdx.x == 0) {
+        tables->before[tables->n] = all.total;
+    }
     __syncthreads();
-    for (uint32_t tile = blockIdx.x; tile < tiles.n; tile += gridDim.x) {
-        uint32_t begin = tile * tiles.n_words;
-        uint32_t end = min(begin + tiles.n_words, n_words);
-        uint64_t at = before[tile];
+}
 
-        for (uint32_t base = begin; base < end; base += VXD_GRID_THREADS) {
-            uint32_t i = base + threadIdx.x;
-            uint64_t mask = i < end ? plan->words[i] : 0;
-            struct vxd_sums in_round;
+/* Writes the rows and blocks of 32 words, a word a lane, from `at` on; a warp calls. */
+static __device__ __forceinline__ void
+vxd_dense_write_words(const struct vxd_sparse_set *set, const struct vxd_dense_plan *plan,
+                      uint32_t number, uint64_t mask, uint64_t at)
+{
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t with_block = __ballot_sync(UINT32_MAX, mask != 0);
+    uint32_t n_rows = (uint32_t)vxd_sparse_popcount(mask);
+    uint32_t row = n_rows;
+    uint64_t block = vxd_dense_block(plan, number);
+
+    for (int step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(UINT32_MAX, row, (unsigned)step);
+
+        row += lane >= (uint32_t)step ? other : 0;
+    }
+    row += (uint32_t)(at >> 32) - n_rows;
+    if (mask != 0) {
+        uint32_t place = (uint32_t)at + (uint32_t)__popc(with_block & ((1u << lane) - 1));
+
+        set->block_keys[place] = block;
+        set->block_mask[place] = mask;
+        set->block_row[place] = row;
+    }
+    /* A block's rows lie behind each other: a lane each of two of its cells. */
+    for (; with_block != 0; with_block &= with_block - 1) {
+        int from = __ffs((int)with_block) - 1;
+        uint64_t cells = __shfl_sync(UINT32_MAX, mask, from);
+        uint64_t key = __shfl_sync(UINT32_MAX, block, from) << 6;
+        uint32_t first = __shfl_sync(UINT32_MAX, row, from);
+        uint32_t below = (1u << lane) - 1;
+        uint32_t low = (uint32_t)cells;
+        uint32_t high = (uint32_t)(cells >> 32);
+
+        if ((low >> lane & 1) != 0) {
+            set->keys[first + (uint32_t)__popc(low & below)] = key | lane;
+        }
+        if ((high >> lane & 1) != 0) {
+            set->keys[first + (uint32_t)(__popc(low) + __popc(high & below))] =
+                key | (lane + 32);
+        }
+    }
+}
+
+/* A set that has room for its rows: its number of blocks; otherwise 0. */
+static __device__ __forceinline__ uint32_t
+vxd_dense_n_blocks(const struct vxd_dense_tables *tables, int j,
+                   const struct vxd_sparse_set *set, uint32_t *n_rows)
+{
+    uint64_t n = tables->before[j + 1] - tables->before[j];
+
+    *n_rows = (uint32_t)(n >> 32);
+    return *n_rows <= set->capacity ? (uint32_t)n : 0;
+}
+
+/* Step 2: all but the slots, which are cleared; of a set without room nothing. sets: of tables
+ * each; before: of this block's groups, by vxd_dense_sum. Step 3 is vxd_set_fill_tables. */
+static __device__ __forceinline__ void
+vxd_dense_write(const struct vxd_dense_tables *tables,
+                const struct vxd_sparse_set *const *sets, const uint64_t *before)
+{
+    uint32_t n_groups = tables->first_group[tables->n];
+    uint32_t n_mine = (n_groups + gridDim.x - 1 - blockIdx.x) / gridDim.x;
+    uint32_t n_parts = n_mine * (VXD_DENSE_GROUP / 32);
+    enum {
+        AT_ONCE = 4
+    };
+
+    for (uint32_t base = threadIdx.x / 32; base < n_parts;
+         base += AT_ONCE * VXD_GRID_WARPS) {
+        uint64_t masks[AT_ONCE];
+        uint32_t number;
+
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            uint32_t at = base + i * VXD_GRID_WARPS;
+            uint32_t group = at / (VXD_DENSE_GROUP / 32) * gridDim.x + blockIdx.x;
+
+            masks[i] = 0;
+            if (at < n_parts) {
+                masks[i] = vxd_dense_word(tables, vxd_dense_table_of(tables, group),
+                                          group, at % (VXD_DENSE_GROUP / 32), &number);
+            }
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            uint32_t at = base + i * VXD_GRID_WARPS;
+            uint32_t mine = at / (VXD_DENSE_GROUP / 32);
+            uint32_t group = mine * gridDim.x + blockIdx.x;
+            uint32_t part = at % (VXD_DENSE_GROUP / 32);
+            uint32_t count = 0;
+            uint32_t n_rows;
+            int j;
 
             /* Most of a table is empty. */
-            if (__syncthreads_or(mask != 0) == 0) {
+            if (__ballot_sync(UINT32_MAX, masks[i] != 0) == 0) {
                 continue;
             }
-            in_round = vxd_block_scan(vxd_dense_count(mask));
-            if (mask != 0) {
-                vxd_dense_write_word(set, plan, i, mask, at + in_round.before);
+            j = vxd_dense_table_of(tables, group);
+            if (vxd_dense_n_blocks(tables, j, sets[j], &n_rows) == 0) {
+                continue;
             }
-            at += in_round.total;
+            for (uint32_t k = 0; k < part; k++) {
+                count += vxd_dense_count(vxd_dense_word(tables, j, group, k, &number));
+            }
+            (void)vxd_dense_word(tables, j, group, part, &number);
+            vxd_dense_write_words(sets[j], &tables->plans[j], number, masks[i],
+                                  before[mine] - tables->before[j] +
+                                      vxd_dense_warp_sum(count));
         }
     }
-    __syncthreads();
-    return n_blocks;
 }
 
-static __device__ void vxd_dense_finish(cooperative_groups::grid_group grid,
-                                        const struct vxd_sparse_set *set,
-                                        const struct vxd_dense_plan *plan,
-                                        uint32_t n_words, uint64_t *words,
-                                        uint64_t *before, uint32_t *error_word)
+/* All steps of n tables whose bits are set; sums: a word a group, before:
+ * VXD_DENSE_MOST_GROUPS words of shared memory. */
+static __device__ __forceinline__ void
+vxd_dense_finish(cooperative_groups::grid_group grid, struct vxd_dense_tables *tables,
+                 const struct vxd_sparse_set *const *sets, uint64_t *sums,
+                 uint64_t *before, uint32_t *error_word)
 {
-    uint32_t n_blocks;
+    struct vxd_tables slots = {tables->n, {}, {}};
 
-    vxd_dense_count_tiles(plan, n_words, words);
+    vxd_dense_count_groups(tables, sums);
     grid.sync();
-    n_blocks = vxd_dense_write(set, plan, n_words, words, before, error_word);
+    vxd_dense_sum(tables, sums, before);
+    for (int j = 0; j < tables->n; j++) {
+        uint32_t n_rows;
+
+        slots.sets[j] = sets[j];
+        slots.n_blocks[j] = vxd_dense_n_blocks(tables, j, sets[j], &n_rows);
+        if (slots.n_blocks[j] == 0 && n_rows > 0) {
+            vxd_set_fail(sets[j], error_word, VXD_RESOURCE_EXHAUSTED);
+            continue;
+        }
+        vxd_set_count(sets[j], n_rows, slots.n_blocks[j]);
+        vxd_set_clear_slots(sets[j], slots.n_blocks[j]);
+    }
+    vxd_dense_write(tables, sets, before);
     grid.sync();
-    vxd_set_fill_slots(set, n_blocks);
+    vxd_set_fill_tables(&slots);
 }
 
 /* Near a sensor thousands of rows set the same bits of a word, and atomics of it queue up, which
@@ -300,33 +448,111 @@ static __device__ __forceinline__ uint32_t vxd_dense_x(uint32_t layers)
     return (layers & 1) * 0x0f0f0f0f | (layers >> 1 & 1) * 0xf0f0f0f0;
 }
 
-/* Sets the bits of a box of cells of a sample, none of them below 0. */
+/* Sets bits of a word a lane, those of a run of lanes at once; numbers are below UINT32_MAX,
+ * which is none. A warp calls. */
+static __device__ __forceinline__ void
+vxd_dense_or_runs(unsigned long long *words, uint32_t number, uint32_t low, uint32_t high)
+{
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t next = __shfl_down_sync(UINT32_MAX, number, 1);
+
+    /* Equal words further off than in the run do no harm. */
+#pragma unroll
+    for (unsigned step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(UINT32_MAX, number, step);
+        uint32_t other_low = __shfl_up_sync(UINT32_MAX, low, step);
+        uint32_t other_high = __shfl_up_sync(UINT32_MAX, high, step);
+        bool is_same = lane >= step && other == number;
+
+        low |= is_same ? other_low : 0;
+        high |= is_same ? other_high : 0;
+    }
+    if (number != UINT32_MAX && (lane == 31 || next != number)) {
+        (void)atomicOr(&words[number], (unsigned long long)high << 32 | low);
+    }
+}
+
+/* What two blocks of an axis that follow each other have of a range of cells: shares of words'
+ * numbers, and of their bits. */
+struct vxd_dense_axis {
+    uint32_t numbers[2];
+    uint32_t layers[2];
+};
+
+static __device__ __forceinline__ void
+vxd_dense_axis_make(const struct vxd_dense_plan *plan, int axis, int32_t first,
+                    int32_t last, int32_t block, struct vxd_dense_axis *out)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        out->numbers[i] = vxd_dense_axis_number(plan, axis, (uint32_t)(block + i));
+        out->layers[i] = vxd_dense_layers(first, last, block + i);
+    }
+}
+
+/* Sets the bits that a box has in eight words, those from a block on, a box a lane. */
+static __device__ __forceinline__ void
+vxd_dense_mark_eight(const struct vxd_dense_plan *plan, bool is_box, uint64_t sample,
+                     const int32_t first[3], const int32_t last[3],
+                     const int32_t block[3])
+{
+    unsigned long long *words = (unsigned long long *)plan->words;
+    uint32_t base = (uint32_t)(sample << plan->n_bits);
+    struct vxd_dense_axis axes[3];
+    bool has[3];
+
+#pragma unroll
+    for (int axis = 0; axis < 3; axis++) {
+        vxd_dense_axis_make(plan, axis, first[axis], last[axis], block[axis],
+                            &axes[axis]);
+        has[axis] = is_box && block[axis] < last[axis] >> 2;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        int x = i >> 2;
+        int y = i >> 1 & 1;
+        int z = i & 1;
+        bool is_word =
+            is_box && (x == 0 || has[0]) && (y == 0 || has[1]) && (z == 0 || has[2]);
+        uint32_t cells;
+
+        if (i > 0 && __ballot_sync(UINT32_MAX, is_word) == 0) {
+            continue;
+        }
+        cells = vxd_dense_y(axes[1].layers[y]) & vxd_dense_z(axes[2].layers[z]);
+        vxd_dense_or_runs(words,
+                          is_word ? base | axes[0].numbers[x] | axes[1].numbers[y] |
+                                        axes[2].numbers[z]
+                                  : UINT32_MAX,
+                          vxd_dense_x(axes[0].layers[x]) & cells,
+                          vxd_dense_x(axes[0].layers[x] >> 2) & cells);
+    }
+}
+
+/* Sets the bits of a box of cells of a sample a lane, none of them below 0; is_box: there is
+ * one. A warp calls. Rows that follow each other have boxes in the same words, and near a
+ * sensor thousands do: atomics of one word queue up, so a warp's go together. */
 static __device__ __forceinline__ void vxd_dense_mark(const struct vxd_dense_plan *plan,
-                                                      uint64_t sample,
+                                                      bool is_box, uint64_t sample,
                                                       const int32_t first[3],
                                                       const int32_t last[3])
 {
-    unsigned long long *words =
-        (unsigned long long *)plan->words + (sample << plan->n_bits);
+    int32_t block[3];
 
-    for (int32_t x = first[0] >> 2; x <= last[0] >> 2; x++) {
-        uint32_t layers = vxd_dense_layers(first[0], last[0], x);
-        uint32_t low_x = vxd_dense_x(layers);
-        uint32_t high_x = vxd_dense_x(layers >> 2);
-        uint32_t number_x = vxd_dense_axis_number(plan, 0, (uint32_t)x);
+    /* One round, but for kernels far larger than their strides. */
+    for (block[0] = first[0] >> 2;
+         __ballot_sync(UINT32_MAX, is_box && block[0] <= last[0] >> 2) != 0;
+         block[0] += 2) {
+        for (block[1] = first[1] >> 2;
+             __ballot_sync(UINT32_MAX, is_box && block[1] <= last[1] >> 2) != 0;
+             block[1] += 2) {
+            for (block[2] = first[2] >> 2;
+                 __ballot_sync(UINT32_MAX, is_box && block[2] <= last[2] >> 2) != 0;
+                 block[2] += 2) {
+                bool is_in = is_box && block[0] <= last[0] >> 2 &&
+                             block[1] <= last[1] >> 2 && block[2] <= last[2] >> 2;
 
-        for (int32_t y = first[1] >> 2; y <= last[1] >> 2; y++) {
-            uint32_t cells_y = vxd_dense_y(vxd_dense_layers(first[1], last[1], y));
-            uint32_t number_xy = number_x | vxd_dense_axis_number(plan, 1, (uint32_t)y);
-
-            for (int32_t z = first[2] >> 2; z <= last[2] >> 2; z++) {
-                uint32_t cells =
-                    cells_y & vxd_dense_z(vxd_dense_layers(first[2], last[2], z));
-                uint32_t number = number_xy | vxd_dense_axis_number(plan, 2, (uint32_t)z);
-
-                (void)atomicOr(&words[number], (unsigned long long)(high_x & cells)
-                                                       << 32 |
-                                                   (low_x & cells));
+                vxd_dense_mark_eight(plan, is_in, sample, first, last, block);
             }
         }
     }

@@ -157,26 +157,34 @@ static __device__ void mark_candidates(const struct derive_run *run, uint32_t n_
 }
 
 static __device__ void derive_set(cg::grid_group grid, const struct derive_run *run,
+                                  struct vxd_dense_tables *tables,
                                   struct vxd_sort_shared *shared)
 {
     uint32_t n_in = *run->in.n_rows;
     uint64_t n_words = vxd_dense_n_words(&run->dense, &run->in, n_in);
+    const struct vxd_sparse_set *set = &run->level.set;
     uint64_t varying;
     uint64_t before;
     uint64_t n;
     int at;
 
     if (n_words > 0) {
+        if (threadIdx.x == 0) {
+            tables->n = 1;
+            tables->plans[0] = run->dense;
+            tables->n_words[0] = (uint32_t)n_words;
+            vxd_dense_number_groups(tables);
+        }
         vxd_dense_clear(&run->dense, n_words);
         grid.sync();
         mark_candidates(run, n_in);
         grid.sync();
-        vxd_dense_finish(grid, &run->level.set, &run->dense, (uint32_t)n_words,
-                         run->level.words, (uint64_t *)shared->warps, run->error_word);
+        vxd_dense_finish(grid, tables, &set, (uint64_t *)(void *)run->scratch.values[1],
+                         (uint64_t *)(void *)shared->warps, run->error_word);
         return;
     }
     if (!count_candidates(run, grid, n_in, &before, &n)) {
-        vxd_set_fail(&run->level.set, run->error_word, VXD_OUT_OF_RANGE);
+        vxd_set_fail(set, run->error_word, VXD_OUT_OF_RANGE);
         return;
     }
     write_candidates(run, n_in, before);
@@ -195,7 +203,7 @@ static __device__ void derive_set(cg::grid_group grid, const struct derive_run *
  * is a box again, of some two cells an axis. So all sets of a chain are marked straight from
  * the first one's input, each in a table of its own, and made together. */
 
-#define CHAIN_MOST 4
+#define CHAIN_MOST VXD_DENSE_MOST_TABLES
 
 struct chain_run {
     int n;
@@ -207,22 +215,23 @@ static_assert(sizeof(struct chain_run) <= 4096, "what a kernel's arguments may t
 
 /* Places the tables one behind the other; false where they do not fit. */
 static __device__ bool place_tables(const struct chain_run *chain, uint32_t n_in,
-                                    struct vxd_dense_plan plans[CHAIN_MOST],
-                                    uint32_t n_words[CHAIN_MOST])
+                                    struct vxd_dense_tables *tables)
 {
     uint64_t used = 0;
 
     for (int i = 0; i < chain->n; i++) {
         uint64_t n = vxd_dense_n_words(&chain->runs[i].dense, &chain->runs[0].in, n_in);
 
-        plans[i] = chain->runs[i].dense;
-        plans[i].words = chain->runs[0].dense.words + used;
-        n_words[i] = (uint32_t)n;
+        tables->plans[i] = chain->runs[i].dense;
+        tables->plans[i].words = chain->runs[0].dense.words + used;
+        tables->n_words[i] = (uint32_t)n;
         used += n;
         if (n == 0 || used > chain->n_words_max) {
             return false;
         }
     }
+    tables->n = chain->n;
+    vxd_dense_number_groups(tables);
     return true;
 }
 
@@ -245,24 +254,25 @@ static __device__ __forceinline__ bool next_range(const struct vxd_sparse_geomet
 }
 
 static __device__ void mark_chain(const struct chain_run *chain, uint32_t n_in,
-                                  const struct vxd_dense_plan plans[CHAIN_MOST])
+                                  const struct vxd_dense_tables *tables)
 {
     uint32_t step = gridDim.x * VXD_GRID_THREADS;
     /* Warps one after another in another block of the launch. */
-    uint32_t at = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32 + threadIdx.x % 32;
+    uint32_t at = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32;
 
-    for (uint32_t i = at; i < n_in; i += step) {
-        uint64_t key = chain->runs[0].in.keys[i];
+    for (uint32_t base = at; base < n_in; base += step) {
+        uint32_t i = base + threadIdx.x % 32;
+        bool has = i < n_in;
+        uint64_t key = chain->runs[0].in.keys[has ? i : base];
         uint64_t sample = key >> VXD_SPARSE_KEY_SAMPLE_BIT;
         int32_t first[3];
         int32_t last[3];
-        bool has = true;
 
         for (int axis = 0; axis < 3; axis++) {
             first[axis] = vxd_sparse_key_coord(key, axis);
             last[axis] = first[axis];
         }
-        for (int j = 0; j < chain->n && has; j++) {
+        for (int j = 0; j < chain->n; j++) {
             const struct derive_run *run = &chain->runs[j];
 
 #pragma unroll
@@ -271,52 +281,41 @@ static __device__ void mark_chain(const struct chain_run *chain, uint32_t n_in,
                                  &first[axis], &last[axis]) &&
                       has;
             }
-            if (has) {
-                vxd_dense_mark(&plans[j], sample, first, last);
+#pragma unroll
+            for (int axis = 0; axis < 3; axis++) {
+                first[axis] = has ? first[axis] : 0;
+                last[axis] = has ? last[axis] : 0;
             }
+            vxd_dense_mark(&tables->plans[j], has, sample, first, last);
         }
     }
 }
 
 static __device__ void derive_chain(cg::grid_group grid, const struct chain_run *chain,
-                                    uint32_t n_in, const struct vxd_dense_plan *plans,
-                                    const uint32_t *n_words, uint64_t *before)
+                                    uint32_t n_in, struct vxd_dense_tables *tables,
+                                    uint64_t *before)
 {
-    __shared__ struct vxd_tables tables;
+    const struct vxd_sparse_set *sets[CHAIN_MOST];
     uint64_t n_all = 0;
 
     for (int j = 0; j < chain->n; j++) {
-        n_all += n_words[j];
+        sets[j] = &chain->runs[j].level.set;
+        n_all += tables->n_words[j];
     }
-    vxd_dense_clear(&plans[0], n_all);
+    vxd_dense_clear(&tables->plans[0], n_all);
     grid.sync();
-    mark_chain(chain, n_in, plans);
+    mark_chain(chain, n_in, tables);
     grid.sync();
-    for (int j = 0; j < chain->n; j++) {
-        vxd_dense_count_tiles(&plans[j], n_words[j], chain->runs[j].level.words);
-    }
-    grid.sync();
-    for (int j = 0; j < chain->n; j++) {
-        const struct derive_run *run = &chain->runs[j];
-        uint32_t n_blocks = vxd_dense_write(&run->level.set, &plans[j], n_words[j],
-                                            run->level.words, before, run->error_word);
-
-        if (threadIdx.x == 0) {
-            tables.sets[j] = &run->level.set;
-            tables.n_blocks[j] = n_blocks;
-            tables.n_sets = j + 1;
-        }
-    }
-    grid.sync();
-    vxd_set_fill_tables(&tables);
+    vxd_dense_finish(grid, tables, sets,
+                     (uint64_t *)(void *)chain->runs[0].scratch.values[1], before,
+                     chain->runs[0].error_word);
 }
 
 static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     derive_kernel(const __grid_constant__ struct chain_run chain)
 {
     __shared__ struct vxd_sort_shared shared;
-    __shared__ struct vxd_dense_plan plans[CHAIN_MOST];
-    __shared__ uint32_t n_words[CHAIN_MOST];
+    __shared__ struct vxd_dense_tables tables;
     __shared__ bool is_chain;
     cg::grid_group grid = cg::this_grid();
 
@@ -324,16 +323,16 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
         uint32_t n_in = *chain.runs[0].in.n_rows;
 
         if (threadIdx.x == 0) {
-            is_chain = place_tables(&chain, n_in, plans, n_words);
+            is_chain = place_tables(&chain, n_in, &tables);
         }
         __syncthreads();
         if (is_chain) {
-            derive_chain(grid, &chain, n_in, plans, n_words, (uint64_t *)shared.warps);
+            derive_chain(grid, &chain, n_in, &tables, (uint64_t *)(void *)shared.warps);
             return;
         }
     }
     for (int j = 0; j < chain.n; j++) {
-        derive_set(grid, &chain.runs[j], &shared);
+        derive_set(grid, &chain.runs[j], &tables, &shared);
         if (j + 1 < chain.n) {
             grid.sync();
         }
@@ -377,6 +376,7 @@ static enum vxd_status derive(struct vxd_queue *queue,
     struct chain_run chain = {n, 0, {}};
     struct vxd_set_scratch scratch;
     size_t n_candidates = 0;
+    uint64_t n_words_most;
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < n; i++) {
@@ -385,8 +385,15 @@ static enum vxd_status derive(struct vxd_queue *queue,
     }
     VXD_TRY(vxd_set_scratch_open(queue, n_candidates, calls[0].scratch,
                                  calls[0].scratch_bytes, &scratch, err));
-    /* Tables take the place of both key arrays, and of the values between them. */
+    /* Tables take the place of both key arrays, and of the values between them; counts of their
+     * groups that of the other values. */
+    n_words_most =
+        ((uint64_t)vxd_grid_blocks(queue, n_candidates) * VXD_DENSE_MOST_GROUPS -
+         CHAIN_MOST) *
+        VXD_DENSE_GROUP;
     chain.n_words_max = (size_t)(scratch.keys[1] - scratch.keys[0]) + n_candidates;
+    chain.n_words_max =
+        chain.n_words_max < n_words_most ? chain.n_words_max : n_words_most;
     for (int i = 0; i < n; i++) {
         struct derive_run *run = &chain.runs[i];
 

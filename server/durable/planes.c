@@ -120,9 +120,19 @@ static void put_codes(struct vxd_bytes_out *out, const struct code *code,
     for (size_t i = 0; i < n; i++) {
         bits = bits << code->lengths[plane[i]] | code->codes[plane[i]];
         n_bits += code->lengths[plane[i]];
-        for (; n_bits >= 8; n_bits -= 8) {
-            *to++ = (uint8_t)(bits >> (n_bits - 8));
+        if (n_bits >= 32) { /* 32 + MAX_BITS at most */
+            uint32_t four = (uint32_t)(bits >> (n_bits - 32));
+
+            n_bits -= 32;
+            to[0] = (uint8_t)(four >> 24);
+            to[1] = (uint8_t)(four >> 16);
+            to[2] = (uint8_t)(four >> 8);
+            to[3] = (uint8_t)four;
+            to += 4;
         }
+    }
+    for (; n_bits >= 8; n_bits -= 8) {
+        *to++ = (uint8_t)(bits >> (n_bits - 8));
     }
     if (n_bits > 0) {
         *to = (uint8_t)(bits << (8 - n_bits));
@@ -151,16 +161,34 @@ static void put_huffman(struct vxd_bytes_out *out, const struct code *code,
     put_codes(out, code, plane, n, n_coded);
 }
 
+/* Four counters a byte: equal bytes follow each other, and one would wait for itself. */
+static void count_bytes(const uint8_t *plane, size_t n, uint64_t counts[N_SYMBOLS])
+{
+    uint64_t partial[4][N_SYMBOLS] = {0};
+    size_t i = 0;
+
+    for (; i + 4 <= n; i += 4) {
+        partial[0][plane[i]]++;
+        partial[1][plane[i + 1]]++;
+        partial[2][plane[i + 2]]++;
+        partial[3][plane[i + 3]]++;
+    }
+    for (; i < n; i++) {
+        partial[0][plane[i]]++;
+    }
+    for (int k = 0; k < N_SYMBOLS; k++) {
+        counts[k] = partial[0][k] + partial[1][k] + partial[2][k] + partial[3][k];
+    }
+}
+
 void vxd_plane_put(struct vxd_bytes_out *out, const uint8_t *plane, size_t n)
 {
-    uint64_t counts[N_SYMBOLS] = {0};
+    uint64_t counts[N_SYMBOLS];
     struct code code = {0};
     uint64_t n_bits = 0;
     size_t n_coded;
 
-    for (size_t i = 0; i < n; i++) {
-        counts[plane[i]]++;
-    }
+    count_bytes(plane, n, counts);
     if (n > 1 && counts[plane[0]] == n) {
         vxd_bytes_put8(out, FORM_CONSTANT);
         vxd_bytes_put8(out, plane[0]);

@@ -49,20 +49,14 @@ const char *vxd_record_check_voxels(const struct vxd_dag_voxels *voxels)
     return NULL;
 }
 
-/* Bit i = byte i is not 0, and of another bit pattern 255. */
-static void look_at_octants(uint64_t mask, uint8_t *some, uint8_t *full)
+/* Bit i = byte i is not 0. */
+static uint8_t bytes_that_are(uint64_t word)
 {
-    unsigned has = 0;
-    unsigned is = 0;
+    const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
+    uint64_t top =
+        (((word & low) + low) | word) & ~low; /* the high bit of each that is */
 
-    for (int i = 0; i < 8; i++) {
-        unsigned octant = mask >> 8 * i & 255;
-
-        has |= (unsigned)(octant != 0) << i;
-        is |= (unsigned)(octant == 255) << i;
-    }
-    *some = (uint8_t)has;
-    *full = (uint8_t)is;
+    return (uint8_t)((top >> 7) * UINT64_C(0x0102040810204080) >> 56);
 }
 
 static void put_codes(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
@@ -70,6 +64,7 @@ static void put_codes(struct vxd_bytes_out *out, const struct vxd_dag_voxels *vo
     struct vxd_bytes_out plane = {0};
     uint64_t next = 0;
 
+    (void)vxd_bytes_room(&plane, 2 * voxels->n); /* what it mostly takes */
     for (size_t i = 0; i < voxels->n; i++) {
         vxd_bytes_put_number(&plane, voxels->codes[i] - next);
         next = voxels->codes[i] + 1;
@@ -80,6 +75,22 @@ static void put_codes(struct vxd_bytes_out *out, const struct vxd_dag_voxels *vo
     free(plane.bytes);
 }
 
+/* The bits of octants that have voxels and are not full; returns how many. */
+static size_t write_octants(const struct vxd_dag_voxels *voxels, const uint8_t *some,
+                            const uint8_t *full, uint8_t *to)
+{
+    const uint8_t *begin = to;
+
+    for (size_t i = 0; i < voxels->n; i++) {
+        unsigned mixed = (unsigned)some[i] & ~(unsigned)full[i];
+
+        for (; mixed != 0; mixed &= mixed - 1) {
+            *to++ = (uint8_t)(voxels->masks[i] >> 8 * __builtin_ctz(mixed));
+        }
+    }
+    return (size_t)(to - begin);
+}
+
 static void put_masks(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
 {
     struct vxd_bytes_out some = {0};
@@ -87,20 +98,21 @@ static void put_masks(struct vxd_bytes_out *out, const struct vxd_dag_voxels *vo
     struct vxd_bytes_out octants = {0};
     uint8_t *room[2] = {vxd_bytes_room(&some, voxels->n),
                         vxd_bytes_room(&full, voxels->n)};
+    uint8_t *to = NULL;
+    size_t n_octants = 0;
 
     for (size_t i = 0; room[0] != NULL && room[1] != NULL && i < voxels->n; i++) {
-        unsigned mixed;
-
-        look_at_octants(voxels->masks[i], &room[0][i], &room[1][i]);
-        mixed = (unsigned)room[0][i] & ~(unsigned)room[1][i];
-        for (; mixed != 0; mixed &= mixed - 1) {
-            vxd_bytes_put8(
-                &octants, (unsigned)(voxels->masks[i] >> 8 * __builtin_ctz(mixed) & 255));
-        }
+        room[0][i] = bytes_that_are(voxels->masks[i]);
+        room[1][i] = (uint8_t)~bytes_that_are(~voxels->masks[i]);
+        n_octants += (size_t)__builtin_popcount((unsigned)room[0][i] & ~room[1][i]);
     }
-    if (some.is_out_of_memory || full.is_out_of_memory || octants.is_out_of_memory) {
+    if (room[0] != NULL && room[1] != NULL) {
+        to = vxd_bytes_room(&octants, n_octants);
+    }
+    if (to == NULL) {
         out->is_out_of_memory = true;
     } else {
+        octants.n = write_octants(voxels, room[0], room[1], to);
         vxd_plane_put(out, room[0], voxels->n);
         vxd_plane_put(out, room[1], voxels->n);
         vxd_plane_put(out, octants.bytes, octants.n);
@@ -112,20 +124,26 @@ static void put_masks(struct vxd_bytes_out *out, const struct vxd_dag_voxels *vo
 
 static void put_values(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
 {
+    size_t n_values = 0;
+
+    for (size_t i = 0; i < voxels->n; i++) {
+        n_values += (size_t)__builtin_popcountll(voxels->masks[i]);
+    }
     for (int half = 0; half < 2; half++) {
         struct vxd_bytes_out plane = {0};
+        uint8_t *to = vxd_bytes_room(&plane, n_values);
 
-        for (size_t i = 0; i < voxels->n; i++) {
+        for (size_t i = 0; to != NULL && i < voxels->n; i++) {
             int n = __builtin_popcountll(voxels->masks[i]);
             const uint16_t *values = voxels->values + voxels->first_value[i];
 
             for (int k = 0; k < n; k++) {
-                vxd_bytes_put8(&plane, (unsigned)(values[k] >> 8 * half & 255));
+                *to++ = (uint8_t)(values[k] >> 8 * half);
             }
         }
         out->is_out_of_memory = out->is_out_of_memory || plane.is_out_of_memory;
         if (!out->is_out_of_memory) {
-            vxd_plane_put(out, plane.bytes, plane.n);
+            vxd_plane_put(out, plane.bytes, n_values);
         }
         free(plane.bytes);
     }

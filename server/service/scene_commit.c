@@ -171,6 +171,10 @@ static void show_version(struct vxd_request *request, bool committed)
     if (vxd_scene_is_durable(job->scene)) {
         vxd_scene_decide_version(job->scene, job->commit.entry.version, committed);
     }
+    if (committed) {
+        vxd_metrics_count_publish(request->server->metrics,
+                                  (double)(vxd_clock_ns() - request->ran_ns) / 1e9);
+    }
 }
 
 void vxd_scene_publish(struct vxd_request *request,

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# bench_daemon asks a running daemon; see RESULTS.md.
+# bench_daemon and bench_infer ask a running daemon; see RESULTS.md.
 if(TARGET voxeld_client)
-  add_executable(bench_daemon
-    ${CMAKE_CURRENT_LIST_DIR}/bench_daemon.c
-    ${CMAKE_CURRENT_LIST_DIR}/nng_floor.c)
-  target_link_libraries(bench_daemon PRIVATE voxeld_build voxeld_client nng::nng)
+  foreach(bench bench_daemon bench_infer)
+    add_executable(${bench}
+      ${CMAKE_CURRENT_LIST_DIR}/${bench}.c
+      ${CMAKE_CURRENT_LIST_DIR}/nng_floor.c)
+    target_link_libraries(${bench} PRIVATE voxeld_build voxeld_client nng::nng)
+  endforeach()
   # mkdtemp is POSIX 2008 with the XSI extensions; its macro adds nothing else here.
   set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/nng_floor.c PROPERTIES
     COMPILE_DEFINITIONS _XOPEN_SOURCE=700)

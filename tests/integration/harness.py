@@ -37,6 +37,7 @@ SLOW = float(os.environ.get("VOXELD_TEST_SLOW", "1"))
 SANITIZE = os.environ.get("VOXELD_SANITIZE", "")
 BIN = Path(os.environ["VOXELD_BIN_DIR"]).resolve()
 SOURCE = Path(os.environ["VOXELD_SOURCE_DIR"])
+BACKEND = os.environ.get("VOXELD_TEST_BACKEND", "cpu")  # cuda:0: all of it on a GPU
 MIB = 1024 * 1024
 
 OK = common_pb2.OK
@@ -81,7 +82,7 @@ class Daemon:
                 "http": "127.0.0.1:0",
             },
             "data_dir": str(directory / "data"),
-            "engine": {"backend": "cpu", "threads": 2},
+            "engine": {"backend": BACKEND, "threads": 2},
             "limits": {
                 "timeout_ms": int(5000 * SLOW),
                 "max_timeout_ms": int(60000 * SLOW),

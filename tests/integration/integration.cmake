@@ -51,7 +51,7 @@ foreach(name net_reference rpc http guard auth hostile load bench life memory to
              scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
              scene_tools scene_versions scene_version_tools scene_durable scene_histories
              python_versions soak
-             overload)
+             overload backends)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)

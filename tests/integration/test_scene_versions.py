@@ -265,7 +265,9 @@ def test_collect_gives_memory_back(tmp_path: Path) -> None:
         assert listed.n_bytes == listed.scenes[0].n_bytes == last.n_bytes_after
         scenes.edit("s", box((-60, -60, -60), (60, 60, 60), "SCENE_ERASE"))
         emptied = scenes.call("scene_collect", name="s")
-        assert emptied.n_nodes_after == 0 and emptied.n_bytes_after < last.n_bytes_after / 4
+        assert emptied.n_nodes_after == 0
+        # A GPU's store begins with 1.6 MiB.
+        assert emptied.n_bytes_after < max(last.n_bytes_after / 4, 2 << 20)
 
 
 @pytest.mark.parametrize(

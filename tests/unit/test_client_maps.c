@@ -449,6 +449,7 @@ static void *insert_many(void *arg)
         work->sequences[work->n] = error.sequence;
         insert.n_values = 0;
         if (voxeld_map_insert(work->client, &insert, NULL, &error) != VOXELD_OK) {
+            CHECK_STR(error.message, "");
             break;
         }
     }
