@@ -158,10 +158,12 @@ static uint32_t shard_find(const struct vxd_dag *dag, const struct vxd_dag_shard
                            struct vxd_dag_bucket **room)
 {
     uint64_t tag = vxd_dag_tag(item->hash, item->kind);
-    uint32_t at = vxd_dag_bucket_home(item->hash, shard->n_buckets);
+    struct vxd_dag_bucket *buckets = shard->buckets;
+    uint32_t n_buckets = shard->n_buckets;
+    uint32_t at = vxd_dag_bucket_home(item->hash, n_buckets);
 
-    for (uint32_t i = 0; i < shard->n_buckets; i++) {
-        struct vxd_dag_bucket *bucket = &shard->buckets[at];
+    for (uint32_t i = 0; i < n_buckets; i++) {
+        struct vxd_dag_bucket *bucket = &buckets[at];
         uint64_t equal = vxd_dag_bucket_equal(bucket->tags, tag);
 
         for (; equal != 0; equal &= equal - 1) {
@@ -175,7 +177,7 @@ static uint32_t shard_find(const struct vxd_dag *dag, const struct vxd_dag_shard
             *room = bucket;
             return VXD_DAG_EMPTY;
         }
-        at = at + 1 < shard->n_buckets ? at + 1 : 0;
+        at = at + 1 < n_buckets ? at + 1 : 0;
     }
     *room = NULL;
     return VXD_DAG_EMPTY;
@@ -322,6 +324,21 @@ static uint32_t arena_find(const struct vxd_dag *dag, const struct vxd_dag_wante
     return ref;
 }
 
+/* Without the lock: a table that is just being replaced is asked for in vain. */
+static void arena_prefetch(const struct vxd_dag *dag, uint64_t hash)
+{
+    struct vxd_dag_shard *shard = shard_of(dag->arena, hash);
+    const struct vxd_dag_bucket *buckets =
+        atomic_load_explicit(&shard->buckets, memory_order_relaxed);
+    uint32_t n_buckets = atomic_load_explicit(&shard->n_buckets, memory_order_relaxed);
+
+    if (buckets != NULL) {
+        __builtin_prefetch((const char *)buckets +
+                           (size_t)vxd_dag_bucket_home(hash, n_buckets) *
+                               sizeof *buckets);
+    }
+}
+
 /* --- the store --------------------------------------------------------------------- */
 
 static enum vxd_status arena_create(struct vxd_queue *queue, struct vxd_dag *dag,
@@ -395,5 +412,6 @@ static void arena_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out
 }
 
 const struct vxd_dag_store_ops vxd_dag_arena_cpu = {
-    arena_create, arena_destroy, arena_put, arena_find, arena_close, arena_get_usage,
+    arena_create,   arena_destroy, arena_put,       arena_find,
+    arena_prefetch, arena_close,   arena_get_usage,
 };

@@ -20,8 +20,9 @@ enum {
 
 struct vxd_dag_shard {
     pthread_mutex_t mutex;
-    struct vxd_dag_bucket *buckets;
-    uint32_t n_buckets;
+    /* Atomic for those alone who only prefetch. */
+    _Atomic(struct vxd_dag_bucket *) buckets;
+    atomic_uint n_buckets;
     uint32_t n_items[VXD_DAG_N_KINDS];
     uint64_t n_words; /* of its items */
 };

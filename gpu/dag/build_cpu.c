@@ -4,7 +4,8 @@
  * The upper levels are visited one after the other, serially, until there are enough cubes to
  * share out (or they are small); then each is a task, gone through depth first with a stack of
  * frames; then the upper levels are closed from below. A node is looked up in the store only
- * if a child of it changed. Tasks take their order from nothing: which thread does what changes
+ * if a child of it changed, and that when the next one is closed, so that the memory it takes has
+ * come by then. Tasks take their order from nothing: which thread does what changes
  * addresses and lookups, not results.
  *
  * Cubes that an editor calls equal (a wall cuts thousands alike) are gone into once a thread,
@@ -64,12 +65,21 @@ struct frame {
     struct vxd_dag_change before; /* the worker's, when it was gone into */
 };
 
+/* A node that is closed, but not yet looked up. */
+struct pending {
+    uint32_t *ref; /* where its reference goes; NULL: there is none pending */
+    int height;
+    uint64_t hash;
+    uint32_t words[9];
+};
+
 /* What a thread has for itself while it runs tasks. */
 struct worker {
     atomic_flag is_busy;
     struct vxd_dag_writer writer;
     struct vxd_dag_change change;
     struct vxd_dag_change_memo memo;
+    struct pending pending;
     uint32_t n_visits; /* not yet among the build's */
     struct known known[N_KNOWN];
 };
@@ -260,6 +270,42 @@ static enum vxd_status close_node(const struct build *build, struct worker *work
     return VXD_OK;
 }
 
+static enum vxd_status put_pending(struct worker *worker, struct vxd_err *err)
+{
+    struct pending *pending = &worker->pending;
+    struct vxd_dag_wanted wanted = {pending->hash, VXD_DAG_INNER, pending->words,
+                                    vxd_dag_inner_words(pending->words)};
+    uint32_t *ref = pending->ref;
+
+    if (ref == NULL) {
+        return VXD_OK;
+    }
+    pending->ref = NULL;
+    return vxd_dag_put_hashed(&worker->writer, &wanted, pending->height, ref, err);
+}
+
+/* As close_node, but *ref may come only with the worker's next pending node. */
+static void close_soon(const struct build *build, struct worker *worker, int height,
+                       const struct frame *frame, uint32_t *ref)
+{
+    struct pending *pending = &worker->pending;
+    bool is_changed = false;
+
+    for (int octant = 0; octant < 8; octant++) {
+        is_changed |=
+            frame->children[octant] != vxd_dag_below(build->view, frame->old, octant);
+    }
+    *ref = frame->old;
+    if (is_changed && vxd_dag_inner_compose(build->view, height, frame->children,
+                                            pending->words, ref)) {
+        pending->ref = ref;
+        pending->height = height;
+        pending->hash = vxd_dag_hash(VXD_DAG_INNER, pending->words,
+                                     vxd_dag_inner_words(pending->words));
+        vxd_dag_prefetch(build->dag, pending->hash);
+    }
+}
+
 /* Depth first through one cube and all below it. */
 static enum vxd_status run_part(struct build *build, struct worker *worker,
                                 struct part *part, struct vxd_err *err)
@@ -270,6 +316,7 @@ static enum vxd_status run_part(struct build *build, struct worker *worker,
     bool is_open;
     enum vxd_status status;
 
+    worker->pending.ref = NULL; /* of a part that failed */
     stack[top].cube = part->cube;
     stack[top].old = part->old;
     stack[top].octant = 0;
@@ -281,7 +328,7 @@ static enum vxd_status run_part(struct build *build, struct worker *worker,
     for (;;) {
         struct frame *frame = &stack[height];
         struct frame *child = frame - 1;
-        uint32_t ref;
+        uint32_t *ref;
 
         if (frame->octant < 8) {
             child->cube = vxd_dag_cube_child(&frame->cube, frame->octant);
@@ -301,15 +348,19 @@ static enum vxd_status run_part(struct build *build, struct worker *worker,
         if (atomic_load_explicit(&build->has_failed, memory_order_relaxed)) {
             return VXD_OK;
         }
-        VXD_TRY(
-            close_node(build, worker, height, frame->old, frame->children, &ref, err));
-        remember(worker, frame, ref);
+        VXD_TRY(put_pending(worker, err)); /* a child maybe */
+        ref = height == top ? &part->ref : &frame[1].children[frame[1].octant++];
+        if (height < top && frame->place == NULL) {
+            close_soon(build, worker, height, frame, ref);
+        } else {
+            VXD_TRY(
+                close_node(build, worker, height, frame->old, frame->children, ref, err));
+            remember(worker, frame, *ref);
+        }
         if (height == top) {
-            part->ref = ref;
             return VXD_OK;
         }
         height++;
-        stack[height].children[stack[height].octant++] = ref;
     }
 out:
     return status;

@@ -291,6 +291,65 @@ VXD_HD uint32_t vxd_dag_item_value(const struct vxd_dag_view *view,
         view, leaf, vxd_dag_popc(vxd_dag_leaf_mask(leaf->words) & below));
 }
 
+/* Values of the n set voxels of a leaf from rank on, 1 <= n <= 8, of 4 bits each; above are
+ * others. */
+VXD_HD uint32_t vxd_dag_leaf_nibbles(const struct vxd_dag_item *leaf, int rank, int n)
+{
+    int shift = (rank & 7) * 4;
+    uint32_t nibbles = leaf->rest[rank >> 3] >> shift;
+
+    if ((rank & 7) + n > 8) {
+        nibbles |= leaf->rest[(rank >> 3) + 1] << (32 - shift);
+    }
+    return nibbles;
+}
+
+/* Of eight voxels those that are occupied, where `set` are set and have these values of 4
+ * bits. */
+VXD_HD uint32_t vxd_dag_octet_occupied(uint32_t set, uint32_t nibbles, uint32_t free)
+{
+    uint32_t differ = nibbles ^ free * 0x11111111u;
+    uint32_t occupied = 0;
+
+    differ |= differ >> 1; /* the low bit of each that is not FREE */
+    differ |= differ >> 2;
+    if (set == 0xffu) {
+        differ &= 0x11111111u;
+        differ |= differ >> 3;
+        differ &= 0x03030303u;
+        differ |= differ >> 6;
+        return (differ | differ >> 12) & 0xffu;
+    }
+    for (; set != 0; set &= set - 1) {
+        occupied |= (differ & 1u) != 0 ? set & (~set + 1) : 0;
+        differ >>= 4;
+    }
+    return occupied;
+}
+
+/* The occupied voxels of a leaf of 4-bit values some of which may be FREE: by octants, whose
+ * values are read together. */
+VXD_HD uint64_t vxd_dag_nibbles_occupied(const struct vxd_dag_item *leaf, uint64_t mask,
+                                         uint32_t free)
+{
+    uint64_t occupied = 0;
+    int rank = 0;
+
+    for (int octant = 0; octant < 8; octant++) {
+        uint32_t set = (uint32_t)(mask >> (8 * octant)) & 0xffu;
+        int n = vxd_dag_popc(set);
+
+        if (n > 0) {
+            uint32_t nibbles = vxd_dag_leaf_nibbles(leaf, rank, n);
+
+            occupied |= (uint64_t)vxd_dag_octet_occupied(set, nibbles, free)
+                        << (8 * octant);
+            rank += n;
+        }
+    }
+    return occupied;
+}
+
 /* Mask of the occupied voxels of a leaf: those set, without the FREE ones. */
 VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
                                       const struct vxd_dag_item *leaf)
@@ -305,7 +364,10 @@ VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
     if (view->value_bits == 1) {
         return mask & ~((uint64_t)leaf->rest[1] << 32 | leaf->rest[0]);
     }
-    if (view->value_bits >= 8 && vxd_dag_is_uniform(leaf->rest[0])) {
+    if (view->value_bits == 4) {
+        return vxd_dag_nibbles_occupied(leaf, mask, (uint32_t)view->free_value);
+    }
+    if (vxd_dag_is_uniform(leaf->rest[0])) {
         return vxd_dag_uniform_value(leaf->rest[0]) == (uint32_t)view->free_value ? 0
                                                                                   : mask;
     }

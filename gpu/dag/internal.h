@@ -64,6 +64,8 @@ struct vxd_dag_store_ops {
                            const struct vxd_dag_wanted *wanted, uint32_t *ref,
                            bool *is_new, struct vxd_err *err);
     uint32_t (*find)(const struct vxd_dag *dag, const struct vxd_dag_wanted *wanted);
+    /* Gets memory under way that a put of this hash will look at. NULL: none. */
+    void (*prefetch)(const struct vxd_dag *dag, uint64_t hash);
     /* Takes back what a writer has for itself. */
     void (*close)(struct vxd_dag_writer *writer);
     void (*get_usage)(const struct vxd_dag *dag, struct vxd_dag_usage *out);
@@ -106,6 +108,13 @@ void vxd_dag_release_bytes(const struct vxd_dag *dag, void *memory);
 enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kind,
                             int height, const uint32_t *words, int n_words, uint32_t *ref,
                             struct vxd_err *err);
+
+/* The same in two steps: between them the memory comes that the second one looks at. `hash` is
+ * the item's (vxd_dag_hash). */
+void vxd_dag_prefetch(const struct vxd_dag *dag, uint64_t hash);
+enum vxd_status vxd_dag_put_hashed(struct vxd_dag_writer *writer,
+                                   const struct vxd_dag_wanted *wanted, int height,
+                                   uint32_t *ref, struct vxd_err *err);
 
 /* The reference of an item that is there, VXD_DAG_EMPTY where it is not. */
 uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,

@@ -102,22 +102,24 @@ VXD_HD void vxd_dag_nearest_leaf(const struct vxd_dag_view *view,
     }
 }
 
-/* Whether something better may stand below. */
-VXD_HD bool vxd_dag_nearest_opens(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_nearest *best,
-                                  const struct vxd_dag_spot *spot)
+/* Whether something better may stand in a cube, by its place alone. */
+VXD_HD bool vxd_dag_nearest_reaches(const struct vxd_dag_nearest *best,
+                                    const struct vxd_dag_spot *spot)
 {
-    if (!vxd_dag_is_node(spot->ref)) {
-        if (vxd_dag_uniform_state(view, spot->ref) != VXD_DAG_OCCUPIED) {
-            return false;
-        }
-    } else if (spot->height > VXD_DAG_LEAF_HEIGHT &&
-               (vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) == 0) {
-        return false;
-    }
     /* The first code of the cube is the lowest. */
     return vxd_dag_nearest_may(best, vxd_dag_spot_square(best->point, spot),
                                vxd_dag_code(spot->x, spot->y, spot->z));
+}
+
+/* Whether something is occupied there, as far as the spot itself tells. */
+VXD_HD bool vxd_dag_nearest_opens(const struct vxd_dag_view *view,
+                                  const struct vxd_dag_spot *spot)
+{
+    if (!vxd_dag_is_node(spot->ref)) {
+        return vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_OCCUPIED;
+    }
+    return spot->height == VXD_DAG_LEAF_HEIGHT ||
+           (vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) != 0;
 }
 
 /* Octant of the child on the point's side of the cube's middle planes. */
@@ -130,7 +132,8 @@ VXD_HD int vxd_dag_nearest_octant(const int64_t point[3], const struct vxd_dag_s
            (point[2] >= (spot->z + half) * VXD_DAG_UNIT ? 1 : 0);
 }
 
-/* Looks below a root; the point and the radius are in *best. */
+/* Looks below a root; the point and the radius are in *best. A cube's place is looked at before
+ * its reference is read. */
 VXD_HD void vxd_dag_nearest_find(const struct vxd_dag_view *view, uint32_t root,
                                  struct vxd_dag_nearest *best)
 {
@@ -140,42 +143,42 @@ VXD_HD void vxd_dag_nearest_find(const struct vxd_dag_view *view, uint32_t root,
     uint32_t refs[VXD_DAG_MAX_DEPTH + 1];
     uint8_t nearest[VXD_DAG_MAX_DEPTH + 1];
     uint8_t n_done[VXD_DAG_MAX_DEPTH + 1];
-    bool is_new = true;
+    int height = view->depth + 1; /* of the cube whose children are looked at */
+    bool reaches = vxd_dag_nearest_reaches(best, &spot);
 
     for (;;) {
+        uint32_t mask;
         int octant;
-        int height;
 
-        if (is_new && vxd_dag_nearest_opens(view, best, &spot)) {
+        if (reaches && vxd_dag_nearest_opens(view, &spot)) {
             if (!vxd_dag_is_node(spot.ref)) {
                 vxd_dag_nearest_uniform(best, &spot);
             } else if (spot.height == VXD_DAG_LEAF_HEIGHT) {
                 vxd_dag_nearest_leaf(view, best, &spot);
             } else {
-                refs[spot.height] = spot.ref;
-                nearest[spot.height] =
-                    (uint8_t)vxd_dag_nearest_octant(best->point, &spot);
-                n_done[spot.height] = 0;
-                spot.height--; /* to a child of it, below */
+                height = spot.height;
+                refs[height] = spot.ref;
+                nearest[height] = (uint8_t)vxd_dag_nearest_octant(best->point, &spot);
+                n_done[height] = 0;
             }
         }
-        height = spot.height + 1; /* of the parent */
+        while (height <= view->depth && n_done[height] == 8) {
+            height++;
+        }
         if (height > view->depth) {
             return;
         }
-        spot.x &= ~((2u << spot.height) - 1);
-        spot.y &= ~((2u << spot.height) - 1);
-        spot.z &= ~((2u << spot.height) - 1);
-        is_new = n_done[height] < 8;
-        if (!is_new) {
-            spot.height++;
-            continue;
-        }
         octant = (int)(order >> (4 * n_done[height]) & 7u) ^ nearest[height];
         n_done[height]++;
-        spot.ref = refs[height];
-        spot.height = height;
-        spot = vxd_dag_spot_child(view, &spot, octant);
+        mask = ~(((uint32_t)1 << height) - 1);
+        spot.height = height - 1;
+        spot.x = (spot.x & mask) | (uint32_t)(octant >> 2 & 1) << spot.height;
+        spot.y = (spot.y & mask) | (uint32_t)(octant >> 1 & 1) << spot.height;
+        spot.z = (spot.z & mask) | (uint32_t)(octant & 1) << spot.height;
+        reaches = vxd_dag_nearest_reaches(best, &spot);
+        if (reaches) {
+            spot.ref = vxd_dag_below(view, refs[height], octant);
+        }
     }
 }
 

@@ -106,15 +106,18 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
                              const double direction[3], const double *max_range)
 {
     double d[3] = {direction[0], direction[1], direction[2]};
+    double from[3] = {origin[0], origin[1], origin[2]};
+    double most = max_range != NULL ? *max_range : (double)INFINITY;
     double largest = fmax(fmax(fabs(d[0]), fabs(d[1])), fabs(d[2]));
     double length;
+    bool is_good = (largest > 0) & (most >= 0);
 
+    /* Without branches, so that nothing is read only once something else was looked at. */
     for (int axis = 0; axis < 3; axis++) {
-        if (!isfinite(d[axis]) || !isfinite(origin[axis])) {
-            return false;
-        }
+        is_good = is_good & (fabs(d[axis]) < (double)INFINITY) &
+                  (fabs(from[axis]) < (double)INFINITY);
     }
-    if (largest == 0 || (max_range != NULL && !(*max_range >= 0))) {
+    if (!is_good) {
         return false;
     }
     /* Elsewhere the scale is lost in the quotients, so that it need not be applied. */
@@ -127,7 +130,7 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
     }
     length = sqrt(vxd_addd(vxd_addd(vxd_muld(d[0], d[0]), vxd_muld(d[1], d[1])),
                            vxd_muld(d[2], d[2])));
-    ray->most = max_range != NULL ? *max_range : (double)INFINITY;
+    ray->most = most;
     ray->flip = 0;
     for (int axis = 0; axis < 3; axis++) {
         double size = fabs(d[axis]);
@@ -137,7 +140,7 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
         bool is_down = d[axis] < 0 && !is_endless;
 
         ray->flip |= is_down ? 4 >> axis : 0;
-        ray->origin[axis] = is_down ? -origin[axis] : origin[axis];
+        ray->origin[axis] = is_down ? -from[axis] : from[axis];
         ray->inverse[axis] = inverse;
         ray->rate[axis] = is_endless ? -1.0f : 1.0f / (float)inverse;
     }
@@ -292,19 +295,6 @@ VXD_HD int vxd_dag_ray_octant(const struct vxd_dag_ray *ray, int height)
                                       (uint32_t)ray->place[2], height);
 }
 
-/* Values of the n set voxels of a leaf from rank on, n <= 8, of 4 bits each; above are others.
- */
-VXD_HD uint32_t vxd_dag_ray_nibbles(const struct vxd_dag_item *leaf, int rank, int n)
-{
-    int shift = (rank & 7) * 4;
-    uint32_t nibbles = leaf->rest[rank >> 3] >> shift;
-
-    if ((rank & 7) + n > 8) {
-        nibbles |= leaf->rest[(rank >> 3) + 1] << (32 - shift);
-    }
-    return nibbles;
-}
-
 /* Of the eight voxels of an octant of a leaf those that are set, or 0 where none of them is
  * occupied, as far as can be told at once. Where values have 4 bits and may be FREE, *nibbles
  * are theirs. */
@@ -312,7 +302,9 @@ VXD_HD uint32_t vxd_dag_ray_octet(const struct vxd_dag_view *view,
                                   const struct vxd_dag_item *leaf, int octant,
                                   uint32_t *nibbles)
 {
-    uint32_t half = octant < 4 ? leaf->words[0] : leaf->words[1];
+    uint32_t low = leaf->words[0];
+    uint32_t high = leaf->words[1];
+    uint32_t half = octant < 4 ? low : high;
     int shift = (octant & 3) * 8;
     uint32_t set = half >> shift & 0xffu;
 
@@ -324,11 +316,11 @@ VXD_HD uint32_t vxd_dag_ray_octet(const struct vxd_dag_view *view,
     }
     if (view->value_bits == 4) {
         int n = vxd_dag_ray_ones(set);
-        int rank = (octant < 4 ? 0 : vxd_dag_ray_ones(leaf->words[0])) +
+        int rank = (octant < 4 ? 0 : vxd_dag_ray_ones(low)) +
                    vxd_dag_ray_ones(half & ((1u << shift) - 1));
         uint32_t free = (uint32_t)view->free_value * 0x11111111u;
 
-        *nibbles = vxd_dag_ray_nibbles(leaf, rank, n);
+        *nibbles = vxd_dag_leaf_nibbles(leaf, rank, n);
         return (*nibbles ^ free) << (32 - 4 * n) == 0 ? 0 : set;
     }
     return vxd_dag_is_uniform(leaf->rest[0]) &&
@@ -400,6 +392,23 @@ VXD_HD bool vxd_dag_ray_can_descend(const struct vxd_dag_ray_spot *spot)
     return spot->height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(spot->ref);
 }
 
+/* Child of an inner node, of which the first word was read. */
+VXD_HD uint32_t vxd_dag_ray_child(const struct vxd_dag_view *view, uint32_t ref,
+                                  const uint32_t *words, uint32_t head, int octant)
+{
+    int i = 1 + vxd_dag_ray_ones(head & ((1u << octant) - 1));
+    struct vxd_dag_item item;
+
+    if ((head >> octant & 1u) == 0) {
+        return VXD_DAG_EMPTY;
+    }
+    if (!vxd_dag_reads_split(view)) {
+        return words[i];
+    }
+    item = vxd_dag_item_at(view, ref, 1 + vxd_dag_ray_ones(head & 0xffu));
+    return vxd_dag_item_word(&item, i);
+}
+
 /* To the next lower cube, of a spot that has one; where nothing below is occupied, the spot
  * becomes empty. */
 VXD_HD void vxd_dag_ray_descend(const struct vxd_dag_view *view,
@@ -407,12 +416,18 @@ VXD_HD void vxd_dag_ray_descend(const struct vxd_dag_view *view,
                                 struct vxd_dag_ray_spot *spot, uint32_t *nodes,
                                 int stride)
 {
-    if ((vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) == 0) {
+    const uint32_t *words = vxd_dag_words(view, spot->ref);
+    uint32_t head = words[0]; /* once: it is what a ray waits for most */
+    uint32_t child;
+
+    if ((head & VXD_DAG_HAS_OCCUPIED) == 0) {
         spot->ref = VXD_DAG_EMPTY; /* to a ray */
         return;
     }
+    child = vxd_dag_ray_child(view, spot->ref, words, head,
+                              vxd_dag_ray_octant(ray, spot->height));
     nodes[vxd_dag_ray_node(spot->height, stride)] = spot->ref;
-    spot->ref = vxd_dag_child_of(view, spot->ref, vxd_dag_ray_octant(ray, spot->height));
+    spot->ref = child;
     spot->height--;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA twins of overlaps and counts: a warp a region, its threads looking at 32 spots at a time
- * (query_cuda.h). Few regions are counted by lists: a block makes each region's list of up to
+/* CUDA twins of overlaps and counts: a warp a region. Of a small one the threads look at all
+ * leaves of its box, each going down to its own; elsewhere they look at 32 spots at a time, from
+ * the top (query_cuda.h). Few regions are counted by lists: a block makes each region's list of up to
  * 16384 spots, then every warp of the device counts some of them. All sums are of integers, so
  * it does not matter who comes first.
  *
@@ -9,6 +10,81 @@
 
 /* Spots of lists are no lower than this: a warp's work should be worth its way down. */
 #define REGION_LEAST_HEIGHT 5
+
+/* Leaves of a small region's box, at most. */
+#define REGION_LEAVES 128
+
+/* The leaves that hold a region's box. */
+struct leaf_box {
+    uint32_t low[3]; /* by leaves */
+    uint32_t n[3];
+    uint32_t n_all;
+};
+
+static __device__ __forceinline__ struct leaf_box
+leaf_box_of(const struct vxd_dag_area *area)
+{
+    struct leaf_box box;
+
+    box.n_all = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        uint32_t last = (uint32_t)(area->high[axis] - 1) >> VXD_DAG_LEAF_HEIGHT;
+
+        box.low[axis] = (uint32_t)area->low[axis] >> VXD_DAG_LEAF_HEIGHT;
+        box.n[axis] = last - box.low[axis] + 1;
+        /* More than that many are as many as no product can hold. */
+        box.n_all *= min(box.n[axis], (uint32_t)REGION_LEAVES + 1);
+    }
+    return box;
+}
+
+/* Leaf i of a box below a spot that holds all of it. */
+static __device__ __forceinline__ struct vxd_dag_spot
+box_leaf(const struct vxd_dag_view *view, const struct vxd_dag_spot *top,
+         const struct leaf_box *box, uint32_t i)
+{
+    uint32_t row = i / box->n[2];
+    uint32_t plane = row / box->n[1];
+    int height = top->height;
+    struct vxd_dag_spot leaf;
+
+    leaf.x = (box->low[0] + plane) << VXD_DAG_LEAF_HEIGHT;
+    leaf.y = (box->low[1] + row - plane * box->n[1]) << VXD_DAG_LEAF_HEIGHT;
+    leaf.z = (box->low[2] + i - row * box->n[2]) << VXD_DAG_LEAF_HEIGHT;
+    leaf.ref = vxd_dag_descend(view, top->ref, leaf.x, leaf.y, leaf.z, &height);
+    leaf.height = VXD_DAG_LEAF_HEIGHT;
+    return leaf;
+}
+
+/* A region's spots, as many as its answer takes. */
+template <typename VISITOR>
+static __device__ __forceinline__ void run_region(const struct vxd_dag_regions_call *call,
+                                                  struct vxd_dag_walk *walk,
+                                                  VISITOR *visitor)
+{
+    struct vxd_dag_spot top;
+    struct leaf_box box;
+
+    if (vxd_dag_area_is_empty(&visitor->area)) {
+        return;
+    }
+    top = vxd_dag_top_of(&call->view, call->root, &visitor->area, VXD_DAG_LEAF_HEIGHT);
+    box = leaf_box_of(&visitor->area);
+    if (box.n_all > REGION_LEAVES) {
+        vxd_dag_walk_run(&call->view, walk, &top, visitor);
+        return;
+    }
+    for (uint32_t first = 0; first < box.n_all && !visitor->is_over(); first += 32) {
+        if (first + threadIdx.x % 32 < box.n_all) {
+            struct vxd_dag_spot leaf =
+                box_leaf(&call->view, &top, &box, first + threadIdx.x % 32);
+            uint32_t octants; /* leaves have none */
+
+            visitor->visit(&leaf, &octants);
+        }
+        __syncwarp();
+    }
+}
 
 /* --- overlaps -------------------------------------------------------------------------- */
 
@@ -48,12 +124,7 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     visitor.area = vxd_dag_area_of(call.regions + i, call.view.depth);
     visitor.seen = 0;
     visitor.all = vxd_dag_all_states(&call.view);
-    if (!vxd_dag_area_is_empty(&visitor.area)) {
-        struct vxd_dag_spot spot =
-            vxd_dag_top_of(&call.view, call.root, &visitor.area, VXD_DAG_LEAF_HEIGHT);
-
-        vxd_dag_walk_run(&call.view, &walks[warp], &spot, &visitor);
-    }
+    run_region(&call, &walks[warp], &visitor);
     (void)visitor.is_over();
     if (threadIdx.x % 32 == 0) {
         call.states[i] = (uint8_t)visitor.seen;
@@ -125,12 +196,7 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     visitor.area = vxd_dag_area_of(call.regions + i, call.view.depth);
     visitor.counts[0] = 0;
     visitor.counts[1] = 0;
-    if (!vxd_dag_area_is_empty(&visitor.area)) {
-        struct vxd_dag_spot spot =
-            vxd_dag_top_of(&call.view, call.root, &visitor.area, VXD_DAG_LEAF_HEIGHT);
-
-        vxd_dag_walk_run(&call.view, &walks[warp], &spot, &visitor);
-    }
+    run_region(&call, &walks[warp], &visitor);
     n_occupied = vxd_dag_warp_sum(visitor.counts[0]);
     n_free = vxd_dag_warp_sum(visitor.counts[1]);
     if (threadIdx.x % 32 == 0) {

@@ -424,5 +424,6 @@ static void slabs_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out
 }
 
 const struct vxd_dag_store_ops vxd_dag_slabs_cpu = {
-    slabs_create, slabs_destroy, slabs_put, slabs_find, slabs_close, slabs_get_usage,
+    slabs_create, slabs_destroy, slabs_put,       slabs_find,
+    NULL,         slabs_close,   slabs_get_usage,
 };

@@ -49,26 +49,31 @@ static struct vxd_dag_met *met_slot(struct vxd_dag_writer *writer, uint64_t hash
                : &writer->met[hash >> 8 & (((uint64_t)1 << MET_BITS) - 1)];
 }
 
-enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kind,
-                            int height, const uint32_t *words, int n_words, uint32_t *ref,
-                            struct vxd_err *err)
+void vxd_dag_prefetch(const struct vxd_dag *dag, uint64_t hash)
+{
+    if (dag->ops->prefetch != NULL) {
+        dag->ops->prefetch(dag, hash);
+    }
+}
+
+enum vxd_status vxd_dag_put_hashed(struct vxd_dag_writer *writer,
+                                   const struct vxd_dag_wanted *wanted, int height,
+                                   uint32_t *ref, struct vxd_err *err)
 {
     const struct vxd_dag *dag = writer->dag;
-    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), kind, words,
-                                    n_words};
-    uint32_t key = (uint32_t)(wanted.hash >> 32 & ~(uint64_t)3) | (uint32_t)kind;
-    struct vxd_dag_met *met = met_slot(writer, wanted.hash);
+    uint32_t key = (uint32_t)(wanted->hash >> 32 & ~(uint64_t)3) | (uint32_t)wanted->kind;
+    struct vxd_dag_met *met = met_slot(writer, wanted->hash);
     bool is_new = false;
     enum vxd_status status;
 
-    assert(n_words >= 1 && n_words <= VXD_DAG_MAX_ITEM_WORDS);
+    assert(wanted->n_words >= 1 && wanted->n_words <= VXD_DAG_MAX_ITEM_WORDS);
     if (met != NULL && met->ref != VXD_DAG_EMPTY && met->key == key &&
-        vxd_dag_is_equal(&dag->view, met->ref, &wanted)) {
+        vxd_dag_is_equal(&dag->view, met->ref, wanted)) {
         *ref = met->ref;
         return VXD_OK;
     }
     writer->n_lookups[height]++;
-    status = dag->ops->put(writer, &wanted, ref, &is_new, err);
+    status = dag->ops->put(writer, wanted, ref, &is_new, err);
     if (status != VXD_OK) {
         return status;
     }
@@ -77,6 +82,16 @@ enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kin
         *met = (struct vxd_dag_met){key, *ref};
     }
     return VXD_OK;
+}
+
+enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kind,
+                            int height, const uint32_t *words, int n_words, uint32_t *ref,
+                            struct vxd_err *err)
+{
+    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), kind, words,
+                                    n_words};
+
+    return vxd_dag_put_hashed(writer, &wanted, height, ref, err);
 }
 
 uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,

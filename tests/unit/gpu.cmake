@@ -35,11 +35,15 @@ foreach(name cloud core digests facts gather hash_basic hash_errors hash_image h
 endforeach()
 
 # Scenes.
-foreach(name carve copy edit_balls edit_errors export image_lies query rays room store table
+foreach(name carve copy edit_balls edit_errors export grid image_lies query rays room store table
     transfer verify)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
+
+voxeld_add_test(NAME test_gpu_dag_drive
+  SOURCES unit/test_gpu_dag_drive.c unit/gpu_dag_rays.c
+  LIBRARIES voxeld_gpu_test_support)
 
 voxeld_add_test(NAME test_gpu_dag_scan
   SOURCES unit/test_gpu_dag_scan.c unit/gpu_dag_rays.c

@@ -281,33 +281,72 @@ static int32_t apply(const struct gpu_dag_grid *before, const struct vxd_dag_op 
     return old;
 }
 
+/* Voxels low .. high - 1 of each axis, in the grid, hold all of a shape: so that small shapes do
+ * not take a look at every voxel. */
+static void bounds_of(const struct vxd_dag_shape *shape, int64_t side, int64_t low[3],
+                      int64_t high[3])
+{
+    int64_t r = shape->r + (shape->kind == VXD_DAG_NOISE_BALL ? shape->amplitude : 0);
+
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t a = shape->a[axis];
+        const int64_t b = shape->kind == VXD_DAG_CAPSULE ? shape->b[axis] : a;
+        int64_t from = (a < b ? a : b) - r;
+        int64_t to = (a > b ? a : b) + r;
+
+        if (shape->kind == VXD_DAG_BOX) {
+            from = shape->low[axis];
+            to = shape->high[axis];
+        } else if (shape->kind == VXD_DAG_HALF_SPACE || shape->kind == VXD_DAG_VOXELS ||
+                   shape->kind == VXD_DAG_HEIGHTFIELD) {
+            from = 0;
+            to = side * VXD_DAG_UNIT;
+        }
+        /* Quotients are rounded towards 0: a voxel more on each side. */
+        low[axis] = from / VXD_DAG_UNIT - 1;
+        high[axis] = to / VXD_DAG_UNIT + 2;
+        low[axis] = low[axis] < 0 ? 0 : low[axis];
+        high[axis] = high[axis] > side ? side : high[axis];
+    }
+}
+
+static void edit_one(struct gpu_dag_grid *grid, const struct gpu_dag_grid *before,
+                     const struct vxd_dag_op *op)
+{
+    int64_t low[3];
+    int64_t high[3];
+
+    bounds_of(&op->shape, grid->side, low, high);
+    for (int64_t x = low[0]; x < high[0]; x++) {
+        for (int64_t y = low[1]; y < high[1]; y++) {
+            for (int64_t z = low[2]; z < high[2]; z++) {
+                int32_t *voxel = &grid->voxels[index_of(grid, x, y, z)];
+                int32_t value = (int32_t)op->value;
+                const int64_t c[3] = {x * VXD_DAG_UNIT + VXD_DAG_UNIT / 2,
+                                      y * VXD_DAG_UNIT + VXD_DAG_UNIT / 2,
+                                      z * VXD_DAG_UNIT + VXD_DAG_UNIT / 2};
+
+                if (in_shape(&op->shape, c, &value)) {
+                    *voxel = apply(before, op, *voxel, value, x, y, z);
+                }
+            }
+        }
+    }
+}
+
 void gpu_dag_grid_edit(struct gpu_dag_grid *grid, const struct vxd_dag_op *ops,
                        size_t n_ops)
 {
-    struct gpu_dag_grid before;
+    struct gpu_dag_grid before = {.voxels = NULL};
 
-    gpu_dag_grid_make(&before, &grid->format);
     for (size_t i = 0; i < n_ops; i++) {
-        const struct vxd_dag_op *op = &ops[i];
-
-        if (op->action >= VXD_DAG_ERODE) {
+        if (ops[i].action >= VXD_DAG_ERODE) {
+            if (before.voxels == NULL) {
+                gpu_dag_grid_make(&before, &grid->format);
+            }
             gpu_dag_grid_copy(&before, grid);
         }
-        for (size_t at = 0; at < n_voxels(grid); at++) {
-            int64_t voxel[3] = {(int64_t)at / grid->side / grid->side,
-                                (int64_t)at / grid->side % grid->side,
-                                (int64_t)at % grid->side};
-            int64_t c[3];
-            int32_t value = (int32_t)op->value;
-
-            for (int axis = 0; axis < 3; axis++) {
-                c[axis] = voxel[axis] * VXD_DAG_UNIT + VXD_DAG_UNIT / 2;
-            }
-            if (in_shape(&op->shape, c, &value)) {
-                grid->voxels[at] = apply(&before, op, grid->voxels[at], value, voxel[0],
-                                         voxel[1], voxel[2]);
-            }
-        }
+        edit_one(grid, &before, &ops[i]);
     }
     gpu_dag_grid_free(&before);
 }
