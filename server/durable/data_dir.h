@@ -3,7 +3,10 @@
  *
  *     lock          whoever holds it (flock) owns the rest; its text is the process id
  *     voxeld.db     SQLite, with -wal beside it: catalogue, journal, replies (journal.h)
- *     snapshots/    FAMILY.SEQUENCE.vxs (snapshot.h), both as hexadecimal numbers
+ *     snapshots/    FAMILY.SEQUENCE.vxs (snapshot.h), both as hexadecimal numbers; .vxs.bad were
+ *                   found damaged, .vxs.orphan are of families that the journal never had
+ *     voxeld.db.damaged.N, voxeld.db-wal.orphan
+ *                   what repairs, and new databases, put aside
  *
  * Made with mode 0700. */
 #ifndef VXD_SERVER_DURABLE_DATA_DIR_H
