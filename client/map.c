@@ -2,6 +2,13 @@
 /* Calls on maps as wholes: create, get, list, drop, save, load. */
 #include "client/map.h"
 
+_Static_assert((int)VOXELD_MAP_FSYNC_ALWAYS ==
+                       (int)VOXELD__V1__MAP_FSYNC__MAP_FSYNC_ALWAYS &&
+                   (int)VOXELD_MAP_FSYNC_EVERYSEC ==
+                       (int)VOXELD__V1__MAP_FSYNC__MAP_FSYNC_EVERYSEC &&
+                   (int)VOXELD_MAP_FSYNC_OFF == (int)VOXELD__V1__MAP_FSYNC__MAP_FSYNC_OFF,
+               "the schema's numbers");
+
 static void fill_vec3(const double *in, Voxeld__V1__Vec3 *out)
 {
     voxeld__v1__vec3__init(out);
@@ -83,6 +90,9 @@ enum voxeld_status voxeld_map_create(struct voxeld_client *client,
     body.max_bytes = request->max_bytes;
     body.ttl_s = request->ttl_s;
     body.lattice = request->has_lattice ? &lattice : NULL;
+    body.durable = request->durable;
+    body.fsync = (Voxeld__V1__MapFsync)request->fsync;
+    body.journal_max_bytes = request->journal_max_bytes;
     call.request.method_case = VOXELD__V1__REQUEST__METHOD_MAP_CREATE;
     call.request.map_create = &body;
     VXD_TRY(vxd_map_call_send(&call));

@@ -82,6 +82,9 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__MapI
         .mean_probes = in->mean_probes,
         .max_probes = in->max_probes,
         .index_bytes_per_entry = in->index_bytes_per_entry,
+        .durable = in->durable,
+        .fsync = (enum voxeld_map_fsync)in->fsync,
+        .journal_max_bytes = in->journal_max_bytes,
     };
     out->has_lattice = copy_lattice(in->lattice, &out->lattice);
     return VXD_OK;

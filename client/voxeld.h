@@ -151,7 +151,7 @@ VOXELD_API bool voxeld_is_connected(struct voxeld_client *client);
  *   } while (voxeld_retry(&retry, &request.call, status, &error));
  *
  * The server remembers the last 64 such calls of a client_id, until it restarts (of durable
- * scenes beyond that): so keep fewer than 64 under way, and repeat soon. */
+ * scenes and maps beyond that): so keep fewer than 64 under way, and repeat soon. */
 struct voxeld_call {
     uint32_t timeout_ms;    /* 0: the client's */
     const char *request_id; /* at most 63 printable ASCII characters; NULL: one is made */

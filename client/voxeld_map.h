@@ -4,7 +4,7 @@
  * A map leads from integer vectors (keys) to rows of typed arrays (values), on the server's
  * device. Entries are numbered from 0; an entry keeps its number while it lives, and numbers
  * of erased entries are used again. Maps live in the server's memory: a restart forgets
- * those that were not saved.
+ * those that were neither saved nor made durable.
  *
  *   const int32_t keys[] = {1, 2, 3, -4, 5, 6};
  *   struct voxeld_map_array sum = {.name = "sum", .dtype = VOXELD_FLOAT32, .n_elements = 4};
@@ -53,6 +53,14 @@ struct voxeld_lattice {
 
 /* Maps ---------------------------------------------------------------------------------- */
 
+/* What the reply to a change of a durable map promises. */
+enum voxeld_map_fsync {
+    VOXELD_MAP_FSYNC_ALWAYS = 0, /* it outlives a loss of power */
+    VOXELD_MAP_FSYNC_EVERYSEC =
+        1,                   /* the server's process; a loss of power, a second later */
+    VOXELD_MAP_FSYNC_OFF = 2 /* ... when the system has written it */
+};
+
 struct voxeld_map_create_request {
     const char *map;
     enum voxeld_dtype key_dtype;           /* INT16, INT32 (0 as well), INT64 */
@@ -65,6 +73,11 @@ struct voxeld_map_create_request {
     bool has_lattice;
     struct voxeld_lattice lattice;
     struct voxeld_call call;
+    /* On the server's disk: after a restart it is what it was, to the numbers of its entries and
+     * its erase_epoch; ttl_s must be 0. FAILED_PRECONDITION where the server has no data_dir. */
+    bool durable;
+    enum voxeld_map_fsync fsync; /* of durable, as the next */
+    uint64_t journal_max_bytes;  /* then a snapshot file is written; 0: 256 MiB */
 };
 
 struct voxeld_map_info {
@@ -78,7 +91,9 @@ struct voxeld_map_info {
     uint64_t n_bytes;   /* of device memory */
     uint64_t max_bytes; /* 0: what the server's limits give */
     uint64_t erase_epoch;
-    uint64_t generation; /* another one after it was dropped and made again */
+    uint64_t
+        generation; /* another one after it was dropped and made again, or after a start
+                          * that could not bring back all of a durable one */
     double ttl_s;
     double ttl_left_s;
     const char *owner; /* name of the token that made it */
@@ -90,6 +105,9 @@ struct voxeld_map_info {
     double mean_probes; /* places read to find a key */
     uint32_t max_probes;
     double index_bytes_per_entry;
+    bool durable;
+    enum voxeld_map_fsync fsync;
+    uint64_t journal_max_bytes;
 };
 
 /* All pointers live until the struct is freed. */

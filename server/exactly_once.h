@@ -116,4 +116,13 @@ void vxd_once_get_usage(struct vxd_once *once, struct vxd_once_usage *out);
 bool vxd_once_pack(ProtobufCMessage *reply, uint8_t out[VXD_ONCE_REPLY_BYTES],
                    size_t *n_bytes);
 
+enum {
+    VXD_ONCE_COPY_BYTES = VXD_ONCE_REPLY_BYTES + 1
+};
+
+/* The same for the disk, without changing the reply: behind a byte 0, which begins no message,
+ * where something was dropped. */
+void vxd_once_pack_copy(ProtobufCMessage *reply, uint8_t out[VXD_ONCE_COPY_BYTES],
+                        size_t *n_bytes);
+
 #endif

@@ -198,15 +198,23 @@ static enum vxd_status restore_floor(struct vxd_once *once,
     return status;
 }
 
+/* vxd_once_pack_copy marks those that something was dropped of. */
+static bool has_dropped(const void *reply, size_t n_reply_bytes)
+{
+    return n_reply_bytes > 0 && *(const uint8_t *)reply == 0;
+}
+
 /* With the mutex held. */
 static void fill_record(struct vxd_once_record *record, const void *reply,
                         size_t n_reply_bytes)
 {
     struct vxd_once *once = record->once;
+    size_t n_marks = has_dropped(reply, n_reply_bytes) ? 1 : 0;
 
     once->usage.n_bytes -= vxd_once_record_bytes(record);
-    memcpy(record->reply, reply, n_reply_bytes);
-    record->n_bytes = n_reply_bytes;
+    record->n_bytes = n_reply_bytes - n_marks;
+    memcpy(record->reply, (const uint8_t *)reply + n_marks, record->n_bytes);
+    record->arrays_dropped = n_marks > 0;
     record->is_done = true;
     record->is_on_disk = true;
     record->client->n_on_disk += record->key[0] == '\0' ? 1 : 0;
@@ -223,7 +231,9 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
     struct vxd_once_client *owner = NULL;
     enum vxd_status status;
 
-    if (n_client_bytes > VXD_ONCE_CLIENT_BYTES || n_reply_bytes > VXD_ONCE_REPLY_BYTES ||
+    if (n_client_bytes > VXD_ONCE_CLIENT_BYTES ||
+        n_reply_bytes - (has_dropped(reply, n_reply_bytes) ? 1 : 0) >
+            VXD_ONCE_REPLY_BYTES ||
         !read_owner(client, n_client_bytes, &asked)) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "an outcome's owner is damaged");
     }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Making a reply small enough to keep, through its descriptor alone. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "proto/fields.h"
 #include "server/exactly_once.h"
 #include "voxeld/v1/common.pb-c.h"
@@ -13,18 +16,71 @@ enum strip {
     STRIP_REPEATED /* what is repeated, and strings, as well */
 };
 
-static void clear_field(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+/* What a field was before it was cleared. */
+struct cleared {
+    uint8_t *member;
+    size_t n_bytes;
+    uint8_t bytes[sizeof(ProtobufCBinaryData)];
+};
+
+/* All that was cleared, to be put back. */
+struct undo_list {
+    struct cleared *fields;
+    size_t n;
+    size_t capacity;
+};
+
+/* Before a change; undo NULL: it is not to be put back. False: it must not be made. */
+static bool note_field(struct undo_list *undo, void *member, size_t n_bytes)
+{
+    if (undo == NULL) {
+        return true;
+    }
+    if (undo->n == undo->capacity) {
+        size_t capacity = 2 * undo->capacity + 32;
+        struct cleared *fields = realloc(undo->fields, capacity * sizeof *fields);
+
+        if (fields == NULL) {
+            return false; /* then less is known of the reply later */
+        }
+        undo->fields = fields;
+        undo->capacity = capacity;
+    }
+    undo->fields[undo->n].member = member;
+    undo->fields[undo->n].n_bytes = n_bytes;
+    memcpy(undo->fields[undo->n].bytes, member, n_bytes);
+    undo->n++;
+    return true;
+}
+
+static void put_back(struct undo_list *undo)
+{
+    while (undo->n > 0) {
+        const struct cleared *field = &undo->fields[--undo->n];
+
+        memcpy(field->member, field->bytes, field->n_bytes);
+    }
+    free(undo->fields);
+}
+
+static void clear_field(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                        struct undo_list *undo)
 {
     uint8_t *member = (uint8_t *)message + field->offset;
     size_t none = 0;
 
     if (field->label == PROTOBUF_C_LABEL_REPEATED) {
-        memcpy((uint8_t *)message + field->quantifier_offset, &none, sizeof none);
+        member = (uint8_t *)message + field->quantifier_offset;
+        if (note_field(undo, member, sizeof none)) {
+            memcpy(member, &none, sizeof none);
+        }
     } else if (field->type == PROTOBUF_C_TYPE_STRING) {
         const char *empty = protobuf_c_empty_string;
 
-        memcpy(member, &empty, sizeof empty);
-    } else {
+        if (note_field(undo, member, sizeof empty)) {
+            memcpy(member, &empty, sizeof empty);
+        }
+    } else if (note_field(undo, member, sizeof(ProtobufCBinaryData))) {
         memset(member, 0, sizeof(ProtobufCBinaryData));
     }
 }
@@ -43,7 +99,8 @@ static bool is_dropped(const ProtobufCMessage *message,
 }
 
 /* Depth-first over the submessages, with a stack of our own. */
-static void strip_message(ProtobufCMessage *reply, enum strip strip)
+static void strip_message(ProtobufCMessage *reply, enum strip strip,
+                          struct undo_list *undo)
 {
     struct {
         ProtobufCMessage *message;
@@ -65,7 +122,7 @@ static void strip_message(ProtobufCMessage *reply, enum strip strip)
         field = &message->descriptor->fields[stack[depth - 1].field];
         n = vxd_field_values(message, field, &values);
         if (is_dropped(message, field, strip)) {
-            clear_field(message, field);
+            clear_field(message, field, undo);
         } else if (field->type == PROTOBUF_C_TYPE_MESSAGE && depth < MAX_DEPTH &&
                    stack[depth - 1].item < n) {
             stack[depth].message =
@@ -80,8 +137,8 @@ static void strip_message(ProtobufCMessage *reply, enum strip strip)
     }
 }
 
-bool vxd_once_pack(ProtobufCMessage *reply, uint8_t out[VXD_ONCE_REPLY_BYTES],
-                   size_t *n_bytes)
+static bool pack(ProtobufCMessage *reply, struct undo_list *undo,
+                 uint8_t out[VXD_ONCE_REPLY_BYTES], size_t *n_bytes)
 {
     bool dropped = false;
 
@@ -89,7 +146,7 @@ bool vxd_once_pack(ProtobufCMessage *reply, uint8_t out[VXD_ONCE_REPLY_BYTES],
         if (protobuf_c_message_get_packed_size(reply) <= VXD_ONCE_REPLY_BYTES) {
             break;
         }
-        strip_message(reply, (enum strip)strip);
+        strip_message(reply, (enum strip)strip, undo);
         dropped = true;
     }
     *n_bytes = protobuf_c_message_get_packed_size(reply);
@@ -99,4 +156,24 @@ bool vxd_once_pack(ProtobufCMessage *reply, uint8_t out[VXD_ONCE_REPLY_BYTES],
         (void)protobuf_c_message_pack(reply, out);
     }
     return dropped;
+}
+
+bool vxd_once_pack(ProtobufCMessage *reply, uint8_t out[VXD_ONCE_REPLY_BYTES],
+                   size_t *n_bytes)
+{
+    return pack(reply, NULL, out, n_bytes);
+}
+
+void vxd_once_pack_copy(ProtobufCMessage *reply, uint8_t out[VXD_ONCE_COPY_BYTES],
+                        size_t *n_bytes)
+{
+    struct undo_list undo = {0};
+
+    out[0] = 0;
+    if (pack(reply, &undo, out + 1, n_bytes)) {
+        *n_bytes += 1; /* with the byte that tells */
+    } else {
+        memmove(out, out + 1, *n_bytes);
+    }
+    put_back(&undo);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One list by name: there are few maps, and requests on them are long beside a walk. */
-#include "server/maps.h"
+#include "server/maps_internal.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,20 +10,6 @@
 #include "server/log.h"
 #include "server/server.h"
 #include "server/store/map_file.h"
-
-struct vxd_maps {
-    uint64_t limit_bytes;
-    uint64_t token_limit_bytes;
-    uint64_t n_made;     /* for generations */
-    uint64_t next_epoch; /* above those of all maps that are gone */
-    _Atomic size_t n_maps;
-    _Atomic uint64_t n_bytes; /* of all that exist, findable or not */
-    _Atomic int64_t next_reap_ns;
-    struct vxd_queue *queue; /* for freeing what is left at the end */
-    pthread_mutex_t mutex;   /* guards list and sizes against vxd_maps_estimate */
-    struct vxd_map *first;
-    struct vxd_map *unnamed; /* made and not findable (yet, or any more) */
-};
 
 enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out,
                                 struct vxd_err *err)
@@ -223,8 +208,14 @@ static struct room find_room(const struct vxd_maps *maps,
 size_t vxd_maps_allowance(const struct vxd_maps *maps, const struct vxd_map_terms *terms,
                           const struct vxd_map *map)
 {
-    struct room room = find_room(maps, terms, map);
-    uint64_t allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
+    struct room room;
+    uint64_t allowed;
+
+    if (maps->is_recovering) {
+        return 0; /* the context's budget */
+    }
+    room = find_room(maps, terms, map);
+    allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
 
     if (terms->max_bytes > 0 && terms->max_bytes < allowed) {
         allowed = terms->max_bytes;
@@ -280,7 +271,7 @@ void vxd_maps_account(struct vxd_maps *maps, struct vxd_map *map)
 
 /* By the clock, in microseconds, so that another start of the server goes on above, too; and
  * above those of the map that it replaces, if it does. */
-static uint64_t choose_epoch(struct vxd_maps *maps, const struct vxd_map *made)
+uint64_t vxd_maps_choose_epoch(struct vxd_maps *maps, const struct vxd_map *made)
 {
     const struct vxd_map *now = vxd_maps_peek(maps, made->terms.name);
     uint64_t epoch = (uint64_t)made->created_unix_ns / 1000;
@@ -304,7 +295,7 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
     struct timespec now = {0};
     enum vxd_status status = VXD_OK;
 
-    if (atomic_load(&maps->n_maps) >= VXD_MAPS_MAX) {
+    if (atomic_load(&maps->n_maps) >= VXD_MAPS_MAX && !maps->is_recovering) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "there are %d maps already",
                          VXD_MAPS_MAX));
     }
@@ -324,7 +315,7 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
     map->used_ns = vxd_clock_ns();
     /* Another start of the server makes others, too. */
     map->generation = (uint64_t)map->created_unix_ns + maps->n_made++;
-    map->first_epoch = choose_epoch(maps, map);
+    map->first_epoch = vxd_maps_choose_epoch(maps, map);
     map->references = 1;
     map->next = maps->unnamed;
     maps->unnamed = map;
@@ -353,6 +344,7 @@ void vxd_maps_publish(struct vxd_maps *maps, struct vxd_map *map)
     *at = map;
     (void)pthread_mutex_unlock(&maps->mutex);
     atomic_fetch_add(&maps->n_maps, 1);
+    atomic_fetch_add(&maps->n_durable, map->terms.durable ? 1 : 0);
     find_next_reap(maps);
 }
 
@@ -364,6 +356,7 @@ void vxd_maps_remove(struct vxd_maps *maps, struct vxd_queue *queue, struct vxd_
     map->next = maps->unnamed;
     maps->unnamed = map;
     atomic_fetch_sub(&maps->n_maps, 1);
+    atomic_fetch_sub(&maps->n_durable, map->terms.durable ? 1 : 0);
     vxd_map_drop(maps, queue, map);
     find_next_reap(maps);
 }
@@ -398,6 +391,9 @@ void vxd_maps_get_usage(const struct vxd_maps *maps, struct vxd_maps_usage *out)
     out->n_maps = atomic_load(&maps->n_maps);
     out->n_bytes = atomic_load(&maps->n_bytes);
     out->limit_bytes = maps->limit_bytes;
+    out->n_durable = atomic_load(&maps->n_durable);
+    out->n_snapshots = atomic_load(&maps->n_snapshots);
+    out->n_failed_snapshots = atomic_load(&maps->n_failed_snapshots);
 }
 
 void vxd_maps_estimate(struct vxd_maps *maps, const char *name, size_t *entry_bytes,

@@ -9,12 +9,16 @@
 #define VXD_SERVER_MAPS_H
 
 #include "gpu/hash/hashmap.h"
+#include "server/durable/journal.h"
 #include "server/request.h"
 
 enum {
     VXD_MAPS_MAX = 4096,
     VXD_MAP_FRAME_BYTES = 256
 };
+
+#define VXD_MAP_JOURNAL_BYTES                                                            \
+    ((uint64_t)256 << 20) /* journal_max_bytes that is not given */
 
 struct vxd_maps;
 
@@ -34,6 +38,22 @@ struct vxd_map_terms {
     char owner[VXD_NAME_BYTES];
     uint64_t max_bytes; /* 0 = the limits' */
     int64_t ttl_ns;     /* 0 = never dropped */
+    bool durable;       /* in the journal; then ttl_ns is 0 */
+    enum vxd_fsync fsync;
+    uint64_t journal_max_bytes; /* of its records, then a snapshot is written */
+};
+
+/* Of a durable map: the write lane's. Sequence numbers are the family's in the journal. */
+struct vxd_map_durable {
+    uint32_t journal_id; /* 0: it is none */
+    uint64_t sequence;   /* of the last record that was handed over */
+    uint64_t decided;    /* of the last one on disk */
+    size_t n_waiting;    /* handed over and not decided */
+    bool is_leaving;     /* being dropped */
+    bool is_gone;        /* dropped, or its making failed: the name is taken away */
+    /* What the map has in memory is not what is on disk: a change failed, and all that was built
+     * on it. Nobody sees it until it is brought back. */
+    bool is_broken;
 };
 
 struct vxd_map {
@@ -45,6 +65,7 @@ struct vxd_map {
     uint64_t first_epoch; /* what the wire's epochs count from */
     int64_t created_unix_ns;
     int64_t used_ns; /* monotonic */
+    struct vxd_map_durable durable;
     /* The registry's. */
     size_t n_bytes; /* as accounted */
     int references;
@@ -129,6 +150,9 @@ struct vxd_maps_usage {
     size_t n_maps;
     uint64_t n_bytes;
     uint64_t limit_bytes;
+    size_t n_durable;
+    uint64_t n_snapshots; /* files of durable maps written, and failed */
+    uint64_t n_failed_snapshots;
 };
 
 /* Any thread. */

@@ -141,6 +141,14 @@ static void write_maps(const struct vxd_server *server, struct vxd_text *text)
                     "voxeld_map_bytes{use=\"used\"} %" PRIu64
                     "\nvoxeld_map_bytes{use=\"budget\"} %" PRIu64 "\n",
                     maps.n_bytes, maps.limit_bytes);
+    write_uint(text, "voxeld_durable_maps", "gauge", "Of the maps, those on the disk.",
+               maps.n_durable);
+    describe(text, "voxeld_map_snapshots_total", "counter",
+             "Snapshot files of durable maps.");
+    vxd_text_printf(text,
+                    "voxeld_map_snapshots_total{result=\"written\"} %" PRIu64
+                    "\nvoxeld_map_snapshots_total{result=\"failed\"} %" PRIu64 "\n",
+                    maps.n_snapshots, maps.n_failed_snapshots);
     write_uint(text, "voxeld_replay_clients", "gauge",
                "Clients whose outcomes are remembered.", once.n_clients);
     write_uint(text, "voxeld_replay_outcomes", "gauge", "Outcomes remembered or awaited.",

@@ -71,6 +71,7 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
     }
     vxd_context_get_memory(server->context, &memory);
     scenes->context = server->context;
+    scenes->maps = server->maps;
     scenes->limit_bytes = server->config.scene_bytes > 0 ? server->config.scene_bytes
                                                          : memory.device_budget_bytes / 2;
     scenes->token_limit_bytes = server->config.token_scene_bytes > 0

@@ -8,6 +8,7 @@
 #include "server/scenes.h"
 
 struct vxd_dag_transfer;
+struct vxd_maps;
 
 struct vxd_scenes {
     struct vxd_context *context;
@@ -33,7 +34,8 @@ struct vxd_scenes {
     struct vxd_journal *journal;
     const struct vxd_data_dir *dir; /* borrowed */
     struct vxd_scene_saver *saver;
-    bool is_recovering; /* limits do not count: what is on the disk comes back */
+    struct vxd_maps *maps; /* whose durable ones share journal and saver; borrowed */
+    bool is_recovering;    /* limits do not count: what is on the disk comes back */
 };
 
 /* A store, for as long as somebody has a version of it pinned. */

@@ -11,6 +11,7 @@
 #include "server/durable/snapshot_sweep.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
+#include "server/maps_journal.h"
 #include "server/scene_catalogue.h"
 #include "server/scenes_recover.h"
 #include "server/server.h"
@@ -160,11 +161,11 @@ out:
     return status;
 }
 
-static enum vxd_status put_outcome(struct vxd_request *request, int64_t unix_ns,
-                                   struct vxd_journal_txn *txn, struct vxd_err *err)
+enum vxd_status vxd_scene_put_outcome(struct vxd_request *request, int64_t unix_ns,
+                                      struct vxd_journal_txn *txn, struct vxd_err *err)
 {
     uint8_t client[VXD_ONCE_CLIENT_BYTES];
-    uint8_t bytes[VXD_ONCE_REPLY_BYTES];
+    uint8_t bytes[VXD_ONCE_COPY_BYTES];
     struct vxd_journal_reply reply = {
         .client = client, .unix_ns = unix_ns, .bytes = bytes};
     enum vxd_status status;
@@ -174,8 +175,7 @@ static enum vxd_status put_outcome(struct vxd_request *request, int64_t unix_ns,
     }
     vxd_once_describe(request, client, &reply.n_client_bytes, &reply.sequence,
                       reply.digest);
-    /* Replies of scenes' changes have no arrays: what is kept is all of them. */
-    (void)vxd_once_pack(request->output, bytes, &reply.n_bytes);
+    vxd_once_pack_copy(request->output, bytes, &reply.n_bytes);
     VXD_TRY(vxd_once_put_forgotten(request->server->once, unix_ns, txn, err));
     VXD_TRY(vxd_journal_put_reply(txn, &reply, err));
 out:
@@ -238,7 +238,7 @@ enum vxd_status vxd_scene_hand_over(struct vxd_scene *scene, struct vxd_request 
     if (entry->kind == VXD_RECORD_DROP && entry->sequence > 0) {
         VXD_TRY(drop_all_named(scene, txn, err));
     }
-    VXD_TRY(put_outcome(request, entry->unix_ns, txn, err));
+    VXD_TRY(vxd_scene_put_outcome(request, entry->unix_ns, txn, err));
     status = vxd_journal_commit(txn, decided, request, err);
     txn = NULL;
     if (status == VXD_OK) {
@@ -265,7 +265,7 @@ enum vxd_status vxd_scene_commit_snapshot(struct vxd_scene *scene,
     VXD_TRY(vxd_scene_check_journal(scene, err));
     VXD_TRY(vxd_journal_begin(scene->scenes->journal, &txn, err));
     VXD_TRY(put_named(scene, snapshot, drop, txn, err));
-    VXD_TRY(put_outcome(request, vxd_scene_now_ns(), txn, err));
+    VXD_TRY(vxd_scene_put_outcome(request, vxd_scene_now_ns(), txn, err));
     status = vxd_journal_commit_wait(txn, err);
     txn = NULL;
 out:
@@ -370,6 +370,8 @@ enum vxd_status vxd_scenes_open_journal(struct vxd_scenes *scenes, struct vxd_on
     VXD_TRY(vxd_scene_saver_start(scenes, &scenes->saver, err));
     VXD_TRY(vxd_journal_open(dir, &options, &scenes->journal, &found, err));
     VXD_TRY(sweep(scenes, err));
+    VXD_TRY(vxd_maps_open_journal(scenes->maps, scenes->journal, dir, scenes->saver,
+                                  &found, err));
     VXD_TRY(vxd_scenes_recover(scenes, &found, err));
     vxd_journal_get_secret(scenes->journal, secret);
     vxd_once_set_key(once, secret);
@@ -397,6 +399,7 @@ void vxd_scenes_close_journal(struct vxd_scenes *scenes)
         vxd_log(VXD_LOG_ERROR, "the journal did not end well", "error", err.message);
     }
     scenes->journal = NULL;
+    vxd_maps_close_journal(scenes->maps);
     vxd_scene_saver_destroy(scenes->saver);
     scenes->saver = NULL;
 }

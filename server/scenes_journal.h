@@ -78,6 +78,12 @@ enum vxd_status vxd_scene_commit_snapshot(struct vxd_scene *scene,
                                           const struct vxd_scene_snapshot *snapshot,
                                           bool drop, struct vxd_err *err);
 
+/* Adds what a request that is filed is answered (exactly_once.h), so that it is known after a
+ * start; its output stays as it is. Harmless where it is not filed.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_put_outcome(struct vxd_request *request, int64_t unix_ns,
+                                      struct vxd_journal_txn *txn, struct vxd_err *err);
+
 void vxd_scene_free_entry(struct vxd_scene_entry *entry);
 
 #endif

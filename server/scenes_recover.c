@@ -10,6 +10,7 @@
 #include "gpu/dag/undo.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
+#include "server/map_catalogue.h"
 #include "server/scene_catalogue.h"
 #include "server/scenes_journal.h"
 #include "server/server.h"
@@ -452,6 +453,11 @@ static void progress(void *user, const struct vxd_recovery_progress *at)
     vxd_log(VXD_LOG_INFO, "bringing back scenes", "done", text, "scene", at->name);
 }
 
+static bool is_scenes(const struct vxd_journal_family *family)
+{
+    return !vxd_is_map_family(family);
+}
+
 enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
                                    const struct vxd_journal_found *found,
                                    struct vxd_err *err)
@@ -461,6 +467,7 @@ enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
                                                  .family = begin_family,
                                                  .snapshot = load,
                                                  .record = apply,
+                                                 .is_ours = is_scenes,
                                                  .item = name_version,
                                                  .done = done,
                                                  .progress = progress};

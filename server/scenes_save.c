@@ -9,6 +9,7 @@
 
 #include "gpu/dag/image.h"
 #include "server/log.h"
+#include "server/maps_journal.h"
 #include "server/scene_catalogue.h"
 #include "server/scenes_journal.h"
 #include "server/scenes_recover.h"
@@ -277,6 +278,9 @@ static bool save(struct vxd_scene_saver *saver, uint32_t journal_id)
     char took[32];
     enum vxd_status status;
 
+    if (picture.scene == NULL && vxd_maps_is_family(scenes->maps, journal_id)) {
+        return vxd_maps_save(scenes->maps, journal_id);
+    }
     if (picture.scene == NULL) {
         remove_files(scenes, journal_id);
         return true;

@@ -60,7 +60,7 @@ const struct ctl_command ctl_map = {
         "\n"
         "A map leads from integer vectors (keys) to rows of typed arrays (values). Its\n"
         "entries are numbered from 0. Maps live in the server's memory: a restart\n"
-        "forgets those that were not saved.\n"
+        "forgets those that were neither saved nor made --durable.\n"
         "\n"
         "subcommands (voxelctl map SUBCOMMAND --help is the manual of each)\n"
         "  create NAME          makes an empty map\n"

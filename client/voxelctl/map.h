@@ -42,6 +42,8 @@ enum ctl_map_option {
     CTL_MAP_POSES,
     CTL_MAP_NO_CREATE,
     CTL_MAP_RETRY,
+    CTL_MAP_DURABLE,
+    CTL_MAP_JOURNAL_MAX_BYTES,
     CTL_MAP_END
 };
 
@@ -83,6 +85,8 @@ struct ctl_map_args {
     const char *format;
     const char *poses;
     double retry_s;
+    enum voxeld_map_fsync fsync; /* --durable */
+    uint64_t journal_max_bytes;
 };
 
 struct ctl_map_sub {

@@ -15,6 +15,13 @@ static void print_vector(const char *name, const double *v)
     (void)fputc(']', stdout);
 }
 
+static const char *fsync_name(enum voxeld_map_fsync fsync)
+{
+    static const char *const names[] = {"always", "everysec", "off"};
+
+    return (size_t)fsync < sizeof names / sizeof names[0] ? names[fsync] : "?";
+}
+
 void ctl_map_print_json(const struct voxeld_map_info *map)
 {
     (void)fputc('{', stdout);
@@ -39,6 +46,12 @@ void ctl_map_print_json(const struct voxeld_map_info *map)
     ctl_json_member_count(stdout, false, "generation", map->generation);
     ctl_json_member_number(stdout, false, "ttl_s", map->ttl_s);
     ctl_json_member_number(stdout, false, "ttl_left_s", map->ttl_left_s);
+    if (map->durable) {
+        ctl_json_member_string(stdout, false, "durable", fsync_name(map->fsync));
+        ctl_json_member_count(stdout, false, "journal_max_bytes", map->journal_max_bytes);
+    } else {
+        (void)fputs(", \"durable\": null", stdout);
+    }
     ctl_json_member_string(stdout, false, "owner", map->owner);
     (void)printf(", \"created_ns\": %" PRId64, map->created_ns);
     if (map->has_lattice) {
@@ -90,6 +103,11 @@ static void print_more(const struct voxeld_map_info *map)
         (void)printf("dropped     when unused for %g s; %.0f s are left\n", map->ttl_s,
                      map->ttl_left_s);
     }
+    if (map->durable) {
+        (void)printf("durable     fsync %s; a snapshot file every %s bytes of journal\n",
+                     fsync_name(map->fsync),
+                     ctl_thousands(map->journal_max_bytes, number));
+    }
     if (map->has_lattice) {
         (void)printf("voxels      %g x %g x %g m, origin %g, %g, %g%s%s\n", l->size_m[0],
                      l->size_m[1], l->size_m[2], l->origin_m[0], l->origin_m[1],
@@ -124,6 +142,13 @@ static int check_create(const struct ctl_map_args *args)
         (ctl_map_has(args, CTL_MAP_ORIGIN) || ctl_map_has(args, CTL_MAP_FRAME))) {
         return ctl_usage("map create", "--origin and --frame go with --size");
     }
+    if (ctl_map_has(args, CTL_MAP_JOURNAL_MAX_BYTES) &&
+        !ctl_map_has(args, CTL_MAP_DURABLE)) {
+        return ctl_usage("map create", "--journal-max-bytes goes with --durable");
+    }
+    if (ctl_map_has(args, CTL_MAP_TTL) && ctl_map_has(args, CTL_MAP_DURABLE)) {
+        return ctl_usage("map create", "a map is either --durable or has a --ttl");
+    }
     return CTL_OK;
 }
 
@@ -141,6 +166,9 @@ static int create(struct voxeld_client *client, const struct ctl_globals *global
         .ttl_s = args->ttl_s,
         .has_lattice = ctl_map_has(args, CTL_MAP_SIZE),
         .lattice = {.frame_id = args->frame_id},
+        .durable = ctl_map_has(args, CTL_MAP_DURABLE),
+        .fsync = args->fsync,
+        .journal_max_bytes = args->journal_max_bytes,
     };
     struct voxeld_maps *maps;
     struct voxeld_error error;
@@ -172,6 +200,14 @@ const struct ctl_map_sub ctl_map_create = {
              "themselves\n"
              "  --max-bytes N      device memory it may take\n"
              "  --ttl SECONDS      drop it when nobody used it for so long\n"
+             "  --durable WHEN     keep it on the server's disk: a change that was "
+             "answered\n"
+             "                     outlives a loss of power (always), or the server and, "
+             "a\n"
+             "                     second later (everysec) or some time later (off), "
+             "that\n"
+             "  --journal-max-bytes N  write a snapshot file after so much; default 256 "
+             "MiB\n"
              "  --size S | X,Y,Z   keys are voxels of this size, metres ...\n"
              "  --origin X,Y,Z     ... counted from here; default 0,0,0\n"
              "  --frame NAME       ... in this frame\n"
@@ -183,7 +219,8 @@ const struct ctl_map_sub ctl_map_create = {
                CTL_MAP_BIT(CTL_MAP_VALUE) | CTL_MAP_BIT(CTL_MAP_CAPACITY) |
                CTL_MAP_BIT(CTL_MAP_MAX_BYTES) | CTL_MAP_BIT(CTL_MAP_TTL) |
                CTL_MAP_BIT(CTL_MAP_SIZE) | CTL_MAP_BIT(CTL_MAP_ORIGIN) |
-               CTL_MAP_BIT(CTL_MAP_FRAME),
+               CTL_MAP_BIT(CTL_MAP_FRAME) | CTL_MAP_BIT(CTL_MAP_DURABLE) |
+               CTL_MAP_BIT(CTL_MAP_JOURNAL_MAX_BYTES),
     .n_min = 1,
     .n_max = 1,
     .check = check_create,

@@ -164,6 +164,8 @@ static const struct option_help known[] = {
     {CTL_MAP_POSES, "poses", "a file"},
     {CTL_MAP_NO_CREATE, "no-create", NULL},
     {CTL_MAP_RETRY, "retry", "seconds, at most an hour"},
+    {CTL_MAP_DURABLE, "durable", "always, everysec or off"},
+    {CTL_MAP_JOURNAL_MAX_BYTES, "journal-max-bytes", "a whole number"},
 };
 
 enum {
@@ -201,6 +203,19 @@ static bool take_text(struct ctl_map_args *args, enum ctl_map_option id,
     }
 }
 
+static bool parse_fsync(const char *text, enum voxeld_map_fsync *out)
+{
+    static const char *const names[] = {"always", "everysec", "off"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], text) == 0) {
+            *out = (enum voxeld_map_fsync)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool take_option(struct ctl_map_args *args, enum ctl_map_option id,
                         const char *value)
 {
@@ -236,6 +251,10 @@ static bool take_option(struct ctl_map_args *args, enum ctl_map_option id,
         return parse_u64(value, &args->first);
     case CTL_MAP_LIMIT:
         return parse_u64(value, &args->limit);
+    case CTL_MAP_DURABLE:
+        return parse_fsync(value, &args->fsync);
+    case CTL_MAP_JOURNAL_MAX_BYTES:
+        return parse_u64(value, &args->journal_max_bytes);
     default:
         return take_text(args, id, value);
     }

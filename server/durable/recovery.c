@@ -43,6 +43,9 @@ static enum vxd_status list_family(void *user, const struct vxd_journal_family *
     struct listed *next;
     uint8_t *spec;
 
+    if (recovery->visitor->is_ours != NULL && !recovery->visitor->is_ours(family)) {
+        return VXD_OK;
+    }
     if (recovery->n_listed == recovery->room) {
         size_t room = 2 * recovery->room + 16;
         struct listed *listed = realloc(recovery->listed, room * sizeof *listed);
@@ -159,6 +162,15 @@ out:
 
 /* Records ---------------------------------------------------------------------------------- */
 
+static void count_record(struct recovery *recovery)
+{
+    recovery->result.n_replayed++;
+    recovery->progress.i_record++;
+    if (recovery->progress.i_record % RECORDS_A_NOTE == 0) {
+        report(recovery);
+    }
+}
+
 static enum vxd_status replay_record(void *user, uint64_t sequence,
                                      const struct vxd_record *record, struct vxd_err *err)
 {
@@ -167,11 +179,21 @@ static enum vxd_status replay_record(void *user, uint64_t sequence,
     enum vxd_status status;
 
     VXD_TRY(visitor->record(visitor->user, recovery->family, sequence, record, err));
-    recovery->result.n_replayed++;
-    recovery->progress.i_record++;
-    if (recovery->progress.i_record % RECORDS_A_NOTE == 0) {
-        report(recovery);
-    }
+    count_record(recovery);
+out:
+    return status;
+}
+
+static enum vxd_status replay_own_record(void *user,
+                                         const struct vxd_journal_record *record,
+                                         struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    enum vxd_status status;
+
+    VXD_TRY(visitor->own_record(visitor->user, recovery->family, record, err));
+    count_record(recovery);
 out:
     return status;
 }
@@ -212,8 +234,12 @@ static enum vxd_status replay(struct recovery *recovery,
     recovery->progress.n_records =
         state->last_sequence > from ? state->last_sequence - from : 0;
     report(recovery);
-    status = vxd_read_records_ahead(recovery->journal, recovery->family->id, next,
-                                    replay_record, recovery, &next, &fault);
+    status = recovery->visitor->own_record != NULL
+                 ? vxd_journal_read_records(recovery->journal, recovery->family->id, next,
+                                            VXD_JOURNAL_MAX_SEQUENCE, replay_own_record,
+                                            recovery, &next, &fault)
+                 : vxd_read_records_ahead(recovery->journal, recovery->family->id, next,
+                                          replay_record, recovery, &next, &fault);
     if (status == VXD_DATA_LOSS) {
         lose(recovery, "%s; what follows was set aside", fault.message);
     } else if (status != VXD_OK) {
@@ -326,7 +352,7 @@ enum vxd_status vxd_recover(const struct vxd_data_dir *dir, struct vxd_journal *
         out->n_lossy += recovery.result.is_lossy;
         out->n_replayed += recovery.result.n_replayed;
     }
-    if (found->is_restored) {
+    if (found->is_restored && !visitor->is_not_last) {
         VXD_TRY(end_restoring(journal, err));
     }
 out:

@@ -44,6 +44,15 @@ struct vxd_recovery_visitor {
     enum vxd_status (*record)(void *user, const struct vxd_journal_family *family,
                               uint64_t sequence, const struct vxd_record *record,
                               struct vxd_err *err);
+    /* The same instead of `record`, where the record's bytes are the owner's own; NULL = they are
+     * those of record.h. */
+    enum vxd_status (*own_record)(void *user, const struct vxd_journal_family *family,
+                                  const struct vxd_journal_record *record,
+                                  struct vxd_err *err);
+    /* Which families are the owner's; the others are passed over. NULL = all. */
+    bool (*is_ours)(const struct vxd_journal_family *family);
+    /* Another owner's recovery follows: what is restored from a backup stays so for it. */
+    bool is_not_last;
     /* The rows of the catalogue, after the records. NULL = not wanted. */
     enum vxd_status (*item)(void *user, enum vxd_journal_item_kind kind,
                             const struct vxd_journal_item *item, struct vxd_err *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/durable/map_record.h"
 #include "server/durable/repair_internal.h"
 #include "server/durable/snapshot_internal.h"
 
@@ -200,6 +201,13 @@ static void find_missing(void *arg, const char *name)
     }
 }
 
+/* Of one whose own name is gone, or taken; maps' begin as map_catalogue.h says. */
+static void name_family(struct vxd_journal_family *family, bool is_map)
+{
+    (void)snprintf(family->name, sizeof family->name, "%sfamily-%u", is_map ? "map:" : "",
+                   family->id);
+}
+
 /* A name that another family has is not taken away from it. */
 static enum vxd_status insert_row(struct vxd_repair *repair,
                                   struct vxd_journal_family *family, struct vxd_err *err)
@@ -213,7 +221,7 @@ static enum vxd_status insert_row(struct vxd_repair *repair,
 
     for (int i = 0; i < 2 && result == SQLITE_OK; i++) {
         if (i > 0) {
-            (void)snprintf(family->name, sizeof family->name, "family-%u", family->id);
+            name_family(family, strncmp(family->name, "map:", 4) == 0);
         }
         (void)sqlite3_bind_int64(statement, 1, family->id);
         (void)sqlite3_bind_text(statement, 2, family->name, -1, SQLITE_STATIC);
@@ -285,6 +293,7 @@ static enum vxd_status mend_family(struct vxd_repair *repair, const struct broke
     struct vxd_snapshot_head head = {0};
     uint32_t id = family.id;
     int64_t n_records = 0;
+    int64_t rules = 0;
     bool has_file = check_files(repair, id, &head);
     char where[80];
     enum vxd_status status;
@@ -318,7 +327,11 @@ static enum vxd_status mend_family(struct vxd_repair *repair, const struct broke
         (void)snprintf(family.name, sizeof family.name, "%s", head.name);
     }
     if (family.name[0] == '\0') {
-        (void)snprintf(family.name, sizeof family.name, "family-%u", id);
+        VXD_TRY(vxd_repair_run(repair,
+                               "SELECT max(rules) FROM records WHERE id BETWEEN ?1 << 40"
+                               " AND (?1 << 40) + 1099511627775",
+                               id, &rules, err));
+        name_family(&family, vxd_is_map_rules((uint32_t)rules));
     }
     state.last_sequence = has_file ? head.sequence : 0;
     state.snapshot_sequence = state.last_sequence;

@@ -29,7 +29,7 @@
 #include <stdlib.h>
 
 #include "server/durable/crc32c.h"
-#include "server/durable/record.h"
+#include "server/durable/map_record.h"
 #include "server/durable/snapshot_internal.h"
 
 struct vxd_snapshot_reader {
@@ -86,6 +86,7 @@ static enum vxd_status read_head(struct vxd_snapshot_reader *reader, uint32_t fa
 {
     uint8_t bytes[VXD_SNAPSHOT_HEAD_BYTES] = {0};
     struct vxd_snapshot_head *head = &reader->head;
+    uint32_t known;
     enum vxd_status status;
 
     VXD_TRY(read_at(reader, bytes, sizeof bytes, 0, err));
@@ -103,12 +104,14 @@ static enum vxd_status read_head(struct vxd_snapshot_reader *reader, uint32_t fa
                         reader->path, vxd_get32(bytes + 8), VXD_SNAPSHOT_LAYOUT);
     }
     head->rules_version = vxd_get32(bytes + 12);
-    if (head->rules_version > VXD_RULES_VERSION) {
+    known =
+        vxd_is_map_rules(head->rules_version) ? VXD_MAP_RULES_VERSION : VXD_RULES_VERSION;
+    if (head->rules_version > known) {
         return vxd_fail(
             err, VXD_FAILED_PRECONDITION, "snapshot",
-            "%.100s is of rules %u; this program knows those up to %d: a newer "
+            "%.100s is of rules %u; this program knows those up to %u: a newer "
             "server wrote it",
-            reader->path, head->rules_version, VXD_RULES_VERSION);
+            reader->path, head->rules_version, known);
     }
     if (vxd_get64(bytes + 16) != family || vxd_get64(bytes + 32) != sequence) {
         return damaged(err, reader, 16, "it is another family's, or of another sequence");

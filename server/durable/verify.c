@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "server/durable/journal_internal.h"
-#include "server/durable/record.h"
+#include "server/durable/map_record.h"
 #include "server/durable/snapshot_internal.h"
 
 struct verify {
@@ -136,9 +136,26 @@ static void check_clean(struct verify *verify)
 
 /* Records ---------------------------------------------------------------------------------- */
 
-static void check_record(struct verify *verify, sqlite3_stmt *row)
+/* A scene's or a map's. */
+static enum vxd_status decode(const struct vxd_journal_record *record,
+                              struct vxd_err *err)
 {
     struct vxd_record_decoded decoded = {0};
+    struct vxd_map_record_decoded of_map = {0};
+    bool is_map = vxd_is_map_rules(record->rules_version);
+    enum vxd_status status =
+        is_map ? vxd_map_record_decode(record->bytes, record->n_bytes,
+                                       record->rules_version, 0, &of_map, err)
+               : vxd_record_decode(record->bytes, record->n_bytes, record->rules_version,
+                                   0, &decoded, err);
+
+    vxd_map_record_decoded_free(&of_map);
+    vxd_record_decoded_free(&decoded);
+    return status;
+}
+
+static void check_record(struct verify *verify, sqlite3_stmt *row)
+{
     struct vxd_journal_record record;
     const char *fault = vxd_journal_row_record(row, &record);
     struct vxd_err err = {0};
@@ -157,12 +174,9 @@ static void check_record(struct verify *verify, sqlite3_stmt *row)
         verify->is_broken = true;
         return;
     }
-    if (fault == NULL &&
-        vxd_record_decode(record.bytes, record.n_bytes, record.rules_version, 0, &decoded,
-                          &err) != VXD_OK) {
+    if (fault == NULL && decode(&record, &err) != VXD_OK) {
         fault = err.message;
     }
-    vxd_record_decoded_free(&decoded);
     if (fault != NULL) {
         say(verify, VXD_PROBLEM_LOSS, where, "%.150s; the start ends before it", fault);
         verify->is_broken = true;

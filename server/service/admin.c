@@ -186,6 +186,7 @@ enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *er
     reply->n_maps = maps.n_maps;
     reply->map_bytes = maps.n_bytes;
     reply->map_limit_bytes = maps.limit_bytes;
+    reply->n_durable_maps = maps.n_durable;
     vxd_networks_get_usage(server->networks, &networks);
     reply->n_networks = networks.n_networks;
     reply->network_bytes = networks.n_bytes;

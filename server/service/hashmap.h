@@ -9,7 +9,8 @@
 #ifndef VXD_SERVER_SERVICE_HASHMAP_H
 #define VXD_SERVER_SERVICE_HASHMAP_H
 
-#include "server/maps.h"
+#include "server/commit.h"
+#include "server/maps_journal.h"
 #include "server/request.h"
 #include "voxeld/v1/hashmap.pb-c.h"
 
@@ -27,6 +28,15 @@ struct vxd_map_output {
     const void *bytes;             /* readable once the queue has run */
 };
 
+/* A request on a durable map on its way to the disk. Zero-initialised = none. */
+struct vxd_map_commit {
+    struct vxd_commit base; /* first: request->commit is both */
+    struct vxd_map *map;    /* held by the job; NULL: a list's, of all */
+    struct vxd_map_entry entry;
+    bool has_changed; /* the map in memory is not what it was */
+    bool is_ended;
+};
+
 struct vxd_map_job {
     struct vxd_map *map;  /* held */
     struct vxd_map *made; /* a new one, not findable yet; held */
@@ -38,6 +48,7 @@ struct vxd_map_job {
     size_t n_outputs;
     struct vxd_hashmap_image image; /* save, load */
     struct vxd_decoder *arena;      /* a list's */
+    struct vxd_map_commit commit;
 };
 
 /* Find and export. */
@@ -93,6 +104,25 @@ size_t vxd_map_count(const struct vxd_map_output *mask, size_t n);
 
 /* Numbers the size anew and accounts for memory, after a change. */
 void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue);
+
+/* --- hashmap_commit.c: durable maps ------------------------------------------------------ */
+
+/* Before the first change of a map: packs the record of one that is durable, of which kind,
+ * entries and rows are set, in host memory. From then on the caller sets commit->has_changed once
+ * the map is changed.
+ * errors  UNAVAILABLE         the disk does not take changes now
+ *         RESOURCE_EXHAUSTED  no memory, or more than the journal takes at once */
+enum vxd_status vxd_map_pack_change(struct vxd_request *request,
+                                    struct vxd_map_commit *commit, struct vxd_map *map,
+                                    struct vxd_map_record *record, struct vxd_err *err);
+
+/* At the end of finish, the reply being complete: of a durable map it is given once the change,
+ * or what was read, is on the disk. map NULL: all maps were read. */
+void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit,
+                      struct vxd_map *map, enum vxd_map_change_kind kind);
+
+/* In release, while the map is still held. */
+void vxd_map_end_commit(struct vxd_request *request, struct vxd_map_commit *commit);
 
 /* --- hashmap_tensor.c: arrays in and out ----------------------------------------------- */
 

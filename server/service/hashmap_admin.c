@@ -18,6 +18,41 @@ struct create_job {
     Voxeld__V1__MapCreateResponse *reply;
 };
 
+static enum vxd_status read_durability(const struct vxd_request *request,
+                                       const Voxeld__V1__MapCreateRequest *input,
+                                       struct vxd_map_terms *terms, struct vxd_err *err)
+{
+    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__map_fsync__descriptor,
+                                             (int)input->fsync) == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "fsync",
+                        "is %d; known: MAP_FSYNC_ALWAYS, MAP_FSYNC_EVERYSEC, "
+                        "MAP_FSYNC_OFF",
+                        (int)input->fsync);
+    }
+    if (!input->durable) {
+        return input->fsync == VOXELD__V1__MAP_FSYNC__MAP_FSYNC_ALWAYS &&
+                       input->journal_max_bytes == 0
+                   ? VXD_OK
+                   : vxd_fail(err, VXD_INVALID_ARGUMENT,
+                              input->journal_max_bytes > 0 ? "journal_max_bytes"
+                                                           : "fsync",
+                              "goes with durable");
+    }
+    if (!vxd_maps_have_journal(request->server->maps)) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "durable",
+                        "the server keeps nothing: it has no data_dir");
+    }
+    if (terms->ttl_ns > 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s",
+                        "must be 0 of a durable map, which lasts until it is dropped");
+    }
+    terms->durable = true;
+    terms->fsync = (enum vxd_fsync)input->fsync;
+    terms->journal_max_bytes =
+        input->journal_max_bytes > 0 ? input->journal_max_bytes : VXD_MAP_JOURNAL_BYTES;
+    return VXD_OK;
+}
+
 enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err *err)
 {
     const Voxeld__V1__MapCreateRequest *input =
@@ -30,6 +65,7 @@ enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err
     }
     VXD_TRY(vxd_map_read_terms(request, input->name, input->max_bytes, input->ttl_s,
                                &job->terms, err));
+    VXD_TRY(read_durability(request, input, &job->terms, err));
     VXD_TRY(
         vxd_map_read_spec(input->spec, input->lattice, input->capacity, &job->spec, err));
     request->cost_bytes = vxd_hashmap_bytes(request->server->context, &job->spec.engine);
@@ -42,7 +78,10 @@ static bool is_equal(const struct vxd_map *map, const struct create_job *job)
 {
     return vxd_map_spec_equal(&map->spec, &job->spec) &&
            map->terms.max_bytes == job->terms.max_bytes &&
-           map->terms.ttl_ns == job->terms.ttl_ns;
+           map->terms.ttl_ns == job->terms.ttl_ns &&
+           map->terms.durable == job->terms.durable &&
+           map->terms.fsync == job->terms.fsync &&
+           map->terms.journal_max_bytes == job->terms.journal_max_bytes;
 }
 
 enum vxd_status vxd_map_create_submit(struct vxd_request *request,
@@ -58,10 +97,15 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
     if (job->reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
+    if (map != NULL) {
+        job->base.map = map;
+        vxd_map_hold(map);
+        VXD_TRY(vxd_map_check_seen(maps, map, err));
+    }
     if (map != NULL && !is_equal(map, job)) {
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
-                         "the map \"%s\" exists with another spec, lattice, max_bytes or "
-                         "ttl_s",
+                         "the map \"%s\" exists with another spec, lattice, max_bytes, "
+                         "ttl_s or durability",
                          job->terms.name));
     }
     job->reply->existed = map != NULL;
@@ -69,6 +113,10 @@ enum vxd_status vxd_map_create_submit(struct vxd_request *request,
         VXD_TRY(vxd_map_new(maps, queue, &job->terms, &job->spec, NULL, &job->base.made,
                             err));
         map = job->base.made;
+        if (map->terms.durable) {
+            vxd_map_enter_journal(maps, map);
+            VXD_TRY(vxd_map_check_journal(maps, map, 0, err));
+        }
     }
     status = vxd_map_new_info(request->decoder, map, &job->reply->map, err);
 out:
@@ -82,10 +130,13 @@ enum vxd_status vxd_map_create_finish(struct vxd_request *request,
 
     (void)queue;
     (void)err;
+    request->output = &job->reply->base;
     if (job->base.made != NULL) {
         vxd_maps_publish(request->server->maps, job->base.made);
+        vxd_map_conclude(request, &job->base.commit, job->base.made, VXD_MAP_MADE);
+    } else {
+        vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
     }
-    request->output = &job->reply->base;
     return VXD_OK;
 }
 
@@ -108,6 +159,7 @@ enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queu
         (const Voxeld__V1__MapDropRequest *)request->input;
     Voxeld__V1__MapDropResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__map_drop_response__descriptor, err);
+    const struct vxd_map_job *job = request->state;
     enum vxd_status status;
 
     (void)queue;
@@ -118,6 +170,13 @@ enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queu
     if (status == VXD_NOT_FOUND && input->missing_ok) {
         status = VXD_OK;
     }
+    if (status == VXD_UNAVAILABLE && !job->map->durable.is_leaving &&
+        job->map->durable.n_waiting == 0) {
+        status = VXD_OK; /* one that the disk does not give back can go */
+    }
+    if (status == VXD_OK && job->map != NULL) {
+        status = vxd_map_check_journal(request->server->maps, job->map, 0, err);
+    }
     request->output = &reply->base;
     return status;
 }
@@ -125,11 +184,16 @@ enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queu
 enum vxd_status vxd_map_drop_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err)
 {
-    const struct vxd_map_job *job = request->state;
+    struct vxd_map_job *job = request->state;
 
     (void)err;
-    if (job->map != NULL) {
-        ((Voxeld__V1__MapDropResponse *)request->output)->existed = true;
+    if (job->map == NULL) {
+        return VXD_OK;
+    }
+    ((Voxeld__V1__MapDropResponse *)request->output)->existed = true;
+    if (job->map->terms.durable) {
+        vxd_map_conclude(request, &job->commit, job->map, VXD_MAP_DROPPED);
+    } else {
         vxd_maps_remove(request->server->maps, queue, job->map);
     }
     return VXD_OK;
@@ -183,6 +247,17 @@ enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queu
     return VXD_OK;
 }
 
+enum vxd_status vxd_map_list_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct vxd_map_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    vxd_map_conclude(request, &job->commit, NULL, VXD_MAP_READ);
+    return VXD_OK;
+}
+
 /* --- get ------------------------------------------------------------------------------- */
 
 enum vxd_status vxd_map_get_check(struct vxd_request *request, struct vxd_err *err)
@@ -203,6 +278,7 @@ enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue
     Voxeld__V1__MapGetResponse *reply =
         vxd_message_new(request->decoder, &voxeld__v1__map_get_response__descriptor, err);
     struct vxd_map *map = vxd_maps_peek(request->server->maps, input->name);
+    struct vxd_map_job *job = request->state;
     struct vxd_hashmap_stats stats;
     enum vxd_status status;
 
@@ -213,6 +289,11 @@ enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"",
                         input->name);
     }
+    if (map->terms.durable) {
+        job->map = map; /* of others this is no use */
+        vxd_map_hold(map);
+        VXD_TRY(vxd_map_check_seen(request->server->maps, map, err));
+    }
     VXD_TRY(vxd_map_new_info(request->decoder, map, &reply->map, err));
     VXD_TRY(vxd_hashmap_get_stats(queue, map->hashmap, &stats, err));
     reply->map->load = stats.load;
@@ -222,6 +303,19 @@ enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue
     request->output = &reply->base;
 out:
     return status;
+}
+
+enum vxd_status vxd_map_get_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err)
+{
+    struct vxd_map_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    if (job->map != NULL) {
+        vxd_map_conclude(request, &job->commit, job->map, VXD_MAP_READ);
+    }
+    return VXD_OK;
 }
 
 /* The reply was complete before the queue ran. */

@@ -253,6 +253,9 @@ enum vxd_status vxd_map_new_info(struct vxd_decoder *arena, const struct vxd_map
     info->generation = map->generation;
     info->ttl_s = (double)map->terms.ttl_ns / 1e9;
     info->created_ns = map->created_unix_ns;
+    info->durable = map->terms.durable;
+    info->fsync = (Voxeld__V1__MapFsync)map->terms.fsync;
+    info->journal_max_bytes = map->terms.journal_max_bytes;
     vxd_map_fill_info(info, map);
     *out = info;
 out:

@@ -32,7 +32,7 @@ enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
         return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"", name);
     }
     vxd_map_hold(job->map);
-    return VXD_OK;
+    return vxd_map_check_seen(request->server->maps, job->map, err);
 }
 
 enum vxd_status vxd_map_take_device(struct vxd_map_job *job, struct vxd_queue *queue,
@@ -161,6 +161,7 @@ void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
     }
     vxd_decoder_destroy(job->arena);
     job->arena = NULL;
+    vxd_map_end_commit(request, &job->commit);
     if (job->map != NULL) {
         /* Growing may have come before a failure. */
         vxd_maps_account(maps, job->map);

@@ -81,6 +81,17 @@ out:
     return status;
 }
 
+enum vxd_status vxd_map_save_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct file_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+    return VXD_OK;
+}
+
 /* --- load ------------------------------------------------------------------------------ */
 
 enum vxd_status vxd_map_load_check(struct vxd_request *request, struct vxd_err *err)
@@ -123,6 +134,10 @@ enum vxd_status vxd_map_load_submit(struct vxd_request *request, struct vxd_queu
         VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
                          "there is a map \"%s\"; say replace to have it replaced",
                          job->terms.name));
+    }
+    if (job->replaced != NULL && job->replaced->terms.durable) {
+        VXD_TRY(vxd_fail(err, VXD_FAILED_PRECONDITION, "replace",
+                         "the map \"%s\" is durable; drop it first", job->terms.name));
     }
     VXD_TRY(vxd_map_file_read(server->context, server->config.data_dir, job->file, &spec,
                               image, &info, err));

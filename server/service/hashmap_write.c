@@ -27,6 +27,7 @@ struct write_job {
     struct vxd_map_output *is_new; /* of an update that inserts */
     struct rows rows;              /* the engine reads it until the queue has run */
     uint64_t n_before;
+    struct vxd_map_record record; /* of a durable map: what is given, in host memory */
 };
 
 static struct write_job *new_job(struct vxd_request *request, struct vxd_err *err)
@@ -73,14 +74,15 @@ static enum vxd_status upload_keys(struct vxd_request *request, struct vxd_queue
                                    const Voxeld__V1__Tensor *keys, const void **out,
                                    struct vxd_err *err)
 {
-    struct vxd_map_job *job = request->state;
-    const struct vxd_hashmap_spec *spec = &job->map->spec.engine;
+    struct write_job *job = request->state;
+    const struct vxd_hashmap_spec *spec = &job->base.map->spec.engine;
     const void *host;
     enum vxd_status status;
 
-    VXD_TRY(vxd_map_read_integers(job, queue, keys, "keys", spec->key_dtype,
+    VXD_TRY(vxd_map_read_integers(&job->base, queue, keys, "keys", spec->key_dtype,
                                   (size_t)spec->n_components, &host, err));
-    status = vxd_map_upload(job, queue, host,
+    job->record.keys = host;
+    status = vxd_map_upload(&job->base, queue, host,
                             (size_t)keys->shape[0] * vxd_map_key_bytes(spec), out, err);
 out:
     return status;
@@ -114,6 +116,8 @@ static enum vxd_status upload_rows(struct vxd_request *request, struct vxd_queue
         status = vxd_map_read_rows(&job->base, queue, values[i]->rows, field, job->n,
                                    row_elements, widens, &out->dtypes[array], &host, err);
         if (status == VXD_OK) {
+            job->record.rows[array].rows = host;
+            job->record.rows[array].dtype = out->dtypes[array];
             status = vxd_map_upload(&job->base, queue, host,
                                     job->n * row_elements *
                                         vxd_dtype_bytes(out->dtypes[array]),
@@ -151,6 +155,18 @@ static enum vxd_status fill_rows(struct write_job *job, struct vxd_queue *queue,
     }
 out:
     return status;
+}
+
+/* The record of a durable map; the last of what can fail before the map changes. */
+static enum vxd_status pack_change(struct vxd_request *request,
+                                   enum vxd_map_record_kind kind, struct vxd_err *err)
+{
+    struct write_job *job = request->state;
+
+    job->record.kind = kind;
+    job->record.n = job->n;
+    return vxd_map_pack_change(request, &job->base.commit, job->base.map, &job->record,
+                               err);
 }
 
 /* --- insert ---------------------------------------------------------------------------- */
@@ -202,10 +218,12 @@ enum vxd_status vxd_map_insert_submit(struct vxd_request *request,
         VXD_TRY(vxd_map_new_tensor(request, VXD_UINT8, job->n, 0, &reply->is_new, err));
     }
     args.values = any ? job->rows.device : NULL;
+    VXD_TRY(pack_change(request, VXD_MAP_RECORD_INSERT, err));
     if (job->n > 0) {
         VXD_TRY(vxd_maps_prepare(request->server->maps, queue, job->base.map, args.keys,
                                  job->n, &args.max_new, err));
         VXD_TRY(vxd_hashmap_insert(queue, job->base.map->hashmap, &args, err));
+        job->base.commit.has_changed = true;
     }
     VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
     request->output = &reply->base;
@@ -231,6 +249,7 @@ enum vxd_status vxd_map_insert_finish(struct vxd_request *request,
         vxd_map_show(reply->indices, job->indices);
         vxd_map_show(reply->is_new, job->mask);
     }
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_CHANGED);
     return VXD_OK;
 }
 
@@ -299,6 +318,8 @@ enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_que
     VXD_TRY(vxd_map_open(request, input->name, err));
     job->n_before = job->base.map->n_entries;
     if (input->all) {
+        VXD_TRY(pack_change(request, VXD_MAP_RECORD_CLEAR, err));
+        job->base.commit.has_changed = true; /* or cleared by half */
         VXD_TRY(clear_surely(queue, job->base.map->hashmap, err));
     } else {
         VXD_TRY(upload_keys(request, queue, input->keys, &keys, err));
@@ -307,9 +328,11 @@ enum vxd_status vxd_map_erase_submit(struct vxd_request *request, struct vxd_que
             VXD_TRY(
                 vxd_map_new_tensor(request, VXD_UINT8, job->n, 0, &reply->erased, err));
         }
+        VXD_TRY(pack_change(request, VXD_MAP_RECORD_ERASE, err));
         if (job->n > 0) {
             VXD_TRY(vxd_hashmap_erase(queue, job->base.map->hashmap, keys, job->n,
                                       VXD_HASH_FIRST, job->mask->device, err));
+            job->base.commit.has_changed = true;
         }
         VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
     }
@@ -335,6 +358,7 @@ enum vxd_status vxd_map_erase_finish(struct vxd_request *request, struct vxd_que
     if (reply->erased != NULL) {
         vxd_map_show(reply->erased, job->mask);
     }
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_CHANGED);
     return VXD_OK;
 }
 
@@ -432,6 +456,7 @@ static enum vxd_status find_entries(struct vxd_request *request, struct vxd_queu
     VXD_TRY(vxd_maps_prepare(request->server->maps, queue, job->base.map, keys, job->n,
                              &args.max_new, err));
     VXD_TRY(vxd_hashmap_insert(queue, hashmap, &args, err));
+    job->base.commit.has_changed = true;
 out:
     return status;
 }
@@ -462,6 +487,7 @@ static enum vxd_status take_numbers(struct vxd_request *request, struct vxd_queu
     VXD_TRY(vxd_map_check_epoch(job->base.map, input->erase_epoch, err));
     VXD_TRY(vxd_map_read_integers(&job->base, queue, input->indices, "indices", VXD_INT32,
                                   1, &host, err));
+    job->record.numbers = host;
     VXD_TRY(
         vxd_map_upload(&job->base, queue, host, job->n * sizeof(int32_t), &device, err));
     *numbers = device;
@@ -506,11 +532,17 @@ enum vxd_status vxd_map_update_submit(struct vxd_request *request,
                 .updated = job->mask->device};
         }
     }
+    job->record.inserts = input->insert_missing;
+    job->record.combine = (enum vxd_hash_combine)input->combine;
+    VXD_TRY(pack_change(request, VXD_MAP_RECORD_UPDATE, err));
     if (job->n > 0 && keys != NULL) {
         VXD_TRY(find_entries(request, queue, keys, err));
     }
+    /* Of one array a failure leaves the rows as they were. */
+    job->base.commit.has_changed = job->base.commit.has_changed || n_args > 1;
     VXD_TRY(vxd_map_update_arrays(queue, job->base.map, args, n_args,
                                   input->insert_missing, err));
+    job->base.commit.has_changed = true;
     VXD_TRY(vxd_map_fetch_outputs(&job->base, queue, err));
     request->output = &reply->base;
 out:
@@ -539,5 +571,6 @@ enum vxd_status vxd_map_update_finish(struct vxd_request *request,
     if (reply->updated != NULL) {
         vxd_map_show(reply->updated, job->mask);
     }
+    vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_CHANGED);
     return VXD_OK;
 }

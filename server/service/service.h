@@ -87,6 +87,12 @@ enum vxd_status vxd_map_update_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_map_export_finish(struct vxd_request *request,
                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_map_list_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+enum vxd_status vxd_map_get_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err);
+enum vxd_status vxd_map_save_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err);
 enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
 /* Of those whose reply submit has made. */

@@ -107,6 +107,7 @@ enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queu
                                     struct vxd_err *err)
 {
     struct vxd_voxelize_job *job = request->state;
+    bool needs_rows;
     enum vxd_status status;
 
     if (!job->ran) {
@@ -116,11 +117,15 @@ enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queu
         return vxd_merge_submit(request, queue, err);
     }
     job->fetched = true;
+    needs_rows = vxd_merge_needs_rows(request);
     free_work(job, queue);
     VXD_TRY(check_reply(job, err));
     for (size_t i = VXD_RESULT_COORDS; i < VXD_N_RESULTS; i++) {
         /* Merging reads the coordinates here, and the rest where it is. */
-        if (job->results[i].sent || i == VXD_RESULT_COORDS) {
+        bool is_merged = i == VXD_RESULT_COUNTS || i == VXD_RESULT_SUM;
+
+        if (job->results[i].sent || i == VXD_RESULT_COORDS ||
+            (needs_rows && is_merged && job->results[i].wanted)) {
             VXD_TRY(download(job, queue, (enum vxd_result)i, result_rows(job, i), err));
         }
     }

@@ -25,6 +25,8 @@ struct vxd_merge {
     struct vxd_buffer is_new_host;
     const uint8_t *is_new_bytes; /* readable after the stage */
     Voxeld__V1__VoxelizeMerged *reply;
+    struct vxd_map_commit commit; /* of a durable map */
+    struct vxd_map_record record;
 };
 
 bool vxd_voxelize_changes(const struct vxd_request *request)
@@ -121,6 +123,10 @@ static enum vxd_status open_map(struct vxd_request *request, struct vxd_queue *q
     }
     vxd_map_hold(map);
     merge->map = map;
+    status = vxd_map_check_seen(maps, map, err);
+    if (status != VXD_OK) {
+        return status;
+    }
     /* In which frame it lies is the map's own business. */
     memcpy(merge->spec.frame_id, map->spec.frame_id, sizeof map->spec.frame_id);
     if (!vxd_map_spec_equal(&map->spec, &merge->spec)) {
@@ -147,6 +153,7 @@ static enum vxd_status upload_keys(const struct vxd_voxelize_job *job,
         return status;
     }
     keys = merge->keys_host.ptr;
+    merge->record.keys = keys;
     for (size_t i = 0; i < n; i++) {
         memcpy(keys + 3 * i, coords + 4 * i + 1, KEY_BYTES); /* without the item */
     }
@@ -169,6 +176,44 @@ static enum vxd_status take_memory(struct vxd_merge *merge, struct vxd_queue *qu
     }
 out:
     return status;
+}
+
+bool vxd_merge_needs_rows(struct vxd_request *request)
+{
+    const struct vxd_voxelize_job *job = request->state;
+    const struct vxd_map *map =
+        job->merge != NULL ? vxd_maps_peek(request->server->maps, job->merge->terms.name)
+                           : NULL;
+
+    return map != NULL && map->terms.durable;
+}
+
+/* The record of a durable map: counts and sums are added, to new entries too. */
+static enum vxd_status pack_change(struct vxd_request *request, size_t n,
+                                   struct vxd_err *err)
+{
+    const struct vxd_voxelize_job *job = request->state;
+    struct vxd_merge *merge = job->merge;
+    struct vxd_map_record *record = &merge->record;
+
+    record->kind = VXD_MAP_RECORD_UPDATE;
+    record->n = n;
+    record->inserts = true;
+    record->combine = VXD_COMBINE_ADD;
+    record->rows[0].rows = job->results[VXD_RESULT_COUNTS].bytes;
+    record->rows[0].dtype = VXD_UINT32;
+    if (merge->spec.engine.n_values > 1) {
+        record->rows[1].rows = job->results[VXD_RESULT_SUM].bytes;
+        record->rows[1].dtype = VXD_FLOAT32;
+    }
+    for (int i = 0; i < merge->spec.engine.n_values && n > 0; i++) {
+        if (merge->map->terms.durable && record->rows[i].rows == NULL) {
+            return vxd_fail(err, VXD_UNAVAILABLE, "merge.map",
+                            "the map \"%s\" was made durable meanwhile; try again",
+                            merge->terms.name);
+        }
+    }
+    return vxd_map_pack_change(request, &merge->commit, merge->map, record, err);
 }
 
 static enum vxd_status add_voxels(struct vxd_request *request, struct vxd_queue *queue,
@@ -201,6 +246,7 @@ static enum vxd_status add_voxels(struct vxd_request *request, struct vxd_queue 
     VXD_TRY(vxd_maps_prepare(request->server->maps, queue, merge->map, keys, n,
                              &insert.max_new, err));
     VXD_TRY(vxd_hashmap_insert(queue, hashmap, &insert, err));
+    merge->commit.has_changed = true;
     VXD_TRY(vxd_map_update_arrays(queue, merge->map, updates,
                                   (size_t)merge->spec.engine.n_values, true, err));
     if (merge->is_new_host.n_bytes > 0) {
@@ -229,6 +275,9 @@ enum vxd_status vxd_merge_submit(struct vxd_request *request, struct vxd_queue *
     if (n > 0) {
         VXD_TRY(upload_keys(job, queue, n, &keys, err));
         VXD_TRY(take_memory(merge, queue, n, err));
+    }
+    VXD_TRY(pack_change(request, n, err));
+    if (n > 0) {
         VXD_TRY(add_voxels(request, queue, keys, n, err));
     }
 out:
@@ -257,6 +306,7 @@ void vxd_merge_finish(struct vxd_request *request, struct vxd_queue *queue)
     if (merge->made != NULL) {
         vxd_maps_publish(maps, merge->made);
     }
+    vxd_map_conclude(request, &merge->commit, merge->map, VXD_MAP_CHANGED);
 }
 
 void vxd_merge_release(struct vxd_request *request, struct vxd_queue *queue)
@@ -270,6 +320,7 @@ void vxd_merge_release(struct vxd_request *request, struct vxd_queue *queue)
     vxd_device_free(queue, &merge->is_new);
     vxd_host_free(context, &merge->keys_host);
     vxd_host_free(context, &merge->is_new_host);
+    vxd_map_end_commit(request, &merge->commit);
     if (merge->map != NULL) {
         vxd_maps_account(request->server->maps, merge->map);
         vxd_map_drop(request->server->maps, queue, merge->map);

@@ -10,6 +10,9 @@
  * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_merge_check(struct vxd_request *request, struct vxd_err *err);
 
+/* Whether counts and sums are wanted on the host as well: for the journal of a durable map. */
+bool vxd_merge_needs_rows(struct vxd_request *request);
+
 /* The last stage: coordinates are on the host, counts and sums on the device. Makes the reply
  * first, so that nothing can fail once the map has changed.
  * errors  NOT_FOUND            no such map, and not to be made

@@ -12,6 +12,8 @@ voxeld_add_fuzz(NAME fuzz_safetensors SOURCES fuzz/fuzz_safetensors.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/safetensors)
 voxeld_add_fuzz(NAME fuzz_record SOURCES fuzz/fuzz_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/record)
+voxeld_add_fuzz(NAME fuzz_map_record SOURCES fuzz/fuzz_map_record.c
+                LIBRARIES voxeld_durable CORPUS fuzz/corpus/map_record)
 
 # What goes into a running server: messages of fuzz.proto, whose seeds are written as text.
 find_program(VOXELD_PROTOC protoc REQUIRED)

@@ -47,7 +47,7 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
 endif()
 
 foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
-             python_errors layers bundle maps map_limits merge exactly_once python_maps map_tools networks
+             python_errors layers bundle maps map_limits map_durable merge exactly_once python_maps map_tools networks
              scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
              scene_tools scene_versions scene_version_tools scene_durable scene_histories
              python_versions soak
@@ -68,7 +68,7 @@ endforeach()
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
-             integration_python_versions
+             integration_python_versions integration_map_durable
              integration_net_clients
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

@@ -21,6 +21,7 @@ from voxeld.v1 import admin_pb2, common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
 
 from . import wire
 from .cloud import Pose
+from .durability import set_map_durability
 from .errors import Error, Internal, InvalidArgument, ResourceExhausted, error_of
 from .map_records import (
     ArraySpec,
@@ -346,6 +347,8 @@ class Client(NetworkCalls, SceneCalls):
         max_bytes: int = 0,
         ttl_s: float = 0.0,
         lattice: Lattice | None = None,
+        durable: str | None = None,
+        journal_max_bytes: int = 0,
         timeout: float | None = None,
         request_id: str | None = None,
         sequence: int = 0,
@@ -361,6 +364,11 @@ class Client(NetworkCalls, SceneCalls):
         max_bytes     device memory it may take; 0: what the server's limits give
         ttl_s         dropped when nobody used it for so long; 0: never
         lattice       what keys mean, where they are voxels
+        durable       None: a restart of the server forgets it. Else it is on the server's disk,
+                      numbers and erase_epoch included, without ttl_s, and a change that was
+                      answered outlives a loss of power ("always"), or the server's process and,
+                      a second ("everysec") or some time ("off") later, that
+        journal_max_bytes  of durable: then a snapshot file is written; 0: 256 MiB
 
         Raises AlreadyExists where a map of this name differs.
         """
@@ -371,6 +379,7 @@ class Client(NetworkCalls, SceneCalls):
             message.ttl_s = ttl_s
         except (TypeError, ValueError) as e:
             raise InvalidArgument(str(e)) from None
+        set_map_durability(message, durable, journal_max_bytes)
         response = self._change("map_create", message, timeout, request_id, sequence)
         return Map(self, info_of(response.map_create.map))
 

@@ -15,6 +15,7 @@ from voxeld.v1 import common_pb2, hashmap_pb2, rpc_pb2, voxelize_pb2
 
 from . import wire
 from .cloud import OF_NUMPY, DType
+from .durability import fsync_of
 from .errors import Error, Internal, InvalidArgument
 from .reply import WIRE_TYPES, array_of, bad, record_of
 
@@ -72,7 +73,9 @@ class MapInfo:
 
     erase_epoch  rises when entries are erased, or the map is made again or replaced: numbers
                  from before may name others since
-    generation   another one after the map was dropped and made again
+    generation   another one after the map was dropped and made again, or after a start of the
+                 server that could not bring back all of a durable map
+    durable      "always", "everysec", "off", or None: a restart forgets it
     """
 
     name: str
@@ -94,6 +97,8 @@ class MapInfo:
     mean_probes: float
     max_probes: int
     index_bytes_per_entry: float
+    durable: str | None
+    journal_max_bytes: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -381,4 +386,5 @@ def info_of(message: hashmap_pb2.MapInfo) -> MapInfo:
             for a in message.spec.values
         ),
         lattice=lattice_of(message),
+        durable=fsync_of(message.fsync) if message.durable else None,
     )

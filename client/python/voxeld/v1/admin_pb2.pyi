@@ -123,7 +123,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ["device_budget_bytes", "device_bytes", "host_budget_bytes", "host_bytes", "inflight_bytes", "inflight_limit_bytes", "map_bytes", "map_limit_bytes", "methods", "n_maps", "n_networks", "n_scenes", "network_bytes", "network_limit_bytes", "queue_depth", "queue_limit", "resident_bytes", "running", "scene_bytes", "scene_limit_bytes", "slow", "state", "uptime_s"]
+    __slots__ = ["device_budget_bytes", "device_bytes", "host_budget_bytes", "host_bytes", "inflight_bytes", "inflight_limit_bytes", "map_bytes", "map_limit_bytes", "methods", "n_durable_maps", "n_maps", "n_networks", "n_scenes", "network_bytes", "network_limit_bytes", "queue_depth", "queue_limit", "resident_bytes", "running", "scene_bytes", "scene_limit_bytes", "slow", "state", "uptime_s"]
     DEVICE_BUDGET_BYTES_FIELD_NUMBER: _ClassVar[int]
     DEVICE_BYTES_FIELD_NUMBER: _ClassVar[int]
     HOST_BUDGET_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +135,7 @@ class StatusResponse(_message.Message):
     METHODS_FIELD_NUMBER: _ClassVar[int]
     NETWORK_BYTES_FIELD_NUMBER: _ClassVar[int]
     NETWORK_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    N_DURABLE_MAPS_FIELD_NUMBER: _ClassVar[int]
     N_MAPS_FIELD_NUMBER: _ClassVar[int]
     N_NETWORKS_FIELD_NUMBER: _ClassVar[int]
     N_SCENES_FIELD_NUMBER: _ClassVar[int]
@@ -156,6 +157,7 @@ class StatusResponse(_message.Message):
     map_bytes: int
     map_limit_bytes: int
     methods: _containers.RepeatedCompositeFieldContainer[MethodStatus]
+    n_durable_maps: int
     n_maps: int
     n_networks: int
     n_scenes: int
@@ -170,4 +172,4 @@ class StatusResponse(_message.Message):
     slow: _containers.RepeatedCompositeFieldContainer[SlowRequest]
     state: str
     uptime_s: float
-    def __init__(self, state: _Optional[str] = ..., uptime_s: _Optional[float] = ..., queue_depth: _Optional[int] = ..., queue_limit: _Optional[int] = ..., running: _Optional[int] = ..., inflight_bytes: _Optional[int] = ..., inflight_limit_bytes: _Optional[int] = ..., device_bytes: _Optional[int] = ..., device_budget_bytes: _Optional[int] = ..., host_bytes: _Optional[int] = ..., host_budget_bytes: _Optional[int] = ..., resident_bytes: _Optional[int] = ..., methods: _Optional[_Iterable[_Union[MethodStatus, _Mapping]]] = ..., slow: _Optional[_Iterable[_Union[SlowRequest, _Mapping]]] = ..., n_maps: _Optional[int] = ..., map_bytes: _Optional[int] = ..., map_limit_bytes: _Optional[int] = ..., n_networks: _Optional[int] = ..., network_bytes: _Optional[int] = ..., network_limit_bytes: _Optional[int] = ..., n_scenes: _Optional[int] = ..., scene_bytes: _Optional[int] = ..., scene_limit_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, state: _Optional[str] = ..., uptime_s: _Optional[float] = ..., queue_depth: _Optional[int] = ..., queue_limit: _Optional[int] = ..., running: _Optional[int] = ..., inflight_bytes: _Optional[int] = ..., inflight_limit_bytes: _Optional[int] = ..., device_bytes: _Optional[int] = ..., device_budget_bytes: _Optional[int] = ..., host_bytes: _Optional[int] = ..., host_budget_bytes: _Optional[int] = ..., resident_bytes: _Optional[int] = ..., methods: _Optional[_Iterable[_Union[MethodStatus, _Mapping]]] = ..., slow: _Optional[_Iterable[_Union[SlowRequest, _Mapping]]] = ..., n_maps: _Optional[int] = ..., map_bytes: _Optional[int] = ..., map_limit_bytes: _Optional[int] = ..., n_networks: _Optional[int] = ..., network_bytes: _Optional[int] = ..., network_limit_bytes: _Optional[int] = ..., n_scenes: _Optional[int] = ..., scene_bytes: _Optional[int] = ..., scene_limit_bytes: _Optional[int] = ..., n_durable_maps: _Optional[int] = ...) -> None: ...

@@ -9,6 +9,9 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 MAP_ADD: MapCombine
+MAP_FSYNC_ALWAYS: MapFsync
+MAP_FSYNC_EVERYSEC: MapFsync
+MAP_FSYNC_OFF: MapFsync
 MAP_MAX: MapCombine
 MAP_MIN: MapCombine
 MAP_PLY: MapFormat
@@ -26,20 +29,26 @@ class MapArray(_message.Message):
     def __init__(self, name: _Optional[str] = ..., dtype: _Optional[_Union[_common_pb2.DType, str]] = ..., n_elements: _Optional[int] = ...) -> None: ...
 
 class MapCreateRequest(_message.Message):
-    __slots__ = ["capacity", "lattice", "max_bytes", "name", "spec", "ttl_s"]
+    __slots__ = ["capacity", "durable", "fsync", "journal_max_bytes", "lattice", "max_bytes", "name", "spec", "ttl_s"]
     CAPACITY_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     LATTICE_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     TTL_S_FIELD_NUMBER: _ClassVar[int]
     capacity: int
+    durable: bool
+    fsync: MapFsync
+    journal_max_bytes: int
     lattice: MapLattice
     max_bytes: int
     name: str
     spec: MapSpec
     ttl_s: float
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[MapSpec, _Mapping]] = ..., capacity: _Optional[int] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., lattice: _Optional[_Union[MapLattice, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[MapSpec, _Mapping]] = ..., capacity: _Optional[int] = ..., max_bytes: _Optional[int] = ..., ttl_s: _Optional[float] = ..., lattice: _Optional[_Union[MapLattice, _Mapping]] = ..., durable: bool = ..., fsync: _Optional[_Union[MapFsync, str]] = ..., journal_max_bytes: _Optional[int] = ...) -> None: ...
 
 class MapCreateResponse(_message.Message):
     __slots__ = ["existed", "map"]
@@ -174,12 +183,15 @@ class MapGetResponse(_message.Message):
     def __init__(self, map: _Optional[_Union[MapInfo, _Mapping]] = ...) -> None: ...
 
 class MapInfo(_message.Message):
-    __slots__ = ["capacity", "created_ns", "erase_epoch", "generation", "index_bytes_per_entry", "lattice", "load", "max_bytes", "max_probes", "mean_probes", "n_bytes", "n_entries", "name", "owner", "spec", "ttl_left_s", "ttl_s"]
+    __slots__ = ["capacity", "created_ns", "durable", "erase_epoch", "fsync", "generation", "index_bytes_per_entry", "journal_max_bytes", "lattice", "load", "max_bytes", "max_probes", "mean_probes", "n_bytes", "n_entries", "name", "owner", "spec", "ttl_left_s", "ttl_s"]
     CAPACITY_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_FIELD_NUMBER: _ClassVar[int]
     ERASE_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     INDEX_BYTES_PER_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     LATTICE_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -194,9 +206,12 @@ class MapInfo(_message.Message):
     TTL_S_FIELD_NUMBER: _ClassVar[int]
     capacity: int
     created_ns: int
+    durable: bool
     erase_epoch: int
+    fsync: MapFsync
     generation: int
     index_bytes_per_entry: float
+    journal_max_bytes: int
     lattice: MapLattice
     load: float
     max_bytes: int
@@ -209,7 +224,7 @@ class MapInfo(_message.Message):
     spec: MapSpec
     ttl_left_s: float
     ttl_s: float
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[MapSpec, _Mapping]] = ..., n_entries: _Optional[int] = ..., capacity: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., erase_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., lattice: _Optional[_Union[MapLattice, _Mapping]] = ..., load: _Optional[float] = ..., mean_probes: _Optional[float] = ..., max_probes: _Optional[int] = ..., index_bytes_per_entry: _Optional[float] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[MapSpec, _Mapping]] = ..., n_entries: _Optional[int] = ..., capacity: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., erase_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., lattice: _Optional[_Union[MapLattice, _Mapping]] = ..., load: _Optional[float] = ..., mean_probes: _Optional[float] = ..., max_probes: _Optional[int] = ..., index_bytes_per_entry: _Optional[float] = ..., durable: bool = ..., fsync: _Optional[_Union[MapFsync, str]] = ..., journal_max_bytes: _Optional[int] = ...) -> None: ...
 
 class MapInsertRequest(_message.Message):
     __slots__ = ["counts_only", "keys", "name", "values"]
@@ -358,6 +373,9 @@ class MapUpdateResponse(_message.Message):
     n_updated: int
     updated: _common_pb2.Tensor
     def __init__(self, updated: _Optional[_Union[_common_pb2.Tensor, _Mapping]] = ..., n_updated: _Optional[int] = ..., n_entries: _Optional[int] = ..., n_new: _Optional[int] = ..., erase_epoch: _Optional[int] = ..., engine_ms: _Optional[float] = ...) -> None: ...
+
+class MapFsync(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
 
 class MapCombine(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Durable maps on a disk that fails: whatever was answered is there afterwards, whatever failed
+ * is not and was never seen, and later changes work. */
+#include "tests/unit/test.h"
+
+#include "server/durable/snapshot_internal.h"
+#include "server/maps_journal.h"
+#include "server/scenes_recover.h"
+#include "tests/unit/server_checks.h"
+#include "tests/unit/server_maps_disk.h"
+
+VXD_TEST_HELPERS
+
+enum {
+    N_FLIGHT = 6, /* changes in flight when the disk fails */
+    N_WORK = 10,  /* changes of a workload */
+    MIN_CALLS = 8,
+    MAX_CALLS = 200
+};
+
+static void check_view(struct map_view view, uint64_t digest)
+{
+    CHECK_INT(view.status, VXD_OK);
+    CHECK(view.digest == digest);
+}
+
+/* Digests after each change, from a map in memory. */
+static void expect(struct world *world, uint64_t *digests, int n)
+{
+    world_make_map(world, "model", "");
+    for (int i = 0; i < n; i++) {
+        CHECK_INT(world_change_map(world, "model", i, 0), VXD_OK);
+        digests[i] = world_view_map(world, "model").digest;
+    }
+}
+
+/* --- commits that fail --------------------------------------------------------------------- */
+
+/* Changes in flight while call number k fails; true when none of them did. */
+static bool fail_call(struct world *world, int k, enum fault_kind kind,
+                      const uint64_t *digests)
+{
+    struct fault_plan plan = fault_none;
+    struct call calls[N_FLIGHT];
+    struct call reader;
+    char json[MAP_JSON_BYTES];
+    struct gate gate;
+    int n_ok = 0;
+
+    gate_close(&gate, world);
+    for (int i = 0; i < N_FLIGHT; i++) {
+        const char *method = world_map_change("a", i + 1, json);
+
+        world_send(world, &calls[i], method, 10 + (uint64_t)i, json);
+    }
+    world_wait_for_changes(world, N_FLIGHT);
+    world_send(world, &reader, "map_export", 0, "{\"name\":\"a\"}");
+    world_wait_for_changes(world, N_FLIGHT + 1);
+    CHECK(!call_is_answered(&reader)); /* it would tell what is not decided */
+    plan.fail_at_call = k;
+    plan.fail_kind = kind;
+    fault_disk_plan(world->disk, &plan);
+    gate_open(&gate);
+    for (int i = 0; i < N_FLIGHT; i++) {
+        bool is_ok = world_receive(&calls[i]) == VXD_OK;
+
+        /* What was built on one that failed has failed too. */
+        CHECK(!is_ok || n_ok == i);
+        n_ok += is_ok ? 1 : 0;
+    }
+    CHECK((world_receive(&reader) == VXD_OK) == (n_ok == N_FLIGHT));
+    fault_disk_plan(world->disk, &fault_none);
+    check_view(world_view_map(world, "a"), digests[n_ok]);
+    for (int i = 0; i < N_FLIGHT; i++) {
+        const char *method = world_map_change("a", i + 1, json);
+
+        CHECK_INT(world_insist(world, method, 10 + (uint64_t)i, json), VXD_OK);
+    }
+    check_view(world_view_map(world, "a"), digests[N_FLIGHT]);
+    return n_ok == N_FLIGHT;
+}
+
+static void fail_each(enum fault_kind kind)
+{
+    uint64_t digests[N_FLIGHT + 1];
+    bool is_over = false;
+
+    for (int k = 0;
+         k < MAX_CALLS && !(is_over && k >= MIN_CALLS) && vxd_test_n_failed_checks == 0;
+         k++) {
+        struct world world;
+        struct map_view before;
+
+        world_begin(&world);
+        expect(&world, digests, N_FLIGHT + 1);
+        world_make_map(&world, "a", world_durable_map);
+        CHECK_INT(world_change_map(&world, "a", 0, 0), VXD_OK);
+        is_over = fail_call(&world, k, kind, digests);
+        before = world_view_map(&world, "a");
+        world_stop(&world);
+        fault_disk_lose_power(world.disk, FAULT_DROP_ALL, 1);
+        world_start(&world);
+        check_view(world_view_map(&world, "a"), digests[N_FLIGHT]);
+        CHECK(world_view_map(&world, "a").generation == before.generation);
+        CHECK(world_view_map(&world, "a").epoch == before.epoch);
+        CHECK_INT(world_change_map(&world, "a", 3, 12),
+                  VXD_OK); /* as before: nothing happens */
+        check_view(world_view_map(&world, "a"), digests[N_FLIGHT]);
+        world_end(&world);
+    }
+    CHECK(is_over);
+}
+
+static void test_map_changes_that_fail_with_eio_are_taken_back(void)
+{
+    fail_each(FAULT_EIO);
+}
+
+static void test_map_changes_on_a_full_disk_are_taken_back(void)
+{
+    fail_each(FAULT_ENOSPC);
+}
+
+static void test_map_changes_that_are_cut_short_are_taken_back(void)
+{
+    fail_each(FAULT_SHORT);
+}
+
+/* --- power that goes ----------------------------------------------------------------------- */
+
+static size_t count_files(struct world *world)
+{
+    uint64_t *sequences = NULL;
+    size_t n = 0;
+
+    (void)vxd_snapshot_list(&world->dir, 1, &sequences, &n, NULL);
+    free(sequences);
+    return n;
+}
+
+/* Has the saver write a file of family 1, and waits until that many are there, or not. */
+static void save(struct world *world, size_t n_files, int n_tries)
+{
+    vxd_scene_saver_ask(world->server->scenes->saver, 1);
+    for (int i = 0; i < n_tries && count_files(world) < n_files; i++) {
+        wait_ms(5);
+    }
+}
+
+/* Changes, with snapshot files between them, until one is not answered OK; how many were. */
+static int work(struct world *world)
+{
+    for (int i = 0; i < N_WORK; i++) {
+        if (world_change_map(world, "a", i, 20 + (uint64_t)i) != VXD_OK) {
+            return i;
+        }
+        if (i == 3 || i == 6) {
+            save(world, i == 3 ? 1 : 2, 40);
+        }
+    }
+    return N_WORK;
+}
+
+/* Power is lost at sync number k; true when the work was done before it. */
+static bool lose_power(int k, enum fault_loss loss, const uint64_t *digests)
+{
+    struct fault_plan plan = fault_none;
+    struct world world;
+    struct map_view view;
+    uint64_t generation;
+    uint64_t empty;
+    int n_done;
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    generation = world_view_map(&world, "a").generation;
+    empty = world_view_map(&world, "a").digest;
+    plan.crash_at_sync = k;
+    fault_disk_plan(world.disk, &plan);
+    n_done = work(&world);
+    world_stop(&world);
+    fault_disk_lose_power(world.disk, loss, (uint64_t)k + 7);
+    fault_disk_plan(world.disk, &fault_none);
+    world_start(&world);
+    view = world_view_map(&world, "a");
+    /* What nobody was told may be there, whole, or not. */
+    CHECK_INT(view.status, VXD_OK);
+    CHECK(view.generation == generation);
+    CHECK(view.digest == (n_done > 0 ? digests[n_done - 1] : empty) ||
+          (n_done < N_WORK && view.digest == digests[n_done]));
+    for (int i = n_done; i < N_WORK; i++) {
+        CHECK_INT(world_change_map(&world, "a", i, 20 + (uint64_t)i), VXD_OK);
+    }
+    check_view(world_view_map(&world, "a"), digests[N_WORK - 1]);
+    world_end(&world);
+    return n_done == N_WORK;
+}
+
+static void test_power_lost_at_any_sync_keeps_what_was_answered(void)
+{
+    uint64_t digests[N_WORK];
+    struct world world;
+
+    world_begin(&world);
+    expect(&world, digests, N_WORK);
+    world_end(&world);
+    for (int loss = 0; loss < FAULT_N_LOSSES; loss++) {
+        bool is_over = false;
+
+        for (int k = 0; k < MAX_CALLS && !is_over && vxd_test_n_failed_checks == 0; k++) {
+            is_over = lose_power(k, (enum fault_loss)loss, digests);
+        }
+        CHECK(is_over);
+    }
+}
+
+/* --- made and dropped ---------------------------------------------------------------------- */
+
+static void test_map_whose_making_fails_is_not_there(void)
+{
+    struct fault_plan plan = fault_none;
+    struct world world;
+    struct call calls[3];
+    struct gate gate;
+    char json[MAP_JSON_BYTES];
+
+    world_begin(&world);
+    world_make_map(&world, "b", world_durable_map);
+    gate_close(&gate, &world);
+    world_send(&world, &calls[0], "map_create", 1, "{\"name\":\"a\",\"durable\":true}");
+    world_wait_for_changes(&world, 1);
+    world_send(&world, &calls[1], "map_create", 0, "{\"name\":\"a\",\"durable\":true}");
+    (void)snprintf(json, sizeof json,
+                   "{\"name\":\"a\",\"keys\":{\"dtype\":\"INT32\",\"shape\":[1,3],"
+                   "\"values\":[1,2,3]}}");
+    world_send(&world, &calls[2], "map_insert", 3, json);
+    world_wait_for_changes(&world, 3);
+    plan.fail_at_call = 0;
+    fault_disk_plan(world.disk, &plan);
+    gate_open(&gate);
+    for (int i = 0; i < 3; i++) {
+        CHECK(world_receive(&calls[i]) != VXD_OK);
+    }
+    fault_disk_plan(world.disk, &fault_none);
+    CHECK_INT(world_view_map(&world, "a").status, VXD_NOT_FOUND);
+    CHECK_INT(world_insist(&world, "map_create", 1, "{\"name\":\"a\",\"durable\":true}"),
+              VXD_OK);
+    CHECK_INT(world_ask(&world, "map_insert", 3, json), VXD_OK);
+    world_stop(&world);
+    world_start(&world);
+    CHECK_INT(world_ask(&world, "map_get", 0, "{\"name\":\"a\"}"), VXD_OK);
+    world_end(&world);
+}
+
+static void test_drop_behind_waiting_changes_takes_the_map_away(void)
+{
+    struct call calls[2];
+    struct world world;
+    struct gate gate;
+    char json[MAP_JSON_BYTES];
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    gate_close(&gate, &world);
+    world_send(&world, &calls[0], world_map_change("a", 0, json), 1, json);
+    world_send(&world, &calls[1], "map_drop", 2, "{\"name\":\"a\"}");
+    world_wait_for_changes(&world, 2);
+    CHECK_INT(world_change_map(&world, "a", 1, 0), VXD_UNAVAILABLE);
+    CHECK_INT(world_ask(&world, "map_get", 0, "{\"name\":\"a\"}"), VXD_UNAVAILABLE);
+    gate_open(&gate);
+    CHECK_INT(world_receive(&calls[0]), VXD_OK);
+    CHECK_INT(world_receive(&calls[1]), VXD_OK);
+    CHECK_INT(world_view_map(&world, "a").status, VXD_NOT_FOUND);
+    world_stop(&world);
+    world_start(&world);
+    CHECK_INT(world_view_map(&world, "a").status, VXD_NOT_FOUND);
+    world_end(&world);
+}
+
+static void test_drop_that_fails_leaves_the_map_as_it_was(void)
+{
+    struct fault_plan plan = fault_none;
+    struct world world;
+    struct map_view before;
+    char json[MAP_JSON_BYTES];
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    CHECK_INT(world_change_map(&world, "a", 0, 0), VXD_OK);
+    before = world_view_map(&world, "a");
+    plan.fail_at_call = 0;
+    fault_disk_plan(world.disk, &plan);
+    CHECK(world_ask(&world, "map_drop", 1, "{\"name\":\"a\"}") != VXD_OK);
+    fault_disk_plan(world.disk, &fault_none);
+    check_view(world_view_map(&world, "a"), before.digest);
+    CHECK_INT(world_insist(&world, world_map_change("a", 1, json), 2, json), VXD_OK);
+    CHECK_INT(world_ask(&world, "map_drop", 1, "{\"name\":\"a\"}"), VXD_OK);
+    CHECK_INT(world_view_map(&world, "a").status, VXD_NOT_FOUND);
+    world_end(&world);
+}
+
+/* --- snapshot files ------------------------------------------------------------------------ */
+
+static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
+{
+    uint64_t *sequences = NULL;
+    char path[VXD_DURABLE_PATH_BYTES];
+    struct world world;
+    struct map_view before;
+    size_t n_bytes;
+    uint8_t *bytes;
+    size_t n = 0;
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    for (int i = 0; i < 8; i++) {
+        CHECK_INT(world_change_map(&world, "a", i, 0), VXD_OK);
+        if (i == 1 || i == 5) {
+            save(&world, i == 1 ? 1 : 2, 2000);
+        }
+    }
+    CHECK_INT(count_files(&world), 2);
+    before = world_view_map(&world, "a");
+    world_stop(&world);
+    CHECK_INT(vxd_data_dir_open(fault_disk_ops(world.disk), WORLD_DIR, &world.dir, NULL),
+              VXD_OK);
+    CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
+    REQUIRE(n == 2);
+    vxd_snapshot_path(&world.dir, 1, sequences[0], "", path);
+    vxd_data_dir_close(&world.dir);
+    bytes = fault_disk_bytes(world.disk, path, &n_bytes);
+    REQUIRE(bytes != NULL);
+    bytes[n_bytes / 2] ^= 1;
+    world_start(&world);
+    check_view(world_view_map(&world, "a"), before.digest);
+    CHECK(world_view_map(&world, "a").epoch == before.epoch);
+    CHECK(world_view_map(&world, "a").generation == before.generation);
+    CHECK_INT(world_change_map(&world, "a", 8, 0), VXD_OK);
+    free(sequences);
+    world_end(&world);
+}
+
+/* What a failure left behind is thrown away by way of the last snapshot too. */
+static void test_map_is_brought_back_from_its_snapshot_file(void)
+{
+    struct fault_plan plan = fault_none;
+    struct world world;
+    struct map_view before;
+    char json[MAP_JSON_BYTES];
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    for (int i = 0; i < 7; i++) {
+        CHECK_INT(world_change_map(&world, "a", i, 0), VXD_OK);
+        if (i == 3) {
+            save(&world, 1, 2000);
+        }
+    }
+    before = world_view_map(&world, "a");
+    plan.fail_at_call = 0;
+    fault_disk_plan(world.disk, &plan);
+    CHECK(world_change_map(&world, "a", 7, 40) != VXD_OK);
+    fault_disk_plan(world.disk, &fault_none);
+    check_view(world_view_map(&world, "a"), before.digest);
+    CHECK(world_view_map(&world, "a").epoch == before.epoch);
+    CHECK_INT(world_insist(&world, world_map_change("a", 7, json), 40, json), VXD_OK);
+    CHECK(world_view_map(&world, "a").digest != before.digest);
+    world_end(&world);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_map_changes_that_fail_with_eio_are_taken_back),
+    VXD_TEST(test_map_changes_on_a_full_disk_are_taken_back),
+    VXD_TEST(test_map_changes_that_are_cut_short_are_taken_back),
+    VXD_TEST(test_power_lost_at_any_sync_keeps_what_was_answered),
+    VXD_TEST(test_map_whose_making_fails_is_not_there),
+    VXD_TEST(test_drop_behind_waiting_changes_takes_the_map_away),
+    VXD_TEST(test_drop_that_fails_leaves_the_map_as_it_was),
+    VXD_TEST(test_damaged_file_of_a_map_is_replaced_by_the_one_before),
+    VXD_TEST(test_map_is_brought_back_from_its_snapshot_file),
+};
+
+VXD_TEST_MAIN(tests)
