@@ -87,7 +87,7 @@ static void note(struct vxd_once *once, const struct vxd_once_forgotten *forgott
     if (once->n_forgotten == once->forgotten_room) {
         size_t room = 2 * once->forgotten_room + 64;
         struct vxd_once_forgotten *more =
-            room <= 2 * VXD_ONCE_MAX_FORGOTTEN
+            room <= (size_t)2 * VXD_ONCE_MAX_FORGOTTEN
                 ? realloc(once->forgotten, room * sizeof *more)
                 : NULL;
 
