@@ -59,6 +59,14 @@ bool vxd_is_map_family(const struct vxd_journal_family *family)
     return strncmp(family->name, family_prefix, sizeof family_prefix - 1) == 0;
 }
 
+void vxd_map_name_of_family(const struct vxd_journal_family *family,
+                            char out[VXD_NAME_BYTES])
+{
+    (void)snprintf(out, VXD_NAME_BYTES, "%s",
+                   vxd_is_map_family(family) ? family->name + sizeof family_prefix - 1
+                                             : "");
+}
+
 /* --- descriptions ----------------------------------------------------------------------- */
 
 static void put_text(struct vxd_bytes_out *out, const char *text)

@@ -299,6 +299,43 @@ static void test_drop_that_fails_leaves_the_map_as_it_was(void)
     world_end(&world);
 }
 
+/* The list is behind the drop: it tells of the map or does not, and is no failure. */
+static void test_list_beside_a_waiting_drop_is_answered(void)
+{
+    struct call calls[2];
+    struct world world;
+    struct gate gate;
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    gate_close(&gate, &world);
+    world_send(&world, &calls[0], "map_drop", 2, "{\"name\":\"a\"}");
+    world_wait_for_changes(&world, 1);
+    world_send(&world, &calls[1], "map_list", 0, "{}");
+    world_wait_for_changes(&world, 2);
+    gate_open(&gate);
+    CHECK_INT(world_receive(&calls[0]), VXD_OK);
+    CHECK_INT(world_receive(&calls[1]), VXD_OK);
+    world_end(&world);
+}
+
+static void test_more_journal_than_the_disk_counts_is_refused(void)
+{
+    struct world world;
+
+    world_begin(&world);
+    CHECK_INT(world_ask(&world, "map_create", 0,
+                        "{\"name\":\"a\",\"durable\":true,\"journal_max_bytes\":"
+                        "\"9223372036854775808\"}"),
+              VXD_INVALID_ARGUMENT);
+    CHECK_INT(world_ask(&world, "map_get", 0, "{\"name\":\"a\"}"), VXD_NOT_FOUND);
+    CHECK_INT(world_ask(&world, "map_create", 0,
+                        "{\"name\":\"a\",\"durable\":true,\"journal_max_bytes\":"
+                        "\"9223372036854775807\"}"),
+              VXD_OK);
+    world_end(&world);
+}
+
 /* --- snapshot files ------------------------------------------------------------------------ */
 
 static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
@@ -376,6 +413,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_map_whose_making_fails_is_not_there),
     VXD_TEST(test_drop_behind_waiting_changes_takes_the_map_away),
     VXD_TEST(test_drop_that_fails_leaves_the_map_as_it_was),
+    VXD_TEST(test_list_beside_a_waiting_drop_is_answered),
+    VXD_TEST(test_more_journal_than_the_disk_counts_is_refused),
     VXD_TEST(test_damaged_file_of_a_map_is_replaced_by_the_one_before),
     VXD_TEST(test_map_is_brought_back_from_its_snapshot_file),
 };
