@@ -319,23 +319,6 @@ static void test_list_beside_a_waiting_drop_is_answered(void)
     world_end(&world);
 }
 
-static void test_more_journal_than_the_disk_counts_is_refused(void)
-{
-    struct world world;
-
-    world_begin(&world);
-    CHECK_INT(world_ask(&world, "map_create", 0,
-                        "{\"name\":\"a\",\"durable\":true,\"journal_max_bytes\":"
-                        "\"9223372036854775808\"}"),
-              VXD_INVALID_ARGUMENT);
-    CHECK_INT(world_ask(&world, "map_get", 0, "{\"name\":\"a\"}"), VXD_NOT_FOUND);
-    CHECK_INT(world_ask(&world, "map_create", 0,
-                        "{\"name\":\"a\",\"durable\":true,\"journal_max_bytes\":"
-                        "\"9223372036854775807\"}"),
-              VXD_OK);
-    world_end(&world);
-}
-
 /* --- snapshot files ------------------------------------------------------------------------ */
 
 static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
@@ -414,7 +397,6 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_drop_behind_waiting_changes_takes_the_map_away),
     VXD_TEST(test_drop_that_fails_leaves_the_map_as_it_was),
     VXD_TEST(test_list_beside_a_waiting_drop_is_answered),
-    VXD_TEST(test_more_journal_than_the_disk_counts_is_refused),
     VXD_TEST(test_damaged_file_of_a_map_is_replaced_by_the_one_before),
     VXD_TEST(test_map_is_brought_back_from_its_snapshot_file),
 };
