@@ -400,9 +400,13 @@ enum vxd_status vxd_map_read_snapshot(struct vxd_snapshot_reader *reader,
     *out = NULL;
     VXD_TRY(check_catalogue(reader, map, err));
     VXD_TRY(read_all(reader, head, sizeof head, err));
-    if (head[1] > VXD_HASHMAP_MAX_CAPACITY || head[2] > head[1]) {
+    /* More than the file has would take memory that a start then has not. */
+    if (head[1] > VXD_HASHMAP_MAX_CAPACITY || head[2] > head[1] ||
+        head[2] > vxd_snapshot_get_size(reader) /
+                      (sizeof(int32_t) + vxd_map_key_bytes(&spec))) {
         VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL,
-                         "a snapshot has %" PRIu64 " entries with room for %" PRIu64,
+                         "a snapshot has %" PRIu64 " entries with room for %" PRIu64
+                         ", or not their bytes",
                          head[2], head[1]));
     }
     spec.capacity = (size_t)head[1];
