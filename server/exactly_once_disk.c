@@ -143,7 +143,9 @@ static enum vxd_status put_floor(struct vxd_once *once,
         return VXD_OK;
     }
     client = vxd_once_look_up(once, asked.principal.name, asked.client_id);
-    if (client == NULL || client->n_on_disk >= VXD_ONCE_OUTCOMES) {
+    /* Of others that run it is not known yet whether the disk will have them. */
+    if (client == NULL ||
+        (client->n_on_disk >= VXD_ONCE_OUTCOMES && client->n_running <= 1)) {
         return VXD_OK;
     }
     memcpy(bytes, &client->floor, sizeof bytes); /* little-endian hosts alone (base.h) */

@@ -59,6 +59,14 @@ bool vxd_is_map_family(const struct vxd_journal_family *family)
     return strncmp(family->name, family_prefix, sizeof family_prefix - 1) == 0;
 }
 
+void vxd_map_name_of_family(const struct vxd_journal_family *family,
+                            char out[VXD_NAME_BYTES])
+{
+    (void)snprintf(out, VXD_NAME_BYTES, "%s",
+                   vxd_is_map_family(family) ? family->name + sizeof family_prefix - 1
+                                             : "");
+}
+
 /* --- descriptions ----------------------------------------------------------------------- */
 
 static void put_text(struct vxd_bytes_out *out, const char *text)
@@ -392,9 +400,13 @@ enum vxd_status vxd_map_read_snapshot(struct vxd_snapshot_reader *reader,
     *out = NULL;
     VXD_TRY(check_catalogue(reader, map, err));
     VXD_TRY(read_all(reader, head, sizeof head, err));
-    if (head[1] > VXD_HASHMAP_MAX_CAPACITY || head[2] > head[1]) {
+    /* More than the file has would take memory that a start then has not. */
+    if (head[1] > VXD_HASHMAP_MAX_CAPACITY || head[2] > head[1] ||
+        head[2] > vxd_snapshot_get_size(reader) /
+                      (sizeof(int32_t) + vxd_map_key_bytes(&spec))) {
         VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL,
-                         "a snapshot has %" PRIu64 " entries with room for %" PRIu64,
+                         "a snapshot has %" PRIu64 " entries with room for %" PRIu64
+                         ", or not their bytes",
                          head[2], head[1]));
     }
     spec.capacity = (size_t)head[1];

@@ -235,7 +235,9 @@ static enum vxd_status need_seen(const struct vxd_maps *maps, const struct vxd_m
     }
     for (const struct vxd_map *m = maps->first; m != NULL && status == VXD_OK;
          m = m->next) {
-        status = m->durable.n_waiting > 0 ? need(m, txn, err) : VXD_OK;
+        /* One that is being dropped may be gone by then, which is no fault. */
+        status = m->durable.n_waiting > 0 && !m->durable.is_leaving ? need(m, txn, err)
+                                                                    : VXD_OK;
     }
     return status;
 }

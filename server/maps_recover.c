@@ -27,34 +27,64 @@ static void let_go(struct recovery *recovery)
     }
 }
 
-/* A repair may have had to make the row anew, without what the map is: then a snapshot file says
- * it. False where none does: nothing can be made of the map's records. */
-static bool describe(struct recovery *recovery, const struct vxd_journal_family *row,
-                     struct vxd_map_described *out, struct vxd_err *err)
+/* What a snapshot file says that the map is.
+ * errors  DATA_LOSS  none says it; others where one cannot be read now */
+static enum vxd_status describe_by_file(const struct vxd_data_dir *dir, uint32_t family,
+                                        struct vxd_map_described *out,
+                                        struct vxd_err *err)
 {
-    struct vxd_snapshot_reader *reader = NULL;
+    struct vxd_err fault = {0};
     uint64_t *sequences = NULL;
-    bool is_described = false;
     size_t n = 0;
+    enum vxd_status status;
 
-    if (row->n_spec_bytes > 0) {
-        return vxd_map_read_description(row->spec, row->n_spec_bytes, out, err) == VXD_OK;
-    }
-    if (vxd_snapshot_list(recovery->maps->dir, row->id, &sequences, &n, err) != VXD_OK) {
-        return false;
-    }
-    for (size_t i = 0; i < n && !is_described; i++) {
-        reader = NULL;
-        is_described = vxd_snapshot_open(recovery->maps->dir, row->id, sequences[i],
-                                         &reader, err) == VXD_OK &&
-                       vxd_map_read_catalogue(reader, out, err) == VXD_OK;
+    VXD_TRY(vxd_snapshot_list(dir, family, &sequences, &n, err));
+    (void)vxd_fail(&fault, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+    status = VXD_DATA_LOSS;
+    for (size_t i = 0; i < n && status == VXD_DATA_LOSS; i++) {
+        struct vxd_snapshot_reader *reader = NULL;
+
+        status = vxd_snapshot_open(dir, family, sequences[i], &reader, &fault);
+        if (status == VXD_OK) {
+            status = vxd_map_read_catalogue(reader, out, &fault);
+        }
         vxd_snapshot_close(reader);
     }
-    free(sequences);
-    if (n == 0) {
-        (void)vxd_fail(err, VXD_DATA_LOSS, NULL, "what the map is, is gone");
+    if (status != VXD_OK) {
+        *err = fault;
     }
-    return is_described;
+out:
+    free(sequences);
+    return status;
+}
+
+/* A repair may have had to make the row anew, without what the map is: then a snapshot file says
+ * it, though not that no other map has its name: rows' names are all different. */
+static enum vxd_status describe(const struct recovery *recovery,
+                                const struct vxd_journal_family *row,
+                                struct vxd_map_described *out, struct vxd_err *err)
+{
+    const struct vxd_map *map = recovery->map;
+    char name[VXD_JOURNAL_NAME_BYTES];
+    enum vxd_status status;
+
+    if (row->n_spec_bytes > 0) {
+        return vxd_map_read_description(row->spec, row->n_spec_bytes, out, err);
+    }
+    if (map != NULL && map->durable.journal_id == row->id) {
+        vxd_map_get_description(map, out); /* of a file that was no good otherwise */
+        return VXD_OK;
+    }
+    VXD_TRY(describe_by_file(recovery->maps->dir, row->id, out, err));
+    vxd_map_family_name(out->terms.name, name);
+    if (strcmp(name, row->name) != 0) {
+        vxd_map_name_of_family(row, out->terms.name);
+    }
+    if (!vxd_is_map_name(out->terms.name)) {
+        status = vxd_fail(err, VXD_DATA_LOSS, NULL, "its name is another map's");
+    }
+out:
+    return status;
 }
 
 /* Again, after a snapshot that was no good: what it brought goes. */
@@ -67,15 +97,16 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
     struct vxd_err fault = {0};
     enum vxd_status status;
 
+    status = describe(recovery, row, &described, &fault);
     let_go(recovery);
-    if (!describe(recovery, row, &described, &fault)) {
-        if (row->n_spec_bytes > 0 || fault.code == VXD_RESOURCE_EXHAUSTED) {
-            *err = fault;
-            return fault.code;
-        }
+    if (status == VXD_DATA_LOSS && row->n_spec_bytes == 0) {
         vxd_log(VXD_LOG_ERROR, "a map cannot be brought back", "map", row->name, "reason",
                 fault.message);
         return VXD_OK;
+    }
+    if (status != VXD_OK) {
+        *err = fault; /* nothing is given up that a later start may have */
+        return status;
     }
     if (vxd_maps_peek(maps, described.terms.name) != NULL) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "there are two maps \"%s\"",

@@ -123,6 +123,15 @@ out:
     return status;
 }
 
+/* Whatever then failed: records go while they are read. */
+static bool is_dropped(const struct vxd_maps *maps, uint32_t journal_id)
+{
+    struct vxd_journal_state state;
+
+    return vxd_journal_get_state(maps->journal, journal_id, &state, NULL) ==
+           VXD_NOT_FOUND;
+}
+
 bool vxd_maps_save(struct vxd_maps *maps, uint32_t journal_id)
 {
     struct vxd_map_described *described = malloc(sizeof *described);
@@ -138,8 +147,9 @@ bool vxd_maps_save(struct vxd_maps *maps, uint32_t journal_id)
     if (status == VXD_OK && row.is_there) {
         status = save(maps, &row, &err);
     }
-    if (status == VXD_NOT_FOUND) {
-        status = VXD_OK; /* dropped meanwhile: who dropped it asks for its files to go */
+    if (status != VXD_OK && is_dropped(maps, journal_id)) {
+        free(described); /* who dropped it asks for its files to go */
+        return true;
     }
     (void)snprintf(took, sizeof took, "%.3f", (double)(vxd_clock_ns() - since_ns) / 1e9);
     if (status == VXD_OK) {

@@ -266,6 +266,8 @@ enum vxd_status vxd_record_decode(const void *bytes, size_t n_bytes,
     }
     if (get_record(&reader, &out->record)) {
         out->memory = reader.blocks;
+        out->n_bytes =
+            (max_bytes != 0 ? max_bytes : VXD_RECORD_MAX_BYTES) - reader.n_bytes_left;
         return VXD_OK;
     }
     free_blocks(reader.blocks);

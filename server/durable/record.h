@@ -66,6 +66,7 @@ void vxd_record_bytes_free(struct vxd_record_bytes *bytes);
 struct vxd_record_decoded {
     struct vxd_record record;
     struct vxd_record_block *memory;
+    size_t n_bytes; /* of memory */
 };
 
 /* Unpacks a record. Whatever the bytes, every field is as the engine's ranges demand, lists

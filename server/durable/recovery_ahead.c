@@ -5,7 +5,9 @@
 
 enum {
     N_SLOTS = 16,
-    MAX_BYTES = 16 << 20 /* of records that wait, packed, but for the first */
+    /* Of records that wait, as they are in memory: what packs well is many times as large. The
+     * first may be larger, as one alone may. */
+    MAX_BYTES = 64 << 20
 };
 
 struct slot {
@@ -45,7 +47,7 @@ static enum vxd_status put(void *user, const struct vxd_journal_record *bytes,
                            struct vxd_err *err)
 {
     struct ahead *ahead = user;
-    struct slot slot = {.sequence = bytes->sequence, .n_bytes = bytes->n_bytes};
+    struct slot slot = {.sequence = bytes->sequence};
     enum vxd_status status = vxd_record_decode(
         bytes->bytes, bytes->n_bytes, bytes->rules_version, 0, &slot.decoded, err);
 
@@ -53,6 +55,7 @@ static enum vxd_status put(void *user, const struct vxd_journal_record *bytes,
         vxd_record_decoded_free(&slot.decoded);
         return status;
     }
+    slot.n_bytes = slot.decoded.n_bytes;
     (void)pthread_mutex_lock(&ahead->mutex);
     if (wait_for_room(ahead, slot.n_bytes)) {
         ahead->slots[(ahead->begin + ahead->n++) % N_SLOTS] = slot;

@@ -48,58 +48,6 @@ enum vxd_status vxd_repair_run(struct vxd_repair *repair, const char *sql,
                : vxd_journal_sql_fail(err, repair->db, result, "mend it");
 }
 
-/* Snapshots --------------------------------------------------------------------------------- */
-
-static bool check_file(struct vxd_repair *repair, uint32_t family, uint64_t sequence,
-                       struct vxd_snapshot_head *head, struct vxd_err *err)
-{
-    struct vxd_snapshot_reader *reader = NULL;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_snapshot_open(&repair->dir, family, sequence, &reader, err));
-    VXD_TRY(vxd_snapshot_skip_to_end(reader, err));
-    *head = *vxd_snapshot_get_head(reader);
-out:
-    vxd_snapshot_close(reader);
-    return status == VXD_OK;
-}
-
-/* The newest file of a family that is whole; those that are damaged are set aside. False: there is
- * none. */
-static bool check_files(struct vxd_repair *repair, uint32_t family,
-                        struct vxd_snapshot_head *newest)
-{
-    const struct vxd_file_ops *ops = repair->dir.ops;
-    uint64_t *sequences = NULL;
-    bool is_found = false;
-    size_t n = 0;
-
-    (void)vxd_snapshot_list(&repair->dir, family, &sequences, &n, NULL);
-    for (size_t i = 0; i < n; i++) {
-        struct vxd_snapshot_head head;
-        struct vxd_err err = {0};
-        char from[VXD_DURABLE_PATH_BYTES];
-        char to[VXD_DURABLE_PATH_BYTES];
-
-        if (check_file(repair, family, sequences[i], &head, &err)) {
-            *newest = is_found ? *newest : head;
-            is_found = true;
-            continue;
-        }
-        if (err.code != VXD_DATA_LOSS) {
-            continue; /* a newer server's, or the disk does not give it now */
-        }
-        vxd_snapshot_path(&repair->dir, family, sequences[i], "", from);
-        vxd_snapshot_path(&repair->dir, family, sequences[i], ".bad", to);
-        if (ops->rename(ops->user, from, to) == 0) {
-            vxd_repair_say(repair, VXD_PROBLEM_SPARE, strrchr(from, '/') + 1,
-                           "%.150s; renamed to .bad", err.message);
-        }
-    }
-    free(sequences);
-    return is_found;
-}
-
 /* Families ---------------------------------------------------------------------------------- */
 
 /* What is known of one whose row is damaged or gone. */
@@ -183,7 +131,38 @@ struct missing {
     bool is_out_of_memory;
 };
 
-/* A file of a family that the salvaged catalogue has not. */
+/* Families of which the salvaged database has records and no row. */
+static enum vxd_status find_orphans(struct vxd_repair *repair, struct broken_list *list,
+                                    struct vxd_err *err)
+{
+    sqlite3_stmt *row = NULL;
+    int result = sqlite3_prepare_v2(
+        repair->db,
+        "SELECT DISTINCT id >> 40 FROM records WHERE id >> 40 BETWEEN 1 AND ?1 AND"
+        " id >> 40 NOT IN (SELECT id FROM families) AND"
+        " id >> 40 NOT IN (SELECT family FROM dropped)",
+        -1, &row, NULL);
+    enum vxd_status status = VXD_OK;
+
+    (void)sqlite3_bind_int64(row, 1, VXD_JOURNAL_MAX_FAMILY);
+    while (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
+        struct broken broken = {.fault = "its row is gone"};
+
+        result = SQLITE_OK;
+        broken.family.id = (uint32_t)sqlite3_column_int64(row, 0);
+        if (!add_broken(list, &broken)) {
+            status = no_memory(err);
+            break;
+        }
+    }
+    (void)sqlite3_finalize(row);
+    if (status == VXD_OK && result != SQLITE_DONE) {
+        status = vxd_journal_sql_fail(err, repair->db, result, "read the records");
+    }
+    return status;
+}
+
+/* A file of a family that the salvaged catalogue has not, nor has it been dropped. */
 static void find_missing(void *arg, const char *name)
 {
     struct missing *missing = arg;
@@ -194,7 +173,8 @@ static void find_missing(void *arg, const char *name)
     if (vxd_snapshot_parse_name(name, &broken.family.id, &sequence) &&
         broken.family.id >= 1 && broken.family.id <= VXD_JOURNAL_MAX_FAMILY &&
         vxd_repair_run(missing->repair,
-                       "SELECT EXISTS(SELECT 1 FROM families WHERE id = ?1)",
+                       "SELECT EXISTS(SELECT 1 FROM families WHERE id = ?1) OR"
+                       " EXISTS(SELECT 1 FROM dropped WHERE family = ?1)",
                        broken.family.id, &is_there, NULL) == VXD_OK &&
         is_there == 0 && !add_broken(missing->list, &broken)) {
         missing->is_out_of_memory = true;
@@ -294,10 +274,16 @@ static enum vxd_status mend_family(struct vxd_repair *repair, const struct broke
     uint32_t id = family.id;
     int64_t n_records = 0;
     int64_t rules = 0;
-    bool has_file = check_files(repair, id, &head);
+    struct vxd_err unknown;
+    bool has_file = vxd_repair_check_files(repair, id, &head, &unknown);
     char where[80];
     enum vxd_status status;
 
+    if (unknown.code != VXD_OK) {
+        /* Without its row a start would take that file for one of a family that was dropped. */
+        *err = unknown;
+        return unknown.code;
+    }
     (void)snprintf(where, sizeof where, "voxeld.db, family %u", id);
     VXD_TRY(vxd_repair_run(repair,
                            "INSERT INTO quarantine_families SELECT * FROM families"
@@ -352,10 +338,13 @@ static enum vxd_status mend_families(struct vxd_repair *repair, bool *has_broken
     struct broken_list list = {0};
     struct missing missing = {.repair = repair, .list = &list};
     char folder[VXD_DURABLE_PATH_BYTES];
+    int64_t n_strange = 0;
     enum vxd_status status;
 
+    VXD_TRY(vxd_repair_strange_families(repair, &n_strange, err));
     VXD_TRY(find_damaged(repair, &list, err));
     if (repair->is_salvaged) {
+        VXD_TRY(find_orphans(repair, &list, err));
         (void)snprintf(folder, sizeof folder, "%s/snapshots", repair->dir.path);
         (void)repair->dir.ops->list(repair->dir.ops->user, folder, find_missing,
                                     &missing);
@@ -366,7 +355,7 @@ static enum vxd_status mend_families(struct vxd_repair *repair, bool *has_broken
     for (size_t i = 0; i < list.n; i++) {
         VXD_TRY(mend_family(repair, &list.all[i], err));
     }
-    *has_broken = list.n > 0;
+    *has_broken = list.n > 0 || n_strange > 0;
 out:
     free(list.all);
     return status;
@@ -483,8 +472,10 @@ static enum vxd_status check_all_files(struct vxd_repair *repair, struct vxd_err
 
     while (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
         struct vxd_snapshot_head head;
+        struct vxd_err unknown; /* the start judges it */
 
-        (void)check_files(repair, (uint32_t)sqlite3_column_int64(row, 0), &head);
+        (void)vxd_repair_check_files(repair, (uint32_t)sqlite3_column_int64(row, 0),
+                                     &head, &unknown);
         result = SQLITE_OK;
     }
     (void)sqlite3_finalize(row);

@@ -5,6 +5,7 @@
 
 #include "server/durable/journal_internal.h"
 #include "server/durable/repair.h"
+#include "server/durable/snapshot.h"
 
 struct vxd_repair {
     struct vxd_data_dir dir;
@@ -26,7 +27,19 @@ void vxd_repair_say(struct vxd_repair *repair, enum vxd_problem_weight weight,
  * errors  FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_repair_open(struct vxd_repair *repair, struct vxd_err *err);
 
-/* Steps through `sql` with one argument; DONE and ROW are fine, the first row's number is given. */
+/* repair_salvage.c. Rows of families whose numbers no family has go to quarantine; how many. Cut to
+ * what a number may be they would be taken for those of another family.
+ * errors  UNAVAILABLE */
+enum vxd_status vxd_repair_strange_families(struct vxd_repair *repair, int64_t *n,
+                                            struct vxd_err *err);
+
+/* repair_files.c. The newest file of a family that is whole; those that are damaged are set aside.
+ * False: there is none. *unknown says why where one cannot be judged now, else its code is OK: it
+ * is a newer server's, or the disk does not give it. */
+bool vxd_repair_check_files(struct vxd_repair *repair, uint32_t family,
+                            struct vxd_snapshot_head *newest, struct vxd_err *unknown);
+
+/* repair.c. Steps through `sql` with one argument; DONE and ROW are fine, the first row's number is given. */
 enum vxd_status vxd_repair_run(struct vxd_repair *repair, const char *sql,
                                int64_t argument, int64_t *out, struct vxd_err *err);
 

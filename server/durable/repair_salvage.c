@@ -207,3 +207,25 @@ enum vxd_status vxd_repair_open(struct vxd_repair *repair, struct vxd_err *err)
 out:
     return status;
 }
+
+enum vxd_status vxd_repair_strange_families(struct vxd_repair *repair, int64_t *n,
+                                            struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_repair_run(repair,
+                           "INSERT INTO quarantine_families SELECT * FROM families WHERE"
+                           " id < 1 OR id > ?1",
+                           VXD_JOURNAL_MAX_FAMILY, NULL, err));
+    VXD_TRY(vxd_repair_run(repair,
+                           "SELECT count(*) FROM families WHERE id < 1 OR id > ?1",
+                           VXD_JOURNAL_MAX_FAMILY, n, err));
+    VXD_TRY(vxd_repair_run(repair, "DELETE FROM families WHERE id < 1 OR id > ?1",
+                           VXD_JOURNAL_MAX_FAMILY, NULL, err));
+    if (*n > 0) {
+        vxd_repair_say(repair, VXD_PROBLEM_LOSS, "voxeld.db, families",
+                       "%lld rows with numbers that no family has", (long long)*n);
+    }
+out:
+    return status;
+}

@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "server/durable/recovery_ahead.h"
 #include "server/log.h"
 #include "tests/unit/durable_fault_vfs.h"
 #include "tests/unit/durable_workload.h"
@@ -330,6 +332,91 @@ static void test_second_owner_is_refused(void)
     fault_disk_destroy(disk);
 }
 
+/* --- records that are read ahead ------------------------------------------------------------ */
+
+enum {
+    N_AHEAD = 24,
+    N_LEAVES = 1 << 20, /* 16 MB in memory, little on the disk */
+    MAX_AHEAD_BYTES = 160 << 20
+};
+
+/* Of this process, in memory. */
+static size_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long long pages[2] = {0};
+
+    if (file != NULL) {
+        CHECK(fscanf(file, "%llu %llu", &pages[0], &pages[1]) == 2);
+        (void)fclose(file);
+    }
+    return (size_t)pages[1] * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The first takes long: meanwhile the others are read. */
+static enum vxd_status look_at_memory(void *user, uint64_t sequence,
+                                      const struct vxd_record *record,
+                                      struct vxd_err *err)
+{
+    const struct timespec second = {.tv_sec = 1};
+    const size_t *before = user;
+
+    (void)err;
+    CHECK_INT(record->ops[0].shape.voxels.n, N_LEAVES);
+    if (sequence == 1) {
+        (void)nanosleep(&second, NULL);
+        CHECK(resident_bytes() < *before + MAX_AHEAD_BYTES);
+    }
+    return VXD_OK;
+}
+
+static void test_records_that_pack_well_are_not_all_read_ahead(void)
+{
+    uint64_t *codes = calloc(N_LEAVES, sizeof *codes);
+    uint64_t *masks = calloc(N_LEAVES, sizeof *masks);
+    struct vxd_dag_op op = {.shape = {.kind = VXD_DAG_VOXELS}, .action = VXD_DAG_FILL};
+    struct vxd_record packed = {
+        .kind = VXD_RECORD_EDIT, .head = "a", .version = {1, 2}, .ops = &op, .n_ops = 1};
+    struct vxd_record_bytes bytes = {0};
+    const struct vxd_journal_options options = {0};
+    struct fixture fixture = {0};
+    uint64_t next = 0;
+    size_t before;
+
+    REQUIRE(codes != NULL && masks != NULL);
+    for (size_t i = 0; i < N_LEAVES; i++) {
+        codes[i] = i;
+        masks[i] = UINT64_MAX;
+    }
+    op.shape.voxels =
+        (struct vxd_dag_voxels){.codes = codes, .masks = masks, .n = N_LEAVES};
+    CHECK(vxd_record_encode(&packed, &bytes, NULL) == VXD_OK);
+    free(codes);
+    free(masks);
+    REQUIRE(open_fixture(&fixture, &options));
+    REQUIRE(put_family(&fixture, 1, "a", VXD_FSYNC_OFF, 0) == VXD_OK);
+    for (uint64_t i = 1; i <= N_AHEAD; i++) {
+        const struct vxd_journal_record record = {.family = 1,
+                                                  .sequence = i,
+                                                  .rules_version = VXD_RULES_VERSION,
+                                                  .kind = VXD_RECORD_EDIT,
+                                                  .bytes = bytes.bytes,
+                                                  .n_bytes = bytes.n_bytes};
+        struct vxd_journal_txn *txn = NULL;
+
+        CHECK(vxd_journal_begin(fixture.journal, &txn, NULL) == VXD_OK);
+        CHECK(vxd_journal_add_record(txn, &record, NULL) == VXD_OK);
+        CHECK(vxd_journal_commit_wait(txn, NULL) == VXD_OK);
+    }
+    vxd_record_bytes_free(&bytes);
+    before = resident_bytes();
+    CHECK(vxd_read_records_ahead(fixture.journal, 1, 1, look_at_memory, &before, &next,
+                                 NULL) == VXD_OK);
+    CHECK_INT(next, N_AHEAD + 1);
+    close_fixture(&fixture);
+    fault_disk_destroy(fixture.disk);
+}
+
 int main(int argc, char **argv)
 {
     static const struct vxd_test tests[] = {
@@ -341,6 +428,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_policies_lose_what_they_say),
         VXD_TEST(test_snapshot_is_due_once_and_trims),
         VXD_TEST(test_second_owner_is_refused),
+        VXD_TEST(test_records_that_pack_well_are_not_all_read_ahead),
     };
 
     vxd_log_set_level((enum vxd_log_level)(VXD_LOG_ERROR + 1));

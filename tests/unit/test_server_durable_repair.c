@@ -3,13 +3,15 @@
  * repair it goes on from the newest state that is whole, and nothing was deleted. */
 #include "tests/unit/test.h"
 
+#include <fcntl.h>
+
 #include "server/durable/journal_internal.h"
 #include "server/durable/repair.h"
 #include "server/durable/snapshot_internal.h"
 #include "server/log.h"
 #include "server/scenes_recover.h"
 #include "tests/unit/server_checks.h"
-#include "tests/unit/server_scenes_disk.h"
+#include "tests/unit/server_maps_disk.h"
 
 VXD_TEST_HELPERS
 
@@ -279,6 +281,223 @@ static void test_repair_of_what_is_no_data_directory_is_refused(void)
     world_end(&world);
 }
 
+/* A transient fault of the disk, wherever it comes, gives up nothing that a second repair finds. */
+static void test_repair_that_fails_at_any_call_loses_nothing(void)
+{
+    bool is_over = false;
+    int k = 0;
+
+    for (; k < 600 && !is_over && vxd_test_n_failed_checks == 0; k++) {
+        struct fault_plan plan = fault_none;
+        struct vxd_repair_result result;
+        struct world world;
+        struct seen before = make(&world);
+        struct vxd_err err = {0};
+
+        run_sql(&world, "UPDATE families SET crc = 1 WHERE id = 1;"
+                        "DELETE FROM records WHERE id >> 40 = 1");
+        plan.fail_at_call = k;
+        fault_disk_plan(world.disk, &plan);
+        (void)vxd_repair_data_dir(fault_disk_ops(world.disk), WORLD_DIR, NULL, NULL,
+                                  &result, &err);
+        is_over = fault_disk_n_calls(world.disk) <= k;
+        fault_disk_plan(world.disk, &fault_none);
+        (void)repair(&world);
+        check_mended(&world, before, AT_FILE, true);
+        CHECK_INT(world_look(&world, "b", "").version, 2);
+        world_end(&world);
+    }
+    CHECK(is_over);
+}
+
+static void test_repair_sets_families_with_strange_numbers_aside(void)
+{
+    struct vxd_repair_result result;
+    struct world world;
+    struct seen before = make(&world);
+
+    run_sql(&world, "CREATE TABLE t AS SELECT * FROM families WHERE id = 1;"
+                    "UPDATE t SET id = 4294967297, name = 'z';"
+                    "INSERT INTO families SELECT * FROM t; DROP TABLE t");
+    result = repair(&world);
+    CHECK_INT(result.n_mended, 0);
+    CHECK_INT(result.n_lost, 1);
+    check_mended(&world, before, AT_END, true);
+    CHECK_INT(world_look(&world, "b", "").version, 2);
+    world_end(&world);
+}
+
+/* Of a database that is made anew: without a row and a file, the records alone tell of it. */
+static void test_repair_makes_a_family_anew_from_its_records(void)
+{
+    struct world world;
+    struct seen before = make(&world);
+
+    run_sql(&world, "DELETE FROM families WHERE id = 2; PRAGMA application_id = 1");
+    CHECK_INT(repair(&world).n_mended, 1);
+    check_mended(&world, before, AT_END, true);
+    CHECK_INT(world_look(&world, "b", "").version, 2);
+    world_end(&world);
+}
+
+static void test_repair_leaves_what_was_dropped(void)
+{
+    struct world world;
+
+    (void)make(&world);
+    run_sql(&world, "DELETE FROM families WHERE id = 1; DELETE FROM items;"
+                    "INSERT INTO dropped VALUES(1); PRAGMA application_id = 1");
+    CHECK_INT(repair(&world).n_mended, 0);
+    world_start(&world);
+    CHECK_INT(world_look(&world, "a", "").status, VXD_NOT_FOUND);
+    CHECK_INT(world_look(&world, "b", "").version, 2);
+    world_end(&world);
+}
+
+static void write_file(struct world *world, const char *path, const void *bytes,
+                       size_t n_bytes)
+{
+    const struct vxd_file_ops *ops = fault_disk_ops(world->disk);
+    int file = ops->open(ops->user, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+    REQUIRE(file >= 0);
+    CHECK(ops->write(ops->user, file, bytes, n_bytes, 0) == (int64_t)n_bytes);
+    CHECK_INT(ops->close(ops->user, file), 0);
+}
+
+/* A durable map "a" of so many changes, with a snapshot file, which is given; to be freed. */
+static uint8_t *make_map(struct world *world, uint32_t family, int n_changes,
+                         char path[VXD_DURABLE_PATH_BYTES], size_t *n_bytes)
+{
+    uint64_t *sequences = NULL;
+    const uint8_t *bytes;
+    uint8_t *copy;
+    size_t n = 0;
+
+    world_make_map(world, "a", world_durable_map);
+    for (int i = 0; i < n_changes; i++) {
+        CHECK_INT(world_change_map(world, "a", i, 0), VXD_OK);
+    }
+    vxd_scene_saver_ask(world->server->scenes->saver, family);
+    for (int i = 0; i < 2000 && n == 0; i++) {
+        free(sequences);
+        sequences = NULL;
+        wait_ms(5);
+        CHECK_INT(vxd_snapshot_list(&world->dir, family, &sequences, &n, NULL), VXD_OK);
+    }
+    if (n != 1) {
+        vxd_test_note_failure("make_map", "there is no file");
+        abort();
+    }
+    vxd_snapshot_path(&world->dir, family, sequences[0], "", path);
+    free(sequences);
+    bytes = fault_disk_bytes(world->disk, path, n_bytes);
+    copy = bytes != NULL ? malloc(*n_bytes) : NULL;
+    if (copy == NULL) {
+        abort();
+    }
+    memcpy(copy, bytes, *n_bytes);
+    return copy;
+}
+
+/* One that was dropped has left its file behind: both are there, under two names. */
+static void test_repair_of_two_maps_of_one_name_lets_a_start_have_both(void)
+{
+    const struct vxd_file_ops *ops;
+    char path[VXD_DURABLE_PATH_BYTES];
+    char other[VXD_DURABLE_PATH_BYTES];
+    struct world world;
+    struct map_view views[2];
+    uint8_t *bytes;
+    size_t n_bytes;
+    size_t n_other;
+
+    world_begin(&world);
+    ops = fault_disk_ops(world.disk);
+    bytes = make_map(&world, 1, 2, path, &n_bytes);
+    views[0] = world_view_map(&world, "a");
+    CHECK_INT(world_ask(&world, "map_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
+    for (int i = 0; i < 2000 && has_file(&world, path); i++) {
+        wait_ms(5);
+    }
+    free(make_map(&world, 2, 4, other, &n_other));
+    views[1] = world_view_map(&world, "a");
+    world_stop(&world);
+    write_file(&world, path, bytes, n_bytes);
+    free(bytes);
+    CHECK_INT(ops->unlink(ops->user, DATABASE), 0);
+    CHECK_INT(repair(&world).n_mended, 2);
+    world_start(&world);
+    for (int i = 0; i < 2; i++) {
+        bool is_first = world_view_map(&world, "family-1").status == VXD_OK;
+        struct map_view a = world_view_map(&world, "a");
+        struct map_view b = world_view_map(&world, is_first ? "family-1" : "family-2");
+
+        CHECK(a.digest == views[is_first ? 1 : 0].digest);
+        CHECK(b.digest == views[is_first ? 0 : 1].digest);
+        CHECK(b.status == VXD_OK && a.status == VXD_OK);
+        CHECK_INT(world_change_map(&world, is_first ? "family-1" : "family-2", 7, 0),
+                  VXD_OK);
+        views[is_first ? 0 : 1] =
+            world_view_map(&world, is_first ? "family-1" : "family-2");
+        world_stop(&world);
+        world_start(&world);
+    }
+    world_end(&world);
+}
+
+/* A start that fails; false where it does not. */
+static bool start_fails(struct world *world)
+{
+    struct vxd_err err = {0};
+    enum vxd_status status;
+
+    world->server = server_start(&(struct server_setup){0});
+    if (world->server == NULL) {
+        abort();
+    }
+    status = vxd_data_dir_open(fault_disk_ops(world->disk), WORLD_DIR, &world->dir, &err);
+    if (status == VXD_OK) {
+        status = vxd_scenes_open_journal(world->server->scenes, world->server->once,
+                                         &world->dir, &err);
+    }
+    world_stop(world);
+    return status != VXD_OK;
+}
+
+/* What a map is, of which the row is made anew, is in its file alone: where that cannot be read
+ * now, the next start has it. */
+static void test_map_made_anew_outlives_starts_that_fail(void)
+{
+    bool is_over = false;
+
+    for (int k = 0; k < 600 && !is_over && vxd_test_n_failed_checks == 0; k++) {
+        struct fault_plan plan = fault_none;
+        char path[VXD_DURABLE_PATH_BYTES];
+        struct world world;
+        struct map_view before;
+        size_t n_bytes;
+
+        world_begin(&world);
+        free(make_map(&world, 1, 4, path, &n_bytes));
+        before = world_view_map(&world, "a");
+        world_stop(&world);
+        run_sql(&world, "UPDATE families SET crc = 1");
+        CHECK_INT(repair(&world).n_mended, 1);
+        plan.fail_at_call = k;
+        fault_disk_plan(world.disk, &plan);
+        (void)start_fails(&world);
+        is_over = fault_disk_n_calls(world.disk) <= k;
+        fault_disk_plan(world.disk, &fault_none);
+        world_start(&world);
+        CHECK_INT(world_view_map(&world, "a").status, VXD_OK);
+        CHECK(world_view_map(&world, "a").digest == before.digest);
+        CHECK(world_view_map(&world, "a").generation > before.generation);
+        world_end(&world);
+    }
+    CHECK(is_over);
+}
+
 int main(int argc, char **argv)
 {
     static const struct vxd_test tests[] = {
@@ -290,6 +509,12 @@ int main(int argc, char **argv)
         VXD_TEST(test_repair_of_a_database_that_is_none_goes_back_to_snapshot_files),
         VXD_TEST(test_repair_of_a_damaged_database_saves_what_can_be_read),
         VXD_TEST(test_repair_of_what_is_no_data_directory_is_refused),
+        VXD_TEST(test_repair_that_fails_at_any_call_loses_nothing),
+        VXD_TEST(test_repair_sets_families_with_strange_numbers_aside),
+        VXD_TEST(test_repair_makes_a_family_anew_from_its_records),
+        VXD_TEST(test_repair_leaves_what_was_dropped),
+        VXD_TEST(test_repair_of_two_maps_of_one_name_lets_a_start_have_both),
+        VXD_TEST(test_map_made_anew_outlives_starts_that_fail),
     };
 
     vxd_log_set_level((enum vxd_log_level)(VXD_LOG_ERROR + 1));

@@ -299,6 +299,26 @@ static void test_drop_that_fails_leaves_the_map_as_it_was(void)
     world_end(&world);
 }
 
+/* The list is behind the drop: it tells of the map or does not, and is no failure. */
+static void test_list_beside_a_waiting_drop_is_answered(void)
+{
+    struct call calls[2];
+    struct world world;
+    struct gate gate;
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    gate_close(&gate, &world);
+    world_send(&world, &calls[0], "map_drop", 2, "{\"name\":\"a\"}");
+    world_wait_for_changes(&world, 1);
+    world_send(&world, &calls[1], "map_list", 0, "{}");
+    world_wait_for_changes(&world, 2);
+    gate_open(&gate);
+    CHECK_INT(world_receive(&calls[0]), VXD_OK);
+    CHECK_INT(world_receive(&calls[1]), VXD_OK);
+    world_end(&world);
+}
+
 /* --- snapshot files ------------------------------------------------------------------------ */
 
 static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
@@ -368,6 +388,31 @@ static void test_map_is_brought_back_from_its_snapshot_file(void)
     world_end(&world);
 }
 
+/* Records go while the saver reads them: that is no failure, after which others would wait. */
+static void test_drop_beside_a_snapshot_is_no_failure(void)
+{
+    struct vxd_maps_usage usage;
+    struct world world;
+    char json[MAP_JSON_BYTES];
+
+    world_begin(&world);
+    for (uint32_t round = 1; round <= 12; round++) {
+        const struct timespec pause = {.tv_nsec = (long)(round % 4) * 300000};
+
+        world_make_map(&world, "a", world_durable_map);
+        for (int i = 0; i < 700; i++) {
+            CHECK_INT(world_ask(&world, world_map_change("a", 1, json), 0, json), VXD_OK);
+        }
+        vxd_scene_saver_ask(world.server->scenes->saver, round);
+        (void)nanosleep(&pause, NULL);
+        CHECK_INT(world_ask(&world, "map_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
+        wait_ms(20);
+    }
+    vxd_maps_get_usage(world.server->maps, &usage);
+    CHECK_INT(usage.n_failed_snapshots, 0);
+    world_end(&world);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_map_changes_that_fail_with_eio_are_taken_back),
     VXD_TEST(test_map_changes_on_a_full_disk_are_taken_back),
@@ -376,8 +421,10 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_map_whose_making_fails_is_not_there),
     VXD_TEST(test_drop_behind_waiting_changes_takes_the_map_away),
     VXD_TEST(test_drop_that_fails_leaves_the_map_as_it_was),
+    VXD_TEST(test_list_beside_a_waiting_drop_is_answered),
     VXD_TEST(test_damaged_file_of_a_map_is_replaced_by_the_one_before),
     VXD_TEST(test_map_is_brought_back_from_its_snapshot_file),
+    VXD_TEST(test_drop_beside_a_snapshot_is_no_failure),
 };
 
 VXD_TEST_MAIN(tests)

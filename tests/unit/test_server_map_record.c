@@ -10,6 +10,7 @@
 #include "server/durable/data_dir.h"
 #include "server/durable/map_record.h"
 #include "server/map_catalogue.h"
+#include "tests/unit/durable_fault_vfs.h"
 #include "tests/unit/server_checks.h"
 
 VXD_TEST_HELPERS
@@ -421,6 +422,50 @@ static void test_snapshot_file_is_the_golden_one(void)
     (void)rmdir(folder);
 }
 
+/* It is damaged, and no lack of memory, which would keep a start from happening. */
+static void test_snapshot_file_of_more_entries_than_it_has_is_damaged(void)
+{
+    const struct vxd_context_options options = {
+        .backend = VXD_BACKEND_CPU, .n_threads = 1, .host_bytes = 64 << 20};
+    const struct vxd_snapshot_head head = {.family = 1,
+                                           .name = "map:yard",
+                                           .epoch = 1,
+                                           .sequence = 9,
+                                           .rules_version = VXD_MAP_RULES_VERSION};
+    const uint64_t image[3] = {0, VXD_HASHMAP_MAX_CAPACITY, VXD_HASHMAP_MAX_CAPACITY};
+    struct vxd_map_described map = description();
+    struct fault_disk *disk = fault_disk_create();
+    struct vxd_snapshot_reader *reader = NULL;
+    struct vxd_snapshot_writer *writer = NULL;
+    struct vxd_data_dir dir = {.lock = -1};
+    struct vxd_hashmap *hashmap = NULL;
+    struct vxd_bytes_out bytes = {0};
+    struct vxd_context *context;
+    struct vxd_queue *queue;
+    uint64_t keep_from;
+
+    REQUIRE(disk != NULL);
+    REQUIRE(vxd_data_dir_open(fault_disk_ops(disk), "/d", &dir, NULL) == VXD_OK);
+    REQUIRE(vxd_context_create(&options, &context, NULL) == VXD_OK);
+    REQUIRE(vxd_queue_create(context, &queue, NULL) == VXD_OK);
+    REQUIRE(vxd_snapshot_begin(&dir, &head, &writer, NULL) == VXD_OK);
+    vxd_map_describe(&bytes, &map);
+    CHECK_INT(
+        vxd_snapshot_write(writer, VXD_SNAPSHOT_CATALOGUE, bytes.bytes, bytes.n, NULL),
+        VXD_OK);
+    CHECK_INT(vxd_snapshot_write(writer, VXD_SNAPSHOT_IMAGE, image, sizeof image, NULL),
+              VXD_OK);
+    CHECK_INT(vxd_snapshot_finish(writer, NULL, &keep_from, NULL), VXD_OK);
+    REQUIRE(vxd_snapshot_open(&dir, 1, 9, &reader, NULL) == VXD_OK);
+    CHECK_INT(vxd_map_read_snapshot(reader, &map, queue, &hashmap, NULL), VXD_DATA_LOSS);
+    vxd_snapshot_close(reader);
+    free(bytes.bytes);
+    vxd_queue_destroy(queue);
+    vxd_context_destroy(context);
+    vxd_data_dir_close(&dir);
+    fault_disk_destroy(disk);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_record_of_any_kind_comes_back),
     VXD_TEST(test_neighbouring_keys_take_few_bytes),
@@ -429,6 +474,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_family_names_are_short_and_their_own),
     VXD_TEST(test_records_are_the_golden_ones),
     VXD_TEST(test_snapshot_file_is_the_golden_one),
+    VXD_TEST(test_snapshot_file_of_more_entries_than_it_has_is_damaged),
 };
 
 VXD_TEST_MAIN(tests)

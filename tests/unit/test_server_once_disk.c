@@ -2,6 +2,8 @@
 /* Exactly-once across starts: the disk remembers what memory does, no less and no more. */
 #include "tests/unit/test.h"
 
+#include <sqlite3.h>
+
 #include "server/exactly_once.h"
 #include "tests/unit/server_checks.h"
 #include "tests/unit/server_scenes_disk.h"
@@ -166,6 +168,52 @@ static void test_floor_outlives_a_start_where_outcomes_do_not_tell_it(void)
     world_end(&world);
 }
 
+/* Two of a client run, each takes the place of an old outcome, and the disk gets the second alone:
+ * what was forgotten stays forgotten. */
+static void test_floor_holds_where_one_of_two_that_run_fails(void)
+{
+    const struct vxd_request_header header = {
+        .peer = "test", .peer_uid = -1, .client_id = "robot"};
+    struct call calls[2];
+    struct world world;
+    struct gate gate;
+    sqlite3 *db = NULL;
+    char json[300];
+
+    begin(&world);
+    for (int i = 1; i <= N_KEPT; i++) {
+        CHECK_INT(edit(&world, "robot", (uint64_t)i, NULL, i), VXD_OK);
+    }
+    gate_close(&gate, &world);
+    for (int i = 0; i < 2; i++) {
+        struct vxd_request_header now = header;
+
+        now.sequence = N_KEPT + 1 + (uint64_t)i;
+        call_begin(&calls[i]);
+        call_json(&calls[i], world.server, vxd_method_by_name("scene_edit"), &now,
+                  world_edit_json("a", i, json));
+        world_wait_for_changes(&world, 1 + (size_t)i);
+    }
+    gate_open(&gate);
+    CHECK_INT(world_receive(&calls[0]), VXD_OK);
+    CHECK_INT(world_receive(&calls[1]), VXD_OK);
+    world_stop(&world);
+    /* As if the first had failed alone. */
+    CHECK(sqlite3_open_v2(WORLD_DIR "/voxeld.db", &db, SQLITE_OPEN_READWRITE,
+                          fault_disk_ops(world.disk)->sqlite_vfs) == SQLITE_OK);
+    CHECK(sqlite3_exec(db,
+                       "PRAGMA locking_mode = EXCLUSIVE;"
+                       "DELETE FROM replies WHERE sequence = 65",
+                       NULL, NULL, NULL) == SQLITE_OK);
+    CHECK(sqlite3_close(db) == SQLITE_OK);
+    world_start(&world);
+    CHECK_INT(count_outcomes(&world), N_KEPT - 1);
+    CHECK_INT(edit(&world, "robot", 1, NULL, 1), VXD_FAILED_PRECONDITION);
+    CHECK_INT(edit(&world, "robot", 2, NULL, 2), VXD_FAILED_PRECONDITION);
+    CHECK_INT(edit(&world, "robot", N_KEPT + 1, NULL, 0), VXD_OK);
+    world_end(&world);
+}
+
 static void test_clients_that_memory_forgets_the_disk_forgets(void)
 {
     struct world world;
@@ -219,6 +267,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_outcomes_of_sparse_sequences_are_as_many),
     VXD_TEST(test_outcomes_by_key_are_bounded_too),
     VXD_TEST(test_floor_outlives_a_start_where_outcomes_do_not_tell_it),
+    VXD_TEST(test_floor_holds_where_one_of_two_that_run_fails),
     VXD_TEST(test_clients_that_memory_forgets_the_disk_forgets),
     VXD_TEST(test_lower_limits_at_a_start_make_the_disk_forget),
 };
