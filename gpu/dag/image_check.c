@@ -62,7 +62,8 @@ static uint32_t *tell_of(const struct vxd_dag_checking *check, uint32_t ref)
         return NULL;
     }
     if ((known & HAS_PARENT) == 0) {
-        (void)__atomic_fetch_or(tell, HAS_PARENT, __ATOMIC_RELAXED);
+        /* All that is told of it by now stays, so whoever else writes here writes the same. */
+        __atomic_store_n(tell, known | HAS_PARENT, __ATOMIC_RELAXED);
     }
     return tell;
 }
@@ -333,10 +334,10 @@ static enum vxd_status open_check(struct vxd_dag_checking *check,
                            check->n_chunks * VXD_DAG_PAGE_MARKS * sizeof *check->marks,
                            &items->marks, err));
     VXD_TRY(vxd_host_alloc(context, check->n_chunks * CHUNK_WORDS / 2 * sizeof(uint32_t),
-                           &check->memory, err));
+                           &items->spare, err));
     VXD_TRY(vxd_host_alloc(context, n_bytes, &check->sides, err));
     check->marks = items->marks.ptr;
-    check->tells = check->memory.ptr;
+    check->tells = items->spare.ptr;
     memset(check->sides.ptr, 0, n_bytes);
     check->most = (void *)((char *)check->sides.ptr + at[0]);
     check->pads = (void *)((char *)check->sides.ptr + at[1]);
@@ -393,7 +394,6 @@ enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
         }
     }
 out:
-    vxd_host_free(context, &check.memory);
     vxd_host_free(context, &check.sides);
     (void)pthread_mutex_destroy(&check.mutex);
     return status;
@@ -403,6 +403,7 @@ void vxd_dag_image_items_close(struct vxd_context *context,
                                struct vxd_dag_image_items *items)
 {
     vxd_host_free(context, &items->marks);
+    vxd_host_free(context, &items->spare);
     free(items->chunks);
     items->chunks = NULL;
 }

@@ -12,6 +12,7 @@ struct vxd_dag_image_items {
     struct vxd_dag_view view; /* of the words */
     const uint32_t **chunks;  /* the view's */
     struct vxd_buffer marks;  /* host: struct vxd_dag_mark of each 32 words; no numbers */
+    struct vxd_buffer spare;  /* host: of the check, for whoever needs memory next */
     uint64_t n_items[VXD_DAG_N_KINDS];
 };
 
@@ -46,9 +47,9 @@ struct vxd_dag_checking {
     struct vxd_dag_image_items *items;
     struct vxd_dag_mark *marks;
     uint64_t n_chunks;
-    struct vxd_buffer memory; /* host: what follows */
-    uint32_t *tells; /* of the item that begins at words 2 i or 2 i + 1; 0 = none */
-    struct vxd_buffer sides; /* host: */
+    /* items->spare: of the item that begins at words 2 i or 2 i + 1; 0 = none */
+    uint32_t *tells;
+    struct vxd_buffer sides; /* host: what follows */
     uint32_t *most;          /* a block: the highest address that its items refer to */
     uint32_t *pads;          /* a chunk: words left free at its end, */
     uint32_t *first;         /* and of its first item */
@@ -88,12 +89,18 @@ static inline enum vxd_dag_kind vxd_dag_image_kind(const struct vxd_dag_image_in
 }
 
 /* arena_adopt_cpu.c. Takes a checked image into an arena that has nothing: words where they are,
- * an index made in one go. *is_taken is false where an item is in it twice.
+ * an index made in one go. *is_taken is false where an item is in it twice, or where far more
+ * items than by chance are of one shard.
+ *
+ * inout   items    its spare memory is overwritten
+ *         memory   the words', of vxd_dag_image_alloc: the arena's own and emptied where the image
+ *                  is taken and the arena had no chunk. Else, and with NULL, the words are copied
  * errors  RESOURCE_EXHAUSTED; then too, as where it is not taken, the arena has no node */
 enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
                                     const struct vxd_dag_image_info *info,
-                                    const struct vxd_dag_image_items *items,
-                                    bool *is_taken, struct vxd_err *err);
+                                    struct vxd_dag_image_items *items,
+                                    struct vxd_buffer *memory, bool *is_taken,
+                                    struct vxd_err *err);
 /* Whether it can: nothing was ever stored in it. */
 bool vxd_dag_arena_is_new(const struct vxd_dag *dag);
 

@@ -199,19 +199,21 @@ static enum vxd_status snapshot(struct bench_server *bench, struct vxd_err *err)
     }
     bench_server_close(bench);
     VXD_TRY(time_floor(path, &floor, err));
-    (void)printf("| MiB | nodes, M | threads | load, s | MB/s | read, s | with CRC, s | "
-                 "ratio |\n");
+    (void)printf(
+        "| MiB | nodes, M | threads | load, s | MB/s | processor, s | read, s | with "
+        "CRC, s | "
+        "ratio |\n");
     for (int i = 0; i < bench->options->n_repeat; i++) {
         struct vxd_scenes_usage usage;
 
         VXD_TRY(bench_server_open(bench, err));
         vxd_scenes_get_usage(bench->server->scenes, &usage);
         VXD_TRY(i > 0 ? VXD_OK : summarize(bench, &after, err));
-        (void)printf("| %.0f | %.1f | %d | %.2f | %.0f | %.2f | %.2f | %.1f |\n",
+        (void)printf("| %.0f | %.1f | %d | %.2f | %.0f | %.2f | %.2f | %.2f | %.1f |\n",
                      (double)floor.n_bytes / 1048576, 1e-6 * (double)count_nodes(&after),
                      bench->options->n_threads, bench->open_s,
-                     (double)floor.n_bytes / 1e6 / bench->open_s, floor.read_s,
-                     floor.both_s, bench->open_s / floor.both_s);
+                     (double)floor.n_bytes / 1e6 / bench->open_s, bench->open_cpu_s,
+                     floor.read_s, floor.both_s, bench->open_s / floor.both_s);
         if (i + 1 < bench->options->n_repeat) {
             bench_server_close(bench);
         }
