@@ -162,6 +162,7 @@ VXD_HD void vxd_dag_nearest_find(const struct vxd_dag_view *view, uint32_t root,
                 n_done[height] = 0;
             }
         }
+        // cppcheck-suppress uninitvar ; set with the height
         while (height <= view->depth && n_done[height] == 8) {
             height++;
         }

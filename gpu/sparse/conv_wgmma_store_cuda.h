@@ -266,6 +266,7 @@ store_tile_whole(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *
             }
         }
         if (has_add) {
+            __syncwarp(); /* who has nothing to store may be waiting for the stage still */
             if (threadIdx.x % 32 == 0) {
                 barrier_arrive(&shared->empty[ring->at]);
             }

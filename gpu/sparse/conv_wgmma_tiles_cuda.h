@@ -259,10 +259,6 @@ out:
     return status;
 }
 
-#ifdef CONV_TUNE
-#include <stdlib.h>
-#endif
-
 /* Tiles of more rows gather weights less often, but leave fewer stages and find fewer taps that
  * all their rows lack: measured, they pay for few taps and for very many rows. */
 template <enum vxd_net_precision PRECISION, int N_TILE>

@@ -422,9 +422,9 @@ vxd_dense_axis_number(const struct vxd_dense_plan *plan, int axis, uint32_t bloc
 static __device__ __forceinline__ uint32_t vxd_dense_layers(int32_t first, int32_t last,
                                                             int32_t block)
 {
-    uint32_t from = 15u << max(first - 4 * block, 0);
+    uint32_t from = 15u << min(max(first - 4 * block, 0), 4);
 
-    return from & 15u >> max(4 * block + 3 - last, 0);
+    return from & 15u >> min(max(4 * block + 3 - last, 0), 4);
 }
 
 /* Cells of those layers: of z in 16 bits that repeat, of y in 32 that do; of x bits 0 and 1 are
