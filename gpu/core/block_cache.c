@@ -324,18 +324,51 @@ struct vxd_block *vxd_block_find(struct vxd_block_cache *cache, const void *ptr)
     return block;
 }
 
-void vxd_block_release(struct vxd_block *block)
+/* With the mutex held. */
+static void unlink_live(struct vxd_block *block)
 {
-    struct vxd_block_cache *cache = block->cache;
-    struct vxd_block **link;
+    struct vxd_block **link = bucket_of(block->cache, block->ptr);
 
-    POISON(block->ptr, block->n_bytes);
-    (void)pthread_mutex_lock(&cache->context->mutex);
-    link = bucket_of(cache, block->ptr);
     while (*link != block) {
         link = &(*link)->next;
     }
     *link = block->next;
+}
+
+enum vxd_status vxd_block_move(struct vxd_block *block, struct vxd_block_cache *to,
+                               size_t n_bytes, struct vxd_err *err)
+{
+    struct vxd_context *context = to->context;
+    struct vxd_block *evicted;
+    size_t room;
+
+    (void)pthread_mutex_lock(&context->mutex);
+    room = budget_bytes(context, to->space) - *used_bytes(context, to->space);
+    if (n_bytes > room) {
+        (void)pthread_mutex_unlock(&context->mutex);
+        return vxd_budget_fail(context, to->space, n_bytes, err);
+    }
+    evicted = evict(to, room - n_bytes);
+    unlink_live(block);
+    *used_bytes(context, block->cache->space) -= block->n_bytes;
+    count_bytes(context, to->space, n_bytes);
+    UNPOISON(block->ptr, block->n_bytes);
+    block->cache = to;
+    block->n_bytes = n_bytes;
+    block->size_class = -1;
+    link_live(to, block);
+    (void)pthread_mutex_unlock(&context->mutex);
+    free_chain(to, evicted);
+    return VXD_OK;
+}
+
+void vxd_block_release(struct vxd_block *block)
+{
+    struct vxd_block_cache *cache = block->cache;
+
+    POISON(block->ptr, block->n_bytes);
+    (void)pthread_mutex_lock(&cache->context->mutex);
+    unlink_live(block);
     *used_bytes(cache->context, cache->space) -= block->n_bytes;
     block->next = NULL;
     if (block->size_class >= 0) {

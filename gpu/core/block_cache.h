@@ -40,6 +40,12 @@ struct vxd_block *vxd_block_find(struct vxd_block_cache *cache, const void *ptr)
 /* Gives a block back; the record is no longer the caller's. */
 void vxd_block_release(struct vxd_block *block);
 
+/* CPU backend: makes a block of one cache another's of the same context, where it counts as its
+ * first n_bytes, which alone are used from now on, and is freed when it is released.
+ * errors  RESOURCE_EXHAUSTED  over the other's budget; the block is what it was */
+enum vxd_status vxd_block_move(struct vxd_block *block, struct vxd_block_cache *to,
+                               size_t n_bytes, struct vxd_err *err);
+
 /* Takes n_bytes from a space's budget, and gives them back: the same accounting for
  * memory that is not in a cache. False when it does not fit. */
 bool vxd_budget_take(struct vxd_context *context, enum vxd_space space, size_t n_bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An image into an empty arena: its addresses are those of the arena, so its words are copied as
- * they are. The index is made shard by shard, from records sorted by shard, where a table is in
- * the cache while it is filled; what an item costs is two hashes and a record. */
+/* An image into an empty arena: its addresses are those of the arena, so its words stay where they
+ * are, or are copied as they are. The index is made shard by shard, from records sorted by shard,
+ * where a table is in the cache while it is filled; what an item costs is two hashes and a record. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -11,15 +11,17 @@
 enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
     N_SHARDS = VXD_DAG_ARENA_SHARDS,
-    MAX_BATCHES = 16
+    MAX_BATCHES = 16,
+    LEAST_WORDS = 2, /* of an item; with LENGTH_BITS up to VXD_DAG_MAX_ITEM_WORDS */
+    HASH_BITS = 8,   /* in a tag */
+    LENGTH_BITS = 5,
+    MAX_BUCKETS = 1 << (32 - HASH_BITS - LENGTH_BITS)
 };
 
-/* What a shard's table needs of an item. */
+/* What a shard's table needs of an item; its kind follows from where it stands. */
 struct record {
     uint32_t ref;
-    uint32_t home;    /* the bits of the hash that vxd_dag_bucket_home reads, */
-    uint16_t tag;     /* its tag, */
-    uint16_t n_words; /* and its length */
+    uint32_t rest; /* from the top: its bucket, its length, the hash's bits in its tag */
 };
 
 struct adoption {
@@ -27,8 +29,12 @@ struct adoption {
     const struct vxd_dag_image_info *info;
     const struct vxd_dag_image_items *items;
     uint32_t n_chunks;
+    bool keeps_words;         /* where they are */
     struct vxd_buffer counts; /* host: a chunk and shard, then where its records begin */
-    struct vxd_buffer records;
+    struct vxd_buffer more;   /* host: for records, where spare memory does not do */
+    struct record *records;
+    uint64_t n_records; /* that there is room for */
+    uint32_t n_buckets[N_SHARDS];
     uint32_t first_shard; /* of the batch, */
     uint32_t end_shard;
     uint32_t
@@ -98,8 +104,8 @@ static enum vxd_status take_chunks(struct adoption *adoption, struct vxd_err *er
     return status;
 }
 
-/* Copies the words of chunks, and counts their items by shard. */
-static void copy_body(void *args, size_t begin, size_t end)
+/* Counts the items of chunks by shard, and copies their words. */
+static void count_body(void *args, size_t begin, size_t end)
 {
     struct adoption *adoption = args;
     uint32_t *const *chunks = adoption->dag->arena->chunks;
@@ -114,8 +120,10 @@ static void copy_body(void *args, size_t begin, size_t end)
         int n_words;
 
         memset(counts, 0, N_SHARDS * sizeof *counts);
-        memcpy(chunks[i], adoption->items->chunks[i],
-               (size_t)(left < CHUNK_WORDS ? left : CHUNK_WORDS) * sizeof(uint32_t));
+        if (!adoption->keeps_words) {
+            memcpy(chunks[i], adoption->items->chunks[i],
+                   (size_t)(left < CHUNK_WORDS ? left : CHUNK_WORDS) * sizeof(uint32_t));
+        }
         while (next_item(&cursor, &ref, &hash, &kind, &n_words)) {
             counts[vxd_dag_shard_number(hash)]++;
         }
@@ -124,12 +132,15 @@ static void copy_body(void *args, size_t begin, size_t end)
 
 /* The index ------------------------------------------------------------------------------- */
 
-/* Tables of all shards, as large as one by one they would have come to be. */
-static enum vxd_status take_tables(struct adoption *adoption, struct vxd_err *err)
+/* Tables of all shards, as large as one by one they would have come to be. *are_small: records
+ * can tell their buckets. */
+static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
+                                   struct vxd_err *err)
 {
     struct vxd_dag_arena *arena = adoption->dag->arena;
 
-    for (uint32_t s = 0; s < N_SHARDS; s++) {
+    *are_small = true;
+    for (uint32_t s = 0; s < N_SHARDS && *are_small; s++) {
         struct vxd_dag_shard *shard = &arena->shards[s];
         uint32_t n_buckets = shard->n_buckets;
         uint64_t n_items = 0;
@@ -142,7 +153,8 @@ static enum vxd_status take_tables(struct adoption *adoption, struct vxd_err *er
         while (!vxd_dag_shard_has_room(n_buckets, n_items)) {
             n_buckets = vxd_dag_shard_larger(n_buckets);
         }
-        if (n_buckets == 0) {
+        *are_small = n_buckets <= MAX_BUCKETS;
+        if (n_buckets == 0 || !*are_small) {
             continue;
         }
         status = vxd_dag_take_bytes(adoption->dag, n_buckets * sizeof *shard->buckets,
@@ -152,6 +164,7 @@ static enum vxd_status take_tables(struct adoption *adoption, struct vxd_err *er
         }
         shard->buckets = memory;
         shard->n_buckets = n_buckets;
+        adoption->n_buckets[s] = n_buckets;
     }
     return VXD_OK;
 }
@@ -181,13 +194,21 @@ static enum vxd_status take_records(struct adoption *adoption, uint32_t *n_batch
     uint64_t n = n_items[VXD_DAG_LEAF] + n_items[VXD_DAG_INNER] + n_items[VXD_DAG_BLOCK];
     enum vxd_status status = VXD_OK;
 
-    for (*n_batches = 1; *n_batches <= MAX_BATCHES; *n_batches *= 2) {
+    *n_batches = 1;
+    adoption->records = adoption->items->spare.ptr;
+    adoption->n_records = adoption->items->spare.n_bytes / sizeof *adoption->records;
+    if (adoption->n_records >= n) {
+        return VXD_OK;
+    }
+    for (; *n_batches <= MAX_BATCHES; *n_batches *= 2) {
         /* Shards are nearly of one size. */
         status = vxd_host_alloc(adoption->dag->context,
                                 (n / *n_batches + n / *n_batches / 8 + N_SHARDS) *
                                     sizeof(struct record),
-                                &adoption->records, err);
+                                &adoption->more, err);
         if (status == VXD_OK) {
+            adoption->records = adoption->more.ptr;
+            adoption->n_records = adoption->more.n_bytes / sizeof *adoption->records;
             break;
         }
     }
@@ -197,7 +218,7 @@ static enum vxd_status take_records(struct adoption *adoption, uint32_t *n_batch
 /* Where the records of the next shards begin, by shard and chunk; as many as there is room for. */
 static void begin_batch(struct adoption *adoption, uint32_t first, uint32_t most)
 {
-    uint64_t room = adoption->records.n_bytes / sizeof(struct record);
+    uint64_t room = adoption->n_records;
     uint32_t n = 0;
 
     adoption->first_shard = first;
@@ -227,7 +248,7 @@ static void begin_batch(struct adoption *adoption, uint32_t first, uint32_t most
 static void sort_body(void *args, size_t begin, size_t end)
 {
     struct adoption *adoption = args;
-    struct record *records = adoption->records.ptr;
+    struct record *records = adoption->records;
 
     for (size_t i = begin; i < end; i++) {
         uint32_t *next = (uint32_t *)adoption->counts.ptr + i * N_SHARDS;
@@ -241,9 +262,12 @@ static void sort_body(void *args, size_t begin, size_t end)
             uint32_t s = vxd_dag_shard_number(hash);
 
             if (s >= adoption->first_shard && s < adoption->end_shard) {
-                records[next[s]++] =
-                    (struct record){ref, (uint32_t)(hash >> 22),
-                                    (uint16_t)vxd_dag_tag(hash, kind), (uint16_t)n_words};
+                uint32_t home = vxd_dag_bucket_home(hash, adoption->n_buckets[s]);
+
+                records[next[s]++] = (struct record){
+                    ref, (home << LENGTH_BITS | (uint32_t)(n_words - LEAST_WORDS))
+                                 << HASH_BITS |
+                             (uint32_t)(hash & ((1u << HASH_BITS) - 1))};
             }
         }
     }
@@ -270,13 +294,14 @@ static bool are_equal(const struct adoption *adoption, uint32_t a, uint32_t b)
 
 /* Enters an item; the table has room. False: it is there. */
 static bool enter(const struct adoption *adoption, struct vxd_dag_shard *shard,
-                  const struct record *record)
+                  const struct record *record, enum vxd_dag_kind kind)
 {
-    uint32_t at = vxd_dag_bucket_home((uint64_t)record->home << 22, shard->n_buckets);
+    uint64_t tag = vxd_dag_tag(record->rest, kind);
+    uint32_t at = record->rest >> (LENGTH_BITS + HASH_BITS);
 
     for (;;) {
         struct vxd_dag_bucket *bucket = &shard->buckets[at];
-        uint64_t equal = vxd_dag_bucket_equal(bucket->tags, record->tag);
+        uint64_t equal = vxd_dag_bucket_equal(bucket->tags, tag);
 
         for (; equal != 0; equal &= equal - 1) {
             if (are_equal(adoption,
@@ -286,7 +311,7 @@ static bool enter(const struct adoption *adoption, struct vxd_dag_shard *shard,
             }
         }
         if (bucket->refs[VXD_DAG_BUCKET_SLOTS - 1] == VXD_DAG_EMPTY) {
-            vxd_dag_bucket_add(bucket, record->ref, record->tag);
+            vxd_dag_bucket_add(bucket, record->ref, tag);
             return true;
         }
         at = at + 1 < shard->n_buckets ? at + 1 : 0;
@@ -296,7 +321,7 @@ static bool enter(const struct adoption *adoption, struct vxd_dag_shard *shard,
 static void fill_body(void *args, size_t begin, size_t end)
 {
     struct adoption *adoption = args;
-    const struct record *records = adoption->records.ptr;
+    const struct record *records = adoption->records;
 
     for (size_t i = begin; i < end; i++) {
         uint32_t s = adoption->first_shard + (uint32_t)i;
@@ -306,12 +331,15 @@ static void fill_body(void *args, size_t begin, size_t end)
             shard->buckets[b] = (struct vxd_dag_bucket){.tags = VXD_DAG_TAGS_FREE};
         }
         for (uint32_t k = adoption->starts[s]; k < adoption->starts[s + 1]; k++) {
-            if (!enter(adoption, shard, &records[k])) {
+            enum vxd_dag_kind kind = vxd_dag_image_kind(adoption->info, records[k].ref);
+
+            if (!enter(adoption, shard, &records[k], kind)) {
                 atomic_store(&adoption->has_twice, true);
                 return;
             }
-            shard->n_items[vxd_dag_image_kind(adoption->info, records[k].ref)]++;
-            shard->n_words += records[k].n_words;
+            shard->n_items[kind]++;
+            shard->n_words +=
+                (records[k].rest >> HASH_BITS & ((1u << LENGTH_BITS) - 1)) + LEAST_WORDS;
         }
     }
 }
@@ -365,34 +393,64 @@ bool vxd_dag_arena_is_new(const struct vxd_dag *dag)
     return is_new;
 }
 
+/* The words' memory becomes the arena's first chunks. */
+static enum vxd_status keep_words(const struct adoption *adoption,
+                                  struct vxd_buffer *memory, struct vxd_err *err)
+{
+    struct vxd_dag_arena *arena = adoption->dag->arena;
+    uint32_t *words = memory->ptr;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_keep_buffer(adoption->dag,
+                                adoption->n_chunks * CHUNK_WORDS * sizeof *words,
+                                &arena->n_bytes, memory, err));
+    for (uint32_t i = 0; i < adoption->n_chunks; i++) {
+        arena->chunks[i] = words + (size_t)i * CHUNK_WORDS;
+    }
+    arena->n_joined = adoption->n_chunks;
+out:
+    return status;
+}
+
 enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
                                     const struct vxd_dag_image_info *info,
-                                    const struct vxd_dag_image_items *items,
-                                    bool *is_taken, struct vxd_err *err)
+                                    struct vxd_dag_image_items *items,
+                                    struct vxd_buffer *memory, bool *is_taken,
+                                    struct vxd_err *err)
 {
     struct vxd_pool *pool = dag->context->pool;
     struct adoption adoption = {.dag = dag, .info = info, .items = items};
-    enum vxd_status status;
+    bool is_good;
+    enum vxd_status status = VXD_OK;
 
     *is_taken = false;
     atomic_init(&adoption.has_twice, false);
     adoption.n_chunks = (uint32_t)((info->n_words + CHUNK_WORDS - 1) / CHUNK_WORDS);
-    VXD_TRY(take_chunks(&adoption, err));
+    adoption.keeps_words = memory != NULL && dag->arena->chunks[0] == NULL;
+    if (!adoption.keeps_words) {
+        VXD_TRY(take_chunks(&adoption, err));
+    }
     VXD_TRY(vxd_host_alloc(dag->context,
                            (size_t)adoption.n_chunks * N_SHARDS * sizeof(uint32_t),
                            &adoption.counts, err));
-    vxd_parallel_for(pool, adoption.n_chunks, 1, copy_body, &adoption);
-    VXD_TRY(take_tables(&adoption, err));
-    VXD_TRY(fill_tables(pool, &adoption, err));
-    *is_taken = !atomic_load(&adoption.has_twice);
-    if (*is_taken) {
+    vxd_parallel_for(pool, adoption.n_chunks, 1, count_body, &adoption);
+    VXD_TRY(take_tables(&adoption, &is_good, err));
+    if (is_good) {
+        VXD_TRY(fill_tables(pool, &adoption, err));
+        is_good = !atomic_load(&adoption.has_twice);
+    }
+    if (is_good && adoption.keeps_words) {
+        VXD_TRY(keep_words(&adoption, memory, err));
+    }
+    if (is_good) {
         end_words(dag->arena, info->n_words);
+        *is_taken = true;
     }
 out:
     if (!*is_taken) {
         drop_tables(dag);
     }
-    vxd_host_free(dag->context, &adoption.records);
+    vxd_host_free(dag->context, &adoption.more);
     vxd_host_free(dag->context, &adoption.counts);
     return status;
 }

@@ -382,8 +382,10 @@ static void arena_destroy(struct vxd_queue *queue, struct vxd_dag *dag)
             vxd_dag_release_bytes(dag, arena->shards[i].buckets);
         }
     }
-    for (int i = 0; i < N_CHUNKS && arena->chunks[i] != NULL; i++) {
-        vxd_dag_release_bytes(dag, arena->chunks[i]);
+    for (uint32_t i = 0; i < N_CHUNKS && arena->chunks[i] != NULL; i++) {
+        if (i == 0 || i >= arena->n_joined) {
+            vxd_dag_release_bytes(dag, arena->chunks[i]);
+        }
     }
     (void)pthread_mutex_destroy(&arena->mutex);
     vxd_dag_release_bytes(dag, arena);

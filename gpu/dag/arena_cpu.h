@@ -37,6 +37,7 @@ struct vxd_dag_arena {
     pthread_mutex_t mutex; /* guards what follows, up to the shards */
     uint32_t **chunks;     /* by address; NULL: not there yet */
     uint32_t next;         /* first word that was never handed out; 0: no chunk yet */
+    uint32_t n_joined;     /* the first chunks are so many of one piece of memory */
     size_t n_bytes;        /* of device memory */
     int n_remnants;
     struct vxd_dag_remnant remnants[VXD_DAG_ARENA_REMNANTS];

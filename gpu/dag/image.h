@@ -91,6 +91,13 @@ enum vxd_status vxd_dag_image_check(struct vxd_context *context,
                                     const uint32_t *words, const uint32_t *roots,
                                     size_t n_roots, struct vxd_err *err);
 
+/* Host memory for the words of an image that is to be loaded, such as an arena may keep: somewhat
+ * more than n_words, its pages taken by all threads of the pool. To be freed by vxd_host_free.
+ * errors  RESOURCE_EXHAUSTED
+ * sync    blocking; any thread */
+enum vxd_status vxd_dag_image_alloc(struct vxd_context *context, uint64_t n_words,
+                                    struct vxd_buffer *out, struct vxd_err *err);
+
 /* Checks an image and stores what it holds. An empty arena takes its words as they are; other
  * stores, and those that hold nodes, find or insert each item.
  *
@@ -105,6 +112,15 @@ enum vxd_status vxd_dag_image_load(struct vxd_queue *queue, struct vxd_dag *dag,
                                    const struct vxd_dag_image_info *info,
                                    const uint32_t *words, uint32_t *roots, size_t n_roots,
                                    struct vxd_err *err);
+
+/* As vxd_dag_image_load, of words that begin the memory that vxd_dag_image_alloc gave: an empty
+ * arena on the CPU keeps it instead of copying them.
+ *
+ * inout   memory    emptied where it is the store's; else still the caller's */
+enum vxd_status vxd_dag_image_load_own(struct vxd_queue *queue, struct vxd_dag *dag,
+                                       const struct vxd_dag_image_info *info,
+                                       struct vxd_buffer *memory, uint32_t *roots,
+                                       size_t n_roots, struct vxd_err *err);
 
 #ifdef __cplusplus
 }

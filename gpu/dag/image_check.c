@@ -17,14 +17,20 @@ enum {
     HEIGHT_BITS = 5
 };
 
-/* What is known of an item: its count of occupied voxels and height, or, where several are
+/* What is told of an inner node, never 0: its count of occupied voxels and height, or, where several are
  * possible (then nothing counts), a bit for each. */
 #define HAS_PARENT 0x80000000u
 #define HAS_HEIGHTS 0x40000000u
 #define HAS_FREE 0x20000000u
 #define HAS_OCCUPIED 0x10000000u
+#define IS_ODD 0x08000000u /* it begins at an odd address */
 #define COUNT_MASK ((1u << COUNT_BITS) - 1)
 #define HEIGHT_MASK ((1u << HEIGHT_BITS) - 1)
+
+static uint32_t odd_bit(uint32_t at)
+{
+    return (at & 1u) != 0 ? IS_ODD : 0;
+}
 
 static void chunk_body(void *args, size_t begin, size_t end)
 {
@@ -52,25 +58,36 @@ static bool check_pads(struct vxd_dag_checking *check)
 
 /* What items are made of -------------------------------------------------------------------- */
 
-/* What is told of the item at an address, NULL where none begins; it has a parent now. */
-static uint32_t *tell_of(const struct vxd_dag_checking *check, uint32_t ref)
+/* What is told of the inner node at an address, 0 where none begins; it has a parent now. Of its
+ * bits this one alone changes while others look, so whoever else writes here writes the same. */
+static uint32_t ask_inner(const struct vxd_dag_checking *check, uint32_t ref)
 {
-    uint32_t *tell = &check->tells[ref / 2];
+    uint32_t *tell = &check->tells[ref / 2 - check->first_tell];
     uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
 
-    if (known == 0 || (known & VXD_DAG_TELL_IS_ODD) != vxd_dag_tell_odd(ref)) {
-        return NULL;
+    if (known == 0 || (known & IS_ODD) != odd_bit(ref)) {
+        return 0;
     }
     if ((known & HAS_PARENT) == 0) {
-        (void)__atomic_fetch_or(tell, HAS_PARENT, __ATOMIC_RELAXED);
+        __atomic_store_n(tell, known | HAS_PARENT, __ATOMIC_RELAXED);
     }
-    return tell;
+    return known;
 }
 
-static void tell(const struct vxd_dag_checking *check, uint32_t at, uint32_t what)
+/* As ask_inner, of a leaf or block. */
+static uint32_t ask_small(const struct vxd_dag_checking *check, uint32_t ref)
 {
-    __atomic_store_n(&check->tells[at / 2], what | vxd_dag_tell_odd(at),
-                     __ATOMIC_RELAXED);
+    uint16_t *tell = &check->small_tells[ref / 2];
+    uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
+
+    if (known == 0 || (known & VXD_DAG_SMALL_IS_ODD) != vxd_dag_small_odd(ref)) {
+        return 0;
+    }
+    if ((known & VXD_DAG_SMALL_PARENT) == 0) {
+        __atomic_store_n(tell, (uint16_t)(known | VXD_DAG_SMALL_PARENT),
+                         __ATOMIC_RELAXED);
+    }
+    return known;
 }
 
 static bool tell_leaf(struct vxd_dag_checking *check, uint32_t at)
@@ -83,7 +100,7 @@ static bool tell_leaf(struct vxd_dag_checking *check, uint32_t at)
     if (view->value_bits >= 8 && vxd_dag_is_node(leaf.rest[0])) {
         uint32_t ref = leaf.rest[0];
 
-        if (ref >= check->info->leaves || tell_of(check, ref) == NULL) {
+        if (ref >= check->info->leaves || ask_small(check, ref) == 0) {
             return vxd_dag_checking_broken(check, VXD_DAG_LEAF, at,
                                            "its values are no block");
         }
@@ -93,9 +110,11 @@ static bool tell_leaf(struct vxd_dag_checking *check, uint32_t at)
         }
     }
     occupied = vxd_dag_item_occupied(view, &leaf);
-    tell(check, at,
-         (uint32_t)vxd_dag_popc(occupied) | (uint32_t)VXD_DAG_LEAF_HEIGHT << COUNT_BITS |
-             (occupied != 0 ? HAS_OCCUPIED : 0) | (occupied != set ? HAS_FREE : 0));
+    __atomic_store_n(&check->small_tells[at / 2],
+                     (uint16_t)((uint32_t)vxd_dag_popc(occupied) | vxd_dag_small_odd(at) |
+                                (occupied != 0 ? VXD_DAG_SMALL_OCCUPIED : 0) |
+                                (occupied != set ? VXD_DAG_SMALL_FREE : 0)),
+                     __ATOMIC_RELAXED);
     return true;
 }
 
@@ -109,7 +128,6 @@ struct sum {
 
 static bool add_child(struct vxd_dag_checking *check, uint32_t ref, struct sum *sum)
 {
-    const uint32_t *at;
     uint32_t known;
 
     if (vxd_dag_is_uniform(ref)) {
@@ -119,11 +137,15 @@ static bool add_child(struct vxd_dag_checking *check, uint32_t ref, struct sum *
         sum->n_uniform += is_free ? 0 : 1;
         return true;
     }
-    at = tell_of(check, ref);
-    if (at == NULL) {
-        return false;
+    if (ref < check->info->inner) {
+        known = ask_small(check, ref);
+        sum->flags |= (known & VXD_DAG_SMALL_FREE) != 0 ? HAS_FREE : 0;
+        sum->flags |= (known & VXD_DAG_SMALL_OCCUPIED) != 0 ? HAS_OCCUPIED : 0;
+        sum->heights &= 2u << VXD_DAG_LEAF_HEIGHT;
+        sum->n_occupied += known & VXD_DAG_SMALL_COUNT;
+        return known != 0;
     }
-    known = __atomic_load_n(at, __ATOMIC_RELAXED);
+    known = ask_inner(check, ref);
     sum->flags |= known & (HAS_FREE | HAS_OCCUPIED);
     if ((known & HAS_HEIGHTS) != 0) {
         sum->heights &= (known & COUNT_MASK) << 1;
@@ -131,7 +153,7 @@ static bool add_child(struct vxd_dag_checking *check, uint32_t ref, struct sum *
         sum->heights &= 2u << (known >> COUNT_BITS & HEIGHT_MASK);
         sum->n_occupied += known & COUNT_MASK;
     }
-    return true;
+    return known != 0;
 }
 
 static bool tell_inner(struct vxd_dag_checking *check, uint32_t at)
@@ -166,11 +188,13 @@ static bool tell_inner(struct vxd_dag_checking *check, uint32_t at)
             check, VXD_DAG_INNER, at,
             "its header does not tell what is below, at any height");
     }
-    tell(check, at,
-         (sum.heights & (sum.heights - 1)) != 0
-             ? HAS_HEIGHTS | sum.flags | sum.heights
-             : sum.flags | words[0] >> 10 |
-                   (uint32_t)__builtin_ctz(sum.heights) << COUNT_BITS);
+    __atomic_store_n(
+        &check->tells[at / 2 - check->first_tell],
+        odd_bit(at) | sum.flags |
+            ((sum.heights & (sum.heights - 1)) != 0
+                 ? HAS_HEIGHTS | sum.heights
+                 : words[0] >> 10 | (uint32_t)__builtin_ctz(sum.heights) << COUNT_BITS),
+        __ATOMIC_RELAXED);
     return true;
 }
 
@@ -186,8 +210,12 @@ static void fetch_ahead(const struct vxd_dag_checking *check, size_t group)
         return;
     }
     for (int i = 0; i < VXD_DAG_MARK_WORDS; i++) {
-        if (words[i] >= info->leaves && words[i] < info->n_words) {
-            __builtin_prefetch(&check->tells[words[i] / 2], 1);
+        uint32_t ref = words[i];
+
+        if (ref < info->inner) {
+            __builtin_prefetch(&check->small_tells[ref / 2]);
+        } else if (ref < info->n_words) {
+            __builtin_prefetch(&check->tells[ref / 2 - check->first_tell]);
         }
     }
 }
@@ -236,18 +264,30 @@ static void check_blocks(struct vxd_dag_checking *check, struct vxd_pool *pool)
     }
 }
 
+static void no_parent(struct vxd_dag_checking *check, uint64_t at)
+{
+    (void)vxd_dag_checking_broken(check, vxd_dag_image_kind(check->info, at), at,
+                                  "has no parent");
+}
+
 static void parent_body(void *args, size_t begin, size_t end)
 {
     struct vxd_dag_checking *check = args;
+    uint64_t n_small = (check->info->inner + 1) / 2;
+    size_t i = begin;
 
-    for (size_t i = begin; i < end; i++) {
-        uint32_t known = check->tells[i];
+    for (; i < end && i < n_small; i++) {
+        uint32_t known = check->small_tells[i];
 
-        if (known != 0 && (known & HAS_PARENT) == 0 && !vxd_dag_check_has_failed(check)) {
-            uint64_t at = 2 * i + ((known & VXD_DAG_TELL_IS_ODD) != 0 ? 1 : 0);
+        if (known != 0 && (known & VXD_DAG_SMALL_PARENT) == 0) {
+            no_parent(check, 2 * i + ((known & VXD_DAG_SMALL_IS_ODD) != 0 ? 1 : 0));
+        }
+    }
+    for (i = begin > check->first_tell ? begin : check->first_tell; i < end; i++) {
+        uint32_t known = check->tells[i - check->first_tell];
 
-            (void)vxd_dag_checking_broken(check, vxd_dag_image_kind(check->info, at), at,
-                                          "has no parent");
+        if (known != 0 && (known & HAS_PARENT) == 0) {
+            no_parent(check, 2 * i + ((known & IS_ODD) != 0 ? 1 : 0));
         }
     }
 }
@@ -260,13 +300,14 @@ static void check_roots(struct vxd_dag_checking *check, const uint32_t *roots,
     for (size_t i = 0; i < n_roots && !vxd_dag_check_has_failed(check); i++) {
         bool is_there = vxd_dag_is_node(roots[i]) && roots[i] < check->info->n_words &&
                         vxd_dag_image_kind(check->info, roots[i]) == VXD_DAG_INNER;
-        const uint32_t *at = is_there ? tell_of(check, roots[i]) : NULL;
-        bool is_good = at != NULL ? (*at & HAS_HEIGHTS) != 0
-                                        ? (*at & COUNT_MASK) >> depth & 1u
-                                        : (int)(*at >> COUNT_BITS & HEIGHT_MASK) == depth
-                                  : !vxd_dag_is_node(roots[i]) &&
-                                        (roots[i] == VXD_DAG_EMPTY ||
-                                         vxd_dag_checking_is_value(check, roots[i]));
+        uint32_t known = is_there ? ask_inner(check, roots[i]) : 0;
+        bool is_good = known != 0
+                           ? (known & HAS_HEIGHTS) != 0
+                                 ? (known & COUNT_MASK) >> depth & 1u
+                                 : (int)(known >> COUNT_BITS & HEIGHT_MASK) == depth
+                           : !vxd_dag_is_node(roots[i]) &&
+                                 (roots[i] == VXD_DAG_EMPTY ||
+                                  vxd_dag_checking_is_value(check, roots[i]));
 
         if (!is_good) {
             (void)vxd_dag_checking_broken(check, VXD_DAG_INNER, roots[i], "is no root");
@@ -306,12 +347,19 @@ static enum vxd_status open_check(struct vxd_dag_checking *check,
     const struct vxd_dag_image_info *info = check->info;
     struct vxd_dag_image_items *items = check->items;
     uint64_t n_blocks = info->n_words / VXD_DAG_CHECK_WORDS + 1;
+    uint64_t n_small = (info->inner + 1) / 2;
     size_t n_bytes = 0;
+    size_t n_tells = 0;
     size_t at[4];
+    size_t tells_at[2];
     enum vxd_status status = VXD_OK;
 
     check->n_chunks = (info->n_words + CHUNK_WORDS - 1) / CHUNK_WORDS;
-    if (!vxd_layout_add(&n_bytes, n_blocks, sizeof *check->most, &at[0]) ||
+    check->first_tell = info->inner / 2;
+    if (!vxd_layout_add(&n_tells, n_small, sizeof *check->small_tells, &tells_at[0]) ||
+        !vxd_layout_add(&n_tells, check->n_chunks * CHUNK_WORDS / 2 - check->first_tell,
+                        sizeof *check->tells, &tells_at[1]) ||
+        !vxd_layout_add(&n_bytes, n_blocks, sizeof *check->most, &at[0]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->pads, &at[1]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->first, &at[2]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks * VXD_DAG_N_KINDS,
@@ -332,11 +380,11 @@ static enum vxd_status open_check(struct vxd_dag_checking *check,
     VXD_TRY(vxd_host_alloc(context,
                            check->n_chunks * VXD_DAG_PAGE_MARKS * sizeof *check->marks,
                            &items->marks, err));
-    VXD_TRY(vxd_host_alloc(context, check->n_chunks * CHUNK_WORDS / 2 * sizeof(uint32_t),
-                           &check->memory, err));
+    VXD_TRY(vxd_host_alloc(context, n_tells, &items->spare, err));
     VXD_TRY(vxd_host_alloc(context, n_bytes, &check->sides, err));
     check->marks = items->marks.ptr;
-    check->tells = check->memory.ptr;
+    check->small_tells = (void *)((char *)items->spare.ptr + tells_at[0]);
+    check->tells = (void *)((char *)items->spare.ptr + tells_at[1]);
     memset(check->sides.ptr, 0, n_bytes);
     check->most = (void *)((char *)check->sides.ptr + at[0]);
     check->pads = (void *)((char *)check->sides.ptr + at[1]);
@@ -393,7 +441,6 @@ enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
         }
     }
 out:
-    vxd_host_free(context, &check.memory);
     vxd_host_free(context, &check.sides);
     (void)pthread_mutex_destroy(&check.mutex);
     return status;
@@ -403,6 +450,7 @@ void vxd_dag_image_items_close(struct vxd_context *context,
                                struct vxd_dag_image_items *items)
 {
     vxd_host_free(context, &items->marks);
+    vxd_host_free(context, &items->spare);
     free(items->chunks);
     items->chunks = NULL;
 }

@@ -12,6 +12,7 @@ struct vxd_dag_image_items {
     struct vxd_dag_view view; /* of the words */
     const uint32_t **chunks;  /* the view's */
     struct vxd_buffer marks;  /* host: struct vxd_dag_mark of each 32 words; no numbers */
+    struct vxd_buffer spare;  /* host: of the check, for whoever needs memory next */
     uint64_t n_items[VXD_DAG_N_KINDS];
 };
 
@@ -28,14 +29,19 @@ enum {
     VXD_DAG_CHECK_WORDS = 4096 /* of a block, which one thread takes */
 };
 
-/* What is told of an item, which has two words at least, so that no two share an entry: with its
- * kind's own bits in image_check.c, whether it begins at an odd address, and never 0. */
-#define VXD_DAG_TELL_IS_ODD 0x08000000u
-#define VXD_DAG_TELL_BLOCK 0x10000000u
+/* What is told of a leaf or a block, which has two words at least, so that no two share an entry:
+ * the occupied voxels of a leaf, from bit 0 on, and these; never 0. Most references are to leaves,
+ * anywhere among them: 16 bits keep more of them in the caches. */
+#define VXD_DAG_SMALL_PARENT 0x8000u
+#define VXD_DAG_SMALL_IS_ODD 0x4000u /* it begins at an odd address */
+#define VXD_DAG_SMALL_FREE 0x2000u
+#define VXD_DAG_SMALL_OCCUPIED 0x1000u
+#define VXD_DAG_SMALL_BLOCK 0x0800u
+#define VXD_DAG_SMALL_COUNT 0x007fu
 
-static inline uint32_t vxd_dag_tell_odd(uint32_t at)
+static inline uint16_t vxd_dag_small_odd(uint32_t at)
 {
-    return (at & 1u) != 0 ? VXD_DAG_TELL_IS_ODD : 0;
+    return (at & 1u) != 0 ? VXD_DAG_SMALL_IS_ODD : 0;
 }
 
 /* A check that goes on; the words are checked chunk by chunk by themselves (image_words.c), then
@@ -46,9 +52,11 @@ struct vxd_dag_checking {
     struct vxd_dag_image_items *items;
     struct vxd_dag_mark *marks;
     uint64_t n_chunks;
-    struct vxd_buffer memory; /* host: what follows */
-    uint32_t *tells; /* of the item that begins at words 2 i or 2 i + 1; 0 = none */
-    struct vxd_buffer sides; /* host: */
+    /* In items->spare, by half the address, 0 = no item begins there: */
+    uint16_t *small_tells; /* of leaves and blocks */
+    uint32_t *tells;       /* of inner nodes, from first_tell on */
+    uint64_t first_tell;
+    struct vxd_buffer sides; /* host: what follows */
     uint32_t *most;          /* a block: the highest address that its items refer to */
     uint32_t *pads;          /* a chunk: words left free at its end, */
     uint32_t *first;         /* and of its first item */
@@ -88,12 +96,18 @@ static inline enum vxd_dag_kind vxd_dag_image_kind(const struct vxd_dag_image_in
 }
 
 /* arena_adopt_cpu.c. Takes a checked image into an arena that has nothing: words where they are,
- * an index made in one go. *is_taken is false where an item is in it twice.
+ * an index made in one go. *is_taken is false where an item is in it twice, or where far more
+ * items than by chance are of one shard.
+ *
+ * inout   items    its spare memory is overwritten
+ *         memory   the words', of vxd_dag_image_alloc: the arena's own and emptied where the image
+ *                  is taken and the arena had no chunk. Else, and with NULL, the words are copied
  * errors  RESOURCE_EXHAUSTED; then too, as where it is not taken, the arena has no node */
 enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
                                     const struct vxd_dag_image_info *info,
-                                    const struct vxd_dag_image_items *items,
-                                    bool *is_taken, struct vxd_err *err);
+                                    struct vxd_dag_image_items *items,
+                                    struct vxd_buffer *memory, bool *is_taken,
+                                    struct vxd_err *err);
 /* Whether it can: nothing was ever stored in it. */
 bool vxd_dag_arena_is_new(const struct vxd_dag *dag);
 

@@ -9,8 +9,40 @@
 #include "gpu/dag/transfer_source.h"
 
 enum {
-    CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS
+    CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
+    PAGE_BYTES = 4096,
+    PART_PAGES = 1024 /* two huge pages */
 };
+
+/* Memory ---------------------------------------------------------------------------------- */
+
+/* The kernel clears a page when it is first written. */
+static void touch_body(void *args, size_t begin, size_t end)
+{
+    volatile char *bytes = ((const struct vxd_buffer *)args)->ptr;
+
+    for (size_t i = begin; i < end; i++) {
+        bytes[i * PAGE_BYTES] = 0;
+    }
+}
+
+enum vxd_status vxd_dag_image_alloc(struct vxd_context *context, uint64_t n_words,
+                                    struct vxd_buffer *out, struct vxd_err *err)
+{
+    const size_t chunk_bytes = CHUNK_WORDS * sizeof(uint32_t);
+    size_t n_chunks = (size_t)(n_words / CHUNK_WORDS) + 1;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_host_alloc(context, n_chunks * chunk_bytes, out, err));
+    if (!VXD_ON_CUDA(context)) {
+        vxd_parallel_for(context->pool, out->n_bytes / PAGE_BYTES, PART_PAGES, touch_body,
+                         out);
+    }
+out:
+    return status;
+}
+
+/* Into a store ---------------------------------------------------------------------------- */
 
 /* The words in device memory, and a table of their chunks. */
 struct uploaded {
@@ -78,8 +110,8 @@ out:
 
 static enum vxd_status load(struct vxd_queue *queue, struct vxd_dag *dag,
                             const struct vxd_dag_image_info *info, const uint32_t *words,
-                            const struct vxd_dag_image_items *items, uint32_t *roots,
-                            size_t n_roots, struct vxd_err *err)
+                            struct vxd_buffer *memory, struct vxd_dag_image_items *items,
+                            uint32_t *roots, size_t n_roots, struct vxd_err *err)
 {
     struct vxd_dag_transfer_source source = {
         .view = items->view,
@@ -94,7 +126,7 @@ static enum vxd_status load(struct vxd_queue *queue, struct vxd_dag *dag,
         bool is_taken = false;
 
         if (dag->arena != NULL && vxd_dag_arena_is_new(dag)) {
-            status = vxd_dag_arena_adopt(dag, info, items, &is_taken, err);
+            status = vxd_dag_arena_adopt(dag, info, items, memory, &is_taken, err);
             if (status != VXD_OK || is_taken) {
                 return status;
             }
@@ -108,10 +140,12 @@ out:
     return status;
 }
 
-enum vxd_status vxd_dag_image_load(struct vxd_queue *queue, struct vxd_dag *dag,
-                                   const struct vxd_dag_image_info *info,
-                                   const uint32_t *words, uint32_t *roots, size_t n_roots,
-                                   struct vxd_err *err)
+/* memory: the words', where the store may keep it; or NULL. */
+static enum vxd_status check_and_load(struct vxd_queue *queue, struct vxd_dag *dag,
+                                      const struct vxd_dag_image_info *info,
+                                      const uint32_t *words, struct vxd_buffer *memory,
+                                      uint32_t *roots, size_t n_roots,
+                                      struct vxd_err *err)
 {
     const struct vxd_dag_format *format = &dag->spec.format;
     struct vxd_dag_image_items items = {0};
@@ -126,8 +160,24 @@ enum vxd_status vxd_dag_image_load(struct vxd_queue *queue, struct vxd_dag *dag,
     VXD_TRY(vxd_queue_wait(queue, err));
     VXD_TRY(vxd_dag_image_items_open(queue->context, info, words, roots, n_roots, &items,
                                      err));
-    VXD_TRY(load(queue, dag, info, words, &items, roots, n_roots, err));
+    VXD_TRY(load(queue, dag, info, words, memory, &items, roots, n_roots, err));
 out:
     vxd_dag_image_items_close(queue->context, &items);
     return status;
+}
+
+enum vxd_status vxd_dag_image_load(struct vxd_queue *queue, struct vxd_dag *dag,
+                                   const struct vxd_dag_image_info *info,
+                                   const uint32_t *words, uint32_t *roots, size_t n_roots,
+                                   struct vxd_err *err)
+{
+    return check_and_load(queue, dag, info, words, NULL, roots, n_roots, err);
+}
+
+enum vxd_status vxd_dag_image_load_own(struct vxd_queue *queue, struct vxd_dag *dag,
+                                       const struct vxd_dag_image_info *info,
+                                       struct vxd_buffer *memory, uint32_t *roots,
+                                       size_t n_roots, struct vxd_err *err)
+{
+    return check_and_load(queue, dag, info, memory->ptr, memory, roots, n_roots, err);
 }

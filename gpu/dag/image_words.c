@@ -138,10 +138,22 @@ static bool all_zero(const uint32_t *words, uint64_t n)
 /* By those who fill it, so that all threads take the pages. */
 static void clear_chunk(const struct vxd_dag_checking *check, uint64_t chunk)
 {
+    uint64_t n_small = (check->info->inner + 1) / 2;
+    uint64_t begin = chunk * CHUNK_WORDS / 2;
+    uint64_t end = begin + CHUNK_WORDS / 2;
+
     memset(check->marks + chunk * CHUNK_WORDS / VXD_DAG_MARK_WORDS, 0,
            CHUNK_WORDS / VXD_DAG_MARK_WORDS * sizeof *check->marks);
-    memset(check->tells + chunk * CHUNK_WORDS / 2, 0,
-           CHUNK_WORDS / 2 * sizeof *check->tells);
+    if (begin < n_small) {
+        memset(check->small_tells + begin, 0,
+               ((end < n_small ? end : n_small) - begin) * sizeof *check->small_tells);
+    }
+    if (end > check->first_tell) {
+        uint64_t from = begin > check->first_tell ? begin : check->first_tell;
+
+        memset(check->tells + (from - check->first_tell), 0,
+               (end - from) * sizeof *check->tells);
+    }
 }
 
 bool vxd_dag_checking_chunk(struct vxd_dag_checking *check, uint64_t chunk)
@@ -181,7 +193,8 @@ bool vxd_dag_checking_chunk(struct vxd_dag_checking *check, uint64_t chunk)
         check->first[chunk] = at == begin ? (uint32_t)n : check->first[chunk];
         check->marks[at / VXD_DAG_MARK_WORDS].bits |= vxd_dag_mark_bit((uint32_t)at);
         if (kind == VXD_DAG_BLOCK) {
-            check->tells[at / 2] = VXD_DAG_TELL_BLOCK | vxd_dag_tell_odd((uint32_t)at);
+            check->small_tells[at / 2] =
+                (uint16_t)(VXD_DAG_SMALL_BLOCK | vxd_dag_small_odd((uint32_t)at));
         }
         counts[kind]++;
         at += (uint64_t)n;

@@ -101,6 +101,11 @@ static inline bool vxd_dag_is_equal(const struct vxd_dag_view *view, uint32_t re
 enum vxd_status vxd_dag_take_bytes(const struct vxd_dag *dag, size_t n_bytes,
                                    size_t *n_taken, void **out, struct vxd_err *err);
 void vxd_dag_release_bytes(const struct vxd_dag *dag, void *memory);
+/* CPU backend: makes the first n_bytes of a host buffer such memory, and empties the buffer.
+ * errors  RESOURCE_EXHAUSTED  as of vxd_dag_take_bytes; the buffer is still the caller's */
+enum vxd_status vxd_dag_keep_buffer(const struct vxd_dag *dag, size_t n_bytes,
+                                    size_t *n_taken, struct vxd_buffer *buffer,
+                                    struct vxd_err *err);
 
 /* Finds an item, or stores it: *ref is its address. Thread-safe, equal items of a kind are
  * stored once whoever races; height is for the counts alone (0 for blocks).

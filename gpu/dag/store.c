@@ -10,11 +10,10 @@ enum {
     MET_BITS = 13
 };
 
-enum vxd_status vxd_dag_take_bytes(const struct vxd_dag *dag, size_t n_bytes,
-                                   size_t *n_taken, void **out, struct vxd_err *err)
+static enum vxd_status check_room(const struct vxd_dag *dag, size_t n_bytes,
+                                  const size_t *n_taken, struct vxd_err *err)
 {
     size_t max_bytes = dag->spec.max_bytes;
-    enum vxd_status status;
 
     /* What is taken may be more than a budget that was made smaller. */
     if (max_bytes != 0 && (*n_taken > max_bytes || n_bytes > max_bytes - *n_taken)) {
@@ -23,10 +22,34 @@ enum vxd_status vxd_dag_take_bytes(const struct vxd_dag *dag, size_t n_bytes,
                         "are needed",
                         *n_taken, max_bytes, n_bytes);
     }
-    status = vxd_block_take(dag->context->device_cache, n_bytes, out, err);
-    if (status == VXD_OK) {
-        *n_taken += n_bytes;
-    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_dag_take_bytes(const struct vxd_dag *dag, size_t n_bytes,
+                                   size_t *n_taken, void **out, struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(check_room(dag, n_bytes, n_taken, err));
+    VXD_TRY(vxd_block_take(dag->context->device_cache, n_bytes, out, err));
+    *n_taken += n_bytes;
+out:
+    return status;
+}
+
+enum vxd_status vxd_dag_keep_buffer(const struct vxd_dag *dag, size_t n_bytes,
+                                    size_t *n_taken, struct vxd_buffer *buffer,
+                                    struct vxd_err *err)
+{
+    struct vxd_block *block = vxd_block_find(dag->context->host_cache, buffer->ptr);
+    enum vxd_status status;
+
+    assert(block != NULL && n_bytes <= buffer->n_bytes);
+    VXD_TRY(check_room(dag, n_bytes, n_taken, err));
+    VXD_TRY(vxd_block_move(block, dag->context->device_cache, n_bytes, err));
+    *n_taken += n_bytes;
+    *buffer = (struct vxd_buffer){.space = VXD_SPACE_HOST};
+out:
     return status;
 }
 

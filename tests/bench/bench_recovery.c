@@ -53,14 +53,21 @@ static enum vxd_status summarize(struct bench_server *bench, struct vxd_dag_summ
     return status;
 }
 
-static uint64_t count_nodes(const struct vxd_dag_summary *summary)
+/* Of the scene's store. */
+static uint64_t count_nodes(const struct bench_server *bench)
 {
-    uint64_t n = summary->n_blocks;
+    struct vxd_scenes *scenes = bench->server->scenes;
+    struct vxd_scene *scene = vxd_scenes_find(scenes, "s");
+    struct vxd_dag_usage usage = {0};
+    struct vxd_scene_state state;
 
-    for (int height = 0; height <= VXD_DAG_MAX_DEPTH; height++) {
-        n += summary->n_nodes[height];
+    if (scene != NULL) {
+        vxd_scene_pin_last(scene, &state);
+        vxd_dag_get_usage(state.dag, &usage);
+        vxd_scene_unpin(scenes, &state, scenes->queue);
+        vxd_scene_drop(scene, scenes->queue);
     }
-    return n;
+    return usage.n_leaves + usage.n_inner + usage.n_blocks;
 }
 
 /* Snapshots -------------------------------------------------------------------------------- */
@@ -199,19 +206,18 @@ static enum vxd_status snapshot(struct bench_server *bench, struct vxd_err *err)
     }
     bench_server_close(bench);
     VXD_TRY(time_floor(path, &floor, err));
-    (void)printf("| MiB | nodes, M | threads | load, s | MB/s | read, s | with CRC, s | "
-                 "ratio |\n");
+    (void)printf(
+        "| MiB | nodes, M | threads | load, s | MB/s | processor, s | read, s | with "
+        "CRC, s | "
+        "ratio |\n");
     for (int i = 0; i < bench->options->n_repeat; i++) {
-        struct vxd_scenes_usage usage;
-
         VXD_TRY(bench_server_open(bench, err));
-        vxd_scenes_get_usage(bench->server->scenes, &usage);
-        VXD_TRY(i > 0 ? VXD_OK : summarize(bench, &after, err));
-        (void)printf("| %.0f | %.1f | %d | %.2f | %.0f | %.2f | %.2f | %.1f |\n",
-                     (double)floor.n_bytes / 1048576, 1e-6 * (double)count_nodes(&after),
+        VXD_TRY(i > 0 || !is_made ? VXD_OK : summarize(bench, &after, err));
+        (void)printf("| %.0f | %.1f | %d | %.2f | %.0f | %.2f | %.2f | %.2f | %.1f |\n",
+                     (double)floor.n_bytes / 1048576, 1e-6 * (double)count_nodes(bench),
                      bench->options->n_threads, bench->open_s,
-                     (double)floor.n_bytes / 1e6 / bench->open_s, floor.read_s,
-                     floor.both_s, bench->open_s / floor.both_s);
+                     (double)floor.n_bytes / 1e6 / bench->open_s, bench->open_cpu_s,
+                     floor.read_s, floor.both_s, bench->open_s / floor.both_s);
         if (i + 1 < bench->options->n_repeat) {
             bench_server_close(bench);
         }

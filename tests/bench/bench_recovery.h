@@ -26,7 +26,8 @@ struct bench_server {
     const struct bench_options *options;
     struct vxd_data_dir dir;
     struct vxd_server *server;
-    double open_s; /* that opening the journal took: all scenes are back then */
+    double open_s;     /* that opening the journal took: all scenes are back then */
+    double open_cpu_s; /* processor time of all threads in it */
 };
 
 /* Starts a server on the directory. After a failure too it is to be closed. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "server/method.h"
 #include "server/request.h"
@@ -16,11 +17,20 @@ enum {
     SIDE = 4096  /* voxels of the scene */
 };
 
+static double processor_s(void)
+{
+    struct timespec used = {0};
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
 enum vxd_status bench_server_open(struct bench_server *bench, struct vxd_err *err)
 {
     struct vxd_server *server = calloc(1, sizeof *server);
     struct vxd_config *config = calloc(1, sizeof *config);
     double begin;
+    double begin_cpu;
     enum vxd_status status;
 
     if (server == NULL || config == NULL) {
@@ -44,8 +54,10 @@ enum vxd_status bench_server_open(struct bench_server *bench, struct vxd_err *er
     atomic_store(&server->state, VXD_STATE_SERVING);
     VXD_TRY(vxd_data_dir_open(NULL, bench->options->directory, &bench->dir, err));
     begin = bench_now_s();
+    begin_cpu = processor_s();
     VXD_TRY(vxd_scenes_open_journal(server->scenes, server->once, &bench->dir, err));
     bench->open_s = bench_now_s() - begin;
+    bench->open_cpu_s = processor_s() - begin_cpu;
 out:
     free(config);
     return status;
