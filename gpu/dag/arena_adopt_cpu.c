@@ -402,7 +402,7 @@ static enum vxd_status keep_words(const struct adoption *adoption,
     enum vxd_status status;
 
     VXD_TRY(vxd_dag_keep_buffer(adoption->dag,
-                                adoption->n_chunks * CHUNK_WORDS * sizeof *words,
+                                (size_t)adoption->n_chunks * CHUNK_WORDS * sizeof *words,
                                 &arena->n_bytes, memory, err));
     for (uint32_t i = 0; i < adoption->n_chunks; i++) {
         arena->chunks[i] = words + (size_t)i * CHUNK_WORDS;

@@ -53,8 +53,31 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
     return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
 }
 
+/* Of words in memory that the store may keep. */
+static enum vxd_status load_own(struct gpu_env *env, struct vxd_dag *dag,
+                                const struct gpu_dag_image *image, uint32_t *roots,
+                                struct vxd_err *err)
+{
+    struct vxd_buffer memory = {0};
+    const uint32_t *words;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_image_alloc(env->context, image->info.n_words, &memory, err));
+    words = memory.ptr;
+    memcpy(memory.ptr, image->words, image->info.n_words * sizeof *image->words);
+    status = vxd_dag_image_load_own(env->queue, dag, &image->info, &memory, roots,
+                                    GPU_DAG_IMAGE_ROOTS, err);
+    if (memory.ptr != NULL) { /* the caller's still */
+        CHECK(memory.ptr == words &&
+              memcmp(words, image->words, image->info.n_words * sizeof *words) == 0);
+    }
+out:
+    vxd_host_free(env->context, &memory);
+    return status;
+}
+
 static void check_loads(struct gpu_env *env, const struct gpu_dag_image *image,
-                        enum vxd_dag_store store, bool is_filled,
+                        enum vxd_dag_store store, bool is_filled, bool is_own,
                         const struct vxd_dag_summary *wanted)
 {
     struct vxd_dag *dag = gpu_dag_image_make_dag(env, &image->info.format, store);
@@ -67,8 +90,9 @@ static void check_loads(struct gpu_env *env, const struct gpu_dag_image *image,
         gpu_dag_image_scenes(env, dag, 77, roots, NULL);
     }
     memcpy(roots, image->roots, sizeof roots);
-    CHECK_INT(vxd_dag_image_load(env->queue, dag, &image->info, image->words, roots,
-                                 GPU_DAG_IMAGE_ROOTS, &err),
+    CHECK_INT(is_own ? load_own(env, dag, image, roots, &err)
+                     : vxd_dag_image_load(env->queue, dag, &image->info, image->words,
+                                          roots, GPU_DAG_IMAGE_ROOTS, &err),
               VXD_OK);
     CHECK_STR(err.message, "");
     for (int i = 0; i < GPU_DAG_IMAGE_ROOTS; i++) {
@@ -119,11 +143,12 @@ static void round_trips(struct gpu_env *env)
         CHECK(gpu_dag_image_is_same(&image, &other));
         for (int store = 0; store < VXD_DAG_N_STORES; store++) {
             if (store == 0 || (format->material_bits <= 4 && !gpu_is_cuda(env))) {
-                check_loads(env, &image, (enum vxd_dag_store)store, false, wanted);
-                check_loads(env, &image, (enum vxd_dag_store)store, true, wanted);
+                check_loads(env, &image, (enum vxd_dag_store)store, false, false, wanted);
+                check_loads(env, &image, (enum vxd_dag_store)store, false, true, wanted);
+                check_loads(env, &image, (enum vxd_dag_store)store, true, true, wanted);
             }
         }
-        check_loads(&cpu, &image, VXD_DAG_ARENA, false, wanted);
+        check_loads(&cpu, &image, VXD_DAG_ARENA, false, false, wanted);
         free(image.words);
         free(other.words);
         vxd_dag_destroy(cpu.queue, fresh);
@@ -154,7 +179,7 @@ static void no_words(struct gpu_env *env)
     CHECK_INT(image.n_words, 1);
     CHECK_INT(image.words[0], 0);
     CHECK(memcmp(image.roots, roots, sizeof roots) == 0);
-    check_loads(env, &image, VXD_DAG_ARENA, false, wanted);
+    check_loads(env, &image, VXD_DAG_ARENA, false, true, wanted);
     free(image.words);
     vxd_dag_destroy(env->queue, dag);
 }
@@ -197,8 +222,8 @@ static void large(struct gpu_env *env)
     }
     gpu_dag_image_must_save(env, dag, roots, &image);
     CHECK(image.n_words > (1 << VXD_DAG_CHUNK_BITS));
-    check_loads(env, &image, gpu_dag_store(&format), false, wanted);
-    check_loads(env, &image, VXD_DAG_ARENA, true, wanted);
+    check_loads(env, &image, gpu_dag_store(&format), false, true, wanted);
+    check_loads(env, &image, VXD_DAG_ARENA, true, false, wanted);
     free(image.words);
     vxd_dag_destroy(env->queue, dag);
 }
@@ -274,7 +299,7 @@ static void golden(struct gpu_env *env)
          i++) {
         (void)printf("%2llu %08x\n", (unsigned long long)i, image.words[i]);
     }
-    check_loads(env, &image, VXD_DAG_ARENA, false, wanted);
+    check_loads(env, &image, VXD_DAG_ARENA, false, true, wanted);
     free(image.words);
     vxd_dag_destroy(env->queue, dag);
 }
@@ -311,8 +336,10 @@ static void no_room(struct gpu_env *env)
 
         memcpy(roots, image.roots, sizeof roots);
         vxd_dag_set_max_bytes(full, usage.n_bytes + (size_t)n_refused * 900000);
-        status = vxd_dag_image_load(env->queue, full, &image.info, image.words, roots,
-                                    GPU_DAG_IMAGE_ROOTS, NULL);
+        status = n_refused % 2 == 0
+                     ? load_own(env, full, &image, roots, NULL)
+                     : vxd_dag_image_load(env->queue, full, &image.info, image.words,
+                                          roots, GPU_DAG_IMAGE_ROOTS, NULL);
         if (status == VXD_OK) {
             break;
         }
@@ -332,9 +359,9 @@ static void test_image_without_room_is_refused_until_there_is(void)
     gpu_each_backend(no_room);
 }
 
-/* All but the store's creation: saves, and loads into a new store and one that has nodes. */
+/* All but the store's creation: saves, and loads into new stores and one that has nodes. */
 static enum vxd_status use_all(struct gpu_env *env, const struct vxd_dag *dag,
-                               const uint32_t *roots, struct vxd_dag *const to[2],
+                               const uint32_t *roots, struct vxd_dag *const to[3],
                                struct vxd_err *err)
 {
     struct gpu_dag_image image = {0};
@@ -347,6 +374,8 @@ static enum vxd_status use_all(struct gpu_env *env, const struct vxd_dag *dag,
         VXD_TRY(vxd_dag_image_load(env->queue, to[i], &image.info, image.words, loaded,
                                    GPU_DAG_IMAGE_ROOTS, err));
     }
+    memcpy(loaded, image.roots, sizeof loaded);
+    VXD_TRY(load_own(env, to[2], &image, loaded, err));
 out:
     free(image.words);
     return status;
@@ -365,7 +394,8 @@ static void test_image_allocation_failures_leave_nothing(void)
     dag = gpu_dag_image_make_dag(&env, &format, VXD_DAG_ARENA);
     gpu_dag_image_scenes(&env, dag, 3, roots, NULL);
     while (status != VXD_OK && n_failures < 1000) {
-        struct vxd_dag *const to[2] = {
+        struct vxd_dag *const to[3] = {
+            gpu_dag_image_make_dag(&env, &format, VXD_DAG_ARENA),
             gpu_dag_image_make_dag(&env, &format, VXD_DAG_ARENA),
             gpu_dag_image_make_dag(&env, &format, VXD_DAG_ARENA)};
         uint32_t other[GPU_DAG_IMAGE_ROOTS];
@@ -382,6 +412,7 @@ static void test_image_allocation_failures_leave_nothing(void)
         }
         vxd_dag_destroy(env.queue, to[0]);
         vxd_dag_destroy(env.queue, to[1]);
+        vxd_dag_destroy(env.queue, to[2]);
         n_failures++;
     }
     CHECK_INT(status, VXD_OK);
