@@ -419,15 +419,16 @@ enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
                                     struct vxd_err *err)
 {
     struct vxd_pool *pool = dag->context->pool;
-    struct adoption adoption = {.dag = dag, .info = info, .items = items};
+    struct vxd_buffer *kept = dag->arena->chunks[0] == NULL ? memory : NULL;
+    struct adoption adoption = {
+        .dag = dag, .info = info, .items = items, .keeps_words = kept != NULL};
     bool is_good;
     enum vxd_status status = VXD_OK;
 
     *is_taken = false;
     atomic_init(&adoption.has_twice, false);
     adoption.n_chunks = (uint32_t)((info->n_words + CHUNK_WORDS - 1) / CHUNK_WORDS);
-    adoption.keeps_words = memory != NULL && dag->arena->chunks[0] == NULL;
-    if (!adoption.keeps_words) {
+    if (kept == NULL) {
         VXD_TRY(take_chunks(&adoption, err));
     }
     VXD_TRY(vxd_host_alloc(dag->context,
@@ -439,8 +440,8 @@ enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
         VXD_TRY(fill_tables(pool, &adoption, err));
         is_good = !atomic_load(&adoption.has_twice);
     }
-    if (is_good && adoption.keeps_words) {
-        VXD_TRY(keep_words(&adoption, memory, err));
+    if (is_good && kept != NULL) {
+        VXD_TRY(keep_words(&adoption, kept, err));
     }
     if (is_good) {
         end_words(dag->arena, info->n_words);
