@@ -130,7 +130,12 @@ void fault_disk_kill(struct fault_disk *disk)
 
 bool fault_disk_exists(struct fault_disk *disk, const char *path)
 {
-    return fault_find_now(disk, path) != NULL;
+    bool exists;
+
+    (void)pthread_mutex_lock(&disk->lock);
+    exists = fault_find_now(disk, path) != NULL;
+    (void)pthread_mutex_unlock(&disk->lock);
+    return exists;
 }
 
 uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_bytes)
