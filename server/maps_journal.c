@@ -308,11 +308,12 @@ static void take_away(struct vxd_maps *maps, struct vxd_map *map)
 void vxd_map_note_decided(struct vxd_maps *maps, struct vxd_map *map,
                           struct vxd_map_entry *entry, bool committed)
 {
-    struct vxd_map_durable *durable = &map->durable;
+    struct vxd_map_durable *durable;
 
     if (entry->kind == VXD_MAP_READ) {
-        return;
+        return; /* of a list, there is no map */
     }
+    durable = &map->durable;
     durable->n_waiting -= entry->is_handed_over ? 1 : 0;
     if (entry->kind == VXD_MAP_CHANGED) {
         durable->decided = committed ? entry->sequence : durable->decided;
