@@ -154,6 +154,13 @@ union vxd_dag_edit_state {
     unsigned char bytes[VXD_DAG_STATE_BYTES];
 };
 
+/* What becomes of the eight parts of a cube: masks of octants; others stay as they are. */
+struct vxd_dag_told {
+    unsigned set;     /* become `uniform`, which they are not */
+    unsigned open;    /* depend on their parts; leaves on their voxels */
+    uint32_t uniform; /* empty or uniform */
+};
+
 /* One way over a tree (build_cpu.c goes it): the editor says what becomes of cubes and
  * leaves, everything else (identity, canonical form, counts, threads) is the same for all.
  * Its functions are called by many threads at once, args is constant. */
@@ -165,6 +172,12 @@ struct vxd_dag_editor {
     enum vxd_dag_visit (*visit)(const void *args, const struct vxd_dag_view *view,
                                 const struct vxd_dag_cube *cube, uint32_t old,
                                 union vxd_dag_edit_state *state, uint32_t *uniform);
+    /* What visit would say of the eight parts of a cube that is gone into, all at once, `old` being
+     * what stands at each; then the cube's state is that of all below, and each stands for itself
+     * (signature). False: each has to be visited. NULL: always. */
+    bool (*visit_parts)(const void *args, const struct vxd_dag_cube *cube,
+                        const union vxd_dag_edit_state *state, const uint32_t old[8],
+                        struct vxd_dag_told *told);
     /* State of a child from its parent's. NULL: a copy. */
     void (*child)(const void *args, const struct vxd_dag_view *view,
                   const struct vxd_dag_cube *cube, const union vxd_dag_edit_state *state,
