@@ -34,6 +34,7 @@ struct build {
     struct vxd_dag_way way;
     struct level levels[VXD_DAG_N_HEIGHTS]; /* by height */
     struct level *tasks;
+    size_t n_done; /* of them, by the caller alone */
     struct vxd_buffer memory;
     struct vxd_dag_walker *walkers;
     int n_walkers;
@@ -61,7 +62,7 @@ static void run_tasks(void *args, size_t begin, size_t end)
 
     for (size_t i = begin;
          i < end && !atomic_load_explicit(&way->has_failed, memory_order_relaxed); i++) {
-        struct part *part = &build->tasks->parts[i];
+        struct part *part = &build->tasks->parts[build->n_done + i];
         enum vxd_status status = vxd_dag_way_run(way, walker, &part->cube, part->old,
                                                  &part->state, &part->ref, &err);
 
@@ -72,6 +73,20 @@ static void run_tasks(void *args, size_t begin, size_t end)
         }
     }
     atomic_flag_clear_explicit(&walker->is_busy, memory_order_release);
+}
+
+/* Waking a thread takes longer than many an edit: while cubes are small and few are looked at,
+ * the caller runs tasks alone; then whoever has time. */
+static void run_all(struct build *build, struct vxd_pool *pool, int height)
+{
+    size_t n = build->tasks->n;
+
+    while (height <= SMALL_HEIGHT && build->n_done < n &&
+           atomic_load_explicit(&build->way.n_visits, memory_order_relaxed) == 0) {
+        run_tasks(build, 0, 1);
+        build->n_done++;
+    }
+    vxd_parallel_for(pool, n - build->n_done, 1, run_tasks, build);
 }
 
 /* Upper levels ---------------------------------------------------------------------------- */
@@ -256,7 +271,7 @@ enum vxd_status vxd_dag_build(struct vxd_pool *pool, struct vxd_dag *dag, uint32
     VXD_TRY(walkers_open(&build, pool, err));
     VXD_TRY(open_levels(&build, root, &height, err));
     build.tasks = &build.levels[height];
-    vxd_parallel_for(pool, build.tasks->n, 1, run_tasks, &build);
+    run_all(&build, pool, height);
     if (atomic_load(&build.way.has_failed)) {
         if (err != NULL) {
             *err = build.err;
