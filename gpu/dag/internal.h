@@ -121,15 +121,31 @@ enum vxd_status vxd_dag_put_hashed(struct vxd_dag_writer *writer,
                                    const struct vxd_dag_wanted *wanted, int height,
                                    uint32_t *ref, struct vxd_err *err);
 
+/* True where the writer met the item lately: *ref is its reference. */
+bool vxd_dag_has_met(struct vxd_dag_writer *writer, const struct vxd_dag_wanted *wanted,
+                     uint32_t *ref);
+
 /* The reference of an item that is there, VXD_DAG_EMPTY where it is not. */
 uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,
                       const uint32_t *words, int n_words);
+
+enum {
+    VXD_DAG_MAX_LEAF_WORDS = 10 /* 64 values of 4 bits */
+};
 
 /* leaf.c. Reads what stands at a reference of leaf height, empty and uniform ones too. */
 void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
                        struct vxd_dag_leaf *leaf);
 
-/* Stores a leaf in its canonical form, its block first; *ref may come out empty or uniform. */
+/* The canonical form of a leaf, whose block is stored first. Where that is an item, *n_words is
+ * their number, else 0 and *ref empty or uniform.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_dag_leaf_make(struct vxd_dag_writer *writer,
+                                  const struct vxd_dag_leaf *leaf,
+                                  uint32_t words[VXD_DAG_MAX_LEAF_WORDS], int *n_words,
+                                  uint32_t *ref, struct vxd_err *err);
+
+/* The same, and stores the item. */
 enum vxd_status vxd_dag_leaf_put(struct vxd_dag_writer *writer,
                                  const struct vxd_dag_leaf *leaf, uint32_t *ref,
                                  struct vxd_err *err);

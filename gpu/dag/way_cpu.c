@@ -3,7 +3,8 @@
  *
  * A node is stored only if a child of it changed, and not when its last child is known: nodes of
  * a height wait until there are some, so that their lookups miss the cache together, and are
- * stored lowest heights first, as the higher ones hold their references.
+ * stored lowest heights first, as the higher ones hold their references. So do leaves that the
+ * thread did not meet lately.
  *
  * Cubes that an editor calls equal (a wall cuts thousands alike) are gone into once a thread,
  * as far as its memory of them reaches. */
@@ -24,6 +25,7 @@ void vxd_dag_walker_open(struct vxd_dag_walker *walker, struct vxd_dag *dag)
     walker->writer = (struct vxd_dag_writer){.dag = dag};
     walker->change = (struct vxd_dag_change){0};
     walker->n_visits = 0;
+    walker->n_leaves = 0;
     walker->memo.is_made = false;
 }
 
@@ -132,6 +134,55 @@ static void remember(const struct vxd_dag_walker *walker, const struct vxd_dag_f
 
 /* Visits ---------------------------------------------------------------------------------- */
 
+static enum vxd_status store_leaves(struct vxd_dag_walker *walker, struct vxd_err *err)
+{
+    uint32_t n = walker->n_leaves;
+    enum vxd_status status = VXD_OK;
+
+    walker->n_leaves = 0;
+    for (uint32_t i = 0; i < n && status == VXD_OK; i++) {
+        const struct vxd_dag_made_leaf *leaf = &walker->leaves[i];
+        struct vxd_dag_wanted wanted = {leaf->hash, VXD_DAG_LEAF, leaf->words,
+                                        leaf->n_words};
+
+        status = vxd_dag_put_hashed(&walker->writer, &wanted, VXD_DAG_LEAF_HEIGHT,
+                                    leaf->ref, err);
+    }
+    return status;
+}
+
+/* *ref may come only with store_leaves. */
+static enum vxd_status put_leaf(const struct vxd_dag_way *way,
+                                struct vxd_dag_walker *walker,
+                                const struct vxd_dag_leaf *leaf, uint32_t *ref,
+                                struct vxd_err *err)
+{
+    struct vxd_dag_made_leaf *made;
+    struct vxd_dag_wanted wanted = {.kind = VXD_DAG_LEAF};
+    enum vxd_status status = VXD_OK;
+
+    if (walker->n_leaves == VXD_DAG_N_CLOSED) {
+        VXD_TRY(store_leaves(walker, err));
+    }
+    made = &walker->leaves[walker->n_leaves];
+    VXD_TRY(
+        vxd_dag_leaf_make(&walker->writer, leaf, made->words, &made->n_words, ref, err));
+    if (made->n_words == 0) {
+        return VXD_OK;
+    }
+    wanted.words = made->words;
+    wanted.n_words = made->n_words;
+    wanted.hash = vxd_dag_hash(VXD_DAG_LEAF, made->words, made->n_words);
+    if (!vxd_dag_has_met(&walker->writer, &wanted, ref)) {
+        vxd_dag_prefetch(way->dag, wanted.hash);
+        made->ref = ref;
+        made->hash = wanted.hash;
+        walker->n_leaves++;
+    }
+out:
+    return status;
+}
+
 static enum vxd_status edit_leaf(const struct vxd_dag_way *way,
                                  struct vxd_dag_walker *walker,
                                  const struct vxd_dag_cube *cube, uint32_t old,
@@ -154,7 +205,7 @@ static enum vxd_status edit_leaf(const struct vxd_dag_way *way,
         *ref = old;
         return VXD_OK;
     }
-    return vxd_dag_leaf_put(&walker->writer, &after, ref, err);
+    return put_leaf(way, walker, &after, ref, err);
 }
 
 enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker *walker,
@@ -272,7 +323,7 @@ static enum vxd_status store_made(const struct vxd_dag_way *way,
                                   struct vxd_dag_walker *walker, int height,
                                   struct vxd_err *err)
 {
-    enum vxd_status status = VXD_OK;
+    enum vxd_status status = store_leaves(walker, err);
 
     for (int h = FIRST_HEIGHT; h <= height && status == VXD_OK; h++) {
         status = store_height(way, walker, h, err);
@@ -377,6 +428,7 @@ enum vxd_status vxd_dag_way_run(struct vxd_dag_way *way, struct vxd_dag_walker *
     enum vxd_status status;
 
     memset(walker->n_made, 0, sizeof walker->n_made); /* of a cube that failed */
+    walker->n_leaves = 0;
     top->cube = *cube;
     top->old = old;
     top->own = *state;
@@ -384,7 +436,7 @@ enum vxd_status vxd_dag_way_run(struct vxd_dag_way *way, struct vxd_dag_walker *
     top->ref = ref;
     VXD_TRY(vxd_dag_way_visit(way, walker, top, &is_open, err));
     if (!is_open) {
-        return VXD_OK;
+        return store_leaves(walker, err); /* it may be one */
     }
     VXD_TRY(open_frame(way, walker, top, err));
     for (;;) {

@@ -9,7 +9,7 @@
 enum {
     VXD_DAG_N_HEIGHTS = VXD_DAG_MAX_DEPTH + 1,
     VXD_DAG_N_SIGNED = 512, /* signatures a thread remembers */
-    VXD_DAG_N_CLOSED = 16   /* nodes of a height that wait to be stored */
+    VXD_DAG_N_CLOSED = 16   /* nodes of a height, and leaves, that wait to be stored */
 };
 
 /* What a cube was to its editor. */
@@ -32,6 +32,14 @@ struct vxd_dag_made {
     uint32_t *ref; /* where its reference goes */
     uint32_t old;
     uint32_t children[8];
+};
+
+/* A leaf that is made; its words are not in the thread's memory of items. */
+struct vxd_dag_made_leaf {
+    uint32_t *ref;
+    uint64_t hash;
+    int n_words;
+    uint32_t words[VXD_DAG_MAX_LEAF_WORDS];
 };
 
 /* A cube on the way down. */
@@ -67,6 +75,8 @@ struct vxd_dag_walker {
     struct vxd_dag_change change;
     uint32_t n_visits;                  /* not yet among the way's */
     uint32_t n_made[VXD_DAG_N_HEIGHTS]; /* nodes by height; the last one may be open */
+    uint32_t n_leaves;
+    struct vxd_dag_made_leaf leaves[VXD_DAG_N_CLOSED];
     struct vxd_dag_change_memo memo;
     struct vxd_dag_made made[VXD_DAG_N_HEIGHTS][VXD_DAG_N_CLOSED];
     struct vxd_dag_signed places[VXD_DAG_N_SIGNED];
