@@ -82,10 +82,11 @@ struct vxd_dag_walker {
     struct vxd_dag_signed places[VXD_DAG_N_SIGNED];
 };
 
+/* Of memory with anything in it. */
 void vxd_dag_walker_open(struct vxd_dag_walker *walker, struct vxd_dag *dag);
 
-/* Finds what a cube becomes, or that its parts decide (*is_open). Of the frame cube, old, ref and
- * state are set; the state may be refined where it is the frame's own.
+/* Finds what a cube above leaf height becomes, or that its parts decide (*is_open). Of the frame
+ * cube, old, ref and own are set, and state to its own, which is refined.
  * errors  RESOURCE_EXHAUSTED  the store is full, or the edit looks at too much */
 enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker *walker,
                                   struct vxd_dag_frame *at, bool *is_open,
@@ -95,7 +96,8 @@ enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker
 void vxd_dag_read_children(const struct vxd_dag_view *view, uint32_t ref,
                            uint32_t children[8]);
 
-/* Stores a node whose children are known, if one of them changed. */
+/* Stores a node whose children are known, if one of them changed.
+ * errors  RESOURCE_EXHAUSTED  the store is full */
 enum vxd_status vxd_dag_way_close(const struct vxd_dag_way *way,
                                   struct vxd_dag_walker *walker, int height,
                                   const struct vxd_dag_made *made, struct vxd_err *err);
