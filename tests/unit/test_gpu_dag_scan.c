@@ -139,7 +139,7 @@ static void scan_cases(struct gpu_env *env, const struct vxd_dag_format *format,
     uint64_t n_passed = 0;
 
     gpu_dag_scan_grid_make(&grid, format->depth);
-    for (int k = 0; k < n_cases; k++) {
+    for (int k = 0; k < vxd_test_rounds(n_cases); k++) {
         struct vxd_dag_scan scan;
         struct vxd_dag_scan_result result;
         struct vxd_err err = {0};
