@@ -85,6 +85,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__MapI
         .durable = in->durable,
         .fsync = (enum voxeld_map_fsync)in->fsync,
         .journal_max_bytes = in->journal_max_bytes,
+        .unavailable = in->unavailable,
     };
     out->has_lattice = copy_lattice(in->lattice, &out->lattice);
     return VXD_OK;

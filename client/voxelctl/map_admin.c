@@ -52,6 +52,7 @@ void ctl_map_print_json(const struct voxeld_map_info *map)
     } else {
         (void)fputs(", \"durable\": null", stdout);
     }
+    (void)printf(", \"unavailable\": %s", map->unavailable ? "true" : "false");
     ctl_json_member_string(stdout, false, "owner", map->owner);
     (void)printf(", \"created_ns\": %" PRId64, map->created_ns);
     if (map->has_lattice) {
@@ -75,10 +76,14 @@ static void print_text(const struct voxeld_map_info *map)
     char entries[32];
     char bytes[32];
 
-    (void)printf("%s: %s entries, %s bytes; keys %s x %" PRIu32, map->name,
-                 ctl_thousands(map->n_entries, entries),
-                 ctl_thousands(map->n_bytes, bytes), ctl_dtype_name(map->key_dtype),
-                 map->n_components);
+    if (map->unavailable) {
+        (void)printf("%s: unavailable, the disk has not brought it back; ", map->name);
+    } else {
+        (void)printf("%s: %s entries, %s bytes; ", map->name,
+                     ctl_thousands(map->n_entries, entries),
+                     ctl_thousands(map->n_bytes, bytes));
+    }
+    (void)printf("keys %s x %" PRIu32, ctl_dtype_name(map->key_dtype), map->n_components);
     for (size_t i = 0; i < map->n_arrays; i++) {
         (void)printf("%s %s %s x %" PRIu32, i > 0 ? "," : "; values", map->arrays[i].name,
                      ctl_dtype_name(map->arrays[i].dtype), map->arrays[i].n_elements);

@@ -29,6 +29,8 @@ enum {
 };
 
 #define VXD_JOURNAL_MAX_SEQUENCE (((uint64_t)1 << 40) - 1)
+#define VXD_JOURNAL_MAX_BYTES                                                            \
+    ((uint64_t)INT64_MAX) /* of a family, and its highest epoch */
 #define VXD_JOURNAL_MAX_BLOB_BYTES ((size_t)512 << 20) /* of a record, a spec, a reply */
 
 /* What a completion promises of a family's changes. In a group of several the strictest rules. */

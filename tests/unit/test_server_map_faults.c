@@ -8,6 +8,7 @@
 #include "server/scenes_recover.h"
 #include "tests/unit/server_checks.h"
 #include "tests/unit/server_maps_disk.h"
+#include "voxeld/v1/hashmap.pb-c.h"
 
 VXD_TEST_HELPERS
 
@@ -319,6 +320,55 @@ static void test_list_beside_a_waiting_drop_is_answered(void)
     world_end(&world);
 }
 
+/* What a list tells of the one map. */
+static struct listed_map {
+    bool unavailable;
+    uint64_t n_entries;
+    uint64_t capacity;
+} list_one(struct world *world)
+{
+    struct listed_map listed = {0};
+    Voxeld__V1__MapListResponse *reply = NULL;
+    struct call call;
+
+    world_send(world, &call, "map_list", 0, "{}");
+    CHECK_INT(call_wait(&call), VXD_OK);
+    reply = voxeld__v1__map_list_response__unpack(NULL, call.n_packed, call.packed);
+    CHECK(reply != NULL && reply->n_maps == 1);
+    if (reply != NULL && reply->n_maps == 1) {
+        listed.unavailable = reply->maps[0]->unavailable != 0;
+        listed.n_entries = reply->maps[0]->n_entries;
+        listed.capacity = reply->maps[0]->capacity;
+    }
+    voxeld__v1__map_list_response__free_unpacked(reply, NULL);
+    call_finish(&call);
+    return listed;
+}
+
+/* The disk gives nothing any more: the map cannot be brought back, and the list says so. */
+static void test_list_tells_of_a_map_that_the_disk_does_not_give(void)
+{
+    struct world world;
+    struct listed_map before, now;
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    CHECK_INT(world_change_map(&world, "a", 0, 0), VXD_OK);
+    before = list_one(&world);
+    CHECK(!before.unavailable && before.n_entries > 0 && before.capacity > 0);
+    fault_disk_cut(world.disk);
+    CHECK(world_change_map(&world, "a", 1, 0) != VXD_OK);
+    now = list_one(&world);
+    CHECK(now.unavailable && now.n_entries == 0 && now.capacity == 0);
+    CHECK_INT(world_ask(&world, "map_get", 0, "{\"name\":\"a\"}"), VXD_UNAVAILABLE);
+    world_stop(&world);
+    fault_disk_lose_power(world.disk, FAULT_DROP_ALL, 1);
+    world_start(&world);
+    now = list_one(&world);
+    CHECK(!now.unavailable && now.n_entries == before.n_entries);
+    world_end(&world);
+}
+
 /* --- snapshot files ------------------------------------------------------------------------ */
 
 static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
@@ -422,6 +472,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_drop_behind_waiting_changes_takes_the_map_away),
     VXD_TEST(test_drop_that_fails_leaves_the_map_as_it_was),
     VXD_TEST(test_list_beside_a_waiting_drop_is_answered),
+    VXD_TEST(test_list_tells_of_a_map_that_the_disk_does_not_give),
     VXD_TEST(test_damaged_file_of_a_map_is_replaced_by_the_one_before),
     VXD_TEST(test_map_is_brought_back_from_its_snapshot_file),
     VXD_TEST(test_drop_beside_a_snapshot_is_no_failure),
