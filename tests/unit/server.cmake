@@ -65,9 +65,13 @@ target_link_options(test_server_durable_alloc PRIVATE
 set_source_files_properties(unit/test_server_durable_alloc.c PROPERTIES
   COMPILE_DEFINITIONS _XOPEN_SOURCE=700)
 voxeld_add_test(NAME test_server_durable_repair
-                SOURCES unit/test_server_durable_repair.c unit/server_maps_disk.c
-                unit/server_scenes_disk.c
+                SOURCES unit/test_server_durable_repair.c unit/server_repair_disk.c
+                unit/server_maps_disk.c unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable)
+voxeld_add_test(NAME test_server_durable_repair_cut
+                SOURCES unit/test_server_durable_repair_cut.c unit/server_repair_disk.c
+                unit/server_scenes_disk.c
+                LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_faults SOURCES unit/test_server_durable_faults.c
