@@ -172,12 +172,10 @@ enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
 enum vxd_status vxd_journal_make_beside(const struct vxd_data_dir *dir,
                                         char path[VXD_DURABLE_PATH_BYTES],
                                         struct vxd_err *err);
-enum vxd_status vxd_journal_sync_file(const struct vxd_file_ops *ops, const char *path,
-                                      struct vxd_err *err);
 
 #define VXD_JOURNAL_REPAIRED "voxeld.db.repaired"
 
-/* journal_repaired.c. What was made beside, closed, becomes DIR/voxeld.db, whatever it is cut off
+/* journal_repaired.c. What was made beside, synced and closed, becomes DIR/voxeld.db, whatever it is cut off
  * by: from some moment on the next start or repair goes on with it. What stood there is voxeld.db.
  * damaged.N then, N = *aside.
  * errors  of vxd_file_fail; FAILED_PRECONDITION, no number is left */

@@ -126,7 +126,6 @@ enum vxd_status vxd_journal_put_repaired(const struct vxd_data_dir *dir, const c
     enum vxd_status status;
 
     (void)snprintf(repaired, sizeof repaired, "%s/" VXD_JOURNAL_REPAIRED, dir->path);
-    VXD_TRY(vxd_journal_sync_file(dir->ops, made, err));
     VXD_TRY(move(dir, made, repaired, err));
     VXD_TRY(vxd_journal_take_repaired(dir, aside, err));
 out:

@@ -277,8 +277,8 @@ out:
     return status;
 }
 
-enum vxd_status vxd_journal_sync_file(const struct vxd_file_ops *ops, const char *path,
-                                      struct vxd_err *err)
+static enum vxd_status sync_new(const struct vxd_file_ops *ops, const char *path,
+                                struct vxd_err *err)
 {
     int file = ops->open(ops->user, path, O_RDWR, 0);
     int result = file >= 0 ? ops->sync(ops->user, file) : file;
@@ -352,7 +352,7 @@ enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
         return vxd_file_fail(err, file, "open", path);
     }
     VXD_TRY(vxd_journal_make_beside(dir, beside, err));
-    VXD_TRY(vxd_journal_sync_file(ops, beside, err));
+    VXD_TRY(sync_new(ops, beside, err));
     VXD_TRY(leave_wal(ops, dir, err));
     file = ops->rename(ops->user, beside, path);
     if (file != 0) {

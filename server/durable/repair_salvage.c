@@ -231,6 +231,7 @@ out:
 
 enum vxd_status vxd_repair_close(struct vxd_repair *repair, struct vxd_err *err)
 {
+    /* Syncs the database, in which all is then. */
     int result = sqlite3_wal_checkpoint_v2(repair->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
                                            NULL, NULL);
     int aside = 0;
