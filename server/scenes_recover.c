@@ -385,16 +385,9 @@ out:
 static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
                                      struct vxd_err *err)
 {
-    struct vxd_journal_txn *txn = NULL;
-    enum vxd_status status;
+    enum vxd_status status = vxd_journal_forget_family(scenes->journal, id, err);
 
-    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
-    VXD_TRY(vxd_journal_drop_family(txn, id, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
     vxd_scene_saver_ask(scenes->saver, id);
-out:
-    vxd_journal_abandon(txn);
     return status;
 }
 

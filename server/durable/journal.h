@@ -217,6 +217,11 @@ enum vxd_status vxd_journal_commit(struct vxd_journal_txn *take_txn,
 enum vxd_status vxd_journal_commit_wait(struct vxd_journal_txn *take_txn,
                                         struct vxd_err *err);
 
+/* Drops a family by itself, and waits. Records of it that were set aside stay for people.
+ * errors  as vxd_journal_begin and vxd_journal_commit_wait */
+enum vxd_status vxd_journal_forget_family(struct vxd_journal *journal, uint32_t family,
+                                          struct vxd_err *err);
+
 /* NULL is fine. */
 void vxd_journal_abandon(struct vxd_journal_txn *take_txn);
 
