@@ -108,6 +108,12 @@ const char *ctl_thousands(uint64_t n, char *text);
 /* Connects as the options say; NULL after a message. */
 struct voxeld_client *ctl_connect(const struct ctl_globals *globals);
 
+/* What came of dropping one, and what all of them take, "maps" say; the text, or of the second the
+ * end of a JSON object behind its list. */
+void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name);
+void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
+                     uint64_t n_bytes, uint64_t limit_bytes);
+
 /* Flushes standard output; CTL_FAILED, with a message, when it did not take everything. */
 int ctl_flush(void);
 

@@ -243,11 +243,7 @@ static int drop(struct voxeld_client *client, const struct ctl_globals *globals,
                         &existed, &error) != VOXELD_OK) {
         return ctl_failed(name, &error);
     }
-    if (globals->json) {
-        (void)printf("{\"existed\": %s}\n", existed ? "true" : "false");
-    } else {
-        (void)printf("%s %s\n", existed ? "dropped" : "there is no", name);
-    }
+    ctl_print_dropped(globals, existed, name);
     return ctl_flush();
 }
 
@@ -274,8 +270,6 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals,
 {
     struct voxeld_maps *maps;
     struct voxeld_error error;
-    char bytes[32];
-    char limit[32];
 
     (void)args;
     if (voxeld_map_list(client, NULL, &maps, &error) != VOXELD_OK) {
@@ -292,16 +286,7 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals,
             print_text(&maps->maps[i]);
         }
     }
-    if (globals->json) {
-        (void)fputc(']', stdout);
-        ctl_json_member_count(stdout, false, "n_bytes", maps->n_bytes);
-        ctl_json_member_count(stdout, false, "limit_bytes", maps->limit_bytes);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%zu maps take %s of %s bytes\n", maps->n_maps,
-                     ctl_thousands(maps->n_bytes, bytes),
-                     ctl_thousands(maps->limit_bytes, limit));
-    }
+    ctl_print_total(globals, maps->n_maps, "maps", maps->n_bytes, maps->limit_bytes);
     voxeld_maps_free(maps);
     return ctl_flush();
 }

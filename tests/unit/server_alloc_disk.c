@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "server/scenes_recover.h"
 #include "tests/unit/server_checks.h"
 
 static char folder[64];
@@ -65,21 +64,6 @@ enum vxd_status alloc_open(struct world *world)
     }
     EXPECT((status == VXD_OK) == (err.message[0] == '\0'));
     return status;
-}
-
-void alloc_save(struct world *world)
-{
-    uint64_t *sequences = NULL;
-    size_t n = 0;
-
-    vxd_scene_saver_ask(world->server->scenes->saver, 1);
-    for (int i = 0; i < 2000 && n == 0; i++) {
-        wait_ms(5);
-        EXPECT(vxd_snapshot_list(&world->dir, 1, &sequences, &n, NULL) == VXD_OK);
-        free(sequences);
-        sequences = NULL;
-    }
-    EXPECT(n == 1);
 }
 
 enum vxd_status alloc_send(struct world *world, struct call *call, const char *method,

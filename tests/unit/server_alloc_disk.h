@@ -14,9 +14,6 @@ void alloc_folder_remove(void);
 void alloc_start(struct world *world);
 enum vxd_status alloc_open(struct world *world);
 
-/* Until a snapshot file of family 1 is there. */
-void alloc_save(struct world *world);
-
 /* A request, to its answer; then, when allocations are good again, its end. */
 enum vxd_status alloc_send(struct world *world, struct call *call, const char *method,
                            uint64_t sequence, const char *json);

@@ -3,14 +3,11 @@
 
 #include <sqlite3.h>
 
-#include "server/scenes_recover.h"
 #include "tests/unit/server_checks.h"
 
 struct seen repair_make(struct world *world)
 {
-    uint64_t *sequences = NULL;
     struct seen seen;
-    size_t n = 0;
 
     world_begin(world);
     world_make(world, "a", world_durable);
@@ -19,15 +16,7 @@ struct seen repair_make(struct world *world)
     for (int i = 0; i < 3; i++) {
         EXPECT(world_edit(world, "a", i) == VXD_OK);
     }
-    vxd_scene_saver_ask(world->server->scenes->saver, 1);
-    for (int i = 0; i < 2000 && n == 0; i++) {
-        free(sequences);
-        sequences = NULL;
-        wait_ms(5);
-        EXPECT(vxd_snapshot_list(&world->dir, 1, &sequences, &n, NULL) == VXD_OK);
-    }
-    EXPECT(n == 1);
-    free(sequences);
+    EXPECT(world_save(world, 1, 1, WORLD_PATIENT) == 1);
     EXPECT(world_edit(world, "a", 3) == VXD_OK);
     EXPECT(world_edit(world, "a", 4) == VXD_OK);
     EXPECT(world_ask(world, "scene_snapshot", 0, "{\"name\":\"a\",\"snapshot\":\"x\"}") ==

@@ -132,7 +132,7 @@ static void test_start_any_failing_allocation_loses_nothing(void)
     long k = 0;
 
     make(&world, N_CHANGES - 1);
-    alloc_save(&world);
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
     CHECK_INT(world_edit(&world, "b", 3), VXD_OK);
     before[0] = world_look(&world, "a", "");
     before[1] = world_look(&world, "b", "");

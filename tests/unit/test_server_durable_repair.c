@@ -102,19 +102,8 @@ static void test_repair_sets_damaged_snapshot_files_aside(void)
     struct vxd_repair_result result;
     struct world world;
     struct seen before = repair_make(&world);
-    char path[VXD_DURABLE_PATH_BYTES];
-    uint64_t *sequences = NULL;
-    uint8_t *bytes;
-    size_t n_bytes;
-    size_t n = 0;
 
-    CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
-    REQUIRE(n == 1);
-    vxd_snapshot_path(&world.dir, 1, sequences[0], "", path);
-    free(sequences);
-    bytes = fault_disk_bytes(world.disk, path, &n_bytes);
-    REQUIRE(bytes != NULL);
-    bytes[n_bytes / 2] ^= 1;
+    world_damage_file(&world, 1);
     result = repair_now(&world);
     CHECK_INT(result.n_set_aside, 1);
     CHECK_INT(result.n_lost, 0);
@@ -274,28 +263,18 @@ static void write_file(struct world *world, const char *path, const void *bytes,
 static uint8_t *make_map(struct world *world, uint32_t family, int n_changes,
                          char path[VXD_DURABLE_PATH_BYTES], size_t *n_bytes)
 {
-    uint64_t *sequences = NULL;
     const uint8_t *bytes;
     uint8_t *copy;
-    size_t n = 0;
 
     world_make_map(world, "a", world_durable_map);
     for (int i = 0; i < n_changes; i++) {
         CHECK_INT(world_change_map(world, "a", i, 0), VXD_OK);
     }
-    vxd_scene_saver_ask(world->server->scenes->saver, family);
-    for (int i = 0; i < 2000 && n == 0; i++) {
-        free(sequences);
-        sequences = NULL;
-        wait_ms(5);
-        CHECK_INT(vxd_snapshot_list(&world->dir, family, &sequences, &n, NULL), VXD_OK);
-    }
-    if (n != 1) {
+    if (world_save(world, family, 1, WORLD_PATIENT) != 1 ||
+        !world_find_file(world, family, path)) {
         vxd_test_note_failure("make_map", "there is no file");
         abort();
     }
-    vxd_snapshot_path(&world->dir, family, sequences[0], "", path);
-    free(sequences);
     bytes = fault_disk_bytes(world->disk, path, n_bytes);
     copy = bytes != NULL ? malloc(*n_bytes) : NULL;
     if (copy == NULL) {

@@ -7,6 +7,7 @@
 
 #include "server/durable/verify.h"
 #include "server/log.h"
+#include "tests/unit/durable_workload.h"
 #include "tests/unit/server_checks.h"
 #include "tests/unit/server_repair_disk.h"
 
@@ -156,14 +157,15 @@ static void cut_each(enum damage how)
     bool is_over = false;
     int k = 0;
 
-    for (; k < MAX_CALLS && !is_over && vxd_test_n_failed_checks == 0; k++) {
+    for (int i = 0; k < MAX_CALLS && !is_over && vxd_test_n_failed_checks == 0; i++) {
         /* Half of the losses with this call, and half with the next one. */
-        for (int loss = k % 2; loss < FAULT_N_LOSSES; loss += 2) {
-            is_over = cut(how, k, (enum fault_loss)loss, (k + loss) / 2 % 2 == 0);
+        for (int loss = i % 2; loss < FAULT_N_LOSSES; loss += 2) {
+            is_over = cut(how, k, (enum fault_loss)loss, (i + loss) / 2 % 2 == 0);
         }
-    }
-    if (vxd_test_n_failed_checks > 0) {
-        (void)printf("  cut off at call %d\n", k - 1);
+        if (vxd_test_n_failed_checks > 0) {
+            (void)printf("  cut off at call %d\n", k);
+        }
+        k += work_stride();
     }
     CHECK(is_over);
 }

@@ -146,7 +146,7 @@ static void test_start_any_failing_allocation_loses_no_map(void)
     long k = 0;
 
     make(&world, 3);
-    alloc_save(&world);
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
     CHECK_INT(world_change_map(&world, "a", 3, 4), VXD_OK);
     CHECK_INT(world_change_map(&world, "a", 5, 6), VXD_OK);
     before = world_view_map(&world, "a");

@@ -129,25 +129,6 @@ static void test_map_changes_that_are_cut_short_are_taken_back(void)
 
 /* --- power that goes ----------------------------------------------------------------------- */
 
-static size_t count_files(struct world *world)
-{
-    uint64_t *sequences = NULL;
-    size_t n = 0;
-
-    (void)vxd_snapshot_list(&world->dir, 1, &sequences, &n, NULL);
-    free(sequences);
-    return n;
-}
-
-/* Has the saver write a file of family 1, and waits until that many are there, or not. */
-static void save(struct world *world, size_t n_files, int n_tries)
-{
-    vxd_scene_saver_ask(world->server->scenes->saver, 1);
-    for (int i = 0; i < n_tries && count_files(world) < n_files; i++) {
-        wait_ms(5);
-    }
-}
-
 /* Changes, with snapshot files between them, until one is not answered OK; how many were. */
 static int work(struct world *world)
 {
@@ -156,7 +137,7 @@ static int work(struct world *world)
             return i;
         }
         if (i == 3 || i == 6) {
-            save(world, i == 3 ? 1 : 2, 40);
+            (void)world_save(world, 1, i == 3 ? 1 : 2, 40);
         }
     }
     return N_WORK;
@@ -373,40 +354,27 @@ static void test_list_tells_of_a_map_that_the_disk_does_not_give(void)
 
 static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
 {
-    uint64_t *sequences = NULL;
-    char path[VXD_DURABLE_PATH_BYTES];
     struct world world;
     struct map_view before;
-    size_t n_bytes;
-    uint8_t *bytes;
-    size_t n = 0;
+    size_t n_files = 0;
 
     world_begin(&world);
     world_make_map(&world, "a", world_durable_map);
     for (int i = 0; i < 8; i++) {
         CHECK_INT(world_change_map(&world, "a", i, 0), VXD_OK);
         if (i == 1 || i == 5) {
-            save(&world, i == 1 ? 1 : 2, 2000);
+            n_files = world_save(&world, 1, i == 1 ? 1 : 2, WORLD_PATIENT);
         }
     }
-    CHECK_INT(count_files(&world), 2);
+    CHECK_INT(n_files, 2);
     before = world_view_map(&world, "a");
     world_stop(&world);
-    CHECK_INT(vxd_data_dir_open(fault_disk_ops(world.disk), WORLD_DIR, &world.dir, NULL),
-              VXD_OK);
-    CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
-    REQUIRE(n == 2);
-    vxd_snapshot_path(&world.dir, 1, sequences[0], "", path);
-    vxd_data_dir_close(&world.dir);
-    bytes = fault_disk_bytes(world.disk, path, &n_bytes);
-    REQUIRE(bytes != NULL);
-    bytes[n_bytes / 2] ^= 1;
+    world_damage_file(&world, 1);
     world_start(&world);
     check_view(world_view_map(&world, "a"), before.digest);
     CHECK(world_view_map(&world, "a").epoch == before.epoch);
     CHECK(world_view_map(&world, "a").generation == before.generation);
     CHECK_INT(world_change_map(&world, "a", 8, 0), VXD_OK);
-    free(sequences);
     world_end(&world);
 }
 
@@ -423,7 +391,7 @@ static void test_map_is_brought_back_from_its_snapshot_file(void)
     for (int i = 0; i < 7; i++) {
         CHECK_INT(world_change_map(&world, "a", i, 0), VXD_OK);
         if (i == 3) {
-            save(&world, 1, 2000);
+            CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
         }
     }
     before = world_view_map(&world, "a");
