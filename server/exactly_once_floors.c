@@ -94,10 +94,12 @@ void vxd_once_keep_floor(struct vxd_once *once, struct vxd_once_floor *take_floo
 
 void vxd_once_free_floors(struct vxd_once *once)
 {
-    while (once->oldest_floor != NULL) {
-        struct vxd_once_floor *oldest = once->oldest_floor;
+    struct vxd_once_floor *next = once->oldest_floor;
 
-        leave(once, oldest);
-        free(oldest);
+    while (next != NULL) {
+        struct vxd_once_floor *floor = next;
+
+        next = floor->newer;
+        free(floor);
     }
 }

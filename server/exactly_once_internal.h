@@ -126,6 +126,7 @@ struct vxd_once_floor *vxd_once_take_floor(struct vxd_once *once, const char *pr
                                            const char *client_id);
 /* Of a client that goes; the one that went first may go for good. */
 void vxd_once_keep_floor(struct vxd_once *once, struct vxd_once_floor *take_floor);
+/* With all of it. */
 void vxd_once_free_floors(struct vxd_once *once);
 
 #endif
