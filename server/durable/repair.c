@@ -534,7 +534,7 @@ vxd_repair_data_dir(const struct vxd_file_ops *ops, const char *path,
 {
     struct vxd_repair repair = {
         .dir = {.lock = -1}, .said = said, .user = user, .result = out};
-    struct vxd_err own;
+    struct vxd_err own = {0};
     enum vxd_status status;
 
     *out = (struct vxd_repair_result){0};
