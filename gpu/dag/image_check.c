@@ -156,10 +156,9 @@ static bool add_child(struct vxd_dag_checking *check, uint32_t ref, struct sum *
     return known != 0;
 }
 
-/* A word that may be an inner node's reference: what is told of that is fetched for later. What else
- * the word is does no harm. One at a time, as they are used: of many at once a processor drops
- * some. Inlined before anything else, as GCC takes calls that only fetch for ones that do
- * nothing. */
+/* A word that may be an inner node's reference: what is told of that is fetched for later. What
+ * else the word is does no harm. Inlined before anything else: GCC 12 takes a function that only
+ * fetches for one that does nothing, and leaves its calls out. */
 __attribute__((always_inline)) static inline void
 fetch(const struct vxd_dag_checking *check, uint64_t at)
 {
