@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets. Each is a test too: it runs over its corpus, then on for a while.
-set(VOXELD_FUZZ_SECONDS 20 CACHE STRING "Seconds that each fuzz test runs")
+set(VOXELD_FUZZ_SECONDS 12 CACHE STRING "Seconds that each fuzz test runs")
 # One seed for all, so that a machine's finding is found again elsewhere; 0 draws another
 # each time, which is for long runs.
 set(VOXELD_FUZZ_SEED 1 CACHE STRING "Where each fuzz test begins its random numbers")

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gpu_is_cuda(const struct gpu_env *env)
-{
-    return env->context->backend == VXD_BACKEND_CUDA;
-}
-
 void gpu_dag_each_backend(void (*body)(struct gpu_env *env))
 {
     const char *store = getenv("VOXELD_TEST_DAG_STORE");

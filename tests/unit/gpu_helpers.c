@@ -37,6 +37,11 @@ void gpu_env_open(struct gpu_env *env, enum vxd_backend backend, int n_threads,
     require(vxd_queue_create(env->context, &env->queue, &err), &err, "queue");
 }
 
+bool gpu_is_cuda(const struct gpu_env *env)
+{
+    return vxd_context_backend(env->context) == VXD_BACKEND_CUDA;
+}
+
 void gpu_env_close(struct gpu_env *env)
 {
     vxd_queue_destroy(env->queue);

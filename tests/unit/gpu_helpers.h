@@ -18,6 +18,8 @@ struct gpu_env {
  * stdout, once, when there is none. */
 void gpu_each_backend(void (*body)(struct gpu_env *env));
 
+bool gpu_is_cuda(const struct gpu_env *env);
+
 /* One backend, budgets in bytes or 0. */
 void gpu_env_open(struct gpu_env *env, enum vxd_backend backend, int n_threads,
                   size_t device_bytes, size_t host_bytes);

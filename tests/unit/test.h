@@ -61,6 +61,17 @@ static const char *vxd_test_skip_reason;
         return;                                                                          \
     } while (0)
 
+/* Of `full` random cases how many are run: all, or the VOXELD_TEST_SLOW-th part of them (at least
+ * one) under what slows a program down: sanitizers, emulators. The plain build runs all. */
+static inline int vxd_test_rounds(int full)
+{
+    const char *text = getenv("VOXELD_TEST_SLOW");
+    long slow = text != NULL ? strtol(text, NULL, 10) : 1;
+    long part = full / (slow > 1 ? slow : 1);
+
+    return part > 1 ? (int)part : 1;
+}
+
 struct vxd_test {
     const char *name;
     void (*run)(void);

@@ -270,7 +270,7 @@ static void copy_cases(struct gpu_env *env, const struct vxd_dag_format *format,
     struct scene scene;
 
     open_scene(&scene, env, format);
-    for (int k = 0; k < n_cases; k++) {
+    for (int k = 0; k < vxd_test_rounds(n_cases); k++) {
         struct vxd_dag_edit_result result;
         struct vxd_dag_op op;
 
@@ -448,7 +448,7 @@ static void morph_cases(struct gpu_env *env, const struct vxd_dag_format *format
     struct scene scene;
 
     open_scene(&scene, env, format);
-    for (int k = 0; k < n_cases; k++) {
+    for (int k = 0; k < vxd_test_rounds(n_cases); k++) {
         struct vxd_dag_edit_result result;
         struct vxd_dag_op op;
 

@@ -227,7 +227,7 @@ static void run_random(struct gpu_env *env, const struct vxd_dag_format *format,
     other = make_dag(&cpu, format, 0);
     gpu_dag_grid_make(&before, format);
     gpu_dag_grid_make(&after, format);
-    for (int i = 0; i < n_edits && vxd_test_n_failed_checks < 10; i++) {
+    for (int i = 0; i < vxd_test_rounds(n_edits) && vxd_test_n_failed_checks < 10; i++) {
         struct vxd_dag_edit_result result = {0};
         struct vxd_dag_edit_result want = {0};
         struct vxd_err err = {0};
@@ -490,7 +490,7 @@ static void extremes(struct gpu_env *env)
     gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
     other = make_dag(&cpu, &format, 0);
     gpu_dag_grid_make(&grid, &format);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < vxd_test_rounds(300); i++) {
         struct vxd_dag_op ops[2] = {box_op(VXD_DAG_ERASE, 0, 16, 0),
                                     {.action = VXD_DAG_FILL}};
         struct vxd_dag_shape *shape = &ops[1].shape;

@@ -181,7 +181,7 @@ static void small_balls(struct gpu_env *env)
 {
     uint64_t seed = 3;
 
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < vxd_test_rounds(12); i++) {
         int depth = 6 + i % 2;
         int64_t units = (int64_t)256 << depth;
         int64_t r = (int64_t)(gpu_random(&seed) % (uint64_t)(units / 2));

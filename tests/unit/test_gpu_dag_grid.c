@@ -177,7 +177,7 @@ static void run_chain(struct gpu_env *env, const struct vxd_dag_format *format,
 static void chains(struct gpu_env *env)
 {
     const char *text = getenv("VOXELD_TEST_EDIT_LISTS");
-    int n_lists = text != NULL ? (int)strtol(text, NULL, 10) : FEW_LISTS;
+    int n_lists = text != NULL ? (int)strtol(text, NULL, 10) : vxd_test_rounds(FEW_LISTS);
 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         run_chain(env, &formats[i], n_lists, 77 + i);

@@ -120,7 +120,7 @@ static void lies_of(struct gpu_env *env, const struct vxd_dag_format *format, in
 static void lies(struct gpu_env *env)
 {
     const char *many = getenv("VOXELD_TEST_LIES");
-    int n_lies = many != NULL ? atoi(many) : gpu_is_cuda(env) ? 48 : 400;
+    int n_lies = many != NULL ? atoi(many) : gpu_is_cuda(env) ? 48 : vxd_test_rounds(400);
 
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
         lies_of(env, &formats[f], n_lies);

@@ -235,7 +235,7 @@ static void nearest_in_model(struct gpu_env *env, const struct model *model)
     voxels = gpu_to_host(env, &d_voxels);
     squares = gpu_to_host(env, &d_squares);
     values = gpu_to_host(env, &d_values);
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < vxd_test_rounds(N); i++) {
         uint64_t square;
         size_t found = nearest_of(model, points + 3 * i, radii[i], &square);
         uint32_t at[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};

@@ -137,9 +137,10 @@ static void scan_cases(struct gpu_env *env, const struct vxd_dag_format *format,
     uint16_t values[MAX_POINTS];
     struct gpu_dag_scan_grid grid;
     uint64_t n_passed = 0;
+    int n = vxd_test_rounds(n_cases);
 
     gpu_dag_scan_grid_make(&grid, format->depth);
-    for (int k = 0; k < n_cases; k++) {
+    for (int k = 0; k < n; k++) {
         struct vxd_dag_scan scan;
         struct vxd_dag_scan_result result;
         struct vxd_err err = {0};
@@ -152,7 +153,7 @@ static void scan_cases(struct gpu_env *env, const struct vxd_dag_format *format,
         n_passed += result.n_passed_voxels;
         free_result(env, &result);
     }
-    CHECK(n_passed > 0);
+    CHECK(n_passed > 0 || n == 1);
     CHECK_INT(bytes_of(env), 0);
     gpu_dag_scan_grid_free(&grid);
 }

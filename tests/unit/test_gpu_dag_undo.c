@@ -57,7 +57,7 @@ static void history(struct gpu_env *env, const struct vxd_dag_format *format,
 
 static void histories(struct gpu_env *env)
 {
-    for (uint64_t i = 0; i < N_HISTORIES * N_FORMATS; i++) {
+    for (uint64_t i = 0; i < (uint64_t)vxd_test_rounds(N_HISTORIES) * N_FORMATS; i++) {
         history(env, &formats[i % N_FORMATS], i + 1);
     }
 }

@@ -6,13 +6,6 @@
 #include "tests/unit/gpu_hash_run.h"
 #include "tests/unit/test.h"
 
-/* A million where that takes seconds, not a minute. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define N_MANY 300000
-#else
-#define N_MANY 1000000
-#endif
-
 static const struct vxd_hashmap_spec int3_spec = {
     .key_dtype = VXD_INT32, .n_components = 3, .n_values = 1, .values = {{VXD_INT32, 1}}};
 
@@ -254,7 +247,7 @@ static void use_million(struct gpu_env *env, enum vxd_hash_index index)
     uint64_t random = 3;
 
     hash_run_open(&run, env, &spec, "many keys");
-    batch = batch_of(&run, N_MANY);
+    batch = batch_of(&run, (size_t)vxd_test_rounds(1000000));
     for (size_t i = 0; i < batch.n; i++) {
         int32_t key[3];
 
@@ -265,7 +258,7 @@ static void use_million(struct gpu_env *env, enum vxd_hash_index index)
         memcpy(batch.keys + 12 * i, key, sizeof key);
     }
     hash_run_insert(&run, &batch, VXD_HASH_FIRST, 0);
-    hash_run_erase(&run, batch.keys, N_MANY / 3, VXD_HASH_ANY, true);
+    hash_run_erase(&run, batch.keys, batch.n / 3, VXD_HASH_ANY, true);
     hash_run_insert(&run, &batch, VXD_HASH_ANY, 0);
     hash_run_verify(&run);
     CHECK_INT(run.n_failures, 0);

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Random sequences of operations on maps, compared with a plain model after every step.
  *
- * VOXELD_TEST_SEEDS=N runs N seeds on each backend and index (default 500, fewer under
- * sanitizers); VOXELD_TEST_SEED=S runs that seed alone. */
+ * VOXELD_TEST_SEEDS=N runs N seeds on each backend and index (default 500, fewer
+ * where VOXELD_TEST_SLOW is set); VOXELD_TEST_SEED=S runs that seed alone. */
 #include <math.h>
 
 #include "tests/unit/gpu_hash_keys.h"
 #include "tests/unit/gpu_hash_run.h"
 #include "tests/unit/test.h"
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define DEFAULT_SEEDS 100
-#else
-#define DEFAULT_SEEDS 500
-#endif
 
 enum {
     N_STEPS = 40,
@@ -254,9 +248,12 @@ static void play_all(struct gpu_env *env, enum vxd_hash_index index)
     const char *one = getenv("VOXELD_TEST_SEED");
     const char *many = getenv("VOXELD_TEST_SEEDS");
     uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
-    uint64_t n = many != NULL ? strtoull(many, NULL, 10) : DEFAULT_SEEDS;
+    uint64_t n = (uint64_t)vxd_test_rounds(500);
     int n_failed = 0;
 
+    if (many != NULL) {
+        n = strtoull(many, NULL, 10);
+    }
     for (uint64_t i = 0; i < (one != NULL ? 1 : n) && n_failed < 5; i++) {
         n_failed += play_seed(env, index, first + i) > 0;
     }

@@ -33,16 +33,11 @@ static double storing_error(enum vxd_net_precision precision, double value)
     return precision == VXD_NET_BF16 ? fabs(value) * 0x1p-8 : 0.0;
 }
 
-static bool is_cuda(const struct gpu_env *env)
-{
-    return vxd_context_backend(env->context) == VXD_BACKEND_CUDA;
-}
-
 static double relative_error(const struct gpu_env *env, const struct gpu_conv *conv)
 {
     double e = (conv->n_taps * conv->n_in + 2) * 0x1p-24;
 
-    if (!is_cuda(env) || conv->precision == VXD_NET_FP32) {
+    if (!gpu_is_cuda(env) || conv->precision == VXD_NET_FP32) {
         return e;
     }
     return conv->precision == VXD_NET_TF32 ? 2 * e + 0x1p-10 : 2 * e;
@@ -176,7 +171,7 @@ static void narrow_case(struct gpu_env *env, int number, enum vxd_net_precision 
 
 static void random_cases(struct gpu_env *env)
 {
-    for (int number = 0; number < N_CASES; number++) {
+    for (int number = 0; number < vxd_test_rounds(N_CASES); number++) {
         narrow_case(env, number, VXD_NET_FP32);
     }
 }
@@ -188,7 +183,7 @@ static void test_conv_of_random_geometry_equals_dense_double(void)
 
 static void precisions(struct gpu_env *env)
 {
-    for (int number = 0; number < 60; number++) {
+    for (int number = 0; number < vxd_test_rounds(60); number++) {
         narrow_case(env, number, (enum vxd_net_precision)(1 + number % 3));
     }
 }
@@ -201,7 +196,7 @@ static void wide(struct gpu_env *env)
                                         {96, 96},  {40, 56}, {8, 128}, {128, 72},
                                         {72, 136}, {64, 192}};
 
-    for (int i = 0; i < 40; i += is_cuda(env) ? 1 : 7) {
+    for (int i = 0; i < 40; i += gpu_is_cuda(env) ? 1 : 7) {
         check_case(env, 5 * (i % 7) + i / 10, channels[i % 10][0], channels[i % 10][1],
                    (enum vxd_net_precision)(i / 10));
     }
@@ -263,7 +258,7 @@ static size_t first_sample(struct gpu_sparse_case *item)
 
 static void batches(struct gpu_env *env)
 {
-    for (int number = 0; number < 48; number++) {
+    for (int number = 0; number < vxd_test_rounds(48); number++) {
         uint64_t state = (uint64_t)number;
         struct gpu_conv conv = {.n_in = 8 + number % 5 * 8,
                                 .n_out = 10 + number % 7 * 9,

@@ -3,13 +3,9 @@
 #include "tests/unit/gpu_sparse.h"
 #include "tests/unit/test.h"
 
-/* Cases; VOXELD_TEST_CASES has fewer run under tools that slow a GPU down. */
-static int n_cases(void)
-{
-    const char *text = getenv("VOXELD_TEST_CASES");
-
-    return text != NULL ? (int)strtol(text, NULL, 10) : 260;
-}
+enum {
+    N_CASES = 260
+};
 
 /* A grid that holds row + 1 of each row of a set. */
 static void number_rows(const struct gpu_set *set, struct gpu_grid *grid)
@@ -286,9 +282,7 @@ static void check_case(struct gpu_env *env, const struct gpu_sparse_case *item,
 
 static void random_cases(struct gpu_env *env)
 {
-    int n = n_cases();
-
-    for (int number = 0; number < n; number++) {
+    for (int number = 0; number < vxd_test_rounds(N_CASES); number++) {
         struct gpu_sparse_case item;
 
         gpu_sparse_case_make(&item, number);
@@ -311,7 +305,7 @@ static void common_cases(struct gpu_env *env)
         {{3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, false},
         {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, false}};
 
-    for (int number = 0; number < n_cases(); number++) {
+    for (int number = 0; number < vxd_test_rounds(N_CASES); number++) {
         struct gpu_sparse_case item;
         bool is_bounded;
 

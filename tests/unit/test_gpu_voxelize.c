@@ -230,7 +230,8 @@ static void large_sizes(struct gpu_env *env)
     for (int kind = 0; kind < GPU_N_CLOUD_KINDS; kind++) {
         for (int config = 0; config < GPU_N_CONFIGS; config++) {
             if (config != 11) { /* 64 channels */
-                check_case(env, (enum gpu_cloud_kind)kind, 100000, config);
+                check_case(env, (enum gpu_cloud_kind)kind,
+                           (size_t)vxd_test_rounds(100000), config);
             }
         }
     }
