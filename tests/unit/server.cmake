@@ -39,6 +39,10 @@ target_link_libraries(voxeld_test_durable PRIVATE voxeld_build
 voxeld_add_test(NAME test_server_scene_faults
                 SOURCES unit/test_server_scene_faults.c unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_scene_replay
+                SOURCES unit/test_server_scene_replay.c unit/server_scenes_disk.c
+                LIBRARIES voxeld_test_server voxeld_test_durable)
+target_link_options(test_server_scene_replay PRIVATE -Wl,--wrap=vxd_dag_edit_wait)
 voxeld_add_test(NAME test_server_map_faults
                 SOURCES unit/test_server_map_faults.c unit/server_maps_disk.c
                 unit/server_scenes_disk.c
