@@ -333,9 +333,11 @@ static void arena_prefetch(const struct vxd_dag *dag, uint64_t hash)
     uint32_t n_buckets = atomic_load_explicit(&shard->n_buckets, memory_order_relaxed);
 
     if (buckets != NULL) {
-        __builtin_prefetch((const char *)buckets +
-                           (size_t)vxd_dag_bucket_home(hash, n_buckets) *
-                               sizeof *buckets);
+        const char *home = (const char *)buckets +
+                           (size_t)vxd_dag_bucket_home(hash, n_buckets) * sizeof *buckets;
+
+        __builtin_prefetch(home);
+        __builtin_prefetch(home + sizeof *buckets); /* many a search goes on there */
     }
 }
 

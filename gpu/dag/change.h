@@ -11,13 +11,15 @@ enum {
 };
 
 /* One thread's memory of pairs it compared: a DAG has more paths than nodes. Nodes never
- * change, so it holds as long as the store. Zero-initialised = empty. */
+ * change, so it holds as long as the store. It is empty where is_made is false; the pairs are made
+ * when the first is looked for. */
 struct vxd_dag_change_pair {
     uint32_t from, to; /* equal ones are never looked for */
     int height;
     struct vxd_dag_change change;
 };
 struct vxd_dag_change_memo {
+    bool is_made;
     struct vxd_dag_change_pair pairs[VXD_DAG_CHANGE_MEMO];
 };
 

@@ -11,6 +11,12 @@ struct frame {
     struct vxd_dag_change sum;
 };
 
+/* Of most masks, which are 0, without a count. */
+static uint64_t n_voxels(uint64_t mask)
+{
+    return mask == 0 ? 0 : (uint64_t)vxd_dag_popc(mask);
+}
+
 bool vxd_dag_change_add_leaf(const struct vxd_dag_leaf *from,
                              const struct vxd_dag_leaf *to, bool has_materials,
                              struct vxd_dag_change *sum)
@@ -26,10 +32,10 @@ bool vxd_dag_change_add_leaf(const struct vxd_dag_leaf *from,
             n_changed += from->values[bit] != to->values[bit];
         }
     }
-    sum->n_added += (uint64_t)vxd_dag_popc(after & ~before);
-    sum->n_removed += (uint64_t)vxd_dag_popc(before & ~after);
+    sum->n_added += n_voxels(after & ~before);
+    sum->n_removed += n_voxels(before & ~after);
     sum->n_changed += n_changed;
-    sum->n_freed += (uint64_t)vxd_dag_popc(to->free & ~from->free);
+    sum->n_freed += n_voxels(to->free & ~from->free);
     return n_changed > 0 || from->set != to->set || from->free != to->free;
 }
 
@@ -37,8 +43,15 @@ bool vxd_dag_change_add_leaf(const struct vxd_dag_leaf *from,
 static struct vxd_dag_change_pair *place_of(struct vxd_dag_change_memo *memo,
                                             const struct frame *pair, int height)
 {
+    const struct vxd_dag_change_pair none = {VXD_DAG_EMPTY, VXD_DAG_EMPTY, 0, {0}};
     uint64_t key = ((uint64_t)pair->from << 32 | pair->to) + (uint64_t)height;
 
+    if (!memo->is_made) {
+        for (int i = 0; i < VXD_DAG_CHANGE_MEMO; i++) {
+            memo->pairs[i] = none;
+        }
+        memo->is_made = true;
+    }
     return &memo->pairs[(key * 0x9e3779b97f4a7c15ULL >> 32) % VXD_DAG_CHANGE_MEMO];
 }
 

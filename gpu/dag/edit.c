@@ -5,8 +5,6 @@
  * morphology (which look at the state before them) one at a time. */
 #include "gpu/dag/edit.h"
 
-#include <string.h>
-
 #include "gpu/dag/change.h"
 #include "gpu/dag/device.h"
 #include "gpu/dag/shapes.h"
@@ -379,6 +377,7 @@ static enum vxd_status count_change(struct vxd_dag *dag, uint32_t from,
                                     struct vxd_err *err)
 {
     struct vxd_dag_change change = {0};
+    struct vxd_dag_change_memo *memo;
     struct vxd_buffer memory;
     enum vxd_status status =
         vxd_host_alloc(dag->context, sizeof(struct vxd_dag_change_memo), &memory, err);
@@ -386,9 +385,9 @@ static enum vxd_status count_change(struct vxd_dag *dag, uint32_t from,
     if (status != VXD_OK) {
         return status;
     }
-    memset(memory.ptr, 0, memory.n_bytes);
-    vxd_dag_change_add(&dag->view, memory.ptr, from, result->root, dag->view.depth,
-                       &change);
+    memo = memory.ptr;
+    memo->is_made = false;
+    vxd_dag_change_add(&dag->view, memo, from, result->root, dag->view.depth, &change);
     vxd_host_free(dag->context, &memory);
     result->n_added = change.n_added;
     result->n_removed = change.n_removed;

@@ -121,15 +121,31 @@ enum vxd_status vxd_dag_put_hashed(struct vxd_dag_writer *writer,
                                    const struct vxd_dag_wanted *wanted, int height,
                                    uint32_t *ref, struct vxd_err *err);
 
+/* True where the writer met the item lately: *ref is its reference. */
+bool vxd_dag_has_met(struct vxd_dag_writer *writer, const struct vxd_dag_wanted *wanted,
+                     uint32_t *ref);
+
 /* The reference of an item that is there, VXD_DAG_EMPTY where it is not. */
 uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,
                       const uint32_t *words, int n_words);
+
+enum {
+    VXD_DAG_MAX_LEAF_WORDS = 10 /* 64 values of 4 bits */
+};
 
 /* leaf.c. Reads what stands at a reference of leaf height, empty and uniform ones too. */
 void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
                        struct vxd_dag_leaf *leaf);
 
-/* Stores a leaf in its canonical form, its block first; *ref may come out empty or uniform. */
+/* The canonical form of a leaf, whose block is stored first. Where that is an item, *n_words is
+ * their number, else 0 and *ref empty or uniform.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_dag_leaf_make(struct vxd_dag_writer *writer,
+                                  const struct vxd_dag_leaf *leaf,
+                                  uint32_t words[VXD_DAG_MAX_LEAF_WORDS], int *n_words,
+                                  uint32_t *ref, struct vxd_err *err);
+
+/* The same, and stores the item. */
 enum vxd_status vxd_dag_leaf_put(struct vxd_dag_writer *writer,
                                  const struct vxd_dag_leaf *leaf, uint32_t *ref,
                                  struct vxd_err *err);
@@ -154,6 +170,13 @@ union vxd_dag_edit_state {
     unsigned char bytes[VXD_DAG_STATE_BYTES];
 };
 
+/* What becomes of the eight parts of a cube: masks of octants; others stay as they are. */
+struct vxd_dag_told {
+    unsigned set;     /* become `uniform`, which they are not */
+    unsigned open;    /* depend on their parts; leaves on their voxels */
+    uint32_t uniform; /* empty or uniform */
+};
+
 /* One way over a tree (build_cpu.c goes it): the editor says what becomes of cubes and
  * leaves, everything else (identity, canonical form, counts, threads) is the same for all.
  * Its functions are called by many threads at once, args is constant. */
@@ -165,6 +188,12 @@ struct vxd_dag_editor {
     enum vxd_dag_visit (*visit)(const void *args, const struct vxd_dag_view *view,
                                 const struct vxd_dag_cube *cube, uint32_t old,
                                 union vxd_dag_edit_state *state, uint32_t *uniform);
+    /* What visit would say of the eight parts of a cube that is gone into, all at once, `old` being
+     * what stands at each; then the cube's state is that of all below, and each stands for itself
+     * (signature). False: each has to be visited. NULL: always. */
+    bool (*visit_parts)(const void *args, const struct vxd_dag_cube *cube,
+                        const union vxd_dag_edit_state *state, const uint32_t old[8],
+                        struct vxd_dag_told *told);
     /* State of a child from its parent's. NULL: a copy. */
     void (*child)(const void *args, const struct vxd_dag_view *view,
                   const struct vxd_dag_cube *cube, const union vxd_dag_edit_state *state,

@@ -27,15 +27,15 @@ static enum vxd_status put_values(struct vxd_dag_writer *writer,
                        vxd_dag_block_words(view->value_bits, n), ref, err);
 }
 
-enum vxd_status vxd_dag_leaf_put(struct vxd_dag_writer *writer,
-                                 const struct vxd_dag_leaf *leaf, uint32_t *ref,
-                                 struct vxd_err *err)
+enum vxd_status vxd_dag_leaf_make(struct vxd_dag_writer *writer,
+                                  const struct vxd_dag_leaf *leaf,
+                                  uint32_t words[VXD_DAG_MAX_LEAF_WORDS], int *n_words,
+                                  uint32_t *ref, struct vxd_err *err)
 {
     const struct vxd_dag_view *view = &writer->dag->view;
-    uint32_t words[VXD_DAG_MAX_ITEM_WORDS] = {(uint32_t)leaf->set,
-                                              (uint32_t)(leaf->set >> 32)};
     enum vxd_status status;
 
+    *n_words = 0;
     *ref = VXD_DAG_EMPTY;
     if (leaf->set == 0) {
         return VXD_OK;
@@ -45,6 +45,8 @@ enum vxd_status vxd_dag_leaf_put(struct vxd_dag_writer *writer,
             return VXD_OK;
         }
     } else {
+        words[0] = (uint32_t)leaf->set;
+        words[1] = (uint32_t)(leaf->set >> 32);
         status = put_values(writer, leaf, &words[2], err);
         if (status != VXD_OK) {
             return status;
@@ -54,6 +56,20 @@ enum vxd_status vxd_dag_leaf_put(struct vxd_dag_writer *writer,
             return VXD_OK;
         }
     }
-    return vxd_dag_put(writer, VXD_DAG_LEAF, VXD_DAG_LEAF_HEIGHT, words,
-                       vxd_dag_leaf_words(view->value_bits, leaf->set), ref, err);
+    *n_words = vxd_dag_leaf_words(view->value_bits, leaf->set);
+    return VXD_OK;
+}
+
+enum vxd_status vxd_dag_leaf_put(struct vxd_dag_writer *writer,
+                                 const struct vxd_dag_leaf *leaf, uint32_t *ref,
+                                 struct vxd_err *err)
+{
+    uint32_t words[VXD_DAG_MAX_LEAF_WORDS];
+    int n_words;
+    enum vxd_status status = vxd_dag_leaf_make(writer, leaf, words, &n_words, ref, err);
+
+    return status != VXD_OK || n_words == 0
+               ? status
+               : vxd_dag_put(writer, VXD_DAG_LEAF, VXD_DAG_LEAF_HEIGHT, words, n_words,
+                             ref, err);
 }

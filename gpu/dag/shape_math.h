@@ -15,6 +15,13 @@
 #include "gpu/dag/dag_math.h"
 #include "gpu/dag/edit.h"
 
+#if defined(__SSE2__) && !defined(__CUDACC__)
+#define VXD_DAG_HAS_LANES 1
+#include <emmintrin.h>
+#else
+#define VXD_DAG_HAS_LANES 0
+#endif
+
 /* How a cube lies to a shape. PARTIAL may be said of one that is wholly in or out: it costs a
  * closer look and changes nothing. */
 enum vxd_dag_relation {
@@ -196,12 +203,119 @@ VXD_HD void vxd_dag_ball_terms(const int64_t a[3], uint64_t limit,
     }
 }
 
+/* The eight parts of a cube, as vxd_dag_ball_relation tells of each: masks of the octants that
+ * are outside and inside. What an axis adds is the same for four of them. */
+VXD_HD void vxd_dag_ball_octants(const struct vxd_dag_shape *shape,
+                                 const struct vxd_dag_extent *extent, int height,
+                                 unsigned *outside, unsigned *inside)
+{
+    uint64_t limit = vxd_dag_square(shape->r);
+    int64_t side = (int64_t)VXD_DAG_UNIT << (height - 1);
+    uint64_t nearest[3][2];
+    uint64_t farthest[3][2];
+
+    for (int axis = 0; axis < 3; axis++) {
+        for (int half = 0; half < 2; half++) {
+            int64_t low = extent->low[axis] - shape->a[axis] + half * side;
+            int64_t high = low + side - VXD_DAG_UNIT;
+            int64_t gap = low > 0 ? low : high < 0 ? high : 0;
+
+            nearest[axis][half] = vxd_dag_square_cut(gap, limit);
+            farthest[axis][half] = vxd_dag_square_cut(low + high > 0 ? high : low, limit);
+        }
+    }
+    *outside = 0;
+    *inside = 0;
+    for (int i = 0; i < 8; i++) {
+        uint64_t near = nearest[0][i >> 2] + nearest[1][i >> 1 & 1] + nearest[2][i & 1];
+        uint64_t far = farthest[0][i >> 2] + farthest[1][i >> 1 & 1] + farthest[2][i & 1];
+
+        *outside |= (unsigned)(near > limit) << i;
+        *inside |= (unsigned)(far <= limit) << i;
+    }
+}
+
+#if VXD_DAG_HAS_LANES
+/* Voxels of a leaf whose sum of three terms, one an axis, is at most `most`, which is already
+ * taken from that of the first axis: where yz <= most[x]. Sums and bounds fit 32 bits. */
+static inline uint64_t vxd_dag_lane_sums(const int32_t most[4], const int32_t y[4],
+                                         const int32_t z[4])
+{
+    __m128i z_low = _mm_setr_epi32(z[0], z[1], z[0], z[1]);
+    __m128i z_high = _mm_setr_epi32(z[2], z[3], z[2], z[3]);
+    __m128i y_low = _mm_setr_epi32(y[0], y[0], y[1], y[1]);
+    __m128i y_high = _mm_setr_epi32(y[2], y[2], y[3], y[3]);
+    /* By the bits y1 and z1 of a voxel's place in Morton order; the lanes are y0 and z0. */
+    __m128i sums[4] = {_mm_add_epi32(y_low, z_low), _mm_add_epi32(y_low, z_high),
+                       _mm_add_epi32(y_high, z_low), _mm_add_epi32(y_high, z_high)};
+    uint64_t above = 0;
+
+    for (int x = 0; x < 4; x += 2) {
+        __m128i even = _mm_set1_epi32(most[x]);
+        __m128i odd = _mm_set1_epi32(most[x + 1]);
+        __m128i bytes[4];
+        unsigned low;
+        unsigned high;
+
+        for (int i = 0; i < 4; i++) {
+            bytes[i] = _mm_packs_epi32(_mm_cmpgt_epi32(sums[i], even),
+                                       _mm_cmpgt_epi32(sums[i], odd));
+        }
+        low = (unsigned)_mm_movemask_epi8(_mm_packs_epi16(bytes[0], bytes[1]));
+        high = (unsigned)_mm_movemask_epi8(_mm_packs_epi16(bytes[2], bytes[3]));
+        above |= (uint64_t)(high << 16 | low) << (16 * x);
+    }
+    return ~above;
+}
+
+/* True where the leaf is so near that its mask is found in 32 bits: with d from a to the first
+ * voxel, the k-th one's square is d^2 + 512 (d k + 128 k^2), so what is left of the limit after
+ * the first voxel's square is compared with sums of d k + 128 k^2. */
+static inline bool vxd_dag_ball_mask_near(const struct vxd_dag_shape *shape,
+                                          const struct vxd_dag_extent *extent,
+                                          uint64_t *mask)
+{
+    const int64_t far = (int64_t)1 << 28;
+    int64_t left = (int64_t)vxd_dag_square(shape->r);
+    int32_t terms[3][4];
+    int32_t most[4];
+
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t d = extent->low[axis] - shape->a[axis];
+
+        if (d <= -far || d >= far) {
+            return false;
+        }
+        left -= d * d;
+        for (int32_t k = 0; k < 4; k++) {
+            terms[axis][k] = (int32_t)d * k + VXD_DAG_UNIT / 2 * k * k;
+        }
+    }
+    left >>= 9; /* rounds down, as it has to be */
+    for (int k = 0; k < 4; k++) {
+        int64_t rest = left - terms[0][k];
+
+        most[k] = (int32_t)(rest < INT32_MIN   ? INT32_MIN
+                            : rest > INT32_MAX ? INT32_MAX
+                                               : rest);
+    }
+    *mask = vxd_dag_lane_sums(most, terms[1], terms[2]);
+    return true;
+}
+#endif
+
 VXD_HD uint64_t vxd_dag_ball_mask(const struct vxd_dag_shape *shape,
                                   const struct vxd_dag_extent *extent)
 {
     uint64_t limit = vxd_dag_square(shape->r);
     uint64_t terms[3][4];
+#if VXD_DAG_HAS_LANES
+    uint64_t mask;
 
+    if (vxd_dag_ball_mask_near(shape, extent, &mask)) {
+        return mask;
+    }
+#endif
     vxd_dag_ball_terms(shape->a, limit, extent, terms);
     return vxd_dag_leaf_sums(terms, limit);
 }

@@ -39,6 +39,38 @@ static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *vie
     return vxd_dag_shapes_visit(args, view, cube, old, state_of(state), uniform);
 }
 
+/* One ball that overwrites decides alone: most cubes of an edit with a ball are such. */
+static bool visit_parts(const void *args, const struct vxd_dag_cube *cube,
+                        const union vxd_dag_edit_state *state, const uint32_t old[8],
+                        struct vxd_dag_told *told)
+{
+    const struct vxd_dag_shapes_run *shapes = args;
+    const struct vxd_dag_shapes_state *own = const_state_of(state);
+    const struct vxd_dag_op *op;
+    struct vxd_dag_extent extent;
+    unsigned outside;
+    unsigned inside;
+    unsigned same = 0;
+
+    if (own->inside != 0 || (own->partial & (own->partial - 1)) != 0 ||
+        (own->partial & shapes->overwriting) == 0) {
+        return false;
+    }
+    op = shapes->ops[vxd_dag_low_bit(own->partial)].op;
+    if (op->shape.kind != VXD_DAG_BALL) {
+        return false;
+    }
+    told->uniform = vxd_dag_shapes_apply_even(shapes, op, VXD_DAG_EMPTY);
+    for (int octant = 0; octant < 8; octant++) {
+        same |= (unsigned)(old[octant] == told->uniform) << octant;
+    }
+    extent = vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    vxd_dag_ball_octants(&op->shape, &extent, cube->height, &outside, &inside);
+    told->set = inside & ~same;
+    told->open = 0xffu & ~(outside | inside | same);
+    return true;
+}
+
 static int sign(const void *args, const struct vxd_dag_cube *cube,
                 const union vxd_dag_edit_state *state, uint64_t *words)
 {
@@ -134,6 +166,7 @@ enum vxd_status vxd_dag_shapes_begin(struct vxd_dag *dag, const struct vxd_dag_o
     }
     *editor = (struct vxd_dag_editor){.begin = begin,
                                       .visit = visit,
+                                      .visit_parts = visit_parts,
                                       .leaf = edit_leaf,
                                       .signature = sign,
                                       .args = &shapes->run};

@@ -79,30 +79,45 @@ void vxd_dag_prefetch(const struct vxd_dag *dag, uint64_t hash)
     }
 }
 
+static uint32_t met_key(const struct vxd_dag_wanted *wanted)
+{
+    return (uint32_t)(wanted->hash >> 32 & ~(uint64_t)3) | (uint32_t)wanted->kind;
+}
+
+bool vxd_dag_has_met(struct vxd_dag_writer *writer, const struct vxd_dag_wanted *wanted,
+                     uint32_t *ref)
+{
+    const struct vxd_dag_met *met = met_slot(writer, wanted->hash);
+
+    if (met == NULL || met->ref == VXD_DAG_EMPTY || met->key != met_key(wanted) ||
+        !vxd_dag_is_equal(&writer->dag->view, met->ref, wanted)) {
+        return false;
+    }
+    *ref = met->ref;
+    return true;
+}
+
 enum vxd_status vxd_dag_put_hashed(struct vxd_dag_writer *writer,
                                    const struct vxd_dag_wanted *wanted, int height,
                                    uint32_t *ref, struct vxd_err *err)
 {
-    const struct vxd_dag *dag = writer->dag;
-    uint32_t key = (uint32_t)(wanted->hash >> 32 & ~(uint64_t)3) | (uint32_t)wanted->kind;
-    struct vxd_dag_met *met = met_slot(writer, wanted->hash);
+    struct vxd_dag_met *met;
     bool is_new = false;
     enum vxd_status status;
 
     assert(wanted->n_words >= 1 && wanted->n_words <= VXD_DAG_MAX_ITEM_WORDS);
-    if (met != NULL && met->ref != VXD_DAG_EMPTY && met->key == key &&
-        vxd_dag_is_equal(&dag->view, met->ref, wanted)) {
-        *ref = met->ref;
+    if (vxd_dag_has_met(writer, wanted, ref)) {
         return VXD_OK;
     }
     writer->n_lookups[height]++;
-    status = dag->ops->put(writer, wanted, ref, &is_new, err);
+    status = writer->dag->ops->put(writer, wanted, ref, &is_new, err);
     if (status != VXD_OK) {
         return status;
     }
     writer->n_new[height] += is_new ? 1 : 0;
+    met = met_slot(writer, wanted->hash);
     if (met != NULL) {
-        *met = (struct vxd_dag_met){key, *ref};
+        *met = (struct vxd_dag_met){met_key(wanted), *ref};
     }
     return VXD_OK;
 }
