@@ -147,6 +147,19 @@ enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *n
 /* Zeroed memory of the reply's own, freed with it; NULL when there is none. */
 void *vxd_reply_alloc(struct vxd_reply *reply, size_t n, size_t n_bytes);
 
+/* What a call gives its user, zeroed; its pointers may go into the reply, which lives as long.
+ * NULL, and RESOURCE_EXHAUSTED in *err, where there is no memory: then the reply is not taken. */
+void *vxd_result_new(struct vxd_reply *take_reply, size_t n_bytes, struct vxd_err *err);
+struct vxd_reply *vxd_result_reply(void *held);
+/* The reply too; NULL is fine. */
+void vxd_result_free(void *held);
+
+/* Three numbers; NULL leaves *out as it is. */
+void vxd_reply_vec3(const Voxeld__V1__Vec3 *in, double *out);
+
+/* RESOURCE_EXHAUSTED: no memory for the result. */
+enum vxd_status vxd_reply_no_memory(struct vxd_err *err);
+
 /* admin.c: asks for the server's limit unless it is known for this connection. Failing
  * changes nothing: the server checks as well. */
 void vxd_client_learn_limit(struct voxeld_client *client,

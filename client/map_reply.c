@@ -1,44 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's replies about maps to the public structs. The server is not trusted: every
  * length is checked against the counts before a pointer goes out. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/map.h"
 
-struct maps_owner {
-    struct voxeld_maps maps; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-struct result_owner {
-    struct voxeld_map_result result; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-static enum vxd_status no_memory(struct vxd_err *err)
-{
-    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
-}
-
 /* Maps ---------------------------------------------------------------------------------- */
-
-static void copy_vec3(const Voxeld__V1__Vec3 *in, double *out)
-{
-    if (in != NULL) {
-        out[0] = in->x;
-        out[1] = in->y;
-        out[2] = in->z;
-    }
-}
 
 static bool copy_lattice(const Voxeld__V1__MapLattice *in, struct voxeld_lattice *out)
 {
     if (in == NULL) {
         return false;
     }
-    copy_vec3(in->size, out->size_m);
-    copy_vec3(in->origin, out->origin_m);
+    vxd_reply_vec3(in->size, out->size_m);
+    vxd_reply_vec3(in->origin, out->origin_m);
     out->frame_id = in->frame_id;
     return true;
 }
@@ -53,7 +26,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__MapI
     }
     arrays = vxd_reply_alloc(reply, in->spec->n_values, sizeof *arrays);
     if (arrays == NULL) {
-        return no_memory(err);
+        return vxd_reply_no_memory(err);
     }
     for (size_t i = 0; i < in->spec->n_values; i++) {
         arrays[i] = (struct voxeld_map_array){
@@ -85,49 +58,43 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__MapI
         .durable = in->durable,
         .fsync = (enum voxeld_map_fsync)in->fsync,
         .journal_max_bytes = in->journal_max_bytes,
+        .unavailable = in->unavailable,
     };
     out->has_lattice = copy_lattice(in->lattice, &out->lattice);
     return VXD_OK;
 }
 
-enum vxd_status vxd_maps_open(struct vxd_map_call *call, Voxeld__V1__MapInfo *const *maps,
+enum vxd_status vxd_maps_open(struct vxd_map_call *call, Voxeld__V1__MapInfo *const *in,
                               size_t n, struct voxeld_maps **out)
 {
-    struct maps_owner *owner = calloc(1, sizeof *owner);
+    struct voxeld_maps *maps = vxd_result_new(&call->reply, sizeof *maps, &call->err);
     struct voxeld_map_info *list;
     enum vxd_status status = VXD_OK;
 
-    if (owner == NULL) {
-        return no_memory(&call->err);
+    if (maps == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    owner->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    list = vxd_reply_alloc(&owner->reply, n, sizeof *list);
+    list = vxd_reply_alloc(vxd_result_reply(maps), n, sizeof *list);
     if (list == NULL) {
-        status = no_memory(&call->err);
+        status = vxd_reply_no_memory(&call->err);
         goto out;
     }
     for (size_t i = 0; i < n; i++) {
-        VXD_TRY(copy_info(&owner->reply, maps[i], &list[i], &call->err));
+        VXD_TRY(copy_info(vxd_result_reply(maps), in[i], &list[i], &call->err));
     }
-    owner->maps.maps = list;
-    owner->maps.n_maps = n;
-    owner->maps.replayed = owner->reply.response->header->replayed;
-    *out = &owner->maps;
+    maps->maps = list;
+    maps->n_maps = n;
+    maps->replayed = vxd_result_reply(maps)->response->header->replayed;
+    *out = maps;
     return VXD_OK;
 out:
-    voxeld_maps_free(&owner->maps);
+    voxeld_maps_free(maps);
     return status;
 }
 
 void voxeld_maps_free(struct voxeld_maps *maps)
 {
-    struct maps_owner *owner = (struct maps_owner *)maps;
-
-    if (owner != NULL) {
-        vxd_reply_close(&owner->reply);
-        free(owner);
-    }
+    vxd_result_free(maps);
 }
 
 /* Entries ------------------------------------------------------------------------------- */
@@ -201,7 +168,8 @@ static enum vxd_status rows(const Voxeld__V1__Tensor *tensor, const char *name, 
                             &out->data, err);
 }
 
-static enum vxd_status values(struct result_owner *o, const struct vxd_map_expect *expect,
+static enum vxd_status values(struct voxeld_map_result *result,
+                              const struct vxd_map_expect *expect,
                               Voxeld__V1__MapRows *const *in, size_t n_in,
                               struct vxd_err *err)
 {
@@ -211,24 +179,23 @@ static enum vxd_status values(struct result_owner *o, const struct vxd_map_expec
     if (!expect->any_values && n_in != expect->n_values) {
         return vxd_reply_bad(err, "values", "not the arrays that were asked for");
     }
-    list = vxd_reply_alloc(&o->reply, n_in, sizeof *list);
+    list = vxd_reply_alloc(vxd_result_reply(result), n_in, sizeof *list);
     if (list == NULL) {
-        return no_memory(err);
+        return vxd_reply_no_memory(err);
     }
     for (size_t i = 0; i < n_in; i++) {
-        VXD_TRY(rows(in[i]->rows, in[i]->name, o->result.n, &list[i], err));
+        VXD_TRY(rows(in[i]->rows, in[i]->name, result->n, &list[i], err));
     }
-    o->result.values = list;
-    o->result.n_values = n_in;
+    result->values = list;
+    result->n_values = n_in;
 out:
     return status;
 }
 
-static enum vxd_status open_insert(struct result_owner *o, bool has_arrays,
+static enum vxd_status open_insert(struct voxeld_map_result *r, bool has_arrays,
                                    struct vxd_err *err)
 {
-    const Voxeld__V1__MapInsertResponse *in = o->reply.response->map_insert;
-    struct voxeld_map_result *r = &o->result;
+    const Voxeld__V1__MapInsertResponse *in = vxd_result_reply(r)->response->map_insert;
     enum vxd_status status;
 
     r->n_new = in->n_new;
@@ -241,11 +208,10 @@ out:
     return status;
 }
 
-static enum vxd_status open_find(struct result_owner *o,
+static enum vxd_status open_find(struct voxeld_map_result *r,
                                  const struct vxd_map_expect *expect, struct vxd_err *err)
 {
-    const Voxeld__V1__MapFindResponse *in = o->reply.response->map_find;
-    struct voxeld_map_result *r = &o->result;
+    const Voxeld__V1__MapFindResponse *in = vxd_result_reply(r)->response->map_find;
     enum vxd_status status;
 
     r->n_found = in->n_found;
@@ -256,7 +222,7 @@ static enum vxd_status open_find(struct result_owner *o,
     VXD_TRY(mask(in->found, "found", true, r->n, &r->found, err));
     VXD_TRY(numbers(in->neighbours, "neighbours", expect->n_neighbours > 0, r->n,
                     expect->n_neighbours, &r->neighbours, err));
-    VXD_TRY(values(o, expect, in->values, in->n_values, err));
+    VXD_TRY(values(r, expect, in->values, in->n_values, err));
     if (expect->keys) {
         VXD_TRY(rows(in->keys, "keys", r->n, &r->keys, err));
     }
@@ -264,11 +230,10 @@ out:
     return status;
 }
 
-static enum vxd_status open_erase(struct result_owner *o, bool has_arrays,
+static enum vxd_status open_erase(struct voxeld_map_result *r, bool has_arrays,
                                   struct vxd_err *err)
 {
-    const Voxeld__V1__MapEraseResponse *in = o->reply.response->map_erase;
-    struct voxeld_map_result *r = &o->result;
+    const Voxeld__V1__MapEraseResponse *in = vxd_result_reply(r)->response->map_erase;
 
     r->n_erased = in->n_erased;
     r->n_entries = in->n_entries;
@@ -277,11 +242,10 @@ static enum vxd_status open_erase(struct result_owner *o, bool has_arrays,
     return mask(in->erased, "erased", has_arrays, r->n, &r->erased, err);
 }
 
-static enum vxd_status open_update(struct result_owner *o, bool has_arrays,
+static enum vxd_status open_update(struct voxeld_map_result *r, bool has_arrays,
                                    struct vxd_err *err)
 {
-    const Voxeld__V1__MapUpdateResponse *in = o->reply.response->map_update;
-    struct voxeld_map_result *r = &o->result;
+    const Voxeld__V1__MapUpdateResponse *in = vxd_result_reply(r)->response->map_update;
 
     r->n_updated = in->n_updated;
     r->n_new = in->n_new;
@@ -291,12 +255,11 @@ static enum vxd_status open_update(struct result_owner *o, bool has_arrays,
     return mask(in->updated, "updated", has_arrays, r->n, &r->updated, err);
 }
 
-static enum vxd_status open_export(struct result_owner *o,
+static enum vxd_status open_export(struct voxeld_map_result *r,
                                    const struct vxd_map_expect *expect,
                                    struct vxd_err *err)
 {
-    const Voxeld__V1__MapExportResponse *in = o->reply.response->map_export;
-    struct voxeld_map_result *r = &o->result;
+    const Voxeld__V1__MapExportResponse *in = vxd_result_reply(r)->response->map_export;
     enum vxd_status status = VXD_OK;
 
     r->n_entries = in->n_entries;
@@ -316,7 +279,7 @@ static enum vxd_status open_export(struct result_owner *o,
     r->n = (size_t)in->indices->shape[0];
     VXD_TRY(numbers(in->indices, "indices", true, r->n, 1, &r->indices, err));
     VXD_TRY(rows(in->keys, "keys", r->n, &r->keys, err));
-    VXD_TRY(values(o, expect, in->values, in->n_values, err));
+    VXD_TRY(values(r, expect, in->values, in->n_values, err));
 out:
     return status;
 }
@@ -325,18 +288,17 @@ enum vxd_status vxd_map_result_open(struct vxd_map_call *call,
                                     const struct vxd_map_expect *expect,
                                     struct voxeld_map_result **out)
 {
-    struct result_owner *o = calloc(1, sizeof *o);
+    struct voxeld_map_result *result =
+        vxd_result_new(&call->reply, sizeof *result, &call->err);
     const Voxeld__V1__ResponseHeader *header;
     bool has_arrays;
     enum vxd_status status = VXD_OK;
 
-    if (o == NULL) {
-        return no_memory(&call->err);
+    if (result == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    o->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    header = o->reply.response->header;
-    o->result = (struct voxeld_map_result){
+    header = vxd_result_reply(result)->response->header;
+    *result = (struct voxeld_map_result){
         .n = expect->n,
         .queue_ms = header->queue_ms,
         .total_ms = header->total_ms,
@@ -345,36 +307,31 @@ enum vxd_status vxd_map_result_open(struct vxd_map_call *call,
         .arrays_dropped = header->arrays_dropped,
     };
     has_arrays = !expect->counts_only && !header->arrays_dropped;
-    switch (o->reply.response->method_case) {
+    switch (vxd_result_reply(result)->response->method_case) {
     case VOXELD__V1__RESPONSE__METHOD_MAP_INSERT:
-        VXD_TRY(open_insert(o, has_arrays, &call->err));
+        VXD_TRY(open_insert(result, has_arrays, &call->err));
         break;
     case VOXELD__V1__RESPONSE__METHOD_MAP_FIND:
-        VXD_TRY(open_find(o, expect, &call->err));
+        VXD_TRY(open_find(result, expect, &call->err));
         break;
     case VOXELD__V1__RESPONSE__METHOD_MAP_ERASE:
-        VXD_TRY(open_erase(o, has_arrays, &call->err));
+        VXD_TRY(open_erase(result, has_arrays, &call->err));
         break;
     case VOXELD__V1__RESPONSE__METHOD_MAP_UPDATE:
-        VXD_TRY(open_update(o, has_arrays, &call->err));
+        VXD_TRY(open_update(result, has_arrays, &call->err));
         break;
     default:
-        VXD_TRY(open_export(o, expect, &call->err));
+        VXD_TRY(open_export(result, expect, &call->err));
         break;
     }
-    *out = &o->result;
+    *out = result;
     return VXD_OK;
 out:
-    voxeld_map_result_free(&o->result);
+    voxeld_map_result_free(result);
     return status;
 }
 
 void voxeld_map_result_free(struct voxeld_map_result *result)
 {
-    struct result_owner *o = (struct result_owner *)result;
-
-    if (o != NULL) {
-        vxd_reply_close(&o->reply);
-        free(o);
-    }
+    vxd_result_free(result);
 }

@@ -1,34 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's replies about networks to the public structs. The server is not trusted:
  * every length is checked against the counts before a pointer goes out. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/net.h"
-
-struct networks_owner {
-    struct voxeld_networks networks; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-struct inference_owner {
-    struct voxeld_inference inference; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-static enum vxd_status no_memory(struct vxd_err *err)
-{
-    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
-}
-
-static void copy_vec3(const Voxeld__V1__Vec3 *in, double *out)
-{
-    if (in != NULL) {
-        out[0] = in->x;
-        out[1] = in->y;
-        out[2] = in->z;
-    }
-}
 
 void vxd_network_timings_copy(const Voxeld__V1__NetworkTimings *in,
                               struct voxeld_network_timings *out)
@@ -64,7 +39,7 @@ static enum vxd_status copy_outputs(struct vxd_reply *reply,
     enum vxd_status status = VXD_OK;
 
     if (list == NULL) {
-        return no_memory(err);
+        return vxd_reply_no_memory(err);
     }
     for (size_t i = 0; i < in->n_outputs; i++) {
         const Voxeld__V1__NetworkOutput *output = in->outputs[i];
@@ -96,7 +71,7 @@ static enum vxd_status copy_layers(struct vxd_reply *reply,
         vxd_reply_alloc(reply, in->n_layers, sizeof *layers);
 
     if (features == NULL || layers == NULL) {
-        return no_memory(err);
+        return vxd_reply_no_memory(err);
     }
     for (size_t i = 0; i < in->n_features; i++) {
         features[i] = (struct voxeld_network_feature){
@@ -145,12 +120,12 @@ static enum vxd_status copy_info(struct vxd_reply *reply,
         .loaded_ns = in->loaded_ns,
         .n_requests = in->n_requests,
     };
-    copy_vec3(in->size, out->size_m);
+    vxd_reply_vec3(in->size, out->size_m);
     vxd_network_timings_copy(in->last, &out->last);
     if (in->range != NULL) {
         out->has_range = true;
-        copy_vec3(in->range->low, out->range_low_m);
-        copy_vec3(in->range->high, out->range_high_m);
+        vxd_reply_vec3(in->range->low, out->range_low_m);
+        vxd_reply_vec3(in->range->high, out->range_high_m);
     }
     VXD_TRY(copy_outputs(reply, in, out, err));
     VXD_TRY(copy_layers(reply, in, out, err));
@@ -159,62 +134,56 @@ out:
 }
 
 enum vxd_status vxd_networks_open(struct vxd_map_call *call,
-                                  Voxeld__V1__NetworkInfo *const *networks, size_t n,
+                                  Voxeld__V1__NetworkInfo *const *in, size_t n,
                                   struct voxeld_networks **out)
 {
-    struct networks_owner *owner = calloc(1, sizeof *owner);
+    struct voxeld_networks *networks =
+        vxd_result_new(&call->reply, sizeof *networks, &call->err);
     struct voxeld_network_info *list;
     enum vxd_status status = VXD_OK;
 
-    if (owner == NULL) {
-        return no_memory(&call->err);
+    if (networks == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    owner->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    list = vxd_reply_alloc(&owner->reply, n, sizeof *list);
+    list = vxd_reply_alloc(vxd_result_reply(networks), n, sizeof *list);
     if (list == NULL) {
-        status = no_memory(&call->err);
+        status = vxd_reply_no_memory(&call->err);
         goto out;
     }
     for (size_t i = 0; i < n; i++) {
-        VXD_TRY(copy_info(&owner->reply, networks[i], &list[i], &call->err));
+        VXD_TRY(copy_info(vxd_result_reply(networks), in[i], &list[i], &call->err));
     }
-    owner->networks.networks = list;
-    owner->networks.n_networks = n;
-    owner->networks.replayed = owner->reply.response->header->replayed;
-    *out = &owner->networks;
+    networks->networks = list;
+    networks->n_networks = n;
+    networks->replayed = vxd_result_reply(networks)->response->header->replayed;
+    *out = networks;
     return VXD_OK;
 out:
-    voxeld_networks_free(&owner->networks);
+    voxeld_networks_free(networks);
     return status;
 }
 
 void voxeld_networks_free(struct voxeld_networks *networks)
 {
-    struct networks_owner *owner = (struct networks_owner *)networks;
-
-    if (owner != NULL) {
-        vxd_reply_close(&owner->reply);
-        free(owner);
-    }
+    vxd_result_free(networks);
 }
 
 /* Inference ----------------------------------------------------------------------------- */
 
-static enum vxd_status copy_items(struct inference_owner *o,
+static enum vxd_status copy_items(struct voxeld_inference *inference,
                                   const struct voxeld_infer_request *request,
                                   size_t *n_points, struct vxd_err *err)
 {
-    const Voxeld__V1__InferResponse *in = o->reply.response->infer;
+    const Voxeld__V1__InferResponse *in = vxd_result_reply(inference)->response->infer;
     struct voxeld_infer_item *list;
 
     *n_points = 0;
     if (in->n_items != request->n_clouds) {
         return vxd_reply_bad(err, "items", "not one for each cloud");
     }
-    list = vxd_reply_alloc(&o->reply, in->n_items, sizeof *list);
+    list = vxd_reply_alloc(vxd_result_reply(inference), in->n_items, sizeof *list);
     if (list == NULL) {
-        return no_memory(err);
+        return vxd_reply_no_memory(err);
     }
     for (size_t i = 0; i < in->n_items; i++) {
         const Voxeld__V1__InferItem *item = in->items[i];
@@ -239,8 +208,8 @@ static enum vxd_status copy_items(struct inference_owner *o,
             .first_point = (size_t)item->first_point,
         };
     }
-    o->inference.items = list;
-    o->inference.n_items = in->n_items;
+    inference->items = list;
+    inference->n_items = in->n_items;
     return VXD_OK;
 }
 
@@ -327,39 +296,38 @@ out:
     return status;
 }
 
-static enum vxd_status copy_results(struct inference_owner *o,
+static enum vxd_status copy_results(struct voxeld_inference *inference,
                                     const struct voxeld_infer_request *request,
                                     size_t n_points, struct vxd_err *err)
 {
-    const Voxeld__V1__InferResponse *in = o->reply.response->infer;
+    const Voxeld__V1__InferResponse *in = vxd_result_reply(inference)->response->infer;
     struct voxeld_infer_output *list =
-        vxd_reply_alloc(&o->reply, in->n_outputs, sizeof *list);
+        vxd_reply_alloc(vxd_result_reply(inference), in->n_outputs, sizeof *list);
     enum vxd_status status = VXD_OK;
 
     if (list == NULL) {
-        return no_memory(err);
+        return vxd_reply_no_memory(err);
     }
     for (size_t i = 0; i < in->n_outputs; i++) {
         VXD_TRY(copy_output(in->outputs[i], request, n_points, &list[i], err));
     }
-    o->inference.outputs = list;
-    o->inference.n_outputs = in->n_outputs;
+    inference->outputs = list;
+    inference->n_outputs = in->n_outputs;
 out:
     return status;
 }
 
-static void echo(struct inference_owner *o)
+static void echo(struct voxeld_inference *out)
 {
-    const Voxeld__V1__ResponseHeader *header = o->reply.response->header;
-    const Voxeld__V1__InferResponse *in = o->reply.response->infer;
-    struct voxeld_inference *out = &o->inference;
+    const Voxeld__V1__ResponseHeader *header = vxd_result_reply(out)->response->header;
+    const Voxeld__V1__InferResponse *in = vxd_result_reply(out)->response->infer;
 
     out->network = in->network;
     out->digest = in->digest;
     out->precision = (enum voxeld_precision)in->precision;
-    copy_vec3(in->size, out->size_m);
-    copy_vec3(in->origin, out->origin_m);
-    copy_vec3(in->low, out->low_m);
+    vxd_reply_vec3(in->size, out->size_m);
+    vxd_reply_vec3(in->origin, out->origin_m);
+    vxd_reply_vec3(in->low, out->low_m);
     vxd_network_timings_copy(in->timings, &out->timings);
     out->n_run_items = in->n_run_items;
     out->engine_ms = in->engine_ms;
@@ -372,31 +340,25 @@ enum vxd_status vxd_inference_open(struct vxd_map_call *call,
                                    const struct voxeld_infer_request *request,
                                    struct voxeld_inference **out)
 {
-    struct inference_owner *owner = calloc(1, sizeof *owner);
+    struct voxeld_inference *inference =
+        vxd_result_new(&call->reply, sizeof *inference, &call->err);
     size_t n_points;
     enum vxd_status status;
 
-    if (owner == NULL) {
-        return no_memory(&call->err);
+    if (inference == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    owner->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    echo(owner);
-    VXD_TRY(copy_items(owner, request, &n_points, &call->err));
-    VXD_TRY(copy_results(owner, request, n_points, &call->err));
-    *out = &owner->inference;
+    echo(inference);
+    VXD_TRY(copy_items(inference, request, &n_points, &call->err));
+    VXD_TRY(copy_results(inference, request, n_points, &call->err));
+    *out = inference;
     return VXD_OK;
 out:
-    voxeld_inference_free(&owner->inference);
+    voxeld_inference_free(inference);
     return status;
 }
 
 void voxeld_inference_free(struct voxeld_inference *inference)
 {
-    struct inference_owner *owner = (struct inference_owner *)inference;
-
-    if (owner != NULL) {
-        vxd_reply_close(&owner->reply);
-        free(owner);
-    }
+    vxd_result_free(inference);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/internal.h"
@@ -14,6 +15,12 @@ enum {
 
 /* What arrays without elements point to, so that NULL means "not asked for". */
 static const max_align_t nothing;
+
+/* A result: what the user holds, and before it the reply that its pointers go to. */
+struct result {
+    struct vxd_reply reply;
+    max_align_t held[];
+};
 
 /* What the server said went wrong. */
 static enum vxd_status remote_error(const Voxeld__V1__ResponseHeader *header,
@@ -104,6 +111,52 @@ void *vxd_reply_alloc(struct vxd_reply *reply, size_t n, size_t n_bytes)
         memset(block, 0, n_bytes);
     }
     return block;
+}
+
+void *vxd_result_new(struct vxd_reply *take_reply, size_t n_bytes, struct vxd_err *err)
+{
+    struct result *result = calloc(1, sizeof *result + n_bytes);
+
+    if (result == NULL) {
+        (void)vxd_reply_no_memory(err);
+        return NULL;
+    }
+    result->reply = *take_reply;
+    memset(take_reply, 0, sizeof *take_reply);
+    // cppcheck-suppress memleak ; vxd_result_free finds its beginning
+    return result->held;
+}
+
+static struct result *result_of(void *held)
+{
+    return (struct result *)(void *)((char *)held - offsetof(struct result, held));
+}
+
+struct vxd_reply *vxd_result_reply(void *held)
+{
+    return &result_of(held)->reply;
+}
+
+void vxd_result_free(void *held)
+{
+    if (held != NULL) {
+        vxd_reply_close(vxd_result_reply(held));
+        free(result_of(held));
+    }
+}
+
+void vxd_reply_vec3(const Voxeld__V1__Vec3 *in, double *out)
+{
+    if (in != NULL) {
+        out[0] = in->x;
+        out[1] = in->y;
+        out[2] = in->z;
+    }
+}
+
+enum vxd_status vxd_reply_no_memory(struct vxd_err *err)
+{
+    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
 }
 
 enum vxd_status vxd_reply_bad(struct vxd_err *err, const char *field, const char *what)

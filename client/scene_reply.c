@@ -1,39 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's replies about scenes to the public structs. The server is not trusted:
  * every length is checked against the counts before a pointer goes out. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/scene.h"
-
-struct scenes_owner {
-    struct voxeld_scenes scenes; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-struct found_owner {
-    struct voxeld_scene_found found; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-struct cells_owner {
-    struct voxeld_scene_cells cells; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-static enum vxd_status no_memory(struct vxd_err *err)
-{
-    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
-}
-
-static void copy_vec3(const Voxeld__V1__Vec3 *in, double *out)
-{
-    if (in != NULL) {
-        out[0] = in->x;
-        out[1] = in->y;
-        out[2] = in->z;
-    }
-}
 
 /* Scenes -------------------------------------------------------------------------------- */
 
@@ -47,7 +15,7 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__Scen
     }
     palette = vxd_reply_alloc(reply, in->spec->n_palette, sizeof *palette);
     if (palette == NULL) {
-        return no_memory(err);
+        return vxd_reply_no_memory(err);
     }
     for (size_t i = 0; i < in->spec->n_palette; i++) {
         palette[i].name = in->spec->palette[i]->name;
@@ -86,49 +54,43 @@ static enum vxd_status copy_info(struct vxd_reply *reply, const Voxeld__V1__Scen
         out->fsync = (enum voxeld_scene_fsync)in->durability->fsync;
         out->journal_max_bytes = in->durability->journal_max_bytes;
     }
-    copy_vec3(in->spec->origin, out->origin_m);
+    vxd_reply_vec3(in->spec->origin, out->origin_m);
     return VXD_OK;
 }
 
 enum vxd_status vxd_scenes_open(struct vxd_map_call *call,
-                                Voxeld__V1__SceneInfo *const *scenes, size_t n,
+                                Voxeld__V1__SceneInfo *const *in, size_t n,
                                 struct voxeld_scenes **out)
 {
-    struct scenes_owner *owner = calloc(1, sizeof *owner);
+    struct voxeld_scenes *scenes =
+        vxd_result_new(&call->reply, sizeof *scenes, &call->err);
     struct voxeld_scene_info *list;
     enum vxd_status status = VXD_OK;
 
-    if (owner == NULL) {
-        return no_memory(&call->err);
+    if (scenes == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    owner->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    list = vxd_reply_alloc(&owner->reply, n, sizeof *list);
+    list = vxd_reply_alloc(vxd_result_reply(scenes), n, sizeof *list);
     if (list == NULL) {
-        status = no_memory(&call->err);
+        status = vxd_reply_no_memory(&call->err);
         goto out;
     }
     for (size_t i = 0; i < n; i++) {
-        VXD_TRY(copy_info(&owner->reply, scenes[i], &list[i], &call->err));
+        VXD_TRY(copy_info(vxd_result_reply(scenes), in[i], &list[i], &call->err));
     }
-    owner->scenes.scenes = list;
-    owner->scenes.n_scenes = n;
-    owner->scenes.replayed = owner->reply.response->header->replayed;
-    *out = &owner->scenes;
+    scenes->scenes = list;
+    scenes->n_scenes = n;
+    scenes->replayed = vxd_result_reply(scenes)->response->header->replayed;
+    *out = scenes;
     return VXD_OK;
 out:
-    voxeld_scenes_free(&owner->scenes);
+    voxeld_scenes_free(scenes);
     return status;
 }
 
 void voxeld_scenes_free(struct voxeld_scenes *scenes)
 {
-    struct scenes_owner *owner = (struct scenes_owner *)scenes;
-
-    if (owner != NULL) {
-        vxd_reply_close(&owner->reply);
-        free(owner);
-    }
+    vxd_result_free(scenes);
 }
 
 enum vxd_status vxd_scene_change_copy(const Voxeld__V1__SceneChange *in,
@@ -274,17 +236,16 @@ out:
 enum vxd_status vxd_scene_found_open(struct vxd_map_call *call, size_t n, bool counts,
                                      struct voxeld_scene_found **out)
 {
-    struct found_owner *o = calloc(1, sizeof *o);
+    struct voxeld_scene_found *found =
+        vxd_result_new(&call->reply, sizeof *found, &call->err);
     const Voxeld__V1__Response *response;
     enum vxd_status status = VXD_OK;
 
-    if (o == NULL) {
-        return no_memory(&call->err);
+    if (found == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    o->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    response = o->reply.response;
-    o->found = (struct voxeld_scene_found){
+    response = vxd_result_reply(found)->response;
+    *found = (struct voxeld_scene_found){
         .n = n,
         .queue_ms = response->header->queue_ms,
         .total_ms = response->header->total_ms,
@@ -292,33 +253,28 @@ enum vxd_status vxd_scene_found_open(struct vxd_map_call *call, size_t n, bool c
     };
     switch (response->method_case) {
     case VOXELD__V1__RESPONSE__METHOD_SCENE_VALUES:
-        VXD_TRY(open_values(response->scene_values, &o->found, &call->err));
+        VXD_TRY(open_values(response->scene_values, found, &call->err));
         break;
     case VOXELD__V1__RESPONSE__METHOD_SCENE_CAST_RAYS:
-        VXD_TRY(open_rays(response->scene_cast_rays, &o->found, &call->err));
+        VXD_TRY(open_rays(response->scene_cast_rays, found, &call->err));
         break;
     case VOXELD__V1__RESPONSE__METHOD_SCENE_NEAREST:
-        VXD_TRY(open_nearest(response->scene_nearest, &o->found, &call->err));
+        VXD_TRY(open_nearest(response->scene_nearest, found, &call->err));
         break;
     default:
-        VXD_TRY(open_overlap(response->scene_overlap, counts, &o->found, &call->err));
+        VXD_TRY(open_overlap(response->scene_overlap, counts, found, &call->err));
         break;
     }
-    *out = &o->found;
+    *out = found;
     return VXD_OK;
 out:
-    voxeld_scene_found_free(&o->found);
+    voxeld_scene_found_free(found);
     return status;
 }
 
 void voxeld_scene_found_free(struct voxeld_scene_found *found)
 {
-    struct found_owner *o = (struct found_owner *)found;
-
-    if (o != NULL) {
-        vxd_reply_close(&o->reply);
-        free(o);
-    }
+    vxd_result_free(found);
 }
 
 /* Export -------------------------------------------------------------------------------- */
@@ -386,7 +342,7 @@ static enum vxd_status open_export(const Voxeld__V1__SceneExportResponse *in,
     c->n_cells = in->n_cells;
     c->cell_size_m = in->cell_size_m;
     c->frame_id = in->frame_id;
-    copy_vec3(in->origin, c->origin_m);
+    vxd_reply_vec3(in->origin, c->origin_m);
     if (format == VOXELD_SCENE_PLY) {
         if (in->ply.len == 0) {
             return vxd_reply_bad(err, "ply", "asked for, but not there");
@@ -405,33 +361,27 @@ enum vxd_status vxd_scene_cells_open(struct vxd_map_call *call,
                                      enum voxeld_scene_format format, bool counts,
                                      struct voxeld_scene_cells **out)
 {
-    struct cells_owner *o = calloc(1, sizeof *o);
+    struct voxeld_scene_cells *cells =
+        vxd_result_new(&call->reply, sizeof *cells, &call->err);
     const Voxeld__V1__Response *response;
     enum vxd_status status;
 
-    if (o == NULL) {
-        return no_memory(&call->err);
+    if (cells == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    o->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    response = o->reply.response;
-    o->cells.queue_ms = response->header->queue_ms;
-    o->cells.total_ms = response->header->total_ms;
-    o->cells.request_id = response->header->request_id;
-    VXD_TRY(open_export(response->scene_export, format, counts, &o->cells, &call->err));
-    *out = &o->cells;
+    response = vxd_result_reply(cells)->response;
+    cells->queue_ms = response->header->queue_ms;
+    cells->total_ms = response->header->total_ms;
+    cells->request_id = response->header->request_id;
+    VXD_TRY(open_export(response->scene_export, format, counts, cells, &call->err));
+    *out = cells;
     return VXD_OK;
 out:
-    voxeld_scene_cells_free(&o->cells);
+    voxeld_scene_cells_free(cells);
     return status;
 }
 
 void voxeld_scene_cells_free(struct voxeld_scene_cells *cells)
 {
-    struct cells_owner *o = (struct cells_owner *)cells;
-
-    if (o != NULL) {
-        vxd_reply_close(&o->reply);
-        free(o);
-    }
+    vxd_result_free(cells);
 }

@@ -1,24 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's logs and differences to the public structs; checked as in scene_reply.c. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/scene.h"
-
-struct log_owner {
-    struct voxeld_scene_log log; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-struct diff_owner {
-    struct voxeld_scene_diff diff; /* first: what the user holds */
-    struct vxd_reply reply;
-};
-
-static enum vxd_status no_memory(struct vxd_err *err)
-{
-    return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
-}
 
 /* Log ----------------------------------------------------------------------------------- */
 
@@ -40,16 +22,16 @@ static void copy_version(const Voxeld__V1__SceneVersion *in,
     };
 }
 
-static enum vxd_status open_log(struct log_owner *o, struct vxd_err *err)
+static enum vxd_status open_log(struct voxeld_scene_log *log, struct vxd_err *err)
 {
-    const Voxeld__V1__SceneLogResponse *in = o->reply.response->scene_log;
+    const Voxeld__V1__SceneLogResponse *in = vxd_result_reply(log)->response->scene_log;
     struct voxeld_scene_version *versions =
-        vxd_reply_alloc(&o->reply, in->n_versions, sizeof *versions);
+        vxd_reply_alloc(vxd_result_reply(log), in->n_versions, sizeof *versions);
     struct voxeld_scene_snapshot *snapshots =
-        vxd_reply_alloc(&o->reply, in->n_snapshots, sizeof *snapshots);
+        vxd_reply_alloc(vxd_result_reply(log), in->n_snapshots, sizeof *snapshots);
 
     if (versions == NULL || snapshots == NULL) {
-        return no_memory(err);
+        return vxd_reply_no_memory(err);
     }
     for (size_t i = 0; i < in->n_versions; i++) {
         copy_version(in->versions[i], &versions[i]);
@@ -67,7 +49,7 @@ static enum vxd_status open_log(struct log_owner *o, struct vxd_err *err)
             .by = in->snapshots[i]->by,
         };
     }
-    o->log = (struct voxeld_scene_log){
+    *log = (struct voxeld_scene_log){
         .versions = versions,
         .n_versions = in->n_versions,
         .snapshots = snapshots,
@@ -83,30 +65,23 @@ static enum vxd_status open_log(struct log_owner *o, struct vxd_err *err)
 enum vxd_status vxd_scene_log_open(struct vxd_map_call *call,
                                    struct voxeld_scene_log **out)
 {
-    struct log_owner *o = calloc(1, sizeof *o);
+    struct voxeld_scene_log *log = vxd_result_new(&call->reply, sizeof *log, &call->err);
     enum vxd_status status;
 
-    if (o == NULL) {
-        return no_memory(&call->err);
+    if (log == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    o->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    VXD_TRY(open_log(o, &call->err));
-    *out = &o->log;
+    VXD_TRY(open_log(log, &call->err));
+    *out = log;
     return VXD_OK;
 out:
-    voxeld_scene_log_free(&o->log);
+    voxeld_scene_log_free(log);
     return status;
 }
 
 void voxeld_scene_log_free(struct voxeld_scene_log *log)
 {
-    struct log_owner *o = (struct log_owner *)log;
-
-    if (o != NULL) {
-        vxd_reply_close(&o->reply);
-        free(o);
-    }
+    vxd_result_free(log);
 }
 
 /* Differences --------------------------------------------------------------------------- */
@@ -137,11 +112,7 @@ static enum vxd_status open_diff(const Voxeld__V1__SceneDiffResponse *in,
     d->cell_size_m = in->cell_size_m;
     d->frame_id = in->frame_id;
     d->engine_ms = in->engine_ms;
-    if (in->origin != NULL) {
-        d->origin_m[0] = in->origin->x;
-        d->origin_m[1] = in->origin->y;
-        d->origin_m[2] = in->origin->z;
-    }
+    vxd_reply_vec3(in->origin, d->origin_m);
 out:
     return status;
 }
@@ -149,33 +120,27 @@ out:
 enum vxd_status vxd_scene_diff_open(struct vxd_map_call *call,
                                     struct voxeld_scene_diff **out)
 {
-    struct diff_owner *o = calloc(1, sizeof *o);
+    struct voxeld_scene_diff *diff =
+        vxd_result_new(&call->reply, sizeof *diff, &call->err);
     const Voxeld__V1__ResponseHeader *header;
     enum vxd_status status;
 
-    if (o == NULL) {
-        return no_memory(&call->err);
+    if (diff == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    o->reply = call->reply;
-    memset(&call->reply, 0, sizeof call->reply);
-    header = o->reply.response->header;
-    o->diff.queue_ms = header->queue_ms;
-    o->diff.total_ms = header->total_ms;
-    o->diff.request_id = header->request_id;
-    VXD_TRY(open_diff(o->reply.response->scene_diff, &o->diff, &call->err));
-    *out = &o->diff;
+    header = vxd_result_reply(diff)->response->header;
+    diff->queue_ms = header->queue_ms;
+    diff->total_ms = header->total_ms;
+    diff->request_id = header->request_id;
+    VXD_TRY(open_diff(vxd_result_reply(diff)->response->scene_diff, diff, &call->err));
+    *out = diff;
     return VXD_OK;
 out:
-    voxeld_scene_diff_free(&o->diff);
+    voxeld_scene_diff_free(diff);
     return status;
 }
 
 void voxeld_scene_diff_free(struct voxeld_scene_diff *diff)
 {
-    struct diff_owner *o = (struct diff_owner *)diff;
-
-    if (o != NULL) {
-        vxd_reply_close(&o->reply);
-        free(o);
-    }
+    vxd_result_free(diff);
 }

@@ -108,6 +108,9 @@ struct voxeld_map_info {
     bool durable;
     enum voxeld_map_fsync fsync;
     uint64_t journal_max_bytes;
+    /* Of a durable one, in lists: a change could not be written to the disk, and the map has not
+     * come back from there yet. n_entries, capacity and erase_epoch are 0 then. */
+    bool unavailable;
 };
 
 /* All pointers live until the struct is freed. */

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's reply to the public struct. The server is not trusted: every length is
  * checked against the counts, every index against its array, before a pointer goes out. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/internal.h"
 
 enum {
     MAX_AXES = 3
-};
-
-struct owner {
-    struct voxeld_voxels voxels; /* first: what the user holds */
-    struct vxd_reply reply;
 };
 
 /* wanted: absent is an error; else *out may become NULL. */
@@ -24,17 +16,17 @@ static enum vxd_status tensor(const Voxeld__V1__Tensor *t, const char *name, boo
     return wanted ? vxd_reply_tensor(t, name, dtype, shape, n_axes, out, err) : VXD_OK;
 }
 
-static enum vxd_status items(struct owner *o, const struct vxd_voxelize_expect *expect,
+static enum vxd_status items(struct voxeld_voxels *v,
+                             const struct vxd_voxelize_expect *expect,
                              struct vxd_err *err)
 {
-    const Voxeld__V1__VoxelizeResponse *in = o->reply.response->voxelize;
-    struct voxeld_voxels *v = &o->voxels;
+    const Voxeld__V1__VoxelizeResponse *in = vxd_result_reply(v)->response->voxelize;
     struct voxeld_item *list;
 
     if (in->n_items != expect->n_clouds) {
         return vxd_reply_bad(err, "items", "not one for each cloud");
     }
-    list = vxd_reply_alloc(&o->reply, in->n_items, sizeof *list);
+    list = vxd_reply_alloc(vxd_result_reply(v), in->n_items, sizeof *list);
     if (list == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
     }
@@ -68,10 +60,10 @@ static enum vxd_status items(struct owner *o, const struct vxd_voxelize_expect *
     return VXD_OK;
 }
 
-static enum vxd_status integers(struct owner *o, uint32_t outputs, struct vxd_err *err)
+static enum vxd_status integers(struct voxeld_voxels *v, uint32_t outputs,
+                                struct vxd_err *err)
 {
-    const Voxeld__V1__VoxelizeResponse *in = o->reply.response->voxelize;
-    struct voxeld_voxels *v = &o->voxels;
+    const Voxeld__V1__VoxelizeResponse *in = vxd_result_reply(v)->response->voxelize;
     const size_t rows[2] = {v->n_voxels, 4};
     const void *coords;
     const void *counts;
@@ -102,11 +94,11 @@ out:
     return status;
 }
 
-static enum vxd_status features(struct owner *o, const struct vxd_voxelize_expect *expect,
+static enum vxd_status features(struct voxeld_voxels *v,
+                                const struct vxd_voxelize_expect *expect,
                                 struct vxd_err *err)
 {
-    const Voxeld__V1__VoxelizeResponse *in = o->reply.response->voxelize;
-    struct voxeld_voxels *v = &o->voxels;
+    const Voxeld__V1__VoxelizeResponse *in = vxd_result_reply(v)->response->voxelize;
     const struct {
         const Voxeld__V1__Tensor *tensor;
         const char *name;
@@ -140,20 +132,10 @@ out:
     return status;
 }
 
-static void copy_vec3(const Voxeld__V1__Vec3 *in, double *out)
+static enum vxd_status echo(struct voxeld_voxels *v, struct vxd_err *err)
 {
-    if (in != NULL) {
-        out[0] = in->x;
-        out[1] = in->y;
-        out[2] = in->z;
-    }
-}
-
-static enum vxd_status echo(struct owner *o, struct vxd_err *err)
-{
-    const Voxeld__V1__Response *response = o->reply.response;
+    const Voxeld__V1__Response *response = vxd_result_reply(v)->response;
     const Voxeld__V1__VoxelizeResponse *in = response->voxelize;
-    struct voxeld_voxels *v = &o->voxels;
 
     if (in->n_grid != 0 && in->n_grid != 3) {
         return vxd_reply_bad(err, "grid", "not three numbers");
@@ -161,9 +143,9 @@ static enum vxd_status echo(struct owner *o, struct vxd_err *err)
     for (size_t i = 0; i < in->n_grid; i++) {
         v->grid[i] = in->grid[i];
     }
-    copy_vec3(in->size, v->size_m);
-    copy_vec3(in->origin, v->origin_m);
-    copy_vec3(in->low, v->low_m);
+    vxd_reply_vec3(in->size, v->size_m);
+    vxd_reply_vec3(in->origin, v->origin_m);
+    vxd_reply_vec3(in->low, v->low_m);
     v->rule = (enum voxeld_rule)in->rule;
     v->engine_ms = in->engine_ms;
     v->queue_ms = response->header->queue_ms;
@@ -182,45 +164,40 @@ enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
                                 const struct vxd_voxelize_expect *expect,
                                 struct voxeld_voxels **out, struct vxd_err *err)
 {
-    struct owner *o = calloc(1, sizeof *o);
+    struct voxeld_voxels *voxels = vxd_result_new(take_reply, sizeof *voxels, err);
+    const Voxeld__V1__Response *response;
     enum vxd_status status;
 
-    if (o == NULL) {
+    if (voxels == NULL) {
         vxd_reply_close(take_reply);
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the result");
+        return VXD_RESOURCE_EXHAUSTED;
     }
-    o->reply = *take_reply;
-    memset(take_reply, 0, sizeof *take_reply);
-    if (o->reply.response->voxelize->n_voxels > INT32_MAX) {
+    response = vxd_result_reply(voxels)->response;
+    if (response->voxelize->n_voxels > INT32_MAX) {
         /* Also what an int32 inverse can name. */
         status = vxd_reply_bad(err, "n_voxels", "more than 2^31 - 1");
         goto out;
     }
-    o->voxels.n_voxels = (size_t)o->reply.response->voxelize->n_voxels;
-    VXD_TRY(echo(o, err));
-    if (!o->voxels.arrays_dropped || o->reply.response->voxelize->n_items > 0) {
-        VXD_TRY(items(o, expect, err));
+    voxels->n_voxels = (size_t)response->voxelize->n_voxels;
+    VXD_TRY(echo(voxels, err));
+    if (!voxels->arrays_dropped || response->voxelize->n_items > 0) {
+        VXD_TRY(items(voxels, expect, err));
     }
-    if (!o->voxels.arrays_dropped) {
-        VXD_TRY(integers(o, expect->outputs, err));
-        VXD_TRY(features(o, expect, err));
+    if (!voxels->arrays_dropped) {
+        VXD_TRY(integers(voxels, expect->outputs, err));
+        VXD_TRY(features(voxels, expect, err));
     }
-    if (expect->merges && o->reply.response->voxelize->merged == NULL) {
+    if (expect->merges && response->voxelize->merged == NULL) {
         VXD_TRY(vxd_reply_bad(err, "merged", "asked for, but not there"));
     }
-    *out = &o->voxels;
+    *out = voxels;
     return VXD_OK;
 out:
-    voxeld_voxels_free(&o->voxels);
+    voxeld_voxels_free(voxels);
     return status;
 }
 
 void voxeld_voxels_free(struct voxeld_voxels *voxels)
 {
-    struct owner *o = (struct owner *)voxels;
-
-    if (o != NULL) {
-        vxd_reply_close(&o->reply);
-        free(o);
-    }
+    vxd_result_free(voxels);
 }

@@ -38,33 +38,13 @@ enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
     }
     once->max_bytes = max_bytes;
     once->max_clients = max_clients;
+    once->max_floors = VXD_ONCE_FLOORS;
     umac128_set_key(&once->hash, key);
     *out = once;
     return VXD_OK;
 }
 
-void vxd_once_digest(const struct vxd_once *once, const struct vxd_method *method,
-                     const struct vxd_body *body, uint8_t out[VXD_ONCE_DIGEST_BYTES])
-{
-    struct umac128_ctx hash = once->hash;
-    uint8_t kind = (uint8_t)body->kind;
-
-    umac128_update(&hash, strlen(method->name) + 1, (const uint8_t *)method->name);
-    umac128_update(&hash, 1, &kind);
-    if (body->kind == VXD_BODY_FILE) {
-        umac128_update(&hash, strlen(body->format) + 1, (const uint8_t *)body->format);
-        for (size_t i = 0; i < body->n_query; i++) {
-            const struct vxd_query_item *item = &body->query[i];
-
-            umac128_update(&hash, strlen(item->key) + 1, (const uint8_t *)item->key);
-            umac128_update(&hash, strlen(item->value) + 1, (const uint8_t *)item->value);
-        }
-    }
-    umac128_update(&hash, body->n_bytes, body->bytes);
-    umac128_digest(&hash, VXD_ONCE_DIGEST_BYTES, out);
-}
-
-static size_t bucket_number(const char *principal, const char *client_id)
+uint32_t vxd_once_hash(const char *principal, const char *client_id)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
 
@@ -75,13 +55,13 @@ static size_t bucket_number(const char *principal, const char *client_id)
     for (const char *s = client_id; *s != '\0'; s++) {
         hash = (hash ^ (unsigned char)*s) * 16777619u;
     }
-    return (hash ^ (hash >> 16)) % VXD_ONCE_BUCKETS;
+    return hash ^ (hash >> 16);
 }
 
 static struct vxd_once_client **bucket_of(struct vxd_once *once, const char *principal,
                                           const char *client_id)
 {
-    return &once->buckets[bucket_number(principal, client_id)];
+    return &once->buckets[vxd_once_hash(principal, client_id) % VXD_ONCE_BUCKETS];
 }
 
 static void leave_list(struct vxd_once *once, struct vxd_once_client *client)
@@ -125,13 +105,22 @@ static void forget(struct vxd_once_record *record)
     free(record);
 }
 
+/* Nothing of it runs. What it asked for keeps a floor, so that it cannot come again. */
 static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
 {
     struct vxd_once_client **at = bucket_of(once, client->principal, client->client_id);
+    struct vxd_once_floor *floor = client->floor;
+    bool is_noted;
 
-    vxd_once_note_evicted(once, client);
+    for (size_t i = 0; i < client->n_records; i++) {
+        vxd_once_raise_floor(floor, client->records[i]->sequence);
+    }
+    floor->is_on_disk = floor->is_on_disk || client->n_on_disk > 0;
+    is_noted = vxd_once_note_floor(once, floor); /* then its outcomes may go */
     while (client->n_records > 0) {
-        vxd_once_note_forgotten(client->records[0], true);
+        if (is_noted) {
+            vxd_once_note_forgotten(client->records[0], false);
+        }
         // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): forget takes it out of the array
         forget(client->records[0]);
     }
@@ -144,6 +133,7 @@ static void forget_client(struct vxd_once *once, struct vxd_once_client *client)
     once->usage.n_clients--;
     once->usage.n_bytes -= sizeof *client;
     free(client);
+    vxd_once_keep_floor(once, floor);
 }
 
 void vxd_once_destroy(struct vxd_once *once)
@@ -154,6 +144,7 @@ void vxd_once_destroy(struct vxd_once *once)
     while (once->oldest != NULL) {
         forget_client(once, once->oldest);
     }
+    vxd_once_free_floors(once);
     (void)pthread_mutex_destroy(&once->mutex);
     free(once->forgotten);
     free(once);
@@ -190,10 +181,8 @@ static struct vxd_once_record *find_lowest(const struct vxd_once_client *client)
 
 static void forget_outcome(struct vxd_once_record *record)
 {
-    struct vxd_once_client *client = record->client;
-
-    client->floor = record->sequence > client->floor ? record->sequence : client->floor;
-    vxd_once_note_forgotten(record, false);
+    vxd_once_raise_floor(record->client->floor, record->sequence);
+    vxd_once_note_forgotten(record, true);
     forget(record);
 }
 
@@ -219,7 +208,8 @@ static bool make_room(struct vxd_once *once, struct vxd_once_client *client,
 struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
                                          const char *principal, const char *client_id)
 {
-    struct vxd_once_client *client = once->buckets[bucket_number(principal, client_id)];
+    struct vxd_once_client *client =
+        once->buckets[vxd_once_hash(principal, client_id) % VXD_ONCE_BUCKETS];
 
     while (client != NULL && (strcmp(client->client_id, client_id) != 0 ||
                               strcmp(client->principal, principal) != 0)) {
@@ -228,20 +218,15 @@ struct vxd_once_client *vxd_once_look_up(const struct vxd_once *once,
     return client;
 }
 
-enum vxd_status vxd_once_find_client(struct vxd_once *once,
-                                     const struct vxd_request *request,
-                                     struct vxd_once_client **out, struct vxd_err *err)
+/* With its floor, which stays the caller's on a failure. */
+static enum vxd_status add_client(struct vxd_once *once,
+                                  const struct vxd_request *request,
+                                  struct vxd_once_floor *floor,
+                                  struct vxd_once_client **out, struct vxd_err *err)
 {
-    struct vxd_once_client *client =
-        vxd_once_look_up(once, request->principal.name, request->client_id);
+    struct vxd_once_client *client;
     struct vxd_once_client **bucket;
 
-    if (client != NULL) {
-        leave_list(once, client);
-        enter_list(once, client);
-        *out = client;
-        return VXD_OK;
-    }
     while (once->usage.n_clients >= once->max_clients) {
         struct vxd_once_client *silent = find_silent(once, NULL);
 
@@ -254,10 +239,12 @@ enum vxd_status vxd_once_find_client(struct vxd_once *once,
         forget_client(once, silent);
     }
     client = make_room(once, NULL, sizeof *client) ? calloc(1, sizeof *client) : NULL;
-    if (client == NULL) {
+    if (client == NULL || floor == NULL) {
+        free(client);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "no memory to remember outcomes of another client");
     }
+    client->floor = floor;
     (void)snprintf(client->principal, sizeof client->principal, "%s",
                    request->principal.name);
     (void)snprintf(client->client_id, sizeof client->client_id, "%s", request->client_id);
@@ -269,6 +256,28 @@ enum vxd_status vxd_once_find_client(struct vxd_once *once,
     once->usage.n_bytes += sizeof *client;
     *out = client;
     return VXD_OK;
+}
+
+enum vxd_status vxd_once_find_client(struct vxd_once *once,
+                                     const struct vxd_request *request,
+                                     struct vxd_once_client **out, struct vxd_err *err)
+{
+    struct vxd_once_floor *floor;
+    enum vxd_status status;
+
+    *out = vxd_once_look_up(once, request->principal.name, request->client_id);
+    if (*out != NULL) {
+        leave_list(once, *out);
+        enter_list(once, *out);
+        return VXD_OK;
+    }
+    /* First: the floor of who makes place may drive out the oldest one. */
+    floor = vxd_once_take_floor(once, request->principal.name, request->client_id);
+    status = add_client(once, request, floor, out, err);
+    if (status != VXD_OK && floor != NULL) {
+        vxd_once_keep_floor(once, floor);
+    }
+    return status;
 }
 
 struct vxd_once_record *vxd_once_find_record(const struct vxd_once_client *client,
@@ -293,11 +302,11 @@ static enum vxd_status make_place(struct vxd_once_client *client, uint64_t seque
 {
     struct vxd_once_record *lowest;
 
-    if (sequence > 0 && sequence <= client->floor) {
+    if (sequence > 0 && sequence <= client->floor->sequence) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "header.sequence",
                         "%" PRIu64 " is not above %" PRIu64 ", the highest that was "
                         "forgotten: whether it took effect is not known any more",
-                        sequence, client->floor);
+                        sequence, client->floor->sequence);
     }
     if (client->n_records < VXD_ONCE_OUTCOMES) {
         return VXD_OK;

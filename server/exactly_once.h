@@ -11,8 +11,11 @@
  *   abandon  it never began: forgotten, and the first of those who wait takes its place
  *
  * Memory is bounded: VXD_ONCE_OUTCOMES a client, and limits.replay_* in all; whole clients
- * go first that were silent longest. So is the disk, which has of them what changed a durable
- * thing. Thread-safe; no reply is given with the lock held. */
+ * go first that were silent longest. Of each that went its highest sequence stays, and all up to
+ * that are refused, since what they did is not known any more; of VXD_ONCE_FLOORS clients, those
+ * that went last. Beyond that, and of keys, which have no order, a repeated request that was
+ * forgotten is a new one. The disk has of all this what changed a durable thing, and no more.
+ * Thread-safe; no reply is given with the lock held. */
 #ifndef VXD_SERVER_EXACTLY_ONCE_H
 #define VXD_SERVER_EXACTLY_ONCE_H
 
@@ -20,6 +23,7 @@
 
 enum {
     VXD_ONCE_OUTCOMES = 64,      /* remembered a client */
+    VXD_ONCE_FLOORS = 65536,     /* clients that went; some 100 bytes each */
     VXD_ONCE_REPLY_BYTES = 4096, /* larger replies lose their arrays */
     VXD_ONCE_MAX_WAITING = 64,   /* repeated requests that wait, of all clients */
     VXD_ONCE_DIGEST_BYTES = 16
@@ -65,8 +69,8 @@ struct vxd_journal_txn;
 enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
                                        struct vxd_journal_txn *txn, struct vxd_err *err);
 
-/* The outcome of a request of an earlier process, by its description, or a client's floor;
- * in the order of their times. What does not fit the limits is left out, and forgotten by the disk
+/* The outcome of a request of an earlier process, by its description, or a client's floor, also of
+ * one that went; in the order of their times. What does not fit the limits is left out, and forgotten by the disk
  * too. Before any request.
  * errors  DATA_LOSS           a description that is none
  *         RESOURCE_EXHAUSTED  no memory */
@@ -88,7 +92,8 @@ enum vxd_once_role {
 
 /* Files a decoded request that changes something and has a number.
  * errors  INVALID_ARGUMENT     another body or method had this number
- *         FAILED_PRECONDITION  the sequence is below all that are remembered
+ *         FAILED_PRECONDITION  the sequence is below all that are remembered, or not above one that
+ *                              was forgotten
  *         UNAVAILABLE          too many of its client run, or too many repeated ones wait
  *         RESOURCE_EXHAUSTED   no memory to remember it */
 enum vxd_status vxd_once_enter(struct vxd_once *once, struct vxd_request *request,

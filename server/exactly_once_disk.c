@@ -5,6 +5,7 @@
  *
  *   as many outcomes as there may be   all below the lowest is forgotten, which needs no row
  *   fewer                              a row of sequence 0 without a key has the floor: 8 bytes
+ *   none: the client went              such a row too, until its floor goes (exactly_once_floors.c)
  *
  * Rows that the disk was not told of (too many at once) come back with the next start, which
  * forgets them again. */
@@ -13,6 +14,7 @@
 
 #include "server/durable/journal.h"
 #include "server/exactly_once_internal.h"
+#include "server/server.h"
 
 enum {
     FLOOR_BYTES = 8
@@ -23,11 +25,32 @@ void vxd_once_set_key(struct vxd_once *once, const uint8_t *key)
     umac128_set_key(&once->hash, key);
 }
 
-/* Three texts, each with its 0. */
-static size_t describe_owner(const struct vxd_once_client *client, const char *key,
-                             uint8_t out[VXD_ONCE_CLIENT_BYTES])
+void vxd_once_digest(const struct vxd_once *once, const struct vxd_method *method,
+                     const struct vxd_body *body, uint8_t out[VXD_ONCE_DIGEST_BYTES])
 {
-    const char *const texts[] = {client->principal, client->client_id, key};
+    struct umac128_ctx hash = once->hash;
+    uint8_t kind = (uint8_t)body->kind;
+
+    umac128_update(&hash, strlen(method->name) + 1, (const uint8_t *)method->name);
+    umac128_update(&hash, 1, &kind);
+    if (body->kind == VXD_BODY_FILE) {
+        umac128_update(&hash, strlen(body->format) + 1, (const uint8_t *)body->format);
+        for (size_t i = 0; i < body->n_query; i++) {
+            const struct vxd_query_item *item = &body->query[i];
+
+            umac128_update(&hash, strlen(item->key) + 1, (const uint8_t *)item->key);
+            umac128_update(&hash, strlen(item->value) + 1, (const uint8_t *)item->value);
+        }
+    }
+    umac128_update(&hash, body->n_bytes, body->bytes);
+    umac128_digest(&hash, VXD_ONCE_DIGEST_BYTES, out);
+}
+
+/* Three texts, each with its 0. */
+static size_t describe_owner(const char *principal, const char *client_id,
+                             const char *key, uint8_t out[VXD_ONCE_CLIENT_BYTES])
+{
+    const char *const texts[] = {principal, client_id, key};
     size_t n = 0;
 
     for (size_t i = 0; i < 3; i++) {
@@ -75,14 +98,15 @@ void vxd_once_describe(const struct vxd_request *request,
         record->client->n_on_disk += record->key[0] == '\0' ? 1 : 0;
     }
     (void)pthread_mutex_unlock(&record->once->mutex);
-    *n_client_bytes = describe_owner(record->client, record->key, client);
+    *n_client_bytes = describe_owner(record->client->principal, record->client->client_id,
+                                     record->key, client);
     *sequence = record->sequence;
     memcpy(digest, record->digest, VXD_ONCE_DIGEST_BYTES);
 }
 
 /* Forgetting -------------------------------------------------------------------------------- */
 
-static void note(struct vxd_once *once, const struct vxd_once_forgotten *forgotten)
+static bool note(struct vxd_once *once, const struct vxd_once_forgotten *forgotten)
 {
     if (once->n_forgotten == once->forgotten_room) {
         size_t room = 2 * once->forgotten_room + 64;
@@ -92,37 +116,55 @@ static void note(struct vxd_once *once, const struct vxd_once_forgotten *forgott
                 : NULL;
 
         if (more == NULL) {
-            return;
+            return false;
         }
         once->forgotten = more;
         once->forgotten_room = room;
     }
     once->forgotten[once->n_forgotten++] = *forgotten;
+    return true;
 }
 
-void vxd_once_note_forgotten(struct vxd_once_record *record, bool is_evicted)
+void vxd_once_note_forgotten(struct vxd_once_record *record, bool tells_floor)
 {
     struct vxd_once_forgotten forgotten = {.sequence = record->sequence,
-                                           .is_evicted = is_evicted};
+                                           .tells_floor = tells_floor};
+    const struct vxd_once_client *client = record->client;
 
     if (record->is_on_disk) {
-        forgotten.n_owner_bytes =
-            describe_owner(record->client, record->key, forgotten.owner);
-        note(record->once, &forgotten);
+        forgotten.n_owner_bytes = describe_owner(client->principal, client->client_id,
+                                                 record->key, forgotten.owner);
+        (void)note(record->once, &forgotten);
     }
 }
 
-void vxd_once_note_evicted(struct vxd_once *once, const struct vxd_once_client *client)
+bool vxd_once_note_floor(struct vxd_once *once, const struct vxd_once_floor *floor)
 {
-    struct vxd_once_forgotten forgotten = {.is_evicted = true};
+    struct vxd_once_forgotten forgotten = {.tells_floor = true};
 
-    if (client->has_disk_floor) {
-        forgotten.n_owner_bytes = describe_owner(client, "", forgotten.owner);
-        note(once, &forgotten);
+    if (!floor->is_on_disk) {
+        return true;
     }
+    forgotten.n_owner_bytes = describe_owner(
+        floor->names, floor->names + strlen(floor->names) + 1, "", forgotten.owner);
+    return note(once, &forgotten);
 }
 
-/* The row of a client's floor, where its outcomes on the disk do not tell it. */
+/* The floor of a client that is known or went, unless its outcomes on the disk tell it; NULL. */
+static struct vxd_once_floor *floor_to_put(struct vxd_once *once,
+                                           const struct vxd_request *asked)
+{
+    const struct vxd_once_client *client =
+        vxd_once_look_up(once, asked->principal.name, asked->client_id);
+
+    if (client == NULL) {
+        return vxd_once_find_floor(once, asked->principal.name, asked->client_id);
+    }
+    /* Of others that run it is not known yet whether the disk will have them. */
+    return client->n_on_disk < VXD_ONCE_OUTCOMES || client->n_running > 1 ? client->floor
+                                                                          : NULL;
+}
+
 static enum vxd_status put_floor(struct vxd_once *once,
                                  const struct vxd_once_forgotten *forgotten,
                                  int64_t unix_ns, struct vxd_journal_txn *txn,
@@ -135,21 +177,20 @@ static enum vxd_status put_floor(struct vxd_once *once,
                                     .unix_ns = unix_ns,
                                     .bytes = bytes,
                                     .n_bytes = sizeof bytes};
-    struct vxd_once_client *client;
+    struct vxd_once_floor *floor;
 
-    if (forgotten->is_evicted ||
+    if (!forgotten->tells_floor ||
         !read_owner(forgotten->owner, forgotten->n_owner_bytes, &asked) ||
         asked.idempotency_key[0] != '\0') {
         return VXD_OK;
     }
-    client = vxd_once_look_up(once, asked.principal.name, asked.client_id);
-    /* Of others that run it is not known yet whether the disk will have them. */
-    if (client == NULL ||
-        (client->n_on_disk >= VXD_ONCE_OUTCOMES && client->n_running <= 1)) {
+    floor = floor_to_put(once, &asked);
+    if (floor == NULL || floor->sequence == 0) {
         return VXD_OK;
     }
-    memcpy(bytes, &client->floor, sizeof bytes); /* little-endian hosts alone (base.h) */
-    client->has_disk_floor = true;
+    memcpy(bytes, &floor->sequence,
+           sizeof bytes); /* little-endian hosts alone (base.h) */
+    floor->is_on_disk = true;
     return vxd_journal_put_reply(txn, &row, err);
 }
 
@@ -182,22 +223,30 @@ static enum vxd_status restore_floor(struct vxd_once *once,
                                      const struct vxd_request *asked, const void *bytes,
                                      size_t n_bytes, struct vxd_err *err)
 {
-    struct vxd_once_client *client = NULL;
-    uint64_t floor = 0;
-    enum vxd_status status;
+    const char *principal = asked->principal.name;
+    const struct vxd_once_client *client;
+    struct vxd_once_floor *floor;
+    uint64_t sequence = 0;
 
     if (n_bytes != FLOOR_BYTES) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL, "a client's floor is damaged");
     }
-    memcpy(&floor, bytes, sizeof floor);
+    memcpy(&sequence, bytes, sizeof sequence);
     (void)pthread_mutex_lock(&once->mutex);
-    status = vxd_once_find_client(once, asked, &client, err);
-    if (status == VXD_OK) {
-        client->floor = floor > client->floor ? floor : client->floor;
-        client->has_disk_floor = true;
+    client = vxd_once_look_up(once, principal, asked->client_id);
+    floor = client != NULL ? client->floor
+                           : vxd_once_take_floor(once, principal, asked->client_id);
+    if (floor != NULL) {
+        vxd_once_raise_floor(floor, sequence);
+        floor->is_on_disk = true;
+        if (client == NULL) {
+            vxd_once_keep_floor(once, floor);
+        }
     }
     (void)pthread_mutex_unlock(&once->mutex);
-    return status;
+    return floor != NULL
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for floors");
 }
 
 /* vxd_once_pack_copy marks those that something was dropped of. */
@@ -255,7 +304,7 @@ enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
                                                .sequence = sequence};
 
         memcpy(forgotten.owner, client, n_client_bytes);
-        note(once, &forgotten);
+        (void)note(once, &forgotten);
         status = VXD_OK;
     }
     (void)pthread_mutex_unlock(&once->mutex);

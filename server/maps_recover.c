@@ -197,22 +197,6 @@ out:
     return status;
 }
 
-/* Its name is free again; its records were set aside, and stay for people. */
-static enum vxd_status forget_family(struct vxd_maps *maps, uint32_t id,
-                                     struct vxd_err *err)
-{
-    struct vxd_journal_txn *txn = NULL;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_journal_begin(maps->journal, &txn, err));
-    VXD_TRY(vxd_journal_drop_family(txn, id, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
-out:
-    vxd_journal_abandon(txn);
-    return status;
-}
-
 static enum vxd_status done(void *user, const struct vxd_recovered_family *result,
                             struct vxd_err *err)
 {
@@ -222,8 +206,8 @@ static enum vxd_status done(void *user, const struct vxd_recovered_family *resul
     size_t n_entries = 0;
     enum vxd_status status;
 
-    if (map == NULL) {
-        return forget_family(maps, result->family->id, err);
+    if (map == NULL) { /* its name is free again */
+        return vxd_journal_forget_family(maps->journal, result->family->id, err);
     }
     VXD_TRY(vxd_hashmap_size(maps->queue, map->hashmap, &n_entries, err));
     map->n_entries = n_entries;

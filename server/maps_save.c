@@ -50,23 +50,6 @@ bool vxd_maps_is_family(struct vxd_maps *maps, uint32_t journal_id)
            row.is_there;
 }
 
-static enum vxd_status tell_journal(struct vxd_maps *maps,
-                                    const struct vxd_snapshot_head *head,
-                                    uint64_t keep_from, struct vxd_err *err)
-{
-    struct vxd_journal_txn *txn = NULL;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_journal_begin(maps->journal, &txn, err));
-    VXD_TRY(
-        vxd_journal_snapshot_taken(txn, head->family, head->sequence, keep_from, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
-out:
-    vxd_journal_abandon(txn);
-    return status;
-}
-
 static enum vxd_status write_file(struct vxd_maps *maps,
                                   const struct vxd_snapshot_head *head,
                                   const struct vxd_map_described *described,
@@ -74,15 +57,12 @@ static enum vxd_status write_file(struct vxd_maps *maps,
                                   struct vxd_err *err)
 {
     struct vxd_snapshot_writer *writer = NULL;
-    uint64_t keep_from;
     enum vxd_status status;
 
     VXD_TRY(vxd_snapshot_begin(maps->dir, head, &writer, err));
     VXD_TRY(vxd_map_write_snapshot(writer, described, queue, hashmap, err));
-    status = vxd_snapshot_finish(writer, NULL, &keep_from, err);
+    status = vxd_snapshot_conclude(writer, maps->journal, err);
     writer = NULL;
-    VXD_TRY(status);
-    status = tell_journal(maps, head, keep_from, err);
 out:
     vxd_snapshot_abandon(writer);
     return status;

@@ -278,13 +278,14 @@ size_t vxd_scene_pin_roots(struct vxd_scene *scene, struct vxd_scene_state *stat
 
 /* --- adding ----------------------------------------------------------------------------- */
 
-enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_err *err)
+enum vxd_status vxd_scene_reserve_versions(struct vxd_scene *scene, size_t n,
+                                           struct vxd_err *err)
 {
     struct vxd_scene_history *history = &scene->history;
-    size_t capacity = history->capacity == 0 ? 8 : 2 * history->capacity;
+    size_t capacity = 2 * history->capacity + (n < 8 ? 8 : n);
     struct vxd_scene_version *larger;
 
-    if (history->n < history->capacity) {
+    if (history->capacity - history->n >= n) {
         return VXD_OK;
     }
     /* Readers look at the array with the mutex held. */
@@ -298,6 +299,11 @@ enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_er
     return larger != NULL ? VXD_OK
                           : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                                      "no memory for another version of the scene");
+}
+
+enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_err *err)
+{
+    return vxd_scene_reserve_versions(scene, 1, err);
 }
 
 /* How many of the oldest the terms do not keep; never the newest. What waits does not count: it

@@ -236,9 +236,12 @@ size_t vxd_scene_copy_snapshots(const struct vxd_scene *scene,
 size_t vxd_scene_pin_roots(struct vxd_scene *scene, struct vxd_scene_state *state,
                            uint32_t *out, size_t n_most);
 
-/* Makes room for one more version, so that adding it cannot fail. On the write lane.
+/* Makes room for one more version, or for so many, so that adding them cannot fail. On the write
+ * lane.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_reserve_version(struct vxd_scene *scene, struct vxd_err *err);
+enum vxd_status vxd_scene_reserve_versions(struct vxd_scene *scene, size_t n,
+                                           struct vxd_err *err);
 
 /* One more version: all of *version but its number, which it gets, and its time, which it gets
  * where that is 0. A place was reserved; older versions go as the terms say. With `waiting` nobody

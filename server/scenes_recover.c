@@ -7,17 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/undo.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/map_catalogue.h"
 #include "server/scene_catalogue.h"
 #include "server/scenes_journal.h"
+#include "server/scenes_replay.h"
 #include "server/server.h"
 
 struct recovery {
     struct vxd_scenes *scenes;
-    uint64_t least_generation; /* of the family that is recovered */
+    uint64_t least_generation;  /* of the family that is recovered */
+    struct vxd_scene_plan plan; /* of its records */
     uint64_t logged_ns;
 };
 
@@ -32,8 +33,8 @@ struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
     return family;
 }
 
-/* Later ones are above it, whatever the clock says at this start. */
-static void set_generation(struct vxd_scene *scene, uint64_t least, uint64_t generation)
+void vxd_scene_set_generation(struct vxd_scene *scene, uint64_t least,
+                              uint64_t generation)
 {
     struct vxd_scenes *scenes = scene->scenes;
 
@@ -74,7 +75,7 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
         return status;
     }
     scene->family->journal_id = journal_id;
-    set_generation(scene, 0, generation);
+    vxd_scene_set_generation(scene, 0, generation);
     scene->created_unix_ns = created_unix_ns;
     scene->history.keeps_all = true;
     vxd_scenes_publish(scenes, scene);
@@ -84,6 +85,22 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
 }
 
 /* --- the visitor ------------------------------------------------------------------------- */
+
+/* What is wrong with an item is said when its name is given back. */
+static enum vxd_status plan_name(void *user, const struct vxd_journal_item *item,
+                                 struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_bytes_in in = {.bytes = item->bytes, .n = item->n_bytes};
+    struct vxd_scene_snapshot named;
+    char name[VXD_NAME_BYTES];
+
+    (void)err;
+    if (vxd_scene_read_named(&in, name, &named, NULL) == VXD_OK) {
+        vxd_scene_plan_name(&recovery->plan, name, named.version.number);
+    }
+    return VXD_OK;
+}
 
 static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
                                     struct vxd_err *err)
@@ -97,7 +114,18 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
     while ((family = vxd_scenes_find_family(recovery->scenes, row->id)) != NULL) {
         vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
     }
-    return VXD_OK;
+    vxd_scene_plan_free(&recovery->plan);
+    return vxd_journal_read_items(recovery->scenes->journal, VXD_JOURNAL_NAMED, row->id,
+                                  plan_name, recovery, err);
+}
+
+static void foresee(void *user, const struct vxd_journal_family *row, uint64_t sequence,
+                    const struct vxd_record *head)
+{
+    struct recovery *recovery = user;
+
+    (void)row;
+    vxd_scene_plan_record(&recovery->plan, sequence, head);
 }
 
 static enum vxd_status load(void *user, const struct vxd_journal_family *row,
@@ -183,7 +211,8 @@ static enum vxd_status branch(struct recovery *recovery, uint32_t id,
     status = vxd_scenes_add_described(recovery->scenes, id, &terms, &from->spec, 0,
                                       record->unix_ns, &scene, err);
     if (status == VXD_OK) {
-        set_generation(scene, recovery->least_generation, record->version.epoch);
+        vxd_scene_set_generation(scene, recovery->least_generation,
+                                 record->version.epoch);
         status = vxd_scene_history_begin(scene, state.root, err);
     }
     vxd_scene_unpin(recovery->scenes, &state, recovery->scenes->queue);
@@ -191,153 +220,91 @@ out:
     return status;
 }
 
-/* Lists that the engine takes from device memory. */
-static enum vxd_status upload_lists(struct vxd_queue *queue, struct vxd_dag_op *op,
-                                    struct vxd_buffer buffers[4], struct vxd_err *err)
+static bool is_change(const struct vxd_record *record)
 {
-    struct vxd_dag_voxels *voxels = &op->shape.voxels;
-    size_t n_values = 0;
-    const void *at;
+    return record->kind != VXD_RECORD_CREATE && record->kind != VXD_RECORD_BRANCH &&
+           record->kind != VXD_RECORD_DROP;
+}
+
+static enum vxd_status change(struct recovery *recovery, uint32_t id,
+                              const struct vxd_record_decoded *record,
+                              struct vxd_err *err)
+{
+    struct vxd_scene *scene;
     enum vxd_status status;
 
-    if (op->shape.kind != VXD_DAG_VOXELS || voxels->n == 0) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_upload(queue, voxels->codes, voxels->n * sizeof *voxels->codes,
-                       &buffers[0], &at, err));
-    if (voxels->values != NULL) {
-        n_values = voxels->first_value[voxels->n - 1] +
-                   (size_t)__builtin_popcountll(voxels->masks[voxels->n - 1]);
-    }
-    voxels->codes = at;
-    VXD_TRY(vxd_upload(queue, voxels->masks, voxels->n * sizeof *voxels->masks,
-                       &buffers[1], &at, err));
-    voxels->masks = at;
-    if (n_values > 0) {
-        VXD_TRY(vxd_upload(queue, voxels->first_value,
-                           voxels->n * sizeof *voxels->first_value, &buffers[2], &at,
-                           err));
-        voxels->first_value = at;
-        VXD_TRY(vxd_upload(queue, voxels->values, n_values * sizeof *voxels->values,
-                           &buffers[3], &at, err));
-        voxels->values = at;
+    VXD_TRY(find_scene(recovery, id, record->record.head, &scene, err));
+    status = vxd_scene_replay(scene, recovery->least_generation, record, 1, err);
+    if (status == VXD_NOT_FOUND || status == VXD_FAILED_PRECONDITION) {
+        err->code = VXD_DATA_LOSS; /* an undo of what is not there */
+        status = VXD_DATA_LOSS;
     }
 out:
     return status;
 }
 
-static enum vxd_status edit(struct vxd_queue *queue, struct vxd_dag *dag, uint32_t root,
-                            const struct vxd_record *record,
-                            struct vxd_dag_edit_result *result, struct vxd_err *err)
+/* A scene begins or ends. */
+static enum vxd_status turn(struct recovery *recovery, uint32_t id,
+                            const struct vxd_record *record, struct vxd_err *err)
 {
-    struct vxd_buffer(*buffers)[4] = calloc(record->n_ops + 1, sizeof *buffers);
-    struct vxd_dag_op *ops = calloc(record->n_ops + 1, sizeof *ops);
-    enum vxd_status status;
-
-    if (buffers == NULL || ops == NULL) {
-        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a record");
-        goto out;
-    }
-    memcpy(ops, record->ops, record->n_ops * sizeof *ops);
-    for (size_t i = 0; i < record->n_ops; i++) {
-        VXD_TRY(upload_lists(queue, &ops[i], buffers[i], err));
-    }
-    status = vxd_dag_edit_wait(queue, dag, root, ops, record->n_ops, result, err);
-out:
-    for (size_t i = 0; buffers != NULL && i < record->n_ops; i++) {
-        for (int k = 0; k < 4; k++) {
-            vxd_device_free(queue, &buffers[i][k]);
-        }
-    }
-    (void)vxd_queue_wait(queue, NULL);
-    free(buffers);
-    free(ops);
-    return status;
-}
-
-static enum vxd_scene_made_by made_by(enum vxd_record_kind kind)
-{
-    return kind == VXD_RECORD_UNDO        ? VXD_SCENE_UNDONE
-           : kind == VXD_RECORD_REDO      ? VXD_SCENE_REDONE
-           : kind == VXD_RECORD_INTEGRATE ? VXD_SCENE_INTEGRATED
-                                          : VXD_SCENE_EDITED;
-}
-
-static enum vxd_status change(struct recovery *recovery, struct vxd_scene *scene,
-                              const struct vxd_record *record, struct vxd_err *err)
-{
-    struct vxd_queue *queue = recovery->scenes->queue;
-    struct vxd_scene_version version = {.kind = made_by(record->kind),
-                                        .of_version = record->of_version.n,
-                                        .unix_ns = record->unix_ns};
-    struct vxd_dag_edit_result result = {0};
-    struct vxd_scene_undoing undoing;
-    struct vxd_scene_state state;
-    bool redo = record->kind == VXD_RECORD_REDO;
-    enum vxd_status status;
-
-    vxd_scene_pin_last(scene, &state);
-    if (record->version.n <= state.version) {
-        status = VXD_OK;
-        goto out;
-    }
-    if (record->version.n != state.version + 1) {
-        VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL,
-                         "a record makes version %" PRIu64 " of \"%s\", which is at "
-                         "%" PRIu64,
-                         record->version.n, scene->terms.name, state.version));
-    }
-    VXD_TRY(vxd_scene_reserve_version(scene, err));
-    vxd_scene_allow(scene);
-    if (record->of_version.n > 0) {
-        VXD_TRY(vxd_scene_find_undoing(scene, redo, record->of_version.n, NULL, &undoing,
-                                       err));
-        VXD_TRY(vxd_dag_undo_wait(queue, state.dag, state.root, undoing.before,
-                                  undoing.after, &result, err));
-    } else {
-        VXD_TRY(edit(queue, state.dag, state.root, record, &result, err));
-    }
-    vxd_scene_account(scene);
-    version.root = result.root;
-    version.n_added = result.n_added;
-    version.n_removed = result.n_removed;
-    version.n_changed = result.n_changed;
-    version.n_freed = result.n_freed;
-    (void)snprintf(version.by, sizeof version.by, "%s", record->author);
-    (void)snprintf(version.client_id, sizeof version.client_id, "%s", record->client);
-    (void)vxd_scene_add_version(scene, &version, false);
-    set_generation(scene, recovery->least_generation, record->version.epoch);
-out:
-    vxd_scene_unpin(recovery->scenes, &state, queue);
-    return status;
-}
-
-static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
-                             uint64_t sequence, const struct vxd_record *record,
-                             struct vxd_err *err)
-{
-    struct recovery *recovery = user;
     struct vxd_scene *scene;
     enum vxd_status status;
     bool is_made = record->kind == VXD_RECORD_CREATE || record->kind == VXD_RECORD_BRANCH;
 
-    (void)sequence;
-    if (is_there(recovery, row->id, record->head) ? is_made
-                                                  : record->kind == VXD_RECORD_DROP) {
+    if (is_there(recovery, id, record->head) == is_made) {
         return VXD_OK;
     }
     if (is_made) {
-        return record->kind == VXD_RECORD_CREATE ? create(recovery, row->id, record, err)
-                                                 : branch(recovery, row->id, record, err);
+        return record->kind == VXD_RECORD_CREATE ? create(recovery, id, record, err)
+                                                 : branch(recovery, id, record, err);
     }
-    VXD_TRY(find_scene(recovery, row->id, record->head, &scene, err));
-    if (record->kind == VXD_RECORD_DROP) {
-        vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, scene);
-    } else {
-        status = change(recovery, scene, record, err);
-        if (status == VXD_NOT_FOUND || status == VXD_FAILED_PRECONDITION) {
-            err->code = VXD_DATA_LOSS; /* an undo of what is not there */
-            status = VXD_DATA_LOSS;
+    VXD_TRY(find_scene(recovery, id, record->head, &scene, err));
+    vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, scene);
+out:
+    return status;
+}
+
+/* How many may be one edit: that was done, where *is_done is set; else, which a single one and one
+ * that failed are, they are to be applied one after the other. */
+static size_t apply_together(struct recovery *recovery, uint32_t id, uint64_t sequence,
+                             const struct vxd_record_decoded *records, size_t n,
+                             bool *is_done)
+{
+    struct vxd_scene *scene;
+    size_t n_together;
+
+    *is_done = false;
+    if (n < 2 || !is_change(&records[0].record) ||
+        find_scene(recovery, id, records[0].record.head, &scene, NULL) != VXD_OK) {
+        return 1;
+    }
+    n_together = vxd_scene_plan_count(&recovery->plan, scene, sequence, records, n);
+    *is_done = n_together > 1 && vxd_scene_replay(scene, recovery->least_generation,
+                                                  records, n_together, NULL) == VXD_OK;
+    return n_together;
+}
+
+static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
+                             uint64_t sequence, const struct vxd_record_decoded *records,
+                             size_t n, size_t *n_done, struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    enum vxd_status status = VXD_OK;
+
+    *n_done = 0;
+    while (*n_done < n) {
+        bool is_done;
+        size_t end = *n_done + apply_together(recovery, row->id, sequence + *n_done,
+                                              records + *n_done, n - *n_done, &is_done);
+
+        for (; *n_done < end; ++*n_done) {
+            const struct vxd_record_decoded *next = &records[*n_done];
+
+            if (!is_done) {
+                VXD_TRY(is_change(&next->record)
+                            ? change(recovery, row->id, next, err)
+                            : turn(recovery, row->id, &next->record, err));
+            }
         }
     }
 out:
@@ -385,16 +352,9 @@ out:
 static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
                                      struct vxd_err *err)
 {
-    struct vxd_journal_txn *txn = NULL;
-    enum vxd_status status;
+    enum vxd_status status = vxd_journal_forget_family(scenes->journal, id, err);
 
-    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
-    VXD_TRY(vxd_journal_drop_family(txn, id, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
     vxd_scene_saver_ask(scenes->saver, id);
-out:
-    vxd_journal_abandon(txn);
     return status;
 }
 
@@ -466,7 +426,8 @@ enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,
-                                                 .record = apply,
+                                                 .records = apply,
+                                                 .foresee = foresee,
                                                  .is_ours = is_scenes,
                                                  .item = name_version,
                                                  .done = done,
@@ -478,6 +439,7 @@ enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
     scenes->is_recovering = true;
     status = vxd_recover(scenes->dir, scenes->journal, found, &visitor, &result, err);
     scenes->is_recovering = false;
+    vxd_scene_plan_free(&recovery.plan);
 
     if (status == VXD_OK && result.n_families > 0) {
         (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",

@@ -27,6 +27,10 @@ enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t jou
                                          uint64_t generation, int64_t created_unix_ns,
                                          struct vxd_scene **out, struct vxd_err *err);
 
+/* Not below `least`; later ones are above it, whatever the clock says at this start. */
+void vxd_scene_set_generation(struct vxd_scene *scene, uint64_t least,
+                              uint64_t generation);
+
 /* The family of this id; NULL. */
 struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
                                                 uint32_t journal_id);

@@ -216,39 +216,19 @@ out:
     return status;
 }
 
-static enum vxd_status tell_journal(struct vxd_scenes *scenes,
-                                    const struct picture *picture, uint64_t keep_from,
-                                    struct vxd_err *err)
-{
-    struct vxd_journal_txn *txn = NULL;
-    enum vxd_status status;
-
-    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
-    VXD_TRY(vxd_journal_snapshot_taken(txn, picture->head.family, picture->head.sequence,
-                                       keep_from, err));
-    status = vxd_journal_commit_wait(txn, err);
-    txn = NULL;
-out:
-    vxd_journal_abandon(txn);
-    return status;
-}
-
 static enum vxd_status write_file(struct vxd_scene_saver *saver, struct picture *picture,
                                   struct vxd_err *err)
 {
     struct vxd_scenes *scenes = saver->scenes;
     struct vxd_snapshot_writer *writer = NULL;
-    uint64_t keep_from;
     enum vxd_status status;
 
     VXD_TRY(vxd_snapshot_begin(scenes->dir, &picture->head, &writer, err));
     VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_CATALOGUE, picture->catalogue.bytes,
                                picture->catalogue.n, err));
     VXD_TRY(write_image(saver, picture, writer, err));
-    status = vxd_snapshot_finish(writer, NULL, &keep_from, err);
+    status = vxd_snapshot_conclude(writer, scenes->journal, err);
     writer = NULL;
-    VXD_TRY(status);
-    status = tell_journal(scenes, picture, keep_from, err);
 out:
     vxd_snapshot_abandon(writer);
     return status;

@@ -190,6 +190,32 @@ bool ctl_plain_options(struct ctl_globals *globals, const struct ctl_command *co
     return false;
 }
 
+void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name)
+{
+    if (globals->json) {
+        (void)printf("{\"existed\": %s}\n", existed ? "true" : "false");
+    } else {
+        (void)printf("%s %s\n", existed ? "dropped" : "there is no", name);
+    }
+}
+
+void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
+                     uint64_t n_bytes, uint64_t limit_bytes)
+{
+    char bytes[32];
+    char limit[32];
+
+    if (globals->json) {
+        (void)fputc(']', stdout);
+        ctl_json_member_count(stdout, false, "n_bytes", n_bytes);
+        ctl_json_member_count(stdout, false, "limit_bytes", limit_bytes);
+        (void)fputs("}\n", stdout);
+    } else {
+        (void)printf("%zu %s take %s of %s bytes\n", n, what,
+                     ctl_thousands(n_bytes, bytes), ctl_thousands(limit_bytes, limit));
+    }
+}
+
 struct voxeld_client *ctl_connect(const struct ctl_globals *globals)
 {
     struct voxeld_client *client = NULL;

@@ -108,8 +108,54 @@ const char *ctl_thousands(uint64_t n, char *text);
 /* Connects as the options say; NULL after a message. */
 struct voxeld_client *ctl_connect(const struct ctl_globals *globals);
 
+/* What came of dropping one, and what all of them take, "maps" say; the text, or of the second the
+ * end of a JSON object behind its list. */
+void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name);
+void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
+                     uint64_t n_bytes, uint64_t limit_bytes);
+
 /* Flushes standard output; CTL_FAILED, with a message, when it did not take everything. */
 int ctl_flush(void);
+
+/* own_options.c ------------------------------------------------------------------------ */
+
+enum {
+    CTL_MAX_OWN = 64 /* a bit each */
+};
+
+/* Option number CTL_OPT_FIRST_OWN + its place in its list. */
+struct ctl_own_option {
+    const char *name;
+    const char *right; /* what its value may be, or what is wrong where the flag stands */
+    bool is_flag;      /* it has no value */
+};
+
+struct ctl_own_options {
+    const struct ctl_own_option *known;
+    size_t n_known;
+    uint64_t taken; /* a bit for each that this subcommand has */
+    size_t n_min;   /* words behind the options */
+    size_t n_max;
+    /* One was given; false where its value is none, or where it stands. */
+    bool (*take)(void *args, int id, const char *value);
+    void *args;
+};
+
+/* Parses argv; the words begin at argv[optind]. True when the subcommand is to end with *result,
+ * after a message. */
+bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command *command,
+                          const struct ctl_own_options *own, int argc, char **argv,
+                          int *result);
+
+/* Values of options; false where they are none. */
+bool ctl_parse_u64(const char *text, uint64_t *out);
+bool ctl_parse_between(const char *text, double low, double high, double *out);
+/* One edge for all axes, or three, > 0. */
+bool ctl_parse_size(const char *text, double size_m[3]);
+/* Which of the names, that end with NULL, it is; -1 = none. */
+int ctl_parse_choice(const char *text, const char *const *names);
+/* VOXELD_FSYNC_..., VOXELD_MAP_FSYNC_...: always, everysec, off; -1 = none. */
+int ctl_parse_fsync(const char *text);
 
 /* json.c ------------------------------------------------------------------------------- */
 

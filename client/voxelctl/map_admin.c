@@ -52,6 +52,7 @@ void ctl_map_print_json(const struct voxeld_map_info *map)
     } else {
         (void)fputs(", \"durable\": null", stdout);
     }
+    (void)printf(", \"unavailable\": %s", map->unavailable ? "true" : "false");
     ctl_json_member_string(stdout, false, "owner", map->owner);
     (void)printf(", \"created_ns\": %" PRId64, map->created_ns);
     if (map->has_lattice) {
@@ -75,10 +76,14 @@ static void print_text(const struct voxeld_map_info *map)
     char entries[32];
     char bytes[32];
 
-    (void)printf("%s: %s entries, %s bytes; keys %s x %" PRIu32, map->name,
-                 ctl_thousands(map->n_entries, entries),
-                 ctl_thousands(map->n_bytes, bytes), ctl_dtype_name(map->key_dtype),
-                 map->n_components);
+    if (map->unavailable) {
+        (void)printf("%s: unavailable, the disk has not brought it back; ", map->name);
+    } else {
+        (void)printf("%s: %s entries, %s bytes; ", map->name,
+                     ctl_thousands(map->n_entries, entries),
+                     ctl_thousands(map->n_bytes, bytes));
+    }
+    (void)printf("keys %s x %" PRIu32, ctl_dtype_name(map->key_dtype), map->n_components);
     for (size_t i = 0; i < map->n_arrays; i++) {
         (void)printf("%s %s %s x %" PRIu32, i > 0 ? "," : "; values", map->arrays[i].name,
                      ctl_dtype_name(map->arrays[i].dtype), map->arrays[i].n_elements);
@@ -238,11 +243,7 @@ static int drop(struct voxeld_client *client, const struct ctl_globals *globals,
                         &existed, &error) != VOXELD_OK) {
         return ctl_failed(name, &error);
     }
-    if (globals->json) {
-        (void)printf("{\"existed\": %s}\n", existed ? "true" : "false");
-    } else {
-        (void)printf("%s %s\n", existed ? "dropped" : "there is no", name);
-    }
+    ctl_print_dropped(globals, existed, name);
     return ctl_flush();
 }
 
@@ -269,8 +270,6 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals,
 {
     struct voxeld_maps *maps;
     struct voxeld_error error;
-    char bytes[32];
-    char limit[32];
 
     (void)args;
     if (voxeld_map_list(client, NULL, &maps, &error) != VOXELD_OK) {
@@ -287,16 +286,7 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals,
             print_text(&maps->maps[i]);
         }
     }
-    if (globals->json) {
-        (void)fputc(']', stdout);
-        ctl_json_member_count(stdout, false, "n_bytes", maps->n_bytes);
-        ctl_json_member_count(stdout, false, "limit_bytes", maps->limit_bytes);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%zu maps take %s of %s bytes\n", maps->n_maps,
-                     ctl_thousands(maps->n_bytes, bytes),
-                     ctl_thousands(maps->limit_bytes, limit));
-    }
+    ctl_print_total(globals, maps->n_maps, "maps", maps->n_bytes, maps->limit_bytes);
     voxeld_maps_free(maps);
     return ctl_flush();
 }

@@ -256,11 +256,7 @@ static int drop(struct voxeld_client *client, const struct ctl_globals *globals,
                           &existed, &error) != VOXELD_OK) {
         return ctl_failed(name, &error);
     }
-    if (globals->json) {
-        (void)printf("{\"existed\": %s}\n", existed ? "true" : "false");
-    } else {
-        (void)printf("%s %s\n", existed ? "dropped" : "there is no", name);
-    }
+    ctl_print_dropped(globals, existed, name);
     return ctl_flush();
 }
 
@@ -285,8 +281,6 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals,
 {
     struct voxeld_scenes *scenes;
     struct voxeld_error error;
-    char bytes[32];
-    char limit[32];
 
     (void)args;
     if (voxeld_scene_list(client, NULL, &scenes, &error) != VOXELD_OK) {
@@ -303,16 +297,8 @@ static int list(struct voxeld_client *client, const struct ctl_globals *globals,
             ctl_scene_print_text(&scenes->scenes[i]);
         }
     }
-    if (globals->json) {
-        (void)fputc(']', stdout);
-        ctl_json_member_count(stdout, false, "n_bytes", scenes->n_bytes);
-        ctl_json_member_count(stdout, false, "limit_bytes", scenes->limit_bytes);
-        (void)fputs("}\n", stdout);
-    } else {
-        (void)printf("%zu scenes take %s of %s bytes\n", scenes->n_scenes,
-                     ctl_thousands(scenes->n_bytes, bytes),
-                     ctl_thousands(scenes->limit_bytes, limit));
-    }
+    ctl_print_total(globals, scenes->n_scenes, "scenes", scenes->n_bytes,
+                    scenes->limit_bytes);
     voxeld_scenes_free(scenes);
     return ctl_flush();
 }

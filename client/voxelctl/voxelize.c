@@ -75,18 +75,6 @@ static bool parse_reduce(const char *text, uint32_t *bits)
     }
 }
 
-/* One number for all axes, or three. */
-static bool parse_size(const char *text, double *size_m)
-{
-    size_t n = ctl_parse_doubles(text, size_m, 3);
-
-    if (n == 1) {
-        size_m[1] = size_m[0];
-        size_m[2] = size_m[0];
-    }
-    return (n == 1 || n == 3) && size_m[0] > 0 && size_m[1] > 0 && size_m[2] > 0;
-}
-
 /* The low corner and the high corner, or low and high for all axes. */
 static bool parse_range(const char *text, struct voxeld_voxelize_request *request)
 {
@@ -150,7 +138,7 @@ static int take_geometry(struct job *job, int id, const char *value)
 {
     switch (id) {
     case OPT_SIZE:
-        return parse_size(value, job->request.size_m)
+        return ctl_parse_size(value, job->request.size_m)
                    ? CTL_OK
                    : ctl_usage("voxelize",
                                "--size %s: metres > 0, one number or three x,y,z", value);

@@ -147,6 +147,17 @@ enum vxd_status vxd_dag_edit(struct vxd_queue *queue, struct vxd_dag *dag, uint3
                              const struct vxd_dag_op *ops, size_t n_ops,
                              struct vxd_dag_edit_result *out, struct vxd_err *err);
 
+/* Operations, one list after the other, that an edit applies in one pass over the tree: as one edit
+ * they cost least. Zero-initialised = none yet. */
+struct vxd_dag_edit_pass {
+    int n_ops;
+    int n_lists; /* of them, VOXELS */
+};
+
+/* Adds a list, all of it; false where the pass does not take it behind what it has. */
+bool vxd_dag_edit_pass_add(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *ops,
+                           size_t n_ops);
+
 /* Makes the room that an edit of this store asked for. Blocking; no edit runs beside it, readers
  * of roots may. Nothing where the result does not ask.
  * errors  RESOURCE_EXHAUSTED  over the store's budget or the context's, or more cubes than an

@@ -85,18 +85,42 @@ static void edit_leaf(const void *args, const struct vxd_dag_view *view,
     vxd_dag_shapes_edit_leaf(args, cube, const_state_of(state), leaf);
 }
 
+static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op)
+{
+    bool is_list = op->shape.kind == VXD_DAG_VOXELS;
+
+    if (pass->n_ops == VXD_DAG_SHAPES_OPS || op->action >= VXD_DAG_ERODE ||
+        (is_list && pass->n_lists == VXD_DAG_SHAPES_LISTS)) {
+        return false;
+    }
+    pass->n_ops++;
+    pass->n_lists += is_list;
+    return true;
+}
+
 size_t vxd_dag_shapes_count(const struct vxd_dag_op *ops, size_t n)
 {
-    int n_lists = 0;
-    size_t i;
+    struct vxd_dag_edit_pass pass = {0};
+    size_t i = 0;
 
-    for (i = 0; i < n && i < VXD_DAG_SHAPES_OPS && ops[i].action < VXD_DAG_ERODE; i++) {
-        n_lists += ops[i].shape.kind == VXD_DAG_VOXELS;
-        if (n_lists > VXD_DAG_SHAPES_LISTS) {
-            break;
-        }
+    while (i < n && take_op(&pass, &ops[i])) {
+        i++;
     }
     return i;
+}
+
+bool vxd_dag_edit_pass_add(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *ops,
+                           size_t n_ops)
+{
+    struct vxd_dag_edit_pass longer = *pass;
+
+    for (size_t i = 0; i < n_ops; i++) {
+        if (!take_op(&longer, &ops[i])) {
+            return false;
+        }
+    }
+    *pass = longer;
+    return true;
 }
 
 void vxd_dag_shapes_plan(const struct vxd_dag_view *view, const struct vxd_dag_op *ops,

@@ -367,6 +367,21 @@ enum vxd_status vxd_journal_commit_wait(struct vxd_journal_txn *take_txn,
     return status;
 }
 
+enum vxd_status vxd_journal_forget_family(struct vxd_journal *journal, uint32_t family,
+                                          struct vxd_err *err)
+{
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_begin(journal, &txn, err));
+    VXD_TRY(vxd_journal_drop_family(txn, family, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
 enum vxd_status vxd_journal_flush(struct vxd_journal *journal, struct vxd_err *err)
 {
     struct vxd_journal_txn *txn;

@@ -29,6 +29,8 @@ enum {
 };
 
 #define VXD_JOURNAL_MAX_SEQUENCE (((uint64_t)1 << 40) - 1)
+#define VXD_JOURNAL_MAX_BYTES                                                            \
+    ((uint64_t)INT64_MAX) /* of a family, and its highest epoch */
 #define VXD_JOURNAL_MAX_BLOB_BYTES ((size_t)512 << 20) /* of a record, a spec, a reply */
 
 /* What a completion promises of a family's changes. In a group of several the strictest rules. */
@@ -214,6 +216,11 @@ enum vxd_status vxd_journal_commit(struct vxd_journal_txn *take_txn,
 /* Commits and waits. */
 enum vxd_status vxd_journal_commit_wait(struct vxd_journal_txn *take_txn,
                                         struct vxd_err *err);
+
+/* Drops a family by itself, and waits. Records of it that were set aside stay for people.
+ * errors  as vxd_journal_begin and vxd_journal_commit_wait */
+enum vxd_status vxd_journal_forget_family(struct vxd_journal *journal, uint32_t family,
+                                          struct vxd_err *err);
 
 /* NULL is fine. */
 void vxd_journal_abandon(struct vxd_journal_txn *take_txn);

@@ -163,9 +163,27 @@ enum vxd_status vxd_journal_connect(const struct vxd_file_ops *ops, const char *
                                     struct vxd_err *err);
 
 /* Makes DIR/voxeld.db, where it is missing, as a whole or not at all; the directory is still to be
- * synced. */
+ * synced. A repair that was cut off is finished before. */
 enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
                                  struct vxd_err *err);
+
+/* An empty one beside it, its tables in it: path[] is its name. Nobody opens it by itself, and the
+ * next one that is made takes its place. */
+enum vxd_status vxd_journal_make_beside(const struct vxd_data_dir *dir,
+                                        char path[VXD_DURABLE_PATH_BYTES],
+                                        struct vxd_err *err);
+
+#define VXD_JOURNAL_REPAIRED "voxeld.db.repaired"
+
+/* journal_repaired.c. What was made beside, synced and closed, becomes DIR/voxeld.db, whatever it is cut off
+ * by: from some moment on the next start or repair goes on with it. What stood there is voxeld.db.
+ * damaged.N then, N = *aside.
+ * errors  of vxd_file_fail; FAILED_PRECONDITION, no number is left */
+enum vxd_status vxd_journal_put_repaired(const struct vxd_data_dir *dir, const char *made,
+                                         int *aside, struct vxd_err *err);
+/* The same of one that was cut off; *aside = 0 where there is none. Before anything is opened. */
+enum vxd_status vxd_journal_take_repaired(const struct vxd_data_dir *dir, int *aside,
+                                          struct vxd_err *err);
 
 /* Checks that the tables are ours.
  * errors  DATA_LOSS, FAILED_PRECONDITION, UNAVAILABLE */

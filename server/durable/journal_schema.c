@@ -33,6 +33,7 @@
 
 #include "server/durable/crc32c.h"
 #include "server/durable/journal_internal.h"
+#include "server/log.h"
 
 static const char schema[] =
     "PRAGMA application_id = 1448626737;" /* VXD_JOURNAL_APPLICATION */
@@ -172,6 +173,9 @@ enum vxd_status vxd_journal_connect(const struct vxd_file_ops *ops, const char *
     *out = db;
     return VXD_OK;
 out:
+    if (db != NULL) { /* what cannot be read is left as it is */
+        (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
     (void)sqlite3_close(db);
     return status;
 }
@@ -300,18 +304,45 @@ static enum vxd_status leave_wal(const struct vxd_file_ops *ops,
                                             : vxd_file_fail(err, result, "rename", wal);
 }
 
+enum vxd_status vxd_journal_make_beside(const struct vxd_data_dir *dir,
+                                        char path[VXD_DURABLE_PATH_BYTES],
+                                        struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = dir->ops;
+    char wal[VXD_DURABLE_PATH_BYTES];
+    int result;
+
+    (void)snprintf(path, VXD_DURABLE_PATH_BYTES, "%s/voxeld.db.new", dir->path);
+    (void)snprintf(wal, sizeof wal, "%s/voxeld.db.new-wal", dir->path);
+    result = ops->unlink(ops->user, wal); /* of one that was cut off */
+    if (result != 0 && result != -ENOENT) {
+        return vxd_file_fail(err, result, "remove", wal);
+    }
+    result = ops->open(ops->user, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (result < 0) {
+        return vxd_file_fail(err, result, "make", path);
+    }
+    (void)ops->close(ops->user, result);
+    return fill_new(ops, path, err);
+}
+
 enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
                                  struct vxd_err *err)
 {
     const struct vxd_file_ops *ops = dir->ops;
     char path[VXD_DURABLE_PATH_BYTES];
     char beside[VXD_DURABLE_PATH_BYTES];
+    int aside;
     int file;
     enum vxd_status status;
 
     *is_new = false;
+    VXD_TRY(vxd_journal_take_repaired(dir, &aside, err));
+    if (aside > 0) {
+        vxd_log(VXD_LOG_WARNING, "a repair that was cut off was finished", "data_dir",
+                dir->path);
+    }
     (void)snprintf(path, sizeof path, "%s/voxeld.db", dir->path);
-    (void)snprintf(beside, sizeof beside, "%s/voxeld.db.new", dir->path);
     file = ops->open(ops->user, path, O_RDWR, 0);
     if (file >= 0) {
         (void)ops->close(ops->user, file);
@@ -320,12 +351,7 @@ enum vxd_status vxd_journal_make(const struct vxd_data_dir *dir, bool *is_new,
     if (file != -ENOENT) {
         return vxd_file_fail(err, file, "open", path);
     }
-    file = ops->open(ops->user, beside, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (file < 0) {
-        return vxd_file_fail(err, file, "make", beside);
-    }
-    (void)ops->close(ops->user, file);
-    VXD_TRY(fill_new(ops, beside, err));
+    VXD_TRY(vxd_journal_make_beside(dir, beside, err));
     VXD_TRY(sync_new(ops, beside, err));
     VXD_TRY(leave_wal(ops, dir, err));
     file = ops->rename(ops->user, beside, path);

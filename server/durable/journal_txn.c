@@ -116,9 +116,11 @@ enum vxd_status vxd_journal_put_family(struct vxd_journal_txn *txn,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "fsync", "%d is no policy",
                         (int)family->fsync);
     }
-    if (family->max_bytes > INT64_MAX || family->epoch > INT64_MAX) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "max_bytes",
-                        "it and the epoch must be below 2^63");
+    if (family->max_bytes > VXD_JOURNAL_MAX_BYTES ||
+        family->epoch > VXD_JOURNAL_MAX_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT,
+                        family->max_bytes > VXD_JOURNAL_MAX_BYTES ? "max_bytes" : "epoch",
+                        "must be below 2^63");
     }
     change = add(txn, VXD_CHANGE_PUT_FAMILY, family->id, family->n_spec_bytes, err);
     if (change == NULL) {

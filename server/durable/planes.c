@@ -21,6 +21,7 @@ enum {
     FORM_HUFFMAN = 2,
     N_SYMBOLS = 256,
     MAX_BITS = 11,
+    CODES_AT_ONCE = 5, /* that 56 bits have surely */
     LENGTH_BYTES = N_SYMBOLS / 2,
     MIN_HUFFMAN = 160 /* below, the lengths alone cost more than they can save */
 };
@@ -237,6 +238,17 @@ static bool make_table(const uint8_t *nibbles, uint16_t table[1 << MAX_BITS])
     return true;
 }
 
+static uint64_t four_bytes(const uint8_t *from)
+{
+    return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 |
+           from[3];
+}
+
+static uint64_t eight_bytes(const uint8_t *from)
+{
+    return four_bytes(from) << 32 | four_bytes(from + 4);
+}
+
 /* The coded bytes end with the last code, zeros behind it. */
 static bool get_codes(const uint8_t *from, size_t n_coded,
                       const uint16_t table[1 << MAX_BITS], uint8_t *plane, size_t n)
@@ -244,8 +256,23 @@ static bool get_codes(const uint8_t *from, size_t n_coded,
     uint64_t bits = 0; /* the low n_bits are next, highest first */
     int n_bits = 0;
     size_t at = 0;
+    size_t i = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    /* As many codes as there are bits for, whatever they are. */
+    while (n - i >= CODES_AT_ONCE && n_coded - at >= 8) {
+        int n_bytes = (63 - n_bits) / 8;
+
+        bits = bits << 8 * n_bytes | eight_bytes(from + at) >> 1 >> (63 - 8 * n_bytes);
+        n_bits += 8 * n_bytes;
+        at += (size_t)n_bytes;
+        for (int k = 0; k < CODES_AT_ONCE; k++) {
+            uint16_t entry = table[bits >> (n_bits - MAX_BITS) & ((1 << MAX_BITS) - 1)];
+
+            n_bits -= entry >> 8;
+            plane[i++] = (uint8_t)entry;
+        }
+    }
+    for (; i < n; i++) {
         uint16_t entry;
 
         while (n_bits <= 48 && at < n_coded) {

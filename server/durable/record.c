@@ -210,7 +210,7 @@ static bool get_ops(struct vxd_record_reader *reader, struct vxd_record *record)
     return ops != NULL;
 }
 
-static bool get_record(struct vxd_record_reader *reader, struct vxd_record *record)
+static bool get_head(struct vxd_record_reader *reader, struct vxd_record *record)
 {
     unsigned kind = vxd_bytes_get8(&reader->in);
 
@@ -227,7 +227,15 @@ static bool get_record(struct vxd_record_reader *reader, struct vxd_record *reco
     if (has_of_version(record->kind)) {
         get_version(&reader->in, &record->of_version);
     }
-    if ((record->kind == VXD_RECORD_BRANCH && !get_name(reader, record->from, 1)) ||
+    if (record->kind == VXD_RECORD_BRANCH && !get_name(reader, record->from, 1)) {
+        return false;
+    }
+    return !reader->in.is_bad || vxd_record_bad(reader, "the record ends too soon");
+}
+
+static bool get_record(struct vxd_record_reader *reader, struct vxd_record *record)
+{
+    if (!get_head(reader, record) ||
         (record->kind == VXD_RECORD_CREATE && !get_spec(reader, record)) ||
         (has_ops(record->kind) && !get_ops(reader, record))) {
         return false;
@@ -248,6 +256,41 @@ static void free_blocks(struct vxd_record_block *block)
     }
 }
 
+/* errors  FAILED_PRECONDITION */
+static enum vxd_status check_rules(uint32_t rules_version, struct vxd_err *err)
+{
+    if (rules_version >= 1 && rules_version <= VXD_RULES_VERSION) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
+                    "a record of rules %u; this program knows those up to %u: a newer "
+                    "server wrote it",
+                    rules_version, VXD_RULES_VERSION);
+}
+
+static enum vxd_status fail_damaged(const struct vxd_record_reader *reader,
+                                    struct vxd_err *err)
+{
+    return vxd_fail(err, VXD_DATA_LOSS, NULL, "a record is damaged at byte %zu: %s",
+                    reader->in.at,
+                    reader->what != NULL ? reader->what : "the record ends too soon");
+}
+
+enum vxd_status vxd_record_decode_head(const void *bytes, size_t n_bytes,
+                                       uint32_t rules_version, struct vxd_record *out,
+                                       struct vxd_err *err)
+{
+    struct vxd_record_reader reader = {
+        .in = {.bytes = n_bytes > 0 ? bytes : (const void *)"", .n = n_bytes}};
+    enum vxd_status status = check_rules(rules_version, err);
+
+    *out = (struct vxd_record){0};
+    if (status == VXD_OK && !get_head(&reader, out)) {
+        status = fail_damaged(&reader, err);
+    }
+    return status;
+}
+
 enum vxd_status vxd_record_decode(const void *bytes, size_t n_bytes,
                                   uint32_t rules_version, size_t max_bytes,
                                   struct vxd_record_decoded *out, struct vxd_err *err)
@@ -255,14 +298,11 @@ enum vxd_status vxd_record_decode(const void *bytes, size_t n_bytes,
     struct vxd_record_reader reader = {
         .in = {.bytes = n_bytes > 0 ? bytes : (const void *)"", .n = n_bytes},
         .n_bytes_left = max_bytes != 0 ? max_bytes : VXD_RECORD_MAX_BYTES};
+    enum vxd_status status = check_rules(rules_version, err);
 
     *out = (struct vxd_record_decoded){0};
-    if (rules_version < 1 || rules_version > VXD_RULES_VERSION) {
-        return vxd_fail(
-            err, VXD_FAILED_PRECONDITION, NULL,
-            "a record of rules %u; this program knows those up to %u: a newer "
-            "server wrote it",
-            rules_version, VXD_RULES_VERSION);
+    if (status != VXD_OK) {
+        return status;
     }
     if (get_record(&reader, &out->record)) {
         out->memory = reader.blocks;
@@ -277,9 +317,7 @@ enum vxd_status vxd_record_decode(const void *bytes, size_t n_bytes,
                         "a record that takes more than %zu bytes of memory",
                         max_bytes != 0 ? max_bytes : VXD_RECORD_MAX_BYTES);
     }
-    return vxd_fail(err, VXD_DATA_LOSS, NULL, "a record is damaged at byte %zu: %s",
-                    reader.in.at,
-                    reader.what != NULL ? reader.what : "the record ends too soon");
+    return fail_damaged(&reader, err);
 }
 
 void vxd_record_decoded_free(struct vxd_record_decoded *decoded)

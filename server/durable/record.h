@@ -84,6 +84,13 @@ enum vxd_status vxd_record_decode(const void *bytes, size_t n_bytes,
 
 #define VXD_RECORD_MAX_BYTES ((size_t)4 << 30)
 
+/* Reads what stands before a record's operations or spec, which *out has none of. Nothing is to be
+ * freed; what follows may be damaged.
+ * errors  FAILED_PRECONDITION, DATA_LOSS, as of vxd_record_decode */
+enum vxd_status vxd_record_decode_head(const void *bytes, size_t n_bytes,
+                                       uint32_t rules_version, struct vxd_record *out,
+                                       struct vxd_err *err);
+
 void vxd_record_decoded_free(struct vxd_record_decoded *decoded);
 
 #endif

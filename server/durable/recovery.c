@@ -171,16 +171,28 @@ static void count_record(struct recovery *recovery)
     }
 }
 
-static enum vxd_status replay_record(void *user, uint64_t sequence,
-                                     const struct vxd_record *record, struct vxd_err *err)
+static enum vxd_status replay_records(void *user, uint64_t sequence,
+                                      const struct vxd_record_decoded *records, size_t n,
+                                      size_t *n_taken, struct vxd_err *err)
 {
     struct recovery *recovery = user;
     const struct vxd_recovery_visitor *visitor = recovery->visitor;
-    enum vxd_status status;
+    enum vxd_status status = VXD_OK;
 
-    VXD_TRY(visitor->record(visitor->user, recovery->family, sequence, record, err));
-    count_record(recovery);
+    *n_taken = 0;
+    if (visitor->records != NULL) {
+        status = visitor->records(visitor->user, recovery->family, sequence, records, n,
+                                  n_taken, err);
+    }
+    while (visitor->records == NULL && *n_taken < n) {
+        VXD_TRY(visitor->record(visitor->user, recovery->family, sequence + *n_taken,
+                                &records[*n_taken].record, err));
+        ++*n_taken;
+    }
 out:
+    for (size_t i = 0; i < *n_taken; i++) {
+        count_record(recovery);
+    }
     return status;
 }
 
@@ -223,23 +235,66 @@ out:
     return status;
 }
 
+static enum vxd_status foresee_record(void *user, const struct vxd_journal_record *record,
+                                      struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    struct vxd_record head;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_record_decode_head(record->bytes, record->n_bytes, record->rules_version,
+                                   &head, err));
+    visitor->foresee(visitor->user, recovery->family, record->sequence, &head);
+out:
+    return status;
+}
+
+/* Applies the records from `from` on, as far as they go: *next is behind them. A failure is that
+ * of the next one. With `foresees` the owner is told first, and *is_as_foreseen then says
+ * whether they went as far as it was told. */
+static enum vxd_status read_records(struct recovery *recovery, uint64_t from,
+                                    bool foresees, uint64_t *next, bool *is_as_foreseen,
+                                    struct vxd_err *err)
+{
+    struct vxd_journal *journal = recovery->journal;
+    uint32_t family = recovery->family->id;
+    uint64_t foreseen = from;
+    enum vxd_status status;
+
+    if (foresees) {
+        struct vxd_err damage; /* is found again */
+
+        (void)vxd_journal_read_records(journal, family, from, VXD_JOURNAL_MAX_SEQUENCE,
+                                       foresee_record, recovery, &foreseen, &damage);
+    }
+    status =
+        recovery->visitor->own_record != NULL
+            ? vxd_journal_read_records(journal, family, from, VXD_JOURNAL_MAX_SEQUENCE,
+                                       replay_own_record, recovery, next, err)
+            : vxd_read_records_ahead(journal, family, from, replay_records, recovery,
+                                     next, err);
+    *is_as_foreseen = !foresees || *next == foreseen;
+    return status;
+}
+
 static enum vxd_status replay(struct recovery *recovery,
-                              const struct vxd_journal_state *state, struct vxd_err *err)
+                              const struct vxd_journal_state *state, bool foresees,
+                              bool *is_as_foreseen, struct vxd_err *err)
 {
     uint64_t from = recovery->result.snapshot_sequence;
     struct vxd_err fault = {0};
     uint64_t next = from + 1;
     enum vxd_status status;
 
+    recovery->progress.i_record = 0;
     recovery->progress.n_records =
         state->last_sequence > from ? state->last_sequence - from : 0;
     report(recovery);
-    status = recovery->visitor->own_record != NULL
-                 ? vxd_journal_read_records(recovery->journal, recovery->family->id, next,
-                                            VXD_JOURNAL_MAX_SEQUENCE, replay_own_record,
-                                            recovery, &next, &fault)
-                 : vxd_read_records_ahead(recovery->journal, recovery->family->id, next,
-                                          replay_record, recovery, &next, &fault);
+    status = read_records(recovery, next, foresees, &next, is_as_foreseen, &fault);
+    if (!*is_as_foreseen && (status == VXD_OK || status == VXD_DATA_LOSS)) {
+        return VXD_OK;
+    }
     if (status == VXD_DATA_LOSS) {
         lose(recovery, "%s; what follows was set aside", fault.message);
     } else if (status != VXD_OK) {
@@ -291,13 +346,18 @@ static enum vxd_status recover_family(struct recovery *recovery, struct vxd_err 
 {
     const struct vxd_recovery_visitor *visitor = recovery->visitor;
     struct vxd_recovered_family *result = &recovery->result;
+    bool foresees = visitor->foresee != NULL;
     struct vxd_journal_state state;
+    bool is_as_foreseen;
     enum vxd_status status;
 
-    *result = (struct vxd_recovered_family){.family = recovery->family};
     VXD_TRY(vxd_journal_get_state(recovery->journal, recovery->family->id, &state, err));
-    VXD_TRY(load_newest(recovery, &result->snapshot_sequence, err));
-    VXD_TRY(replay(recovery, &state, err));
+    do {
+        *result = (struct vxd_recovered_family){.family = recovery->family};
+        VXD_TRY(load_newest(recovery, &result->snapshot_sequence, err));
+        VXD_TRY(replay(recovery, &state, foresees, &is_as_foreseen, err));
+        foresees = false;
+    } while (!is_as_foreseen);
     if (recovery->found->is_restored) {
         lose(recovery, "restored from a backup: what came later is not in it");
     }

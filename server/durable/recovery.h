@@ -44,6 +44,19 @@ struct vxd_recovery_visitor {
     enum vxd_status (*record)(void *user, const struct vxd_journal_family *family,
                               uint64_t sequence, const struct vxd_record *record,
                               struct vxd_err *err);
+    /* The same instead of `record`, for n that follow one another, the first of them `sequence`:
+     * *n_done of them are applied, fewer than n with a failure alone, which is that of the next
+     * one. */
+    enum vxd_status (*records)(void *user, const struct vxd_journal_family *family,
+                               uint64_t sequence,
+                               const struct vxd_record_decoded *records, size_t n,
+                               size_t *n_done, struct vxd_err *err);
+    /* Before them each one's head (vxd_record_decode_head), as far as they are good, so that the
+     * owner knows what later ones ask of earlier ones. If the records end before that, `family`
+     * and `snapshot` are called again and the records given again, without this. NULL = not
+     * wanted; with `record` or `records`. */
+    void (*foresee)(void *user, const struct vxd_journal_family *family,
+                    uint64_t sequence, const struct vxd_record *head);
     /* The same instead of `record`, where the record's bytes are the owner's own; NULL = they are
      * those of record.h. */
     enum vxd_status (*own_record)(void *user, const struct vxd_journal_family *family,

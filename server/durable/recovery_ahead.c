@@ -4,16 +4,11 @@
 #include <pthread.h>
 
 enum {
-    N_SLOTS = 16,
-    /* Of records that wait, as they are in memory: what packs well is many times as large. The
-     * first may be larger, as one alone may. */
-    MAX_BYTES = 64 << 20
-};
-
-struct slot {
-    uint64_t sequence;
-    size_t n_bytes;
-    struct vxd_record_decoded decoded;
+    N_SLOTS = 2 * VXD_RECORDS_AT_ONCE,
+    /* Of records that wait or are taken, as they are in memory: what packs well is many times as
+     * large. The first may be larger, as one alone may. */
+    MAX_BYTES = 64 << 20,
+    ENOUGH_BYTES = MAX_BYTES / 2 /* to be taken, while as much again is read */
 };
 
 struct ahead {
@@ -22,10 +17,11 @@ struct ahead {
     uint64_t first;
     pthread_mutex_t mutex; /* guards the rest */
     pthread_cond_t changed;
-    struct slot slots[N_SLOTS]; /* a ring */
+    struct vxd_record_decoded slots[N_SLOTS]; /* a ring */
     size_t begin;
     size_t n;
-    size_t n_bytes;
+    size_t n_bytes; /* of those in it, and of those that were taken and are not over */
+    bool is_full;   /* the next one waits for room */
     bool has_ended; /* no more come, for this reason: */
     enum vxd_status status;
     struct vxd_err err;
@@ -35,11 +31,22 @@ struct ahead {
 /* With the mutex held: waits until there is room for n_bytes. */
 static bool wait_for_room(struct ahead *ahead, size_t n_bytes)
 {
-    while (!ahead->is_stopped && ahead->n > 0 &&
-           (ahead->n == N_SLOTS || ahead->n_bytes + n_bytes > MAX_BYTES)) {
+    while (!ahead->is_stopped &&
+           (ahead->n == N_SLOTS ||
+            (ahead->n_bytes > 0 && ahead->n_bytes + n_bytes > MAX_BYTES))) {
+        ahead->is_full = true;
+        (void)pthread_cond_broadcast(&ahead->changed);
         (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
     }
+    ahead->is_full = false;
     return !ahead->is_stopped;
+}
+
+/* With the mutex held: no more are to be waited for before some are taken. */
+static bool is_enough(const struct ahead *ahead)
+{
+    return ahead->n >= VXD_RECORDS_AT_ONCE || ahead->n_bytes >= ENOUGH_BYTES ||
+           (ahead->is_full && ahead->n > 0) || ahead->has_ended;
 }
 
 /* On the thread that reads. */
@@ -47,22 +54,22 @@ static enum vxd_status put(void *user, const struct vxd_journal_record *bytes,
                            struct vxd_err *err)
 {
     struct ahead *ahead = user;
-    struct slot slot = {.sequence = bytes->sequence};
-    enum vxd_status status = vxd_record_decode(
-        bytes->bytes, bytes->n_bytes, bytes->rules_version, 0, &slot.decoded, err);
+    struct vxd_record_decoded decoded;
+    enum vxd_status status = vxd_record_decode(bytes->bytes, bytes->n_bytes,
+                                               bytes->rules_version, 0, &decoded, err);
 
     if (status != VXD_OK) {
-        vxd_record_decoded_free(&slot.decoded);
         return status;
     }
-    slot.n_bytes = slot.decoded.n_bytes;
     (void)pthread_mutex_lock(&ahead->mutex);
-    if (wait_for_room(ahead, slot.n_bytes)) {
-        ahead->slots[(ahead->begin + ahead->n++) % N_SLOTS] = slot;
-        ahead->n_bytes += slot.n_bytes;
-        (void)pthread_cond_broadcast(&ahead->changed);
+    if (wait_for_room(ahead, decoded.n_bytes)) {
+        ahead->slots[(ahead->begin + ahead->n++) % N_SLOTS] = decoded;
+        ahead->n_bytes += decoded.n_bytes;
+        if (is_enough(ahead)) {
+            (void)pthread_cond_broadcast(&ahead->changed);
+        }
     } else {
-        vxd_record_decoded_free(&slot.decoded);
+        vxd_record_decoded_free(&decoded);
         status = vxd_fail(err, VXD_ABORTED, NULL, "no more are wanted");
     }
     (void)pthread_mutex_unlock(&ahead->mutex);
@@ -86,25 +93,38 @@ static void *read_ahead(void *argument)
     return NULL;
 }
 
-/* The next one; false at the end. */
-static bool take(struct ahead *ahead, struct slot *out)
+/* The next ones, how many; 0 at the end. */
+static size_t take(struct ahead *ahead, struct vxd_record_decoded *out)
 {
-    bool is_there;
+    size_t n = 0;
 
     (void)pthread_mutex_lock(&ahead->mutex);
-    while (ahead->n == 0 && !ahead->has_ended) {
+    while (!is_enough(ahead)) {
         (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
     }
-    is_there = ahead->n > 0;
-    if (is_there) {
-        *out = ahead->slots[ahead->begin];
+    for (; n < VXD_RECORDS_AT_ONCE && ahead->n > 0; n++) {
+        out[n] = ahead->slots[ahead->begin];
         ahead->begin = (ahead->begin + 1) % N_SLOTS;
         ahead->n--;
-        ahead->n_bytes -= out->n_bytes;
-        (void)pthread_cond_broadcast(&ahead->changed);
     }
+    (void)pthread_cond_broadcast(&ahead->changed);
     (void)pthread_mutex_unlock(&ahead->mutex);
-    return is_there;
+    return n;
+}
+
+/* They are over: others have their room. */
+static void let_go(struct ahead *ahead, struct vxd_record_decoded *taken, size_t n)
+{
+    size_t n_bytes = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        n_bytes += taken[i].n_bytes;
+        vxd_record_decoded_free(&taken[i]);
+    }
+    (void)pthread_mutex_lock(&ahead->mutex);
+    ahead->n_bytes -= n_bytes;
+    (void)pthread_cond_broadcast(&ahead->changed);
+    (void)pthread_mutex_unlock(&ahead->mutex);
 }
 
 static void stop(struct ahead *ahead)
@@ -118,7 +138,8 @@ static void stop(struct ahead *ahead)
 /* Without a thread. */
 struct direct {
     enum vxd_status (*each)(void *user, uint64_t sequence,
-                            const struct vxd_record *record, struct vxd_err *err);
+                            const struct vxd_record_decoded *records, size_t n,
+                            size_t *n_taken, struct vxd_err *err);
     void *user;
 };
 
@@ -127,11 +148,12 @@ static enum vxd_status pass_on(void *user, const struct vxd_journal_record *byte
 {
     const struct direct *direct = user;
     struct vxd_record_decoded decoded = {0};
+    size_t n_taken;
     enum vxd_status status;
 
     VXD_TRY(vxd_record_decode(bytes->bytes, bytes->n_bytes, bytes->rules_version, 0,
                               &decoded, err));
-    status = direct->each(direct->user, bytes->sequence, &decoded.record, err);
+    status = direct->each(direct->user, bytes->sequence, &decoded, 1, &n_taken, err);
 out:
     vxd_record_decoded_free(&decoded);
     return status;
@@ -140,7 +162,8 @@ out:
 enum vxd_status vxd_read_records_ahead(
     struct vxd_journal *journal, uint32_t family, uint64_t first,
     enum vxd_status (*each)(void *user, uint64_t sequence,
-                            const struct vxd_record *record, struct vxd_err *err),
+                            const struct vxd_record_decoded *records, size_t n,
+                            size_t *n_taken, struct vxd_err *err),
     void *user, uint64_t *next, struct vxd_err *err)
 {
     struct ahead ahead = {.journal = journal,
@@ -149,24 +172,27 @@ enum vxd_status vxd_read_records_ahead(
                           .mutex = PTHREAD_MUTEX_INITIALIZER,
                           .changed = PTHREAD_COND_INITIALIZER};
     struct direct direct = {each, user};
+    struct vxd_record_decoded taken[VXD_RECORDS_AT_ONCE];
     enum vxd_status status = VXD_OK;
-    struct slot slot;
     pthread_t thread;
+    size_t n;
 
     *next = first;
     if (pthread_create(&thread, NULL, read_ahead, &ahead) != 0) {
         return vxd_journal_read_records(journal, family, first, VXD_JOURNAL_MAX_SEQUENCE,
                                         pass_on, &direct, next, err);
     }
-    while (status == VXD_OK && take(&ahead, &slot)) {
-        status = each(user, slot.sequence, &slot.decoded.record, err);
-        vxd_record_decoded_free(&slot.decoded);
-        *next += status == VXD_OK ? 1 : 0;
+    while (status == VXD_OK && (n = take(&ahead, taken)) > 0) {
+        size_t n_taken = 0;
+
+        status = each(user, *next, taken, n, &n_taken, err);
+        let_go(&ahead, taken, n);
+        *next += n_taken;
     }
     stop(&ahead);
     (void)pthread_join(thread, NULL);
     for (; ahead.n > 0; ahead.n--) {
-        vxd_record_decoded_free(&ahead.slots[ahead.begin].decoded);
+        vxd_record_decoded_free(&ahead.slots[ahead.begin]);
         ahead.begin = (ahead.begin + 1) % N_SLOTS;
     }
     if (status == VXD_OK && ahead.status != VXD_OK) {

@@ -7,9 +7,15 @@
 #include "server/durable/journal.h"
 #include "server/durable/record.h"
 
+enum {
+    VXD_RECORDS_AT_ONCE = 64 /* most that `each` is given */
+};
+
 /* As vxd_journal_read_records from `first` on, with each record decoded; `each` is called on this
- * thread, and must not ask the journal anything that blocks. Where there is no thread to be had,
- * nothing is done ahead.
+ * thread with n that follow one another, as many as there are room and memory for, the first
+ * of them `sequence`; it must not ask the journal anything that blocks. It sets *n_taken, to less
+ * than n with a failure alone, which is that of the next one. Where there is no thread to be had,
+ * nothing is done ahead, and n is 1.
  *
  * out     next    the number after the last that `each` took
  * errors  those of vxd_journal_read_records, vxd_record_decode and `each`, of whichever record
@@ -17,7 +23,8 @@
 enum vxd_status vxd_read_records_ahead(
     struct vxd_journal *journal, uint32_t family, uint64_t first,
     enum vxd_status (*each)(void *user, uint64_t sequence,
-                            const struct vxd_record *record, struct vxd_err *err),
+                            const struct vxd_record_decoded *records, size_t n,
+                            size_t *n_taken, struct vxd_err *err),
     void *user, uint64_t *next, struct vxd_err *err);
 
 #endif

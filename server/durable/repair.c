@@ -534,17 +534,18 @@ vxd_repair_data_dir(const struct vxd_file_ops *ops, const char *path,
 {
     struct vxd_repair repair = {
         .dir = {.lock = -1}, .said = said, .user = user, .result = out};
+    struct vxd_err own = {0};
     enum vxd_status status;
 
     *out = (struct vxd_repair_result){0};
+    err = err != NULL ? err : &own;
     VXD_TRY(find_directory(ops != NULL ? ops : vxd_file_ops_system(), path, err));
     VXD_TRY(vxd_data_dir_open(ops, path, &repair.dir, err));
     VXD_TRY(vxd_repair_open(&repair, err));
     VXD_TRY(mend(&repair, err));
+    VXD_TRY(vxd_repair_close(&repair, err));
 out:
-    if (sqlite3_close(repair.db) != SQLITE_OK && status == VXD_OK) {
-        status = vxd_fail(err, VXD_UNAVAILABLE, "data_dir", "cannot close voxeld.db");
-    }
+    (void)sqlite3_close(repair.db);
     vxd_data_dir_close(&repair.dir);
     return status;
 }

@@ -2,7 +2,9 @@
 /* Mends a data directory that a start refuses. Nothing is deleted: a database that SQLite cannot
  * read whole is renamed to voxeld.db.damaged.N and what can be read of it goes to a new one, damaged
  * rows go to tables quarantine_*, damaged snapshot files are renamed to .bad. What is left is the
- * newest state that is whole, which the next start goes on from. */
+ * newest state that is whole, which the next start goes on from. Wherever it is cut off, a start
+ * or another repair finds the state before or the one behind it, never one between
+ * (journal_repaired.c). */
 #ifndef VXD_SERVER_DURABLE_REPAIR_H
 #define VXD_SERVER_DURABLE_REPAIR_H
 
@@ -22,7 +24,8 @@ struct vxd_repair_result {
  *                 where it was set aside, LOSS where it is lost
  * errors  FAILED_PRECONDITION  a server has it, or a newer one made it
  *         NOT_FOUND            no such directory, or nothing of ours in it
- *         UNAVAILABLE, RESOURCE_EXHAUSTED; the database is as it was then, or beside its place */
+ *         UNAVAILABLE, RESOURCE_EXHAUSTED; the database is as it was then, or
+ *                              the next start, or repair, finishes this one */
 enum vxd_status
 vxd_repair_data_dir(const struct vxd_file_ops *ops, const char *path,
                     void (*said)(void *user, const struct vxd_problem *problem),

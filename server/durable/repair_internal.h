@@ -9,8 +9,11 @@
 
 struct vxd_repair {
     struct vxd_data_dir dir;
-    sqlite3 *db;      /* that is mended */
-    bool is_salvaged; /* its catalogue may lack families that there are files of */
+    sqlite3 *db; /* that is mended */
+    bool
+        is_salvaged; /* it is made beside, its catalogue may lack families that there are files of */
+    char made[VXD_DURABLE_PATH_BYTES]; /* its path, if it is */
+    char why[160]; /* and what was wrong with the old one, if there was one */
     void (*said)(void *user, const struct vxd_problem *problem);
     void *user;
     struct vxd_repair_result *result;
@@ -22,10 +25,15 @@ __attribute__((format(printf, 4, 5)))
 void vxd_repair_say(struct vxd_repair *repair, enum vxd_problem_weight weight,
                     const char *where, const char *format, ...);
 
-/* repair_salvage.c. Opens the database; one that SQLite does not find whole is set aside, and one
- * made anew gets what can be read of it.
+/* repair_salvage.c. Opens the database; where SQLite does not find it whole, or it is missing, one
+ * is made beside it, and gets what can be read of it.
  * errors  FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED */
 enum vxd_status vxd_repair_open(struct vxd_repair *repair, struct vxd_err *err);
+
+/* repair_salvage.c. All that was mended is on the disk and, where it was made beside, in its place,
+ * and the old one aside. Closes it; a failure before that leaves the old one as it was.
+ * errors  FAILED_PRECONDITION, UNAVAILABLE, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_repair_close(struct vxd_repair *repair, struct vxd_err *err);
 
 /* repair_salvage.c. Rows of families whose numbers no family has go to quarantine; how many. Cut to
  * what a number may be they would be taken for those of another family.

@@ -7,10 +7,6 @@
 
 #include "server/durable/repair_internal.h"
 
-enum {
-    MAX_ASIDE = 1000
-};
-
 /* Rows that are there already stay. */
 static const struct {
     const char *name;
@@ -50,49 +46,72 @@ static const struct {
      2},
 };
 
-/* True where the way went to its end. */
-static bool copy_rows(struct vxd_repair *repair, sqlite3 *from, size_t table, int way,
-                      uint64_t *n_rows)
+/* What the new table does not take (a name twice) is no row of ours; any other failure is the
+ * disk's, or memory's. */
+static bool is_put(int result)
+{
+    return result == SQLITE_DONE || (result & 255) == SQLITE_CONSTRAINT ||
+           (result & 255) == SQLITE_MISMATCH;
+}
+
+/* *is_whole: the way went to its end. A page that the disk does not give is damaged as one of
+ * which the content is wrong: it may never be given again. */
+static enum vxd_status copy_rows(struct vxd_repair *repair, sqlite3 *from, size_t table,
+                                 int way, uint64_t *n_rows, bool *is_whole,
+                                 struct vxd_err *err)
 {
     sqlite3_stmt *row = NULL;
     sqlite3_stmt *insert = NULL;
     int result = sqlite3_prepare_v2(from, tables[table].ways[way], -1, &row, NULL);
+    int put = sqlite3_prepare_v2(repair->db, tables[table].insert, -1, &insert, NULL);
+    enum vxd_status status = VXD_OK;
 
-    if (result == SQLITE_OK) {
-        result = sqlite3_prepare_v2(repair->db, tables[table].insert, -1, &insert, NULL);
-    }
-    while (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
+    while (result == SQLITE_OK && put == SQLITE_OK &&
+           (result = sqlite3_step(row)) == SQLITE_ROW) {
         for (int i = 0; i < tables[table].n_columns; i++) {
             (void)sqlite3_bind_value(insert, i + 1, sqlite3_column_value(row, i));
         }
-        /* What the new table does not take (a name twice) is no row of ours. */
-        (void)sqlite3_step(insert);
-        *n_rows += (uint64_t)sqlite3_changes(repair->db);
+        put = sqlite3_step(insert);
+        *n_rows += put == SQLITE_DONE ? (uint64_t)sqlite3_changes(repair->db) : 0;
         (void)sqlite3_reset(insert);
+        put = is_put(put) ? SQLITE_OK : put;
         result = SQLITE_OK;
     }
+    if (put != SQLITE_OK) {
+        status = vxd_journal_sql_fail(err, repair->db, put, "save what can be read");
+    } else if ((result & 255) == SQLITE_NOMEM) {
+        status = vxd_journal_sql_fail(err, from, result, "read it");
+    }
+    *is_whole = result == SQLITE_DONE;
     (void)sqlite3_finalize(row);
     (void)sqlite3_finalize(insert);
-    return result == SQLITE_DONE;
+    return status;
 }
 
-static void copy_all(struct vxd_repair *repair, sqlite3 *from)
+static enum vxd_status copy_all(struct vxd_repair *repair, sqlite3 *from,
+                                struct vxd_err *err)
 {
+    enum vxd_status status = VXD_OK;
+
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         uint64_t n_rows = 0;
+        bool is_whole;
         char where[80];
 
         (void)snprintf(where, sizeof where, "voxeld.db, %s", tables[i].name);
-        if (copy_rows(repair, from, i, 0, &n_rows)) {
+        VXD_TRY(copy_rows(repair, from, i, 0, &n_rows, &is_whole, err));
+        if (is_whole) {
             vxd_repair_say(repair, VXD_PROBLEM_NOTE, where, "all %llu rows were read",
                            (unsigned long long)n_rows);
             continue;
         }
-        (void)copy_rows(repair, from, i, 1, &n_rows);
+        VXD_TRY(copy_rows(repair, from, i, 1, &n_rows, &is_whole, err));
         vxd_repair_say(repair, VXD_PROBLEM_LOSS, where,
                        "%llu rows were read; others cannot be",
                        (unsigned long long)n_rows);
     }
+out:
+    return status;
 }
 
 static enum vxd_status check_whole(struct vxd_repair *repair, struct vxd_err *err)
@@ -117,67 +136,64 @@ out:
     return status;
 }
 
-/* Renames the database and its WAL to a name that nothing has; to[] is it. */
-static enum vxd_status set_aside(struct vxd_repair *repair, const char *path,
-                                 char to[VXD_DURABLE_PATH_BYTES], struct vxd_err *err)
-{
-    const struct vxd_file_ops *ops = repair->dir.ops;
-    char wal[VXD_DURABLE_PATH_BYTES];
-    char to_wal[VXD_DURABLE_PATH_BYTES];
-    int result;
-
-    for (int i = 1; i <= MAX_ASIDE; i++) {
-        int file;
-
-        (void)snprintf(to, VXD_DURABLE_PATH_BYTES, "%s/voxeld.db.damaged.%d",
-                       repair->dir.path, i);
-        file = ops->open(ops->user, to, O_RDONLY, 0);
-        if (file < 0) {
-            break;
-        }
-        (void)ops->close(ops->user, file);
-    }
-    /* The WAL first: a database without it would be taken for whole. */
-    (void)snprintf(wal, sizeof wal, "%.600s-wal", path);
-    (void)snprintf(to_wal, sizeof to_wal, "%.600s-wal", to);
-    result = ops->rename(ops->user, wal, to_wal);
-    if (result != 0 && result != -ENOENT) {
-        return vxd_file_fail(err, result, "rename", wal);
-    }
-    result = ops->rename(ops->user, path, to);
-    if (result != 0) {
-        return vxd_file_fail(err, result, "rename", path);
-    }
-    return vxd_file_sync_directory(ops, repair->dir.path, err);
-}
-
+/* What can be read of the database at `path`, which keeps every byte, goes to one beside it. */
 static enum vxd_status salvage(struct vxd_repair *repair, const char *path,
-                               const char *why, struct vxd_err *err)
+                               struct vxd_err *err)
 {
-    char aside[VXD_DURABLE_PATH_BYTES];
+    struct vxd_err unreadable = {0};
     sqlite3 *damaged = NULL;
-    bool is_new;
     enum vxd_status status;
 
-    (void)sqlite3_close(repair->db);
-    repair->db = NULL;
-    VXD_TRY(set_aside(repair, path, aside, err));
-    vxd_repair_say(repair, VXD_PROBLEM_SPARE, "voxeld.db", "%.150s; renamed to %.60s",
-                   why, strrchr(aside, '/') + 1);
-    VXD_TRY(vxd_journal_make(&repair->dir, &is_new, err));
-    VXD_TRY(vxd_journal_connect(repair->dir.ops, path, false, &repair->db, err));
-    if (vxd_journal_connect(repair->dir.ops, aside, true, &damaged, NULL) == VXD_OK) {
+    repair->is_salvaged = true;
+    VXD_TRY(vxd_journal_make_beside(&repair->dir, repair->made, err));
+    VXD_TRY(vxd_journal_connect(repair->dir.ops, repair->made, false, &repair->db, err));
+    if (repair->why[0] == '\0') {
+        vxd_repair_say(repair, VXD_PROBLEM_LOSS, "voxeld.db",
+                       "it was missing; scenes come back from their snapshot files");
+        goto out;
+    }
+    status = vxd_journal_connect(repair->dir.ops, path, true, &damaged, &unreadable);
+    if (status == VXD_OK) {
         VXD_TRY(vxd_journal_execute(repair->db, "BEGIN", err));
-        copy_all(repair, damaged);
+        VXD_TRY(copy_all(repair, damaged, err));
         VXD_TRY(vxd_journal_execute(repair->db, "COMMIT", err));
+    } else if (status == VXD_RESOURCE_EXHAUSTED) {
+        *err = unreadable;
     } else {
+        status = VXD_OK;
         vxd_repair_say(repair, VXD_PROBLEM_LOSS, "voxeld.db",
                        "nothing can be read of it; scenes come back from their snapshot "
                        "files");
     }
-    repair->is_salvaged = true;
 out:
     (void)sqlite3_close(damaged);
+    return status;
+}
+
+/* That of an earlier repair is finished before; where nothing is at `path`, *is_there is false. */
+static enum vxd_status find_database(struct vxd_repair *repair, const char *path,
+                                     bool *is_there, struct vxd_err *err)
+{
+    const struct vxd_file_ops *ops = repair->dir.ops;
+    int aside = 0;
+    int file;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_take_repaired(&repair->dir, &aside, err));
+    if (aside > 0) {
+        vxd_repair_say(repair, VXD_PROBLEM_NOTE, "voxeld.db",
+                       "an earlier repair was cut off and is finished now; the old "
+                       "database is voxeld.db.damaged.%d",
+                       aside);
+    }
+    file = ops->open(ops->user, path, O_RDWR, 0);
+    *is_there = file >= 0;
+    if (file >= 0) {
+        (void)ops->close(ops->user, file);
+    } else if (file != -ENOENT) {
+        return vxd_file_fail(err, file, "open", path);
+    }
+out:
     return status;
 }
 
@@ -185,24 +201,56 @@ enum vxd_status vxd_repair_open(struct vxd_repair *repair, struct vxd_err *err)
 {
     char path[VXD_DURABLE_PATH_BYTES];
     struct vxd_err why = {0};
-    bool is_new = false;
+    bool is_there;
     enum vxd_status status;
 
     (void)snprintf(path, sizeof path, "%s/voxeld.db", repair->dir.path);
-    VXD_TRY(vxd_journal_make(&repair->dir, &is_new, err));
-    if (is_new) {
-        repair->is_salvaged = true;
-        vxd_repair_say(repair, VXD_PROBLEM_LOSS, "voxeld.db",
-                       "it was missing; scenes come back from their snapshot files");
+    VXD_TRY(find_database(repair, path, &is_there, err));
+    if (!is_there) {
+        return salvage(repair, path, err);
     }
     status = vxd_journal_connect(repair->dir.ops, path, false, &repair->db, &why);
     if (status == VXD_OK) {
         status = check_whole(repair, &why);
     }
     if (status == VXD_DATA_LOSS) {
-        status = salvage(repair, path, why.message, err);
+        if (repair->db != NULL) {
+            (void)sqlite3_db_config(repair->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                                    NULL);
+        }
+        (void)sqlite3_close(repair->db);
+        repair->db = NULL;
+        (void)snprintf(repair->why, sizeof repair->why, "%.150s", why.message);
+        status = salvage(repair, path, err);
     } else if (status != VXD_OK) {
         *err = why;
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_repair_close(struct vxd_repair *repair, struct vxd_err *err)
+{
+    /* Syncs the database, in which all is then. */
+    int result = sqlite3_wal_checkpoint_v2(repair->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+                                           NULL, NULL);
+    int aside = 0;
+    enum vxd_status status = VXD_OK;
+
+    if (result == SQLITE_OK) {
+        result = sqlite3_close(repair->db);
+        repair->db = result == SQLITE_OK ? NULL : repair->db;
+    }
+    if (result != SQLITE_OK) {
+        VXD_TRY(vxd_journal_sql_fail(err, repair->db, result, "end its repair"));
+    }
+    if (!repair->is_salvaged) {
+        goto out;
+    }
+    VXD_TRY(vxd_journal_put_repaired(&repair->dir, repair->made, &aside, err));
+    if (repair->why[0] != '\0') {
+        vxd_repair_say(repair, VXD_PROBLEM_SPARE, "voxeld.db",
+                       "%s; renamed to voxeld.db.damaged.%d", repair->why, aside);
     }
 out:
     return status;

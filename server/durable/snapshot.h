@@ -36,6 +36,7 @@ struct vxd_snapshot_info {
     uint64_t n_bytes; /* of the file */
 };
 
+struct vxd_journal;
 struct vxd_snapshot_writer;
 struct vxd_snapshot_reader;
 
@@ -62,6 +63,11 @@ enum vxd_status vxd_snapshot_write(struct vxd_snapshot_writer *writer,
 enum vxd_status vxd_snapshot_finish(struct vxd_snapshot_writer *take_writer,
                                     struct vxd_snapshot_info *out, uint64_t *keep_from,
                                     struct vxd_err *err);
+
+/* The same, and the journal is told that it needs the records before it no more. Waits.
+ * errors  of the journal too: then the file is there, and the records stay */
+enum vxd_status vxd_snapshot_conclude(struct vxd_snapshot_writer *take_writer,
+                                      struct vxd_journal *journal, struct vxd_err *err);
 
 /* Removes what was begun. NULL is fine. */
 void vxd_snapshot_abandon(struct vxd_snapshot_writer *take_writer);

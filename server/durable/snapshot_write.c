@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/durable/crc32c.h"
+#include "server/durable/journal.h"
 #include "server/durable/snapshot_internal.h"
 
 struct vxd_snapshot_writer {
@@ -215,6 +216,24 @@ enum vxd_status vxd_snapshot_finish(struct vxd_snapshot_writer *take_writer,
     *keep_from = remove_older(take_writer);
 out:
     vxd_snapshot_abandon(take_writer);
+    return status;
+}
+
+enum vxd_status vxd_snapshot_conclude(struct vxd_snapshot_writer *take_writer,
+                                      struct vxd_journal *journal, struct vxd_err *err)
+{
+    const struct vxd_snapshot_head head = take_writer->head;
+    struct vxd_journal_txn *txn = NULL;
+    uint64_t keep_from;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_snapshot_finish(take_writer, NULL, &keep_from, err));
+    VXD_TRY(vxd_journal_begin(journal, &txn, err));
+    VXD_TRY(vxd_journal_snapshot_taken(txn, head.family, head.sequence, keep_from, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+out:
+    vxd_journal_abandon(txn);
     return status;
 }
 

@@ -74,8 +74,16 @@ static enum vxd_status find_database(struct verify *verify, char *path, size_t r
     const struct vxd_file_ops *ops = verify->dir.ops;
     int file;
 
-    (void)snprintf(path, room, "%s/voxeld.db", verify->dir.path);
+    /* One that a repair has made is in its place with the next start. */
+    (void)snprintf(path, room, "%s/" VXD_JOURNAL_REPAIRED, verify->dir.path);
     file = ops->open(ops->user, path, O_RDONLY, 0);
+    if (file >= 0) {
+        say(verify, VXD_PROBLEM_NOTE, VXD_JOURNAL_REPAIRED,
+            "a repair was cut off when all was mended; the start finishes it");
+    } else {
+        (void)snprintf(path, room, "%s/voxeld.db", verify->dir.path);
+        file = ops->open(ops->user, path, O_RDONLY, 0);
+    }
     if (file < 0) {
         return vxd_file_fail(err, file, "open", path);
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Maps as a whole: create, drop, list, get. */
+#include <inttypes.h>
+
 #include "server/server.h"
 #include "server/service/hashmap.h"
 #include "server/service/message.h"
@@ -45,6 +47,11 @@ static enum vxd_status read_durability(const struct vxd_request *request,
     if (terms->ttl_ns > 0) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s",
                         "must be 0 of a durable map, which lasts until it is dropped");
+    }
+    if (input->journal_max_bytes > VXD_JOURNAL_MAX_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "journal_max_bytes",
+                        "is %" PRIu64 ", at most 2^63 - 1 is possible",
+                        input->journal_max_bytes);
     }
     terms->durable = true;
     terms->fsync = (enum vxd_fsync)input->fsync;
@@ -235,6 +242,9 @@ enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queu
     }
     for (struct vxd_map *m = vxd_maps_next(maps, NULL); m != NULL;
          m = vxd_maps_next(maps, m)) {
+        struct vxd_err why;
+
+        (void)vxd_map_check_seen(maps, m, &why); /* brings it back where it can be */
         status = vxd_map_new_info(job->arena, m, &reply->maps[reply->n_maps], err);
         if (status != VXD_OK) {
             return status;

@@ -266,10 +266,13 @@ void vxd_map_fill_info(Voxeld__V1__MapInfo *info, const struct vxd_map *map)
 {
     int64_t left_ns = map->used_ns + map->terms.ttl_ns - vxd_clock_ns();
 
-    info->n_entries = map->n_entries;
-    info->capacity = vxd_hashmap_capacity(map->hashmap);
+    info->unavailable = map->durable.is_broken;
+    if (!map->durable.is_broken) {
+        info->n_entries = map->n_entries;
+        info->capacity = vxd_hashmap_capacity(map->hashmap);
+        info->erase_epoch = vxd_map_epoch(map);
+    }
     info->n_bytes = vxd_hashmap_n_bytes(map->hashmap);
-    info->erase_epoch = vxd_map_epoch(map);
     if (map->terms.ttl_ns > 0) {
         info->ttl_left_s = left_ns > 0 ? (double)left_ns / 1e9 : 0;
     }

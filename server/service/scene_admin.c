@@ -50,6 +50,11 @@ static enum vxd_status read_durability(const struct vxd_request *request,
                         "SCENE_FSYNC_OFF",
                         (int)durability->fsync);
     }
+    if (durability->journal_max_bytes > VXD_JOURNAL_MAX_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "durability.journal_max_bytes",
+                        "is %" PRIu64 ", at most 2^63 - 1 is possible",
+                        durability->journal_max_bytes);
+    }
     terms->durable = true;
     terms->fsync = (enum vxd_fsync)durability->fsync;
     terms->journal_max_bytes = durability->journal_max_bytes > 0

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "client/voxeld.h"
-#include "tests/bench/nng_floor.h"
+#include "tests/bench/bench_client.h"
 
 enum {
     WARM_UP = 20,
@@ -28,29 +28,6 @@ struct bench {
     long n_memory; /* requests between the two looks at resident memory */
     struct nng_floor *floor;
 };
-
-static double now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void print_row(const char *name, double *ms, long n)
-{
-    qsort(ms, (size_t)n, sizeof *ms, compare);
-    (void)printf("%-32s %9.3f %9.3f %9.3f\n", name, ms[n / 2], ms[n * 99 / 100],
-                 ms[n - 1]);
-}
 
 /* VmRSS of the daemon in KiB, 0 where it cannot be told. */
 static long resident_kib(long pid)
@@ -101,12 +78,6 @@ static long cpu_ticks(long pid)
     return user + system_ticks;
 }
 
-static int fail(const char *what, const struct voxeld_error *error)
-{
-    (void)fprintf(stderr, "%s: %s %s\n", what, error->field, error->message);
-    return EXIT_FAILURE;
-}
-
 /* Random points in a box of 80 x 80 x 4 metres. */
 static void make_cloud(float *points, long n)
 {
@@ -134,13 +105,13 @@ static int voxelize_often(struct voxeld_client *client,
 
     for (long i = -WARM_UP; i < n; i++) {
         struct voxeld_voxels *voxels;
-        double begin = now_ms();
+        double begin = bench_now_ms();
         double ms;
 
         if (voxeld_voxelize(client, request, &voxels, &error) != VOXELD_OK) {
-            return fail("voxelize", &error);
+            return bench_fail("voxelize", &error);
         }
-        ms = now_ms() - begin;
+        ms = bench_now_ms() - begin;
         if (i >= 0) {
             out->total[i] = ms;
             out->overhead[i] = ms - voxels->engine_ms;
@@ -159,13 +130,13 @@ static int status_often(struct voxeld_client *client, long n, double *total)
 
     for (long i = -WARM_UP; i < n; i++) {
         struct voxeld_server_status *status;
-        double begin = now_ms();
+        double begin = bench_now_ms();
 
         if (voxeld_get_status(client, NULL, &status, &error) != VOXELD_OK) {
-            return fail("status", &error);
+            return bench_fail("status", &error);
         }
         if (i >= 0) {
-            total[i] = now_ms() - begin;
+            total[i] = bench_now_ms() - begin;
         }
         voxeld_server_status_free(status);
     }
@@ -217,11 +188,11 @@ static int measure_floor(const struct bench *bench, size_t n_request, struct ser
 {
     long n = bench->n_repeat;
 
-    if (nng_floor_measure(bench->floor, n_request, ms->n_reply, n, ms->total) != 0) {
-        (void)fputs("cannot measure nng's bare round trip\n", stderr);
-        return EXIT_FAILURE;
+    int result = bench_print_floor(bench->floor, n_request, ms->n_reply, n, ms->total);
+
+    if (result != EXIT_SUCCESS) {
+        return result;
     }
-    print_row("floor: nng alone, same sizes", ms->total, n);
     (void)printf("ratio at p50: %.2f\n", overhead_ms / ms->total[n / 2]);
     return EXIT_SUCCESS;
 }
@@ -242,10 +213,10 @@ static int measure(struct voxeld_client *client, const struct bench *bench,
     if (result != EXIT_SUCCESS) {
         return result;
     }
-    (void)printf("%-32s %9s %9s %9s\n", "milliseconds", "p50", "p99", "max");
-    print_row("voxelize, round trip", ms->total, n);
-    print_row("voxelize, less the engine's time", ms->overhead, n);
-    print_row("  of that inside the daemon", ms->inside, n);
+    bench_print_head();
+    bench_print_row("voxelize, round trip", ms->total, n);
+    bench_print_row("voxelize, less the engine's time", ms->overhead, n);
+    bench_print_row("  of that inside the daemon", ms->inside, n);
     result = measure_floor(bench, cloud->n_points * cloud->point_step, ms,
                            ms->overhead[n / 2]);
     if (result != EXIT_SUCCESS) {
@@ -255,7 +226,7 @@ static int measure(struct voxeld_client *client, const struct bench *bench,
     if (result != EXIT_SUCCESS) {
         return result;
     }
-    print_row("status, round trip", ms->total, n);
+    bench_print_row("status, round trip", ms->total, n);
     if (bench->pid > 0) {
         result = measure_memory(client, &request, bench);
         measure_idle(bench->pid);
@@ -283,7 +254,7 @@ static int run(struct voxeld_client *client, const struct bench *bench)
 
     if (bench->cloud != NULL &&
         voxeld_cloud_read_file(bench->cloud, NULL, &read, &error) != VOXELD_OK) {
-        (void)fail(bench->cloud, &error);
+        (void)bench_fail(bench->cloud, &error);
     } else if (points != NULL && series_create(&ms, bench->n_repeat)) {
         make_cloud(points, bench->n_points);
         result = measure(client, bench, read != NULL ? read : &made, &ms);
@@ -349,7 +320,7 @@ int main(int argc, char **argv)
         result = run(client, &bench);
         voxeld_close(client);
     } else {
-        result = fail("connect", &error);
+        result = bench_fail("connect", &error);
     }
     nng_floor_stop(bench.floor);
     return result;

@@ -17,12 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/voxeld_net.h"
 #include "client/voxeld_scene.h"
-#include "tests/bench/nng_floor.h"
+#include "tests/bench/bench_client.h"
 
 enum {
     WARM_UP = 20,
@@ -75,37 +74,6 @@ struct bench {
     size_t n_reply;      /* bytes of the last reply's arrays */
 };
 
-static double now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void print_row(const char *name, double *ms, long n)
-{
-    qsort(ms, (size_t)n, sizeof *ms, compare);
-    if (ms[n - 1] > 0) {
-        (void)printf("%-32s %9.3f %9.3f %9.3f\n", name, ms[n / 2], ms[n * 99 / 100],
-                     ms[n - 1]);
-    }
-}
-
-static int fail(const char *what, const struct voxeld_error *error)
-{
-    (void)fprintf(stderr, "%s: %s %s\n", what, error->field, error->message);
-    return EXIT_FAILURE;
-}
-
 static size_t n_bytes_of(const struct voxeld_infer_output *output)
 {
     size_t n_values = 1;
@@ -141,12 +109,12 @@ static int infer(struct voxeld_client *client, struct bench *bench, int cloud,
         .dtype = bench->is_half ? VOXELD_FLOAT16 : VOXELD_FLOAT32};
     struct voxeld_error error = {0};
     struct voxeld_inference *done;
-    double begin = now_ms();
+    double begin = bench_now_ms();
 
     if (voxeld_infer(client, &request, &done, &error) != VOXELD_OK) {
-        return fail("infer", &error);
+        return bench_fail("infer", &error);
     }
-    parts[PART_ROUND_TRIP] = now_ms() - begin;
+    parts[PART_ROUND_TRIP] = bench_now_ms() - begin;
     parts[PART_OUTSIDE] = parts[PART_ROUND_TRIP] - done->total_ms;
     parts[PART_QUEUED] = done->queue_ms;
     parts[PART_INSIDE] = done->total_ms - done->queue_ms - done->engine_ms;
@@ -172,12 +140,12 @@ static int integrate(struct voxeld_client *client, struct bench *bench, int clou
         .network = bench->network};
     struct voxeld_scene_integrated done;
     struct voxeld_error error = {0};
-    double begin = now_ms();
+    double begin = bench_now_ms();
 
     if (voxeld_scene_integrate(client, &request, &done, &error) != VOXELD_OK) {
-        return fail("integrate", &error);
+        return bench_fail("integrate", &error);
     }
-    parts[PART_ROUND_TRIP] = now_ms() - begin;
+    parts[PART_ROUND_TRIP] = bench_now_ms() - begin;
     parts[PART_OUTSIDE] = parts[PART_ROUND_TRIP] - done.total_ms;
     parts[PART_QUEUED] = done.queue_ms;
     parts[PART_INSIDE] = done.total_ms - done.queue_ms - done.engine_ms;
@@ -271,7 +239,7 @@ static int create_scene(struct voxeld_client *client, const struct bench *bench)
     }
     return voxeld_scene_create(client, &request, NULL, &error) == VOXELD_OK
                ? EXIT_SUCCESS
-               : fail("scene", &error);
+               : bench_fail("scene", &error);
 }
 
 static int measure(struct voxeld_client *client, struct bench *bench)
@@ -303,17 +271,11 @@ static int report(struct bench *bench)
                  bench->network != NULL ? " " : "",
                  bench->network != NULL ? bench->network : "", cloud->n_points,
                  1e-6 * (double)n_request, 1e-6 * (double)bench->n_reply, n);
-    (void)printf("%-32s %9s %9s %9s\n", "milliseconds", "p50", "p99", "max");
+    bench_print_head();
     for (int i = 0; i < N_PARTS; i++) {
-        print_row(part_names[i], bench->ms[i], n);
+        bench_print_row(part_names[i], bench->ms[i], n);
     }
-    if (nng_floor_measure(bench->floor, n_request, bench->n_reply, n, bench->ms[0]) !=
-        0) {
-        (void)fputs("cannot measure nng's bare round trip\n", stderr);
-        return EXIT_FAILURE;
-    }
-    print_row("floor: nng alone, same sizes", bench->ms[0], n);
-    return EXIT_SUCCESS;
+    return bench_print_floor(bench->floor, n_request, bench->n_reply, n, bench->ms[0]);
 }
 
 static int run(struct voxeld_client *client, struct bench *bench)
@@ -328,7 +290,7 @@ static int run(struct voxeld_client *client, struct bench *bench)
     for (int i = 0; i < bench->n_clouds && result == EXIT_SUCCESS; i++) {
         if (voxeld_cloud_read_file(bench->paths[i], bench->format, &bench->clouds[i],
                                    &error) != VOXELD_OK) {
-            result = fail(bench->paths[i], &error);
+            result = bench_fail(bench->paths[i], &error);
         }
     }
     if (result == EXIT_SUCCESS && bench->scene != NULL) {
@@ -423,7 +385,7 @@ int main(int argc, char **argv)
         result = run(client, &bench);
         voxeld_close(client);
     } else {
-        result = fail("connect", &error);
+        result = bench_fail("connect", &error);
     }
     nng_floor_stop(bench.floor);
     return result;

@@ -20,6 +20,7 @@ struct bench_options {
     int n_edits;
     int n_clients;
     int n_repeat; /* starts */
+    int n_kept;   /* versions; 0 = as many as where nobody says */
 };
 
 struct bench_server {
@@ -42,6 +43,7 @@ enum vxd_status bench_create_scene(struct bench_server *bench, int depth,
 
 struct bench_run {
     double seconds; /* from the first request to the last answer */
+    double cpu_s;   /* processor time of all threads in it */
     int n_scans;
 };
 

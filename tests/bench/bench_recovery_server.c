@@ -158,9 +158,10 @@ enum vxd_status bench_create_scene(struct bench_server *bench, int depth,
     (void)snprintf(json, sizeof json,
                    "{\"name\":\"s\",\"spec\":{\"voxel_size_m\":0.1,\"depth\":%d,"
                    "\"material_bits\":%d,\"track_free\":%s},\"max_bytes\":\"0\","
+                   "\"retention\":{\"versions\":%d},"
                    "\"durability\":{\"fsync\":\"SCENE_FSYNC_%s\"}}",
                    depth, bench->options->bits, depth == 12 ? "true" : "false",
-                   bench->options->fsync);
+                   bench->options->n_kept, bench->options->fsync);
     return ask_json(bench, "scene_create", "bench", 1, json, err);
 }
 
@@ -293,6 +294,7 @@ enum vxd_status bench_run_clients(struct bench_server *bench, struct bench_run *
         goto out;
     }
     out->seconds = bench_now_s();
+    out->cpu_s = processor_s();
     for (int i = 0; i < n; i++) {
         clients[i] = (struct client){.all = &all, .number = i};
         if (pthread_create(&clients[i].thread, NULL, run_client, &clients[i]) != 0) {
@@ -304,6 +306,7 @@ enum vxd_status bench_run_clients(struct bench_server *bench, struct bench_run *
         (void)pthread_join(clients[i].thread, NULL);
     }
     out->seconds = bench_now_s() - out->seconds;
+    out->cpu_s = processor_s() - out->cpu_s;
     out->n_scans = atomic_load(&all.n_scans);
     *err = all.err;
     status = all.err.code;

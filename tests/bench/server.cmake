@@ -4,6 +4,7 @@ if(TARGET voxeld_client)
   foreach(bench bench_daemon bench_infer)
     add_executable(${bench}
       ${CMAKE_CURRENT_LIST_DIR}/${bench}.c
+      ${CMAKE_CURRENT_LIST_DIR}/bench_client.c
       ${CMAKE_CURRENT_LIST_DIR}/nng_floor.c)
     target_link_libraries(${bench} PRIVATE voxeld_build voxeld_client nng::nng)
   endforeach()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness import Daemon, Rpc, running
+from scenes import Scenes
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +20,14 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 @pytest.fixture
 def rpc(daemon: Daemon) -> Iterator[Rpc]:
     with Rpc(daemon.ipc) as client:
+        yield client
+
+
+@pytest.fixture
+def scenes(daemon: Daemon) -> Iterator[Scenes]:
+    with Scenes(daemon) as client:
+        for info in client.call("scene_list").scenes:
+            client.call("scene_drop", name=info.name)
         yield client
 
 

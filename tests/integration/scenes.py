@@ -189,3 +189,79 @@ def check_dense(scenes: Scenes, name: str, grid: Grid) -> None:
     info = scenes.call("scene_get", name=name).scene
     assert info.n_occupied == (grid.states == OCCUPIED).sum()
     assert info.n_free == (grid.states == FREE).sum()
+
+
+def box_of(low: Any, high: Any) -> scene_pb2.SceneBox:
+    return scene_pb2.SceneBox(low=vec(*low), high=vec(*high))
+
+
+def random_operation(rng: np.random.Generator, grid: Grid) -> scene_pb2.SceneOperation:
+    """A random operation, also applied to the grid; metres."""
+    half = grid.side * grid.size / 2
+    action = str(rng.choice(["FILL", "FILL", "FILL", "ERASE", "SET_FREE", "PAINT", "REPLACE"]))
+    action = "SCENE_" + action
+    material, source = (int(m) for m in rng.integers(0, 4, 2))
+    operation = scene_pb2.SceneOperation(action=action, material=material, from_material=source)
+    a, b = rng.uniform(-1.2 * half, 1.2 * half, (2, 3))
+    radius = float(rng.uniform(0, half))
+    shape = rng.integers(0, 6)
+    if shape == 0:
+        low, high = np.minimum(a, b), np.maximum(a, b) + 1e-6
+        operation.box.CopyFrom(box_of(low, high))
+        mask = grid.in_box(low, high)
+    elif shape == 1:
+        operation.ball.CopyFrom(scene_pb2.SceneBall(centre=vec(*a), radius=radius))
+        mask = grid.in_ball(a, radius)
+    elif shape == 2:
+        operation.capsule.CopyFrom(
+            scene_pb2.SceneCapsule(a=vec(*a), b=vec(*b), radius=radius / 3)
+        )
+        mask = grid.in_capsule(a, b, radius / 3)
+    elif shape == 3:
+        axis = int(rng.integers(0, 3))
+        normal = np.zeros(3)
+        normal[axis] = rng.choice([-2.5, 0.3])
+        offset = float(normal[axis] * a[axis])
+        operation.half_space.CopyFrom(
+            scene_pb2.SceneHalfSpace(normal=vec(*normal), offset=offset)
+        )
+        plane = grid.units(a)[axis]
+        c = grid.centres[..., axis]
+        mask = c <= plane if normal[axis] > 0 else c >= plane
+    elif shape == 4:
+        at = rng.uniform(-1.1 * half, 1.1 * half, (500, 3))
+        operation.points.points.CopyFrom(tensor_of(at))
+        mask = grid.in_points(grid.units(at) // 256)
+    else:
+        cell = int(rng.integers(1, 5)) * grid.size
+        heights = rng.uniform(-half, half, (9, 7)).astype(np.float32)
+        heights[rng.random((9, 7)) < 0.2] = np.nan
+        operation.heightfield.CopyFrom(
+            scene_pb2.SceneHeightfield(
+                heights=tensor_of(heights), x=a[0], y=a[1], cell=cell, low_z=-half / 2
+            )
+        )
+        mask = in_heights(grid, heights, a, cell, -half / 2)
+    grid.apply(mask, action, material, source)
+    return operation
+
+
+def in_heights(
+    grid: Grid, heights: np.ndarray, at: Any, cell: float, low_z: float
+) -> np.ndarray:
+    low = grid.units([at[0], at[1], low_z])
+    c = grid.centres
+    k = (c[..., :2] - low[:2]) // grid.length(cell)
+    inside = ((k >= 0) & (k < heights.shape)).all(-1) & (c[..., 2] >= low[2])
+    k = np.where(inside[..., None], k, 0)
+    metres = heights.astype(np.float64)
+    top = np.nan_to_num((metres - grid.origin[2]) / grid.size * 256, nan=-(2.0**40))
+    return inside & (c[..., 2] < np.rint(top).astype(np.int64)[k[..., 0], k[..., 1]])
+
+
+def random_scene(scenes: Scenes, grid: Grid, seed: int, bits: int = 4) -> None:
+    rng = np.random.default_rng(seed)
+    scenes.call("scene_create", name="s", spec=spec(5, bits=bits, track_free=True))
+    while (grid.states == OCCUPIED).sum() < 500 or (grid.states == FREE).sum() < 500:
+        operations = [random_operation(rng, grid) for _ in range(4)]
+        assert scenes.send("scene_edit", name="s", operations=operations).header.code == OK

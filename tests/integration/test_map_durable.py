@@ -371,6 +371,9 @@ def test_wrong_durability_is_refused(tmp_path: Path) -> None:
         maps.fails("map_create", invalid, "fsync", durable=True, fsync=7, **fields)
         maps.fails("map_create", invalid, "fsync", fsync=FSYNCS[2], **fields)
         maps.fails("map_create", invalid, "journal_max_bytes", journal_max_bytes=9, **fields)
+        for n in (1 << 63, (1 << 64) - 1):
+            huge = {"durable": True, "journal_max_bytes": n}
+            maps.fails("map_create", invalid, "journal_max_bytes", **huge, **fields)
         maps.fails("map_create", invalid, "ttl_s", durable=True, ttl_s=3, **fields)
         create(maps, "m")
         create(maps, "m")

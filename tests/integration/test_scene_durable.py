@@ -296,6 +296,9 @@ def test_wrong_durability_is_refused(tmp_path: Path) -> None:
         scenes.fails(
             "scene_create", invalid, "durability.fsync", name="s", spec=spec(5), durability=bad
         )
+        field = "durability.journal_max_bytes"
+        bad = durable(FSYNCS[0], 1 << 63)
+        scenes.fails("scene_create", invalid, field, name="s", spec=spec(5), durability=bad)
         create(scenes, "s")
         exists = common_pb2.ALREADY_EXISTS
         same = spec(DEPTH, bits=4, track_free=True)

@@ -5,7 +5,6 @@ diffs, queries of the past, and collection in between."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,6 @@ from histories import DEPTH, SIDE, History, Past, at, new_past, random_edit
 from scenes import FREE, OCCUPIED, Scenes, ball, box, spec, vec
 
 INVALID = common_pb2.INVALID_ARGUMENT
-
-
-@pytest.fixture
-def scenes(daemon: Daemon) -> Iterator[Scenes]:
-    with Scenes(daemon) as client:
-        for info in client.call("scene_list").scenes:
-            client.call("scene_drop", name=info.name)
-        yield client
 
 
 @pytest.mark.parametrize("seed", range(4))

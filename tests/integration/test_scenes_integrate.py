@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,6 @@ from harness import (
     tensor_of,
 )
 from scenes import FREE, OCCUPIED, Scenes, ball, box, spec, vec
-
-
-@pytest.fixture
-def scenes(daemon: Daemon) -> Iterator[Scenes]:
-    with Scenes(daemon) as client:
-        for info in client.call("scene_list").scenes:
-            client.call("scene_drop", name=info.name)
-        yield client
 
 
 def pose(x: float, y: float, z: float, yaw: float = 0) -> common_pb2.Pose:

@@ -9,6 +9,7 @@
 const struct fault_plan fault_none = {.crash_at_sync = FAULT_NEVER,
                                       .suppress_sync = FAULT_NEVER,
                                       .fail_at_call = FAULT_NEVER,
+                                      .crash_at_call = FAULT_NEVER,
                                       .room_bytes = FAULT_NEVER};
 
 /* Inodes and names ------------------------------------------------------------------------- */
@@ -130,6 +131,7 @@ int fault_begin_call(struct fault_disk *disk, bool *is_short)
     if (is_short != NULL) {
         *is_short = false;
     }
+    disk->is_dead = disk->is_dead || number == disk->plan.crash_at_call;
     if (disk->is_dead) {
         return -EIO;
     }
@@ -180,23 +182,14 @@ static void add_pending(struct inode *inode, uint64_t at, size_t n, const void *
     }
 }
 
-static int64_t bytes_of_all(const struct fault_disk *disk)
-{
-    int64_t total = 0;
-
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        total += disk->entries[i].now != NULL ? (int64_t)disk->entries[i].now->n_now : 0;
-    }
-    return total;
-}
-
 static int64_t write_inode(struct fault_disk *disk, struct inode *inode, const void *from,
                            size_t n, uint64_t at)
 {
     uint64_t end = at + n;
 
     if (disk->plan.room_bytes != FAULT_NEVER && end > inode->n_now &&
-        bytes_of_all(disk) + (int64_t)(end - inode->n_now) > disk->plan.room_bytes) {
+        fault_bytes_of_all(disk) + (int64_t)(end - inode->n_now) >
+            disk->plan.room_bytes) {
         return -ENOSPC;
     }
     if (end > inode->n_now) {
@@ -242,6 +235,7 @@ static int sync_names(struct fault_disk *disk, const char *folder)
     for (size_t i = 0; i < disk->n_entries && result == 0; i++) {
         if (is_in(disk->entries[i].path, folder)) {
             fault_assign(&disk->entries[i].synced, disk->entries[i].now);
+            disk->entries[i].move = 0;
         }
     }
     return result < 0 ? result : 0;
@@ -437,8 +431,11 @@ static int disk_rename(void *user, const char *from, const char *to)
     if (result == 0 && entry == NULL) {
         result = -ENOENT;
     } else if (result == 0) {
-        fault_assign(&make_entry(disk, to)->now, entry->now);
+        struct entry *target = make_entry(disk, to);
+
+        fault_assign(&target->now, entry->now);
         fault_assign(&entry->now, NULL);
+        target->move = entry->move = ++disk->n_moves;
     }
     return leave(disk, result);
 }

@@ -37,6 +37,7 @@ struct inode {
 struct entry {
     char path[PATH_BYTES];
     struct inode *now, *synced;
+    int move; /* the last one that it is of, since the last sync; 0 = none */
 };
 
 struct fault_disk {
@@ -49,7 +50,7 @@ struct fault_disk {
     size_t n_entries;
     struct inode *files[MAX_FILES]; /* open, by number */
     bool is_dead;
-    int n_calls, n_syncs, n_boots;
+    int n_calls, n_syncs, n_boots, n_moves;
     char sync_of[FAULT_MAX_SYNCS][32]; /* "" = nothing to do */
 };
 
@@ -72,6 +73,7 @@ static inline int leave(struct fault_disk *disk, int result)
 /* Puts an inode, or none, in a place that counts as a reference. */
 void fault_assign(struct inode **place, struct inode *inode);
 void fault_resize(uint8_t **bytes, size_t *n, size_t n_new);
+int64_t fault_bytes_of_all(const struct fault_disk *disk);
 void fault_forget_pending(struct inode *inode);
 bool fault_has_parent(struct fault_disk *disk, const char *path);
 

@@ -87,17 +87,32 @@ static bool keeps_names(enum fault_loss loss, uint64_t *state)
     }
 }
 
-void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64_t seed)
+/* The other name of an entry's move, if it comes before it: what became of it is known. */
+static int find_other(const struct fault_disk *disk, int n)
 {
-    uint64_t state = seed;
+    int other = n - 1;
 
-    for (int i = 0; i < MAX_FILES; i++) {
-        fault_assign(&disk->files[i], NULL);
+    while (other >= 0 && disk->entries[other].move != disk->entries[n].move) {
+        other--;
     }
-    for (size_t i = 0; i < disk->n_entries; i++) {
-        struct entry *entry = &disk->entries[i];
+    return disk->entries[n].move != 0 ? other : -1;
+}
 
-        if (entry->now != entry->synced && keeps_names(loss, &state)) {
+static void lose_names(struct fault_disk *disk, enum fault_loss loss, uint64_t *state)
+{
+    bool keeps[MAX_ENTRIES];
+
+    for (int i = 0; i < (int)disk->n_entries; i++) {
+        struct entry *entry = &disk->entries[i];
+        int other = find_other(disk, i);
+
+        if (other >= 0) {
+            keeps[i] = keeps[other];
+        } else {
+            keeps[i] = (entry->now == entry->synced && entry->move == 0) ||
+                       keeps_names(loss, state);
+        }
+        if (keeps[i]) {
             fault_assign(&entry->synced, entry->now);
         } else {
             fault_assign(&entry->now, entry->synced);
@@ -107,6 +122,19 @@ void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64
             fault_assign(&entry->synced, NULL);
         }
     }
+    for (size_t i = 0; i < disk->n_entries; i++) {
+        disk->entries[i].move = 0;
+    }
+}
+
+void fault_disk_lose_power(struct fault_disk *disk, enum fault_loss loss, uint64_t seed)
+{
+    uint64_t state = seed;
+
+    for (int i = 0; i < MAX_FILES; i++) {
+        fault_assign(&disk->files[i], NULL);
+    }
+    lose_names(disk, loss, &state);
     for (size_t i = 0; i < disk->n_entries; i++) {
         if (disk->entries[i].now != NULL) {
             lose_data(disk->entries[i].now, loss, &state);
@@ -144,6 +172,26 @@ uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_b
 
     *n_bytes = entry != NULL ? entry->now->n_now : 0;
     return entry != NULL ? entry->now->now : NULL;
+}
+
+int64_t fault_bytes_of_all(const struct fault_disk *disk)
+{
+    int64_t total = 0;
+
+    for (size_t i = 0; i < disk->n_entries; i++) {
+        total += disk->entries[i].now != NULL ? (int64_t)disk->entries[i].now->n_now : 0;
+    }
+    return total;
+}
+
+int64_t fault_disk_n_bytes(struct fault_disk *disk)
+{
+    int64_t n_bytes;
+
+    (void)pthread_mutex_lock(&disk->lock);
+    n_bytes = fault_bytes_of_all(disk);
+    (void)pthread_mutex_unlock(&disk->lock);
+    return n_bytes;
 }
 
 uint32_t fault_disk_sum(struct fault_disk *disk)

@@ -3,7 +3,7 @@
  *
  * Power can be lost at any sync: what was not synced by then is dropped, kept, torn into sectors
  * of 512 bytes or reordered, by a seed; so are names that were made, moved or removed without a
- * sync of their directory. Single syncs can be left out (they say that all is well), and single
+ * sync of their directory, but for the two of one move, which go together. Single syncs can be left out (they say that all is well), and single
  * calls can fail. */
 #ifndef VXD_TESTS_UNIT_DURABLE_FAULT_VFS_H
 #define VXD_TESTS_UNIT_DURABLE_FAULT_VFS_H
@@ -41,6 +41,7 @@ struct fault_plan {
     int crash_at_sync; /* power goes before this sync does anything */
     int suppress_sync; /* this one does nothing */
     int fail_at_call;  /* this call of any kind fails */
+    int crash_at_call; /* power goes before this one does anything */
     enum fault_kind fail_kind;
     int64_t
         room_bytes; /* of files in all; writes beyond fail with ENOSPC. FAULT_NEVER = any */
@@ -79,6 +80,8 @@ bool fault_disk_exists(struct fault_disk *disk, const char *path);
 uint8_t *fault_disk_bytes(struct fault_disk *disk, const char *path, size_t *n_bytes);
 /* Cuts or makes longer, with zeros. */
 void fault_disk_resize(struct fault_disk *disk, const char *path, size_t n_bytes);
+/* Of all files, as room_bytes counts them. */
+int64_t fault_disk_n_bytes(struct fault_disk *disk);
 /* A sum of all names and bytes. */
 uint32_t fault_disk_sum(struct fault_disk *disk);
 

@@ -39,35 +39,42 @@ target_link_libraries(voxeld_test_durable PRIVATE voxeld_build
 voxeld_add_test(NAME test_server_scene_faults
                 SOURCES unit/test_server_scene_faults.c unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_scene_replay
+                SOURCES unit/test_server_scene_replay.c unit/server_scenes_disk.c
+                LIBRARIES voxeld_test_server voxeld_test_durable)
+target_link_options(test_server_scene_replay PRIVATE -Wl,--wrap=vxd_dag_edit_wait)
 voxeld_add_test(NAME test_server_map_faults
                 SOURCES unit/test_server_map_faults.c unit/server_maps_disk.c
                 unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_map_alloc
-                SOURCES unit/test_server_map_alloc.c unit/server_maps_disk.c
-                unit/server_scenes_disk.c
+                SOURCES unit/test_server_map_alloc.c unit/server_alloc_disk.c
+                unit/server_maps_disk.c unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
 target_link_options(test_server_map_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
-set_source_files_properties(unit/test_server_map_alloc.c PROPERTIES
-  COMPILE_DEFINITIONS _XOPEN_SOURCE=700)
 voxeld_add_test(NAME test_server_map_record SOURCES unit/test_server_map_record.c
                 LIBRARIES voxeld_test_server voxeld_test_durable)
 voxeld_add_test(NAME test_server_once_disk
                 SOURCES unit/test_server_once_disk.c unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable)
 voxeld_add_test(NAME test_server_durable_alloc
-                SOURCES unit/test_server_durable_alloc.c unit/server_scenes_disk.c
+                SOURCES unit/test_server_durable_alloc.c unit/server_alloc_disk.c
+                unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
 target_link_options(test_server_durable_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 # mkdtemp is of the XSI extensions.
-set_source_files_properties(unit/test_server_durable_alloc.c PROPERTIES
+set_source_files_properties(unit/server_alloc_disk.c PROPERTIES
   COMPILE_DEFINITIONS _XOPEN_SOURCE=700)
 voxeld_add_test(NAME test_server_durable_repair
-                SOURCES unit/test_server_durable_repair.c unit/server_maps_disk.c
-                unit/server_scenes_disk.c
+                SOURCES unit/test_server_durable_repair.c unit/server_repair_disk.c
+                unit/server_maps_disk.c unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable)
+voxeld_add_test(NAME test_server_durable_repair_cut
+                SOURCES unit/test_server_durable_repair_cut.c unit/server_repair_disk.c
+                unit/server_scenes_disk.c
+                LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_faults SOURCES unit/test_server_durable_faults.c

@@ -17,4 +17,12 @@ void vxd_test_note_failure(const char *where, const char *what);
         (void)fprintf(stderr, "%s: %s\n", where, what);                                  \
     }
 
+/* A check of what several tests use. */
+#define EXPECT(condition)                                                                \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            vxd_test_note_failure(__func__, #condition);                                 \
+        }                                                                                \
+    } while (0)
+
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/server_scenes_disk.h"
 
+#include "server/durable/snapshot_internal.h"
+#include "server/scenes_recover.h"
 #include "server/scheduler_internal.h"
 #include "tests/unit/server_checks.h"
 #include "voxeld/v1/scene.pb-c.h"
@@ -45,6 +47,62 @@ void world_end(struct world *world)
 {
     world_stop(world);
     fault_disk_destroy(world->disk);
+}
+
+void world_restart(struct world *world)
+{
+    world_stop(world);
+    world_start(world);
+}
+
+/* --- snapshot files ------------------------------------------------------------------------ */
+
+static size_t list_files(const struct world *world, uint32_t family, uint64_t *newest)
+{
+    uint64_t *sequences = NULL;
+    size_t n = 0;
+
+    (void)vxd_snapshot_list(&world->dir, family, &sequences, &n, NULL);
+    *newest = n > 0 ? sequences[0] : 0;
+    free(sequences);
+    return n;
+}
+
+size_t world_save(struct world *world, uint32_t family, size_t n_files, int n_tries)
+{
+    uint64_t newest;
+    size_t n = 0;
+
+    vxd_scene_saver_ask(world->server->scenes->saver, family);
+    for (int i = 0; i < n_tries && n < n_files; i++) {
+        wait_ms(5);
+        n = list_files(world, family, &newest);
+    }
+    return n;
+}
+
+bool world_find_file(const struct world *world, uint32_t family,
+                     char path[VXD_DURABLE_PATH_BYTES])
+{
+    uint64_t newest;
+    bool is_there = list_files(world, family, &newest) > 0;
+
+    vxd_snapshot_path(&world->dir, family, newest, "", path);
+    return is_there;
+}
+
+void world_damage_file(struct world *world, uint32_t family)
+{
+    char path[VXD_DURABLE_PATH_BYTES];
+    size_t n_bytes = 0;
+    uint8_t *bytes = world_find_file(world, family, path)
+                         ? fault_disk_bytes(world->disk, path, &n_bytes)
+                         : NULL;
+
+    EXPECT(bytes != NULL);
+    if (bytes != NULL) {
+        bytes[n_bytes / 2] ^= 1;
+    }
 }
 
 /* --- requests ------------------------------------------------------------------------------ */

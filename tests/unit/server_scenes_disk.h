@@ -30,6 +30,19 @@ void world_end(struct world *world);
 /* In order, the disk stays. */
 void world_stop(struct world *world);
 void world_start(struct world *world);
+void world_restart(struct world *world);
+
+enum {
+    WORLD_PATIENT = 2000 /* tries, of 5 ms */
+};
+
+/* Has the saver write a snapshot file of a family, and waits until so many are there, or for so
+ * many tries; how many there are. */
+size_t world_save(struct world *world, uint32_t family, size_t n_files, int n_tries);
+/* The newest one; false: there is none. The server may be stopped, and in the second must be. */
+bool world_find_file(const struct world *world, uint32_t family,
+                     char path[VXD_DURABLE_PATH_BYTES]);
+void world_damage_file(struct world *world, uint32_t family);
 
 /* With this client sequence, 0 = none; call_finish is the caller's. */
 void world_send(struct world *world, struct call *call, const char *method,

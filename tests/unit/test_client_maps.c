@@ -51,9 +51,11 @@ static void test_map_calls_hand_out_what_the_server_says(void)
     voxeld_maps_free(maps);
     CHECK_INT(voxeld_map_create(pair.client, &create, NULL, NULL), VOXELD_OK);
     CHECK_INT(voxeld_map_get(pair.client, NULL, "seen", &maps, NULL), VOXELD_OK);
+    CHECK(!maps->maps[0].unavailable);
     voxeld_maps_free(maps);
     CHECK_INT(voxeld_map_list(pair.client, NULL, &maps, NULL), VOXELD_OK);
     CHECK(maps->n_maps == 1 && maps->n_bytes == 1000);
+    CHECK(maps->maps[0].unavailable);
     voxeld_maps_free(maps);
     CHECK_INT(voxeld_map_load(pair.client, &load, &maps, NULL), VOXELD_OK);
     voxeld_maps_free(maps);

@@ -282,6 +282,7 @@ static void answer_whole(struct map_answer *a, const Voxeld__V1__Request *reques
         break;
     case VOXELD__V1__REQUEST__METHOD_MAP_LIST:
         voxeld__v1__map_list_response__init(&a->u.list);
+        a->info.unavailable = 1;
         a->u.list.maps = a->infos;
         a->u.list.n_maps = 1;
         a->u.list.n_bytes = 1000;

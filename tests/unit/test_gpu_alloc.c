@@ -1,44 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fails every allocation of the engine in turn: linked with --wrap, so that malloc, calloc
  * and posix_memalign of the engine come here. Leaks show under AddressSanitizer. */
-#include <errno.h>
-
 #include "gpu/hash/hashmap.h"
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/gpu_helpers.h"
 #include "tests/unit/test.h"
-
-static int n_until_failure = -1; /* allocations that still succeed; -1: none fails */
-
-void *__real_malloc(size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-void *__wrap_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-static bool must_fail(void)
-{
-    if (n_until_failure < 0) {
-        return false;
-    }
-    n_until_failure--;
-    return n_until_failure < 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_calloc(n, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
-}
 
 /* Decodes and voxelizes a small cloud in a context of its own. */
 static enum vxd_status use_engine(struct vxd_err *err)
@@ -122,7 +88,7 @@ out:
     if (status != VXD_OK) {
         size_t n_entries = 99;
 
-        n_until_failure = -1;
+        (void)stop_failing();
         (void)vxd_queue_wait(queue, NULL);
         CHECK_INT(vxd_hashmap_size(queue, map, &n_entries, err), VXD_OK);
         CHECK(n_entries == 0 || n_entries == 4 || n_entries == 3);
@@ -189,9 +155,9 @@ static void fail_each(enum vxd_status (*use)(struct vxd_err *err))
     do {
         struct vxd_err err = {0};
 
-        n_until_failure = k++;
+        fail_allocation(k++);
         status = use(&err);
-        n_until_failure = -1;
+        (void)stop_failing();
         CHECK(status == VXD_OK || status == VXD_RESOURCE_EXHAUSTED);
         CHECK(status == VXD_OK || err.code == status);
     } while (status != VXD_OK && k < 1000);
@@ -222,14 +188,14 @@ static void test_machine_without_memory_gets_kept_blocks_back(void)
     REQUIRE(vxd_context_create(&options, &context, &err) == VXD_OK);
     CHECK_INT(vxd_host_alloc(context, 100000, &small, &err), VXD_OK);
     vxd_host_free(context, &small); /* kept */
-    n_until_failure = 1;            /* the record is given, the memory is not */
+    fail_allocation(1);             /* the record is given, the memory is not */
     CHECK_INT(vxd_host_alloc(context, 200000, &large, &err), VXD_OK);
-    CHECK_INT(n_until_failure, -1);
+    CHECK(stop_failing());
     vxd_host_free(context, &large);
     CHECK_INT(vxd_host_alloc(context, 200000, &large, &err), VXD_OK); /* kept again */
-    n_until_failure = 1; /* now nothing is kept: refused */
+    fail_allocation(1); /* now nothing is kept: refused */
     CHECK_INT(vxd_host_alloc(context, 100000, &small, &err), VXD_RESOURCE_EXHAUSTED);
-    n_until_failure = -1;
+    (void)stop_failing();
     CHECK(small.ptr == NULL && small.n_bytes == 0);
     vxd_host_free(context, &large);
     vxd_context_destroy(context);

@@ -1,50 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fails every allocation of building and running a network in turn: linked with --wrap. Leaks
  * show under AddressSanitizer. */
-#include <errno.h>
-
 #include "gpu/sparse/network.h"
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/test.h"
-
-static int n_until_failure = -1; /* allocations that still succeed; -1: none fails */
-
-void *__real_malloc(size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-void *__real_realloc(void *ptr, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-void *__wrap_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-void *__wrap_realloc(void *ptr, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-static bool must_fail(void)
-{
-    if (n_until_failure < 0) {
-        return false;
-    }
-    n_until_failure--;
-    return n_until_failure < 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_calloc(n, n_bytes);
-}
-
-void *__wrap_realloc(void *ptr, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_realloc(ptr, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
-}
 
 static const float weights[54] = {1, 2, 3, 4, 5, 6, 7, 8};
 
@@ -166,10 +125,9 @@ static void test_network_with_every_allocation_failing_in_turn_leaves_nothing(vo
         enum vxd_status status;
         bool has_failed;
 
-        n_until_failure = k;
+        fail_allocation(k);
         status = use_network(&err);
-        has_failed = n_until_failure < 0;
-        n_until_failure = -1;
+        has_failed = stop_failing();
         if (!has_failed) {
             CHECK_INT(status, VXD_OK);
             break;

@@ -7,34 +7,9 @@
 #include "kinds.pb-c.h"
 #include "proto/openapi.h"
 #include "proto/safetensors.h"
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
-
-void *__wrap_malloc(size_t n_bytes);
-void *__real_malloc(size_t n_bytes);
-void *__wrap_realloc(void *block, size_t n_bytes);
-void *__real_realloc(void *block, size_t n_bytes);
-
-/* Allocations until the one that fails; below zero = none does. */
-static long n_until_failure = -1;
-
-static bool fails_now(void)
-{
-    if (n_until_failure < 0) {
-        return false;
-    }
-    return n_until_failure-- == 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_realloc(void *block, size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_realloc(block, n_bytes);
-}
 
 static void *jansson_malloc(size_t n_bytes)
 {
@@ -168,10 +143,9 @@ static void fail_each(enum vxd_status (*run)(struct vxd_err *err), long n_min)
         enum vxd_status status;
         bool failed;
 
-        n_until_failure = k;
+        fail_allocation(k);
         status = run(&err);
-        failed = n_until_failure < 0;
-        n_until_failure = -1;
+        failed = stop_failing();
         if (!failed) {
             CHECK_INT(status, VXD_OK);
             CHECK(k >= n_min);
@@ -201,11 +175,10 @@ static void test_json_any_failing_allocation_of_the_parser_is_survived(void)
         struct vxd_err err = {0};
         enum vxd_status status;
 
-        n_until_failure = ++k;
+        fail_allocation(++k);
         status = read_and_write(&err);
         CHECK_INT(err.code, status);
-    } while (n_until_failure < 0);
-    n_until_failure = -1;
+    } while (stop_failing());
     json_set_alloc_funcs(unwrapped_malloc, free);
     CHECK(k > 50);
 }

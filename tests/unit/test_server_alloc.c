@@ -5,12 +5,12 @@
  * served. The linker puts our allocators in front (--wrap). */
 #include "tests/unit/test.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tests/unit/server_checks.h"
 #include "server/models/model.h"
+#include "tests/unit/failing_alloc.h"
+#include "tests/unit/server_checks.h"
 #include "tests/unit/server_helpers.h"
 #include "voxeld/v1/scene.pb-c.h"
 
@@ -20,50 +20,6 @@ enum {
     ENOUGH = 10000,
     N_POINTS = 5000 /* more than the decoder keeps in its chunks */
 };
-
-void *__wrap_malloc(size_t n_bytes);
-void *__real_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-void *__wrap_realloc(void *block, size_t n_bytes);
-void *__real_realloc(void *block, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-/* Allocations, of any thread, until the one that fails; below zero = none does. */
-static atomic_long n_until_failure = -1;
-
-static bool fails_now(void)
-{
-    return atomic_load(&n_until_failure) >= 0 &&
-           atomic_fetch_sub(&n_until_failure, 1) == 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_calloc(n, n_bytes);
-}
-
-void *__wrap_realloc(void *block, size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_realloc(block, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return fails_now() ? 12 : __real_posix_memalign(out, alignment, n_bytes);
-}
-
-/* True when the allocation that was to fail was reached. */
-static bool stop_failing(void)
-{
-    return atomic_exchange(&n_until_failure, -1) < 0;
-}
 
 static const struct vxd_query_item query[] = {
     {"size", "0.5"},
@@ -115,7 +71,7 @@ static void fail_each(const char *method, const struct vxd_body *body, long n_mi
         bool failed;
 
         REQUIRE(server != NULL);
-        atomic_store(&n_until_failure, k);
+        fail_allocation(k);
         status = send_request(server, method, body);
         failed = stop_failing();
         CHECK_INT(status, failed ? VXD_RESOURCE_EXHAUSTED : VXD_OK);
@@ -197,7 +153,7 @@ static void fail_each_change(const char *method, const char *json)
         CHECK_INT(send_json(server, "map_create", make_map), VXD_OK);
         CHECK_INT(send_json(server, "map_insert", fill_map), VXD_OK);
         ask_export(&before, server);
-        atomic_store(&n_until_failure, k);
+        fail_allocation(k);
         status = send_json(server, method, json);
         failed = stop_failing();
         CHECK(status == VXD_OK || (failed && status == VXD_RESOURCE_EXHAUSTED));
@@ -295,7 +251,7 @@ static void fail_each_of_scene(const char *method, const char *json)
         CHECK_INT(send_json(server, "scene_create", make_scene), VXD_OK);
         CHECK_INT(send_json(server, "scene_edit", fill_scene), VXD_OK);
         look_at_scene(server, &before);
-        atomic_store(&n_until_failure, k);
+        fail_allocation(k);
         status = send_json(server, method, json);
         failed = stop_failing();
         CHECK(status == VXD_OK || (failed && status == VXD_RESOURCE_EXHAUSTED));
@@ -422,7 +378,7 @@ static void fail_each_on_network(const char *directory, bool load_first,
         if (load_first) {
             CHECK_INT(send_json(server, "network_load", "{\"name\":\"net\"}"), VXD_OK);
         }
-        atomic_store(&n_until_failure, k);
+        fail_allocation(k);
         status = send_json(server, method, json);
         failed = stop_failing();
         CHECK(status == VXD_OK || (failed && status == VXD_RESOURCE_EXHAUSTED));
@@ -483,7 +439,7 @@ static void test_scan_through_a_network_any_failing_allocation_changes_nothing(v
         CHECK_INT(send_json(server, "network_load", "{\"name\":\"net\"}"), VXD_OK);
         CHECK_INT(send_json(server, "scene_create", make_scene), VXD_OK);
         look_at_scene(server, &before);
-        atomic_store(&n_until_failure, k);
+        fail_allocation(k);
         status = send_json(server, "scene_integrate", semantic_scan);
         failed = stop_failing();
         CHECK(status == VXD_OK || (failed && status == VXD_RESOURCE_EXHAUSTED));
@@ -518,7 +474,7 @@ static void test_server_any_failing_allocation_opens_nothing(void)
         enum vxd_status status;
         bool failed;
 
-        atomic_store(&n_until_failure, k);
+        fail_allocation(k);
         status = vxd_server_open(server, &config, &err);
         failed = stop_failing();
         CHECK_INT(status, failed ? VXD_RESOURCE_EXHAUSTED : VXD_OK);

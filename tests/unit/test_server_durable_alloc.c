@@ -5,16 +5,10 @@
  * them. */
 #include "tests/unit/test.h"
 
-#include <dirent.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "server/durable/snapshot.h"
-#include "server/scenes_recover.h"
 #include "tests/unit/durable_workload.h"
+#include "tests/unit/failing_alloc.h"
+#include "tests/unit/server_alloc_disk.h"
 #include "tests/unit/server_checks.h"
-#include "tests/unit/server_scenes_disk.h"
 
 VXD_TEST_HELPERS
 
@@ -22,108 +16,12 @@ enum {
     ENOUGH = 5000
 };
 
-void *__wrap_malloc(size_t n_bytes);
-void *__real_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-void *__wrap_realloc(void *block, size_t n_bytes);
-void *__real_realloc(void *block, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-/* Allocations, of any thread, until the one that fails; below zero = none does. */
-static atomic_long n_until_failure = -1;
-
-static bool fails_now(void)
-{
-    return atomic_load(&n_until_failure) >= 0 &&
-           atomic_fetch_sub(&n_until_failure, 1) == 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_calloc(n, n_bytes);
-}
-
-void *__wrap_realloc(void *block, size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_realloc(block, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return fails_now() ? 12 : __real_posix_memalign(out, alignment, n_bytes);
-}
-
-/* True when the allocation that was to fail was reached. */
-static bool stop_failing(void)
-{
-    return atomic_exchange(&n_until_failure, -1) < 0;
-}
-
-/* A directory of the system's: the disk in memory allocates too. */
-static char folder[64];
-
-static void make_folder(void)
-{
-    (void)snprintf(folder, sizeof folder, "/tmp/voxeld-alloc-XXXXXX");
-    if (mkdtemp(folder) == NULL) {
-        abort();
-    }
-}
-
-static void remove_files(const char *path)
-{
-    char name[400];
-    DIR *dir = opendir(path);
-    const struct dirent *entry;
-
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (entry->d_name[0] != '.') {
-            (void)snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-            (void)unlink(name);
-        }
-    }
-    if (dir != NULL) {
-        (void)closedir(dir);
-    }
-}
-
-static void remove_folder(void)
-{
-    char inner[80];
-
-    (void)snprintf(inner, sizeof inner, "%s/snapshots", folder);
-    remove_files(inner);
-    (void)rmdir(inner);
-    remove_files(folder);
-    (void)rmdir(folder);
-}
-
 /* The k-th allocation of the journal's opening fails; none below 0. */
 static enum vxd_status start(struct world *world, long k)
 {
-    struct vxd_err err = {0};
-    enum vxd_status status;
-
-    *world = (struct world){.dir = {.lock = -1}};
-    world->server = server_start(&(struct server_setup){0});
-    if (world->server == NULL) {
-        abort();
-    }
-    atomic_store(&n_until_failure, k);
-    status = vxd_data_dir_open(NULL, folder, &world->dir, &err);
-    if (status == VXD_OK) {
-        status = vxd_scenes_open_journal(world->server->scenes, world->server->once,
-                                         &world->dir, &err);
-    }
-    CHECK((status == VXD_OK) == (err.message[0] == '\0'));
-    return status;
+    alloc_start(world);
+    fail_allocation(k);
+    return alloc_open(world);
 }
 
 static const char undo[] = "{\"name\":\"a\"}";
@@ -151,7 +49,7 @@ enum {
 /* A scene with the changes before number n. */
 static void make(struct world *world, size_t n)
 {
-    make_folder();
+    alloc_folder_make();
     CHECK_INT(start(world, -1), VXD_OK);
     world_make(world, "a", world_durable);
     CHECK_INT(world_edit(world, "a", 0), VXD_OK);
@@ -172,31 +70,13 @@ static void check_same(struct seen a, struct seen b)
 /* Change n, while its k-th allocation fails; *failed: it was there to fail. */
 static enum vxd_status send_failing(struct world *world, size_t n, long k, bool *failed)
 {
-    const struct vxd_request_header header = {
-        .peer = "test", .peer_uid = -1, .client_id = "robot", .sequence = n + 1};
-    const struct vxd_body body = {.kind = VXD_BODY_JSON,
-                                  .bytes = (const uint8_t *)changes[n].json,
-                                  .n_bytes = strlen(changes[n].json)};
-    struct vxd_request *request = NULL;
-    struct vxd_err err = {0};
-    enum vxd_status status;
     struct call call;
+    enum vxd_status status;
 
-    atomic_store(&n_until_failure, k);
-    status = vxd_request_create(world->server, &header, &request, &err);
-    if (request != NULL) {
-        call_begin(&call);
-        call_adopt(&call, request);
-        CHECK_INT(vxd_request_admit(request, vxd_method_by_name(changes[n].method),
-                                    body.n_bytes, &err),
-                  VXD_OK);
-        vxd_request_submit(request, &body);
-        status = call_wait(&call);
-        *failed = stop_failing();
-        call_finish(&call);
-    } else {
-        *failed = stop_failing();
-    }
+    fail_allocation(k);
+    status = alloc_send(world, &call, changes[n].method, n + 1, changes[n].json);
+    *failed = stop_failing();
+    alloc_finish(&call);
     return status;
 }
 
@@ -228,7 +108,7 @@ static bool fail_change(size_t n, long k)
     check_same(world_look(&world, "a", ""), after[0]);
     check_same(world_look(&world, "b", ""), after[1]);
     world_stop(&world);
-    remove_folder();
+    alloc_folder_remove();
     return failed;
 }
 
@@ -246,22 +126,13 @@ static void test_durable_change_any_failing_allocation_changes_nothing(void)
 
 static void test_start_any_failing_allocation_loses_nothing(void)
 {
-    uint64_t *sequences = NULL;
     struct world world;
     struct seen before[3];
     bool failed = true;
-    size_t n = 0;
     long k = 0;
 
     make(&world, N_CHANGES - 1);
-    vxd_scene_saver_ask(world.server->scenes->saver, 1);
-    for (int i = 0; i < 2000 && n == 0; i++) {
-        wait_ms(5);
-        CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
-        free(sequences);
-        sequences = NULL;
-    }
-    CHECK_INT(n, 1);
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
     CHECK_INT(world_edit(&world, "b", 3), VXD_OK);
     before[0] = world_look(&world, "a", "");
     before[1] = world_look(&world, "b", "");
@@ -288,7 +159,7 @@ static void test_start_any_failing_allocation_loses_nothing(void)
     CHECK_INT(world_ask(&world, changes[0].method, 1, changes[0].json), VXD_OK);
     check_same(world_look(&world, "a", ""), before[0]);
     world_stop(&world);
-    remove_folder();
+    alloc_folder_remove();
 }
 
 static const struct vxd_test tests[] = {

@@ -359,16 +359,19 @@ static size_t resident_bytes(void)
     return (size_t)pages[1] * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The first takes long: meanwhile the others are read. */
+/* The first ones take long: meanwhile the others are read. */
 static enum vxd_status look_at_memory(void *user, uint64_t sequence,
-                                      const struct vxd_record *record,
-                                      struct vxd_err *err)
+                                      const struct vxd_record_decoded *records, size_t n,
+                                      size_t *n_taken, struct vxd_err *err)
 {
     const struct timespec second = {.tv_sec = 1};
     const size_t *before = user;
 
     (void)err;
-    CHECK_INT(record->ops[0].shape.voxels.n, N_LEAVES);
+    *n_taken = n;
+    for (size_t i = 0; i < n; i++) {
+        CHECK_INT(records[i].record.ops[0].shape.voxels.n, N_LEAVES);
+    }
     if (sequence == 1) {
         (void)nanosleep(&second, NULL);
         CHECK(!IS_MEMORY_TOLD || resident_bytes() < *before + MAX_AHEAD_BYTES);

@@ -5,110 +5,14 @@
 
 #include <fcntl.h>
 
-#include "server/durable/journal_internal.h"
-#include "server/durable/repair.h"
 #include "server/durable/snapshot_internal.h"
 #include "server/log.h"
 #include "server/scenes_recover.h"
 #include "tests/unit/server_checks.h"
 #include "tests/unit/server_maps_disk.h"
+#include "tests/unit/server_repair_disk.h"
 
 VXD_TEST_HELPERS
-
-#define DATABASE WORLD_DIR "/voxeld.db"
-
-enum {
-    AT_FILE = 4, /* the version in the snapshot file, */
-    AT_END = 6   /* and the last one */
-};
-
-/* Two scenes: "a" with three edits in a snapshot file, two after it and a name, "b" without a
- * file. Stopped. */
-static struct seen make(struct world *world)
-{
-    uint64_t *sequences = NULL;
-    struct seen seen;
-    size_t n = 0;
-
-    world_begin(world);
-    world_make(world, "a", world_durable);
-    world_make(world, "b", world_durable);
-    CHECK_INT(world_edit(world, "b", 0), VXD_OK);
-    for (int i = 0; i < 3; i++) {
-        CHECK_INT(world_edit(world, "a", i), VXD_OK);
-    }
-    vxd_scene_saver_ask(world->server->scenes->saver, 1);
-    for (int i = 0; i < 2000 && n == 0; i++) {
-        free(sequences);
-        sequences = NULL;
-        wait_ms(5);
-        CHECK_INT(vxd_snapshot_list(&world->dir, 1, &sequences, &n, NULL), VXD_OK);
-    }
-    CHECK_INT(n, 1);
-    free(sequences);
-    CHECK_INT(world_edit(world, "a", 3), VXD_OK);
-    CHECK_INT(world_edit(world, "a", 4), VXD_OK);
-    CHECK_INT(
-        world_ask(world, "scene_snapshot", 0, "{\"name\":\"a\",\"snapshot\":\"x\"}"),
-        VXD_OK);
-    seen = world_look(world, "a", "");
-    CHECK_INT(seen.version, AT_END);
-    world_stop(world);
-    return seen;
-}
-
-static void run_sql(struct world *world, const char *sql)
-{
-    sqlite3 *db = NULL;
-
-    CHECK(sqlite3_open_v2(DATABASE, &db, SQLITE_OPEN_READWRITE,
-                          fault_disk_ops(world->disk)->sqlite_vfs) == SQLITE_OK);
-    CHECK(sqlite3_exec(db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL) ==
-          SQLITE_OK);
-    CHECK(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
-    CHECK(sqlite3_close(db) == SQLITE_OK);
-}
-
-static void count(void *user, const struct vxd_problem *problem)
-{
-    if (getenv("DURABLE_LIST") != NULL) {
-        (void)printf("  %d %s: %s\n", (int)problem->weight, problem->where,
-                     problem->message);
-    }
-    CHECK(problem->where[0] != '\0' && problem->message[0] != '\0');
-    (*(int *)user)++;
-}
-
-static struct vxd_repair_result repair(struct world *world)
-{
-    struct vxd_repair_result result = {0};
-    struct vxd_err err = {0};
-    int n = 0;
-
-    CHECK_INT(vxd_repair_data_dir(fault_disk_ops(world->disk), WORLD_DIR, count, &n,
-                                  &result, &err),
-              VXD_OK);
-    CHECK_STR(err.message, "");
-    return result;
-}
-
-static void check_mended(struct world *world, struct seen before, uint64_t version,
-                         bool is_new_generation)
-{
-    struct vxd_repair_result again = repair(world);
-    struct seen seen;
-
-    CHECK(again.n_mended == 0 && again.n_set_aside == 0 && again.n_lost == 0);
-    world_start(world);
-    seen = world_look(world, "a", "");
-    CHECK_INT(seen.status, VXD_OK);
-    CHECK_INT(seen.version, version);
-    if (version == AT_END) {
-        CHECK_STR(seen.digest, before.digest);
-    }
-    CHECK((seen.generation > before.generation) == is_new_generation);
-    CHECK_INT(world_edit(world, "a", 5), VXD_OK);
-}
 
 static bool has_file(struct world *world, const char *path)
 {
@@ -119,12 +23,12 @@ static void test_repair_of_what_is_whole_changes_nothing(void)
 {
     struct vxd_repair_result result;
     struct world world;
-    struct seen before = make(&world);
+    struct seen before = repair_make(&world);
 
-    result = repair(&world);
+    result = repair_now(&world);
     CHECK(result.n_mended == 0 && result.n_set_aside == 0 && result.n_lost == 0);
-    check_mended(&world, before, AT_END, false);
-    CHECK_INT(world_look(&world, "a", "x").version, AT_END);
+    repair_check_mended(&world, before, REPAIR_AT_END, false);
+    CHECK_INT(world_look(&world, "a", "x").version, REPAIR_AT_END);
     CHECK_INT(world_look(&world, "b", "").version, 2);
     world_end(&world);
 }
@@ -134,38 +38,39 @@ static void check_row(const char *sql, size_t n_mended, uint64_t version)
 {
     struct vxd_repair_result result;
     struct world world;
-    struct seen before = make(&world);
+    struct seen before = repair_make(&world);
 
-    run_sql(&world, sql);
-    result = repair(&world);
+    repair_sql(&world, sql);
+    result = repair_now(&world);
     CHECK_INT(result.n_mended, n_mended);
     CHECK_INT(result.n_lost, 0);
-    check_mended(&world, before, version, true);
+    repair_check_mended(&world, before, version, true);
     CHECK_INT(world_look(&world, "b", "").version, 2);
     world_end(&world);
 }
 
 static void test_repair_makes_damaged_families_anew(void)
 {
-    check_row("UPDATE families SET last_sequence = 77 WHERE id = 1", 1, AT_END);
-    check_row("UPDATE families SET state_crc = 1", 2, AT_END);
-    check_row("UPDATE families SET epoch = 99 WHERE id = 1", 1, AT_END);
-    check_row("UPDATE families SET name = x'00ff', fsync = 9 WHERE id = 1", 1, AT_END);
-    check_row("UPDATE families SET spec = x'01' WHERE id = 2", 1, AT_END);
+    check_row("UPDATE families SET last_sequence = 77 WHERE id = 1", 1, REPAIR_AT_END);
+    check_row("UPDATE families SET state_crc = 1", 2, REPAIR_AT_END);
+    check_row("UPDATE families SET epoch = 99 WHERE id = 1", 1, REPAIR_AT_END);
+    check_row("UPDATE families SET name = x'00ff', fsync = 9 WHERE id = 1", 1,
+              REPAIR_AT_END);
+    check_row("UPDATE families SET spec = x'01' WHERE id = 2", 1, REPAIR_AT_END);
 }
 
 static void test_repair_of_a_family_of_which_nothing_is_left_says_so(void)
 {
     struct vxd_repair_result result;
     struct world world;
-    struct seen before = make(&world);
+    struct seen before = repair_make(&world);
 
-    run_sql(&world, "UPDATE families SET crc = 1 WHERE id = 2;"
-                    "DELETE FROM records WHERE id >> 40 = 2");
-    result = repair(&world);
+    repair_sql(&world, "UPDATE families SET crc = 1 WHERE id = 2;"
+                       "DELETE FROM records WHERE id >> 40 = 2");
+    result = repair_now(&world);
     CHECK_INT(result.n_mended, 0);
     CHECK_INT(result.n_lost, 1);
-    check_mended(&world, before, AT_END, true);
+    repair_check_mended(&world, before, REPAIR_AT_END, true);
     CHECK_INT(world_look(&world, "b", "").status, VXD_NOT_FOUND);
     world_end(&world);
 }
@@ -174,7 +79,7 @@ static void test_repair_sets_damaged_names_and_outcomes_aside(void)
 {
     struct vxd_repair_result result;
     struct world world;
-    struct seen before = make(&world);
+    struct seen before = repair_make(&world);
     struct call call;
     char json[300];
 
@@ -182,11 +87,12 @@ static void test_repair_sets_damaged_names_and_outcomes_aside(void)
     world_send(&world, &call, "scene_edit", 5, world_edit_json("b", 3, json));
     CHECK_INT(world_receive(&call), VXD_OK);
     world_stop(&world);
-    run_sql(&world, "UPDATE items SET crc = crc + 1; UPDATE replies SET crc = crc + 1");
-    result = repair(&world);
+    repair_sql(&world,
+               "UPDATE items SET crc = crc + 1; UPDATE replies SET crc = crc + 1");
+    result = repair_now(&world);
     CHECK_INT(result.n_lost, 1);
     CHECK_INT(result.n_set_aside, 1);
-    check_mended(&world, before, AT_END, true);
+    repair_check_mended(&world, before, REPAIR_AT_END, true);
     CHECK_INT(world_look(&world, "a", "x").status, VXD_NOT_FOUND);
     world_end(&world);
 }
@@ -195,25 +101,14 @@ static void test_repair_sets_damaged_snapshot_files_aside(void)
 {
     struct vxd_repair_result result;
     struct world world;
-    struct seen before = make(&world);
-    char path[VXD_DURABLE_PATH_BYTES];
-    uint64_t *sequences = NULL;
-    uint8_t *bytes;
-    size_t n_bytes;
-    size_t n = 0;
+    struct seen before = repair_make(&world);
 
-    CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
-    REQUIRE(n == 1);
-    vxd_snapshot_path(&world.dir, 1, sequences[0], "", path);
-    free(sequences);
-    bytes = fault_disk_bytes(world.disk, path, &n_bytes);
-    REQUIRE(bytes != NULL);
-    bytes[n_bytes / 2] ^= 1;
-    result = repair(&world);
+    world_damage_file(&world, 1);
+    result = repair_now(&world);
     CHECK_INT(result.n_set_aside, 1);
     CHECK_INT(result.n_lost, 0);
     /* All records are there yet. */
-    check_mended(&world, before, AT_END, false);
+    repair_check_mended(&world, before, REPAIR_AT_END, false);
     world_end(&world);
 }
 
@@ -222,41 +117,42 @@ static void check_database(int kind, uint64_t version)
 {
     struct vxd_repair_result result;
     struct world world;
-    struct seen before = make(&world);
+    struct seen before = repair_make(&world);
     const struct vxd_file_ops *ops = fault_disk_ops(world.disk);
     uint8_t *bytes;
     size_t n_bytes;
 
-    bytes = fault_disk_bytes(world.disk, DATABASE, &n_bytes);
+    bytes = fault_disk_bytes(world.disk, REPAIR_DATABASE, &n_bytes);
     REQUIRE(bytes != NULL && n_bytes > 8192);
     if (kind == 1) {
-        run_sql(&world, "PRAGMA wal_checkpoint(TRUNCATE)"); /* else its pages are there */
-        bytes = fault_disk_bytes(world.disk, DATABASE, &n_bytes);
+        repair_sql(&world,
+                   "PRAGMA wal_checkpoint(TRUNCATE)"); /* else its pages are there */
+        bytes = fault_disk_bytes(world.disk, REPAIR_DATABASE, &n_bytes);
     }
     if (kind == 0) {
         memset(bytes, 0xa5, 100);
     } else if (kind == 1) {
         memset(bytes + n_bytes / 2 / 4096 * 4096, 0xa5, 4096);
     } else {
-        CHECK_INT(ops->unlink(ops->user, DATABASE), 0);
+        CHECK_INT(ops->unlink(ops->user, REPAIR_DATABASE), 0);
     }
-    result = repair(&world);
+    result = repair_now(&world);
     CHECK(result.n_lost >= 1);
-    CHECK(has_file(&world, DATABASE ".damaged.1") == (kind < 2));
+    CHECK(has_file(&world, REPAIR_DATABASE ".damaged.1") == (kind < 2));
     if (version > 0) {
-        check_mended(&world, before, version, true);
+        repair_check_mended(&world, before, version, true);
     } else {
         /* Which page it was decides what is left: some state of "a", and a start. */
         world_start(&world);
-        CHECK(world_look(&world, "a", "").version >= AT_FILE);
+        CHECK(world_look(&world, "a", "").version >= REPAIR_AT_FILE);
     }
     world_end(&world);
 }
 
 static void test_repair_of_a_database_that_is_none_goes_back_to_snapshot_files(void)
 {
-    check_database(0, AT_FILE);
-    check_database(2, AT_FILE);
+    check_database(0, REPAIR_AT_FILE);
+    check_database(2, REPAIR_AT_FILE);
 }
 
 static void test_repair_of_a_damaged_database_saves_what_can_be_read(void)
@@ -289,19 +185,19 @@ static void test_repair_that_fails_at_any_call_loses_nothing(void)
         struct fault_plan plan = fault_none;
         struct vxd_repair_result result;
         struct world world;
-        struct seen before = make(&world);
+        struct seen before = repair_make(&world);
         struct vxd_err err = {0};
 
-        run_sql(&world, "UPDATE families SET crc = 1 WHERE id = 1;"
-                        "DELETE FROM records WHERE id >> 40 = 1");
+        repair_sql(&world, "UPDATE families SET crc = 1 WHERE id = 1;"
+                           "DELETE FROM records WHERE id >> 40 = 1");
         plan.fail_at_call = k;
         fault_disk_plan(world.disk, &plan);
         (void)vxd_repair_data_dir(fault_disk_ops(world.disk), WORLD_DIR, NULL, NULL,
                                   &result, &err);
         is_over = fault_disk_n_calls(world.disk) <= k;
         fault_disk_plan(world.disk, &fault_none);
-        (void)repair(&world);
-        check_mended(&world, before, AT_FILE, true);
+        (void)repair_now(&world);
+        repair_check_mended(&world, before, REPAIR_AT_FILE, true);
         CHECK_INT(world_look(&world, "b", "").version, 2);
         world_end(&world);
     }
@@ -312,15 +208,15 @@ static void test_repair_sets_families_with_strange_numbers_aside(void)
 {
     struct vxd_repair_result result;
     struct world world;
-    struct seen before = make(&world);
+    struct seen before = repair_make(&world);
 
-    run_sql(&world, "CREATE TABLE t AS SELECT * FROM families WHERE id = 1;"
-                    "UPDATE t SET id = 4294967297, name = 'z';"
-                    "INSERT INTO families SELECT * FROM t; DROP TABLE t");
-    result = repair(&world);
+    repair_sql(&world, "CREATE TABLE t AS SELECT * FROM families WHERE id = 1;"
+                       "UPDATE t SET id = 4294967297, name = 'z';"
+                       "INSERT INTO families SELECT * FROM t; DROP TABLE t");
+    result = repair_now(&world);
     CHECK_INT(result.n_mended, 0);
     CHECK_INT(result.n_lost, 1);
-    check_mended(&world, before, AT_END, true);
+    repair_check_mended(&world, before, REPAIR_AT_END, true);
     CHECK_INT(world_look(&world, "b", "").version, 2);
     world_end(&world);
 }
@@ -329,11 +225,11 @@ static void test_repair_sets_families_with_strange_numbers_aside(void)
 static void test_repair_makes_a_family_anew_from_its_records(void)
 {
     struct world world;
-    struct seen before = make(&world);
+    struct seen before = repair_make(&world);
 
-    run_sql(&world, "DELETE FROM families WHERE id = 2; PRAGMA application_id = 1");
-    CHECK_INT(repair(&world).n_mended, 1);
-    check_mended(&world, before, AT_END, true);
+    repair_sql(&world, "DELETE FROM families WHERE id = 2; PRAGMA application_id = 1");
+    CHECK_INT(repair_now(&world).n_mended, 1);
+    repair_check_mended(&world, before, REPAIR_AT_END, true);
     CHECK_INT(world_look(&world, "b", "").version, 2);
     world_end(&world);
 }
@@ -342,10 +238,10 @@ static void test_repair_leaves_what_was_dropped(void)
 {
     struct world world;
 
-    (void)make(&world);
-    run_sql(&world, "DELETE FROM families WHERE id = 1; DELETE FROM items;"
-                    "INSERT INTO dropped VALUES(1); PRAGMA application_id = 1");
-    CHECK_INT(repair(&world).n_mended, 0);
+    (void)repair_make(&world);
+    repair_sql(&world, "DELETE FROM families WHERE id = 1; DELETE FROM items;"
+                       "INSERT INTO dropped VALUES(1); PRAGMA application_id = 1");
+    CHECK_INT(repair_now(&world).n_mended, 0);
     world_start(&world);
     CHECK_INT(world_look(&world, "a", "").status, VXD_NOT_FOUND);
     CHECK_INT(world_look(&world, "b", "").version, 2);
@@ -367,28 +263,18 @@ static void write_file(struct world *world, const char *path, const void *bytes,
 static uint8_t *make_map(struct world *world, uint32_t family, int n_changes,
                          char path[VXD_DURABLE_PATH_BYTES], size_t *n_bytes)
 {
-    uint64_t *sequences = NULL;
     const uint8_t *bytes;
     uint8_t *copy;
-    size_t n = 0;
 
     world_make_map(world, "a", world_durable_map);
     for (int i = 0; i < n_changes; i++) {
         CHECK_INT(world_change_map(world, "a", i, 0), VXD_OK);
     }
-    vxd_scene_saver_ask(world->server->scenes->saver, family);
-    for (int i = 0; i < 2000 && n == 0; i++) {
-        free(sequences);
-        sequences = NULL;
-        wait_ms(5);
-        CHECK_INT(vxd_snapshot_list(&world->dir, family, &sequences, &n, NULL), VXD_OK);
-    }
-    if (n != 1) {
+    if (world_save(world, family, 1, WORLD_PATIENT) != 1 ||
+        !world_find_file(world, family, path)) {
         vxd_test_note_failure("make_map", "there is no file");
         abort();
     }
-    vxd_snapshot_path(&world->dir, family, sequences[0], "", path);
-    free(sequences);
     bytes = fault_disk_bytes(world->disk, path, n_bytes);
     copy = bytes != NULL ? malloc(*n_bytes) : NULL;
     if (copy == NULL) {
@@ -423,8 +309,8 @@ static void test_repair_of_two_maps_of_one_name_lets_a_start_have_both(void)
     world_stop(&world);
     write_file(&world, path, bytes, n_bytes);
     free(bytes);
-    CHECK_INT(ops->unlink(ops->user, DATABASE), 0);
-    CHECK_INT(repair(&world).n_mended, 2);
+    CHECK_INT(ops->unlink(ops->user, REPAIR_DATABASE), 0);
+    CHECK_INT(repair_now(&world).n_mended, 2);
     world_start(&world);
     for (int i = 0; i < 2; i++) {
         bool is_first = world_view_map(&world, "family-1").status == VXD_OK;
@@ -444,25 +330,6 @@ static void test_repair_of_two_maps_of_one_name_lets_a_start_have_both(void)
     world_end(&world);
 }
 
-/* A start that fails; false where it does not. */
-static bool start_fails(struct world *world)
-{
-    struct vxd_err err = {0};
-    enum vxd_status status;
-
-    world->server = server_start(&(struct server_setup){0});
-    if (world->server == NULL) {
-        abort();
-    }
-    status = vxd_data_dir_open(fault_disk_ops(world->disk), WORLD_DIR, &world->dir, &err);
-    if (status == VXD_OK) {
-        status = vxd_scenes_open_journal(world->server->scenes, world->server->once,
-                                         &world->dir, &err);
-    }
-    world_stop(world);
-    return status != VXD_OK;
-}
-
 /* What a map is, of which the row is made anew, is in its file alone: where that cannot be read
  * now, the next start has it. */
 static void test_map_made_anew_outlives_starts_that_fail(void)
@@ -480,11 +347,13 @@ static void test_map_made_anew_outlives_starts_that_fail(void)
         free(make_map(&world, 1, 4, path, &n_bytes));
         before = world_view_map(&world, "a");
         world_stop(&world);
-        run_sql(&world, "UPDATE families SET crc = 1");
-        CHECK_INT(repair(&world).n_mended, 1);
+        repair_sql(&world, "UPDATE families SET crc = 1");
+        CHECK_INT(repair_now(&world).n_mended, 1);
         plan.fail_at_call = k;
         fault_disk_plan(world.disk, &plan);
-        (void)start_fails(&world);
+        if (repair_try_start(&world)) {
+            world_stop(&world);
+        }
         is_over = fault_disk_n_calls(world.disk) <= k;
         fault_disk_plan(world.disk, &fault_none);
         world_start(&world);

@@ -8,6 +8,7 @@
 #include "server/scenes_recover.h"
 #include "tests/unit/server_checks.h"
 #include "tests/unit/server_maps_disk.h"
+#include "voxeld/v1/hashmap.pb-c.h"
 
 VXD_TEST_HELPERS
 
@@ -128,25 +129,6 @@ static void test_map_changes_that_are_cut_short_are_taken_back(void)
 
 /* --- power that goes ----------------------------------------------------------------------- */
 
-static size_t count_files(struct world *world)
-{
-    uint64_t *sequences = NULL;
-    size_t n = 0;
-
-    (void)vxd_snapshot_list(&world->dir, 1, &sequences, &n, NULL);
-    free(sequences);
-    return n;
-}
-
-/* Has the saver write a file of family 1, and waits until that many are there, or not. */
-static void save(struct world *world, size_t n_files, int n_tries)
-{
-    vxd_scene_saver_ask(world->server->scenes->saver, 1);
-    for (int i = 0; i < n_tries && count_files(world) < n_files; i++) {
-        wait_ms(5);
-    }
-}
-
 /* Changes, with snapshot files between them, until one is not answered OK; how many were. */
 static int work(struct world *world)
 {
@@ -155,7 +137,7 @@ static int work(struct world *world)
             return i;
         }
         if (i == 3 || i == 6) {
-            save(world, i == 3 ? 1 : 2, 40);
+            (void)world_save(world, 1, i == 3 ? 1 : 2, 40);
         }
     }
     return N_WORK;
@@ -319,44 +301,80 @@ static void test_list_beside_a_waiting_drop_is_answered(void)
     world_end(&world);
 }
 
+/* What a list tells of the one map. */
+static struct listed_map {
+    bool unavailable;
+    uint64_t n_entries;
+    uint64_t capacity;
+} list_one(struct world *world)
+{
+    struct listed_map listed = {0};
+    Voxeld__V1__MapListResponse *reply = NULL;
+    struct call call;
+
+    world_send(world, &call, "map_list", 0, "{}");
+    CHECK_INT(call_wait(&call), VXD_OK);
+    reply = voxeld__v1__map_list_response__unpack(NULL, call.n_packed, call.packed);
+    CHECK(reply != NULL && reply->n_maps == 1);
+    if (reply != NULL && reply->n_maps == 1) {
+        listed.unavailable = reply->maps[0]->unavailable != 0;
+        listed.n_entries = reply->maps[0]->n_entries;
+        listed.capacity = reply->maps[0]->capacity;
+    }
+    voxeld__v1__map_list_response__free_unpacked(reply, NULL);
+    call_finish(&call);
+    return listed;
+}
+
+/* The disk gives nothing any more: the map cannot be brought back, and the list says so. */
+static void test_list_tells_of_a_map_that_the_disk_does_not_give(void)
+{
+    struct world world;
+    struct listed_map before, now;
+
+    world_begin(&world);
+    world_make_map(&world, "a", world_durable_map);
+    CHECK_INT(world_change_map(&world, "a", 0, 0), VXD_OK);
+    before = list_one(&world);
+    CHECK(!before.unavailable && before.n_entries > 0 && before.capacity > 0);
+    fault_disk_cut(world.disk);
+    CHECK(world_change_map(&world, "a", 1, 0) != VXD_OK);
+    now = list_one(&world);
+    CHECK(now.unavailable && now.n_entries == 0 && now.capacity == 0);
+    CHECK_INT(world_ask(&world, "map_get", 0, "{\"name\":\"a\"}"), VXD_UNAVAILABLE);
+    world_stop(&world);
+    fault_disk_lose_power(world.disk, FAULT_DROP_ALL, 1);
+    world_start(&world);
+    now = list_one(&world);
+    CHECK(!now.unavailable && now.n_entries == before.n_entries);
+    world_end(&world);
+}
+
 /* --- snapshot files ------------------------------------------------------------------------ */
 
 static void test_damaged_file_of_a_map_is_replaced_by_the_one_before(void)
 {
-    uint64_t *sequences = NULL;
-    char path[VXD_DURABLE_PATH_BYTES];
     struct world world;
     struct map_view before;
-    size_t n_bytes;
-    uint8_t *bytes;
-    size_t n = 0;
+    size_t n_files = 0;
 
     world_begin(&world);
     world_make_map(&world, "a", world_durable_map);
     for (int i = 0; i < 8; i++) {
         CHECK_INT(world_change_map(&world, "a", i, 0), VXD_OK);
         if (i == 1 || i == 5) {
-            save(&world, i == 1 ? 1 : 2, 2000);
+            n_files = world_save(&world, 1, i == 1 ? 1 : 2, WORLD_PATIENT);
         }
     }
-    CHECK_INT(count_files(&world), 2);
+    CHECK_INT(n_files, 2);
     before = world_view_map(&world, "a");
     world_stop(&world);
-    CHECK_INT(vxd_data_dir_open(fault_disk_ops(world.disk), WORLD_DIR, &world.dir, NULL),
-              VXD_OK);
-    CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
-    REQUIRE(n == 2);
-    vxd_snapshot_path(&world.dir, 1, sequences[0], "", path);
-    vxd_data_dir_close(&world.dir);
-    bytes = fault_disk_bytes(world.disk, path, &n_bytes);
-    REQUIRE(bytes != NULL);
-    bytes[n_bytes / 2] ^= 1;
+    world_damage_file(&world, 1);
     world_start(&world);
     check_view(world_view_map(&world, "a"), before.digest);
     CHECK(world_view_map(&world, "a").epoch == before.epoch);
     CHECK(world_view_map(&world, "a").generation == before.generation);
     CHECK_INT(world_change_map(&world, "a", 8, 0), VXD_OK);
-    free(sequences);
     world_end(&world);
 }
 
@@ -373,7 +391,7 @@ static void test_map_is_brought_back_from_its_snapshot_file(void)
     for (int i = 0; i < 7; i++) {
         CHECK_INT(world_change_map(&world, "a", i, 0), VXD_OK);
         if (i == 3) {
-            save(&world, 1, 2000);
+            CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
         }
     }
     before = world_view_map(&world, "a");
@@ -422,6 +440,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_drop_behind_waiting_changes_takes_the_map_away),
     VXD_TEST(test_drop_that_fails_leaves_the_map_as_it_was),
     VXD_TEST(test_list_beside_a_waiting_drop_is_answered),
+    VXD_TEST(test_list_tells_of_a_map_that_the_disk_does_not_give),
     VXD_TEST(test_damaged_file_of_a_map_is_replaced_by_the_one_before),
     VXD_TEST(test_map_is_brought_back_from_its_snapshot_file),
     VXD_TEST(test_drop_beside_a_snapshot_is_no_failure),

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/server_model.h"
 
 #define CONFIGS VOXELD_SOURCE_DIR "/configs/networks"
@@ -17,38 +18,8 @@ enum {
     PATH_ROOM = 512
 };
 
-void *__wrap_malloc(size_t n_bytes);
-void *__real_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-void *__wrap_realloc(void *block, size_t n_bytes);
-void *__real_realloc(void *block, size_t n_bytes);
-
-/* Allocations until the one that fails; below zero = none does. */
-static long n_until_failure = -1;
-
 /* The one that failed was jansson's, which may take it for a fault of the text. */
 static bool failed_in_json;
-
-static bool fails_now(void)
-{
-    return n_until_failure >= 0 && n_until_failure-- == 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_calloc(n, n_bytes);
-}
-
-void *__wrap_realloc(void *block, size_t n_bytes)
-{
-    return fails_now() ? NULL : __real_realloc(block, n_bytes);
-}
 
 static void *json_malloc_that_fails(size_t n_bytes)
 {
@@ -543,7 +514,7 @@ static void test_reading_with_failing_allocations_leaks_nothing(void)
         enum vxd_status status;
 
         failed_in_json = false;
-        n_until_failure = k;
+        fail_allocation(k);
         status = vxd_model_init_weights(directory, "net", 1, true, &err);
         if (status == VXD_OK) {
             status = vxd_model_read(directory, "net", &model, &err);
@@ -551,8 +522,7 @@ static void test_reading_with_failing_allocations_leaks_nothing(void)
         if (status == VXD_OK) {
             status = vxd_model_names(directory, &names, &n, &err);
         }
-        failed = n_until_failure < 0;
-        n_until_failure = -1;
+        failed = stop_failing();
         CHECK(status == (failed ? VXD_RESOURCE_EXHAUSTED : VXD_OK) ||
               (failed_in_json && status == VXD_INVALID_ARGUMENT));
         CHECK(!failed || err.message[0] != '\0');

@@ -3,7 +3,7 @@
  * whoever asks with it learns of that one. */
 #include "tests/unit/test.h"
 
-#include "server/exactly_once.h"
+#include "server/exactly_once_internal.h"
 #include "tests/unit/server_checks.h"
 #include "tests/unit/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
@@ -383,8 +383,55 @@ static void test_clients_silent_longest_are_forgotten_first(void)
     CHECK_INT(usage.n_outcomes, 8);
     header = numbered("c11", 1);
     CHECK_INT(ask(server, &header, "{}", VXD_OK), 12);
+    /* What it did is forgotten, but not that it did it. */
     header = numbered("c0", 1);
-    CHECK_INT(ask(server, &header, "{}", VXD_OK), 13); /* it was forgotten */
+    CHECK_INT(ask(server, &header, "{}", VXD_FAILED_PRECONDITION), 0);
+    header = numbered("c0", 2);
+    CHECK_INT(ask(server, &header, "{}", VXD_OK), 13);
+    /* Known again, and forgotten again: the higher one counts. */
+    for (int i = 20; i < 30; i++) {
+        (void)snprintf(name, sizeof name, "c%d", i);
+        header = numbered(name, 1);
+        (void)ask(server, &header, "{}", VXD_OK);
+    }
+    header = numbered("c0", 2);
+    CHECK_INT(ask(server, &header, "{}", VXD_FAILED_PRECONDITION), 0);
+    CHECK_INT(atomic_load(&n_effects), 23);
+    server_finish(server);
+}
+
+/* The numbers of so many clients that went, and no more, and none of keys. */
+static void test_floors_are_of_the_clients_that_went_last(void)
+{
+    struct vxd_server *server = start();
+    struct vxd_request_header header;
+    char name[32];
+
+    REQUIRE(server != NULL);
+    vxd_once_destroy(server->once);
+    server->once = NULL;
+    REQUIRE(vxd_once_create(1 << 20, 2, &server->once, NULL) == VXD_OK);
+    server->once->max_floors = 3;
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(name, sizeof name, "c%d", i);
+        header = numbered(name, 7);
+        CHECK_INT(ask(server, &header, "{}", VXD_OK), i + 1);
+    }
+    CHECK_INT(server->once->n_floors, 3);
+    header = numbered("c1", 7);
+    CHECK_INT(ask(server, &header, "{}", VXD_FAILED_PRECONDITION), 0);
+    header = numbered("c0", 7);
+    CHECK_INT(ask(server, &header, "{}", VXD_OK), 7); /* as a new one */
+    CHECK_INT(server->once->n_floors, 3);
+    for (int i = 0; i < 8; i++) {
+        (void)snprintf(name, sizeof name, "k%d", i);
+        header = (struct vxd_request_header){
+            .client_id = name, .idempotency_key = "key", .peer = "test", .peer_uid = -1};
+        (void)ask(server, &header, "{}", VXD_OK);
+    }
+    CHECK_INT(server->once->n_floors, 3);
+    header = numbered("c0", 7);
+    CHECK_INT(ask(server, &header, "{}", VXD_FAILED_PRECONDITION), 0);
     server_finish(server);
 }
 
@@ -542,6 +589,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_change_superseded_had_no_effect_and_may_come_again),
     VXD_TEST(test_outcomes_beyond_the_last_64_are_refused),
     VXD_TEST(test_clients_silent_longest_are_forgotten_first),
+    VXD_TEST(test_floors_are_of_the_clients_that_went_last),
     VXD_TEST(test_change_from_many_threads_has_one_effect_each),
     VXD_TEST(test_drain_answers_who_waits_for_an_outcome),
     VXD_TEST(test_reply_large_is_kept_without_its_arrays),

@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "server/exactly_once.h"
+#include "server/exactly_once_internal.h"
 #include "tests/unit/server_checks.h"
 #include "tests/unit/server_scenes_disk.h"
 
@@ -13,12 +13,6 @@ VXD_TEST_HELPERS
 enum {
     N_KEPT = VXD_ONCE_OUTCOMES
 };
-
-static void restart(struct world *world)
-{
-    world_stop(world);
-    world_start(world);
-}
 
 static void begin(struct world *world)
 {
@@ -99,7 +93,7 @@ static void check_window(uint64_t step)
     }
     CHECK_INT(count_outcomes(&world), N_KEPT);
     CHECK_INT(count_rows(&world), N_KEPT);
-    restart(&world);
+    world_restart(&world);
     CHECK_INT(count_outcomes(&world), N_KEPT);
     last = version(&world);
     for (int i = 1; i <= N; i++) {
@@ -134,7 +128,7 @@ static void test_outcomes_by_key_are_bounded_too(void)
         CHECK_INT(edit(&world, "robot", 0, key, i), VXD_OK);
     }
     CHECK_INT(count_rows(&world), N_KEPT);
-    restart(&world);
+    world_restart(&world);
     CHECK_INT(edit(&world, "robot", 0, key, N_KEPT + 9), VXD_OK);
     CHECK_INT(version(&world), N_KEPT + 11); /* no more than were made */
     world_end(&world);
@@ -160,7 +154,7 @@ static void test_floor_outlives_a_start_where_outcomes_do_not_tell_it(void)
     CHECK_INT(edit(&world, "robot", 2 + N_KEPT, NULL, 2), VXD_OK);
     CHECK_INT(count_rows(&world), 2); /* one, and the floor */
     last = version(&world);
-    restart(&world);
+    world_restart(&world);
     CHECK_INT(edit(&world, "robot", 1, NULL, 1), VXD_FAILED_PRECONDITION);
     CHECK_INT(version(&world), last);
     CHECK_INT(edit(&world, "robot", 2 + N_KEPT, NULL, 2), VXD_OK);
@@ -221,21 +215,56 @@ static void test_clients_that_memory_forgets_the_disk_forgets(void)
 
     world_begin(&world);
     world.replay_clients = 8;
-    restart(&world);
+    world_restart(&world);
     world_make(&world, "a", world_durable);
     for (int i = 0; i < 40; i++) {
         (void)snprintf(name, sizeof name, "robot-%d", i);
         CHECK_INT(edit(&world, name, 1, NULL, i), VXD_OK);
         CHECK_INT(edit(&world, name, 2, NULL, i), VXD_OK);
     }
-    CHECK_INT(count_rows(&world), 2 * 8);
-    /* One that comes back is a new one, and its number is not forgotten with the old one's. */
-    CHECK_INT(edit(&world, "robot-3", 1, NULL, 3), VXD_OK);
+    CHECK_INT(count_rows(&world), 2 * 8 + 32); /* and the floors of those that went */
+    /* One that comes back is known by its floor. */
+    CHECK_INT(edit(&world, "robot-3", 2, NULL, 3), VXD_FAILED_PRECONDITION);
+    CHECK_INT(edit(&world, "robot-3", 3, NULL, 3), VXD_OK);
     CHECK_INT(version(&world), 82);
-    CHECK_INT(edit(&world, "robot-50", 1, NULL, 3), VXD_OK);
-    restart(&world);
-    CHECK_INT(edit(&world, "robot-3", 1, NULL, 3), VXD_OK);
-    CHECK_INT(version(&world), 83);
+    world_restart(&world);
+    for (int i = 0; i < 40; i++) {
+        (void)snprintf(name, sizeof name, "robot-%d", i);
+        for (uint64_t sequence = 1; sequence <= 2; sequence++) {
+            enum vxd_status status = edit(&world, name, sequence, NULL, i);
+
+            CHECK(status == VXD_FAILED_PRECONDITION || (status == VXD_OK && i > 32));
+        }
+    }
+    CHECK_INT(edit(&world, "robot-3", 3, NULL, 3), VXD_FAILED_PRECONDITION);
+    CHECK_INT(version(&world), 82);
+    CHECK_INT(edit(&world, "robot-3", 4, NULL, 3), VXD_OK);
+    world_end(&world);
+}
+
+/* So are they on the disk no longer than in memory. */
+static void test_floors_that_memory_forgets_the_disk_forgets(void)
+{
+    struct world world;
+    char name[24];
+
+    world_begin(&world);
+    world.replay_clients = 2;
+    world_restart(&world);
+    world.server->once->max_floors = 3;
+    world_make(&world, "a", world_durable);
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(name, sizeof name, "robot-%d", i);
+        CHECK_INT(edit(&world, name, 5, NULL, i), VXD_OK);
+    }
+    CHECK_INT(count_rows(&world), 2 + 3);
+    CHECK_INT(edit(&world, "robot-17", 5, NULL, 17), VXD_FAILED_PRECONDITION);
+    CHECK_INT(edit(&world, "robot-0", 5, NULL, 0), VXD_OK); /* as a new one */
+    CHECK_INT(version(&world), 22);
+    world_restart(&world);
+    CHECK_INT(edit(&world, "robot-17", 5, NULL, 17), VXD_FAILED_PRECONDITION);
+    CHECK_INT(edit(&world, "robot-0", 5, NULL, 0), VXD_OK);
+    CHECK_INT(version(&world), 22);
     world_end(&world);
 }
 
@@ -251,14 +280,17 @@ static void test_lower_limits_at_a_start_make_the_disk_forget(void)
     }
     CHECK_INT(count_rows(&world), 20);
     world.replay_clients = 4;
-    restart(&world);
+    world_restart(&world);
     CHECK_INT(count_outcomes(&world), 4);
     /* Those who were heard last are known. */
     CHECK_INT(edit(&world, "robot-19", 1, NULL, 19), VXD_OK);
     CHECK_INT(edit(&world, "robot-17", 1, NULL, 17), VXD_OK);
     CHECK_INT(version(&world), 21);
     CHECK_INT(edit(&world, "robot-19", 2, NULL, 19), VXD_OK);
-    CHECK_INT(count_rows(&world), 5);
+    CHECK_INT(count_rows(&world),
+              5 + 16); /* and the floors of those that were left out */
+    CHECK_INT(edit(&world, "robot-2", 1, NULL, 2), VXD_FAILED_PRECONDITION);
+    CHECK_INT(version(&world), 22);
     world_end(&world);
 }
 
@@ -269,6 +301,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_floor_outlives_a_start_where_outcomes_do_not_tell_it),
     VXD_TEST(test_floor_holds_where_one_of_two_that_run_fails),
     VXD_TEST(test_clients_that_memory_forgets_the_disk_forgets),
+    VXD_TEST(test_floors_that_memory_forgets_the_disk_forgets),
     VXD_TEST(test_lower_limits_at_a_start_make_the_disk_forget),
 };
 

@@ -18,12 +18,6 @@ enum {
     MAX_CALLS = 200
 };
 
-static void restart(struct world *world)
-{
-    world_stop(world);
-    world_start(world);
-}
-
 static void check_seen(struct seen seen, const char *digest, uint64_t version)
 {
     CHECK_INT(seen.status, VXD_OK);
@@ -202,7 +196,7 @@ static void test_drop_behind_waiting_commits_ends_the_scene_there(void)
     CHECK_INT(world_look(&world, "a", "").status, VXD_NOT_FOUND);
     CHECK_INT(world_edit(&world, "b", 4), VXD_OK);
     before = world_look(&world, "b", "");
-    restart(&world);
+    world_restart(&world);
     CHECK_INT(world_look(&world, "a", "").status, VXD_NOT_FOUND);
     check_seen(world_look(&world, "b", ""), before.digest, 3);
     CHECK(world_look(&world, "b", "").generation == before.generation);
@@ -256,7 +250,7 @@ static void test_family_whose_scenes_were_dropped_at_once_is_forgotten(void)
     gate_open(&gate);
     CHECK_INT(world_receive(&calls[0]), VXD_OK);
     CHECK_INT(world_receive(&calls[1]), VXD_OK);
-    restart(&world);
+    world_restart(&world);
     CHECK_INT(vxd_journal_read_families(vxd_scenes_get_journal(world.server->scenes),
                                         count_family, &n, NULL),
               VXD_OK);
@@ -265,23 +259,6 @@ static void test_family_whose_scenes_were_dropped_at_once_is_forgotten(void)
 }
 
 /* --- snapshot files ------------------------------------------------------------------------ */
-
-/* Has the saver write a file of family 1; so many are there then. */
-static void save(struct world *world, size_t n_files)
-{
-    uint64_t *sequences = NULL;
-    size_t n = 0;
-
-    vxd_scene_saver_ask(world->server->scenes->saver, 1);
-    for (int i = 0; i < 2000 && n < n_files; i++) {
-        free(sequences);
-        sequences = NULL;
-        wait_ms(5);
-        CHECK_INT(vxd_snapshot_list(&world->dir, 1, &sequences, &n, NULL), VXD_OK);
-    }
-    CHECK_INT(n, n_files);
-    free(sequences);
-}
 
 static void test_files_of_a_scene_that_is_dropped_go(void)
 {
@@ -292,7 +269,7 @@ static void test_files_of_a_scene_that_is_dropped_go(void)
     world_begin(&world);
     world_make(&world, "a", world_durable);
     CHECK_INT(world_edit(&world, "a", 0), VXD_OK);
-    save(&world, 1);
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
     CHECK_INT(world_ask(&world, "scene_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
     for (int i = 0; i < 2000 && n > 0; i++) {
         free(sequences);
@@ -360,37 +337,23 @@ static void test_files_that_a_killed_process_left_go_at_the_start(void)
 
 static void test_damaged_snapshot_file_is_replaced_by_the_one_before(void)
 {
-    uint64_t *sequences = NULL;
-    char path[VXD_DURABLE_PATH_BYTES];
     struct world world;
     struct seen before;
-    size_t n_bytes;
-    uint8_t *bytes;
-    size_t n = 0;
 
     world_begin(&world);
     world_make(&world, "a", world_durable);
     CHECK_INT(world_edit(&world, "a", 0), VXD_OK);
-    save(&world, 1);
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
     CHECK_INT(world_edit(&world, "a", 1), VXD_OK);
-    save(&world, 2);
+    CHECK_INT(world_save(&world, 1, 2, WORLD_PATIENT), 2);
     CHECK_INT(world_edit(&world, "a", 2), VXD_OK);
     before = world_look(&world, "a", "");
     world_stop(&world);
-    CHECK_INT(vxd_data_dir_open(fault_disk_ops(world.disk), WORLD_DIR, &world.dir, NULL),
-              VXD_OK);
-    CHECK_INT(vxd_snapshot_list(&world.dir, 1, &sequences, &n, NULL), VXD_OK);
-    REQUIRE(n == 2);
-    vxd_snapshot_path(&world.dir, 1, sequences[0], "", path);
-    vxd_data_dir_close(&world.dir);
-    bytes = fault_disk_bytes(world.disk, path, &n_bytes);
-    REQUIRE(bytes != NULL);
-    bytes[n_bytes / 2] ^= 1;
+    world_damage_file(&world, 1);
     world_start(&world);
     check_seen(world_look(&world, "a", ""), before.digest, 4);
     CHECK(world_look(&world, "a", "").generation == before.generation);
     CHECK_INT(world_edit(&world, "a", 3), VXD_OK);
-    free(sequences);
     world_end(&world);
 }
 
@@ -421,10 +384,10 @@ static void test_snapshot_file_while_an_undo_waits_lacks_nothing(void)
     gate_open(&gate);
     CHECK_INT(world_receive(&calls[0]), VXD_OK);
     CHECK_INT(world_receive(&calls[1]), VXD_OK);
-    save(&world, 1);
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
     before = world_look(&world, "a", "");
     CHECK_INT(before.version, 6);
-    restart(&world);
+    world_restart(&world);
     check_seen(world_look(&world, "a", ""), before.digest, 6);
     CHECK(world_look(&world, "a", "").generation == before.generation);
     world_end(&world);
@@ -449,7 +412,7 @@ static void test_names_forgotten_or_moved_after_a_file_stay_so(void)
         world_ask(&world, "scene_snapshot", 0, "{\"name\":\"a\",\"snapshot\":\"gone\"}"),
         VXD_OK);
     CHECK_INT(world_edit(&world, "a", 1), VXD_OK);
-    save(&world, 1);
+    CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
     for (int i = 0; i < 8; i++) {
         char json[200];
 
@@ -464,7 +427,7 @@ static void test_names_forgotten_or_moved_after_a_file_stay_so(void)
     CHECK_INT(world_ask(&world, "scene_snapshot", 0,
                         "{\"name\":\"a\",\"snapshot\":\"gone\",\"drop\":true}"),
               VXD_OK);
-    restart(&world);
+    world_restart(&world);
     CHECK_INT(world_look(&world, "a", "").n_snapshots, 9);
     CHECK_INT(world_look(&world, "a", "gone").status, VXD_NOT_FOUND);
     CHECK_INT(world_look(&world, "a", "x").version, 3);
@@ -499,7 +462,7 @@ static void test_drain_answers_commits_that_wait_and_keeps_their_outcome(void)
     for (int i = 0; i < N_FLIGHT; i++) {
         call_finish(&calls[i]);
     }
-    restart(&world);
+    world_restart(&world);
     check_seen(world_look(&world, "a", ""), NULL, 1 + N_FLIGHT);
     CHECK_INT(
         world_version_of(&world, N_FLIGHT, world_edit_json("a", N_FLIGHT - 1, json)),

@@ -76,6 +76,8 @@ class MapInfo:
     generation   another one after the map was dropped and made again, or after a start of the
                  server that could not bring back all of a durable map
     durable      "always", "everysec", "off", or None: a restart forgets it
+    unavailable  of a durable map in lists: a change could not be written to the disk, and the
+                 map has not come back from there yet; n_entries, capacity and erase_epoch are 0
     """
 
     name: str
@@ -99,6 +101,7 @@ class MapInfo:
     index_bytes_per_entry: float
     durable: str | None
     journal_max_bytes: int
+    unavailable: bool
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -183,7 +183,7 @@ class MapGetResponse(_message.Message):
     def __init__(self, map: _Optional[_Union[MapInfo, _Mapping]] = ...) -> None: ...
 
 class MapInfo(_message.Message):
-    __slots__ = ["capacity", "created_ns", "durable", "erase_epoch", "fsync", "generation", "index_bytes_per_entry", "journal_max_bytes", "lattice", "load", "max_bytes", "max_probes", "mean_probes", "n_bytes", "n_entries", "name", "owner", "spec", "ttl_left_s", "ttl_s"]
+    __slots__ = ["capacity", "created_ns", "durable", "erase_epoch", "fsync", "generation", "index_bytes_per_entry", "journal_max_bytes", "lattice", "load", "max_bytes", "max_probes", "mean_probes", "n_bytes", "n_entries", "name", "owner", "spec", "ttl_left_s", "ttl_s", "unavailable"]
     CAPACITY_FIELD_NUMBER: _ClassVar[int]
     CREATED_NS_FIELD_NUMBER: _ClassVar[int]
     DURABLE_FIELD_NUMBER: _ClassVar[int]
@@ -204,6 +204,7 @@ class MapInfo(_message.Message):
     SPEC_FIELD_NUMBER: _ClassVar[int]
     TTL_LEFT_S_FIELD_NUMBER: _ClassVar[int]
     TTL_S_FIELD_NUMBER: _ClassVar[int]
+    UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     capacity: int
     created_ns: int
     durable: bool
@@ -224,7 +225,8 @@ class MapInfo(_message.Message):
     spec: MapSpec
     ttl_left_s: float
     ttl_s: float
-    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[MapSpec, _Mapping]] = ..., n_entries: _Optional[int] = ..., capacity: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., erase_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., lattice: _Optional[_Union[MapLattice, _Mapping]] = ..., load: _Optional[float] = ..., mean_probes: _Optional[float] = ..., max_probes: _Optional[int] = ..., index_bytes_per_entry: _Optional[float] = ..., durable: bool = ..., fsync: _Optional[_Union[MapFsync, str]] = ..., journal_max_bytes: _Optional[int] = ...) -> None: ...
+    unavailable: bool
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[MapSpec, _Mapping]] = ..., n_entries: _Optional[int] = ..., capacity: _Optional[int] = ..., n_bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ..., erase_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., ttl_s: _Optional[float] = ..., ttl_left_s: _Optional[float] = ..., owner: _Optional[str] = ..., created_ns: _Optional[int] = ..., lattice: _Optional[_Union[MapLattice, _Mapping]] = ..., load: _Optional[float] = ..., mean_probes: _Optional[float] = ..., max_probes: _Optional[int] = ..., index_bytes_per_entry: _Optional[float] = ..., durable: bool = ..., fsync: _Optional[_Union[MapFsync, str]] = ..., journal_max_bytes: _Optional[int] = ..., unavailable: bool = ...) -> None: ...
 
 class MapInsertRequest(_message.Message):
     __slots__ = ["counts_only", "keys", "name", "values"]

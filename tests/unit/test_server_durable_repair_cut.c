@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Repairs that are cut off at every call, by a kill or a loss of power: what a start or another
+ * repair finds is the directory as it was before, or mended, and never one between. */
+#include "tests/unit/test.h"
+
+#include <fcntl.h>
+
+#include "server/durable/verify.h"
+#include "server/log.h"
+#include "tests/unit/durable_workload.h"
+#include "tests/unit/server_checks.h"
+#include "tests/unit/server_repair_disk.h"
+
+VXD_TEST_HELPERS
+
+#define WAL REPAIR_DATABASE "-wal"
+#define ASIDE REPAIR_DATABASE ".damaged.1"
+#define REPAIRED REPAIR_DATABASE ".repaired"
+
+enum {
+    MAX_CALLS = 2000
+};
+
+enum damage {
+    DAMAGE_HEAD,    /* nothing of it can be read, */
+    DAMAGE_FOREIGN, /* all can, if its WAL goes with it, */
+    DAMAGE_MISSING  /* it is not there */
+};
+
+/* Bytes of a file as they were. */
+struct copy {
+    uint8_t *bytes;
+    size_t n;
+};
+
+static struct copy copy_of(struct world *world, const char *path)
+{
+    struct copy copy = {0};
+    const uint8_t *bytes = fault_disk_bytes(world->disk, path, &copy.n);
+
+    copy.bytes = malloc(copy.n > 0 ? copy.n : 1);
+    if (bytes == NULL || copy.bytes == NULL) {
+        abort();
+    }
+    memcpy(copy.bytes, bytes, copy.n);
+    return copy;
+}
+
+static void check_copy(struct world *world, const char *path, struct copy *take_copy)
+{
+    size_t n = 0;
+    const uint8_t *bytes = fault_disk_bytes(world->disk, path, &n);
+
+    CHECK(bytes != NULL && n == take_copy->n && memcmp(bytes, take_copy->bytes, n) == 0);
+    free(take_copy->bytes);
+}
+
+/* On the disk, whatever becomes of the repair; what that has of "a" is given. */
+static uint64_t damage(struct world *world, enum damage how)
+{
+    const struct vxd_file_ops *ops = fault_disk_ops(world->disk);
+    uint8_t junk[100];
+    int file;
+
+    memset(junk, 0xa5, sizeof junk);
+    switch (how) {
+    case DAMAGE_HEAD:
+        file = ops->open(ops->user, REPAIR_DATABASE, O_RDWR, 0);
+        CHECK(ops->write(ops->user, file, junk, sizeof junk, 0) == sizeof junk);
+        CHECK_INT(ops->sync(ops->user, file), 0);
+        CHECK_INT(ops->close(ops->user, file), 0);
+        return REPAIR_AT_FILE;
+    case DAMAGE_FOREIGN:
+        repair_sql_in_wal(world, "PRAGMA application_id = 1");
+        return REPAIR_AT_END;
+    default:
+        CHECK_INT(ops->unlink(ops->user, REPAIR_DATABASE), 0);
+        CHECK_INT(ops->sync_directory(ops->user, WORLD_DIR), 0);
+        return REPAIR_AT_FILE;
+    }
+}
+
+static void ignore(void *user, const struct vxd_problem *problem)
+{
+    (void)user;
+    (void)problem;
+}
+
+/* A repair that is done but for its names: nobody is told that anything is lost. */
+static void check_verify(struct world *world)
+{
+    struct vxd_verify_result result;
+
+    CHECK_INT(vxd_verify_data_dir(fault_disk_ops(world->disk), WORLD_DIR, ignore, NULL,
+                                  &result, NULL),
+              VXD_OK);
+    CHECK_INT(result.n_losses, 0);
+    CHECK(result.n_notes >= 1);
+}
+
+static void check_seen(struct world *world, struct seen before, uint64_t version)
+{
+    struct seen seen = world_look(world, "a", "");
+
+    CHECK_INT(seen.status, VXD_OK);
+    CHECK_INT(seen.version, version);
+    CHECK(version != REPAIR_AT_END || strcmp(seen.digest, before.digest) == 0);
+    CHECK(seen.generation > before.generation);
+}
+
+/* A repair that goes no further than call number k, then power is lost, then a start, or another
+ * repair; true when it came to its end before. */
+static bool cut(enum damage how, int k, enum fault_loss loss, bool by_start)
+{
+    struct fault_plan plan = fault_none;
+    struct vxd_repair_result result;
+    struct world world;
+    struct seen before = repair_make(&world);
+    uint64_t version = damage(&world, how);
+    struct copy wal = copy_of(&world, WAL);
+    struct copy old = {0};
+    bool is_over;
+
+    if (how != DAMAGE_MISSING) {
+        old = copy_of(&world, REPAIR_DATABASE);
+    }
+    plan.crash_at_call = k;
+    fault_disk_plan(world.disk, &plan);
+    (void)vxd_repair_data_dir(fault_disk_ops(world.disk), WORLD_DIR, NULL, NULL, &result,
+                              NULL);
+    is_over = fault_disk_n_calls(world.disk) <= k;
+    fault_disk_lose_power(world.disk, loss, (uint64_t)k);
+    fault_disk_plan(world.disk, &fault_none);
+    if (fault_disk_exists(world.disk, REPAIRED)) {
+        check_verify(&world);
+    }
+    /* What a start makes of a directory without a database is no matter of repairs. */
+    by_start = by_start &&
+               (how != DAMAGE_MISSING || fault_disk_exists(world.disk, REPAIR_DATABASE) ||
+                fault_disk_exists(world.disk, REPAIRED));
+    if (by_start && repair_try_start(&world)) {
+        check_seen(&world, before, version);
+    } else {
+        (void)repair_now(&world);
+        repair_check_mended(&world, before, version, true);
+    }
+    if (how != DAMAGE_MISSING) {
+        check_copy(&world, ASIDE, &old);
+    }
+    check_copy(&world, ASIDE "-wal", &wal);
+    world_end(&world);
+    return is_over;
+}
+
+static void cut_each(enum damage how)
+{
+    bool is_over = false;
+    int k = 0;
+
+    for (int i = 0; k < MAX_CALLS && !is_over && vxd_test_n_failed_checks == 0; i++) {
+        /* Half of the losses with this call, and half with the next one. */
+        for (int loss = i % 2; loss < FAULT_N_LOSSES; loss += 2) {
+            is_over = cut(how, k, (enum fault_loss)loss, (i + loss) / 2 % 2 == 0);
+        }
+        if (vxd_test_n_failed_checks > 0) {
+            (void)printf("  cut off at call %d\n", k);
+        }
+        k += work_stride();
+    }
+    CHECK(is_over);
+}
+
+static void test_repair_of_an_unreadable_database_cut_off_is_whole_or_not_begun(void)
+{
+    cut_each(DAMAGE_HEAD);
+}
+
+static void test_repair_of_a_database_and_its_wal_cut_off_loses_neither(void)
+{
+    cut_each(DAMAGE_FOREIGN);
+}
+
+static void test_repair_of_a_missing_database_cut_off_is_whole_or_not_begun(void)
+{
+    cut_each(DAMAGE_MISSING);
+}
+
+/* Rows that the new database has no room for are not given up. */
+static void test_repair_on_a_full_disk_leaves_the_database_as_it_was(void)
+{
+    bool is_over = false;
+
+    for (int room = 0; room < 200 && !is_over && vxd_test_n_failed_checks == 0; room++) {
+        struct fault_plan plan = fault_none;
+        struct vxd_repair_result result;
+        struct world world;
+        struct seen before = repair_make(&world);
+        uint64_t version = damage(&world, DAMAGE_FOREIGN);
+        struct copy old = copy_of(&world, REPAIR_DATABASE);
+        enum vxd_status status;
+
+        plan.room_bytes = fault_disk_n_bytes(world.disk) + (int64_t)room * 4096;
+        fault_disk_plan(world.disk, &plan);
+        status = vxd_repair_data_dir(fault_disk_ops(world.disk), WORLD_DIR, NULL, NULL,
+                                     &result, NULL);
+        is_over = status == VXD_OK;
+        CHECK(is_over || status == VXD_RESOURCE_EXHAUSTED);
+        check_copy(&world, is_over ? ASIDE : REPAIR_DATABASE, &old);
+        fault_disk_plan(world.disk, &fault_none);
+        (void)repair_now(&world);
+        repair_check_mended(&world, before, version, true);
+        world_end(&world);
+    }
+    CHECK(is_over);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct vxd_test tests[] = {
+        VXD_TEST(test_repair_of_an_unreadable_database_cut_off_is_whole_or_not_begun),
+        VXD_TEST(test_repair_of_a_database_and_its_wal_cut_off_loses_neither),
+        VXD_TEST(test_repair_of_a_missing_database_cut_off_is_whole_or_not_begun),
+        VXD_TEST(test_repair_on_a_full_disk_leaves_the_database_as_it_was),
+    };
+
+    vxd_log_set_level((enum vxd_log_level)(VXD_LOG_ERROR + 1));
+    return vxd_test_run_all(tests, sizeof tests / sizeof tests[0],
+                            argc > 1 ? argv[1] : NULL);
+}
