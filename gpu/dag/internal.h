@@ -47,8 +47,8 @@ void vxd_dag_writer_close(struct vxd_dag_writer *writer);
 /* What is looked for, or stored. */
 struct vxd_dag_wanted {
     uint64_t hash;
-    enum vxd_dag_kind kind;
     const uint32_t *words;
+    enum vxd_dag_kind kind;
     int n_words;
 };
 

@@ -126,7 +126,7 @@ enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kin
                             int height, const uint32_t *words, int n_words, uint32_t *ref,
                             struct vxd_err *err)
 {
-    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), kind, words,
+    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), words, kind,
                                     n_words};
 
     return vxd_dag_put_hashed(writer, &wanted, height, ref, err);
@@ -135,7 +135,7 @@ enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kin
 uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,
                       const uint32_t *words, int n_words)
 {
-    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), kind, words,
+    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), words, kind,
                                     n_words};
 
     return dag->ops->find(dag, &wanted);

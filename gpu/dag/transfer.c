@@ -43,7 +43,7 @@ static enum vxd_status put(void *args, struct vxd_dag_writer *writer,
                            uint32_t *ref, struct vxd_err *err)
 {
     const struct vxd_dag *to = args;
-    const struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), kind, words,
+    const struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), words, kind,
                                           n_words};
     bool is_new;
 

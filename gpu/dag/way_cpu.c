@@ -142,7 +142,7 @@ static enum vxd_status store_leaves(struct vxd_dag_walker *walker, struct vxd_er
     walker->n_leaves = 0;
     for (uint32_t i = 0; i < n && status == VXD_OK; i++) {
         const struct vxd_dag_made_leaf *leaf = &walker->leaves[i];
-        struct vxd_dag_wanted wanted = {leaf->hash, VXD_DAG_LEAF, leaf->words,
+        struct vxd_dag_wanted wanted = {leaf->hash, leaf->words, VXD_DAG_LEAF,
                                         leaf->n_words};
 
         status = vxd_dag_put_hashed(&walker->writer, &wanted, VXD_DAG_LEAF_HEIGHT,
@@ -307,7 +307,7 @@ static enum vxd_status store_height(const struct vxd_dag_way *way,
             uint64_t hash = vxd_dag_hash(VXD_DAG_INNER, words[n], n_words);
 
             vxd_dag_prefetch(way->dag, hash);
-            wanted[n] = (struct vxd_dag_wanted){hash, VXD_DAG_INNER, words[n], n_words};
+            wanted[n] = (struct vxd_dag_wanted){hash, words[n], VXD_DAG_INNER, n_words};
             refs[n++] = made->ref;
         }
     }
