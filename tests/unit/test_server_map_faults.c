@@ -418,7 +418,7 @@ static void test_drop_beside_a_snapshot_is_no_failure(void)
         const struct timespec pause = {.tv_nsec = (long)(round % 4) * 300000};
 
         world_make_map(&world, "a", world_durable_map);
-        for (int i = 0; i < 700; i++) {
+        for (int i = 0; i < vxd_test_rounds(700); i++) {
             CHECK_INT(world_ask(&world, world_map_change("a", 1, json), 0, json), VXD_OK);
         }
         vxd_scene_saver_ask(world.server->scenes->saver, round);
