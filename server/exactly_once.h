@@ -70,8 +70,8 @@ enum vxd_status vxd_once_put_forgotten(struct vxd_once *once, int64_t unix_ns,
                                        struct vxd_journal_txn *txn, struct vxd_err *err);
 
 /* The outcome of a request of an earlier process, by its description, or a client's floor, also of
- * one that went; in the order of their times. What does not fit the limits is left out, and forgotten by the disk
- * too. Before any request.
+ * one that went; in the order of their times. What does not fit the limits is left out, and
+ * forgotten by the disk too. Before any request.
  * errors  DATA_LOSS           a description that is none
  *         RESOURCE_EXHAUSTED  no memory */
 enum vxd_status vxd_once_restore(struct vxd_once *once, const uint8_t *client,
