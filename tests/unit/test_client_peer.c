@@ -13,7 +13,6 @@
 
 enum {
     MAX_POINTS = 65536,
-    STOP_POLL_MS = 20,
     SEND_MS = 10000,
     CLOSE_MS = 1000
 };
@@ -358,42 +357,46 @@ static nng_msg *reply_to(struct peer *peer, nng_msg *in)
     return out;
 }
 
-struct worker {
-    struct peer *peer;
-    nng_ctx ctx;
-};
+static void set_receiving(struct peer_worker *worker, int is_receiving)
+{
+    (void)pthread_mutex_lock(&worker->peer->mutex);
+    worker->is_receiving = is_receiving;
+    (void)pthread_mutex_unlock(&worker->peer->mutex);
+}
+
+/* Without a timeout: nng 1.5.2 loses a request that arrives as its receive times out. */
+static nng_msg *receive(struct peer_worker *worker)
+{
+    nng_aio_set_timeout(worker->aio, NNG_DURATION_INFINITE);
+    set_receiving(worker, 1);
+    nng_ctx_recv(worker->ctx, worker->aio);
+    nng_aio_wait(worker->aio);
+    set_receiving(worker, 0);
+    return nng_aio_result(worker->aio) == 0 ? nng_aio_get_msg(worker->aio) : NULL;
+}
 
 static void *work(void *arg)
 {
-    struct worker worker = *(struct worker *)arg;
-    nng_aio *aio;
+    struct peer_worker *worker = arg;
+    struct peer *peer = worker->peer;
 
-    free(arg);
-    if (nng_aio_alloc(&aio, NULL, NULL) != 0) {
-        abort();
-    }
     /* nng 1.5.2 can crash when a socket is closed under a send: the workers end first. */
-    while (!atomic_load(&worker.peer->stopping)) {
-        nng_msg *in;
+    while (!atomic_load(&peer->stopping)) {
+        nng_msg *in = receive(worker);
 
-        nng_aio_set_timeout(aio, STOP_POLL_MS);
-        nng_ctx_recv(worker.ctx, aio);
-        nng_aio_wait(aio);
-        if (nng_aio_result(aio) != 0) {
+        if (in == NULL) {
             continue;
         }
-        in = nng_aio_get_msg(aio);
-        nng_aio_set_msg(aio, reply_to(worker.peer, in));
+        nng_aio_set_msg(worker->aio, reply_to(peer, in));
         nng_msg_free(in);
-        nng_aio_set_timeout(aio, SEND_MS);
-        nng_ctx_send(worker.ctx, aio);
-        nng_aio_wait(aio);
-        if (nng_aio_result(aio) != 0) {
-            nng_msg_free(nng_aio_get_msg(aio));
+        nng_aio_set_timeout(worker->aio, SEND_MS);
+        nng_ctx_send(worker->ctx, worker->aio);
+        nng_aio_wait(worker->aio);
+        if (nng_aio_result(worker->aio) != 0) {
+            nng_msg_free(nng_aio_get_msg(worker->aio));
         }
     }
-    nng_aio_free(aio);
-    (void)nng_ctx_close(worker.ctx);
+    atomic_fetch_add(&peer->n_ended, 1);
     return NULL;
 }
 
@@ -416,13 +419,12 @@ int peer_start(struct peer *peer, const char *url)
         return -1;
     }
     for (int i = 0; i < PEER_THREADS; i++) {
-        struct worker *worker = malloc(sizeof *worker);
+        struct peer_worker *worker = &peer->workers[i];
 
-        if (worker == NULL || nng_ctx_open(&worker->ctx, peer->socket) != 0) {
-            return -1;
-        }
         worker->peer = peer;
-        if (pthread_create(&peer->threads[i], NULL, work, worker) != 0) {
+        if (nng_ctx_open(&worker->ctx, peer->socket) != 0 ||
+            nng_aio_alloc(&worker->aio, NULL, NULL) != 0 ||
+            pthread_create(&worker->thread, NULL, work, worker) != 0) {
             return -1;
         }
         peer->n_threads++;
@@ -496,13 +498,31 @@ static void close_within(nng_socket socket, int limit_ms)
     closing_drop(closing);
 }
 
+/* Again and again: a receive that has not quite begun is not there to be cancelled. */
+static void end_workers(struct peer *peer)
+{
+    while (atomic_load(&peer->n_ended) < peer->n_threads) {
+        (void)pthread_mutex_lock(&peer->mutex);
+        for (int i = 0; i < peer->n_threads; i++) {
+            if (peer->workers[i].is_receiving) {
+                nng_aio_cancel(peer->workers[i].aio);
+            }
+        }
+        (void)pthread_mutex_unlock(&peer->mutex);
+        nng_msleep(1);
+    }
+    for (int i = 0; i < peer->n_threads; i++) {
+        (void)pthread_join(peer->workers[i].thread, NULL);
+        nng_aio_free(peer->workers[i].aio);
+        (void)nng_ctx_close(peer->workers[i].ctx);
+    }
+}
+
 void peer_stop(struct peer *peer)
 {
     atomic_store(&peer->stopping, 1);
     peer_release(peer);
-    for (int i = 0; i < peer->n_threads; i++) {
-        (void)pthread_join(peer->threads[i], NULL);
-    }
+    end_workers(peer);
     close_within(peer->socket, CLOSE_MS);
     free(peer->last);
     (void)pthread_mutex_destroy(&peer->mutex);

@@ -115,11 +115,20 @@ enum peer_version_flaw {
     VERSION_FLAW_DIFF_STALLS /* nothing is wrong with a reply, but with all of them */
 };
 
+struct peer_worker {
+    struct peer *peer;
+    pthread_t thread;
+    nng_ctx ctx;
+    nng_aio *aio;
+    int is_receiving; /* its aio; the peer's mutex is held */
+};
+
 struct peer {
     nng_socket socket;
     nng_listener listener;
-    pthread_t threads[PEER_THREADS];
+    struct peer_worker workers[PEER_THREADS];
     int n_threads;
+    atomic_int n_ended; /* of them */
     char url[128];
 
     atomic_int stopping;
