@@ -4,6 +4,7 @@ add_library(voxeld_gpu_test_support STATIC
   unit/gpu_cases.c
   unit/gpu_dag_grid.c
   unit/gpu_dag_image.c
+  unit/gpu_dag_ray_rule.c
   unit/gpu_dag_run.c
   unit/gpu_dag_scene.c
   unit/gpu_dag_versions.c
@@ -36,7 +37,7 @@ endforeach()
 
 # Scenes.
 foreach(name ball_parts carve copy edit_balls edit_errors export grid image_lies query rays
-    room store table transfer verify)
+    room store store_items table transfer verify visits)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -74,12 +75,12 @@ endforeach()
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
-set(store_tests copy image rays store transfer undo)
+set(store_tests copy image rays store store_items transfer undo)
 if(VOXELD_SANITIZE STREQUAL "thread") # the others take minutes a store
-  set(store_tests rays store transfer)
+  set(store_tests rays store store_items transfer)
 endif()
 if(CMAKE_CROSSCOMPILING)
-  set(store_tests store)
+  set(store_tests store store_items)
 elseif(NOT VOXELD_SANITIZE)
   list(APPEND store_tests diff edit export query)
 endif()
