@@ -108,6 +108,14 @@ enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
                                const struct vxd_query_item *item, char **out,
                                struct vxd_err *err);
 
+/* Likewise of names separated by commas, at most `most` of them.
+ * errors  INVALID_ARGUMENT  it is anything else than what is wanted
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
+                                const struct vxd_query_item *item, size_t most,
+                                const char *wanted, char ***out, size_t *n,
+                                struct vxd_err *err);
+
 /* Numbers separated by commas; returns how many, 0 when the text is anything else or has more
  * than `most`. */
 size_t vxd_query_numbers(const char *text, double *out, size_t most);

@@ -44,6 +44,36 @@ enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
     return *out != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
 }
 
+enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
+                                const struct vxd_query_item *item, size_t most,
+                                const char *wanted, char ***out, size_t *n,
+                                struct vxd_err *err)
+{
+    const char *text = item->value;
+
+    *out = vxd_message_pointers(decoder, most, err);
+    if (*out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (*n = 0;;) {
+        size_t n_bytes = strcspn(text, ",");
+        char *name;
+
+        if (n_bytes == 0 || *n == most) {
+            return vxd_query_fail(err, item, wanted);
+        }
+        name = vxd_message_text(decoder, text, n_bytes, err);
+        if (name == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        (*out)[(*n)++] = name;
+        if (text[n_bytes] == '\0') {
+            return VXD_OK;
+        }
+        text += n_bytes + 1;
+    }
+}
+
 static enum vxd_status take_frame_id(struct vxd_decoder *decoder,
                                      const struct vxd_query_item *item,
                                      Voxeld__V1__Cloud *cloud, struct vxd_err *err)

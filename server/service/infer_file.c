@@ -31,29 +31,9 @@ static enum vxd_status take_digest(void *query, const struct vxd_query_item *ite
 static enum vxd_status take_outputs(void *query, const struct vxd_query_item *item)
 {
     struct query *q = query;
-    const char *text = item->value;
 
-    q->input->outputs = vxd_message_pointers(q->decoder, MAX_OUTPUTS, q->err);
-    if (q->input->outputs == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (;;) {
-        size_t n_bytes = strcspn(text, ",");
-        char *name;
-
-        if (n_bytes == 0 || q->input->n_outputs == MAX_OUTPUTS) {
-            return vxd_query_fail(q->err, item, "a comma list of outputs, or *");
-        }
-        name = vxd_message_text(q->decoder, text, n_bytes, q->err);
-        if (name == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        q->input->outputs[q->input->n_outputs++] = name;
-        if (text[n_bytes] == '\0') {
-            return VXD_OK;
-        }
-        text += n_bytes + 1;
-    }
+    return vxd_query_names(q->decoder, item, MAX_OUTPUTS, "a comma list of outputs, or *",
+                           &q->input->outputs, &q->input->n_outputs, q->err);
 }
 
 static enum vxd_status take_dtype(void *query, const struct vxd_query_item *item)

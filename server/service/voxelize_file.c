@@ -187,29 +187,10 @@ static enum vxd_status take_outputs(void *query, const struct vxd_query_item *it
 static enum vxd_status take_features(void *query, const struct vxd_query_item *item)
 {
     struct query *q = query;
-    const char *text = item->value;
 
-    q->input->features = vxd_message_pointers(q->decoder, MAX_LIST, q->err);
-    if (q->input->features == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (;;) {
-        size_t n_bytes = strcspn(text, ",");
-        char *name;
-
-        if (n_bytes == 0 || q->input->n_features == MAX_LIST) {
-            return vxd_query_fail(q->err, item, "a comma list of at most 64 field names");
-        }
-        name = vxd_message_text(q->decoder, text, n_bytes, q->err);
-        if (name == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        q->input->features[q->input->n_features++] = name;
-        if (text[n_bytes] == '\0') {
-            return VXD_OK;
-        }
-        text += n_bytes + 1;
-    }
+    return vxd_query_names(q->decoder, item, MAX_LIST,
+                           "a comma list of at most 64 field names", &q->input->features,
+                           &q->input->n_features, q->err);
 }
 
 static enum vxd_status parse_uint32(struct query *q, const struct vxd_query_item *item,
