@@ -148,10 +148,13 @@ if(NOT VOXELD_WITH_CUDA)
   endforeach()
 endif()
 
-# They call the engine's twins, of which there are CUDA ones only where it has them.
 if(VOXELD_WITH_CUDA)
   voxeld_add_test(NAME test_gpu_network_graph SOURCES unit/test_gpu_network_graph.c
     LIBRARIES voxeld_gpu_test_support)
+endif()
+
+# They call the engine's twins, of which there are CUDA ones only where it has them.
+if(VOXELD_WITH_CUDA)
   target_compile_definitions(voxeld_gpu_test_support PUBLIC VXD_WITH_CUDA)
 endif()
 
