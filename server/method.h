@@ -9,6 +9,7 @@
 #include "gpu/core/queue.h"
 #include "server/auth.h"
 
+struct vxd_body;
 struct vxd_request;
 
 enum vxd_lane_kind {
@@ -79,9 +80,7 @@ struct vxd_method {
 
     /* Optional, on the transport's thread: builds request->input from a file sent as a
      * body (?format=pcd&size=0.1). The bytes stay valid as long as the request. */
-    enum vxd_status (*from_file)(struct vxd_request *request, const char *format,
-                                 const uint8_t *bytes, size_t n_bytes,
-                                 const struct vxd_query_item *query, size_t n_query,
+    enum vxd_status (*from_file)(struct vxd_request *request, const struct vxd_body *body,
                                  struct vxd_err *err);
 };
 

@@ -315,8 +315,7 @@ static enum vxd_status decode_body(struct vxd_request *request,
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
                             "%s takes no files as a body", method->name);
         }
-        return method->from_file(request, body->format, body->bytes, body->n_bytes,
-                                 body->query, body->n_query, err);
+        return method->from_file(request, body, err);
     case VXD_BODY_PROTOBUF:
         break;
     }

@@ -179,6 +179,28 @@ void ctl_progress_show(size_t n_done, size_t total, const char *name);
 /* Erases it; before anything else is printed. */
 void ctl_progress_clear(size_t total);
 
+/* drive.c ------------------------------------------------------------------------------ */
+
+#define CTL_DRIVE_RETRY_S 10.0 /* where nothing else is said */
+
+/* Files of a cloud each. */
+struct ctl_drive {
+    const char *const *paths;
+    size_t n;
+    const char *format;              /* of all; NULL = by their endings */
+    const struct voxeld_pose *poses; /* n; NULL = the files' own */
+    double retry_s;
+    /* Makes one call, as `call` says, that changes something once. */
+    enum voxeld_status (*send)(void *user, const struct voxeld_call *call,
+                               const struct voxeld_cloud *cloud,
+                               struct voxeld_error *error);
+    void *user;
+};
+
+/* Sends all that can be read, repeats what got no answer. CTL_FAILED, after a message, where that
+ * did not work for one of them. */
+int ctl_drive_send(const struct ctl_drive *drive);
+
 /* out_file.c --------------------------------------------------------------------------- */
 
 /* Writes to an open file; fills *err where it fails. */

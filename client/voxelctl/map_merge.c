@@ -6,10 +6,6 @@
 
 #include "client/voxelctl/map.h"
 
-enum {
-    DEFAULT_RETRY_S = 10
-};
-
 struct totals {
     size_t n_files;
     uint64_t n_points;
@@ -31,42 +27,29 @@ static void add(struct totals *totals, const struct voxeld_voxels *v)
     totals->engine_ms += v->engine_ms;
 }
 
-static int merge_file(struct voxeld_client *client, const struct ctl_map_args *args,
-                      const struct voxeld_voxelize_request *options, size_t i,
-                      const struct voxeld_pose *poses, struct totals *totals)
+struct merge {
+    struct voxeld_client *client;
+    struct voxeld_voxelize_request request;
+    struct totals totals;
+};
+
+static enum voxeld_status merge_cloud(void *user, const struct voxeld_call *call,
+                                      const struct voxeld_cloud *cloud,
+                                      struct voxeld_error *error)
 {
-    struct voxeld_voxelize_request request = *options;
-    const char *path = args->words[i];
-    double retry_s =
-        ctl_map_has(args, CTL_MAP_RETRY) ? args->retry_s : (double)DEFAULT_RETRY_S;
-    struct voxeld_retry retry = {.total_ms = (uint32_t)(retry_s * 1000)};
-    struct voxeld_cloud *file = NULL;
-    struct voxeld_cloud cloud;
+    struct merge *merge = user;
     struct voxeld_voxels *voxels = NULL;
-    struct voxeld_error error;
     enum voxeld_status status;
 
-    if (voxeld_cloud_read_file(path, args->format, &file, &error) != VOXELD_OK) {
-        ctl_progress_clear(args->n_words);
-        return ctl_failed(path, &error);
+    merge->request.call = *call;
+    merge->request.clouds = cloud;
+    merge->request.n_clouds = 1;
+    status = voxeld_voxelize(merge->client, &merge->request, &voxels, error);
+    if (status == VOXELD_OK) {
+        add(&merge->totals, voxels);
+        voxeld_voxels_free(voxels);
     }
-    cloud = *file;
-    if (poses != NULL) {
-        cloud.T_map_sensor = poses[i];
-    }
-    request.clouds = &cloud;
-    request.n_clouds = 1;
-    do {
-        status = voxeld_voxelize(client, &request, &voxels, &error);
-    } while (voxeld_retry(&retry, &request.call, status, &error));
-    voxeld_cloud_free(file);
-    if (status != VOXELD_OK) {
-        ctl_progress_clear(args->n_words);
-        return ctl_failed(path, &error);
-    }
-    add(totals, voxels);
-    voxeld_voxels_free(voxels);
-    return CTL_OK;
+    return status;
 }
 
 static void print_totals(const struct ctl_globals *globals, const char *map,
@@ -102,44 +85,45 @@ static int check(const struct ctl_map_args *args)
     return CTL_OK;
 }
 
-static int merge(struct voxeld_client *client, const struct ctl_globals *globals,
-                 const struct ctl_map_args *args)
+static int merge_all(struct voxeld_client *client, const struct ctl_globals *globals,
+                     const struct ctl_map_args *args)
 {
-    struct voxeld_voxelize_request request = {
-        .features = args->names.names,
-        .n_features = args->names.n,
-        .no_features = ctl_map_has(args, CTL_MAP_NO_FEATURES),
-        .rule = VOXELD_RULE_MINKOWSKI,
-        .outputs = VOXELD_OUTPUT_COUNTS, /* little: they are in the map */
-        .merge = {.map = args->map,
-                  .create = !ctl_map_has(args, CTL_MAP_NO_CREATE),
-                  .ttl_s = args->ttl_s,
-                  .max_bytes = args->max_bytes},
+    struct merge merge = {
+        .client = client,
+        .request = {.features = args->names.names,
+                    .n_features = args->names.n,
+                    .no_features = ctl_map_has(args, CTL_MAP_NO_FEATURES),
+                    .rule = VOXELD_RULE_MINKOWSKI,
+                    .outputs = VOXELD_OUTPUT_COUNTS, /* little: they are in the map */
+                    .merge = {.map = args->map,
+                              .create = !ctl_map_has(args, CTL_MAP_NO_CREATE),
+                              .ttl_s = args->ttl_s,
+                              .max_bytes = args->max_bytes}},
+    };
+    struct ctl_drive drive = {
+        .paths = args->words,
+        .n = args->n_words,
+        .format = args->format,
+        .retry_s = ctl_map_has(args, CTL_MAP_RETRY) ? args->retry_s : CTL_DRIVE_RETRY_S,
+        .send = merge_cloud,
+        .user = &merge,
     };
     struct voxeld_pose *poses = NULL;
-    struct totals totals = {0};
-    int result = CTL_OK;
+    int result;
 
-    memcpy(request.size_m, args->size_m, sizeof request.size_m);
-    memcpy(request.origin_m, args->origin_m, sizeof request.origin_m);
+    memcpy(merge.request.size_m, args->size_m, sizeof merge.request.size_m);
+    memcpy(merge.request.origin_m, args->origin_m, sizeof merge.request.origin_m);
     if (args->poses != NULL &&
         ctl_map_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
         return CTL_FAILED;
     }
-    for (size_t i = 0; i < args->n_words; i++) {
-        int one;
-
-        ctl_progress_show(i, args->n_words, args->words[i]);
-        one = merge_file(client, args, &request, i, poses, &totals);
-        /* The other files may be better. */
-        result = one != CTL_OK ? one : result;
-    }
-    ctl_progress_clear(args->n_words);
+    drive.poses = poses;
+    result = ctl_drive_send(&drive);
     free(poses);
-    if (totals.n_files > 0) {
+    if (merge.totals.n_files > 0) {
         int flushed;
 
-        print_totals(globals, args->map, &totals);
+        print_totals(globals, args->map, &merge.totals);
         flushed = ctl_flush();
         result = flushed != CTL_OK ? flushed : result;
     }
@@ -192,5 +176,5 @@ const struct ctl_map_sub ctl_map_merge = {
     .n_min = 1,
     .n_max = SIZE_MAX,
     .check = check,
-    .run = merge,
+    .run = merge_all,
 };

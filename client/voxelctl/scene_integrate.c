@@ -5,10 +5,6 @@
 
 #include "client/voxelctl/scene.h"
 
-enum {
-    DEFAULT_RETRY_S = 10
-};
-
 struct totals {
     size_t n_files;
     struct voxeld_scene_change change; /* its counts summed */
@@ -48,40 +44,27 @@ static void add(struct totals *t, const struct voxeld_scene_integrated *done)
     t->engine_ms += done->engine_ms;
 }
 
-static int integrate_file(struct voxeld_client *client, const struct ctl_scene_args *args,
-                          const struct voxeld_scene_integrate_request *options, size_t i,
-                          const struct voxeld_pose *poses, struct totals *totals)
+struct integrate {
+    struct voxeld_client *client;
+    struct voxeld_scene_integrate_request request;
+    struct totals totals;
+};
+
+static enum voxeld_status integrate_cloud(void *user, const struct voxeld_call *call,
+                                          const struct voxeld_cloud *cloud,
+                                          struct voxeld_error *error)
 {
-    struct voxeld_scene_integrate_request request = *options;
-    const char *path = args->words[i];
-    double retry_s =
-        ctl_scene_has(args, CTL_SCENE_RETRY) ? args->retry_s : (double)DEFAULT_RETRY_S;
-    struct voxeld_retry retry = {.total_ms = (uint32_t)(retry_s * 1000)};
-    struct voxeld_cloud *file = NULL;
-    struct voxeld_cloud cloud;
+    struct integrate *integrate = user;
     struct voxeld_scene_integrated done;
-    struct voxeld_error error;
     enum voxeld_status status;
 
-    if (voxeld_cloud_read_file(path, args->format, &file, &error) != VOXELD_OK) {
-        ctl_progress_clear(args->n_words);
-        return ctl_failed(path, &error);
+    integrate->request.call = *call;
+    integrate->request.cloud = cloud;
+    status = voxeld_scene_integrate(integrate->client, &integrate->request, &done, error);
+    if (status == VOXELD_OK) {
+        add(&integrate->totals, &done);
     }
-    cloud = *file;
-    if (poses != NULL) {
-        cloud.T_map_sensor = poses[i];
-    }
-    request.cloud = &cloud;
-    do {
-        status = voxeld_scene_integrate(client, &request, &done, &error);
-    } while (voxeld_retry(&retry, &request.call, status, &error));
-    voxeld_cloud_free(file);
-    if (status != VOXELD_OK) {
-        ctl_progress_clear(args->n_words);
-        return ctl_failed(path, &error);
-    }
-    add(totals, &done);
-    return CTL_OK;
+    return status;
 }
 
 static void print_json(const char *scene, const struct totals *t)
@@ -186,25 +169,38 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
                          const struct ctl_scene_labels *labels)
 {
     size_t n_labels = 0;
-    struct voxeld_scene_integrate_request request = {
-        .scene = args->scene,
-        .carve = !ctl_scene_has(args, CTL_SCENE_NO_CARVE),
-        .max_range_m = args->max_range_m,
-        .erase = ctl_scene_has(args, CTL_SCENE_ERASE),
-        .rule = args->rule,
-        .material = args->material,
-        .field = args->field,
-        .low = args->range[0],
-        .high = args->range[1],
-        .network = args->network,
-        .labels = ctl_scene_labels_get(labels, &n_labels),
-        .n_labels = n_labels,
-        .output = args->output,
-        .expect_digest = args->digest,
+    const struct voxeld_scene_label *label_list = ctl_scene_labels_get(labels, &n_labels);
+    struct integrate integrate = {
+        .client = client,
+        .request =
+            {
+                .scene = args->scene,
+                .carve = !ctl_scene_has(args, CTL_SCENE_NO_CARVE),
+                .max_range_m = args->max_range_m,
+                .erase = ctl_scene_has(args, CTL_SCENE_ERASE),
+                .rule = args->rule,
+                .material = args->material,
+                .field = args->field,
+                .low = args->range[0],
+                .high = args->range[1],
+                .network = args->network,
+                .labels = label_list,
+                .n_labels = n_labels,
+                .output = args->output,
+                .expect_digest = args->digest,
+            },
+    };
+    struct ctl_drive drive = {
+        .paths = args->words,
+        .n = args->n_words,
+        .format = args->format,
+        .retry_s =
+            ctl_scene_has(args, CTL_SCENE_RETRY) ? args->retry_s : CTL_DRIVE_RETRY_S,
+        .send = integrate_cloud,
+        .user = &integrate,
     };
     struct voxeld_pose *poses = NULL;
-    struct totals totals = {0};
-    int result = CTL_OK;
+    int result;
 
     if (args->poses != NULL &&
         ctl_map_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
@@ -214,18 +210,11 @@ static int integrate_all(struct voxeld_client *client, const struct ctl_globals 
         free(poses);
         return CTL_FAILED;
     }
-    for (size_t i = 0; i < args->n_words; i++) {
-        int one;
-
-        ctl_progress_show(i, args->n_words, args->words[i]);
-        one = integrate_file(client, args, &request, i, poses, &totals);
-        /* The other files may be better. */
-        result = one != CTL_OK ? one : result;
-    }
-    ctl_progress_clear(args->n_words);
+    drive.poses = poses;
+    result = ctl_drive_send(&drive);
     free(poses);
-    if (totals.n_files > 0) {
-        int printed = print_totals(globals, args->scene, &totals);
+    if (integrate.totals.n_files > 0) {
+        int printed = print_totals(globals, args->scene, &integrate.totals);
 
         result = printed != CTL_OK ? printed : result;
     }

@@ -136,6 +136,28 @@ static inline struct vxd_net_grid vxd_net_row_grid(const struct vxd_queue *queue
     return grid;
 }
 
+/* Launches a kernel, which errors call `kernel`, over rows of n_channels by vectors of `width`:
+ * launch(form, grid), or nothing where there are no rows. */
+template <typename LAUNCH>
+static enum vxd_status vxd_net_over_rows(struct vxd_queue *queue, const char *kernel,
+                                         enum vxd_net_precision precision, int width,
+                                         size_t max_rows, int n_channels, LAUNCH launch,
+                                         struct vxd_err *err)
+{
+    const struct vxd_net_grid grid =
+        vxd_net_row_grid(queue, max_rows, n_channels / width);
+    enum vxd_status status = VXD_OK;
+
+    if (grid.blocks.x == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_cuda_enter(queue->context, err));
+    vxd_net_by_form(precision, width, [&](auto form) { launch(form, grid); });
+    VXD_TRY(vxd_cuda_launched(queue->context, kernel, err));
+out:
+    return status;
+}
+
 /* Blocks of kernels with a thread an item; they stride on. */
 static inline unsigned vxd_net_blocks(const struct vxd_queue *queue, size_t n_items)
 {

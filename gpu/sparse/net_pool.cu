@@ -102,21 +102,15 @@ enum vxd_status vxd_net_pool_cuda(struct vxd_queue *queue,
 {
     const struct vxd_rows *rows[] = {&call->in, &call->out};
     int width = vxd_net_width(call->precision, rows, 2, NULL, 0);
-    struct vxd_net_grid grid =
-        vxd_net_row_grid(queue, call->extent.max_rows, call->out.n_channels / width);
-    enum vxd_status status = VXD_OK;
 
-    if (grid.blocks.x == 0) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_cuda_enter(queue->context, err));
-    vxd_net_by_form(call->precision, width, [&](auto form) {
-        pool_kernel<decltype(form)>
-            <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
-    });
-    VXD_TRY(vxd_cuda_launched(queue->context, "pool_kernel", err));
-out:
-    return status;
+    return vxd_net_over_rows(
+        queue, "pool_kernel", call->precision, width, call->extent.max_rows,
+        call->out.n_channels,
+        [&](auto form, const struct vxd_net_grid &grid) {
+            pool_kernel<decltype(form)>
+                <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
+        },
+        err);
 }
 
 template <typename FORM>

@@ -35,22 +35,15 @@ enum vxd_status vxd_net_load_cuda(struct vxd_queue *queue,
     const struct vxd_rows *rows[] = {&call->out};
     const float *floats[] = {call->features};
     int width = vxd_net_width(call->precision, rows, 1, floats, 1);
-    struct vxd_net_grid grid =
-        vxd_net_row_grid(queue, call->n, call->out.n_channels / width);
-    enum vxd_status status = VXD_OK;
 
-    if (grid.blocks.x == 0) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_cuda_enter(queue->context, err));
-    vxd_net_by_form(call->precision, width, [&](auto form) {
-        load_kernel<decltype(form)>
-            <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(
-                *call, queue->error_word);
-    });
-    VXD_TRY(vxd_cuda_launched(queue->context, "load_kernel", err));
-out:
-    return status;
+    return vxd_net_over_rows(
+        queue, "load_kernel", call->precision, width, call->n, call->out.n_channels,
+        [&](auto form, const struct vxd_net_grid &grid) {
+            load_kernel<decltype(form)>
+                <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(
+                    *call, queue->error_word);
+        },
+        err);
 }
 
 template <typename FORM>
@@ -83,21 +76,15 @@ enum vxd_status vxd_net_save_cuda(struct vxd_queue *queue,
     const struct vxd_rows *rows[] = {&call->in};
     const float *floats[] = {call->out};
     int width = vxd_net_width(call->precision, rows, 1, floats, 1);
-    struct vxd_net_grid grid =
-        vxd_net_row_grid(queue, call->extent.max_rows, call->in.n_channels / width);
-    enum vxd_status status = VXD_OK;
 
-    if (grid.blocks.x == 0) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_cuda_enter(queue->context, err));
-    vxd_net_by_form(call->precision, width, [&](auto form) {
-        save_kernel<decltype(form)>
-            <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
-    });
-    VXD_TRY(vxd_cuda_launched(queue->context, "save_kernel", err));
-out:
-    return status;
+    return vxd_net_over_rows(
+        queue, "save_kernel", call->precision, width, call->extent.max_rows,
+        call->in.n_channels,
+        [&](auto form, const struct vxd_net_grid &grid) {
+            save_kernel<decltype(form)>
+                <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
+        },
+        err);
 }
 
 /* Row of an input that row `row` of the result takes, -1 = none. */
@@ -172,26 +159,20 @@ enum vxd_status vxd_net_combine_cuda(struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
     const struct vxd_rows *rows[VXD_NET_MAX_INPUTS + 1] = {&call->out};
-    struct vxd_net_grid grid;
-    enum vxd_status status = VXD_OK;
     int width;
 
     for (int i = 0; i < call->n_inputs; i++) {
         rows[1 + i] = &call->in[i];
     }
     width = vxd_net_width(call->precision, rows, 1 + call->n_inputs, NULL, 0);
-    grid = vxd_net_row_grid(queue, call->extent.max_rows, call->out.n_channels / width);
-    if (grid.blocks.x == 0) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_cuda_enter(queue->context, err));
-    vxd_net_by_form(call->precision, width, [&](auto form) {
-        combine_kernel<decltype(form)>
-            <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
-    });
-    VXD_TRY(vxd_cuda_launched(queue->context, "combine_kernel", err));
-out:
-    return status;
+    return vxd_net_over_rows(
+        queue, "combine_kernel", call->precision, width, call->extent.max_rows,
+        call->out.n_channels,
+        [&](auto form, const struct vxd_net_grid &grid) {
+            combine_kernel<decltype(form)>
+                <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
+        },
+        err);
 }
 
 template <typename FORM>
@@ -228,21 +209,15 @@ enum vxd_status vxd_net_embedding_cuda(struct vxd_queue *queue,
     const struct vxd_rows *rows[] = {&call->out};
     const float *floats[] = {call->table};
     int width = vxd_net_width(call->precision, rows, 1, floats, 1);
-    struct vxd_net_grid grid =
-        vxd_net_row_grid(queue, call->extent.max_rows, call->out.n_channels / width);
-    enum vxd_status status = VXD_OK;
 
-    if (grid.blocks.x == 0) {
-        return VXD_OK;
-    }
-    VXD_TRY(vxd_cuda_enter(queue->context, err));
-    vxd_net_by_form(call->precision, width, [&](auto form) {
-        embedding_kernel<decltype(form)>
-            <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
-    });
-    VXD_TRY(vxd_cuda_launched(queue->context, "embedding_kernel", err));
-out:
-    return status;
+    return vxd_net_over_rows(
+        queue, "embedding_kernel", call->precision, width, call->extent.max_rows,
+        call->out.n_channels,
+        [&](auto form, const struct vxd_net_grid &grid) {
+            embedding_kernel<decltype(form)>
+                <<<grid.blocks, grid.threads, 0, (cudaStream_t)queue->stream>>>(*call);
+        },
+        err);
 }
 
 template <typename FORM>

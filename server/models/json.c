@@ -29,7 +29,7 @@ bool vxd_json_is_memory(const json_error_t *error)
     return error->text[0] == '\0' || json_error_code(error) == json_error_out_of_memory;
 }
 
-static const char *kind_of(const json_t *value)
+const char *vxd_json_kind(const json_t *value)
 {
     switch (json_typeof(value)) {
     case JSON_OBJECT:
@@ -54,7 +54,7 @@ enum vxd_status vxd_json_fail_type(const struct vxd_json *json, const char *path
                                    const char *wanted, const json_t *value)
 {
     return vxd_json_fail(json, path, "\"%s\" must be %s, not %s", path, wanted,
-                         kind_of(value));
+                         vxd_json_kind(value));
 }
 
 void vxd_json_join(char out[VXD_JSON_PATH_BYTES], const char *path, const char *name)
@@ -75,7 +75,7 @@ enum vxd_status vxd_json_object(const struct vxd_json *json, const char *path,
         return path[0] != '\0'
                    ? vxd_json_fail_type(json, path, "an object", value)
                    : vxd_json_fail(json, path, "the file must be one object, not %s",
-                                   kind_of(value));
+                                   vxd_json_kind(value));
     }
     json_object_foreach(object, name, member)
     {

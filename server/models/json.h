@@ -34,6 +34,9 @@ enum vxd_status vxd_json_no_memory(const struct vxd_json *json);
 /* Whether jansson had no memory, as far as it says: it also leaves the text empty then. */
 bool vxd_json_is_memory(const json_error_t *error);
 
+/* "an object", "a number", ... */
+const char *vxd_json_kind(const json_t *value);
+
 /* "a must be WANTED, not KIND" */
 enum vxd_status vxd_json_fail_type(const struct vxd_json *json, const char *path,
                                    const char *wanted, const json_t *value);

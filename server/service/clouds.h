@@ -80,26 +80,41 @@ int vxd_axis_of(const char *name);
 
 /* --- clouds_file.c ---------------------------------------------------------------------- */
 
-/* A scan file as the body of a POST, and the query beside it. */
-struct vxd_file_body {
-    struct vxd_request *request;
-    const char *format;
-    const uint8_t *bytes;
-    size_t n_bytes;
-    const struct vxd_query_item *items;
-    size_t n_items;
-    /* Takes an item of one of the method's keys; false = it is none of them. */
-    bool (*take)(void *query, const struct vxd_query_item *item, enum vxd_status *status);
-    void *query;
-    const char *known; /* the method's keys, for the error */
+/* A key of a method's query, and what takes its value. */
+struct vxd_query_key {
+    const char *key;
+    enum vxd_status (*take)(void *query, const struct vxd_query_item *item);
 };
 
-/* Takes the query and reads the file: *out becomes a list of one cloud, whose points stay in
- * the file where they are as records. format, frame_id and stamp_ns are keys of every method.
+/* All of a method's, and what they take into. */
+struct vxd_query_keys {
+    const struct vxd_query_key *keys;
+    size_t n_keys;
+    void *query;
+};
+
+/* A scan file as the body of a POST: takes the query beside it and reads the file. *out becomes a
+ * list of one cloud, whose points stay in the file where they are as records. format, frame_id
+ * and stamp_ns are keys of every method.
  * errors  INVALID_ARGUMENT  also for keys that are unknown or given twice
  *         RESOURCE_EXHAUSTED */
-enum vxd_status vxd_cloud_from_body(const struct vxd_file_body *body,
+enum vxd_status vxd_cloud_from_body(struct vxd_request *request,
+                                    const struct vxd_body *body,
+                                    const struct vxd_query_keys *keys,
                                     Voxeld__V1__Cloud ***out, struct vxd_err *err);
+
+/* A copy of the value in the request's memory. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
+                               const struct vxd_query_item *item, char **out,
+                               struct vxd_err *err);
+
+/* Likewise of names separated by commas, at most `most` of them.
+ * errors  INVALID_ARGUMENT  it is anything else than what is wanted
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
+                                const struct vxd_query_item *item, size_t most,
+                                const char *wanted, char ***out, size_t *n,
+                                struct vxd_err *err);
 
 /* Numbers separated by commas; returns how many, 0 when the text is anything else or has more
  * than `most`. */

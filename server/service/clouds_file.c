@@ -36,23 +36,53 @@ size_t vxd_query_numbers(const char *text, double *out, size_t most)
     return 0;
 }
 
+enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
+                               const struct vxd_query_item *item, char **out,
+                               struct vxd_err *err)
+{
+    *out = vxd_message_text(decoder, item->value, strlen(item->value), err);
+    return *out != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
+                                const struct vxd_query_item *item, size_t most,
+                                const char *wanted, char ***out, size_t *n,
+                                struct vxd_err *err)
+{
+    const char *text = item->value;
+
+    *out = vxd_message_pointers(decoder, most, err);
+    if (*out == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (*n = 0;;) {
+        size_t n_bytes = strcspn(text, ",");
+        char *name;
+
+        if (n_bytes == 0 || *n == most) {
+            return vxd_query_fail(err, item, wanted);
+        }
+        name = vxd_message_text(decoder, text, n_bytes, err);
+        if (name == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        (*out)[(*n)++] = name;
+        if (text[n_bytes] == '\0') {
+            return VXD_OK;
+        }
+        text += n_bytes + 1;
+    }
+}
+
 static enum vxd_status take_frame_id(struct vxd_decoder *decoder,
                                      const struct vxd_query_item *item,
                                      Voxeld__V1__Cloud *cloud, struct vxd_err *err)
 {
-    size_t n_bytes = strlen(item->value);
-    char *text;
-
     /* The reply echoes it, and no string of a message may be anything else. */
-    if (!vxd_utf8_is_valid(item->value, n_bytes)) {
+    if (!vxd_utf8_is_valid(item->value, strlen(item->value))) {
         return vxd_query_fail(err, item, "UTF-8");
     }
-    text = vxd_message_text(decoder, item->value, n_bytes, err);
-    if (text == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    cloud->frame_id = text;
-    return VXD_OK;
+    return vxd_query_text(decoder, item, &cloud->frame_id, err);
 }
 
 static enum vxd_status take_stamp(const struct vxd_query_item *item,
@@ -124,10 +154,10 @@ static enum vxd_status take_points(struct vxd_decoder *decoder,
     return VXD_OK;
 }
 
-static enum vxd_status read_file(const struct vxd_file_body *body,
+static enum vxd_status read_file(struct vxd_request *request, const struct vxd_body *body,
                                  Voxeld__V1__Cloud *cloud, struct vxd_err *err)
 {
-    struct vxd_decoder *decoder = body->request->decoder;
+    struct vxd_decoder *decoder = request->decoder;
     struct vxd_cloud_file *file = calloc(1, sizeof *file);
     size_t used = vxd_decoder_used_bytes(decoder);
     enum vxd_status status;
@@ -136,7 +166,7 @@ static enum vxd_status read_file(const struct vxd_file_body *body,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a file");
     }
     VXD_TRY(vxd_cloud_file_parse(body->format, body->bytes, body->n_bytes,
-                                 (size_t)body->request->decoder_bytes - used, file, err));
+                                 (size_t)request->decoder_bytes - used, file, err));
     VXD_TRY(take_fields(decoder, file, cloud, err));
     VXD_TRY(take_points(decoder, file, cloud, err));
 out:
@@ -145,39 +175,57 @@ out:
     return status;
 }
 
-static enum vxd_status take_item(const struct vxd_file_body *body, size_t index,
+/* All keys of the query, as "size, range". */
+static enum vxd_status refuse_key(const struct vxd_query_keys *keys,
+                                  const struct vxd_query_item *item, struct vxd_err *err)
+{
+    char known[sizeof err->message] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < keys->n_keys && n < sizeof known; i++) {
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "",
+                              keys->keys[i].key);
+    }
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key,
+                    "is no key of the query; known: format, %s, frame_id, stamp_ns",
+                    known);
+}
+
+static enum vxd_status take_item(struct vxd_decoder *decoder, const struct vxd_body *body,
+                                 size_t index, const struct vxd_query_keys *keys,
                                  Voxeld__V1__Cloud *cloud, struct vxd_err *err)
 {
-    const struct vxd_query_item *item = &body->items[index];
-    enum vxd_status status = VXD_OK;
+    const struct vxd_query_item *item = &body->query[index];
 
     /* The transport has used it already. */
     if (strcmp(item->key, "format") == 0) {
         return VXD_OK;
     }
     for (size_t i = 0; i < index; i++) {
-        if (strcmp(body->items[i].key, item->key) == 0) {
+        if (strcmp(body->query[i].key, item->key) == 0) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key, "is given twice");
         }
     }
-    if (body->take(body->query, item, &status)) {
-        return status;
+    for (size_t i = 0; i < keys->n_keys; i++) {
+        if (strcmp(keys->keys[i].key, item->key) == 0) {
+            return keys->keys[i].take(keys->query, item);
+        }
     }
     if (strcmp(item->key, "frame_id") == 0) {
-        return take_frame_id(body->request->decoder, item, cloud, err);
+        return take_frame_id(decoder, item, cloud, err);
     }
     if (strcmp(item->key, "stamp_ns") == 0) {
         return take_stamp(item, cloud, err);
     }
-    return vxd_fail(err, VXD_INVALID_ARGUMENT, item->key,
-                    "is no key of the query; known: format, %s, frame_id, stamp_ns",
-                    body->known);
+    return refuse_key(keys, item, err);
 }
 
-enum vxd_status vxd_cloud_from_body(const struct vxd_file_body *body,
+enum vxd_status vxd_cloud_from_body(struct vxd_request *request,
+                                    const struct vxd_body *body,
+                                    const struct vxd_query_keys *keys,
                                     Voxeld__V1__Cloud ***out, struct vxd_err *err)
 {
-    struct vxd_decoder *decoder = body->request->decoder;
+    struct vxd_decoder *decoder = request->decoder;
     Voxeld__V1__Cloud *cloud =
         vxd_message_new(decoder, &voxeld__v1__cloud__descriptor, err);
     enum vxd_status status = VXD_OK;
@@ -187,10 +235,10 @@ enum vxd_status vxd_cloud_from_body(const struct vxd_file_body *body,
         return VXD_RESOURCE_EXHAUSTED;
     }
     (*out)[0] = cloud;
-    for (size_t i = 0; i < body->n_items; i++) {
-        VXD_TRY(take_item(body, i, cloud, err));
+    for (size_t i = 0; i < body->n_query; i++) {
+        VXD_TRY(take_item(decoder, body, i, keys, cloud, err));
     }
-    VXD_TRY(read_file(body, cloud, err));
+    VXD_TRY(read_file(request, body, cloud, err));
 out:
     return status;
 }

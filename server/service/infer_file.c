@@ -14,52 +14,32 @@ struct query {
     struct vxd_err *err;
 };
 
-static enum vxd_status take_text(struct query *q, const struct vxd_query_item *item,
-                                 char **out)
+static enum vxd_status take_network(void *query, const struct vxd_query_item *item)
 {
-    *out = vxd_message_text(q->decoder, item->value, strlen(item->value), q->err);
-    return *out != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+    struct query *q = query;
+
+    return vxd_query_text(q->decoder, item, &q->input->network, q->err);
 }
 
-static enum vxd_status take_network(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_digest(void *query, const struct vxd_query_item *item)
 {
-    return take_text(q, item, &q->input->network);
+    struct query *q = query;
+
+    return vxd_query_text(q->decoder, item, &q->input->expect_digest, q->err);
 }
 
-static enum vxd_status take_digest(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_outputs(void *query, const struct vxd_query_item *item)
 {
-    return take_text(q, item, &q->input->expect_digest);
+    struct query *q = query;
+
+    return vxd_query_names(q->decoder, item, MAX_OUTPUTS, "a comma list of outputs, or *",
+                           &q->input->outputs, &q->input->n_outputs, q->err);
 }
 
-static enum vxd_status take_outputs(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_dtype(void *query, const struct vxd_query_item *item)
 {
-    const char *text = item->value;
+    struct query *q = query;
 
-    q->input->outputs = vxd_message_pointers(q->decoder, MAX_OUTPUTS, q->err);
-    if (q->input->outputs == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (;;) {
-        size_t n_bytes = strcspn(text, ",");
-        char *name;
-
-        if (n_bytes == 0 || q->input->n_outputs == MAX_OUTPUTS) {
-            return vxd_query_fail(q->err, item, "a comma list of outputs, or *");
-        }
-        name = vxd_message_text(q->decoder, text, n_bytes, q->err);
-        if (name == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        q->input->outputs[q->input->n_outputs++] = name;
-        if (text[n_bytes] == '\0') {
-            return VXD_OK;
-        }
-        text += n_bytes + 1;
-    }
-}
-
-static enum vxd_status take_dtype(struct query *q, const struct vxd_query_item *item)
-{
     if (strcmp(item->value, "float16") == 0) {
         q->input->dtype = VOXELD__V1__DTYPE__FLOAT16;
         return VXD_OK;
@@ -69,51 +49,27 @@ static enum vxd_status take_dtype(struct query *q, const struct vxd_query_item *
                : vxd_query_fail(q->err, item, "float32 or float16");
 }
 
-static enum vxd_status take_no_coords(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_no_coords(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     q->input->no_coords = strcmp(item->value, "true") == 0;
     return q->input->no_coords || strcmp(item->value, "false") == 0
                ? VXD_OK
                : vxd_query_fail(q->err, item, "true or false");
 }
 
-static const struct {
-    const char *key;
-    enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
-} query_keys[] = {
+static const struct vxd_query_key query_keys[] = {
     {"network", take_network},     {"outputs", take_outputs},      {"dtype", take_dtype},
     {"no_coords", take_no_coords}, {"expect_digest", take_digest},
 };
-#define N_QUERY_KEYS (sizeof query_keys / sizeof query_keys[0])
 
-static bool take_item(void *query, const struct vxd_query_item *item,
-                      enum vxd_status *status)
-{
-    for (size_t i = 0; i < N_QUERY_KEYS; i++) {
-        if (strcmp(query_keys[i].key, item->key) == 0) {
-            *status = query_keys[i].take(query, item);
-            return true;
-        }
-    }
-    return false;
-}
-
-enum vxd_status vxd_infer_from_file(struct vxd_request *request, const char *format,
-                                    const uint8_t *bytes, size_t n_bytes,
-                                    const struct vxd_query_item *query, size_t n_query,
-                                    struct vxd_err *err)
+enum vxd_status vxd_infer_from_file(struct vxd_request *request,
+                                    const struct vxd_body *body, struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    const struct vxd_file_body body = {
-        .request = request,
-        .format = format,
-        .bytes = bytes,
-        .n_bytes = n_bytes,
-        .items = query,
-        .n_items = n_query,
-        .take = take_item,
-        .query = &q,
-        .known = "network, outputs, dtype, no_coords, expect_digest"};
+    const struct vxd_query_keys keys = {query_keys,
+                                        sizeof query_keys / sizeof query_keys[0], &q};
     enum vxd_status status;
 
     q.input =
@@ -121,7 +77,7 @@ enum vxd_status vxd_infer_from_file(struct vxd_request *request, const char *for
     if (q.input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_cloud_from_body(&body, &q.input->clouds, err));
+    VXD_TRY(vxd_cloud_from_body(request, body, &keys, &q.input->clouds, err));
     q.input->n_clouds = 1;
     request->input = &q.input->base;
 out:

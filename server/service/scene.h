@@ -60,6 +60,13 @@ struct vxd_scene_job {
     struct vxd_scene_commit commit;
 };
 
+/* In check: request->state becomes a job of n_bytes, zeroed, which is or begins with a
+ * vxd_scene_job; and checks the scene's name.
+ * errors  INVALID_ARGUMENT  err.field "name"
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
+                                      const char *name, struct vxd_err *err);
+
 /* Which version a message wants: not by number and by name at once.
  * errors  INVALID_ARGUMENT  err.field is `field`, or what of it is wrong */
 enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
@@ -103,6 +110,16 @@ enum vxd_status vxd_scene_fetch_output(struct vxd_request *request,
 enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype,
                                size_t n, size_t columns, const void *bytes,
                                Voxeld__V1__Tensor **out, struct vxd_err *err);
+
+/* The two above for uint16 materials of n rows; nothing where the scene has no materials.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_reserve_materials(struct vxd_request *request,
+                                            struct vxd_queue *queue, size_t n,
+                                            struct vxd_scene_output *out,
+                                            struct vxd_err *err);
+enum vxd_status vxd_scene_show_materials(struct vxd_request *request, size_t n,
+                                         const uint16_t *materials,
+                                         Voxeld__V1__Tensor **out, struct vxd_err *err);
 
 /* What all queries echo. errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_new_seen(struct vxd_request *request,
@@ -200,6 +217,18 @@ enum vxd_status vxd_scene_check_vector(const Voxeld__V1__Vec3 *v, const char *fi
 /* errors  INVALID_ARGUMENT  a corner missing or not finite; err.field "<path>.low", ... */
 enum vxd_status vxd_scene_check_box(const Voxeld__V1__SceneBox *box, const char *path,
                                     struct vxd_err *err);
+
+/* The voxels whose centres lie in a box, NULL = all of the scene: from low up to but not high,
+ * which is below low where the box's corners are that way round. */
+void vxd_scene_voxels_in(const struct vxd_scene_spec *spec, bool in_voxels,
+                         const Voxeld__V1__SceneBox *box, int64_t low[3],
+                         int64_t high[3]);
+
+/* A level of cells: what the message alone says, and that the scene has it.
+ * errors  INVALID_ARGUMENT  err.field "level" */
+enum vxd_status vxd_scene_check_level(uint32_t level, struct vxd_err *err);
+enum vxd_status vxd_scene_read_level(const struct vxd_scene_spec *spec, uint32_t level,
+                                     int *out, struct vxd_err *err);
 
 /* --- scene_tensor.c: arrays ------------------------------------------------------------- */
 

@@ -159,19 +159,11 @@ enum vxd_status vxd_scene_create_finish(struct vxd_request *request,
 
 /* --- drop ------------------------------------------------------------------------------- */
 
-static enum vxd_status check_named(struct vxd_request *request, const char *name,
-                                   struct vxd_err *err)
-{
-    struct vxd_scene_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
-
-    request->state = job;
-    return job != NULL ? vxd_scene_check_name(name, err) : VXD_RESOURCE_EXHAUSTED;
-}
-
 enum vxd_status vxd_scene_drop_check(struct vxd_request *request, struct vxd_err *err)
 {
-    return check_named(request,
-                       ((const Voxeld__V1__SceneDropRequest *)request->input)->name, err);
+    return vxd_scene_begin_check(
+        request, sizeof(struct vxd_scene_job),
+        ((const Voxeld__V1__SceneDropRequest *)request->input)->name, err);
 }
 
 enum vxd_status vxd_scene_drop_submit(struct vxd_request *request,
@@ -295,7 +287,8 @@ enum vxd_status vxd_scene_get_check(struct vxd_request *request, struct vxd_err 
 {
     const Voxeld__V1__SceneGetRequest *input =
         (const Voxeld__V1__SceneGetRequest *)request->input;
-    enum vxd_status status = check_named(request, input->name, err);
+    enum vxd_status status =
+        vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err);
 
     request->bulk = true; /* it walks the whole scene */
     return status == VXD_OK ? vxd_scene_check_at(input->at, "at", err) : status;

@@ -21,12 +21,8 @@ struct verify_job {
 enum vxd_status vxd_scene_verify_check(struct vxd_request *request, struct vxd_err *err)
 {
     request->bulk = true; /* it walks whole scenes */
-    request->state =
-        vxd_message_array(request->decoder, 1, sizeof(struct verify_job), err);
-    if (request->state == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    return vxd_scene_check_name(
+    return vxd_scene_begin_check(
+        request, sizeof(struct verify_job),
         ((const Voxeld__V1__SceneVerifyRequest *)request->input)->name, err);
 }
 
@@ -115,12 +111,8 @@ struct collect_job {
 enum vxd_status vxd_scene_collect_check(struct vxd_request *request, struct vxd_err *err)
 {
     request->bulk = true;
-    request->state =
-        vxd_message_array(request->decoder, 1, sizeof(struct collect_job), err);
-    if (request->state == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    return vxd_scene_check_name(
+    return vxd_scene_begin_check(
+        request, sizeof(struct collect_job),
         ((const Voxeld__V1__SceneCollectRequest *)request->input)->name, err);
 }
 

@@ -36,26 +36,18 @@ enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err
 {
     const Voxeld__V1__SceneDiffRequest *input =
         (const Voxeld__V1__SceneDiffRequest *)request->input;
-    struct diff_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
     uint64_t n =
         input->limit > 0 && input->limit < COST_CELLS ? input->limit : COST_CELLS;
     enum vxd_status status;
 
-    if (job == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    request->state = job;
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct diff_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->from, "from", err));
     VXD_TRY(vxd_scene_check_at(input->to, "to", err));
     if (input->to_name[0] != '\0' && !vxd_is_map_name(input->to_name)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "to_name",
                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->to_name));
     }
-    if (input->level > VXD_DAG_MAX_DEPTH) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
-                         "is %u, it must be 0 to the scene's depth", input->level));
-    }
+    VXD_TRY(vxd_scene_check_level(input->level, err));
     if (input->box != NULL) {
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));
     }
@@ -69,26 +61,15 @@ static enum vxd_status read_box(const Voxeld__V1__SceneDiffRequest *input,
                                 struct diff_job *job, struct vxd_err *err)
 {
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
-    struct vxd_scene_frame frame = vxd_scene_frame_of(spec, input->in_voxels);
     struct vxd_dag_diff_box *box = &job->box;
+    enum vxd_status status = vxd_scene_read_level(spec, input->level, &box->level, err);
 
-    box->level = (int)input->level;
-    if (box->level > spec->format.depth) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
-                        "is %d, it must be 0 to the scene's depth, %d", box->level,
-                        spec->format.depth);
+    if (status != VXD_OK) {
+        return status;
     }
+    vxd_scene_voxels_in(spec, input->in_voxels, input->box, box->low, box->high);
     for (int i = 0; i < 3; i++) {
-        box->high[i] = (int64_t)1 << spec->format.depth;
-    }
-    if (input->box != NULL) {
-        vxd_scene_corner(&frame, input->box->low, box->low);
-        vxd_scene_corner(&frame, input->box->high, box->high);
-        for (int i = 0; i < 3; i++) {
-            box->low[i] = vxd_scene_first_voxel(box->low[i]);
-            box->high[i] = vxd_scene_first_voxel(box->high[i]);
-            box->high[i] = box->high[i] < box->low[i] ? box->low[i] : box->high[i];
-        }
+        box->high[i] = box->high[i] < box->low[i] ? box->low[i] : box->high[i];
     }
     return VXD_OK;
 }

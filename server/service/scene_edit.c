@@ -30,14 +30,9 @@ enum vxd_status vxd_scene_edit_check(struct vxd_request *request, struct vxd_err
 {
     const Voxeld__V1__SceneEditRequest *input =
         (const Voxeld__V1__SceneEditRequest *)request->input;
-    struct edit_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
     enum vxd_status status;
 
-    if (job == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    request->state = job;
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct edit_job), input->name, err));
     if (input->n_operations < 1 || input->n_operations > VXD_DAG_MAX_OPS) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "operations",
                          "has %zu entries, it must have 1 to %d", input->n_operations,

@@ -41,16 +41,11 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
 {
     const Voxeld__V1__SceneExportRequest *input =
         (const Voxeld__V1__SceneExportRequest *)request->input;
-    struct export_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
     uint64_t n =
         input->limit > 0 && input->limit < COST_CELLS ? input->limit : COST_CELLS;
     enum vxd_status status;
 
-    if (job == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    request->state = job;
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct export_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if ((int)input->format < (int)VOXELD__V1__SCENE_FORMAT__SCENE_CELLS ||
         (int)input->format > (int)VOXELD__V1__SCENE_FORMAT__SCENE_PLY) {
@@ -58,10 +53,7 @@ enum vxd_status vxd_scene_export_check(struct vxd_request *request, struct vxd_e
                          "is %d; known: SCENE_CELLS, SCENE_DENSE, SCENE_PLY",
                          (int)input->format));
     }
-    if (input->level > VXD_DAG_MAX_DEPTH) {
-        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
-                         "is %u, it must be 0 to the scene's depth", input->level));
-    }
+    VXD_TRY(vxd_scene_check_level(input->level, err));
     if (input->box != NULL) {
         VXD_TRY(vxd_scene_check_box(input->box, "box", err));
     } else if (is_dense(input)) {
@@ -84,29 +76,20 @@ static enum vxd_status read_box(const Voxeld__V1__SceneExportRequest *input,
                                 struct export_job *job, struct vxd_err *err)
 {
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
-    struct vxd_scene_frame frame = vxd_scene_frame_of(spec, input->in_voxels);
-    int64_t side = (int64_t)1 << spec->format.depth;
     int64_t cell = (int64_t)1 << input->level;
     struct vxd_dag_export *box = &job->box;
+    enum vxd_status status = vxd_scene_read_level(spec, input->level, &box->level, err);
 
-    box->level = (int)input->level;
-    box->free = input->free;
-    if (box->level > spec->format.depth) {
-        return vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
-                        "is %d, it must be 0 to the scene's depth, %d", box->level,
-                        spec->format.depth);
+    if (status != VXD_OK) {
+        return status;
     }
+    box->free = input->free;
     if (box->free && !spec->format.tracks_free) {
         return vxd_fail(err, VXD_FAILED_PRECONDITION, "free",
                         "is asked for, but the scene does not track free space");
     }
-    if (input->box != NULL) {
-        vxd_scene_corner(&frame, input->box->low, box->low);
-        vxd_scene_corner(&frame, input->box->high, box->high);
-    }
+    vxd_scene_voxels_in(spec, input->in_voxels, input->box, box->low, box->high);
     for (int i = 0; i < 3; i++) {
-        box->low[i] = input->box != NULL ? vxd_scene_first_voxel(box->low[i]) : 0;
-        box->high[i] = input->box != NULL ? vxd_scene_first_voxel(box->high[i]) : side;
         if (is_dense(input)) {
             /* Powers of two; shifting rounds down below zero, too. */
             box->low[i] = (box->low[i] >> box->level) * cell;
@@ -146,10 +129,7 @@ static enum vxd_status submit_dense(struct vxd_request *request, struct vxd_queu
     }
     job->n = (size_t)(area * depth);
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->states, err));
-    if (has_materials(job)) {
-        VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint16_t),
-                                         &job->materials, err));
-    }
+    VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
     if (job->n > 0) {
         VXD_TRY(vxd_dag_export_dense(queue, job->base.state.dag, job->base.state.root,
                                      &job->box, job->states.device, job->materials.device,
@@ -215,10 +195,7 @@ static enum vxd_status submit_cells(struct vxd_request *request, struct vxd_queu
                                      &job->cells, err));
     VXD_TRY(vxd_scene_reserve_output(request, queue, 1, sizeof(uint64_t), &job->written,
                                      err));
-    if (has_materials(job)) {
-        VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint16_t),
-                                         &job->materials, err));
-    }
+    VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
     if (input->with_counts) {
         VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint64_t),
                                          &job->counts, err));
@@ -340,10 +317,8 @@ static enum vxd_status show_cells(struct vxd_request *request,
     }
     VXD_TRY(vxd_scene_show(request, VXD_INT32, job->n, 3, job->cells.bytes, &reply->cells,
                            err));
-    if (has_materials(job)) {
-        VXD_TRY(vxd_scene_show(request, VXD_UINT16, job->n, 0, job->materials.bytes,
-                               &reply->materials, err));
-    }
+    VXD_TRY(vxd_scene_show_materials(request, job->n, job->materials.bytes,
+                                     &reply->materials, err));
     if (input->with_counts) {
         VXD_TRY(vxd_scene_show(request, VXD_UINT64, job->n, 0, job->counts.bytes,
                                &reply->counts, err));

@@ -35,13 +35,6 @@ static enum vxd_status need_rule(struct query *q)
     return q->rule != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
 }
 
-static enum vxd_status take_text(struct query *q, const struct vxd_query_item *item,
-                                 char **out)
-{
-    *out = vxd_message_text(q->decoder, item->value, strlen(item->value), q->err);
-    return *out != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
-}
-
 static enum vxd_status take_number(struct query *q, const struct vxd_query_item *item,
                                    double *out)
 {
@@ -63,13 +56,16 @@ static enum vxd_status take_whole(struct query *q, const struct vxd_query_item *
                : vxd_query_fail(q->err, item, "a whole number from 0 on");
 }
 
-static enum vxd_status take_name(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_name(void *query, const struct vxd_query_item *item)
 {
-    return take_text(q, item, &q->input->name);
+    struct query *q = query;
+
+    return vxd_query_text(q->decoder, item, &q->input->name, q->err);
 }
 
-static enum vxd_status take_pose(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_pose(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     double v[7];
     size_t n = vxd_query_numbers(item->value, v, 7);
     Voxeld__V1__Pose *pose =
@@ -102,8 +98,10 @@ static enum vxd_status take_pose(struct query *q, const struct vxd_query_item *i
 }
 
 /* carve=false alone is as good as nothing. */
-static enum vxd_status take_carve(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_carve(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     if (strcmp(item->value, "true") == 0) {
         return need_carve(q);
     }
@@ -112,8 +110,9 @@ static enum vxd_status take_carve(struct query *q, const struct vxd_query_item *
                : vxd_query_fail(q->err, item, "true or false");
 }
 
-static enum vxd_status take_erase(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_erase(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     bool erase = strcmp(item->value, "true") == 0;
 
     if (!erase) {
@@ -126,15 +125,18 @@ static enum vxd_status take_erase(struct query *q, const struct vxd_query_item *
     return VXD_OK;
 }
 
-static enum vxd_status take_range(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_range(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return need_carve(q) == VXD_OK ? take_number(q, item, &q->carve->max_range_m)
                                    : VXD_RESOURCE_EXHAUSTED;
 }
 
-static enum vxd_status take_rule(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_rule(void *query, const struct vxd_query_item *item)
 {
     static const char *const names[] = {"constant", "label", "colour", "ramp", "height"};
+    struct query *q = query;
 
     if (need_rule(q) != VXD_OK) {
         return VXD_RESOURCE_EXHAUSTED;
@@ -149,8 +151,9 @@ static enum vxd_status take_rule(struct query *q, const struct vxd_query_item *i
     return vxd_query_fail(q->err, item, "constant, label, colour, ramp or height");
 }
 
-static enum vxd_status take_material(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_material(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     uint64_t material;
     enum vxd_status status = take_whole(q, item, UINT32_MAX, &material);
 
@@ -163,42 +166,57 @@ static enum vxd_status take_material(struct query *q, const struct vxd_query_ite
     return status;
 }
 
-static enum vxd_status take_field(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_field(void *query, const struct vxd_query_item *item)
 {
-    return need_rule(q) == VXD_OK ? take_text(q, item, &q->rule->field)
-                                  : VXD_RESOURCE_EXHAUSTED;
+    struct query *q = query;
+
+    return need_rule(q) == VXD_OK
+               ? vxd_query_text(q->decoder, item, &q->rule->field, q->err)
+               : VXD_RESOURCE_EXHAUSTED;
 }
 
-static enum vxd_status take_low(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_low(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return need_rule(q) == VXD_OK ? take_number(q, item, &q->rule->low)
                                   : VXD_RESOURCE_EXHAUSTED;
 }
 
-static enum vxd_status take_high(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_high(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return need_rule(q) == VXD_OK ? take_number(q, item, &q->rule->high)
                                   : VXD_RESOURCE_EXHAUSTED;
 }
 
-static enum vxd_status take_if_version(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_if_version(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return take_whole(q, item, UINT64_MAX, &q->input->if_version);
 }
 
-static enum vxd_status take_network(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_network(void *query, const struct vxd_query_item *item)
 {
-    return take_text(q, item, &q->input->network);
+    struct query *q = query;
+
+    return vxd_query_text(q->decoder, item, &q->input->network, q->err);
 }
 
-static enum vxd_status take_digest(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_digest(void *query, const struct vxd_query_item *item)
 {
-    return take_text(q, item, &q->input->expect_digest);
+    struct query *q = query;
+
+    return vxd_query_text(q->decoder, item, &q->input->expect_digest, q->err);
 }
 
-static enum vxd_status take_output(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_output(void *query, const struct vxd_query_item *item)
 {
-    return take_text(q, item, &q->input->output);
+    struct query *q = query;
+
+    return vxd_query_text(q->decoder, item, &q->input->output, q->err);
 }
 
 /* A whole number, else a name. */
@@ -224,8 +242,9 @@ static enum vxd_status take_number_or_name(struct query *q, const char *text,
 }
 
 /* LABEL:MATERIAL,LABEL:MATERIAL,... */
-static enum vxd_status take_labels(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_labels(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     size_t n_most = 1;
     const char *text = item->value;
     Voxeld__V1__SceneLabel **entries;
@@ -262,10 +281,7 @@ out:
     return status;
 }
 
-static const struct {
-    const char *key;
-    enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
-} query_keys[] = {
+static const struct vxd_query_key query_keys[] = {
     {"name", take_name},
     {"pose", take_pose},
     {"carve", take_carve},
@@ -283,36 +299,13 @@ static const struct {
     {"expect_digest", take_digest},
 };
 
-static bool take_item(void *query, const struct vxd_query_item *item,
-                      enum vxd_status *status)
-{
-    for (size_t i = 0; i < sizeof query_keys / sizeof query_keys[0]; i++) {
-        if (strcmp(query_keys[i].key, item->key) == 0) {
-            *status = query_keys[i].take(query, item);
-            return true;
-        }
-    }
-    return false;
-}
-
 enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
-                                              const char *format, const uint8_t *bytes,
-                                              size_t n_bytes,
-                                              const struct vxd_query_item *query,
-                                              size_t n_query, struct vxd_err *err)
+                                              const struct vxd_body *body,
+                                              struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    const struct vxd_file_body body = {
-        .request = request,
-        .format = format,
-        .bytes = bytes,
-        .n_bytes = n_bytes,
-        .items = query,
-        .n_items = n_query,
-        .take = take_item,
-        .query = &q,
-        .known = "name, pose, carve, max_range, erase, rule, material, field, low, high, "
-                 "if_version, network, labels, output, expect_digest"};
+    const struct vxd_query_keys keys = {query_keys,
+                                        sizeof query_keys / sizeof query_keys[0], &q};
     Voxeld__V1__Cloud **clouds;
     enum vxd_status status;
 
@@ -321,7 +314,7 @@ enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
     if (q.input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_cloud_from_body(&body, &clouds, err));
+    VXD_TRY(vxd_cloud_from_body(request, body, &keys, &clouds, err));
     q.input->cloud = clouds[0];
     q.input->cloud->t_map_sensor = q.pose;
     q.input->carve = q.carve;

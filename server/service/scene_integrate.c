@@ -102,14 +102,11 @@ enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
 {
     const Voxeld__V1__SceneIntegrateRequest *input =
         (const Voxeld__V1__SceneIntegrateRequest *)request->input;
-    struct integrate_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    struct integrate_job *job;
     enum vxd_status status;
 
-    if (job == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    request->state = job;
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
     VXD_TRY(check_cloud(request, err));
     VXD_TRY(vxd_scene_network_check(request, input, &job->network, err));
     if (input->carve != NULL &&

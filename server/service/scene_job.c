@@ -15,6 +15,14 @@ bool vxd_scene_changes(const struct vxd_request *request)
     return true;
 }
 
+enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
+                                      const char *name, struct vxd_err *err)
+{
+    request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
+    return request->state != NULL ? vxd_scene_check_name(name, err)
+                                  : VXD_RESOURCE_EXHAUSTED;
+}
+
 enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
                                    struct vxd_err *err)
 {
@@ -175,6 +183,32 @@ enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype
     }
     *out = tensor;
     return VXD_OK;
+}
+
+static bool has_materials(const struct vxd_request *request)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    return job->scene->spec.format.material_bits > 0;
+}
+
+enum vxd_status vxd_scene_reserve_materials(struct vxd_request *request,
+                                            struct vxd_queue *queue, size_t n,
+                                            struct vxd_scene_output *out,
+                                            struct vxd_err *err)
+{
+    return has_materials(request)
+               ? vxd_scene_reserve_output(request, queue, n, sizeof(uint16_t), out, err)
+               : VXD_OK;
+}
+
+enum vxd_status vxd_scene_show_materials(struct vxd_request *request, size_t n,
+                                         const uint16_t *materials,
+                                         Voxeld__V1__Tensor **out, struct vxd_err *err)
+{
+    return has_materials(request)
+               ? vxd_scene_show(request, VXD_UINT16, n, 0, materials, out, err)
+               : VXD_OK;
 }
 
 enum vxd_status vxd_scene_new_seen(struct vxd_request *request,

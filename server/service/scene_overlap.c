@@ -49,15 +49,12 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
 {
     const Voxeld__V1__SceneOverlapRequest *input =
         (const Voxeld__V1__SceneOverlapRequest *)request->input;
-    struct overlap_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    struct overlap_job *job;
     bool boxes = input->boxes != NULL;
     enum vxd_status status;
 
-    if (job == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    request->state = job;
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     if (boxes == (input->balls != NULL)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "boxes",

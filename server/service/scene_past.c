@@ -149,12 +149,8 @@ enum vxd_status vxd_scene_snapshot_check(struct vxd_request *request, struct vxd
         (const Voxeld__V1__SceneSnapshotRequest *)request->input;
     enum vxd_status status;
 
-    request->state =
-        vxd_message_array(request->decoder, 1, sizeof(struct vxd_scene_job), err);
-    if (request->state == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(
+        vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err));
     if (!vxd_is_map_name(input->snapshot)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "snapshot",
                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->snapshot));
@@ -222,12 +218,7 @@ enum vxd_status vxd_scene_branch_check(struct vxd_request *request, struct vxd_e
         (const Voxeld__V1__SceneBranchRequest *)request->input;
     enum vxd_status status;
 
-    request->state =
-        vxd_message_array(request->decoder, 1, sizeof(struct branch_job), err);
-    if (request->state == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct branch_job), input->name, err));
     if (!vxd_is_map_name(input->new_name)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "new_name",
                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->new_name));

@@ -31,14 +31,11 @@ enum vxd_status vxd_scene_values_check(struct vxd_request *request, struct vxd_e
 {
     const Voxeld__V1__SceneValuesRequest *input =
         (const Voxeld__V1__SceneValuesRequest *)request->input;
-    struct values_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    struct values_job *job;
     enum vxd_status status;
 
-    if (job == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    request->state = job;
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, true, &job->n, err));
     request->bulk = job->n > request->server->config.bulk_points;
@@ -66,10 +63,7 @@ static enum vxd_status begin_values(struct vxd_request *request, struct vxd_queu
                              err));
     job->voxels = voxels;
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->states, err));
-    if (job->base.scene->spec.format.material_bits > 0) {
-        VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint16_t),
-                                         &job->materials, err));
-    }
+    VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
 out:
     return status;
 }
@@ -116,10 +110,8 @@ enum vxd_status vxd_scene_values_finish(struct vxd_request *request,
     VXD_TRY(vxd_scene_new_seen(request, &reply->seen, err));
     VXD_TRY(vxd_scene_show(request, VXD_UINT8, job->n, 0, job->states.bytes,
                            &reply->states, err));
-    if (job->base.scene->spec.format.material_bits > 0) {
-        VXD_TRY(vxd_scene_show(request, VXD_UINT16, job->n, 0, job->materials.bytes,
-                               &reply->materials, err));
-    }
+    VXD_TRY(vxd_scene_show_materials(request, job->n, job->materials.bytes,
+                                     &reply->materials, err));
     request->output = &reply->base;
     vxd_scene_close(request, queue);
 out:
@@ -144,14 +136,11 @@ enum vxd_status vxd_scene_nearest_check(struct vxd_request *request, struct vxd_
 {
     const Voxeld__V1__SceneNearestRequest *input =
         (const Voxeld__V1__SceneNearestRequest *)request->input;
-    struct nearest_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    struct nearest_job *job;
     enum vxd_status status;
 
-    if (job == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    request->state = job;
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(vxd_scene_check_numbers(input->points, "points", 3, false, &job->n, err));
     if (!(input->radius_m > 0) || !isfinite(input->radius_m)) {
@@ -224,10 +213,7 @@ static enum vxd_status begin_nearest(struct vxd_request *request, struct vxd_que
                                      &job->voxels, err));
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint64_t),
                                      &job->squares, err));
-    if (job->base.scene->spec.format.material_bits > 0) {
-        VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint16_t),
-                                         &job->materials, err));
-    }
+    VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
 out:
     return status;
 }
@@ -296,10 +282,8 @@ enum vxd_status vxd_scene_nearest_finish(struct vxd_request *request,
                            &reply->distances, err));
     VXD_TRY(vxd_scene_show(request, VXD_INT32, job->n, 3, job->voxels.bytes,
                            &reply->voxels, err));
-    if (job->base.scene->spec.format.material_bits > 0) {
-        VXD_TRY(vxd_scene_show(request, VXD_UINT16, job->n, 0, job->materials.bytes,
-                               &reply->materials, err));
-    }
+    VXD_TRY(vxd_scene_show_materials(request, job->n, job->materials.bytes,
+                                     &reply->materials, err));
     request->output = &reply->base;
     vxd_scene_close(request, queue);
 out:

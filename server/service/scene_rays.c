@@ -34,15 +34,12 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
 {
     const Voxeld__V1__SceneCastRaysRequest *input =
         (const Voxeld__V1__SceneCastRaysRequest *)request->input;
-    struct rays_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    struct rays_job *job;
     size_t n_origins;
     enum vxd_status status;
 
-    if (job == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    request->state = job;
-    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
     VXD_TRY(vxd_scene_check_at(input->at, "at", err));
     VXD_TRY(
         vxd_scene_check_numbers(input->origins, "origins", 3, false, &n_origins, err));
@@ -228,10 +225,8 @@ enum vxd_status vxd_scene_cast_rays_finish(struct vxd_request *request,
         vxd_scene_show(request, VXD_INT32, job->n, 3, job->voxels, &reply->voxels, err));
     VXD_TRY(
         vxd_scene_show(request, VXD_INT8, job->n, 3, job->normals, &reply->normals, err));
-    if (job->base.scene->spec.format.material_bits > 0) {
-        VXD_TRY(vxd_scene_show(request, VXD_UINT16, job->n, 0, job->materials,
-                               &reply->materials, err));
-    }
+    VXD_TRY(vxd_scene_show_materials(request, job->n, job->materials, &reply->materials,
+                                     err));
     request->output = &reply->base;
     vxd_scene_close(request, queue);
 out:

@@ -17,24 +17,18 @@ struct undo_job {
     double *engine_ms;
 };
 
-static enum vxd_status check(struct vxd_request *request, const char *name,
-                             struct vxd_err *err)
-{
-    request->state = vxd_message_array(request->decoder, 1, sizeof(struct undo_job), err);
-    return request->state != NULL ? vxd_scene_check_name(name, err)
-                                  : VXD_RESOURCE_EXHAUSTED;
-}
-
 enum vxd_status vxd_scene_undo_check(struct vxd_request *request, struct vxd_err *err)
 {
-    return check(request, ((const Voxeld__V1__SceneUndoRequest *)request->input)->name,
-                 err);
+    return vxd_scene_begin_check(
+        request, sizeof(struct undo_job),
+        ((const Voxeld__V1__SceneUndoRequest *)request->input)->name, err);
 }
 
 enum vxd_status vxd_scene_redo_check(struct vxd_request *request, struct vxd_err *err)
 {
-    return check(request, ((const Voxeld__V1__SceneRedoRequest *)request->input)->name,
-                 err);
+    return vxd_scene_begin_check(
+        request, sizeof(struct undo_job),
+        ((const Voxeld__V1__SceneRedoRequest *)request->input)->name, err);
 }
 
 static enum vxd_status submit(struct vxd_request *request, struct vxd_queue *queue,

@@ -103,3 +103,42 @@ enum vxd_status vxd_scene_check_box(const Voxeld__V1__SceneBox *box, const char 
     }
     return status;
 }
+
+void vxd_scene_voxels_in(const struct vxd_scene_spec *spec, bool in_voxels,
+                         const Voxeld__V1__SceneBox *box, int64_t low[3], int64_t high[3])
+{
+    struct vxd_scene_frame frame = vxd_scene_frame_of(spec, in_voxels);
+
+    for (int i = 0; i < 3; i++) {
+        low[i] = 0;
+        high[i] = (int64_t)1 << spec->format.depth;
+    }
+    if (box == NULL) {
+        return;
+    }
+    vxd_scene_corner(&frame, box->low, low);
+    vxd_scene_corner(&frame, box->high, high);
+    for (int i = 0; i < 3; i++) {
+        low[i] = vxd_scene_first_voxel(low[i]);
+        high[i] = vxd_scene_first_voxel(high[i]);
+    }
+}
+
+enum vxd_status vxd_scene_check_level(uint32_t level, struct vxd_err *err)
+{
+    return level <= VXD_DAG_MAX_DEPTH
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
+                          "is %u, it must be 0 to the scene's depth", level);
+}
+
+enum vxd_status vxd_scene_read_level(const struct vxd_scene_spec *spec, uint32_t level,
+                                     int *out, struct vxd_err *err)
+{
+    *out = (int)level;
+    return *out <= spec->format.depth
+               ? VXD_OK
+               : vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
+                          "is %d, it must be 0 to the scene's depth, %d", *out,
+                          spec->format.depth);
+}

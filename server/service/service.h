@@ -33,10 +33,8 @@ enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queu
 enum vxd_status vxd_voxelize_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
 void vxd_voxelize_release(struct vxd_request *request, struct vxd_queue *queue);
-enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *format,
-                                       const uint8_t *bytes, size_t n_bytes,
-                                       const struct vxd_query_item *query, size_t n_query,
-                                       struct vxd_err *err);
+enum vxd_status vxd_voxelize_from_file(struct vxd_request *request,
+                                       const struct vxd_body *body, struct vxd_err *err);
 
 /* service/hashmap*.c */
 bool vxd_map_changes(const struct vxd_request *request);
@@ -123,10 +121,8 @@ enum vxd_status vxd_infer_finish(struct vxd_request *request, struct vxd_queue *
                                  struct vxd_err *err);
 void vxd_infer_release(struct vxd_request *request, struct vxd_queue *queue);
 void vxd_infer_forget(struct vxd_request *request);
-enum vxd_status vxd_infer_from_file(struct vxd_request *request, const char *format,
-                                    const uint8_t *bytes, size_t n_bytes,
-                                    const struct vxd_query_item *query, size_t n_query,
-                                    struct vxd_err *err);
+enum vxd_status vxd_infer_from_file(struct vxd_request *request,
+                                    const struct vxd_body *body, struct vxd_err *err);
 
 /* service/scene*.c */
 bool vxd_scene_changes(const struct vxd_request *request);
@@ -224,10 +220,8 @@ enum vxd_status vxd_scene_export_finish(struct vxd_request *request,
 enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *queue,
                                struct vxd_err *err);
 enum vxd_status vxd_scene_integrate_from_file(struct vxd_request *request,
-                                              const char *format, const uint8_t *bytes,
-                                              size_t n_bytes,
-                                              const struct vxd_query_item *query,
-                                              size_t n_query, struct vxd_err *err);
+                                              const struct vxd_body *body,
+                                              struct vxd_err *err);
 void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_scene_integrate_ahead(struct vxd_request *request, bool *waits,
                                           struct vxd_err *err);

@@ -30,8 +30,9 @@ static Voxeld__V1__Vec3 *new_vector(struct query *q, const double v[3])
     return vector;
 }
 
-static enum vxd_status take_size(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_size(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     double v[3];
     size_t n = vxd_query_numbers(item->value, v, 3);
 
@@ -47,8 +48,9 @@ static enum vxd_status take_size(struct query *q, const struct vxd_query_item *i
     return q->input->size != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
 }
 
-static enum vxd_status take_range(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_range(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     double v[6];
     Voxeld__V1__Range *range;
 
@@ -65,8 +67,9 @@ static enum vxd_status take_range(struct query *q, const struct vxd_query_item *
     return range->low != NULL && range->high != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
 }
 
-static enum vxd_status take_origin(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_origin(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
     double v[3];
 
     if (vxd_query_numbers(item->value, v, 3) != 3) {
@@ -87,9 +90,10 @@ static int find_word(const char *word, size_t n_bytes, const char *const *names,
     return -1;
 }
 
-static enum vxd_status take_rule(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_rule(void *query, const struct vxd_query_item *item)
 {
     static const char *const names[] = {"spconv", "minkowski"};
+    struct query *q = query;
     int i = find_word(item->value, strlen(item->value), names, 2);
 
     if (i < 0) {
@@ -100,9 +104,10 @@ static enum vxd_status take_rule(struct query *q, const struct vxd_query_item *i
     return VXD_OK;
 }
 
-static enum vxd_status take_order(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_order(void *query, const struct vxd_query_item *item)
 {
     static const char *const names[] = {"morton", "first_point"};
+    struct query *q = query;
     int i = find_word(item->value, strlen(item->value), names, 2);
 
     if (i < 0) {
@@ -134,9 +139,10 @@ static size_t parse_words(const char *text, const char *const *names, size_t n_n
     return 0;
 }
 
-static enum vxd_status take_reduce(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_reduce(void *query, const struct vxd_query_item *item)
 {
     static const char *const names[] = {"mean", "sum", "min", "max", "first"};
+    struct query *q = query;
     int values[MAX_LIST];
     size_t n = parse_words(item->value, names, 5, values);
 
@@ -154,10 +160,11 @@ static enum vxd_status take_reduce(struct query *q, const struct vxd_query_item 
     return VXD_OK;
 }
 
-static enum vxd_status take_outputs(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_outputs(void *query, const struct vxd_query_item *item)
 {
     static const char *const names[] = {"coords", "counts", "inverse", "points",
                                         "first_index"};
+    struct query *q = query;
     int values[MAX_LIST];
     size_t n = parse_words(item->value, names, 5, values);
 
@@ -177,31 +184,13 @@ static enum vxd_status take_outputs(struct query *q, const struct vxd_query_item
     return VXD_OK;
 }
 
-static enum vxd_status take_features(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_features(void *query, const struct vxd_query_item *item)
 {
-    const char *text = item->value;
+    struct query *q = query;
 
-    q->input->features = vxd_message_pointers(q->decoder, MAX_LIST, q->err);
-    if (q->input->features == NULL) {
-        return VXD_RESOURCE_EXHAUSTED;
-    }
-    for (;;) {
-        size_t n_bytes = strcspn(text, ",");
-        char *name;
-
-        if (n_bytes == 0 || q->input->n_features == MAX_LIST) {
-            return vxd_query_fail(q->err, item, "a comma list of at most 64 field names");
-        }
-        name = vxd_message_text(q->decoder, text, n_bytes, q->err);
-        if (name == NULL) {
-            return VXD_RESOURCE_EXHAUSTED;
-        }
-        q->input->features[q->input->n_features++] = name;
-        if (text[n_bytes] == '\0') {
-            return VXD_OK;
-        }
-        text += n_bytes + 1;
-    }
+    return vxd_query_names(q->decoder, item, MAX_LIST,
+                           "a comma list of at most 64 field names", &q->input->features,
+                           &q->input->n_features, q->err);
 }
 
 static enum vxd_status parse_uint32(struct query *q, const struct vxd_query_item *item,
@@ -217,20 +206,24 @@ static enum vxd_status parse_uint32(struct query *q, const struct vxd_query_item
     return VXD_OK;
 }
 
-static enum vxd_status take_max_points(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_max_points(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return parse_uint32(q, item, &q->input->max_points);
 }
 
-static enum vxd_status take_max_voxels(struct query *q, const struct vxd_query_item *item)
+static enum vxd_status take_max_voxels(void *query, const struct vxd_query_item *item)
 {
+    struct query *q = query;
+
     return parse_uint32(q, item, &q->input->max_voxels);
 }
 
-static enum vxd_status take_no_features(struct query *q,
-                                        const struct vxd_query_item *item)
+static enum vxd_status take_no_features(void *query, const struct vxd_query_item *item)
 {
     static const char *const names[] = {"false", "true", "0", "1"};
+    struct query *q = query;
     int i = find_word(item->value, strlen(item->value), names, 4);
 
     if (i < 0) {
@@ -240,10 +233,7 @@ static enum vxd_status take_no_features(struct query *q,
     return VXD_OK;
 }
 
-static const struct {
-    const char *key;
-    enum vxd_status (*take)(struct query *q, const struct vxd_query_item *item);
-} query_keys[] = {
+static const struct vxd_query_key query_keys[] = {
     {"size", take_size},
     {"range", take_range},
     {"rule", take_rule},
@@ -256,37 +246,13 @@ static const struct {
     {"no_features", take_no_features},
     {"origin", take_origin},
 };
-#define N_QUERY_KEYS (sizeof query_keys / sizeof query_keys[0])
 
-static bool take_item(void *query, const struct vxd_query_item *item,
-                      enum vxd_status *status)
-{
-    for (size_t i = 0; i < N_QUERY_KEYS; i++) {
-        if (strcmp(query_keys[i].key, item->key) == 0) {
-            *status = query_keys[i].take(query, item);
-            return true;
-        }
-    }
-    return false;
-}
-
-enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *format,
-                                       const uint8_t *bytes, size_t n_bytes,
-                                       const struct vxd_query_item *query, size_t n_query,
-                                       struct vxd_err *err)
+enum vxd_status vxd_voxelize_from_file(struct vxd_request *request,
+                                       const struct vxd_body *body, struct vxd_err *err)
 {
     struct query q = {.decoder = request->decoder, .err = err};
-    const struct vxd_file_body body = {
-        .request = request,
-        .format = format,
-        .bytes = bytes,
-        .n_bytes = n_bytes,
-        .items = query,
-        .n_items = n_query,
-        .take = take_item,
-        .query = &q,
-        .known = "size, range, rule, order, features, reduce, outputs, max_points, "
-                 "max_voxels, no_features, origin"};
+    const struct vxd_query_keys keys = {query_keys,
+                                        sizeof query_keys / sizeof query_keys[0], &q};
     enum vxd_status status;
 
     q.input =
@@ -294,7 +260,7 @@ enum vxd_status vxd_voxelize_from_file(struct vxd_request *request, const char *
     if (q.input == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
-    VXD_TRY(vxd_cloud_from_body(&body, &q.input->clouds, err));
+    VXD_TRY(vxd_cloud_from_body(request, body, &keys, &q.input->clouds, err));
     q.input->n_clouds = 1;
     request->input = &q.input->base;
 out:

@@ -473,13 +473,7 @@ static void usage(void)
 
 static int number_of(const char *text, long least, long most)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    if (end == text || *end != '\0' || value < least || value > most) {
-        usage();
-    }
-    return (int)value;
+    return (int)bench_number(text, least, most, usage);
 }
 
 int main(int argc, char **argv)

@@ -21,6 +21,17 @@ double bench_now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+long bench_number(const char *text, long least, long most, void (*usage)(void))
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || value < least || value > most) {
+        usage();
+    }
+    return value;
+}
+
 enum vxd_status bench_device_open(enum vxd_backend backend, int n_threads,
                                   struct bench_device *out, struct vxd_err *err)
 {

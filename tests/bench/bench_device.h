@@ -32,6 +32,10 @@ void bench_device_close(struct bench_device *device);
 /* Seconds of the wall clock, from an unknown start. */
 double bench_now_s(void);
 
+/* A whole number of the command line, from least to most; anything else ends in usage(), which does
+ * not return. */
+long bench_number(const char *text, long least, long most, void (*usage)(void));
+
 /* Empties the caches by writes that last longer than the host takes to queue what follows, so
  * that launch gaps are not counted as device time. Nothing on the CPU. */
 enum vxd_status bench_device_flush(struct bench_device *device, struct vxd_err *err);

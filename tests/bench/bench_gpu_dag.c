@@ -312,13 +312,7 @@ static void usage(void)
 
 static int number_of(const char *text, long least, long most)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    if (end == text || *end != '\0' || value < least || value > most) {
-        usage();
-    }
-    return (int)value;
+    return (int)bench_number(text, least, most, usage);
 }
 
 static void parse(int argc, char **argv, struct options *out)

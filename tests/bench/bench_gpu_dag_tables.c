@@ -466,13 +466,7 @@ static void usage(void)
 
 static long number_of(const char *text, long least, long most)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    if (end == text || *end != '\0' || value < least || value > most) {
-        usage();
-    }
-    return value;
+    return bench_number(text, least, most, usage);
 }
 
 static void parse_part(const char *value, struct options *out)

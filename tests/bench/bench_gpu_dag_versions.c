@@ -366,13 +366,7 @@ static void usage_and_exit(void)
 
 static long number_of(const char *text, long least, long most)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    if (end == text || *end != '\0' || value < least || value > most) {
-        usage_and_exit();
-    }
-    return value;
+    return bench_number(text, least, most, usage_and_exit);
 }
 
 static void parse(int argc, char **argv, struct options *out)

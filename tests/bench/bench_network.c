@@ -406,13 +406,7 @@ static void usage(void)
 
 static int number_of(const char *text, long least, long most)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    if (*end != '\0' || end == text || value < least || value > most) {
-        usage();
-    }
-    return (int)value;
+    return (int)bench_number(text, least, most, usage);
 }
 
 static double real_of(const char *text)

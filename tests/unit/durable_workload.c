@@ -2,7 +2,6 @@
 #include "tests/unit/durable_workload.h"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ROOT "/data"
@@ -569,12 +568,4 @@ const char *work_check(const struct work *work)
     }
     vxd_data_dir_close(&again.dir);
     return check.fault;
-}
-
-int work_stride(void)
-{
-    const char *slow = getenv("VOXELD_TEST_SLOW");
-    long stride = slow != NULL ? strtol(slow, NULL, 10) : 1;
-
-    return stride >= 1 && stride <= 100 ? (int)stride : 1;
 }

@@ -44,8 +44,4 @@ bool work_run(struct work *work, const struct vxd_file_ops *ops);
  * NULL = all is well, else what is not; the text is static. */
 const char *work_check(const struct work *work);
 
-/* VOXELD_TEST_SLOW, 1 where it is not set: under a sanitizer every so many-th fault is enough, as
- * what they do is the same. */
-int work_stride(void);
-
 #endif

@@ -4,6 +4,7 @@ add_library(voxeld_gpu_test_support STATIC
   unit/gpu_cases.c
   unit/gpu_dag_grid.c
   unit/gpu_dag_image.c
+  unit/gpu_dag_ray_rule.c
   unit/gpu_dag_run.c
   unit/gpu_dag_scene.c
   unit/gpu_dag_versions.c
@@ -27,16 +28,16 @@ target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 foreach(name cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
-    hash_model hash_slab machine network network_errors network_ops network_samples pool
-    sort sparse_chain sparse_conv sparse_conv_linear sparse_map sparse_set
-    voxelize)
+    hash_model hash_slab machine network network_errors network_ops network_runs
+    network_samples network_taps pool sort sparse_chain sparse_conv sparse_conv_linear
+    sparse_map sparse_set voxelize)
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
 
 # Scenes.
 foreach(name ball_parts carve copy edit_balls edit_errors export grid image_lies query rays
-    room store table transfer verify)
+    room store store_items table transfer verify visits)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -74,12 +75,12 @@ endforeach()
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
-set(store_tests copy image rays store transfer undo)
+set(store_tests copy image rays store store_items transfer undo)
 if(VOXELD_SANITIZE STREQUAL "thread") # the others take minutes a store
-  set(store_tests rays store transfer)
+  set(store_tests rays store store_items transfer)
 endif()
 if(CMAKE_CROSSCOMPILING)
-  set(store_tests store)
+  set(store_tests store store_items)
 elseif(NOT VOXELD_SANITIZE)
   list(APPEND store_tests diff edit export query)
 endif()
@@ -137,7 +138,7 @@ if(NOT VOXELD_WITH_CUDA)
   file(GLOB network_sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/gpu/sparse/network*.c)
   list(REMOVE_ITEM network_sources ${PROJECT_SOURCE_DIR}/gpu/sparse/network_whole.c)
-  foreach(name network network_errors)
+  foreach(name network network_errors network_runs)
     voxeld_add_test(NAME test_gpu_${name}_replayed
       SOURCES unit/test_gpu_${name}.c unit/gpu_replay.c ${network_sources}
       LIBRARIES voxeld_gpu_test_support)
@@ -147,11 +148,17 @@ if(NOT VOXELD_WITH_CUDA)
   endforeach()
 endif()
 
+if(VOXELD_WITH_CUDA)
+  voxeld_add_test(NAME test_gpu_network_graph SOURCES unit/test_gpu_network_graph.c
+    LIBRARIES voxeld_gpu_test_support)
+endif()
+
 # They call the engine's twins, of which there are CUDA ones only where it has them.
 if(VOXELD_WITH_CUDA)
   target_compile_definitions(voxeld_gpu_test_support PUBLIC VXD_WITH_CUDA)
 endif()
 
 # gcc 12 for aarch64 dies of an internal error in its vectorizer on a sum there.
-set_source_files_properties(unit/test_gpu_network_ops.c PROPERTIES
+set_source_files_properties(unit/test_gpu_network_ops.c unit/test_gpu_network_taps.c
+  PROPERTIES
   COMPILE_OPTIONS "$<$<C_COMPILER_ID:GNU>:-fno-tree-vectorize>")

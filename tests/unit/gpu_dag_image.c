@@ -95,14 +95,8 @@ struct vxd_dag *gpu_dag_image_make_dag(struct gpu_env *env,
 {
     const struct vxd_dag_spec spec = {
         .format = *format, .store = store, .table_items = 4096};
-    struct vxd_dag *dag = NULL;
-    struct vxd_err err = {0};
 
-    if (vxd_dag_create(env->queue, &spec, &dag, &err) != VXD_OK) {
-        (void)fprintf(stderr, "create: %s\n", err.message);
-        exit(EXIT_FAILURE);
-    }
-    return dag;
+    return gpu_dag_create(env, &spec);
 }
 
 struct vxd_dag_summary gpu_dag_image_verify(struct gpu_env *env,

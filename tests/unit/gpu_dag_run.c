@@ -21,6 +21,18 @@ void gpu_dag_each_backend(void (*body)(struct gpu_env *env))
     }
 }
 
+struct vxd_dag *gpu_dag_create(struct gpu_env *env, const struct vxd_dag_spec *spec)
+{
+    struct vxd_dag *dag = NULL;
+    struct vxd_err err = {0};
+
+    if (vxd_dag_create(env->queue, spec, &dag, &err) != VXD_OK) {
+        (void)fprintf(stderr, "create: %s\n", err.message);
+        exit(EXIT_FAILURE);
+    }
+    return dag;
+}
+
 enum {
     MAX_SENT = 64 /* arrays of an edit */
 };

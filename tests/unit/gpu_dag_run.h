@@ -13,6 +13,9 @@
  * test (gpu_dag_store) is the arena, which alone is there. */
 void gpu_dag_each_backend(void (*body)(struct gpu_env *env));
 
+/* A store; failures end the program. */
+struct vxd_dag *gpu_dag_create(struct gpu_env *env, const struct vxd_dag_spec *spec);
+
 /* vxd_dag_edit_wait. */
 enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
                              const struct vxd_dag_op *ops, size_t n_ops,

@@ -186,6 +186,20 @@ static int compare_coords(const void *a, const void *b)
     return 0;
 }
 
+void gpu_net_make_base(struct gpu_net *net)
+{
+    static const int32_t bounded[3] = {16, 16, 16};
+    struct vxd_net_layer layer;
+
+    gpu_net_open(net, 2, bounded, VXD_NET_SPCONV);
+    (void)gpu_net_conv(net, VXD_NET_SUBM, VXD_NET_INPUT, 2, 3, 1, 1);
+    (void)gpu_net_conv(net, VXD_NET_CONV, 0, 2, 2, 2, 0);
+    layer = gpu_net_layer(net, VXD_NET_GLOBAL_AVG, 0);
+    (void)gpu_net_add(net, &layer);
+    (void)gpu_net_conv(net, VXD_NET_LINEAR, 1, 3, 1, 1, 0);
+    gpu_net_output(net, 0, VXD_NET_OUT_ROWS);
+}
+
 void gpu_net_cloud_make(struct gpu_net_cloud *out, uint64_t seed, int n_samples,
                         unsigned empty, int n_channels, const int32_t lo[3],
                         const int32_t n[3], double share)

@@ -48,6 +48,11 @@ struct gpu_net_cloud {
     float *features;
 };
 
+/* A network of four: layer0: submanifold, 2 channels; layer1: strided of it; layer2: 1 row a
+ * sample; layer3: a tensor of 2 channels on other rows. The output is layer0's rows; the shape
+ * 16 a side. */
+void gpu_net_make_base(struct gpu_net *net);
+
 /* Some `share` of the cells of a box from lo on; samples listed in `empty` (a bit each) get
  * none. */
 void gpu_net_cloud_make(struct gpu_net_cloud *out, uint64_t seed, int n_samples,

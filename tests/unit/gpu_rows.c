@@ -139,3 +139,32 @@ void gpu_samples_close(struct gpu_env *env, struct gpu_samples *samples)
     vxd_device_free(env->queue, &samples->d_starts);
     gpu_wait(env);
 }
+
+struct gpu_samples gpu_samples_of_one(struct gpu_env *env, size_t n_rows)
+{
+    uint32_t size = (uint32_t)n_rows;
+    struct gpu_samples samples;
+
+    gpu_samples_open(env, &samples, &size, 1);
+    return samples;
+}
+
+struct gpu_rows_case gpu_rows_case(int number)
+{
+    static const int channels[] = {1, 3, 4, 8, 20, 33, 64, 130, GPU_ROWS_MAX_CHANNELS};
+    static const size_t rows[] = {1, 0, 300, 97, 1023};
+
+    return (struct gpu_rows_case){(enum vxd_net_precision)(number % 4), rows[number % 5],
+                                  channels[number % 9], number / 4 % GPU_N_LAYOUTS,
+                                  (uint64_t)number + 7};
+}
+
+float *gpu_rounded_floats(uint64_t *state, enum vxd_net_precision precision, size_t n)
+{
+    float *values = gpu_random_floats(state, n, false);
+
+    for (size_t i = 0; i < n; i++) {
+        values[i] = gpu_rounded(precision, values[i]);
+    }
+    return values;
+}

@@ -48,6 +48,24 @@ static inline size_t gpu_samples_n_rows(const struct gpu_samples *samples)
     return samples->starts[samples->n_samples];
 }
 
+/* One sample of n_rows. */
+struct gpu_samples gpu_samples_of_one(struct gpu_env *env, size_t n_rows);
+
+/* What varies from case to case of a layer. */
+struct gpu_rows_case {
+    enum vxd_net_precision precision;
+    size_t n_rows;
+    int n_channels;
+    int layout;
+    uint64_t state;
+};
+#define GPU_ROWS_CASES 48
+#define GPU_ROWS_MAX_CHANNELS 300
+struct gpu_rows_case gpu_rows_case(int number);
+
+/* n random floats that the precision can say; malloc'ed. */
+float *gpu_rounded_floats(uint64_t *state, enum vxd_net_precision precision, size_t n);
+
 /* What wait returns; MUST-like for the call itself. */
 void gpu_must(enum vxd_status status, const struct vxd_err *err, const char *what);
 

@@ -13,6 +13,23 @@ void wait_ms(long ms)
     (void)nanosleep(&duration, NULL);
 }
 
+static enum vxd_status sleep_job(struct vxd_pool *pool, const void *args,
+                                 struct vxd_err *err)
+{
+    uint32_t ms;
+
+    (void)pool;
+    (void)err;
+    memcpy(&ms, args, sizeof ms);
+    wait_ms((long)ms);
+    return VXD_OK;
+}
+
+enum vxd_status push_sleep(struct vxd_queue *queue, uint32_t ms, struct vxd_err *err)
+{
+    return vxd_queue_push(queue, sleep_job, &ms, sizeof ms, err);
+}
+
 struct vxd_server *server_start(const struct server_setup *setup)
 {
     struct vxd_server *server = calloc(1, sizeof *server);

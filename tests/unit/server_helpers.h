@@ -66,7 +66,8 @@ void call_finish(struct call *call);
 /* Milliseconds from sending to the reply. */
 double call_ms(const struct call *call);
 
-/* Sleeps. */
+/* Sleeps; and queues a job that does. */
 void wait_ms(long ms);
+enum vxd_status push_sleep(struct vxd_queue *queue, uint32_t ms, struct vxd_err *err);
 
 #endif

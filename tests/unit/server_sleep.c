@@ -26,18 +26,6 @@ int n_released(void)
     return n;
 }
 
-static enum vxd_status sleep_job(struct vxd_pool *pool, const void *args,
-                                 struct vxd_err *err)
-{
-    uint32_t ms;
-
-    (void)pool;
-    (void)err;
-    memcpy(&ms, args, sizeof ms);
-    wait_ms((long)ms);
-    return VXD_OK;
-}
-
 static enum vxd_status sleep_check(struct vxd_request *request, struct vxd_err *err)
 {
     uint32_t *n_stages = vxd_decoder_alloc(request->decoder, sizeof *n_stages, err);
@@ -86,8 +74,7 @@ static enum vxd_status sleep_submit(struct vxd_request *request, struct vxd_queu
         --*left;
     }
     request->more = *left > 0;
-    return vxd_queue_push(queue, sleep_job, &input->duration_ms,
-                          sizeof input->duration_ms, err);
+    return push_sleep(queue, input->duration_ms, err);
 }
 
 static enum vxd_status sleep_finish(struct vxd_request *request, struct vxd_queue *queue,

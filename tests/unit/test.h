@@ -61,15 +61,24 @@ static const char *vxd_test_skip_reason;
         return;                                                                          \
     } while (0)
 
-/* Of `full` random cases how many are run: all, or the VOXELD_TEST_SLOW-th part of them (at least
- * one) under what slows a program down: sanitizers, emulators. The plain build runs all. */
-static inline int vxd_test_rounds(int full)
+/* VOXELD_TEST_SLOW: by how much sanitizers, emulators and their like slow a program down, 1 to
+ * 100, and 1, so that the plain build runs all of every test, where it is unset or anything else.
+ * Of faults that do the same every so many-th is enough there. */
+static inline int vxd_test_slow(void)
 {
     const char *text = getenv("VOXELD_TEST_SLOW");
     long slow = text != NULL ? strtol(text, NULL, 10) : 1;
-    long part = full / (slow > 1 ? slow : 1);
 
-    return part > 1 ? (int)part : 1;
+    return slow >= 1 && slow <= 100 ? (int)slow : 1;
+}
+
+/* Of `full` random cases how many are run: all, or the VOXELD_TEST_SLOW-th part of them (at least
+ * one). */
+static inline int vxd_test_rounds(int full)
+{
+    int part = full / vxd_test_slow();
+
+    return part > 1 ? part : 1;
 }
 
 struct vxd_test {

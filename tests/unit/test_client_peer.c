@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/base.h"
 #include "proto/decode.h"
 #include "proto/encode.h"
 
@@ -257,6 +258,32 @@ nng_msg *peer_pack(const Voxeld__V1__Response *response, int is_aligned)
     written.out = nng_msg_body(message);
     vxd_encode(&written, &response->base);
     return message;
+}
+
+void peer_fill_tensor(Voxeld__V1__Tensor *t, Voxeld__V1__DType dtype, int64_t *shape,
+                      size_t n_axes, void *data)
+{
+    voxeld__v1__tensor__init(t);
+    t->dtype = dtype;
+    t->shape = shape;
+    t->n_shape = n_axes;
+    t->data.data = data;
+    t->data.len = vxd_dtype_bytes((enum vxd_dtype)dtype);
+    for (size_t i = 0; i < n_axes; i++) {
+        t->data.len *= (size_t)shape[i];
+    }
+}
+
+int peer_begin(struct peer *peer, const Voxeld__V1__Request *request,
+               Voxeld__V1__Response *response, Voxeld__V1__ResponseHeader *header)
+{
+    voxeld__v1__response__init(response);
+    voxeld__v1__response_header__init(header);
+    header->request_id = request->header->request_id;
+    header->replayed = atomic_load(&peer->replays) != 0 && request->header->sequence != 0;
+    response->header = header;
+    response->method_case = (Voxeld__V1__Response__MethodCase)request->method_case;
+    return header->replayed;
 }
 
 static nng_msg *answer(struct peer *peer, const Voxeld__V1__Request *request)

@@ -168,6 +168,15 @@ Voxeld__V1__Request *peer_last(struct peer *peer);
 /* As a stranger's server packs, or as ours does. */
 nng_msg *peer_pack(const Voxeld__V1__Response *response, int is_aligned);
 
+/* A tensor of n_axes extents, and the bytes that it has by them. */
+void peer_fill_tensor(Voxeld__V1__Tensor *t, Voxeld__V1__DType dtype, int64_t *shape,
+                      size_t n_axes, void *data);
+
+/* Makes *header the response's, of the same method and number as the request. True, and marked as
+ * replayed, where the peer replays what changes something. */
+int peer_begin(struct peer *peer, const Voxeld__V1__Request *request,
+               Voxeld__V1__Response *response, Voxeld__V1__ResponseHeader *header);
+
 /* test_client_peer_map.c: the answer to any request about maps. Key i of a request is entry
  * i; there is one map, of int32 x 3 keys and one array "v" of float32 x 2, which holds 0, 1,
  * 2, ...; export gives PEER_MAP_ENTRIES entries. */

@@ -2,9 +2,7 @@
 /* The peer's answers about maps. */
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "proto/base.h"
 #include "tests/unit/test_client_peer.h"
 
 enum {
@@ -56,20 +54,6 @@ struct map_answer {
     float value_data[MAX_ROWS * VALUE_ELEMENTS];
 };
 
-static void fill_tensor(Voxeld__V1__Tensor *t, Voxeld__V1__DType dtype, int64_t *shape,
-                        size_t n_axes, void *data)
-{
-    voxeld__v1__tensor__init(t);
-    t->dtype = dtype;
-    t->shape = shape;
-    t->n_shape = n_axes;
-    t->data.data = data;
-    t->data.len = vxd_dtype_bytes((enum vxd_dtype)dtype);
-    for (size_t i = 0; i < n_axes; i++) {
-        t->data.len *= (size_t)shape[i];
-    }
-}
-
 static void fill_rows(struct map_answer *a, size_t n, size_t n_neighbours)
 {
     for (size_t i = 0; i < n; i++) {
@@ -87,14 +71,14 @@ static void fill_rows(struct map_answer *a, size_t n, size_t n_neighbours)
     a->shape_keys[1] = 3;
     a->shape_values[0] = (int64_t)n;
     a->shape_values[1] = VALUE_ELEMENTS;
-    fill_tensor(&a->indices, VOXELD__V1__DTYPE__INT32, a->shape_indices, 1,
-                a->index_data);
-    fill_tensor(&a->mask, VOXELD__V1__DTYPE__UINT8, a->shape_mask, 1, a->mask_data);
-    fill_tensor(&a->neighbours, VOXELD__V1__DTYPE__INT32, a->shape_neighbours, 2,
-                a->neighbour_data);
-    fill_tensor(&a->keys, VOXELD__V1__DTYPE__INT32, a->shape_keys, 2, a->key_data);
-    fill_tensor(&a->values, VOXELD__V1__DTYPE__FLOAT32, a->shape_values, 2,
-                a->value_data);
+    peer_fill_tensor(&a->indices, VOXELD__V1__DTYPE__INT32, a->shape_indices, 1,
+                     a->index_data);
+    peer_fill_tensor(&a->mask, VOXELD__V1__DTYPE__UINT8, a->shape_mask, 1, a->mask_data);
+    peer_fill_tensor(&a->neighbours, VOXELD__V1__DTYPE__INT32, a->shape_neighbours, 2,
+                     a->neighbour_data);
+    peer_fill_tensor(&a->keys, VOXELD__V1__DTYPE__INT32, a->shape_keys, 2, a->key_data);
+    peer_fill_tensor(&a->values, VOXELD__V1__DTYPE__FLOAT32, a->shape_values, 2,
+                     a->value_data);
     voxeld__v1__map_rows__init(&a->rows);
     a->rows.name = "v";
     a->rows.rows = &a->values;
@@ -311,19 +295,14 @@ nng_msg *peer_answer_map(struct peer *peer, const Voxeld__V1__Request *request)
 {
     struct map_answer *a = calloc(1, sizeof *a);
     enum peer_map_flaw flaw = (enum peer_map_flaw)atomic_load(&peer->map_flaw);
-    bool drops = atomic_load(&peer->replays) != 0 && request->header->sequence != 0;
+    bool drops;
     nng_msg *message;
 
     if (a == NULL) {
         abort();
     }
-    voxeld__v1__response__init(&a->response);
-    voxeld__v1__response_header__init(&a->header);
-    a->header.request_id = request->header->request_id;
-    a->header.replayed = drops;
+    drops = peer_begin(peer, request, &a->response, &a->header);
     a->header.arrays_dropped = drops;
-    a->response.header = &a->header;
-    a->response.method_case = (Voxeld__V1__Response__MethodCase)request->method_case;
     switch (request->method_case) {
     case VOXELD__V1__REQUEST__METHOD_MAP_INSERT:
         answer_insert(a, request->map_insert, drops, flaw);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The peer's answers about scenes. */
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base.h"
 #include "tests/unit/test_client_peer.h"
 
 enum {
@@ -67,20 +65,6 @@ struct scene_answer {
     char ply[256];
 };
 
-static void fill_tensor(Voxeld__V1__Tensor *t, Voxeld__V1__DType dtype, int64_t *shape,
-                        size_t n_axes, void *data)
-{
-    voxeld__v1__tensor__init(t);
-    t->dtype = dtype;
-    t->shape = shape;
-    t->n_shape = n_axes;
-    t->data.data = data;
-    t->data.len = vxd_dtype_bytes((enum vxd_dtype)dtype);
-    for (size_t i = 0; i < n_axes; i++) {
-        t->data.len *= (size_t)shape[i];
-    }
-}
-
 /* Rows that count up from `first`. */
 static void fill_rows(struct scene_answer *a, size_t n, size_t first)
 {
@@ -95,15 +79,18 @@ static void fill_rows(struct scene_answer *a, size_t n, size_t first)
     a->shape_states[0] = a->shape_material[0] = a->shape_distances[0] =
         a->shape_voxels[0] = a->shape_normals[0] = a->shape_counts[0] = (int64_t)n;
     a->shape_voxels[1] = a->shape_normals[1] = 3;
-    fill_tensor(&a->states, VOXELD__V1__DTYPE__UINT8, a->shape_states, 1, a->state_data);
-    fill_tensor(&a->material, VOXELD__V1__DTYPE__UINT16, a->shape_material, 1,
-                a->material_data);
-    fill_tensor(&a->distances, VOXELD__V1__DTYPE__FLOAT32, a->shape_distances, 1,
-                a->distance_data);
-    fill_tensor(&a->voxels, VOXELD__V1__DTYPE__INT32, a->shape_voxels, 2, a->voxel_data);
-    fill_tensor(&a->normals, VOXELD__V1__DTYPE__INT8, a->shape_normals, 2,
-                a->normal_data);
-    fill_tensor(&a->counts, VOXELD__V1__DTYPE__UINT64, a->shape_counts, 1, a->count_data);
+    peer_fill_tensor(&a->states, VOXELD__V1__DTYPE__UINT8, a->shape_states, 1,
+                     a->state_data);
+    peer_fill_tensor(&a->material, VOXELD__V1__DTYPE__UINT16, a->shape_material, 1,
+                     a->material_data);
+    peer_fill_tensor(&a->distances, VOXELD__V1__DTYPE__FLOAT32, a->shape_distances, 1,
+                     a->distance_data);
+    peer_fill_tensor(&a->voxels, VOXELD__V1__DTYPE__INT32, a->shape_voxels, 2,
+                     a->voxel_data);
+    peer_fill_tensor(&a->normals, VOXELD__V1__DTYPE__INT8, a->shape_normals, 2,
+                     a->normal_data);
+    peer_fill_tensor(&a->counts, VOXELD__V1__DTYPE__UINT64, a->shape_counts, 1,
+                     a->count_data);
 }
 
 /* In the tensors; what is not among an answer's tensors spoils nothing. */
@@ -367,9 +354,10 @@ static void answer_dense(struct scene_answer *a, enum peer_scene_flaw flaw)
         a->shape_states[i] = a->shape_material[i] = 2 + i;
         a->low_cell[i] = -i;
     }
-    fill_tensor(&a->states, VOXELD__V1__DTYPE__UINT8, a->shape_states, 3, a->state_data);
-    fill_tensor(&a->material, VOXELD__V1__DTYPE__UINT16, a->shape_material, 3,
-                a->material_data);
+    peer_fill_tensor(&a->states, VOXELD__V1__DTYPE__UINT8, a->shape_states, 3,
+                     a->state_data);
+    peer_fill_tensor(&a->material, VOXELD__V1__DTYPE__UINT16, a->shape_material, 3,
+                     a->material_data);
     spoil(a, flaw);
     a->u.export.states = flaw == SCENE_FLAW_STATES_MISSING ? NULL : &a->states;
     a->u.export.materials = &a->material;
@@ -425,18 +413,12 @@ nng_msg *peer_answer_scene(struct peer *peer, const Voxeld__V1__Request *request
 {
     struct scene_answer *a = calloc(1, sizeof *a);
     enum peer_scene_flaw flaw = (enum peer_scene_flaw)atomic_load(&peer->scene_flaw);
-    bool replays = atomic_load(&peer->replays) != 0 && request->header->sequence != 0;
     nng_msg *message;
 
     if (a == NULL) {
         abort();
     }
-    voxeld__v1__response__init(&a->response);
-    voxeld__v1__response_header__init(&a->header);
-    a->header.request_id = request->header->request_id;
-    a->header.replayed = replays;
-    a->response.header = &a->header;
-    a->response.method_case = (Voxeld__V1__Response__MethodCase)request->method_case;
+    (void)peer_begin(peer, request, &a->response, &a->header);
     switch (request->method_case) {
     case VOXELD__V1__REQUEST__METHOD_SCENE_EDIT:
     case VOXELD__V1__REQUEST__METHOD_SCENE_INTEGRATE:

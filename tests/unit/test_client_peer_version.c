@@ -129,17 +129,6 @@ static void answer_branch(struct version_answer *a, const Voxeld__V1__Request *r
     a->response.scene_branch = &a->u.branch;
 }
 
-static void fill_tensor(Voxeld__V1__Tensor *t, Voxeld__V1__DType dtype, int64_t *shape,
-                        size_t n_axes, void *data, size_t n_bytes)
-{
-    voxeld__v1__tensor__init(t);
-    t->dtype = dtype;
-    t->shape = shape;
-    t->n_shape = n_axes;
-    t->data.data = data;
-    t->data.len = n_bytes;
-}
-
 static void spoil(struct version_answer *a, enum peer_version_flaw flaw)
 {
     switch (flaw) {
@@ -188,10 +177,10 @@ static void answer_diff(struct version_answer *a,
     }
     a->shape_cells[0] = a->shape_changes[0] = (int64_t)n;
     a->shape_cells[1] = 3;
-    fill_tensor(&a->cells, VOXELD__V1__DTYPE__INT32, a->shape_cells, 2, a->cell_data,
-                12 * n);
-    fill_tensor(&a->changes, VOXELD__V1__DTYPE__UINT8, a->shape_changes, 1,
-                a->change_data, n);
+    peer_fill_tensor(&a->cells, VOXELD__V1__DTYPE__INT32, a->shape_cells, 2,
+                     a->cell_data);
+    peer_fill_tensor(&a->changes, VOXELD__V1__DTYPE__UINT8, a->shape_changes, 1,
+                     a->change_data);
     voxeld__v1__scene_diff_response__init(&a->u.diff);
     voxeld__v1__vec3__init(&a->origin);
     a->origin.y = -2.5;
@@ -254,13 +243,7 @@ nng_msg *peer_answer_version(struct peer *peer, const Voxeld__V1__Request *reque
     if (a == NULL) {
         abort();
     }
-    voxeld__v1__response__init(&a->response);
-    voxeld__v1__response_header__init(&a->header);
-    a->header.request_id = request->header->request_id;
-    a->header.replayed =
-        atomic_load(&peer->replays) != 0 && request->header->sequence != 0;
-    a->response.header = &a->header;
-    a->response.method_case = (Voxeld__V1__Response__MethodCase)request->method_case;
+    (void)peer_begin(peer, request, &a->response, &a->header);
     switch (request->method_case) {
     case VOXELD__V1__REQUEST__METHOD_SCENE_LOG:
         answer_log(a, request, flaw);

@@ -3,43 +3,9 @@
  * show under AddressSanitizer. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
-
 #include "gpu/dag/internal.h"
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/gpu_helpers.h"
-
-static int n_until_failure = -1; /* allocations that still succeed; -1: none fails */
-
-void *__real_malloc(size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-void *__wrap_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-static bool must_fail(void)
-{
-    if (n_until_failure < 0) {
-        return false;
-    }
-    n_until_failure--;
-    return n_until_failure < 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_calloc(n, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
-}
 
 /* Puts one tree of 4^3 random leaves into a store of its own and verifies it. */
 static enum vxd_status use_store(struct gpu_env *env, enum vxd_dag_store store,
@@ -99,10 +65,9 @@ static void fail_each(enum vxd_dag_store store, int n_least)
         enum vxd_status status;
 
         gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-        n_until_failure = k;
+        fail_allocation(k);
         status = use_store(&env, store, &summary, &err);
-        has_run_out = n_until_failure >= 0;
-        n_until_failure = -1;
+        has_run_out = !stop_failing();
         if (status == VXD_OK) {
             /* Also where only a writer's memory of items failed. */
             CHECK(memcmp(&summary, &wanted, sizeof wanted) == 0);

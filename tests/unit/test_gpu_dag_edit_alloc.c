@@ -3,43 +3,9 @@
  * under AddressSanitizer. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
-
 #include "gpu/dag/edit.h"
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/gpu_helpers.h"
-
-static int n_until_failure = -1; /* allocations that still succeed; -1: none fails */
-
-void *__real_malloc(size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-void *__wrap_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-static bool must_fail(void)
-{
-    if (n_until_failure < 0) {
-        return false;
-    }
-    n_until_failure--;
-    return n_until_failure < 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_calloc(n, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
-}
 
 /* Three passes: a heightfield with a ball, a dilation, a box. */
 static enum vxd_status run_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
@@ -94,10 +60,9 @@ static void test_edit_of_each_failed_allocation_leaves_the_scene_usable(void)
 
         gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
         REQUIRE(vxd_dag_create(env.queue, &spec, &dag, NULL) == VXD_OK);
-        n_until_failure = k;
+        fail_allocation(k);
         status = run_edit(&env, dag, VXD_DAG_EMPTY, &result, &err);
-        has_run_out = k >= 0 && n_until_failure >= 0;
-        n_until_failure = -1;
+        has_run_out = !stop_failing();
         if (status != VXD_OK) {
             CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
             CHECK(err.message[0] != '\0');

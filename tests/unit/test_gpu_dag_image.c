@@ -3,8 +3,7 @@
  * Every allocation fails in turn: linked with --wrap, as test_gpu_alloc. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
-
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/gpu_dag_image.h"
 #include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_dag_scene.h"
@@ -12,46 +11,6 @@
 static const struct vxd_dag_format formats[] = {
     {5, 0, false}, {5, 0, true},  {5, 4, false}, {5, 4, true},
     {5, 8, true},  {5, 16, true}, {5, 16, false}};
-
-static int n_until_failure = -1; /* allocations that still succeed; -1: none fails */
-
-void *__real_malloc(size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-void *__real_realloc(void *memory, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-void *__wrap_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-void *__wrap_realloc(void *memory, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-static bool must_fail(void)
-{
-    if (n_until_failure < 0) {
-        return false;
-    }
-    n_until_failure--;
-    return n_until_failure < 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_calloc(n, n_bytes);
-}
-
-void *__wrap_realloc(void *memory, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_realloc(memory, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
-}
 
 /* Of words in memory that the store may keep. */
 static enum vxd_status load_own(struct gpu_env *env, struct vxd_dag *dag,
@@ -402,9 +361,9 @@ static void test_image_allocation_failures_leave_nothing(void)
         struct vxd_err err = {0};
 
         gpu_dag_image_scenes(&env, to[1], 8, other, NULL);
-        n_until_failure = n_failures;
+        fail_allocation(n_failures);
         status = use_all(&env, dag, roots, to, &err);
-        n_until_failure = -1;
+        (void)stop_failing();
         CHECK(status == VXD_OK || status == VXD_RESOURCE_EXHAUSTED);
         CHECK((status == VXD_OK) == (err.message[0] == '\0'));
         for (int i = 0; i < GPU_DAG_IMAGE_ROOTS; i++) {

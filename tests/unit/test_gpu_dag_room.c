@@ -22,14 +22,8 @@ static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format
                                 size_t max_bytes)
 {
     const struct vxd_dag_spec spec = {.format = *format, .max_bytes = max_bytes};
-    struct vxd_dag *dag = NULL;
-    struct vxd_err err = {0};
 
-    if (vxd_dag_create(env->queue, &spec, &dag, &err) != VXD_OK) {
-        (void)fprintf(stderr, "create: %s\n", err.message);
-        exit(EXIT_FAILURE);
-    }
-    return dag;
+    return gpu_dag_create(env, &spec);
 }
 
 static struct vxd_dag_summary verify(struct gpu_env *env, const struct vxd_dag *dag,

@@ -3,10 +3,10 @@
  * allocation can fail in turn. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "gpu/dag/carve.h"
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/gpu_dag_rays.h"
 #include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_helpers.h"
@@ -19,39 +19,6 @@ enum {
 
 static const struct vxd_dag_format formats[N_FORMATS] = {
     {5, 0, false}, {5, 0, true}, {5, 4, true}, {5, 8, false}, {5, 16, true}};
-
-static int n_until_failure = -1; /* allocations that still succeed; -1: none fails */
-
-void *__real_malloc(size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-void *__wrap_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-static bool must_fail(void)
-{
-    if (n_until_failure < 0) {
-        return false;
-    }
-    n_until_failure--;
-    return n_until_failure < 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_calloc(n, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
-}
 
 static void free_result(struct gpu_env *env, struct vxd_dag_scan_result *result)
 {
@@ -333,10 +300,9 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
         enum vxd_status status;
 
         gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-        n_until_failure = k;
+        fail_allocation(k);
         status = gpu_dag_scan(&env, &format, &scan, &result, &err);
-        has_run = n_until_failure >= 0;
-        n_until_failure = -1;
+        has_run = !stop_failing();
         /* A cache that fails to keep a block gives it to the machine instead. */
         CHECK(status == VXD_RESOURCE_EXHAUSTED || status == VXD_OK);
         CHECK(!has_run || status == VXD_OK);

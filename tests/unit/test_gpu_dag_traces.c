@@ -181,15 +181,9 @@ static uint64_t count_voxels(void)
 static struct vxd_dag *make_dag(struct gpu_env *env, int depth)
 {
     struct vxd_dag_spec spec = {.format = {depth, 4, false}};
-    struct vxd_dag *dag = NULL;
-    struct vxd_err err = {0};
 
     spec.store = gpu_dag_store(&spec.format);
-    if (vxd_dag_create(env->queue, &spec, &dag, &err) != VXD_OK) {
-        (void)fprintf(stderr, "create: %s\n", err.message);
-        exit(EXIT_FAILURE);
-    }
-    return dag;
+    return gpu_dag_create(env, &spec);
 }
 
 /* All balls, n_list an edit; the last root, and voxels that were added. */

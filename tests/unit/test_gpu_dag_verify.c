@@ -4,6 +4,7 @@
 #include "tests/unit/test.h"
 
 #include "gpu/dag/internal.h"
+#include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_helpers.h"
 
 #define UNIFORM VXD_DAG_UNIFORM
@@ -12,14 +13,8 @@
 static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format)
 {
     struct vxd_dag_spec spec = {.format = *format};
-    struct vxd_dag *dag = NULL;
-    struct vxd_err err = {0};
 
-    if (vxd_dag_create(env->queue, &spec, &dag, &err) != VXD_OK) {
-        (void)fprintf(stderr, "create: %s\n", err.message);
-        exit(EXIT_FAILURE);
-    }
-    return dag;
+    return gpu_dag_create(env, &spec);
 }
 
 static uint32_t put(struct vxd_dag *dag, enum vxd_dag_kind kind, const uint32_t *words,

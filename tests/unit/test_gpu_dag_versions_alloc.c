@@ -3,44 +3,10 @@
  * Leaks show under AddressSanitizer. */
 #include "tests/unit/test.h"
 
-#include <errno.h>
-
 #include "gpu/dag/diff.h"
 #include "gpu/dag/undo.h"
+#include "tests/unit/failing_alloc.h"
 #include "tests/unit/gpu_helpers.h"
-
-static int n_until_failure = -1; /* allocations that still succeed; -1: none fails */
-
-void *__real_malloc(size_t n_bytes);
-void *__real_calloc(size_t n, size_t n_bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-void *__wrap_malloc(size_t n_bytes);
-void *__wrap_calloc(size_t n, size_t n_bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes);
-
-static bool must_fail(void)
-{
-    if (n_until_failure < 0) {
-        return false;
-    }
-    n_until_failure--;
-    return n_until_failure < 0;
-}
-
-void *__wrap_malloc(size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_malloc(n_bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t n_bytes)
-{
-    return must_fail() ? NULL : __real_calloc(n, n_bytes);
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n_bytes)
-{
-    return must_fail() ? ENOMEM : __real_posix_memalign(out, alignment, n_bytes);
-}
 
 static uint32_t fill_ball(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
                           int64_t at, uint32_t value)
@@ -102,10 +68,9 @@ static void test_undo_and_diff_of_each_failed_allocation_leave_the_scene_usable(
         REQUIRE(vxd_dag_create(env.queue, &spec, &versions.dag, NULL) == VXD_OK);
         versions.first = fill_ball(&env, versions.dag, VXD_DAG_EMPTY, 30, 3);
         versions.second = fill_ball(&env, versions.dag, versions.first, 40, 5);
-        n_until_failure = k;
+        fail_allocation(k);
         status = run(&env, &versions, &result, n_cells, &err);
-        has_run_out = k >= 0 && n_until_failure >= 0;
-        n_until_failure = -1;
+        has_run_out = !stop_failing();
         if (status != VXD_OK) {
             CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
             CHECK(err.message[0] != '\0');

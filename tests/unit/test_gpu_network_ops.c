@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layers that are no convolutions, one by one: row by row, over taps, over channels. What has
+/* Layers that are no convolutions, one by one: row by row, over channels. What has
  * one order of operations is checked to the bit on every backend. */
 #include <math.h>
 
@@ -8,30 +8,6 @@
 #include "gpu/sparse/sparse_math.h"
 #include "tests/unit/gpu_rows.h"
 #include "tests/unit/test.h"
-
-enum {
-    N_CASES = 48,
-    MAX_CHANNELS = 300
-};
-
-/* What varies from case to case. */
-struct variant {
-    enum vxd_net_precision precision;
-    size_t n_rows;
-    int n_channels;
-    int layout;
-    uint64_t state;
-};
-
-static struct variant variant_of(int number)
-{
-    static const int channels[] = {1, 3, 4, 8, 20, 33, 64, 130, MAX_CHANNELS};
-    static const size_t rows[] = {1, 0, 300, 97, 1023};
-
-    return (struct variant){(enum vxd_net_precision)(number % 4), rows[number % 5],
-                            channels[number % 9], number / 4 % GPU_N_LAYOUTS,
-                            (uint64_t)number + 7};
-}
 
 static bool is_narrow(enum vxd_net_precision precision)
 {
@@ -48,36 +24,17 @@ static double storing_error(enum vxd_net_precision precision, double value)
                                      : fabs(value) * 0x1p-8;
 }
 
-static float *rounded_floats(struct variant *v, size_t n)
-{
-    float *values = gpu_random_floats(&v->state, n, false);
-
-    for (size_t i = 0; i < n; i++) {
-        values[i] = gpu_rounded(v->precision, values[i]);
-    }
-    return values;
-}
-
 static bool same_floats(const float *a, const float *b, size_t n)
 {
     return n == 0 || memcmp(a, b, n * sizeof *a) == 0;
 }
 
-static struct gpu_samples one_sample(struct gpu_env *env, size_t n_rows)
-{
-    uint32_t size = (uint32_t)n_rows;
-    struct gpu_samples samples;
-
-    gpu_samples_open(env, &samples, &size, 1);
-    return samples;
-}
-
 static void load_and_save(struct gpu_env *env)
 {
-    for (int number = 0; number < N_CASES; number++) {
-        struct variant v = variant_of(number);
+    for (int number = 0; number < GPU_ROWS_CASES; number++) {
+        struct gpu_rows_case v = gpu_rows_case(number);
         size_t n = v.n_rows * (size_t)v.n_channels;
-        struct gpu_samples samples = one_sample(env, v.n_rows);
+        struct gpu_samples samples = gpu_samples_of_one(env, v.n_rows);
         float *features = gpu_random_floats(&v.state, n, false);
         int32_t *rows = gpu_alloc((v.n_rows + 1) * sizeof *rows);
         struct gpu_rows tensor =
@@ -164,8 +121,8 @@ struct combined {
     struct vxd_buffer d_terms;
 };
 
-static void combined_open(struct gpu_env *env, struct combined *c, struct variant *v,
-                          int number)
+static void combined_open(struct gpu_env *env, struct combined *c,
+                          struct gpu_rows_case *v, int number)
 {
     size_t n = v->n_rows * (size_t)v->n_channels;
     size_t n_channels = (size_t)v->n_channels;
@@ -175,7 +132,7 @@ static void combined_open(struct gpu_env *env, struct combined *c, struct varian
     c->call.act = (enum vxd_net_act)(number % 5);
     c->call.alpha = 0.125f;
     for (int i = 0; i < c->call.n_inputs; i++) {
-        c->values[i] = rounded_floats(v, n);
+        c->values[i] = gpu_rounded_floats(&v->state, v->precision, n);
         c->tensors[i] = gpu_rows_open(env, v->precision, c->values[i], v->n_rows,
                                       v->n_channels, (v->layout + i) % GPU_N_LAYOUTS);
         c->call.in[i] = c->tensors[i].rows;
@@ -228,10 +185,10 @@ static float combined_at(const struct combined *c, size_t row, size_t j,
 
 static void combine(struct gpu_env *env)
 {
-    for (int number = 0; number < N_CASES; number++) {
-        struct variant v = variant_of(number);
+    for (int number = 0; number < GPU_ROWS_CASES; number++) {
+        struct gpu_rows_case v = gpu_rows_case(number);
         size_t n_channels = (size_t)v.n_channels;
-        struct gpu_samples samples = one_sample(env, v.n_rows);
+        struct gpu_samples samples = gpu_samples_of_one(env, v.n_rows);
         struct combined c = {.terms = NULL};
         struct gpu_rows out =
             gpu_rows_open(env, v.precision, NULL, v.n_rows, v.n_channels, v.layout);
@@ -276,11 +233,11 @@ static void embedding(struct gpu_env *env)
     static const float entries[] = {0,     10,    3.4f,  3.5f, 4.5f,
                                     10.5f, -0.5f, -0.6f, 11,   NAN};
 
-    for (int number = 0; number < N_CASES; number++) {
-        struct variant v = variant_of(number);
+    for (int number = 0; number < GPU_ROWS_CASES; number++) {
+        struct gpu_rows_case v = gpu_rows_case(number);
         size_t n_channels = (size_t)v.n_channels;
-        struct gpu_samples samples = one_sample(env, v.n_rows);
-        float *in = rounded_floats(&v, v.n_rows * 2);
+        struct gpu_samples samples = gpu_samples_of_one(env, v.n_rows);
+        float *in = gpu_rounded_floats(&v.state, v.precision, v.n_rows * 2);
         float *table = gpu_random_floats(&v.state, N_ENTRIES * n_channels, false);
         struct vxd_buffer d_table =
             gpu_to_device(env, table, N_ENTRIES * n_channels * sizeof *table);
@@ -324,10 +281,10 @@ static void test_embedding_outside_its_table_is_zero(void)
 }
 
 /* Rows with equal channels and NaNs. */
-static float *hard_rows(struct variant *v)
+static float *hard_rows(struct gpu_rows_case *v)
 {
     size_t n_channels = (size_t)v->n_channels;
-    float *values = rounded_floats(v, v->n_rows * n_channels);
+    float *values = gpu_rounded_floats(&v->state, v->precision, v->n_rows * n_channels);
 
     for (size_t i = 0; i < v->n_rows; i++) {
         float *row = values + i * n_channels;
@@ -345,10 +302,10 @@ static float *hard_rows(struct variant *v)
 
 static void keep_and_argmax(struct gpu_env *env)
 {
-    for (int number = 0; number < N_CASES; number++) {
-        struct variant v = variant_of(number);
+    for (int number = 0; number < GPU_ROWS_CASES; number++) {
+        struct gpu_rows_case v = gpu_rows_case(number);
         size_t n_channels = (size_t)v.n_channels;
-        struct gpu_samples samples = one_sample(env, v.n_rows);
+        struct gpu_samples samples = gpu_samples_of_one(env, v.n_rows);
         float *in = hard_rows(&v);
         struct gpu_rows x =
             gpu_rows_open(env, v.precision, in, v.n_rows, v.n_channels, v.layout);
@@ -400,8 +357,9 @@ static void test_argmax_of_equal_channels_takes_the_first(void)
 }
 
 /* Wrong values of one row. */
-static size_t check_norm(const struct variant *v, const struct vxd_net_norm_call *call,
-                         const float *in, const float *actual)
+static size_t check_norm(const struct gpu_rows_case *v,
+                         const struct vxd_net_norm_call *call, const float *in,
+                         const float *actual)
 {
     double relative = (double)(v->n_channels + 8) * 0x1p-23;
     double max = -INFINITY;
@@ -430,11 +388,11 @@ static size_t check_norm(const struct variant *v, const struct vxd_net_norm_call
 
 static void norm(struct gpu_env *env)
 {
-    for (int number = 0; number < 2 * N_CASES; number++) {
-        struct variant v = variant_of(number / 2);
+    for (int number = 0; number < 2 * GPU_ROWS_CASES; number++) {
+        struct gpu_rows_case v = gpu_rows_case(number / 2);
         size_t n_channels = (size_t)v.n_channels;
-        struct gpu_samples samples = one_sample(env, v.n_rows);
-        float *in = rounded_floats(&v, v.n_rows * n_channels);
+        struct gpu_samples samples = gpu_samples_of_one(env, v.n_rows);
+        float *in = gpu_rounded_floats(&v.state, v.precision, v.n_rows * n_channels);
         struct gpu_rows x =
             gpu_rows_open(env, v.precision, in, v.n_rows, v.n_channels, v.layout);
         struct gpu_rows out = gpu_rows_open(env, v.precision, NULL, v.n_rows,
@@ -465,152 +423,6 @@ static void test_softmax_and_l2_norm_agree_with_double(void)
     gpu_each_backend(norm);
 }
 
-/* One channel of one row. */
-static float pooled(enum vxd_net_pool pool, const int32_t *table, size_t capacity,
-                    int n_taps, const float *in, size_t n_channels)
-{
-    float y = 0;
-    int n = 0;
-
-    for (int tap = 0; tap < n_taps; tap++) {
-        int32_t from = table[(size_t)tap * capacity];
-        float x;
-
-        if (from < 0 || (pool == VXD_NET_POOL_OF_FIRST && n > 0)) {
-            continue;
-        }
-        x = in[(size_t)from * n_channels];
-        if (pool == VXD_NET_POOL_OF_AVG || pool == VXD_NET_POOL_OF_SUM) {
-            y += x;
-        } else if (pool == VXD_NET_POOL_OF_MAX_AND_0 || n > 0) {
-            y = x > y ? x : y;
-        } else {
-            y = x;
-        }
-        n++;
-    }
-    return pool == VXD_NET_POOL_OF_AVG && n > 0 ? y / (float)n : y;
-}
-
-static void pool(struct gpu_env *env)
-{
-    for (int number = 0; number < 2 * N_CASES; number++) {
-        struct variant v = variant_of(number);
-        size_t n_channels = (size_t)v.n_channels;
-        size_t n_in = v.n_rows + 5;
-        int n_taps = number % 4 == 0 ? 27 : 1 + number % 8;
-        size_t capacity =
-            (v.n_rows + VXD_SPARSE_ROW_PAD) / VXD_SPARSE_ROW_PAD * VXD_SPARSE_ROW_PAD;
-        struct gpu_samples samples = one_sample(env, v.n_rows);
-        float *in = rounded_floats(&v, n_in * n_channels);
-        int32_t *table = gpu_alloc((size_t)n_taps * capacity * sizeof *table);
-        struct gpu_rows x =
-            gpu_rows_open(env, v.precision, in, n_in, v.n_channels, v.layout);
-        struct gpu_rows out = gpu_rows_open(env, v.precision, NULL, v.n_rows,
-                                            v.n_channels, number % GPU_N_LAYOUTS);
-        struct vxd_net_pool_call call = {v.precision,    (enum vxd_net_pool)(number % 5),
-                                         samples.extent, {.n_taps = n_taps},
-                                         x.rows,         out.rows};
-        struct vxd_buffer d_table;
-        size_t n_wrong = 0;
-        float *actual;
-
-        for (size_t i = 0; i < (size_t)n_taps * capacity; i++) {
-            bool reads = gpu_random(&v.state) % 3 != 0 && i % 7 != 3;
-
-            table[i] = reads ? (int32_t)(gpu_random(&v.state) % n_in) : -1;
-        }
-        d_table = gpu_to_device(env, table, (size_t)n_taps * capacity * sizeof *table);
-        call.map.capacity = capacity;
-        call.map.table = d_table.ptr;
-        GPU_TWIN(env, pool, &call);
-        actual = gpu_rows_fetch(env, &out);
-        for (size_t i = 0; i < v.n_rows * n_channels; i++) {
-            float y = pooled(call.pool, table + i / n_channels, capacity, n_taps,
-                             in + i % n_channels, n_channels);
-
-            n_wrong += actual[i] != gpu_rounded(v.precision, y);
-        }
-        CHECK_INT(n_wrong, 0);
-        free(actual);
-        free(table);
-        free(in);
-        vxd_device_free(env->queue, &d_table);
-        gpu_rows_close(env, &x);
-        gpu_rows_close(env, &out);
-        gpu_samples_close(env, &samples);
-    }
-}
-
-static void test_pool_goes_over_taps_in_order(void)
-{
-    gpu_each_backend(pool);
-}
-
-static void bev(struct gpu_env *env)
-{
-    static const int32_t shape[3] = {7, 5, 3};
-
-    for (int number = 0; number < N_CASES; number++) {
-        struct variant v = variant_of(number);
-        size_t n_channels = (size_t)v.n_channels;
-        size_t n_cells = 2 * 7 * 5 * 3;
-        size_t n_floats = n_cells * n_channels;
-        uint64_t keys[2 * 7 * 5 * 3];
-        float *expected = gpu_alloc(n_floats * sizeof *expected);
-        float *in = rounded_floats(&v, n_cells * n_channels);
-        size_t n_rows = 0;
-        struct gpu_samples samples;
-        struct vxd_buffer d_keys;
-        struct vxd_buffer d_out = gpu_to_device(env, NULL, n_floats * sizeof(float));
-        struct gpu_rows x;
-        float *actual;
-
-        memset(expected, 0, n_floats * sizeof *expected);
-        for (size_t cell = 0; cell < n_cells; cell++) {
-            int32_t c[4] = {(int32_t)(cell / 105), (int32_t)(cell / 15 % 7),
-                            (int32_t)(cell / 3 % 5), (int32_t)(cell % 3)};
-
-            if (gpu_random(&v.state) % 4 != 0) {
-                continue;
-            }
-            keys[n_rows] = vxd_sparse_key(c);
-            for (size_t j = 0; j < n_channels; j++) {
-                size_t plane = ((size_t)c[0] * n_channels + j) * 3 + (size_t)c[3];
-
-                expected[(plane * 5 + (size_t)c[2]) * 7 + (size_t)c[1]] =
-                    in[n_rows * n_channels + j];
-            }
-            n_rows++;
-        }
-        samples = one_sample(env, n_rows);
-        d_keys = gpu_to_device(env, keys, n_rows * sizeof *keys);
-        x = gpu_rows_open(env, v.precision, in, n_rows, v.n_channels, v.layout);
-        GPU_TWIN(env, bev,
-                 (&(struct vxd_net_bev_call){v.precision,
-                                             samples.extent,
-                                             d_keys.ptr,
-                                             {shape[0], shape[1], shape[2]},
-                                             x.rows,
-                                             d_out.ptr,
-                                             n_floats}));
-        actual = gpu_to_host(env, &d_out);
-        CHECK(same_floats(actual, expected, n_floats));
-        free(actual);
-        free(expected);
-        free(in);
-        vxd_device_free(env->queue, &d_keys);
-        vxd_device_free(env->queue, &d_out);
-        gpu_rows_close(env, &x);
-        gpu_samples_close(env, &samples);
-    }
-}
-
-static void test_bev_puts_depth_into_channels(void)
-{
-    gpu_each_backend(bev);
-}
-
 static const struct vxd_test tests[] = {
     VXD_TEST(test_load_and_save_round_once),
     VXD_TEST(test_load_of_rows_out_of_order_is_invalid),
@@ -618,8 +430,6 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_embedding_outside_its_table_is_zero),
     VXD_TEST(test_argmax_of_equal_channels_takes_the_first),
     VXD_TEST(test_softmax_and_l2_norm_agree_with_double),
-    VXD_TEST(test_pool_goes_over_taps_in_order),
-    VXD_TEST(test_bev_puts_depth_into_channels),
 };
 
 VXD_TEST_MAIN(tests)

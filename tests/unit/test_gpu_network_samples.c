@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Layers that go over the rows of a sample: each against double, or to the bit where the order
- * of its sums is the contract's, and the same bits alone as in a batch. Graphs of layers. */
+ * of its sums is the contract's, and the same bits alone as in a batch. */
 #include <math.h>
 
 #include "gpu/sparse/net_math.h"
@@ -40,16 +40,6 @@ static double storing_error(enum vxd_net_precision precision, double value)
     return precision == VXD_NET_BF16 ? fabs(value) * 0x1p-8 : 0.0;
 }
 
-static float *rounded_floats(struct variant *v, size_t n)
-{
-    float *values = gpu_random_floats(&v->state, n, false);
-
-    for (size_t i = 0; i < n; i++) {
-        values[i] = gpu_rounded(v->precision, values[i]);
-    }
-    return values;
-}
-
 /* A tensor with its values on the host. */
 struct tensor {
     float *values;
@@ -61,7 +51,8 @@ static struct tensor tensor_of(struct gpu_env *env, struct variant *v, size_t n_
 {
     struct tensor tensor;
 
-    tensor.values = rounded_floats(v, n_rows * (size_t)n_channels);
+    tensor.values =
+        gpu_rounded_floats(&v->state, v->precision, n_rows * (size_t)n_channels);
     tensor.rows = gpu_rows_open(env, v->precision, tensor.values, n_rows, n_channels,
                                 layout % GPU_N_LAYOUTS);
     return tensor;
@@ -528,90 +519,11 @@ static void test_tokens_of_a_batch_are_those_of_its_samples(void)
     gpu_each_backend(tokens);
 }
 
-#ifdef VXD_WITH_CUDA
-/* Graphs ---------------------------------------------------------------------------------- */
-
-static enum vxd_status enqueue_load(struct vxd_queue *queue, void *args,
-                                    struct vxd_err *err)
-{
-    return vxd_net_load_cuda(queue, args, err);
-}
-
-static enum vxd_status enqueue_fault(struct vxd_queue *queue, void *args,
-                                     struct vxd_err *err)
-{
-    enum vxd_status status = vxd_net_load_cuda(queue, args, err);
-
-    return status != VXD_OK ? status
-                            : vxd_fail(err, VXD_INTERNAL, "here", "as the test wants");
-}
-
-/* Launched on another queue than it was recorded on, with what lies there at the time. */
-static void graph(struct gpu_env *env)
-{
-    static const float features[6] = {1, 2, 3, 4, 5, 6};
-    static const int32_t good[3] = {0, 1, 2};
-    static const int32_t bad[3] = {0, 2, 1};
-    struct vxd_net_load_call call = {VXD_NET_FP16, NULL, NULL, 3, {NULL, 2, 2}};
-    struct vxd_net_graph *recorded;
-    struct vxd_queue *other;
-    struct vxd_err err = {0};
-    struct vxd_buffer d_features;
-    struct vxd_buffer d_rows;
-    struct gpu_rows out;
-
-    if (vxd_context_backend(env->context) != VXD_BACKEND_CUDA) {
-        return;
-    }
-    REQUIRE(vxd_queue_create(env->context, &other, &err) == VXD_OK);
-    d_features = gpu_to_device(env, features, sizeof features);
-    d_rows = gpu_to_device(env, good, sizeof good);
-    out = gpu_rows_open(env, VXD_NET_FP16, NULL, 3, 2, 0);
-    call.features = d_features.ptr;
-    call.rows = d_rows.ptr;
-    call.out = out.rows;
-    CHECK_INT(
-        vxd_net_graph_record_cuda(env->queue, enqueue_fault, &call, &recorded, &err),
-        VXD_INTERNAL);
-    CHECK_STR(err.field, "here");
-    CHECK(recorded == NULL);
-    REQUIRE(vxd_net_graph_record_cuda(env->queue, enqueue_load, &call, &recorded, &err) ==
-            VXD_OK);
-    for (int i = 0; i < 4; i++) {
-        const int32_t *rows = i == 1 ? bad : good;
-        float *actual;
-
-        (void)vxd_queue_copy(other, d_rows.ptr, rows, sizeof good, &err);
-        CHECK_INT(vxd_net_graph_launch_cuda(other, recorded, &err), VXD_OK);
-        CHECK_INT(vxd_net_graph_launch_cuda(other, recorded, &err), VXD_OK);
-        CHECK_INT(vxd_queue_wait(other, &err), i == 1 ? VXD_INVALID_ARGUMENT : VXD_OK);
-        gpu_wait(env);
-        actual = gpu_rows_fetch(env, &out);
-        CHECK(memcmp(actual, features, sizeof features) == 0);
-        free(actual);
-    }
-    vxd_net_graph_destroy_cuda(env->context, recorded);
-    vxd_net_graph_destroy_cuda(env->context, NULL);
-    vxd_device_free(env->queue, &d_features);
-    vxd_device_free(env->queue, &d_rows);
-    gpu_rows_close(env, &out);
-    vxd_queue_destroy(other);
-}
-
-static void test_graph_launched_on_another_queue_reports_there(void)
-{
-    gpu_each_backend(graph);
-}
-#endif
-
 static const struct vxd_test tests[] = {
     VXD_TEST(test_global_pool_sums_in_pieces),
     VXD_TEST(test_batch_norm_takes_each_samples_own_statistics),
     VXD_TEST(test_attention_of_a_batch_is_that_of_its_samples),
     VXD_TEST(test_tokens_of_a_batch_are_those_of_its_samples),
-#ifdef VXD_WITH_CUDA
-    VXD_TEST(test_graph_launched_on_another_queue_reports_there),
-#endif
 };
 
 VXD_TEST_MAIN(tests)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Derived sets and kernel maps against dense grids, and against figures of real scans. */
+/* Derived sets and kernel maps against dense grids, and against figures of a real scan. */
 #include "tests/unit/gpu_sparse.h"
 #include "tests/unit/test.h"
 
@@ -451,68 +451,6 @@ static void test_map_with_too_many_rows_is_refused_by_the_wait(void)
     gpu_each_backend(one_too_small);
 }
 
-/* Research 1.1, cloud A: convolutions of kernel 3, stride 2, padding 1 one after another. */
-static void centerpoint_sets(struct gpu_env *env)
-{
-    static const uint32_t support[3] = {69276, 29723, 10335};
-    static const uint32_t floors[3] = {35727, 13345, 4413};
-    const struct vxd_sparse_geometry centred = {
-        {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, false};
-    struct vxd_sparse_geometry last = centred;
-    size_t n_bytes = 0;
-    int32_t *words =
-        gpu_read_data("lidar/centerpoint_in_indices_zyx.int32.tensor", &n_bytes);
-    int32_t *coords = words + (n_bytes - (size_t)79745 * 16) / 4;
-    int32_t shape[3] = {1440, 1440, 41};
-    static const int32_t unbounded[3] = {0, 0, 0};
-
-    last.padding[2] = 0;
-    for (size_t i = 0; i < 79745; i++) {
-        int32_t z = coords[4 * i + 1];
-
-        coords[4 * i + 1] = coords[4 * i + 3];
-        coords[4 * i + 3] = z;
-    }
-    for (int rule = 0; rule < 2; rule++) {
-        struct gpu_set set;
-
-        CHECK_INT(gpu_set_make(env, coords, 79745, 1, rule == 0 ? shape : unbounded,
-                               79745, NULL, &set),
-                  VXD_OK);
-        CHECK_INT(set.n_rows, 79745);
-        for (int layer = 0; layer < 3; layer++) {
-            const struct vxd_sparse_geometry *g =
-                rule == 0 && layer == 2 ? &last : &centred;
-            int32_t out_shape[3];
-            struct gpu_set out;
-
-            CHECK_INT(vxd_sparse_out_shape(g, set.set.shape, NULL, out_shape, NULL),
-                      VXD_OK);
-            CHECK_INT(gpu_set_derive(env, (enum vxd_sparse_derive)rule, g, &set,
-                                     out_shape, 80000, &out),
-                      VXD_OK);
-            CHECK_INT(out.n_rows, rule == 0 ? support[layer] : floors[layer]);
-            gpu_set_close(env, &set);
-            set = out;
-        }
-        gpu_set_close(env, &set);
-    }
-    free(words);
-}
-
-static void test_centerpoint_frame_has_the_sets_of_the_research(void)
-{
-    size_t n_bytes = 0;
-    void *words =
-        gpu_read_data("lidar/centerpoint_in_indices_zyx.int32.tensor", &n_bytes);
-
-    free(words);
-    if (n_bytes < (size_t)79745 * 16) {
-        SKIP("no data directory (set VOXELD_DATA)");
-    }
-    gpu_each_backend(centerpoint_sets);
-}
-
 /* The same map so often that a GPU's blocks have many rows each. */
 static void check_crowd(struct gpu_env *env, const struct vxd_sparse_geometry *geometry,
                         const struct gpu_set *set, const struct gpu_map *alone)
@@ -601,7 +539,6 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_map_of_a_common_kernel_equals_lookups_in_a_dense_grid),
     VXD_TEST(test_maps_built_together_equal_each_built_alone),
     VXD_TEST(test_map_with_too_many_rows_is_refused_by_the_wait),
-    VXD_TEST(test_centerpoint_frame_has_the_sets_of_the_research),
     VXD_TEST(test_spconv_scan_has_788961_pairs),
 };
 

@@ -66,18 +66,6 @@ static enum vxd_status batch_check(struct vxd_request *request, struct vxd_err *
     return VXD_OK;
 }
 
-static enum vxd_status sleep_job(struct vxd_pool *pool, const void *args,
-                                 struct vxd_err *err)
-{
-    uint32_t ms;
-
-    (void)pool;
-    (void)err;
-    memcpy(&ms, args, sizeof ms);
-    wait_ms((long)ms);
-    return VXD_OK;
-}
-
 static enum vxd_status batch_submit(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err)
 {
@@ -102,7 +90,7 @@ static enum vxd_status batch_submit(struct vxd_request *request, struct vxd_queu
         (void)pthread_mutex_unlock(&seen.mutex);
     }
     request->more = *n_stages < 2;
-    return vxd_queue_push(queue, sleep_job, &ms, sizeof ms, err);
+    return push_sleep(queue, ms, err);
 }
 
 static enum vxd_status batch_finish(struct vxd_request *request, struct vxd_queue *queue,

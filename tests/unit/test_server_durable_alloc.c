@@ -118,7 +118,7 @@ static void test_durable_change_any_failing_allocation_changes_nothing(void)
         long k = 0;
 
         while (k < ENOUGH && vxd_test_n_failed_checks == 0 && fail_change(n, k)) {
-            k += work_stride();
+            k += vxd_test_slow();
         }
         CHECK(k >= 6);
     }
@@ -138,7 +138,7 @@ static void test_start_any_failing_allocation_loses_nothing(void)
     before[1] = world_look(&world, "b", "");
     before[2] = world_look(&world, "a", "x");
     world_stop(&world);
-    for (; k < ENOUGH && failed && vxd_test_n_failed_checks == 0; k += work_stride()) {
+    for (; k < ENOUGH && failed && vxd_test_n_failed_checks == 0; k += vxd_test_slow()) {
         enum vxd_status status = start(&world, k);
 
         failed = stop_failing();

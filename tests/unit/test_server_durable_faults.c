@@ -27,7 +27,7 @@ static void fail_each_call(enum fault_kind kind, int stride)
     vxd_data_dir_close(&work.dir);
     fault_disk_destroy(disk);
     CHECK(n_calls > 500);
-    for (int i = 0; i < n_calls; i += stride * work_stride()) {
+    for (int i = 0; i < n_calls; i += stride * vxd_test_slow()) {
         struct fault_plan plan = fault_none;
         const char *fault;
 
@@ -51,7 +51,7 @@ static void fail_each_call(enum fault_kind kind, int stride)
         CHECK(fault == NULL);
         fault_disk_destroy(disk);
     }
-    CHECK(kind == FAULT_SHORT || n_failures > 10 / work_stride());
+    CHECK(kind == FAULT_SHORT || n_failures > 10 / vxd_test_slow());
 }
 
 static void test_any_call_with_eio_is_reported_and_survived(void)

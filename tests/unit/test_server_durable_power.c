@@ -63,7 +63,7 @@ static void test_power_lost_at_every_sync_keeps_what_was_told(void)
     int n_syncs = count_syncs();
 
     CHECK(n_syncs > 80);
-    for (int k = 0; k <= n_syncs; k += work_stride()) {
+    for (int k = 0; k <= n_syncs; k += vxd_test_slow()) {
         for (int loss = 0; loss < FAULT_N_LOSSES; loss++) {
             for (uint64_t seed = 0; seed < SEEDS; seed++) {
                 struct fault_plan plan = fault_none;
@@ -137,7 +137,7 @@ static void test_any_sync_left_out_is_noticed(void)
     REQUIRE(disk != NULL);
     CHECK(work_run(&work, fault_disk_ops(disk)));
     n_syncs = fault_disk_n_syncs(disk);
-    for (int m = 0; m < n_syncs; m += work_stride()) {
+    for (int m = 0; m < n_syncs; m += vxd_test_slow()) {
         bool is_head = is_of(disk, m, FAULT_WAL_HEAD);
         bool is_copy = is_of(disk, m, "voxeld.db-wal") && is_of(disk, m + 1, "voxeld.db");
         struct tally *tally = is_head ? &heads : is_copy ? &copies : &all;
@@ -154,7 +154,7 @@ static void test_any_sync_left_out_is_noticed(void)
         }
     }
     CHECK_INT(all.n_missed, all.n);
-    if (work_stride() == 1) {
+    if (vxd_test_slow() == 1) {
         CHECK(all.n > 60);
         CHECK(heads.n_missed > 0);
         CHECK(copies.n_missed > 0);

@@ -165,7 +165,7 @@ static void cut_each(enum damage how)
         if (vxd_test_n_failed_checks > 0) {
             (void)printf("  cut off at call %d\n", k);
         }
-        k += work_stride();
+        k += vxd_test_slow();
     }
     CHECK(is_over);
 }

@@ -4,7 +4,6 @@
  * nothing. The linker puts our allocators in front (--wrap); SQLite's own are not among them. */
 #include "tests/unit/test.h"
 
-#include "tests/unit/durable_workload.h"
 #include "tests/unit/failing_alloc.h"
 #include "tests/unit/server_alloc_disk.h"
 #include "tests/unit/server_checks.h"
@@ -93,7 +92,7 @@ static void test_map_change_any_failing_allocation_changes_nothing(void)
         long k = 0;
 
         while (k < ENOUGH && vxd_test_n_failed_checks == 0 && fail_change(n, k)) {
-            k += work_stride();
+            k += vxd_test_slow();
         }
         CHECK(k >= 6);
     }
@@ -133,7 +132,7 @@ static void test_making_and_dropping_any_failing_allocation_is_done_or_not(void)
     long k = 0;
 
     while (k < ENOUGH && vxd_test_n_failed_checks == 0 && fail_ends(k)) {
-        k += work_stride();
+        k += vxd_test_slow();
     }
     CHECK(k >= 6);
 }
@@ -151,7 +150,7 @@ static void test_start_any_failing_allocation_loses_no_map(void)
     CHECK_INT(world_change_map(&world, "a", 5, 6), VXD_OK);
     before = world_view_map(&world, "a");
     world_stop(&world);
-    for (; k < ENOUGH && failed && vxd_test_n_failed_checks == 0; k += work_stride()) {
+    for (; k < ENOUGH && failed && vxd_test_n_failed_checks == 0; k += vxd_test_slow()) {
         enum vxd_status status = start(&world, k);
 
         failed = stop_failing();

@@ -34,18 +34,6 @@ static enum vxd_status check(struct vxd_request *request, struct vxd_err *err)
     return VXD_OK;
 }
 
-static enum vxd_status sleep_job(struct vxd_pool *pool, const void *args,
-                                 struct vxd_err *err)
-{
-    uint32_t ms;
-
-    (void)pool;
-    (void)err;
-    memcpy(&ms, args, sizeof ms);
-    wait_ms((long)ms);
-    return VXD_OK;
-}
-
 static enum vxd_status submit(struct vxd_request *request, struct vxd_queue *queue,
                               struct vxd_err *err)
 {
@@ -55,8 +43,7 @@ static enum vxd_status submit(struct vxd_request *request, struct vxd_queue *que
 
     *left -= *left > 0 ? 1 : 0;
     request->more = *left > 0;
-    return vxd_queue_push(queue, sleep_job, &input->duration_ms,
-                          sizeof input->duration_ms, err);
+    return push_sleep(queue, input->duration_ms, err);
 }
 
 static enum vxd_status finish(struct vxd_request *request, struct vxd_queue *queue,
