@@ -277,7 +277,7 @@ static void test_change_expired_before_it_began_has_no_effect(void)
     struct call block, first, patient;
 
     REQUIRE(server != NULL);
-    send(&block, server, &blocking, "{\"durationMs\":150}");
+    send(&block, server, &blocking, "{\"durationMs\":1000}");
     wait_ms(20);
     header.timeout_ms = 30;
     send(&first, server, &header, "{}");
@@ -306,7 +306,7 @@ static void test_change_superseded_had_no_effect_and_may_come_again(void)
     REQUIRE(server != NULL);
     a.stream = b.stream = "s";
     a.keep_last = b.keep_last = 1;
-    send(&block, server, &blocking, "{\"durationMs\":80}");
+    send(&block, server, &blocking, "{\"durationMs\":500}");
     wait_ms(20);
     send(&first, server, &a, "{}");
     wait_ms(2);
