@@ -27,4 +27,4 @@ target_link_libraries(bench_journal PRIVATE voxeld_build voxeld_durable)
 add_executable(bench_recovery ${CMAKE_CURRENT_LIST_DIR}/bench_recovery.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_recovery_server.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
-target_link_libraries(bench_recovery PRIVATE voxeld_build voxeld_server)
+target_link_libraries(bench_recovery PRIVATE voxeld_build voxeld_server voxeld_client)
