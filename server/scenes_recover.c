@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/durable/recovery_ahead.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/map_catalogue.h"
@@ -15,10 +16,15 @@
 #include "server/scenes_replay.h"
 #include "server/server.h"
 
+enum {
+    ON_CUDA_AT_ONCE = 64
+};
+
 struct recovery {
     struct vxd_scenes *scenes;
     uint64_t least_generation;  /* of the family that is recovered */
     struct vxd_scene_plan plan; /* of its records */
+    size_t most_together;       /* of them, as one edit */
     uint64_t logged_ns;
 };
 
@@ -102,6 +108,15 @@ static enum vxd_status plan_name(void *user, const struct vxd_journal_item *item
     return VXD_OK;
 }
 
+/* A GPU makes what an edit has room for over and over until there is: not of much at a time. */
+static size_t most_at_once(const struct vxd_scenes *scenes)
+{
+    bool is_cuda =
+        vxd_context_backend(vxd_queue_context(scenes->queue)) == VXD_BACKEND_CUDA;
+
+    return is_cuda ? ON_CUDA_AT_ONCE : VXD_RECORDS_AT_ONCE;
+}
+
 static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
                                     struct vxd_err *err)
 {
@@ -115,6 +130,7 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
         vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
     }
     vxd_scene_plan_free(&recovery->plan);
+    recovery->most_together = most_at_once(recovery->scenes);
     return vxd_journal_read_items(recovery->scenes->journal, VXD_JOURNAL_NAMED, row->id,
                                   plan_name, recovery, err);
 }
@@ -264,23 +280,45 @@ out:
     return status;
 }
 
-/* How many may be one edit: that was done, where *is_done is set; else, which a single one and one
- * that failed are, they are to be applied one after the other. */
+/* The next change of its scene, which a snapshot has not got already. */
+static bool is_next(struct vxd_scene *scene, const struct vxd_record *record)
+{
+    struct vxd_scene_state state;
+
+    vxd_scene_pin_last(scene, &state);
+    vxd_scene_unpin(scene->scenes, &state, scene->scenes->queue);
+    return record->version.n == state.version + 1;
+}
+
+/* How many may be one edit: that was done, where *is_done is set; else, which a single one and those
+ * that failed are, they are to be applied one after the other. What there was no room for is
+ * not tried again: half as many are. */
 static size_t apply_together(struct recovery *recovery, uint32_t id, uint64_t sequence,
                              const struct vxd_record_decoded *records, size_t n,
                              bool *is_done)
 {
     struct vxd_scene *scene;
-    size_t n_together;
+    size_t n_together = n < recovery->most_together ? n : recovery->most_together;
+    enum vxd_status status;
 
     *is_done = false;
-    if (n < 2 || !is_change(&records[0].record) ||
-        find_scene(recovery, id, records[0].record.head, &scene, NULL) != VXD_OK) {
+    if (n_together < 2 || !is_change(&records[0].record) ||
+        find_scene(recovery, id, records[0].record.head, &scene, NULL) != VXD_OK ||
+        !is_next(scene, &records[0].record)) {
         return 1;
     }
-    n_together = vxd_scene_plan_count(&recovery->plan, scene, sequence, records, n);
-    *is_done = n_together > 1 && vxd_scene_replay(scene, recovery->least_generation,
-                                                  records, n_together, NULL) == VXD_OK;
+    n_together =
+        vxd_scene_plan_count(&recovery->plan, scene, sequence, records, n_together);
+    if (n_together == 1) {
+        return 1;
+    }
+    status =
+        vxd_scene_replay(scene, recovery->least_generation, records, n_together, NULL);
+    *is_done = status == VXD_OK;
+    if (status == VXD_RESOURCE_EXHAUSTED) {
+        recovery->most_together = n_together / 2;
+        return 1;
+    }
     return n_together;
 }
 

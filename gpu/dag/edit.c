@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Edits: what is asked is checked when it is queued; lists of voxels and heights, which are
  * large and may be written by what is queued before, when their turn comes. Operations then
- * run in passes over the tree: as many shapes in a row as one editor takes, copies and
- * morphology (which look at the state before them) one at a time. */
+ * run in passes over the tree: as many shapes in a row as one editor takes (on the CPU nearly
+ * always all, bins_cpu.c), copies and morphology (which look at the state before them) one at a time. */
 #include "gpu/dag/edit.h"
 
 #include "gpu/dag/change.h"
@@ -355,6 +355,39 @@ static enum vxd_status run_shapes(struct vxd_pool *pool, struct vxd_dag *dag,
     return status;
 }
 
+/* As many of n shapes in a row as one way over the tree takes: *n_done. *most is how many are tried,
+ * less where that was too many. */
+static enum vxd_status run_many(struct vxd_pool *pool, struct vxd_dag *dag,
+                                const struct vxd_dag_op *ops, size_t n, size_t *most,
+                                size_t *n_done, struct vxd_dag_edit_result *result,
+                                struct vxd_err *err)
+{
+    size_t n_many = vxd_dag_bins_count(ops, n);
+
+    *n_done = vxd_dag_shapes_count(ops, n);
+    for (n_many = n_many < *most ? n_many : *most; n_many > *n_done; n_many /= 2) {
+        struct vxd_dag_edit_result tried = *result;
+        struct vxd_dag_bins *bins;
+        struct vxd_dag_editor editor;
+        enum vxd_status status =
+            vxd_dag_bins_begin(dag, ops, n_many, &bins, &editor, NULL);
+
+        if (bins != NULL) {
+            status = vxd_dag_build(pool, dag, tried.root, &editor, &tried, NULL);
+            vxd_dag_bins_end(bins);
+            if (status == VXD_OK) {
+                *result = tried;
+                *n_done = n_many;
+                return VXD_OK;
+            }
+        }
+        /* What fails may look at less in several passes: those say. */
+        *most = status == VXD_OK ? n_many / 2 : 0;
+        n_many = status == VXD_OK ? n_many : 0;
+    }
+    return run_shapes(pool, dag, ops, *n_done, result, err);
+}
+
 /* What looks at the state before it: this root, which the pass only reads. */
 static enum vxd_status run_other(struct vxd_pool *pool, struct vxd_dag *dag,
                                  const struct vxd_dag_op *op,
@@ -402,16 +435,18 @@ static enum vxd_status edit_job(struct vxd_pool *pool, const void *args,
     const struct edit_call *call = args;
     struct vxd_dag_edit_result result = {.root = call->root};
     size_t n_passes = 0;
+    size_t most = call->n_ops; /* that are tried together */
     enum vxd_status status = VXD_OK;
 
     for (size_t i = 0; i < call->n_ops; i++) {
         VXD_TRY(check_data(pool, &call->dag->spec.format, &call->ops[i], i, err));
     }
     for (size_t i = 0; i < call->n_ops; n_passes++) {
-        size_t n = vxd_dag_shapes_count(call->ops + i, call->n_ops - i);
+        size_t n;
 
-        if (n > 0) {
-            VXD_TRY(run_shapes(pool, call->dag, call->ops + i, n, &result, err));
+        if (vxd_dag_shapes_count(call->ops + i, 1) > 0) {
+            VXD_TRY(run_many(pool, call->dag, call->ops + i, call->n_ops - i, &most, &n,
+                             &result, err));
             i += n;
         } else {
             VXD_TRY(run_other(pool, call->dag, &call->ops[i], &result, err));

@@ -40,23 +40,22 @@ static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *vie
 }
 
 /* One ball that overwrites decides alone: most cubes of an edit with a ball are such. */
-static bool visit_parts(const void *args, const struct vxd_dag_cube *cube,
-                        const union vxd_dag_edit_state *state, const uint32_t old[8],
-                        struct vxd_dag_told *told)
+bool vxd_dag_shapes_visit_parts(const struct vxd_dag_shapes_run *shapes,
+                                const struct vxd_dag_cube *cube,
+                                const struct vxd_dag_shapes_state *state,
+                                const uint32_t old[8], struct vxd_dag_told *told)
 {
-    const struct vxd_dag_shapes_run *shapes = args;
-    const struct vxd_dag_shapes_state *own = const_state_of(state);
     const struct vxd_dag_op *op;
     struct vxd_dag_extent extent;
     unsigned outside;
     unsigned inside;
     unsigned same = 0;
 
-    if (own->inside != 0 || (own->partial & (own->partial - 1)) != 0 ||
-        (own->partial & shapes->overwriting) == 0) {
+    if (state->inside != 0 || (state->partial & (state->partial - 1)) != 0 ||
+        (state->partial & shapes->overwriting) == 0) {
         return false;
     }
-    op = shapes->ops[vxd_dag_low_bit(own->partial)].op;
+    op = shapes->ops[vxd_dag_low_bit(state->partial)].op;
     if (op->shape.kind != VXD_DAG_BALL) {
         return false;
     }
@@ -69,6 +68,13 @@ static bool visit_parts(const void *args, const struct vxd_dag_cube *cube,
     told->set = inside & ~same;
     told->open = 0xffu & ~(outside | inside | same);
     return true;
+}
+
+static bool visit_parts(const void *args, const struct vxd_dag_cube *cube,
+                        const union vxd_dag_edit_state *state, const uint32_t old[8],
+                        struct vxd_dag_told *told)
+{
+    return vxd_dag_shapes_visit_parts(args, cube, const_state_of(state), old, told);
 }
 
 static int sign(const void *args, const struct vxd_dag_cube *cube,
@@ -85,11 +91,11 @@ static void edit_leaf(const void *args, const struct vxd_dag_view *view,
     vxd_dag_shapes_edit_leaf(args, cube, const_state_of(state), leaf);
 }
 
-static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op)
+static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op, int most)
 {
     bool is_list = op->shape.kind == VXD_DAG_VOXELS;
 
-    if (pass->n_ops == VXD_DAG_SHAPES_OPS || op->action >= VXD_DAG_ERODE ||
+    if (pass->n_ops == most || op->action >= VXD_DAG_ERODE ||
         (is_list && pass->n_lists == VXD_DAG_SHAPES_LISTS)) {
         return false;
     }
@@ -103,7 +109,7 @@ size_t vxd_dag_shapes_count(const struct vxd_dag_op *ops, size_t n)
     struct vxd_dag_edit_pass pass = {0};
     size_t i = 0;
 
-    while (i < n && take_op(&pass, &ops[i])) {
+    while (i < n && take_op(&pass, &ops[i], VXD_DAG_SHAPES_OPS)) {
         i++;
     }
     return i;
@@ -115,7 +121,7 @@ bool vxd_dag_edit_pass_add(struct vxd_dag_edit_pass *pass, const struct vxd_dag_
     struct vxd_dag_edit_pass longer = *pass;
 
     for (size_t i = 0; i < n_ops; i++) {
-        if (!take_op(&longer, &ops[i])) {
+        if (!take_op(&longer, &ops[i], VXD_DAG_MAX_OPS)) {
             return false;
         }
     }

@@ -16,6 +16,25 @@ void vxd_dag_shapes_plan(const struct vxd_dag_view *view, const struct vxd_dag_o
                          size_t n, struct vxd_dag_shape_op *shape_ops,
                          struct vxd_dag_shapes_run *run);
 
+/* As of an editor (internal.h), for a cube that was visited by this run. */
+bool vxd_dag_shapes_visit_parts(const struct vxd_dag_shapes_run *shapes,
+                                const struct vxd_dag_cube *cube,
+                                const struct vxd_dag_shapes_state *state,
+                                const uint32_t old[8], struct vxd_dag_told *told);
+
+/* bins_cpu.c. Operations from the first of n on that bins may take: shapes in a row, without
+ * heightfields. */
+size_t vxd_dag_bins_count(const struct vxd_dag_op *ops, size_t n);
+
+/* An editor of n such operations, 1 to VXD_DAG_MAX_OPS, for one way over the tree; borrows them.
+ * *out is the caller's to end; NULL without an error where too many of them meet in one place.
+ * errors  RESOURCE_EXHAUSTED  no memory */
+struct vxd_dag_bins;
+enum vxd_status vxd_dag_bins_begin(struct vxd_dag *dag, const struct vxd_dag_op *ops,
+                                   size_t n, struct vxd_dag_bins **out,
+                                   struct vxd_dag_editor *editor, struct vxd_err *err);
+void vxd_dag_bins_end(struct vxd_dag_bins *bins);
+
 /* shapes_heights.c. Makes the pyramid of a heightfield; *memory (host) is the caller's, and
  * stays empty where the field is so small that none is ever looked at.
  * errors  RESOURCE_EXHAUSTED */

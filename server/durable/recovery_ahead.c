@@ -2,6 +2,7 @@
 #include "server/durable/recovery_ahead.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 enum {
     N_SLOTS = 2 * VXD_RECORDS_AT_ONCE,
@@ -17,7 +18,8 @@ struct ahead {
     uint64_t first;
     pthread_mutex_t mutex; /* guards the rest */
     pthread_cond_t changed;
-    struct vxd_record_decoded slots[N_SLOTS]; /* a ring */
+    struct vxd_record_decoded slots[N_SLOTS];             /* a ring */
+    struct vxd_record_decoded taken[VXD_RECORDS_AT_ONCE]; /* from it, without the mutex */
     size_t begin;
     size_t n;
     size_t n_bytes; /* of those in it, and of those that were taken and are not over */
@@ -94,7 +96,7 @@ static void *read_ahead(void *argument)
 }
 
 /* The next ones, how many; 0 at the end. */
-static size_t take(struct ahead *ahead, struct vxd_record_decoded *out)
+static size_t take(struct ahead *ahead)
 {
     size_t n = 0;
 
@@ -103,7 +105,7 @@ static size_t take(struct ahead *ahead, struct vxd_record_decoded *out)
         (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
     }
     for (; n < VXD_RECORDS_AT_ONCE && ahead->n > 0; n++) {
-        out[n] = ahead->slots[ahead->begin];
+        ahead->taken[n] = ahead->slots[ahead->begin];
         ahead->begin = (ahead->begin + 1) % N_SLOTS;
         ahead->n--;
     }
@@ -113,13 +115,13 @@ static size_t take(struct ahead *ahead, struct vxd_record_decoded *out)
 }
 
 /* They are over: others have their room. */
-static void let_go(struct ahead *ahead, struct vxd_record_decoded *taken, size_t n)
+static void let_go(struct ahead *ahead, size_t n)
 {
     size_t n_bytes = 0;
 
     for (size_t i = 0; i < n; i++) {
-        n_bytes += taken[i].n_bytes;
-        vxd_record_decoded_free(&taken[i]);
+        n_bytes += ahead->taken[i].n_bytes;
+        vxd_record_decoded_free(&ahead->taken[i]);
     }
     (void)pthread_mutex_lock(&ahead->mutex);
     ahead->n_bytes -= n_bytes;
@@ -133,6 +135,31 @@ static void stop(struct ahead *ahead)
     ahead->is_stopped = true;
     (void)pthread_cond_broadcast(&ahead->changed);
     (void)pthread_mutex_unlock(&ahead->mutex);
+}
+
+static void begin(struct ahead *ahead, struct vxd_journal *journal, uint32_t family,
+                  uint64_t first)
+{
+    ahead->journal = journal;
+    ahead->family = family;
+    ahead->first = first;
+    (void)pthread_mutex_init(&ahead->mutex, NULL);
+    (void)pthread_cond_init(&ahead->changed, NULL);
+}
+
+/* No thread reads any more. NULL is fine. */
+static void end(struct ahead *ahead)
+{
+    if (ahead == NULL) {
+        return;
+    }
+    for (; ahead->n > 0; ahead->n--) {
+        vxd_record_decoded_free(&ahead->slots[ahead->begin]);
+        ahead->begin = (ahead->begin + 1) % N_SLOTS;
+    }
+    (void)pthread_cond_destroy(&ahead->changed);
+    (void)pthread_mutex_destroy(&ahead->mutex);
+    free(ahead);
 }
 
 /* Without a thread. */
@@ -166,40 +193,34 @@ enum vxd_status vxd_read_records_ahead(
                             size_t *n_taken, struct vxd_err *err),
     void *user, uint64_t *next, struct vxd_err *err)
 {
-    struct ahead ahead = {.journal = journal,
-                          .family = family,
-                          .first = first,
-                          .mutex = PTHREAD_MUTEX_INITIALIZER,
-                          .changed = PTHREAD_COND_INITIALIZER};
+    struct ahead *ahead = calloc(1, sizeof *ahead);
     struct direct direct = {each, user};
-    struct vxd_record_decoded taken[VXD_RECORDS_AT_ONCE];
     enum vxd_status status = VXD_OK;
     pthread_t thread;
     size_t n;
 
     *next = first;
-    if (pthread_create(&thread, NULL, read_ahead, &ahead) != 0) {
+    if (ahead != NULL) {
+        begin(ahead, journal, family, first);
+    }
+    if (ahead == NULL || pthread_create(&thread, NULL, read_ahead, ahead) != 0) {
+        end(ahead);
         return vxd_journal_read_records(journal, family, first, VXD_JOURNAL_MAX_SEQUENCE,
                                         pass_on, &direct, next, err);
     }
-    while (status == VXD_OK && (n = take(&ahead, taken)) > 0) {
+    while (status == VXD_OK && (n = take(ahead)) > 0) {
         size_t n_taken = 0;
 
-        status = each(user, *next, taken, n, &n_taken, err);
-        let_go(&ahead, taken, n);
+        status = each(user, *next, ahead->taken, n, &n_taken, err);
+        let_go(ahead, n);
         *next += n_taken;
     }
-    stop(&ahead);
+    stop(ahead);
     (void)pthread_join(thread, NULL);
-    for (; ahead.n > 0; ahead.n--) {
-        vxd_record_decoded_free(&ahead.slots[ahead.begin]);
-        ahead.begin = (ahead.begin + 1) % N_SLOTS;
+    if (status == VXD_OK && ahead->status != VXD_OK) {
+        status = ahead->status;
+        *err = ahead->err;
     }
-    if (status == VXD_OK && ahead.status != VXD_OK) {
-        status = ahead.status;
-        *err = ahead.err;
-    }
-    (void)pthread_cond_destroy(&ahead.changed);
-    (void)pthread_mutex_destroy(&ahead.mutex);
+    end(ahead);
     return status;
 }

@@ -8,14 +8,14 @@
 #include "server/durable/record.h"
 
 enum {
-    VXD_RECORDS_AT_ONCE = 64 /* most that `each` is given */
+    VXD_RECORDS_AT_ONCE = 4096 /* most that `each` is given */
 };
 
 /* As vxd_journal_read_records from `first` on, with each record decoded; `each` is called on this
  * thread with n that follow one another, as many as there are room and memory for, the first
  * of them `sequence`; it must not ask the journal anything that blocks. It sets *n_taken, to less
- * than n with a failure alone, which is that of the next one. Where there is no thread to be had,
- * nothing is done ahead, and n is 1.
+ * than n with a failure alone, which is that of the next one. Where there is no thread or memory
+ * to be had, nothing is done ahead, and n is 1.
  *
  * out     next    the number after the last that `each` took
  * errors  those of vxd_journal_read_records, vxd_record_decode and `each`, of whichever record

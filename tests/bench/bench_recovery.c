@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times starts: how fast a snapshot file comes back, and how much faster than they were made
- * changes are replayed. The server runs in this process, without transports.
+ * changes are replayed. The server runs in this process; clients ask it over ipc.
  * usage: bench_recovery snapshot|replay [--dir DIRECTORY] [--threads N] [--mib SIZE] [--bits 0|4|8]
  *                       [--edits N] [--clients N] [--repeat N] [--fsync ALWAYS|EVERYSEC|OFF]
  *                       [--keep N] [SCAN.bin]

@@ -5,6 +5,7 @@
 
 #include "server/durable/data_dir.h"
 #include "server/server.h"
+#include "server/transport/rpc.h"
 
 enum {
     BENCH_MAX_CLIENTS = 64
@@ -27,8 +28,9 @@ struct bench_server {
     const struct bench_options *options;
     struct vxd_data_dir dir;
     struct vxd_server *server;
-    double open_s;     /* that opening the journal took: all scenes are back then */
-    double open_cpu_s; /* processor time of all threads in it */
+    struct vxd_rpc *rpc; /* a socket in /tmp */
+    double open_s;       /* that opening the journal took: all scenes are back then */
+    double open_cpu_s;   /* processor time of all threads in it */
 };
 
 /* Starts a server on the directory. After a failure too it is to be closed. */
@@ -43,12 +45,12 @@ enum vxd_status bench_create_scene(struct bench_server *bench, int depth,
 
 struct bench_run {
     double seconds; /* from the first request to the last answer */
-    double cpu_s;   /* processor time of all threads in it */
+    double cpu_s;   /* processor time of all threads in it, the clients' too */
     int n_scans;
 };
 
-/* Clients that each send their next change when the last one was answered, options->n_edits in
- * all. */
+/* Clients of libvoxeld, each with a connection of its own, that send their next change when the
+ * last one was answered, options->n_edits in all. */
 enum vxd_status bench_run_clients(struct bench_server *bench, struct bench_run *out,
                                   struct vxd_err *err);
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "server/method.h"
-#include "server/request.h"
+#include "client/voxeld_scene.h"
 #include "server/scenes_journal.h"
 #include "tests/bench/bench_device.h"
 #include "tests/bench/bench_recovery.h"
 
 enum {
-    JSON_BYTES = 600,
+    TIMEOUT_MS = 600000,
     A_SCAN = 50, /* every so many changes one */
     SIDE = 4096  /* voxels of the scene */
 };
@@ -43,8 +44,11 @@ enum vxd_status bench_server_open(struct bench_server *bench, struct vxd_err *er
     (void)snprintf(config->log_level, sizeof config->log_level, "error");
     config->n_threads = (uint32_t)bench->options->n_threads;
     config->scene_bytes = (uint64_t)16 << 30;
-    config->max_timeout_ms = 600000;
-    config->default_timeout_ms = 600000;
+    config->n_rpc = 1;
+    (void)snprintf(config->rpc[0], sizeof config->rpc[0], "ipc:///tmp/bench-recovery-%d",
+                   (int)getpid());
+    config->max_timeout_ms = TIMEOUT_MS;
+    config->default_timeout_ms = TIMEOUT_MS;
     status = vxd_server_open(server, config, err);
     if (status != VXD_OK) {
         free(server);
@@ -58,6 +62,7 @@ enum vxd_status bench_server_open(struct bench_server *bench, struct vxd_err *er
     VXD_TRY(vxd_scenes_open_journal(server->scenes, server->once, &bench->dir, err));
     bench->open_s = bench_now_s() - begin;
     bench->open_cpu_s = processor_s() - begin_cpu;
+    VXD_TRY(vxd_rpc_start(server, &bench->rpc, err));
 out:
     free(config);
     return status;
@@ -69,108 +74,65 @@ void bench_server_close(struct bench_server *bench)
         return;
     }
     (void)vxd_scheduler_drain(bench->server->scheduler, 60000);
+    if (bench->rpc != NULL) {
+        vxd_rpc_stop(bench->rpc);
+    }
+    bench->rpc = NULL;
     vxd_server_close(bench->server);
     free(bench->server);
     bench->server = NULL;
     vxd_data_dir_close(&bench->dir);
 }
 
-/* One request ------------------------------------------------------------------------------- */
+/* Clients ----------------------------------------------------------------------------------- */
 
-struct call {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    bool is_over;
-    struct vxd_err err;
-};
-
-static void on_reply(struct vxd_request *request, const struct vxd_err *err,
-                     const ProtobufCMessage *output)
+static enum vxd_status fail(const struct voxeld_error *error, struct vxd_err *err)
 {
-    struct call *call = request->transport;
-
-    (void)output;
-    call->err = *err;
+    return vxd_fail(err, (enum vxd_status)error->code, NULL, "%s", error->message);
 }
 
-static void on_discard(struct vxd_request *request)
+static enum vxd_status connect_client(const struct bench_server *bench, const char *name,
+                                      struct voxeld_client **out, struct vxd_err *err)
 {
-    struct call *call = request->transport;
+    const struct voxeld_options options = {
+        .url = bench->server->rpc_bound[0], .client_id = name, .timeout_ms = TIMEOUT_MS};
+    struct voxeld_error error;
 
-    (void)pthread_mutex_lock(&call->mutex);
-    call->is_over = true;
-    (void)pthread_cond_signal(&call->changed);
-    (void)pthread_mutex_unlock(&call->mutex);
-}
-
-static enum vxd_status ask(struct bench_server *bench, const char *method,
-                           const char *client, uint64_t sequence,
-                           const struct vxd_body *body, struct vxd_err *err)
-{
-    const struct vxd_request_header header = {
-        .peer = "bench", .peer_uid = -1, .client_id = client, .sequence = sequence};
-    const struct vxd_method *found = vxd_method_by_name(method);
-    struct call call = {.mutex = PTHREAD_MUTEX_INITIALIZER,
-                        .changed = PTHREAD_COND_INITIALIZER};
-    struct vxd_request *request = NULL;
-    struct vxd_err refused = {0};
-    enum vxd_status status =
-        vxd_request_create(bench->server, &header, &request, &refused);
-
-    if (request == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a request");
-    }
-    request->reply_fn = on_reply;
-    request->discard_fn = on_discard;
-    request->transport = &call;
-    if (status == VXD_OK) {
-        status = vxd_request_admit(request, found, body->n_bytes, &refused);
-    }
-    if (status == VXD_OK) {
-        vxd_request_submit(request, body);
-    } else {
-        vxd_request_fail(request, &refused);
-    }
-    (void)pthread_mutex_lock(&call.mutex);
-    while (!call.is_over) {
-        (void)pthread_cond_wait(&call.changed, &call.mutex);
-    }
-    (void)pthread_mutex_unlock(&call.mutex);
-    *err = call.err;
-    return call.err.code;
-}
-
-static enum vxd_status ask_json(struct bench_server *bench, const char *method,
-                                const char *client, uint64_t sequence, const char *json,
-                                struct vxd_err *err)
-{
-    const struct vxd_body body = {
-        .kind = VXD_BODY_JSON, .bytes = (const uint8_t *)json, .n_bytes = strlen(json)};
-
-    return ask(bench, method, client, sequence, &body, err);
+    return voxeld_connect(&options, out, &error) == VOXELD_OK ? VXD_OK
+                                                              : fail(&error, err);
 }
 
 enum vxd_status bench_create_scene(struct bench_server *bench, int depth,
                                    struct vxd_err *err)
 {
-    char json[JSON_BYTES];
+    const struct bench_options *options = bench->options;
+    const struct voxeld_scene_create_request request = {
+        .scene = "s",
+        .voxel_size_m = 0.1,
+        .depth = (uint32_t)depth,
+        .material_bits = (uint32_t)options->bits,
+        .track_free = depth == 12,
+        .keep_versions = (uint32_t)options->n_kept,
+        .durable = true,
+        .fsync = strcmp(options->fsync, "OFF") == 0        ? VOXELD_FSYNC_OFF
+                 : strcmp(options->fsync, "EVERYSEC") == 0 ? VOXELD_FSYNC_EVERYSEC
+                                                           : VOXELD_FSYNC_ALWAYS};
+    struct voxeld_client *client = NULL;
+    struct voxeld_error error;
+    enum vxd_status status;
 
-    (void)snprintf(json, sizeof json,
-                   "{\"name\":\"s\",\"spec\":{\"voxel_size_m\":0.1,\"depth\":%d,"
-                   "\"material_bits\":%d,\"track_free\":%s},\"max_bytes\":\"0\","
-                   "\"retention\":{\"versions\":%d},"
-                   "\"durability\":{\"fsync\":\"SCENE_FSYNC_%s\"}}",
-                   depth, bench->options->bits, depth == 12 ? "true" : "false",
-                   bench->options->n_kept, bench->options->fsync);
-    return ask_json(bench, "scene_create", "bench", 1, json, err);
+    VXD_TRY(connect_client(bench, "bench", &client, err));
+    if (voxeld_scene_create(client, &request, NULL, &error) != VOXELD_OK) {
+        status = fail(&error, err);
+    }
+out:
+    voxeld_close(client);
+    return status;
 }
-
-/* Clients ----------------------------------------------------------------------------------- */
 
 struct clients {
     struct bench_server *bench;
-    uint8_t *scan;
-    size_t n_scan_bytes;
+    struct voxeld_cloud *scan; /* NULL: brushes alone */
     atomic_int next;
     atomic_int n_scans;
     pthread_mutex_t mutex;
@@ -179,67 +141,64 @@ struct clients {
 
 struct client {
     struct clients *all;
-    int number;
+    struct voxeld_client *connection;
     pthread_t thread;
 };
 
 /* The i-th change: brushes of 3 to 24 voxels about a place that moves on. */
-static void describe(int i, int bits, char json[JSON_BYTES])
+static struct voxeld_scene_operation describe(int i, int bits)
 {
-    static const char *const actions[] = {"FILL", "FILL", "FILL", "ERASE", "PAINT"};
+    static const enum voxeld_scene_action actions[] = {
+        VOXELD_SCENE_FILL, VOXELD_SCENE_FILL, VOXELD_SCENE_FILL, VOXELD_SCENE_ERASE,
+        VOXELD_SCENE_PAINT};
+    struct voxeld_scene_operation op = {.action = actions[i % 5],
+                                        .material = bits == 0 ? 0 : (uint32_t)(i % 15)};
     uint32_t random = (uint32_t)i * 2654435761u;
-    int at[3];
     int r = 3 + (int)(random >> 24) % 22;
-    char shape[JSON_BYTES / 2];
+    double at[3];
 
     for (int axis = 0; axis < 3; axis++) {
         random = random * 1664525u + 1013904223u;
         at[axis] = SIDE / 2 - 256 + (int)(random >> 16) % 512;
     }
     if (i % 4 == 0) {
-        (void)snprintf(shape, sizeof shape,
-                       "\"box\":{\"low\":{\"x\":%d,\"y\":%d,\"z\":%d},\"high\":{\"x\":%d,"
-                       "\"y\":%d,\"z\":%d}}",
-                       at[0], at[1], at[2], at[0] + 2 * r, at[1] + r, at[2] + r);
+        op.shape = VOXELD_SHAPE_BOX;
+        op.in.box = (struct voxeld_scene_box){
+            .low = {at[0], at[1], at[2]}, .high = {at[0] + 2 * r, at[1] + r, at[2] + r}};
     } else if (i % 4 == 1) {
-        (void)snprintf(shape, sizeof shape,
-                       "\"capsule\":{\"a\":{\"x\":%d,\"y\":%d,\"z\":%d},\"b\":{\"x\":%d,"
-                       "\"y\":%d,\"z\":%d},\"radius\":%d}",
-                       at[0], at[1], at[2], at[0] + 40, at[1] + 10, at[2], 1 + r / 4);
+        op.shape = VOXELD_SHAPE_CAPSULE;
+        op.in.capsule =
+            (struct voxeld_scene_capsule){.a = {at[0], at[1], at[2]},
+                                          .b = {at[0] + 40, at[1] + 10, at[2]},
+                                          .radius = 1 + r / 4};
     } else {
-        (void)snprintf(shape, sizeof shape,
-                       "\"ball\":{\"centre\":{\"x\":%d,\"y\":%d,\"z\":%d},\"radius\":%d,"
-                       "\"noise\":%d,\"noise_cell_bits\":2}",
-                       at[0], at[1], at[2], r, i % 4 == 2 ? 0 : r / 4);
+        op.shape = VOXELD_SHAPE_BALL;
+        op.in.ball = (struct voxeld_scene_ball){.centre = {at[0], at[1], at[2]},
+                                                .radius = r,
+                                                .noise = i % 4 == 2 ? 0 : r / 4,
+                                                .noise_cell_bits = 2};
     }
-    (void)snprintf(json, JSON_BYTES,
-                   "{\"name\":\"s\",\"in_voxels\":true,\"operations\":[{%s,\"action\":"
-                   "\"SCENE_%s\",\"material\":%d}]}",
-                   shape, actions[i % 5], bits == 0 ? 0 : i % 15);
+    return op;
 }
 
-static enum vxd_status change(struct client *client, int i, uint64_t sequence,
-                              struct vxd_err *err)
+static enum vxd_status change(struct client *client, int i, struct vxd_err *err)
 {
-    const struct vxd_query_item query[] = {{.key = "name", .value = "s"},
-                                           {.key = "max_range", .value = "40"}};
     struct clients *all = client->all;
-    const struct vxd_body scan = {.kind = VXD_BODY_FILE,
-                                  .bytes = all->scan,
-                                  .n_bytes = all->n_scan_bytes,
-                                  .format = "kitti",
-                                  .query = query,
-                                  .n_query = 2};
-    char name[24];
-    char json[JSON_BYTES];
+    const struct voxeld_scene_operation op = describe(i, all->bench->options->bits);
+    const struct voxeld_scene_edit_request edit = {
+        .scene = "s", .operations = &op, .n_operations = 1, .in_voxels = true};
+    const struct voxeld_scene_integrate_request integrate = {
+        .scene = "s", .cloud = all->scan, .carve = true, .max_range_m = 40};
+    struct voxeld_error error;
+    enum voxeld_status status;
 
-    (void)snprintf(name, sizeof name, "client-%d", client->number);
     if (all->scan != NULL && i % A_SCAN == A_SCAN - 1) {
         atomic_fetch_add(&all->n_scans, 1);
-        return ask(all->bench, "scene_integrate", name, sequence, &scan, err);
+        status = voxeld_scene_integrate(client->connection, &integrate, NULL, &error);
+    } else {
+        status = voxeld_scene_edit(client->connection, &edit, NULL, &error);
     }
-    describe(i, all->bench->options->bits, json);
-    return ask_json(all->bench, "scene_edit", name, sequence, json, err);
+    return status == VOXELD_OK ? VXD_OK : fail(&error, err);
 }
 
 static void *run_client(void *args)
@@ -247,11 +206,10 @@ static void *run_client(void *args)
     struct client *client = args;
     struct clients *all = client->all;
     struct vxd_err err = {0};
-    uint64_t sequence = 1;
     int i;
 
     while ((i = atomic_fetch_add(&all->next, 1)) < all->bench->options->n_edits) {
-        if (change(client, i, sequence++, &err) != VXD_OK) {
+        if (change(client, i, &err) != VXD_OK) {
             (void)pthread_mutex_lock(&all->mutex);
             all->err = all->err.code == VXD_OK ? err : all->err;
             (void)pthread_mutex_unlock(&all->mutex);
@@ -261,42 +219,40 @@ static void *run_client(void *args)
     return NULL;
 }
 
-static bool read_scan(const char *path, struct clients *all)
+static enum vxd_status connect_all(struct clients *all, struct client *clients, int n,
+                                   struct vxd_err *err)
 {
-    FILE *file = fopen(path, "rb");
-    long n = -1;
+    char name[24];
+    enum vxd_status status = VXD_OK;
 
-    if (file != NULL && fseek(file, 0, SEEK_END) == 0) {
-        n = ftell(file);
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(name, sizeof name, "client-%d", i);
+        clients[i].all = all;
+        VXD_TRY(connect_client(all->bench, name, &clients[i].connection, err));
     }
-    all->scan = n > 0 ? malloc((size_t)n) : NULL;
-    if (all->scan != NULL) {
-        rewind(file);
-        all->n_scan_bytes = fread(all->scan, 1, (size_t)n, file);
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return n > 0 && all->n_scan_bytes == (size_t)n;
+out:
+    return status;
 }
 
 enum vxd_status bench_run_clients(struct bench_server *bench, struct bench_run *out,
                                   struct vxd_err *err)
 {
     struct clients all = {.bench = bench, .mutex = PTHREAD_MUTEX_INITIALIZER};
-    struct client clients[BENCH_MAX_CLIENTS];
+    struct client clients[BENCH_MAX_CLIENTS] = {0};
+    struct voxeld_error error;
     int n = bench->options->n_clients;
     enum vxd_status status = VXD_OK;
 
-    if (bench->options->scan != NULL && !read_scan(bench->options->scan, &all)) {
-        status =
-            vxd_fail(err, VXD_NOT_FOUND, NULL, "%s cannot be read", bench->options->scan);
+    if (bench->options->scan != NULL &&
+        voxeld_cloud_read_file(bench->options->scan, "kitti", &all.scan, &error) !=
+            VOXELD_OK) {
+        status = fail(&error, err);
         goto out;
     }
+    VXD_TRY(connect_all(&all, clients, n, err));
     out->seconds = bench_now_s();
     out->cpu_s = processor_s();
     for (int i = 0; i < n; i++) {
-        clients[i] = (struct client){.all = &all, .number = i};
         if (pthread_create(&clients[i].thread, NULL, run_client, &clients[i]) != 0) {
             n = i;
             all.err.code = VXD_RESOURCE_EXHAUSTED;
@@ -311,6 +267,9 @@ enum vxd_status bench_run_clients(struct bench_server *bench, struct bench_run *
     *err = all.err;
     status = all.err.code;
 out:
-    free(all.scan);
+    for (int i = 0; i < bench->options->n_clients; i++) {
+        voxeld_close(clients[i].connection);
+    }
+    voxeld_cloud_free(all.scan);
     return status;
 }

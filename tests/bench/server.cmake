@@ -24,7 +24,9 @@ add_executable(bench_journal ${CMAKE_CURRENT_LIST_DIR}/bench_journal.c
 target_link_libraries(bench_journal PRIVATE voxeld_build voxeld_durable)
 
 # bench_recovery times starts from a snapshot file and from a journal.
-add_executable(bench_recovery ${CMAKE_CURRENT_LIST_DIR}/bench_recovery.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_recovery_server.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
-target_link_libraries(bench_recovery PRIVATE voxeld_build voxeld_server)
+if(TARGET voxeld_client)
+  add_executable(bench_recovery ${CMAKE_CURRENT_LIST_DIR}/bench_recovery.c
+    ${CMAKE_CURRENT_LIST_DIR}/bench_recovery_server.c
+    ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+  target_link_libraries(bench_recovery PRIVATE voxeld_build voxeld_server voxeld_client)
+endif()

@@ -69,6 +69,6 @@ endforeach()
 set_property(TEST integration_python integration_python_errors integration_python_maps
              integration_python_scenes integration_semantic_clients
              integration_python_versions integration_map_durable
-             integration_net_clients
+             integration_net_clients integration_backends
              APPEND PROPERTY ENVIRONMENT
              "PYTHONPATH=${PROJECT_SOURCE_DIR}/client/python")

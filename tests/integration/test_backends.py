@@ -9,13 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import test_map_durable as durable_maps
 from harness import BACKEND, Daemon, cloud_of, common_pb2, scene_pb2, wait_until
+from maps import Maps, Oracle, check_export
 from scenes import Scenes
 from test_scene_durable import FSYNCS, create, durable, picture, random_operation
 
 pytestmark = pytest.mark.skipif(BACKEND == "cpu", reason="one backend has no other")
 
 NAMES = ["a", "b", "c"]
+
+
+ENDS = ["killed", "stopped"]
+ORDERS = [("cpu", BACKEND), (BACKEND, "cpu")]
 
 
 def config(backend: str) -> dict[str, object]:
@@ -43,8 +49,16 @@ def live(scenes: Scenes, rng: np.random.Generator) -> None:
     scenes.call("scene_undo", name="b")
 
 
-@pytest.mark.parametrize("ends", ["killed", "stopped"])
-@pytest.mark.parametrize("order", [("cpu", BACKEND), (BACKEND, "cpu")])
+def end(daemon: Daemon, ends: str) -> None:
+    if ends == "killed":
+        daemon.signal(signal.SIGKILL)
+        daemon.process.wait(20)
+    else:
+        daemon.stop()
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("order", ORDERS)
 def test_either_backend_goes_on_with_the_others_files(
     tmp_path: Path, order: tuple[str, str], ends: str
 ) -> None:
@@ -66,10 +80,35 @@ def test_either_backend_goes_on_with_the_others_files(
             if round_ == 0:
                 wait_until(lambda d=daemon: d.find("snapshot written"), 20, "a snapshot")
             before = picture(scenes, NAMES)
-        if ends == "killed":
-            daemon.signal(signal.SIGKILL)
-            daemon.process.wait(20)
-        else:
-            daemon.stop()
+        end(daemon, ends)
     files = list((tmp_path / "data" / "snapshots").iterdir())
     assert files, "both read the journal only"
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_either_backend_goes_on_with_the_others_maps(
+    tmp_path: Path, order: tuple[str, str], ends: str
+) -> None:
+    """Keys, numbers and values are those of a dict, from the journal and from snapshot files."""
+    rng = np.random.default_rng(5)
+    oracles = {name: Oracle(**durable_maps.ZEROS) for name in NAMES[:2]}
+    before: dict[str, object] = {}
+    for round_ in range(4):
+        daemon = Daemon(tmp_path, config(order[round_ % 2]))
+        with Maps(daemon) as maps:
+            if round_ == 0:
+                durable_maps.create(maps, "a")
+                durable_maps.create(maps, "b", journal_max_bytes=20000)
+            else:
+                assert {n: durable_maps.info_of(maps, n) for n in oracles} == before
+            for name, oracle in oracles.items():
+                if round_ > 0:
+                    check_export(maps, name, oracle)
+                for _ in range(25):
+                    durable_maps.change(maps, oracle, rng, name)
+            if round_ == 1:
+                wait_until(lambda d=daemon: d.find("snapshot written"), 20, "a snapshot")
+            before = {n: durable_maps.info_of(maps, n) for n in oracles}
+        end(daemon, ends)
+    assert list((tmp_path / "data" / "snapshots").iterdir()), "both read the journal only"

@@ -23,13 +23,14 @@ def read_old(daemon: Daemon, history: History, stop: threading.Event, wrong: lis
         while not stop.is_set() or n_read == 0:
             past = history.pasts[rng.integers(len(history.pasts))]
             newest = own.send("scene_get", name=past.name).scene_get.scene.version
-            version = int(rng.integers(1, newest + 1))
+            # Either may be ahead: the history by what it is about to ask, the scene by a reply.
+            version = int(rng.integers(1, min(newest, max(list(past.grids))) + 1))
             grid = past.grids[version]
             try:
                 states, materials = own.dense(past.name, SIDE, at=at(version))
                 np.testing.assert_array_equal(states, grid.states)
                 np.testing.assert_array_equal(materials, grid.materials)
-            except AssertionError as error:
+            except Exception as error:  # a reader that ends in silence proves nothing
                 wrong.append(f"{past.name} at {version}: {error}")
             n_read += 1
 

@@ -7,15 +7,18 @@
 #include "tests/unit/failing_alloc.h"
 #include "tests/unit/gpu_helpers.h"
 
-/* Three passes: a heightfield with a ball, a dilation, a box. */
+enum {
+    N_BOXES = 70 /* more than one run takes */
+};
+
+/* Three passes: a heightfield with a ball, a dilation, many boxes. */
 static enum vxd_status run_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
                                 struct vxd_dag_edit_result *out, struct vxd_err *err)
 {
     int64_t heights[64];
-    struct vxd_dag_op ops[4] = {{.action = VXD_DAG_FILL, .value = 3},
-                                {.action = VXD_DAG_FILL, .value = 2},
-                                {.action = VXD_DAG_DILATE, .threshold = 1},
-                                {.action = VXD_DAG_ERASE}};
+    struct vxd_dag_op ops[3 + N_BOXES] = {{.action = VXD_DAG_FILL, .value = 3},
+                                          {.action = VXD_DAG_FILL, .value = 2},
+                                          {.action = VXD_DAG_DILATE, .threshold = 1}};
     enum vxd_status status;
 
     for (int i = 0; i < 64; i++) {
@@ -26,11 +29,17 @@ static enum vxd_status run_edit(struct gpu_env *env, struct vxd_dag *dag, uint32
     for (int axis = 0; axis < 3; axis++) {
         ops[1].shape.a[axis] = (int64_t)30 * VXD_DAG_UNIT;
         ops[2].shape.high[axis] = (int64_t)20 * VXD_DAG_UNIT;
-        ops[3].shape.high[axis] = (int64_t)9 * VXD_DAG_UNIT;
+    }
+    for (int i = 0; i < N_BOXES; i++) {
+        ops[3 + i].action = VXD_DAG_ERASE;
+        for (int axis = 0; axis < 3; axis++) {
+            ops[3 + i].shape.low[axis] = (int64_t)(i % 9) * 6 * VXD_DAG_UNIT;
+            ops[3 + i].shape.high[axis] = (int64_t)(i % 9 + 1) * 6 * VXD_DAG_UNIT;
+        }
     }
     ops[1].shape.kind = VXD_DAG_BALL;
     ops[1].shape.r = (int64_t)20 * VXD_DAG_UNIT;
-    status = vxd_dag_edit(env->queue, dag, root, ops, 4, out, err);
+    status = vxd_dag_edit(env->queue, dag, root, ops, 3 + N_BOXES, out, err);
     return status != VXD_OK ? status : vxd_queue_wait(env->queue, err);
 }
 
