@@ -133,7 +133,7 @@ target_link_options(test_gpu_network_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 
 # The executor as on a GPU, with the CPU's twins: gpu_replay.c says how.
-if(NOT VOXELD_WITH_CUDA)
+if(NOT VOXELD_WITH_CUDA AND NOT VOXELD_EMULATED)
   file(GLOB network_sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/gpu/sparse/network*.c)
   list(REMOVE_ITEM network_sources ${PROJECT_SOURCE_DIR}/gpu/sparse/network_whole.c)
@@ -148,7 +148,7 @@ if(NOT VOXELD_WITH_CUDA)
 endif()
 
 # They call the engine's twins, of which there are CUDA ones only where it has them.
-if(VOXELD_WITH_CUDA)
+if(VOXELD_WITH_CUDA OR VOXELD_EMULATED)
   target_compile_definitions(voxeld_gpu_test_support PUBLIC VXD_WITH_CUDA)
 endif()
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# The engine with CUDA kernels compiled for the host (emulator.h). Included by gpu/, whose
+# cuda_sources these are. What multiplies matrices on tensor cores is left out.
+if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  message(FATAL_ERROR "VOXELD_CUDA=EMULATED needs GCC on x86-64")
+endif()
+enable_language(CXX)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+set(emulated_sources ${cuda_sources})
+list(FILTER emulated_sources EXCLUDE REGEX "^sparse/")
+set(emulated_c ${emulated_sources})
+list(FILTER emulated_c INCLUDE REGEX "\\.c$")
+list(FILTER emulated_sources INCLUDE REGEX "\\.cu$")
+file(GLOB_RECURSE emulated_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+  ${PROJECT_SOURCE_DIR}/gpu/*.h)
+
+set(emulated_dir ${CMAKE_CURRENT_BINARY_DIR}/emulated)
+set(emulated_names ${emulated_headers})
+set(emulated_cpp "")
+foreach(name ${emulated_sources})
+  list(APPEND emulated_names gpu/${name})
+  list(APPEND emulated_cpp ${emulated_dir}/gpu/${name}.cpp)
+endforeach()
+list(TRANSFORM emulated_names PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE emulated_inputs)
+list(JOIN emulated_names "\n" emulated_lines)
+file(GENERATE OUTPUT ${emulated_dir}/names CONTENT "${emulated_lines}\n")
+add_custom_command(OUTPUT ${emulated_dir}/stamp
+  COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/emulator/translate.py
+    ${PROJECT_SOURCE_DIR} ${emulated_dir} @${emulated_dir}/names
+  COMMAND ${CMAKE_COMMAND} -E touch ${emulated_dir}/stamp
+  BYPRODUCTS ${emulated_cpp}
+  DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulator/translate.py ${emulated_dir}/names
+    ${emulated_inputs}
+  COMMENT "Translating CUDA sources for the emulator")
+add_custom_target(voxeld_emulated_sources DEPENDS ${emulated_dir}/stamp)
+
+# The hooks of -fsanitize=thread are hooks.cpp's, so nothing is linked of the sanitizer.
+add_library(voxeld_emulated OBJECT ${emulated_cpp})
+add_dependencies(voxeld_emulated voxeld_emulated_sources)
+set_source_files_properties(${emulated_cpp} PROPERTIES GENERATED ON)
+target_include_directories(voxeld_emulated BEFORE PRIVATE ${emulated_dir}
+  ${PROJECT_SOURCE_DIR}/tests/emulator/include ${PROJECT_SOURCE_DIR})
+target_compile_definitions(voxeld_emulated PRIVATE VXD_WITH_CUDA _POSIX_C_SOURCE=200809L)
+target_compile_options(voxeld_emulated PRIVATE -std=gnu++17 -ffp-contract=off -w
+  -include tests/emulator/emulator.h -fno-sanitize=all -fsanitize=thread
+  --param=tsan-distinguish-volatile=1 --param=tsan-instrument-func-entry-exit=0)
+
+add_library(voxeld_emulator OBJECT
+  ${PROJECT_SOURCE_DIR}/tests/emulator/emulator.cpp
+  ${PROJECT_SOURCE_DIR}/tests/emulator/hooks.cpp
+  ${PROJECT_SOURCE_DIR}/tests/emulator/runtime.cpp)
+target_include_directories(voxeld_emulator PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_options(voxeld_emulator PRIVATE -std=gnu++17 -O2 -Wall -Wextra -Wshadow
+  -fno-sanitize=all)
+if(VOXELD_SANITIZE STREQUAL "address")
+  target_compile_definitions(voxeld_emulator PRIVATE EMU_WITH_ADDRESS_SANITIZER)
+endif()
+
+target_sources(voxeld_engine PRIVATE ${emulated_c} $<TARGET_OBJECTS:voxeld_emulated>
+  $<TARGET_OBJECTS:voxeld_emulator>)
+target_compile_definitions(voxeld_engine PRIVATE VXD_WITH_CUDA)
+target_link_libraries(voxeld_engine PUBLIC stdc++)
+target_link_options(voxeld_engine PUBLIC LINKER:--unresolved-symbols=ignore-in-object-files)

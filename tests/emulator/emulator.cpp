@@ -1,0 +1,739 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The emulated device: fibers, their scheduler, collectives and barriers.
+ *
+ * One kernel runs at a time, all of it on the thread that launched it, so a seed gives the same
+ * run again. A fiber that cannot go on takes the next one off the list of those that can and
+ * switches to it; where none can, control goes back to run_grid, which starts the next block or
+ * has found a deadlock. This file is compiled without the hooks it provides (hooks.cpp). */
+#include "tests/emulator/device.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include <map>
+#include <mutex>
+#include <new>
+
+#define STACK_BYTES ((size_t)128 << 10)
+#define SHARED_BYTES ((size_t)256 << 10)
+#define MOST_THREADS 1024
+
+/* Switches between two looks at the clock. */
+#define LOOK_EVERY 65536
+
+enum wait_state {
+    RUNNABLE,
+    IN_COLLECTIVE,
+    IN_BLOCK_SYNC,
+    IN_GRID_SYNC,
+    EXITED
+};
+
+struct block;
+
+struct lane {
+    void *sp;
+    struct block *block;
+    uint3 thread;
+    unsigned warp;
+    unsigned lane;
+    enum wait_state state;
+    /* Of the collective or barrier it waits in, or was last in. */
+    enum emu_collective kind;
+    unsigned mask;
+    uint64_t value;
+    int aux;
+    emu_site site;
+    uint64_t result;
+};
+
+struct block {
+    char *stacks;
+    char *shared;
+    size_t n_filled; /* bytes of shared made garbage for this block */
+    uint3 index;
+    unsigned n_threads;
+    unsigned n_exited;
+    unsigned n_in_sync;
+    enum emu_count count;
+    int sum;
+    bool all;
+    struct lane lanes[MOST_THREADS];
+};
+
+/* The launch that runs. */
+struct grid {
+    const struct emu_launch *launch;
+    uint64_t id;
+    uint64_t n_blocks;
+    uint64_t n_started;
+    uint64_t n_done;
+    unsigned n_resident;
+    uint64_t n_in_sync;
+    size_t shared_end; /* bytes of shared memory given to variables */
+    unsigned pace;     /* mask of the accesses between two switches */
+    uint64_t n_switches;
+    time_t began;
+    void *main_sp;
+    struct lane **runnable;
+    unsigned n_runnable;
+    unsigned most_runnable;
+};
+
+static std::recursive_mutex device_mutex;
+static struct grid grid;
+static std::vector<struct block *> blocks;
+static uint64_t random_state;
+static std::map<const void *, std::pair<const char *, void (*)(const void *)>> *registry;
+
+/* NULL outside of kernels; a launch stays on its thread. */
+static thread_local struct lane *self;
+thread_local int emu_budget = 1 << 30;
+
+/* Settings -------------------------------------------------------------------------------- */
+
+static long setting(const char *name, long usual)
+{
+    const char *text = getenv(name);
+    long value = text != NULL ? strtol(text, NULL, 10) : usual;
+
+    return value > 0 ? value : usual;
+}
+
+unsigned emu_n_multiprocessors(void)
+{
+    static const long n = setting("VOXELD_EMULATOR_SMS", 3);
+
+    return (unsigned)n;
+}
+
+unsigned emu_blocks_of(unsigned n_threads)
+{
+    static const long n = setting("VOXELD_EMULATOR_BLOCKS", 1);
+    unsigned more = 512 / (n_threads > 512 ? 512 : n_threads);
+
+    return (unsigned)n * (more < 8 ? more : 8);
+}
+
+static uint64_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+/* Faults ---------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct lane *lane)
+{
+    switch (lane->state) {
+    case IN_COLLECTIVE:
+        switch (lane->kind) {
+        case EMU_SYNC:
+            return "__syncwarp";
+        case EMU_SHUFFLE:
+            return "a shuffle";
+        case EMU_BALLOT:
+            return "a vote";
+        default:
+            return "a reduction";
+        }
+    case IN_BLOCK_SYNC:
+        return "__syncthreads";
+    case IN_GRID_SYNC:
+        return "the grid's barrier";
+    case EXITED:
+        return "its end";
+    default:
+        return "running";
+    }
+}
+
+/* Groups lanes that are at the same place, in order. */
+static void tell_block(const struct block *block)
+{
+    for (unsigned first = 0, n = 0; first < block->n_threads; first += n) {
+        const struct lane *lane = block->lanes + first;
+
+        for (n = 1; first + n < block->n_threads; n++) {
+            const struct lane *next = lane + n;
+
+            if (next->state != lane->state ||
+                (lane->state != EXITED && lane->state != RUNNABLE &&
+                 (next->site.line != lane->site.line ||
+                  (lane->state == IN_COLLECTIVE && next->mask != lane->mask)))) {
+                break;
+            }
+        }
+        fprintf(stderr, "emulator:   block %u threads %u to %u: %s", block->index.x, first,
+                first + n - 1, name_of(lane));
+        if (lane->state == IN_COLLECTIVE) {
+            fprintf(stderr, " of lanes %08x", lane->mask);
+        }
+        if (lane->state != EXITED && lane->state != RUNNABLE) {
+            fprintf(stderr, " at %s:%d", lane->site.file, lane->site.line);
+        }
+        fprintf(stderr, "\n");
+    }
+}
+
+[[noreturn]] static void die(const char *what, const emu_site *site)
+{
+    struct lane *lane = self;
+
+    self = NULL;
+    fflush(stdout);
+    fprintf(stderr, "emulator: %s", what);
+    if (grid.launch != NULL) {
+        fprintf(stderr, "; kernel %s", grid.launch->name);
+    }
+    if (lane != NULL) {
+        fprintf(stderr, ", block %u, thread %u (warp %u, lane %u)", lane->block->index.x,
+                lane->warp * 32 + lane->lane, lane->warp, lane->lane);
+    }
+    if (site != NULL) {
+        fprintf(stderr, " at %s:%d", site->file, site->line);
+    }
+    fprintf(stderr, "; seed %ld\n", setting("VOXELD_EMULATOR_SEED", 1));
+    for (unsigned i = 0; grid.launch != NULL && i < grid.n_resident; i++) {
+        if (blocks[i]->n_exited < blocks[i]->n_threads) {
+            tell_block(blocks[i]);
+        }
+    }
+    abort();
+}
+
+void emu_fault(const char *what, emu_site site)
+{
+    die(what, &site);
+}
+
+/* Fibers ---------------------------------------------------------------------------------- */
+
+extern "C" void emu_switch(void **save_sp, void *to_sp);
+__asm__(".text\n"
+        ".globl emu_switch\n"
+        ".type emu_switch,@function\n"
+        "emu_switch:\n"
+        "    push %rbp\n"
+        "    push %rbx\n"
+        "    push %r12\n"
+        "    push %r13\n"
+        "    push %r14\n"
+        "    push %r15\n"
+        "    mov %rsp, (%rdi)\n"
+        "    mov %rsi, %rsp\n"
+        "    pop %r15\n"
+        "    pop %r14\n"
+        "    pop %r13\n"
+        "    pop %r12\n"
+        "    pop %rbx\n"
+        "    pop %rbp\n"
+        "    ret\n"
+        ".size emu_switch,.-emu_switch\n");
+
+static void look_at_clock(void)
+{
+    static const long most = setting("VOXELD_EMULATOR_SECONDS", 120);
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec - grid.began > most) {
+        die("the kernel does not end", NULL);
+    }
+}
+
+/* Mostly the fiber that became able to run last, whose memory is warm; often any other. */
+static struct lane *take_runnable(void)
+{
+    uint64_t r = next_random();
+    unsigned at = grid.n_runnable - 1;
+    struct lane *lane;
+
+    if ((r & 3) == 0) {
+        at = (unsigned)((r >> 32) * grid.n_runnable >> 32);
+    }
+    lane = grid.runnable[at];
+    grid.runnable[at] = grid.runnable[--grid.n_runnable];
+    return lane;
+}
+
+static void make_runnable(struct lane *lane)
+{
+    lane->state = RUNNABLE;
+    grid.runnable[grid.n_runnable++] = lane;
+}
+
+/* To any fiber that can run, or out of the grid. */
+static void leave(struct lane *lane)
+{
+    if (++grid.n_switches % LOOK_EVERY == 0) {
+        look_at_clock();
+    }
+    if (grid.n_runnable == 0) {
+        self = NULL;
+        emu_switch(&lane->sp, grid.main_sp);
+    } else {
+        struct lane *next = take_runnable();
+
+        if (next != lane) {
+            self = next;
+            emu_switch(&lane->sp, next->sp);
+        }
+    }
+    self = lane;
+    emu_budget = 1 + (int)(next_random() & grid.pace);
+}
+
+void emu_preempt(void)
+{
+    struct lane *lane = self;
+
+    if (lane == NULL) {
+        emu_budget = 1 << 30;
+        return;
+    }
+    make_runnable(lane);
+    /* Among the others, not on top of them: who waits for them would be taken again. */
+    std::swap(grid.runnable[next_random() % grid.n_runnable],
+              grid.runnable[grid.n_runnable - 1]);
+    leave(lane);
+}
+
+void emu_yield(void)
+{
+    emu_preempt();
+}
+
+bool emu_is_inside(void)
+{
+    return self != NULL;
+}
+
+/* Barriers -------------------------------------------------------------------------------- */
+
+static void finish_block_sync(struct block *block)
+{
+    int result = block->count == EMU_COUNT_AND ? block->all
+                 : block->count == EMU_COUNT_OR ? block->sum != 0
+                                                : block->sum;
+
+    for (unsigned i = 0; i < block->n_threads; i++) {
+        struct lane *lane = block->lanes + i;
+
+        if (lane->state == IN_BLOCK_SYNC) {
+            lane->result = (uint64_t)(uint32_t)result;
+            make_runnable(lane);
+        }
+    }
+    block->n_in_sync = 0;
+}
+
+int emu_block_sync(enum emu_count count, int predicate, emu_site site)
+{
+    struct lane *lane = self;
+    struct block *block = lane->block;
+
+    if (block->n_in_sync == 0) {
+        block->count = count;
+        block->sum = 0;
+        block->all = true;
+    }
+    for (unsigned i = 0; block->n_in_sync > 0 && i < block->n_threads; i++) {
+        const struct lane *other = block->lanes + i;
+
+        if (other->state == IN_BLOCK_SYNC) {
+            if (other->site.line != site.line || block->count != count) {
+                die("threads of a block are at different __syncthreads", &site);
+            }
+            break;
+        }
+    }
+    block->sum += predicate != 0;
+    block->all = block->all && predicate != 0;
+    block->n_in_sync++;
+    lane->site = site;
+    lane->state = IN_BLOCK_SYNC;
+    if (block->n_in_sync + block->n_exited == block->n_threads) {
+        finish_block_sync(block);
+    }
+    leave(lane);
+    return (int)(uint32_t)lane->result;
+}
+
+void emu_grid_sync(emu_site site)
+{
+    struct lane *lane = self;
+
+    if (!grid.launch->is_cooperative) {
+        die("a grid's barrier in a kernel that was not launched for it", &site);
+    }
+    lane->site = site;
+    lane->state = IN_GRID_SYNC;
+    grid.n_in_sync++;
+    if (grid.n_in_sync == grid.n_blocks * lane->block->n_threads) {
+        for (unsigned i = 0; i < grid.n_resident; i++) {
+            for (unsigned j = 0; j < blocks[i]->n_threads; j++) {
+                make_runnable(blocks[i]->lanes + j);
+            }
+        }
+        grid.n_in_sync = 0;
+    }
+    leave(lane);
+}
+
+/* Collectives ----------------------------------------------------------------------------- */
+
+static uint64_t reduce(enum emu_collective kind, uint64_t a, uint64_t b)
+{
+    switch (kind) {
+    case EMU_ADD:
+        return (uint32_t)(a + b);
+    case EMU_OR:
+        return a | b;
+    case EMU_AND:
+        return a & b;
+    case EMU_XOR:
+        return a ^ b;
+    case EMU_MIN:
+        return a < b ? a : b;
+    default:
+        return a > b ? a : b;
+    }
+}
+
+/* What lane `i` gets of the lanes of `in`, which are all there. */
+static uint64_t result_of(const struct lane *warp, unsigned in, unsigned i)
+{
+    enum emu_collective kind = warp[i].kind;
+    uint64_t result = 0;
+    bool is_first = true;
+
+    if (kind == EMU_SYNC) {
+        return 0;
+    }
+    if (kind == EMU_SHUFFLE) {
+        unsigned from = (unsigned)warp[i].aux & 31;
+
+        /* Of a lane that takes no part it is undefined. */
+        return (in >> from & 1) != 0 ? warp[from].value : 0xa5a5a5a5deadbeefULL;
+    }
+    for (unsigned left = in; left != 0; left &= left - 1) {
+        unsigned j = (unsigned)__builtin_ctz(left);
+
+        if (kind == EMU_BALLOT) {
+            result |= warp[j].value << j;
+        } else if (kind == EMU_MATCH) {
+            result |= (uint64_t)(warp[j].value == warp[i].value) << j;
+        } else {
+            result = is_first ? warp[j].value : reduce(kind, result, warp[j].value);
+        }
+        is_first = false;
+    }
+    return result;
+}
+
+/* Ends the collective of `mask` if all its lanes are there that have not exited. */
+static bool try_collective(struct lane *warp, unsigned n_lanes, unsigned mask)
+{
+    unsigned in = 0;
+    uint64_t results[32];
+
+    for (unsigned left = mask; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+
+        if (i >= n_lanes || warp[i].state == EXITED) {
+            continue;
+        }
+        if (warp[i].state != IN_COLLECTIVE || warp[i].mask != mask) {
+            return false;
+        }
+        in |= 1u << i;
+    }
+    enum emu_collective kind = in != 0 ? warp[__builtin_ctz(in)].kind : EMU_SYNC;
+    bool is_uniform = kind != EMU_SHUFFLE && kind != EMU_MATCH;
+
+    for (unsigned left = in; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+
+        results[i] = is_uniform && left != in ? results[__builtin_ctz(in)]
+                                              : result_of(warp, in, i);
+    }
+    for (unsigned left = in; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+
+        warp[i].result = results[i];
+        make_runnable(warp + i);
+    }
+    return true;
+}
+
+static unsigned lanes_of_warp(const struct lane *lane)
+{
+    unsigned n = lane->block->n_threads - lane->warp * 32;
+
+    return n < 32 ? n : 32;
+}
+
+uint64_t emu_collect(enum emu_collective kind, unsigned mask, uint64_t value, int aux,
+                     emu_site site)
+{
+    struct lane *lane = self;
+    struct lane *warp = lane->block->lanes + lane->warp * 32;
+    unsigned n_lanes = lanes_of_warp(lane);
+
+    if ((mask >> lane->lane & 1) == 0) {
+        die("a lane that its own mask does not name", &site);
+    }
+    lane->kind = kind;
+    lane->mask = mask;
+    lane->value = value;
+    lane->aux = aux;
+    lane->site = site;
+    lane->state = IN_COLLECTIVE;
+    for (unsigned i = 0; i < n_lanes; i++) {
+        if (warp[i].state == IN_COLLECTIVE && warp[i].mask == mask &&
+            (warp[i].kind != kind ||
+             (kind != EMU_SYNC && (warp[i].site.line != site.line)))) {
+            die("lanes of one mask are in different collectives", &site);
+        }
+    }
+    (void)try_collective(warp, n_lanes, mask);
+    leave(lane);
+    return lane->result;
+}
+
+/* Shared memory --------------------------------------------------------------------------- */
+
+static void *shared_at(size_t at, size_t n_bytes)
+{
+    struct block *block = self->block;
+
+    if (at + n_bytes > block->n_filled) {
+        memset(block->shared + block->n_filled, 0xa5, at + n_bytes - block->n_filled);
+        block->n_filled = at + n_bytes;
+    }
+    return block->shared + at;
+}
+
+void *emu_shared(struct emu_slot *slot, size_t n_bytes, size_t alignment)
+{
+    if (slot->launch != grid.id) {
+        slot->launch = grid.id;
+        slot->at = (grid.shared_end + alignment - 1) / alignment * alignment;
+        grid.shared_end = slot->at + n_bytes;
+        if (grid.shared_end > SHARED_BYTES) {
+            die("shared memory is used up", NULL);
+        }
+    }
+    return shared_at(slot->at, n_bytes);
+}
+
+void *emu_dynamic_shared(void)
+{
+    return shared_at(0, grid.launch->n_shared);
+}
+
+/* Grids ----------------------------------------------------------------------------------- */
+
+static void exit_lane(struct lane *lane)
+{
+    struct block *block = lane->block;
+    struct lane *warp = block->lanes + lane->warp * 32;
+    unsigned n_lanes = lanes_of_warp(lane);
+
+    lane->state = EXITED;
+    block->n_exited++;
+    /* Who waited for this one alone goes on. */
+    for (unsigned i = 0; i < n_lanes; i++) {
+        if (warp[i].state == IN_COLLECTIVE && (warp[i].mask >> lane->lane & 1) != 0) {
+            (void)try_collective(warp, n_lanes, warp[i].mask);
+        }
+    }
+    if (block->n_in_sync > 0 && block->n_in_sync + block->n_exited == block->n_threads) {
+        finish_block_sync(block);
+    }
+}
+
+static void run_lane(void)
+{
+    struct lane *lane = self;
+
+    emu_budget = 1 + (int)(next_random() & grid.pace);
+    grid.launch->body(grid.launch->args);
+    exit_lane(lane);
+    if (lane->block->n_exited == lane->block->n_threads) {
+        self = NULL;
+        emu_switch(&lane->sp, grid.main_sp); /* starts another block */
+    }
+    leave(lane);
+    abort(); /* nobody switches to a fiber that has exited */
+}
+
+static struct block *new_block(void)
+{
+    size_t n_bytes = MOST_THREADS * STACK_BYTES;
+    struct block *block = new struct block();
+    void *stacks = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (stacks == MAP_FAILED) {
+        die("no memory for a block", NULL);
+    }
+    block->stacks = (char *)stacks;
+    block->shared = new (std::align_val_t(256)) char[SHARED_BYTES];
+    for (size_t i = 0; i < MOST_THREADS; i++) { /* a stack that overflows faults */
+        (void)mprotect(block->stacks + i * STACK_BYTES, 4096, PROT_NONE);
+    }
+    return block;
+}
+
+static void start_lane(struct block *block, unsigned i)
+{
+    struct lane *lane = block->lanes + i;
+    dim3 n = grid.launch->block;
+    char *top = block->stacks + (size_t)(i + 1) * STACK_BYTES - (i % 16) * 256;
+    void **sp = (void **)(void *)top - 8;
+
+    lane->block = block;
+    lane->thread = {i % n.x, i / n.x % n.y, i / n.x / n.y};
+    lane->warp = i / 32;
+    lane->lane = i % 32;
+    memset(sp, 0, 8 * sizeof *sp);
+    sp[6] = (void *)run_lane; /* above six registers: where the switch returns to */
+    lane->sp = sp;
+    make_runnable(lane);
+}
+
+static void start_block(struct block *block)
+{
+    dim3 n = grid.launch->grid;
+    uint64_t i = grid.n_started++;
+
+    block->index = {(unsigned)(i % n.x), (unsigned)(i / n.x % n.y),
+                    (unsigned)(i / n.x / n.y)};
+    block->n_threads = grid.launch->block.x * grid.launch->block.y * grid.launch->block.z;
+    block->n_exited = 0;
+    block->n_in_sync = 0;
+    block->n_filled = 0;
+    for (unsigned j = 0; j < block->n_threads; j++) {
+        start_lane(block, j);
+    }
+}
+
+static void run_grid(void)
+{
+    struct lane *lane;
+
+    for (unsigned i = 0; i < grid.n_resident; i++) {
+        start_block(blocks[i]);
+    }
+    while (grid.n_done < grid.n_blocks) {
+        if (grid.n_runnable == 0) {
+            die("threads wait for ever", NULL);
+        }
+        lane = take_runnable();
+        self = lane;
+        emu_switch(&grid.main_sp, lane->sp);
+        for (unsigned i = 0; i < grid.n_resident; i++) {
+            struct block *block = blocks[i];
+
+            if (block->n_threads > 0 && block->n_exited == block->n_threads) {
+                block->n_threads = 0;
+                grid.n_done++;
+                if (grid.n_started < grid.n_blocks) {
+                    start_block(block);
+                }
+            }
+        }
+    }
+}
+
+bool emu_run(const struct emu_launch *launch)
+{
+    uint64_t n_threads = (uint64_t)launch->block.x * launch->block.y * launch->block.z;
+    uint64_t n_blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
+    const std::lock_guard<std::recursive_mutex> lock(device_mutex);
+    uint64_t n_resident;
+    struct timespec now;
+
+    if (n_threads == 0 || n_threads > MOST_THREADS || n_blocks == 0 ||
+        launch->grid.x > INT32_MAX || launch->grid.y > 65535 || launch->grid.z > 65535 ||
+        launch->n_shared > SHARED_BYTES) {
+        return false;
+    }
+    n_resident = (uint64_t)emu_n_multiprocessors() * emu_blocks_of((unsigned)n_threads);
+    if (launch->is_cooperative && n_blocks > n_resident) {
+        return false;
+    }
+    n_resident = n_resident < n_blocks ? n_resident : n_blocks;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    while (blocks.size() < n_resident) {
+        blocks.push_back(new_block());
+    }
+    if (random_state == 0) {
+        random_state = (uint64_t)setting("VOXELD_EMULATOR_SEED", 1) * 0x9e3779b97f4a7c15ULL;
+        random_state |= 1;
+    }
+    grid.launch = launch;
+    grid.id++;
+    grid.n_blocks = n_blocks;
+    grid.n_started = 0;
+    grid.n_done = 0;
+    grid.n_resident = (unsigned)n_resident;
+    grid.n_in_sync = 0;
+    grid.shared_end = launch->n_shared;
+    grid.pace = (next_random() & 3) == 0 ? 63 : 1023;
+    grid.began = now.tv_sec;
+    grid.n_runnable = 0;
+    if (grid.most_runnable < n_resident * n_threads) {
+        grid.most_runnable = (unsigned)(n_resident * n_threads);
+        delete[] grid.runnable;
+        grid.runnable = new struct lane *[grid.most_runnable];
+    }
+    run_grid();
+    grid.launch = NULL;
+    emu_budget = 1 << 30;
+    return true;
+}
+
+void emu_register(const void *kernel, const char *name, void (*body)(const void *args))
+{
+    if (registry == NULL) {
+        registry = new std::map<const void *, std::pair<const char *, void (*)(const void *)>>;
+    }
+    (*registry)[kernel] = {name, body};
+}
+
+bool emu_find(const void *kernel, struct emu_launch *launch)
+{
+    auto found = registry->find(kernel);
+
+    if (found == registry->end()) {
+        return false;
+    }
+    launch->name = found->second.first;
+    launch->body = found->second.second;
+    return true;
+}
+
+uint3 emu_thread_idx(void)
+{
+    return self->thread;
+}
+
+uint3 emu_block_idx(void)
+{
+    return self->block->index;
+}
+
+uint3 emu_block_dim(void)
+{
+    return {grid.launch->block.x, grid.launch->block.y, grid.launch->block.z};
+}
+
+uint3 emu_grid_dim(void)
+{
+    return {grid.launch->grid.x, grid.launch->grid.y, grid.launch->grid.z};
+}
