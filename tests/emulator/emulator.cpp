@@ -38,13 +38,27 @@ struct lane {
     unsigned warp;
     unsigned lane;
     enum wait_state state;
-    /* Of the collective or barrier it waits in, or was last in. */
+    emu_site site; /* of the collective or barrier it waits in, or was last in */
+    unsigned mask;
+    int result; /* of a block's barrier */
+};
+
+/* Lanes on their way into one collective, by mask. */
+struct gathering {
     enum emu_collective kind;
     unsigned mask;
-    uint64_t value;
-    int aux;
+    unsigned there;
     emu_site site;
-    uint64_t result;
+};
+
+struct warp {
+    unsigned exited; /* bits of lanes */
+    unsigned n_gatherings;
+    struct gathering gatherings[32];
+    /* What lanes bring and get. */
+    uint64_t values[32];
+    uint64_t results[32];
+    uint8_t from[32];
 };
 
 struct block {
@@ -55,10 +69,13 @@ struct block {
     unsigned n_threads;
     unsigned n_exited;
     unsigned n_in_sync;
+    /* Of the barrier that some of its threads are at. */
     enum emu_count count;
+    emu_site site;
     int sum;
     bool all;
     struct lane lanes[MOST_THREADS];
+    struct warp warps[MOST_THREADS / 32];
 };
 
 /* The launch that runs. */
@@ -129,16 +146,7 @@ static const char *name_of(const struct lane *lane)
 {
     switch (lane->state) {
     case IN_COLLECTIVE:
-        switch (lane->kind) {
-        case EMU_SYNC:
-            return "__syncwarp";
-        case EMU_SHUFFLE:
-            return "a shuffle";
-        case EMU_BALLOT:
-            return "a vote";
-        default:
-            return "a reduction";
-        }
+        return "a warp's collective";
     case IN_BLOCK_SYNC:
         return "__syncthreads";
     case IN_GRID_SYNC:
@@ -323,7 +331,7 @@ static void finish_block_sync(struct block *block)
         struct lane *lane = block->lanes + i;
 
         if (lane->state == IN_BLOCK_SYNC) {
-            lane->result = (uint64_t)(uint32_t)result;
+            lane->result = result;
             make_runnable(lane);
         }
     }
@@ -337,18 +345,12 @@ int emu_block_sync(enum emu_count count, int predicate, emu_site site)
 
     if (block->n_in_sync == 0) {
         block->count = count;
+        block->site = site;
         block->sum = 0;
         block->all = true;
     }
-    for (unsigned i = 0; block->n_in_sync > 0 && i < block->n_threads; i++) {
-        const struct lane *other = block->lanes + i;
-
-        if (other->state == IN_BLOCK_SYNC) {
-            if (other->site.line != site.line || block->count != count) {
-                die("threads of a block are at different __syncthreads", &site);
-            }
-            break;
-        }
+    if (block->site.line != site.line || block->count != count) {
+        die("threads of a block are at different __syncthreads", &site);
     }
     block->sum += predicate != 0;
     block->all = block->all && predicate != 0;
@@ -359,7 +361,7 @@ int emu_block_sync(enum emu_count count, int predicate, emu_site site)
         finish_block_sync(block);
     }
     leave(lane);
-    return (int)(uint32_t)lane->result;
+    return lane->result;
 }
 
 void emu_grid_sync(emu_site site)
@@ -403,105 +405,98 @@ static uint64_t reduce(enum emu_collective kind, uint64_t a, uint64_t b)
     }
 }
 
-/* What lane `i` gets of the lanes of `in`, which are all there. */
-static uint64_t result_of(const struct lane *warp, unsigned in, unsigned i)
+/* What all of `in` get alike. */
+static uint64_t uniform_result(const struct warp *warp, enum emu_collective kind, unsigned in)
 {
-    enum emu_collective kind = warp[i].kind;
-    uint64_t result = 0;
-    bool is_first = true;
+    uint64_t result = kind == EMU_BALLOT ? 0 : warp->values[__builtin_ctz(in)];
 
-    if (kind == EMU_SYNC) {
-        return 0;
-    }
-    if (kind == EMU_SHUFFLE) {
-        unsigned from = (unsigned)warp[i].aux & 31;
+    for (unsigned left = kind == EMU_BALLOT ? in : in & (in - 1); left != 0;
+         left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
 
-        /* Of a lane that takes no part it is undefined. */
-        return (in >> from & 1) != 0 ? warp[from].value : 0xa5a5a5a5deadbeefULL;
-    }
-    for (unsigned left = in; left != 0; left &= left - 1) {
-        unsigned j = (unsigned)__builtin_ctz(left);
-
-        if (kind == EMU_BALLOT) {
-            result |= warp[j].value << j;
-        } else if (kind == EMU_MATCH) {
-            result |= (uint64_t)(warp[j].value == warp[i].value) << j;
-        } else {
-            result = is_first ? warp[j].value : reduce(kind, result, warp[j].value);
-        }
-        is_first = false;
+        result = kind == EMU_BALLOT ? result | warp->values[i] << i
+                                    : reduce(kind, result, warp->values[i]);
     }
     return result;
 }
 
-/* Ends the collective of `mask` if all its lanes are there that have not exited. */
-static bool try_collective(struct lane *warp, unsigned n_lanes, unsigned mask)
+static uint64_t match(const struct warp *warp, unsigned in, unsigned lane)
 {
-    unsigned in = 0;
-    uint64_t results[32];
-
-    for (unsigned left = mask; left != 0; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctz(left);
-
-        if (i >= n_lanes || warp[i].state == EXITED) {
-            continue;
-        }
-        if (warp[i].state != IN_COLLECTIVE || warp[i].mask != mask) {
-            return false;
-        }
-        in |= 1u << i;
-    }
-    enum emu_collective kind = in != 0 ? warp[__builtin_ctz(in)].kind : EMU_SYNC;
-    bool is_uniform = kind != EMU_SHUFFLE && kind != EMU_MATCH;
+    uint64_t equal = 0;
 
     for (unsigned left = in; left != 0; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);
 
-        results[i] = is_uniform && left != in ? results[__builtin_ctz(in)]
-                                              : result_of(warp, in, i);
+        equal |= (uint64_t)(warp->values[i] == warp->values[lane]) << i;
     }
-    for (unsigned left = in; left != 0; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctz(left);
-
-        warp[i].result = results[i];
-        make_runnable(warp + i);
-    }
-    return true;
+    return equal;
 }
 
-static unsigned lanes_of_warp(const struct lane *lane)
+/* Ends a collective whose lanes are all there. */
+static void finish_collective(struct block *block, struct warp *warp, struct gathering *at)
 {
-    unsigned n = lane->block->n_threads - lane->warp * 32;
+    struct lane *lanes = block->lanes + (warp - block->warps) * 32;
+    enum emu_collective kind = at->kind;
+    unsigned in = at->there;
+    uint64_t uniform =
+        kind < EMU_BALLOT || kind == EMU_MATCH ? 0 : uniform_result(warp, kind, in);
 
-    return n < 32 ? n : 32;
+    *at = warp->gatherings[--warp->n_gatherings];
+    for (unsigned left = in; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        unsigned from = warp->from[i];
+
+        /* What is shuffled from a lane that takes no part is undefined. */
+        warp->results[i] = kind == EMU_MATCH     ? match(warp, in, i)
+                           : kind != EMU_SHUFFLE ? uniform
+                           : (in >> from & 1) != 0 ? warp->values[from]
+                                                   : 0xa5a5a5a5deadbeefULL;
+        make_runnable(lanes + i);
+    }
+}
+
+static struct gathering *find_gathering(struct warp *warp, enum emu_collective kind,
+                                        unsigned mask, emu_site site)
+{
+    struct gathering *at = warp->gatherings;
+    struct gathering *end = at + warp->n_gatherings;
+
+    while (at < end && at->mask != mask) {
+        at++;
+    }
+    if (at == end) {
+        warp->n_gatherings++;
+        *at = {kind, mask, 0, site};
+    }
+    if (at->kind != kind || (kind != EMU_SYNC && at->site.line != site.line)) {
+        die("lanes of one mask are in different collectives", &site);
+    }
+    return at;
 }
 
 uint64_t emu_collect(enum emu_collective kind, unsigned mask, uint64_t value, int aux,
                      emu_site site)
 {
     struct lane *lane = self;
-    struct lane *warp = lane->block->lanes + lane->warp * 32;
-    unsigned n_lanes = lanes_of_warp(lane);
+    struct block *block = lane->block;
+    struct warp *warp = block->warps + lane->warp;
+    struct gathering *at;
 
     if ((mask >> lane->lane & 1) == 0) {
         die("a lane that its own mask does not name", &site);
     }
-    lane->kind = kind;
+    at = find_gathering(warp, kind, mask, site);
+    at->there |= 1u << lane->lane;
+    warp->values[lane->lane] = value;
+    warp->from[lane->lane] = (uint8_t)(aux & 31);
     lane->mask = mask;
-    lane->value = value;
-    lane->aux = aux;
     lane->site = site;
     lane->state = IN_COLLECTIVE;
-    for (unsigned i = 0; i < n_lanes; i++) {
-        if (warp[i].state == IN_COLLECTIVE && warp[i].mask == mask &&
-            (warp[i].kind != kind ||
-             (kind != EMU_SYNC && (warp[i].site.line != site.line)))) {
-            die("lanes of one mask are in different collectives", &site);
-        }
+    if (((at->there | warp->exited) & mask) == mask) {
+        finish_collective(block, warp, at);
     }
-    (void)try_collective(warp, n_lanes, mask);
     leave(lane);
-    return lane->result;
+    return warp->results[lane->lane];
 }
 
 /* Shared memory --------------------------------------------------------------------------- */
@@ -540,15 +535,17 @@ void *emu_dynamic_shared(void)
 static void exit_lane(struct lane *lane)
 {
     struct block *block = lane->block;
-    struct lane *warp = block->lanes + lane->warp * 32;
-    unsigned n_lanes = lanes_of_warp(lane);
+    struct warp *warp = block->warps + lane->warp;
 
     lane->state = EXITED;
     block->n_exited++;
+    warp->exited |= 1u << lane->lane;
     /* Who waited for this one alone goes on. */
-    for (unsigned i = 0; i < n_lanes; i++) {
-        if (warp[i].state == IN_COLLECTIVE && (warp[i].mask >> lane->lane & 1) != 0) {
-            (void)try_collective(warp, n_lanes, warp[i].mask);
+    for (unsigned i = warp->n_gatherings; i-- > 0;) {
+        struct gathering *at = warp->gatherings + i;
+
+        if (((at->there | warp->exited) & at->mask) == at->mask) {
+            finish_collective(block, warp, at);
         }
     }
     if (block->n_in_sync > 0 && block->n_in_sync + block->n_exited == block->n_threads) {
@@ -617,6 +614,13 @@ static void start_block(struct block *block)
     block->n_exited = 0;
     block->n_in_sync = 0;
     block->n_filled = 0;
+    for (unsigned j = 0; j * 32 < block->n_threads; j++) {
+        unsigned n_lanes = block->n_threads - j * 32;
+
+        block->warps[j].n_gatherings = 0;
+        /* Lanes that are not there are waited for as little. */
+        block->warps[j].exited = n_lanes < 32 ? ~0u << n_lanes : 0;
+    }
     for (unsigned j = 0; j < block->n_threads; j++) {
         start_lane(block, j);
     }
