@@ -8,7 +8,7 @@ enable_language(CXX)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 set(emulated_sources ${cuda_sources})
-list(FILTER emulated_sources EXCLUDE REGEX "^sparse/")
+list(FILTER emulated_sources EXCLUDE REGEX "^sparse/(conv|net_)")
 set(emulated_c ${emulated_sources})
 list(FILTER emulated_c INCLUDE REGEX "\\.c$")
 list(FILTER emulated_sources INCLUDE REGEX "\\.cu$")
@@ -61,4 +61,3 @@ target_sources(voxeld_engine PRIVATE ${emulated_c} $<TARGET_OBJECTS:voxeld_emula
   $<TARGET_OBJECTS:voxeld_emulator>)
 target_compile_definitions(voxeld_engine PRIVATE VXD_WITH_CUDA)
 target_link_libraries(voxeld_engine PUBLIC stdc++)
-target_link_options(voxeld_engine PUBLIC LINKER:--unresolved-symbols=ignore-in-object-files)

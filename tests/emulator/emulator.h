@@ -548,6 +548,11 @@ template <class T, class A> static inline void emu_ptx_store(A *at, T a, T b, T 
     emu_store_bytes(at, words, sizeof words);
 }
 
+static inline const void *__cvta_generic_to_global(const void *at)
+{
+    return at;
+}
+
 static inline void emu_ptx_prefetch(const void *)
 {
 }

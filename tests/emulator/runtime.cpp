@@ -210,6 +210,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t)
     return cudaSuccess;
 }
 
+cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int)
+{
+    return cudaSuccess;
+}
+
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const void *,
                                                           int n_threads, size_t)
 {
