@@ -22,6 +22,8 @@ foreach(name ${emulated_sources})
   list(APPEND emulated_names gpu/${name})
   list(APPEND emulated_cpp ${emulated_dir}/gpu/${name}.cpp)
 endforeach()
+set(emulated_test ${emulated_dir}/tests/emulator/test_emulator.cu.cpp)
+list(APPEND emulated_names tests/emulator/test_emulator.cu)
 list(TRANSFORM emulated_names PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE emulated_inputs)
 list(JOIN emulated_names "\n" emulated_lines)
 file(GENERATE OUTPUT ${emulated_dir}/names CONTENT "${emulated_lines}\n")
@@ -29,22 +31,25 @@ add_custom_command(OUTPUT ${emulated_dir}/stamp
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/emulator/translate.py
     ${PROJECT_SOURCE_DIR} ${emulated_dir} @${emulated_dir}/names
   COMMAND ${CMAKE_COMMAND} -E touch ${emulated_dir}/stamp
-  BYPRODUCTS ${emulated_cpp}
+  BYPRODUCTS ${emulated_cpp} ${emulated_test}
   DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulator/translate.py ${emulated_dir}/names
     ${emulated_inputs}
   COMMENT "Translating CUDA sources for the emulator")
 add_custom_target(voxeld_emulated_sources DEPENDS ${emulated_dir}/stamp)
 
 # The hooks of -fsanitize=thread are hooks.cpp's, so nothing is linked of the sanitizer.
+function(voxeld_emulate target)
+  set_source_files_properties(${ARGN} PROPERTIES GENERATED ON)
+  add_dependencies(${target} voxeld_emulated_sources)
+  target_include_directories(${target} BEFORE PRIVATE ${emulated_dir}
+    ${PROJECT_SOURCE_DIR}/tests/emulator/include ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${target} PRIVATE VXD_WITH_CUDA _POSIX_C_SOURCE=200809L)
+  target_compile_options(${target} PRIVATE -std=gnu++17 -ffp-contract=off -w
+    -include tests/emulator/emulator.h -fno-sanitize=all -fsanitize=thread
+    --param=tsan-distinguish-volatile=1 --param=tsan-instrument-func-entry-exit=0)
+endfunction()
 add_library(voxeld_emulated OBJECT ${emulated_cpp})
-add_dependencies(voxeld_emulated voxeld_emulated_sources)
-set_source_files_properties(${emulated_cpp} PROPERTIES GENERATED ON)
-target_include_directories(voxeld_emulated BEFORE PRIVATE ${emulated_dir}
-  ${PROJECT_SOURCE_DIR}/tests/emulator/include ${PROJECT_SOURCE_DIR})
-target_compile_definitions(voxeld_emulated PRIVATE VXD_WITH_CUDA _POSIX_C_SOURCE=200809L)
-target_compile_options(voxeld_emulated PRIVATE -std=gnu++17 -ffp-contract=off -w
-  -include tests/emulator/emulator.h -fno-sanitize=all -fsanitize=thread
-  --param=tsan-distinguish-volatile=1 --param=tsan-instrument-func-entry-exit=0)
+voxeld_emulate(voxeld_emulated ${emulated_cpp})
 
 add_library(voxeld_emulator OBJECT
   ${PROJECT_SOURCE_DIR}/tests/emulator/emulator.cpp
@@ -61,3 +66,10 @@ target_sources(voxeld_engine PRIVATE ${emulated_c} $<TARGET_OBJECTS:voxeld_emula
   $<TARGET_OBJECTS:voxeld_emulator>)
 target_compile_definitions(voxeld_engine PRIVATE VXD_WITH_CUDA)
 target_link_libraries(voxeld_engine PUBLIC stdc++)
+
+if(VOXELD_TESTS)
+  add_executable(test_emulator ${emulated_test})
+  voxeld_emulate(test_emulator ${emulated_test})
+  target_link_libraries(test_emulator PRIVATE voxeld_engine)
+  add_test(NAME test_emulator COMMAND test_emulator)
+endif()

@@ -90,7 +90,9 @@ struct grid {
     size_t shared_end; /* bytes of shared memory given to variables */
     unsigned pace;     /* mask of the accesses between two switches */
     uint64_t n_switches;
-    time_t began;
+    bool has_progressed; /* since the last look at the clock */
+    time_t progressed_s;
+    long most_s;
     void *main_sp;
     struct lane **runnable;
     unsigned n_runnable;
@@ -241,13 +243,22 @@ __asm__(".text\n"
         "    ret\n"
         ".size emu_switch,.-emu_switch\n");
 
-static void look_at_clock(void)
+/* Processor time of this thread; others may keep the processor for long. */
+static time_t now_s(void)
 {
-    static const long most = setting("VOXELD_EMULATOR_SECONDS", 120);
     struct timespec now;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec - grid.began > most) {
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec;
+}
+
+/* Where threads only run, and no collective or barrier ends and nobody exits, they spin. */
+static void look_at_clock(void)
+{
+    if (grid.has_progressed) {
+        grid.has_progressed = false;
+        grid.progressed_s = now_s();
+    } else if (now_s() - grid.progressed_s >= grid.most_s) {
         die("the kernel does not end", NULL);
     }
 }
@@ -336,6 +347,7 @@ static void finish_block_sync(struct block *block)
         }
     }
     block->n_in_sync = 0;
+    grid.has_progressed = true;
 }
 
 int emu_block_sync(enum emu_count count, int predicate, emu_site site)
@@ -381,6 +393,7 @@ void emu_grid_sync(emu_site site)
             }
         }
         grid.n_in_sync = 0;
+        grid.has_progressed = true;
     }
     leave(lane);
 }
@@ -441,6 +454,7 @@ static void finish_collective(struct block *block, struct warp *warp, struct gat
     uint64_t uniform =
         kind < EMU_BALLOT || kind == EMU_MATCH ? 0 : uniform_result(warp, kind, in);
 
+    grid.has_progressed = true;
     *at = warp->gatherings[--warp->n_gatherings];
     for (unsigned left = in; left != 0; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);
@@ -537,6 +551,7 @@ static void exit_lane(struct lane *lane)
     struct block *block = lane->block;
     struct warp *warp = block->warps + lane->warp;
 
+    grid.has_progressed = true;
     lane->state = EXITED;
     block->n_exited++;
     warp->exited |= 1u << lane->lane;
@@ -660,7 +675,6 @@ bool emu_run(const struct emu_launch *launch)
     uint64_t n_blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
     const std::lock_guard<std::recursive_mutex> lock(device_mutex);
     uint64_t n_resident;
-    struct timespec now;
 
     if (n_threads == 0 || n_threads > MOST_THREADS || n_blocks == 0 ||
         launch->grid.x > INT32_MAX || launch->grid.y > 65535 || launch->grid.z > 65535 ||
@@ -672,7 +686,6 @@ bool emu_run(const struct emu_launch *launch)
         return false;
     }
     n_resident = n_resident < n_blocks ? n_resident : n_blocks;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
     while (blocks.size() < n_resident) {
         blocks.push_back(new_block());
     }
@@ -689,7 +702,8 @@ bool emu_run(const struct emu_launch *launch)
     grid.n_in_sync = 0;
     grid.shared_end = launch->n_shared;
     grid.pace = (next_random() & 3) == 0 ? 63 : 1023;
-    grid.began = now.tv_sec;
+    grid.has_progressed = true;
+    grid.most_s = setting("VOXELD_EMULATOR_SECONDS", 60);
     grid.n_runnable = 0;
     if (grid.most_runnable < n_resident * n_threads) {
         grid.most_runnable = (unsigned)(n_resident * n_threads);

@@ -11,7 +11,9 @@
  *              VOXELD_EMULATOR_SMS      multiprocessors (default 3)
  *              VOXELD_EMULATOR_BLOCKS   blocks a multiprocessor holds, of 512 threads or more
  *                                       (default 1)
- *              VOXELD_EMULATOR_SECONDS  a kernel that takes longer hangs (default 120)
+ *              VOXELD_EMULATOR_SECONDS  processor time in which threads run, but none comes to
+ *                                       a barrier's or collective's end or its own: they hang
+ *                                       (default 60)
  *
  * A fault (a collective that not all lanes of its mask reach, a barrier that not all threads
  * reach, threads that wait for ever) is reported with kernel, thread and line, and aborts. */
