@@ -44,7 +44,7 @@ function(voxeld_emulate target)
   target_include_directories(${target} BEFORE PRIVATE ${emulated_dir}
     ${PROJECT_SOURCE_DIR}/tests/emulator/include ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE VXD_WITH_CUDA _POSIX_C_SOURCE=200809L)
-  target_compile_options(${target} PRIVATE -std=gnu++17 -ffp-contract=off -w
+  target_compile_options(${target} PRIVATE -std=gnu++17 -ffp-contract=off -w -g1
     -include tests/emulator/emulator.h -fno-sanitize=all -fsanitize=thread
     --param=tsan-distinguish-volatile=1 --param=tsan-instrument-func-entry-exit=0)
 endfunction()
@@ -54,6 +54,7 @@ voxeld_emulate(voxeld_emulated ${emulated_cpp})
 add_library(voxeld_emulator OBJECT
   ${PROJECT_SOURCE_DIR}/tests/emulator/emulator.cpp
   ${PROJECT_SOURCE_DIR}/tests/emulator/hooks.cpp
+  ${PROJECT_SOURCE_DIR}/tests/emulator/races.cpp
   ${PROJECT_SOURCE_DIR}/tests/emulator/runtime.cpp)
 target_include_directories(voxeld_emulator PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_options(voxeld_emulator PRIVATE -std=gnu++17 -O2 -Wall -Wextra -Wshadow

@@ -7,6 +7,7 @@
  * has found a deadlock. This file is compiled without the hooks it provides (hooks.cpp). */
 #include "tests/emulator/device.h"
 
+#include <link.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -41,6 +42,7 @@ struct lane {
     emu_site site; /* of the collective or barrier it waits in, or was last in */
     unsigned mask;
     int result; /* of a block's barrier */
+    struct emu_past past;
 };
 
 /* Lanes on their way into one collective, by mask. */
@@ -101,7 +103,8 @@ struct grid {
 
 static std::recursive_mutex device_mutex;
 static struct grid grid;
-static std::vector<struct block *> blocks;
+static struct block **blocks; /* most_blocks, kept for all launches */
+static unsigned most_blocks;
 static uint64_t random_state;
 static std::map<const void *, std::pair<const char *, void (*)(const void *)>> *registry;
 
@@ -330,6 +333,64 @@ bool emu_is_inside(void)
     return self != NULL;
 }
 
+static inline void order(struct lane *lane, enum emu_scope scope, bool is_new)
+{
+    if (emu_finds_races()) {
+        emu_past_order(&lane->past, scope, is_new);
+    }
+}
+
+void emu_fence(bool is_block)
+{
+    if (self != NULL) {
+        order(self, is_block ? EMU_BLOCK : EMU_DEVICE, true);
+    }
+}
+
+const struct emu_past *emu_own_past(void)
+{
+    return &self->past;
+}
+
+bool emu_is_stack(const void *at)
+{
+    const char *stacks = self->block->stacks;
+
+    return (const char *)at >= stacks &&
+           (const char *)at < stacks + MOST_THREADS * STACK_BYTES;
+}
+
+bool emu_is_shared(const void *at)
+{
+    const char *shared = self->block->shared;
+
+    return (const char *)at >= shared && (const char *)at < shared + SHARED_BYTES;
+}
+
+uint64_t emu_launch_id(void)
+{
+    return grid.id;
+}
+
+const char *emu_kernel_name(void)
+{
+    return grid.launch->name;
+}
+
+static int first_image(struct dl_phdr_info *info, size_t, void *base)
+{
+    *(uintptr_t *)base = info->dlpi_addr;
+    return 1;
+}
+
+uintptr_t emu_image_base(void)
+{
+    uintptr_t base = 0;
+
+    (void)dl_iterate_phdr(first_image, &base);
+    return base;
+}
+
 /* Barriers -------------------------------------------------------------------------------- */
 
 static void finish_block_sync(struct block *block)
@@ -343,6 +404,7 @@ static void finish_block_sync(struct block *block)
 
         if (lane->state == IN_BLOCK_SYNC) {
             lane->result = result;
+            order(lane, EMU_BLOCK, i == 0);
             make_runnable(lane);
         }
     }
@@ -389,6 +451,7 @@ void emu_grid_sync(emu_site site)
     if (grid.n_in_sync == grid.n_blocks * lane->block->n_threads) {
         for (unsigned i = 0; i < grid.n_resident; i++) {
             for (unsigned j = 0; j < blocks[i]->n_threads; j++) {
+                order(blocks[i]->lanes + j, EMU_DEVICE, i + j == 0);
                 make_runnable(blocks[i]->lanes + j);
             }
         }
@@ -465,6 +528,7 @@ static void finish_collective(struct block *block, struct warp *warp, struct gat
                            : kind != EMU_SHUFFLE ? uniform
                            : (in >> from & 1) != 0 ? warp->values[from]
                                                    : 0xa5a5a5a5deadbeefULL;
+        order(lanes + i, EMU_WARP, left == in);
         make_runnable(lanes + i);
     }
 }
@@ -601,6 +665,22 @@ static struct block *new_block(void)
     return block;
 }
 
+static void make_blocks(unsigned n)
+{
+    struct block **more;
+
+    if (n <= most_blocks) {
+        return;
+    }
+    more = new struct block *[n];
+    for (unsigned i = 0; i < n; i++) {
+        more[i] = i < most_blocks ? blocks[i] : new_block();
+    }
+    delete[] blocks;
+    blocks = more;
+    most_blocks = n;
+}
+
 static void start_lane(struct block *block, unsigned i)
 {
     struct lane *lane = block->lanes + i;
@@ -615,6 +695,10 @@ static void start_lane(struct block *block, unsigned i)
     memset(sp, 0, 8 * sizeof *sp);
     sp[6] = (void *)run_lane; /* above six registers: where the switch returns to */
     lane->sp = sp;
+    if (emu_finds_races()) {
+        emu_past_begin(&lane->past, (grid.n_started - 1) * MOST_THREADS + i,
+                       (uint32_t)(grid.n_started - 1));
+    }
     make_runnable(lane);
 }
 
@@ -686,9 +770,7 @@ bool emu_run(const struct emu_launch *launch)
         return false;
     }
     n_resident = n_resident < n_blocks ? n_resident : n_blocks;
-    while (blocks.size() < n_resident) {
-        blocks.push_back(new_block());
-    }
+    make_blocks((unsigned)n_resident);
     if (random_state == 0) {
         random_state = (uint64_t)setting("VOXELD_EMULATOR_SEED", 1) * 0x9e3779b97f4a7c15ULL;
         random_state |= 1;

@@ -5,7 +5,8 @@
  * thread waits for others (barriers, votes, shuffles) and, at random, at any access of memory:
  * kernels are compiled with GCC's -fsanitize=thread, whose hooks are the emulator's own. So what
  * lanes of a warp do between two collectives has no order but that of the seed, and a missing
- * barrier shows. Memory is sequentially consistent, unlike a GPU's: a missing fence does not.
+ * barrier shows. Memory is sequentially consistent, unlike a GPU's: a missing fence shows only to
+ * the search for races.
  *
  * Environment: VOXELD_EMULATOR_SEED     the order of threads (default 1)
  *              VOXELD_EMULATOR_SMS      multiprocessors (default 3)
@@ -14,6 +15,8 @@
  *              VOXELD_EMULATOR_SECONDS  processor time in which threads run, but none comes to
  *                                       a barrier's or collective's end or its own: they hang
  *                                       (default 60)
+ *              VOXELD_EMULATOR_RACES    set: plain accesses that nothing orders are told, and
+ *                                       the program ends with 66 (races.cpp)
  *
  * A fault (a collective that not all lanes of its mask reach, a barrier that not all threads
  * reach, threads that wait for ever) is reported with kernel, thread and line, and aborts. */
@@ -171,6 +174,8 @@ uint64_t emu_collect(enum emu_collective kind, unsigned mask, uint64_t value, in
                      emu_site site);
 int emu_block_sync(enum emu_count count, int predicate, emu_site site);
 void emu_grid_sync(emu_site site);
+/* Orders what the caller did before it and does after it, for its block or the device. */
+void emu_fence(bool is_block);
 /* Lets others run: the caller waits for one of them. */
 void emu_yield(void);
 void *emu_shared(struct emu_slot *slot, size_t n_bytes, size_t alignment);
@@ -457,14 +462,17 @@ static inline float atomicAdd(float *at, float value)
 
 static inline void __threadfence(void)
 {
+    emu_fence(false);
 }
 
 static inline void __threadfence_block(void)
 {
+    emu_fence(true);
 }
 
 static inline void __threadfence_system(void)
 {
+    emu_fence(false);
 }
 
 static inline void __nanosleep(unsigned)

@@ -27,6 +27,15 @@ extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address,
 /* What threads wait for is read so; such a read lets others run sooner. */
 #define PRICE_OF_ATOMIC 16
 
+static const bool emu_looks_for_races = emu_finds_races();
+
+static void look_for_race(const void *at, size_t n_bytes, bool is_write, const void *code)
+{
+    if (emu_is_inside()) {
+        emu_race_look(at, n_bytes, is_write, code);
+    }
+}
+
 static inline void spend(int price)
 {
     emu_budget -= price;
@@ -35,22 +44,31 @@ static inline void spend(int price)
     }
 }
 
-#define ACCESS(name, n, is_write, price)                                                 \
+#define PLAIN(name, n, is_write)                                                         \
+    extern "C" void __tsan_##name(void *at)                                              \
+    {                                                                                    \
+        spend(1);                                                                        \
+        CHECK_ADDRESS(at, n, is_write);                                                  \
+        if (emu_looks_for_races) {                                                       \
+            look_for_race(at, n, is_write, __builtin_return_address(0));                 \
+        }                                                                                \
+    }
+#define VOLATILE(name, n, is_write)                                                      \
     extern "C" void __tsan_##name(void *at)                                              \
     {                                                                                    \
         (void)at;                                                                        \
-        spend(price);                                                                    \
+        spend(PRICE_OF_ATOMIC);                                                          \
         CHECK_ADDRESS(at, n, is_write);                                                  \
     }
 #define ACCESSES(n)                                                                      \
-    ACCESS(read##n, n, 0, 1)                                                             \
-    ACCESS(write##n, n, 1, 1)                                                            \
-    ACCESS(unaligned_read##n, n, 0, 1)                                                   \
-    ACCESS(unaligned_write##n, n, 1, 1)                                                  \
-    ACCESS(volatile_read##n, n, 0, PRICE_OF_ATOMIC)                                      \
-    ACCESS(volatile_write##n, n, 1, PRICE_OF_ATOMIC)                                     \
-    ACCESS(unaligned_volatile_read##n, n, 0, PRICE_OF_ATOMIC)                            \
-    ACCESS(unaligned_volatile_write##n, n, 1, PRICE_OF_ATOMIC)
+    PLAIN(read##n, n, false)                                                             \
+    PLAIN(write##n, n, true)                                                             \
+    PLAIN(unaligned_read##n, n, false)                                                   \
+    PLAIN(unaligned_write##n, n, true)                                                   \
+    VOLATILE(volatile_read##n, n, false)                                                 \
+    VOLATILE(volatile_write##n, n, true)                                                 \
+    VOLATILE(unaligned_volatile_read##n, n, false)                                       \
+    VOLATILE(unaligned_volatile_write##n, n, true)
 ACCESSES(1)
 ACCESSES(2)
 ACCESSES(4)
@@ -75,18 +93,20 @@ extern "C" void __tsan_vptr_update(void *, void *)
 
 extern "C" void __tsan_read_range(void *at, size_t n_bytes)
 {
-    (void)at;
-    (void)n_bytes;
     spend(1);
-    CHECK_ADDRESS(at, n_bytes, 0);
+    CHECK_ADDRESS(at, n_bytes, false);
+    if (emu_looks_for_races) {
+        look_for_race(at, n_bytes, false, __builtin_return_address(0));
+    }
 }
 
 extern "C" void __tsan_write_range(void *at, size_t n_bytes)
 {
-    (void)at;
-    (void)n_bytes;
     spend(1);
-    CHECK_ADDRESS(at, n_bytes, 1);
+    CHECK_ADDRESS(at, n_bytes, true);
+    if (emu_looks_for_races) {
+        look_for_race(at, n_bytes, true, __builtin_return_address(0));
+    }
 }
 
 extern "C" void __tsan_atomic_thread_fence(int)

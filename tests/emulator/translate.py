@@ -128,6 +128,10 @@ def assembly(text: str) -> str:
             call = f"{known.get(name[1], 'emu_ptx_cas128')}({', '.join(operands)})"
             if name[1] == "ld" and n_outputs + 1 != len(operands):
                 raise ValueError(f"{code}: {n_outputs} outputs of {len(operands)} operands")
+        if re.search(r"\bld\.acquire\b", code):
+            call += ", emu_fence(false)"
+        elif re.search(r"\bst\.release\b", code):
+            call = "emu_fence(false), " + call
         lines = text[begin:end].count("\n")
         text = text[:begin] + call + "\n" * lines + text[end:]
         at = begin + len(call)

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Races between plain accesses, for VOXELD_EMULATOR_RACES=1.
+ *
+ * Two threads that access the same bytes, one of them to write, need between them at least a
+ * barrier, or a fence of the first after its access and a later one of the second before its own.
+ * So each thread has the times of its barriers and fences; each word remembers who wrote it last
+ * and who read it, and how many of them these had passed. What is found is a race by CUDA's rules
+ * whatever the order of this run; not all races are found: of a fence it is not asked who saw it.
+ * A collective orders the lanes of one warp, a barrier threads of one block, a fence all.
+ * Atomic and volatile accesses race with none. */
+#include "tests/emulator/device.h"
+
+#include <unistd.h>
+
+#include <set>
+#include <utility>
+
+#define N_CELLS ((size_t)1 << 19)
+#define WORD_BYTES 4
+#define MOST_TOLD 20
+
+struct access {
+    const struct emu_past *past;
+    uint64_t thread;
+    uint32_t n_passed[EMU_N_SCOPES];
+    uint32_t bytes; /* of the word, bits */
+    const void *code;
+};
+
+struct cell {
+    uintptr_t word;
+    uint64_t launch;
+    struct access write;
+    struct access reads[2];
+};
+
+static struct cell *cells;
+static uint64_t now;
+static std::set<std::pair<const void *, const void *>> *told;
+
+bool emu_finds_races(void)
+{
+    static const bool is_on = getenv("VOXELD_EMULATOR_RACES") != NULL;
+
+    return is_on;
+}
+
+void emu_past_begin(struct emu_past *past, uint64_t thread, uint32_t block)
+{
+    memset(past, 0, sizeof *past);
+    past->thread = thread;
+    past->block = block;
+}
+
+void emu_past_order(struct emu_past *past, enum emu_scope scope, bool is_new)
+{
+    now += is_new;
+    for (int i = 0; i <= scope; i++) {
+        past->times[i][past->n_passed[i]++ % EMU_PAST] = now;
+        past->last[i] = now;
+    }
+}
+
+/* Whether nothing orders an access and one of `past` that is made now. */
+static bool is_race(const struct access *before, const struct emu_past *past)
+{
+    const struct emu_past *other = before->past;
+    enum emu_scope scope = EMU_DEVICE;
+    uint32_t n;
+
+    if (other == NULL || other == past || other->thread != before->thread) {
+        return false; /* nobody's, the own, or of a thread that has ended */
+    }
+    if (other->block == past->block) {
+        scope = other->thread / 32 == past->thread / 32 ? EMU_WARP : EMU_BLOCK;
+    }
+    n = other->n_passed[scope] - before->n_passed[scope];
+    if (n == 0) {
+        return true;
+    }
+    return n <= EMU_PAST &&
+           other->times[scope][before->n_passed[scope] % EMU_PAST] > past->last[scope];
+}
+
+static void tell_line(const void *code)
+{
+    char command[128];
+
+    (void)snprintf(command, sizeof command,
+                   "addr2line -p -i -s -e /proc/%d/exe %p 1>&2", (int)getpid(),
+                   (void *)((const char *)code - 1 - emu_image_base()));
+    if (system(command) != 0) {
+        fprintf(stderr, "%p\n", code);
+    }
+}
+
+static void end_with_races(void)
+{
+    fprintf(stderr, "emulator: %zu pairs of places race\n", told->size());
+    _exit(66);
+}
+
+static void tell(const struct access *before, const char *did, const struct emu_past *past,
+                 const char *does, const void *code, const void *at)
+{
+    if (told == NULL) {
+        told = new std::set<std::pair<const void *, const void *>>;
+        (void)atexit(end_with_races);
+    }
+    if (!told->insert({before->code, code}).second || told->size() > MOST_TOLD) {
+        return;
+    }
+    fprintf(stderr, "emulator: race in kernel %s, %s memory: thread %u of block %u %s at ",
+            emu_kernel_name(), emu_is_shared(at) ? "shared" : "global",
+            (unsigned)(past->thread % 1024), past->block, does);
+    tell_line(code);
+    fprintf(stderr, "emulator:   what thread %u of block %u %s at ",
+            (unsigned)(before->thread % 1024), before->past->block, did);
+    tell_line(before->code);
+}
+
+static void look(struct cell *cell, const struct emu_past *past, uint32_t bytes,
+                 bool is_write, const void *code, const void *at)
+{
+    if ((cell->write.bytes & bytes) != 0 && is_race(&cell->write, past)) {
+        tell(&cell->write, "wrote", past, is_write ? "writes" : "reads", code, at);
+    }
+    for (int i = 0; is_write && i < 2; i++) {
+        if ((cell->reads[i].bytes & bytes) != 0 && is_race(&cell->reads[i], past)) {
+            tell(&cell->reads[i], "read", past, "writes", code, at);
+        }
+    }
+}
+
+static void note(struct cell *cell, const struct emu_past *past, uint32_t bytes,
+                 bool is_write, const void *code)
+{
+    struct access *access = is_write ? &cell->write : &cell->reads[0];
+
+    if (access->past == past && access->thread == past->thread) {
+        bytes |= access->n_passed[0] == past->n_passed[0] ? access->bytes : 0;
+    } else if (!is_write) {
+        cell->reads[1] = cell->reads[0];
+    }
+    access->past = past;
+    access->thread = past->thread;
+    memcpy(access->n_passed, past->n_passed, sizeof access->n_passed);
+    access->bytes = bytes;
+    access->code = code;
+}
+
+void emu_race_look(const void *at, size_t n_bytes, bool is_write, const void *code)
+{
+    const struct emu_past *past = emu_own_past();
+    uintptr_t begin = (uintptr_t)at;
+    uintptr_t end = begin + n_bytes;
+
+    if (emu_is_stack(at)) {
+        return;
+    }
+    if (cells == NULL) {
+        cells = new struct cell[N_CELLS]();
+    }
+    for (uintptr_t word = begin / WORD_BYTES; word * WORD_BYTES < end; word++) {
+        struct cell *cell =
+            cells + (word * 0x9e3779b97f4a7c15ULL >> 20 & (N_CELLS - 1));
+        uint32_t bytes = 0;
+
+        for (uintptr_t i = 0; i < WORD_BYTES; i++) {
+            uintptr_t byte = word * WORD_BYTES + i;
+
+            bytes |= (uint32_t)(byte >= begin && byte < end) << i;
+        }
+        if (cell->word != word || cell->launch != emu_launch_id()) {
+            memset(cell, 0, sizeof *cell);
+            cell->word = word;
+            cell->launch = emu_launch_id();
+        }
+        look(cell, past, bytes, is_write, code, at);
+        note(cell, past, bytes, is_write, code);
+    }
+}
