@@ -52,7 +52,10 @@ add_library(voxeld_emulated OBJECT ${emulated_cpp})
 voxeld_emulate(voxeld_emulated ${emulated_cpp})
 
 add_library(voxeld_emulator OBJECT
-  ${PROJECT_SOURCE_DIR}/tests/emulator/emulator.cpp
+  ${PROJECT_SOURCE_DIR}/tests/emulator/collectives.cpp
+  ${PROJECT_SOURCE_DIR}/tests/emulator/faults.cpp
+  ${PROJECT_SOURCE_DIR}/tests/emulator/fibers.cpp
+  ${PROJECT_SOURCE_DIR}/tests/emulator/grids.cpp
   ${PROJECT_SOURCE_DIR}/tests/emulator/hooks.cpp
   ${PROJECT_SOURCE_DIR}/tests/emulator/races.cpp
   ${PROJECT_SOURCE_DIR}/tests/emulator/runtime.cpp)

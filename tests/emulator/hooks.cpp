@@ -7,11 +7,12 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(EMU_WITH_ADDRESS_SANITIZER)
 extern "C" void *__asan_region_is_poisoned(void *begin, size_t n_bytes);
-extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address, int is_write,
-                                    size_t n_bytes);
+extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address,
+                                    int is_write, size_t n_bytes);
 #define CHECK_ADDRESS(at, n_bytes, is_write)                                             \
     do {                                                                                 \
-        if (emu_is_inside() && __asan_region_is_poisoned((void *)(at), (n_bytes)) != NULL) { \
+        if (emu_self != NULL &&                                                          \
+            __asan_region_is_poisoned((void *)(at), (n_bytes)) != NULL) {                \
             __asan_report_error(__builtin_return_address(0), __builtin_frame_address(0), \
                                 __builtin_frame_address(0), (void *)(at), (is_write),    \
                                 (n_bytes));                                              \
@@ -31,7 +32,7 @@ static const bool emu_looks_for_races = emu_finds_races();
 
 static void look_for_race(const void *at, size_t n_bytes, bool is_write, const void *code)
 {
-    if (emu_is_inside()) {
+    if (emu_self != NULL) {
         emu_race_look(at, n_bytes, is_write, code);
     }
 }

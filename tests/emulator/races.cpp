@@ -8,12 +8,13 @@
  * whatever the order of this run; not all races are found: of a fence it is not asked who saw it.
  * A collective orders the lanes of one warp, a barrier threads of one block, a fence all.
  * Atomic and volatile accesses race with none. */
-#include "tests/emulator/device.h"
-
+#include <link.h>
 #include <unistd.h>
 
 #include <set>
 #include <utility>
+
+#include "tests/emulator/device.h"
 
 #define N_CELLS ((size_t)1 << 19)
 #define WORD_BYTES 4
@@ -82,13 +83,42 @@ static bool is_race(const struct access *before, const struct emu_past *past)
            other->times[scope][before->n_passed[scope] % EMU_PAST] > past->last[scope];
 }
 
+static bool is_stack(const void *at)
+{
+    const char *stacks = emu_self->block->stacks;
+
+    return (const char *)at >= stacks &&
+           (const char *)at < stacks + MOST_THREADS * STACK_BYTES;
+}
+
+static bool is_shared(const void *at)
+{
+    const char *shared = emu_self->block->shared;
+
+    return (const char *)at >= shared && (const char *)at < shared + SHARED_BYTES;
+}
+
+static int first_image(struct dl_phdr_info *info, size_t, void *base)
+{
+    *(uintptr_t *)base = info->dlpi_addr;
+    return 1;
+}
+
+/* What is subtracted from an address in this program to get that in its file. */
+static uintptr_t image_base(void)
+{
+    uintptr_t base = 0;
+
+    (void)dl_iterate_phdr(first_image, &base);
+    return base;
+}
+
 static void tell_line(const void *code)
 {
     char command[128];
 
-    (void)snprintf(command, sizeof command,
-                   "addr2line -p -i -s -e /proc/%d/exe %p 1>&2", (int)getpid(),
-                   (void *)((const char *)code - 1 - emu_image_base()));
+    (void)snprintf(command, sizeof command, "addr2line -p -i -s -e /proc/%d/exe %p 1>&2",
+                   (int)getpid(), (void *)((const char *)code - 1 - image_base()));
     if (system(command) != 0) {
         fprintf(stderr, "%p\n", code);
     }
@@ -100,8 +130,9 @@ static void end_with_races(void)
     _exit(66);
 }
 
-static void tell(const struct access *before, const char *did, const struct emu_past *past,
-                 const char *does, const void *code, const void *at)
+static void tell(const struct access *before, const char *did,
+                 const struct emu_past *past, const char *does, const void *code,
+                 const void *at)
 {
     if (told == NULL) {
         told = new std::set<std::pair<const void *, const void *>>;
@@ -110,8 +141,9 @@ static void tell(const struct access *before, const char *did, const struct emu_
     if (!told->insert({before->code, code}).second || told->size() > MOST_TOLD) {
         return;
     }
-    fprintf(stderr, "emulator: race in kernel %s, %s memory: thread %u of block %u %s at ",
-            emu_kernel_name(), emu_is_shared(at) ? "shared" : "global",
+    fprintf(stderr,
+            "emulator: race in kernel %s, %s memory: thread %u of block %u %s at ",
+            emu_grid.launch->name, is_shared(at) ? "shared" : "global",
             (unsigned)(past->thread % 1024), past->block, does);
     tell_line(code);
     fprintf(stderr, "emulator:   what thread %u of block %u %s at ",
@@ -151,19 +183,18 @@ static void note(struct cell *cell, const struct emu_past *past, uint32_t bytes,
 
 void emu_race_look(const void *at, size_t n_bytes, bool is_write, const void *code)
 {
-    const struct emu_past *past = emu_own_past();
+    const struct emu_past *past = &emu_self->past;
     uintptr_t begin = (uintptr_t)at;
     uintptr_t end = begin + n_bytes;
 
-    if (emu_is_stack(at)) {
+    if (is_stack(at)) {
         return;
     }
     if (cells == NULL) {
         cells = new struct cell[N_CELLS]();
     }
     for (uintptr_t word = begin / WORD_BYTES; word * WORD_BYTES < end; word++) {
-        struct cell *cell =
-            cells + (word * 0x9e3779b97f4a7c15ULL >> 20 & (N_CELLS - 1));
+        struct cell *cell = cells + (word * 0x9e3779b97f4a7c15ULL >> 20 & (N_CELLS - 1));
         uint32_t bytes = 0;
 
         for (uintptr_t i = 0; i < WORD_BYTES; i++) {
@@ -171,10 +202,10 @@ void emu_race_look(const void *at, size_t n_bytes, bool is_write, const void *co
 
             bytes |= (uint32_t)(byte >= begin && byte < end) << i;
         }
-        if (cell->word != word || cell->launch != emu_launch_id()) {
+        if (cell->word != word || cell->launch != emu_grid.id) {
             memset(cell, 0, sizeof *cell);
             cell->word = word;
-            cell->launch = emu_launch_id();
+            cell->launch = emu_grid.id;
         }
         look(cell, past, bytes, is_write, code, at);
         note(cell, past, bytes, is_write, code);

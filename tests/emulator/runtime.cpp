@@ -86,7 +86,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int device)
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *)
 {
-    *pool = (cudaMemPool_t)new char;
+    *pool = (cudaMemPool_t) new char;
     return cudaSuccess;
 }
 
@@ -104,7 +104,8 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *)
 static cudaError_t allocate(void **out, size_t n_bytes)
 {
     /* Not malloc, which tests wrap to make the engine's own calls fail. */
-    *out = operator new(n_bytes > 0 ? n_bytes : 1, std::align_val_t(ALIGNMENT), std::nothrow);
+    *out = operator new(n_bytes > 0 ? n_bytes : 1, std::align_val_t(ALIGNMENT),
+                        std::nothrow);
     if (*out == NULL) {
         return failed(cudaErrorMemoryAllocation);
     }
@@ -118,7 +119,8 @@ static cudaError_t release(void *ptr)
     return cudaSuccess;
 }
 
-cudaError_t cudaMallocFromPoolAsync(void **out, size_t n_bytes, cudaMemPool_t, cudaStream_t)
+cudaError_t cudaMallocFromPoolAsync(void **out, size_t n_bytes, cudaMemPool_t,
+                                    cudaStream_t)
 {
     return allocate(out, n_bytes);
 }
@@ -168,7 +170,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
-    *stream = (cudaStream_t)new char;
+    *stream = (cudaStream_t) new char;
     return cudaSuccess;
 }
 
@@ -185,7 +187,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
-    *event = (cudaEvent_t)new char;
+    *event = (cudaEvent_t) new char;
     return cudaSuccess;
 }
 

@@ -88,8 +88,8 @@ cudaError_t cudaFree(void *ptr);
 cudaError_t cudaHostAlloc(void **out, size_t n_bytes, unsigned flags);
 cudaError_t cudaHostGetDevicePointer(void **out, void *host, unsigned flags);
 cudaError_t cudaFreeHost(void *ptr);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes,
+                            cudaMemcpyKind kind, cudaStream_t stream = nullptr);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes,
                             cudaStream_t stream = nullptr);
 
@@ -102,8 +102,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 
-cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const void *kernel,
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute,
+                                 int value);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks,
+                                                          const void *kernel,
                                                           int n_threads, size_t n_shared);
 cudaError_t cudaLaunchCooperativeKernel(const void *kernel, dim3 grid, dim3 block,
                                         void **args, size_t n_shared = 0,

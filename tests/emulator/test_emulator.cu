@@ -158,13 +158,13 @@ static void test_barrier_of_a_grid_holds_all_blocks(void)
     void *args[2] = {&at[0], &at[1]};
     int n = 0;
 
-    CHECK_INT(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                  &n, (const void *)grid_kernel, 512, 0),
+    CHECK_INT(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, (const void *)grid_kernel,
+                                                            512, 0),
               cudaSuccess);
     CHECK(n >= 1);
-    CHECK_INT(cudaLaunchCooperativeKernel((const void *)grid_kernel, dim3(3), dim3(512),
-                                          args),
-              cudaSuccess);
+    CHECK_INT(
+        cudaLaunchCooperativeKernel((const void *)grid_kernel, dim3(3), dim3(512), args),
+        cudaSuccess);
     CHECK_INT(wrong, 0);
 }
 
@@ -275,13 +275,15 @@ static bool is_reported(int which, const char *words)
         _exit(0);
     }
     (void)close(ends[1]);
-    while (n + 1 < sizeof said && (got = read(ends[0], said + n, sizeof said - 1 - n)) > 0) {
+    while (n + 1 < sizeof said &&
+           (got = read(ends[0], said + n, sizeof said - 1 - n)) > 0) {
         n += (size_t)got;
     }
     (void)close(ends[0]);
     (void)waitpid(child, &status, 0);
     said[n] = '\0';
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(said, words) != NULL;
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
+           strstr(said, words) != NULL;
 }
 
 static void test_faults_of_collectives_and_barriers_are_reported(void)

@@ -113,7 +113,7 @@ def assembly(text: str) -> str:
         begin = match.start()
         end = end_of(text, match.end() - 1)
         parts = split(text[match.end() : end - 1], ":")
-        code = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', parts[0]))
+        code = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', parts[0])).replace("\\n", " ")
         name = re.search(r"\b(ld|st|prefetch|atom\S*cas\.b128)\b", code)
         operands = []
         for part in parts[1:3]:

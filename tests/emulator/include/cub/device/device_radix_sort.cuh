@@ -69,7 +69,7 @@ struct DeviceRadixSort {
     {
         std::vector<size_t> order(n);
         int n_bits = end - begin;
-        KEY mask = n_bits >= (int)sizeof(KEY) * 8 ? (KEY)~(KEY)0
+        KEY mask = n_bits >= (int)sizeof(KEY) * 8 ? (KEY) ~(KEY)0
                                                   : (KEY)(((KEY)1 << n_bits) - 1);
 
         std::iota(order.begin(), order.end(), (size_t)0);
