@@ -16,26 +16,30 @@
 enum emu_scope {
     EMU_WARP,
     EMU_BLOCK,
-    EMU_DEVICE,
-    EMU_N_SCOPES
+    EMU_DEVICE
 };
 
 /* So many barriers and fences back a race is found. */
-#define EMU_PAST 32
+#define EMU_PAST 64
 
-/* Barriers and fences of a thread. */
+/* When somebody passed barriers or fences, ascending; the last EMU_PAST. */
+struct emu_times {
+    uint32_t n;
+    uint64_t at[EMU_PAST];
+};
+
+/* Barriers and fences of a thread, of whatever scope. */
 struct emu_past {
     uint64_t
         thread; /* 1024 times the block's number + the thread's; unique in a launch */
     uint32_t block;
-    uint32_t n_passed[EMU_N_SCOPES];
-    uint64_t last[EMU_N_SCOPES]; /* times */
-    uint64_t times[EMU_N_SCOPES][EMU_PAST];
+    struct emu_times own;
+    struct emu_times *of_warp;  /* those of its warp that hold for a block or more */
+    struct emu_times *of_block; /* those of its block that hold for the device */
 };
 
 /* Whether they are looked for. */
 bool emu_finds_races(void);
-void emu_past_begin(struct emu_past *past, uint64_t thread, uint32_t block);
 /* A fence, or a barrier's end; not new: of the same barrier as the call before. */
 void emu_past_order(struct emu_past *past, enum emu_scope scope, bool is_new);
 /* A plain access by the thread that runs; code: where it is. */
@@ -84,6 +88,7 @@ struct emu_warp {
     uint64_t values[32];
     uint64_t results[32];
     uint8_t from[32];
+    struct emu_times times;
 };
 
 struct emu_block {
@@ -101,6 +106,7 @@ struct emu_block {
     bool all;
     struct emu_lane lanes[MOST_THREADS];
     struct emu_warp warps[MOST_THREADS / 32];
+    struct emu_times times;
 };
 
 /* The launch that runs. */

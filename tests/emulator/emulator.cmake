@@ -25,13 +25,14 @@ endforeach()
 set(emulated_test ${emulated_dir}/tests/emulator/test_emulator.cu.cpp)
 list(APPEND emulated_names tests/emulator/test_emulator.cu)
 list(TRANSFORM emulated_names PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE emulated_inputs)
+list(TRANSFORM emulated_names PREPEND ${emulated_dir}/ OUTPUT_VARIABLE emulated_outputs)
 list(JOIN emulated_names "\n" emulated_lines)
 file(GENERATE OUTPUT ${emulated_dir}/names CONTENT "${emulated_lines}\n")
 add_custom_command(OUTPUT ${emulated_dir}/stamp
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/emulator/translate.py
     ${PROJECT_SOURCE_DIR} ${emulated_dir} @${emulated_dir}/names
   COMMAND ${CMAKE_COMMAND} -E touch ${emulated_dir}/stamp
-  BYPRODUCTS ${emulated_cpp} ${emulated_test}
+  BYPRODUCTS ${emulated_cpp} ${emulated_test} ${emulated_outputs}
   DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulator/translate.py ${emulated_dir}/names
     ${emulated_inputs}
   COMMENT "Translating CUDA sources for the emulator")

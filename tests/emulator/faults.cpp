@@ -18,24 +18,35 @@ static const char *name_of(const struct emu_lane *lane)
     }
 }
 
-/* Groups lanes that are at the same place, in order. */
+static bool is_at_same_place(const struct emu_lane *a, const struct emu_lane *b)
+{
+    if (a->state != b->state || a->state == EXITED || a->state == RUNNABLE) {
+        return a->state == b->state;
+    }
+    return a->site.line == b->site.line && a->site.file == b->site.file &&
+           (a->state != IN_COLLECTIVE || a->mask == b->mask);
+}
+
+/* One line a place where threads of a block are. */
 static void tell_block(const struct emu_block *block)
 {
-    for (unsigned first = 0, n = 0; first < block->n_threads; first += n) {
-        const struct emu_lane *lane = block->lanes + first;
+    bool is_told[MOST_THREADS] = {};
 
-        for (n = 1; first + n < block->n_threads; n++) {
-            const struct emu_lane *next = lane + n;
+    for (unsigned i = 0; i < block->n_threads; i++) {
+        const struct emu_lane *lane = block->lanes + i;
+        unsigned n = 0;
 
-            if (next->state != lane->state ||
-                (lane->state != EXITED && lane->state != RUNNABLE &&
-                 (next->site.line != lane->site.line ||
-                  (lane->state == IN_COLLECTIVE && next->mask != lane->mask)))) {
-                break;
+        for (unsigned j = i; !is_told[i] && j < block->n_threads; j++) {
+            if (is_at_same_place(lane, block->lanes + j)) {
+                n++;
+                is_told[j] = j > i;
             }
         }
-        fprintf(stderr, "emulator:   block %u threads %u to %u: %s", block->index.x,
-                first, first + n - 1, name_of(lane));
+        if (n == 0) {
+            continue;
+        }
+        fprintf(stderr, "emulator:   block %u, thread %u and %u others: %s",
+                block->index.x, i, n - 1, name_of(lane));
         if (lane->state == IN_COLLECTIVE) {
             fprintf(stderr, " of lanes %08x", lane->mask);
         }

@@ -133,10 +133,11 @@ static void start_lane(struct emu_block *block, unsigned i)
     memset(sp, 0, 8 * sizeof *sp);
     sp[6] = (void *)run_lane; /* above six registers: where the switch returns to */
     lane->sp = sp;
-    if (emu_finds_races()) {
-        emu_past_begin(&lane->past, (emu_grid.n_started - 1) * MOST_THREADS + i,
-                       (uint32_t)(emu_grid.n_started - 1));
-    }
+    lane->past.thread = (emu_grid.n_started - 1) * MOST_THREADS + i;
+    lane->past.block = (uint32_t)(emu_grid.n_started - 1);
+    lane->past.own.n = 0;
+    lane->past.of_warp = &block->warps[lane->warp].times;
+    lane->past.of_block = &block->times;
     emu_make_runnable(lane);
 }
 
@@ -152,10 +153,12 @@ static void start_block(struct emu_block *block)
     block->n_exited = 0;
     block->n_in_sync = 0;
     block->n_filled = 0;
+    block->times.n = 0;
     for (unsigned j = 0; j * 32 < block->n_threads; j++) {
         unsigned n_lanes = block->n_threads - j * 32;
 
         block->warps[j].n_gatherings = 0;
+        block->warps[j].times.n = 0;
         /* Lanes that are not there are waited for as little. */
         block->warps[j].exited = n_lanes < 32 ? ~0u << n_lanes : 0;
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Races between plain accesses, for VOXELD_EMULATOR_RACES=1.
  *
- * Two threads that access the same bytes, one of them to write, need between them at least a
- * barrier, or a fence of the first after its access and a later one of the second before its own.
- * So each thread has the times of its barriers and fences; each word remembers who wrote it last
- * and who read it, and how many of them these had passed. What is found is a race by CUDA's rules
- * whatever the order of this run; not all races are found: of a fence it is not asked who saw it.
- * A collective orders the lanes of one warp, a barrier threads of one block, a fence all.
- * Atomic and volatile accesses race with none. */
+ * Two threads that access the same bytes, one of them to write, need something between them that
+ * orders that: in a warp a collective or barrier that the first came to after its access and one
+ * that the second passed later, before its own; between warps also one of each warp in between
+ * that holds for a block, between blocks one of each block that holds for the device: a fence,
+ * an acquiring load, a releasing store, a grid's barrier. So times of barriers and fences are
+ * kept a thread, a warp and a block, and for each word who wrote it last and who read it. What
+ * lacks these is a race by CUDA's rules whatever the order of this run. Not all races are found:
+ * whom a fence meant is not asked. Atomic and volatile accesses race with none. */
 #include <link.h>
 #include <unistd.h>
 
@@ -23,8 +24,8 @@
 struct access {
     const struct emu_past *past;
     uint64_t thread;
-    uint32_t n_passed[EMU_N_SCOPES];
-    uint32_t bytes; /* of the word, bits */
+    uint32_t n_passed; /* barriers and fences */
+    uint32_t bytes;    /* of the word, bits */
     const void *code;
 };
 
@@ -46,41 +47,86 @@ bool emu_finds_races(void)
     return is_on;
 }
 
-void emu_past_begin(struct emu_past *past, uint64_t thread, uint32_t block)
+static void add_time(struct emu_times *times)
 {
-    memset(past, 0, sizeof *past);
-    past->thread = thread;
-    past->block = block;
+    if (times->n == 0 || times->at[(times->n - 1) % EMU_PAST] != now) {
+        times->at[times->n++ % EMU_PAST] = now;
+    }
 }
 
 void emu_past_order(struct emu_past *past, enum emu_scope scope, bool is_new)
 {
     now += is_new;
-    for (int i = 0; i <= scope; i++) {
-        past->times[i][past->n_passed[i]++ % EMU_PAST] = now;
-        past->last[i] = now;
+    add_time(&past->own);
+    if (scope >= EMU_BLOCK) {
+        add_time(past->of_warp);
     }
+    if (scope >= EMU_DEVICE) {
+        add_time(past->of_block);
+    }
+}
+
+/* The first that is not before `from`; UINT64_MAX where there is none. What is no longer known
+ * counts as being there. */
+static uint64_t first_from(const struct emu_times *times, uint64_t from)
+{
+    uint32_t n_kept = times->n < EMU_PAST ? times->n : EMU_PAST;
+    uint64_t first = UINT64_MAX;
+
+    for (uint32_t i = 1; i <= n_kept; i++) {
+        uint64_t at = times->at[(times->n - i) % EMU_PAST];
+
+        if (at < from) {
+            return first;
+        }
+        first = at;
+    }
+    return times->n > EMU_PAST ? from : first;
+}
+
+/* The last that is not after `to`; 0 where there is none. */
+static uint64_t last_to(const struct emu_times *times, uint64_t to)
+{
+    uint32_t n_kept = times->n < EMU_PAST ? times->n : EMU_PAST;
+
+    for (uint32_t i = 1; i <= n_kept; i++) {
+        uint64_t at = times->at[(times->n - i) % EMU_PAST];
+
+        if (at <= to) {
+            return at;
+        }
+    }
+    return times->n > EMU_PAST ? to : 0;
 }
 
 /* Whether nothing orders an access and one of `past` that is made now. */
 static bool is_race(const struct access *before, const struct emu_past *past)
 {
     const struct emu_past *other = before->past;
-    enum emu_scope scope = EMU_DEVICE;
-    uint32_t n;
+    uint32_t n_since;
+    uint64_t from;
+    uint64_t to;
 
     if (other == NULL || other == past || other->thread != before->thread) {
         return false; /* nobody's, the own, or of a thread that has ended */
     }
-    if (other->block == past->block) {
-        scope = other->thread / 32 == past->thread / 32 ? EMU_WARP : EMU_BLOCK;
-    }
-    n = other->n_passed[scope] - before->n_passed[scope];
-    if (n == 0) {
+    n_since = other->own.n - before->n_passed;
+    if (n_since == 0 || past->own.n == 0) {
         return true;
     }
-    return n <= EMU_PAST &&
-           other->times[scope][before->n_passed[scope] % EMU_PAST] > past->last[scope];
+    if (n_since > EMU_PAST) {
+        return false;
+    }
+    from = other->own.at[before->n_passed % EMU_PAST];
+    to = past->own.at[(past->own.n - 1) % EMU_PAST];
+    if (other->block != past->block) {
+        from = first_from(other->of_block, from);
+        to = last_to(past->of_block, to);
+    } else if (other->thread / 32 != past->thread / 32) {
+        from = first_from(other->of_warp, from);
+        to = last_to(past->of_warp, to);
+    }
+    return from > to;
 }
 
 static bool is_stack(const void *at)
@@ -170,13 +216,13 @@ static void note(struct cell *cell, const struct emu_past *past, uint32_t bytes,
     struct access *access = is_write ? &cell->write : &cell->reads[0];
 
     if (access->past == past && access->thread == past->thread) {
-        bytes |= access->n_passed[0] == past->n_passed[0] ? access->bytes : 0;
+        bytes |= access->n_passed == past->own.n ? access->bytes : 0;
     } else if (!is_write) {
         cell->reads[1] = cell->reads[0];
     }
     access->past = past;
     access->thread = past->thread;
-    memcpy(access->n_passed, past->n_passed, sizeof access->n_passed);
+    access->n_passed = past->own.n;
     access->bytes = bytes;
     access->code = code;
 }
