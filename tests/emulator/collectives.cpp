@@ -23,13 +23,15 @@ static void finish_block_sync(struct emu_block *block)
     int result = block->count == EMU_COUNT_AND  ? block->all
                  : block->count == EMU_COUNT_OR ? block->sum != 0
                                                 : block->sum;
+    bool is_first = true;
 
     for (unsigned i = 0; i < block->n_threads; i++) {
         struct emu_lane *lane = block->lanes + i;
 
         if (lane->state == IN_BLOCK_SYNC) {
             lane->result = result;
-            order(lane, EMU_BLOCK, i == 0);
+            order(lane, EMU_BLOCK, is_first);
+            is_first = false;
             emu_make_runnable(lane);
         }
     }

@@ -30,9 +30,8 @@ struct emu_times {
 
 /* Barriers and fences of a thread, of whatever scope. */
 struct emu_past {
-    uint64_t
-        thread; /* 1024 times the block's number + the thread's; unique in a launch */
-    uint32_t block;
+    uint64_t thread; /* 1024 times the block's number + the thread's */
+    uint32_t block;  /* its number in the launch */
     struct emu_times own;
     struct emu_times *of_warp;  /* those of its warp that hold for a block or more */
     struct emu_times *of_block; /* those of its block that hold for the device */
@@ -45,6 +44,9 @@ void emu_past_order(struct emu_past *past, enum emu_scope scope, bool is_new);
 /* A plain access by the thread that runs; code: where it is. */
 void emu_race_look(const void *at, size_t n_bytes, bool is_write, const void *code);
 
+/* The device ---------------------------------------------------------------------------- */
+
+/* Of a fiber; below each lies a page that faults. */
 #define STACK_BYTES ((size_t)128 << 10)
 #define SHARED_BYTES ((size_t)256 << 10)
 #define MOST_THREADS 1024
@@ -122,16 +124,16 @@ struct emu_grid {
     unsigned pace;     /* mask of the accesses between two switches */
     uint64_t n_switches;
     bool has_progressed; /* since the last look at the clock */
-    time_t progressed_s;
-    long most_s;
+    time_t progressed_s; /* processor time when it was seen */
+    long most_s;         /* without progress */
     void *main_sp;
-    struct emu_lane **runnable;
+    struct emu_lane **runnable; /* n_runnable of most_runnable */
     unsigned n_runnable;
     unsigned most_runnable;
 };
 
 extern struct emu_grid emu_grid;
-extern struct emu_block **emu_blocks; /* grid.n_resident are in use */
+extern struct emu_block **emu_blocks; /* emu_grid.n_resident are in use */
 /* NULL outside of kernels; a launch stays on its thread. */
 extern thread_local struct emu_lane *emu_self;
 /* Accesses left before another fiber runs. */

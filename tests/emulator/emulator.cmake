@@ -64,7 +64,7 @@ target_include_directories(voxeld_emulator PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_options(voxeld_emulator PRIVATE -std=gnu++17 -O2 -Wall -Wextra -Wshadow
   -fno-sanitize=all)
 if(VOXELD_SANITIZE STREQUAL "address")
-  target_compile_definitions(voxeld_emulator PRIVATE EMU_WITH_ADDRESS_SANITIZER)
+  add_compile_definitions(EMU_WITH_ADDRESS_SANITIZER)
 endif()
 
 target_sources(voxeld_engine PRIVATE ${emulated_c} $<TARGET_OBJECTS:voxeld_emulated>
@@ -77,4 +77,16 @@ if(VOXELD_TESTS)
   voxeld_emulate(test_emulator ${emulated_test})
   target_link_libraries(test_emulator PRIVATE voxeld_engine)
   add_test(NAME test_emulator COMMAND test_emulator)
+  set_tests_properties(test_emulator PROPERTIES ENVIRONMENT "VOXELD_EMULATOR_RACES=")
+  foreach(kernel block warp)
+    add_test(NAME test_emulator_race_of_a_${kernel}
+      COMMAND test_emulator test_missing_barrier_of_a_${kernel}_shows)
+    set_tests_properties(test_emulator_race_of_a_${kernel} PROPERTIES
+      ENVIRONMENT "VOXELD_EMULATOR_RACES=1"
+      PASS_REGULAR_EXPRESSION "shared memory: thread [0-9]+ of block [0-9]+ reads at")
+  endforeach()
+  add_test(NAME test_emulator_without_races
+    COMMAND test_emulator test_barrier_of_a_grid_holds_all_blocks)
+  set_tests_properties(test_emulator_without_races PROPERTIES
+    ENVIRONMENT "VOXELD_EMULATOR_RACES=1")
 endif()

@@ -87,7 +87,6 @@ void emu_make_runnable(struct emu_lane *lane)
     emu_grid.runnable[emu_grid.n_runnable++] = lane;
 }
 
-/* To any fiber that can run, or out of the emu_grid. */
 void emu_begin_budget(void)
 {
     emu_budget = 1 + (int)(emu_random() & emu_grid.pace);

@@ -247,11 +247,11 @@ void emu_register(const void *kernel, const char *name, void (*body)(const void 
 
 bool emu_find(const void *kernel, struct emu_launch *launch)
 {
-    auto found = registry->find(kernel);
-
-    if (found == registry->end()) {
+    if (registry == NULL || registry->count(kernel) == 0) {
         return false;
     }
+    auto found = registry->find(kernel);
+
     launch->name = found->second.first;
     launch->body = found->second.second;
     return true;

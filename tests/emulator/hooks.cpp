@@ -5,7 +5,7 @@
  * thread, by plain loads and stores, except outside of kernels. */
 #include "tests/emulator/device.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(EMU_WITH_ADDRESS_SANITIZER)
+#if defined(EMU_WITH_ADDRESS_SANITIZER)
 extern "C" void *__asan_region_is_poisoned(void *begin, size_t n_bytes);
 extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address,
                                     int is_write, size_t n_bytes);

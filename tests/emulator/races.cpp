@@ -42,7 +42,8 @@ static std::set<std::pair<const void *, const void *>> *told;
 
 bool emu_finds_races(void)
 {
-    static const bool is_on = getenv("VOXELD_EMULATOR_RACES") != NULL;
+    static const char *const text = getenv("VOXELD_EMULATOR_RACES");
+    static const bool is_on = text != NULL && text[0] != '\0';
 
     return is_on;
 }

@@ -235,7 +235,20 @@ static __global__ void lonely_barrier_kernel(void)
     }
 }
 
-/* Runs a kernel in a child. Whether it aborted and said so. */
+static __global__ void overrun_kernel(uint32_t *words, uint32_t n)
+{
+    words[threadIdx.x == 7 ? n : threadIdx.x] = 1;
+}
+
+static void overrun(void)
+{
+    void *words = NULL;
+
+    (void)cudaMallocFromPoolAsync(&words, 64 * sizeof(uint32_t), NULL, NULL);
+    overrun_kernel<<<1, 64>>>((uint32_t *)words, 64);
+}
+
+/* Runs a kernel in a child. Whether that failed and said so. */
 static bool is_reported(int which, const char *words)
 {
     static uint32_t out;
@@ -267,6 +280,9 @@ static bool is_reported(int which, const char *words)
         case 4:
             lonely_barrier_kernel<<<1, 64>>>();
             break;
+        case 5:
+            overrun();
+            break;
         default:
             (void)setenv("VOXELD_EMULATOR_SECONDS", "1", 1);
             spin_kernel<<<1, 64>>>(&out, 64);
@@ -282,8 +298,7 @@ static bool is_reported(int which, const char *words)
     (void)close(ends[0]);
     (void)waitpid(child, &status, 0);
     said[n] = '\0';
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
-           strstr(said, words) != NULL;
+    return status != 0 && strstr(said, words) != NULL;
 }
 
 static void test_faults_of_collectives_and_barriers_are_reported(void)
@@ -304,7 +319,16 @@ static void test_spins_end_where_another_lane_ends_them(void)
         spin_kernel<<<1, 64>>>(&flag, lane);
         CHECK_INT(flag, 1);
     }
-    CHECK(is_reported(5, "the kernel does not end"));
+    CHECK(is_reported(6, "the kernel does not end"));
+}
+
+static void test_write_past_a_buffer_is_reported(void)
+{
+#if defined(EMU_WITH_ADDRESS_SANITIZER)
+    CHECK(is_reported(5, "heap-buffer-overflow"));
+#else
+    SKIP("built without AddressSanitizer");
+#endif
 }
 
 static const struct vxd_test tests[] = {
@@ -315,6 +339,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_barrier_of_a_grid_holds_all_blocks),
     VXD_TEST(test_launches_outside_the_devices_limits_are_refused),
     VXD_TEST(test_faults_of_collectives_and_barriers_are_reported),
+    VXD_TEST(test_write_past_a_buffer_is_reported),
     VXD_TEST(test_spins_end_where_another_lane_ends_them),
 };
 
