@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=${1:-build/test}
 mkdir -p "$root"
-mapfile -t sources < <(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh')
+mapfile -t sources < <(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cpp')
 mapfile -t python < <(git ls-files -co --exclude-standard '*.py')
 mapfile -t scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run)
 
@@ -30,9 +30,10 @@ cmake --build "$root/lint" -- -j "$(nproc)" >>"$root/lint.log" 2>&1 ||
     { tail -n 60 "$root/lint.log" && exit 1; }
 
 # Every header stands alone: as C11, and those that device code or users include as C++17.
-# Those for .cu files only are nvcc's to judge, those of the CPU backend are C alone.
+# Those for .cu files only are nvcc's to judge, those of the emulator C++ alone, and those of the
+# CPU backend C.
 mapfile -t headers < <(git ls-files -co --exclude-standard '*.h' |
-    grep -v -e '_cuda\.h$' -e cuda_check.h)
+    grep -v -e '_cuda\.h$' -e cuda_check.h -e '^tests/emulator/')
 for header in "${headers[@]}"; do
     gcc -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -I. \
         -I"$root/lint/proto/generated" -fsyntax-only -x c "$header"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, then lints, builds and runs every test: partial builds, 64-bit
-# Arm in an emulator, fuzz targets, AddressSanitizer and UBSan, ThreadSanitizer, and last the
+# Installs what is missing, then lints, builds and runs every test: partial builds, CUDA kernels
+# and 64-bit Arm in emulators, fuzz targets, AddressSanitizer and UBSan, ThreadSanitizer, and last the
 # release build, with CUDA compiled in where nvcc is found. Ends with ctest's summary; stops
 # at the first failure. The release build runs all of every test; engine, aarch64 and thread
 # run what tells something new there, with fewer random rounds (VOXELD_TEST_SLOW).
 # usage: deploy/test.sh [STEP...]
-#        steps: lint client engine aarch64 fuzz address thread release
+#        steps: lint client engine emulator aarch64 fuzz address thread release
 #        VOXELD_BUILD_ROOT    where the builds go (default build/test)
 #        VOXELD_TEST_BACKEND  where the integration tests' daemons compute (default cpu; cuda:0)
 set -euo pipefail
@@ -16,7 +16,7 @@ root=${VOXELD_BUILD_ROOT:-build/test}
 jobs=$(nproc)
 steps=("$@")
 if [ ${#steps[@]} -eq 0 ]; then
-    steps=(lint client engine aarch64 fuzz address thread release)
+    steps=(lint client engine emulator aarch64 fuzz address thread release)
 fi
 if [ -z "${CUDACXX:-}" ] && [ -x /usr/local/cuda/bin/nvcc ]; then
     export CUDACXX=/usr/local/cuda/bin/nvcc
@@ -59,6 +59,18 @@ run_engine() { # what a bare machine builds: CMake and a compiler
     build engine
     # That all is there; the release build has the same code and flags, and runs the rest.
     check engine -R 'gpu_(core|digests|facts|hash_basic|network|voxelize|dag_(edit|query))$'
+}
+
+# CUDA kernels on the CPU: a fault of theirs is found here, where no GPU is.
+run_emulator() {
+    if [ "$(uname -m)" != x86_64 ]; then
+        echo "skipped: the emulator switches fibers of x86-64 only"
+        return
+    fi
+    configure emulator -DVOXELD_CUDA=EMULATED -DCMAKE_BUILD_TYPE=Release
+    build emulator
+    VOXELD_EMULATOR_RACES=1 VOXELD_TEST_SLOW=64 check emulator -R \
+        '^test_(emulator.*|gpu_(core|hash_basic|voxelize|dag_(store|carve|scan|grid|edit_alloc)))$'
 }
 
 # Everything but CUDA for a robot's Arm computer: unit tests in qemu-user, then both

@@ -27,10 +27,13 @@ target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld
 target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-foreach(name cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
-    hash_model hash_slab machine network network_errors network_ops network_runs
-    network_samples network_taps pool sort sparse_chain sparse_conv sparse_conv_linear
-    sparse_map sparse_set voxelize)
+set(plain_tests cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
+  hash_model hash_slab machine pool sort sparse_chain sparse_map sparse_set voxelize)
+if(NOT VOXELD_EMULATED) # which has no tensor cores
+  list(APPEND plain_tests network network_errors network_ops network_runs network_samples
+    network_taps sparse_conv sparse_conv_linear)
+endif()
+foreach(name ${plain_tests})
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -128,13 +131,15 @@ voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c
 target_link_options(test_gpu_alloc PRIVATE
   LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
 
-voxeld_add_test(NAME test_gpu_network_alloc SOURCES unit/test_gpu_network_alloc.c
-  LIBRARIES voxeld_gpu_test_support)
-target_link_options(test_gpu_network_alloc PRIVATE
-  LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+if(NOT VOXELD_EMULATED)
+  voxeld_add_test(NAME test_gpu_network_alloc SOURCES unit/test_gpu_network_alloc.c
+    LIBRARIES voxeld_gpu_test_support)
+  target_link_options(test_gpu_network_alloc PRIVATE
+    LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+endif()
 
 # The executor as on a GPU, with the CPU's twins: gpu_replay.c says how.
-if(NOT VOXELD_WITH_CUDA)
+if(NOT VOXELD_WITH_CUDA AND NOT VOXELD_EMULATED)
   file(GLOB network_sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/gpu/sparse/network*.c)
   list(REMOVE_ITEM network_sources ${PROJECT_SOURCE_DIR}/gpu/sparse/network_whole.c)
@@ -154,7 +159,7 @@ if(VOXELD_WITH_CUDA)
 endif()
 
 # They call the engine's twins, of which there are CUDA ones only where it has them.
-if(VOXELD_WITH_CUDA)
+if(VOXELD_WITH_CUDA OR VOXELD_EMULATED)
   target_compile_definitions(voxeld_gpu_test_support PUBLIC VXD_WITH_CUDA)
 endif()
 
