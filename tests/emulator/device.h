@@ -44,6 +44,9 @@ void emu_past_order(struct emu_past *past, enum emu_scope scope, bool is_new);
 /* A plain access by the thread that runs; code: where it is. */
 void emu_race_look(const void *at, size_t n_bytes, bool is_write, const void *code);
 
+/* Looks at the last write once more, before memory may go away. */
+void emu_race_settle(void);
+
 /* The device ---------------------------------------------------------------------------- */
 
 /* Of a fiber; below each lies a page that faults. */

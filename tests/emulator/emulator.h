@@ -231,6 +231,14 @@ struct emu_entry {
     }
 };
 
+/* Registers the kernel too. */
+template <class... P>
+static inline const void *emu_address_of(void (*kernel)(P...), const char *name)
+{
+    emu_register((const void *)kernel, name, emu_kernel<P...>::by_address);
+    return (const void *)kernel;
+}
+
 void emu_launched(bool is_valid);
 
 template <class... P> struct emu_launcher {

@@ -231,6 +231,7 @@ bool emu_run(const struct emu_launch *launch)
         emu_grid.runnable = new struct emu_lane *[emu_grid.most_runnable];
     }
     run_grid();
+    emu_race_settle();
     emu_grid.launch = NULL;
     emu_budget = 1 << 30;
     return true;

@@ -8,7 +8,8 @@
  * an acquiring load, a releasing store, a grid's barrier. So times of barriers and fences are
  * kept a thread, a warp and a block, and for each word who wrote it last and who read it. What
  * lacks these is a race by CUDA's rules whatever the order of this run. Not all races are found:
- * whom a fence meant is not asked. Atomic and volatile accesses race with none. */
+ * whom a fence meant is not asked. Atomic and volatile accesses race with none, nor do writes of
+ * what is there already: flags that many set. */
 #include <link.h>
 #include <unistd.h>
 
@@ -36,7 +37,17 @@ struct cell {
     struct access reads[2];
 };
 
+/* A write over another's, to be told if it changes the word: known when it has been done. */
+struct overwrite {
+    const uint32_t *word; /* NULL: none */
+    uint32_t before;
+    struct access write;
+    const struct emu_past *past;
+    const void *code;
+};
+
 static struct cell *cells;
+static struct overwrite overwrite;
 static uint64_t now;
 static std::set<std::pair<const void *, const void *>> *told;
 
@@ -140,9 +151,14 @@ static bool is_stack(const void *at)
 
 static bool is_shared(const void *at)
 {
-    const char *shared = emu_self->block->shared;
+    for (unsigned i = 0; i < emu_grid.n_resident; i++) {
+        const char *shared = emu_blocks[i]->shared;
 
-    return (const char *)at >= shared && (const char *)at < shared + SHARED_BYTES;
+        if ((const char *)at >= shared && (const char *)at < shared + SHARED_BYTES) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int first_image(struct dl_phdr_info *info, size_t, void *base)
@@ -198,11 +214,28 @@ static void tell(const struct access *before, const char *did,
     tell_line(before->code);
 }
 
+/* Before anything else is accessed, so that only that write has been done since. */
+void emu_race_settle(void)
+{
+    const uint32_t *word = overwrite.word;
+
+    overwrite.word = NULL;
+    if (word != NULL && *word != overwrite.before) {
+        tell(&overwrite.write, "wrote", overwrite.past, "writes", overwrite.code, word);
+    }
+}
+
 static void look(struct cell *cell, const struct emu_past *past, uint32_t bytes,
                  bool is_write, const void *code, const void *at)
 {
     if ((cell->write.bytes & bytes) != 0 && is_race(&cell->write, past)) {
-        tell(&cell->write, "wrote", past, is_write ? "writes" : "reads", code, at);
+        if (is_write) {
+            const uint32_t *word = (const uint32_t *)(cell->word * WORD_BYTES);
+
+            overwrite = {word, *word, cell->write, past, code};
+        } else {
+            tell(&cell->write, "wrote", past, "reads", code, at);
+        }
     }
     for (int i = 0; is_write && i < 2; i++) {
         if ((cell->reads[i].bytes & bytes) != 0 && is_race(&cell->reads[i], past)) {
@@ -234,6 +267,7 @@ void emu_race_look(const void *at, size_t n_bytes, bool is_write, const void *co
     uintptr_t begin = (uintptr_t)at;
     uintptr_t end = begin + n_bytes;
 
+    emu_race_settle();
     if (is_stack(at)) {
         return;
     }

@@ -12,7 +12,7 @@ with a .cu.cpp that includes it beside each .cu. Rewritten are
     __grid_constant__ parameters                    into references,
     asm statements                                  into calls named after the instruction,
 
-and every kernel that is no template is registered under its name, for launches by address.
+and kernels are registered under their names, for launches by address.
 All else of CUDA is declared in emulator.h.
 """
 
@@ -93,6 +93,13 @@ def launches(text: str) -> str:
     return text
 
 
+def addresses(text: str) -> str:
+    """Templates are registered where their address is taken."""
+    return re.sub(
+        r"\(const void \*\)\s*(\w+_kernel)(<[\w\s,:]+>)", r'emu_address_of(\1\2, "\1")', text
+    )
+
+
 def shared(text: str) -> str:
     text = re.sub(
         r"extern __shared__ ([\w ]+?) (\w+)\[\];",
@@ -156,7 +163,7 @@ def translate(text: str, path: Path) -> str:
     text = re.sub(
         r"const\s+__grid_constant__\s+((?:struct\s+)?\w+)\s+(\w+)", r"const \1 &\2", text
     )
-    return f'#line 1 "{path}"\n{assembly(shared(launches(text)))}\n{entries}\n'
+    return f'#line 1 "{path}"\n{assembly(shared(addresses(launches(text))))}\n{entries}\n'
 
 
 def write(out: Path, text: str) -> None:
