@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Who finds, of conv_wgmma_tiles_cuda.h: what the rows of a tile read, ahead of who fetches it.
  *
- * A warp, or two where two warpgroups multiply; a thread has two or four rows. A tile's taps are those that some row has; they pass on
- * in chunks through a ring of tables, so that nobody waits for a tile's begin. */
+ * A warp, or two where two warpgroups multiply; a thread has two or four rows. A tile's taps
+ * are those that some row has; they pass on in chunks through a ring of tables, so that nobody
+ * waits for a tile's begin. */
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_FIND_CUDA_H
 #define VXD_GPU_SPARSE_CONV_WGMMA_FIND_CUDA_H
 
@@ -16,11 +17,6 @@
 #define CHUNK_TAPS                                                                       \
     8 /* a multiple of STAGE_SLOTS: but for the last, chunks are whole stages */
 
-/* What to do with a slot of a stage: bit i: some of the rows of half i have its tap. What they
- * lack is zeros, and weights are finite: whole stages are multiplied, which changes no sum.
- * Another bit tells that the tile's sums end with the stage. */
-#define SLOT_ENDS_SUMS 0x80u
-
 /* The form of a tile: warpgroups that multiply, each 64 rows once or twice. Beside each stand
  * four warps, of which one finds and three fetch. A block with one warpgroup leaves room for a
  * second block on the multiprocessor; one with two has it for itself and fetches weights half
@@ -29,8 +25,7 @@ template <int N_TILE_, int N_HALVES_, int N_WARPGROUPS_> struct wgmma_form {
     static constexpr int N_TILE = N_TILE_;     /* output channels */
     static constexpr int N_HALVES = N_HALVES_; /* of a warpgroup */
     static constexpr int N_WARPGROUPS = N_WARPGROUPS_;
-    static constexpr int N_ALL_HALVES = N_HALVES * N_WARPGROUPS;
-    static constexpr int ROWS = N_ALL_HALVES * HALF_ROWS;
+    static constexpr int ROWS = N_HALVES * N_WARPGROUPS * HALF_ROWS;
     static constexpr int N_MULTIPLIERS = N_WARPGROUPS * N_THREADS; /* threads */
     static constexpr int N_FINDERS = N_WARPGROUPS * 32;
     static constexpr int N_OWN = ROWS / N_FINDERS;      /* rows of a finder */
@@ -44,14 +39,13 @@ struct chunk {
     uint32_t n; /* slots */
     bool is_last;
     int32_t taps[CHUNK_TAPS];
-    uint32_t halves[CHUNK_TAPS]; /* bit i: some of the rows of half i have the tap */
 };
 
 template <class FORM> struct wgmma_shared {
     __align__(16) int32_t rows[N_PLACES][FORM::ROWS]; /* output rows or -1 */
-    uint32_t warp_masks[2][2 * FORM::N_ALL_HALVES];   /* taps of 32 rows each */
+    uint32_t warp_masks[2][FORM::N_WARPGROUPS];       /* taps of a finding warp's rows */
     struct chunk chunks[N_CHUNKS];
-    __align__(4) uint8_t to_do[MAX_STAGES][STAGE_SLOTS];
+    uint32_t ends_sums[MAX_STAGES]; /* the tile's sums end with the stage */
     uint64_t full[MAX_STAGES];
     uint64_t empty[MAX_STAGES];
     uint64_t place_empty[N_PLACES]; /* of rows */
@@ -185,39 +179,43 @@ static __device__ __forceinline__ void look_for_rows(const struct vxd_conv_tiles
     }
 }
 
-/* Notes which taps of a mask word the tile's halves have; all of them. */
+/* Which taps of a mask word some row of the tile has. Two sets of warp masks take turns. */
 template <class FORM>
-static __device__ __forceinline__ uint32_t find_halves(uint32_t *warp_masks,
-                                                       const uint32_t *masks,
-                                                       uint32_t half_masks[])
+static __device__ __forceinline__ uint32_t find_taps_of_tile(uint32_t *warp_masks,
+                                                             const uint32_t *masks)
 {
-    int warp = (int)threadIdx.x % FORM::N_FINDERS / 32;
     uint32_t all = 0;
 
 #pragma unroll
     for (int i = 0; i < FORM::N_OWN; i++) {
-        uint32_t of_warp = __reduce_or_sync(0xffffffffu, masks[i]);
-
-        if (threadIdx.x % 32 == 0) {
-            warp_masks[i * (FORM::N_FINDERS / 32) + warp] = of_warp;
-        }
+        all |= masks[i];
     }
-    asm volatile("bar.sync 1, %0;" ::"n"(FORM::N_FINDERS) : "memory");
+    all = __reduce_or_sync(0xffffffffu, all);
+    if constexpr (FORM::N_WARPGROUPS > 1) {
+        if (threadIdx.x % 32 == 0) {
+            warp_masks[threadIdx.x % FORM::N_FINDERS / 32] = all;
+        }
+        asm volatile("bar.sync 1, %0;" ::"n"(FORM::N_FINDERS) : "memory");
 #pragma unroll
-    for (int i = 0; i < FORM::N_ALL_HALVES; i++) {
-        half_masks[i] = warp_masks[2 * i] | warp_masks[2 * i + 1];
-        all |= half_masks[i];
+        for (int i = 0; i < FORM::N_WARPGROUPS; i++) {
+            all |= warp_masks[i];
+        }
     }
     return all;
 }
 
-/* What the tile's rows read by the first taps of `rest`, a chunk of them: to `table`. */
+/* What the tile's rows read by the first taps of `rest`, a chunk of them: to `table`. Without
+ * a tap they read nothing by one. */
 template <class FORM>
 static __device__ __forceinline__ void
 find_inputs(const struct vxd_conv_tiles *tiles, int32_t *table, uint32_t rest,
             int first_tap, const struct lookahead<FORM> *own)
 {
     table += threadIdx.x % FORM::N_FINDERS;
+#pragma unroll
+    for (int k = 0; k < FORM::N_OWN && rest == 0; k++) {
+        table[k * FORM::N_FINDERS] = -1;
+    }
     for (int i = 0; i < CHUNK_TAPS && rest != 0; i++) {
         int bit = __ffs((int)rest) - 1;
 
@@ -244,9 +242,8 @@ find_inputs(const struct vxd_conv_tiles *tiles, int32_t *table, uint32_t rest,
 template <class FORM>
 static __device__ __forceinline__ void
 find_chunks(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
-            const struct wgmma_memory *memory, const uint32_t *half_masks, uint32_t all,
-            int word, bool is_last_word, const struct lookahead<FORM> *own,
-            struct ring *ring)
+            const struct wgmma_memory *memory, uint32_t all, int word, bool is_last_word,
+            const struct lookahead<FORM> *own, struct ring *ring)
 {
     uint32_t thread = threadIdx.x % FORM::N_FINDERS;
     uint32_t n_before = (uint32_t)__popc(all & ((1u << thread % 32) - 1));
@@ -267,14 +264,7 @@ find_chunks(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
             chunk->is_last = is_last_word && done + n == n_taps;
         }
         if (thread < WORD_TAPS && (all >> thread & 1u) != 0 && n_before - done < n) {
-            uint32_t halves = 0;
-
-#pragma unroll
-            for (int i = 0; i < FORM::N_ALL_HALVES; i++) {
-                halves |= (half_masks[i] >> thread & 1u) << i;
-            }
             chunk->taps[n_before - done] = word * WORD_TAPS + (int32_t)thread;
-            chunk->halves[n_before - done] = halves;
         }
         find_inputs<FORM>(tiles, memory->tables + (uint32_t)ring->at * memory->n_table,
                           rest, word * WORD_TAPS, own);
@@ -325,17 +315,16 @@ find_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
             next.masks[k] = mask_of(tiles, next.rows[k], 0);
         }
         for (int word = 0; word < n_words; word++) {
-            uint32_t half_masks[FORM::N_ALL_HALVES];
             uint32_t all;
 
 #pragma unroll
             for (int k = 0; k < FORM::N_OWN && word > 0; k++) {
                 own.masks[k] = mask_of(tiles, own.rows[k], word);
             }
-            all = find_halves<FORM>(shared->warp_masks[masks_at], own.masks, half_masks);
+            all = find_taps_of_tile<FORM>(shared->warp_masks[masks_at], own.masks);
             masks_at ^= 1;
-            find_chunks<FORM>(tiles, shared, memory, half_masks, all, word,
-                              word == n_words - 1, &own, &chunks);
+            find_chunks<FORM>(tiles, shared, memory, all, word, word == n_words - 1, &own,
+                              &chunks);
         }
         own = next;
 #pragma unroll

@@ -12,12 +12,12 @@
 
 #include "gpu/sparse/conv_wgmma_store_cuda.h"
 
-/* Adds a stage to the sums of N halves of its rows. Instructions without a branch between
- * them, or the compiler would have each wait for the one before; for the same reason rows that
- * pass through registers are loaded first. */
+/* Adds a stage to the sums of all halves of the group's rows. Instructions without a branch
+ * between them, or the compiler would have each wait for the one before; for the same reason
+ * rows that pass through registers are loaded first. */
 template <enum vxd_net_precision PRECISION, int N_TILE, int N>
-static __device__ __forceinline__ void multiply_halves(uint32_t rows, uint32_t weights,
-                                                       float (*sums)[N_TILE / 8][4])
+static __device__ __forceinline__ void multiply_stage(uint32_t rows, uint32_t weights,
+                                                      float (*sums)[N_TILE / 8][4])
 {
     constexpr bool BY_REGISTERS = PRECISION == VXD_NET_TF32;
     uint32_t loaded[N][STAGE_SLOTS][4];
@@ -64,7 +64,7 @@ multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sha
     constexpr uint32_t HALF_BYTES = HALF_ROWS * ROW_BYTES;
     uint32_t first = shared_address(stages);
     uint32_t n_stages = (uint32_t)tiles->n_stages;
-    uint32_t to_do;
+    uint32_t ends;
 
     asm("" : "+r"(first)); /* kept, not made anew for each stage */
     do {
@@ -72,28 +72,17 @@ multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sha
             first + (uint32_t)ring->at * FORM::STAGE_BYTES + FORM::ROWS_BYTES;
         uint32_t rows =
             weights - FORM::ROWS_BYTES + (uint32_t)group * N_HALVES * HALF_BYTES;
-        uint32_t of_group;
 
         barrier_wait(&shared->full[ring->at], ring->parity);
-        to_do = *(const uint32_t *)shared->to_do[ring->at]; /* of all slots at once */
-        to_do |= to_do >> 16;
-        to_do |= to_do >> 8;
-        of_group = to_do >> group * N_HALVES & ((1u << N_HALVES) - 1);
+        ends = shared->ends_sums[ring->at];
         wgmma_publish();
-        if (of_group == (1u << N_HALVES) - 1) {
-            multiply_halves<PRECISION, N_TILE, N_HALVES>(rows, weights, sums);
-        } else if (N_HALVES == 2 && (of_group & 1) != 0) {
-            multiply_halves<PRECISION, N_TILE, 1>(rows, weights, sums);
-        } else if (N_HALVES == 2 && (of_group & 2) != 0) {
-            multiply_halves<PRECISION, N_TILE, 1>(rows + HALF_BYTES, weights,
-                                                  sums + N_HALVES - 1);
-        }
+        multiply_stage<PRECISION, N_TILE, N_HALVES>(rows, weights, sums);
         __syncwarp(); /* no lane reads the stage any more */
         if (threadIdx.x % 32 == 0) {
             barrier_arrive(&shared->empty[ring->at]);
         }
         ring_step(ring, (int)n_stages);
-    } while ((to_do & SLOT_ENDS_SUMS) == 0);
+    } while (ends == 0);
     wgmma_release<N_TILE, N_HALVES>(sums);
 }
 
