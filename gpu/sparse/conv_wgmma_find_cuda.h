@@ -81,10 +81,14 @@ static __device__ __forceinline__ void barrier_init(uint64_t *barrier, int n)
                  : "memory");
 }
 
+static __device__ __forceinline__ void barrier_arrive_at(uint32_t address)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
+}
+
 static __device__ __forceinline__ void barrier_arrive(uint64_t *barrier)
 {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-                 : "memory");
+    barrier_arrive_at(shared_address(barrier));
 }
 
 /* Arrives once the copies that this thread has begun are done. */
@@ -96,7 +100,7 @@ static __device__ __forceinline__ void barrier_arrive_copied(uint64_t *barrier)
 }
 
 /* Until the phase of that parity has ended. */
-static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity)
+static __device__ __forceinline__ void barrier_wait_at(uint32_t address, uint32_t parity)
 {
     asm volatile("{\n"
                  ".reg .pred done;\n"
@@ -105,9 +109,14 @@ static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t 
                  "@done bra over;\n"
                  "bra again;\n"
                  "over:\n"
-                 "}" ::"r"(shared_address(barrier)),
+                 "}" ::"r"(address),
                  "r"(parity)
                  : "memory");
+}
+
+static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity)
+{
+    barrier_wait_at(shared_address(barrier), parity);
 }
 
 /* Arrives, and has the barrier wait for n_bytes that one bulk copy brings. */

@@ -10,81 +10,8 @@
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
 #define VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
 
+#include "gpu/sparse/conv_wgmma_multiply_cuda.h"
 #include "gpu/sparse/conv_wgmma_store_cuda.h"
-
-/* Adds a stage to the sums of all halves of the group's rows. Instructions without a branch
- * between them, or the compiler would have each wait for the one before; for the same reason
- * rows that pass through registers are loaded first. */
-template <enum vxd_net_precision PRECISION, int N_TILE, int N>
-static __device__ __forceinline__ void multiply_stage(uint32_t rows, uint32_t weights,
-                                                      float (*sums)[N_TILE / 8][4])
-{
-    constexpr bool BY_REGISTERS = PRECISION == VXD_NET_TF32;
-    uint32_t loaded[N][STAGE_SLOTS][4];
-    uint64_t a = wgmma_rows(rows);
-    uint64_t b = wgmma_weights(weights);
-
-#pragma unroll
-    for (int i = 0; i < N * STAGE_SLOTS && BY_REGISTERS; i++) {
-        load_rows<PRECISION>(rows + (uint32_t)(i / STAGE_SLOTS * HALF_ROWS * ROW_BYTES) +
-                                 threadIdx.x / 32 % 4 * (16 * ROW_BYTES),
-                             i % STAGE_SLOTS, loaded[i / STAGE_SLOTS][i % STAGE_SLOTS]);
-    }
-    wgmma_fence();
-#pragma unroll
-    for (int slot = 0; slot < STAGE_SLOTS; slot++) {
-#pragma unroll
-        for (int half = 0; half < N; half++) {
-            uint64_t of_slot = b + (uint64_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES / 16);
-
-            if constexpr (BY_REGISTERS) {
-                wgmma_tf32<N_TILE>(sums[half], loaded[half][slot], of_slot);
-            } else {
-                wgmma<PRECISION, N_TILE>(sums[half],
-                                         a + (uint64_t)((half * HALF_ROWS * ROW_BYTES +
-                                                         slot * VXD_CONV_SLOT_BYTES) /
-                                                        16),
-                                         of_slot);
-            }
-        }
-    }
-    wgmma_commit();
-    wgmma_wait<0>();
-}
-
-/* All stages of a tile's sums. */
-template <enum vxd_net_precision PRECISION, class FORM>
-static __device__ __forceinline__ void
-multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
-              const char *stages, struct ring *ring, int group,
-              float (*sums)[FORM::N_TILE / 8][4])
-{
-    constexpr int N_TILE = FORM::N_TILE;
-    constexpr int N_HALVES = FORM::N_HALVES;
-    constexpr uint32_t HALF_BYTES = HALF_ROWS * ROW_BYTES;
-    uint32_t first = shared_address(stages);
-    uint32_t n_stages = (uint32_t)tiles->n_stages;
-    uint32_t ends;
-
-    asm("" : "+r"(first)); /* kept, not made anew for each stage */
-    do {
-        uint32_t weights =
-            first + (uint32_t)ring->at * FORM::STAGE_BYTES + FORM::ROWS_BYTES;
-        uint32_t rows =
-            weights - FORM::ROWS_BYTES + (uint32_t)group * N_HALVES * HALF_BYTES;
-
-        barrier_wait(&shared->full[ring->at], ring->parity);
-        ends = shared->ends_sums[ring->at];
-        wgmma_publish();
-        multiply_stage<PRECISION, N_TILE, N_HALVES>(rows, weights, sums);
-        __syncwarp(); /* no lane reads the stage any more */
-        if (threadIdx.x % 32 == 0) {
-            barrier_arrive(&shared->empty[ring->at]);
-        }
-        ring_step(ring, (int)n_stages);
-    } while (ends == 0);
-    wgmma_release<N_TILE, N_HALVES>(sums);
-}
 
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
@@ -95,8 +22,7 @@ multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sh
     constexpr int N_HALVES = FORM::N_HALVES;
     struct ring ring = {0, 0};
     struct ring places = {0, 0};
-    int group = (int)threadIdx.x / N_THREADS;
-    int first_row = group * N_HALVES * HALF_ROWS; /* of the tile's */
+    int first_row = (int)warpgroup_of<FORM>() * N_HALVES * HALF_ROWS; /* of the tile's */
     uint32_t first_place;
     int first_out;
 
@@ -107,7 +33,7 @@ multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sh
         const int32_t *rows = shared->rows[places.at] + first_row;
 
         begin_sums<FORM>(tiles, first_out, sums);
-        multiply_tile<PRECISION, FORM>(tiles, shared, stages, &ring, group, sums);
+        multiply_tile<PRECISION, FORM>(tiles->n_stages, shared, stages, &ring, sums);
         if (tiles->is_out_whole) {
             store_tile_whole<PRECISION, FORM>(tiles, shared,
                                               stages + first_row * ROW_BYTES, rows,
