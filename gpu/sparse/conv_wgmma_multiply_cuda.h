@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Who multiplies, of conv_wgmma_tiles_cuda.h: adds up a tile's stages.
  *
+ * A stage's matrix instructions are begun while those of the one before run, whose slot is
+ * freed once they have ended: the matrix units need not wait for what lies between two stages.
  * Addresses are found once and kept, with all that counts stages, in uniform registers. There
  * is no branch around matrix instructions, nor anything else that touches sums between them,
  * or the compiler would have each wait for the one before. */
@@ -60,22 +62,11 @@ static __device__ __forceinline__ void free_stage(uint32_t barrier)
     }
 }
 
-/* Adds a stage to the sums of all halves of the group's rows. Rows that pass through registers
- * are loaded first. */
+/* Begins to add a stage to the sums of all halves of the group's rows. */
 template <enum vxd_net_precision PRECISION, int N_TILE, int N>
-static __device__ __forceinline__ void multiply_stage(uint32_t row_address, uint64_t rows,
-                                                      uint64_t weights,
-                                                      float (*sums)[N_TILE / 8][4])
+static __device__ __forceinline__ void begin_stage(uint64_t rows, uint64_t weights,
+                                                   float (*sums)[N_TILE / 8][4])
 {
-    constexpr bool BY_REGISTERS = PRECISION == VXD_NET_TF32;
-    uint32_t loaded[N][STAGE_SLOTS][4];
-
-#pragma unroll
-    for (int i = 0; i < N * STAGE_SLOTS && BY_REGISTERS; i++) {
-        load_rows<PRECISION>(row_address +
-                                 (uint32_t)(i / STAGE_SLOTS * HALF_ROWS * ROW_BYTES),
-                             i % STAGE_SLOTS, loaded[i / STAGE_SLOTS][i % STAGE_SLOTS]);
-    }
     wgmma_fence();
 #pragma unroll
     for (int slot = 0; slot < STAGE_SLOTS; slot++) {
@@ -88,49 +79,128 @@ static __device__ __forceinline__ void multiply_stage(uint32_t row_address, uint
                 (uint64_t)((half * HALF_ROWS * ROW_BYTES + slot * VXD_CONV_SLOT_BYTES) /
                            16);
 
-            if constexpr (BY_REGISTERS) {
-                wgmma_tf32<N_TILE>(sums[half], loaded[half][slot], of_slot);
-            } else {
-                wgmma<PRECISION, N_TILE>(sums[half], of_half, of_slot);
-            }
+            wgmma<PRECISION, N_TILE>(sums[half], of_half, of_slot);
         }
     }
     wgmma_commit();
-    wgmma_wait<0>();
 }
 
-/* All stages of a tile's sums. */
+/* Rows of a half, of a stage whose rows pass through registers: the warp's 16 of them. */
+template <enum vxd_net_precision PRECISION>
+static __device__ __forceinline__ void load_half(uint32_t rows,
+                                                 uint32_t to[STAGE_SLOTS][4])
+{
+#pragma unroll
+    for (int slot = 0; slot < STAGE_SLOTS; slot++) {
+        load_rows<PRECISION>(rows, slot, to[slot]);
+    }
+}
+
+/* As begin_stage of one half, with rows in registers, which nothing may touch until it has
+ * ended. */
+template <int N_TILE>
+static __device__ __forceinline__ void begin_half(const uint32_t rows[STAGE_SLOTS][4],
+                                                  uint64_t weights, float (*sums)[4])
+{
+    wgmma_fence();
+#pragma unroll
+    for (int slot = 0; slot < STAGE_SLOTS; slot++) {
+        wgmma_tf32<N_TILE>(sums, rows[slot],
+                           weights +
+                               (uint64_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES / 16));
+    }
+    wgmma_commit();
+}
+
+/* All stages of a tile's sums, both operands in shared memory. */
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
-multiply_tile(int n_stages, struct wgmma_shared<FORM> *shared, const char *stages,
-              struct ring *ring, float (*sums)[FORM::N_TILE / 8][4])
+multiply_from_shared(int n_stages, const struct wgmma_shared<FORM> *shared,
+                     uint32_t stages, struct ring *ring,
+                     float (*sums)[FORM::N_TILE / 8][4])
 {
     constexpr int N_TILE = FORM::N_TILE;
     constexpr int N_HALVES = FORM::N_HALVES;
-    uint32_t first = shared_address(stages);
-    uint32_t first_row =
-        first + warpgroup_of<FORM>() * (N_HALVES * HALF_ROWS * ROW_BYTES);
-    uint32_t row_of_warp = first_row + threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
-    uint64_t rows = wgmma_rows(first_row);
-    uint64_t weights = wgmma_weights(first + FORM::ROWS_BYTES);
+    uint64_t rows =
+        wgmma_rows(stages + warpgroup_of<FORM>() * (N_HALVES * HALF_ROWS * ROW_BYTES));
+    uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
+    uint32_t before = 0; /* full barrier of the stage before; 0 = none */
     bool ends;
 
-    wgmma_release<N_TILE, N_HALVES>(sums); /* what they begin with is made before */
     do {
         uint32_t barrier = full + (uint32_t)ring->at * 8;
         uint64_t stage = (uint32_t)ring->at * (FORM::STAGE_BYTES / 16);
 
         barrier_wait_at(barrier, ring->parity);
         wgmma_publish();
-        multiply_stage<PRECISION, N_TILE, N_HALVES>(row_of_warp + (uint32_t)ring->at *
-                                                                      FORM::STAGE_BYTES,
-                                                    rows + stage, weights + stage, sums);
+        begin_stage<PRECISION, N_TILE, N_HALVES>(rows + stage, weights + stage, sums);
         ends = sums_end(shared, ring->at);
+        wgmma_wait<1>();
+        if (before != 0) {
+            free_stage(before);
+        }
+        before = barrier;
+        ring_step(ring, n_stages);
+    } while (!ends);
+    wgmma_wait<0>();
+    free_stage(before);
+}
+
+/* The same with rows in registers, stage by stage. */
+template <enum vxd_net_precision PRECISION, class FORM>
+static __device__ __forceinline__ void
+multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
+                        uint32_t stages, struct ring *ring,
+                        float (*sums)[FORM::N_TILE / 8][4])
+{
+    constexpr int N_HALVES = FORM::N_HALVES;
+    uint32_t rows = stages + warpgroup_of<FORM>() * (N_HALVES * HALF_ROWS * ROW_BYTES) +
+                    threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
+    uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
+    uint32_t full = barriers_of(shared);
+    bool ends;
+
+    do {
+        uint32_t barrier = full + (uint32_t)ring->at * 8;
+        uint32_t loaded[N_HALVES][STAGE_SLOTS][4];
+
+        barrier_wait_at(barrier, ring->parity);
+        wgmma_publish();
+#pragma unroll
+        for (int half = 0; half < N_HALVES; half++) {
+            load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES +
+                                     (uint32_t)half * HALF_ROWS * ROW_BYTES,
+                                 loaded[half]);
+        }
+#pragma unroll
+        for (int half = 0; half < N_HALVES; half++) {
+            begin_half<FORM::N_TILE>(
+                loaded[half], weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16),
+                sums[half]);
+        }
+        ends = sums_end(shared, ring->at);
+        wgmma_wait<0>();
         free_stage(barrier);
         ring_step(ring, n_stages);
     } while (!ends);
-    wgmma_release<N_TILE, N_HALVES>(sums);
+}
+
+/* All stages of a tile's sums. */
+template <enum vxd_net_precision PRECISION, class FORM>
+static __device__ __forceinline__ void
+multiply_tile(int n_stages, const struct wgmma_shared<FORM> *shared, const char *stages,
+              struct ring *ring, float (*sums)[FORM::N_TILE / 8][4])
+{
+    uint32_t first = shared_address(stages);
+
+    wgmma_release<FORM::N_TILE, FORM::N_HALVES>(sums); /* made before all that follows */
+    if constexpr (PRECISION == VXD_NET_TF32) {
+        multiply_from_registers<PRECISION, FORM>(n_stages, shared, first, ring, sums);
+    } else {
+        multiply_from_shared<PRECISION, FORM>(n_stages, shared, first, ring, sums);
+    }
+    wgmma_release<FORM::N_TILE, FORM::N_HALVES>(sums);
 }
 
 #endif
