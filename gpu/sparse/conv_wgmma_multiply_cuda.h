@@ -112,6 +112,16 @@ static __device__ __forceinline__ void begin_half(const uint32_t rows[STAGE_SLOT
     wgmma_commit();
 }
 
+/* After matrix instructions that read these rows have ended: keeps the compiler from giving
+ * the variables of others to them, which it takes for read when the instructions began. */
+static __device__ __forceinline__ void hold_half(uint32_t rows[STAGE_SLOTS][4])
+{
+#pragma unroll
+    for (int i = 0; i < STAGE_SLOTS * 4; i++) {
+        asm volatile("" : "+r"(rows[i / 4][i % 4])::"memory");
+    }
+}
+
 /* All stages of a tile's sums, both operands in shared memory. */
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
@@ -147,43 +157,86 @@ multiply_from_shared(int n_stages, const struct wgmma_shared<FORM> *shared,
     free_stage(before);
 }
 
-/* The same with rows in registers, stage by stage. */
+/* The same with rows in registers: those of the next stage are loaded while one is multiplied.
+ * Only ordinary loads read rows, and weights come by bulk copies, whose end the barrier tells:
+ * nothing is to be published. */
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
 multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
-                        uint32_t stages, struct ring *ring,
-                        float (*sums)[FORM::N_TILE / 8][4])
+                        uint32_t stages, struct ring *ring, float (*sums)[4])
 {
-    constexpr int N_HALVES = FORM::N_HALVES;
-    uint32_t rows = stages + warpgroup_of<FORM>() * (N_HALVES * HALF_ROWS * ROW_BYTES) +
+    uint32_t rows = stages + threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
+    uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
+    uint32_t full = barriers_of(shared);
+    uint32_t loaded[STAGE_SLOTS][4];
+
+    barrier_wait_at(full + (uint32_t)ring->at * 8, ring->parity);
+    load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES, loaded);
+    for (;;) {
+        uint32_t next[STAGE_SLOTS][4];
+        uint32_t barrier = full + (uint32_t)ring->at * 8;
+        bool ends;
+
+        begin_half<FORM::N_TILE>(
+            loaded, weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16), sums);
+        ends = sums_end(shared, ring->at);
+        ring_step(ring, n_stages);
+        if (ends) {
+            wgmma_wait<0>();
+            hold_half(loaded);
+            free_stage(barrier);
+            return;
+        }
+        barrier_wait_at(full + (uint32_t)ring->at * 8, ring->parity);
+        load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES, next);
+        wgmma_wait<0>();
+        hold_half(loaded);
+        free_stage(barrier);
+        memcpy(loaded, next, sizeof loaded);
+    }
+}
+
+/* The same with two halves: rows of one are loaded while the other is multiplied, so that each
+ * has its registers once. */
+template <enum vxd_net_precision PRECISION, class FORM>
+static __device__ __forceinline__ void
+multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
+                            uint32_t stages, struct ring *ring,
+                            float (*sums)[FORM::N_TILE / 8][4])
+{
+    uint32_t rows = stages + warpgroup_of<FORM>() * (2 * HALF_ROWS * ROW_BYTES) +
                     threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
     uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
+    uint32_t before = 0; /* full barrier of the stage before; 0 = none */
+    uint32_t loaded[2][STAGE_SLOTS][4] = {};
     bool ends;
 
     do {
         uint32_t barrier = full + (uint32_t)ring->at * 8;
-        uint32_t loaded[N_HALVES][STAGE_SLOTS][4];
+        uint32_t of_stage = rows + (uint32_t)ring->at * FORM::STAGE_BYTES;
+        uint64_t weights_of_stage =
+            weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16);
 
         barrier_wait_at(barrier, ring->parity);
-        wgmma_publish();
-#pragma unroll
-        for (int half = 0; half < N_HALVES; half++) {
-            load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES +
-                                     (uint32_t)half * HALF_ROWS * ROW_BYTES,
-                                 loaded[half]);
+        load_half<PRECISION>(of_stage, loaded[0]);
+        begin_half<FORM::N_TILE>(loaded[0], weights_of_stage, sums[0]);
+        wgmma_wait<1>(); /* the other half of the stage before */
+        hold_half(loaded[1]);
+        if (before != 0) {
+            free_stage(before);
         }
-#pragma unroll
-        for (int half = 0; half < N_HALVES; half++) {
-            begin_half<FORM::N_TILE>(
-                loaded[half], weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16),
-                sums[half]);
-        }
+        load_half<PRECISION>(of_stage + HALF_ROWS * ROW_BYTES, loaded[1]);
+        begin_half<FORM::N_TILE>(loaded[1], weights_of_stage, sums[1]);
         ends = sums_end(shared, ring->at);
-        wgmma_wait<0>();
-        free_stage(barrier);
+        wgmma_wait<1>(); /* the stage's first half */
+        hold_half(loaded[0]);
+        before = barrier;
         ring_step(ring, n_stages);
     } while (!ends);
+    wgmma_wait<0>();
+    hold_half(loaded[1]);
+    free_stage(before);
 }
 
 /* All stages of a tile's sums. */
@@ -194,9 +247,12 @@ multiply_tile(int n_stages, const struct wgmma_shared<FORM> *shared, const char 
 {
     uint32_t first = shared_address(stages);
 
+    static_assert(FORM::N_HALVES == 2 || FORM::N_WARPGROUPS == 1, "of a lone half one");
     wgmma_release<FORM::N_TILE, FORM::N_HALVES>(sums); /* made before all that follows */
-    if constexpr (PRECISION == VXD_NET_TF32) {
-        multiply_from_registers<PRECISION, FORM>(n_stages, shared, first, ring, sums);
+    if constexpr (PRECISION == VXD_NET_TF32 && FORM::N_HALVES == 2) {
+        multiply_two_from_registers<PRECISION, FORM>(n_stages, shared, first, ring, sums);
+    } else if constexpr (PRECISION == VXD_NET_TF32) {
+        multiply_from_registers<PRECISION, FORM>(n_stages, shared, first, ring, sums[0]);
     } else {
         multiply_from_shared<PRECISION, FORM>(n_stages, shared, first, ring, sums);
     }
