@@ -99,6 +99,22 @@ static __device__ __forceinline__ void barrier_arrive_copied(uint64_t *barrier)
                  : "memory");
 }
 
+/* Whether the phase of that parity has ended. */
+static __device__ __forceinline__ bool barrier_test_at(uint32_t address, uint32_t parity)
+{
+    uint32_t is_over;
+
+    asm volatile("{\n"
+                 ".reg .pred over;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 over, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, over;\n"
+                 "}"
+                 : "=r"(is_over)
+                 : "r"(address), "r"(parity)
+                 : "memory");
+    return is_over != 0;
+}
+
 /* Until the phase of that parity has ended. */
 static __device__ __forceinline__ void barrier_wait_at(uint32_t address, uint32_t parity)
 {

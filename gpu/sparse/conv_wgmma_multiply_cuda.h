@@ -62,6 +62,39 @@ static __device__ __forceinline__ void free_stage(uint32_t barrier)
     }
 }
 
+/* Whether a stage is there before the one under way has ended, about: asked as often as its
+ * instructions take time. For all lanes or none. */
+template <class FORM>
+static __device__ __forceinline__ bool arrives_soon(uint32_t barrier, uint32_t parity)
+{
+    constexpr int N_POLLS = FORM::N_TILE * FORM::N_HALVES / 16;
+    bool is_there = false;
+
+#pragma unroll 1
+    for (int i = 0; i < N_POLLS && !is_there; i++) {
+        is_there = __all_sync(0xffffffffu, barrier_test_at(barrier, parity));
+    }
+    return is_there;
+}
+
+/* Waits for a stage while another, if any (0 = none), may be under way, whose slot is freed if
+ * the wait is long: whoever fetches may need it. Returns what is still to be freed. */
+template <class FORM>
+static __device__ __forceinline__ uint32_t wait_for_stage(uint32_t barrier,
+                                                          uint32_t parity,
+                                                          uint32_t before)
+{
+    if (arrives_soon<FORM>(barrier, parity)) {
+        return before;
+    }
+    wgmma_wait<0>();
+    if (before != 0) {
+        free_stage(before);
+    }
+    barrier_wait_at(barrier, parity);
+    return 0;
+}
+
 /* Begins to add a stage to the sums of all halves of the group's rows. */
 template <enum vxd_net_precision PRECISION, int N_TILE, int N>
 static __device__ __forceinline__ void begin_stage(uint64_t rows, uint64_t weights,
@@ -142,7 +175,7 @@ multiply_from_shared(int n_stages, const struct wgmma_shared<FORM> *shared,
         uint32_t barrier = full + (uint32_t)ring->at * 8;
         uint64_t stage = (uint32_t)ring->at * (FORM::STAGE_BYTES / 16);
 
-        barrier_wait_at(barrier, ring->parity);
+        before = wait_for_stage<FORM>(barrier, ring->parity, before);
         wgmma_publish();
         begin_stage<PRECISION, N_TILE, N_HALVES>(rows + stage, weights + stage, sums);
         ends = sums_end(shared, ring->at);
@@ -187,11 +220,14 @@ multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
             free_stage(barrier);
             return;
         }
-        barrier_wait_at(full + (uint32_t)ring->at * 8, ring->parity);
+        barrier =
+            wait_for_stage<FORM>(full + (uint32_t)ring->at * 8, ring->parity, barrier);
         load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES, next);
         wgmma_wait<0>();
         hold_half(loaded);
-        free_stage(barrier);
+        if (barrier != 0) {
+            free_stage(barrier);
+        }
         memcpy(loaded, next, sizeof loaded);
     }
 }
@@ -218,7 +254,7 @@ multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *share
         uint64_t weights_of_stage =
             weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16);
 
-        barrier_wait_at(barrier, ring->parity);
+        before = wait_for_stage<FORM>(barrier, ring->parity, before);
         load_half<PRECISION>(of_stage, loaded[0]);
         begin_half<FORM::N_TILE>(loaded[0], weights_of_stage, sums[0]);
         wgmma_wait<1>(); /* the other half of the stage before */
