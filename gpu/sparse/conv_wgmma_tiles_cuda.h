@@ -70,6 +70,15 @@ static __device__ __forceinline__ void init_barriers(const struct vxd_conv_tiles
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/* Where a kernel begins that was launched before the one before it had ended: until here it has
+ * touched nothing but its own shared memory. From here on the next one may come in, too, as
+ * blocks make room; it waits here for this kernel's end, and thereby for all before it. */
+static __device__ __forceinline__ void begin_after_others(void)
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 template <enum vxd_net_precision PRECISION, class FORM>
 static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WARPGROUPS)
     wgmma_tiles_kernel(const __grid_constant__ struct vxd_conv_tiles tiles)
@@ -80,17 +89,19 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
     struct wgmma_memory memory = {
         dynamic_shared, (int32_t *)(dynamic_shared + tiles.n_stages * FORM::STAGE_BYTES),
         (uint32_t)(min(tiles.n_taps, CHUNK_TAPS) * FORM::ROWS)};
-    uint32_t n_rows = *tiles.n_rows;
+    uint32_t n_rows;
 
+    if (threadIdx.x == 0) {
+        init_barriers<FORM>(&tiles, &shared);
+    }
+    begin_after_others();
+    n_rows = *tiles.n_rows;
     if (n_rows > tiles.room) {
         if (blockIdx.x == 0 && threadIdx.x == 0) {
             atomicCAS(tiles.error_word, (uint32_t)VXD_OK,
                       (uint32_t)VXD_RESOURCE_EXHAUSTED);
         }
         return;
-    }
-    if (threadIdx.x == 0) {
-        init_barriers<FORM>(&tiles, &shared);
     }
     __syncthreads();
     if (threadIdx.x < FORM::N_MULTIPLIERS) { /* registers go to who multiplies */
@@ -161,15 +172,24 @@ static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles til
     uint64_t n_tiles = count_tiles(&tiles, FORM::ROWS, FORM::N_TILE);
     unsigned n_most = N_BLOCKS * (unsigned)context->info.n_multiprocessors;
     unsigned n_blocks = n_tiles == 0 ? 1 : n_tiles < n_most ? (unsigned)n_tiles : n_most;
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t config = {};
     enum vxd_status status;
 
     VXD_TRY(fit_wgmma_stages(context, kernel, N_BLOCKS, FORM::STAGE_BYTES, n_table_bytes,
                              &tiles.n_stages, err));
-    wgmma_tiles_kernel<PRECISION, FORM>
-        <<<n_blocks, 2 * FORM::N_MULTIPLIERS,
-           (size_t)(tiles.n_stages * FORM::STAGE_BYTES + n_table_bytes),
-           (cudaStream_t)queue->stream>>>(tiles);
-    VXD_TRY(vxd_cuda_launched(context, "wgmma_tiles_kernel", err));
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = dim3(n_blocks);
+    config.blockDim = dim3(2 * FORM::N_MULTIPLIERS);
+    config.dynamicSmemBytes =
+        (size_t)(tiles.n_stages * FORM::STAGE_BYTES + n_table_bytes);
+    config.stream = (cudaStream_t)queue->stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    VXD_TRY(VXD_CUDA(
+        context, cudaLaunchKernelEx(&config, wgmma_tiles_kernel<PRECISION, FORM>, tiles),
+        err));
 out:
     return status;
 }
