@@ -105,11 +105,11 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
     }
     __syncthreads();
     if (threadIdx.x < FORM::N_MULTIPLIERS) { /* registers go to who multiplies */
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 176;");
         multiply_tiles<PRECISION, FORM>(&tiles, &shared, dynamic_shared, staged, n_rows);
         return;
     }
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 80;");
     if (threadIdx.x >= 2 * FORM::N_MULTIPLIERS - FORM::N_FINDERS) {
         find_tiles<FORM>(&tiles, &shared, &memory, n_rows);
     } else {
