@@ -117,7 +117,8 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
     }
 }
 
-/* As many stages as leave room for n_blocks a multiprocessor. */
+/* As many stages as leave room for n_blocks a multiprocessor. The kernel is allowed all that
+ * one block may have, whatever it takes this time: graphs that have it keep their launches. */
 static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
                                                const void *kernel, int n_blocks,
                                                int n_stage_bytes, int n_table_bytes,
@@ -140,15 +141,16 @@ static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
                                             cudaDevAttrMaxSharedMemoryPerMultiprocessor,
                                             context->device),
                      err));
-    room = of_multiprocessor / n_blocks - 1024; /* the system's share */
-    room = (room < of_block ? room : of_block) - (int)attributes.sharedSizeBytes;
+    of_block -= (int)attributes.sharedSizeBytes;
+    room = of_multiprocessor / n_blocks - 1024 /* the system's share */ -
+           (int)attributes.sharedSizeBytes;
+    room = room < of_block ? room : of_block;
     *n_stages = (room - n_table_bytes) / n_stage_bytes;
     *n_stages = *n_stages < MAX_STAGES ? *n_stages : MAX_STAGES;
-    VXD_TRY(
-        VXD_CUDA(context,
-                 cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      *n_stages * n_stage_bytes + n_table_bytes),
-                 err));
+    VXD_TRY(VXD_CUDA(context,
+                     cudaFuncSetAttribute(
+                         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, of_block),
+                     err));
 out:
     return status;
 }
@@ -164,20 +166,22 @@ template <enum vxd_net_precision PRECISION, class FORM>
 static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles tiles,
                               struct vxd_err *err)
 {
-    constexpr int N_BLOCKS = 2 / FORM::N_WARPGROUPS; /* of a multiprocessor */
     const void *kernel = (const void *)wgmma_tiles_kernel<PRECISION, FORM>;
     struct vxd_context *context = queue->context;
     int n_table_taps = tiles.n_taps < CHUNK_TAPS ? tiles.n_taps : CHUNK_TAPS;
     int n_table_bytes = N_CHUNKS * n_table_taps * FORM::ROWS * (int)sizeof(int32_t);
     uint64_t n_tiles = count_tiles(&tiles, FORM::ROWS, FORM::N_TILE);
-    unsigned n_most = N_BLOCKS * (unsigned)context->info.n_multiprocessors;
+    unsigned n_multiprocessors = (unsigned)context->info.n_multiprocessors;
+    /* Of a multiprocessor: a lone one has all its memory for stages. */
+    unsigned n_at_once = n_tiles <= n_multiprocessors ? 1 : 2 / FORM::N_WARPGROUPS;
+    unsigned n_most = n_at_once * n_multiprocessors;
     unsigned n_blocks = n_tiles == 0 ? 1 : n_tiles < n_most ? (unsigned)n_tiles : n_most;
     cudaLaunchAttribute early = {};
     cudaLaunchConfig_t config = {};
     enum vxd_status status;
 
-    VXD_TRY(fit_wgmma_stages(context, kernel, N_BLOCKS, FORM::STAGE_BYTES, n_table_bytes,
-                             &tiles.n_stages, err));
+    VXD_TRY(fit_wgmma_stages(context, kernel, (int)n_at_once, FORM::STAGE_BYTES,
+                             n_table_bytes, &tiles.n_stages, err));
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     config.gridDim = dim3(n_blocks);
