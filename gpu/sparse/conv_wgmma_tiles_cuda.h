@@ -228,9 +228,9 @@ static enum vxd_status launch_tiles(struct vxd_queue *queue,
 {
     unsigned n_multiprocessors = (unsigned)queue->context->info.n_multiprocessors;
 
-    /* Rows are gathered half as often where that leaves no multiprocessor idle. */
+    /* Rows are gathered half as often, unless tiles half as wide were one a multiprocessor. */
     if (tiles->n_padded % 128 == 0 &&
-        count_tiles(tiles, HALF_ROWS, 128) >= n_multiprocessors) {
+        2 * count_tiles(tiles, HALF_ROWS, 128) > n_multiprocessors) {
         n_tile = 128;
     }
     switch (n_tile) {
