@@ -24,8 +24,9 @@ struct vxd_kernel_map {
     int32_t *table;
     /* capacity x words: bit t = tap t reads a row; CUDA only, else NULL. */
     uint32_t *masks;
-    /* capacity: output rows sorted by mask, rarest tap first, so that tiles share their taps
-     * (research, 2.4), then the padding's as they are; CUDA only, else NULL. */
+    /* capacity: output rows sorted by mask, rarest tap first, in a Gray code's order, so that
+     * tiles share their taps (research, 2.4), then the padding's as they are; CUDA only, else
+     * NULL. */
     uint32_t *order;
     uint64_t *n_pairs; /* one: entries that are not -1 */
 };
