@@ -28,7 +28,7 @@ target_compile_definitions(voxeld_gpu_test_support PRIVATE
 
 foreach(name cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
     hash_model hash_slab machine network network_errors network_ops network_samples pool
-    sort sparse_chain sparse_conv sparse_conv_linear sparse_map sparse_set
+    sort sparse_chain sparse_conv sparse_conv_linear sparse_map sparse_map_tiles sparse_set
     voxelize)
   voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
     LIBRARIES voxeld_gpu_test_support)
