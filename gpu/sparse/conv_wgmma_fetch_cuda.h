@@ -284,7 +284,7 @@ fetch_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
     struct turn turn = {(uint32_t)n_teams(tiles), 0, 0, {0, 0}};
     struct ring places = {0, 0};
     struct ring chunks = {0, 0};
-    uint32_t first_place;
+    uint32_t tile_turn; /* of rows: whoever finds knows them */
     int first_out;
 
     if (team >= n_teams(tiles)) {
@@ -292,7 +292,7 @@ fetch_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
     }
     turn_step(&turn, (uint32_t)team, tiles->n_stages);
     for (uint32_t i = 0;
-         find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &first_place, &first_out);
+         find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &tile_turn, &first_out);
          i++) {
         bool is_last;
 

@@ -9,9 +9,11 @@
 
 #include "gpu/sparse/conv_load_cuda.h"
 #include "gpu/sparse/conv_wgmma_cuda.h"
+#include "gpu/sparse/sparse_math.h"
 
 #define HALF_ROWS 64 /* of one matrix instruction */
 #define MAX_STAGES 8
+#define NO_TILE UINT32_MAX
 #define N_PLACES 2
 #define N_CHUNKS 3
 #define CHUNK_TAPS                                                                       \
@@ -150,18 +152,19 @@ static __device__ __forceinline__ void bulk_copy(uint64_t *barrier, uint32_t to,
 }
 
 /* Tile `number` of those of block blockIdx.x, in rounds to and fro, so that who had the most
- * work in one round has the least in the next; false past the last. */
+ * work in one round has the least in the next: its turn among the tiles of rows, and its
+ * channels; false past the last. */
 static __device__ __forceinline__ bool find_tile(const struct vxd_conv_tiles *tiles,
                                                  uint32_t n_rows, int n_tile_rows,
                                                  int n_tile, uint32_t number,
-                                                 uint32_t *first_place, int *first_out)
+                                                 uint32_t *turn, int *first_out)
 {
     uint32_t n_columns = (uint32_t)(tiles->n_padded / n_tile);
     uint32_t n_row_tiles = (n_rows + (uint32_t)n_tile_rows - 1) / (uint32_t)n_tile_rows;
     uint32_t in_round = number % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
     uint64_t i = (uint64_t)number * gridDim.x + in_round;
 
-    *first_place = (n_row_tiles - 1 - (uint32_t)(i / n_columns)) * (uint32_t)n_tile_rows;
+    *turn = (uint32_t)(i / n_columns);
     *first_out = (int)(i % n_columns) * n_tile;
     return i < (uint64_t)n_row_tiles * n_columns;
 }
@@ -184,23 +187,39 @@ static __device__ __forceinline__ uint32_t mask_of(const struct vxd_conv_tiles *
     return tiles->table == NULL ? 1 : tiles->masks[(size_t)row * n_words + (size_t)word];
 }
 
+/* Which tile of rows, by the map's list of those of that size, the ones with the most taps
+ * first; NO_TILE past the last. */
+template <class FORM>
+static __device__ __forceinline__ uint32_t
+look_for_tile(const struct vxd_conv_tiles *tiles, uint32_t n_rows, uint32_t number)
+{
+    constexpr int SIZE = FORM::ROWS / 2 / VXD_SPARSE_TILE_ROWS;
+    uint32_t turn;
+    int first_out;
+
+    static_assert(VXD_SPARSE_TILE_ROWS << SIZE == FORM::ROWS,
+                  "a size there is a list of");
+    if (!find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, number, &turn, &first_out)) {
+        return NO_TILE;
+    }
+    return tiles->order != NULL
+               ? tiles->order[vxd_sparse_tiles_at(tiles->map_capacity, SIZE) + turn]
+               : turn;
+}
+
 template <class FORM>
 static __device__ __forceinline__ void look_for_rows(const struct vxd_conv_tiles *tiles,
-                                                     uint32_t n_rows, uint32_t number,
+                                                     uint32_t n_rows, uint32_t tile,
                                                      int32_t *rows)
 {
-    uint32_t in_tile = threadIdx.x % FORM::N_FINDERS;
-    uint32_t first_place;
-    int first_out;
-    bool exists = find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, number, &first_place,
-                            &first_out);
+    uint32_t first_place = tile * (uint32_t)FORM::ROWS + threadIdx.x % FORM::N_FINDERS;
 
 #pragma unroll
     for (int i = 0; i < FORM::N_OWN; i++) {
-        rows[i] = exists ? find_row(tiles,
-                                    first_place + in_tile + (uint32_t)i * FORM::N_FINDERS,
-                                    n_rows)
-                         : -1;
+        rows[i] =
+            tile != NO_TILE
+                ? find_row(tiles, first_place + (uint32_t)i * FORM::N_FINDERS, n_rows)
+                : -1;
     }
 }
 
@@ -315,18 +334,19 @@ find_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
     uint32_t masks_at = 0;
     struct lookahead<FORM> own;
     struct lookahead<FORM> next;
-    uint32_t first_place;
+    uint32_t tile =
+        look_for_tile<FORM>(tiles, n_rows, 2); /* of the rows to ask for next */
+    uint32_t turn;
     int first_out;
 
-    look_for_rows<FORM>(tiles, n_rows, 0, own.rows);
-    look_for_rows<FORM>(tiles, n_rows, 1, next.rows);
+    look_for_rows<FORM>(tiles, n_rows, look_for_tile<FORM>(tiles, n_rows, 0), own.rows);
+    look_for_rows<FORM>(tiles, n_rows, look_for_tile<FORM>(tiles, n_rows, 1), next.rows);
 #pragma unroll
     for (int k = 0; k < FORM::N_OWN; k++) {
         own.masks[k] = mask_of(tiles, own.rows[k], 0);
     }
     for (uint32_t i = 0;
-         find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &first_place, &first_out);
-         i++) {
+         find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &turn, &first_out); i++) {
         int32_t after[FORM::N_OWN];
 
         barrier_wait(&shared->place_empty[places.at], places.parity ^ 1);
@@ -334,7 +354,8 @@ find_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
         for (int k = 0; k < FORM::N_OWN; k++) {
             shared->rows[places.at][thread + k * FORM::N_FINDERS] = own.rows[k];
         }
-        look_for_rows<FORM>(tiles, n_rows, i + 2, after);
+        look_for_rows<FORM>(tiles, n_rows, tile, after);
+        tile = look_for_tile<FORM>(tiles, n_rows, i + 3);
 #pragma unroll
         for (int k = 0; k < FORM::N_OWN; k++) {
             next.masks[k] = mask_of(tiles, next.rows[k], 0);

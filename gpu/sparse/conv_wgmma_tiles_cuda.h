@@ -23,12 +23,12 @@ multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sh
     struct ring ring = {0, 0};
     struct ring places = {0, 0};
     int first_row = (int)warpgroup_of<FORM>() * N_HALVES * HALF_ROWS; /* of the tile's */
-    uint32_t first_place;
+    uint32_t tile_turn; /* of rows: whoever finds knows them */
     int first_out;
 
     staged += threadIdx.x / 32 * WARP_STAGED_BYTES;
     for (uint32_t i = 0;
-         find_tile(tiles, n_rows, FORM::ROWS, N_TILE, i, &first_place, &first_out); i++) {
+         find_tile(tiles, n_rows, FORM::ROWS, N_TILE, i, &tile_turn, &first_out); i++) {
         float sums[N_HALVES][N_TILE / 8][4];
         const int32_t *rows = shared->rows[places.at] + first_row;
 
