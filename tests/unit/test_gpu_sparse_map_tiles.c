@@ -54,7 +54,7 @@ static size_t check_list(const struct gpu_map *map, const uint32_t *order,
 static size_t check_tiles(struct gpu_env *env, const struct gpu_map *map, uint32_t n_rows)
 {
     size_t n_words = map->map.capacity;
-    size_t at = map->map.capacity;
+    size_t at = 0;
     size_t n_wrong = 0;
     uint32_t *order;
     struct vxd_err err = {0};
@@ -71,7 +71,8 @@ static size_t check_tiles(struct gpu_env *env, const struct gpu_map *map, uint32
         VXD_OK);
     gpu_wait(env);
     for (uint32_t tile_rows = 64; tile_rows <= 256; tile_rows *= 2) {
-        n_wrong += check_list(map, order, n_rows, order + at, tile_rows);
+        n_wrong +=
+            check_list(map, order, n_rows, order + map->map.capacity + at, tile_rows);
         at += (map->map.capacity + tile_rows - 1) / tile_rows;
     }
     free(order);
