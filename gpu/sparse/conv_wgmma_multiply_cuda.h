@@ -145,13 +145,18 @@ static __device__ __forceinline__ void begin_half(const uint32_t rows[STAGE_SLOT
     wgmma_commit();
 }
 
-/* After matrix instructions that read these rows have ended: keeps the compiler from giving
- * the variables of others to them, which it takes for read when the instructions began. */
-static __device__ __forceinline__ void hold_half(uint32_t rows[STAGE_SLOTS][4])
+/* After matrix instructions that read `to` have ended: other rows in their place. By moves that
+ * the compiler sees not through, or it would load the others into the same registers, which it
+ * takes for read when the instructions began. */
+static __device__ __forceinline__ void replace_half(uint32_t to[STAGE_SLOTS][4],
+                                                    const uint32_t from[STAGE_SLOTS][4])
 {
 #pragma unroll
     for (int i = 0; i < STAGE_SLOTS * 4; i++) {
-        asm volatile("" : "+r"(rows[i / 4][i % 4])::"memory");
+        asm volatile("mov.b32 %0, %1;"
+                     : "=r"(to[i / 4][i % 4])
+                     : "r"(from[i / 4][i % 4])
+                     : "memory");
     }
 }
 
@@ -201,35 +206,29 @@ multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
     uint32_t rows = stages + threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
     uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
+    uint32_t before = 0; /* full barrier of the stage before; 0 = none */
     uint32_t loaded[STAGE_SLOTS][4];
+    bool ends;
 
-    barrier_wait_at(full + (uint32_t)ring->at * 8, ring->parity);
-    load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES, loaded);
-    for (;;) {
-        uint32_t next[STAGE_SLOTS][4];
+    do {
         uint32_t barrier = full + (uint32_t)ring->at * 8;
-        bool ends;
+        uint32_t next[STAGE_SLOTS][4];
 
+        before = wait_for_stage<FORM>(barrier, ring->parity, before);
+        load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES, next);
+        wgmma_wait<0>(); /* the stage before */
+        if (before != 0) {
+            free_stage(before);
+        }
+        replace_half(loaded, next);
         begin_half<FORM::N_TILE>(
             loaded, weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16), sums);
         ends = sums_end(shared, ring->at);
+        before = barrier;
         ring_step(ring, n_stages);
-        if (ends) {
-            wgmma_wait<0>();
-            hold_half(loaded);
-            free_stage(barrier);
-            return;
-        }
-        barrier =
-            wait_for_stage<FORM>(full + (uint32_t)ring->at * 8, ring->parity, barrier);
-        load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES, next);
-        wgmma_wait<0>();
-        hold_half(loaded);
-        if (barrier != 0) {
-            free_stage(barrier);
-        }
-        memcpy(loaded, next, sizeof loaded);
-    }
+    } while (!ends);
+    wgmma_wait<0>();
+    free_stage(before);
 }
 
 /* The same with two halves: rows of one are loaded while the other is multiplied, so that each
@@ -245,7 +244,7 @@ multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *share
     uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
     uint32_t before = 0; /* full barrier of the stage before; 0 = none */
-    uint32_t loaded[2][STAGE_SLOTS][4] = {};
+    uint32_t loaded[2][STAGE_SLOTS][4];
     bool ends;
 
     do {
@@ -258,7 +257,6 @@ multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *share
         load_half<PRECISION>(of_stage, loaded[0]);
         begin_half<FORM::N_TILE>(loaded[0], weights_of_stage, sums[0]);
         wgmma_wait<1>(); /* the other half of the stage before */
-        hold_half(loaded[1]);
         if (before != 0) {
             free_stage(before);
         }
@@ -266,12 +264,10 @@ multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *share
         begin_half<FORM::N_TILE>(loaded[1], weights_of_stage, sums[1]);
         ends = sums_end(shared, ring->at);
         wgmma_wait<1>(); /* the stage's first half */
-        hold_half(loaded[0]);
         before = barrier;
         ring_step(ring, n_stages);
     } while (!ends);
     wgmma_wait<0>();
-    hold_half(loaded[1]);
     free_stage(before);
 }
 
