@@ -3,17 +3,24 @@
  *
  * Device memory comes from one stream-ordered pool a context, which keeps freed blocks up
  * to the budget, so that a steady load allocates nothing from the driver. Waits poll for a
- * moment, then sleep on a blocking event instead of spinning a core. Kernels report faults
- * through a word of mapped pinned memory, one a queue, which the host reads without a copy. */
+ * moment, nap for some more, then sleep on a blocking event: the longest costs about a
+ * millisecond of processor time. Kernels report faults through a word of mapped pinned
+ * memory, one a queue, which the host reads without a copy. */
 #include <sched.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "gpu/core/cuda_check.h"
 
-/* A wait polls this long before it sleeps. Waking from a blocking event took 0.2 to 0.5 ms
- * on the virtual machine measured, more than voxelizing a scan does; so short work is polled
- * for and long work costs no core. */
+/* Waking from a blocking event took 0.2 to 0.5 ms on the virtual machine measured, more than
+ * voxelizing a scan does. So a wait polls for 0.2 ms, which is as long as short work takes. To
+ * 4 ms it naps and asks in turns, which takes some 7 us of the processor each time: a quarter
+ * of a core, a millisecond in all, and what is waited for is known one nap late at most. What
+ * takes longer is slept for: that costs no more, and the waking a tenth of it at most. */
 #define POLL_NS 200000
+#define NAP_NS 20000
+#define NAPS_END_NS 4000000
+#define NAP_SLACK_NS 1000 /* of a thread by default 50,000: naps of 70 us */
 
 static void describe(struct vxd_context_info *info, int device,
                      const struct cudaDeviceProp *prop)
@@ -202,20 +209,50 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static cudaError_t wait_for(cudaEvent_t event)
+static cudaError_t ask(cudaEvent_t event)
 {
-    int64_t end_ns = now_ns() + POLL_NS;
+    cudaError_t result = cudaEventQuery(event);
+
+    if (result == cudaErrorNotReady) {
+        (void)cudaGetLastError(); /* must not pass for a launch's error */
+    }
+    return result;
+}
+
+/* Asks after each nap until end_ns. The thread's timers are the caller's again afterwards. */
+static cudaError_t nap_for(cudaEvent_t event, int64_t end_ns)
+{
+    const struct timespec nap = {0, NAP_NS};
+    int slack_ns = prctl(PR_GET_TIMERSLACK);
+    bool is_coarse = slack_ns > NAP_SLACK_NS;
     cudaError_t result;
 
+    if (is_coarse) {
+        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)NAP_SLACK_NS);
+    }
     do {
-        result = cudaEventQuery(event);
-        if (result != cudaErrorNotReady) {
-            return result;
-        }
-        (void)cudaGetLastError(); /* "not ready" must not pass for a launch's error */
+        (void)nanosleep(&nap, NULL); /* shortened by a signal: no harm */
+        result = ask(event);
+    } while (result == cudaErrorNotReady && now_ns() < end_ns);
+    if (is_coarse) {
+        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns);
+    }
+    return result;
+}
+
+static cudaError_t wait_for(cudaEvent_t event)
+{
+    int64_t begin_ns = now_ns();
+    cudaError_t result = ask(event);
+
+    while (result == cudaErrorNotReady && now_ns() < begin_ns + POLL_NS) {
         (void)sched_yield();
-    } while (now_ns() < end_ns);
-    return cudaEventSynchronize(event);
+        result = ask(event);
+    }
+    if (result == cudaErrorNotReady) {
+        result = nap_for(event, begin_ns + NAPS_END_NS);
+    }
+    return result == cudaErrorNotReady ? cudaEventSynchronize(event) : result;
 }
 
 enum vxd_status vxd_cuda_queue_wait(struct vxd_queue *queue, struct vxd_err *err)

@@ -3,9 +3,9 @@
  *
  * Stages are filled in turn, by a warp a stage, or two where two warpgroups multiply, so that
  * what each must wait for overlaps. A stage is four slots of all the tile's rows and their
- * weights, or a piece of the residual.
- * Beside it stands what there is to do with it, so that who multiplies needs to know nothing
- * else of the tile but its output rows. */
+ * weights, or a piece of the residual. What a row lacks is zeros, and weights are finite: whole
+ * stages are multiplied, which changes no sum. Beside a stage stands whether it is the tile's
+ * last, so that who multiplies needs to know nothing else of the tile but its output rows. */
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_FETCH_CUDA_H
 #define VXD_GPU_SPARSE_CONV_WGMMA_FETCH_CUDA_H
 
@@ -120,9 +120,6 @@ fetch_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
     int offset;
     int n_valid;
 
-    if (chunk->n == 0) {
-        return;
-    }
     tap = tap_of_slot(tiles, number < chunk->n ? number : 0, &in_tap);
     offset = (int)in_tap * VXD_CONV_SLOT_BYTES + piece % 2 * 16;
     n_valid = tiles->n_in * element_bytes - offset;
@@ -142,19 +139,18 @@ fetch_stage_rows(const struct vxd_conv_tiles *tiles, const int32_t *inputs,
     }
 }
 
-/* A slot's weights, and what there is to do with it; one lane a slot. Where a stage's weights
- * lie in one piece, the first lane has them all copied. */
+/* A slot's weights, and whether sums end with the stage; one lane a slot. Where a stage's
+ * weights lie in one piece, the first lane has them all copied. */
 template <class FORM>
 static __device__ __forceinline__ void
 fetch_slot(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
            const struct chunk *chunk, uint32_t stage, int first_out, uint32_t to, int at,
-           uint32_t ends)
+           bool ends_sums)
 {
     constexpr int N_TILE = FORM::N_TILE;
     uint32_t in_stage = threadIdx.x % 32;
     uint32_t number = stage * STAGE_SLOTS + in_stage;
     bool is_one_piece = tiles->n_padded == N_TILE && tiles->n_slots % STAGE_SLOTS == 0;
-    uint32_t to_do = ends;
     uint64_t slot = 0; /* past the last: any weights, for rows of zeros */
 
     if (number < chunk->n) {
@@ -162,10 +158,11 @@ fetch_slot(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
         uint32_t tap = tap_of_slot(tiles, number, &in_tap);
 
         slot = (uint64_t)(uint32_t)chunk->taps[tap] * (uint32_t)tiles->n_slots + in_tap;
-        to_do |= chunk->halves[tap];
     }
-    shared->to_do[at][in_stage] = (uint8_t)to_do;
-    if (chunk->n == 0 || (is_one_piece && in_stage > 0)) {
+    if (in_stage == 0) {
+        shared->ends_sums[at] = ends_sums;
+    }
+    if (is_one_piece && in_stage > 0) {
         barrier_arrive(&shared->full[at]);
         return;
     }
@@ -197,7 +194,8 @@ static __device__ __forceinline__ void turn_step(struct turn *turn, uint32_t n,
     }
 }
 
-/* All stages of a chunk; a tile's last chunk has one at least, which ends the sums. */
+/* All stages of a chunk; a tile's last chunk has one at least, if of zeros, which ends the
+ * sums. */
 template <class FORM>
 static __device__ __forceinline__ void
 fetch_chunk(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
@@ -221,7 +219,7 @@ fetch_chunk(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
         if (is_first_of_team<FORM>() && threadIdx.x % 32 < STAGE_SLOTS) {
             fetch_slot<FORM>(tiles, shared, chunk, stage, first_out,
                              shared_address(to) + FORM::ROWS_BYTES, at,
-                             is_last && stage == n_stages - 1 ? SLOT_ENDS_SUMS : 0);
+                             is_last && stage == n_stages - 1);
         }
         __syncwarp();
         fetch_stage_rows<FORM>(tiles, table, chunk, stage, element_bytes, alignment, to);
@@ -286,7 +284,7 @@ fetch_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
     struct turn turn = {(uint32_t)n_teams(tiles), 0, 0, {0, 0}};
     struct ring places = {0, 0};
     struct ring chunks = {0, 0};
-    uint32_t first_place;
+    uint32_t tile_turn; /* of rows: whoever finds knows them */
     int first_out;
 
     if (team >= n_teams(tiles)) {
@@ -294,7 +292,7 @@ fetch_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
     }
     turn_step(&turn, (uint32_t)team, tiles->n_stages);
     for (uint32_t i = 0;
-         find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &first_place, &first_out);
+         find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &tile_turn, &first_out);
          i++) {
         bool is_last;
 

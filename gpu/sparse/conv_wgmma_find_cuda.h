@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Who finds, of conv_wgmma_tiles_cuda.h: what the rows of a tile read, ahead of who fetches it.
  *
- * A warp, or two where two warpgroups multiply; a thread has two or four rows. A tile's taps are those that some row has; they pass on
- * in chunks through a ring of tables, so that nobody waits for a tile's begin. */
+ * A warp, or two where two warpgroups multiply; a thread has two or four rows. A tile's taps
+ * are those that some row has; they pass on in chunks through a ring of tables, so that nobody
+ * waits for a tile's begin. */
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_FIND_CUDA_H
 #define VXD_GPU_SPARSE_CONV_WGMMA_FIND_CUDA_H
 
 #include "gpu/sparse/conv_load_cuda.h"
 #include "gpu/sparse/conv_wgmma_cuda.h"
+#include "gpu/sparse/sparse_math.h"
 
 #define HALF_ROWS 64 /* of one matrix instruction */
 #define MAX_STAGES 8
+#define NO_TILE UINT32_MAX
 #define N_PLACES 2
 #define N_CHUNKS 3
 #define CHUNK_TAPS                                                                       \
     8 /* a multiple of STAGE_SLOTS: but for the last, chunks are whole stages */
-
-/* What to do with a slot of a stage: bit i: some of the rows of half i have its tap. What they
- * lack is zeros, and weights are finite: whole stages are multiplied, which changes no sum.
- * Another bit tells that the tile's sums end with the stage. */
-#define SLOT_ENDS_SUMS 0x80u
 
 /* The form of a tile: warpgroups that multiply, each 64 rows once or twice. Beside each stand
  * four warps, of which one finds and three fetch. A block with one warpgroup leaves room for a
@@ -29,8 +27,7 @@ template <int N_TILE_, int N_HALVES_, int N_WARPGROUPS_> struct wgmma_form {
     static constexpr int N_TILE = N_TILE_;     /* output channels */
     static constexpr int N_HALVES = N_HALVES_; /* of a warpgroup */
     static constexpr int N_WARPGROUPS = N_WARPGROUPS_;
-    static constexpr int N_ALL_HALVES = N_HALVES * N_WARPGROUPS;
-    static constexpr int ROWS = N_ALL_HALVES * HALF_ROWS;
+    static constexpr int ROWS = N_HALVES * N_WARPGROUPS * HALF_ROWS;
     static constexpr int N_MULTIPLIERS = N_WARPGROUPS * N_THREADS; /* threads */
     static constexpr int N_FINDERS = N_WARPGROUPS * 32;
     static constexpr int N_OWN = ROWS / N_FINDERS;      /* rows of a finder */
@@ -44,14 +41,13 @@ struct chunk {
     uint32_t n; /* slots */
     bool is_last;
     int32_t taps[CHUNK_TAPS];
-    uint32_t halves[CHUNK_TAPS]; /* bit i: some of the rows of half i have the tap */
 };
 
 template <class FORM> struct wgmma_shared {
     __align__(16) int32_t rows[N_PLACES][FORM::ROWS]; /* output rows or -1 */
-    uint32_t warp_masks[2][2 * FORM::N_ALL_HALVES];   /* taps of 32 rows each */
+    uint32_t warp_masks[2][FORM::N_WARPGROUPS];       /* taps of a finding warp's rows */
     struct chunk chunks[N_CHUNKS];
-    __align__(4) uint8_t to_do[MAX_STAGES][STAGE_SLOTS];
+    uint32_t ends_sums[MAX_STAGES]; /* the tile's sums end with the stage */
     uint64_t full[MAX_STAGES];
     uint64_t empty[MAX_STAGES];
     uint64_t place_empty[N_PLACES]; /* of rows */
@@ -87,10 +83,14 @@ static __device__ __forceinline__ void barrier_init(uint64_t *barrier, int n)
                  : "memory");
 }
 
+static __device__ __forceinline__ void barrier_arrive_at(uint32_t address)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
+}
+
 static __device__ __forceinline__ void barrier_arrive(uint64_t *barrier)
 {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-                 : "memory");
+    barrier_arrive_at(shared_address(barrier));
 }
 
 /* Arrives once the copies that this thread has begun are done. */
@@ -101,8 +101,24 @@ static __device__ __forceinline__ void barrier_arrive_copied(uint64_t *barrier)
                  : "memory");
 }
 
+/* Whether the phase of that parity has ended. */
+static __device__ __forceinline__ bool barrier_test_at(uint32_t address, uint32_t parity)
+{
+    uint32_t is_over;
+
+    asm volatile("{\n"
+                 ".reg .pred over;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 over, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, over;\n"
+                 "}"
+                 : "=r"(is_over)
+                 : "r"(address), "r"(parity)
+                 : "memory");
+    return is_over != 0;
+}
+
 /* Until the phase of that parity has ended. */
-static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity)
+static __device__ __forceinline__ void barrier_wait_at(uint32_t address, uint32_t parity)
 {
     asm volatile("{\n"
                  ".reg .pred done;\n"
@@ -111,9 +127,14 @@ static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t 
                  "@done bra over;\n"
                  "bra again;\n"
                  "over:\n"
-                 "}" ::"r"(shared_address(barrier)),
+                 "}" ::"r"(address),
                  "r"(parity)
                  : "memory");
+}
+
+static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity)
+{
+    barrier_wait_at(shared_address(barrier), parity);
 }
 
 /* Arrives, and has the barrier wait for n_bytes that one bulk copy brings. */
@@ -131,18 +152,19 @@ static __device__ __forceinline__ void bulk_copy(uint64_t *barrier, uint32_t to,
 }
 
 /* Tile `number` of those of block blockIdx.x, in rounds to and fro, so that who had the most
- * work in one round has the least in the next; false past the last. */
+ * work in one round has the least in the next: its turn among the tiles of rows, and its
+ * channels; false past the last. */
 static __device__ __forceinline__ bool find_tile(const struct vxd_conv_tiles *tiles,
                                                  uint32_t n_rows, int n_tile_rows,
                                                  int n_tile, uint32_t number,
-                                                 uint32_t *first_place, int *first_out)
+                                                 uint32_t *turn, int *first_out)
 {
     uint32_t n_columns = (uint32_t)(tiles->n_padded / n_tile);
     uint32_t n_row_tiles = (n_rows + (uint32_t)n_tile_rows - 1) / (uint32_t)n_tile_rows;
     uint32_t in_round = number % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
     uint64_t i = (uint64_t)number * gridDim.x + in_round;
 
-    *first_place = (n_row_tiles - 1 - (uint32_t)(i / n_columns)) * (uint32_t)n_tile_rows;
+    *turn = (uint32_t)(i / n_columns);
     *first_out = (int)(i % n_columns) * n_tile;
     return i < (uint64_t)n_row_tiles * n_columns;
 }
@@ -165,59 +187,79 @@ static __device__ __forceinline__ uint32_t mask_of(const struct vxd_conv_tiles *
     return tiles->table == NULL ? 1 : tiles->masks[(size_t)row * n_words + (size_t)word];
 }
 
+/* Which tile of rows, by the map's list of those of that size, the ones with the most taps
+ * first; NO_TILE past the last. */
+template <class FORM>
+static __device__ __forceinline__ uint32_t
+look_for_tile(const struct vxd_conv_tiles *tiles, uint32_t n_rows, uint32_t number)
+{
+    constexpr int SIZE = FORM::ROWS / 2 / VXD_SPARSE_TILE_ROWS;
+    uint32_t turn;
+    int first_out;
+
+    static_assert(VXD_SPARSE_TILE_ROWS << SIZE == FORM::ROWS,
+                  "a size there is a list of");
+    if (!find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, number, &turn, &first_out)) {
+        return NO_TILE;
+    }
+    return tiles->order != NULL
+               ? tiles->order[vxd_sparse_tiles_at(tiles->map_capacity, SIZE) + turn]
+               : turn;
+}
+
 template <class FORM>
 static __device__ __forceinline__ void look_for_rows(const struct vxd_conv_tiles *tiles,
-                                                     uint32_t n_rows, uint32_t number,
+                                                     uint32_t n_rows, uint32_t tile,
                                                      int32_t *rows)
 {
-    uint32_t in_tile = threadIdx.x % FORM::N_FINDERS;
-    uint32_t first_place;
-    int first_out;
-    bool exists = find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, number, &first_place,
-                            &first_out);
+    uint32_t first_place = tile * (uint32_t)FORM::ROWS + threadIdx.x % FORM::N_FINDERS;
 
 #pragma unroll
     for (int i = 0; i < FORM::N_OWN; i++) {
-        rows[i] = exists ? find_row(tiles,
-                                    first_place + in_tile + (uint32_t)i * FORM::N_FINDERS,
-                                    n_rows)
-                         : -1;
+        rows[i] =
+            tile != NO_TILE
+                ? find_row(tiles, first_place + (uint32_t)i * FORM::N_FINDERS, n_rows)
+                : -1;
     }
 }
 
-/* Notes which taps of a mask word the tile's halves have; all of them. */
+/* Which taps of a mask word some row of the tile has. Two sets of warp masks take turns. */
 template <class FORM>
-static __device__ __forceinline__ uint32_t find_halves(uint32_t *warp_masks,
-                                                       const uint32_t *masks,
-                                                       uint32_t half_masks[])
+static __device__ __forceinline__ uint32_t find_taps_of_tile(uint32_t *warp_masks,
+                                                             const uint32_t *masks)
 {
-    int warp = (int)threadIdx.x % FORM::N_FINDERS / 32;
     uint32_t all = 0;
 
 #pragma unroll
     for (int i = 0; i < FORM::N_OWN; i++) {
-        uint32_t of_warp = __reduce_or_sync(0xffffffffu, masks[i]);
-
-        if (threadIdx.x % 32 == 0) {
-            warp_masks[i * (FORM::N_FINDERS / 32) + warp] = of_warp;
-        }
+        all |= masks[i];
     }
-    asm volatile("bar.sync 1, %0;" ::"n"(FORM::N_FINDERS) : "memory");
+    all = __reduce_or_sync(0xffffffffu, all);
+    if constexpr (FORM::N_WARPGROUPS > 1) {
+        if (threadIdx.x % 32 == 0) {
+            warp_masks[threadIdx.x % FORM::N_FINDERS / 32] = all;
+        }
+        asm volatile("bar.sync 1, %0;" ::"n"(FORM::N_FINDERS) : "memory");
 #pragma unroll
-    for (int i = 0; i < FORM::N_ALL_HALVES; i++) {
-        half_masks[i] = warp_masks[2 * i] | warp_masks[2 * i + 1];
-        all |= half_masks[i];
+        for (int i = 0; i < FORM::N_WARPGROUPS; i++) {
+            all |= warp_masks[i];
+        }
     }
     return all;
 }
 
-/* What the tile's rows read by the first taps of `rest`, a chunk of them: to `table`. */
+/* What the tile's rows read by the first taps of `rest`, a chunk of them: to `table`. Without
+ * a tap they read nothing by one. */
 template <class FORM>
 static __device__ __forceinline__ void
 find_inputs(const struct vxd_conv_tiles *tiles, int32_t *table, uint32_t rest,
             int first_tap, const struct lookahead<FORM> *own)
 {
     table += threadIdx.x % FORM::N_FINDERS;
+#pragma unroll
+    for (int k = 0; k < FORM::N_OWN && rest == 0; k++) {
+        table[k * FORM::N_FINDERS] = -1;
+    }
     for (int i = 0; i < CHUNK_TAPS && rest != 0; i++) {
         int bit = __ffs((int)rest) - 1;
 
@@ -244,9 +286,8 @@ find_inputs(const struct vxd_conv_tiles *tiles, int32_t *table, uint32_t rest,
 template <class FORM>
 static __device__ __forceinline__ void
 find_chunks(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
-            const struct wgmma_memory *memory, const uint32_t *half_masks, uint32_t all,
-            int word, bool is_last_word, const struct lookahead<FORM> *own,
-            struct ring *ring)
+            const struct wgmma_memory *memory, uint32_t all, int word, bool is_last_word,
+            const struct lookahead<FORM> *own, struct ring *ring)
 {
     uint32_t thread = threadIdx.x % FORM::N_FINDERS;
     uint32_t n_before = (uint32_t)__popc(all & ((1u << thread % 32) - 1));
@@ -267,14 +308,7 @@ find_chunks(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *share
             chunk->is_last = is_last_word && done + n == n_taps;
         }
         if (thread < WORD_TAPS && (all >> thread & 1u) != 0 && n_before - done < n) {
-            uint32_t halves = 0;
-
-#pragma unroll
-            for (int i = 0; i < FORM::N_ALL_HALVES; i++) {
-                halves |= (half_masks[i] >> thread & 1u) << i;
-            }
             chunk->taps[n_before - done] = word * WORD_TAPS + (int32_t)thread;
-            chunk->halves[n_before - done] = halves;
         }
         find_inputs<FORM>(tiles, memory->tables + (uint32_t)ring->at * memory->n_table,
                           rest, word * WORD_TAPS, own);
@@ -300,18 +334,19 @@ find_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
     uint32_t masks_at = 0;
     struct lookahead<FORM> own;
     struct lookahead<FORM> next;
-    uint32_t first_place;
+    uint32_t tile =
+        look_for_tile<FORM>(tiles, n_rows, 2); /* of the rows to ask for next */
+    uint32_t turn;
     int first_out;
 
-    look_for_rows<FORM>(tiles, n_rows, 0, own.rows);
-    look_for_rows<FORM>(tiles, n_rows, 1, next.rows);
+    look_for_rows<FORM>(tiles, n_rows, look_for_tile<FORM>(tiles, n_rows, 0), own.rows);
+    look_for_rows<FORM>(tiles, n_rows, look_for_tile<FORM>(tiles, n_rows, 1), next.rows);
 #pragma unroll
     for (int k = 0; k < FORM::N_OWN; k++) {
         own.masks[k] = mask_of(tiles, own.rows[k], 0);
     }
     for (uint32_t i = 0;
-         find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &first_place, &first_out);
-         i++) {
+         find_tile(tiles, n_rows, FORM::ROWS, FORM::N_TILE, i, &turn, &first_out); i++) {
         int32_t after[FORM::N_OWN];
 
         barrier_wait(&shared->place_empty[places.at], places.parity ^ 1);
@@ -319,23 +354,23 @@ find_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared
         for (int k = 0; k < FORM::N_OWN; k++) {
             shared->rows[places.at][thread + k * FORM::N_FINDERS] = own.rows[k];
         }
-        look_for_rows<FORM>(tiles, n_rows, i + 2, after);
+        look_for_rows<FORM>(tiles, n_rows, tile, after);
+        tile = look_for_tile<FORM>(tiles, n_rows, i + 3);
 #pragma unroll
         for (int k = 0; k < FORM::N_OWN; k++) {
             next.masks[k] = mask_of(tiles, next.rows[k], 0);
         }
         for (int word = 0; word < n_words; word++) {
-            uint32_t half_masks[FORM::N_ALL_HALVES];
             uint32_t all;
 
 #pragma unroll
             for (int k = 0; k < FORM::N_OWN && word > 0; k++) {
                 own.masks[k] = mask_of(tiles, own.rows[k], word);
             }
-            all = find_halves<FORM>(shared->warp_masks[masks_at], own.masks, half_masks);
+            all = find_taps_of_tile<FORM>(shared->warp_masks[masks_at], own.masks);
             masks_at ^= 1;
-            find_chunks<FORM>(tiles, shared, memory, half_masks, all, word,
-                              word == n_words - 1, &own, &chunks);
+            find_chunks<FORM>(tiles, shared, memory, all, word, word == n_words - 1, &own,
+                              &chunks);
         }
         own = next;
 #pragma unroll

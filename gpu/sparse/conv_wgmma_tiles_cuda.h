@@ -10,92 +10,8 @@
 #ifndef VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
 #define VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
 
+#include "gpu/sparse/conv_wgmma_multiply_cuda.h"
 #include "gpu/sparse/conv_wgmma_store_cuda.h"
-
-/* Adds a stage to the sums of N halves of its rows. Instructions without a branch between
- * them, or the compiler would have each wait for the one before; for the same reason rows that
- * pass through registers are loaded first. */
-template <enum vxd_net_precision PRECISION, int N_TILE, int N>
-static __device__ __forceinline__ void multiply_halves(uint32_t rows, uint32_t weights,
-                                                       float (*sums)[N_TILE / 8][4])
-{
-    constexpr bool BY_REGISTERS = PRECISION == VXD_NET_TF32;
-    uint32_t loaded[N][STAGE_SLOTS][4];
-    uint64_t a = wgmma_rows(rows);
-    uint64_t b = wgmma_weights(weights);
-
-#pragma unroll
-    for (int i = 0; i < N * STAGE_SLOTS && BY_REGISTERS; i++) {
-        load_rows<PRECISION>(rows + (uint32_t)(i / STAGE_SLOTS * HALF_ROWS * ROW_BYTES) +
-                                 threadIdx.x / 32 % 4 * (16 * ROW_BYTES),
-                             i % STAGE_SLOTS, loaded[i / STAGE_SLOTS][i % STAGE_SLOTS]);
-    }
-    wgmma_fence();
-#pragma unroll
-    for (int slot = 0; slot < STAGE_SLOTS; slot++) {
-#pragma unroll
-        for (int half = 0; half < N; half++) {
-            uint64_t of_slot = b + (uint64_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES / 16);
-
-            if constexpr (BY_REGISTERS) {
-                wgmma_tf32<N_TILE>(sums[half], loaded[half][slot], of_slot);
-            } else {
-                wgmma<PRECISION, N_TILE>(sums[half],
-                                         a + (uint64_t)((half * HALF_ROWS * ROW_BYTES +
-                                                         slot * VXD_CONV_SLOT_BYTES) /
-                                                        16),
-                                         of_slot);
-            }
-        }
-    }
-    wgmma_commit();
-    wgmma_wait<0>();
-}
-
-/* All stages of a tile's sums. */
-template <enum vxd_net_precision PRECISION, class FORM>
-static __device__ __forceinline__ void
-multiply_tile(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *shared,
-              const char *stages, struct ring *ring, int group,
-              float (*sums)[FORM::N_TILE / 8][4])
-{
-    constexpr int N_TILE = FORM::N_TILE;
-    constexpr int N_HALVES = FORM::N_HALVES;
-    constexpr uint32_t HALF_BYTES = HALF_ROWS * ROW_BYTES;
-    uint32_t first = shared_address(stages);
-    uint32_t n_stages = (uint32_t)tiles->n_stages;
-    uint32_t to_do;
-
-    asm("" : "+r"(first)); /* kept, not made anew for each stage */
-    do {
-        uint32_t weights =
-            first + (uint32_t)ring->at * FORM::STAGE_BYTES + FORM::ROWS_BYTES;
-        uint32_t rows =
-            weights - FORM::ROWS_BYTES + (uint32_t)group * N_HALVES * HALF_BYTES;
-        uint32_t of_group;
-
-        barrier_wait(&shared->full[ring->at], ring->parity);
-        to_do = *(const uint32_t *)shared->to_do[ring->at]; /* of all slots at once */
-        to_do |= to_do >> 16;
-        to_do |= to_do >> 8;
-        of_group = to_do >> group * N_HALVES & ((1u << N_HALVES) - 1);
-        wgmma_publish();
-        if (of_group == (1u << N_HALVES) - 1) {
-            multiply_halves<PRECISION, N_TILE, N_HALVES>(rows, weights, sums);
-        } else if (N_HALVES == 2 && (of_group & 1) != 0) {
-            multiply_halves<PRECISION, N_TILE, 1>(rows, weights, sums);
-        } else if (N_HALVES == 2 && (of_group & 2) != 0) {
-            multiply_halves<PRECISION, N_TILE, 1>(rows + HALF_BYTES, weights,
-                                                  sums + N_HALVES - 1);
-        }
-        __syncwarp(); /* no lane reads the stage any more */
-        if (threadIdx.x % 32 == 0) {
-            barrier_arrive(&shared->empty[ring->at]);
-        }
-        ring_step(ring, (int)n_stages);
-    } while ((to_do & SLOT_ENDS_SUMS) == 0);
-    wgmma_release<N_TILE, N_HALVES>(sums);
-}
 
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
@@ -106,19 +22,18 @@ multiply_tiles(const struct vxd_conv_tiles *tiles, struct wgmma_shared<FORM> *sh
     constexpr int N_HALVES = FORM::N_HALVES;
     struct ring ring = {0, 0};
     struct ring places = {0, 0};
-    int group = (int)threadIdx.x / N_THREADS;
-    int first_row = group * N_HALVES * HALF_ROWS; /* of the tile's */
-    uint32_t first_place;
+    int first_row = (int)warpgroup_of<FORM>() * N_HALVES * HALF_ROWS; /* of the tile's */
+    uint32_t tile_turn; /* of rows: whoever finds knows them */
     int first_out;
 
     staged += threadIdx.x / 32 * WARP_STAGED_BYTES;
     for (uint32_t i = 0;
-         find_tile(tiles, n_rows, FORM::ROWS, N_TILE, i, &first_place, &first_out); i++) {
+         find_tile(tiles, n_rows, FORM::ROWS, N_TILE, i, &tile_turn, &first_out); i++) {
         float sums[N_HALVES][N_TILE / 8][4];
         const int32_t *rows = shared->rows[places.at] + first_row;
 
         begin_sums<FORM>(tiles, first_out, sums);
-        multiply_tile<PRECISION, FORM>(tiles, shared, stages, &ring, group, sums);
+        multiply_tile<PRECISION, FORM>(tiles->n_stages, shared, stages, &ring, sums);
         if (tiles->is_out_whole) {
             store_tile_whole<PRECISION, FORM>(tiles, shared,
                                               stages + first_row * ROW_BYTES, rows,
@@ -155,6 +70,15 @@ static __device__ __forceinline__ void init_barriers(const struct vxd_conv_tiles
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/* Where a kernel begins that was launched before the one before it had ended: until here it has
+ * touched nothing but its own shared memory. From here on the next one may come in, too, as
+ * blocks make room; it waits here for this kernel's end, and thereby for all before it. */
+static __device__ __forceinline__ void begin_after_others(void)
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 template <enum vxd_net_precision PRECISION, class FORM>
 static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WARPGROUPS)
     wgmma_tiles_kernel(const __grid_constant__ struct vxd_conv_tiles tiles)
@@ -165,8 +89,13 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
     struct wgmma_memory memory = {
         dynamic_shared, (int32_t *)(dynamic_shared + tiles.n_stages * FORM::STAGE_BYTES),
         (uint32_t)(min(tiles.n_taps, CHUNK_TAPS) * FORM::ROWS)};
-    uint32_t n_rows = *tiles.n_rows;
+    uint32_t n_rows;
 
+    if (threadIdx.x == 0) {
+        init_barriers<FORM>(&tiles, &shared);
+    }
+    begin_after_others();
+    n_rows = *tiles.n_rows;
     if (n_rows > tiles.room) {
         if (blockIdx.x == 0 && threadIdx.x == 0) {
             atomicCAS(tiles.error_word, (uint32_t)VXD_OK,
@@ -174,16 +103,13 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
         }
         return;
     }
-    if (threadIdx.x == 0) {
-        init_barriers<FORM>(&tiles, &shared);
-    }
     __syncthreads();
     if (threadIdx.x < FORM::N_MULTIPLIERS) { /* registers go to who multiplies */
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 176;");
         multiply_tiles<PRECISION, FORM>(&tiles, &shared, dynamic_shared, staged, n_rows);
         return;
     }
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 80;");
     if (threadIdx.x >= 2 * FORM::N_MULTIPLIERS - FORM::N_FINDERS) {
         find_tiles<FORM>(&tiles, &shared, &memory, n_rows);
     } else {
@@ -191,7 +117,8 @@ static __global__ void __launch_bounds__(2 * FORM::N_MULTIPLIERS, 2 / FORM::N_WA
     }
 }
 
-/* As many stages as leave room for n_blocks a multiprocessor. */
+/* As many stages as leave room for n_blocks a multiprocessor. The kernel is allowed all that
+ * one block may have, whatever it takes this time: graphs that have it keep their launches. */
 static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
                                                const void *kernel, int n_blocks,
                                                int n_stage_bytes, int n_table_bytes,
@@ -214,15 +141,16 @@ static inline enum vxd_status fit_wgmma_stages(struct vxd_context *context,
                                             cudaDevAttrMaxSharedMemoryPerMultiprocessor,
                                             context->device),
                      err));
-    room = of_multiprocessor / n_blocks - 1024; /* the system's share */
-    room = (room < of_block ? room : of_block) - (int)attributes.sharedSizeBytes;
+    of_block -= (int)attributes.sharedSizeBytes;
+    room = of_multiprocessor / n_blocks - 1024 /* the system's share */ -
+           (int)attributes.sharedSizeBytes;
+    room = room < of_block ? room : of_block;
     *n_stages = (room - n_table_bytes) / n_stage_bytes;
     *n_stages = *n_stages < MAX_STAGES ? *n_stages : MAX_STAGES;
-    VXD_TRY(
-        VXD_CUDA(context,
-                 cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      *n_stages * n_stage_bytes + n_table_bytes),
-                 err));
+    VXD_TRY(VXD_CUDA(context,
+                     cudaFuncSetAttribute(
+                         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, of_block),
+                     err));
 out:
     return status;
 }
@@ -238,23 +166,34 @@ template <enum vxd_net_precision PRECISION, class FORM>
 static enum vxd_status launch(struct vxd_queue *queue, struct vxd_conv_tiles tiles,
                               struct vxd_err *err)
 {
-    constexpr int N_BLOCKS = 2 / FORM::N_WARPGROUPS; /* of a multiprocessor */
     const void *kernel = (const void *)wgmma_tiles_kernel<PRECISION, FORM>;
     struct vxd_context *context = queue->context;
     int n_table_taps = tiles.n_taps < CHUNK_TAPS ? tiles.n_taps : CHUNK_TAPS;
     int n_table_bytes = N_CHUNKS * n_table_taps * FORM::ROWS * (int)sizeof(int32_t);
     uint64_t n_tiles = count_tiles(&tiles, FORM::ROWS, FORM::N_TILE);
-    unsigned n_most = N_BLOCKS * (unsigned)context->info.n_multiprocessors;
+    unsigned n_multiprocessors = (unsigned)context->info.n_multiprocessors;
+    /* Of a multiprocessor: a lone one has all its memory for stages. */
+    unsigned n_at_once = n_tiles <= n_multiprocessors ? 1 : 2 / FORM::N_WARPGROUPS;
+    unsigned n_most = n_at_once * n_multiprocessors;
     unsigned n_blocks = n_tiles == 0 ? 1 : n_tiles < n_most ? (unsigned)n_tiles : n_most;
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t config = {};
     enum vxd_status status;
 
-    VXD_TRY(fit_wgmma_stages(context, kernel, N_BLOCKS, FORM::STAGE_BYTES, n_table_bytes,
-                             &tiles.n_stages, err));
-    wgmma_tiles_kernel<PRECISION, FORM>
-        <<<n_blocks, 2 * FORM::N_MULTIPLIERS,
-           (size_t)(tiles.n_stages * FORM::STAGE_BYTES + n_table_bytes),
-           (cudaStream_t)queue->stream>>>(tiles);
-    VXD_TRY(vxd_cuda_launched(context, "wgmma_tiles_kernel", err));
+    VXD_TRY(fit_wgmma_stages(context, kernel, (int)n_at_once, FORM::STAGE_BYTES,
+                             n_table_bytes, &tiles.n_stages, err));
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = dim3(n_blocks);
+    config.blockDim = dim3(2 * FORM::N_MULTIPLIERS);
+    config.dynamicSmemBytes =
+        (size_t)(tiles.n_stages * FORM::STAGE_BYTES + n_table_bytes);
+    config.stream = (cudaStream_t)queue->stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    VXD_TRY(VXD_CUDA(
+        context, cudaLaunchKernelEx(&config, wgmma_tiles_kernel<PRECISION, FORM>, tiles),
+        err));
 out:
     return status;
 }
@@ -289,9 +228,9 @@ static enum vxd_status launch_tiles(struct vxd_queue *queue,
 {
     unsigned n_multiprocessors = (unsigned)queue->context->info.n_multiprocessors;
 
-    /* Rows are gathered half as often where that leaves no multiprocessor idle. */
+    /* Rows are gathered half as often, unless tiles half as wide were one a multiprocessor. */
     if (tiles->n_padded % 128 == 0 &&
-        count_tiles(tiles, HALF_ROWS, 128) >= n_multiprocessors) {
+        2 * count_tiles(tiles, HALF_ROWS, 128) > n_multiprocessors) {
         n_tile = 128;
     }
     switch (n_tile) {

@@ -40,7 +40,9 @@ static bool lay_out(const struct vxd_queue *queue, int n_taps, size_t n_rows,
     n_words = (size_t)VXD_SPARSE_MASK_WORDS(n_taps);
     return vxd_layout_add(&out->total, out->capacity * n_words, sizeof(uint32_t),
                           &out->masks) &&
-           vxd_layout_add(&out->total, out->capacity, sizeof(uint32_t), &out->order);
+           vxd_layout_add(&out->total,
+                          vxd_sparse_tiles_at(out->capacity, VXD_SPARSE_TILE_SIZES),
+                          sizeof(uint32_t), &out->order);
 }
 
 size_t vxd_kernel_map_bytes(const struct vxd_queue *queue, int n_taps, size_t n_rows)

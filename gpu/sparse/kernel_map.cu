@@ -3,9 +3,11 @@
  * share its blocks out by their rows. Blocks wait for those of their own map only, so that small
  * maps and those of few taps are done early, and big ones have the more blocks.
  *
- * First tables are filled (kernel_map_fill_cuda.h), then rows are ordered (kernel_map_cuda.h).
+ * First tables are filled (kernel_map_fill_cuda.h), then rows are ordered (kernel_map_cuda.h),
+ * then their tiles (kernel_map_tiles_cuda.h).
  * Bytes: 4 a tap and row written, 8 a row and 52 a look-up read, mostly from the caches. */
 #include "gpu/sparse/kernel_map_fill_cuda.h"
+#include "gpu/sparse/kernel_map_tiles_cuda.h"
 
 /* Maps built by one launch. */
 struct batch {
@@ -111,9 +113,14 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
         vxd_sort_sum(&pass, work.team);
         vxd_team_wait(work.barrier, &map_shared.passed, work.team);
         vxd_sort_scatter(&pass, work.team, &shared->sort);
-        if (i + 1 < n_passes) {
-            vxd_team_wait(work.barrier, &map_shared.passed, work.team);
-        }
+        vxd_team_wait(work.barrier, &map_shared.passed, work.team);
+    }
+    if (n_passes == 0) { /* padding and all was ordered just now */
+        vxd_team_wait(work.barrier, &map_shared.passed, work.team);
+    }
+    vxd_map_weigh_tiles(&work);
+    if (vxd_team_is_last(work.barrier, &map_shared.passed, work.team)) {
+        vxd_map_list_tiles(&work, &map_shared);
     }
 }
 

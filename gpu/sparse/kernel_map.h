@@ -16,6 +16,10 @@ extern "C" {
 /* Rows of tables are padded to this, so that tiles never need a bounds check. */
 #define VXD_SPARSE_ROW_PAD 128
 
+/* Convolutions cut rows in order into tiles of 64, 128 or 256. */
+#define VXD_SPARSE_TILE_ROWS 64
+#define VXD_SPARSE_TILE_SIZES 3
+
 struct vxd_kernel_map {
     int n_taps;
     size_t capacity; /* output rows, a multiple of VXD_SPARSE_ROW_PAD */
@@ -24,8 +28,10 @@ struct vxd_kernel_map {
     int32_t *table;
     /* capacity x words: bit t = tap t reads a row; CUDA only, else NULL. */
     uint32_t *masks;
-    /* capacity: output rows sorted by mask, rarest tap first, so that tiles share their taps
-     * (research, 2.4), then the padding's as they are; CUDA only, else NULL. */
+    /* capacity: output rows sorted by mask, rarest tap first, in a Gray code's order, so that
+     * tiles share their taps (research, 2.4), then the padding's as they are. Behind them, from
+     * vxd_sparse_tiles_at on, for each size of tiles the numbers of those that rows fill or
+     * begin to, the ones with the most taps first. CUDA only, else NULL. */
     uint32_t *order;
     uint64_t *n_pairs; /* one: entries that are not -1 */
 };

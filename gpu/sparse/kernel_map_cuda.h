@@ -2,10 +2,12 @@
 /* What follows a kernel map's table: counts of taps, and rows in the order of their masks.
  *
  * Tiles of a convolution skip taps that none of their rows has, so rows with equal taps should
- * lie together. A row's key is its mask with bits ordered by how many rows have the tap, the
- * rarest on top (research, 2.4); rows are sorted by it, equal ones by number. Sorted in
- * windows instead, tiles would do up to half as much again. Bits that all rows or none
- * have are left out; of kernels with more taps the most frequent ones count. */
+ * lie together. A row's code is its mask with bits ordered by how many rows have the tap, the
+ * rarest on top (research, 2.4); rows are sorted as a Gray code counts, so that codes which
+ * follow each other differ in little where a high bit turns, too; equal ones by number. In
+ * numbers' order tiles have 3 to 4 % more taps; sorted in windows, up to half as many again.
+ * Bits that all rows or none have are left out; of kernels with more taps the most frequent
+ * ones count. */
 #ifndef VXD_GPU_SPARSE_KERNEL_MAP_CUDA_H
 #define VXD_GPU_SPARSE_KERNEL_MAP_CUDA_H
 
@@ -50,7 +52,7 @@ struct vxd_map_work {
 struct vxd_map_shared {
     uint32_t tap_counts[VXD_SPARSE_MAX_TAPS]; /* of the block, then of all rows */
     int taps[VXD_ORDER_BITS];                 /* of each bit of a key */
-    uint32_t shares[4][256];                  /* of a mask's bytes in a key */
+    uint32_t shares[4][256];                  /* of a mask's bytes in a key, by xor */
     uint32_t passed;                          /* the block's count of barriers */
 };
 
@@ -122,6 +124,18 @@ static __device__ __forceinline__ int vxd_map_rank_taps(uint32_t n_taps, uint32_
     return n_varying < VXD_ORDER_BITS ? n_varying : VXD_ORDER_BITS;
 }
 
+/* The place of a Gray code in its order: bit i is the parity of the code's bits from i on. Of
+ * codes without a bit in common it is one's xor the other's. */
+static __device__ __forceinline__ uint32_t vxd_map_gray_place(uint32_t code)
+{
+    static_assert(VXD_ORDER_BITS <= 32, "five steps");
+#pragma unroll
+    for (int shift = 1; shift < 32; shift *= 2) {
+        code ^= code >> shift;
+    }
+    return code;
+}
+
 /* What each byte of a mask of up to 32 taps is in a key. */
 static __device__ __forceinline__ void vxd_map_make_shares(int n_bits,
                                                            struct vxd_map_shared *shared)
@@ -136,7 +150,7 @@ static __device__ __forceinline__ void vxd_map_make_shares(int n_bits,
 
         share |= tap / 8 == group ? (byte >> tap % 8 & 1) << bit : 0;
     }
-    shared->shares[group][byte] = share;
+    shared->shares[group][byte] = vxd_map_gray_place(share);
     __syncthreads();
 }
 
@@ -155,20 +169,20 @@ static __device__ __forceinline__ void vxd_map_make_keys(const struct vxd_map_wo
         for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
             uint32_t mask = masks[i];
 
-            keys[i] = shared->shares[0][mask & 255] | shared->shares[1][mask >> 8 & 255] |
-                      shared->shares[2][mask >> 16 & 255] | shared->shares[3][mask >> 24];
+            keys[i] = shared->shares[0][mask & 255] ^ shared->shares[1][mask >> 8 & 255] ^
+                      shared->shares[2][mask >> 16 & 255] ^ shared->shares[3][mask >> 24];
         }
         return;
     }
     for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
-        uint32_t key = 0;
+        uint32_t code = 0;
 
         for (int bit = 0; bit < n_bits; bit++) {
             int tap = shared->taps[bit];
 
-            key |= (masks[i * n_words + (size_t)tap / 32] >> tap % 32 & 1) << bit;
+            code |= (masks[i * n_words + (size_t)tap / 32] >> tap % 32 & 1) << bit;
         }
-        keys[i] = key;
+        keys[i] = vxd_map_gray_place(code);
     }
 }
 

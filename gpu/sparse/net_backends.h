@@ -242,13 +242,15 @@ VXD_NET_TWINS(bev);
 /* CUDA only: what `enqueue` puts on the queue, recorded once and launched again and again.
  * enqueue only calls twins (of this header and of backends.h); its error is returned and
  * nothing is left recorded. The graph is launched on any queue of the context, no earlier
- * launch need be over; destroying it waits for none, so no launch may be in flight. */
+ * launch need be over; destroying it waits for none, so no launch may be in flight. Faults go
+ * to the word of the queue that it is launched on; with has_own_word no kernel of it uses the
+ * queue's word, and none is handed on. */
 struct vxd_net_graph;
 typedef enum vxd_status (*vxd_net_enqueue_fn)(struct vxd_queue *queue, void *args,
                                               struct vxd_err *err);
 enum vxd_status vxd_net_graph_record_cuda(struct vxd_queue *queue,
                                           vxd_net_enqueue_fn enqueue, void *args,
-                                          struct vxd_net_graph **out,
+                                          bool has_own_word, struct vxd_net_graph **out,
                                           struct vxd_err *err);
 enum vxd_status vxd_net_graph_launch_cuda(struct vxd_queue *queue,
                                           const struct vxd_net_graph *graph,

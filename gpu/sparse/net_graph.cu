@@ -3,7 +3,8 @@
  *
  * Twins bake the queue's error word into their kernels, but a graph is launched on any queue:
  * so it is captured for a queue that has the stream of the caller's and a word of its own,
- * and every launch ends with a kernel that hands the word on. */
+ * and every launch ends with a kernel that hands the word on; unless what is captured reports
+ * elsewhere. */
 #include <stdlib.h>
 
 #include "gpu/core/cuda_check.h"
@@ -11,7 +12,8 @@
 
 struct vxd_net_graph {
     cudaGraphExec_t exec;
-    uint32_t *error_word; /* device memory of this graph */
+    uint32_t
+        *error_word; /* device memory of this graph; NULL: what it runs has its own */
 };
 
 static __global__ void hand_on_kernel(uint32_t *error_word, uint32_t *queue_word)
@@ -68,7 +70,8 @@ out:
 
 enum vxd_status vxd_net_graph_record_cuda(struct vxd_queue *queue,
                                           vxd_net_enqueue_fn enqueue, void *args,
-                                          struct vxd_net_graph **out, struct vxd_err *err)
+                                          bool has_own_word, struct vxd_net_graph **out,
+                                          struct vxd_err *err)
 {
     struct vxd_context *context = queue->context;
     struct vxd_net_graph *graph = (struct vxd_net_graph *)calloc(1, sizeof *graph);
@@ -80,7 +83,9 @@ enum vxd_status vxd_net_graph_record_cuda(struct vxd_queue *queue,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a graph");
     }
     VXD_TRY(vxd_cuda_enter(context, err));
-    VXD_TRY(make_error_word(context, &graph->error_word, err));
+    if (!has_own_word) {
+        VXD_TRY(make_error_word(context, &graph->error_word, err));
+    }
     VXD_TRY(capture(queue, graph->error_word, enqueue, args, &captured, err));
     VXD_TRY(VXD_CUDA(context, cudaGraphInstantiate(&graph->exec, captured, 0), err));
     *out = graph;
@@ -102,8 +107,10 @@ enum vxd_status vxd_net_graph_launch_cuda(struct vxd_queue *queue,
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     VXD_TRY(VXD_CUDA(queue->context, cudaGraphLaunch(graph->exec, stream), err));
-    hand_on_kernel<<<1, 1, 0, stream>>>(graph->error_word, queue->error_word);
-    VXD_TRY(vxd_cuda_launched(queue->context, "hand_on_kernel", err));
+    if (graph->error_word != NULL) {
+        hand_on_kernel<<<1, 1, 0, stream>>>(graph->error_word, queue->error_word);
+        VXD_TRY(vxd_cuda_launched(queue->context, "hand_on_kernel", err));
+    }
 out:
     return status;
 }

@@ -201,7 +201,7 @@ enum vxd_net_tag {
     VXD_NET_TAG_MAPS = 1,
     VXD_NET_TAG_LAYERS = 2,
     VXD_NET_TAG_MAPS_AND_LAYERS = 3,
-    VXD_NET_TAG_SETS_AND_MAPS = 4,
+    VXD_NET_TAG_SETS_AND_MAPS = 4, /* from here on faults go to a word of the run's */
     VXD_NET_TAG_WHOLE = 5
 };
 

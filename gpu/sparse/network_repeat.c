@@ -283,14 +283,17 @@ void vxd_net_run_release_graphs(struct vxd_net_run *run)
 /* No other run has the key of an entry in use as long as this one has the memory that it
  * names: nobody else touches it. */
 static enum vxd_status launch(struct vxd_queue *queue, struct vxd_net_run *run,
-                              struct entry *entry, vxd_net_enqueue_fn enqueue,
-                              struct vxd_err *err)
+                              struct entry *entry, enum vxd_net_tag tag,
+                              vxd_net_enqueue_fn enqueue, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
     if (VXD_ON_CUDA(queue->context)) {
         if (entry->graph == NULL) {
-            VXD_TRY(vxd_net_graph_record_cuda(queue, enqueue, run, &entry->graph, err));
+            VXD_TRY(vxd_net_graph_record_cuda(queue, enqueue, run,
+                                              tag == VXD_NET_TAG_SETS_AND_MAPS ||
+                                                  tag == VXD_NET_TAG_WHOLE,
+                                              &entry->graph, err));
         }
         VXD_TRY(vxd_net_graph_launch_cuda(queue, entry->graph, err));
     }
@@ -317,5 +320,5 @@ enum vxd_status vxd_net_run_enqueue(struct vxd_queue *queue, struct vxd_net_run 
     fill_key(run, tag, key);
     entry = use_entry(queue->context, run, key, n_key);
     return entry == NULL ? enqueue(queue, run, err)
-                         : launch(queue, run, entry, enqueue, err);
+                         : launch(queue, run, entry, tag, enqueue, err);
 }

@@ -79,6 +79,23 @@ static __device__ __forceinline__ void vxd_team_wait(uint32_t *word, uint32_t *p
     __syncthreads();
 }
 
+/* Arrives as at a barrier that nobody waits at: true in the block that is the last to, which
+ * sees what the others have written. The team waits no more. */
+static __device__ __forceinline__ bool
+vxd_team_is_last(uint32_t *word, const uint32_t *passed, struct vxd_team team)
+{
+    __shared__ bool is_last;
+
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(word, 1) + 1 == *passed + team.size;
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+
 /* This block's part of n items; those of blocks from number n_parts on are empty. */
 struct vxd_part {
     uint32_t begin;

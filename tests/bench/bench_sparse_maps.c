@@ -285,7 +285,8 @@ static enum vxd_status time_graph(struct bench *bench, struct vxd_err *err)
     if (bench->options.backend != VXD_BACKEND_CUDA) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_net_graph_record_cuda(bench->device.queue, run_all, bench, &graph, err));
+    VXD_TRY(vxd_net_graph_record_cuda(bench->device.queue, run_all, bench, false, &graph,
+                                      err));
     work.graph = graph;
     VXD_TRY(time_work(bench, &work, &seconds, err));
     (void)printf("| all, one graph | | | %.1f | |\n", 1e6 * seconds);

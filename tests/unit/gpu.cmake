@@ -28,7 +28,8 @@ target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 set(plain_tests cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
-  hash_model hash_slab machine pool sort sparse_chain sparse_map sparse_set voxelize)
+  hash_model hash_slab machine pool sort sparse_chain sparse_map sparse_map_tiles sparse_set
+  voxelize)
 if(NOT VOXELD_EMULATED) # which has no tensor cores
   list(APPEND plain_tests network network_errors network_ops network_runs network_samples
     network_taps sparse_conv sparse_conv_linear)

@@ -108,11 +108,13 @@ static void drop_jobs(struct vxd_queue *queue)
 
 enum vxd_status vxd_net_graph_record_cuda(struct vxd_queue *queue,
                                           vxd_net_enqueue_fn enqueue, void *args,
-                                          struct vxd_net_graph **out, struct vxd_err *err)
+                                          bool has_own_word, struct vxd_net_graph **out,
+                                          struct vxd_err *err)
 {
     struct vxd_net_graph *graph = calloc(1, sizeof *graph);
     enum vxd_status status;
 
+    (void)has_own_word;
     *out = NULL;
     if (graph == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a graph");

@@ -42,13 +42,13 @@ static void graph(struct gpu_env *env)
     call.features = d_features.ptr;
     call.rows = d_rows.ptr;
     call.out = out.rows;
-    CHECK_INT(
-        vxd_net_graph_record_cuda(env->queue, enqueue_fault, &call, &recorded, &err),
-        VXD_INTERNAL);
+    CHECK_INT(vxd_net_graph_record_cuda(env->queue, enqueue_fault, &call, false,
+                                        &recorded, &err),
+              VXD_INTERNAL);
     CHECK_STR(err.field, "here");
     CHECK(recorded == NULL);
-    REQUIRE(vxd_net_graph_record_cuda(env->queue, enqueue_load, &call, &recorded, &err) ==
-            VXD_OK);
+    REQUIRE(vxd_net_graph_record_cuda(env->queue, enqueue_load, &call, false, &recorded,
+                                      &err) == VXD_OK);
     for (int i = 0; i < 4; i++) {
         const int32_t *rows = i == 1 ? bad : good;
         float *actual;

@@ -192,13 +192,13 @@ static void precisions(struct gpu_env *env)
  * CPU, which has one kind of tile, some of them. */
 static void wide(struct gpu_env *env)
 {
-    static const int channels[10][2] = {{16, 16},  {24, 32}, {32, 64}, {64, 96},
-                                        {96, 96},  {40, 56}, {8, 128}, {128, 72},
-                                        {72, 136}, {64, 192}};
+    static const int channels[11][2] = {{16, 16},  {24, 32},  {32, 64},  {64, 96},
+                                        {96, 96},  {40, 56},  {8, 128},  {128, 72},
+                                        {72, 136}, {64, 192}, {144, 144}};
 
-    for (int i = 0; i < 40; i += gpu_is_cuda(env) ? 1 : 7) {
-        check_case(env, 5 * (i % 7) + i / 10, channels[i % 10][0], channels[i % 10][1],
-                   (enum vxd_net_precision)(i / 10));
+    for (int i = 0; i < 44; i += gpu_is_cuda(env) ? 1 : 7) {
+        check_case(env, 5 * (i % 7) + i / 11, channels[i % 11][0], channels[i % 11][1],
+                   (enum vxd_net_precision)(i / 11));
     }
 }
 
@@ -294,6 +294,136 @@ static void batches(struct gpu_env *env)
 static void test_conv_batched_equals_alone_bit_for_bit(void)
 {
     gpu_each_backend(batches);
+}
+
+/* Two fifths of the cells of two cubes: a small one of sample 0, a large one of sample 1. */
+static size_t fill_cubes(uint64_t *state, int small, int large, int32_t *coords)
+{
+    const int sides[2] = {small, large};
+    size_t n = 0;
+
+    for (int sample = 0; sample < 2; sample++) {
+        int side = sides[sample];
+
+        for (int i = 0; i < side * side * side; i++) {
+            const int32_t c[4] = {sample, i / side / side, i / side % side, i % side};
+
+            if (gpu_random(state) % 5 < 2) {
+                memcpy(coords + 4 * n++, c, sizeof c);
+            }
+        }
+    }
+    return n;
+}
+
+/* How many rows there are chooses how a GPU cuts a layer up: tiles of 64 to 256 rows, of up to
+ * 128 channels, with several stages in each slot of the pipeline; not what comes out. */
+static void many_rows(struct gpu_env *env)
+{
+    static const int channels[5][2] = {
+        {40, 96}, {24, 144}, {72, 128}, {40, 32}, {6, 256}};
+    const struct vxd_sparse_geometry g = {
+        {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, false};
+    const int large = gpu_is_cuda(env) ? 66 : 16;
+    size_t n_cells = (size_t)(12 * 12 * 12 + large * large * large);
+
+    for (int i = 0; i < 20; i += gpu_is_cuda(env) ? 1 : 3) {
+        uint64_t state = (uint64_t)i + 5;
+        struct gpu_conv conv = {.n_in = channels[i / 4][0],
+                                .n_out = channels[i / 4][1],
+                                .precision = (enum vxd_net_precision)(i % 4)};
+        struct gpu_sparse_case item = {.geometry = g, .n_samples = 2};
+        uint32_t n_rows;
+        size_t n_first;
+        float *x;
+        float *weights;
+        float *many;
+        float *few;
+
+        item.coords = gpu_alloc(n_cells * 4 * sizeof *item.coords);
+        item.n = fill_cubes(&state, 12, large, item.coords);
+        n_first = first_sample(&item);
+        x = gpu_random_floats(&state, item.n * (size_t)conv.n_in, false);
+        weights = gpu_random_floats(&state, (size_t)(27 * conv.n_in * conv.n_out), false);
+        conv.in = x;
+        conv.weights = weights;
+        many = layer_of(env, &item, item.n, &conv, &n_rows);
+        few = layer_of(env, &item, n_first, &conv, &n_rows);
+        REQUIRE(n_rows == n_first);
+        CHECK_INT(memcmp(few, many, (size_t)n_rows * (size_t)conv.n_out * sizeof *few),
+                  0);
+        free(few);
+        free(many);
+        free(weights);
+        free(x);
+        gpu_sparse_case_free(&item);
+    }
+}
+
+static void test_conv_of_many_rows_equals_few_bit_for_bit(void)
+{
+    gpu_each_backend(many_rows);
+}
+
+/* Rows whose taps all lack an input, after a layer that leaves NaN wherever rows were kept. */
+static void no_taps(struct gpu_env *env)
+{
+    static const int32_t here[4] = {0, 0, 0, 0};
+    static const int32_t there[8] = {0, 50, 50, 50, 0, 50, 50, 60};
+    static const int32_t unbounded[3] = {0, 0, 0};
+    const struct vxd_sparse_geometry g = {
+        {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, false};
+
+    for (int precision = 0; precision < 4; precision++) {
+        float x[16];
+        float weights[27 * 16 * 24];
+        float bias[24];
+        struct gpu_conv conv = {.n_in_rows = 1,
+                                .n_taps = 27,
+                                .n_in = 16,
+                                .n_out = 24,
+                                .precision = (enum vxd_net_precision)precision,
+                                .in = x,
+                                .weights = weights,
+                                .bias = bias};
+        struct gpu_set in;
+
+        for (int i = 0; i < 16; i++) {
+            x[i] = NAN;
+        }
+        for (int i = 0; i < 27 * 16 * 24; i++) {
+            weights[i] = 1;
+        }
+        for (int i = 0; i < 24; i++) {
+            bias[i] = (float)i - 4;
+        }
+        CHECK_INT(gpu_set_make(env, here, 1, 1, unbounded, 1, NULL, &in), VXD_OK);
+        for (int is_there = 0; is_there < 2; is_there++) {
+            struct gpu_set out;
+            struct gpu_map map;
+            float *y;
+
+            CHECK_INT(is_there ? gpu_set_make(env, there, 2, 1, unbounded, 2, NULL, &out)
+                               : gpu_set_make(env, here, 1, 1, unbounded, 1, NULL, &out),
+                      VXD_OK);
+            gpu_map_build(env, &g, &in, &out, &map);
+            conv.map = &map;
+            conv.n_out_rows = out.n_rows;
+            y = gpu_conv_run(env, &conv);
+            for (uint32_t i = 0; i < out.n_rows * 24; i++) {
+                CHECK(is_there ? y[i] == bias[i % 24] : isnan(y[i]));
+            }
+            free(y);
+            gpu_map_close(env, &map);
+            gpu_set_close(env, &out);
+        }
+        gpu_set_close(env, &in);
+    }
+}
+
+static void test_conv_of_rows_without_taps_is_the_bias(void)
+{
+    gpu_each_backend(no_taps);
 }
 
 /* Three voxels in a row and one by itself; the middle tap's neighbour +1 on z (tap 14) has
@@ -443,6 +573,8 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_conv_of_each_precision_keeps_its_bound),
     VXD_TEST(test_conv_of_wide_channels_keeps_its_bound),
     VXD_TEST(test_conv_batched_equals_alone_bit_for_bit),
+    VXD_TEST(test_conv_of_many_rows_equals_few_bit_for_bit),
+    VXD_TEST(test_conv_of_rows_without_taps_is_the_bias),
     VXD_TEST(test_conv_of_missing_taps_takes_nothing_from_them),
     VXD_TEST(test_conv_of_more_rows_than_room_is_refused),
     VXD_TEST(test_conv_of_an_impulse_reproduces_the_kernel_in_tap_order),

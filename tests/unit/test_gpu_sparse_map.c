@@ -172,8 +172,9 @@ static int rank_taps(const struct gpu_map *map, uint32_t n_rows, int taps[27])
     return n;
 }
 
-/* Masks are what the table says; the order has every row once and ascends by the key, equal
- * ones by number. Where there are none (CPU), nothing is wrong. */
+/* Masks are what the table says; the order has every row once and ascends by the key in a Gray
+ * code's order, in which a bit ascends below an even number of higher ones and descends below
+ * an odd one; equal ones by number. Where there are none (CPU), nothing is wrong. */
 static size_t check_order(struct gpu_env *env, const struct gpu_map *map, uint32_t n_rows)
 {
     size_t n_words = ((size_t)map->map.n_taps + 31) / 32;
@@ -203,6 +204,7 @@ static size_t check_order(struct gpu_env *env, const struct gpu_map *map, uint32
     gpu_wait(env);
     for (uint32_t i = 0; i < n_padded; i++) {
         bool is_falling = false;
+        bool is_odd = false;
 
         for (int tap = 0; tap < map->map.n_taps; tap++) {
             bool has = map->table[(size_t)tap * map->map.capacity + i] >= 0;
@@ -224,9 +226,10 @@ static size_t check_order(struct gpu_env *env, const struct gpu_map *map, uint32
             bool had = of_tap[order[i - 1]] >= 0;
 
             if (has != had) {
-                is_falling = had;
+                is_falling = had != is_odd;
                 break;
             }
+            is_odd = is_odd != has;
         }
         n_wrong += is_falling;
     }
