@@ -31,9 +31,7 @@ int64_t vxd_scene_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* errors  UNIMPLEMENTED */
-static enum vxd_status choose_store(struct vxd_scenes *scenes, struct vxd_server *server,
-                                    struct vxd_err *err)
+static void choose_store(struct vxd_scenes *scenes, const struct vxd_server *server)
 {
     static const char *const names[VXD_DAG_N_STORES] = {[VXD_DAG_ARENA] = "arena",
                                                         [VXD_DAG_ATOMIC64] = "atomic64",
@@ -47,15 +45,6 @@ static enum vxd_status choose_store(struct vxd_scenes *scenes, struct vxd_server
         }
     }
     scenes->store_name = names[scenes->store];
-    if (scenes->store != VXD_DAG_ARENA &&
-        vxd_context_backend(server->context) == VXD_BACKEND_CUDA) {
-        return vxd_fail(
-            err, VXD_UNIMPLEMENTED, "scenes.store",
-            "\"%s\" is made of slabs, which hold scenes on the CPU only: on a "
-            "GPU it must be \"arena\"",
-            scenes->store_name);
-    }
-    return VXD_OK;
 }
 
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,
@@ -79,10 +68,8 @@ enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes *
                                     : scenes->limit_bytes;
     scenes->limit_scenes = server->config.n_scenes;
     scenes->collect_growth = server->config.scene_collect_growth;
-    status = choose_store(scenes, server, err);
-    if (status == VXD_OK) {
-        status = vxd_queue_create(server->context, &scenes->queue, err);
-    }
+    choose_store(scenes, server);
+    status = vxd_queue_create(server->context, &scenes->queue, err);
     if (status != VXD_OK) {
         vxd_scenes_destroy(scenes);
         return status;

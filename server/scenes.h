@@ -139,8 +139,7 @@ struct vxd_scene_at {
     const char *snapshot; /* NULL or "": none */
 };
 
-/* errors  RESOURCE_EXHAUSTED
- *         UNIMPLEMENTED       scenes.store is one of slabs, and the engine a GPU */
+/* errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,
                                   struct vxd_err *err);
 

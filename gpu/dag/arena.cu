@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels of the arena store that know no editor: what an edit changed between two roots, its
- * end, a larger index, and checks of lists and heights. */
+/* Kernels of scenes that know no editor: the end of an edit, a larger index of the arena, and
+ * checks of lists and heights. */
 #include "gpu/core/cuda_check.h"
 #include "gpu/dag/launch_cuda.h"
 
@@ -22,19 +22,30 @@ static cudaStream_t stream_of(const struct vxd_queue *queue)
     return (cudaStream_t)queue->stream;
 }
 
-/* Changes ------------------------------------------------------------------------------- */
+/* The end of an edit ---------------------------------------------------------------------- */
 
-static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS, 2)
-    change_kernel(const __grid_constant__ struct vxd_dag_pass pass)
+/* The result of an edit, by one thread after its passes. */
+static __device__ void finish(const struct vxd_dag_pass *pass,
+                              struct vxd_dag_edit_result *out)
 {
-    vxd_dag_run_change(&pass);
-}
+    const struct vxd_dag_progress *progress = pass->progress;
+    const bool is_bad = progress->fault != 0;
 
-enum vxd_status vxd_dag_change_pass(struct vxd_queue *queue,
-                                    const struct vxd_dag_pass *pass, struct vxd_err *err)
-{
-    return vxd_dag_launch_pass(queue, (const void *)change_kernel, pass, NULL,
-                               "change_kernel", err);
+    out->needs_room =
+        is_bad && (progress->fault & (VXD_DAG_BAD_DATA | VXD_DAG_STUCK)) == 0;
+    out->needs = progress->needs;
+    out->root = is_bad ? progress->first_root : progress->root;
+    out->n_added = is_bad ? 0 : progress->change.n_added;
+    out->n_removed = is_bad ? 0 : progress->change.n_removed;
+    out->n_changed = is_bad ? 0 : progress->change.n_changed;
+    out->n_freed = is_bad ? 0 : progress->change.n_freed;
+    for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
+        out->n_lookups[i] = is_bad ? 0 : progress->n_lookups[i];
+        out->n_new[i] = is_bad ? 0 : progress->n_new[i];
+    }
+    for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+        out->stage_cycles[i] = progress->stage_cycles[i];
+    }
 }
 
 static __global__ void finish_kernel(const __grid_constant__ struct vxd_dag_pass pass,
@@ -42,9 +53,11 @@ static __global__ void finish_kernel(const __grid_constant__ struct vxd_dag_pass
                                      uint32_t *error_word)
 {
     if (threadIdx.x == 0) {
-        vxd_dag_finish(&pass, out);
+        finish(&pass, out);
         if ((pass.progress->fault & VXD_DAG_BAD_DATA) != 0) {
             (void)atomicCAS_system(error_word, VXD_OK, VXD_INVALID_ARGUMENT);
+        } else if ((pass.progress->fault & VXD_DAG_STUCK) != 0) {
+            (void)atomicCAS_system(error_word, VXD_OK, VXD_INTERNAL);
         }
     }
 }
@@ -59,6 +72,39 @@ enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
 
 /* A larger index ------------------------------------------------------------------------ */
 
+/* Enters the item of a slot into a larger table, which nobody searches meanwhile and in which
+ * it is not; several may. False: it has no place. */
+static __device__ bool move_slot(const struct vxd_dag_view *view,
+                                 const struct vxd_dag_index_bucket *from, int slot,
+                                 struct vxd_dag_index_bucket *to, uint32_t n_to)
+{
+    const uint32_t ref = from->refs[slot];
+    const uint32_t tag = vxd_dag_tag_at(from->tags, slot);
+    const enum vxd_dag_kind kind = vxd_dag_tag_kind(tag);
+    const uint32_t *words;
+    uint32_t at;
+
+    if (ref == VXD_DAG_EMPTY) {
+        return true;
+    }
+    words = vxd_dag_words(view, ref);
+    at = vxd_dag_home(vxd_dag_hash((uint32_t)kind, words,
+                                   vxd_dag_item_words(view->value_bits, kind, words)),
+                      n_to);
+    for (uint32_t i = 0; i < n_to && i < VXD_DAG_INDEX_PROBES; i++) {
+        for (int k = 0; k < VXD_DAG_INDEX_SLOTS; k++) {
+            if (vxd_dag_load_now(&to[at].refs[k]) == VXD_DAG_EMPTY &&
+                vxd_dag_atomic_cas(&to[at].refs[k], VXD_DAG_EMPTY, ref) ==
+                    VXD_DAG_EMPTY) {
+                vxd_dag_atomic_or64(&to[at].tags, vxd_dag_tag_bits(tag, k));
+                return true;
+            }
+        }
+        at = at + 1 < n_to ? at + 1 : 0;
+    }
+    return false;
+}
+
 static __global__ void __launch_bounds__(THREADS)
     move_kernel(const struct vxd_dag_view view, const struct vxd_dag_index_bucket *from,
                 uint32_t n_from, struct vxd_dag_index_bucket *to, uint32_t n_to,
@@ -68,8 +114,8 @@ static __global__ void __launch_bounds__(THREADS)
 
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n;
          i += (uint64_t)gridDim.x * THREADS) {
-        if (!vxd_dag_move_slot(&view, &from[i / VXD_DAG_INDEX_SLOTS],
-                               (int)(i % VXD_DAG_INDEX_SLOTS), to, n_to)) {
+        if (!move_slot(&view, &from[i / VXD_DAG_INDEX_SLOTS],
+                       (int)(i % VXD_DAG_INDEX_SLOTS), to, n_to)) {
             (void)atomicCAS_system(error_word, VXD_OK, VXD_INTERNAL);
         }
     }

@@ -3,24 +3,27 @@
 #include "gpu/dag/editors_cuda.h"
 #include "gpu/dag/launch_cuda.h"
 
-static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS, 2)
+static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS,
+                                         vxd_dag_team_blocks<struct vxd_dag_copy_cuda>())
     copy_kernel(const __grid_constant__ struct vxd_dag_pass pass,
                 const __grid_constant__ struct vxd_dag_copy_cuda editor)
 {
-    vxd_dag_run_pass(&pass, editor);
+    vxd_dag_run_pass<VXD_DAG_PASS_STORE>(&pass, editor);
 }
 
-size_t vxd_dag_copy_state_bytes(void)
+size_t VXD_DAG_PASS_FORM(vxd_dag_copy_row_bytes)(void)
 {
-    return sizeof(vxd_dag_copy_cuda::state);
+    return sizeof(struct vxd_dag_row<vxd_dag_copy_cuda::state>);
 }
 
-enum vxd_status vxd_dag_copy_pass(struct vxd_queue *queue,
-                                  const struct vxd_dag_pass *pass,
-                                  const struct vxd_dag_op *op, struct vxd_err *err)
+enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_copy_pass)(struct vxd_queue *queue,
+                                                     const struct vxd_dag_pass *pass,
+                                                     const struct vxd_dag_op *op,
+                                                     struct vxd_err *err)
 {
     const struct vxd_dag_copy_cuda editor = {op, pass->view};
 
     return vxd_dag_launch_pass(queue, (const void *)copy_kernel, pass, &editor,
+                               vxd_dag_shared_bytes<struct vxd_dag_copy_cuda>(),
                                "copy_kernel", err);
 }

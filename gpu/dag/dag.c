@@ -53,11 +53,6 @@ enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spe
     if (status != VXD_OK) {
         return status;
     }
-    if (VXD_ON_CUDA(queue->context) && spec->store != VXD_DAG_ARENA) {
-        return vxd_fail(err, VXD_UNIMPLEMENTED, "store",
-                        "%d is of slabs, which hold scenes on the CPU alone; use 0",
-                        (int)spec->store);
-    }
     dag = calloc(1, sizeof *dag);
     if (dag == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
@@ -68,7 +63,7 @@ enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spe
     dag->view.depth = spec->format.depth;
     dag->view.value_bits = vxd_dag_value_bits(&spec->format);
     dag->view.free_value = vxd_dag_free_value(&spec->format);
-    dag->ops = VXD_ON_CUDA(queue->context)    ? &vxd_dag_arena_cuda
+    dag->ops = VXD_ON_CUDA(queue->context)    ? &vxd_dag_store_cuda
                : spec->store == VXD_DAG_ARENA ? &vxd_dag_arena_cpu
                                               : &vxd_dag_slabs_cpu;
     status = dag->ops->create(queue, dag, err);

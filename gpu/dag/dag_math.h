@@ -33,6 +33,9 @@ enum {
     VXD_DAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */
     VXD_DAG_MAX_ITEM_WORDS = 33,
     VXD_DAG_CHUNK_BITS = 18, /* words a chunk, 1 MiB */
+    VXD_DAG_CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
+    /* Of a store: the last one would have addresses of uniform references. */
+    VXD_DAG_MAX_CHUNKS = (1 << (32 - VXD_DAG_CHUNK_BITS)) - 1,
     /* Split items: heads (two words) stand in rows of 64 words, 31 heads and two words of the
      * store's; a unit is the rows of two slabs, then both their rests, and units follow the
      * chunk's first words. */
@@ -127,13 +130,14 @@ VXD_HD const uint32_t *vxd_dag_words(const struct vxd_dag_view *view, uint32_t r
 
 /* Readers are compiled in two forms for devices, where the form is a constant of the
  * translation unit: a .cu that reads split stores defines VXD_DAG_SPLIT_FORM before it
- * includes this. On the CPU the view tells. */
+ * includes this, and one that reads both, VXD_DAG_ANY_FORM. There, and on the CPU, the view
+ * tells. */
 VXD_HD bool vxd_dag_reads_split(const struct vxd_dag_view *view)
 {
 #if defined(VXD_DAG_SPLIT_FORM)
     (void)view;
     return true;
-#elif defined(__CUDA_ARCH__)
+#elif defined(__CUDA_ARCH__) && !defined(VXD_DAG_ANY_FORM)
     (void)view;
     return false;
 #else

@@ -1,49 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The arena store on a GPU: chunks of words that never move, found through a table of device
- * memory; the index; and how much of all an edit finds. What grows, grows here, between
- * edits. */
-#include "gpu/dag/device.h"
-
-#include <stdatomic.h>
+/* Stores on a GPU: chunks of words that never move, found through a table of device memory, and
+ * how much of all an edit finds. By what items are found again stands in device_arena.c and
+ * device_slabs.c. What grows, grows here, between edits. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/internal.h"
+#include "gpu/dag/device_store.h"
 
 enum {
-    FIRST_BUCKETS = 1 << 14, /* 512 KiB */
-    SMALL_BUCKETS = 1 << 18, /* up to here the index doubles, then grows by an eighth */
-    MAX_BUCKETS = 1 << 29,   /* slots have 32-bit numbers */
     FIRST_CUBES = 1 << 16,
-    FIRST_LEAVES = 1 << 18,
     FIRST_PAIRS = 1 << 16,
     MAX_ROWS = 1 << 29 /* eight children of a row have 32-bit numbers */
 };
 
 #define TABLE_BYTES ((VXD_DAG_MAX_CHUNKS + 1) * sizeof(uint32_t *))
 #define CHUNK_BYTES (VXD_DAG_CHUNK_WORDS * sizeof(uint32_t))
+#define IS_ARENA(dag) ((dag)->spec.store == VXD_DAG_ARENA)
 
-struct vxd_dag_device {
-    struct vxd_buffer table;   /* device: addresses of chunks, NULL from n_chunks on */
-    struct vxd_buffer h_table; /* the same, host */
-    struct vxd_buffer state;   /* device: struct vxd_dag_store_state */
-    struct vxd_buffer mirror;  /* host: what it was after some edit */
-    struct vxd_buffer index;   /* device */
-    uint32_t n_buckets;
-    atomic_uint n_chunks;
-    struct vxd_buffer *pieces; /* device: chunks, several each */
-    size_t n_pieces;
-    atomic_size_t n_bytes; /* of device memory */
-    struct vxd_dag_rooms rooms;
-};
-
-static enum vxd_status take_bytes(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  size_t n_bytes, struct vxd_buffer *out,
-                                  struct vxd_err *err)
+enum vxd_status vxd_dag_device_take(struct vxd_queue *queue, struct vxd_dag *dag,
+                                    size_t n_bytes, struct vxd_buffer *out,
+                                    struct vxd_err *err)
 {
     struct vxd_dag_device *device = dag->device;
     size_t max_bytes = dag->spec.max_bytes;
-    size_t n_taken = atomic_load(&device->n_bytes);
+    size_t n_taken = __atomic_load_n(&device->n_bytes, __ATOMIC_RELAXED);
     enum vxd_status status;
 
     if (max_bytes != 0 && (n_taken > max_bytes || n_bytes > max_bytes - n_taken)) {
@@ -54,15 +34,15 @@ static enum vxd_status take_bytes(struct vxd_queue *queue, struct vxd_dag *dag,
     }
     status = vxd_device_alloc(queue, n_bytes, out, err);
     if (status == VXD_OK) {
-        atomic_store(&device->n_bytes, n_taken + n_bytes);
+        __atomic_store_n(&device->n_bytes, n_taken + n_bytes, __ATOMIC_RELAXED);
     }
     return status;
 }
 
-static void give_bytes(struct vxd_queue *queue, struct vxd_dag *dag,
-                       struct vxd_buffer *buffer)
+void vxd_dag_device_give(struct vxd_queue *queue, struct vxd_dag *dag,
+                         struct vxd_buffer *buffer)
 {
-    (void)atomic_fetch_sub(&dag->device->n_bytes, buffer->n_bytes);
+    (void)__atomic_fetch_sub(&dag->device->n_bytes, buffer->n_bytes, __ATOMIC_RELAXED);
     vxd_device_free(queue, buffer);
 }
 
@@ -83,7 +63,7 @@ static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_dag *dag,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
     }
     device->pieces = pieces;
-    VXD_TRY(take_bytes(queue, dag, n * CHUNK_BYTES, &piece, err));
+    VXD_TRY(vxd_dag_device_take(queue, dag, n * CHUNK_BYTES, &piece, err));
     /* Images copy whole chunks. */
     VXD_TRY(vxd_queue_fill(queue, piece.ptr, 0, piece.n_bytes, err));
     for (uint32_t i = 0; i < n; i++) {
@@ -93,18 +73,19 @@ static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_dag *dag,
     VXD_TRY(vxd_queue_copy(queue, (uint32_t **)device->table.ptr + device->n_chunks,
                            table + device->n_chunks, n * sizeof *table, err));
     device->pieces[device->n_pieces++] = piece;
-    (void)atomic_fetch_add(&device->n_chunks, n);
+    (void)__atomic_fetch_add(&device->n_chunks, n, __ATOMIC_RELEASE);
     return VXD_OK;
 out:
     if (piece.ptr != NULL) {
-        give_bytes(queue, dag, &piece);
+        vxd_dag_device_give(queue, dag, &piece);
     }
     return status;
 }
 
-/* So many words at least, an eighth more than there are where the budget has them. */
+/* So many words at least; where the budget has them, an eighth more than there are, and
+ * n_more chunks. */
 static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint64_t n_words, struct vxd_err *err)
+                                  uint64_t n_words, uint32_t n_more, struct vxd_err *err)
 {
     struct vxd_dag_device *device = dag->device;
     uint64_t needed = (n_words + VXD_DAG_CHUNK_WORDS - 1) / VXD_DAG_CHUNK_WORDS;
@@ -115,66 +96,13 @@ static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_dag *dag,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the scene's store has no addresses left: 16 GiB of nodes");
     }
-    wanted = wanted > needed ? wanted : needed;
+    wanted = (wanted > needed ? wanted : needed) + n_more;
     wanted = wanted < VXD_DAG_MAX_CHUNKS ? wanted : VXD_DAG_MAX_CHUNKS;
     if (wanted > needed &&
         add_chunks(queue, dag, (uint32_t)wanted - device->n_chunks, NULL) == VXD_OK) {
         return VXD_OK;
     }
     return add_chunks(queue, dag, (uint32_t)needed - device->n_chunks, err);
-}
-
-/* The index ----------------------------------------------------------------------------- */
-
-static enum vxd_status new_index(struct vxd_queue *queue, struct vxd_dag *dag,
-                                 uint32_t n_buckets, struct vxd_err *err)
-{
-    struct vxd_dag_device *device = dag->device;
-    struct vxd_buffer index = {0};
-    enum vxd_status status;
-
-    VXD_TRY(take_bytes(queue, dag, n_buckets * sizeof(struct vxd_dag_index_bucket),
-                       &index, err));
-    VXD_TRY(vxd_queue_fill(queue, index.ptr, 0, index.n_bytes, err));
-    if (device->n_buckets > 0) {
-        VXD_TRY(vxd_dag_index_move(queue, &dag->view, device->index.ptr,
-                                   device->n_buckets, index.ptr, n_buckets, err));
-        /* Where an item has no place, which does not happen, the old one stays. */
-        VXD_TRY(vxd_queue_wait(queue, err));
-        give_bytes(queue, dag, &device->index);
-    }
-    device->index = index;
-    device->n_buckets = n_buckets;
-    return VXD_OK;
-out:
-    if (index.ptr != NULL) {
-        give_bytes(queue, dag, &index);
-    }
-    return status;
-}
-
-/* Room for so many items; an eighth more than there is where the budget has that. */
-static enum vxd_status grow_index(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint64_t n_items, struct vxd_err *err)
-{
-    struct vxd_dag_device *device = dag->device;
-    uint64_t n = device->n_buckets;
-    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n / 8);
-    /* What is needed is told rather too large: not all of it will be new. */
-    uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 20 / 19 + 2;
-
-    needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
-    wanted = wanted > needed ? wanted : needed;
-    if (needed > MAX_BUCKETS) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
-                        "the scene's index has no numbers left: %llu items",
-                        (unsigned long long)n_items);
-    }
-    wanted = wanted < MAX_BUCKETS ? wanted : MAX_BUCKETS;
-    if (wanted > needed && new_index(queue, dag, (uint32_t)wanted, NULL) == VXD_OK) {
-        return VXD_OK;
-    }
-    return new_index(queue, dag, (uint32_t)needed, err);
 }
 
 /* Rooms of scratch ---------------------------------------------------------------------- */
@@ -198,12 +126,11 @@ static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_dag *dag,
     struct vxd_err own = {0};
     enum vxd_status status = VXD_OK;
 
-    if (needs->n_cubes > MAX_ROWS || needs->n_leaves > MAX_ROWS ||
-        needs->n_pairs > MAX_ROWS) {
+    if (needs->n_cubes > MAX_ROWS || needs->n_pairs > MAX_ROWS) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the edit looks at more than 2^29 cubes of one kind");
     }
-    if (needs->n_cubes + needs->n_leaves + needs->n_pairs > dag->max_visits) {
+    if (needs->n_cubes + needs->n_pairs > dag->max_visits) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the edit touches more than %llu regions of the scene; make its "
                         "shapes smaller, or split it",
@@ -212,12 +139,11 @@ static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_dag *dag,
     for (uint32_t factor = 4; factor >= 1; factor /= 2) {
         struct vxd_dag_rooms rooms = {
             room_for(device->rooms.n_cubes, needs->n_cubes, factor),
-            room_for(device->rooms.n_leaves, needs->n_leaves, factor),
             room_for(device->rooms.n_pairs, needs->n_pairs, factor)};
         struct vxd_buffer scratch;
 
-        status = vxd_device_alloc(queue, vxd_dag_scratch_bytes_cuda(dag, &rooms),
-                                  &scratch, &own);
+        status =
+            vxd_device_alloc(queue, vxd_dag_scratch_bytes_cuda(&rooms), &scratch, &own);
         if (status == VXD_OK) {
             vxd_device_free(queue, &scratch);
             device->rooms = rooms;
@@ -237,12 +163,16 @@ enum vxd_status vxd_dag_device_grow(struct vxd_queue *queue, struct vxd_dag *dag
     enum vxd_status status = VXD_OK;
 
     if (needs->n_words > 0) {
-        VXD_TRY(grow_words(queue, dag, needs->n_words, err));
+        VXD_TRY(grow_words(queue, dag, needs->n_words,
+                           IS_ARENA(dag) ? 0 : vxd_dag_device_slabs_new(dag), err));
+        if (!IS_ARENA(dag)) {
+            VXD_TRY(vxd_dag_device_slabs_grow(queue, dag, err));
+        }
     }
-    if (needs->n_items > 0) {
-        VXD_TRY(grow_index(queue, dag, needs->n_items, err));
+    if (needs->n_items > 0 && IS_ARENA(dag)) {
+        VXD_TRY(vxd_dag_device_arena_grow(queue, dag, needs->n_items, err));
     }
-    if (needs->n_cubes > 0 || needs->n_leaves > 0 || needs->n_pairs > 0) {
+    if (needs->n_cubes > 0 || needs->n_pairs > 0) {
         VXD_TRY(grow_rooms(queue, dag, needs, err));
     }
     VXD_TRY(vxd_queue_wait(queue, err));
@@ -262,19 +192,22 @@ static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_dag *dag,
 
     VXD_TRY(vxd_host_alloc(context, TABLE_BYTES, &device->h_table, err));
     VXD_TRY(vxd_host_alloc(context, sizeof *mirror, &device->mirror, err));
-    VXD_TRY(take_bytes(queue, dag, TABLE_BYTES, &device->table, err));
-    VXD_TRY(take_bytes(queue, dag, sizeof *mirror, &device->state, err));
+    VXD_TRY(vxd_dag_device_take(queue, dag, TABLE_BYTES, &device->table, err));
+    VXD_TRY(vxd_dag_device_take(queue, dag, sizeof *mirror, &device->state, err));
     memset(device->h_table.ptr, 0, TABLE_BYTES);
     mirror = device->mirror.ptr;
-    *mirror = (struct vxd_dag_store_state){.next = 1}; /* address 0 is VXD_DAG_EMPTY */
+    /* Address 0 is VXD_DAG_EMPTY: of slabs' chunks no item's, as they begin with bits. */
+    *mirror = (struct vxd_dag_store_state){.next = IS_ARENA(dag) ? 1 : 0};
     VXD_TRY(
         vxd_queue_copy(queue, device->table.ptr, device->h_table.ptr, TABLE_BYTES, err));
     VXD_TRY(vxd_queue_copy(queue, device->state.ptr, mirror, sizeof *mirror, err));
-    VXD_TRY(new_index(queue, dag, FIRST_BUCKETS, err));
+    VXD_TRY(IS_ARENA(dag) ? vxd_dag_device_arena_open(queue, dag, err)
+                          : vxd_dag_device_slabs_open(queue, dag, err));
     VXD_TRY(add_chunks(queue, dag, 1, err));
     /* Other queues may be the first to use it. */
     VXD_TRY(vxd_queue_wait(queue, err));
     dag->view.chunks = (const uint32_t *const *)device->table.ptr;
+    dag->view.is_split = dag->spec.store == VXD_DAG_ATOMIC64;
 out:
     return status;
 }
@@ -289,6 +222,7 @@ static void destroy_device(struct vxd_queue *queue, struct vxd_dag *dag)
         vxd_device_free(queue, &device->pieces[i]);
     }
     vxd_device_free(queue, &device->index);
+    vxd_dag_device_slabs_close(queue, dag);
     vxd_device_free(queue, &device->state);
     vxd_device_free(queue, &device->table);
     vxd_host_free(queue->context, &device->mirror);
@@ -307,9 +241,7 @@ static enum vxd_status create_device(struct vxd_queue *queue, struct vxd_dag *da
     if (dag->device == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
     }
-    dag->device->rooms = (struct vxd_dag_rooms){FIRST_CUBES, FIRST_LEAVES, FIRST_PAIRS};
-    atomic_init(&dag->device->n_bytes, 0);
-    atomic_init(&dag->device->n_chunks, 0);
+    dag->device->rooms = (struct vxd_dag_rooms){FIRST_CUBES, FIRST_PAIRS};
     status = open_device(queue, dag, err);
     if (status != VXD_OK) {
         destroy_device(queue, dag);
@@ -322,17 +254,24 @@ static void get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out)
 {
     const volatile struct vxd_dag_store_state *mirror = dag->device->mirror.ptr;
     uint64_t capacity =
-        (uint64_t)atomic_load(&dag->device->n_chunks) * VXD_DAG_CHUNK_WORDS;
+        (uint64_t)__atomic_load_n(&dag->device->n_chunks, __ATOMIC_ACQUIRE) *
+        VXD_DAG_CHUNK_WORDS;
+    uint64_t n_free;
 
-    *out = (struct vxd_dag_usage){.n_leaves = mirror->n_items[VXD_DAG_LEAF],
-                                  .n_inner = mirror->n_items[VXD_DAG_INNER],
-                                  .n_blocks = mirror->n_items[VXD_DAG_BLOCK],
-                                  .node_bytes = mirror->n_words * sizeof(uint32_t),
-                                  .n_bytes = atomic_load(&dag->device->n_bytes)};
-    out->used_bytes = out->n_bytes - (capacity - mirror->next) * sizeof(uint32_t);
+    *out = (struct vxd_dag_usage){
+        .n_leaves = mirror->n_items[VXD_DAG_LEAF],
+        .n_inner = mirror->n_items[VXD_DAG_INNER],
+        .n_blocks = mirror->n_items[VXD_DAG_BLOCK],
+        .node_bytes = mirror->n_words * sizeof(uint32_t),
+        .n_bytes = __atomic_load_n(&dag->device->n_bytes, __ATOMIC_RELAXED)};
+    n_free =
+        capacity - mirror->next + (IS_ARENA(dag) ? 0 : vxd_dag_device_slabs_free(dag));
+    /* Of two moments, it may be more than there is. */
+    n_free = n_free < capacity ? n_free : capacity;
+    out->used_bytes = out->n_bytes - n_free * sizeof(uint32_t);
 }
 
-const struct vxd_dag_store_ops vxd_dag_arena_cuda = {
+const struct vxd_dag_store_ops vxd_dag_store_cuda = {
     .create = create_device, .destroy = destroy_device, .get_usage = get_usage};
 
 struct vxd_dag_rooms vxd_dag_device_rooms(const struct vxd_dag *dag)
@@ -346,11 +285,8 @@ bool vxd_dag_device_shrink_rooms(struct vxd_dag *dag)
     const struct vxd_dag_rooms before = *rooms;
 
     rooms->n_cubes = before.n_cubes / 4 > FIRST_CUBES ? before.n_cubes / 4 : FIRST_CUBES;
-    rooms->n_leaves =
-        before.n_leaves / 4 > FIRST_LEAVES ? before.n_leaves / 4 : FIRST_LEAVES;
     rooms->n_pairs = before.n_pairs / 4 > FIRST_PAIRS ? before.n_pairs / 4 : FIRST_PAIRS;
-    return rooms->n_cubes < before.n_cubes || rooms->n_leaves < before.n_leaves ||
-           rooms->n_pairs < before.n_pairs;
+    return rooms->n_cubes < before.n_cubes || rooms->n_pairs < before.n_pairs;
 }
 
 void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *pass)
@@ -363,11 +299,12 @@ void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *p
     pass->buckets = device->index.ptr;
     pass->n_buckets = device->n_buckets;
     pass->store = device->state.ptr;
+    pass->slabs = device->slabs.ptr;
 }
 
 uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag)
 {
-    return atomic_load(&dag->device->n_chunks);
+    return __atomic_load_n(&dag->device->n_chunks, __ATOMIC_ACQUIRE);
 }
 
 const uint32_t *vxd_dag_device_chunk(const struct vxd_dag *dag, uint32_t i)
@@ -402,10 +339,13 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
     const uint32_t **table;
     enum vxd_status status;
 
-    *out = (struct vxd_dag_image){.view = dag->view, .n_buckets = device->n_buckets};
+    *out = (struct vxd_dag_image){.view = dag->view};
     if (!vxd_layout_add(&n_bytes, 1, TABLE_BYTES, &at[0]) ||
         !vxd_layout_add(&n_bytes, device->n_chunks, CHUNK_BYTES, &at[1]) ||
-        !vxd_layout_add(&n_bytes, device->n_buckets, sizeof *out->buckets, &at[2])) {
+        !vxd_layout_add(&n_bytes, 1,
+                        IS_ARENA(dag) ? device->index.n_bytes
+                                      : vxd_dag_device_slabs_bytes(dag),
+                        &at[2])) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for a store's image");
     }
     VXD_TRY(vxd_host_alloc(queue->context, n_bytes, &out->memory, err));
@@ -418,11 +358,11 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
         table[i] = (const uint32_t *)(void *)chunk;
         VXD_TRY(vxd_queue_copy(queue, chunk, from[i], CHUNK_BYTES, err));
     }
-    VXD_TRY(vxd_queue_copy(queue, memory + at[2], device->index.ptr,
-                           device->n_buckets * sizeof *out->buckets, err));
+    VXD_TRY(IS_ARENA(dag)
+                ? vxd_dag_device_arena_copy(queue, dag, memory + at[2], out, err)
+                : vxd_dag_device_slabs_copy(queue, dag, memory + at[2], out, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     out->view.chunks = (const uint32_t *const *)table;
-    out->buckets = (const struct vxd_dag_index_bucket *)(void *)(memory + at[2]);
     return VXD_OK;
 out:
     /* Copies into it may still be queued. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The arena store and edits on a GPU: what host code (device.c, edit_cuda.c) and kernels
- * share. Included as C11 and as CUDA C++.
+/* Stores and edits on a GPU: what host code (device*.c, edit_cuda.c) and kernels share. Included
+ * as C11 and as CUDA C++.
  *
- * Nothing grows while an edit is queued: chunks of words, the index and an edit's scratch have
- * the room that the host gave them. Kernels count what they need; where it is more, they raise
+ * Nothing grows while an edit is queued: chunks of words, the index (or the lists of slabs) and
+ * an edit's scratch have the room that the host gave them. Kernels count what they need; where it is more, they raise
  * a fault, the rest of the edit falls through, and vxd_dag_make_room comes next. What such an
  * edit stored is whole, and found again when it is repeated. */
 #ifndef VXD_GPU_DAG_DEVICE_H
@@ -13,6 +13,7 @@
 #include "gpu/dag/edit.h"
 #include "gpu/dag/index_math.h"
 #include "gpu/dag/shapes_math.h"
+#include "gpu/dag/slab_math.h"
 #include "gpu/dag/undo_math.h"
 
 #ifdef __cplusplus
@@ -20,27 +21,41 @@ extern "C" {
 #endif
 
 enum {
-    VXD_DAG_N_HEIGHTS = VXD_DAG_MAX_DEPTH + 1,
-    VXD_DAG_CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
-    /* Chunks there may be: addresses end below VXD_DAG_UNIFORM. */
-    VXD_DAG_MAX_CHUNKS = (1 << (32 - VXD_DAG_CHUNK_BITS)) - 1
+    VXD_DAG_N_HEIGHTS = VXD_DAG_MAX_DEPTH + 1
 };
 
 /* Why an edit has no result; bits. */
 enum vxd_dag_fault {
-    VXD_DAG_NO_CUBES = 1,  /* no room for cubes, */
-    VXD_DAG_NO_LEAVES = 2, /* leaves, */
-    VXD_DAG_NO_PAIRS = 4,  /* pairs to compare, */
+    VXD_DAG_NO_CUBES = 1,  /* no room for cubes, or more than an edit may look at, */
+    VXD_DAG_NO_PAIRS = 4,  /* for pairs to compare, */
     VXD_DAG_NO_SLOTS = 8,  /* in the index, */
     VXD_DAG_NO_WORDS = 16, /* for words */
-    VXD_DAG_BAD_DATA = 32  /* a list or a height breaks a rule */
+    VXD_DAG_BAD_DATA = 32, /* a list or a height breaks a rule */
+    VXD_DAG_STUCK = 64     /* a search came to no end, which does not happen */
+};
+
+/* Where a table of slabs takes them from. */
+struct vxd_dag_slab_room {
+    uint32_t
+        chunk; /* vxd_dag_slab_room_of; 0: none yet. Lowest bit: the next one is coming */
+    uint32_t n_slabs; /* taken so far: all of its chunks before this one are full */
 };
 
 /* Counts of a store, in device memory; changed by edits, one after the other. */
 struct vxd_dag_store_state {
-    uint64_t next; /* first word that was never handed out; at least 1 */
+    uint64_t
+        next; /* first word that was never handed out; of an arena at least 1, of slabs
+                    * whole chunks */
     uint64_t n_items[VXD_DAG_N_KINDS];
     uint64_t n_words; /* of the items */
+    struct vxd_dag_slab_room slabs[VXD_DAG_SLAB_TABLES];
+};
+
+/* A table of slabs; all zeros where the format has no such items. */
+struct vxd_dag_slab_table {
+    uint32_t
+        *lists; /* addresses of their front slabs. Lowest bit: another one is coming */
+    uint32_t n_lists;
 };
 
 /* An edit over its passes. */
@@ -52,57 +67,21 @@ struct vxd_dag_progress {
     uint64_t n_lookups[VXD_DAG_N_HEIGHTS];
     uint64_t n_new[VXD_DAG_N_HEIGHTS];
     struct vxd_dag_needs needs;
+    uint64_t stage_cycles[VXD_DAG_N_STAGES];
 };
 
-/* One way over the tree; all zeros before it. By height; 0 is for blocks. */
+/* One way over the tree; all zeros before it. By height. */
 struct vxd_dag_pass_state {
     uint32_t fault;
-    uint32_t is_open;     /* the root's cube is a row */
-    uint32_t root;        /* else what it becomes */
     uint32_t grid_height; /* the first height whose cubes the whole grid opens */
-    uint64_t n_cubes[VXD_DAG_N_HEIGHTS]; /* wanted, more than fit too; 2: leaves */
+    uint32_t n_dealt;     /* rows that were dealt out to warps that had done one */
+    uint32_t padding;
+    uint64_t n_items;                    /* of the store, before it */
+    uint64_t n_visits;                   /* cubes looked at */
+    uint64_t n_taken;                    /* words, and items (store_cuda.h) */
+    uint64_t n_cubes[VXD_DAG_N_HEIGHTS]; /* wanted, more than fit too */
     uint64_t n_pairs[VXD_DAG_N_HEIGHTS];
     uint64_t n_signs;
-    uint64_t n_lookups[VXD_DAG_N_HEIGHTS];
-    uint64_t n_claimed[VXD_DAG_N_HEIGHTS]; /* new items, */
-    uint64_t n_claimed_words[VXD_DAG_N_HEIGHTS];
-    uint64_t
-        n_taken_words[VXD_DAG_N_HEIGHTS];  /* theirs, and those lost at chunks' ends */
-    uint32_t is_stored[VXD_DAG_N_HEIGHTS]; /* the items of this height are */
-};
-
-/* What becomes of a row's item. */
-#define VXD_DAG_MARK_DONE 0xffffffffu    /* the row's ref is a reference */
-#define VXD_DAG_MARK_SAME 0xfffffffeu    /* ref is the row whose ref it has */
-#define VXD_DAG_MARK_WAITING 0xfffffffdu /* its words are to be found or stored */
-#define VXD_DAG_MAX_MARK 0xfffffff0u     /* below: a slot of the index is taken for it */
-
-/* Items of one kind, a row each: immutable while they are looked for. */
-struct vxd_dag_item_rows {
-    uint32_t *words; /* stride a row */
-    uint64_t *hashes;
-    uint32_t *refs;
-    uint32_t *marks;
-    uint32_t stride;
-};
-
-/* Open cubes (or leaves), by height from the highest on. */
-struct vxd_dag_cube_rows {
-    uint64_t *places; /* x | y << 21 | z << 42 */
-    uint32_t *olds;
-    char *states;      /* the editor's, of its size */
-    uint8_t *opens;    /* 8 a row: what the word of a child is, enum vxd_dag_opened */
-    uint64_t *weights; /* how many cubes a row stands for; NULL: one */
-    /* Of a cube the words 1 to 8 are its children until its item is made. */
-    struct vxd_dag_item_rows items;
-    uint32_t capacity; /* at most 2^29 */
-};
-
-enum vxd_dag_opened {
-    VXD_DAG_IS_REF = 0,
-    VXD_DAG_IS_ROW = 1,
-    VXD_DAG_IS_LIKE =
-        2 /* the child (row * 8 + octant) that it is equal to, for a moment */
 };
 
 /* What open cubes are to their editor, so that equal ones (a wall cuts thousands alike) are
@@ -130,14 +109,16 @@ struct vxd_dag_pass {
     struct vxd_dag_store_state *store;
     struct vxd_dag_progress *progress;
     struct vxd_dag_pass_state *state;
-    struct vxd_dag_cube_rows cubes;
-    struct vxd_dag_cube_rows leaves;
-    struct vxd_dag_item_rows blocks; /* as many as leaves, where values stand in blocks */
-    uint64_t *pairs;                 /* from << 32 | to */
-    uint64_t *pair_weights;          /* as of cubes */
+    void *cubes;            /* rows of open cubes (rows_cuda.h), from the highest on */
+    uint64_t *cube_weights; /* how many cubes a row stands for; NULL: one */
+    uint32_t cubes_capacity;
+    uint64_t *pairs;        /* from << 32 | to */
+    uint64_t *pair_weights; /* as of cubes */
     uint32_t pairs_capacity;
     struct vxd_dag_signs signs;
-    bool counts_changes; /* else the edit's are counted at its end */
+    uint64_t max_visits;
+    bool counts_changes;                    /* else the edit's are counted at its end */
+    const struct vxd_dag_slab_table *slabs; /* VXD_DAG_SLAB_TABLES; NULL of an arena */
 };
 
 /* Host side ------------------------------------------------------------------------------- */
@@ -156,7 +137,6 @@ enum vxd_status vxd_dag_device_grow(struct vxd_queue *queue, struct vxd_dag *dag
 /* Rows that an edit's scratch has. */
 struct vxd_dag_rooms {
     uint32_t n_cubes;
-    uint32_t n_leaves;
     uint32_t n_pairs;
 };
 struct vxd_dag_rooms vxd_dag_device_rooms(const struct vxd_dag *dag);
@@ -186,14 +166,14 @@ enum vxd_status vxd_dag_undo_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
                                   uint32_t head, const struct vxd_dag_undo_state *roots,
                                   struct vxd_dag_edit_result *out, struct vxd_err *err);
 /* Bytes of an edit's scratch for such rooms, its operations left out. */
-size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag *dag,
-                                  const struct vxd_dag_rooms *rooms);
+size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms);
 
 /* The whole store as the host reads it, for walks that no edit runs beside: on the CPU the store
  * itself, else a copy. The caller frees its memory. */
 struct vxd_dag_image {
     struct vxd_dag_view view;
-    const struct vxd_dag_index_bucket *buckets; /* of a copy, else NULL */
+    const struct vxd_dag_index_bucket *buckets; /* of an arena's copy, else NULL */
+    const struct vxd_dag_slab_table *slabs;     /* of a slab store's copy, else NULL */
     uint32_t n_buckets;
     struct vxd_buffer memory; /* host */
 };
@@ -207,35 +187,57 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
 
 /* Kernels --------------------------------------------------------------------------------- */
 
-/* Bytes of a state, by editor. */
-size_t vxd_dag_shapes_state_bytes(bool has_lists);
-size_t vxd_dag_copy_state_bytes(void);
-size_t vxd_dag_morph_state_bytes(void);
-size_t vxd_dag_undo_state_bytes(void);
+/* Bytes of a row of cubes, by editor. */
+size_t vxd_dag_shapes_row_bytes(bool has_lists);
+size_t vxd_dag_copy_row_bytes(void);
+size_t vxd_dag_morph_row_bytes(void);
+size_t vxd_dag_undo_row_bytes(void);
 
 /* Launches, one kernel each; the pass's state is all zeros. Operations and runs lie in device
- * memory.
+ * memory. Change is what changed from the edit's first root to its last; the pass's pairs and
+ * state are used.
  * errors  of the launch */
-enum vxd_status vxd_dag_shapes_pass(struct vxd_queue *queue,
-                                    const struct vxd_dag_pass *pass,
-                                    const struct vxd_dag_shapes_run *run, bool has_lists,
-                                    struct vxd_err *err);
-enum vxd_status vxd_dag_copy_pass(struct vxd_queue *queue,
-                                  const struct vxd_dag_pass *pass,
-                                  const struct vxd_dag_op *op, struct vxd_err *err);
-enum vxd_status vxd_dag_morph_pass(struct vxd_queue *queue,
-                                   const struct vxd_dag_pass *pass,
-                                   const struct vxd_dag_op *op, struct vxd_err *err);
-enum vxd_status vxd_dag_undo_pass(struct vxd_queue *queue,
-                                  const struct vxd_dag_pass *pass,
-                                  const struct vxd_dag_undo_state *roots,
-                                  struct vxd_err *err);
+#define VXD_DAG_PASSES(form)                                                             \
+    enum vxd_status vxd_dag_shapes_pass##form(                                           \
+        struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
+        const struct vxd_dag_shapes_run *run, bool has_lists, struct vxd_err *err);      \
+    enum vxd_status vxd_dag_copy_pass##form(                                             \
+        struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
+        const struct vxd_dag_op *op, struct vxd_err *err);                               \
+    enum vxd_status vxd_dag_morph_pass##form(                                            \
+        struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
+        const struct vxd_dag_op *op, struct vxd_err *err);                               \
+    enum vxd_status vxd_dag_undo_pass##form(                                             \
+        struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
+        const struct vxd_dag_undo_state *roots, struct vxd_err *err);                    \
+    enum vxd_status vxd_dag_change_pass##form(                                           \
+        struct vxd_queue *queue, const struct vxd_dag_pass *pass, struct vxd_err *err)
 
-/* arena.cu. What changed from the edit's first root to its last; the pass's pairs and state
- * are used. */
-enum vxd_status vxd_dag_change_pass(struct vxd_queue *queue,
-                                    const struct vxd_dag_pass *pass, struct vxd_err *err);
-/* Ends an edit: its result, in device memory, and the fault of bad data to the queue. */
+/* Of an arena: shapes.cu, copy.cu, morph.cu, undo.cu, change.cu; and the same compiled for the
+ * other stores: passes_atomic64.cu, ... */
+VXD_DAG_PASSES();
+VXD_DAG_PASSES(_atomic64);
+VXD_DAG_PASSES(_ticket);
+VXD_DAG_PASSES(_accel32);
+VXD_DAG_PASSES(_accel8);
+
+/* Those of a store. */
+struct vxd_dag_passes {
+    enum vxd_status (*shapes)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
+                              const struct vxd_dag_shapes_run *run, bool has_lists,
+                              struct vxd_err *err);
+    enum vxd_status (*copy)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
+                            const struct vxd_dag_op *op, struct vxd_err *err);
+    enum vxd_status (*morph)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
+                             const struct vxd_dag_op *op, struct vxd_err *err);
+    enum vxd_status (*undo)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
+                            const struct vxd_dag_undo_state *roots, struct vxd_err *err);
+    enum vxd_status (*change)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
+                              struct vxd_err *err);
+};
+
+/* arena.cu. Ends an edit: its result, in device memory, and faults that no room mends to the
+ * queue. */
 enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
                                     const struct vxd_dag_pass *pass,
                                     struct vxd_dag_edit_result *out, struct vxd_err *err);
@@ -246,6 +248,11 @@ enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
                                    const struct vxd_dag_index_bucket *from,
                                    uint32_t n_from, struct vxd_dag_index_bucket *to,
                                    uint32_t n_to, struct vxd_err *err);
+/* slab.cu. Lists of a table with `factor` times as many: each takes the front of the one that its
+ * items were in, so that nothing moves, and lists have the same slabs behind their own ones. */
+enum vxd_status vxd_dag_slabs_spread(struct vxd_queue *queue, const uint32_t *from,
+                                     uint32_t n_from, uint32_t factor, uint32_t *to,
+                                     struct vxd_err *err);
 /* Raises VXD_DAG_BAD_DATA where a list breaks a rule of edit.h, or a height. */
 enum vxd_status vxd_dag_check_list_pass(struct vxd_queue *queue,
                                         const struct vxd_dag_voxels *voxels,

@@ -102,10 +102,19 @@ struct vxd_dag_op {
 /* Room that an edit did not find, 0 of what was enough; for vxd_dag_make_room. */
 struct vxd_dag_needs {
     uint64_t n_cubes; /* cubes to look into, */
-    uint64_t n_leaves;
     uint64_t n_pairs; /* of references to compare */
     uint64_t n_items; /* in the store, */
     uint64_t n_words; /* and addresses */
+};
+
+/* What passes of an edit on a GPU do, one after the other. */
+enum vxd_dag_edit_stage {
+    VXD_DAG_OPEN_BY_BLOCK, /* cubes, from the root down, as long as they are few */
+    VXD_DAG_OPEN_BY_GRID,  /* those of the heights below */
+    VXD_DAG_EDIT_ROWS,     /* from height 5 down to the leaves and up again */
+    VXD_DAG_CLOSE_BY_GRID,
+    VXD_DAG_CLOSE_BY_BLOCK,
+    VXD_DAG_N_STAGES
 };
 
 struct vxd_dag_edit_result {
@@ -124,6 +133,8 @@ struct vxd_dag_edit_result {
      * GPU, what was new to tries that found no room. */
     uint64_t n_lookups[VXD_DAG_MAX_DEPTH + 1];
     uint64_t n_new[VXD_DAG_MAX_DEPTH + 1];
+    /* On a GPU: cycles of a multiprocessor that the stages took, waits for others included. */
+    uint64_t stage_cycles[VXD_DAG_N_STAGES];
 };
 
 /* Applies operations to a root.

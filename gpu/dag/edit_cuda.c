@@ -21,17 +21,10 @@ struct layout {
     size_t ops;
     size_t shape_ops;
     size_t runs;
-    size_t fields;    /* heights and pyramids, one field after the other */
-    size_t places[2]; /* of cubes, of leaves */
-    size_t olds[2];
-    size_t states[2];
-    size_t words[3]; /* of blocks too */
-    size_t hashes[3];
-    size_t refs[3];
-    size_t marks[3];
-    size_t opens;
+    size_t fields; /* heights and pyramids, one field after the other */
+    size_t cubes;
     size_t pairs;
-    size_t weights[3]; /* of cubes, leaves, pairs */
+    size_t weights[2]; /* of cubes, pairs */
     size_t records;
     size_t slots;
     size_t total;
@@ -53,48 +46,11 @@ struct edit {
     bool has_signs; /* some shape cuts many cubes alike */
 };
 
-static uint32_t leaf_stride(const struct vxd_dag *dag)
-{
-    int bits = dag->view.value_bits;
-
-    return bits > 4 ? 3 : (uint32_t)vxd_dag_leaf_words(bits, UINT64_MAX);
-}
-
-static uint32_t block_stride(const struct vxd_dag *dag)
-{
-    int bits = dag->view.value_bits;
-
-    return bits > 4 ? (uint32_t)vxd_dag_block_words(bits, 64) : 0;
-}
-
-static bool add_items(struct layout *layout, int i, uint32_t n, uint32_t stride)
-{
-    return vxd_layout_add(&layout->total, n, stride * sizeof(uint32_t),
-                          &layout->words[i]) &&
-           vxd_layout_add(&layout->total, n, sizeof(uint64_t), &layout->hashes[i]) &&
-           vxd_layout_add(&layout->total, n, sizeof(uint32_t), &layout->refs[i]) &&
-           vxd_layout_add(&layout->total, n, sizeof(uint32_t), &layout->marks[i]);
-}
-
-static bool add_rows(struct layout *layout, int i, uint32_t n, size_t state_bytes)
-{
-    return vxd_layout_add(&layout->total, n, sizeof(uint64_t), &layout->places[i]) &&
-           vxd_layout_add(&layout->total, n, sizeof(uint32_t), &layout->olds[i]) &&
-           vxd_layout_add(&layout->total, n, state_bytes, &layout->states[i]);
-}
-
 /* The rows of an edit's passes. */
-static bool lay_out_rows(const struct vxd_dag *dag, const struct vxd_dag_rooms *rooms,
-                         size_t state_bytes, struct layout *layout)
+static bool lay_out_rows(const struct vxd_dag_rooms *rooms, size_t row_bytes,
+                         struct layout *layout)
 {
-    uint32_t n_blocks = block_stride(dag) > 0 ? rooms->n_leaves : 0;
-
-    return add_rows(layout, 0, rooms->n_cubes, state_bytes) &&
-           add_rows(layout, 1, rooms->n_leaves, state_bytes) &&
-           add_items(layout, 0, rooms->n_cubes, 9) &&
-           add_items(layout, 1, rooms->n_leaves, leaf_stride(dag)) &&
-           add_items(layout, 2, n_blocks, block_stride(dag)) &&
-           vxd_layout_add(&layout->total, rooms->n_cubes, 8, &layout->opens) &&
+    return vxd_layout_add(&layout->total, rooms->n_cubes, row_bytes, &layout->cubes) &&
            vxd_layout_add(&layout->total, rooms->n_pairs, sizeof(uint64_t),
                           &layout->pairs);
 }
@@ -105,9 +61,7 @@ static bool add_signs(struct layout *layout, const struct vxd_dag_rooms *rooms)
     size_t *total = &layout->total;
 
     return vxd_layout_add(total, rooms->n_cubes, sizeof(uint64_t), &layout->weights[0]) &&
-           vxd_layout_add(total, rooms->n_leaves, sizeof(uint64_t),
-                          &layout->weights[1]) &&
-           vxd_layout_add(total, rooms->n_pairs, sizeof(uint64_t), &layout->weights[2]) &&
+           vxd_layout_add(total, rooms->n_pairs, sizeof(uint64_t), &layout->weights[1]) &&
            vxd_layout_add(total, N_SIGNS, VXD_DAG_SIGN_WORDS * sizeof(uint64_t),
                           &layout->records) &&
            vxd_layout_add(total, (size_t)2 * N_SIGNS, sizeof(uint32_t), &layout->slots);
@@ -118,15 +72,13 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag *dag,
-                                  const struct vxd_dag_rooms *rooms)
+size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms)
 {
     struct layout layout = {0};
-    size_t state_bytes =
-        most(vxd_dag_shapes_state_bytes(true),
-             most(vxd_dag_copy_state_bytes(), vxd_dag_morph_state_bytes()));
+    size_t row_bytes = most(vxd_dag_shapes_row_bytes(true),
+                            most(vxd_dag_copy_row_bytes(), vxd_dag_morph_row_bytes()));
 
-    return lay_out_rows(dag, rooms, state_bytes, &layout) && add_signs(&layout, rooms)
+    return lay_out_rows(rooms, row_bytes, &layout) && add_signs(&layout, rooms)
                ? layout.total
                : SIZE_MAX;
 }
@@ -155,23 +107,23 @@ static bool run_has_lists(const struct vxd_dag_op *ops, size_t n)
     return false;
 }
 
-/* Counts passes and the bytes that their editors' states and fields take. */
-static bool measure(struct edit *edit, size_t *state_bytes, size_t *n_field_bytes)
+/* Counts passes and the bytes that their editors' rows and fields take. */
+static bool measure(struct edit *edit, size_t *row_bytes, size_t *n_field_bytes)
 {
     if (edit->undo != NULL) {
         edit->n_passes = 1;
         edit->has_signs = true;
-        *state_bytes = vxd_dag_undo_state_bytes();
+        *row_bytes = vxd_dag_undo_row_bytes();
         return true;
     }
     for (size_t i = 0; i < edit->n_ops; edit->n_passes++) {
         const struct vxd_dag_op *op = &edit->ops[i];
         size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
-        size_t bytes = n > 0 ? vxd_dag_shapes_state_bytes(run_has_lists(op, n))
-                       : op->action == VXD_DAG_COPY ? vxd_dag_copy_state_bytes()
-                                                    : vxd_dag_morph_state_bytes();
+        size_t bytes = n > 0 ? vxd_dag_shapes_row_bytes(run_has_lists(op, n))
+                       : op->action == VXD_DAG_COPY ? vxd_dag_copy_row_bytes()
+                                                    : vxd_dag_morph_row_bytes();
 
-        *state_bytes = most(*state_bytes, bytes);
+        *row_bytes = most(*row_bytes, bytes);
         i += n > 0 ? n : 1;
     }
     for (size_t i = 0; i < edit->n_ops; i++) {
@@ -188,8 +140,8 @@ static bool measure(struct edit *edit, size_t *state_bytes, size_t *n_field_byte
     return true;
 }
 
-static enum vxd_status lay_out(struct edit *edit, size_t state_bytes,
-                               size_t n_field_bytes, struct vxd_err *err)
+static enum vxd_status lay_out(struct edit *edit, size_t row_bytes, size_t n_field_bytes,
+                               struct vxd_err *err)
 {
     struct layout *layout = &edit->layout;
     struct vxd_dag_rooms rooms = vxd_dag_device_rooms(edit->dag);
@@ -205,13 +157,12 @@ static enum vxd_status lay_out(struct edit *edit, size_t state_bytes,
         !vxd_layout_add(total, edit->n_passes, sizeof(struct vxd_dag_shapes_run),
                         &layout->runs) ||
         !vxd_layout_add(total, n_field_bytes, 1, &layout->fields) ||
-        !lay_out_rows(edit->dag, &rooms, state_bytes, layout) ||
+        !lay_out_rows(&rooms, row_bytes, layout) ||
         (edit->has_signs && !add_signs(layout, &rooms))) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu operations",
                         edit->n_ops);
     }
-    edit->pass.cubes.capacity = rooms.n_cubes;
-    edit->pass.leaves.capacity = rooms.n_leaves;
+    edit->pass.cubes_capacity = rooms.n_cubes;
     edit->pass.pairs_capacity = rooms.n_pairs;
     return VXD_OK;
 }
@@ -219,16 +170,16 @@ static enum vxd_status lay_out(struct edit *edit, size_t state_bytes,
 /* Memory for the edit: with less room where there is none for what earlier ones needed. */
 static enum vxd_status take_scratch(struct edit *edit, struct vxd_err *err)
 {
-    size_t state_bytes = 0;
+    size_t row_bytes = 0;
     size_t n_field_bytes = 0;
     struct vxd_err own = {0};
     enum vxd_status status;
 
-    if (!measure(edit, &state_bytes, &n_field_bytes)) {
+    if (!measure(edit, &row_bytes, &n_field_bytes)) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for the heights");
     }
     do {
-        status = lay_out(edit, state_bytes, n_field_bytes, &own);
+        status = lay_out(edit, row_bytes, n_field_bytes, &own);
         if (status == VXD_OK) {
             status =
                 vxd_device_alloc(edit->queue, edit->layout.total, &edit->scratch, &own);
@@ -247,27 +198,6 @@ static void *there(const struct edit *edit, size_t at)
     return edit->d + at;
 }
 
-static struct vxd_dag_item_rows items_at(const struct edit *edit, int i, uint32_t stride)
-{
-    const struct layout *layout = &edit->layout;
-    char *d = edit->d;
-
-    return (struct vxd_dag_item_rows){
-        (void *)(d + layout->words[i]), (void *)(d + layout->hashes[i]),
-        (void *)(d + layout->refs[i]), (void *)(d + layout->marks[i]), stride};
-}
-
-static void point_rows(const struct edit *edit, int i, struct vxd_dag_cube_rows *rows)
-{
-    const struct layout *layout = &edit->layout;
-
-    rows->places = (void *)(edit->d + layout->places[i]);
-    rows->olds = (void *)(edit->d + layout->olds[i]);
-    rows->states = edit->d + layout->states[i];
-    rows->opens = (void *)(edit->d + layout->opens);
-    rows->items = items_at(edit, i, i == 0 ? 9 : leaf_stride(edit->dag));
-}
-
 static void point_pass(struct edit *edit)
 {
     struct vxd_dag_pass *pass = &edit->pass;
@@ -275,15 +205,13 @@ static void point_pass(struct edit *edit)
     vxd_dag_device_begin_pass(edit->dag, pass);
     pass->progress = (void *)(edit->d + edit->layout.progress);
     pass->state = (void *)(edit->d + edit->layout.state);
-    point_rows(edit, 0, &pass->cubes);
-    point_rows(edit, 1, &pass->leaves);
-    pass->blocks = items_at(edit, 2, block_stride(edit->dag));
+    pass->cubes = there(edit, edit->layout.cubes);
+    pass->max_visits = edit->dag->max_visits;
     pass->pairs = (void *)(edit->d + edit->layout.pairs);
     pass->counts_changes = edit->n_passes == 1;
     if (edit->has_signs) {
-        pass->cubes.weights = there(edit, edit->layout.weights[0]);
-        pass->leaves.weights = there(edit, edit->layout.weights[1]);
-        pass->pair_weights = there(edit, edit->layout.weights[2]);
+        pass->cube_weights = there(edit, edit->layout.weights[0]);
+        pass->pair_weights = there(edit, edit->layout.weights[1]);
         pass->signs = (struct vxd_dag_signs){there(edit, edit->layout.records),
                                              there(edit, edit->layout.slots), N_SIGNS};
     }
@@ -429,8 +357,21 @@ static enum vxd_status clear_state(struct edit *edit, struct vxd_err *err)
                                 (size_t)2 * N_SIGNS * sizeof(uint32_t), err);
 }
 
+#define PASSES(form)                                                                     \
+    {                                                                                    \
+        vxd_dag_shapes_pass##form, vxd_dag_copy_pass##form, vxd_dag_morph_pass##form,    \
+            vxd_dag_undo_pass##form, vxd_dag_change_pass##form                           \
+    }
+
 static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
 {
+    static const struct vxd_dag_passes all[VXD_DAG_N_STORES] = {
+        [VXD_DAG_ARENA] = PASSES(),
+        [VXD_DAG_ATOMIC64] = PASSES(_atomic64),
+        [VXD_DAG_TICKET] = PASSES(_ticket),
+        [VXD_DAG_ACCEL32] = PASSES(_accel32),
+        [VXD_DAG_ACCEL8] = PASSES(_accel8)};
+    const struct vxd_dag_passes *passes = &all[edit->dag->spec.store];
     const struct vxd_dag_op *d_ops = there(edit, edit->layout.ops);
     const struct vxd_dag_shapes_run *d_runs = there(edit, edit->layout.runs);
     enum vxd_status status = VXD_OK;
@@ -438,7 +379,7 @@ static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
 
     if (edit->undo != NULL) {
         VXD_TRY(clear_state(edit, err));
-        VXD_TRY(vxd_dag_undo_pass(edit->queue, &edit->pass, edit->undo, err));
+        VXD_TRY(passes->undo(edit->queue, &edit->pass, edit->undo, err));
     }
     for (size_t i = 0; i < edit->n_ops; pass++) {
         const struct vxd_dag_op *op = &edit->ops[i];
@@ -446,18 +387,18 @@ static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
 
         VXD_TRY(clear_state(edit, err));
         if (n > 0) {
-            VXD_TRY(vxd_dag_shapes_pass(edit->queue, &edit->pass, d_runs + pass,
-                                        run_has_lists(op, n), err));
+            VXD_TRY(passes->shapes(edit->queue, &edit->pass, d_runs + pass,
+                                   run_has_lists(op, n), err));
         } else if (op->action == VXD_DAG_COPY) {
-            VXD_TRY(vxd_dag_copy_pass(edit->queue, &edit->pass, d_ops + i, err));
+            VXD_TRY(passes->copy(edit->queue, &edit->pass, d_ops + i, err));
         } else {
-            VXD_TRY(vxd_dag_morph_pass(edit->queue, &edit->pass, d_ops + i, err));
+            VXD_TRY(passes->morph(edit->queue, &edit->pass, d_ops + i, err));
         }
         i += n > 0 ? n : 1;
     }
     if (edit->n_passes > 1) {
         VXD_TRY(clear_state(edit, err));
-        VXD_TRY(vxd_dag_change_pass(edit->queue, &edit->pass, err));
+        VXD_TRY(passes->change(edit->queue, &edit->pass, err));
     }
 out:
     return status;

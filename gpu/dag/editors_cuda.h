@@ -12,7 +12,13 @@
 struct vxd_dag_lists_cuda {
     typedef struct vxd_dag_shapes_state state;
     const struct vxd_dag_shapes_run *run; /* in device memory */
+    static const bool TELLS = true;       /* of all parts of a cube at once */
 
+    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_told *told) const
+    {
+        return vxd_dag_shapes_tell(run, cube, at->partial, at->inside, told);
+    }
     __device__ __forceinline__ void begin(const struct vxd_dag_view *view, uint32_t root,
                                           state *at) const
     {
@@ -55,6 +61,13 @@ struct vxd_dag_shapes_cuda {
         uint64_t inside;
     };
     const struct vxd_dag_shapes_run *run; /* in device memory */
+    static const bool TELLS = true;       /* of all parts of a cube at once */
+
+    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_told *told) const
+    {
+        return vxd_dag_shapes_tell(run, cube, at->partial, at->inside, told);
+    }
 
     /* Ranges are looked at for lists alone. */
     static __device__ __forceinline__ void widen(const state *from,
@@ -120,6 +133,16 @@ struct vxd_dag_copy_cuda {
     typedef struct vxd_dag_sources state;
     const struct vxd_dag_op *op; /* in device memory */
     struct vxd_dag_view view;
+    static const bool TELLS = false; /* of all parts of a cube at once */
+
+    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_told *told) const
+    {
+        (void)cube;
+        (void)at;
+        (void)told;
+        return false;
+    }
 
     __device__ __forceinline__ struct vxd_dag_source source(void) const
     {
@@ -173,6 +196,16 @@ struct vxd_dag_morph_cuda {
     typedef struct vxd_dag_morph_state state;
     const struct vxd_dag_op *op; /* in device memory */
     struct vxd_dag_view view;
+    static const bool TELLS = false; /* of all parts of a cube at once */
+
+    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_told *told) const
+    {
+        (void)cube;
+        (void)at;
+        (void)told;
+        return false;
+    }
 
     __device__ __forceinline__ struct vxd_dag_source source(uint32_t root) const
     {

@@ -72,8 +72,16 @@ struct vxd_dag_store_ops {
 };
 extern const struct vxd_dag_store_ops vxd_dag_arena_cpu;
 extern const struct vxd_dag_store_ops vxd_dag_slabs_cpu;
-/* device.c. Items come and go by edits (edit_cuda.c) alone: put, find and close are NULL. */
-extern const struct vxd_dag_store_ops vxd_dag_arena_cuda;
+/* device.c, all stores. Items come and go by edits (edit_cuda.c) and transfers alone: put, find
+ * and close are NULL. */
+extern const struct vxd_dag_store_ops vxd_dag_store_cuda;
+
+/* slab_cpu.c. The address of an item in the list of slabs that begins at `front`, VXD_DAG_EMPTY
+ * where it is not. Nobody stores in the list meanwhile. */
+struct vxd_dag_slab_form;
+uint32_t vxd_dag_slab_find(const struct vxd_dag_view *view,
+                           const struct vxd_dag_slab_form *form, uint32_t front,
+                           const struct vxd_dag_wanted *wanted);
 
 /* Whether a stored item of the kind is these words. Equal first words (of a leaf the first
  * two) tell equal lengths: no read goes past its end. */
@@ -168,13 +176,6 @@ enum {
 union vxd_dag_edit_state {
     uint64_t align;
     unsigned char bytes[VXD_DAG_STATE_BYTES];
-};
-
-/* What becomes of the eight parts of a cube: masks of octants; others stay as they are. */
-struct vxd_dag_told {
-    unsigned set;     /* become `uniform`, which they are not */
-    unsigned open;    /* depend on their parts; leaves on their voxels */
-    uint32_t uniform; /* empty or uniform */
 };
 
 /* One way over a tree (build_cpu.c goes it): the editor says what becomes of cubes and

@@ -6,12 +6,18 @@
 #include "gpu/core/cuda_check.h"
 #include "gpu/dag/pass_cuda.h"
 
+/* Files of passes are compiled once a store: another form defines both before it includes them. */
+#ifndef VXD_DAG_PASS_STORE
+#define VXD_DAG_PASS_STORE struct vxd_dag_arena_cuda
+#define VXD_DAG_PASS_FORM(name) name
+#endif
+
 /* Launches a kernel of a pass, and of a second argument where there is one. */
 static inline enum vxd_status vxd_dag_launch_pass(struct vxd_queue *queue,
                                                   const void *kernel,
                                                   const struct vxd_dag_pass *pass,
-                                                  const void *editor, const char *name,
-                                                  struct vxd_err *err)
+                                                  const void *editor, size_t shared_bytes,
+                                                  const char *name, struct vxd_err *err)
 {
     /* Neither is written through these. */
     void *args[2] = {(void *)pass, (void *)editor};
@@ -19,9 +25,14 @@ static inline enum vxd_status vxd_dag_launch_pass(struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
+    VXD_TRY(
+        VXD_CUDA(queue->context,
+                 cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      (int)shared_bytes),
+                 err));
     VXD_TRY(VXD_CUDA(queue->context,
                      cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                         &n_blocks, kernel, VXD_DAG_TEAM_THREADS, 0),
+                         &n_blocks, kernel, VXD_DAG_TEAM_THREADS, shared_bytes),
                      err));
     if (n_blocks < 1) {
         status = vxd_fail(err, VXD_INTERNAL, NULL, "%s does not fit on the device", name);
@@ -31,7 +42,8 @@ static inline enum vxd_status vxd_dag_launch_pass(struct vxd_queue *queue,
     VXD_TRY(vxd_cuda_status(queue->context,
                             cudaLaunchCooperativeKernel(kernel, dim3((unsigned)n_blocks),
                                                         dim3(VXD_DAG_TEAM_THREADS), args,
-                                                        0, (cudaStream_t)queue->stream),
+                                                        shared_bytes,
+                                                        (cudaStream_t)queue->stream),
                             name, err));
 out:
     return status;

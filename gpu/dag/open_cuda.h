@@ -1,423 +1,438 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The way down of a pass (pass_cuda.h): cubes are opened height by height, a thread a child; and
- * pairs of references of which it is not known at once in how many voxels they differ. Of
- * children that are equal to their editor one alone becomes a row. */
+/* The way down of a pass (pass_cuda.h), by warps: four cubes at a time, a lane for each of their
+ * children. The same code opens rows of the pass, height by height, and a warp's own in shared
+ * memory, whose lowest ones' children are leaves that it edits and stores.
+ *
+ * Where an editor tells at once of all children of a cube (a ball does), a lane asks for a cube
+ * of 32; their leaves are gathered in a list first, so that no lane is idle. */
 #ifndef VXD_GPU_DAG_OPEN_CUDA_H
 #define VXD_GPU_DAG_OPEN_CUDA_H
 
-#include "gpu/dag/items_cuda.h"
+#include "gpu/dag/likes_cuda.h"
+#include "gpu/dag/pairs_cuda.h"
 
-/* Rows of a height up to which the first block goes on alone. */
-#define VXD_DAG_FEW_ROWS 256u
-
-#define VXD_DAG_NO_CHILD UINT32_MAX
-
-VXD_DAG_DEVICE uint64_t vxd_dag_place_of(const struct vxd_dag_cube *cube)
-{
-    return (uint64_t)cube->x | (uint64_t)cube->y << 21 | (uint64_t)cube->z << 42;
-}
-
-VXD_DAG_DEVICE struct vxd_dag_cube vxd_dag_cube_at(uint64_t place, int height)
-{
-    struct vxd_dag_cube cube;
-
-    cube.x = (uint32_t)(place & 0x1fffffu);
-    cube.y = (uint32_t)(place >> 21 & 0x1fffffu);
-    cube.z = (uint32_t)(place >> 42);
-    cube.height = height;
-    return cube;
-}
-
-/* Rows of a height that are there, of those wanted. */
-VXD_DAG_DEVICE uint32_t vxd_dag_rows_here(uint64_t n_wanted, uint32_t begin,
-                                          uint32_t capacity)
-{
-    return n_wanted < capacity - begin ? (uint32_t)n_wanted : capacity - begin;
-}
-
-/* Down ------------------------------------------------------------------------------------ */
-
-/* Where the rows of the height that is opened are, and where those below begin. */
-struct vxd_dag_level {
+/* Cubes of a height, and where what is below them goes. */
+template <class State> struct vxd_dag_span {
+    struct vxd_dag_row<State> *rows;
+    bool is_local; /* they are a warp's */
     int height;
-    uint32_t cubes;
-    uint32_t n_cubes;
-    uint32_t pairs;
+    uint32_t begin;
+    uint32_t n;
+    uint32_t begin_below;
+    uint64_t weight; /* of all, where they are local */
+    struct vxd_dag_pairs_to pairs;
+};
+
+/* How many cubes and pairs of a warp were found below. */
+struct vxd_dag_found {
+    uint32_t n_rows;
     uint32_t n_pairs;
+    uint32_t n_leaves; /* listed */
+    bool has_failed;   /* the store has no room */
 };
 
-/* How many cubes, or pairs, a row stands for. */
-VXD_DAG_DEVICE uint64_t vxd_dag_weight(const uint64_t *weights, uint64_t row)
-{
-    return weights == NULL ? 1 : weights[row];
-}
-
-VXD_DAG_DEVICE void vxd_dag_add_times(struct vxd_dag_change *sum,
-                                      const struct vxd_dag_change *change,
-                                      uint64_t weight)
-{
-    sum->n_added += change->n_added * weight;
-    sum->n_removed += change->n_removed * weight;
-    sum->n_changed += change->n_changed * weight;
-    sum->n_freed += change->n_freed * weight;
-}
-
-/* Adds a pair to what changed, or says that it has to be a row. */
-VXD_DAG_DEVICE bool vxd_dag_pair_is_open(const struct vxd_dag_pass *pass, uint32_t from,
-                                         uint32_t to, int height, uint64_t weight,
-                                         struct vxd_dag_change *sum)
-{
-    struct vxd_dag_change change;
-
-    if (!vxd_dag_change_at_once(&pass->view, from, to, height, &change)) {
-        return true;
-    }
-    vxd_dag_add_times(sum, &change, weight);
-    return false;
-}
-
-VXD_DAG_DEVICE void vxd_dag_pair_put(const struct vxd_dag_pass *pass, uint64_t row,
-                                     uint32_t from, uint32_t to, uint64_t weight)
-{
-    if (row < pass->pairs_capacity) {
-        pass->pairs[row] = (uint64_t)from << 32 | to;
-        if (pass->pair_weights != NULL) {
-            pass->pair_weights[row] = weight;
-        }
-    } else {
-        vxd_dag_raise(pass, VXD_DAG_NO_PAIRS);
-    }
-}
-
-/* The child of an open cube: what becomes of it, its state where it is open. */
-template <class Editor> struct vxd_dag_visited {
+/* A child of an open cube, and what becomes of it. */
+template <class State> struct vxd_dag_visited {
     struct vxd_dag_cube cube;
+    State state;
+    uint32_t parent; /* row */
+    uint32_t octant;
     uint32_t old;
-    uint32_t ref;
+    uint32_t ref; /* where it is not open */
+    bool is_there;
     bool is_open;
-    typename Editor::state state;
+    bool is_told;
 };
+
+/* What an editor tells of the children of a lane's cube, for other lanes: masks of octants that
+ * are set and open, and a bit that says that it tells. */
+struct vxd_dag_telling {
+    uint32_t bits; /* open, set << 8, told << 16 */
+    uint32_t uniform;
+};
+
+/* Visits ---------------------------------------------------------------------------------- */
 
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_visit(const struct vxd_dag_pass *pass, const Editor &editor,
-                                  struct vxd_dag_visited<Editor> *at)
+VXD_DAG_DEVICE struct vxd_dag_telling
+vxd_dag_ask(const Editor &editor, const struct vxd_dag_row<typename Editor::state> *row,
+            int height)
 {
-    uint32_t uniform = VXD_DAG_EMPTY;
-    enum vxd_dag_visit visit =
-        editor.visit(&pass->view, &at->cube, at->old, &at->state, &uniform);
+    const struct vxd_dag_cube cube = vxd_dag_cube_at(row->place, height);
+    struct vxd_dag_told told;
 
+    if (!editor.tell(&cube, &row->state, &told)) {
+        return {0, VXD_DAG_EMPTY};
+    }
+    return {told.open | told.set << 8 | 1u << 16, told.uniform};
+}
+
+/* The child of this lane, of the cubes from `first` on. */
+template <class Editor>
+VXD_DAG_DEVICE void vxd_dag_visit(const struct vxd_dag_pass *pass, const Editor &editor,
+                                  const struct vxd_dag_span<typename Editor::state> *span,
+                                  uint32_t first, const struct vxd_dag_telling *telling,
+                                  struct vxd_dag_visited<typename Editor::state> *at)
+{
+    const struct vxd_dag_row<typename Editor::state> *row;
+    struct vxd_dag_cube cube;
+    enum vxd_dag_visit visit;
+    uint32_t uniform = VXD_DAG_EMPTY;
+
+    at->parent = span->begin + first + vxd_dag_lane() / 8;
+    at->octant = vxd_dag_lane() % 8;
+    at->is_there = first + vxd_dag_lane() / 8 < span->n;
+    at->is_open = false;
+    at->is_told = telling->bits >> 16 != 0;
+    at->old = VXD_DAG_EMPTY;
+    at->ref = VXD_DAG_EMPTY;
+    if (!at->is_there) {
+        return;
+    }
+    row = &span->rows[at->parent];
+    cube = vxd_dag_cube_at(row->place, span->height);
+    at->cube = vxd_dag_cube_child(&cube, (int)at->octant);
+    at->old = vxd_dag_below(&pass->view, row->ref, (int)at->octant);
+    if (vxd_dag_is_node(at->old)) {
+        /* Its header is read here, or its children at the next height. */
+        vxd_dag_prefetch(vxd_dag_words(&pass->view, at->old));
+    }
+    if (at->is_told) {
+        at->state = row->state;
+        at->is_open =
+            (telling->bits >> at->octant & 1) != 0 && at->old != telling->uniform;
+        at->ref =
+            (telling->bits >> (8 + at->octant) & 1) != 0 ? telling->uniform : at->old;
+        return;
+    }
+    editor.child(&cube, &row->state, (int)at->octant, &at->state);
+    visit = editor.visit(&pass->view, &at->cube, at->old, &at->state, &uniform);
     at->is_open = visit == VXD_DAG_DESCEND;
     at->ref = visit == VXD_DAG_SET ? uniform : at->old;
 }
 
-/* The child that this one, number `child`, is equal to, or VXD_DAG_NO_CHILD: then it stands for
- * all that come after. Records are whole before their slot tells of them. */
-template <class Editor>
-VXD_DAG_STEP uint32_t vxd_dag_find_like(const struct vxd_dag_pass *pass,
-                                        const Editor &editor,
-                                        const struct vxd_dag_visited<Editor> *at,
-                                        uint32_t child)
+/* A cube's header, by the lane of its first child, from the children that are not open. */
+template <class State>
+VXD_DAG_DEVICE void vxd_dag_put_header(const struct vxd_dag_pass *pass,
+                                       const struct vxd_dag_span<State> *span,
+                                       const struct vxd_dag_visited<State> *at,
+                                       bool is_row, bool is_like)
 {
-    const struct vxd_dag_signs *signs = &pass->signs;
-    uint64_t words[VXD_DAG_SIGN_WORDS];
-    const int n = 1 + editor.sign(&at->cube, &at->state, words + 1);
-    uint64_t record;
-    uint64_t hash = 0;
+    const uint32_t shift = vxd_dag_lane() & 24;
+    const bool is_known = at->is_there && !at->is_open;
+    struct vxd_dag_part part = {0, 0};
+    uint32_t occupied;
+    uint32_t free;
+    uint32_t changed;
+    uint32_t is_rows;
+    uint32_t likes;
 
-    if (n == 1) {
-        return VXD_DAG_NO_CHILD;
+    if (is_known) {
+        part = vxd_dag_part_of(&pass->view, at->ref, span->height - 1);
     }
-    record = vxd_dag_atomic_add(&pass->state->n_signs, 1);
-    if (record >= signs->n) {
-        return VXD_DAG_NO_CHILD;
+    __syncwarp();
+    occupied =
+        __ballot_sync(UINT32_MAX, (part.flags & VXD_DAG_HAS_OCCUPIED) != 0) >> shift;
+    free = __ballot_sync(UINT32_MAX, (part.flags & VXD_DAG_HAS_FREE) != 0) >> shift;
+    changed = __ballot_sync(UINT32_MAX, is_known && at->ref != at->old) >> shift;
+    is_rows = __ballot_sync(UINT32_MAX, is_row || is_like) >> shift;
+    likes = __ballot_sync(UINT32_MAX, is_like) >> shift;
+    for (int step = 1; step < 8; step *= 2) {
+        part.n_occupied += __shfl_xor_sync(UINT32_MAX, part.n_occupied, step);
     }
-    words[0] = (uint64_t)at->old << 32 | (uint64_t)at->cube.height << 8 | (uint64_t)n;
-    for (int i = 0; i < n; i++) {
-        signs->records[record * VXD_DAG_SIGN_WORDS + (uint64_t)i] = words[i];
-        hash = vxd_dag_fold(hash ^ words[i], 0xa0761d6478bd642fULL);
-    }
-    signs->records[record * VXD_DAG_SIGN_WORDS + VXD_DAG_SIGN_WORDS - 1] = child;
-    for (int probe = 0; probe < VXD_DAG_SIGN_PROBES; probe++) {
-        uint32_t *slot = &signs->slots[(hash + (uint64_t)probe) & (2 * signs->n - 1)];
-        uint32_t seen = vxd_dag_load_published(slot);
-        const uint64_t *other;
-        bool is_equal = true;
+    if (at->is_there && at->octant == 0) {
+        struct vxd_dag_row<State> *row = &span->rows[at->parent];
 
-        seen = seen != 0 ? seen : vxd_dag_publish(slot, (uint32_t)record + 1);
-        if (seen == 0) {
+        row->words[0] =
+            ((occupied & 0xffu) != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
+            ((free & 0xffu) != 0 ? VXD_DAG_HAS_FREE : 0) |
+            (span->height <= VXD_DAG_COUNT_HEIGHT ? part.n_occupied << 10 : 0);
+        row->marks = (is_rows & 0xffu) |
+                     ((changed & 0xffu) != 0 ? VXD_DAG_MARK_CHANGED : 0) |
+                     (likes & 0xffu) << VXD_DAG_MARK_LIKES;
+    }
+}
+
+/* By all lanes of a warp: a row for each child that takes one. Its number, which may be beyond
+ * those there are: then a fault is raised. */
+template <class State>
+VXD_DAG_DEVICE uint32_t vxd_dag_take_rows(const struct vxd_dag_pass *pass,
+                                          const struct vxd_dag_span<State> *span,
+                                          const struct vxd_dag_visited<State> *at,
+                                          bool takes, uint64_t weight,
+                                          struct vxd_dag_found *found)
+{
+    const uint32_t mask = __ballot_sync(UINT32_MAX, takes);
+    unsigned long long begin = found->n_rows;
+    uint64_t child;
+
+    found->n_rows += (uint32_t)__popc(mask);
+    if (!span->is_local && mask != 0) {
+        if (vxd_dag_lane() == 0) {
+            begin = vxd_dag_atomic_add(&pass->state->n_cubes[span->height - 1],
+                                       (uint64_t)__popc(mask));
+        }
+        begin = __shfl_sync(UINT32_MAX, begin, 0);
+    }
+    child =
+        span->begin_below + begin + (uint64_t)__popc(mask & ((1u << vxd_dag_lane()) - 1));
+    if (takes && !span->is_local && child >= pass->cubes_capacity) {
+        vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
+    } else if (takes) {
+        struct vxd_dag_row<State> *row = &span->rows[child];
+
+        row->place = vxd_dag_place_of(&at->cube);
+        row->state = at->state;
+        row->ref = at->old;
+        if (!span->is_local && pass->cube_weights != NULL) {
+            pass->cube_weights[child] = weight;
+        }
+    }
+    return (uint32_t)child;
+}
+
+/* Leaves ---------------------------------------------------------------------------------- */
+
+/* A leaf that was edited, and what it becomes as far as that is known without the store. */
+struct vxd_dag_leaf_made {
+    uint32_t words
+        [VXD_DAG_MAX_ITEM_WORDS]; /* of the item that is to be found or stored next */
+    uint64_t set;
+    int n_words; /* 0: none */
+    bool is_block;
+    uint32_t ref; /* where there is none */
+    uint32_t
+        value; /* of the leaf behind a block: what stands for it where n_words is 0 */
+};
+
+VXD_DAG_DEVICE void vxd_dag_make_leaf(const struct vxd_dag_view *view,
+                                      const struct vxd_dag_leaf *leaf,
+                                      struct vxd_dag_leaf_made *made)
+{
+    const int bits = view->value_bits;
+    uint32_t value;
+
+    made->set = leaf->set;
+    if (leaf->set == 0) {
+        made->ref = VXD_DAG_EMPTY;
+    } else if (bits <= 4) {
+        if (vxd_dag_leaf_compose(view, leaf, made->words, &made->ref)) {
+            made->n_words = vxd_dag_leaf_words(bits, leaf->set);
+        }
+    } else if (!vxd_dag_leaf_pack(view, leaf, made->words + 1, &value)) {
+        made->words[0] = (uint32_t)vxd_dag_popc(leaf->set);
+        made->n_words = vxd_dag_block_words(bits, (int)made->words[0]);
+        made->is_block = true;
+    } else {
+        made->ref = VXD_DAG_UNIFORM | value;
+        made->is_block = leaf->set != ~(uint64_t)0;
+    }
+}
+
+/* Once its block has a reference, or is uniform: the leaf's words. */
+VXD_DAG_DEVICE void vxd_dag_join_block(struct vxd_dag_leaf_made *made)
+{
+    made->n_words = 0;
+    if (made->is_block) {
+        made->words[0] = (uint32_t)made->set;
+        made->words[1] = (uint32_t)(made->set >> 32);
+        made->words[2] = made->ref;
+        made->n_words = 3;
+    }
+}
+
+/* By all lanes of a warp: edits the leaves of those that have one, a child of a local row, and
+ * stores them. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE void
+vxd_dag_edit_leaves(const struct vxd_dag_pass *pass, const Editor &editor,
+                    struct vxd_dag_board *board, struct vxd_dag_desk<Editor> *desk,
+                    const struct vxd_dag_visited<typename Editor::state> *at, bool has,
+                    uint64_t weight, typename Store::spare *spare, bool *has_failed)
+{
+    const struct vxd_dag_view *view = &pass->view;
+    struct vxd_dag_row<typename Editor::state> *row = &desk->rows[has ? at->parent : 0];
+    struct vxd_dag_change change = {0, 0, 0, 0};
+    struct vxd_dag_leaf_made made;
+    bool is_bad = false;
+
+    made.ref = at->old;
+    made.n_words = 0;
+    made.is_block = false;
+    if (has) {
+        struct vxd_dag_change own = {0, 0, 0, 0};
+        struct vxd_dag_leaf leaf;
+        uint64_t occupied;
+
+        vxd_dag_leaf_split(view, at->old, &leaf);
+        editor.leaf(view, &at->cube, &at->state, &leaf);
+        if (vxd_dag_change_add_edited(view, at->old, &leaf, &own)) {
+            vxd_dag_make_leaf(view, &leaf, &made);
+        }
+        vxd_dag_add_times(&change, &own, weight);
+        occupied = leaf.set & ~leaf.free;
+        (void)atomicAdd(&row->words[0], (uint32_t)vxd_dag_popc(occupied) << 10);
+        (void)atomicOr(&row->words[0], (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
+                                           (leaf.free != 0 ? VXD_DAG_HAS_FREE : 0));
+    }
+    __syncwarp();
+    if (pass->counts_changes) {
+        vxd_dag_count_change(board, &change);
+    }
+    /* Blocks, where there are any, then leaves. */
+    for (int number = view->value_bits > 4 ? 0 : VXD_DAG_LEAF_HEIGHT;;
+         number = VXD_DAG_LEAF_HEIGHT) {
+        if (__any_sync(UINT32_MAX, made.n_words > 0)) {
+            const struct vxd_dag_sought sought = {
+                made.words, made.n_words, number == 0 ? VXD_DAG_BLOCK : VXD_DAG_LEAF};
+            bool is_new;
+            const uint32_t ref = Store::find_or_store(pass, &sought, spare, &is_new);
+
+            vxd_dag_count_items_of(board, number, made.n_words, is_new);
+            made.ref = made.n_words > 0 ? ref : made.ref;
+            is_bad = is_bad || (made.n_words > 0 && ref == VXD_DAG_EMPTY);
+        }
+        if (number == VXD_DAG_LEAF_HEIGHT) {
             break;
         }
-        other = signs->records + (uint64_t)(seen - 1) * VXD_DAG_SIGN_WORDS;
-        for (int i = 0; i < n && is_equal; i++) {
-            is_equal = vxd_dag_load_now64(&other[i]) == words[i];
-        }
-        if (is_equal) {
-            return (uint32_t)vxd_dag_load_now64(&other[VXD_DAG_SIGN_WORDS - 1]);
+        vxd_dag_join_block(&made);
+        *has_failed = *has_failed || __any_sync(UINT32_MAX, is_bad);
+        if (*has_failed) {
+            break;
         }
     }
-    return VXD_DAG_NO_CHILD;
-}
-
-/* After that and a barrier: children that are equal to others take their rows, which stand for
- * so many more. */
-VXD_DAG_STEP void vxd_dag_join_likes(const struct vxd_dag_pass *pass,
-                                     const struct vxd_dag_team *team,
-                                     const struct vxd_dag_level *level)
-{
-    const struct vxd_dag_cube_rows *rows = &pass->cubes;
-    const uint64_t n = (uint64_t)level->n_cubes * 8;
-
-    /* Rows that had no room are not there. */
-    if (vxd_dag_has_fault(pass)) {
-        return;
+    *has_failed = *has_failed || __any_sync(UINT32_MAX, is_bad);
+    if (has && made.ref != at->old) {
+        row->words[1 + at->octant] = made.ref;
+        (void)atomicOr(&row->marks, VXD_DAG_MARK_CHANGED);
     }
-    for (uint64_t i = (uint64_t)team->first + team->thread; i < n; i += team->size) {
-        const uint64_t child = (uint64_t)level->cubes * 8 + i;
-        uint32_t *word = &rows->items.words[child / 8 * 9 + 1 + child % 8];
-        uint32_t row;
-
-        if (rows->opens[child] == VXD_DAG_IS_LIKE) {
-            row = rows->items.words[(uint64_t)(*word / 8) * 9 + 1 + *word % 8];
-            *word = row;
-            rows->opens[child] = VXD_DAG_IS_ROW;
-            (void)vxd_dag_atomic_add(&rows->weights[row], rows->weights[child / 8]);
-        }
-    }
+    __syncwarp();
 }
 
-/* Opens the cubes of a height: by all threads of the team. */
-template <class Editor>
-VXD_DAG_STEP void
-vxd_dag_open_cubes(const struct vxd_dag_pass *pass, const Editor &editor,
-                   const struct vxd_dag_team *team, const struct vxd_dag_level *level,
-                   struct vxd_dag_change *change)
-{
-    typedef typename Editor::state state_t;
-    const struct vxd_dag_cube_rows *rows = &pass->cubes;
-    const int below = level->height - 1;
-    const struct vxd_dag_cube_rows *to =
-        below == VXD_DAG_LEAF_HEIGHT ? &pass->leaves : &pass->cubes;
-    const uint32_t to_begin =
-        below == VXD_DAG_LEAF_HEIGHT ? 0 : level->cubes + level->n_cubes;
-    const uint32_t pairs_begin = level->pairs + level->n_pairs;
-    const uint64_t n = (uint64_t)level->n_cubes * 8;
+/* Cubes ----------------------------------------------------------------------------------- */
 
-    for (uint64_t first = team->first; first < n; first += team->size) {
-        const uint64_t i = first + team->thread;
-        const uint64_t row = level->cubes + i / 8;
-        const int octant = (int)(i % 8);
-        struct vxd_dag_visited<Editor> at;
-        struct vxd_dag_rows_taken taken;
-        uint64_t weight = 1;
-        uint32_t like = VXD_DAG_NO_CHILD;
-        bool is_pair = false;
-
-        at.is_open = false;
-        if (i < n) {
-            const struct vxd_dag_cube cube =
-                vxd_dag_cube_at(rows->places[row], level->height);
-            const state_t *state = (const state_t *)(const void *)rows->states + row;
-
-            at.cube = vxd_dag_cube_child(&cube, octant);
-            at.old = vxd_dag_below(&pass->view, rows->olds[row], octant);
-            editor.child(&cube, state, octant, &at.state);
-            vxd_dag_visit(pass, editor, &at);
-            weight = vxd_dag_weight(rows->weights, row);
-            is_pair = pass->counts_changes && !at.is_open && at.ref != at.old &&
-                      vxd_dag_pair_is_open(pass, at.old, at.ref, below, weight, change);
-            if (at.is_open && pass->signs.n > 0 && below > VXD_DAG_LEAF_HEIGHT) {
-                like = vxd_dag_find_like(pass, editor, &at,
-                                         (uint32_t)(row * 8 + (uint32_t)octant));
-            }
-            rows->items.words[row * 9 + 1 + (uint32_t)octant] =
-                like != VXD_DAG_NO_CHILD ? like : at.ref;
-            rows->opens[row * 8 + (uint32_t)octant] =
-                (uint8_t)(like != VXD_DAG_NO_CHILD ? VXD_DAG_IS_LIKE
-                          : at.is_open             ? VXD_DAG_IS_ROW
-                                                   : VXD_DAG_IS_REF);
-            at.is_open = at.is_open && like == VXD_DAG_NO_CHILD;
-        }
-        taken = vxd_dag_block_take(&pass->state->n_cubes[below], at.is_open,
-                                   &pass->state->n_pairs[below], is_pair);
-        if (at.is_open && taken.a < to->capacity - to_begin) {
-            const uint64_t child = to_begin + taken.a;
-
-            rows->items.words[row * 9 + 1 + (uint32_t)octant] = (uint32_t)child;
-            to->places[child] = vxd_dag_place_of(&at.cube);
-            to->olds[child] = at.old;
-            ((state_t *)(void *)to->states)[child] = at.state;
-            if (to->weights != NULL) {
-                to->weights[child] = weight;
-            }
-        } else if (at.is_open) {
-            vxd_dag_raise(pass, below == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_NO_LEAVES
-                                                             : VXD_DAG_NO_CUBES);
-        }
-        if (is_pair) {
-            vxd_dag_pair_put(pass, pairs_begin + taken.b, at.old, at.ref, weight);
-        }
-    }
-}
-
-/* Opens the pairs of a height, likewise. */
-VXD_DAG_STEP void vxd_dag_open_pairs(const struct vxd_dag_pass *pass,
-                                     const struct vxd_dag_team *team,
-                                     const struct vxd_dag_level *level,
-                                     struct vxd_dag_change *change)
-{
-    const int below = level->height - 1;
-    const uint64_t n = (uint64_t)level->n_pairs * 8;
-    const uint32_t begin = level->pairs + level->n_pairs;
-
-    for (uint64_t first = team->first; first < n; first += team->size) {
-        const uint64_t i = first + team->thread;
-        struct vxd_dag_rows_taken taken;
-        uint32_t from = VXD_DAG_EMPTY;
-        uint32_t to = VXD_DAG_EMPTY;
-        uint64_t weight = 1;
-        bool is_open = false;
-
-        if (i < n) {
-            const uint64_t pair = pass->pairs[level->pairs + i / 8];
-
-            from = vxd_dag_below(&pass->view, (uint32_t)(pair >> 32), (int)(i % 8));
-            to = vxd_dag_below(&pass->view, (uint32_t)pair, (int)(i % 8));
-            weight = vxd_dag_weight(pass->pair_weights, level->pairs + i / 8);
-            is_open = vxd_dag_pair_is_open(pass, from, to, below, weight, change);
-        }
-        taken = vxd_dag_block_take(&pass->state->n_pairs[below], is_open,
-                                   &pass->state->n_pairs[below], false);
-        if (is_open) {
-            vxd_dag_pair_put(pass, begin + taken.a, from, to, weight);
-        }
-    }
-}
-
-/* The next height, once the team has opened this one and met. */
-VXD_DAG_DEVICE void vxd_dag_level_next(const struct vxd_dag_pass *pass,
-                                       struct vxd_dag_level *level)
-{
-    level->cubes += level->n_cubes;
-    level->pairs += level->n_pairs;
-    level->height--;
-    level->n_cubes =
-        level->height == VXD_DAG_LEAF_HEIGHT
-            ? 0
-            : vxd_dag_rows_here(vxd_dag_load_now64(&pass->state->n_cubes[level->height]),
-                                level->cubes, pass->cubes.capacity);
-    level->n_pairs =
-        vxd_dag_rows_here(vxd_dag_load_now64(&pass->state->n_pairs[level->height]),
-                          level->pairs, pass->pairs_capacity);
-}
-
-/* The height above, where no fault is; after the highest one nothing. */
-VXD_DAG_DEVICE void vxd_dag_level_back(const struct vxd_dag_pass *pass,
-                                       struct vxd_dag_level *level)
-{
-    level->height++;
-    if (level->height <= pass->view.depth) {
-        level->n_cubes =
-            (uint32_t)vxd_dag_load_now64(&pass->state->n_cubes[level->height]);
-        level->cubes -= level->n_cubes;
-    }
-}
-
-VXD_DAG_DEVICE struct vxd_dag_level vxd_dag_level_top(const struct vxd_dag_pass *pass)
-{
-    const int depth = pass->view.depth;
-    struct vxd_dag_level level;
-
-    level.height = depth;
-    level.cubes = 0;
-    level.pairs = 0;
-    level.n_cubes = vxd_dag_rows_here(vxd_dag_load_now64(&pass->state->n_cubes[depth]), 0,
-                                      pass->cubes.capacity);
-    level.n_pairs = vxd_dag_rows_here(vxd_dag_load_now64(&pass->state->n_pairs[depth]), 0,
-                                      pass->pairs_capacity);
-    return level;
-}
-
-/* The root's cube, by one thread. */
-template <class Editor>
-VXD_DAG_STEP void vxd_dag_open_root(const struct vxd_dag_pass *pass, const Editor &editor,
-                                    struct vxd_dag_change *change)
-{
-    typedef typename Editor::state state_t;
-    struct vxd_dag_visited<Editor> at;
-
-    at.cube.x = 0;
-    at.cube.y = 0;
-    at.cube.z = 0;
-    at.cube.height = pass->view.depth;
-    at.old = pass->progress->root;
-    editor.begin(&pass->view, at.old, &at.state);
-    vxd_dag_visit(pass, editor, &at);
-    pass->state->is_open = at.is_open ? 1 : 0;
-    pass->state->root = at.ref;
-    if (at.is_open) {
-        pass->cubes.places[0] = 0;
-        pass->cubes.olds[0] = at.old;
-        ((state_t *)(void *)pass->cubes.states)[0] = at.state;
-        if (pass->cubes.weights != NULL) {
-            pass->cubes.weights[0] = 1;
-        }
-        pass->state->n_cubes[at.cube.height] = 1;
-    } else if (pass->counts_changes &&
-               vxd_dag_pair_is_open(pass, at.old, at.ref, at.cube.height, 1, change)) {
-        vxd_dag_pair_put(pass, 0, at.old, at.ref, 1);
-        pass->state->n_pairs[at.cube.height] = 1;
-    }
-}
-
+/* What is known of the children of four cubes goes to their rows; those that are open become
+ * rows, those that are leaves of a told cube are listed. */
 template <class Editor>
 VXD_DAG_DEVICE void
-vxd_dag_open_level(const struct vxd_dag_pass *pass, const Editor &editor,
-                   const struct vxd_dag_team *team, struct vxd_dag_level *level,
-                   struct vxd_dag_change *change)
+vxd_dag_put_children(const struct vxd_dag_pass *pass, const Editor &editor,
+                     struct vxd_dag_board *board, struct vxd_dag_desk<Editor> *desk,
+                     const struct vxd_dag_span<typename Editor::state> *span,
+                     const struct vxd_dag_visited<typename Editor::state> *at,
+                     struct vxd_dag_found *found)
 {
-    vxd_dag_open_cubes(pass, editor, team, level, change);
-    vxd_dag_open_pairs(pass, team, level, change);
-    vxd_dag_team_sync(team);
-    if (pass->signs.n > 0) {
-        vxd_dag_join_likes(pass, team, level);
-        vxd_dag_team_sync(team);
+    const int below = span->height - 1;
+    const uint32_t number = at->parent * 8 + at->octant;
+    const uint64_t weight = span->is_local || !at->is_there
+                                ? span->weight
+                                : vxd_dag_weight(pass->cube_weights, at->parent);
+    struct vxd_dag_change change = {0, 0, 0, 0};
+    const bool is_above = below > VXD_DAG_LEAF_HEIGHT;
+    const bool is_listed = !is_above && at->is_open && at->is_told;
+    const uint32_t listed = __ballot_sync(UINT32_MAX, is_listed);
+    uint32_t like = VXD_DAG_NO_CHILD;
+    bool is_pair = false;
+    bool is_row;
+    uint32_t child;
+
+    if (at->is_there && !at->is_open && at->ref != at->old && pass->counts_changes) {
+        is_pair = vxd_dag_pair_is_open(pass, at->old, at->ref, below, weight, &change);
     }
-    vxd_dag_level_next(pass, level);
+    if (!span->is_local && at->is_open && pass->signs.n > 0) {
+        like = vxd_dag_find_like(pass, editor, &at->cube, at->old, &at->state, number);
+    }
+    __syncwarp();
+    vxd_dag_put_pairs(pass, &span->pairs, is_pair, at->old, at->ref, weight,
+                      &found->n_pairs);
+    vxd_dag_count_change(board, &change);
+    is_row = is_above && at->is_open && like == VXD_DAG_NO_CHILD;
+    child = vxd_dag_take_rows(pass, span, at, is_row, weight, found);
+    if (at->is_there) {
+        span->rows[at->parent].words[1 + at->octant] = like != VXD_DAG_NO_CHILD ? like
+                                                       : is_row                 ? child
+                                                       : at->is_open            ? at->old
+                                                                                : at->ref;
+    }
+    if (is_listed) {
+        const uint32_t rank = (uint32_t)__popc(listed & ((1u << vxd_dag_lane()) - 1));
+
+        desk->leaves[found->n_leaves + rank] = (uint16_t)number;
+    }
+    found->n_leaves += (uint32_t)__popc(listed);
+    vxd_dag_put_header(pass, span, at, is_row, like != VXD_DAG_NO_CHILD);
+    __syncwarp();
 }
 
-/* From the root to the leaves. */
+/* The leaf of this lane among those that were listed. */
 template <class Editor>
-static __device__ void vxd_dag_go_down(const struct vxd_dag_pass *pass,
-                                       const Editor &editor,
-                                       struct vxd_dag_change *change)
+VXD_DAG_DEVICE void
+vxd_dag_listed_leaf(const struct vxd_dag_desk<Editor> *desk, uint32_t i, uint32_t n,
+                    struct vxd_dag_visited<typename Editor::state> *at)
 {
-    const struct vxd_dag_team grid = vxd_dag_team_of_grid();
-    struct vxd_dag_level level;
+    const uint32_t number = desk->leaves[i < n ? i : 0];
+    const struct vxd_dag_row<typename Editor::state> *row = &desk->rows[number / 8];
+    const struct vxd_dag_cube cube = vxd_dag_cube_at(row->place, VXD_DAG_LEAF_HEIGHT + 1);
 
-    if (vxd_dag_is_first_block()) {
-        const struct vxd_dag_team block = vxd_dag_team_of_block();
+    at->parent = number / 8;
+    at->octant = number % 8;
+    at->cube = vxd_dag_cube_child(&cube, (int)at->octant);
+    at->state = row->state;
+    at->old = row->words[1 + at->octant];
+    at->is_open = i < n;
+    at->is_told = false;
+}
 
-        if (block.thread == 0) {
-            vxd_dag_open_root(pass, editor, change);
+/* By all lanes of a warp: opens the cubes of a span; where their children are leaves, it is local,
+ * and they are edited. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE struct vxd_dag_found
+vxd_dag_open_cubes(const struct vxd_dag_pass *pass, const Editor &editor,
+                   struct vxd_dag_board *board, struct vxd_dag_desk<Editor> *desk,
+                   const struct vxd_dag_span<typename Editor::state> *span,
+                   uint32_t n_pairs, typename Store::spare *spare)
+{
+    const uint32_t n_steps = (span->n + 3) / 4;
+    const bool is_above = span->height - 1 > VXD_DAG_LEAF_HEIGHT;
+    struct vxd_dag_telling tellings = {0, VXD_DAG_EMPTY};
+    struct vxd_dag_found found = {0, n_pairs, 0, false};
+
+    for (uint32_t step = 0; step * 4 < span->n || (step - n_steps) * 32 < found.n_leaves;
+         step++) {
+        struct vxd_dag_visited<typename Editor::state> at;
+        const uint32_t first = step * 4;
+
+        if (first < span->n) {
+            const int from = (int)(step % 8 * 4 + vxd_dag_lane() / 8);
+            struct vxd_dag_telling telling;
+
+            if (Editor::TELLS && step % 8 == 0) {
+                tellings.bits = 0;
+                if (first + vxd_dag_lane() < span->n) {
+                    tellings = vxd_dag_ask(
+                        editor, &span->rows[span->begin + first + vxd_dag_lane()],
+                        span->height);
+                }
+                __syncwarp();
+            }
+            telling.bits = __shfl_sync(UINT32_MAX, tellings.bits, from);
+            telling.uniform = __shfl_sync(UINT32_MAX, tellings.uniform, from);
+            vxd_dag_visit(pass, editor, span, first, &telling, &at);
+            __syncwarp();
+            vxd_dag_put_children(pass, editor, board, desk, span, &at, &found);
+        } else {
+            vxd_dag_listed_leaf(desk, (step - n_steps) * 32 + vxd_dag_lane(),
+                                found.n_leaves, &at);
         }
-        vxd_dag_team_sync(&block);
-        level = vxd_dag_level_top(pass);
-        while (level.height > VXD_DAG_LEAF_HEIGHT && level.n_cubes <= VXD_DAG_FEW_ROWS &&
-               level.n_pairs <= VXD_DAG_FEW_ROWS) {
-            vxd_dag_open_level(pass, editor, &block, &level, change);
+        if (!is_above && __any_sync(UINT32_MAX, at.is_open && !at.is_told)) {
+            vxd_dag_edit_leaves<Store>(pass, editor, board, desk, &at,
+                                       at.is_open && !at.is_told, span->weight, spare,
+                                       &found.has_failed);
         }
-        if (block.thread == 0) {
-            pass->state->grid_height = level.height;
+        if (found.has_failed) {
+            break;
         }
     }
-    vxd_dag_team_sync(&grid);
-    level = vxd_dag_level_top(pass);
-    while (level.height > (int)vxd_dag_load_now(&pass->state->grid_height)) {
-        vxd_dag_level_next(pass, &level);
-    }
-    while (level.height > VXD_DAG_LEAF_HEIGHT) {
-        vxd_dag_open_level(pass, editor, &grid, &level, change);
-    }
+    return found;
 }
 
 #endif

@@ -1,331 +1,489 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One way over a tree with an editor: one cooperative kernel, in steps with a barrier between.
+/* One way over a tree with an editor: one cooperative kernel, in stages with a barrier between.
  *
- * down   height by height, a thread each child of an open cube: the editor says what becomes
- *        of it, and open ones become rows of the next height. The first block alone as long as
- *        the cubes are few
- *        (children equal to another's take its row, and count for as many)
- * leaves a thread each
- * up     height by height, three steps: items are made from the children's references; each
- *        item is found, or takes a slot of the index, or finds that an equal one took it
- *        first; those that took slots get addresses, write their words and enter both
+ * open   height by height, cubes become rows; the first block alone as long as they are few
+ * join   of what was opened, children that are equal to another's take its row, and count for as
+ *        many
+ * meet   the first block tells the others how far it came
+ * rows   a warp each: down from a row of height 5 to its leaves, and up again, in shared memory
+ * close  the heights above, by the grid where rows are many, then by the first block
  *
  * Rules that keep it right:
  * - Which barriers a thread comes to depends only on counts that a barrier stands behind.
- * - Rows, words and hashes of items are written before a barrier, and only read by others
- *   after it. Slots are only ever taken while items are looked for, from a bucket's first free
- *   one on, so of equal items that look for a place all but one find the other there.
- * - A slot that is taken has no tag until all have looked; then nobody looks until it has.
- * - A fault is acted on after the barrier behind the step that raised it, by all threads
- *   alike: a height's items are stored all or not at all, and slots that were taken for
- *   items of a height that is not stored are all given back, which leaves the buckets as they
- *   were, without gaps. */
+ * - Rows are written before a barrier, and only read by others after it.
+ * - Items are found or stored by many at once (store_cuda.h); no warp is waited for beyond that.
+ * - A fault makes warps leave out what they have not begun; no node is made of a child that has no
+ *   reference, so what is stored is whole, and is found again when the edit is repeated. */
 #ifndef VXD_GPU_DAG_PASS_CUDA_H
 #define VXD_GPU_DAG_PASS_CUDA_H
 
-#include "gpu/dag/open_cuda.h"
+#include "gpu/dag/close_cuda.h"
+#include "gpu/dag/stage_cuda.h"
 
-/* Leaves ---------------------------------------------------------------------------------- */
+/* Rows of a height that a warp opens or closes at once. */
+#define VXD_DAG_JOB_ROWS 4u
 
-/* The item of a changed leaf; where its values stand in a block, that one's first. */
-VXD_DAG_DEVICE void vxd_dag_make_leaf(const struct vxd_dag_pass *pass, uint64_t row,
-                                      const struct vxd_dag_leaf *leaf)
+/* Visits that a warp counts for itself at most. */
+#define VXD_DAG_VISITS_AT_ONCE 4096u
+
+/* Jobs ------------------------------------------------------------------------------------ */
+
+/* By all lanes of a warp. */
+template <class State>
+VXD_DAG_DEVICE void vxd_dag_copy_row(const struct vxd_dag_row<State> *from,
+                                     struct vxd_dag_row<State> *to)
 {
-    const struct vxd_dag_item_rows *items = &pass->leaves.items;
-    const struct vxd_dag_item_rows *blocks = &pass->blocks;
-    const int bits = pass->view.value_bits;
-    uint32_t *words = items->words + row * items->stride;
-    uint32_t *block = blocks->words + row * blocks->stride;
-    const int n = vxd_dag_popc(leaf->set);
-    uint32_t value;
+    const uint32_t *words = (const uint32_t *)(const void *)from;
 
-    if (leaf->set == 0) {
-        items->refs[row] = VXD_DAG_EMPTY;
+    for (uint32_t i = vxd_dag_lane(); i < sizeof *from / sizeof *words; i += 32) {
+        ((uint32_t *)(void *)to)[i] = words[i];
+    }
+    __syncwarp();
+}
+
+/* A warp. */
+template <class Store, class Editor> struct vxd_dag_worker {
+    const struct vxd_dag_pass *pass;
+    const Editor *editor;
+    struct vxd_dag_board *board;
+    struct vxd_dag_desk<Editor> *desk;
+    typename Store::spare spare;
+    uint32_t n_visits;       /* cubes looked at, not yet among the pass's, */
+    uint32_t visits_at_once; /* where they are fewer */
+    bool is_bad;             /* a stage before this one had a fault */
+};
+
+/* Of all warps together no more than half of what an edit may look at. */
+VXD_DAG_DEVICE uint32_t vxd_dag_visits_at_once(const struct vxd_dag_pass *pass)
+{
+    const uint64_t n = pass->max_visits / ((uint64_t)gridDim.x * (blockDim.x / 32) * 2);
+
+    return n < VXD_DAG_VISITS_AT_ONCE ? (uint32_t)n : VXD_DAG_VISITS_AT_ONCE;
+}
+
+/* By all lanes of a warp: counts cubes that were looked at, many at once. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE void vxd_dag_count_visits(struct vxd_dag_worker<Store, Editor> *worker,
+                                         uint32_t n)
+{
+    worker->n_visits += n;
+    if (worker->n_visits > worker->visits_at_once) {
+        if (vxd_dag_lane() == 0) {
+            (void)vxd_dag_atomic_add(&worker->pass->state->n_visits, worker->n_visits);
+        }
+        worker->n_visits = 0;
+    }
+}
+
+/* Cubes of a stage's height, or of one below in a warp's own rows, and where the next ones go. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE void vxd_dag_set_span(const struct vxd_dag_worker<Store, Editor> *worker,
+                                     const struct vxd_dag_stage *stage, int height,
+                                     uint32_t begin, uint32_t n, uint64_t weight,
+                                     struct vxd_dag_span<typename Editor::state> *span)
+{
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    const bool is_local = stage->kind == VXD_DAG_STAGE_ROWS;
+
+    span->rows = is_local ? worker->desk->rows : (row_t *)worker->pass->cubes;
+    span->is_local = is_local;
+    span->height = height;
+    span->begin = is_local ? vxd_dag_local_begin(stage->height, height) : begin;
+    span->n = n;
+    span->begin_below = is_local ? vxd_dag_local_begin(stage->height, height - 1)
+                                 : stage->cubes + stage->n_cubes;
+    span->weight = weight;
+    span->pairs.local = is_local ? worker->desk->pairs + span->begin_below : NULL;
+    span->pairs.n = &worker->pass->state->n_pairs[height - 1];
+    span->pairs.begin = stage->pairs + stage->n_pairs;
+}
+
+/* A job of a stage, by all lanes of a warp: cubes of a height to be opened or closed, or a row. The
+ * three are one function, as code that is not in the caches yet takes longer than it runs. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE void vxd_dag_run_cubes(struct vxd_dag_worker<Store, Editor> *worker,
+                                      const struct vxd_dag_stage *stage, uint32_t begin,
+                                      uint32_t n)
+{
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    const struct vxd_dag_pass *pass = worker->pass;
+    const bool is_row = stage->kind == VXD_DAG_STAGE_ROWS;
+    row_t *const all = (row_t *)pass->cubes;
+    row_t *const rows = is_row ? worker->desk->rows : all;
+    const int lowest = is_row ? VXD_DAG_LEAF_HEIGHT + 1 : stage->height;
+    const uint64_t weight = is_row ? vxd_dag_weight(pass->cube_weights, begin) : 1;
+    uint32_t n_at = n << 8 * (stage->height - lowest); /* open cubes by height */
+    uint32_t n_pairs_at = 0;
+    uint32_t n_visits = 0;
+    bool has_room = true;
+
+    if (is_row) {
+        vxd_dag_copy_row(&all[begin], &rows[0]);
+    }
+    for (int height = stage->height;
+         height >= lowest && stage->kind != VXD_DAG_STAGE_CLOSE && has_room; height--) {
+        const int shift = 8 * (height - lowest);
+        const uint32_t n_here = n_at >> shift & 0xffu;
+        struct vxd_dag_span<typename Editor::state> span;
+        struct vxd_dag_found found;
+
+        vxd_dag_set_span(worker, stage, height, begin, n_here, weight, &span);
+        found = vxd_dag_open_cubes<Store>(pass, *worker->editor, worker->board,
+                                          worker->desk, &span, 0, &worker->spare);
+        n_visits += n_here * 8;
+        has_room = !found.has_failed;
+        if (height > lowest) {
+            n_at |= found.n_rows << (shift - 8);
+            n_pairs_at |= found.n_pairs << 8 * (height - 1 - VXD_DAG_LEAF_HEIGHT);
+        }
+    }
+    if (is_row) {
+        vxd_dag_open_local_pairs(pass, worker->board, worker->desk->pairs, weight,
+                                 stage->height, n_pairs_at);
+    }
+    for (int height = lowest;
+         height <= stage->height && stage->kind != VXD_DAG_STAGE_OPEN && has_room;
+         height++) {
+        has_room = vxd_dag_close_cubes<Store, Editor>(
+            pass, worker->board, worker->desk, rows, is_row, height,
+            is_row ? vxd_dag_local_begin(stage->height, height) : begin,
+            n_at >> 8 * (height - lowest) & 0xffu, &worker->spare);
+    }
+    if (is_row && has_room) {
+        vxd_dag_copy_row(&rows[0], &all[begin]);
+    } else if (!has_room && vxd_dag_lane() == 0) {
+        (void)atomicOr(&worker->board->has_failed, 1u);
+    }
+    if (stage->kind != VXD_DAG_STAGE_CLOSE) {
+        vxd_dag_count_visits(worker, n_visits);
+    }
+}
+
+/* Pairs of a height, from `begin` on: all opened, or one with all that is below it. */
+VXD_DAG_DEVICE void vxd_dag_run_pairs(const struct vxd_dag_pass *pass,
+                                      struct vxd_dag_board *board, uint64_t *local,
+                                      const struct vxd_dag_stage *stage, uint32_t begin,
+                                      uint32_t n)
+{
+    const uint64_t *weights =
+        pass->pair_weights != NULL ? pass->pair_weights + begin : NULL;
+    const struct vxd_dag_pairs_to to = {NULL, &pass->state->n_pairs[stage->height - 1],
+                                        stage->pairs + stage->n_pairs};
+    uint32_t n_local = 0;
+
+    if (stage->kind == VXD_DAG_STAGE_OPEN) {
+        vxd_dag_open_pairs(pass, board, pass->pairs + begin, weights, 1, n, stage->height,
+                           &to, &n_local);
         return;
     }
-    if (bits <= 4) {
-        if (vxd_dag_leaf_compose(&pass->view, leaf, words, &items->refs[row])) {
-            vxd_dag_item_wait(items, row, VXD_DAG_LEAF,
-                              vxd_dag_leaf_words(bits, leaf->set));
-        }
+    if (vxd_dag_lane() == 0) {
+        local[0] = pass->pairs[begin];
+    }
+    __syncwarp();
+    vxd_dag_open_local_pairs(pass, board, local, vxd_dag_weight(weights, 0),
+                             stage->height,
+                             1u << 8 * (stage->height - VXD_DAG_LEAF_HEIGHT));
+}
+
+/* The jobs of a stage are numbered: those of cubes, then those of pairs. */
+struct vxd_dag_jobs {
+    uint32_t n_rows; /* a job */
+    uint32_t n_cubes;
+    uint32_t n;
+    uint32_t next; /* of this warp */
+    uint32_t n_warps;
+};
+
+VXD_DAG_DEVICE struct vxd_dag_jobs vxd_dag_jobs_of(const struct vxd_dag_stage *stage)
+{
+    const uint32_t n_warps = blockDim.x / 32;
+    const uint32_t warp = threadIdx.x / 32;
+    struct vxd_dag_jobs jobs;
+
+    jobs.n_rows = stage->kind == VXD_DAG_STAGE_ROWS ? 1 : VXD_DAG_JOB_ROWS;
+    jobs.n_cubes = (stage->n_cubes + jobs.n_rows - 1) / jobs.n_rows;
+    jobs.n = jobs.n_cubes + (stage->n_pairs + jobs.n_rows - 1) / jobs.n_rows;
+    /* Few jobs go to a warp each of many blocks. */
+    jobs.next = stage->is_grid ? warp * gridDim.x + blockIdx.x : warp;
+    jobs.n_warps = stage->is_grid ? n_warps * gridDim.x : n_warps;
+    return jobs;
+}
+
+/* By all lanes of a warp: the job after this one. Rows are dealt out, as some have more below them
+ * than others. */
+VXD_DAG_DEVICE void vxd_dag_jobs_next(const struct vxd_dag_pass *pass,
+                                      const struct vxd_dag_stage *stage,
+                                      struct vxd_dag_jobs *jobs)
+{
+    uint32_t n_dealt = 0;
+
+    if (stage->kind != VXD_DAG_STAGE_ROWS || jobs->n <= jobs->n_warps) {
+        jobs->next += jobs->n_warps;
         return;
     }
-    words[0] = (uint32_t)leaf->set;
-    words[1] = (uint32_t)(leaf->set >> 32);
-    block[0] = (uint32_t)n;
-    if (!vxd_dag_leaf_pack(&pass->view, leaf, block + 1, &value)) {
-        vxd_dag_item_wait(blocks, row, VXD_DAG_BLOCK, vxd_dag_block_words(bits, n));
-        items->marks[row] = VXD_DAG_MARK_WAITING;
-        return;
+    if (vxd_dag_lane() == 0) {
+        n_dealt = atomicAdd(&pass->state->n_dealt, 1u);
     }
-    items->refs[row] = VXD_DAG_UNIFORM | value;
-    if (leaf->set != ~(uint64_t)0) {
-        blocks->refs[row] = VXD_DAG_UNIFORM | value;
-        items->marks[row] = VXD_DAG_MARK_WAITING;
-    }
+    jobs->next = jobs->n_warps + __shfl_sync(UINT32_MAX, n_dealt, 0);
 }
 
-template <class Editor>
-VXD_DAG_STEP void vxd_dag_edit_leaves(const struct vxd_dag_pass *pass,
-                                      const Editor &editor,
-                                      const struct vxd_dag_team *team, uint32_t n,
-                                      struct vxd_dag_change *change)
+/* Whether a warp is to go on with a stage: without a fault, or to count what is needed. The first
+ * block does not ask anew while it is alone: it would wait for the answer at each height. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_worker<Store, Editor> *worker,
+                                    const struct vxd_dag_stage *stage)
 {
-    typedef typename Editor::state state_t;
-    const struct vxd_dag_cube_rows *rows = &pass->leaves;
-    const struct vxd_dag_view *view = &pass->view;
+    const struct vxd_dag_pass *pass = worker->pass;
+    const uint32_t counts = VXD_DAG_NO_CUBES | VXD_DAG_NO_PAIRS;
+    uint32_t fault;
+    bool is_over;
 
-    for (uint64_t row = (uint64_t)team->first + team->thread; row < n;
-         row += team->size) {
-        const struct vxd_dag_cube cube =
-            vxd_dag_cube_at(rows->places[row], VXD_DAG_LEAF_HEIGHT);
-        const uint32_t old = rows->olds[row];
-        struct vxd_dag_change own = {0, 0, 0, 0};
-        struct vxd_dag_leaf leaf;
-
-        rows->items.marks[row] = VXD_DAG_MARK_DONE;
-        rows->items.refs[row] = old;
-        if (view->value_bits > 4) {
-            pass->blocks.marks[row] = VXD_DAG_MARK_DONE;
-        }
-        vxd_dag_leaf_split(view, old, &leaf);
-        editor.leaf(view, &cube, (const state_t *)(const void *)rows->states + row,
-                    &leaf);
-        if (vxd_dag_change_add_edited(view, old, &leaf, &own)) {
-            vxd_dag_add_times(change, &own, vxd_dag_weight(rows->weights, row));
-            vxd_dag_make_leaf(pass, row, &leaf);
-        }
+    if (stage->kind == VXD_DAG_STAGE_CLOSE) {
+        return __all_sync(UINT32_MAX, !worker->is_bad);
     }
+    if (!stage->is_grid) {
+        return true;
+    }
+    fault = vxd_dag_load_now(&pass->state->fault);
+    is_over = vxd_dag_load_now64(&pass->state->n_visits) > pass->max_visits;
+    if (is_over && (fault & VXD_DAG_NO_CUBES) == 0 && vxd_dag_lane() == 0) {
+        vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
+    }
+    return __all_sync(UINT32_MAX,
+                      !is_over && (fault == 0 || (stage->kind == VXD_DAG_STAGE_OPEN &&
+                                                  (fault & ~counts) == 0)));
 }
 
-/* Puts the blocks' references into the leaves' items. */
-VXD_DAG_STEP void vxd_dag_join_blocks(const struct vxd_dag_pass *pass,
-                                      const struct vxd_dag_team *team, uint32_t n)
+template <class Store, class Editor>
+VXD_DAG_DEVICE void vxd_dag_run_stage(struct vxd_dag_worker<Store, Editor> *worker,
+                                      const struct vxd_dag_stage *stage)
 {
-    const struct vxd_dag_item_rows *items = &pass->leaves.items;
+    const struct vxd_dag_pass *pass = worker->pass;
+    struct vxd_dag_jobs jobs = vxd_dag_jobs_of(stage);
 
-    for (uint64_t row = (uint64_t)team->first + team->thread; row < n;
-         row += team->size) {
-        if (items->marks[row] == VXD_DAG_MARK_WAITING) {
-            items->words[row * items->stride + 2] =
-                vxd_dag_item_ref(&pass->blocks, (uint32_t)row);
-            vxd_dag_item_wait(items, row, VXD_DAG_LEAF, 3);
+    for (; jobs.next < jobs.n && vxd_dag_goes_on(worker, stage);
+         vxd_dag_jobs_next(pass, stage, &jobs)) {
+        if (jobs.next < jobs.n_cubes) {
+            const uint32_t begin = jobs.next * jobs.n_rows;
+            const uint32_t left = stage->n_cubes - begin;
+
+            vxd_dag_run_cubes(worker, stage, stage->cubes + begin,
+                              left < jobs.n_rows ? left : jobs.n_rows);
+        } else {
+            const uint32_t begin = (jobs.next - jobs.n_cubes) * jobs.n_rows;
+            const uint32_t left = stage->n_pairs - begin;
+
+            vxd_dag_run_pairs(pass, worker->board, worker->desk->pairs, stage,
+                              stage->pairs + begin,
+                              left < jobs.n_rows ? left : jobs.n_rows);
         }
+        __syncwarp();
     }
 }
 
-/* Up -------------------------------------------------------------------------------------- */
+/* The pass -------------------------------------------------------------------------------- */
 
-/* The items of a height's open cubes, from the references of their children. */
-VXD_DAG_STEP void vxd_dag_make_inner(const struct vxd_dag_pass *pass,
-                                     const struct vxd_dag_team *team, int height,
-                                     uint32_t begin, uint32_t n)
-{
-    const struct vxd_dag_cube_rows *rows = &pass->cubes;
-    const struct vxd_dag_item_rows *below =
-        height - 1 == VXD_DAG_LEAF_HEIGHT ? &pass->leaves.items : &pass->cubes.items;
-
-    for (uint64_t i = (uint64_t)team->first + team->thread; i < n; i += team->size) {
-        const uint64_t row = begin + i;
-        const uint32_t old = rows->olds[row];
-        uint32_t *words = rows->items.words + row * 9;
-        uint32_t children[8];
-        bool is_changed = false;
-
-        for (int octant = 0; octant < 8; octant++) {
-            const uint32_t word = words[1 + octant];
-
-            children[octant] = rows->opens[row * 8 + (uint32_t)octant] != VXD_DAG_IS_REF
-                                   ? vxd_dag_item_ref(below, word)
-                                   : word;
-            is_changed =
-                is_changed || children[octant] != vxd_dag_below(&pass->view, old, octant);
-        }
-        rows->items.marks[row] = VXD_DAG_MARK_DONE;
-        rows->items.refs[row] = old;
-        if (is_changed && vxd_dag_inner_compose(&pass->view, height, children, words,
-                                                &rows->items.refs[row])) {
-            vxd_dag_item_wait(&rows->items, row, VXD_DAG_INNER,
-                              vxd_dag_inner_words(words));
-        }
-    }
-}
-
-/* A height of inner nodes, by all threads of the team. */
-static __device__ void vxd_dag_close_level(const struct vxd_dag_pass *pass,
-                                           const struct vxd_dag_team *team, int height,
-                                           uint32_t begin, uint32_t n)
-{
-    const bool is_bad = vxd_dag_has_fault(pass);
-
-    if (!is_bad) {
-        vxd_dag_make_inner(pass, team, height, begin, n);
-    }
-    vxd_dag_team_sync(team);
-    vxd_dag_store_items(pass, &pass->cubes.items, team, VXD_DAG_INNER, height, begin, n,
-                        is_bad);
-}
-
-template <class Editor>
-static __device__ void
-vxd_dag_close_leaves(const struct vxd_dag_pass *pass, const Editor &editor,
-                     const struct vxd_dag_team *team, struct vxd_dag_change *change)
-{
-    const uint32_t n =
-        vxd_dag_rows_here(vxd_dag_load_now64(&pass->state->n_cubes[VXD_DAG_LEAF_HEIGHT]),
-                          0, pass->leaves.capacity);
-    bool is_bad = vxd_dag_has_fault(pass);
-
-    if (!is_bad) {
-        vxd_dag_edit_leaves(pass, editor, team, n, change);
-    }
-    vxd_dag_team_sync(team);
-    if (pass->view.value_bits > 4) {
-        vxd_dag_store_items(pass, &pass->blocks, team, VXD_DAG_BLOCK, 0, 0, n, is_bad);
-        is_bad = vxd_dag_has_fault(pass);
-        if (!is_bad) {
-            vxd_dag_join_blocks(pass, team, n);
-        }
-        vxd_dag_team_sync(team);
-    }
-    vxd_dag_store_items(pass, &pass->leaves.items, team, VXD_DAG_LEAF,
-                        VXD_DAG_LEAF_HEIGHT, 0, n, is_bad);
-}
-
-/* From the leaves to the root: by the grid up to the height above which cubes are few. */
-template <class Editor>
-static __device__ void vxd_dag_go_up(const struct vxd_dag_pass *pass,
-                                     const Editor &editor, struct vxd_dag_change *change)
-{
-    const struct vxd_dag_team grid = vxd_dag_team_of_grid();
-    const int depth = pass->view.depth;
-    struct vxd_dag_level level = vxd_dag_level_top(pass);
-    int grid_height = VXD_DAG_LEAF_HEIGHT; /* the last that is the grid's */
-
-    while (level.height > VXD_DAG_LEAF_HEIGHT + 1) {
-        grid_height =
-            grid_height == VXD_DAG_LEAF_HEIGHT && level.n_cubes > VXD_DAG_FEW_ROWS
-                ? level.height
-                : grid_height;
-        vxd_dag_level_next(pass, &level);
-    }
-    if (grid_height == VXD_DAG_LEAF_HEIGHT && level.n_cubes > VXD_DAG_FEW_ROWS) {
-        grid_height = level.height;
-    }
-    vxd_dag_close_leaves(pass, editor, &grid, change);
-    for (; level.height <= grid_height; vxd_dag_level_back(pass, &level)) {
-        vxd_dag_close_level(pass, &grid, level.height, level.cubes, level.n_cubes);
-    }
-    if (vxd_dag_is_first_block()) {
-        const struct vxd_dag_team block = vxd_dag_team_of_block();
-
-        for (; level.height <= depth; vxd_dag_level_back(pass, &level)) {
-            vxd_dag_close_level(pass, &block, level.height, level.cubes, level.n_cubes);
-        }
-    }
-}
-
-/* Adds up what the pass did, by one thread after all others. */
-VXD_DAG_STEP void vxd_dag_end_pass(const struct vxd_dag_pass *pass)
+/* What a pass with a fault would need, as far as it came; by one thread after all others. */
+template <class Store>
+static __device__ void vxd_dag_tell_needs(const struct vxd_dag_pass *pass, uint32_t fault)
 {
     const struct vxd_dag_pass_state *state = pass->state;
-    struct vxd_dag_progress *progress = pass->progress;
-    const uint32_t fault = vxd_dag_load_now(&state->fault);
+    struct vxd_dag_needs *needs = &pass->progress->needs;
+    const int row_height = vxd_dag_row_height(pass);
+    const uint64_t n_visits = vxd_dag_load_now64(&state->n_visits);
+    uint64_t n_cubes = 0;
+    uint64_t n_pairs = 0;
 
-    vxd_dag_add_stored(pass);
+    for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
+        n_cubes += vxd_dag_load_now64(&state->n_cubes[i]);
+        n_pairs += vxd_dag_load_now64(&state->n_pairs[i]);
+    }
+    needs->n_cubes = (fault & VXD_DAG_NO_CUBES) == 0 ? 0
+                     : n_visits > pass->max_visits   ? n_visits
+                                                     : n_cubes;
+    needs->n_pairs = (fault & VXD_DAG_NO_PAIRS) != 0 ? n_pairs : 0;
+    Store::tell_needs(pass, fault, vxd_dag_load_now(&state->n_dealt),
+                      vxd_dag_load_now64(&state->n_cubes[row_height]),
+                      n_cubes - vxd_dag_load_now64(&state->n_cubes[row_height]));
+}
+
+/* By one thread after all others. */
+template <class Store, class Editor>
+static __device__ void vxd_dag_end_pass(const struct vxd_dag_pass *pass)
+{
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    struct vxd_dag_progress *progress = pass->progress;
+    const uint32_t fault = vxd_dag_load_now(&pass->state->fault);
+
     if (fault != 0) {
         progress->fault = fault;
-        vxd_dag_tell_needs(pass, fault);
-        return;
+        vxd_dag_tell_needs<Store>(pass, fault);
+    } else {
+        progress->root = ((const row_t *)pass->cubes)[0].ref;
     }
-    progress->root =
-        state->is_open != 0 ? vxd_dag_item_ref(&pass->cubes.items, 0) : state->root;
-    for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
-        progress->n_lookups[i] += vxd_dag_load_now64(&state->n_lookups[i]);
-        progress->n_new[i] += vxd_dag_load_now64(&state->n_claimed[i]);
-    }
+    Store::end(pass);
 }
 
-/* What all threads of the edit counted, each for itself. */
-VXD_DAG_DEVICE void vxd_dag_add_change(struct vxd_dag_change *sum,
-                                       const struct vxd_dag_change *change)
-{
-    vxd_dag_warp_add(&sum->n_added, change->n_added);
-    vxd_dag_warp_add(&sum->n_removed, change->n_removed);
-    vxd_dag_warp_add(&sum->n_changed, change->n_changed);
-    vxd_dag_warp_add(&sum->n_freed, change->n_freed);
-}
-
-/* The whole pass, by all threads of a cooperative grid. */
+/* The root's cube, which is always gone into, by one thread. */
 template <class Editor>
-static __device__ void vxd_dag_run_pass(const struct vxd_dag_pass *pass,
-                                        const Editor &editor)
+static __device__ void vxd_dag_open_root(const struct vxd_dag_pass *pass,
+                                         const Editor &editor)
 {
-    struct vxd_dag_change change = {0, 0, 0, 0};
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    row_t *row = (row_t *)pass->cubes;
+
+    row->place = 0;
+    row->ref = pass->progress->root;
+    editor.begin(&pass->view, row->ref, &row->state);
+    if (pass->cube_weights != NULL) {
+        pass->cube_weights[0] = 1;
+    }
+    pass->state->n_cubes[pass->view.depth] = 1;
+    pass->state->n_items = pass->store->n_items[VXD_DAG_LEAF] +
+                           pass->store->n_items[VXD_DAG_INNER] +
+                           pass->store->n_items[VXD_DAG_BLOCK];
+}
+
+/* Bytes of a block's shared memory. */
+template <class Editor> constexpr size_t vxd_dag_shared_bytes(void)
+{
+    return sizeof(struct vxd_dag_board) +
+           sizeof(struct vxd_dag_desk<Editor>) * (VXD_DAG_TEAM_THREADS / 32);
+}
+
+/* Blocks that a multiprocessor of 227 KiB has room for, at most VXD_DAG_TEAM_BLOCKS. */
+template <class Editor> constexpr int vxd_dag_team_blocks(void)
+{
+    return (227 << 10) / (vxd_dag_shared_bytes<Editor>() + 1024) < VXD_DAG_TEAM_BLOCKS
+               ? (int)((227 << 10) / (vxd_dag_shared_bytes<Editor>() + 1024))
+               : VXD_DAG_TEAM_BLOCKS;
+}
+
+/* The whole pass, by all threads of a cooperative grid, with that much dynamic shared memory. */
+template <class Store, class Editor>
+static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pass *pass,
+                                                        const Editor &editor)
+{
+    extern __shared__ uint4 vxd_dag_shared[];
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    struct vxd_dag_worker<Store, Editor> worker;
+    struct vxd_dag_stage stage = {VXD_DAG_STAGE_MEET, true, 0, 0, 0, 0, 0, 0, 0};
+    long long begin = clock64();
 
     /* Of passes before this one; changes only once all blocks of this one have met. */
     if (vxd_dag_load_now(&pass->progress->fault) != 0) {
         return;
     }
-    vxd_dag_go_down(pass, editor, &change);
-    vxd_dag_go_up(pass, editor, &change);
-    if (pass->counts_changes) {
-        vxd_dag_add_change(&pass->progress->change, &change);
+    worker.pass = pass;
+    worker.editor = &editor;
+    worker.board = (struct vxd_dag_board *)(void *)vxd_dag_shared;
+    worker.desk = (struct vxd_dag_desk<Editor> *)((char *)vxd_dag_shared +
+                                                  sizeof(struct vxd_dag_board)) +
+                  threadIdx.x / 32;
+    worker.spare = Store::no_spare();
+    worker.n_visits = 0;
+    worker.visits_at_once = vxd_dag_visits_at_once(pass);
+    worker.is_bad = false;
+    vxd_dag_board_clear(worker.board);
+    if (vxd_dag_is_first_block()) {
+        if (threadIdx.x == 0) {
+            vxd_dag_open_root(pass, editor);
+        }
+        __syncthreads();
+        vxd_dag_stage_top(pass, &stage);
+        if (stage.height > vxd_dag_row_height(pass)) {
+            stage.kind = VXD_DAG_STAGE_OPEN;
+            stage.is_grid = false;
+        } else if (threadIdx.x == 0) {
+            pass->state->grid_height = (uint32_t)stage.height;
+        }
     }
-    if (vxd_dag_is_first_block() && vxd_dag_team_of_block().thread == 0) {
-        vxd_dag_end_pass(pass);
+    while (stage.kind != VXD_DAG_STAGE_END) {
+        if (stage.kind == VXD_DAG_STAGE_JOIN) {
+            /* Rows that had no room are not there. */
+            if (!vxd_dag_has_fault(pass)) {
+                vxd_dag_join_likes(pass, (row_t *)pass->cubes, stage.cubes, stage.n_cubes,
+                                   threadIdx.x +
+                                       (stage.is_grid ? blockIdx.x * blockDim.x : 0),
+                                   blockDim.x * (stage.is_grid ? gridDim.x : 1));
+            }
+        } else if (stage.kind != VXD_DAG_STAGE_MEET) {
+            vxd_dag_run_stage(&worker, &stage);
+        }
+        if (stage.is_grid) {
+            cooperative_groups::this_grid().sync();
+            worker.is_bad = vxd_dag_has_fault(pass);
+        } else {
+            __syncthreads();
+            worker.is_bad = worker.is_bad || worker.board->has_failed != 0;
+        }
+        if (vxd_dag_is_first_block() && threadIdx.x == 0) {
+            const long long end = clock64();
+
+            worker.board->cycles[vxd_dag_stage_name(&stage)] += (uint64_t)(end - begin);
+            begin = end;
+        }
+        vxd_dag_stage_next(pass, &stage);
+    }
+    vxd_dag_board_add(pass, worker.board, pass->counts_changes);
+    if (vxd_dag_is_first_block() && threadIdx.x == 0) {
+        for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+            pass->progress->stage_cycles[i] += worker.board->cycles[i];
+        }
+        vxd_dag_end_pass<Store, Editor>(pass);
     }
 }
 
-/* What changed from the edit's first root to its last, by all threads of a grid: pairs alone. */
-static __device__ void vxd_dag_run_change(const struct vxd_dag_pass *pass)
+/* What changed from the edit's first root to its last, by all threads of a cooperative grid: pairs
+ * alone. */
+static __device__ __forceinline__ void vxd_dag_run_change(const struct vxd_dag_pass *pass)
 {
-    const struct vxd_dag_team grid = vxd_dag_team_of_grid();
-    struct vxd_dag_change change = {0, 0, 0, 0};
-    struct vxd_dag_level level;
-    const uint32_t from = pass->progress->first_root;
-    const uint32_t to = pass->progress->root;
-    const int depth = pass->view.depth;
+    __shared__ struct vxd_dag_board board;
+    __shared__ uint64_t lists[VXD_DAG_TEAM_THREADS / 32][VXD_DAG_LOCAL_ROWS];
+    const bool is_first = vxd_dag_is_first_block() && threadIdx.x == 0;
+    struct vxd_dag_progress *progress = pass->progress;
+    struct vxd_dag_stage stage = {VXD_DAG_STAGE_OPEN, true, 0, 0, 0, 0, 0, 0, 0};
 
-    if (vxd_dag_load_now(&pass->progress->fault) != 0) {
+    if (vxd_dag_load_now(&progress->fault) != 0) {
         return;
     }
-    if (grid.first + grid.thread == 0 &&
-        vxd_dag_pair_is_open(pass, from, to, depth, 1, &change)) {
-        vxd_dag_pair_put(pass, 0, from, to, 1);
-        pass->state->n_pairs[depth] = 1;
+    vxd_dag_board_clear(&board);
+    if (is_first) {
+        pass->pairs[0] = (uint64_t)progress->first_root << 32 | progress->root;
+        if (pass->pair_weights != NULL) {
+            pass->pair_weights[0] = 1;
+        }
+        pass->state->n_pairs[pass->view.depth] = 1;
     }
-    vxd_dag_team_sync(&grid);
-    level = vxd_dag_level_top(pass);
-    while (level.height > VXD_DAG_LEAF_HEIGHT) {
-        vxd_dag_open_pairs(pass, &grid, &level, &change);
-        vxd_dag_team_sync(&grid);
-        vxd_dag_level_next(pass, &level);
-    }
-    vxd_dag_add_change(&pass->progress->change, &change);
-    if (grid.first + grid.thread == 0 && vxd_dag_has_fault(pass)) {
-        pass->progress->fault = vxd_dag_load_now(&pass->state->fault);
-        vxd_dag_tell_needs(pass, pass->progress->fault);
-    }
-}
+    cooperative_groups::this_grid().sync();
+    vxd_dag_stage_top(pass, &stage);
+    for (; stage.kind != VXD_DAG_STAGE_END;) {
+        struct vxd_dag_jobs jobs;
 
-/* The result of an edit, by one thread after its passes. */
-static __device__ void vxd_dag_finish(const struct vxd_dag_pass *pass,
-                                      struct vxd_dag_edit_result *out)
-{
-    const struct vxd_dag_progress *progress = pass->progress;
-    const bool is_bad = progress->fault != 0;
+        stage.kind = stage.height > vxd_dag_row_height(pass) ? VXD_DAG_STAGE_OPEN
+                                                             : VXD_DAG_STAGE_ROWS;
+        jobs = vxd_dag_jobs_of(&stage);
+        for (; jobs.next < jobs.n; vxd_dag_jobs_next(pass, &stage, &jobs)) {
+            const uint32_t begin = jobs.next * jobs.n_rows;
+            const uint32_t left = stage.n_pairs - begin;
 
-    out->needs_room = is_bad && (progress->fault & VXD_DAG_BAD_DATA) == 0;
-    out->needs = progress->needs;
-    out->root = is_bad ? progress->first_root : progress->root;
-    out->n_added = is_bad ? 0 : progress->change.n_added;
-    out->n_removed = is_bad ? 0 : progress->change.n_removed;
-    out->n_changed = is_bad ? 0 : progress->change.n_changed;
-    out->n_freed = is_bad ? 0 : progress->change.n_freed;
-    for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
-        out->n_lookups[i] = is_bad ? 0 : progress->n_lookups[i];
-        out->n_new[i] = is_bad ? 0 : progress->n_new[i];
+            vxd_dag_run_pairs(pass, &board, lists[threadIdx.x / 32], &stage,
+                              stage.pairs + begin,
+                              left < jobs.n_rows ? left : jobs.n_rows);
+        }
+        cooperative_groups::this_grid().sync();
+        if (stage.kind == VXD_DAG_STAGE_ROWS) {
+            stage.kind = VXD_DAG_STAGE_END;
+        } else {
+            vxd_dag_stage_down(pass, &stage);
+        }
+    }
+    vxd_dag_board_add(pass, &board, true);
+    if (is_first && vxd_dag_has_fault(pass)) {
+        progress->fault = vxd_dag_load_now(&pass->state->fault);
+        for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
+            progress->needs.n_pairs += vxd_dag_load_now64(&pass->state->n_pairs[i]);
+        }
     }
 }
 

@@ -22,6 +22,13 @@
 #define VXD_DAG_HAS_LANES 0
 #endif
 
+/* Shapes that take many registers are called on devices, so that others do not pay. */
+#if defined(__CUDACC__)
+#define VXD_DAG_RARE static __host__ __device__ __noinline__ inline
+#else
+#define VXD_DAG_RARE static inline
+#endif
+
 /* How a cube lies to a shape. PARTIAL may be said of one that is wholly in or out: it costs a
  * closer look and changes nothing. */
 enum vxd_dag_relation {
@@ -267,15 +274,46 @@ static inline uint64_t vxd_dag_lane_sums(const int32_t most[4], const int32_t y[
     }
     return ~above;
 }
+#else
+/* The bits, with one more below: whether a number is less than 0. */
+VXD_HD uint32_t vxd_dag_shift_in(uint32_t bits, int32_t number)
+{
+#if defined(__CUDA_ARCH__)
+    return __funnelshift_l((uint32_t)number, bits, 1);
+#else
+    return bits << 1 | (uint32_t)number >> 31;
+#endif
+}
+
+/* The same, two instructions a voxel on a device. */
+VXD_HD uint64_t vxd_dag_lane_sums(const int32_t most[4], const int32_t y[4],
+                                  const int32_t z[4])
+{
+    uint32_t halves[2] = {0, 0}; /* by the bit x1 */
+
+    /* Registers only where it is unrolled. */
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+    for (int i = 63; i >= 0; i--) {
+        const int32_t yz =
+            y[(i >> 4 & 1) << 1 | (i >> 1 & 1)] + z[(i >> 3 & 1) << 1 | (i & 1)];
+
+        halves[i >> 5] =
+            vxd_dag_shift_in(halves[i >> 5], yz - most[(i >> 5) << 1 | (i >> 2 & 1)] - 1);
+    }
+    return (uint64_t)halves[1] << 32 | halves[0];
+}
+#endif
 
 /* True where the leaf is so near that its mask is found in 32 bits: with d from a to the first
  * voxel, the k-th one's square is d^2 + 512 (d k + 128 k^2), so what is left of the limit after
  * the first voxel's square is compared with sums of d k + 128 k^2. */
-static inline bool vxd_dag_ball_mask_near(const struct vxd_dag_shape *shape,
-                                          const struct vxd_dag_extent *extent,
-                                          uint64_t *mask)
+VXD_HD bool vxd_dag_ball_mask_near(const struct vxd_dag_shape *shape,
+                                   const struct vxd_dag_extent *extent, uint64_t *mask)
 {
-    const int64_t far = (int64_t)1 << 28;
+    const int64_t far = (int64_t)1 << 26;
+    const int64_t bound = (int64_t)1 << 30;
     int64_t left = (int64_t)vxd_dag_square(shape->r);
     int32_t terms[3][4];
     int32_t most[4];
@@ -295,29 +333,32 @@ static inline bool vxd_dag_ball_mask_near(const struct vxd_dag_shape *shape,
     for (int k = 0; k < 4; k++) {
         int64_t rest = left - terms[0][k];
 
-        most[k] = (int32_t)(rest < INT32_MIN   ? INT32_MIN
-                            : rest > INT32_MAX ? INT32_MAX
-                                               : rest);
+        /* Sums of two terms are smaller, and differences fit. */
+        most[k] = (int32_t)(rest < -bound ? -bound : rest > bound ? bound : rest);
     }
     *mask = vxd_dag_lane_sums(most, terms[1], terms[2]);
     return true;
 }
-#endif
+
+/* Of a leaf that is far from the ball's centre. */
+VXD_DAG_RARE uint64_t vxd_dag_ball_mask_far(const struct vxd_dag_shape *shape,
+                                            const struct vxd_dag_extent *extent)
+{
+    uint64_t limit = vxd_dag_square(shape->r);
+    uint64_t terms[3][4];
+
+    vxd_dag_ball_terms(shape->a, limit, extent, terms);
+    return vxd_dag_leaf_sums(terms, limit);
+}
 
 VXD_HD uint64_t vxd_dag_ball_mask(const struct vxd_dag_shape *shape,
                                   const struct vxd_dag_extent *extent)
 {
-    uint64_t limit = vxd_dag_square(shape->r);
-    uint64_t terms[3][4];
-#if VXD_DAG_HAS_LANES
     uint64_t mask;
 
-    if (vxd_dag_ball_mask_near(shape, extent, &mask)) {
-        return mask;
-    }
-#endif
-    vxd_dag_ball_terms(shape->a, limit, extent, terms);
-    return vxd_dag_leaf_sums(terms, limit);
+    return vxd_dag_ball_mask_near(shape, extent, &mask)
+               ? mask
+               : vxd_dag_ball_mask_far(shape, extent);
 }
 
 /* Half-space: n . c <= d ------------------------------------------------------------------
@@ -342,8 +383,8 @@ vxd_dag_half_space_relation(const struct vxd_dag_shape *shape,
                               : VXD_DAG_PARTIAL;
 }
 
-VXD_HD uint64_t vxd_dag_half_space_mask(const struct vxd_dag_shape *shape,
-                                        const struct vxd_dag_extent *extent)
+VXD_DAG_RARE uint64_t vxd_dag_half_space_mask(const struct vxd_dag_shape *shape,
+                                              const struct vxd_dag_extent *extent)
 {
     const uint64_t bias = (uint64_t)1 << 61;
     uint64_t terms[3][4];

@@ -45,28 +45,16 @@ bool vxd_dag_shapes_visit_parts(const struct vxd_dag_shapes_run *shapes,
                                 const struct vxd_dag_shapes_state *state,
                                 const uint32_t old[8], struct vxd_dag_told *told)
 {
-    const struct vxd_dag_op *op;
-    struct vxd_dag_extent extent;
-    unsigned outside;
-    unsigned inside;
     unsigned same = 0;
 
-    if (state->inside != 0 || (state->partial & (state->partial - 1)) != 0 ||
-        (state->partial & shapes->overwriting) == 0) {
+    if (!vxd_dag_shapes_tell(shapes, cube, state->partial, state->inside, told)) {
         return false;
     }
-    op = shapes->ops[vxd_dag_low_bit(state->partial)].op;
-    if (op->shape.kind != VXD_DAG_BALL) {
-        return false;
-    }
-    told->uniform = vxd_dag_shapes_apply_even(shapes, op, VXD_DAG_EMPTY);
     for (int octant = 0; octant < 8; octant++) {
         same |= (unsigned)(old[octant] == told->uniform) << octant;
     }
-    extent = vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
-    vxd_dag_ball_octants(&op->shape, &extent, cube->height, &outside, &inside);
-    told->set = inside & ~same;
-    told->open = 0xffu & ~(outside | inside | same);
+    told->set &= ~same;
+    told->open &= ~same;
     return true;
 }
 

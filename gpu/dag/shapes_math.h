@@ -14,13 +14,6 @@
 #include "gpu/dag/noise_math.h"
 #include "gpu/dag/tree_math.h"
 
-/* Shapes that take many registers are called on devices, so that others do not pay. */
-#if defined(__CUDACC__)
-#define VXD_DAG_RARE static __host__ __device__ __noinline__ inline
-#else
-#define VXD_DAG_RARE static inline
-#endif
-
 /* One way over the tree takes so many operations, */
 enum {
     VXD_DAG_SHAPES_OPS = 64,
@@ -262,6 +255,34 @@ vxd_dag_shapes_visit(const struct vxd_dag_shapes_run *shapes,
     return vxd_dag_shapes_find_nothing(shapes, view, state, old, cube->height)
                ? VXD_DAG_KEEP
                : VXD_DAG_DESCEND;
+}
+
+/* What becomes of the parts of a cube that is gone into, whatever stands there, but that those
+ * which are `uniform` stay so; their states are the cube's. False: each has to be visited. One
+ * ball that overwrites decides alone: most cubes of an edit with a ball are such. */
+VXD_HD bool vxd_dag_shapes_tell(const struct vxd_dag_shapes_run *shapes,
+                                const struct vxd_dag_cube *cube, uint64_t partial,
+                                uint64_t inside, struct vxd_dag_told *told)
+{
+    const struct vxd_dag_op *op;
+    struct vxd_dag_extent extent;
+    unsigned is_outside;
+    unsigned is_inside;
+
+    if (inside != 0 || (partial & (partial - 1)) != 0 ||
+        (partial & shapes->overwriting) == 0) {
+        return false;
+    }
+    op = shapes->ops[vxd_dag_low_bit(partial)].op;
+    if (op->shape.kind != VXD_DAG_BALL) {
+        return false;
+    }
+    extent = vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    vxd_dag_ball_octants(&op->shape, &extent, cube->height, &is_outside, &is_inside);
+    told->uniform = vxd_dag_shapes_apply_even(shapes, op, VXD_DAG_EMPTY);
+    told->set = is_inside;
+    told->open = 0xffu & ~(is_outside | is_inside);
+    return true;
 }
 
 VXD_HD int64_t vxd_dag_within(int64_t value, int64_t low, int64_t high)

@@ -15,7 +15,6 @@
 
 enum {
     N_STRIPES = 1024,
-    N_SIZES = VXD_DAG_SLAB_MAX_WORDS + 1,
     NO_CHUNK = -1
 };
 
@@ -40,7 +39,7 @@ struct vxd_dag_slabs {
     uint32_t **chunks;
     uint32_t n_chunks;
     size_t n_bytes;
-    struct table tables[VXD_DAG_BLOCK][N_SIZES]; /* by kind and length */
+    struct table tables[VXD_DAG_SLAB_TABLES];
     struct stripe stripes[N_STRIPES];
 };
 
@@ -57,11 +56,13 @@ static bool place_of(struct vxd_dag_slabs *slabs, const struct vxd_dag_wanted *w
 {
     uint32_t list;
 
-    if (wanted->kind == VXD_DAG_BLOCK || wanted->n_words >= N_SIZES ||
-        slabs->tables[wanted->kind][wanted->n_words].lists == NULL) {
+    if (wanted->kind == VXD_DAG_BLOCK || wanted->n_words >= VXD_DAG_SLAB_SIZES) {
         return false;
     }
-    out->table = &slabs->tables[wanted->kind][wanted->n_words];
+    out->table = &slabs->tables[vxd_dag_slab_table_of(wanted->kind, wanted->n_words)];
+    if (out->table->lists == NULL) {
+        return false;
+    }
     list = vxd_dag_slab_list(wanted->hash, out->table->n_lists);
     out->list = &out->table->lists[list];
     out->stripe = &slabs->stripes[list % N_STRIPES];
@@ -206,28 +207,34 @@ out:
 
 /* --- lists ------------------------------------------------------------------------------ */
 
-/* The address of an item of a list, VXD_DAG_EMPTY where it is not. A slab comes to the front of
- * one list once, so that lists end. With the stripe held. */
-static uint32_t list_find(const struct vxd_dag *dag, const struct place *place,
-                          const struct vxd_dag_wanted *wanted)
+/* A slab comes to the front of one list once, so that lists end. */
+uint32_t vxd_dag_slab_find(const struct vxd_dag_view *view,
+                           const struct vxd_dag_slab_form *form, uint32_t front,
+                           const struct vxd_dag_wanted *wanted)
 {
-    const struct vxd_dag_slab_form *form = &place->table->form;
-    uint32_t slab = *place->list;
+    uint32_t slab = front;
 
     while (slab != VXD_DAG_EMPTY) {
-        const uint32_t *words = slab_words(dag->slabs, slab);
+        const uint32_t *words = vxd_dag_words(view, slab);
         uint32_t mask = candidates(form, words, wanted);
 
         for (; mask != 0; mask &= mask - 1) {
             uint32_t ref = slab + vxd_dag_slab_item(form, (uint32_t)__builtin_ctz(mask));
 
-            if (vxd_dag_is_equal(&dag->view, ref, wanted)) {
+            if (vxd_dag_is_equal(view, ref, wanted)) {
                 return ref;
             }
         }
         slab = words[form->next];
     }
     return VXD_DAG_EMPTY;
+}
+
+/* With the stripe held. */
+static uint32_t list_find(const struct vxd_dag *dag, const struct place *place,
+                          const struct vxd_dag_wanted *wanted)
+{
+    return vxd_dag_slab_find(&dag->view, &place->table->form, *place->list, wanted);
 }
 
 /* Stores an item that the list does not hold. With the stripe held. */
@@ -303,41 +310,29 @@ static void slabs_close(struct vxd_dag_writer *writer)
 
 /* --- the store -------------------------------------------------------------------------- */
 
-/* Whether items of this kind and length occur. */
-static bool has_table(int value_bits, enum vxd_dag_kind kind, int n_words)
-{
-    if (kind == VXD_DAG_INNER) {
-        return n_words >= 2 && n_words <= 9;
-    }
-    return value_bits == 4 ? n_words >= 3 && n_words <= VXD_DAG_SLAB_MAX_WORDS
-                           : n_words == vxd_dag_leaf_words(value_bits, 1);
-}
-
 /* Lists of all tables; their places in `lists`, where that is not NULL. */
 static uint64_t lay_out(const struct vxd_dag *dag, struct vxd_dag_slabs *slabs,
                         uint32_t *lists)
 {
     const struct vxd_dag_spec *spec = &dag->spec;
-    uint32_t n_lists = vxd_dag_slab_lists(spec->table_items != 0 ? spec->table_items
-                                                                 : VXD_DAG_TABLE_ITEMS,
-                                          spec->load != 0 ? spec->load : VXD_DAG_LOAD);
+    uint32_t n_lists = vxd_dag_slab_spec_lists(spec);
     uint64_t n = 0;
 
-    for (int kind = 0; kind < VXD_DAG_BLOCK; kind++) {
-        for (int n_words = 0; n_words < N_SIZES; n_words++) {
-            if (!has_table(dag->view.value_bits, (enum vxd_dag_kind)kind, n_words)) {
-                continue;
-            }
-            if (lists != NULL) {
-                struct table *table = &slabs->tables[kind][n_words];
+    for (int i = 0; i < VXD_DAG_SLAB_TABLES; i++) {
+        int n_words = i % VXD_DAG_SLAB_SIZES;
 
-                table->form = vxd_dag_slab_form_of(spec->store, n_words);
-                table->lists = lists + n;
-                table->n_lists = n_lists;
-                table->chunk = NO_CHUNK;
-            }
-            n += n_lists;
+        if (!vxd_dag_slab_occurs(dag->view.value_bits,
+                                 (enum vxd_dag_kind)(i / VXD_DAG_SLAB_SIZES), n_words)) {
+            continue;
         }
+        if (lists != NULL) {
+            slabs->tables[i] =
+                (struct table){.form = vxd_dag_slab_form_of(spec->store, n_words),
+                               .lists = lists + n,
+                               .n_lists = n_lists,
+                               .chunk = NO_CHUNK};
+        }
+        n += n_lists;
     }
     return n;
 }
@@ -411,8 +406,8 @@ static void slabs_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out
     (void)pthread_mutex_lock(&slabs->mutex);
     out->n_bytes = slabs->n_bytes;
     out->used_bytes = slabs->n_bytes;
-    for (int i = 0; i < VXD_DAG_BLOCK * N_SIZES; i++) {
-        const struct table *table = &slabs->tables[i / N_SIZES][i % N_SIZES];
+    for (int i = 0; i < VXD_DAG_SLAB_TABLES; i++) {
+        const struct table *table = &slabs->tables[i];
 
         if (table->lists != NULL && table->chunk != NO_CHUNK) {
             out->used_bytes -= (VXD_DAG_CHUNK_WORDS - VXD_DAG_CHUNK_BITMAP_WORDS -

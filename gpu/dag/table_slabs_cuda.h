@@ -11,10 +11,8 @@
 #define VXD_GPU_DAG_TABLE_SLABS_CUDA_H
 
 #include "gpu/core/cuda_check.h"
+#include "gpu/dag/slab_cuda.h"
 #include "gpu/dag/table_backends.h"
-
-#define VXD_SLAB_WARP 0xffffffffu
-#define VXD_SLAB_NONE 32u /* no place of a slab */
 
 /* Bits of all lanes of a group. */
 template <uint32_t LANES>
@@ -34,20 +32,7 @@ static __device__ __forceinline__ uint32_t vxd_slab_from(uint32_t value, uint32_
     return __shfl_sync(VXD_SLAB_WARP, value, (int)lane, (int)LANES);
 }
 
-/* What any lane of the warp has. */
-static __device__ __forceinline__ uint32_t vxd_slab_from_warp(uint32_t value,
-                                                              uint32_t lane)
-{
-    return __shfl_sync(VXD_SLAB_WARP, value, (int)lane);
-}
-
-/* Reads past the first-level cache, which other multiprocessors' swaps do not reach. */
-static __device__ __forceinline__ uint32_t vxd_slab_read(const uint32_t *word)
-{
-    return *(const volatile uint32_t *)word;
-}
-
-/* The same of four words, aligned to 16 bytes. */
+/* Four words, as vxd_slab_read reads one; aligned to 16 bytes. */
 static __device__ __forceinline__ uint4 vxd_slab_read4(const uint32_t *words)
 {
     uint4 v;
@@ -80,47 +65,6 @@ vxd_slab_prefetch(const struct vxd_dag_table_view *view, uint32_t slab)
     if (slab != VXD_DAG_EMPTY) {
         asm volatile("prefetch.global.L2 [%0];" : : "l"(vxd_slab_words(view, slab)));
     }
-}
-
-static __device__ __forceinline__ uint64_t vxd_slab_pair(uint32_t low, uint32_t high)
-{
-    return (uint64_t)high << 32 | low;
-}
-
-/* Which bytes of a word are `byte`, four bits. */
-static __device__ __forceinline__ uint32_t vxd_slab_bytes(uint32_t word, uint32_t byte)
-{
-    uint32_t equal = __vcmpeq4(word, byte * 0x01010101u);
-
-    return (equal & 0x08040201u) * 0x01010101u >> 24;
-}
-
-/* Vectors of four words at the front of a slab that tell of its places. */
-VXD_HD constexpr uint32_t vxd_slab_vectors(enum vxd_dag_store store)
-{
-    return store == VXD_DAG_ATOMIC64 ? 16 : store == VXD_DAG_ACCEL32 ? 8 : 2;
-}
-
-/* The places that vector i tells to hold `value`. */
-template <enum vxd_dag_store STORE>
-static __device__ __forceinline__ uint32_t vxd_slab_match(uint4 v, uint32_t i,
-                                                          uint64_t value)
-{
-    uint32_t word = (uint32_t)value;
-
-    if (STORE == VXD_DAG_ATOMIC64) {
-        return ((vxd_slab_pair(v.x, v.y) == value ? 1u : 0u) |
-                (vxd_slab_pair(v.z, v.w) == value ? 2u : 0u))
-               << (2 * i);
-    }
-    if (STORE == VXD_DAG_ACCEL32) {
-        return ((v.x == word ? 1u : 0u) | (v.y == word ? 2u : 0u) |
-                (v.z == word ? 4u : 0u) | (v.w == word ? 8u : 0u))
-               << (4 * i);
-    }
-    return (vxd_slab_bytes(v.x, word) | vxd_slab_bytes(v.y, word) << 4 |
-            vxd_slab_bytes(v.z, word) << 8 | vxd_slab_bytes(v.w, word) << 12)
-           << (16 * i);
 }
 
 /* Places of a slab that hold `value` (64 bits of an item, 32 or 8 of a hash: 0 for those that
@@ -163,43 +107,6 @@ static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
 
 /* --- SlabAlloc --------------------------------------------------------------------------- */
 
-#define VXD_SLAB_NONE_TAKEN 0xffffffffu
-
-/* A slab of one memory block, or VXD_DAG_EMPTY: a lane has a word of the block's bits each. */
-static __device__ uint32_t vxd_slab_take_of_block(const struct vxd_dag_table_view *view,
-                                                  uint32_t lane, uint32_t block,
-                                                  uint32_t seed)
-{
-    uint32_t chunk = block / view->chunk_blocks;
-    uint32_t word = block % view->chunk_blocks * VXD_DAG_BLOCK_BITMAP_WORDS + lane;
-    uint32_t *bits = view->chunks[chunk] + word;
-    uint32_t room = ~vxd_slab_read(bits) & vxd_dag_slab_bits(&view->form, word);
-    uint32_t turn = seed % 32;
-    uint32_t lanes;
-
-    /* Each time round a word's room becomes less. */
-    while ((lanes = __ballot_sync(VXD_SLAB_WARP, room != 0)) != 0) {
-        uint32_t turned = __funnelshift_r(lanes, lanes, turn);
-        uint32_t owner = ((uint32_t)__ffs((int)turned) - 1 + turn) % 32;
-        uint32_t number = VXD_SLAB_NONE_TAKEN;
-
-        if (lane == owner) {
-            uint32_t bit = room & (~room + 1);
-            uint32_t before = atomicOr(bits, bit);
-
-            room &= ~(before | bit);
-            if ((before & bit) == 0) {
-                number = 32 * word + (uint32_t)__ffs((int)bit) - 1;
-            }
-        }
-        number = vxd_slab_from_warp(number, owner);
-        if (number != VXD_SLAB_NONE_TAKEN) {
-            return vxd_dag_slab_address(&view->form, chunk, number);
-        }
-    }
-    return VXD_DAG_EMPTY;
-}
-
 /* A slab that no list has, or VXD_DAG_EMPTY. By a whole warp. Takers begin at any slab's block,
  * so that all fill alike and hardly any is full long before the last one is; all blocks are
  * tried, twice. */
@@ -211,10 +118,12 @@ static __device__ uint32_t vxd_slab_take(const struct vxd_dag_table_view *view,
                      start % view->form.n_slabs / (32 * VXD_DAG_BLOCK_BITMAP_WORDS);
 
     for (uint32_t k = 0; k < 2 * view->n_blocks; k++) {
-        uint32_t slab = vxd_slab_take_of_block(view, lane, block, seed);
+        uint32_t chunk = block / view->chunk_blocks;
+        uint32_t number = vxd_slab_take_of_block(&view->form, view->chunks[chunk],
+                                                 block % view->chunk_blocks, lane, seed);
 
-        if (slab != VXD_DAG_EMPTY) {
-            return slab;
+        if (number != VXD_SLAB_NONE_TAKEN) {
+            return vxd_dag_slab_address(&view->form, chunk, number);
         }
         block = block + 1 == view->n_blocks ? 0 : block + 1;
     }

@@ -40,6 +40,7 @@ struct vxd_dag_carry {
     struct vxd_buffer sums; /* of marks, with the scan's scratch behind */
     size_t scan_bytes;
     struct vxd_buffer list;
+    struct vxd_buffer pass;   /* device: the state of the pass that puts are */
     struct vxd_buffer state;  /* device */
     struct vxd_buffer mirror; /* host: the same after the last wait */
     enum phase phase;
@@ -74,6 +75,7 @@ static struct vxd_dag_carry_view view_of(const struct vxd_dag_carry *carry)
         view.refs[i] = carry->generations[i].refs.ptr;
     }
     vxd_dag_device_begin_pass(carry->to, &view.to);
+    view.to.state = carry->pass.ptr;
     return view;
 }
 
@@ -109,6 +111,8 @@ enum vxd_status vxd_dag_carry_open(struct vxd_queue *queue,
                            &carry->mirror, err));
     VXD_TRY(
         vxd_device_alloc(queue, sizeof(struct vxd_dag_carry_state), &carry->state, err));
+    VXD_TRY(
+        vxd_device_alloc(queue, sizeof(struct vxd_dag_pass_state), &carry->pass, err));
     VXD_TRY(vxd_queue_fill(queue, carry->state.ptr, 0, carry->state.n_bytes, err));
     VXD_TRY(read_state(queue, carry, err));
     *out = carry;
@@ -131,6 +135,7 @@ void vxd_dag_carry_close(struct vxd_queue *queue, struct vxd_dag_carry *carry)
     }
     vxd_device_free(queue, &carry->sums);
     vxd_device_free(queue, &carry->list);
+    vxd_device_free(queue, &carry->pass);
     vxd_device_free(queue, &carry->state);
     vxd_host_free(queue->context, &carry->mirror);
     free(carry);
@@ -343,13 +348,8 @@ out:
     return status;
 }
 
-static uint64_t count_items(const struct vxd_dag_store_state *store)
-{
-    return store->n_items[VXD_DAG_LEAF] + store->n_items[VXD_DAG_INNER] +
-           store->n_items[VXD_DAG_BLOCK];
-}
-
-/* What the store lacks for all that is listed and not put; some of it at once. False: nothing. */
+/* What an arena lacks for all that is listed and not put, some of it at once, so that there is room
+ * for each launch. A slab store's needs are known once it has no room. False: nothing. */
 static bool needs_room(const struct vxd_dag_carry *carry,
                        const struct vxd_dag_carry_view *view, struct vxd_dag_needs *needs)
 {
@@ -358,15 +358,24 @@ static bool needs_room(const struct vxd_dag_carry *carry,
     const struct vxd_dag_carry_state *before = &carry->before;
     const uint64_t n_words = now->n_listed_words - before->n_listed_words -
                              (now->n_put_words - before->n_put_words);
-    const uint64_t n_items =
-        count_items(&store) + now->n_listed - (now->n_put - before->n_put);
-    /* Warps lose some words at the ends of chunks, as in vxd_dag_most_words. */
+    const uint64_t n_items = store.n_items[VXD_DAG_LEAF] + store.n_items[VXD_DAG_INNER] +
+                             store.n_items[VXD_DAG_BLOCK] + now->n_listed -
+                             (now->n_put - before->n_put);
+    /* Warps lose some words at the ends of chunks. */
     const uint64_t lost = UINT64_C(32) * VXD_DAG_MAX_ITEM_WORDS;
     const uint64_t wanted =
         store.next + n_words + lost * (n_words / (VXD_DAG_CHUNK_WORDS - lost) + 2);
     const uint64_t most = view->to.capacity_words + ROOM_WORDS;
 
     *needs = (struct vxd_dag_needs){0};
+    if (carry->to->spec.store != VXD_DAG_ARENA) {
+        /* A word more than it has: a chunk; of slabs, an eighth is for what tells of them. */
+        needs->n_words =
+            (told(carry)->fault & VXD_DAG_NO_WORDS) != 0
+                ? store.next + 1 + (n_words < ROOM_WORDS ? n_words : ROOM_WORDS)
+                : 0;
+        return needs->n_words > 0;
+    }
     if (wanted > view->to.capacity_words) {
         needs->n_words = wanted < most ? wanted : most;
     }
@@ -400,33 +409,46 @@ static enum vxd_status go_up(struct vxd_queue *queue, struct vxd_dag_carry *carr
     return VXD_OK;
 }
 
+/* Once a store has no room the next step makes some, and puts the same again. */
+static enum vxd_status check_fault(const struct vxd_dag_carry *carry, struct vxd_err *err)
+{
+    return (told(carry)->fault & ~(uint32_t)VXD_DAG_NO_WORDS) == 0 &&
+                   carry->to->spec.store != VXD_DAG_ARENA
+               ? VXD_OK
+               : vxd_fail(err, VXD_INTERNAL, NULL,
+                          "a store with room for all nodes took some of them only: %u",
+                          told(carry)->fault);
+}
+
 static enum vxd_status step_put(struct vxd_queue *queue, struct vxd_dag_carry *carry,
                                 struct vxd_err *err)
 {
     const struct vxd_dag_carry_view view = view_of(carry);
-    const struct vxd_dag_store_state store = vxd_dag_device_state(carry->to);
     enum vxd_dag_kind kind = vxd_dag_kind_at(carry->height);
+    struct vxd_dag_carry_state *mirror = carry->mirror.ptr;
     struct vxd_dag_needs needs;
     uint32_t left = carry->ends[carry->height] - carry->next;
     uint32_t n = left < PUT_PIECE ? left : PUT_PIECE;
-    /* What others stored, before or since, may be what this one is about to. */
-    bool finds = count_items(&store) != told(carry)->n_stored;
     enum vxd_status status = VXD_OK;
 
     if (needs_room(carry, &view, &needs)) {
-        return vxd_dag_device_grow(queue, carry->to, &needs, err);
+        VXD_TRY(vxd_dag_device_grow(queue, carry->to, &needs, err));
+        mirror->fault = 0;
+        goto out;
     }
     if (n > 0) {
         VXD_TRY(vxd_queue_fill(queue,
                                (char *)carry->state.ptr +
                                    offsetof(struct vxd_dag_carry_state, is_left),
                                0, sizeof(uint32_t), err));
-        if (finds) {
-            VXD_TRY(vxd_dag_carry_put(queue, &view, kind, true, carry->next, n, err));
-        }
-        VXD_TRY(vxd_dag_carry_put(queue, &view, kind, false, carry->next, n, err));
+        VXD_TRY(vxd_dag_carry_put(queue, &view, carry->to->spec.store, kind, carry->next,
+                                  n, err));
         VXD_TRY(vxd_dag_device_end_edit(queue, carry->to, err));
         VXD_TRY(read_state(queue, carry, err));
+        if (told(carry)->fault != 0) {
+            status = check_fault(carry, err);
+            goto out;
+        }
         carry->next += n;
         if (told(carry)->is_left != 0 && carry->height < carry->first_left) {
             carry->first_left = carry->height;

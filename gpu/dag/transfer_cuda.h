@@ -53,8 +53,11 @@ struct vxd_dag_carry_state {
     uint64_t n_put;
     uint64_t n_put_words;
     uint64_t n_stored; /* of those put, not found */
+    uint64_t n_new;    /* of the launch that goes on, and their words */
+    uint64_t n_new_words;
     uint32_t n_listed;
     uint32_t is_left; /* an item waits for a child */
+    uint32_t fault;   /* of the last launch: enum vxd_dag_fault */
 };
 
 /* By value in kernels. Marks of the second round are NULL in the first one. */
@@ -65,7 +68,7 @@ struct vxd_dag_carry_view {
     uint32_t fresh; /* which of them this round's are */
     uint32_t *list;
     struct vxd_dag_carry_state *state;
-    struct vxd_dag_pass to; /* its store's part */
+    struct vxd_dag_pass to; /* its store's part, and a state */
 };
 
 enum {
@@ -100,12 +103,12 @@ enum vxd_status vxd_dag_carry_merge(struct vxd_queue *queue,
                                     const struct vxd_dag_carry_view *view,
                                     uint32_t n_groups, const uint32_t *sums,
                                     uint32_t *refs, struct vxd_err *err);
-/* Stores n items of the list that have their children; or finds those that are there. The
- * store has room. */
+/* Finds or stores n items of the list that have their children, and were not put. A fault is told
+ * where the store has no room for all. */
 enum vxd_status vxd_dag_carry_put(struct vxd_queue *queue,
                                   const struct vxd_dag_carry_view *view,
-                                  enum vxd_dag_kind kind, bool finds, uint32_t begin,
-                                  uint32_t n, struct vxd_err *err);
+                                  enum vxd_dag_store store, enum vxd_dag_kind kind,
+                                  uint32_t begin, uint32_t n, struct vxd_err *err);
 enum vxd_status vxd_dag_carry_read(struct vxd_queue *queue,
                                    const struct vxd_dag_carry_view *view,
                                    const uint32_t *roots, uint32_t *refs, uint32_t n,

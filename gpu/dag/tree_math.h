@@ -32,6 +32,13 @@ enum vxd_dag_visit {
     VXD_DAG_DESCEND /* depends on the parts; of a leaf: on its voxels */
 };
 
+/* What becomes of the eight parts of a cube: masks of octants; others stay as they are. */
+struct vxd_dag_told {
+    unsigned set;     /* become `uniform` */
+    unsigned open;    /* depend on their parts; leaves on their voxels */
+    uint32_t uniform; /* empty or uniform */
+};
+
 /* 4x4x4 voxels, apart. */
 struct vxd_dag_leaf {
     uint64_t set;        /* occupied or FREE */

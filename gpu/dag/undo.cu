@@ -12,6 +12,16 @@ struct undo_cuda {
     typedef struct vxd_dag_undo_state state;
     struct vxd_dag_undo_state roots;
     struct vxd_dag_view view;
+    static const bool TELLS = false; /* of all parts of a cube at once */
+
+    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_told *told) const
+    {
+        (void)cube;
+        (void)at;
+        (void)told;
+        return false;
+    }
 
     __device__ __forceinline__ void begin(const struct vxd_dag_view *same, uint32_t root,
                                           state *at) const
@@ -55,25 +65,26 @@ struct undo_cuda {
     }
 };
 
-static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS, 2)
+static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS,
+                                         vxd_dag_team_blocks<struct undo_cuda>())
     undo_kernel(const __grid_constant__ struct vxd_dag_pass pass,
                 const __grid_constant__ struct undo_cuda editor)
 {
-    vxd_dag_run_pass(&pass, editor);
+    vxd_dag_run_pass<VXD_DAG_PASS_STORE>(&pass, editor);
 }
 
-size_t vxd_dag_undo_state_bytes(void)
+size_t VXD_DAG_PASS_FORM(vxd_dag_undo_row_bytes)(void)
 {
-    return sizeof(undo_cuda::state);
+    return sizeof(struct vxd_dag_row<undo_cuda::state>);
 }
 
-enum vxd_status vxd_dag_undo_pass(struct vxd_queue *queue,
-                                  const struct vxd_dag_pass *pass,
-                                  const struct vxd_dag_undo_state *roots,
-                                  struct vxd_err *err)
+enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_undo_pass)(
+    struct vxd_queue *queue, const struct vxd_dag_pass *pass,
+    const struct vxd_dag_undo_state *roots, struct vxd_err *err)
 {
     const struct undo_cuda editor = {*roots, pass->view};
 
     return vxd_dag_launch_pass(queue, (const void *)undo_kernel, pass, &editor,
-                               "undo_kernel", err);
+                               vxd_dag_shared_bytes<struct undo_cuda>(), "undo_kernel",
+                               err);
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Times edits of scenes: the large ball of the paper into an empty scene, the twelve of its
- * replay one after the other, small brush strokes on what those left, copies of a box with a
- * thin shell in it; then what a node takes. Times are those of edits that found room.
+ * replay one after the other, small brush strokes on what those left (caches emptied, and warm),
+ * copies of a box with a thin shell in it; then what a node takes. With --live, strokes and the
+ * replay too in a scene of so many nodes, and the replay into an empty scene of a store that
+ * holds them. Times are those of edits that found room; on a GPU shares of their stages beside
+ * them. Warm ones hold what the host takes to queue the edit, which emptying hides.
  *
  * Prints Markdown. The scene is 2^17 voxels a side. Replays are at half scale: positions and
  * radii are doubled, and balls stand on voxel centres.
  * usage: bench_gpu_dag [--backend cpu|cuda] [--threads N] [--repeat N] [--radius VOXELS]
- *                      [--bits 0|4|8|16] [--replay FILE.csv] */
+ *                      [--bits 0|4|8|16] [--replay FILE.csv] [--live MILLION_NODES] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +24,7 @@
 #define N_STROKES 200
 #define COPY_SIDE 380
 #define N_COPIES 20
+#define MAX_LIVE_BALLS 4096
 
 struct options {
     enum vxd_backend backend;
@@ -28,6 +32,7 @@ struct options {
     int n_repeat;
     int radius;
     int bits; /* of materials, in the replay */
+    int live; /* millions of nodes of the large scene; 0: none */
     const char *replay;
 };
 
@@ -42,7 +47,9 @@ struct bench {
     struct bench_device device;
     struct vxd_buffer
         memory; /* of the result, page-locked: the host does not wait for it */
-    struct vxd_dag_needs needs; /* the most that any edit asked for */
+    struct vxd_dag_needs needs;      /* the most that any edit asked for */
+    bool is_warm;                    /* caches are not emptied */
+    double cycles[VXD_DAG_N_STAGES]; /* of the stages of edits of this row */
     struct ball balls[MAX_BALLS];
     int n_balls;
 };
@@ -66,7 +73,6 @@ static struct vxd_dag_op op_of(const struct ball *ball, uint32_t value)
 static void note_needs(struct vxd_dag_needs *most, const struct vxd_dag_needs *needs)
 {
     most->n_cubes = most->n_cubes > needs->n_cubes ? most->n_cubes : needs->n_cubes;
-    most->n_leaves = most->n_leaves > needs->n_leaves ? most->n_leaves : needs->n_leaves;
     most->n_pairs = most->n_pairs > needs->n_pairs ? most->n_pairs : needs->n_pairs;
     most->n_items = most->n_items > needs->n_items ? most->n_items : needs->n_items;
     most->n_words = most->n_words > needs->n_words ? most->n_words : needs->n_words;
@@ -84,7 +90,9 @@ static enum vxd_status time_edit(struct bench *bench, struct vxd_dag *dag, uint3
     enum vxd_status status;
 
     for (*n_tries = 1;; (*n_tries)++) {
-        VXD_TRY(bench_device_flush(&bench->device, err));
+        if (!bench->is_warm) {
+            VXD_TRY(bench_device_flush(&bench->device, err));
+        }
         (void)bench_device_start(&bench->device);
         VXD_TRY(vxd_dag_edit(queue, dag, root, op, 1, own, err));
         (void)bench_device_stop(&bench->device);
@@ -97,8 +105,28 @@ static enum vxd_status time_edit(struct bench *bench, struct vxd_dag *dag, uint3
         VXD_TRY(vxd_dag_make_room(queue, dag, own, err));
     }
     *result = *own;
+    for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+        bench->cycles[i] += (double)own->stage_cycles[i];
+    }
 out:
     return status;
+}
+
+/* Ends a row: shares of the stages (Figure 9 of the paper) in the edits since the last one. */
+static void print_stages(struct bench *bench)
+{
+    double sum = 0;
+
+    for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+        sum += bench->cycles[i];
+    }
+    for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+        if (sum > 0) {
+            (void)printf(" %.0f", 100 * bench->cycles[i] / sum);
+        }
+        bench->cycles[i] = 0;
+    }
+    (void)printf(" |\n");
 }
 
 static enum vxd_status make_dag(struct bench *bench, int bits, struct vxd_dag **out,
@@ -159,16 +187,17 @@ static enum vxd_status run_ball(struct bench *bench, struct vxd_dag **out,
                           &times[n_times], err));
         n_times += n_tries == 1 ? 1 : 0;
     }
-    (void)printf("| ball r = %d, empty scene, 0 bits | %llu | %.3f |\n",
+    (void)printf("| ball r = %d, empty scene, 0 bits | %llu | %.3f |",
                  bench->options.radius, (unsigned long long)result.n_added,
                  1e3 * bench_median(times, n_times));
+    print_stages(bench);
 out:
     return status;
 }
 
 /* The balls of the replay one after the other, materials by turns; *root is the last. */
 static enum vxd_status run_replay(struct bench *bench, struct vxd_dag *dag,
-                                  uint32_t *root, struct vxd_err *err)
+                                  const char *name, uint32_t *root, struct vxd_err *err)
 {
     uint32_t n_values = bench->options.bits == 0 ? 1 : 15;
     double times[MAX_BALLS];
@@ -182,20 +211,21 @@ static enum vxd_status run_replay(struct bench *bench, struct vxd_dag *dag,
 
         VXD_TRY(time_edit(bench, dag, *root, &op, &n_tries, &result, &times[i], err));
         *root = result.root;
-        (void)printf("| replay %d, r = %lld, %d bits | %llu | %.3f |\n", i + 1,
+        (void)printf("| replay %s, %d, r = %lld, %d bits | %llu | %.3f |", name, i + 1,
                      (long long)ball->r, bench->options.bits,
                      (unsigned long long)(result.n_added + result.n_removed),
                      1e3 * times[i]);
+        print_stages(bench);
     }
-    (void)printf("| replay, median of %d | | %.3f |\n", bench->n_balls,
+    (void)printf("| replay %s, median of %d | | %.3f | |\n", name, bench->n_balls,
                  1e3 * bench_median(times, bench->n_balls));
 out:
     return status;
 }
 
 /* Strokes along the last ball's surface, added and taken away by turns. */
-static enum vxd_status run_brush(struct bench *bench, struct vxd_dag *dag, uint32_t root,
-                                 struct vxd_err *err)
+static enum vxd_status run_brush(struct bench *bench, struct vxd_dag *dag,
+                                 const char *name, uint32_t root, struct vxd_err *err)
 {
     const struct ball *last = &bench->balls[bench->n_balls - 1];
     double times[N_STROKES];
@@ -215,8 +245,10 @@ static enum vxd_status run_brush(struct bench *bench, struct vxd_dag *dag, uint3
         VXD_TRY(time_edit(bench, dag, root, &op, &n_tries, &result, &times[i], err));
         root = result.root;
     }
-    (void)printf("| brush r = %d, median of %d | | %.3f |\n", BRUSH_RADIUS, N_STROKES,
+    (void)printf("| brush r = %d %s, %s, median of %d | | %.3f |", BRUSH_RADIUS, name,
+                 bench->is_warm ? "warm" : "caches emptied", N_STROKES,
                  1e3 * bench_median(times, N_STROKES));
+    print_stages(bench);
 out:
     return status;
 }
@@ -257,10 +289,80 @@ static enum vxd_status run_copies(struct bench *bench, struct vxd_dag *dag,
         VXD_TRY(
             time_edit(bench, dag, result.root, &op, &n_tries, &result, &times[i], err));
     }
-    (void)printf("| copy of %d^3, thin shell, median of %d | %llu | %.3f |\n", COPY_SIDE,
+    (void)printf("| copy of %d^3, thin shell, median of %d | %llu | %.3f |", COPY_SIDE,
                  N_COPIES, (unsigned long long)result.n_added,
                  1e3 * bench_median(times, N_COPIES));
+    print_stages(bench);
 out:
+    return status;
+}
+
+/* Strokes with emptied caches, then warm. */
+static enum vxd_status run_brushes(struct bench *bench, struct vxd_dag *dag,
+                                   const char *name, uint32_t root, struct vxd_err *err)
+{
+    enum vxd_status status = run_brush(bench, dag, name, root, err);
+
+    bench->is_warm = true;
+    if (status == VXD_OK) {
+        status = run_brush(bench, dag, name, root, err);
+    }
+    bench->is_warm = false;
+    return status;
+}
+
+static uint64_t count_nodes(const struct vxd_dag *dag)
+{
+    struct vxd_dag_usage usage;
+
+    vxd_dag_get_usage(dag, &usage);
+    return usage.n_leaves + usage.n_inner + usage.n_blocks;
+}
+
+/* Balls here and there, apart from the replay's, until the scene has so many nodes. */
+static enum vxd_status fill_scene(struct bench *bench, struct vxd_dag *dag,
+                                  uint32_t *root, struct vxd_err *err)
+{
+    const uint64_t n_nodes = (uint64_t)bench->options.live * 1000000;
+    struct vxd_dag_edit_result result = {.root = *root};
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < MAX_LIVE_BALLS && count_nodes(dag) < n_nodes; i++) {
+        struct ball ball = {.r = 1500 + 7 * i % 500, .is_added = true};
+        struct vxd_dag_op op;
+        double seconds;
+        int n_tries;
+
+        ball.centre[0] = 3001 + (int64_t)i * 4099 % 120000;
+        ball.centre[1] = 3001 + (int64_t)i * 7919 % 120000;
+        ball.centre[2] = 3001 + (int64_t)i * 5003 % 120000;
+        op = op_of(&ball, bench->options.bits == 0 ? 0 : (uint32_t)i % 15);
+        VXD_TRY(
+            time_edit(bench, dag, result.root, &op, &n_tries, &result, &seconds, err));
+    }
+    *root = result.root;
+    memset(bench->cycles, 0, sizeof bench->cycles);
+out:
+    return status;
+}
+
+/* Into a large live scene, and into an empty one of a store that holds as much. */
+static enum vxd_status run_live(struct bench *bench, struct vxd_err *err)
+{
+    struct vxd_dag *dag = NULL;
+    uint32_t live = VXD_DAG_EMPTY;
+    uint32_t root = VXD_DAG_EMPTY;
+    enum vxd_status status;
+
+    VXD_TRY(make_dag(bench, bench->options.bits, &dag, err));
+    VXD_TRY(fill_scene(bench, dag, &live, err));
+    (void)printf("| nodes of the live scene's store | %llu | | |\n",
+                 (unsigned long long)count_nodes(dag));
+    VXD_TRY(run_replay(bench, dag, "in a full store", &root, err));
+    VXD_TRY(run_brushes(bench, dag, "in the live scene", live, err));
+    VXD_TRY(run_replay(bench, dag, "in the live scene", &live, err));
+out:
+    vxd_dag_destroy(bench->device.queue, dag);
     return status;
 }
 
@@ -276,7 +378,9 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 
     vxd_context_get_info(bench->device.context, &info);
     (void)printf("%s; scenes of 2^%d voxels a side\n\n", info.name, DEPTH);
-    (void)printf("| edit | voxels changed | ms |\n|---|---|---|\n");
+    (void)printf(
+        "| edit | voxels changed | ms | %% opened by a block, by the grid, rows, "
+        "closed by the grid, by a block |\n|---|---|---|---|\n");
     VXD_TRY(vxd_host_alloc(bench->device.context, sizeof(struct vxd_dag_edit_result),
                            &bench->memory, err));
     VXD_TRY(run_ball(bench, &alone, err));
@@ -284,8 +388,11 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     VXD_TRY(run_copies(bench, copies, err));
     VXD_TRY(make_dag(bench, bench->options.bits, &dag, err));
     if (bench->n_balls > 0) {
-        VXD_TRY(run_replay(bench, dag, &root, err));
-        VXD_TRY(run_brush(bench, dag, root, err));
+        VXD_TRY(run_replay(bench, dag, "in a new store", &root, err));
+        VXD_TRY(run_brushes(bench, dag, "on its last ball", root, err));
+        if (bench->options.live > 0) {
+            VXD_TRY(run_live(bench, err));
+        }
     }
     (void)printf(
         "\n| store | leaves | inner nodes | raw MiB | taken MiB | bytes a node | "
@@ -306,7 +413,7 @@ static void usage(void)
 {
     (void)fprintf(stderr, "usage: bench_gpu_dag [--backend cpu|cuda] [--threads N] "
                           "[--repeat N] [--radius VOXELS] [--bits 0|4|8|16] "
-                          "[--replay FILE.csv]\n");
+                          "[--replay FILE.csv] [--live MILLION_NODES]\n");
     exit(EXIT_FAILURE);
 }
 
@@ -317,7 +424,7 @@ static int number_of(const char *text, long least, long most)
 
 static void parse(int argc, char **argv, struct options *out)
 {
-    *out = (struct options){VXD_BACKEND_CPU, 0, 5, 1820, 4, NULL};
+    *out = (struct options){VXD_BACKEND_CPU, 0, 5, 1820, 4, 0, NULL};
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *name = argv[i];
         const char *value = argv[i + 1];
@@ -333,6 +440,8 @@ static void parse(int argc, char **argv, struct options *out)
             out->radius = number_of(value, 1, 20000);
         } else if (strcmp(name, "--bits") == 0) {
             out->bits = number_of(value, 0, 16);
+        } else if (strcmp(name, "--live") == 0) {
+            out->live = number_of(value, 0, 400);
         } else if (strcmp(name, "--replay") == 0) {
             out->replay = value;
         } else {

@@ -312,6 +312,11 @@ static inline const void *__cvta_generic_to_global(const void *at)
     return at;
 }
 
+static inline long long clock64(void)
+{
+    return 0;
+}
+
 static inline void emu_ptx_prefetch(const void *)
 {
 }

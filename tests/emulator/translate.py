@@ -121,14 +121,19 @@ def assembly(text: str) -> str:
         end = end_of(text, match.end() - 1)
         parts = split(text[match.end() : end - 1], ":")
         code = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', parts[0])).replace("\\n", " ")
-        name = re.search(r"\b(ld|st|prefetch|atom\S*cas\.b128)\b", code)
+        name = re.search(r"\b(ld|st|prefetch|fence|atom\S*cas\.b128)\b", code)
         operands = []
         for part in parts[1:3]:
             for operand in split(part, ","):
                 if "(" in operand:
                     operands.append(operand[operand.index("(") + 1 : operand.rindex(")")])
         n_outputs = len([o for o in split(parts[1], ",") if "(" in o]) if len(parts) > 1 else 0
-        known = {"ld": "emu_ptx_load", "st": "emu_ptx_store", "prefetch": "emu_ptx_prefetch"}
+        known = {
+            "ld": "emu_ptx_load",
+            "st": "emu_ptx_store",
+            "prefetch": "emu_ptx_prefetch",
+            "fence": "__threadfence",
+        }
         if name is None:
             call = f'emu_ptx_unknown("{code}")'
         else:

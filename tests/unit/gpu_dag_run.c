@@ -4,23 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gpu_dag_each_backend(void (*body)(struct gpu_env *env))
-{
-    const char *store = getenv("VOXELD_TEST_DAG_STORE");
-
-    if (store == NULL || strcmp(store, "0") == 0) {
-        gpu_each_backend(body);
-        return;
-    }
-    for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
-        struct gpu_env env;
-
-        gpu_env_open(&env, VXD_BACKEND_CPU, n_threads, 0, 0);
-        body(&env);
-        gpu_env_close(&env);
-    }
-}
-
 struct vxd_dag *gpu_dag_create(struct gpu_env *env, const struct vxd_dag_spec *spec)
 {
     struct vxd_dag *dag = NULL;

@@ -9,10 +9,6 @@
 #include "gpu/dag/internal.h"
 #include "tests/unit/gpu_helpers.h"
 
-/* Runs body on the CPU with 1 and 3 threads, and on the first CUDA device where the store under
- * test (gpu_dag_store) is the arena, which alone is there. */
-void gpu_dag_each_backend(void (*body)(struct gpu_env *env));
-
 /* A store; failures end the program. */
 struct vxd_dag *gpu_dag_create(struct gpu_env *env, const struct vxd_dag_spec *spec);
 

@@ -161,7 +161,7 @@ static void one_long_ray(struct gpu_env *env)
 
 static void test_scan_of_one_long_ray_is_the_walk(void)
 {
-    gpu_dag_each_backend(one_long_ray);
+    gpu_each_backend(one_long_ray);
 }
 
 static void longest_ray(struct gpu_env *env)
@@ -196,7 +196,7 @@ static void longest_ray(struct gpu_env *env)
 
 static void test_scan_beyond_the_longest_ray_hits_without_one(void)
 {
-    gpu_dag_each_backend(longest_ray);
+    gpu_each_backend(longest_ray);
 }
 
 /* Scenes ----------------------------------------------------------------------------------- */
@@ -314,7 +314,7 @@ static void moved_object(struct gpu_env *env)
 
 static void test_scan_after_an_object_moved_clears_where_it_was(void)
 {
-    gpu_dag_each_backend(moved_object);
+    gpu_each_backend(moved_object);
 }
 
 static const struct vxd_test tests[] = {

@@ -293,7 +293,7 @@ static void every_turn(struct gpu_env *env)
 
 static void test_copy_of_every_turn_and_mirror_is_exact(void)
 {
-    gpu_dag_each_backend(every_turn);
+    gpu_each_backend(every_turn);
 }
 
 static void larger_copies(struct gpu_env *env)
@@ -309,7 +309,7 @@ static void larger_copies(struct gpu_env *env)
 
 static void test_copy_in_larger_scenes_is_exact(void)
 {
-    gpu_dag_each_backend(larger_copies);
+    gpu_each_backend(larger_copies);
 }
 
 static void far_copies(struct gpu_env *env)
@@ -336,7 +336,7 @@ static void far_copies(struct gpu_env *env)
 
 static void test_copy_from_far_outside_is_empty(void)
 {
-    gpu_dag_each_backend(far_copies);
+    gpu_each_backend(far_copies);
 }
 
 /* Erosion and dilation --------------------------------------------------------------------- */
@@ -471,7 +471,7 @@ static void every_shape(struct gpu_env *env)
 
 static void test_morphology_of_every_shape_is_exact(void)
 {
-    gpu_dag_each_backend(every_shape);
+    gpu_each_backend(every_shape);
 }
 
 static void larger_morphology(struct gpu_env *env)
@@ -487,7 +487,7 @@ static void larger_morphology(struct gpu_env *env)
 
 static void test_morphology_in_larger_scenes_is_exact(void)
 {
-    gpu_dag_each_backend(larger_morphology);
+    gpu_each_backend(larger_morphology);
 }
 
 /* In one list: each sees what the one before it made. */
@@ -524,7 +524,7 @@ static void one_list(struct gpu_env *env)
 
 static void test_copies_and_morphology_in_one_list_follow_each_other(void)
 {
-    gpu_dag_each_backend(one_list);
+    gpu_each_backend(one_list);
 }
 
 static const struct vxd_test tests[] = {

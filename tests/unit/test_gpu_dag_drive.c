@@ -167,7 +167,7 @@ static void test_scans_of_a_real_drive_clear_what_is_gone(void)
         SKIP("no data directory");
     }
     free(records);
-    gpu_dag_each_backend(drives);
+    gpu_each_backend(drives);
 }
 
 static const struct vxd_test tests[] = {

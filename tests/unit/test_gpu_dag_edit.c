@@ -272,7 +272,7 @@ static void random_lists(struct gpu_env *env)
 
 static void test_edit_random_lists_give_the_voxels_of_a_grid(void)
 {
-    gpu_dag_each_backend(random_lists);
+    gpu_each_backend(random_lists);
 }
 
 static void many_passes(struct gpu_env *env)
@@ -285,7 +285,7 @@ static void many_passes(struct gpu_env *env)
 
 static void test_edit_lists_of_many_passes_count_from_first_to_last(void)
 {
-    gpu_dag_each_backend(many_passes);
+    gpu_each_backend(many_passes);
 }
 
 static void large_scenes(struct gpu_env *env)
@@ -301,7 +301,7 @@ static void large_scenes(struct gpu_env *env)
 
 static void test_edit_scenes_of_128_voxels_a_side_match_a_grid(void)
 {
-    gpu_dag_each_backend(large_scenes);
+    gpu_each_backend(large_scenes);
 }
 
 static void test_edit_a_scene_of_256_voxels_a_side_matches_a_grid(void)
@@ -373,7 +373,7 @@ static void aligned_boxes(struct gpu_env *env)
 
 static void test_edit_node_aligned_boxes_are_not_lost(void)
 {
-    gpu_dag_each_backend(aligned_boxes);
+    gpu_each_backend(aligned_boxes);
 }
 
 /* Planes through the largest scene: of the voxels they cut each row is like the others, so
@@ -408,7 +408,7 @@ static void walls(struct gpu_env *env)
 
 static void test_edit_planes_through_the_largest_scene_end_soon(void)
 {
-    gpu_dag_each_backend(walls);
+    gpu_each_backend(walls);
 }
 
 static void too_long(struct gpu_env *env)
@@ -434,7 +434,7 @@ static void too_long(struct gpu_env *env)
 
 static void test_edit_that_looks_at_too_much_is_refused(void)
 {
-    gpu_dag_each_backend(too_long);
+    gpu_each_backend(too_long);
 }
 
 static void nothing_to_do(struct gpu_env *env)
@@ -467,7 +467,7 @@ static void nothing_to_do(struct gpu_env *env)
 
 static void test_edit_that_changes_nothing_keeps_the_root_without_lookups(void)
 {
-    gpu_dag_each_backend(nothing_to_do);
+    gpu_each_backend(nothing_to_do);
 }
 
 /* Far out and huge, where 64 bits are nearly too few: against 128. */
@@ -520,7 +520,7 @@ static void extremes(struct gpu_env *env)
 
 static void test_edit_shapes_at_the_ends_of_their_range_are_exact(void)
 {
-    gpu_dag_each_backend(extremes);
+    gpu_each_backend(extremes);
 }
 
 static void exhausted(struct gpu_env *env)
@@ -551,7 +551,7 @@ static void exhausted(struct gpu_env *env)
 
 static void test_edit_over_the_budget_leaves_the_old_root_as_it_was(void)
 {
-    gpu_dag_each_backend(exhausted);
+    gpu_each_backend(exhausted);
 }
 
 /* Readers beside edits -------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ static void large_ball(struct gpu_env *env)
 
 static void test_ball_of_radius_1820_has_the_known_counts_of_nodes(void)
 {
-    gpu_dag_each_backend(large_ball);
+    gpu_each_backend(large_ball);
 }
 
 /* Brute force ----------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static void small_balls(struct gpu_env *env)
 
 static void test_small_balls_have_the_nodes_of_brute_force(void)
 {
-    gpu_dag_each_backend(small_balls);
+    gpu_each_backend(small_balls);
 }
 
 static const struct vxd_test tests[] = {

@@ -179,7 +179,7 @@ static void many_operations(struct gpu_env *env)
 
 static void test_edit_of_many_operations_gives_the_voxels_of_a_grid(void)
 {
-    gpu_dag_each_backend(many_operations);
+    gpu_each_backend(many_operations);
 }
 
 /* At once, and 64 at a time: the same root. */
@@ -218,7 +218,7 @@ static void in_turn(struct gpu_env *env)
 
 static void test_edit_of_thousands_of_operations_is_that_of_each_64_in_turn(void)
 {
-    gpu_dag_each_backend(in_turn);
+    gpu_each_backend(in_turn);
 }
 
 /* Cubes of different bins are cut alike, each by the first operation of its bin. */
@@ -245,7 +245,7 @@ static void alike(struct gpu_env *env)
 
 static void test_edit_that_cuts_many_places_alike_keeps_their_materials(void)
 {
-    gpu_dag_each_backend(alike);
+    gpu_each_backend(alike);
 }
 
 /* All in one place: no bin is small enough for what meets there. */
@@ -286,7 +286,7 @@ static void one_place(struct gpu_env *env)
 
 static void test_edit_of_many_operations_in_one_place_goes_in_passes(void)
 {
-    gpu_dag_each_backend(one_place);
+    gpu_each_backend(one_place);
 }
 
 static const struct vxd_test tests[] = {

@@ -186,7 +186,7 @@ static void chains(struct gpu_env *env)
 
 static void test_edit_lists_one_after_the_other_keep_a_scene_equal_to_a_grid(void)
 {
-    gpu_dag_each_backend(chains);
+    gpu_each_backend(chains);
 }
 
 static const struct vxd_test tests[] = {

@@ -101,7 +101,7 @@ static void round_trips(struct gpu_env *env)
         gpu_dag_image_must_save(&cpu, fresh, fresh_roots, &other);
         CHECK(gpu_dag_image_is_same(&image, &other));
         for (int store = 0; store < VXD_DAG_N_STORES; store++) {
-            if (store == 0 || (format->material_bits <= 4 && !gpu_is_cuda(env))) {
+            if (store == 0 || format->material_bits <= 4) {
                 check_loads(env, &image, (enum vxd_dag_store)store, false, false, wanted);
                 check_loads(env, &image, (enum vxd_dag_store)store, false, true, wanted);
                 check_loads(env, &image, (enum vxd_dag_store)store, true, true, wanted);
@@ -118,7 +118,7 @@ static void round_trips(struct gpu_env *env)
 
 static void test_image_of_equal_scenes_is_equal_and_loads_everywhere(void)
 {
-    gpu_dag_each_backend(round_trips);
+    gpu_each_backend(round_trips);
 }
 
 /* Nothing but what needs no words. */
@@ -145,7 +145,7 @@ static void no_words(struct gpu_env *env)
 
 static void test_image_of_empty_and_uniform_roots_is_one_word(void)
 {
-    gpu_dag_each_backend(no_words);
+    gpu_each_backend(no_words);
 }
 
 /* Several chunks, with free words at their ends, of which items are more than a table begins
@@ -189,7 +189,7 @@ static void large(struct gpu_env *env)
 
 static void test_image_of_many_chunks_loads(void)
 {
-    gpu_dag_each_backend(large);
+    gpu_each_backend(large);
 }
 
 /* The golden image ------------------------------------------------------------------------ */
@@ -265,7 +265,7 @@ static void golden(struct gpu_env *env)
 
 static void test_image_of_a_known_scene_is_the_golden_one(void)
 {
-    gpu_dag_each_backend(golden);
+    gpu_each_backend(golden);
 }
 
 /* No room --------------------------------------------------------------------------------- */
@@ -443,7 +443,7 @@ static void beside_edits(struct gpu_env *env)
 
 static void test_image_beside_edits_is_of_its_roots(void)
 {
-    gpu_dag_each_backend(beside_edits);
+    gpu_each_backend(beside_edits);
 }
 
 static const struct vxd_test tests[] = {

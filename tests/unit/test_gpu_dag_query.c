@@ -585,7 +585,7 @@ static void queries_beside_edits(struct gpu_env *env)
 
 static void test_queries_beside_edits_answer_for_their_root(void)
 {
-    gpu_dag_each_backend(queries_beside_edits);
+    gpu_each_backend(queries_beside_edits);
 }
 
 static void test_query_without_arrays_is_refused(void)

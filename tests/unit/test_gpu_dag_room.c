@@ -4,6 +4,7 @@
 #include "tests/unit/test.h"
 
 #include "tests/unit/gpu_dag_run.h"
+#include "tests/unit/gpu_dag_scene.h"
 
 static struct vxd_dag_op ball(enum vxd_dag_action action, int64_t x, int64_t y, int64_t z,
                               int64_t r, uint32_t value)
@@ -21,7 +22,8 @@ static struct vxd_dag_op ball(enum vxd_dag_action action, int64_t x, int64_t y, 
 static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format,
                                 size_t max_bytes)
 {
-    const struct vxd_dag_spec spec = {.format = *format, .max_bytes = max_bytes};
+    const struct vxd_dag_spec spec = {
+        .format = *format, .store = gpu_dag_store(format), .max_bytes = max_bytes};
 
     return gpu_dag_create(env, &spec);
 }
@@ -80,7 +82,7 @@ static void without_room(struct gpu_env *env)
 
 static void test_edit_without_room_changes_nothing_and_says_what_it_needs(void)
 {
-    gpu_dag_each_backend(without_room);
+    gpu_each_backend(without_room);
 }
 
 /* Balls over balls, in a store that grows with them: the CPU's voxels, nodes and counts. */
@@ -130,7 +132,7 @@ static void growing(struct gpu_env *env)
 
 static void test_store_that_grows_edit_by_edit_holds_the_cpus_nodes(void)
 {
-    gpu_dag_each_backend(growing);
+    gpu_each_backend(growing);
 }
 
 /* Usage counts what is stored, and all memory is given back. */
@@ -163,7 +165,7 @@ static void usage(struct gpu_env *env)
 
 static void test_store_tells_what_it_holds_and_gives_it_back(void)
 {
-    gpu_dag_each_backend(usage);
+    gpu_each_backend(usage);
 }
 
 /* Lists and heights that break a rule are found when their turn comes. */
@@ -205,7 +207,7 @@ static void bad_data(struct gpu_env *env)
 
 static void test_edit_of_a_bad_list_or_height_does_nothing(void)
 {
-    gpu_dag_each_backend(bad_data);
+    gpu_each_backend(bad_data);
 }
 
 /* After an edit that needed much room, where there is memory for a small one alone. */
@@ -248,7 +250,67 @@ static void test_edit_that_is_small_needs_little_memory_after_a_large_one(void)
     gpu_env_close(&env);
 }
 
+/* Tables of slabs that were made for few items, so that most of a pass looks for a place in the
+ * same lists; and more lists, whose items are found where they were. */
+static void few_lists(struct gpu_env *env, enum vxd_dag_store store)
+{
+    const struct vxd_dag_spec spec = {
+        .format = {9, 4, true}, .store = store, .load = 8, .table_items = 1};
+    const struct vxd_dag_edit_result grow = {.needs_room = true, .needs = {.n_words = 1}};
+    struct gpu_env cpu;
+    struct vxd_dag *dags[2];
+    uint32_t roots[2] = {VXD_DAG_EMPTY, VXD_DAG_EMPTY};
+    struct vxd_dag_edit_result results[2];
+    struct vxd_dag_usage before;
+    struct vxd_dag_usage after;
+
+    gpu_env_open(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
+    dags[1] = make_dag(&cpu, &spec.format, 0);
+    REQUIRE(vxd_dag_create(env->queue, &spec, &dags[0], NULL) == VXD_OK);
+    for (int i = 0; i < 4; i++) {
+        const struct vxd_dag_op op =
+            ball(i == 2 ? VXD_DAG_ERASE : VXD_DAG_FILL, 200 + 9 * i, 201 - 7 * i, 202,
+                 40 + 3 * i, (uint32_t)(4 * i + 1));
+        struct vxd_dag_summary summaries[2];
+
+        CHECK_INT(gpu_dag_edit(env, dags[0], roots[0], &op, 1, &results[0], NULL),
+                  VXD_OK);
+        CHECK_INT(gpu_dag_edit(&cpu, dags[1], roots[1], &op, 1, &results[1], NULL),
+                  VXD_OK);
+        roots[0] = results[0].root;
+        roots[1] = results[1].root;
+        summaries[0] = verify(env, dags[0], roots[0]);
+        summaries[1] = verify(&cpu, dags[1], roots[1]);
+        CHECK(same(&summaries[0], &summaries[1]));
+        vxd_dag_get_usage(dags[0], &before);
+        CHECK_INT(vxd_dag_make_room(env->queue, dags[0], &grow, NULL), VXD_OK);
+        CHECK_INT(gpu_dag_edit(env, dags[0], i == 0 ? VXD_DAG_EMPTY : roots[0], &op, 1,
+                               &results[0], NULL),
+                  VXD_OK);
+        vxd_dag_get_usage(dags[0], &after);
+        CHECK_INT(results[0].root, roots[0]);
+        CHECK_INT(after.node_bytes, before.node_bytes);
+        CHECK(after.used_bytes <= after.n_bytes && after.node_bytes <= after.used_bytes);
+    }
+    vxd_dag_destroy(env->queue, dags[0]);
+    vxd_dag_destroy(cpu.queue, dags[1]);
+    gpu_env_close(&cpu);
+}
+
+static void each_few_lists(struct gpu_env *env)
+{
+    for (int store = VXD_DAG_ATOMIC64; store < VXD_DAG_N_STORES; store++) {
+        few_lists(env, (enum vxd_dag_store)store);
+    }
+}
+
+static void test_slabs_of_few_lists_hold_each_item_once(void)
+{
+    gpu_each_backend(each_few_lists);
+}
+
 static const struct vxd_test tests[] = {
+    VXD_TEST(test_slabs_of_few_lists_hold_each_item_once),
     VXD_TEST(test_edit_without_room_changes_nothing_and_says_what_it_needs),
     VXD_TEST(test_store_that_grows_edit_by_edit_holds_the_cpus_nodes),
     VXD_TEST(test_store_tells_what_it_holds_and_gives_it_back),

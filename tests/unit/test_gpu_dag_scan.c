@@ -141,7 +141,7 @@ static void random_points(struct gpu_env *env)
 
 static void test_scan_of_random_points_is_that_of_a_dense_walk(void)
 {
-    gpu_dag_each_backend(random_points);
+    gpu_each_backend(random_points);
 }
 
 static void nothing_or_copies(struct gpu_env *env)
@@ -187,7 +187,7 @@ static void nothing_or_copies(struct gpu_env *env)
 
 static void test_scan_of_nothing_or_of_copies_is_counted(void)
 {
-    gpu_dag_each_backend(nothing_or_copies);
+    gpu_each_backend(nothing_or_copies);
 }
 
 static void check_refused(struct gpu_env *env, const struct vxd_dag_format *format,
@@ -239,7 +239,7 @@ static void bad_arguments(struct gpu_env *env)
 
 static void test_scan_of_bad_arguments_is_refused(void)
 {
-    gpu_dag_each_backend(bad_arguments);
+    gpu_each_backend(bad_arguments);
 }
 
 /* Rays in all directions: enough for several allocations of bricks. */
@@ -384,7 +384,7 @@ static void random_voxels(struct gpu_env *env)
 
 static void test_list_of_random_voxels_holds_them_all(void)
 {
-    gpu_dag_each_backend(random_voxels);
+    gpu_each_backend(random_voxels);
 }
 
 static void no_voxels(struct gpu_env *env)
@@ -406,7 +406,7 @@ static void no_voxels(struct gpu_env *env)
 
 static void test_list_of_no_voxels_or_bad_values_is_empty(void)
 {
-    gpu_dag_each_backend(no_voxels);
+    gpu_each_backend(no_voxels);
 }
 
 static void real_drive(struct gpu_env *env)
@@ -463,7 +463,7 @@ static void test_scan_of_a_real_drive_is_that_of_a_dense_walk(void)
         SKIP("no data directory");
     }
     free(records);
-    gpu_dag_each_backend(real_drive);
+    gpu_each_backend(real_drive);
 }
 
 static const struct vxd_test tests[] = {

@@ -265,21 +265,21 @@ static void test_trace_of_small_strokes_has_the_voxels_of_its_balls(void)
 {
     SKIP_IF_SLOW;
     prepare("replay_edits_add_2.csv", 65);
-    gpu_dag_each_backend(replay);
+    gpu_each_backend(replay);
 }
 
 static void test_trace_of_short_edits_has_the_voxels_of_its_balls(void)
 {
     SKIP_IF_SLOW;
     prepare("epiccitadel_edits_short.csv", 15);
-    gpu_dag_each_backend(replay_at_once);
+    gpu_each_backend(replay_at_once);
 }
 
 static void test_trace_of_large_edits_has_the_voxels_of_its_balls(void)
 {
     SKIP_IF_SLOW;
     prepare("epiccitadel_large_edits.csv", 12);
-    gpu_dag_each_backend(replay);
+    gpu_each_backend(replay);
 }
 
 /* Reduced scale ---------------------------------------------------------------------------- */
@@ -374,7 +374,7 @@ static void test_traces_made_small_are_those_of_a_plain_grid(void)
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         read_trace(names[i]);
-        gpu_dag_each_backend(replay_small);
+        gpu_each_backend(replay_small);
     }
 }
 

@@ -221,7 +221,7 @@ static void random_histories(struct gpu_env *env)
 {
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
         for (int store = 0; store < VXD_DAG_N_STORES; store++) {
-            if (store == 0 || (!gpu_is_cuda(env) && formats[f].material_bits <= 4)) {
+            if (store == 0 || formats[f].material_bits <= 4) {
                 keep_some(env, &formats[f], (enum vxd_dag_store)store, 7 * f + 1);
             }
         }
@@ -230,7 +230,7 @@ static void random_histories(struct gpu_env *env)
 
 static void test_transfer_keeps_the_voxels_of_roots_and_no_other_node(void)
 {
-    gpu_dag_each_backend(random_histories);
+    gpu_each_backend(random_histories);
 }
 
 /* Edits go on between the pieces; what they make is carried over in rounds of its own. */
@@ -297,7 +297,7 @@ static void born_meanwhile(struct gpu_env *env)
 
 static void test_transfer_beside_edits_carries_what_they_made(void)
 {
-    gpu_dag_each_backend(born_meanwhile);
+    gpu_each_backend(born_meanwhile);
 }
 
 /* Edits of the new store between the pieces may take its room, and make its nodes. */
@@ -333,7 +333,7 @@ static void edited_target(struct gpu_env *env)
 
 static void test_transfer_beside_edits_of_the_new_store_finds_what_they_made(void)
 {
-    gpu_dag_each_backend(edited_target);
+    gpu_each_backend(edited_target);
 }
 
 /* Nodes at several heights ---------------------------------------------------------------- */
@@ -394,7 +394,7 @@ static void many_heights(struct gpu_env *env)
 
 static void test_transfer_of_nodes_at_several_heights_puts_children_first(void)
 {
-    gpu_dag_each_backend(many_heights);
+    gpu_each_backend(many_heights);
 }
 
 /* Small and refused ----------------------------------------------------------------------- */
@@ -448,7 +448,7 @@ static void small_roots(struct gpu_env *env)
 
 static void test_transfer_of_empty_uniform_and_repeated_roots_is_nothing(void)
 {
-    gpu_dag_each_backend(small_roots);
+    gpu_each_backend(small_roots);
 }
 
 /* A target that is full, with a little more room each time. */
@@ -502,7 +502,7 @@ static void without_room(struct gpu_env *env)
 
 static void test_transfer_without_room_goes_on_where_it_was_refused(void)
 {
-    gpu_dag_each_backend(without_room);
+    gpu_each_backend(without_room);
 }
 
 /* All memory comes back, however far it came. */
@@ -540,7 +540,7 @@ static void given_back(struct gpu_env *env)
 
 static void test_transfer_gives_its_memory_back(void)
 {
-    gpu_dag_each_backend(given_back);
+    gpu_each_backend(given_back);
 }
 
 /* Readers --------------------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ static void histories(struct gpu_env *env)
 
 static void test_undo_in_random_histories_gives_the_voxels_of_a_grid(void)
 {
-    gpu_dag_each_backend(histories);
+    gpu_each_backend(histories);
 }
 
 static void larger_histories(struct gpu_env *env)
@@ -79,7 +79,7 @@ static void larger_histories(struct gpu_env *env)
 
 static void test_undo_in_larger_scenes_gives_the_voxels_of_a_grid(void)
 {
-    gpu_dag_each_backend(larger_histories);
+    gpu_each_backend(larger_histories);
 }
 
 /* The last edit taken back and done again: the roots themselves. */
@@ -111,7 +111,7 @@ static void there_and_back(struct gpu_env *env)
 
 static void test_undo_of_the_last_edit_and_redo_give_its_two_roots(void)
 {
-    gpu_dag_each_backend(there_and_back);
+    gpu_each_backend(there_and_back);
 }
 
 /* Large scenes ---------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ static void walls(struct gpu_env *env)
 
 static void test_undo_of_walls_through_the_largest_scene_ends_soon(void)
 {
-    gpu_dag_each_backend(walls);
+    gpu_each_backend(walls);
 }
 
 /* Budgets --------------------------------------------------------------------------------- */
@@ -272,7 +272,7 @@ static void without_room(struct gpu_env *env)
 
 static void test_undo_over_a_budget_leaves_all_roots_as_they_were(void)
 {
-    gpu_dag_each_backend(without_room);
+    gpu_each_backend(without_room);
 }
 
 /* Readers --------------------------------------------------------------------------------- */

@@ -459,23 +459,6 @@ static void test_create_of_wrong_spec_names_the_field(void)
     gpu_env_close(&env);
 }
 
-static void test_create_of_slabs_on_a_gpu_is_unimplemented(void)
-{
-    static const struct vxd_dag_spec spec = {.format = {17, 0, false},
-                                             .store = VXD_DAG_ACCEL8};
-    struct gpu_env env;
-    struct vxd_dag *dag;
-    struct vxd_err err = {0};
-
-    if (vxd_cuda_device_count(NULL, 0) == 0) {
-        SKIP("no CUDA device");
-    }
-    gpu_env_open(&env, VXD_BACKEND_CUDA, 1, 0, 0);
-    CHECK_INT(vxd_dag_create(env.queue, &spec, &dag, &err), VXD_UNIMPLEMENTED);
-    CHECK(dag == NULL);
-    gpu_env_close(&env);
-}
-
 static const struct vxd_test tests[] = {
     VXD_TEST(test_verify_of_broken_leaf_says_which_rule),
     VXD_TEST(test_verify_of_broken_inner_node_says_which_rule),
@@ -486,7 +469,6 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_verify_of_one_node_at_two_heights_counts_by_height),
     VXD_TEST(test_verify_without_memory_is_refused),
     VXD_TEST(test_create_of_wrong_spec_names_the_field),
-    VXD_TEST(test_create_of_slabs_on_a_gpu_is_unimplemented),
 };
 
 VXD_TEST_MAIN(tests)

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What an edit of several passes changed: pairs of references, from its first root and its last
+ * one down (pairs_cuda.h). */
+#include "gpu/dag/launch_cuda.h"
+
+static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS, VXD_DAG_TEAM_BLOCKS)
+    change_kernel(const __grid_constant__ struct vxd_dag_pass pass)
+{
+    vxd_dag_run_change(&pass);
+}
+
+enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_change_pass)(struct vxd_queue *queue,
+                                                       const struct vxd_dag_pass *pass,
+                                                       struct vxd_err *err)
+{
+    return vxd_dag_launch_pass(queue, (const void *)change_kernel, pass, NULL, 0,
+                               "change_kernel", err);
+}

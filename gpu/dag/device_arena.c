@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The index of an arena on a GPU: by what items are found again. */
+#include "gpu/dag/device_store.h"
+
+enum {
+    FIRST_BUCKETS = 1 << 14, /* 512 KiB */
+    SMALL_BUCKETS = 1 << 18, /* up to here the index doubles, then grows by an eighth */
+    MAX_BUCKETS = 1 << 29    /* slots have 32-bit numbers */
+};
+
+static enum vxd_status new_index(struct vxd_queue *queue, struct vxd_dag *dag,
+                                 uint32_t n_buckets, struct vxd_err *err)
+{
+    struct vxd_dag_device *device = dag->device;
+    struct vxd_buffer index = {0};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_device_take(
+        queue, dag, n_buckets * sizeof(struct vxd_dag_index_bucket), &index, err));
+    VXD_TRY(vxd_queue_fill(queue, index.ptr, 0, index.n_bytes, err));
+    if (device->n_buckets > 0) {
+        VXD_TRY(vxd_dag_index_move(queue, &dag->view, device->index.ptr,
+                                   device->n_buckets, index.ptr, n_buckets, err));
+        /* Where an item has no place, which does not happen, the old one stays. */
+        VXD_TRY(vxd_queue_wait(queue, err));
+        vxd_dag_device_give(queue, dag, &device->index);
+    }
+    device->index = index;
+    device->n_buckets = n_buckets;
+    return VXD_OK;
+out:
+    if (index.ptr != NULL) {
+        vxd_dag_device_give(queue, dag, &index);
+    }
+    return status;
+}
+
+enum vxd_status vxd_dag_device_arena_open(struct vxd_queue *queue, struct vxd_dag *dag,
+                                          struct vxd_err *err)
+{
+    return new_index(queue, dag, FIRST_BUCKETS, err);
+}
+
+enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_dag *dag,
+                                          uint64_t n_items, struct vxd_err *err)
+{
+    struct vxd_dag_device *device = dag->device;
+    uint64_t n = device->n_buckets;
+    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n / 8);
+    /* What is needed is told rather too large: not all of it will be new. */
+    uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 20 / 19 + 2;
+
+    needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
+    wanted = wanted > needed ? wanted : needed;
+    if (needed > MAX_BUCKETS) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the scene's index has no numbers left: %llu items",
+                        (unsigned long long)n_items);
+    }
+    wanted = wanted < MAX_BUCKETS ? wanted : MAX_BUCKETS;
+    if (wanted > needed && new_index(queue, dag, (uint32_t)wanted, NULL) == VXD_OK) {
+        return VXD_OK;
+    }
+    return new_index(queue, dag, (uint32_t)needed, err);
+}
+
+enum vxd_status vxd_dag_device_arena_copy(struct vxd_queue *queue,
+                                          const struct vxd_dag *dag, char *memory,
+                                          struct vxd_dag_image *out, struct vxd_err *err)
+{
+    const struct vxd_dag_device *device = dag->device;
+
+    out->buckets = (const struct vxd_dag_index_bucket *)(void *)memory;
+    out->n_buckets = device->n_buckets;
+    return vxd_queue_copy(queue, memory, device->index.ptr,
+                          device->n_buckets * sizeof *out->buckets, err);
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a pass keeps of open cubes, and what its warps and blocks have in shared memory. */
+#ifndef VXD_GPU_DAG_ROWS_CUDA_H
+#define VXD_GPU_DAG_ROWS_CUDA_H
+
+#include "gpu/dag/store_cuda.h"
+
+enum {
+    VXD_DAG_ROW_HEIGHT =
+        5, /* of cubes that a warp goes down and up alone; or the scene's */
+    /* Open cubes below one, itself included, and leaves. */
+    VXD_DAG_LOCAL_ROWS = 1 + 8 + 64,
+    VXD_DAG_LOCAL_LEAVES = 512
+};
+
+/* An open cube, and the node it becomes. */
+template <class State> struct vxd_dag_row {
+    uint64_t place; /* x | y << 21 | z << 42 */
+    State state;    /* the editor's */
+    uint32_t ref;   /* what stands there; once it is closed, what it became */
+    uint32_t marks;
+    /* The header that its node will have, as far as it is told by children that are no rows (its
+     * mask left out); then for each child its reference or, by marks, its row. */
+    uint32_t words[9];
+};
+
+#define VXD_DAG_MARK_ROWS 0xffu     /* children that are rows, a bit each */
+#define VXD_DAG_MARK_CHANGED 0x100u /* something below is not what it was */
+/* Of those that are rows: the word is the child (row * 8 + octant) whose row it is, for a
+ * moment. */
+#define VXD_DAG_MARK_LIKES 16
+
+#define VXD_DAG_NO_CHILD UINT32_MAX
+
+/* A warp's. */
+template <class Editor> struct vxd_dag_desk {
+    struct vxd_dag_row<typename Editor::state> rows[VXD_DAG_LOCAL_ROWS];
+    uint64_t pairs[VXD_DAG_LOCAL_ROWS]; /* by the place that vxd_dag_local_begin says */
+    uint16_t leaves[VXD_DAG_LOCAL_LEAVES]; /* to be edited: row * 8 + octant */
+};
+
+/* Counts of a block. */
+struct vxd_dag_board {
+    struct vxd_dag_change change;
+    uint64_t n_new_words;
+    uint32_t n_lookups[VXD_DAG_N_HEIGHTS]; /* by height, 0 of blocks */
+    uint32_t n_new[VXD_DAG_N_HEIGHTS];
+    uint32_t has_failed; /* the store had no room for something of this block */
+    uint32_t padding;
+    uint64_t cycles[VXD_DAG_N_STAGES]; /* that it took for the stages */
+};
+
+/* The height of cubes that warps go into alone. */
+VXD_DAG_DEVICE int vxd_dag_row_height(const struct vxd_dag_pass *pass)
+{
+    return pass->view.depth < VXD_DAG_ROW_HEIGHT ? pass->view.depth
+                                                 : (int)VXD_DAG_ROW_HEIGHT;
+}
+
+/* Where lists of a warp begin for a height: one place, then eight, then 64. */
+VXD_DAG_DEVICE uint32_t vxd_dag_local_begin(int top, int height)
+{
+    return height == top ? 0 : height + 1 == top ? 1 : 9;
+}
+
+VXD_DAG_DEVICE uint64_t vxd_dag_place_of(const struct vxd_dag_cube *cube)
+{
+    return (uint64_t)cube->x | (uint64_t)cube->y << 21 | (uint64_t)cube->z << 42;
+}
+
+VXD_DAG_DEVICE struct vxd_dag_cube vxd_dag_cube_at(uint64_t place, int height)
+{
+    struct vxd_dag_cube cube;
+
+    cube.x = (uint32_t)(place & 0x1fffffu);
+    cube.y = (uint32_t)(place >> 21 & 0x1fffffu);
+    cube.z = (uint32_t)(place >> 42);
+    cube.height = height;
+    return cube;
+}
+
+/* Counts ---------------------------------------------------------------------------------- */
+
+VXD_DAG_DEVICE void vxd_dag_add_shared(uint64_t *at, uint64_t n)
+{
+    if (n > 0) {
+        (void)vxd_dag_atomic_add(at, n);
+    }
+}
+
+/* One of the four counts of a change. */
+VXD_DAG_DEVICE uint64_t vxd_dag_change_nth(const struct vxd_dag_change *change,
+                                           uint32_t i)
+{
+    return i == 0   ? change->n_added
+           : i == 1 ? change->n_removed
+           : i == 2 ? change->n_changed
+                    : change->n_freed;
+}
+
+VXD_DAG_DEVICE uint64_t *vxd_dag_change_at(struct vxd_dag_change *change, uint32_t i)
+{
+    return i == 0   ? &change->n_added
+           : i == 1 ? &change->n_removed
+           : i == 2 ? &change->n_changed
+                    : &change->n_freed;
+}
+
+/* By all lanes of a warp: adds what each counted to the block's. A lane adds each of the four
+ * sums. */
+VXD_DAG_DEVICE void vxd_dag_count_change(struct vxd_dag_board *board,
+                                         const struct vxd_dag_change *own)
+{
+    const uint64_t bits = own->n_added | own->n_removed | own->n_changed | own->n_freed;
+    struct vxd_dag_change sum = *own;
+
+    if (!__any_sync(UINT32_MAX, bits != 0)) {
+        return;
+    }
+    if (!__any_sync(UINT32_MAX, bits >> 26 != 0)) {
+        sum.n_added = __reduce_add_sync(UINT32_MAX, (uint32_t)own->n_added);
+        sum.n_removed = __reduce_add_sync(UINT32_MAX, (uint32_t)own->n_removed);
+        sum.n_changed = __reduce_add_sync(UINT32_MAX, (uint32_t)own->n_changed);
+        sum.n_freed = __reduce_add_sync(UINT32_MAX, (uint32_t)own->n_freed);
+    } else {
+#pragma unroll 1
+        for (int step = 1; step < 32; step *= 2) {
+            sum.n_added +=
+                __shfl_xor_sync(UINT32_MAX, (unsigned long long)sum.n_added, step);
+            sum.n_removed +=
+                __shfl_xor_sync(UINT32_MAX, (unsigned long long)sum.n_removed, step);
+            sum.n_changed +=
+                __shfl_xor_sync(UINT32_MAX, (unsigned long long)sum.n_changed, step);
+            sum.n_freed +=
+                __shfl_xor_sync(UINT32_MAX, (unsigned long long)sum.n_freed, step);
+        }
+    }
+    if (vxd_dag_lane() < 4) {
+        vxd_dag_add_shared(vxd_dag_change_at(&board->change, vxd_dag_lane()),
+                           vxd_dag_change_nth(&sum, vxd_dag_lane()));
+    }
+    __syncwarp();
+}
+
+/* By all lanes of a warp: counts items that were looked for and stored. */
+VXD_DAG_DEVICE void vxd_dag_count_items_of(struct vxd_dag_board *board, int number,
+                                           int n_words, bool is_new)
+{
+    const uint32_t sought = __ballot_sync(UINT32_MAX, n_words > 0);
+    const uint32_t stored = __ballot_sync(UINT32_MAX, is_new);
+    uint32_t n_words_new = 0;
+
+    if (stored != 0) {
+        n_words_new = __reduce_add_sync(UINT32_MAX, is_new ? (uint32_t)n_words : 0);
+    }
+    if (vxd_dag_lane() == 0) {
+        (void)atomicAdd(&board->n_lookups[number], (uint32_t)__popc(sought));
+        if (stored != 0) {
+            (void)atomicAdd(&board->n_new[number], (uint32_t)__popc(stored));
+            (void)vxd_dag_atomic_add(&board->n_new_words, n_words_new);
+        }
+    }
+    __syncwarp();
+}
+
+/* By all threads of a block, before they count. */
+VXD_DAG_DEVICE void vxd_dag_board_clear(struct vxd_dag_board *board)
+{
+    for (uint32_t i = threadIdx.x; i < VXD_DAG_N_HEIGHTS; i += blockDim.x) {
+        board->n_lookups[i] = 0;
+        board->n_new[i] = 0;
+    }
+    if (threadIdx.x == 0) {
+        board->change = {0, 0, 0, 0};
+        board->n_new_words = 0;
+        board->has_failed = 0;
+        for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+            board->cycles[i] = 0;
+        }
+    }
+    __syncthreads();
+}
+
+/* By all threads of a block, once it counts no more: adds to the edit's and the store's counts.
+ * Those of an edit with a fault are not looked at. */
+VXD_DAG_DEVICE void vxd_dag_board_add(const struct vxd_dag_pass *pass,
+                                      const struct vxd_dag_board *board,
+                                      bool counts_changes)
+{
+    struct vxd_dag_progress *progress = pass->progress;
+
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < VXD_DAG_N_HEIGHTS; i += blockDim.x) {
+        const int kind = i == 0                     ? VXD_DAG_BLOCK
+                         : i == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
+                                                    : VXD_DAG_INNER;
+
+        vxd_dag_add_shared(&progress->n_lookups[i], board->n_lookups[i]);
+        vxd_dag_add_shared(&progress->n_new[i], board->n_new[i]);
+        vxd_dag_add_shared(&pass->store->n_items[kind], board->n_new[i]);
+    }
+    if (threadIdx.x == 0) {
+        vxd_dag_add_shared(&pass->store->n_words, board->n_new_words);
+    } else if (threadIdx.x <= 4 && counts_changes) {
+        vxd_dag_add_shared(vxd_dag_change_at(&progress->change, threadIdx.x - 1),
+                           vxd_dag_change_nth(&board->change, threadIdx.x - 1));
+    }
+}
+
+#endif
