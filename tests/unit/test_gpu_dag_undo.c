@@ -11,7 +11,8 @@
 enum {
     N_FORMATS = 8,
     N_HISTORIES = 64, /* of each format */
-    N_STEPS = 14
+    N_STEPS = 14,
+    MAX_FILLERS = 2000
 };
 
 static const struct vxd_dag_format formats[N_FORMATS] = {
@@ -225,6 +226,28 @@ static void check_painted(struct gpu_env *env, const struct rough *rough)
     CHECK(memcmp(&summary, &rough->summary, sizeof summary) == 0);
 }
 
+/* Fills the room that a store has taken, with rough balls here and there, until there is none
+ * left for another one. They are far smaller than what the undo stores. */
+static void fill_up(struct gpu_env *env, const struct rough *rough)
+{
+    struct vxd_dag_op op = {.action = VXD_DAG_FILL, .value = 3};
+    struct vxd_dag_edit_result result;
+    enum vxd_status status = VXD_OK;
+
+    op.shape.kind = VXD_DAG_NOISE_BALL;
+    op.shape.r = 40 * VXD_DAG_UNIT;
+    op.shape.amplitude = 12 * VXD_DAG_UNIT;
+    op.shape.cell_bits = 3;
+    for (int i = 0; i < MAX_FILLERS && status == VXD_OK; i++) {
+        for (int axis = 0; axis < 3; axis++) {
+            op.shape.a[axis] = (100 + i / (axis + 1) % 38 * 100) * VXD_DAG_UNIT;
+        }
+        status = vxd_dag_edit_wait(env->queue, rough->dag, VXD_DAG_EMPTY, &op, 1, &result,
+                                   NULL);
+    }
+    CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
+}
+
 static void without_room(struct gpu_env *env)
 {
     struct vxd_dag_edit_result result = {0};
@@ -236,6 +259,7 @@ static void without_room(struct gpu_env *env)
     rough_open(env, &rough);
     vxd_dag_get_usage(rough.dag, &usage);
     vxd_dag_set_max_bytes(rough.dag, (size_t)usage.n_bytes);
+    fill_up(env, &rough);
     CHECK_INT(vxd_dag_undo_wait(env->queue, rough.dag, rough.painted, VXD_DAG_EMPTY,
                                 rough.ball, &result, &err),
               VXD_RESOURCE_EXHAUSTED);
