@@ -118,46 +118,36 @@ static __device__ __forceinline__ void begin_stage(uint64_t rows, uint64_t weigh
     wgmma_commit();
 }
 
-/* Rows of a half, of a stage whose rows pass through registers: the warp's 16 of them. */
-template <enum vxd_net_precision PRECISION>
-static __device__ __forceinline__ void load_half(uint32_t rows,
-                                                 uint32_t to[STAGE_SLOTS][4])
+/* N slots of a half's rows, from slot `first` on, of a stage whose rows pass through registers:
+ * the warp's 16 of them. */
+template <enum vxd_net_precision PRECISION, int N>
+static __device__ __forceinline__ void load_slots(uint32_t rows, int first,
+                                                  uint32_t to[N][4])
 {
 #pragma unroll
-    for (int slot = 0; slot < STAGE_SLOTS; slot++) {
-        load_rows<PRECISION>(rows, slot, to[slot]);
+    for (int i = 0; i < N; i++) {
+        load_rows<PRECISION>(rows, first + i, to[i]);
     }
 }
 
-/* As begin_stage of one half, with rows in registers, which nothing may touch until it has
- * ended. */
-template <int N_TILE>
-static __device__ __forceinline__ void begin_half(const uint32_t rows[STAGE_SLOTS][4],
-                                                  uint64_t weights, float (*sums)[4])
+/* As begin_stage of one half and N slots, with rows in registers. Matrix units read those as
+ * they multiply, not when they are told to: nothing may touch them before a wait for the group.
+ * The assembler keeps other values out of them that long only where they are loaded again after
+ * that wait. Where the next rows were loaded before it, into others, and took their place by
+ * moves after it, it merged the two: slots were multiplied with rows of the next stage wherever
+ * that was there soon, as it is among many rows. */
+template <int N_TILE, int N>
+static __device__ __forceinline__ void
+begin_slots(const uint32_t rows[N][4], uint64_t weights, int first, float (*sums)[4])
 {
     wgmma_fence();
 #pragma unroll
-    for (int slot = 0; slot < STAGE_SLOTS; slot++) {
-        wgmma_tf32<N_TILE>(sums, rows[slot],
-                           weights +
-                               (uint64_t)(slot * N_TILE * VXD_CONV_SLOT_BYTES / 16));
+    for (int i = 0; i < N; i++) {
+        wgmma_tf32<N_TILE>(
+            sums, rows[i],
+            weights + (uint64_t)((first + i) * N_TILE * VXD_CONV_SLOT_BYTES / 16));
     }
     wgmma_commit();
-}
-
-/* After matrix instructions that read `to` have ended: other rows in their place. By moves that
- * the compiler sees not through, or it would load the others into the same registers, which it
- * takes for read when the instructions began. */
-static __device__ __forceinline__ void replace_half(uint32_t to[STAGE_SLOTS][4],
-                                                    const uint32_t from[STAGE_SLOTS][4])
-{
-#pragma unroll
-    for (int i = 0; i < STAGE_SLOTS * 4; i++) {
-        asm volatile("mov.b32 %0, %1;"
-                     : "=r"(to[i / 4][i % 4])
-                     : "r"(from[i / 4][i % 4])
-                     : "memory");
-    }
 }
 
 /* All stages of a tile's sums, both operands in shared memory. */
@@ -195,35 +185,40 @@ multiply_from_shared(int n_stages, const struct wgmma_shared<FORM> *shared,
     free_stage(before);
 }
 
-/* The same with rows in registers: those of the next stage are loaded while one is multiplied.
- * Only ordinary loads read rows, and weights come by bulk copies, whose end the barrier tells:
- * nothing is to be published. */
+/* The same with rows in registers: slots of a stage's one half are loaded while those of the
+ * other are multiplied, so that each has its registers once. Sums are added to in the order of
+ * slots all the same. Only ordinary loads read rows, and weights come by bulk copies, whose end
+ * the barrier tells: nothing is to be published. */
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void
 multiply_from_registers(int n_stages, const struct wgmma_shared<FORM> *shared,
                         uint32_t stages, struct ring *ring, float (*sums)[4])
 {
+    constexpr int N = STAGE_SLOTS / 2;
     uint32_t rows = stages + threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
     uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
     uint32_t before = 0; /* full barrier of the stage before; 0 = none */
-    uint32_t loaded[STAGE_SLOTS][4];
+    uint32_t loaded[2][N][4];
     bool ends;
 
     do {
         uint32_t barrier = full + (uint32_t)ring->at * 8;
-        uint32_t next[STAGE_SLOTS][4];
+        uint32_t of_stage = rows + (uint32_t)ring->at * FORM::STAGE_BYTES;
+        uint64_t weights_of_stage =
+            weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16);
 
         before = wait_for_stage<FORM>(barrier, ring->parity, before);
-        load_half<PRECISION>(rows + (uint32_t)ring->at * FORM::STAGE_BYTES, next);
-        wgmma_wait<0>(); /* the stage before */
+        load_slots<PRECISION, N>(of_stage, 0, loaded[0]);
+        begin_slots<FORM::N_TILE, N>(loaded[0], weights_of_stage, 0, sums);
+        wgmma_wait<1>(); /* the last slots of the stage before */
         if (before != 0) {
             free_stage(before);
         }
-        replace_half(loaded, next);
-        begin_half<FORM::N_TILE>(
-            loaded, weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16), sums);
+        load_slots<PRECISION, N>(of_stage, N, loaded[1]);
+        begin_slots<FORM::N_TILE, N>(loaded[1], weights_of_stage, N, sums);
         ends = sums_end(shared, ring->at);
+        wgmma_wait<1>(); /* the stage's first slots */
         before = barrier;
         ring_step(ring, n_stages);
     } while (!ends);
@@ -239,12 +234,13 @@ multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *share
                             uint32_t stages, struct ring *ring,
                             float (*sums)[FORM::N_TILE / 8][4])
 {
+    constexpr int N = STAGE_SLOTS;
     uint32_t rows = stages + warpgroup_of<FORM>() * (2 * HALF_ROWS * ROW_BYTES) +
                     threadIdx.x / 32 % 4 * (16 * ROW_BYTES);
     uint64_t weights = wgmma_weights(stages + FORM::ROWS_BYTES);
     uint32_t full = barriers_of(shared);
     uint32_t before = 0; /* full barrier of the stage before; 0 = none */
-    uint32_t loaded[2][STAGE_SLOTS][4];
+    uint32_t loaded[2][N][4];
     bool ends;
 
     do {
@@ -254,14 +250,14 @@ multiply_two_from_registers(int n_stages, const struct wgmma_shared<FORM> *share
             weights + (uint32_t)ring->at * (FORM::STAGE_BYTES / 16);
 
         before = wait_for_stage<FORM>(barrier, ring->parity, before);
-        load_half<PRECISION>(of_stage, loaded[0]);
-        begin_half<FORM::N_TILE>(loaded[0], weights_of_stage, sums[0]);
+        load_slots<PRECISION, N>(of_stage, 0, loaded[0]);
+        begin_slots<FORM::N_TILE, N>(loaded[0], weights_of_stage, 0, sums[0]);
         wgmma_wait<1>(); /* the other half of the stage before */
         if (before != 0) {
             free_stage(before);
         }
-        load_half<PRECISION>(of_stage + HALF_ROWS * ROW_BYTES, loaded[1]);
-        begin_half<FORM::N_TILE>(loaded[1], weights_of_stage, sums[1]);
+        load_slots<PRECISION, N>(of_stage + HALF_ROWS * ROW_BYTES, 0, loaded[1]);
+        begin_slots<FORM::N_TILE, N>(loaded[1], weights_of_stage, 0, sums[1]);
         ends = sums_end(shared, ring->at);
         wgmma_wait<1>(); /* the stage's first half */
         before = barrier;
