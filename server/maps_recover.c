@@ -15,7 +15,7 @@
 struct recovery {
     struct vxd_maps *maps;
     struct vxd_map *map; /* in hand, not findable yet, with one reference */
-    int64_t logged_ns;
+    int64_t logged_ns; /* 0: not yet, so that the first line comes at once */
 };
 
 static void let_go(struct recovery *recovery)
@@ -260,7 +260,7 @@ enum vxd_status vxd_maps_recover(struct vxd_maps *maps,
                                  const struct vxd_journal_found *found,
                                  struct vxd_err *err)
 {
-    struct recovery recovery = {.maps = maps, .logged_ns = vxd_clock_ns()};
+    struct recovery recovery = {.maps = maps};
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,

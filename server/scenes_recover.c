@@ -25,7 +25,7 @@ struct recovery {
     uint64_t least_generation;  /* of the family that is recovered */
     struct vxd_scene_plan plan; /* of its records */
     size_t most_together;       /* of them, as one edit */
-    uint64_t logged_ns;
+    uint64_t logged_ns; /* 0: not yet, so that the first line comes at once */
 };
 
 struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
@@ -460,7 +460,7 @@ enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
                                    const struct vxd_journal_found *found,
                                    struct vxd_err *err)
 {
-    struct recovery recovery = {.scenes = scenes, .logged_ns = (uint64_t)vxd_clock_ns()};
+    struct recovery recovery = {.scenes = scenes};
     const struct vxd_recovery_visitor visitor = {.user = &recovery,
                                                  .family = begin_family,
                                                  .snapshot = load,

@@ -195,7 +195,10 @@ static enum vxd_status mark_copy(struct backup *backup, const char *path)
 
     VXD_TRY(vxd_journal_connect(backup->ops, path, false, &db, backup->err));
     VXD_TRY(vxd_journal_execute(
-        db, "UPDATE meta SET value = 1 WHERE key IN ('clean', 'restored')", backup->err));
+        db,
+        "PRAGMA synchronous = OFF;"
+        "UPDATE meta SET value = 1 WHERE key IN ('clean', 'restored')",
+        backup->err));
 out:
     if (sqlite3_close(db) != SQLITE_OK && status == VXD_OK) {
         status = vxd_fail(backup->err, VXD_UNAVAILABLE, "data_dir", "cannot close %.140s",
@@ -223,7 +226,7 @@ static enum vxd_status copy_database(struct backup *backup, struct vxd_journal *
     if (result != SQLITE_OK) {
         VXD_TRY(vxd_journal_sql_fail(backup->err, copy, result, "make the copy"));
     }
-    /* Half a copy is none: it needs no journal of its own, and is synced at the end. */
+    /* Half a copy is none: it needs no journal of its own, and is synced once, at the end. */
     VXD_TRY(vxd_journal_execute(copy,
                                 "PRAGMA locking_mode = EXCLUSIVE;"
                                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;",

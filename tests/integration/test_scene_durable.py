@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -91,6 +92,19 @@ def picture(scenes: Scenes, names: list[str]) -> dict[str, Any]:
     return all_of
 
 
+def check_recovery_is_told(daemon: Daemon, n_families: int) -> None:
+    """A line at once and one a second tell how far it is, the last one what came back."""
+    first = daemon.find("bringing back scenes")
+    last = daemon.find("scenes are back")
+    assert first is not None and last is not None
+    done = re.fullmatch(r"0 of (\d+) records, scene 1 of (\d+)", first["done"])
+    assert done is not None and first["scene"] == "a"
+    assert int(done[1]) > 0 and int(done[2]) == n_families
+    replayed = re.fullmatch(r"(\d+), (\d+) records replayed", last["families"])
+    assert replayed is not None and int(replayed[1]) == n_families
+    assert int(replayed[2]) >= int(done[1])
+
+
 def test_restart_brings_back_scenes_with_their_history(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     with running(tmp_path) as daemon, Scenes(daemon) as scenes:
@@ -122,6 +136,7 @@ def test_restart_brings_back_scenes_with_their_history(tmp_path: Path) -> None:
         listed = [s.name for s in scenes.call("scene_list").scenes]
         assert listed == names
         assert picture(scenes, names) == before
+        check_recovery_is_told(daemon, len({n for n in names if n != "c"}))
         # Life goes on.
         version = scenes.call("scene_get", name="a").scene.version
         assert scenes.edit("a", random_operation(rng)).change.version == version + 1

@@ -75,6 +75,8 @@ voxeld_add_test(NAME test_server_durable_repair_cut
                 SOURCES unit/test_server_durable_repair_cut.c unit/server_repair_disk.c
                 unit/server_scenes_disk.c
                 LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_durable_backup SOURCES unit/test_server_durable_backup.c
+                LIBRARIES voxeld_test_durable)
 voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_faults SOURCES unit/test_server_durable_faults.c

@@ -16,6 +16,24 @@ void forget_seen(void)
     (void)pthread_mutex_unlock(&seen.mutex);
 }
 
+int n_starts(void)
+{
+    int n;
+
+    (void)pthread_mutex_lock(&seen.mutex);
+    n = seen.n_starts;
+    (void)pthread_mutex_unlock(&seen.mutex);
+    return n;
+}
+
+bool await_starts(int n)
+{
+    for (int i = 0; i < 10000 && n_starts() < n; i++) {
+        wait_ms(1);
+    }
+    return n_starts() >= n;
+}
+
 int n_released(void)
 {
     int n;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records and snapshot files: golden bytes, every way there and back, every byte damaged; what a
- * backup is worth, and what verify finds. */
+/* Records and snapshot files: golden bytes, every way there and back, every byte damaged; and
+ * what verify finds. */
 #include "tests/unit/test.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
 
-#include "server/durable/backup.h"
 #include "server/durable/crc32c.h"
 #include "server/durable/verify.h"
 #include "server/log.h"
@@ -528,42 +527,6 @@ static void test_damaged_rows_are_found_and_end_the_replay(void)
     spoil("UPDATE families SET epoch = 99", 2, "the journal cannot be opened");
 }
 
-static void test_backup_is_whole_and_known_as_one(void)
-{
-    struct work work = {0};
-    struct fault_disk *disk = fault_disk_create();
-    struct vxd_backup_info info = {0};
-    struct vxd_verify_result result;
-    struct vxd_data_dir dir = {.lock = -1};
-    struct vxd_journal *journal = NULL;
-    struct vxd_journal_found found;
-    const struct vxd_journal_options options = {0};
-    struct vxd_journal_state state;
-    int n = 0;
-
-    REQUIRE(disk != NULL);
-    REQUIRE(work_run(&work, fault_disk_ops(disk)));
-    CHECK_INT(vxd_backup(&work.dir, work.journal, "/copy", &info, NULL), VXD_OK);
-    CHECK(info.n_snapshots >= 3 && info.n_linked == info.n_snapshots);
-    CHECK(vxd_backup(&work.dir, work.journal, "/copy", &info, NULL) ==
-          VXD_ALREADY_EXISTS);
-    fault_disk_cut(disk);
-    (void)vxd_journal_close(work.journal, NULL);
-    vxd_data_dir_close(&work.dir);
-    fault_disk_lose_power(disk, FAULT_DROP_ALL, 1);
-    CHECK(vxd_verify_data_dir(fault_disk_ops(disk), "/copy", count_problem, &n, &result,
-                              NULL) == VXD_OK);
-    CHECK(result.n_losses == 0 && result.n_spares == 0 && result.n_notes == 1);
-    CHECK(vxd_data_dir_open(fault_disk_ops(disk), "/copy", &dir, NULL) == VXD_OK);
-    CHECK(vxd_journal_open(&dir, &options, &journal, &found, NULL) == VXD_OK);
-    CHECK(found.is_restored && !found.is_new);
-    CHECK(vxd_journal_get_state(journal, work.families[0].id, &state, NULL) == VXD_OK);
-    CHECK_INT(state.last_sequence, work.families[0].acknowledged);
-    CHECK(vxd_journal_close(journal, NULL) == VXD_OK);
-    vxd_data_dir_close(&dir);
-    fault_disk_destroy(disk);
-}
-
 int main(int argc, char **argv)
 {
     static const struct vxd_test tests[] = {
@@ -576,7 +539,6 @@ int main(int argc, char **argv)
         VXD_TEST(test_any_damage_of_a_snapshot_is_found),
         VXD_TEST(test_verify_changes_nothing_and_finds_damage),
         VXD_TEST(test_damaged_rows_are_found_and_end_the_replay),
-        VXD_TEST(test_backup_is_whole_and_known_as_one),
     };
 
     vxd_log_set_level((enum vxd_log_level)(VXD_LOG_ERROR + 1));

@@ -113,6 +113,23 @@ struct tally {
     int n_missed;
 };
 
+/* All that server/durable and SQLite sync, by what it is of: each is left out once at least.
+ * Those of a backup are in test_server_durable_backup.c, those of a repair in
+ * test_server_durable_repair_cut.c. */
+static const char *const kinds[] = {
+    FAULT_WAL_HEAD,    /* SQLite: the journal begins anew */
+    "voxeld.db-wal",   /* SQLite: a group of commits */
+    "voxeld.db",       /* SQLite: the journal's pages, copied from there */
+    "a file",          /* snapshot_write.c: a snapshot, before it has its name */
+    "/data/snapshots", /* snapshot_write.c, snapshot_sweep.c: names made and removed */
+    "/data",           /* data_dir.c: the names of the lock and of the database */
+    "/",               /* data_dir.c: the directory's own name */
+};
+
+enum {
+    N_KINDS = sizeof kinds / sizeof kinds[0]
+};
+
 static bool is_of(struct fault_disk *disk, int i, const char *what)
 {
     const char *of = fault_disk_sync_of(disk, i);
@@ -132,6 +149,8 @@ static void test_any_sync_left_out_is_noticed(void)
     struct tally all = {0};
     struct tally heads = {0};
     struct tally copies = {0};
+    int n_of[N_KINDS] = {0};
+    int n_idle = 0;
     int n_syncs;
 
     REQUIRE(disk != NULL);
@@ -143,9 +162,13 @@ static void test_any_sync_left_out_is_noticed(void)
         struct tally *tally = is_head ? &heads : is_copy ? &copies : &all;
 
         if (fault_disk_sync_of(disk, m) == NULL) {
+            n_idle++;
             continue; /* there was nothing to write: it is none */
         }
         tally->n++;
+        for (int kind = 0; kind < N_KINDS; kind++) {
+            n_of[kind] += is_of(disk, m, kinds[kind]) ? 1 : 0;
+        }
         if (is_noticed(m, is_head || is_copy ? 1 : MUTANT_REACH)) {
             tally->n_missed++;
         } else if (tally == &all) {
@@ -158,6 +181,11 @@ static void test_any_sync_left_out_is_noticed(void)
         CHECK(all.n > 60);
         CHECK(heads.n_missed > 0);
         CHECK(copies.n_missed > 0);
+        for (int kind = 0; kind < N_KINDS; kind++) {
+            CHECK(n_of[kind] > 0);
+            n_idle += n_of[kind];
+        }
+        CHECK_INT(n_idle, n_syncs); /* none is of a kind that is not in the list */
     }
     (void)printf(
         "     of %d syncs %d are missed; of heads of the WAL %d of %d, of WALs before "

@@ -35,19 +35,11 @@ static struct vxd_request_header from(const char *client)
 /* Both read lanes busy for a while. */
 static void occupy(struct vxd_server *server, struct call lanes[2], unsigned ms)
 {
-    struct vxd_scheduler_load load;
-
+    forget_seen();
     for (int i = 0; i < 2; i++) {
         send(&lanes[i], server, &small_method, NULL, ms, 1);
     }
-    for (int i = 0; i < 1000; i++) {
-        vxd_scheduler_get_load(server->scheduler, &load);
-        if (load.n_running == 2) {
-            return;
-        }
-        wait_ms(1);
-    }
-    CHECK(!"the lanes took the requests");
+    CHECK(await_starts(2));
 }
 
 static void test_queue_full_is_answered_unavailable_at_once(void)
@@ -316,7 +308,7 @@ static void test_expired_staged_job_stops_between_stages_and_is_released(void)
     struct vxd_server *server = server_start(&(struct server_setup){0});
     struct vxd_request_header hurried = from("hurried");
     struct call job;
-    int n_starts;
+    int n_stages;
 
     REQUIRE(server != NULL);
     forget_seen();
@@ -324,10 +316,10 @@ static void test_expired_staged_job_stops_between_stages_and_is_released(void)
     send(&job, server, &bulk_method, &hurried, 10, 1000);
     CHECK_INT(call_wait(&job), VXD_DEADLINE_EXCEEDED);
     call_finish(&job);
-    n_starts = seen.n_starts;
-    CHECK(n_starts >= 1 && n_starts <= 8);
+    n_stages = n_starts();
+    CHECK(n_stages >= 1 && n_stages <= 8);
     wait_ms(30);
-    CHECK_INT(seen.n_starts, n_starts);
+    CHECK_INT(n_starts(), n_stages);
     CHECK_INT(n_released(), 1);
     server_finish(server);
 }
@@ -347,7 +339,7 @@ static void test_max_age_over_is_answered_aborted_without_running(void)
     CHECK_INT(call_wait(&old), VXD_ABORTED);
     CHECK_STR(old.err.field, "header.max_age_ms");
     CHECK(call_ms(&old) >= 49 && call_ms(&old) < 50 + SLACK_MS);
-    CHECK_INT(seen.n_starts, 0);
+    CHECK_INT(n_starts(), 0);
     call_finish(&old);
     for (int i = 0; i < 2; i++) {
         CHECK_INT(call_wait(&lanes[i]), VXD_OK);
@@ -370,8 +362,9 @@ static void test_client_served_longest_ago_comes_first(void)
     struct call one;
 
     REQUIRE(server != NULL);
+    forget_seen();
     send(&first, server, &bulk_method, &busy, 100, 1);
-    wait_ms(20);
+    CHECK(await_starts(1));
     forget_seen();
     for (int i = 0; i < 6; i++) {
         send(&many[i], server, &bulk_method, &busy, 2, 1);
@@ -437,7 +430,7 @@ static void test_writes_run_in_order_each_to_its_end(void)
     send(&second, server, &write_method, &b, 10, 2);
     CHECK_INT(call_wait(&second), VXD_OK);
     CHECK_INT(call_wait(&first), VXD_OK);
-    CHECK_INT(seen.n_starts, 5);
+    CHECK_INT(n_starts(), 5);
     for (int i = 0; i < 5; i++) {
         CHECK_STR(seen.clients[i], i < 3 ? "a" : "b");
     }
