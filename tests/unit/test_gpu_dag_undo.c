@@ -12,7 +12,8 @@ enum {
     N_FORMATS = 8,
     N_HISTORIES = 64, /* of each format */
     N_STEPS = 14,
-    MAX_FILLERS = 2000
+    MAX_FILLERS = 3000,
+    N_PLACES = 36 /* of fillers, on an axis */
 };
 
 static const struct vxd_dag_format formats[N_FORMATS] = {
@@ -235,12 +236,12 @@ static void fill_up(struct gpu_env *env, const struct rough *rough)
     enum vxd_status status = VXD_OK;
 
     op.shape.kind = VXD_DAG_NOISE_BALL;
-    op.shape.r = 40 * VXD_DAG_UNIT;
+    op.shape.r = 120 * VXD_DAG_UNIT;
     op.shape.amplitude = 12 * VXD_DAG_UNIT;
     op.shape.cell_bits = 3;
     for (int i = 0; i < MAX_FILLERS && status == VXD_OK; i++) {
-        for (int axis = 0; axis < 3; axis++) {
-            op.shape.a[axis] = (100 + i / (axis + 1) % 38 * 100) * VXD_DAG_UNIT;
+        for (int axis = 0, place = i; axis < 3; axis++, place /= N_PLACES) {
+            op.shape.a[axis] = (200 + place % N_PLACES * 100) * VXD_DAG_UNIT;
         }
         status = vxd_dag_edit_wait(env->queue, rough->dag, VXD_DAG_EMPTY, &op, 1, &result,
                                    NULL);
