@@ -33,6 +33,14 @@ static struct vxd_request_header from(const char *client)
         .client_id = client, .peer = "test", .peer_uid = -1};
 }
 
+static void expect_ok(struct call *calls, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        CHECK_INT(call_wait(&calls[i]), VXD_OK);
+        call_finish(&calls[i]);
+    }
+}
+
 /* Both read lanes busy until let go. */
 static void occupy(struct vxd_server *server, struct call lanes[2])
 {
@@ -46,10 +54,7 @@ static void occupy(struct vxd_server *server, struct call lanes[2])
 static void let_go(struct call lanes[2])
 {
     let_jobs_go();
-    for (int i = 0; i < 2; i++) {
-        CHECK_INT(call_wait(&lanes[i]), VXD_OK);
-        call_finish(&lanes[i]);
-    }
+    expect_ok(lanes, 2);
 }
 
 static void test_queue_full_is_answered_unavailable_at_once(void)
@@ -74,10 +79,7 @@ static void test_queue_full_is_answered_unavailable_at_once(void)
     CHECK_INT(call_wait(&refused), VXD_UNAVAILABLE);
     call_finish(&refused);
     let_go(lanes);
-    for (int i = 0; i < 4; i++) {
-        CHECK_INT(call_wait(&waiting[i]), VXD_OK);
-        call_finish(&waiting[i]);
-    }
+    expect_ok(waiting, 4);
     server_finish(server);
 }
 
@@ -134,10 +136,7 @@ static void test_stream_of_another_principal_is_not_superseded(void)
     send(&scans[0], server, &small_method, &mine, 1, 1);
     send(&scans[1], server, &small_method, &thief, 1, 1);
     let_go(lanes);
-    for (int i = 0; i < 2; i++) {
-        CHECK_INT(call_wait(&scans[i]), VXD_OK);
-        call_finish(&scans[i]);
-    }
+    expect_ok(scans, 2);
     server_finish(server);
 }
 
@@ -208,10 +207,7 @@ static size_t most_running(struct vxd_server *server, const struct vxd_method *m
         most = load.n_running > most ? load.n_running : most;
         wait_ms(1);
     } while (load.n_running + load.n_queued > 0);
-    for (size_t i = 0; i < n; i++) {
-        CHECK_INT(call_wait(&calls[i]), VXD_OK);
-        call_finish(&calls[i]);
-    }
+    expect_ok(calls, n);
     return most;
 }
 
@@ -413,10 +409,7 @@ static void test_client_served_longest_ago_comes_first(void)
     send(&one, server, &bulk_method, &rare, 2, 1);
     let_jobs_go();
     CHECK_INT(call_wait(&one), VXD_OK);
-    for (int i = 0; i < 6; i++) {
-        CHECK_INT(call_wait(&many[i]), VXD_OK);
-        call_finish(&many[i]);
-    }
+    expect_ok(many, 6);
     CHECK_STR(seen.clients[0], "rare");
     CHECK_STR(seen.clients[1], "busy");
     call_finish(&one);
