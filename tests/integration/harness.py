@@ -50,14 +50,27 @@ SANITIZER_MARKS = (
 
 
 def wait_until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
-    """The first true value of condition(); fails after timeout_s (scaled)."""
-    end = time.monotonic() + timeout_s * SLOW
+    """The first true value of condition(); fails after timeout_s (scaled), but not within a
+    minute: on a busy machine nothing is wrong before."""
+    limit_s = max(timeout_s * SLOW, 60)
+    end = time.monotonic() + limit_s
     while time.monotonic() < end:
         value = condition()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError(f"not within {timeout_s * SLOW:.1f} s: {what}")
+    raise AssertionError(f"not within {limit_s:.1f} s: {what}")
+
+
+def check_fast(measure: Callable[[], float], limit_s: float, n_tries: int = 6) -> None:
+    """At least one of so many measurements is below the limit (scaled): a machine may be busy
+    now and then, a daemon that makes others wait does so each time."""
+    measured: list[float] = []
+    while len(measured) < n_tries:
+        measured.append(measure())
+        if measured[-1] < limit_s * SLOW:
+            return
+    raise AssertionError(f"never below {limit_s * SLOW:.3f} s: {measured}")
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +97,7 @@ class Daemon:
             "data_dir": str(directory / "data"),
             "engine": {"backend": BACKEND, "threads": 2},
             "limits": {
-                "timeout_ms": int(5000 * SLOW),
+                "timeout_ms": int(30000 * SLOW),
                 "max_timeout_ms": int(60000 * SLOW),
             },
             "drain": {"grace_ms": 0, "timeout_ms": int(20000 * SLOW)},
@@ -132,6 +145,18 @@ class Daemon:
             with contextlib.suppress(json.JSONDecodeError):
                 self.log.append(json.loads(line))
 
+    def n_under_way(self) -> int:
+        """Requests that wait or run."""
+        status = http_call(self, "GET", "/v1/status").json()
+        return int(status.get("running", 0)) + int(status.get("queueDepth", 0))
+
+    def n_answered(self, method: str) -> int:
+        """Requests to a method that are over, well or not."""
+        for entry in http_call(self, "GET", "/v1/status").json()["methods"]:
+            if entry["name"] == method:
+                return int(entry.get("nOk", 0)) + int(entry.get("nFailed", 0))
+        return 0
+
     def find(self, message: str) -> dict[str, Any] | None:
         return next((e for e in list(self.log) if e.get("msg") == message), None)
 
@@ -147,9 +172,9 @@ class Daemon:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def wait(self, timeout_s: float = 40) -> int:
+    def wait(self, timeout_s: float = 60) -> int:
         code = self.process.wait(timeout_s * SLOW)
-        self.reader.join(10)
+        self.reader.join(60)
         return code
 
     def stop(self) -> None:
@@ -307,7 +332,8 @@ def inflight_bytes(daemon: Daemon) -> int:
 def raw_http(daemon: Daemon, data: bytes, timeout_s: float = 5) -> bytes:
     """Sends bytes as they are and returns what comes back until the peer closes or has
     sent a whole header and stays silent."""
-    with socket.create_connection(("127.0.0.1", daemon.http_port), timeout_s * SLOW) as s:
+    limit_s = max(timeout_s * SLOW, 30)
+    with socket.create_connection(("127.0.0.1", daemon.http_port), limit_s) as s:
         s.sendall(data)
         received = b""
         while b"\r\n\r\n" not in received:
@@ -315,7 +341,7 @@ def raw_http(daemon: Daemon, data: bytes, timeout_s: float = 5) -> bytes:
             if not piece:
                 break
             received += piece
-        s.settimeout(0.2 * SLOW)
+        s.settimeout(max(0.2 * SLOW, 1.5))
         with contextlib.suppress(TimeoutError, ConnectionResetError):
             while piece := s.recv(65536):
                 received += piece

@@ -40,7 +40,7 @@ start() { # name, command...
     "$@" --backend cpu --rpc "ipc://$work/$name.sock" --http '' --data-dir "$work/$name" \
         2>"$work/$name.log" &
     daemons+=($!)
-    for _ in $(seq 600); do
+    for _ in $(seq 2400); do
         if grep -q '"msg":"ready"' "$work/$name.log"; then
             return
         fi

@@ -69,7 +69,7 @@ def daemon(command: Sequence[object], socket: Path, env: dict[str, str]) -> Iter
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        end = time.monotonic() + 20 * SLOW
+        end = time.monotonic() + 60 * SLOW
         while not socket.exists():
             if process.poll() is not None or time.monotonic() > end:
                 process.kill()

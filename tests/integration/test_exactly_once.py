@@ -9,7 +9,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from harness import (
     rpc_pb2,
     running,
     tensor_of,
+    wait_until,
 )
 from maps import COUNT, Maps, rows
 
@@ -117,9 +117,13 @@ def test_large_reply_is_repeated_without_its_arrays(daemon: Daemon) -> None:
         )
         first = maps.rpc.call("map_insert", message, **header)
         assert len(array_of(first.map_insert.indices)) == 2000
-        time.sleep(0.1 * SLOW)  # until then it would get what the first one got, whole
-        again = maps.rpc.call("map_insert", message, **header)
-        assert again.header.replayed and again.header.arrays_dropped
+
+        def repeat() -> Any:  # for a moment it gets what the first one got, whole
+            reply = maps.rpc.call("map_insert", message, **header)
+            assert reply.header.replayed
+            return reply if reply.header.arrays_dropped else None
+
+        again = wait_until(repeat, 5, "a reply without its arrays")
         assert again.map_insert.n_new == 2000 and not again.map_insert.indices.data
         maps.call("map_drop", name="big")
 
@@ -278,7 +282,9 @@ def test_change_begun_before_the_end_is_answered(directory: Path) -> None:
         raw.send(
             request_of(addition("m", 100, 5000), "map_update", client_id="z", sequence=1)
         )
-        time.sleep(0.02)
+        wait_until(
+            lambda: daemon.n_under_way() + daemon.n_answered("map_update") > 0, 5, "it has come"
+        )
         daemon.signal(15)
         assert raw.receive().header.code == OK
         raw.socket.close()

@@ -16,18 +16,22 @@ EXPECTED = "125565 voxels from 198130 points"
 
 
 def run(daemon: Daemon, *command: Path | str) -> str:
-    done = subprocess.run(
-        [str(c) for c in command],
-        capture_output=True,
-        text=True,
-        timeout=60 * SLOW,
-        check=False,
-        env={
-            **os.environ,
-            "VOXELD_URL": daemon.ipc,
-            "PYTHONPATH": os.environ["VOXELD_PYTHON_SCHEMA"],
-        },
-    )
+    for _ in range(5):
+        done = subprocess.run(
+            [str(c) for c in command],
+            capture_output=True,
+            text=True,
+            timeout=60 * SLOW,
+            check=False,
+            env={
+                **os.environ,
+                "VOXELD_URL": daemon.ipc,
+                "PYTHONPATH": os.environ["VOXELD_PYTHON_SCHEMA"],
+            },
+        )
+        # Examples give a call a second, which a busy machine may not have.
+        if "DEADLINE" not in done.stdout + done.stderr:
+            break
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout
 

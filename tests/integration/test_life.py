@@ -25,6 +25,7 @@ from harness import (
     RawReq,
     Rpc,
     admin_request,
+    check_fast,
     cloud_of,
     common_pb2,
     http_call,
@@ -38,8 +39,8 @@ from harness import (
 
 
 def test_drain_loses_no_reply_and_refuses_new_connections(directory: Path) -> None:
-    config = {"drain": {"grace_ms": int(400 * SLOW)}}
-    long = int(1500 * SLOW)
+    config = {"drain": {"grace_ms": int(500 * SLOW + 2000)}}
+    long = int(1500 * SLOW + 3000)
     with running(directory, config) as daemon:
 
         def over_http() -> int:
@@ -53,7 +54,7 @@ def test_drain_loses_no_reply_and_refuses_new_connections(directory: Path) -> No
         with ThreadPoolExecutor(6) as pool:
             waiting = [pool.submit(over_http) for _ in range(2)]
             waiting += [pool.submit(over_rpc, u) for u in (daemon.ipc, daemon.tcp) * 2]
-            time.sleep(0.3 * SLOW)
+            wait_until(lambda: daemon.n_under_way() == 6, 5, "all are under way")
             daemon.signal(signal.SIGTERM)
 
             def ready() -> dict[str, Any] | None:
@@ -64,9 +65,15 @@ def test_drain_loses_no_reply_and_refuses_new_connections(directory: Path) -> No
             assert state == {"ready": False, "state": "draining"}
             # still answering during the grace
             assert http_call(daemon, "GET", "/v1/health/live").status == 200
-            time.sleep(0.5 * SLOW)
-            with pytest.raises(OSError):
-                socket.create_connection(("127.0.0.1", daemon.http_port), 2).close()
+
+            def is_closed() -> bool:
+                try:
+                    socket.create_connection(("127.0.0.1", daemon.http_port), 30).close()
+                except OSError:
+                    return True
+                return False
+
+            wait_until(is_closed, 5, "no new connection is taken")
             with Rpc(daemon.tcp, timeout_s=0.2) as late, pytest.raises(pynng.NNGException):
                 late.call("server_info")
             assert [w.result() for w in waiting] == [200, 200, OK, OK, OK, OK]
@@ -74,19 +81,25 @@ def test_drain_loses_no_reply_and_refuses_new_connections(directory: Path) -> No
     assert not Path(daemon.ipc.removeprefix("ipc://")).exists()
 
 
+def await_refusal(client: Rpc) -> None:
+    """Over a standing connection: the daemon drains."""
+    request = voxelize_request(cloud_of(random_points(9)))
+    wait_until(
+        lambda: client.call("voxelize", request).header.code == common_pb2.UNAVAILABLE,
+        5, "work is refused",
+    )  # fmt: skip
+
+
 def test_standing_connections_are_told_unavailable_while_draining(directory: Path) -> None:
     with running(directory) as daemon:
         with Rpc(daemon.ipc) as busy, Rpc(daemon.ipc) as idle, ThreadPoolExecutor() as pool:
             assert idle.call("server_info").header.code == OK
             running_call = pool.submit(
-                busy.call, "self_test", admin_request(int(1500 * SLOW))
+                busy.call, "self_test", admin_request(int(1500 * SLOW + 2500))
             )
-            time.sleep(0.1 * SLOW)
+            wait_until(lambda: daemon.n_under_way() == 1, 5, "it is under way")
             daemon.signal(signal.SIGTERM)
-            wait_until(lambda: daemon.find("draining"), 5, "draining")
-            time.sleep(0.1 * SLOW)
-            refused = idle.call("voxelize", voxelize_request(cloud_of(random_points(9))))
-            assert refused.header.code == common_pb2.UNAVAILABLE
+            await_refusal(idle)
             assert running_call.result().header.code == OK
         assert daemon.wait() == 0
 
@@ -109,7 +122,7 @@ def test_slow_reader_gets_the_whole_reply_of_a_stopping_daemon(
     with running(directory) as daemon:
         with RawReq(daemon.ipc if transport == "ipc" else daemon.tcp) as client:
             client.send(request)
-            time.sleep(0.3 * SLOW)
+            wait_until(lambda: daemon.n_answered("voxelize") == 1, 5, "it is answered")
             daemon.signal(signal.SIGTERM)
             time.sleep(0.5)
             response = client.receive()
@@ -124,15 +137,19 @@ def test_signal_ends_an_idle_daemon_fast(directory: Path, number: int) -> None:
         start = time.monotonic()
         daemon.signal(number)
         assert daemon.wait() == 0
-        assert time.monotonic() - start < 2 * SLOW
+        assert time.monotonic() - start < 10 * SLOW  # of 20 s that a drain may take
 
 
 def test_idle_daemon_uses_no_cpu(directory: Path) -> None:
     with running(directory) as daemon, Rpc(daemon.ipc) as client:
         assert client.call("server_info").header.code == OK
-        before = daemon.cpu_s()
-        time.sleep(2)
-        assert daemon.cpu_s() - before < 0.06 * SLOW
+
+        def used_s() -> float:
+            before = daemon.cpu_s()
+            time.sleep(2)
+            return daemon.cpu_s() - before
+
+        check_fast(used_s, 0.06)
 
 
 @pytest.mark.parametrize(
@@ -226,17 +243,17 @@ def test_daemon_killed_without_warning_starts_again(directory: Path) -> None:
 
 def test_large_body_refused_while_draining_is_told_so(directory: Path) -> None:
     with running(directory) as daemon:
-        standing = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=20 * SLOW)
+        standing = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=60 * SLOW)
         standing.request(
             "POST", "/v1/server_info", b"{}", {"Content-Type": "application/json"}
         )
         assert standing.getresponse().read().startswith(b"{")
-        with Rpc(daemon.ipc) as busy:
-            busy.send("self_test", admin_request(int(1500 * SLOW)))
-            time.sleep(0.1 * SLOW)
+        with Rpc(daemon.ipc) as busy, Rpc(daemon.ipc) as probe:
+            assert probe.call("server_info").header.code == OK
+            busy.send("self_test", admin_request(int(1500 * SLOW + 3500)))
+            wait_until(lambda: daemon.n_under_way() == 1, 5, "it is under way")
             daemon.signal(signal.SIGTERM)
-            wait_until(lambda: daemon.find("draining"), 5, "draining")
-            time.sleep(0.1 * SLOW)
+            await_refusal(probe)
             standing.request(
                 "POST", "/v1/voxelize", b"\0" * (32 * MIB),
                 {"Content-Type": "application/x-protobuf"},

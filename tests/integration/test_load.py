@@ -18,12 +18,14 @@ from harness import (
     Daemon,
     Rpc,
     admin_request,
+    check_fast,
     cloud_of,
     common_pb2,
     http_call,
     random_points,
     running,
     voxelize_request,
+    wait_until,
 )
 
 # Points a stage of a self_test that keeps its lane for tens of milliseconds, so that what
@@ -40,13 +42,14 @@ def clients(url: str, n: int) -> Iterator[list[Rpc]]:
 
 def test_full_queue_answers_unavailable_at_once(directory: Path) -> None:
     n_clients = 24
+    long_ms = int(3000 + 100 * SLOW)  # longer than it may take to send and to be refused
     with (
         running(directory, {"limits": {"queue": 4}}) as daemon,
         clients(daemon.ipc, n_clients) as all_clients,
     ):
         start = time.monotonic()
         for client in all_clients:
-            client.send("self_test", admin_request(400, LONG_STAGE))
+            client.send("self_test", admin_request(long_ms, LONG_STAGE))
         refused_after = []
         codes = []
 
@@ -62,12 +65,12 @@ def test_full_queue_answers_unavailable_at_once(directory: Path) -> None:
         assert set(codes) == {OK, common_pb2.UNAVAILABLE}
         assert codes.count(OK) >= 4
         assert codes.count(common_pb2.UNAVAILABLE) >= n_clients - 4 - 8
-        assert max(refused_after) < 0.3 * SLOW
+        assert max(refused_after) < long_ms / 1000
         assert all_clients[0].call("voxelize", SMALL).header.code == OK
 
 
 def test_full_queue_over_http_is_a_503_with_retry_after(directory: Path) -> None:
-    body = {"durationMs": 400, "nPoints": LONG_STAGE}
+    body = {"durationMs": 2000, "nPoints": LONG_STAGE}
     with running(directory, {"limits": {"queue": 2}}) as daemon:
         with ThreadPoolExecutor(16) as pool:
             replies = list(
@@ -85,45 +88,57 @@ def test_full_queue_over_http_is_a_503_with_retry_after(directory: Path) -> None
 def test_deadline_is_answered_on_time_while_others_run(daemon: Daemon) -> None:
     timeout_ms = int(200 * SLOW)
     endless_ms = min(int(20000 * SLOW), 60000)  # as long as a self_test may be
-    with clients(daemon.ipc, 3) as (blocker, late, other):
-        blocker.send("self_test", admin_request(2000))
-        time.sleep(0.1)
+
+    def lateness_beside_another() -> float:
+        with clients(daemon.ipc, 3) as (blocker, late, other):
+            blocker.send("self_test", admin_request(2000))
+            wait_until(lambda: daemon.n_under_way() == 1, 5, "the blocker is under way")
+            start = time.monotonic()
+            response = late.call(
+                "self_test", admin_request(endless_ms), timeout_ms=timeout_ms
+            )
+            waited = time.monotonic() - start
+            assert response.header.code == common_pb2.DEADLINE_EXCEEDED
+            assert timeout_ms / 1000 * 0.95 <= waited
+            assert other.call("voxelize", SMALL).header.code == OK
+            assert blocker.receive().header.code == OK
+        return waited - timeout_ms / 1000
+
+    def lateness_over_http() -> float:
         start = time.monotonic()
-        response = late.call("self_test", admin_request(endless_ms), timeout_ms=timeout_ms)
-        waited = time.monotonic() - start
-        assert response.header.code == common_pb2.DEADLINE_EXCEEDED
-        assert timeout_ms / 1000 * 0.95 <= waited < timeout_ms / 1000 + 0.1 * SLOW
-        assert other.call("voxelize", SMALL).header.code == OK
-        assert blocker.receive().header.code == OK
-    start = time.monotonic()
-    reply = http_call(
-        daemon, "POST", "/v1/self_test", {"durationMs": endless_ms},
-        {"X-Voxeld-Timeout-Ms": str(timeout_ms)},
-    )  # fmt: skip
-    assert reply.status == 504
-    assert reply.json()["code"] == "DEADLINE_EXCEEDED"
-    assert time.monotonic() - start < timeout_ms / 1000 + 0.15 * SLOW
+        reply = http_call(
+            daemon, "POST", "/v1/self_test", {"durationMs": endless_ms},
+            {"X-Voxeld-Timeout-Ms": str(timeout_ms)},
+        )  # fmt: skip
+        assert reply.status == 504
+        assert reply.json()["code"] == "DEADLINE_EXCEEDED"
+        return time.monotonic() - start - timeout_ms / 1000
+
+    check_fast(lateness_beside_another, 0.15)
+    check_fast(lateness_over_http, 0.15)
 
 
 def test_small_requests_stay_fast_beside_long_ones(daemon: Daemon) -> None:
     big = voxelize_request(cloud_of(random_points(1000000, extent=60)), size=0.1)
-    waits: list[float] = []
-    with clients(daemon.ipc, 3) as (tester, bulk, small):
-        assert small.call("voxelize", SMALL).header.code == OK
-        tester.send("self_test", admin_request(2000))
-        bulk.send("voxelize", big)
-        end = time.monotonic() + 1.5
-        while time.monotonic() < end:
-            start = time.monotonic()
+
+    def median_wait() -> float:
+        waits: list[float] = []
+        with clients(daemon.ipc, 3) as (tester, bulk, small):
             assert small.call("voxelize", SMALL).header.code == OK
-            waits.append(time.monotonic() - start)
-            time.sleep(0.02)
-        assert bulk.receive().header.code == OK
-        assert tester.receive().header.code == OK
-    waits.sort()
-    # The machine may be busy with other things; single outliers are not ours to explain.
-    assert waits[int(len(waits) * 0.9)] < 0.05 * SLOW, waits
-    assert waits[-1] < 0.3 * SLOW, waits
+            tester.send("self_test", admin_request(2000))
+            bulk.send("voxelize", big)
+            end = time.monotonic() + 1.5
+            while time.monotonic() < end:
+                start = time.monotonic()
+                assert small.call("voxelize", SMALL).header.code == OK
+                waits.append(time.monotonic() - start)
+                time.sleep(0.02)
+            assert bulk.receive().header.code == OK
+            assert tester.receive().header.code == OK
+        return sorted(waits)[len(waits) // 2]
+
+    # One that waited for the long ones would do so for most of their two seconds.
+    check_fast(median_wait, 0.1)
 
 
 @pytest.mark.parametrize("transport", ["rpc", "http"])
@@ -131,15 +146,25 @@ def test_newer_requests_of_a_stream_supersede_waiting_ones(
     daemon: Daemon, transport: str
 ) -> None:
     n = 12
+    n_before = daemon.n_answered("self_test")
     results: list[tuple[bool, str]] = []
+
+    def await_all_but_the_newest() -> None:
+        """What is sent at nearly one time over many connections may come in any order."""
+        wait_until(
+            lambda: daemon.n_answered("self_test") - n_before + daemon.n_under_way() >= n - 1,
+            5, "the others have come",
+        )  # fmt: skip
+
     if transport == "rpc":
         with clients(daemon.ipc, n) as all_clients:
             for i, client in enumerate(all_clients):
+                if i == n - 1:
+                    await_all_but_the_newest()
                 client.send(
-                    "self_test", admin_request(150, LONG_STAGE), client_id="robot",
+                    "self_test", admin_request(1000, LONG_STAGE), client_id="robot",
                     stream="front", keep_last=1, request_id=f"scan-{i}",
                 )  # fmt: skip
-                time.sleep(0.002)
             for client in all_clients:
                 header = client.receive().header
                 assert header.code in (OK, common_pb2.ABORTED), header
@@ -152,8 +177,9 @@ def test_newer_requests_of_a_stream_supersede_waiting_ones(
         }
 
         def call(i: int) -> tuple[bool, str]:
-            time.sleep(0.01 * i)
-            body = {"durationMs": 150, "nPoints": LONG_STAGE}
+            body = {"durationMs": 1000, "nPoints": LONG_STAGE}
+            if i == n - 1:
+                await_all_but_the_newest()
             reply = http_call(daemon, "POST", "/v1/self_test", body, headers)
             assert reply.status in (200, 409)
             return reply.status == 200, reply.json().get("message", "")
@@ -222,9 +248,15 @@ def test_connections_over_the_cap_are_turned_away(directory: Path) -> None:
             with too_many, pytest.raises(pynng.NNGException):
                 too_many.call("server_info")
             assert first[0].call("server_info").header.code == OK
-        time.sleep(0.3 * SLOW)
-        with Rpc(daemon.ipc) as later:
-            assert later.call("server_info").header.code == OK
+
+        def has_room() -> bool:
+            try:
+                with Rpc(daemon.ipc, timeout_s=1) as later:
+                    return later.call("server_info").header.code == OK
+            except pynng.NNGException:  # the daemon has not noticed yet that others are gone
+                return False
+
+        wait_until(has_room, 5, "a new connection is taken")
 
 
 def test_a_client_that_never_reads_harms_nobody(daemon: Daemon) -> None:

@@ -281,9 +281,10 @@ def test_killed_at_any_moment_keeps_what_was_answered(tmp_path: Path, fsync: str
         for thread in threads:
             thread.start()
         time.sleep(rng.uniform(0.02, 0.4))
+        wait_until(lambda n=n: sum(sent) > n + 2, 20, "something is changed")
         daemon.signal(signal.SIGKILL)
         stop.set()
-        daemon.process.wait(20)
+        daemon.process.wait(60)
         for thread in threads:
             thread.join()
     assert sum(sent) > 20

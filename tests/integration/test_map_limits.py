@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,11 +140,20 @@ def test_map_in_use_for_longer_than_its_ttl_lives_on(maps: Maps) -> None:
         assert reply.header.code == OK, reply.header
         return reply.header.total_ms / 1e3
 
-    # On all but fast machines merging takes longer than this; a reply's way to us never does.
+    # On all but fast machines merging takes longer than this; a reply's way to us does not but
+    # on a busy one, where it tells nothing.
     ttl_s = 0.8 * max(merged("n", 1, 0), 1.0)
-    for sequence in (2, 3):
-        merged("m", sequence, ttl_s)
-        assert maps.send("map_get", name="m").header.code == OK
+    n_told = 0
+    for sequence in range(2, 12):
+        begin = time.monotonic()
+        took_s = merged("m", sequence, ttl_s)
+        lives = maps.send("map_get", name="m").header.code == OK
+        is_on_time = time.monotonic() - begin - took_s < 0.8 * ttl_s
+        assert lives or not is_on_time
+        n_told += is_on_time
+        if n_told == 2:
+            return
+    raise AssertionError("the machine is too busy for this test")
 
 
 def test_what_a_killed_daemon_was_writing_is_swept_away(directory: Path) -> None:

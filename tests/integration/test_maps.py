@@ -438,28 +438,33 @@ def test_budgets_refuse_growth_and_leave_the_map_as_it_was(directory: Path) -> N
         for info in listed.maps:
             maps.call("map_drop", name=info.name)
         assert maps.call("map_list").n_bytes == 0
-        status = http_call(daemon, "GET", "/v1/status").json()
-        assert int(status.get("deviceBytes", 0)) == 0
+        # A request's own memory goes back after its reply.
+        wait_until(
+            lambda: not int(
+                http_call(daemon, "GET", "/v1/status").json().get("deviceBytes", 0)
+            ),
+            5, "no device memory is taken",
+        )  # fmt: skip
 
 
 def test_map_nobody_uses_is_dropped_although_nobody_asks(directory: Path) -> None:
     with running(directory) as daemon, Maps(daemon) as maps:
-        ttl_s = 0.6 * SLOW
+        ttl_s = max(0.6 * SLOW, 4)  # half of it is more than a busy machine may stall
         maps.call("map_create", name="short", ttl_s=ttl_s)
         maps.call("map_create", name="long", ttl_s=3600)
         maps.call("map_create", name="ever")
         key = tensor_of(np.zeros((1, 3), np.int32))
         for _ in range(4):  # used, it lives
             time.sleep(ttl_s / 2)
+            begin = time.monotonic()
             maps.call("map_find", name="short", keys=key)
 
         def n_maps() -> int:
             return int(http_call(daemon, "GET", "/v1/status").json()["nMaps"])
 
         assert n_maps() == 3
-        begin = time.monotonic()
         wait_until(lambda: n_maps() == 2, 5, "the map is dropped")
-        assert time.monotonic() - begin > ttl_s / 3
+        assert time.monotonic() - begin > 0.99 * ttl_s
         assert [m.name for m in maps.call("map_list").maps] == ["ever", "long"]
         left = maps.call("map_get", name="long").map
         assert 3500 < left.ttl_left_s <= 3600

@@ -329,7 +329,7 @@ def test_repeat_ends_when_its_time_is_over(directory: Path) -> None:
     url = f"ipc://{directory}/nobody.sock"
     calls = []
     with voxeld.connect(url, wait=0) as client, pytest.raises(voxeld.Unavailable) as raised:
-        voxeld.repeat(lambda n: calls.append(n) or client.map_drop("x", sequence=n), 0.3)
+        voxeld.repeat(lambda n: calls.append(n) or client.map_drop("x", sequence=n), 2)
     assert len(calls) > 2 and set(calls[1:]) == {raised.value.sequence}
     with pytest.raises(ZeroDivisionError):
         voxeld.repeat(lambda n: n // 0, 10)

@@ -309,7 +309,7 @@ def test_replies_that_contradict_themselves_are_internal(
         is_get = request.WhichOneof("method") == "scene_get"
         return info_reply(request) if is_get else values_reply(request, **over)
 
-    with Peer(directory, reply) as peer, voxeld.connect(peer.url, timeout=10 * SLOW) as client:
+    with Peer(directory, reply) as peer, voxeld.connect(peer.url, timeout=30 * SLOW) as client:
         scene = client.scene("s")
         if not field:
             values = scene.values([[1, 2, 3], [4, 5, 6]])
@@ -338,7 +338,7 @@ def test_file_is_put_together_of_parts_of_one_version(directory: Path, changes: 
         return answer
 
     path = directory / "s.ply"
-    with Peer(directory, reply) as peer, voxeld.connect(peer.url, timeout=10 * SLOW) as client:
+    with Peer(directory, reply) as peer, voxeld.connect(peer.url, timeout=30 * SLOW) as client:
         scene = client.scene("s")
         if changes:
             with pytest.raises(voxeld.Aborted):

@@ -244,7 +244,7 @@ def test_replies_that_contradict_themselves_are_internal(
             getattr(answer, method).SetInParent()
         return answer
 
-    with Peer(directory, reply) as peer, voxeld.connect(peer.url, timeout=10 * SLOW) as client:
+    with Peer(directory, reply) as peer, voxeld.connect(peer.url, timeout=30 * SLOW) as client:
         scene = client.scene("s")
         assert scene.info().durable is None
         for call, wrong in (

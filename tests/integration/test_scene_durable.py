@@ -236,9 +236,13 @@ def test_killed_at_any_moment_keeps_what_was_answered(tmp_path: Path, fsync: str
         for thread in threads:
             thread.start()
         time.sleep(rng.uniform(0.02, 0.5))
+        n_wanted = n + 20 // n_rounds + 1
+        wait_until(
+            lambda n=n_wanted: sum(len(a) for a in answered) >= n, 20, "something is changed"
+        )
         daemon.signal(signal.SIGKILL)
         stop.set()
-        daemon.process.wait(20)
+        daemon.process.wait(60)
         for thread in threads:
             thread.join()
     versions = [v for a in answered for v in a.values()]

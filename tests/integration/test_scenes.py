@@ -291,6 +291,9 @@ def test_readers_see_whole_versions(daemon: Daemon, scenes: Scenes) -> None:
             box((to,) * 3, (to + 10,) * 3),
             in_voxels=True,
         )
+        if i % 10 == 9:  # the readers go on while there are edits
+            n = len(seen)
+            wait_until(lambda n=n: len(seen) > n + 2 or wrong, 5, "they read")
     end.set()
     for thread in threads:
         thread.join()

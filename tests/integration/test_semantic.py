@@ -39,7 +39,7 @@ from semantic import LABELS, cloud, labels_of, some_points, write_signs
 
 INVALID = common_pb2.INVALID_ARGUMENT
 SIDE = 256
-MOMENT_S = 0.1 * min(SLOW, 4)  # less than networks wait for a batch
+DELAY_MS = 1000  # the most that networks may wait for a batch
 PALETTE = [scene_pb2.SceneMaterial(name=n) for n in ("ground", "tree", "wall", "road")]
 
 
@@ -319,16 +319,17 @@ def test_cloud_with_more_voxels_than_the_network_takes_is_refused(
     integrate(scenes, some_points(20)[4:], network="few")
 
 
-def delayed(path: Path, delay_ms: float = 700, **engine: Any) -> dict[str, Any]:
-    """Networks wait so long for a batch: time to do something to a request that waits."""
-    return config_of(path, batch_delay_ms=min(int(delay_ms * SLOW), 1000), max_batch=4, **engine)
+def delayed(path: Path, **engine: Any) -> dict[str, Any]:
+    """Networks wait as long as they may for a batch: time to do something to a request that
+    waits."""
+    return config_of(path, batch_delay_ms=DELAY_MS, max_batch=4, **engine)
 
 
 def test_scans_share_a_run_with_others_and_no_bit_changes(
     directory: Path, directory_of_networks: Path
 ) -> None:
     parts = [some_points(1500, seed=i) for i in range(3)]
-    with running(directory, delayed(directory_of_networks, 300)) as daemon:
+    with running(directory, delayed(directory_of_networks)) as daemon:
 
         def scan(i: int, name: str) -> Any:
             with Scenes(daemon) as client:
@@ -362,7 +363,7 @@ def test_writes_do_not_wait_for_a_network(
         make(client)
         with ThreadPoolExecutor(1) as pool, Scenes(daemon) as other:
             scan = pool.submit(integrate, other, some_points(500), network="signs")
-            time.sleep(MOMENT_S)
+            wait_until(lambda: daemon.n_under_way() > 0, 5, "the scan waits")
             assert integrate(client, some_points(500), carve=False).change.version == 2
             assert not scan.done()
             assert scan.result().change.version == 3
@@ -383,7 +384,7 @@ def test_network_unloaded_while_a_scan_waits_for_it_still_runs(
             "sequence": 500, "name": "s", "cloud": cloud(some_points(500)), "network": "signs",
         }  # fmt: skip
         scan = pool.submit(client.send, "scene_integrate", **request)
-        time.sleep(MOMENT_S)
+        wait_until(lambda: daemon.n_under_way() > 0, 5, "the scan waits")
         networks.call("network_unload", name="signs")
         assert not scan.done()
         first = scan.result()
@@ -417,7 +418,7 @@ def test_deadline_while_the_network_waits_changes_nothing_and_asking_again_does(
         assert old.header.code == common_pb2.ABORTED
         # Once the network has run, what has waited for it is not too old.
         young = client.rpc.call("scene_integrate", request, client_id="old", sequence=2,
-                                max_age_ms=int(min(700 * SLOW, 1000) + 300 * SLOW))  # fmt: skip
+                                max_age_ms=DELAY_MS + int(3000 * SLOW))  # fmt: skip
         assert young.header.code == OK
 
         def is_idle() -> bool:
@@ -451,7 +452,10 @@ def test_repeats_wait_for_the_first_and_streams_keep_the_newest(
                 kept.append(
                     pool.submit(ask, client_id="two", sequence=i + 1, stream="lidar", keep_last=1)
                 )
-                time.sleep(MOMENT_S / 2)
+                wait_until(
+                    lambda i=i: kept[i - 1].done() if i > 0 else daemon.n_under_way() > 0,
+                    5, "it has come",
+                )  # fmt: skip
             codes = [k.result().header.code for k in kept]
             assert codes == [common_pb2.ABORTED, common_pb2.ABORTED, OK]
         assert client.call("scene_get", name="s").scene.version == 3
@@ -502,7 +506,7 @@ def test_drain_ends_scans_that_wait_for_a_network(
                 client.send, "scene_integrate", name="s", cloud=cloud(some_points(100)),
                 network="signs",
             )  # fmt: skip
-            time.sleep(MOMENT_S)
+            wait_until(lambda: daemon.n_under_way() > 0, 5, "the scan waits")
             daemon.signal(signal.SIGTERM)
             assert scan.result().header.code == code
         daemon.wait()

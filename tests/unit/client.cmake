@@ -59,6 +59,6 @@ if(VOXELD_CXX AND VOXELD_SANITIZE STREQUAL "" AND NOT VOXELD_FUZZ)
   add_test(NAME test_client_install
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/unit/test_client_install.sh ${CMAKE_BINARY_DIR}
             ${CMAKE_INSTALL_LIBDIR} ${CMAKE_C_COMPILER} ${VOXELD_CXX})
-  set_tests_properties(test_client_install PROPERTIES TIMEOUT 120 ENVIRONMENT
+  set_tests_properties(test_client_install PROPERTIES TIMEOUT 600 ENVIRONMENT
     "EMULATOR=${client_emulator};SYSROOT=${CMAKE_SYSROOT};TOOLCHAIN=${client_toolchain}")
 endif()

@@ -56,7 +56,7 @@ void call_json(struct call *call, struct vxd_server *server,
                const struct vxd_method *method, const struct vxd_request_header *header,
                const char *json);
 
-/* Waits for the reply, at most 20 s; its code. */
+/* Waits for the reply, at most a minute; its code. */
 enum vxd_status call_wait(struct call *call);
 bool call_is_answered(struct call *call);
 
@@ -66,8 +66,20 @@ void call_finish(struct call *call);
 /* Milliseconds from sending to the reply. */
 double call_ms(const struct call *call);
 
-/* Sleeps; and queues a job that does. */
+/* Sleeps; and queues a job that does. One of HELD_MS is held until let_jobs_go: what a test
+ * does meanwhile happens while a stage runs, however slow the machine. */
+enum {
+    HELD_MS = 3600000
+};
 void wait_ms(long ms);
 enum vxd_status push_sleep(struct vxd_queue *queue, uint32_t ms, struct vxd_err *err);
+
+/* Jobs of HELD_MS end at once until hold_jobs. */
+void hold_jobs(void);
+void let_jobs_go(void);
+
+/* Waits until n jobs are held; false after half a minute. */
+bool await_held(int n);
+int n_held(void);
 
 #endif

@@ -110,7 +110,7 @@ struct map_view world_view_map(struct world *world, const char *name)
 {
     struct map_view view = look_once(world, name);
 
-    for (int i = 0; i < 500 && view.status == VXD_UNAVAILABLE; i++) {
+    for (int i = 0; i < 3000 && view.status == VXD_UNAVAILABLE; i++) {
         wait_ms(10);
         view = look_once(world, name);
     }

@@ -139,7 +139,7 @@ enum vxd_status world_insist(struct world *world, const char *method, uint64_t s
 {
     enum vxd_status status = VXD_UNAVAILABLE;
 
-    for (int i = 0; i < 500 && status != VXD_OK; i++) {
+    for (int i = 0; i < 1500 && status != VXD_OK; i++) {
         status = world_ask(world, method, sequence, json);
         if (status != VXD_OK) {
             wait_ms(20);
@@ -280,7 +280,7 @@ void world_wait_for_changes(const struct world *world, size_t n_changes)
     struct vxd_scheduler *scheduler = world->server->scheduler;
     size_t n = 0;
 
-    for (int i = 0; i < 5000 && n < n_changes; i++) {
+    for (int i = 0; i < 30000 && n < n_changes; i++) {
         wait_ms(1);
         (void)pthread_mutex_lock(&scheduler->mutex);
         n = scheduler->lanes[0].n_committing;

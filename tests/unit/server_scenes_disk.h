@@ -33,7 +33,7 @@ void world_start(struct world *world);
 void world_restart(struct world *world);
 
 enum {
-    WORLD_PATIENT = 2000 /* tries, of 5 ms */
+    WORLD_PATIENT = 12000 /* tries, of 5 ms */
 };
 
 /* Has the saver write a snapshot file of a family, and waits until so many are there, or for so

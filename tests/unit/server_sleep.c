@@ -26,14 +26,6 @@ int n_starts(void)
     return n;
 }
 
-bool await_starts(int n)
-{
-    for (int i = 0; i < 10000 && n_starts() < n; i++) {
-        wait_ms(1);
-    }
-    return n_starts() >= n;
-}
-
 int n_released(void)
 {
     int n;

@@ -22,8 +22,6 @@ extern struct sleep_record seen;
 
 void forget_seen(void);
 int n_starts(void);
-/* Waits until n stages began since what was seen was forgotten; false after ten seconds. */
-bool await_starts(int n);
 int n_released(void);
 
 extern const struct vxd_method small_method;

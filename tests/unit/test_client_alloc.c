@@ -14,7 +14,8 @@
 #include "tests/unit/test_client_peer.h"
 
 enum {
-    MAX_ALLOCATIONS = 200
+    MAX_ALLOCATIONS = 200,
+    PATIENT_MS = 30000 /* no call ends for want of time, however busy the machine */
 };
 
 void *__real_malloc(size_t n);
@@ -152,7 +153,8 @@ static void test_writers_without_memory_are_resource_exhausted(void)
 static bool connect_once(void *context, enum voxeld_status *status)
 {
     struct peer *peer = context;
-    struct voxeld_options options = {.url = peer->url, .wait_ms = 2000};
+    struct voxeld_options options = {
+        .url = peer->url, .timeout_ms = PATIENT_MS, .wait_ms = PATIENT_MS};
     struct voxeld_client *client = NULL;
 
     *status = voxeld_connect(&options, &client, NULL);
@@ -269,6 +271,13 @@ static bool change_map_once(void *context, enum voxeld_status *status)
     return *status == VOXELD_OK;
 }
 
+/* Of this process alone: the builds' tests may run side by side. */
+static const char *name_file(char *path, size_t n_bytes)
+{
+    (void)snprintf(path, n_bytes, "/tmp/voxeld-alloc-%ld.ply", (long)getpid());
+    return path;
+}
+
 static bool read_map_once(void *context, enum voxeld_status *status)
 {
     static const char *const names[] = {"v"};
@@ -290,9 +299,11 @@ static bool read_map_once(void *context, enum voxeld_status *status)
         voxeld_map_result_free(result);
     }
     if (*status == VOXELD_OK) {
-        *status =
-            voxeld_map_export_file(context, &export, "/tmp/voxeld-alloc.ply", NULL, NULL);
-        (void)unlink("/tmp/voxeld-alloc.ply");
+        char path[64];
+
+        *status = voxeld_map_export_file(context, &export, name_file(path, sizeof path),
+                                         NULL, NULL);
+        (void)unlink(path);
     }
     if (*status == VOXELD_OK) {
         *status = voxeld_map_list(context, NULL, &maps, NULL);
@@ -360,10 +371,14 @@ static bool read_scene_once(void *context, enum voxeld_status *status)
         voxeld_scene_cells_free(cells);
     }
     if (*status == VOXELD_OK) {
-        *status = voxeld_scene_export_file(context, &export,
-                                           "/tmp/voxeld-alloc-scene.ply", NULL, NULL);
-        CHECK(access("/tmp/voxeld-alloc-scene.ply.part", F_OK) != 0);
-        (void)unlink("/tmp/voxeld-alloc-scene.ply");
+        char path[64];
+        char part[80];
+
+        *status = voxeld_scene_export_file(context, &export, name_file(path, sizeof path),
+                                           NULL, NULL);
+        (void)snprintf(part, sizeof part, "%s.part", path);
+        CHECK(access(part, F_OK) != 0);
+        (void)unlink(path);
     }
     return *status == VOXELD_OK;
 }
@@ -465,7 +480,8 @@ static void test_arrays_without_memory_are_resource_exhausted(void)
 static void test_calls_without_memory_are_resource_exhausted(void)
 {
     struct peer peer;
-    struct voxeld_options options = {.wait_ms = 2000, .max_in_flight = 2};
+    struct voxeld_options options = {
+        .timeout_ms = PATIENT_MS, .wait_ms = PATIENT_MS, .max_in_flight = 2};
     struct voxeld_client *client = NULL;
 
     REQUIRE(peer_start(&peer, NULL) == 0);

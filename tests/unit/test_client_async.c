@@ -61,7 +61,7 @@ static void test_calls_beyond_the_bound_are_refused_at_once(void)
     client = connect_to(&peer, 2);
     REQUIRE(client != NULL);
     poll_fd.fd = voxeld_fd(client);
-    request.call.timeout_ms = 10000;
+    request.call.timeout_ms = PATIENT_MS;
     atomic_store(&peer.mode, PEER_HOLD);
     CHECK_INT(voxeld_voxelize_async(client, &request, note, &seen, NULL), VOXELD_OK);
     CHECK_INT(voxeld_voxelize_async(client, &request, note, &seen, NULL), VOXELD_OK);
@@ -73,13 +73,13 @@ static void test_calls_beyond_the_bound_are_refused_at_once(void)
     CHECK_INT(voxeld_dispatch(client, 0), 0);
     peer_release(&peer);
     for (int i = 0; i < 2 && atomic_load(&seen.n_ok) < 2; i++) {
-        CHECK_INT(poll(&poll_fd, 1, 5000), 1);
+        CHECK_INT(poll(&poll_fd, 1, PATIENT_MS), 1);
         CHECK(voxeld_dispatch(client, 0) >= 1);
     }
     CHECK_INT(atomic_load(&seen.n_ok), 2);
     CHECK_INT(poll(&poll_fd, 1, 0), 0);
     CHECK(!seen.other_thread);
-    CHECK_INT(call(client, 1000, &error), VOXELD_OK);
+    CHECK_INT(call(client, PATIENT_MS, &error), VOXELD_OK);
     voxeld_close(client);
     peer_stop(&peer);
 }
@@ -92,6 +92,8 @@ static void test_async_reply_too_late_is_called_back_on_time(void)
     struct voxeld_voxelize_request request = some_request(&cloud);
     struct seen seen = {.thread = pthread_self()};
     nng_time begin;
+    size_t n_early;
+    bool was_early;
 
     REQUIRE(peer_start(&peer, NULL) == 0);
     client = connect_to(&peer, 2);
@@ -100,9 +102,11 @@ static void test_async_reply_too_late_is_called_back_on_time(void)
     request.call.timeout_ms = 100;
     begin = nng_clock();
     CHECK_INT(voxeld_voxelize_async(client, &request, note, &seen, NULL), VOXELD_OK);
-    CHECK_INT(voxeld_dispatch(client, 20), 0);
-    CHECK_INT(voxeld_dispatch(client, -1), 1);
-    CHECK(nng_clock() - begin < 300);
+    n_early = voxeld_dispatch(client, 20);
+    was_early = nng_clock() - begin < 95; /* a busy machine may be back later */
+    CHECK(n_early == 0 || !was_early);
+    CHECK_INT(n_early + voxeld_dispatch(client, -1), 1);
+    CHECK(nng_clock() - begin >= 95 && nng_clock() - begin < PATIENT_MS);
     CHECK_INT(seen.last, VOXELD_DEADLINE_EXCEEDED);
     CHECK_INT(voxeld_dispatch(client, -1), 0);
     voxeld_close(client);
@@ -138,7 +142,7 @@ static void test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time(void)
     while (n < N_STUCK) {
         n += (int)voxeld_dispatch(client, -1);
     }
-    CHECK(nng_clock() - begin < 10000); /* 50 MB were packed meanwhile */
+    CHECK(nng_clock() - begin < PATIENT_MS); /* 50 MB were packed meanwhile */
     CHECK_INT(atomic_load(&seen.n_failed), N_STUCK);
     CHECK_INT(seen.last, VOXELD_DEADLINE_EXCEEDED);
     CHECK(atomic_load(&peer.n_voxelize) < N_STUCK);
@@ -146,7 +150,7 @@ static void test_calls_that_cannot_be_sent_are_deadline_exceeded_on_time(void)
      * while a large one comes in. That this reply comes shows that all before it have. */
     atomic_store(&peer.mode, PEER_FAIL);
     peer_release(&peer);
-    CHECK_INT(call(client, 10000, NULL), VOXELD_INVALID_ARGUMENT);
+    CHECK_INT(call(client, PATIENT_MS, NULL), VOXELD_INVALID_ARGUMENT);
     voxeld_close(client);
     peer_stop(&peer);
     free(many);
@@ -195,12 +199,12 @@ static void test_calls_not_sent_when_the_server_dies_are_unavailable_at_once(voi
     REQUIRE(voxeld_connect(&options, &client, NULL) == VOXELD_OK);
     connection = accept_silently(listener);
     REQUIRE(connection >= 0);
-    for (int i = 0; i < 500 && !voxeld_is_connected(client); i++) {
+    for (int i = 0; i < PATIENT_MS / 10 && !voxeld_is_connected(client); i++) {
         nng_msleep(10);
     }
     cloud.data = many;
     cloud.n_points = BIG_POINTS;
-    request.call.timeout_ms = 20000;
+    request.call.timeout_ms = 4 * PATIENT_MS;
     for (int i = 0; i < N_STUCK; i++) {
         CHECK_INT(voxeld_voxelize_async(client, &request, note, &seen, NULL), VOXELD_OK);
     }
@@ -211,7 +215,7 @@ static void test_calls_not_sent_when_the_server_dies_are_unavailable_at_once(voi
     while (n < N_STUCK) {
         n += (int)voxeld_dispatch(client, -1);
     }
-    CHECK(nng_clock() - begin < 5000);
+    CHECK(nng_clock() - begin < PATIENT_MS);
     CHECK_INT(atomic_load(&seen.n_failed), N_STUCK);
     CHECK_INT(seen.last, VOXELD_UNAVAILABLE);
     voxeld_close(client);
@@ -264,7 +268,7 @@ static void *make_calls(void *arg)
         struct voxeld_voxels *voxels = NULL;
 
         cloud.n_points = 1 + (size_t)i % N_POINTS;
-        request.call.timeout_ms = 20000;
+        request.call.timeout_ms = PATIENT_MS;
         if (voxeld_voxelize(caller->client, &request, &voxels, NULL) == VOXELD_OK &&
             voxels->n_voxels == cloud.n_points) {
             caller->n_ok++;
@@ -290,7 +294,7 @@ static void test_many_threads_on_one_client_get_their_own_replies(void)
     REQUIRE(peer_start(&peer, NULL) == 0);
     client = connect_to(&peer, N_CALLERS + N_CALLS);
     REQUIRE(client != NULL);
-    request.call.timeout_ms = 20000;
+    request.call.timeout_ms = PATIENT_MS;
     for (int i = 0; i < N_CALLERS; i++) {
         callers[i].client = client;
         REQUIRE(pthread_create(&threads[i], NULL, make_calls, &callers[i]) == 0);

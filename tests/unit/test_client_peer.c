@@ -341,9 +341,6 @@ static void act(struct peer *peer, nng_msg *in)
         (void)pthread_cond_wait(&peer->released, &peer->mutex);
     }
     (void)pthread_mutex_unlock(&peer->mutex);
-    if (atomic_load(&peer->mode) == PEER_DELAY) {
-        nng_msleep(atomic_load(&peer->delay_ms));
-    }
 }
 
 static nng_msg *reply_to(struct peer *peer, nng_msg *in)

@@ -17,7 +17,6 @@ enum {
 enum peer_mode {
     PEER_ANSWER,      /* as a daemon would; every point its own voxel */
     PEER_HOLD,        /* not before peer_release */
-    PEER_DELAY,       /* after delay_ms */
     PEER_GARBAGE,     /* bytes that are no message */
     PEER_EMPTY,       /* no bytes: a Response without a header */
     PEER_WRONG_REPLY, /* the reply of another method */
@@ -141,7 +140,6 @@ struct peer {
     atomic_int scene_changes;
     atomic_int replays; /* calls that change something, with their arrays dropped */
     atomic_int aligns;  /* big data in replies, as the daemon does */
-    atomic_int delay_ms;
     atomic_int
         n_voxelize; /* requests that arrived, to Voxelize or about maps or scenes */
     atomic_uint max_message_bytes;

@@ -10,7 +10,8 @@
 #include "tests/unit/test_client_peer.h"
 
 enum {
-    N_POINTS = 10
+    N_POINTS = 10,
+    PATIENT_MS = 30000 /* what a reply gets that comes, however busy the machine */
 };
 
 static const struct voxeld_field xyz_fields[3] = {
@@ -39,8 +40,10 @@ some_request(const struct voxeld_cloud *cloud)
 static inline struct voxeld_client *connect_to(const struct peer *peer,
                                                uint32_t max_in_flight)
 {
-    struct voxeld_options options = {
-        .url = peer->url, .wait_ms = 2000, .max_in_flight = max_in_flight};
+    struct voxeld_options options = {.url = peer->url,
+                                     .timeout_ms = PATIENT_MS,
+                                     .wait_ms = PATIENT_MS,
+                                     .max_in_flight = max_in_flight};
     struct voxeld_client *client = NULL;
     struct voxeld_error error;
 

@@ -2,6 +2,7 @@
 /* libvoxeld's calls on versions of scenes, against a peer that does as told. */
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "tests/unit/test_client_requests.h"
 
@@ -126,10 +127,11 @@ static void test_name_with_version_is_split(void)
 static void test_parts_of_a_file_are_of_the_first_ones_version(void)
 {
     struct voxeld_scene_export_request request = {.scene = "yard"};
-    static const char path[] = "/tmp/voxeld-versions.ply";
+    char path[64];
     Voxeld__V1__Request *arrived;
     struct pair pair;
 
+    (void)snprintf(path, sizeof path, "/tmp/voxeld-versions-%ld.ply", (long)getpid());
     REQUIRE(pair_start(&pair));
     atomic_store(&pair.peer.scene_version, 6);
     CHECK_INT(voxeld_scene_export_file(pair.client, &request, path, NULL, NULL),

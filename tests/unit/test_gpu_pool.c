@@ -126,8 +126,14 @@ static void test_loops_of_several_threads_at_once_finish(void)
     vxd_pool_destroy(nest.pool);
 }
 
+/* Pieces of 2 ms: more than a minute of them, so that a stall does not end the long loop. */
+enum {
+    N_LONG = 100000
+};
+
 struct contest {
     struct vxd_pool *pool;
+    atomic_bool hurries; /* the rest of the long loop does not sleep */
     atomic_int n_long_started;
     atomic_bool is_long_done;
     atomic_int n_met;
@@ -147,14 +153,16 @@ static void long_body(void *args, size_t begin, size_t end)
     (void)begin;
     (void)end;
     atomic_fetch_add(&contest->n_long_started, 1);
-    sleep_ms(2);
+    if (!atomic_load(&contest->hurries)) {
+        sleep_ms(2);
+    }
 }
 
 static void *run_long_loop(void *args)
 {
     struct contest *contest = args;
 
-    vxd_parallel_for(contest->pool, 1000, 1, long_body, contest);
+    vxd_parallel_for(contest->pool, N_LONG, 1, long_body, contest);
     atomic_store(&contest->is_long_done, true);
     return NULL;
 }
@@ -184,9 +192,10 @@ static void test_short_loop_beside_a_long_one_gets_the_worker_too(void)
     }
     vxd_parallel_for(contest.pool, 2, 1, meet, &contest);
     CHECK(!atomic_load(&contest.is_long_done));
-    CHECK(atomic_load(&contest.n_long_started) < 500);
+    CHECK(atomic_load(&contest.n_long_started) < N_LONG / 2);
+    atomic_store(&contest.hurries, true);
     (void)pthread_join(caller, NULL);
-    CHECK_INT(contest.n_long_started, 1000);
+    CHECK_INT(contest.n_long_started, N_LONG);
     vxd_pool_destroy(contest.pool);
 }
 

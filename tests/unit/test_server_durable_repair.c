@@ -301,7 +301,7 @@ static void test_repair_of_two_maps_of_one_name_lets_a_start_have_both(void)
     bytes = make_map(&world, 1, 2, path, &n_bytes);
     views[0] = world_view_map(&world, "a");
     CHECK_INT(world_ask(&world, "map_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
-    for (int i = 0; i < 2000 && has_file(&world, path); i++) {
+    for (int i = 0; i < WORLD_PATIENT && has_file(&world, path); i++) {
         wait_ms(5);
     }
     free(make_map(&world, 2, 4, other, &n_other));

@@ -88,6 +88,9 @@ static const struct vxd_method count_method = {
     .finish = finish,
     .release = release};
 
+/* HELD_MS as JSON: the write lane is busy until let_jobs_go. */
+#define HELD "{\"durationMs\":3600000}"
+
 static struct vxd_server *start(void)
 {
     atomic_store(&n_effects, 0);
@@ -277,8 +280,9 @@ static void test_change_expired_before_it_began_has_no_effect(void)
     struct call block, first, patient;
 
     REQUIRE(server != NULL);
-    send(&block, server, &blocking, "{\"durationMs\":1000}");
-    wait_ms(20);
+    hold_jobs();
+    send(&block, server, &blocking, HELD);
+    CHECK(await_held(1));
     header.timeout_ms = 30;
     send(&first, server, &header, "{}");
     (void)effect_of(&first, VXD_DEADLINE_EXCEEDED);
@@ -288,6 +292,7 @@ static void test_change_expired_before_it_began_has_no_effect(void)
     header.timeout_ms = 0;
     send(&patient, server, &header, "{}");
     (void)effect_of(&first, VXD_DEADLINE_EXCEEDED);
+    let_jobs_go();
     CHECK_INT(effect_of(&patient, VXD_OK), 2);
     CHECK_INT(effect_of(&block, VXD_OK), 1);
     CHECK_INT(ask(server, &header, "{}", VXD_OK), 2);
@@ -306,12 +311,14 @@ static void test_change_superseded_had_no_effect_and_may_come_again(void)
     REQUIRE(server != NULL);
     a.stream = b.stream = "s";
     a.keep_last = b.keep_last = 1;
-    send(&block, server, &blocking, "{\"durationMs\":500}");
-    wait_ms(20);
+    hold_jobs();
+    send(&block, server, &blocking, HELD);
+    CHECK(await_held(1));
     send(&first, server, &a, "{}");
     wait_ms(2);
     send(&second, server, &b, "{}");
     (void)effect_of(&first, VXD_ABORTED);
+    let_jobs_go();
     CHECK_INT(effect_of(&second, VXD_OK), 2);
     CHECK_INT(ask(server, &a, "{}", VXD_OK), 3);
     (void)effect_of(&block, VXD_OK);
@@ -501,10 +508,14 @@ static void test_drain_answers_who_waits_for_an_outcome(void)
     struct call first, repeated;
 
     REQUIRE(server != NULL);
-    send(&first, server, &header, "{\"durationMs\":100,\"nPoints\":3}");
-    send(&repeated, server, &header, "{\"durationMs\":100,\"nPoints\":3}");
-    wait_ms(20);
+    hold_jobs();
+    send(&first, server, &header, HELD);
+    CHECK(await_held(1));
+    send(&repeated, server, &header, HELD);
     CHECK(!vxd_scheduler_drain(server->scheduler, 10));
+    CHECK_INT(call_wait(&repeated), VXD_UNAVAILABLE);
+    CHECK_INT(call_wait(&first), VXD_UNAVAILABLE);
+    let_jobs_go();
     (void)effect_of(&repeated, VXD_UNAVAILABLE);
     (void)effect_of(&first, VXD_UNAVAILABLE);
     server_finish(server);

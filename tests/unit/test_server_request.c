@@ -249,7 +249,8 @@ static void test_status_counts_what_was_answered(void)
     CHECK_STR(status->methods[0]->name, "server_info");
     CHECK_INT(status->methods[0]->n_ok, 1);
     CHECK_INT(status->methods[0]->n_failed, 1);
-    REQUIRE(status->n_slow == 1);
+    /* The newest first; on a busy machine the others may be slow as well. */
+    REQUIRE(status->n_slow >= 1);
     CHECK_STR(status->slow[0]->method, "self_test");
     CHECK(status->slow[0]->total_ms >= 30);
     voxeld__v1__status_response__free_unpacked(status, NULL);
@@ -261,20 +262,29 @@ static void test_self_test_repeats_to_the_same_digest(void)
 {
     struct vxd_server *server = server_start(&(struct server_setup){0});
     uint64_t digests[2];
+    unsigned duration_ms = 50;
 
     REQUIRE(server != NULL);
     for (int i = 0; i < 2; i++) {
         Voxeld__V1__SelfTestResponse *reply;
         struct call call;
+        char json[64];
 
+        (void)snprintf(json, sizeof json, "{\"durationMs\": %u}", duration_ms);
         call_begin(&call);
-        call_json(&call, server, method("self_test"), NULL, "{\"durationMs\": 50}");
+        call_json(&call, server, method("self_test"), NULL, json);
         REQUIRE(call_wait(&call) == VXD_OK);
         reply = voxeld__v1__self_test_response__unpack(NULL, call.n_packed, call.packed);
         REQUIRE(reply != NULL);
-        CHECK(reply->n_stages >= 2);
-        CHECK(reply->elapsed_ms >= 50);
-        digests[i] = reply->digest;
+        CHECK(reply->elapsed_ms >= duration_ms);
+        /* A busy machine may take all the time for one stage: then once more, for longer. */
+        if (reply->n_stages < 2 && duration_ms < 20000) {
+            duration_ms *= 4;
+            i--;
+        } else {
+            CHECK(reply->n_stages >= 2);
+            digests[i] = reply->digest;
+        }
         voxeld__v1__self_test_response__free_unpacked(reply, NULL);
         call_finish(&call);
     }

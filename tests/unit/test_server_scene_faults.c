@@ -271,7 +271,7 @@ static void test_files_of_a_scene_that_is_dropped_go(void)
     CHECK_INT(world_edit(&world, "a", 0), VXD_OK);
     CHECK_INT(world_save(&world, 1, 1, WORLD_PATIENT), 1);
     CHECK_INT(world_ask(&world, "scene_drop", 0, "{\"name\":\"a\"}"), VXD_OK);
-    for (int i = 0; i < 2000 && n > 0; i++) {
+    for (int i = 0; i < WORLD_PATIENT && n > 0; i++) {
         free(sequences);
         sequences = NULL;
         wait_ms(5);
