@@ -15,7 +15,7 @@
 struct recovery {
     struct vxd_maps *maps;
     struct vxd_map *map; /* in hand, not findable yet, with one reference */
-    int64_t logged_ns; /* 0: not yet, so that the first line comes at once */
+    int64_t logged_ns;   /* 0: not yet, so that the first line comes at once */
 };
 
 static void let_go(struct recovery *recovery)

@@ -25,7 +25,7 @@ struct recovery {
     uint64_t least_generation;  /* of the family that is recovered */
     struct vxd_scene_plan plan; /* of its records */
     size_t most_together;       /* of them, as one edit */
-    uint64_t logged_ns; /* 0: not yet, so that the first line comes at once */
+    uint64_t logged_ns;         /* 0: not yet, so that the first line comes at once */
 };
 
 struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
