@@ -24,9 +24,6 @@ template <class Store, class Editor> struct vxd_dag_worker {
     struct vxd_dag_board *board;
     struct vxd_dag_desk<Editor> *desk;
     typename Store::spare spare;
-    uint32_t n_visits;       /* cubes the block looked at, not yet among the pass's, */
-    uint32_t visits_at_once; /* where they are fewer */
-    bool is_bad;             /* a stage before this one had a fault; the first thread's */
 };
 
 /* Items ----------------------------------------------------------------------------------- */
@@ -67,55 +64,41 @@ VXD_DAG_DEVICE bool vxd_dag_store_made(struct vxd_dag_worker<Store, Editor> *wor
     }
 }
 
-/* By all lanes of a warp: leaves that are visited, or else nodes whose words are made, of 32
+/* By all lanes of a warp: stores leaves that were edited, or else nodes whose words are made, of 32
  * items. False: the store has no room. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE bool
 vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
-                  const struct vxd_dag_phase<typename Editor::state> *phase,
-                  uint32_t first,
+                  const struct vxd_dag_phase *phase, uint32_t first,
                   const struct vxd_dag_visited<typename Editor::state> *at,
-                  struct vxd_dag_change *change)
+                  struct vxd_dag_leaf_made *made)
 {
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     const bool is_leaf = phase->kind == VXD_DAG_PHASE_LEAVES;
     const uint32_t i = first + vxd_dag_lane();
     const bool is_there = i < phase->n;
-    row_t *row = &phase->rows[is_leaf ? at->parent : phase->begin + (is_there ? i : 0)];
-    struct vxd_dag_leaf_made made;
-    const uint32_t *words = made.words;
+    row_t *row = vxd_dag_row_at(worker->pass, worker->desk, phase,
+                                is_leaf ? at->parent : phase->begin + (is_there ? i : 0));
+    const uint32_t *words = made->words;
     bool has_room;
 
-    made.ref = VXD_DAG_EMPTY;
-    made.n_words = 0;
-    made.is_block = false;
-    if (is_leaf) {
-        made.ref = at->old;
-        if (is_there) {
-            vxd_dag_edit_leaf(&worker->pass->view, *worker->editor, at, row,
-                              worker->desk->weights[at->top], &made, change);
-        }
-        __syncwarp();
-        if (worker->pass->counts_changes) {
-            vxd_dag_count_change(worker->board, change);
-        }
-    } else if (is_there) {
+    if (!is_leaf && is_there) {
         const row_t *from = vxd_dag_shadow(worker->desk, phase, i);
 
         words = from->words;
-        made.ref = row->ref;
-        made.n_words = (from->marks & VXD_DAG_MARK_NODE) != 0
-                           ? 1 + __popc(from->words[0] & 0xffu)
-                           : 0;
+        made->ref = row->ref;
+        made->n_words = (from->marks & VXD_DAG_MARK_NODE) != 0
+                            ? 1 + __popc(from->words[0] & 0xffu)
+                            : 0;
     }
     __syncwarp();
     has_room = vxd_dag_store_made(worker, is_leaf ? VXD_DAG_LEAF_HEIGHT : phase->height,
-                                  words, &made);
-    if (is_leaf && is_there && made.ref != at->old) {
-        row->words[1 + at->octant] = made.ref;
+                                  words, made);
+    if (is_leaf && is_there && made->ref != at->old) {
+        row->words[1 + at->octant] = made->ref;
         (void)atomicOr(&row->marks, VXD_DAG_MARK_CHANGED);
     } else if (!is_leaf && is_there) {
-        row->ref = made.ref;
+        row->ref = made->ref;
     }
     __syncwarp();
     return has_room;
@@ -123,64 +106,93 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
 
 /* Steps ----------------------------------------------------------------------------------- */
 
-/* By all lanes of a warp: items of a phase from `first` on, 32, or four. False: the store has no
- * room. */
+/* By all lanes of a warp: the children of four open cubes, whose pairs are gone into, or rows of
+ * pairs. */
 template <class Store, class Editor>
-VXD_DAG_DEVICE bool
-vxd_dag_run_step(struct vxd_dag_worker<Store, Editor> *worker,
-                 const struct vxd_dag_phase<typename Editor::state> *phase,
-                 uint32_t first)
+VXD_DAG_DEVICE void
+vxd_dag_open_four(struct vxd_dag_worker<Store, Editor> *worker,
+                  const struct vxd_dag_phase *phase, uint32_t first,
+                  const struct vxd_dag_visited<typename Editor::state> *at,
+                  struct vxd_dag_change *change)
 {
     const struct vxd_dag_pass *pass = worker->pass;
     struct vxd_dag_desk<Editor> *desk = worker->desk;
-    const bool is_open = phase->kind == VXD_DAG_PHASE_OPEN;
-    const bool is_pairs = phase->kind == VXD_DAG_PHASE_PAIRS;
     struct vxd_dag_pair_list *list = &desk->pairs[threadIdx.x / 32];
-    struct vxd_dag_change change = {0, 0, 0, 0};
-    struct vxd_dag_visited<typename Editor::state> at;
-    struct vxd_dag_pair pair;
+    const struct vxd_dag_pairs_to to = {
+        phase->is_local ? NULL : &pass->state->n_pairs[phase->height - 1],
+        desk->jobs.pairs_below};
+    struct vxd_dag_pair pair = {false, 0, VXD_DAG_EMPTY, VXD_DAG_EMPTY, 0};
     uint32_t n_listed = 0;
 
-    if (phase->kind == VXD_DAG_PHASE_COMPOSE) {
-        vxd_dag_compose(desk, phase, first);
-        return true;
-    }
-    if (phase->kind == VXD_DAG_PHASE_ASK) {
-        if (Editor::TELLS) {
-            vxd_dag_ask(*worker->editor, desk, phase, first + vxd_dag_lane());
-            __syncwarp();
-        }
-        return true;
-    }
-    if (is_open || phase->kind == VXD_DAG_PHASE_LEAVES) {
-        uint32_t telling[2];
-
-        vxd_dag_find_child(pass, desk, phase, first, telling, &at);
-        if (at.is_there) {
-            vxd_dag_visit(pass, *worker->editor, phase, telling, &at);
-        }
-        __syncwarp();
-    }
-    if (!is_open && !is_pairs) {
-        return vxd_dag_run_items(worker, phase, first, &at, &change);
-    }
-    pair.is_there = false;
-    if (is_open) {
-        vxd_dag_put_children(pass, *worker->editor, desk, phase, &at, &pair);
+    if (phase->kind == VXD_DAG_PHASE_OPEN) {
+        vxd_dag_put_children(pass, *worker->editor, desk, phase, at, &pair);
     } else {
         const uint32_t most = phase->is_local ? 1 : 4;
 
         n_listed = phase->n - first < most ? phase->n - first : most;
         vxd_dag_list_pairs(pass, phase->begin + first, n_listed, phase->height, list);
     }
-    vxd_dag_count_pairs(pass, &phase->pairs, &pair, list, n_listed, &change);
-    vxd_dag_count_change(worker->board, &change);
-    return true;
+    vxd_dag_count_pairs(pass, &to, &pair, list, n_listed, change);
+}
+
+/* By all lanes of a warp: items of a phase from `first` on, 32, or four. False: the store has no
+ * room. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE bool vxd_dag_run_step(struct vxd_dag_worker<Store, Editor> *worker,
+                                     const struct vxd_dag_phase *phase, uint32_t first)
+{
+    const struct vxd_dag_pass *pass = worker->pass;
+    struct vxd_dag_desk<Editor> *desk = worker->desk;
+    const bool is_leaves = phase->kind == VXD_DAG_PHASE_LEAVES;
+    struct vxd_dag_visited<typename Editor::state> at;
+    struct vxd_dag_leaf_made made;
+
+    if (phase->kind == VXD_DAG_PHASE_COMPOSE) {
+        vxd_dag_compose(pass, desk, phase, first);
+        return true;
+    }
+    if (phase->kind == VXD_DAG_PHASE_ASK) {
+        if (Editor::TELLS) {
+            vxd_dag_ask(pass, *worker->editor, desk, phase, first + vxd_dag_lane());
+            __syncwarp();
+        }
+        return true;
+    }
+    made.ref = VXD_DAG_EMPTY;
+    made.n_words = 0;
+    made.is_block = false;
+    if (phase->kind != VXD_DAG_PHASE_STORE) {
+        struct vxd_dag_change change = {0, 0, 0, 0};
+
+        if (phase->kind != VXD_DAG_PHASE_PAIRS) {
+            uint32_t telling[2];
+
+            vxd_dag_find_child(pass, desk, phase, first, telling, &at);
+            if (at.is_there) {
+                vxd_dag_visit(pass, *worker->editor, desk, phase, telling, &at);
+            }
+            __syncwarp();
+        }
+        if (!is_leaves) {
+            vxd_dag_open_four(worker, phase, first, &at, &change);
+        } else if (at.is_there) {
+            made.ref = at.old;
+            vxd_dag_edit_leaf(&pass->view, *worker->editor, &at, &desk->rows[at.parent],
+                              desk->weights[at.top], &made, &change);
+        }
+        __syncwarp();
+        if (pass->counts_changes) {
+            vxd_dag_count_change(worker->board, &change);
+        }
+        if (!is_leaves) {
+            return true;
+        }
+    }
+    return vxd_dag_run_items(worker, phase, first, &at, &made);
 }
 
 /* How many items a step has. */
-template <class State>
-VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase<State> *phase)
+VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
 {
     return phase->kind == VXD_DAG_PHASE_PAIRS && phase->is_local ? 1
            : vxd_dag_phase_is_by_item(phase->kind)               ? 32
@@ -191,8 +203,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase<State> *pha
 
 /* The phase after this one. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_phase_next(struct vxd_dag_phase<typename Editor::state> *phase)
+VXD_DAG_DEVICE void vxd_dag_phase_next(struct vxd_dag_phase *phase)
 {
     const enum vxd_dag_phase_kind down =
         Editor::TELLS ? VXD_DAG_PHASE_ASK : VXD_DAG_PHASE_OPEN;
@@ -231,12 +242,10 @@ vxd_dag_phase_next(struct vxd_dag_phase<typename Editor::state> *phase)
 
 /* Of a block's own: where the rows of the phase are, and how many. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_phase_find_rows(const struct vxd_dag_desk<Editor> *desk,
-                        struct vxd_dag_phase<typename Editor::state> *phase)
+VXD_DAG_DEVICE void vxd_dag_phase_find_rows(const struct vxd_dag_desk<Editor> *desk,
+                                            struct vxd_dag_phase *phase)
 {
     phase->begin = vxd_dag_local_begin(phase->top, phase->height);
-    phase->begin_below = vxd_dag_local_begin(phase->top, phase->height - 1);
     phase->n = phase->kind == VXD_DAG_PHASE_LEAVES
                    ? desk->n_leaves
                    : desk->n_rows[phase->top - phase->height];
@@ -271,7 +280,7 @@ VXD_DAG_DEVICE void vxd_dag_copy_in(const struct vxd_dag_pass *pass,
     __syncthreads();
 }
 
-/* By all threads of a block: what its own became. */
+/* By all threads of a block: what its own became. Then they are free. */
 template <class Editor>
 VXD_DAG_DEVICE void vxd_dag_copy_out(const struct vxd_dag_pass *pass,
                                      const struct vxd_dag_desk<Editor> *desk,
@@ -286,46 +295,15 @@ VXD_DAG_DEVICE void vxd_dag_copy_out(const struct vxd_dag_pass *pass,
         to->marks = desk->rows[threadIdx.x].marks;
         to->words[0] = desk->rows[threadIdx.x].words[0];
     }
+    __syncthreads();
 }
 
-/* By all threads of a block, from a phase whose rows are told on: it and all that come after. What
- * has no room in the store raises a fault, and ends them. */
-template <class Store, class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_run_phases(struct vxd_dag_worker<Store, Editor> *worker,
-                   struct vxd_dag_phase<typename Editor::state> *phase)
+/* Whether no phase comes after this one. */
+VXD_DAG_DEVICE bool vxd_dag_phase_is_last(const struct vxd_dag_phase *phase)
 {
-    const uint32_t begin = phase->begin;
-    const uint32_t n = phase->n;
-    const bool is_rows = phase->is_local && phase->kind != VXD_DAG_PHASE_PAIRS;
-    bool has_room = true;
-
-    if (is_rows) {
-        vxd_dag_copy_in(worker->pass, worker->desk, begin, n);
-    }
-#pragma unroll 1
-    while (has_room && phase->kind != VXD_DAG_PHASE_END) {
-        const uint32_t size = vxd_dag_step_size(phase);
-
-        if (is_rows) {
-            vxd_dag_phase_find_rows(worker->desk, phase);
-        }
-        if (phase->kind == VXD_DAG_PHASE_OPEN) {
-            worker->n_visits += phase->n * 8;
-        }
-#pragma unroll 1
-        for (uint32_t i = threadIdx.x / 32 * size; i < phase->n && has_room;
-             i += blockDim.x / 32 * size) {
-            has_room = vxd_dag_run_step(worker, phase, i);
-        }
-        has_room = __syncthreads_or(!has_room) == 0;
-        vxd_dag_phase_next<Editor>(phase);
-    }
-    if (is_rows && has_room) {
-        vxd_dag_copy_out(worker->pass, worker->desk, begin, n);
-    } else if (!has_room && threadIdx.x == 0) {
-        worker->board->has_failed = 1;
-    }
+    return phase->kind == VXD_DAG_PHASE_PAIRS ||
+           (phase->kind == VXD_DAG_PHASE_OPEN && !phase->is_local) ||
+           (phase->kind == VXD_DAG_PHASE_STORE && phase->height == phase->top);
 }
 
 #endif

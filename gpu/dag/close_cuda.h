@@ -11,16 +11,16 @@
  * all that is below is closed, in what the block keeps of them. Where no node is needed, the row
  * has what it became. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_compose(struct vxd_dag_desk<Editor> *desk,
-                const struct vxd_dag_phase<typename Editor::state> *phase, uint32_t first)
+VXD_DAG_DEVICE void vxd_dag_compose(const struct vxd_dag_pass *pass,
+                                    struct vxd_dag_desk<Editor> *desk,
+                                    const struct vxd_dag_phase *phase, uint32_t first)
 {
     const uint32_t shift = vxd_dag_lane() & 24;
     const uint32_t octant = vxd_dag_lane() % 8;
     const uint32_t i = first + vxd_dag_lane() / 8;
     const bool is_there = i < phase->n;
     struct vxd_dag_row<typename Editor::state> *row =
-        &phase->rows[phase->begin + (is_there ? i : 0)];
+        vxd_dag_row_at(pass, desk, phase, phase->begin + (is_there ? i : 0));
     struct vxd_dag_row<typename Editor::state> *to =
         vxd_dag_shadow(desk, phase, is_there ? i : 0);
     uint32_t ref = VXD_DAG_EMPTY;
@@ -40,7 +40,8 @@ vxd_dag_compose(struct vxd_dag_desk<Editor> *desk,
         ref = row->words[1 + octant];
         is_changed = (marks & VXD_DAG_MARK_CHANGED) != 0;
         if ((marks >> octant & 1) != 0) {
-            const struct vxd_dag_row<typename Editor::state> *child = &phase->rows[ref];
+            const struct vxd_dag_row<typename Editor::state> *child =
+                vxd_dag_row_at(pass, desk, phase, ref);
 
             ref = child->ref;
             header = child->words[0];

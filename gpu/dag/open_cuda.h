@@ -32,13 +32,13 @@ template <class State> struct vxd_dag_visited {
 
 /* Of the row of this lane, if i is one. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_ask(const Editor &editor, struct vxd_dag_desk<Editor> *desk,
-                                const struct vxd_dag_phase<typename Editor::state> *phase,
-                                uint32_t i)
+VXD_DAG_DEVICE void vxd_dag_ask(const struct vxd_dag_pass *pass, const Editor &editor,
+                                struct vxd_dag_desk<Editor> *desk,
+                                const struct vxd_dag_phase *phase, uint32_t i)
 {
     if (i < phase->n) {
         const struct vxd_dag_row<typename Editor::state> *row =
-            &phase->rows[phase->begin + i];
+            vxd_dag_row_at(pass, desk, phase, phase->begin + i);
         uint32_t *to = vxd_dag_shadow(desk, phase, i)->words;
         const struct vxd_dag_cube cube = vxd_dag_cube_at(row->place, phase->height);
         struct vxd_dag_told told = {0, 0, VXD_DAG_EMPTY};
@@ -54,8 +54,7 @@ VXD_DAG_DEVICE void vxd_dag_ask(const Editor &editor, struct vxd_dag_desk<Editor
 template <class Editor>
 VXD_DAG_DEVICE void
 vxd_dag_find_child(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
-                   const struct vxd_dag_phase<typename Editor::state> *phase,
-                   uint32_t first, uint32_t telling[2],
+                   const struct vxd_dag_phase *phase, uint32_t first, uint32_t telling[2],
                    struct vxd_dag_visited<typename Editor::state> *at)
 {
     const bool is_leaf = phase->kind == VXD_DAG_PHASE_LEAVES;
@@ -87,7 +86,7 @@ vxd_dag_find_child(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> 
         telling[0] = told[0];
         telling[1] = told[1];
     }
-    row = &phase->rows[at->parent];
+    row = vxd_dag_row_at(pass, desk, phase, at->parent);
     at->top = row->marks >> VXD_DAG_MARK_TOP;
     at->old = is_leaf ? row->words[1 + at->octant]
                       : vxd_dag_below(&pass->view, row->ref, (int)at->octant);
@@ -99,13 +98,14 @@ vxd_dag_find_child(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> 
 
 /* What becomes of it. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_visit(const struct vxd_dag_pass *pass, const Editor &editor,
-              const struct vxd_dag_phase<typename Editor::state> *phase,
-              const uint32_t telling[2],
-              struct vxd_dag_visited<typename Editor::state> *at)
+VXD_DAG_DEVICE void vxd_dag_visit(const struct vxd_dag_pass *pass, const Editor &editor,
+                                  struct vxd_dag_desk<Editor> *desk,
+                                  const struct vxd_dag_phase *phase,
+                                  const uint32_t telling[2],
+                                  struct vxd_dag_visited<typename Editor::state> *at)
 {
-    const struct vxd_dag_row<typename Editor::state> *row = &phase->rows[at->parent];
+    const struct vxd_dag_row<typename Editor::state> *row =
+        vxd_dag_row_at(pass, desk, phase, at->parent);
     const struct vxd_dag_cube cube = vxd_dag_cube_at(row->place, phase->height);
     enum vxd_dag_visit visit;
     uint32_t uniform = VXD_DAG_EMPTY;
@@ -126,11 +126,12 @@ vxd_dag_visit(const struct vxd_dag_pass *pass, const Editor &editor,
 }
 
 /* A cube's header, by the lane of its first child, from the children that are not open. */
-template <class State>
-VXD_DAG_DEVICE void vxd_dag_put_header(const struct vxd_dag_pass *pass,
-                                       const struct vxd_dag_phase<State> *phase,
-                                       const struct vxd_dag_visited<State> *at,
-                                       bool is_row, bool is_like)
+template <class Editor>
+VXD_DAG_DEVICE void
+vxd_dag_put_header(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
+                   const struct vxd_dag_phase *phase,
+                   const struct vxd_dag_visited<typename Editor::state> *at, bool is_row,
+                   bool is_like)
 {
     const uint32_t shift = vxd_dag_lane() & 24;
     const bool is_known = at->is_there && !at->is_open;
@@ -155,7 +156,8 @@ VXD_DAG_DEVICE void vxd_dag_put_header(const struct vxd_dag_pass *pass,
         part.n_occupied += __shfl_xor_sync(UINT32_MAX, part.n_occupied, step);
     }
     if (at->is_there && at->octant == 0) {
-        struct vxd_dag_row<State> *row = &phase->rows[at->parent];
+        struct vxd_dag_row<typename Editor::state> *row =
+            vxd_dag_row_at(pass, desk, phase, at->parent);
 
         row->words[0] =
             ((occupied & 0xffu) != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
@@ -199,19 +201,21 @@ VXD_DAG_DEVICE uint64_t vxd_dag_take_rows_of_pass(const struct vxd_dag_pass *pas
 template <class Editor>
 VXD_DAG_DEVICE uint32_t vxd_dag_take_rows(
     const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
-    const struct vxd_dag_phase<typename Editor::state> *phase,
+    const struct vxd_dag_phase *phase,
     const struct vxd_dag_visited<typename Editor::state> *at, bool takes, uint64_t weight)
 {
     const int below = phase->height - 1;
     const uint64_t child =
-        phase->begin_below +
-        (phase->is_local ? vxd_dag_take_places(&desk->n_rows[phase->top - below], takes)
-                         : vxd_dag_take_rows_of_pass(pass, below, takes));
+        phase->is_local
+            ? vxd_dag_local_begin(phase->top, below) +
+                  vxd_dag_take_places(&desk->n_rows[phase->top - below], takes)
+            : desk->jobs.cubes_below + vxd_dag_take_rows_of_pass(pass, below, takes);
 
     if (takes && !phase->is_local && child >= pass->cubes_capacity) {
         vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
     } else if (takes) {
-        struct vxd_dag_row<typename Editor::state> *row = &phase->rows[child];
+        struct vxd_dag_row<typename Editor::state> *row =
+            vxd_dag_row_at(pass, desk, phase, (uint32_t)child);
 
         row->place = vxd_dag_place_of(&at->cube);
         row->state = at->state;
@@ -230,7 +234,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_take_rows(
 template <class Editor>
 VXD_DAG_DEVICE uint64_t vxd_dag_weight_of(
     const struct vxd_dag_pass *pass, const struct vxd_dag_desk<Editor> *desk,
-    const struct vxd_dag_phase<typename Editor::state> *phase,
+    const struct vxd_dag_phase *phase,
     const struct vxd_dag_visited<typename Editor::state> *at)
 {
     return phase->is_local ? desk->weights[at->top]
@@ -244,8 +248,7 @@ VXD_DAG_DEVICE uint64_t vxd_dag_weight_of(
 template <class Editor>
 VXD_DAG_DEVICE void
 vxd_dag_put_children(const struct vxd_dag_pass *pass, const Editor &editor,
-                     struct vxd_dag_desk<Editor> *desk,
-                     const struct vxd_dag_phase<typename Editor::state> *phase,
+                     struct vxd_dag_desk<Editor> *desk, const struct vxd_dag_phase *phase,
                      const struct vxd_dag_visited<typename Editor::state> *at,
                      struct vxd_dag_pair *pair)
 {
@@ -278,12 +281,13 @@ vxd_dag_put_children(const struct vxd_dag_pass *pass, const Editor &editor,
         }
     }
     if (at->is_there) {
-        phase->rows[at->parent].words[1 + at->octant] = like != VXD_DAG_NO_CHILD ? like
-                                                        : is_row                 ? child
-                                                        : at->is_open            ? at->old
-                                                                      : at->ref;
+        vxd_dag_row_at(pass, desk, phase, at->parent)->words[1 + at->octant] =
+            like != VXD_DAG_NO_CHILD ? like
+            : is_row                 ? child
+            : at->is_open            ? at->old
+                                     : at->ref;
     }
-    vxd_dag_put_header(pass, phase, at, is_row, like != VXD_DAG_NO_CHILD);
+    vxd_dag_put_header(pass, desk, phase, at, is_row, like != VXD_DAG_NO_CHILD);
     __syncwarp();
 }
 

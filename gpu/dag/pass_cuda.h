@@ -32,84 +32,67 @@
 
 /* Batches --------------------------------------------------------------------------------- */
 
-/* Of all blocks together no more than half of what an edit may look at. */
-VXD_DAG_DEVICE uint32_t vxd_dag_visits_at_once(const struct vxd_dag_pass *pass)
+/* By a block's dealer: adds cubes that were looked at to the pass's, many at once; of all blocks
+ * together no more than half of what an edit may look at are left out. */
+VXD_DAG_DEVICE void vxd_dag_count_visits(const struct vxd_dag_pass *pass,
+                                         struct vxd_dag_jobs *jobs)
 {
-    const uint64_t n = pass->max_visits / ((uint64_t)gridDim.x * 2);
+    const uint64_t share = pass->max_visits / ((uint64_t)gridDim.x * 2);
 
-    return n < VXD_DAG_VISITS_AT_ONCE ? (uint32_t)n : VXD_DAG_VISITS_AT_ONCE;
-}
-
-/* By all threads of a block: counts cubes that were looked at, many at once. */
-template <class Store, class Editor>
-VXD_DAG_DEVICE void vxd_dag_count_visits(struct vxd_dag_worker<Store, Editor> *worker)
-{
-    if (worker->n_visits > worker->visits_at_once) {
-        if (threadIdx.x == 0) {
-            (void)vxd_dag_atomic_add(&worker->pass->state->n_visits, worker->n_visits);
-        }
-        worker->n_visits = 0;
+    if (jobs->n_visits > share || jobs->n_visits > VXD_DAG_VISITS_AT_ONCE) {
+        (void)vxd_dag_atomic_add(&pass->state->n_visits, jobs->n_visits);
+        jobs->n_visits = 0;
     }
 }
 
-/* What a stage has to do, numbered: cubes, then pairs from the first number on that a batch may
- * begin at. */
-struct vxd_dag_jobs {
-    uint32_t at_once; /* of a batch */
-    uint32_t pairs;   /* the first pair */
-    uint32_t n;
-    uint32_t next; /* batch of this block; the first thread's */
-    uint32_t stride;
-};
-
-/* Batches are smaller where there would be fewer than blocks. */
-VXD_DAG_DEVICE struct vxd_dag_jobs vxd_dag_jobs_of(const struct vxd_dag_stage *stage)
+/* By a block's dealer: what there is to do in a stage. Batches are smaller where there would be
+ * fewer than blocks. Returns the block's first one. */
+VXD_DAG_DEVICE uint32_t vxd_dag_begin_jobs(const struct vxd_dag_stage *stage,
+                                           struct vxd_dag_jobs *jobs)
 {
     const bool is_rows = stage->kind == VXD_DAG_STAGE_ROWS;
     const uint32_t n_blocks = stage->is_grid ? gridDim.x : 1;
     const uint32_t most = is_rows ? VXD_DAG_BATCH_CUBES : VXD_DAG_BATCH_ROWS;
     const uint32_t all = stage->n_cubes + stage->n_pairs;
-    struct vxd_dag_jobs jobs;
+    uint32_t at_once = (all + n_blocks - 1) / n_blocks;
 
-    jobs.at_once = all / n_blocks + (all % n_blocks != 0);
     if (!is_rows) {
-        jobs.at_once = (jobs.at_once + 3) / 4 * 4;
+        at_once = (at_once + 3) / 4 * 4;
     }
-    jobs.at_once = jobs.at_once > most ? most : jobs.at_once == 0 ? 1 : jobs.at_once;
-    jobs.pairs = (stage->n_cubes + jobs.at_once - 1) / jobs.at_once * jobs.at_once;
-    jobs.n = jobs.pairs + stage->n_pairs;
-    jobs.next = stage->is_grid ? blockIdx.x * jobs.at_once : 0;
-    jobs.stride = n_blocks * jobs.at_once;
-    return jobs;
+    at_once = at_once > most ? most : at_once == 0 ? 1 : at_once;
+    jobs->at_once = at_once;
+    jobs->pairs = (stage->n_cubes + at_once - 1) / at_once * at_once;
+    jobs->n = jobs->pairs + stage->n_pairs;
+    jobs->stride = n_blocks * at_once;
+    jobs->cubes_below = stage->cubes + stage->n_cubes;
+    jobs->pairs_below = stage->pairs + stage->n_pairs;
+    return stage->is_grid ? blockIdx.x * at_once : 0;
 }
 
-/* By a block's first thread: the batch after this one. Rows are dealt out, as some have more below
- * them than others. */
-VXD_DAG_DEVICE void vxd_dag_jobs_next(const struct vxd_dag_pass *pass,
-                                      const struct vxd_dag_stage *stage,
-                                      struct vxd_dag_jobs *jobs)
+/* By a block's dealer: the batch after this one. Rows are dealt out, as some have more below them
+ * than others. */
+VXD_DAG_DEVICE uint32_t vxd_dag_jobs_after(const struct vxd_dag_pass *pass,
+                                           const struct vxd_dag_stage *stage,
+                                           const struct vxd_dag_jobs *jobs,
+                                           uint32_t first)
 {
-    if (stage->kind != VXD_DAG_STAGE_ROWS || jobs->n <= jobs->stride) {
-        jobs->next += jobs->stride;
-        return;
-    }
-    jobs->next = jobs->stride + atomicAdd(&pass->state->n_dealt, jobs->at_once);
+    return stage->kind != VXD_DAG_STAGE_ROWS || jobs->n <= jobs->stride
+               ? first + jobs->stride
+               : jobs->stride + atomicAdd(&pass->state->n_dealt, jobs->at_once);
 }
 
-/* By a block's first thread: whether the block is to go on with a stage: without a fault, or to
- * count what is needed. The first block does not ask anew while it is alone: it would wait for
- * the answer at each height. */
-template <class Store, class Editor>
-VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_worker<Store, Editor> *worker,
-                                    const struct vxd_dag_stage *stage)
+/* By a block's dealer: whether the block is to go on with a stage: without a fault, or to count
+ * what is needed. The first block does not ask anew while it is alone: it would wait for the
+ * answer at each height. */
+VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_pass *pass,
+                                    const struct vxd_dag_stage *stage, bool is_bad)
 {
-    const struct vxd_dag_pass *pass = worker->pass;
     const uint32_t counts = VXD_DAG_NO_CUBES | VXD_DAG_NO_PAIRS;
     uint32_t fault;
     bool is_over;
 
     if (stage->kind == VXD_DAG_STAGE_CLOSE) {
-        return !worker->is_bad;
+        return !is_bad;
     }
     if (!stage->is_grid) {
         return true;
@@ -123,14 +106,22 @@ VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_worker<Store, Editor> *
            (fault == 0 || (stage->kind == VXD_DAG_STAGE_OPEN && (fault & ~counts) == 0));
 }
 
-/* The first phase of a batch. */
-template <class Store, class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_begin_batch(const struct vxd_dag_worker<Store, Editor> *worker,
-                    const struct vxd_dag_stage *stage, const struct vxd_dag_jobs *jobs,
-                    uint32_t first, struct vxd_dag_phase<typename Editor::state> *phase)
+/* By a block's dealer: says which batch is next. */
+VXD_DAG_DEVICE void vxd_dag_deal(const struct vxd_dag_pass *pass,
+                                 const struct vxd_dag_stage *stage,
+                                 struct vxd_dag_jobs *jobs, uint32_t turn, uint32_t first)
 {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    jobs->next[turn] = first < jobs->n && vxd_dag_goes_on(pass, stage, jobs->is_bad != 0)
+                           ? first
+                           : VXD_DAG_NO_JOB;
+}
+
+/* The first phase of a batch. */
+template <class Editor>
+VXD_DAG_DEVICE void vxd_dag_begin_batch(const struct vxd_dag_stage *stage,
+                                        const struct vxd_dag_jobs *jobs, uint32_t first,
+                                        struct vxd_dag_phase *phase)
+{
     const bool is_pairs = first >= jobs->pairs;
     const uint32_t left = is_pairs ? jobs->n - first : stage->n_cubes - first;
 
@@ -141,13 +132,58 @@ vxd_dag_begin_batch(const struct vxd_dag_worker<Store, Editor> *worker,
     phase->is_local = stage->kind == VXD_DAG_STAGE_ROWS;
     phase->top = stage->height;
     phase->height = stage->height;
-    phase->rows = phase->is_local ? worker->desk->rows : (row_t *)worker->pass->cubes;
     phase->begin = is_pairs ? stage->pairs + (first - jobs->pairs) : stage->cubes + first;
     phase->n = left < jobs->at_once ? left : jobs->at_once;
-    phase->begin_below = stage->cubes + stage->n_cubes;
-    phase->pairs.n =
-        phase->is_local ? NULL : &worker->pass->state->n_pairs[stage->height - 1];
-    phase->pairs.begin = stage->pairs + stage->n_pairs;
+}
+
+/* By all threads of a block: a batch, a barrier behind each of its phases. In the last one the
+ * dealer asks for the next batch. False: the store had no room, a fault is raised. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *worker,
+                                      const struct vxd_dag_stage *stage, uint32_t turn)
+{
+    struct vxd_dag_desk<Editor> *desk = worker->desk;
+    const uint32_t first = desk->jobs.next[turn];
+    const bool is_rows = stage->kind == VXD_DAG_STAGE_ROWS && first < desk->jobs.pairs;
+    struct vxd_dag_phase phase;
+
+    vxd_dag_begin_batch<Editor>(stage, &desk->jobs, first, &phase);
+    if (is_rows) {
+        vxd_dag_copy_in(worker->pass, desk, phase.begin, phase.n);
+    }
+#pragma unroll 1
+    while (phase.kind != VXD_DAG_PHASE_END) {
+        const uint32_t size = vxd_dag_step_size(&phase);
+        bool has_room = true;
+
+        if (is_rows) {
+            vxd_dag_phase_find_rows(desk, &phase);
+        }
+        if (vxd_dag_is_dealer()) {
+            if (phase.kind == VXD_DAG_PHASE_OPEN) {
+                desk->jobs.n_visits += phase.n * 8;
+                vxd_dag_count_visits(worker->pass, &desk->jobs);
+            }
+            if (vxd_dag_phase_is_last(&phase)) {
+                vxd_dag_deal(worker->pass, stage, &desk->jobs, turn ^ 1,
+                             vxd_dag_jobs_after(worker->pass, stage, &desk->jobs, first));
+            }
+        }
+        __syncwarp();
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x / 32 * size; i < phase.n && has_room;
+             i += blockDim.x / 32 * size) {
+            has_room = vxd_dag_run_step(worker, &phase, i);
+        }
+        if (__syncthreads_or(!has_room) != 0) {
+            return false;
+        }
+        vxd_dag_phase_next<Editor>(&phase);
+    }
+    if (is_rows) {
+        vxd_dag_copy_out(worker->pass, desk, stage->cubes + first, desk->n_rows[0]);
+    }
+    return true;
 }
 
 /* By all threads of a block. */
@@ -155,29 +191,19 @@ template <class Store, class Editor>
 VXD_DAG_DEVICE void vxd_dag_run_stage(struct vxd_dag_worker<Store, Editor> *worker,
                                       const struct vxd_dag_stage *stage)
 {
-    struct vxd_dag_jobs jobs = vxd_dag_jobs_of(stage);
+    struct vxd_dag_jobs *jobs = &worker->desk->jobs;
+    bool has_room = true;
 
+    if (vxd_dag_is_dealer()) {
+        vxd_dag_deal(worker->pass, stage, jobs, 0, vxd_dag_begin_jobs(stage, jobs));
+    }
+    __syncthreads();
 #pragma unroll 1
-    for (;;) {
-        struct vxd_dag_phase<typename Editor::state> phase;
-        uint32_t first;
-
-        if (threadIdx.x == 0) {
-            worker->desk->next = jobs.next < jobs.n && vxd_dag_goes_on(worker, stage)
-                                     ? jobs.next
-                                     : UINT32_MAX;
-        }
-        __syncthreads();
-        first = worker->desk->next;
-        if (first == UINT32_MAX) {
-            break;
-        }
-        vxd_dag_begin_batch(worker, stage, &jobs, first, &phase);
-        vxd_dag_run_phases(worker, &phase);
-        vxd_dag_count_visits(worker);
-        if (threadIdx.x == 0) {
-            vxd_dag_jobs_next(worker->pass, stage, &jobs);
-        }
+    for (uint32_t turn = 0; has_room && jobs->next[turn] != VXD_DAG_NO_JOB; turn ^= 1) {
+        has_room = vxd_dag_run_batch(worker, stage, turn);
+    }
+    if (!has_room && vxd_dag_is_dealer()) {
+        worker->board->has_failed = 1;
     }
 }
 
@@ -280,9 +306,10 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     worker.desk = (struct vxd_dag_desk<Editor> *)((char *)vxd_dag_shared +
                                                   sizeof(struct vxd_dag_board));
     worker.spare = Store::no_spare();
-    worker.n_visits = 0;
-    worker.visits_at_once = vxd_dag_visits_at_once(pass);
-    worker.is_bad = false;
+    if (vxd_dag_is_dealer()) {
+        worker.desk->jobs.n_visits = 0;
+        worker.desk->jobs.is_bad = 0;
+    }
     vxd_dag_board_clear(worker.board);
     if (vxd_dag_is_first_block()) {
         if (threadIdx.x == 0) {
@@ -311,10 +338,12 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
         }
         if (stage.is_grid) {
             cooperative_groups::this_grid().sync();
-            worker.is_bad = vxd_dag_has_fault(pass);
         } else {
             __syncthreads();
-            worker.is_bad = worker.is_bad || worker.board->has_failed != 0;
+        }
+        if (vxd_dag_is_dealer()) {
+            worker.desk->jobs.is_bad |=
+                stage.is_grid ? vxd_dag_has_fault(pass) : worker.board->has_failed;
         }
         if (vxd_dag_is_first_block() && threadIdx.x == 0) {
             const long long end = clock64();

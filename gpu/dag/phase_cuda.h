@@ -16,21 +16,29 @@ enum vxd_dag_phase_kind {
     VXD_DAG_PHASE_END
 };
 
-/* A phase, and where the rows of its height are: of the pass, or the block's own. */
-template <class State> struct vxd_dag_phase {
+/* A phase, and where the rows of its height are. */
+struct vxd_dag_phase {
     enum vxd_dag_phase_kind kind;
-    bool is_local; /* the block's own; of pairs, a warp's */
-    int top;       /* the height of the batch, */
-    int height;    /* and of this phase */
-    struct vxd_dag_row<State> *rows;
+    bool is_local;  /* the block's own; of pairs, a warp's */
+    int top;        /* the height of the batch, */
+    int height;     /* and of this phase */
     uint32_t begin; /* row, or pair */
     uint32_t n;     /* rows, leaves, or pairs */
-    uint32_t begin_below;
-    struct vxd_dag_pairs_to pairs;
 };
 
+/* A row of the phase's kind: of the pass, or the block's own. */
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_row<typename Editor::state> *
+vxd_dag_row_at(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
+               const struct vxd_dag_phase *phase, uint32_t row) {
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+
+    return (phase->is_local ? desk->rows : (row_t *)pass->cubes) + row;
+}
+
 /* Whether a lane has an item of its own, not a child of one. */
-VXD_DAG_DEVICE bool vxd_dag_phase_is_by_item(enum vxd_dag_phase_kind kind)
+VXD_DAG_DEVICE bool
+vxd_dag_phase_is_by_item(enum vxd_dag_phase_kind kind)
 {
     return kind == VXD_DAG_PHASE_ASK || kind == VXD_DAG_PHASE_LEAVES ||
            kind == VXD_DAG_PHASE_STORE;
@@ -39,8 +47,8 @@ VXD_DAG_DEVICE bool vxd_dag_phase_is_by_item(enum vxd_dag_phase_kind kind)
 /* Of item i of the phase, what the block keeps of it: the row itself, where it is its own. */
 template <class Editor>
 VXD_DAG_DEVICE struct vxd_dag_row<typename Editor::state> *
-vxd_dag_shadow(struct vxd_dag_desk<Editor> *desk,
-               const struct vxd_dag_phase<typename Editor::state> *phase, uint32_t i) {
+vxd_dag_shadow(struct vxd_dag_desk<Editor> *desk, const struct vxd_dag_phase *phase,
+               uint32_t i) {
     return &desk->rows[phase->is_local ? phase->begin + i : i];
 }
 

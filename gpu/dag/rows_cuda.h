@@ -47,6 +47,22 @@ struct vxd_dag_pair_list {
     uint64_t weights[VXD_DAG_WARP_PAIRS]; /* << 5 | the height */
 };
 
+/* What a block has to do in a stage, numbered: cubes, then pairs from the first number on that a
+ * batch may begin at. */
+struct vxd_dag_jobs {
+    uint32_t at_once; /* of a batch */
+    uint32_t pairs;   /* the first pair */
+    uint32_t n;
+    uint32_t stride;
+    uint32_t next[2];     /* the first of a batch, in turn; VXD_DAG_NO_JOB */
+    uint32_t cubes_below; /* rows of the next height */
+    uint32_t pairs_below;
+    uint32_t n_visits; /* cubes the block looked at, not yet among the pass's */
+    uint32_t is_bad;   /* a stage before this one had a fault */
+};
+
+#define VXD_DAG_NO_JOB UINT32_MAX
+
 /* A block's. Of a batch of rows of the pass the first rows have their telling, or their words. */
 template <class Editor> struct vxd_dag_desk {
     struct vxd_dag_row<typename Editor::state>
@@ -55,8 +71,7 @@ template <class Editor> struct vxd_dag_desk {
     uint64_t weights[VXD_DAG_BATCH_CUBES];
     uint32_t n_rows[3]; /* from the batch's height down */
     uint32_t n_leaves;
-    uint32_t next; /* the first job of the batch; UINT32_MAX: there is none */
-    uint32_t padding;
+    struct vxd_dag_jobs jobs;
     uint16_t leaves[VXD_DAG_LOCAL_LEAVES]; /* to be edited: row * 8 + octant */
 };
 
@@ -70,6 +85,12 @@ struct vxd_dag_board {
     uint32_t padding;
     uint64_t cycles[VXD_DAG_N_STAGES]; /* that it took for the stages */
 };
+
+/* The thread of a block that knows what is next: of the last warp, which has least to do. */
+VXD_DAG_DEVICE bool vxd_dag_is_dealer(void)
+{
+    return threadIdx.x == blockDim.x - 32;
+}
 
 /* The height of cubes that blocks go into alone. */
 VXD_DAG_DEVICE int vxd_dag_row_height(const struct vxd_dag_pass *pass)
