@@ -53,7 +53,9 @@ VXD_DAG_DEVICE uint32_t vxd_dag_begin_jobs(const struct vxd_dag_stage *stage,
     const bool is_rows = stage->kind == VXD_DAG_STAGE_ROWS;
     const uint32_t n_blocks = stage->is_grid ? gridDim.x : 1;
     const uint32_t most = is_rows ? VXD_DAG_BATCH_CUBES : VXD_DAG_BATCH_ROWS;
-    const uint32_t all = stage->n_cubes + stage->n_pairs;
+    const uint32_t each = is_rows && stage->n_pairs / 64 > n_blocks ? 8 : 1;
+    const uint32_t n_pairs = (stage->n_pairs + each - 1) / each;
+    const uint32_t all = stage->n_cubes + n_pairs;
     uint32_t at_once = (all + n_blocks - 1) / n_blocks;
 
     if (!is_rows) {
@@ -62,7 +64,8 @@ VXD_DAG_DEVICE uint32_t vxd_dag_begin_jobs(const struct vxd_dag_stage *stage,
     at_once = at_once > most ? most : at_once == 0 ? 1 : at_once;
     jobs->at_once = at_once;
     jobs->pairs = (stage->n_cubes + at_once - 1) / at_once * at_once;
-    jobs->n = jobs->pairs + stage->n_pairs;
+    jobs->pairs_each = each;
+    jobs->n = jobs->pairs + n_pairs;
     jobs->stride = n_blocks * at_once;
     jobs->cubes_below = stage->cubes + stage->n_cubes;
     jobs->pairs_below = stage->pairs + stage->n_pairs;
@@ -123,7 +126,9 @@ VXD_DAG_DEVICE void vxd_dag_begin_batch(const struct vxd_dag_stage *stage,
                                         struct vxd_dag_phase *phase)
 {
     const bool is_pairs = first >= jobs->pairs;
-    const uint32_t left = is_pairs ? jobs->n - first : stage->n_cubes - first;
+    const uint32_t each = is_pairs ? jobs->pairs_each : 1;
+    const uint32_t before = is_pairs ? (first - jobs->pairs) * each : first;
+    const uint32_t left = (is_pairs ? stage->n_pairs : stage->n_cubes) - before;
 
     phase->kind = is_pairs                             ? VXD_DAG_PHASE_PAIRS
                   : stage->kind == VXD_DAG_STAGE_CLOSE ? VXD_DAG_PHASE_COMPOSE
@@ -132,8 +137,8 @@ VXD_DAG_DEVICE void vxd_dag_begin_batch(const struct vxd_dag_stage *stage,
     phase->is_local = stage->kind == VXD_DAG_STAGE_ROWS;
     phase->top = stage->height;
     phase->height = stage->height;
-    phase->begin = is_pairs ? stage->pairs + (first - jobs->pairs) : stage->cubes + first;
-    phase->n = left < jobs->at_once ? left : jobs->at_once;
+    phase->begin = (is_pairs ? stage->pairs : stage->cubes) + before;
+    phase->n = left < jobs->at_once * each ? left : jobs->at_once * each;
 }
 
 /* By all threads of a block: a batch, a barrier behind each of its phases. In the last one the

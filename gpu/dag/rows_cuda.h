@@ -50,8 +50,9 @@ struct vxd_dag_pair_list {
 /* What a block has to do in a stage, numbered: cubes, then pairs from the first number on that a
  * batch may begin at. */
 struct vxd_dag_jobs {
-    uint32_t at_once; /* of a batch */
-    uint32_t pairs;   /* the first pair */
+    uint32_t at_once;    /* of a batch */
+    uint32_t pairs;      /* the first of pairs, */
+    uint32_t pairs_each; /* and how many it is */
     uint32_t n;
     uint32_t stride;
     uint32_t next[2];     /* the first of a batch, in turn; VXD_DAG_NO_JOB */
