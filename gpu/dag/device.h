@@ -74,7 +74,7 @@ struct vxd_dag_progress {
 struct vxd_dag_pass_state {
     uint32_t fault;
     uint32_t grid_height; /* the first height whose cubes the whole grid opens */
-    uint32_t n_dealt;     /* rows that were dealt out to warps that had done one */
+    uint32_t n_dealt;     /* rows that were dealt out to blocks that had done some */
     uint32_t padding;
     uint64_t n_items;                    /* of the store, before it */
     uint64_t n_visits;                   /* cubes looked at */

@@ -28,6 +28,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_find_like(const struct vxd_dag_pass *pass,
         return VXD_DAG_NO_CHILD;
     }
     words[0] = (uint64_t)old << 32 | (uint64_t)cube->height << 8 | (uint64_t)n;
+#pragma unroll 1
     for (int i = 0; i < n; i++) {
         signs->records[record * VXD_DAG_SIGN_WORDS + (uint64_t)i] = words[i];
         hash = vxd_dag_fold(hash ^ words[i], 0xa0761d6478bd642fULL);
@@ -45,6 +46,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_find_like(const struct vxd_dag_pass *pass,
             break;
         }
         other = signs->records + (uint64_t)(seen - 1) * VXD_DAG_SIGN_WORDS;
+#pragma unroll 1
         for (int i = 0; i < n && is_equal; i++) {
             is_equal = vxd_dag_load_now64(&other[i]) == words[i];
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pairs of references of which it is not known at once in how many voxels they differ: they are
- * gone down like open cubes, by the team down to the height at which warps go on alone. */
+ * gone down like open cubes, by the team down to the height at which warps go on alone, each with
+ * a list of its own. */
 #ifndef VXD_GPU_DAG_PAIRS_CUDA_H
 #define VXD_GPU_DAG_PAIRS_CUDA_H
 
@@ -36,31 +37,41 @@ VXD_DAG_DEVICE bool vxd_dag_pair_is_open(const struct vxd_dag_pass *pass, uint32
     return false;
 }
 
-/* Where pairs of the next height go: a warp's list, or rows of the pass. */
-struct vxd_dag_pairs_to {
-    uint64_t *local; /* NULL: rows */
-    uint64_t *n;     /* of rows: how many there are, */
-    uint32_t begin;  /* and the first one */
+/* A pair of a lane. */
+struct vxd_dag_pair {
+    bool is_there;
+    int height;
+    uint32_t from;
+    uint32_t to;
+    uint64_t weight;
 };
 
-/* By all lanes of a warp: lists the pairs of those that have one; *n_local is the warp's. */
+/* Where pairs go that are open: rows of the pass, or the warp's own. */
+struct vxd_dag_pairs_to {
+    uint64_t *n;    /* of rows: how many there are (NULL: the warp's own), */
+    uint32_t begin; /* and the first one */
+};
+
+/* By all lanes of a warp: lists the pairs of those that have an open one. */
 VXD_DAG_DEVICE void vxd_dag_put_pairs(const struct vxd_dag_pass *pass,
-                                      const struct vxd_dag_pairs_to *to, bool is_pair,
-                                      uint32_t from, uint32_t ref, uint64_t weight,
-                                      uint32_t *n_local)
+                                      const struct vxd_dag_pairs_to *to, bool is_open,
+                                      const struct vxd_dag_pair *pair,
+                                      struct vxd_dag_pair_list *list, uint32_t *n_listed)
 {
-    const uint32_t mask = __ballot_sync(UINT32_MAX, is_pair);
+    const uint32_t mask = __ballot_sync(UINT32_MAX, is_open);
     const uint32_t rank = (uint32_t)__popc(mask & ((1u << vxd_dag_lane()) - 1));
+    const uint64_t both = (uint64_t)pair->from << 32 | pair->to;
     unsigned long long begin = 0;
 
     if (mask == 0) {
         return;
     }
-    if (to->local != NULL) {
-        if (is_pair) {
-            to->local[*n_local + rank] = (uint64_t)from << 32 | ref;
+    if (to->n == NULL) {
+        if (is_open) {
+            list->pairs[*n_listed + rank] = both;
+            list->weights[*n_listed + rank] = pair->weight << 5 | (uint64_t)pair->height;
         }
-        *n_local += (uint32_t)__popc(mask);
+        *n_listed += (uint32_t)__popc(mask);
         __syncwarp();
         return;
     }
@@ -68,65 +79,66 @@ VXD_DAG_DEVICE void vxd_dag_put_pairs(const struct vxd_dag_pass *pass,
         begin = vxd_dag_atomic_add(to->n, (uint64_t)__popc(mask));
     }
     begin = to->begin + __shfl_sync(UINT32_MAX, begin, 0) + rank;
-    if (is_pair && begin >= pass->pairs_capacity) {
+    if (is_open && begin >= pass->pairs_capacity) {
         vxd_dag_raise(pass, VXD_DAG_NO_PAIRS);
-    } else if (is_pair) {
-        pass->pairs[begin] = (uint64_t)from << 32 | ref;
+    } else if (is_open) {
+        pass->pairs[begin] = both;
         if (pass->pair_weights != NULL) {
-            pass->pair_weights[begin] = weight;
+            pass->pair_weights[begin] = pair->weight;
         }
     }
     __syncwarp();
 }
 
-/* By all lanes of a warp: opens n pairs of a height. Of a warp's own list all weigh the same,
- * of rows (weights, or NULL: one) each has its own. */
-VXD_DAG_DEVICE void vxd_dag_open_pairs(const struct vxd_dag_pass *pass,
-                                       struct vxd_dag_board *board, const uint64_t *pairs,
-                                       const uint64_t *weights, uint64_t weight,
+/* By all lanes of a warp: lists up to 32 rows of pairs. */
+VXD_DAG_DEVICE void vxd_dag_list_pairs(const struct vxd_dag_pass *pass, uint32_t begin,
                                        uint32_t n, int height,
-                                       const struct vxd_dag_pairs_to *to,
-                                       uint32_t *n_local)
+                                       struct vxd_dag_pair_list *list)
 {
-    for (uint32_t first = 0; first < n; first += 4) {
-        const uint32_t i = first + vxd_dag_lane() / 8;
-        const int octant = (int)(vxd_dag_lane() % 8);
-        struct vxd_dag_change change = {0, 0, 0, 0};
-        uint32_t from = VXD_DAG_EMPTY;
-        uint32_t ref = VXD_DAG_EMPTY;
-        uint64_t own = weight;
-        bool is_open = false;
-
-        if (i < n) {
-            const uint64_t pair = pairs[i];
-
-            own = weights == NULL ? weight : weights[i];
-            from = vxd_dag_below(&pass->view, (uint32_t)(pair >> 32), octant);
-            ref = vxd_dag_below(&pass->view, (uint32_t)pair, octant);
-            is_open = vxd_dag_pair_is_open(pass, from, ref, height - 1, own, &change);
-        }
-        __syncwarp();
-        vxd_dag_put_pairs(pass, to, is_open, from, ref, own, n_local);
-        vxd_dag_count_change(board, &change);
+    if (vxd_dag_lane() < n) {
+        list->pairs[vxd_dag_lane()] = pass->pairs[begin + vxd_dag_lane()];
+        list->weights[vxd_dag_lane()] =
+            vxd_dag_weight(pass->pair_weights, begin + vxd_dag_lane()) << 5 |
+            (uint64_t)height;
     }
+    __syncwarp();
 }
 
-/* Likewise, from the lists of a warp at the heights below `top` on, and all below them; n_at has
- * their lengths, eight bits a height. */
-VXD_DAG_DEVICE void vxd_dag_open_local_pairs(const struct vxd_dag_pass *pass,
-                                             struct vxd_dag_board *board, uint64_t *pairs,
-                                             uint64_t weight, int top, uint32_t n_at)
+/* By all lanes of a warp: adds the pairs that lanes have, then those that are listed, four at a
+ * time with a lane for each of their children, and all that these come to where they are the
+ * warp's own. The last ones go first, so that few are listed at once. */
+VXD_DAG_DEVICE void vxd_dag_count_pairs(const struct vxd_dag_pass *pass,
+                                        const struct vxd_dag_pairs_to *to,
+                                        struct vxd_dag_pair *pair,
+                                        struct vxd_dag_pair_list *list, uint32_t n_listed,
+                                        struct vxd_dag_change *sum)
 {
-    for (int height = top; height > VXD_DAG_LEAF_HEIGHT && n_at != 0; height--) {
-        const int shift = 8 * (height - VXD_DAG_LEAF_HEIGHT);
-        const uint32_t n = n_at >> shift & 0xffu;
-        uint32_t n_below = n_at >> (shift - 8) & 0xffu;
-        const struct vxd_dag_pairs_to to = {pairs + vxd_dag_local_begin(top, height - 1),
-                                            NULL, 0};
+#pragma unroll 1
+    for (;;) {
+        const bool is_open =
+            pair->is_there && vxd_dag_pair_is_open(pass, pair->from, pair->to,
+                                                   pair->height, pair->weight, sum);
+        uint32_t n;
 
-        vxd_dag_open_pairs(pass, board, pairs + vxd_dag_local_begin(top, height), NULL,
-                           weight, n, height, &to, &n_below);
-        n_at = (n_at & ((1u << (shift - 8)) - 1)) | n_below << (shift - 8);
+        __syncwarp();
+        vxd_dag_put_pairs(pass, to, is_open, pair, list, &n_listed);
+        if (n_listed == 0) {
+            return;
+        }
+        n = n_listed < 4 ? n_listed : 4;
+        n_listed -= n;
+        pair->is_there = vxd_dag_lane() / 8 < n;
+        if (pair->is_there) {
+            const uint64_t both = list->pairs[n_listed + vxd_dag_lane() / 8];
+            const uint64_t weight = list->weights[n_listed + vxd_dag_lane() / 8];
+            const int octant = (int)(vxd_dag_lane() % 8);
+
+            pair->from = vxd_dag_below(&pass->view, (uint32_t)(both >> 32), octant);
+            pair->to = vxd_dag_below(&pass->view, (uint32_t)both, octant);
+            pair->height = (int)(weight & 31) - 1;
+            pair->weight = weight >> 5;
+        }
+        __syncwarp();
     }
 }
 

@@ -5,279 +5,210 @@
  * join   of what was opened, children that are equal to another's take its row, and count for as
  *        many
  * meet   the first block tells the others how far it came
- * rows   a warp each: down from a row of height 5 to its leaves, and up again, in shared memory
+ * rows   blocks: down from some rows of height 5 to their leaves, and up again, in shared memory
  * close  the heights above, by the grid where rows are many, then by the first block
  *
+ * In a stage a block takes batches of rows, or of pairs, and goes through them in phases
+ * (batch_cuda.h).
+ *
  * Rules that keep it right:
- * - Which barriers a thread comes to depends only on counts that a barrier stands behind.
+ * - Which barriers a thread comes to depends only on counts that a barrier stands behind, and on
+ *   what the block's first thread told the others before one.
  * - Rows are written before a barrier, and only read by others after it.
  * - Items are found or stored by many at once (store_cuda.h); no warp is waited for beyond that.
- * - A fault makes warps leave out what they have not begun; no node is made of a child that has no
+ * - A fault makes blocks leave out what they have not begun; no node is made of a child that has no
  *   reference, so what is stored is whole, and is found again when the edit is repeated. */
 #ifndef VXD_GPU_DAG_PASS_CUDA_H
 #define VXD_GPU_DAG_PASS_CUDA_H
 
-#include "gpu/dag/close_cuda.h"
+#include "gpu/dag/batch_cuda.h"
 #include "gpu/dag/stage_cuda.h"
 
-/* Rows of a height that a warp opens or closes at once. */
-#define VXD_DAG_JOB_ROWS 4u
+/* Rows above those of the stage ROWS, or pairs, of a batch at most. */
+#define VXD_DAG_BATCH_ROWS 64u
 
-/* Visits that a warp counts for itself at most. */
-#define VXD_DAG_VISITS_AT_ONCE 4096u
+/* Visits that a block counts for itself at most. */
+#define VXD_DAG_VISITS_AT_ONCE 32768u
 
-/* Jobs ------------------------------------------------------------------------------------ */
+/* Batches --------------------------------------------------------------------------------- */
 
-/* By all lanes of a warp. */
-template <class State>
-VXD_DAG_DEVICE void vxd_dag_copy_row(const struct vxd_dag_row<State> *from,
-                                     struct vxd_dag_row<State> *to)
+/* By a block's dealer: adds cubes that were looked at to the pass's, many at once; of all blocks
+ * together no more than half of what an edit may look at are left out. */
+VXD_DAG_DEVICE void vxd_dag_count_visits(const struct vxd_dag_pass *pass,
+                                         struct vxd_dag_jobs *jobs)
 {
-    const uint32_t *words = (const uint32_t *)(const void *)from;
+    const uint64_t share = pass->max_visits / ((uint64_t)gridDim.x * 2);
 
-    for (uint32_t i = vxd_dag_lane(); i < sizeof *from / sizeof *words; i += 32) {
-        ((uint32_t *)(void *)to)[i] = words[i];
-    }
-    __syncwarp();
-}
-
-/* A warp. */
-template <class Store, class Editor> struct vxd_dag_worker {
-    const struct vxd_dag_pass *pass;
-    const Editor *editor;
-    struct vxd_dag_board *board;
-    struct vxd_dag_desk<Editor> *desk;
-    typename Store::spare spare;
-    uint32_t n_visits;       /* cubes looked at, not yet among the pass's, */
-    uint32_t visits_at_once; /* where they are fewer */
-    bool is_bad;             /* a stage before this one had a fault */
-};
-
-/* Of all warps together no more than half of what an edit may look at. */
-VXD_DAG_DEVICE uint32_t vxd_dag_visits_at_once(const struct vxd_dag_pass *pass)
-{
-    const uint64_t n = pass->max_visits / ((uint64_t)gridDim.x * (blockDim.x / 32) * 2);
-
-    return n < VXD_DAG_VISITS_AT_ONCE ? (uint32_t)n : VXD_DAG_VISITS_AT_ONCE;
-}
-
-/* By all lanes of a warp: counts cubes that were looked at, many at once. */
-template <class Store, class Editor>
-VXD_DAG_DEVICE void vxd_dag_count_visits(struct vxd_dag_worker<Store, Editor> *worker,
-                                         uint32_t n)
-{
-    worker->n_visits += n;
-    if (worker->n_visits > worker->visits_at_once) {
-        if (vxd_dag_lane() == 0) {
-            (void)vxd_dag_atomic_add(&worker->pass->state->n_visits, worker->n_visits);
-        }
-        worker->n_visits = 0;
+    if (jobs->n_visits > share || jobs->n_visits > VXD_DAG_VISITS_AT_ONCE) {
+        (void)vxd_dag_atomic_add(&pass->state->n_visits, jobs->n_visits);
+        jobs->n_visits = 0;
     }
 }
 
-/* Cubes of a stage's height, or of one below in a warp's own rows, and where the next ones go. */
-template <class Store, class Editor>
-VXD_DAG_DEVICE void vxd_dag_set_span(const struct vxd_dag_worker<Store, Editor> *worker,
-                                     const struct vxd_dag_stage *stage, int height,
-                                     uint32_t begin, uint32_t n, uint64_t weight,
-                                     struct vxd_dag_span<typename Editor::state> *span)
+/* By a block's dealer: what there is to do in a stage. Batches are smaller where there would be
+ * fewer than blocks. Returns the block's first one. */
+VXD_DAG_DEVICE uint32_t vxd_dag_begin_jobs(const struct vxd_dag_stage *stage,
+                                           struct vxd_dag_jobs *jobs)
 {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
-    const bool is_local = stage->kind == VXD_DAG_STAGE_ROWS;
+    const bool is_rows = stage->kind == VXD_DAG_STAGE_ROWS;
+    const uint32_t n_blocks = stage->is_grid ? gridDim.x : 1;
+    const uint32_t most = is_rows ? VXD_DAG_BATCH_CUBES : VXD_DAG_BATCH_ROWS;
+    const uint32_t each = is_rows && stage->n_pairs / 64 > n_blocks ? 8 : 1;
+    const uint32_t n_pairs = (stage->n_pairs + each - 1) / each;
+    const uint32_t all = stage->n_cubes + n_pairs;
+    uint32_t at_once = (all + n_blocks - 1) / n_blocks;
 
-    span->rows = is_local ? worker->desk->rows : (row_t *)worker->pass->cubes;
-    span->is_local = is_local;
-    span->height = height;
-    span->begin = is_local ? vxd_dag_local_begin(stage->height, height) : begin;
-    span->n = n;
-    span->begin_below = is_local ? vxd_dag_local_begin(stage->height, height - 1)
-                                 : stage->cubes + stage->n_cubes;
-    span->weight = weight;
-    span->pairs.local = is_local ? worker->desk->pairs + span->begin_below : NULL;
-    span->pairs.n = &worker->pass->state->n_pairs[height - 1];
-    span->pairs.begin = stage->pairs + stage->n_pairs;
+    if (!is_rows) {
+        at_once = (at_once + 3) / 4 * 4;
+    }
+    at_once = at_once > most ? most : at_once == 0 ? 1 : at_once;
+    jobs->at_once = at_once;
+    jobs->pairs = (stage->n_cubes + at_once - 1) / at_once * at_once;
+    jobs->pairs_each = each;
+    jobs->n = jobs->pairs + n_pairs;
+    jobs->stride = n_blocks * at_once;
+    jobs->cubes_below = stage->cubes + stage->n_cubes;
+    jobs->pairs_below = stage->pairs + stage->n_pairs;
+    return stage->is_grid ? blockIdx.x * at_once : 0;
 }
 
-/* A job of a stage, by all lanes of a warp: cubes of a height to be opened or closed, or a row. The
- * three are one function, as code that is not in the caches yet takes longer than it runs. */
-template <class Store, class Editor>
-VXD_DAG_DEVICE void vxd_dag_run_cubes(struct vxd_dag_worker<Store, Editor> *worker,
-                                      const struct vxd_dag_stage *stage, uint32_t begin,
-                                      uint32_t n)
-{
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
-    const struct vxd_dag_pass *pass = worker->pass;
-    const bool is_row = stage->kind == VXD_DAG_STAGE_ROWS;
-    row_t *const all = (row_t *)pass->cubes;
-    row_t *const rows = is_row ? worker->desk->rows : all;
-    const int lowest = is_row ? VXD_DAG_LEAF_HEIGHT + 1 : stage->height;
-    const uint64_t weight = is_row ? vxd_dag_weight(pass->cube_weights, begin) : 1;
-    uint32_t n_at = n << 8 * (stage->height - lowest); /* open cubes by height */
-    uint32_t n_pairs_at = 0;
-    uint32_t n_visits = 0;
-    bool has_room = true;
-
-    if (is_row) {
-        vxd_dag_copy_row(&all[begin], &rows[0]);
-    }
-    for (int height = stage->height;
-         height >= lowest && stage->kind != VXD_DAG_STAGE_CLOSE && has_room; height--) {
-        const int shift = 8 * (height - lowest);
-        const uint32_t n_here = n_at >> shift & 0xffu;
-        struct vxd_dag_span<typename Editor::state> span;
-        struct vxd_dag_found found;
-
-        vxd_dag_set_span(worker, stage, height, begin, n_here, weight, &span);
-        found = vxd_dag_open_cubes<Store>(pass, *worker->editor, worker->board,
-                                          worker->desk, &span, 0, &worker->spare);
-        n_visits += n_here * 8;
-        has_room = !found.has_failed;
-        if (height > lowest) {
-            n_at |= found.n_rows << (shift - 8);
-            n_pairs_at |= found.n_pairs << 8 * (height - 1 - VXD_DAG_LEAF_HEIGHT);
-        }
-    }
-    if (is_row) {
-        vxd_dag_open_local_pairs(pass, worker->board, worker->desk->pairs, weight,
-                                 stage->height, n_pairs_at);
-    }
-    for (int height = lowest;
-         height <= stage->height && stage->kind != VXD_DAG_STAGE_OPEN && has_room;
-         height++) {
-        has_room = vxd_dag_close_cubes<Store, Editor>(
-            pass, worker->board, worker->desk, rows, is_row, height,
-            is_row ? vxd_dag_local_begin(stage->height, height) : begin,
-            n_at >> 8 * (height - lowest) & 0xffu, &worker->spare);
-    }
-    if (is_row && has_room) {
-        vxd_dag_copy_row(&rows[0], &all[begin]);
-    } else if (!has_room && vxd_dag_lane() == 0) {
-        (void)atomicOr(&worker->board->has_failed, 1u);
-    }
-    if (stage->kind != VXD_DAG_STAGE_CLOSE) {
-        vxd_dag_count_visits(worker, n_visits);
-    }
-}
-
-/* Pairs of a height, from `begin` on: all opened, or one with all that is below it. */
-VXD_DAG_DEVICE void vxd_dag_run_pairs(const struct vxd_dag_pass *pass,
-                                      struct vxd_dag_board *board, uint64_t *local,
-                                      const struct vxd_dag_stage *stage, uint32_t begin,
-                                      uint32_t n)
-{
-    const uint64_t *weights =
-        pass->pair_weights != NULL ? pass->pair_weights + begin : NULL;
-    const struct vxd_dag_pairs_to to = {NULL, &pass->state->n_pairs[stage->height - 1],
-                                        stage->pairs + stage->n_pairs};
-    uint32_t n_local = 0;
-
-    if (stage->kind == VXD_DAG_STAGE_OPEN) {
-        vxd_dag_open_pairs(pass, board, pass->pairs + begin, weights, 1, n, stage->height,
-                           &to, &n_local);
-        return;
-    }
-    if (vxd_dag_lane() == 0) {
-        local[0] = pass->pairs[begin];
-    }
-    __syncwarp();
-    vxd_dag_open_local_pairs(pass, board, local, vxd_dag_weight(weights, 0),
-                             stage->height,
-                             1u << 8 * (stage->height - VXD_DAG_LEAF_HEIGHT));
-}
-
-/* The jobs of a stage are numbered: those of cubes, then those of pairs. */
-struct vxd_dag_jobs {
-    uint32_t n_rows; /* a job */
-    uint32_t n_cubes;
-    uint32_t n;
-    uint32_t next; /* of this warp */
-    uint32_t n_warps;
-};
-
-VXD_DAG_DEVICE struct vxd_dag_jobs vxd_dag_jobs_of(const struct vxd_dag_stage *stage)
-{
-    const uint32_t n_warps = blockDim.x / 32;
-    const uint32_t warp = threadIdx.x / 32;
-    struct vxd_dag_jobs jobs;
-
-    jobs.n_rows = stage->kind == VXD_DAG_STAGE_ROWS ? 1 : VXD_DAG_JOB_ROWS;
-    jobs.n_cubes = (stage->n_cubes + jobs.n_rows - 1) / jobs.n_rows;
-    jobs.n = jobs.n_cubes + (stage->n_pairs + jobs.n_rows - 1) / jobs.n_rows;
-    /* Few jobs go to a warp each of many blocks. */
-    jobs.next = stage->is_grid ? warp * gridDim.x + blockIdx.x : warp;
-    jobs.n_warps = stage->is_grid ? n_warps * gridDim.x : n_warps;
-    return jobs;
-}
-
-/* By all lanes of a warp: the job after this one. Rows are dealt out, as some have more below them
+/* By a block's dealer: the batch after this one. Rows are dealt out, as some have more below them
  * than others. */
-VXD_DAG_DEVICE void vxd_dag_jobs_next(const struct vxd_dag_pass *pass,
-                                      const struct vxd_dag_stage *stage,
-                                      struct vxd_dag_jobs *jobs)
+VXD_DAG_DEVICE uint32_t vxd_dag_jobs_after(const struct vxd_dag_pass *pass,
+                                           const struct vxd_dag_stage *stage,
+                                           const struct vxd_dag_jobs *jobs,
+                                           uint32_t first)
 {
-    uint32_t n_dealt = 0;
-
-    if (stage->kind != VXD_DAG_STAGE_ROWS || jobs->n <= jobs->n_warps) {
-        jobs->next += jobs->n_warps;
-        return;
-    }
-    if (vxd_dag_lane() == 0) {
-        n_dealt = atomicAdd(&pass->state->n_dealt, 1u);
-    }
-    jobs->next = jobs->n_warps + __shfl_sync(UINT32_MAX, n_dealt, 0);
+    return stage->kind != VXD_DAG_STAGE_ROWS || jobs->n <= jobs->stride
+               ? first + jobs->stride
+               : jobs->stride + atomicAdd(&pass->state->n_dealt, jobs->at_once);
 }
 
-/* Whether a warp is to go on with a stage: without a fault, or to count what is needed. The first
- * block does not ask anew while it is alone: it would wait for the answer at each height. */
-template <class Store, class Editor>
-VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_worker<Store, Editor> *worker,
-                                    const struct vxd_dag_stage *stage)
+/* By a block's dealer: whether the block is to go on with a stage: without a fault, or to count
+ * what is needed. The first block does not ask anew while it is alone: it would wait for the
+ * answer at each height. */
+VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_pass *pass,
+                                    const struct vxd_dag_stage *stage, bool is_bad)
 {
-    const struct vxd_dag_pass *pass = worker->pass;
     const uint32_t counts = VXD_DAG_NO_CUBES | VXD_DAG_NO_PAIRS;
     uint32_t fault;
     bool is_over;
 
     if (stage->kind == VXD_DAG_STAGE_CLOSE) {
-        return __all_sync(UINT32_MAX, !worker->is_bad);
+        return !is_bad;
     }
     if (!stage->is_grid) {
         return true;
     }
     fault = vxd_dag_load_now(&pass->state->fault);
     is_over = vxd_dag_load_now64(&pass->state->n_visits) > pass->max_visits;
-    if (is_over && (fault & VXD_DAG_NO_CUBES) == 0 && vxd_dag_lane() == 0) {
+    if (is_over && (fault & VXD_DAG_NO_CUBES) == 0) {
         vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
     }
-    return __all_sync(UINT32_MAX,
-                      !is_over && (fault == 0 || (stage->kind == VXD_DAG_STAGE_OPEN &&
-                                                  (fault & ~counts) == 0)));
+    return !is_over &&
+           (fault == 0 || (stage->kind == VXD_DAG_STAGE_OPEN && (fault & ~counts) == 0));
 }
 
+/* By a block's dealer: says which batch is next. */
+VXD_DAG_DEVICE void vxd_dag_deal(const struct vxd_dag_pass *pass,
+                                 const struct vxd_dag_stage *stage,
+                                 struct vxd_dag_jobs *jobs, uint32_t turn, uint32_t first)
+{
+    jobs->next[turn] = first < jobs->n && vxd_dag_goes_on(pass, stage, jobs->is_bad != 0)
+                           ? first
+                           : VXD_DAG_NO_JOB;
+}
+
+/* The first phase of a batch. */
+template <class Editor>
+VXD_DAG_DEVICE void vxd_dag_begin_batch(const struct vxd_dag_stage *stage,
+                                        const struct vxd_dag_jobs *jobs, uint32_t first,
+                                        struct vxd_dag_phase *phase)
+{
+    const bool is_pairs = first >= jobs->pairs;
+    const uint32_t each = is_pairs ? jobs->pairs_each : 1;
+    const uint32_t before = is_pairs ? (first - jobs->pairs) * each : first;
+    const uint32_t left = (is_pairs ? stage->n_pairs : stage->n_cubes) - before;
+
+    phase->kind = is_pairs                             ? VXD_DAG_PHASE_PAIRS
+                  : stage->kind == VXD_DAG_STAGE_CLOSE ? VXD_DAG_PHASE_COMPOSE
+                  : Editor::TELLS                      ? VXD_DAG_PHASE_ASK
+                                                       : VXD_DAG_PHASE_OPEN;
+    phase->is_local = stage->kind == VXD_DAG_STAGE_ROWS;
+    phase->top = stage->height;
+    phase->height = stage->height;
+    phase->begin = (is_pairs ? stage->pairs : stage->cubes) + before;
+    phase->n = left < jobs->at_once * each ? left : jobs->at_once * each;
+}
+
+/* By all threads of a block: a batch, a barrier behind each of its phases. In the last one the
+ * dealer asks for the next batch. False: the store had no room, a fault is raised. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *worker,
+                                      const struct vxd_dag_stage *stage, uint32_t turn)
+{
+    struct vxd_dag_desk<Editor> *desk = worker->desk;
+    const uint32_t first = desk->jobs.next[turn];
+    const bool is_rows = stage->kind == VXD_DAG_STAGE_ROWS && first < desk->jobs.pairs;
+    struct vxd_dag_phase phase;
+
+    vxd_dag_begin_batch<Editor>(stage, &desk->jobs, first, &phase);
+    if (is_rows) {
+        vxd_dag_copy_in(worker->pass, desk, phase.begin, phase.n);
+    }
+#pragma unroll 1
+    while (phase.kind != VXD_DAG_PHASE_END) {
+        const uint32_t size = vxd_dag_step_size(&phase);
+        bool has_room = true;
+
+        if (is_rows) {
+            vxd_dag_phase_find_rows(desk, &phase);
+        }
+        if (vxd_dag_is_dealer()) {
+            if (phase.kind == VXD_DAG_PHASE_OPEN) {
+                desk->jobs.n_visits += phase.n * 8;
+                vxd_dag_count_visits(worker->pass, &desk->jobs);
+            }
+            if (vxd_dag_phase_is_last(&phase)) {
+                vxd_dag_deal(worker->pass, stage, &desk->jobs, turn ^ 1,
+                             vxd_dag_jobs_after(worker->pass, stage, &desk->jobs, first));
+            }
+        }
+        __syncwarp();
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x / 32 * size; i < phase.n && has_room;
+             i += blockDim.x / 32 * size) {
+            has_room = vxd_dag_run_step(worker, &phase, i);
+        }
+        if (__syncthreads_or(!has_room) != 0) {
+            return false;
+        }
+        vxd_dag_phase_next<Editor>(&phase);
+    }
+    if (is_rows) {
+        vxd_dag_copy_out(worker->pass, desk, stage->cubes + first, desk->n_rows[0]);
+    }
+    return true;
+}
+
+/* By all threads of a block. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE void vxd_dag_run_stage(struct vxd_dag_worker<Store, Editor> *worker,
                                       const struct vxd_dag_stage *stage)
 {
-    const struct vxd_dag_pass *pass = worker->pass;
-    struct vxd_dag_jobs jobs = vxd_dag_jobs_of(stage);
+    struct vxd_dag_jobs *jobs = &worker->desk->jobs;
+    bool has_room = true;
 
-    for (; jobs.next < jobs.n && vxd_dag_goes_on(worker, stage);
-         vxd_dag_jobs_next(pass, stage, &jobs)) {
-        if (jobs.next < jobs.n_cubes) {
-            const uint32_t begin = jobs.next * jobs.n_rows;
-            const uint32_t left = stage->n_cubes - begin;
-
-            vxd_dag_run_cubes(worker, stage, stage->cubes + begin,
-                              left < jobs.n_rows ? left : jobs.n_rows);
-        } else {
-            const uint32_t begin = (jobs.next - jobs.n_cubes) * jobs.n_rows;
-            const uint32_t left = stage->n_pairs - begin;
-
-            vxd_dag_run_pairs(pass, worker->board, worker->desk->pairs, stage,
-                              stage->pairs + begin,
-                              left < jobs.n_rows ? left : jobs.n_rows);
-        }
-        __syncwarp();
+    if (vxd_dag_is_dealer()) {
+        vxd_dag_deal(worker->pass, stage, jobs, 0, vxd_dag_begin_jobs(stage, jobs));
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (uint32_t turn = 0; has_room && jobs->next[turn] != VXD_DAG_NO_JOB; turn ^= 1) {
+        has_room = vxd_dag_run_batch(worker, stage, turn);
+    }
+    if (!has_room && vxd_dag_is_dealer()) {
+        worker->board->has_failed = 1;
     }
 }
 
@@ -333,6 +264,7 @@ static __device__ void vxd_dag_open_root(const struct vxd_dag_pass *pass,
     row_t *row = (row_t *)pass->cubes;
 
     row->place = 0;
+    row->marks = 0;
     row->ref = pass->progress->root;
     editor.begin(&pass->view, row->ref, &row->state);
     if (pass->cube_weights != NULL) {
@@ -347,8 +279,7 @@ static __device__ void vxd_dag_open_root(const struct vxd_dag_pass *pass,
 /* Bytes of a block's shared memory. */
 template <class Editor> constexpr size_t vxd_dag_shared_bytes(void)
 {
-    return sizeof(struct vxd_dag_board) +
-           sizeof(struct vxd_dag_desk<Editor>) * (VXD_DAG_TEAM_THREADS / 32);
+    return sizeof(struct vxd_dag_board) + sizeof(struct vxd_dag_desk<Editor>);
 }
 
 /* Blocks that a multiprocessor of 227 KiB has room for, at most VXD_DAG_TEAM_BLOCKS. */
@@ -378,12 +309,12 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     worker.editor = &editor;
     worker.board = (struct vxd_dag_board *)(void *)vxd_dag_shared;
     worker.desk = (struct vxd_dag_desk<Editor> *)((char *)vxd_dag_shared +
-                                                  sizeof(struct vxd_dag_board)) +
-                  threadIdx.x / 32;
+                                                  sizeof(struct vxd_dag_board));
     worker.spare = Store::no_spare();
-    worker.n_visits = 0;
-    worker.visits_at_once = vxd_dag_visits_at_once(pass);
-    worker.is_bad = false;
+    if (vxd_dag_is_dealer()) {
+        worker.desk->jobs.n_visits = 0;
+        worker.desk->jobs.is_bad = 0;
+    }
     vxd_dag_board_clear(worker.board);
     if (vxd_dag_is_first_block()) {
         if (threadIdx.x == 0) {
@@ -412,10 +343,12 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
         }
         if (stage.is_grid) {
             cooperative_groups::this_grid().sync();
-            worker.is_bad = vxd_dag_has_fault(pass);
         } else {
             __syncthreads();
-            worker.is_bad = worker.is_bad || worker.board->has_failed != 0;
+        }
+        if (vxd_dag_is_dealer()) {
+            worker.desk->jobs.is_bad |=
+                stage.is_grid ? vxd_dag_has_fault(pass) : worker.board->has_failed;
         }
         if (vxd_dag_is_first_block() && threadIdx.x == 0) {
             const long long end = clock64();
@@ -434,12 +367,48 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     }
 }
 
+/* By all lanes of a warp: its share of the pairs of a height; of the last one dealt out, as some
+ * have more below them than others. */
+VXD_DAG_DEVICE void vxd_dag_change_stage(const struct vxd_dag_pass *pass,
+                                         struct vxd_dag_board *board,
+                                         struct vxd_dag_pair_list *list,
+                                         const struct vxd_dag_stage *stage)
+{
+    const bool is_rows = stage->kind == VXD_DAG_STAGE_ROWS;
+    const uint32_t at_once = is_rows ? 1 : 4;
+    const uint32_t n_warps = blockDim.x / 32 * gridDim.x;
+    const struct vxd_dag_pairs_to to = {
+        is_rows ? NULL : &pass->state->n_pairs[stage->height - 1],
+        stage->pairs + stage->n_pairs};
+    /* Few pairs go to a warp each of many blocks. */
+    uint32_t first = (threadIdx.x / 32 * gridDim.x + blockIdx.x) * at_once;
+
+    while (first < stage->n_pairs) {
+        const uint32_t left = stage->n_pairs - first;
+        const uint32_t n = left < at_once ? left : at_once;
+        struct vxd_dag_change change = {0, 0, 0, 0};
+        struct vxd_dag_pair pair = {false, 0, VXD_DAG_EMPTY, VXD_DAG_EMPTY, 0};
+
+        vxd_dag_list_pairs(pass, stage->pairs + first, n, stage->height, list);
+        vxd_dag_count_pairs(pass, &to, &pair, list, n, &change);
+        vxd_dag_count_change(board, &change);
+        if (is_rows) {
+            if (vxd_dag_lane() == 0) {
+                first = atomicAdd(&pass->state->n_dealt, 1u);
+            }
+            first = n_warps + __shfl_sync(UINT32_MAX, first, 0);
+        } else {
+            first += n_warps * at_once;
+        }
+    }
+}
+
 /* What changed from the edit's first root to its last, by all threads of a cooperative grid: pairs
  * alone. */
 static __device__ __forceinline__ void vxd_dag_run_change(const struct vxd_dag_pass *pass)
 {
     __shared__ struct vxd_dag_board board;
-    __shared__ uint64_t lists[VXD_DAG_TEAM_THREADS / 32][VXD_DAG_LOCAL_ROWS];
+    __shared__ struct vxd_dag_pair_list lists[VXD_DAG_TEAM_THREADS / 32];
     const bool is_first = vxd_dag_is_first_block() && threadIdx.x == 0;
     struct vxd_dag_progress *progress = pass->progress;
     struct vxd_dag_stage stage = {VXD_DAG_STAGE_OPEN, true, 0, 0, 0, 0, 0, 0, 0};
@@ -458,19 +427,9 @@ static __device__ __forceinline__ void vxd_dag_run_change(const struct vxd_dag_p
     cooperative_groups::this_grid().sync();
     vxd_dag_stage_top(pass, &stage);
     for (; stage.kind != VXD_DAG_STAGE_END;) {
-        struct vxd_dag_jobs jobs;
-
         stage.kind = stage.height > vxd_dag_row_height(pass) ? VXD_DAG_STAGE_OPEN
                                                              : VXD_DAG_STAGE_ROWS;
-        jobs = vxd_dag_jobs_of(&stage);
-        for (; jobs.next < jobs.n; vxd_dag_jobs_next(pass, &stage, &jobs)) {
-            const uint32_t begin = jobs.next * jobs.n_rows;
-            const uint32_t left = stage.n_pairs - begin;
-
-            vxd_dag_run_pairs(pass, &board, lists[threadIdx.x / 32], &stage,
-                              stage.pairs + begin,
-                              left < jobs.n_rows ? left : jobs.n_rows);
-        }
+        vxd_dag_change_stage(pass, &board, &lists[threadIdx.x / 32], &stage);
         cooperative_groups::this_grid().sync();
         if (stage.kind == VXD_DAG_STAGE_ROWS) {
             stage.kind = VXD_DAG_STAGE_END;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a pass keeps of open cubes, and what its warps and blocks have in shared memory. */
+/* What a pass keeps of open cubes, and what its blocks have in shared memory. */
 #ifndef VXD_GPU_DAG_ROWS_CUDA_H
 #define VXD_GPU_DAG_ROWS_CUDA_H
 
@@ -7,10 +7,14 @@
 
 enum {
     VXD_DAG_ROW_HEIGHT =
-        5, /* of cubes that a warp goes down and up alone; or the scene's */
-    /* Open cubes below one, itself included, and leaves. */
-    VXD_DAG_LOCAL_ROWS = 1 + 8 + 64,
-    VXD_DAG_LOCAL_LEAVES = 512
+        5, /* of cubes that a block goes down and up alone; or the scene's */
+    VXD_DAG_BATCH_CUBES = 8, /* of them at once, at most */
+    /* Open cubes in and below those, and leaves. */
+    VXD_DAG_LOCAL_ROWS = VXD_DAG_BATCH_CUBES * (1 + 8 + 64),
+    VXD_DAG_LOCAL_LEAVES = VXD_DAG_BATCH_CUBES * 512,
+    /* Pairs that a warp has at most: of four that are opened 32 come, of 32 of height 4 the first
+     * four are before the others. */
+    VXD_DAG_WARP_PAIRS = 64
 };
 
 /* An open cube, and the node it becomes. */
@@ -26,16 +30,49 @@ template <class State> struct vxd_dag_row {
 
 #define VXD_DAG_MARK_ROWS 0xffu     /* children that are rows, a bit each */
 #define VXD_DAG_MARK_CHANGED 0x100u /* something below is not what it was */
+#define VXD_DAG_MARK_NODE 0x200u /* a node is to be found for it, whose words are made */
 /* Of those that are rows: the word is the child (row * 8 + octant) whose row it is, for a
  * moment. */
 #define VXD_DAG_MARK_LIKES 16
+#define VXD_DAG_MARK_TOP 24 /* of a block's own: which cube of the batch it is below */
 
 #define VXD_DAG_NO_CHILD UINT32_MAX
 
-/* A warp's. */
+/* A bit of a leaf that is listed: its cube's editor told of it. */
+#define VXD_DAG_LEAF_TOLD 0x8000u
+
+/* Pairs of a warp, the last ones next. */
+struct vxd_dag_pair_list {
+    uint64_t pairs[VXD_DAG_WARP_PAIRS];   /* from << 32 | to */
+    uint64_t weights[VXD_DAG_WARP_PAIRS]; /* << 5 | the height */
+};
+
+/* What a block has to do in a stage, numbered: cubes, then pairs from the first number on that a
+ * batch may begin at. */
+struct vxd_dag_jobs {
+    uint32_t at_once;    /* of a batch */
+    uint32_t pairs;      /* the first of pairs, */
+    uint32_t pairs_each; /* and how many it is */
+    uint32_t n;
+    uint32_t stride;
+    uint32_t next[2];     /* the first of a batch, in turn; VXD_DAG_NO_JOB */
+    uint32_t cubes_below; /* rows of the next height */
+    uint32_t pairs_below;
+    uint32_t n_visits; /* cubes the block looked at, not yet among the pass's */
+    uint32_t is_bad;   /* a stage before this one had a fault */
+};
+
+#define VXD_DAG_NO_JOB UINT32_MAX
+
+/* A block's. Of a batch of rows of the pass the first rows have their telling, or their words. */
 template <class Editor> struct vxd_dag_desk {
-    struct vxd_dag_row<typename Editor::state> rows[VXD_DAG_LOCAL_ROWS];
-    uint64_t pairs[VXD_DAG_LOCAL_ROWS]; /* by the place that vxd_dag_local_begin says */
+    struct vxd_dag_row<typename Editor::state>
+        rows[VXD_DAG_LOCAL_ROWS]; /* by the place that vxd_dag_local_begin says */
+    struct vxd_dag_pair_list pairs[VXD_DAG_TEAM_THREADS / 32];
+    uint64_t weights[VXD_DAG_BATCH_CUBES];
+    uint32_t n_rows[3]; /* from the batch's height down */
+    uint32_t n_leaves;
+    struct vxd_dag_jobs jobs;
     uint16_t leaves[VXD_DAG_LOCAL_LEAVES]; /* to be edited: row * 8 + octant */
 };
 
@@ -50,17 +87,25 @@ struct vxd_dag_board {
     uint64_t cycles[VXD_DAG_N_STAGES]; /* that it took for the stages */
 };
 
-/* The height of cubes that warps go into alone. */
+/* The thread of a block that knows what is next: of the last warp, which has least to do. */
+VXD_DAG_DEVICE bool vxd_dag_is_dealer(void)
+{
+    return threadIdx.x == blockDim.x - 32;
+}
+
+/* The height of cubes that blocks go into alone. */
 VXD_DAG_DEVICE int vxd_dag_row_height(const struct vxd_dag_pass *pass)
 {
     return pass->view.depth < VXD_DAG_ROW_HEIGHT ? pass->view.depth
                                                  : (int)VXD_DAG_ROW_HEIGHT;
 }
 
-/* Where lists of a warp begin for a height: one place, then eight, then 64. */
+/* Where a block's rows of a height begin: eight places, then 64, then 512. */
 VXD_DAG_DEVICE uint32_t vxd_dag_local_begin(int top, int height)
 {
-    return height == top ? 0 : height + 1 == top ? 1 : 9;
+    return height == top       ? 0
+           : height + 1 == top ? VXD_DAG_BATCH_CUBES
+                               : VXD_DAG_BATCH_CUBES * 9;
 }
 
 VXD_DAG_DEVICE uint64_t vxd_dag_place_of(const struct vxd_dag_cube *cube)

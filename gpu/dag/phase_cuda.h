@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the warps of a block do at the same time (batch_cuda.h), a barrier before and behind it. */
+#ifndef VXD_GPU_DAG_PHASE_CUDA_H
+#define VXD_GPU_DAG_PHASE_CUDA_H
+
+#include "gpu/dag/likes_cuda.h"
+#include "gpu/dag/pairs_cuda.h"
+
+enum vxd_dag_phase_kind {
+    VXD_DAG_PHASE_ASK,     /* editors that tell at once of all children of a cube */
+    VXD_DAG_PHASE_OPEN,    /* cubes: a lane for a child */
+    VXD_DAG_PHASE_LEAVES,  /* edits and stores them */
+    VXD_DAG_PHASE_COMPOSE, /* words of nodes: a lane for a child */
+    VXD_DAG_PHASE_STORE,   /* nodes */
+    VXD_DAG_PHASE_PAIRS,
+    VXD_DAG_PHASE_END
+};
+
+/* A phase, and where the rows of its height are. */
+struct vxd_dag_phase {
+    enum vxd_dag_phase_kind kind;
+    bool is_local;  /* the block's own; of pairs, a warp's */
+    int top;        /* the height of the batch, */
+    int height;     /* and of this phase */
+    uint32_t begin; /* row, or pair */
+    uint32_t n;     /* rows, leaves, or pairs */
+};
+
+/* A row of the phase's kind: of the pass, or the block's own. */
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_row<typename Editor::state> *
+vxd_dag_row_at(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
+               const struct vxd_dag_phase *phase, uint32_t row) {
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+
+    return (phase->is_local ? desk->rows : (row_t *)pass->cubes) + row;
+}
+
+/* Whether a lane has an item of its own, not a child of one. */
+VXD_DAG_DEVICE bool
+vxd_dag_phase_is_by_item(enum vxd_dag_phase_kind kind)
+{
+    return kind == VXD_DAG_PHASE_ASK || kind == VXD_DAG_PHASE_LEAVES ||
+           kind == VXD_DAG_PHASE_STORE;
+}
+
+/* Of item i of the phase, what the block keeps of it: the row itself, where it is its own. */
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_row<typename Editor::state> *
+vxd_dag_shadow(struct vxd_dag_desk<Editor> *desk, const struct vxd_dag_phase *phase,
+               uint32_t i) {
+    return &desk->rows[phase->is_local ? phase->begin + i : i];
+}
+
+#endif
