@@ -28,6 +28,14 @@
 #include "gpu/core/math.h"
 #include "gpu/dag/dag.h"
 
+/* What is seldom gone through and takes many registers or much code is called on devices, so
+ * that the rest does not pay. */
+#if defined(__CUDACC__)
+#define VXD_DAG_RARE static __host__ __device__ __noinline__ inline
+#else
+#define VXD_DAG_RARE static inline
+#endif
+
 enum {
     VXD_DAG_LEAF_HEIGHT = 2,  /* 4 voxels a side */
     VXD_DAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */

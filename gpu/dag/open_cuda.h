@@ -262,11 +262,14 @@ vxd_dag_edit_leaves(const struct vxd_dag_pass *pass, const Editor &editor,
     if (has) {
         struct vxd_dag_change own = {0, 0, 0, 0};
         struct vxd_dag_leaf leaf;
+        struct vxd_dag_leaf before;
+        uint16_t values[64];
         uint64_t occupied;
 
-        vxd_dag_leaf_split(view, at->old, &leaf);
+        vxd_dag_leaf_split(view, at->old, values, &leaf);
+        before = leaf;
         editor.leaf(view, &at->cube, &at->state, &leaf);
-        if (vxd_dag_change_add_edited(view, at->old, &leaf, &own)) {
+        if (vxd_dag_change_add_edited(view, at->old, &before, &leaf, &own)) {
             vxd_dag_make_leaf(view, &leaf, &made);
         }
         vxd_dag_add_times(&change, &own, weight);

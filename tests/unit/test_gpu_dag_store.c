@@ -163,14 +163,14 @@ static void model_summary(const uint32_t *grid, int value_bits,
     }
 }
 
-static struct vxd_dag_leaf leaf_of(const uint32_t *voxels)
+static struct vxd_dag_leaf leaf_of(const uint32_t *voxels, uint16_t values[64])
 {
-    struct vxd_dag_leaf leaf = {0};
+    struct vxd_dag_leaf leaf = {.is_mixed = true, .values = values};
 
     for (int i = 0; i < 64; i++) {
         leaf.set |= (uint64_t)(voxels[i] != 0) << i;
         leaf.free |= (uint64_t)(voxels[i] == FREE) << i;
-        leaf.values[i] = (uint16_t)(voxels[i] >= MATERIAL ? voxels[i] - MATERIAL : 7777);
+        values[i] = (uint16_t)(voxels[i] >= MATERIAL ? voxels[i] - MATERIAL : 7777);
     }
     return leaf;
 }
@@ -185,7 +185,8 @@ static uint32_t put_grid(struct vxd_dag *dag, const uint32_t *grid, size_t first
 
     for (size_t k = 0; k < n; k++) {
         size_t i = (first + k * step) % n;
-        struct vxd_dag_leaf leaf = leaf_of(grid + 64 * i);
+        uint16_t values[64];
+        struct vxd_dag_leaf leaf = leaf_of(grid + 64 * i, values);
 
         CHECK_INT(vxd_dag_leaf_put(&writer, &leaf, &refs[i], NULL), VXD_OK);
     }
@@ -301,6 +302,7 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
             uint32_t ref;
             struct vxd_dag_leaf leaf;
             struct vxd_dag_leaf back;
+            uint16_t values[2][64];
             /* Some of few codes, so that uniform and empty ones are among them. */
             uint64_t most = i % 3 == 0 ? n_codes : 1 + gpu_random(&state) % n_codes;
             uint64_t odds = gpu_random(&state) % 3;
@@ -311,14 +313,15 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
 
                 voxels[k] = code == FREE && !formats[f].tracks_free ? 0 : code;
             }
-            leaf = leaf_of(voxels);
+            leaf = leaf_of(voxels, values[0]);
             REQUIRE(vxd_dag_leaf_put(&writer, &leaf, &ref, NULL) == VXD_OK);
             CHECK_INT(vxd_dag_is_node(ref), !is_uniform(voxels, 64));
             CHECK_INT(ref == VXD_DAG_EMPTY, leaf.set == 0);
-            vxd_dag_leaf_read(&dag->view, ref, &back);
+            vxd_dag_leaf_read(&dag->view, ref, values[1], &back);
             CHECK(back.set == leaf.set && back.free == leaf.free);
             for (int k = 0; k < 64 && formats[f].material_bits > 0; k++) {
-                CHECK(voxels[k] < MATERIAL || back.values[k] == leaf.values[k]);
+                CHECK(voxels[k] < MATERIAL ||
+                      vxd_dag_leaf_value(&back, k) == values[0][k]);
             }
         }
         vxd_dag_writer_close(&writer);
