@@ -109,10 +109,11 @@ VXD_DAG_RARE uint32_t vxd_dag_values_differ(const struct vxd_dag_view *view,
     return n;
 }
 
-/* The same of a reference and of an edited leaf: its values, or one of all. */
+/* The same of a reference whose values differ and of an edited leaf. */
 VXD_DAG_RARE uint32_t vxd_dag_values_edited(const struct vxd_dag_view *view,
                                             uint32_t from, const uint16_t *values,
-                                            uint32_t one, uint64_t both)
+                                            uint64_t others, uint32_t first,
+                                            uint32_t other, uint64_t both)
 {
     struct vxd_dag_values were = vxd_dag_values_of(view, from);
     uint32_t n = 0;
@@ -120,7 +121,9 @@ VXD_DAG_RARE uint32_t vxd_dag_values_edited(const struct vxd_dag_view *view,
     for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
         const int bit = vxd_dag_low_bit(rest);
 
-        n += vxd_dag_values_get(view, &were, bit) != (values != NULL ? values[bit] : one);
+        n += vxd_dag_values_get(view, &were, bit) != (values != NULL ? values[bit]
+                                                      : (others >> bit & 1) != 0 ? other
+                                                                                 : first);
     }
     return n;
 }
@@ -162,7 +165,7 @@ VXD_HD void vxd_dag_change_leaves(const struct vxd_dag_view *view, uint32_t from
     if (both != 0 && view->value_bits > 1) {
         n_changed = before.is_mixed || after.is_mixed
                         ? vxd_dag_values_differ(view, from, to, both)
-                    : before.value != after.value ? vxd_dag_n_voxels(both)
+                    : before.first != after.first ? vxd_dag_n_voxels(both)
                                                   : 0;
     }
     change->n_added = 0;
@@ -172,8 +175,8 @@ VXD_HD void vxd_dag_change_leaves(const struct vxd_dag_view *view, uint32_t from
     (void)vxd_dag_change_add_masks(&before, &after, n_changed, change);
 }
 
-/* Adds the changes from a leaf to what it became, `from` being the reference where it stands;
- * the values of `before` are not looked at, they may be those of `to`. False where they are equal
+/* Adds the changes from a leaf as it was split to what it became, `from` being the reference it
+ * was split from; the values of `before` are not looked at, they may be those of `to`. False where they are equal
  * in all, what is not set (which no number tells) included. */
 VXD_HD bool vxd_dag_change_add_edited(const struct vxd_dag_view *view, uint32_t from,
                                       const struct vxd_dag_leaf *before,
@@ -185,11 +188,11 @@ VXD_HD bool vxd_dag_change_add_edited(const struct vxd_dag_view *view, uint32_t 
 
     if (both != 0 && view->value_bits > 1) {
         n_changed =
-            before->is_mixed || to->is_mixed
+            before->is_mixed
                 ? vxd_dag_values_edited(view, from, to->is_mixed ? to->values : NULL,
-                                        to->value, both)
-            : before->value != to->value ? vxd_dag_n_voxels(both)
-                                         : 0;
+                                        to->others, to->first, to->other, both)
+                : vxd_dag_n_voxels(both &
+                                   ~vxd_dag_leaf_find_value(to, both, before->first));
     }
     return vxd_dag_change_add_masks(before, to, n_changed, sum);
 }

@@ -36,6 +36,13 @@
 #define VXD_DAG_RARE static inline
 #endif
 
+/* Before a loop whose code devices are not to repeat: it is not the time that it takes. */
+#if defined(__CUDACC__)
+#define VXD_DAG_ROLLED _Pragma("unroll 1")
+#else
+#define VXD_DAG_ROLLED
+#endif
+
 enum {
     VXD_DAG_LEAF_HEIGHT = 2,  /* 4 voxels a side */
     VXD_DAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Leaves apart, as editors change them, and their canonical words.
  *
- * Of most leaves all occupied voxels have one value, before an edit and after it: there the
- * value stands for them, and masks are all that is computed with. The values one by one are
- * written where two meet, by functions that devices call: they are handed the values alone, so
- * that the rest of a leaf stays in registers. */
+ * Of most leaves all occupied voxels have one value, before an edit and after it; where an edit
+ * cuts through what stood there they mostly have two. There masks are all that is computed
+ * with. The values one by one are written where a third comes, and where a stored leaf has
+ * several, by functions that devices call: they are handed the values alone, so that the rest
+ * of a leaf stays in registers. */
 #ifndef VXD_GPU_DAG_LEAF_MATH_H
 #define VXD_GPU_DAG_LEAF_MATH_H
 
@@ -12,25 +13,23 @@
 
 /* 4x4x4 voxels, apart. Where there are no materials neither value nor values are looked at. */
 struct vxd_dag_leaf {
-    uint64_t set;   /* occupied or FREE */
-    uint64_t free;  /* of those, FREE; 0 where it is not tracked */
-    bool is_mixed;  /* the occupied ones may differ in material: see values */
-    uint16_t value; /* of all occupied ones, where not */
-    uint16_t
-        *values; /* room for 64, borrowed from whoever made the leaf; where it is mixed
-                       * those of the occupied ones are there, others are anything */
+    uint64_t set;    /* occupied or FREE */
+    uint64_t free;   /* of those, FREE; 0 where it is not tracked */
+    bool is_mixed;   /* materials of the occupied ones are in values; else they have */
+    uint16_t first;  /* this one, but those in */
+    uint64_t others; /* this mask, whose other voxels are any, have */
+    uint16_t other;  /* this one, which is not the first where the mask is not 0 */
+    uint16_t *
+        values; /* room for 64, borrowed from whoever made the leaf; of voxels that are not
+                       * occupied they are anything */
 };
 
 /* Value of an occupied voxel. */
 VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_leaf *leaf, int bit)
 {
-    return leaf->is_mixed ? leaf->values[bit] : leaf->value;
-}
-
-/* Values of `bits` bits each, which divide 32, all the same in every word. */
-VXD_HD uint32_t vxd_dag_repeated(uint32_t value, int bits)
-{
-    return value * (bits == 4 ? 0x11111111u : bits == 8 ? 0x01010101u : 0x00010001u);
+    return leaf->is_mixed                   ? leaf->values[bit]
+           : (leaf->others >> bit & 1) != 0 ? leaf->other
+                                            : leaf->first;
 }
 
 /* Splitting ------------------------------------------------------------------------------- */
@@ -44,6 +43,7 @@ VXD_HD bool vxd_dag_nibbles_equal(const uint32_t *words, int n, int free, uint16
     uint32_t differ = 0;
 
     if (free < 0) {
+        VXD_DAG_ROLLED
         for (; n >= 8; n -= 8) {
             differ |= *words++ ^ one * 0x11111111u;
         }
@@ -53,6 +53,7 @@ VXD_HD bool vxd_dag_nibbles_equal(const uint32_t *words, int n, int free, uint16
         *value = (uint16_t)one;
         return differ == 0;
     }
+    VXD_DAG_ROLLED
     for (; n > 0; n -= 8) {
         uint32_t word = *words++;
         uint32_t others = word ^ frees; /* low bits of those that are not FREE */
@@ -89,7 +90,7 @@ VXD_DAG_RARE void vxd_dag_leaf_spread(const uint32_t *words, int bits, uint64_t 
 }
 
 /* What stands at a reference of leaf height, empty and uniform ones too, but the values of a
- * mixed one: NULL where there are none, else where they are stored. */
+ * mixed one: NULL where it is not mixed, all have the first then; else where they are stored. */
 VXD_HD const uint32_t *vxd_dag_leaf_peek(const struct vxd_dag_view *view, uint32_t ref,
                                          struct vxd_dag_leaf *leaf)
 {
@@ -97,11 +98,13 @@ VXD_HD const uint32_t *vxd_dag_leaf_peek(const struct vxd_dag_view *view, uint32
     struct vxd_dag_item item;
 
     leaf->is_mixed = false;
-    leaf->value = (uint16_t)vxd_dag_uniform_value(ref);
+    leaf->first = (uint16_t)vxd_dag_uniform_value(ref);
+    leaf->others = 0;
+    leaf->other = 0;
     leaf->values = NULL;
     if (!vxd_dag_is_node(ref)) {
         leaf->set = ref == VXD_DAG_EMPTY ? 0 : ~(uint64_t)0;
-        leaf->free = (int)leaf->value == view->free_value ? leaf->set : 0;
+        leaf->free = (int)leaf->first == view->free_value ? leaf->set : 0;
         return NULL;
     }
     item = vxd_dag_leaf_item(view, ref);
@@ -111,13 +114,13 @@ VXD_HD const uint32_t *vxd_dag_leaf_peek(const struct vxd_dag_view *view, uint32
         return NULL;
     }
     if (view->value_bits > 4) {
-        leaf->value = (uint16_t)vxd_dag_uniform_value(item.rest[0]);
+        leaf->first = (uint16_t)vxd_dag_uniform_value(item.rest[0]);
         leaf->is_mixed = !vxd_dag_is_uniform(item.rest[0]);
         return leaf->is_mixed ? vxd_dag_words(view, item.rest[0]) + 1 : NULL;
     }
     words = item.rest;
     leaf->is_mixed = !vxd_dag_nibbles_equal(words, vxd_dag_popc(leaf->set),
-                                            view->free_value, &leaf->value);
+                                            view->free_value, &leaf->first);
     return leaf->is_mixed ? words : NULL;
 }
 
@@ -142,43 +145,50 @@ VXD_DAG_RARE void vxd_dag_values_fill(uint16_t *values, uint64_t mask, uint16_t 
     }
 }
 
-/* Before values of some voxels are written: those of the others are there afterwards. */
-VXD_HD void vxd_dag_leaf_mix(struct vxd_dag_leaf *leaf, uint64_t others)
+/* Before values of some voxels are written: those of the rest are there afterwards. */
+VXD_HD void vxd_dag_leaf_mix(struct vxd_dag_leaf *leaf, uint64_t rest)
 {
     if (!leaf->is_mixed) {
         leaf->is_mixed = true;
-        vxd_dag_values_fill(leaf->values, others, leaf->value);
+        vxd_dag_values_fill(leaf->values, rest & ~leaf->others, leaf->first);
+        vxd_dag_values_fill(leaf->values, rest & leaf->others, leaf->other);
     }
 }
 
-/* Gives occupied voxels a value. */
+/* Gives occupied voxels, one at least, a value. */
 VXD_HD void vxd_dag_leaf_set_value(struct vxd_dag_leaf *leaf, uint64_t mask,
                                    uint16_t value)
 {
-    const uint64_t others = leaf->set & ~leaf->free & ~mask;
+    const uint64_t rest = leaf->set & ~leaf->free & ~mask;
+    const uint64_t others = rest & leaf->others;
 
-    if (mask == 0 || (!leaf->is_mixed && leaf->value == value)) {
-        return;
-    }
-    if (others == 0) {
+    if (rest == 0) {
         leaf->is_mixed = false;
-        leaf->value = value;
-        return;
+        leaf->others = 0;
+        leaf->first = value;
+    } else if (leaf->is_mixed) {
+        vxd_dag_values_fill(leaf->values, mask, value);
+    } else if (others != 0 && leaf->other == value) {
+        leaf->others = others | mask;
+    } else if (rest == others || leaf->first == value) {
+        leaf->others = others;
+        leaf->first = value;
+    } else if (others == 0) {
+        leaf->others = mask;
+        leaf->other = value;
+    } else {
+        vxd_dag_leaf_mix(leaf, rest);
+        vxd_dag_values_fill(leaf->values, mask, value);
     }
-    vxd_dag_leaf_mix(leaf, others);
-    vxd_dag_values_fill(leaf->values, mask, value);
 }
 
 /* Gives one occupied voxel a value. */
 VXD_HD void vxd_dag_leaf_set_voxel(struct vxd_dag_leaf *leaf, int bit, uint32_t value)
 {
-    const uint64_t others = leaf->set & ~leaf->free & ~((uint64_t)1 << bit);
-
-    if (!leaf->is_mixed && others == 0) {
-        leaf->value = (uint16_t)value;
-    } else if (leaf->is_mixed || leaf->value != value) {
-        vxd_dag_leaf_mix(leaf, others);
+    if (leaf->is_mixed) {
         leaf->values[bit] = (uint16_t)value;
+    } else {
+        vxd_dag_leaf_set_value(leaf, (uint64_t)1 << bit, (uint16_t)value);
     }
 }
 
@@ -197,19 +207,23 @@ VXD_DAG_RARE uint64_t vxd_dag_values_find(const uint16_t *values, uint64_t mask,
 VXD_HD uint64_t vxd_dag_leaf_find_value(const struct vxd_dag_leaf *leaf, uint64_t mask,
                                         uint32_t value)
 {
-    return leaf->is_mixed         ? vxd_dag_values_find(leaf->values, mask, value)
-           : leaf->value == value ? mask
-                                  : 0;
+    if (leaf->is_mixed) {
+        return vxd_dag_values_find(leaf->values, mask, value);
+    }
+    return mask & ((leaf->first == value ? ~leaf->others : 0) |
+                   (leaf->other == value ? leaf->others : 0));
 }
 
 /* Packing --------------------------------------------------------------------------------- */
 
-/* Values of some voxels, packed: of those in `others` that, of the rest theirs, or one where
- * there are no values. False where not all are the first. */
-VXD_DAG_RARE bool vxd_dag_values_pack(const uint16_t *values, uint32_t one, uint64_t set,
-                                      uint64_t others, uint32_t other, int bits,
+/* Values of the set voxels, FREE ones among them, packed: from masks where `values` is NULL.
+ * False where not all are the first. */
+VXD_DAG_RARE bool vxd_dag_values_pack(const struct vxd_dag_view *view, uint64_t set,
+                                      uint64_t free, const uint16_t *values,
+                                      uint64_t others, uint32_t one, uint32_t other,
                                       uint32_t *words, uint32_t *first)
 {
+    int bits = view->value_bits;
     int shift = 0;
     uint32_t word = 0;
     uint32_t differ = 0;
@@ -217,9 +231,10 @@ VXD_DAG_RARE bool vxd_dag_values_pack(const uint16_t *values, uint32_t one, uint
     *first = VXD_DAG_UNIFORM;
     for (uint64_t rest = set; rest != 0; rest &= rest - 1) {
         int bit = vxd_dag_low_bit(rest);
-        uint32_t value = (others >> bit & 1) != 0 ? other
-                         : values != NULL         ? values[bit]
-                                                  : one;
+        uint32_t value = (free >> bit & 1) != 0     ? (uint32_t)view->free_value
+                         : values != NULL           ? values[bit]
+                         : (others >> bit & 1) != 0 ? other
+                                                    : one;
 
         *first = *first == VXD_DAG_UNIFORM ? value : *first;
         differ |= value ^ *first;
@@ -237,6 +252,78 @@ VXD_DAG_RARE bool vxd_dag_values_pack(const uint16_t *values, uint32_t one, uint
     return differ == 0;
 }
 
+/* Each of eight bits to the low bit of a nibble. */
+VXD_HD uint32_t vxd_dag_bits_apart(uint32_t bits)
+{
+    bits = (bits | bits << 12) & 0x000f000fu;
+    bits = (bits | bits << 6) & 0x03030303u;
+    return (bits | bits << 3) & 0x11111111u;
+}
+
+/* The nibbles of which the low bit is set in `kept`, one after the other. */
+VXD_HD uint32_t vxd_dag_nibbles_kept(uint32_t nibbles, uint32_t kept)
+{
+    /* By how many places each goes down: how many below it are not kept. */
+    uint32_t way = (kept ^ 0x11111111u) * 0x11111110u & kept * 15u;
+
+    nibbles &= kept * 15u;
+    for (int i = 0; i < 3; i++) {
+        uint32_t moved = (way >> i & 0x11111111u) * 15u;
+
+        nibbles = (nibbles & ~moved) | (nibbles & moved) >> (4 << i);
+        way = (way & ~moved) | (way & moved) >> (4 << i);
+    }
+    return nibbles;
+}
+
+/* One value n times. */
+VXD_HD void vxd_dag_nibbles_fill(uint32_t *words, int n, uint32_t value)
+{
+    const uint32_t word = value * 0x11111111u;
+
+    VXD_DAG_ROLLED
+    for (; n >= 8; n -= 8) {
+        *words++ = word;
+    }
+    if (n > 0) {
+        *words = word & ((1u << 4 * n) - 1);
+    }
+}
+
+/* Values of 4 bits of the set voxels, of three masks, packed octant by octant. */
+VXD_DAG_RARE void vxd_dag_nibbles_pack(uint64_t set, uint64_t others, uint64_t free,
+                                       uint32_t first, uint32_t other,
+                                       uint32_t free_value, uint32_t *words)
+{
+    uint64_t packed = 0;
+    int n = 0; /* nibbles in it, up to 7 between octants */
+
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        uint32_t of_set = (uint32_t)set & 0xffu;
+        uint32_t nibbles = first * 0x11111111u;
+
+        nibbles ^= vxd_dag_bits_apart((uint32_t)others & 0xffu) * (first ^ other);
+        nibbles ^= vxd_dag_bits_apart((uint32_t)free & 0xffu) * (first ^ free_value);
+        if (of_set != 0xffu) {
+            nibbles = vxd_dag_nibbles_kept(nibbles, vxd_dag_bits_apart(of_set));
+        }
+        packed |= (uint64_t)nibbles << 4 * n;
+        n += vxd_dag_popc(of_set);
+        if (n >= 8) {
+            *words++ = (uint32_t)packed;
+            packed >>= 32;
+            n -= 8;
+        }
+        set >>= 8;
+        others >>= 8;
+        free >>= 8;
+    }
+    if (n > 0) {
+        *words = (uint32_t)packed;
+    }
+}
+
 /* The values of the set voxels (at least one), FREE ones among them, packed from `words` on;
  * says whether all are that of the first, of which those of more than 4 bits are not written.
  * Of 4 bits and more. */
@@ -244,27 +331,27 @@ VXD_HD bool vxd_dag_leaf_pack(const struct vxd_dag_view *view,
                               const struct vxd_dag_leaf *leaf, uint32_t *words,
                               uint32_t *first)
 {
-    const uint64_t free_mask = leaf->free & leaf->set;
-    const uint32_t free = (uint32_t)view->free_value;
-    int n = vxd_dag_popc(leaf->set);
+    const uint64_t free = leaf->free & leaf->set;
+    const uint64_t occupied = leaf->set & ~free;
+    const uint64_t others = leaf->others & occupied;
+    const uint32_t free_value = (uint32_t)view->free_value;
 
-    if ((leaf->is_mixed || free_mask != 0) && free_mask != leaf->set) {
-        return vxd_dag_values_pack(leaf->is_mixed ? leaf->values : NULL, leaf->value,
-                                   leaf->set, free_mask, free, view->value_bits, words,
-                                   first);
-    }
-    *first = free_mask != 0 ? free : leaf->value;
-    if (view->value_bits == 4) {
-        const uint32_t word = *first * 0x11111111u;
-
-        for (; n >= 8; n -= 8) {
-            *words++ = word;
+    *first = occupied == 0 ? free_value : others != 0 ? leaf->other : leaf->first;
+    if (occupied == 0 ||
+        (!leaf->is_mixed && free == 0 && (others == 0 || others == occupied))) {
+        if (view->value_bits == 4) {
+            vxd_dag_nibbles_fill(words, vxd_dag_popc(leaf->set), *first);
         }
-        if (n > 0) {
-            *words = word & ((1u << 4 * n) - 1);
-        }
+        return true;
     }
-    return true;
+    if (leaf->is_mixed || view->value_bits != 4) {
+        return vxd_dag_values_pack(view, leaf->set, free,
+                                   leaf->is_mixed ? leaf->values : NULL, others,
+                                   leaf->first, leaf->other, words, first);
+    }
+    vxd_dag_nibbles_pack(leaf->set, others, free, leaf->first, leaf->other, free_value,
+                         words);
+    return false;
 }
 
 /* The words of a leaf of up to 4 bits that has a set voxel. False where it is even: *ref is

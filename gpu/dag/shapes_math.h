@@ -417,7 +417,9 @@ VXD_HD void vxd_dag_shapes_set_values(const struct vxd_dag_shape_op *op,
         vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~mask);
         return;
     }
-    vxd_dag_leaf_set_value(leaf, mask, value);
+    if (mask != 0) {
+        vxd_dag_leaf_set_value(leaf, mask, value);
+    }
 }
 
 VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,

@@ -107,9 +107,11 @@ VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
     both = leaf->set & ~leaf->free & occupied[1];
     if (has_materials && (leaf->is_mixed || are.is_mixed || were.is_mixed)) {
         vxd_dag_undo_compare(view, state, leaf, both, occupied[0], &same, &differ);
-    } else if (!has_materials || leaf->value == are.value) {
+    } else if (has_materials) {
+        same |= vxd_dag_leaf_find_value(leaf, both, are.first);
+        differ |= were.first != are.first ? both & occupied[0] : 0;
+    } else {
         same |= both;
-        differ |= has_materials && were.value != are.value ? both & occupied[0] : 0;
     }
     taken = same & differ;
     leaf->set = (leaf->set & ~taken) | (were.set & taken);
@@ -119,7 +121,7 @@ VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
         return;
     }
     if (!were.is_mixed) {
-        vxd_dag_leaf_set_value(leaf, taken, were.value);
+        vxd_dag_leaf_set_value(leaf, taken, were.first);
         return;
     }
     vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~taken);
