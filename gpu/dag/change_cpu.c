@@ -43,7 +43,7 @@ static bool change_at_once(const struct vxd_dag_view *view,
         return true;
     }
     if (height == VXD_DAG_LEAF_HEIGHT) {
-        vxd_dag_change_leaves(view, pair->from, pair->to, change);
+        *change = vxd_dag_change_leaves(view, pair->from, pair->to);
         return true;
     }
     place = place_of(memo, pair, height);

@@ -151,11 +151,12 @@ VXD_HD bool vxd_dag_change_add_masks(const struct vxd_dag_leaf *from,
 }
 
 /* Changes between what stands at two references of leaf height. */
-VXD_HD void vxd_dag_change_leaves(const struct vxd_dag_view *view, uint32_t from,
-                                  uint32_t to, struct vxd_dag_change *change)
+VXD_DAG_RARE struct vxd_dag_change vxd_dag_change_leaves(const struct vxd_dag_view *view,
+                                                         uint32_t from, uint32_t to)
 {
     struct vxd_dag_leaf before;
     struct vxd_dag_leaf after;
+    struct vxd_dag_change change = {0, 0, 0, 0};
     uint64_t n_changed = 0;
     uint64_t both;
 
@@ -168,11 +169,8 @@ VXD_HD void vxd_dag_change_leaves(const struct vxd_dag_view *view, uint32_t from
                     : before.first != after.first ? vxd_dag_n_voxels(both)
                                                   : 0;
     }
-    change->n_added = 0;
-    change->n_removed = 0;
-    change->n_changed = 0;
-    change->n_freed = 0;
-    (void)vxd_dag_change_add_masks(&before, &after, n_changed, change);
+    (void)vxd_dag_change_add_masks(&before, &after, n_changed, &change);
+    return change;
 }
 
 /* Adds the changes from a leaf as it was split to what it became, `from` being the reference it
@@ -213,7 +211,7 @@ VXD_HD bool vxd_dag_change_at_once(const struct vxd_dag_view *view, uint32_t fro
         return true;
     }
     if (height == VXD_DAG_LEAF_HEIGHT) {
-        vxd_dag_change_leaves(view, from, to, change);
+        *change = vxd_dag_change_leaves(view, from, to);
         return true;
     }
     return false;

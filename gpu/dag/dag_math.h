@@ -398,6 +398,24 @@ VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
     return occupied;
 }
 
+/* The same, where devices call what looks at values: FREE is not tracked in most scenes. */
+VXD_DAG_RARE uint64_t vxd_dag_item_not_free(const struct vxd_dag_view *view,
+                                            const uint32_t *words, const uint32_t *rest)
+{
+    struct vxd_dag_item leaf;
+
+    leaf.words = words;
+    leaf.rest = rest;
+    return vxd_dag_item_occupied(view, &leaf);
+}
+
+VXD_HD uint64_t vxd_dag_item_occupied_called(const struct vxd_dag_view *view,
+                                             const struct vxd_dag_item *leaf)
+{
+    return view->free_value < 0 ? vxd_dag_leaf_mask(leaf->words)
+                                : vxd_dag_item_not_free(view, leaf->words, leaf->rest);
+}
+
 /* Bits a voxel's value takes in a leaf: the material's, or one where only FREE is told. */
 VXD_HD int vxd_dag_value_bits(const struct vxd_dag_format *format)
 {

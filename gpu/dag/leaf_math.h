@@ -109,7 +109,7 @@ VXD_HD const uint32_t *vxd_dag_leaf_peek(const struct vxd_dag_view *view, uint32
     }
     item = vxd_dag_leaf_item(view, ref);
     leaf->set = vxd_dag_leaf_mask(item.words);
-    leaf->free = leaf->set & ~vxd_dag_item_occupied(view, &item);
+    leaf->free = leaf->set & ~vxd_dag_item_occupied_called(view, &item);
     if (view->value_bits <= 1) {
         return NULL;
     }
@@ -138,21 +138,31 @@ VXD_HD void vxd_dag_leaf_split(const struct vxd_dag_view *view, uint32_t ref,
 
 /* Editing --------------------------------------------------------------------------------- */
 
-VXD_DAG_RARE void vxd_dag_values_fill(uint16_t *values, uint64_t mask, uint16_t value)
+VXD_HD void vxd_dag_values_fill(uint16_t *values, uint64_t mask, uint32_t value)
 {
     for (; mask != 0; mask &= mask - 1) {
-        values[vxd_dag_low_bit(mask)] = value;
+        values[vxd_dag_low_bit(mask)] = (uint16_t)value;
     }
 }
 
-/* Before values of some voxels are written: those of the rest are there afterwards. */
-VXD_HD void vxd_dag_leaf_mix(struct vxd_dag_leaf *leaf, uint64_t rest)
+/* Three values, each where its mask is. */
+VXD_DAG_RARE void vxd_dag_values_mix(uint16_t *values, uint64_t firsts, uint32_t first,
+                                     uint64_t others, uint32_t other, uint64_t mask,
+                                     uint32_t value)
 {
-    if (!leaf->is_mixed) {
-        leaf->is_mixed = true;
-        vxd_dag_values_fill(leaf->values, rest & ~leaf->others, leaf->first);
-        vxd_dag_values_fill(leaf->values, rest & leaf->others, leaf->other);
-    }
+    vxd_dag_values_fill(values, firsts, first);
+    vxd_dag_values_fill(values, others, other);
+    vxd_dag_values_fill(values, mask, value);
+}
+
+/* Gives some occupied voxels a value, and `rest` the values that they have, one by one. */
+VXD_HD void vxd_dag_leaf_mix(struct vxd_dag_leaf *leaf, uint64_t rest, uint64_t mask,
+                             uint32_t value)
+{
+    rest = leaf->is_mixed ? 0 : rest;
+    vxd_dag_values_mix(leaf->values, rest & ~leaf->others, leaf->first,
+                       rest & leaf->others, leaf->other, mask, value);
+    leaf->is_mixed = true;
 }
 
 /* Gives occupied voxels, one at least, a value. */
@@ -166,19 +176,17 @@ VXD_HD void vxd_dag_leaf_set_value(struct vxd_dag_leaf *leaf, uint64_t mask,
         leaf->is_mixed = false;
         leaf->others = 0;
         leaf->first = value;
-    } else if (leaf->is_mixed) {
-        vxd_dag_values_fill(leaf->values, mask, value);
+    } else if (leaf->is_mixed || (others != 0 && others != rest && leaf->first != value &&
+                                  leaf->other != value)) {
+        vxd_dag_leaf_mix(leaf, rest, mask, value);
     } else if (others != 0 && leaf->other == value) {
         leaf->others = others | mask;
     } else if (rest == others || leaf->first == value) {
         leaf->others = others;
         leaf->first = value;
-    } else if (others == 0) {
+    } else {
         leaf->others = mask;
         leaf->other = value;
-    } else {
-        vxd_dag_leaf_mix(leaf, rest);
-        vxd_dag_values_fill(leaf->values, mask, value);
     }
 }
 
@@ -217,18 +225,18 @@ VXD_HD uint64_t vxd_dag_leaf_find_value(const struct vxd_dag_leaf *leaf, uint64_
 /* Packing --------------------------------------------------------------------------------- */
 
 /* Values of the set voxels, FREE ones among them, packed: from masks where `values` is NULL.
- * False where not all are the first. */
-VXD_DAG_RARE bool vxd_dag_values_pack(const struct vxd_dag_view *view, uint64_t set,
-                                      uint64_t free, const uint16_t *values,
-                                      uint64_t others, uint32_t one, uint32_t other,
-                                      uint32_t *words, uint32_t *first)
+ * The reference of all where they are equal, else VXD_DAG_EMPTY. */
+VXD_DAG_RARE uint32_t vxd_dag_values_pack(const struct vxd_dag_view *view, uint64_t set,
+                                          uint64_t free, const uint16_t *values,
+                                          uint64_t others, uint32_t one, uint32_t other,
+                                          uint32_t *words)
 {
     int bits = view->value_bits;
     int shift = 0;
     uint32_t word = 0;
     uint32_t differ = 0;
+    uint32_t first = VXD_DAG_UNIFORM;
 
-    *first = VXD_DAG_UNIFORM;
     for (uint64_t rest = set; rest != 0; rest &= rest - 1) {
         int bit = vxd_dag_low_bit(rest);
         uint32_t value = (free >> bit & 1) != 0     ? (uint32_t)view->free_value
@@ -236,8 +244,8 @@ VXD_DAG_RARE bool vxd_dag_values_pack(const struct vxd_dag_view *view, uint64_t 
                          : (others >> bit & 1) != 0 ? other
                                                     : one;
 
-        *first = *first == VXD_DAG_UNIFORM ? value : *first;
-        differ |= value ^ *first;
+        first = rest == set ? value : first;
+        differ |= value ^ first;
         word |= value << shift;
         shift += bits;
         if (shift == 32) {
@@ -249,7 +257,7 @@ VXD_DAG_RARE bool vxd_dag_values_pack(const struct vxd_dag_view *view, uint64_t 
     if (shift > 0) {
         *words = word;
     }
-    return differ == 0;
+    return differ == 0 ? VXD_DAG_UNIFORM | first : VXD_DAG_EMPTY;
 }
 
 /* Each of eight bits to the low bit of a nibble. */
@@ -324,34 +332,58 @@ VXD_DAG_RARE void vxd_dag_nibbles_pack(uint64_t set, uint64_t others, uint64_t f
     }
 }
 
-/* The values of the set voxels (at least one), FREE ones among them, packed from `words` on;
- * says whether all are that of the first, of which those of more than 4 bits are not written.
- * Of 4 bits and more. */
+/* Values of the set voxels (at least one), FREE ones among them: the reference of all where they
+ * are equal, as far as masks tell, else VXD_DAG_EMPTY. */
+VXD_HD uint32_t vxd_dag_leaf_even(const struct vxd_dag_view *view,
+                                  const struct vxd_dag_leaf *leaf)
+{
+    const uint64_t occupied = leaf->set & ~leaf->free;
+    const uint64_t others = occupied & leaf->others;
+
+    if (occupied == 0) {
+        return VXD_DAG_UNIFORM | (uint32_t)view->free_value;
+    }
+    if (leaf->is_mixed || occupied != leaf->set || (others != 0 && others != occupied)) {
+        return VXD_DAG_EMPTY;
+    }
+    return VXD_DAG_UNIFORM | (others != 0 ? leaf->other : leaf->first);
+}
+
+/* The values of the set voxels (at least one), FREE ones among them, packed from `words` on, of
+ * 8 and 16 bits. True where all are *value: nothing need be written then. */
 VXD_HD bool vxd_dag_leaf_pack(const struct vxd_dag_view *view,
                               const struct vxd_dag_leaf *leaf, uint32_t *words,
-                              uint32_t *first)
+                              uint32_t *value)
 {
-    const uint64_t free = leaf->free & leaf->set;
-    const uint64_t occupied = leaf->set & ~free;
-    const uint64_t others = leaf->others & occupied;
-    const uint32_t free_value = (uint32_t)view->free_value;
+    uint32_t even = vxd_dag_leaf_even(view, leaf);
 
-    *first = occupied == 0 ? free_value : others != 0 ? leaf->other : leaf->first;
-    if (occupied == 0 ||
-        (!leaf->is_mixed && free == 0 && (others == 0 || others == occupied))) {
-        if (view->value_bits == 4) {
-            vxd_dag_nibbles_fill(words, vxd_dag_popc(leaf->set), *first);
-        }
-        return true;
+    if (even == VXD_DAG_EMPTY) {
+        even = vxd_dag_values_pack(view, leaf->set, leaf->free,
+                                   leaf->is_mixed ? leaf->values : NULL, leaf->others,
+                                   leaf->first, leaf->other, words);
     }
-    if (leaf->is_mixed || view->value_bits != 4) {
-        return vxd_dag_values_pack(view, leaf->set, free,
-                                   leaf->is_mixed ? leaf->values : NULL, others,
-                                   leaf->first, leaf->other, words, first);
+    *value = vxd_dag_uniform_value(even);
+    return even != VXD_DAG_EMPTY;
+}
+
+/* The same of 4 bits; all are written. The reference of all where they are equal, else
+ * VXD_DAG_EMPTY. */
+VXD_HD uint32_t vxd_dag_leaf_pack_nibbles(const struct vxd_dag_view *view,
+                                          const struct vxd_dag_leaf *leaf,
+                                          uint32_t *words)
+{
+    const uint32_t even = vxd_dag_leaf_even(view, leaf);
+
+    if (even != VXD_DAG_EMPTY) {
+        vxd_dag_nibbles_fill(words, vxd_dag_popc(leaf->set), vxd_dag_uniform_value(even));
+    } else if (leaf->is_mixed) {
+        return vxd_dag_values_pack(view, leaf->set, leaf->free, leaf->values, 0, 0, 0,
+                                   words);
+    } else {
+        vxd_dag_nibbles_pack(leaf->set, leaf->others & ~leaf->free, leaf->free,
+                             leaf->first, leaf->other, (uint32_t)view->free_value, words);
     }
-    vxd_dag_nibbles_pack(leaf->set, others, free, leaf->first, leaf->other, free_value,
-                         words);
-    return false;
+    return even;
 }
 
 /* The words of a leaf of up to 4 bits that has a set voxel. False where it is even: *ref is
@@ -361,21 +393,20 @@ VXD_HD bool vxd_dag_leaf_compose(const struct vxd_dag_view *view,
                                  uint32_t *ref)
 {
     uint64_t free_mask = leaf->free & leaf->set;
-    uint32_t value = 0;
-    bool equal = true;
 
     words[0] = (uint32_t)leaf->set;
     words[1] = (uint32_t)(leaf->set >> 32);
+    *ref = VXD_DAG_UNIFORM;
     if (view->value_bits == 1) {
         words[2] = (uint32_t)free_mask;
         words[3] = (uint32_t)(free_mask >> 32);
-        equal = free_mask == 0 || free_mask == leaf->set;
-        value = free_mask != 0 ? 1 : 0;
-    } else if (view->value_bits == 4) {
-        equal = vxd_dag_leaf_pack(view, leaf, words + 2, &value);
+        *ref |= free_mask != 0 ? 1 : 0;
+        return leaf->set != ~(uint64_t)0 || (free_mask != 0 && free_mask != leaf->set);
     }
-    *ref = VXD_DAG_UNIFORM | value;
-    return !equal || leaf->set != ~(uint64_t)0;
+    if (view->value_bits == 4) {
+        *ref = vxd_dag_leaf_pack_nibbles(view, leaf, words + 2);
+    }
+    return leaf->set != ~(uint64_t)0 || *ref == VXD_DAG_EMPTY;
 }
 
 #endif

@@ -383,25 +383,26 @@ VXD_HD uint64_t vxd_dag_shapes_mask(const struct vxd_dag_shape_op *op,
     return shape->voxels.masks[state->ranges[op->list][0]];
 }
 
-/* Values of the voxels of mask from a list's entry. True where all are *value. */
-VXD_DAG_RARE bool vxd_dag_shapes_list_values(const struct vxd_dag_voxels *voxels,
-                                             uint64_t entry, uint64_t mask,
-                                             uint16_t *values, uint16_t *value)
+/* Values of the voxels of mask, one at least, from a list's entry. The one of all, or -1 where
+ * they differ. */
+VXD_DAG_RARE int vxd_dag_shapes_list_values(const struct vxd_dag_voxels *voxels,
+                                            uint64_t entry, uint64_t mask,
+                                            uint16_t *values)
 {
     const uint64_t listed = voxels->masks[entry];
     const uint16_t *from = voxels->values + voxels->first_value[entry];
-    unsigned differ = 0;
+    int differ = 0;
+    int value = 0;
 
-    *value = 0;
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         uint64_t below = (rest & (~rest + 1)) - 1;
         uint16_t own = from[vxd_dag_popc(listed & below)];
 
-        *value = rest == mask ? own : *value;
-        differ |= (unsigned)own ^ *value;
+        value = rest == mask ? own : value;
+        differ |= own ^ value;
         values[vxd_dag_low_bit(rest)] = own;
     }
-    return differ == 0;
+    return differ == 0 ? value : -1;
 }
 
 /* Gives the voxels of mask their materials: the operation's, or those of its list. */
@@ -409,16 +410,19 @@ VXD_HD void vxd_dag_shapes_set_values(const struct vxd_dag_shape_op *op,
                                       const struct vxd_dag_shapes_state *state,
                                       uint64_t mask, struct vxd_dag_leaf *leaf)
 {
-    uint16_t value = (uint16_t)op->op->value;
+    int value = (int)op->op->value;
 
-    if (vxd_dag_has_own_values(op->op) &&
-        !vxd_dag_shapes_list_values(&op->op->shape.voxels, state->ranges[op->list][0],
-                                    mask, leaf->values, &value)) {
-        vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~mask);
+    if (mask == 0) {
         return;
     }
-    if (mask != 0) {
-        vxd_dag_leaf_set_value(leaf, mask, value);
+    if (vxd_dag_has_own_values(op->op)) {
+        value = vxd_dag_shapes_list_values(
+            &op->op->shape.voxels, state->ranges[op->list][0], mask, leaf->values);
+    }
+    if (value >= 0) {
+        vxd_dag_leaf_set_value(leaf, mask, (uint16_t)value);
+    } else {
+        vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~mask, 0, 0);
     }
 }
 

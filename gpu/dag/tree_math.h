@@ -89,7 +89,7 @@ VXD_HD struct vxd_dag_part vxd_dag_part_of(const struct vxd_dag_view *view, uint
     words = vxd_dag_words(view, ref);
     if (height == VXD_DAG_LEAF_HEIGHT) {
         struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
-        uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
+        uint64_t occupied = vxd_dag_item_occupied_called(view, &leaf);
 
         part.n_occupied = (uint32_t)vxd_dag_popc(occupied);
         part.flags = (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |

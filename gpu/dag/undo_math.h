@@ -124,7 +124,7 @@ VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
         vxd_dag_leaf_set_value(leaf, taken, were.first);
         return;
     }
-    vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~taken);
+    vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~taken, 0, 0);
     vxd_dag_undo_take_values(view, state->before, taken, leaf->values);
 }
 
