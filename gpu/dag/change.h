@@ -28,10 +28,4 @@ void vxd_dag_change_add(const struct vxd_dag_view *view, struct vxd_dag_change_m
                         uint32_t from, uint32_t to, int height,
                         struct vxd_dag_change *sum);
 
-/* The same for two leaves; values are compared where has_materials is set. False where they
- * are equal in all, what is not set (which no number tells) included. */
-bool vxd_dag_change_add_leaf(const struct vxd_dag_leaf *from,
-                             const struct vxd_dag_leaf *to, bool has_materials,
-                             struct vxd_dag_change *sum);
-
 #endif

@@ -11,34 +11,6 @@ struct frame {
     struct vxd_dag_change sum;
 };
 
-/* Of most masks, which are 0, without a count. */
-static uint64_t n_voxels(uint64_t mask)
-{
-    return mask == 0 ? 0 : (uint64_t)vxd_dag_popc(mask);
-}
-
-bool vxd_dag_change_add_leaf(const struct vxd_dag_leaf *from,
-                             const struct vxd_dag_leaf *to, bool has_materials,
-                             struct vxd_dag_change *sum)
-{
-    uint64_t before = from->set & ~from->free;
-    uint64_t after = to->set & ~to->free;
-    uint64_t n_changed = 0;
-
-    if (has_materials) {
-        for (uint64_t rest = before & after; rest != 0; rest &= rest - 1) {
-            int bit = __builtin_ctzll(rest);
-
-            n_changed += from->values[bit] != to->values[bit];
-        }
-    }
-    sum->n_added += n_voxels(after & ~before);
-    sum->n_removed += n_voxels(before & ~after);
-    sum->n_changed += n_changed;
-    sum->n_freed += n_voxels(to->free & ~from->free);
-    return n_changed > 0 || from->set != to->set || from->free != to->free;
-}
-
 /* Where the memory has a pair, or would have it. */
 static struct vxd_dag_change_pair *place_of(struct vxd_dag_change_memo *memo,
                                             const struct frame *pair, int height)
@@ -71,13 +43,7 @@ static bool change_at_once(const struct vxd_dag_view *view,
         return true;
     }
     if (height == VXD_DAG_LEAF_HEIGHT) {
-        struct vxd_dag_leaf before;
-        struct vxd_dag_leaf after;
-
-        vxd_dag_leaf_read(view, pair->from, &before);
-        vxd_dag_leaf_read(view, pair->to, &after);
-        *change = (struct vxd_dag_change){0};
-        (void)vxd_dag_change_add_leaf(&before, &after, view->value_bits > 1, change);
+        *change = vxd_dag_change_leaves(view, pair->from, pair->to);
         return true;
     }
     place = place_of(memo, pair, height);

@@ -93,54 +93,106 @@ VXD_HD bool vxd_dag_change_known(const struct vxd_dag_view *view, uint32_t from,
     return true;
 }
 
-/* Changes between what stands at two references of leaf height. */
-VXD_HD void vxd_dag_change_leaves(const struct vxd_dag_view *view, uint32_t from,
-                                  uint32_t to, struct vxd_dag_change *change)
+/* Of some voxels occupied at two references of leaf height, those that differ in value. */
+VXD_DAG_RARE uint32_t vxd_dag_values_differ(const struct vxd_dag_view *view,
+                                            uint32_t from, uint32_t to, uint64_t both)
 {
-    uint64_t occupied[2];
-    uint64_t free[2];
+    struct vxd_dag_values were = vxd_dag_values_of(view, from);
+    struct vxd_dag_values are = vxd_dag_values_of(view, to);
+    uint32_t n = 0;
 
-    vxd_dag_spot_masks(view, from, &occupied[0], &free[0]);
-    vxd_dag_spot_masks(view, to, &occupied[1], &free[1]);
-    change->n_added = (uint64_t)vxd_dag_popc(occupied[1] & ~occupied[0]);
-    change->n_removed = (uint64_t)vxd_dag_popc(occupied[0] & ~occupied[1]);
-    change->n_freed = (uint64_t)vxd_dag_popc(free[1] & ~free[0]);
-    change->n_changed = 0;
-    if (view->value_bits <= 1) {
-        return;
-    }
-    for (uint64_t rest = occupied[0] & occupied[1]; rest != 0; rest &= rest - 1) {
-        int bit = vxd_dag_low_bit(rest);
+    for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
+        const int bit = vxd_dag_low_bit(rest);
 
-        change->n_changed +=
-            vxd_dag_spot_value(view, from, bit) != vxd_dag_spot_value(view, to, bit);
+        n += vxd_dag_values_get(view, &were, bit) != vxd_dag_values_get(view, &are, bit);
     }
+    return n;
 }
 
-/* Adds the changes from what stands at a reference of leaf height to a leaf. False where they
- * are equal in all, what is not set (which no number tells) included. */
+/* The same of a reference whose values differ and of an edited leaf. */
+VXD_DAG_RARE uint32_t vxd_dag_values_edited(const struct vxd_dag_view *view,
+                                            uint32_t from, const uint16_t *values,
+                                            uint64_t others, uint32_t first,
+                                            uint32_t other, uint64_t both)
+{
+    struct vxd_dag_values were = vxd_dag_values_of(view, from);
+    uint32_t n = 0;
+
+    for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
+        const int bit = vxd_dag_low_bit(rest);
+
+        n += vxd_dag_values_get(view, &were, bit) != (values != NULL ? values[bit]
+                                                      : (others >> bit & 1) != 0 ? other
+                                                                                 : first);
+    }
+    return n;
+}
+
+/* Of most masks, which are 0, without a count where that is long. */
+VXD_HD uint64_t vxd_dag_n_voxels(uint64_t mask)
+{
+    return mask == 0 ? 0 : (uint64_t)vxd_dag_popc(mask);
+}
+
+/* Adds the changes between two leaves. False where they are equal in all, what is not set
+ * (which no number tells) included. */
+VXD_HD bool vxd_dag_change_add_masks(const struct vxd_dag_leaf *from,
+                                     const struct vxd_dag_leaf *to, uint64_t n_changed,
+                                     struct vxd_dag_change *sum)
+{
+    const uint64_t before = from->set & ~from->free;
+    const uint64_t after = to->set & ~to->free;
+
+    sum->n_added += vxd_dag_n_voxels(after & ~before);
+    sum->n_removed += vxd_dag_n_voxels(before & ~after);
+    sum->n_changed += n_changed;
+    sum->n_freed += vxd_dag_n_voxels(to->free & ~from->free);
+    return n_changed > 0 || from->set != to->set || from->free != to->free;
+}
+
+/* Changes between what stands at two references of leaf height. */
+VXD_DAG_RARE struct vxd_dag_change vxd_dag_change_leaves(const struct vxd_dag_view *view,
+                                                         uint32_t from, uint32_t to)
+{
+    struct vxd_dag_leaf before;
+    struct vxd_dag_leaf after;
+    struct vxd_dag_change change = {0, 0, 0, 0};
+    uint64_t n_changed = 0;
+    uint64_t both;
+
+    (void)vxd_dag_leaf_peek(view, from, &before);
+    (void)vxd_dag_leaf_peek(view, to, &after);
+    both = before.set & ~before.free & after.set & ~after.free;
+    if (both != 0 && view->value_bits > 1) {
+        n_changed = before.is_mixed || after.is_mixed
+                        ? vxd_dag_values_differ(view, from, to, both)
+                    : before.first != after.first ? vxd_dag_n_voxels(both)
+                                                  : 0;
+    }
+    (void)vxd_dag_change_add_masks(&before, &after, n_changed, &change);
+    return change;
+}
+
+/* Adds the changes from a leaf as it was split to what it became, `from` being the reference it
+ * was split from; the values of `before` are not looked at, they may be those of `to`. False where they are equal
+ * in all, what is not set (which no number tells) included. */
 VXD_HD bool vxd_dag_change_add_edited(const struct vxd_dag_view *view, uint32_t from,
+                                      const struct vxd_dag_leaf *before,
                                       const struct vxd_dag_leaf *to,
                                       struct vxd_dag_change *sum)
 {
-    const uint64_t after = to->set & ~to->free;
+    const uint64_t both = before->set & ~before->free & to->set & ~to->free;
     uint64_t n_changed = 0;
-    uint64_t before;
-    uint64_t free;
 
-    vxd_dag_spot_masks(view, from, &before, &free);
-    if (view->value_bits > 1) {
-        for (uint64_t rest = before & after; rest != 0; rest &= rest - 1) {
-            int bit = vxd_dag_low_bit(rest);
-
-            n_changed += vxd_dag_spot_value(view, from, bit) != to->values[bit];
-        }
+    if (both != 0 && view->value_bits > 1) {
+        n_changed =
+            before->is_mixed
+                ? vxd_dag_values_edited(view, from, to->is_mixed ? to->values : NULL,
+                                        to->others, to->first, to->other, both)
+                : vxd_dag_n_voxels(both &
+                                   ~vxd_dag_leaf_find_value(to, both, before->first));
     }
-    sum->n_added += (uint64_t)vxd_dag_popc(after & ~before);
-    sum->n_removed += (uint64_t)vxd_dag_popc(before & ~after);
-    sum->n_changed += n_changed;
-    sum->n_freed += (uint64_t)vxd_dag_popc(to->free & ~free);
-    return n_changed > 0 || before != after || free != to->free;
+    return vxd_dag_change_add_masks(before, to, n_changed, sum);
 }
 
 /* Changes of a pair without going below it; false where its children have to be asked. */
@@ -159,7 +211,7 @@ VXD_HD bool vxd_dag_change_at_once(const struct vxd_dag_view *view, uint32_t fro
         return true;
     }
     if (height == VXD_DAG_LEAF_HEIGHT) {
-        vxd_dag_change_leaves(view, from, to, change);
+        *change = vxd_dag_change_leaves(view, from, to);
         return true;
     }
     return false;

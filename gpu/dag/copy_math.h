@@ -232,8 +232,10 @@ VXD_HD void vxd_dag_copy_edit_leaf(const struct vxd_dag_source *source,
             leaf->set |= bit;
             leaf->free &= ~bit;
             if (has_materials) {
-                leaf->values[at] = (uint16_t)vxd_dag_spot_value(
-                    &source->view, sources->refs[from >> 6], from & 63);
+                vxd_dag_leaf_set_voxel(leaf, at,
+                                       vxd_dag_spot_value(&source->view,
+                                                          sources->refs[from >> 6],
+                                                          from & 63));
             }
         } else if (source->op->copy_empty) {
             bool is_free = (free[from >> 6] >> (from & 63) & 1) != 0;

@@ -28,6 +28,21 @@
 #include "gpu/core/math.h"
 #include "gpu/dag/dag.h"
 
+/* What is seldom gone through and takes many registers or much code is called on devices, so
+ * that the rest does not pay. */
+#if defined(__CUDACC__)
+#define VXD_DAG_RARE static __host__ __device__ __noinline__ inline
+#else
+#define VXD_DAG_RARE static inline
+#endif
+
+/* Before a loop whose code devices are not to repeat: it is not the time that it takes. */
+#if defined(__CUDACC__)
+#define VXD_DAG_ROLLED _Pragma("unroll 1")
+#else
+#define VXD_DAG_ROLLED
+#endif
+
 enum {
     VXD_DAG_LEAF_HEIGHT = 2,  /* 4 voxels a side */
     VXD_DAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */
@@ -381,6 +396,24 @@ VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
         }
     }
     return occupied;
+}
+
+/* The same, where devices call what looks at values: FREE is not tracked in most scenes. */
+VXD_DAG_RARE uint64_t vxd_dag_item_not_free(const struct vxd_dag_view *view,
+                                            const uint32_t *words, const uint32_t *rest)
+{
+    struct vxd_dag_item leaf;
+
+    leaf.words = words;
+    leaf.rest = rest;
+    return vxd_dag_item_occupied(view, &leaf);
+}
+
+VXD_HD uint64_t vxd_dag_item_occupied_called(const struct vxd_dag_view *view,
+                                             const struct vxd_dag_item *leaf)
+{
+    return view->free_value < 0 ? vxd_dag_leaf_mask(leaf->words)
+                                : vxd_dag_item_not_free(view, leaf->words, leaf->rest);
 }
 
 /* Bits a voxel's value takes in a leaf: the material's, or one where only FREE is told. */

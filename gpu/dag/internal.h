@@ -141,8 +141,9 @@ enum {
     VXD_DAG_MAX_LEAF_WORDS = 10 /* 64 values of 4 bits */
 };
 
-/* leaf.c. Reads what stands at a reference of leaf height, empty and uniform ones too. */
-void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
+/* leaf.c. Reads what stands at a reference of leaf height, empty and uniform ones too; the leaf
+ * borrows values. */
+void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref, uint16_t values[64],
                        struct vxd_dag_leaf *leaf);
 
 /* The canonical form of a leaf, whose block is stored first. Where that is an item, *n_words is

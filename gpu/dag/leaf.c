@@ -2,10 +2,10 @@
 /* Leaves between their stored form and 64 voxels apart. */
 #include "gpu/dag/internal.h"
 
-void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref,
+void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref, uint16_t values[64],
                        struct vxd_dag_leaf *leaf)
 {
-    vxd_dag_leaf_split(view, ref, leaf);
+    vxd_dag_leaf_split(view, ref, values, leaf);
 }
 
 /* Values in a block beside the leaf, or in the reference where all are equal. */

@@ -63,11 +63,14 @@ vxd_dag_edit_leaf(const struct vxd_dag_view *view, const Editor &editor,
 {
     struct vxd_dag_change change = {0, 0, 0, 0};
     struct vxd_dag_leaf leaf;
+    struct vxd_dag_leaf before;
+    uint16_t values[64];
     uint64_t occupied;
 
-    vxd_dag_leaf_split(view, at->old, &leaf);
+    vxd_dag_leaf_split(view, at->old, values, &leaf);
+    before = leaf;
     editor.leaf(view, &at->cube, &at->state, &leaf);
-    if (vxd_dag_change_add_edited(view, at->old, &leaf, &change)) {
+    if (vxd_dag_change_add_edited(view, at->old, &before, &leaf, &change)) {
         vxd_dag_make_leaf(view, &leaf, made);
     }
     vxd_dag_add_times(sum, &change, weight);

@@ -213,7 +213,7 @@ VXD_HD enum vxd_dag_visit vxd_dag_morph_visit(const struct vxd_dag_source *sourc
                : VXD_DAG_KEEP;
 }
 
-/* Gives new voxels the value of their first occupied neighbour. */
+/* Sets new voxels, with the value of their first occupied neighbour. */
 VXD_HD void vxd_dag_morph_take_values(const struct vxd_dag_source *source,
                                       const struct vxd_dag_morph_state *state,
                                       const uint64_t neighbours[6], uint64_t mask,
@@ -228,8 +228,11 @@ VXD_HD void vxd_dag_morph_take_values(const struct vxd_dag_source *source,
             bool is_next;
             int from = vxd_dag_neighbour_bit(bit, direction, &is_next);
 
-            leaf->values[bit] = (uint16_t)vxd_dag_spot_value(
-                &source->view, is_next ? state->next[direction] : state->self, from);
+            leaf->set |= rest & (~rest + 1);
+            vxd_dag_leaf_set_voxel(
+                leaf, bit,
+                vxd_dag_spot_value(&source->view,
+                                   is_next ? state->next[direction] : state->self, from));
         }
     }
 }
@@ -260,11 +263,11 @@ VXD_HD void vxd_dag_morph_edit_leaf(const struct vxd_dag_source *source,
         return;
     }
     enough &= shape & ~occupied;
-    leaf->set |= enough;
     leaf->free &= ~enough;
     if (source->view.value_bits > 1) {
         vxd_dag_morph_take_values(source, own, neighbours, enough, leaf);
     }
+    leaf->set |= enough;
 }
 
 #endif

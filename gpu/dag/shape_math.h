@@ -22,13 +22,6 @@
 #define VXD_DAG_HAS_LANES 0
 #endif
 
-/* Shapes that take many registers are called on devices, so that others do not pay. */
-#if defined(__CUDACC__)
-#define VXD_DAG_RARE static __host__ __device__ __noinline__ inline
-#else
-#define VXD_DAG_RARE static inline
-#endif
-
 /* How a cube lies to a shape. PARTIAL may be said of one that is wholly in or out: it costs a
  * closer look and changes nothing. */
 enum vxd_dag_relation {

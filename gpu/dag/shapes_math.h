@@ -383,42 +383,47 @@ VXD_HD uint64_t vxd_dag_shapes_mask(const struct vxd_dag_shape_op *op,
     return shape->voxels.masks[state->ranges[op->list][0]];
 }
 
+/* Values of the voxels of mask, one at least, from a list's entry. The one of all, or -1 where
+ * they differ. */
+VXD_DAG_RARE int vxd_dag_shapes_list_values(const struct vxd_dag_voxels *voxels,
+                                            uint64_t entry, uint64_t mask,
+                                            uint16_t *values)
+{
+    const uint64_t listed = voxels->masks[entry];
+    const uint16_t *from = voxels->values + voxels->first_value[entry];
+    int differ = 0;
+    int value = 0;
+
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        uint64_t below = (rest & (~rest + 1)) - 1;
+        uint16_t own = from[vxd_dag_popc(listed & below)];
+
+        value = rest == mask ? own : value;
+        differ |= own ^ value;
+        values[vxd_dag_low_bit(rest)] = own;
+    }
+    return differ == 0 ? value : -1;
+}
+
 /* Gives the voxels of mask their materials: the operation's, or those of its list. */
 VXD_HD void vxd_dag_shapes_set_values(const struct vxd_dag_shape_op *op,
                                       const struct vxd_dag_shapes_state *state,
                                       uint64_t mask, struct vxd_dag_leaf *leaf)
 {
-    const struct vxd_dag_voxels *voxels = &op->op->shape.voxels;
-    uint16_t value = (uint16_t)op->op->value;
-    const uint16_t *values;
-    uint64_t listed;
-    uint64_t entry;
+    int value = (int)op->op->value;
 
-    if (!vxd_dag_has_own_values(op->op)) {
-        for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-            leaf->values[vxd_dag_low_bit(rest)] = value;
-        }
+    if (mask == 0) {
         return;
     }
-    entry = state->ranges[op->list][0];
-    listed = voxels->masks[entry];
-    values = voxels->values + voxels->first_value[entry];
-    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        uint64_t below = (rest & -rest) - 1;
-
-        leaf->values[vxd_dag_low_bit(rest)] = values[vxd_dag_popc(listed & below)];
+    if (vxd_dag_has_own_values(op->op)) {
+        value = vxd_dag_shapes_list_values(
+            &op->op->shape.voxels, state->ranges[op->list][0], mask, leaf->values);
     }
-}
-
-VXD_HD uint64_t vxd_dag_voxels_of_value(const struct vxd_dag_leaf *leaf, uint64_t mask,
-                                        uint32_t value)
-{
-    uint64_t equal = 0;
-
-    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        equal |= leaf->values[vxd_dag_low_bit(rest)] == value ? rest & -rest : 0;
+    if (value >= 0) {
+        vxd_dag_leaf_set_value(leaf, mask, (uint16_t)value);
+    } else {
+        vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~mask, 0, 0);
     }
-    return equal;
 }
 
 VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,
@@ -445,7 +450,7 @@ VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,
     case VXD_DAG_REPLACE:
         mask &= leaf->set & ~leaf->free;
         if (shapes->has_materials) {
-            mask = vxd_dag_voxels_of_value(leaf, mask, op->op->from);
+            mask = vxd_dag_leaf_find_value(leaf, mask, op->op->from);
         }
         break;
     case VXD_DAG_ERODE:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Cubes, leaves apart, and the canonical words of leaves and inner nodes: what editors of
- * both backends see of a tree, and how what they made becomes items of a store. */
+/* Cubes, and the canonical words of inner nodes: what editors of both backends see of a tree,
+ * and how what they made becomes items of a store. Leaves are in leaf_math.h. */
 #ifndef VXD_GPU_DAG_TREE_MATH_H
 #define VXD_GPU_DAG_TREE_MATH_H
 
-#include "gpu/dag/cursor_math.h"
+#include "gpu/dag/leaf_math.h"
 
 /* What an item is: two of different kinds are never the same, whatever their words. */
 enum vxd_dag_kind {
@@ -39,14 +39,6 @@ struct vxd_dag_told {
     uint32_t uniform; /* empty or uniform */
 };
 
-/* 4x4x4 voxels, apart. */
-struct vxd_dag_leaf {
-    uint64_t set;        /* occupied or FREE */
-    uint64_t free;       /* of those, FREE; 0 where it is not tracked */
-    uint16_t values[64]; /* materials of the occupied ones, others anything; not looked at
-                          * where there are no materials */
-};
-
 VXD_HD struct vxd_dag_cube vxd_dag_cube_child(const struct vxd_dag_cube *cube, int octant)
 {
     struct vxd_dag_cube child;
@@ -66,96 +58,6 @@ VXD_HD int vxd_dag_item_words(int value_bits, enum vxd_dag_kind kind,
            : kind == VXD_DAG_LEAF
                ? vxd_dag_leaf_words(value_bits, vxd_dag_leaf_mask(words))
                : vxd_dag_block_words(value_bits, (int)words[0]);
-}
-
-/* Leaves ---------------------------------------------------------------------------------- */
-
-/* What stands at a reference of leaf height, empty and uniform ones too. */
-VXD_HD void vxd_dag_leaf_split(const struct vxd_dag_view *view, uint32_t ref,
-                               struct vxd_dag_leaf *leaf)
-{
-    struct vxd_dag_item item;
-    int bits = view->value_bits;
-    int rank = 0;
-
-    if (!vxd_dag_is_node(ref)) {
-        uint16_t value = (uint16_t)vxd_dag_uniform_value(ref);
-
-        leaf->set = ref == VXD_DAG_EMPTY ? 0 : ~(uint64_t)0;
-        leaf->free =
-            ref != VXD_DAG_EMPTY && (int)value == view->free_value ? leaf->set : 0;
-        for (int i = 0; i < 64 && leaf->set != 0 && bits > 1; i++) {
-            leaf->values[i] = value;
-        }
-        return;
-    }
-    item = vxd_dag_leaf_item(view, ref);
-    leaf->set = vxd_dag_leaf_mask(item.words);
-    leaf->free = leaf->set & ~vxd_dag_item_occupied(view, &item);
-    if (bits <= 1) {
-        return;
-    }
-    for (uint64_t rest = leaf->set; rest != 0; rest &= rest - 1) {
-        leaf->values[vxd_dag_low_bit(rest)] =
-            (uint16_t)vxd_dag_item_ranked_value(view, &item, rank++);
-    }
-}
-
-/* The values of the set voxels (at least one), FREE ones among them, packed from `words` on;
- * says whether all are that of the first. Of 4 bits and more. */
-VXD_HD bool vxd_dag_leaf_pack(const struct vxd_dag_view *view,
-                              const struct vxd_dag_leaf *leaf, uint32_t *words,
-                              uint32_t *first)
-{
-    int bits = view->value_bits;
-    int shift = 0;
-    uint32_t word = 0;
-    uint32_t differ = 0;
-
-    *first = VXD_DAG_UNIFORM;
-    for (uint64_t rest = leaf->set; rest != 0; rest &= rest - 1) {
-        int bit = vxd_dag_low_bit(rest);
-        uint32_t value =
-            (leaf->free >> bit & 1) != 0 ? (uint32_t)view->free_value : leaf->values[bit];
-
-        *first = *first == VXD_DAG_UNIFORM ? value : *first;
-        differ |= value ^ *first;
-        word |= value << shift;
-        shift += bits;
-        if (shift == 32) {
-            *words++ = word;
-            word = 0;
-            shift = 0;
-        }
-    }
-    if (shift > 0) {
-        *words = word;
-    }
-    return differ == 0;
-}
-
-/* The words of a leaf of up to 4 bits that has a set voxel. False where it is even: *ref is
- * uniform then. */
-VXD_HD bool vxd_dag_leaf_compose(const struct vxd_dag_view *view,
-                                 const struct vxd_dag_leaf *leaf, uint32_t *words,
-                                 uint32_t *ref)
-{
-    uint64_t free_mask = leaf->free & leaf->set;
-    uint32_t value = 0;
-    bool equal = true;
-
-    words[0] = (uint32_t)leaf->set;
-    words[1] = (uint32_t)(leaf->set >> 32);
-    if (view->value_bits == 1) {
-        words[2] = (uint32_t)free_mask;
-        words[3] = (uint32_t)(free_mask >> 32);
-        equal = free_mask == 0 || free_mask == leaf->set;
-        value = free_mask != 0 ? 1 : 0;
-    } else if (view->value_bits == 4) {
-        equal = vxd_dag_leaf_pack(view, leaf, words + 2, &value);
-    }
-    *ref = VXD_DAG_UNIFORM | value;
-    return !equal || leaf->set != ~(uint64_t)0;
 }
 
 /* Inner nodes ----------------------------------------------------------------------------- */
@@ -187,7 +89,7 @@ VXD_HD struct vxd_dag_part vxd_dag_part_of(const struct vxd_dag_view *view, uint
     words = vxd_dag_words(view, ref);
     if (height == VXD_DAG_LEAF_HEIGHT) {
         struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
-        uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
+        uint64_t occupied = vxd_dag_item_occupied_called(view, &leaf);
 
         part.n_occupied = (uint32_t)vxd_dag_popc(occupied);
         part.flags = (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |

@@ -61,7 +61,7 @@ VXD_HD void vxd_dag_undo_compare(const struct vxd_dag_view *view,
         const uint64_t bit = (uint64_t)1 << at;
         const uint32_t value = vxd_dag_values_get(view, &are, at);
 
-        if (value != head->values[at]) {
+        if (value != vxd_dag_leaf_value(head, at)) {
             continue;
         }
         *same |= bit;
@@ -71,39 +71,61 @@ VXD_HD void vxd_dag_undo_compare(const struct vxd_dag_view *view,
     }
 }
 
+VXD_DAG_RARE void vxd_dag_undo_take_values(const struct vxd_dag_view *view,
+                                           uint32_t before, uint64_t taken,
+                                           uint16_t *values)
+{
+    struct vxd_dag_values were = vxd_dag_values_of(view, before);
+
+    for (uint64_t rest = taken; rest != 0; rest &= rest - 1) {
+        const int at = vxd_dag_low_bit(rest);
+
+        values[at] = (uint16_t)vxd_dag_values_get(view, &were, at);
+    }
+}
+
 /* `leaf` is the head's. */
 VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
                                    const struct vxd_dag_undo_state *state,
                                    struct vxd_dag_leaf *leaf)
 {
     const bool has_materials = view->value_bits > 1;
-    struct vxd_dag_values were = vxd_dag_values_of(view, state->before);
+    struct vxd_dag_leaf were;
+    struct vxd_dag_leaf are;
     uint64_t occupied[2]; /* before, after */
-    uint64_t free[2];
-    uint64_t same; /* as after, in the head */
+    uint64_t same;        /* as after, in the head */
     uint64_t differ;
     uint64_t both;
     uint64_t taken;
 
-    vxd_dag_spot_masks(view, state->before, &occupied[0], &free[0]);
-    vxd_dag_spot_masks(view, state->after, &occupied[1], &free[1]);
-    same = ~(leaf->set | occupied[1] | free[1]) | (leaf->free & free[1]);
-    differ = (occupied[0] ^ occupied[1]) | (free[0] ^ free[1]);
+    (void)vxd_dag_leaf_peek(view, state->before, &were);
+    (void)vxd_dag_leaf_peek(view, state->after, &are);
+    occupied[0] = were.set & ~were.free;
+    occupied[1] = are.set & ~are.free;
+    same = ~(leaf->set | are.set) | (leaf->free & are.free);
+    differ = (occupied[0] ^ occupied[1]) | (were.free ^ are.free);
     both = leaf->set & ~leaf->free & occupied[1];
-    if (has_materials) {
+    if (has_materials && (leaf->is_mixed || are.is_mixed || were.is_mixed)) {
         vxd_dag_undo_compare(view, state, leaf, both, occupied[0], &same, &differ);
+    } else if (has_materials) {
+        same |= vxd_dag_leaf_find_value(leaf, both, are.first);
+        differ |= were.first != are.first ? both & occupied[0] : 0;
     } else {
         same |= both;
     }
     taken = same & differ;
-    leaf->set = (leaf->set & ~taken) | ((occupied[0] | free[0]) & taken);
-    leaf->free = (leaf->free & ~taken) | (free[0] & taken);
-    for (uint64_t rest = has_materials ? taken & occupied[0] : 0; rest != 0;
-         rest &= rest - 1) {
-        const int at = vxd_dag_low_bit(rest);
-
-        leaf->values[at] = (uint16_t)vxd_dag_values_get(view, &were, at);
+    leaf->set = (leaf->set & ~taken) | (were.set & taken);
+    leaf->free = (leaf->free & ~taken) | (were.free & taken);
+    taken &= occupied[0];
+    if (!has_materials || taken == 0) {
+        return;
     }
+    if (!were.is_mixed) {
+        vxd_dag_leaf_set_value(leaf, taken, were.first);
+        return;
+    }
+    vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~taken, 0, 0);
+    vxd_dag_undo_take_values(view, state->before, taken, leaf->values);
 }
 
 #endif

@@ -81,7 +81,7 @@ static void digest_leaf(const struct vxd_dag_view *view, const struct vxd_dag_le
     for (uint64_t rest = leaf->set & ~leaf->free; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
 
-        digest_add(digest, view->value_bits > 1 ? leaf->values[bit] : 0);
+        digest_add(digest, view->value_bits > 1 ? vxd_dag_leaf_value(leaf, bit) : 0);
     }
 }
 
@@ -315,8 +315,8 @@ static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct conten
 {
     const struct vxd_dag_view *view = walk->view;
     struct vxd_dag_leaf leaf;
+    uint16_t values[64];
     uint32_t words[VXD_DAG_MAX_ITEM_WORDS] = {0};
-    bool equal;
     enum vxd_status status = item_words(walk, VXD_DAG_LEAF, ref, words);
 
     if (status == VXD_OK) {
@@ -325,12 +325,9 @@ static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct conten
     if (status != VXD_OK) {
         return status;
     }
-    vxd_dag_leaf_read(view, ref, &leaf);
-    equal = leaf.free == 0 || leaf.free == leaf.set;
-    for (int i = 1; i < 64 && leaf.free == 0 && view->value_bits > 1; i++) {
-        equal = equal && leaf.values[i] == leaf.values[0];
-    }
-    if (leaf.set == UINT64_MAX && equal) {
+    vxd_dag_leaf_read(view, ref, values, &leaf);
+    if (leaf.set == UINT64_MAX && !leaf.is_mixed &&
+        (leaf.free == 0 || leaf.free == leaf.set)) {
         return broken(walk, "leaf", ref, "64 equal voxels");
     }
     out->n_free = (uint64_t)vxd_dag_popc(leaf.free);

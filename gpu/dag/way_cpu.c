@@ -190,18 +190,14 @@ static enum vxd_status edit_leaf(const struct vxd_dag_way *way,
                                  struct vxd_err *err)
 {
     const struct vxd_dag_editor *editor = way->editor;
-    bool has_materials = way->view->value_bits > 1;
     struct vxd_dag_leaf before;
     struct vxd_dag_leaf after;
+    uint16_t values[64];
 
-    vxd_dag_leaf_split(way->view, old, &after);
-    before.set = after.set;
-    before.free = after.free;
-    if (has_materials && after.set != 0) {
-        memcpy(before.values, after.values, sizeof before.values);
-    }
+    vxd_dag_leaf_split(way->view, old, values, &after);
+    before = after;
     editor->leaf(editor->args, way->view, cube, state, &after);
-    if (!vxd_dag_change_add_leaf(&before, &after, has_materials, &walker->change)) {
+    if (!vxd_dag_change_add_edited(way->view, old, &before, &after, &walker->change)) {
         *ref = old;
         return VXD_OK;
     }

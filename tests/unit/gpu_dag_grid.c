@@ -380,7 +380,8 @@ static void require(enum vxd_status status, const struct vxd_err *err)
 static uint32_t put_leaf(const struct gpu_dag_grid *grid, struct vxd_dag_writer *writer,
                          const int64_t low[3])
 {
-    struct vxd_dag_leaf leaf = {0};
+    uint16_t values[64];
+    struct vxd_dag_leaf leaf = {.is_mixed = true, .values = values};
     struct vxd_err err = {0};
     uint32_t ref;
 
@@ -394,7 +395,7 @@ static uint32_t put_leaf(const struct gpu_dag_grid *grid, struct vxd_dag_writer 
 
         leaf.set |= (uint64_t)(voxel != GPU_VOXEL_UNSET) << bit;
         leaf.free |= (uint64_t)(voxel == GPU_VOXEL_FREE) << bit;
-        leaf.values[bit] = voxel >= 0 ? (uint16_t)voxel : 0;
+        values[bit] = voxel >= 0 ? (uint16_t)voxel : 0;
     }
     require(vxd_dag_leaf_put(writer, &leaf, &ref, &err), &err);
     return ref;

@@ -76,7 +76,8 @@ static size_t put_leaves(struct vxd_dag_writer *writer,
 
     for (size_t i = 0; i < n;) {
         struct node *node = nodes + n_nodes++;
-        struct vxd_dag_leaf leaf = {0};
+        uint16_t values[64];
+        struct vxd_dag_leaf leaf = {.is_mixed = true, .values = values};
 
         node->morton = voxels[i].morton >> 6;
         for (; i < n && voxels[i].morton >> 6 == node->morton; i++) {
@@ -86,7 +87,7 @@ static size_t put_leaves(struct vxd_dag_writer *writer,
             if (voxels[i].code == GPU_DAG_FREE) {
                 leaf.free |= (uint64_t)1 << bit;
             } else {
-                leaf.values[bit] = (uint16_t)(voxels[i].code - GPU_DAG_MATERIAL);
+                values[bit] = (uint16_t)(voxels[i].code - GPU_DAG_MATERIAL);
             }
         }
         require(vxd_dag_leaf_put(writer, &leaf, &node->ref, &err), &err);

@@ -23,11 +23,14 @@ static enum vxd_status use_store(struct gpu_env *env, enum vxd_dag_store store,
     VXD_TRY(vxd_dag_create(env->queue, &spec, &dag, err));
     writer.dag = dag;
     for (int i = 0; i < 64; i++) {
+        uint16_t values[64];
         struct vxd_dag_leaf leaf = {.set = gpu_random(&state),
-                                    .free = gpu_random(&state)};
+                                    .free = gpu_random(&state),
+                                    .is_mixed = true,
+                                    .values = values};
 
         for (int k = 0; k < 64; k++) {
-            leaf.values[k] = (uint16_t)(gpu_random(&state) % (is_arena ? 255 : 15));
+            values[k] = (uint16_t)(gpu_random(&state) % (is_arena ? 255 : 15));
         }
         VXD_TRY(vxd_dag_leaf_put(&writer, &leaf, &refs[i], err));
     }

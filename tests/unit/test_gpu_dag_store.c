@@ -4,6 +4,7 @@
  * tested. */
 #include "tests/unit/test.h"
 
+#include "gpu/dag/change_math.h"
 #include "gpu/dag/internal.h"
 #include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_dag_scene.h"
@@ -163,14 +164,14 @@ static void model_summary(const uint32_t *grid, int value_bits,
     }
 }
 
-static struct vxd_dag_leaf leaf_of(const uint32_t *voxels)
+static struct vxd_dag_leaf leaf_of(const uint32_t *voxels, uint16_t values[64])
 {
-    struct vxd_dag_leaf leaf = {0};
+    struct vxd_dag_leaf leaf = {.is_mixed = true, .values = values};
 
     for (int i = 0; i < 64; i++) {
         leaf.set |= (uint64_t)(voxels[i] != 0) << i;
         leaf.free |= (uint64_t)(voxels[i] == FREE) << i;
-        leaf.values[i] = (uint16_t)(voxels[i] >= MATERIAL ? voxels[i] - MATERIAL : 7777);
+        values[i] = (uint16_t)(voxels[i] >= MATERIAL ? voxels[i] - MATERIAL : 7777);
     }
     return leaf;
 }
@@ -185,7 +186,8 @@ static uint32_t put_grid(struct vxd_dag *dag, const uint32_t *grid, size_t first
 
     for (size_t k = 0; k < n; k++) {
         size_t i = (first + k * step) % n;
-        struct vxd_dag_leaf leaf = leaf_of(grid + 64 * i);
+        uint16_t values[64];
+        struct vxd_dag_leaf leaf = leaf_of(grid + 64 * i, values);
 
         CHECK_INT(vxd_dag_leaf_put(&writer, &leaf, &refs[i], NULL), VXD_OK);
     }
@@ -301,6 +303,7 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
             uint32_t ref;
             struct vxd_dag_leaf leaf;
             struct vxd_dag_leaf back;
+            uint16_t values[2][64];
             /* Some of few codes, so that uniform and empty ones are among them. */
             uint64_t most = i % 3 == 0 ? n_codes : 1 + gpu_random(&state) % n_codes;
             uint64_t odds = gpu_random(&state) % 3;
@@ -311,15 +314,129 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
 
                 voxels[k] = code == FREE && !formats[f].tracks_free ? 0 : code;
             }
-            leaf = leaf_of(voxels);
+            leaf = leaf_of(voxels, values[0]);
             REQUIRE(vxd_dag_leaf_put(&writer, &leaf, &ref, NULL) == VXD_OK);
             CHECK_INT(vxd_dag_is_node(ref), !is_uniform(voxels, 64));
             CHECK_INT(ref == VXD_DAG_EMPTY, leaf.set == 0);
-            vxd_dag_leaf_read(&dag->view, ref, &back);
+            vxd_dag_leaf_read(&dag->view, ref, values[1], &back);
             CHECK(back.set == leaf.set && back.free == leaf.free);
             for (int k = 0; k < 64 && formats[f].material_bits > 0; k++) {
-                CHECK(voxels[k] < MATERIAL || back.values[k] == leaf.values[k]);
+                CHECK(voxels[k] < MATERIAL ||
+                      vxd_dag_leaf_value(&back, k) == values[0][k]);
             }
+        }
+        vxd_dag_writer_close(&writer);
+        vxd_dag_destroy(env.queue, dag);
+    }
+    gpu_env_close(&env);
+}
+
+/* One edit of a leaf and of its voxels one by one: a few values, so that leaves of one, two and
+ * more come up, some of them whole. */
+static void edit_both(uint64_t *state, bool tracks_free, uint32_t n_materials,
+                      struct vxd_dag_leaf *leaf, uint32_t voxels[64])
+{
+    const uint64_t any = gpu_random(state) & gpu_random(state);
+    const uint64_t wide = gpu_random(state) % 3 == 0 ? UINT64_MAX : any;
+    const uint32_t value = (uint32_t)(gpu_random(state) % 3) * (n_materials - 1) / 2;
+    const uint64_t occupied = leaf->set & ~leaf->free;
+    uint64_t mask = gpu_random(state) % 4 == 0 ? any & (~any + 1) : wide;
+    uint64_t equal = 0;
+    uint32_t code = MATERIAL + value;
+
+    switch (gpu_random(state) % 6) {
+    case 0:
+        leaf->set &= ~mask;
+        leaf->free &= ~mask;
+        code = 0;
+        break;
+    case 1:
+        if (!tracks_free) {
+            return;
+        }
+        leaf->set |= mask;
+        leaf->free |= mask;
+        code = FREE;
+        break;
+    case 2: /* what has one value gets another */
+        mask &= occupied;
+        for (int i = 0; i < 64; i++) {
+            equal |= (uint64_t)(voxels[i] == MATERIAL + n_materials - 1) << i;
+        }
+        CHECK(vxd_dag_leaf_find_value(leaf, mask, n_materials - 1) == (mask & equal));
+        mask &= equal;
+        break;
+    default:
+        leaf->set |= mask;
+        leaf->free &= ~mask;
+        break;
+    }
+    for (int i = 0; i < 64; i++) {
+        voxels[i] = (mask >> i & 1) != 0 ? code : voxels[i];
+    }
+    if (code < MATERIAL || mask == 0) {
+        return;
+    }
+    if ((mask & (mask - 1)) == 0) {
+        vxd_dag_leaf_set_voxel(leaf, __builtin_ctzll(mask), value);
+    } else {
+        vxd_dag_leaf_set_value(leaf, mask, (uint16_t)value);
+    }
+}
+
+static void test_leaf_edited_by_masks_is_that_of_its_voxels(void)
+{
+    struct gpu_env env;
+    uint64_t state = 17;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    for (int f = 0; f < N_FORMATS; f++) {
+        struct vxd_dag *dag;
+        struct vxd_dag_writer writer = {0};
+        uint32_t voxels[64] = {0};
+        uint32_t old = VXD_DAG_EMPTY;
+
+        if (formats[f].material_bits == 0) {
+            continue;
+        }
+        dag = make_dag(&env, &formats[f]);
+        writer.dag = dag;
+        for (int i = 0; i < 20000; i++) {
+            uint16_t values[2][64];
+            struct vxd_dag_change change = {0};
+            struct vxd_dag_change want = {0};
+            struct vxd_dag_change pair;
+            struct vxd_dag_leaf before;
+            struct vxd_dag_leaf leaf;
+            struct vxd_dag_leaf plain;
+            uint32_t was[64];
+            uint32_t ref;
+            uint32_t same;
+
+            memcpy(was, voxels, sizeof was);
+            vxd_dag_leaf_split(&dag->view, old, values[0], &leaf);
+            before = leaf;
+            for (uint64_t k = 1 + gpu_random(&state) % 3; k > 0; k--) {
+                edit_both(&state, formats[f].tracks_free,
+                          vxd_dag_n_materials(&formats[f]), &leaf, voxels);
+            }
+            for (int k = 0; k < 64; k++) {
+                want.n_added += was[k] < MATERIAL && voxels[k] >= MATERIAL;
+                want.n_removed += was[k] >= MATERIAL && voxels[k] < MATERIAL;
+                want.n_freed += was[k] != FREE && voxels[k] == FREE;
+                want.n_changed +=
+                    was[k] >= MATERIAL && voxels[k] >= MATERIAL && was[k] != voxels[k];
+            }
+            CHECK_INT(vxd_dag_change_add_edited(&dag->view, old, &before, &leaf, &change),
+                      memcmp(was, voxels, sizeof was) != 0);
+            plain = leaf_of(voxels, values[1]);
+            REQUIRE(vxd_dag_leaf_put(&writer, &leaf, &ref, NULL) == VXD_OK);
+            REQUIRE(vxd_dag_leaf_put(&writer, &plain, &same, NULL) == VXD_OK);
+            REQUIRE(ref == same);
+            pair = vxd_dag_change_leaves(&dag->view, old, ref);
+            CHECK(memcmp(&change, &want, sizeof want) == 0);
+            CHECK(memcmp(&pair, &want, sizeof want) == 0);
+            old = ref;
         }
         vxd_dag_writer_close(&writer);
         vxd_dag_destroy(env.queue, dag);
@@ -330,6 +447,7 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_tree_of_random_grid_is_the_models),
     VXD_TEST(test_leaf_put_and_read_gives_its_voxels),
+    VXD_TEST(test_leaf_edited_by_masks_is_that_of_its_voxels),
 };
 
 VXD_TEST_MAIN(tests)
