@@ -37,7 +37,7 @@
 #endif
 
 /* Before a loop whose code devices are not to repeat: it is not the time that it takes. */
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #define VXD_DAG_ROLLED _Pragma("unroll 1")
 #else
 #define VXD_DAG_ROLLED
