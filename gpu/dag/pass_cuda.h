@@ -164,6 +164,10 @@ VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *work
         if (is_rows) {
             vxd_dag_phase_find_rows(desk, &phase);
         }
+        if (phase.n == 0) {
+            vxd_dag_phase_next<Editor>(&phase);
+            continue;
+        }
         if (vxd_dag_is_dealer()) {
             if (phase.kind == VXD_DAG_PHASE_OPEN) {
                 desk->jobs.n_visits += phase.n * 8;
