@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a block of a pass (pass_cuda.h) does with some rows, in phases with a barrier between. Rows
- * of height 5 it takes down to their leaves and up again, all in its shared memory:
+ * of height 4 it takes down to their leaves and up again, all in its shared memory:
  *
- *     copy in; ask and open height 5, 4, 3; leaves; compose and store height 3, 4, 5; copy out
+ *     copy in; ask and open height 4, 3; leaves; compose and store height 3, 4; copy out
  *
  * Of rows above it opens, or closes, their height alone. Warps take steps of a phase in turn, of 32
  * items, or of four cubes with a lane for each child. All go through the same code at the same
@@ -245,7 +245,7 @@ template <class Editor>
 VXD_DAG_DEVICE void vxd_dag_phase_find_rows(const struct vxd_dag_desk<Editor> *desk,
                                             struct vxd_dag_phase *phase)
 {
-    phase->begin = vxd_dag_local_begin(phase->top, phase->height);
+    phase->begin = vxd_dag_local_begin(phase->height);
     phase->n = phase->kind == VXD_DAG_PHASE_LEAVES
                    ? desk->n_leaves
                    : desk->n_rows[phase->top - phase->height];
@@ -271,7 +271,7 @@ VXD_DAG_DEVICE void vxd_dag_copy_in(const struct vxd_dag_pass *pass,
         desk->weights[threadIdx.x] =
             vxd_dag_weight(pass->cube_weights, begin + threadIdx.x);
     }
-    if (threadIdx.x < 3) {
+    if (threadIdx.x < VXD_DAG_ROW_LEVELS) {
         desk->n_rows[threadIdx.x] = threadIdx.x == 0 ? n : 0;
     }
     if (threadIdx.x == 0) {

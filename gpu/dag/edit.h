@@ -111,7 +111,7 @@ struct vxd_dag_needs {
 enum vxd_dag_edit_stage {
     VXD_DAG_OPEN_BY_BLOCK, /* cubes, from the root down, as long as they are few */
     VXD_DAG_OPEN_BY_GRID,  /* those of the heights below */
-    VXD_DAG_EDIT_ROWS,     /* from height 5 down to the leaves and up again */
+    VXD_DAG_EDIT_ROWS,     /* from height 4 down to the leaves and up again */
     VXD_DAG_CLOSE_BY_GRID,
     VXD_DAG_CLOSE_BY_BLOCK,
     VXD_DAG_N_STAGES

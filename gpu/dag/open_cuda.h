@@ -207,7 +207,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_take_rows(
     const int below = phase->height - 1;
     const uint64_t child =
         phase->is_local
-            ? vxd_dag_local_begin(phase->top, below) +
+            ? vxd_dag_local_begin(below) +
                   vxd_dag_take_places(&desk->n_rows[phase->top - below], takes)
             : desk->jobs.cubes_below + vxd_dag_take_rows_of_pass(pass, below, takes);
 

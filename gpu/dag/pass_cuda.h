@@ -5,7 +5,7 @@
  * join   of what was opened, children that are equal to another's take its row, and count for as
  *        many
  * meet   the first block tells the others how far it came
- * rows   blocks: down from some rows of height 5 to their leaves, and up again, in shared memory
+ * rows   blocks: down from some rows of height 4 to their leaves, and up again, in shared memory
  * close  the heights above, by the grid where rows are many, then by the first block
  *
  * In a stage a block takes batches of rows, or of pairs, and goes through them in phases
@@ -224,7 +224,6 @@ static __device__ void vxd_dag_tell_needs(const struct vxd_dag_pass *pass, uint3
 {
     const struct vxd_dag_pass_state *state = pass->state;
     struct vxd_dag_needs *needs = &pass->progress->needs;
-    const int row_height = vxd_dag_row_height(pass);
     const uint64_t n_visits = vxd_dag_load_now64(&state->n_visits);
     uint64_t n_cubes = 0;
     uint64_t n_pairs = 0;
@@ -238,8 +237,8 @@ static __device__ void vxd_dag_tell_needs(const struct vxd_dag_pass *pass, uint3
                                                      : n_cubes;
     needs->n_pairs = (fault & VXD_DAG_NO_PAIRS) != 0 ? n_pairs : 0;
     Store::tell_needs(pass, fault, vxd_dag_load_now(&state->n_dealt),
-                      vxd_dag_load_now64(&state->n_cubes[row_height]),
-                      n_cubes - vxd_dag_load_now64(&state->n_cubes[row_height]));
+                      vxd_dag_load_now64(&state->n_cubes[VXD_DAG_ROW_HEIGHT]),
+                      n_cubes - vxd_dag_load_now64(&state->n_cubes[VXD_DAG_ROW_HEIGHT]));
 }
 
 /* By one thread after all others. */
@@ -326,7 +325,7 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
         }
         __syncthreads();
         vxd_dag_stage_top(pass, &stage);
-        if (stage.height > vxd_dag_row_height(pass)) {
+        if (stage.height > VXD_DAG_ROW_HEIGHT) {
             stage.kind = VXD_DAG_STAGE_OPEN;
             stage.is_grid = false;
         } else if (threadIdx.x == 0) {
@@ -431,8 +430,8 @@ static __device__ __forceinline__ void vxd_dag_run_change(const struct vxd_dag_p
     cooperative_groups::this_grid().sync();
     vxd_dag_stage_top(pass, &stage);
     for (; stage.kind != VXD_DAG_STAGE_END;) {
-        stage.kind = stage.height > vxd_dag_row_height(pass) ? VXD_DAG_STAGE_OPEN
-                                                             : VXD_DAG_STAGE_ROWS;
+        stage.kind =
+            stage.height > VXD_DAG_ROW_HEIGHT ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_ROWS;
         vxd_dag_change_stage(pass, &board, &lists[threadIdx.x / 32], &stage);
         cooperative_groups::this_grid().sync();
         if (stage.kind == VXD_DAG_STAGE_ROWS) {

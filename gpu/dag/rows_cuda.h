@@ -6,12 +6,14 @@
 #include "gpu/dag/store_cuda.h"
 
 enum {
-    VXD_DAG_ROW_HEIGHT =
-        5, /* of cubes that a block goes down and up alone; or the scene's */
-    VXD_DAG_BATCH_CUBES = 8, /* of them at once, at most */
+    /* Of cubes that a block goes down and up alone. With cubes of height 5 fewer fit, whose
+     * phases are more, and most of their warps wait in most of those. */
+    VXD_DAG_ROW_HEIGHT = 4,
+    VXD_DAG_ROW_LEVELS = VXD_DAG_ROW_HEIGHT - VXD_DAG_LEAF_HEIGHT,
+    VXD_DAG_BATCH_CUBES = 64, /* of them at once, at most */
     /* Open cubes in and below those, and leaves. */
-    VXD_DAG_LOCAL_ROWS = VXD_DAG_BATCH_CUBES * (1 + 8 + 64),
-    VXD_DAG_LOCAL_LEAVES = VXD_DAG_BATCH_CUBES * 512,
+    VXD_DAG_LOCAL_ROWS = VXD_DAG_BATCH_CUBES * (1 + 8),
+    VXD_DAG_LOCAL_LEAVES = VXD_DAG_BATCH_CUBES * 64,
     /* Pairs that a warp has at most: of four that are opened 32 come, of 32 of height 4 the first
      * four are before the others. */
     VXD_DAG_WARP_PAIRS = 64
@@ -70,7 +72,7 @@ template <class Editor> struct vxd_dag_desk {
         rows[VXD_DAG_LOCAL_ROWS]; /* by the place that vxd_dag_local_begin says */
     struct vxd_dag_pair_list pairs[VXD_DAG_TEAM_THREADS / 32];
     uint64_t weights[VXD_DAG_BATCH_CUBES];
-    uint32_t n_rows[3]; /* from the batch's height down */
+    uint32_t n_rows[VXD_DAG_ROW_LEVELS]; /* from the batch's height down */
     uint32_t n_leaves;
     struct vxd_dag_jobs jobs;
     uint16_t leaves[VXD_DAG_LOCAL_LEAVES]; /* to be edited: row * 8 + octant */
@@ -93,19 +95,10 @@ VXD_DAG_DEVICE bool vxd_dag_is_dealer(void)
     return threadIdx.x == blockDim.x - 32;
 }
 
-/* The height of cubes that blocks go into alone. */
-VXD_DAG_DEVICE int vxd_dag_row_height(const struct vxd_dag_pass *pass)
+/* Where a block's rows of a height begin: 64 places, then 512. */
+VXD_DAG_DEVICE uint32_t vxd_dag_local_begin(int height)
 {
-    return pass->view.depth < VXD_DAG_ROW_HEIGHT ? pass->view.depth
-                                                 : (int)VXD_DAG_ROW_HEIGHT;
-}
-
-/* Where a block's rows of a height begin: eight places, then 64, then 512. */
-VXD_DAG_DEVICE uint32_t vxd_dag_local_begin(int top, int height)
-{
-    return height == top       ? 0
-           : height + 1 == top ? VXD_DAG_BATCH_CUBES
-                               : VXD_DAG_BATCH_CUBES * 9;
+    return height == VXD_DAG_ROW_HEIGHT ? 0 : VXD_DAG_BATCH_CUBES;
 }
 
 VXD_DAG_DEVICE uint64_t vxd_dag_place_of(const struct vxd_dag_cube *cube)

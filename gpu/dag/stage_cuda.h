@@ -115,7 +115,6 @@ VXD_DAG_DEVICE void vxd_dag_stage_up(const struct vxd_dag_pass *pass,
 VXD_DAG_DEVICE void vxd_dag_stage_next(const struct vxd_dag_pass *pass,
                                        struct vxd_dag_stage *stage)
 {
-    const int row_height = vxd_dag_row_height(pass);
     bool is_few;
 
     switch (stage->kind) {
@@ -139,8 +138,9 @@ VXD_DAG_DEVICE void vxd_dag_stage_next(const struct vxd_dag_pass *pass,
         return;
     }
     is_few = stage->n_cubes <= VXD_DAG_FEW_ROWS && stage->n_pairs <= VXD_DAG_FEW_ROWS;
-    stage->kind = stage->height > row_height ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_ROWS;
-    if (!stage->is_grid && (stage->height == row_height || !is_few)) {
+    stage->kind =
+        stage->height > VXD_DAG_ROW_HEIGHT ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_ROWS;
+    if (!stage->is_grid && (stage->height == VXD_DAG_ROW_HEIGHT || !is_few)) {
         stage->kind = VXD_DAG_STAGE_MEET;
         stage->is_grid = true;
         if (threadIdx.x == 0) {
