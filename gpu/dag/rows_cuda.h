@@ -72,9 +72,9 @@ template <class Editor> struct vxd_dag_desk {
         rows[VXD_DAG_LOCAL_ROWS]; /* by the place that vxd_dag_local_begin says */
     struct vxd_dag_pair_list pairs[VXD_DAG_TEAM_THREADS / 32];
     uint64_t weights[VXD_DAG_BATCH_CUBES];
+    struct vxd_dag_jobs jobs;
     uint32_t n_rows[VXD_DAG_ROW_LEVELS]; /* from the batch's height down */
     uint32_t n_leaves;
-    struct vxd_dag_jobs jobs;
     uint16_t leaves[VXD_DAG_LOCAL_LEAVES]; /* to be edited: row * 8 + octant */
 };
 
