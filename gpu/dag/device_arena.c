@@ -4,7 +4,7 @@
 
 enum {
     FIRST_BUCKETS = 1 << 14, /* 512 KiB */
-    SMALL_BUCKETS = 1 << 18, /* up to here the index doubles, then grows by an eighth */
+    SMALL_BUCKETS = 1 << 16, /* up to here the index doubles, then grows by a sixteenth */
     MAX_BUCKETS = 1 << 29    /* slots have 32-bit numbers */
 };
 
@@ -46,7 +46,7 @@ enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_da
 {
     struct vxd_dag_device *device = dag->device;
     uint64_t n = device->n_buckets;
-    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n / 8);
+    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n / 16);
     /* What is needed is told rather too large: not all of it will be new. */
     uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 20 / 19 + 2;
 
