@@ -4,6 +4,9 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "server/durable/verify.h"
 #include "server/log.h"
@@ -18,7 +21,9 @@ VXD_TEST_HELPERS
 #define REPAIRED REPAIR_DATABASE ".repaired"
 
 enum {
-    MAX_CALLS = 2000
+    MAX_CALLS = 2000,
+    MAX_SYNCS = 64,
+    MUTANT_SEEDS = 2
 };
 
 enum damage {
@@ -108,28 +113,40 @@ static void check_seen(struct world *world, struct seen before, uint64_t version
     CHECK(seen.generation > before.generation);
 }
 
-/* A repair that goes no further than call number k, then power is lost, then a start, or another
- * repair; true when it came to its end before. */
-static bool cut(enum damage how, int k, enum fault_loss loss, bool by_start)
+/* How far a repair came. */
+struct reached {
+    int n_calls;
+    int n_syncs;
+    bool is_needed[MAX_SYNCS]; /* nothing else does what the sync does */
+};
+
+/* A repair under a plan, then power is lost, then a start, or another repair. */
+static void cut(enum damage how, const struct fault_plan *plan, enum fault_loss loss,
+                uint64_t seed, bool by_start, struct reached *reached)
 {
-    struct fault_plan plan = fault_none;
     struct vxd_repair_result result;
     struct world world;
     struct seen before = repair_make(&world);
     uint64_t version = damage(&world, how);
     struct copy wal = copy_of(&world, WAL);
     struct copy old = {0};
-    bool is_over;
 
     if (how != DAMAGE_MISSING) {
         old = copy_of(&world, REPAIR_DATABASE);
     }
-    plan.crash_at_call = k;
-    fault_disk_plan(world.disk, &plan);
+    fault_disk_plan(world.disk, plan);
     (void)vxd_repair_data_dir(fault_disk_ops(world.disk), WORLD_DIR, NULL, NULL, &result,
                               NULL);
-    is_over = fault_disk_n_calls(world.disk) <= k;
-    fault_disk_lose_power(world.disk, loss, (uint64_t)k);
+    reached->n_calls = fault_disk_n_calls(world.disk);
+    reached->n_syncs = fault_disk_n_syncs(world.disk);
+    for (int i = 0; i < reached->n_syncs && i < MAX_SYNCS; i++) {
+        const char *of = fault_disk_sync_of(world.disk, i);
+
+        reached->is_needed[i] = of != NULL && i + 1 < reached->n_syncs &&
+                                strcmp(of, FAULT_WAL_HEAD) != 0 &&
+                                strstr(of, "-wal") == NULL;
+    }
+    fault_disk_lose_power(world.disk, loss, seed);
     fault_disk_plan(world.disk, &fault_none);
     if (fault_disk_exists(world.disk, REPAIRED)) {
         check_verify(&world);
@@ -149,7 +166,6 @@ static bool cut(enum damage how, int k, enum fault_loss loss, bool by_start)
     }
     check_copy(&world, ASIDE "-wal", &wal);
     world_end(&world);
-    return is_over;
 }
 
 static void cut_each(enum damage how)
@@ -160,7 +176,13 @@ static void cut_each(enum damage how)
     for (int i = 0; k < MAX_CALLS && !is_over && vxd_test_n_failed_checks == 0; i++) {
         /* Half of the losses with this call, and half with the next one. */
         for (int loss = i % 2; loss < FAULT_N_LOSSES; loss += 2) {
-            is_over = cut(how, k, (enum fault_loss)loss, (i + loss) / 2 % 2 == 0);
+            struct fault_plan plan = fault_none;
+            struct reached reached;
+
+            plan.crash_at_call = k;
+            cut(how, &plan, (enum fault_loss)loss, (uint64_t)k, (i + loss) / 2 % 2 == 0,
+                &reached);
+            is_over = reached.n_calls <= k;
         }
         if (vxd_test_n_failed_checks > 0) {
             (void)printf("  cut off at call %d\n", k);
@@ -183,6 +205,70 @@ static void test_repair_of_a_database_and_its_wal_cut_off_loses_neither(void)
 static void test_repair_of_a_missing_database_cut_off_is_whole_or_not_begun(void)
 {
     cut_each(DAMAGE_MISSING);
+}
+
+/* Whether checks of a cut fail, in a process of its own, which keeps what they say to itself. */
+static bool fails(enum damage how, const struct fault_plan *plan, enum fault_loss loss,
+                  uint64_t seed, bool by_start)
+{
+    int status = 0;
+    pid_t child;
+
+    (void)fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        struct reached reached;
+
+        if (freopen("/dev/null", "w", stdout) == NULL ||
+            freopen("/dev/null", "w", stderr) == NULL) {
+            _exit(2);
+        }
+        vxd_test_n_failed_checks = 0;
+        cut(how, plan, loss, seed, by_start, &reached);
+        _exit(vxd_test_n_failed_checks > 0 ? 1 : 0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+/* Whether some loss of power, at one of the next syncs or once the repair is done, shows that sync
+ * m was not made. */
+static bool is_noticed(enum damage how, int m, int n_syncs)
+{
+    for (int k = m + 1; k <= n_syncs; k++) {
+        for (int i = 0; i < 2 * FAULT_N_LOSSES * MUTANT_SEEDS; i++) {
+            struct fault_plan plan = fault_none;
+
+            plan.suppress_sync = m;
+            plan.crash_at_sync = k < n_syncs ? k : FAULT_NEVER;
+            if (fails(how, &plan, (enum fault_loss)(i / 2 % FAULT_N_LOSSES),
+                      (uint64_t)i * 104729 + (uint64_t)k, i % 2 == 0)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The new database and three of the four moves. Its WAL ends before it has a name, with a sync of
+ * what was in it; and whoever finds the last move not made makes it. */
+static void test_any_sync_of_a_repair_left_out_is_noticed(void)
+{
+    struct reached reached;
+    int n_needed = 0;
+
+    cut(DAMAGE_FOREIGN, &fault_none, FAULT_DROP_ALL, 1, true, &reached);
+    REQUIRE(reached.n_syncs > 0 && reached.n_syncs <= MAX_SYNCS);
+    for (int m = 0; m < reached.n_syncs; m++) {
+        n_needed += reached.is_needed[m] ? 1 : 0;
+        if (reached.is_needed[m] && !is_noticed(DAMAGE_FOREIGN, m, reached.n_syncs)) {
+            (void)fprintf(stderr, "sync %d of %d is not missed by anybody\n", m,
+                          reached.n_syncs);
+            CHECK(false);
+        }
+    }
+    CHECK_INT(n_needed, 4);
 }
 
 /* Rows that the new database has no room for are not given up. */
@@ -220,6 +306,7 @@ int main(int argc, char **argv)
         VXD_TEST(test_repair_of_an_unreadable_database_cut_off_is_whole_or_not_begun),
         VXD_TEST(test_repair_of_a_database_and_its_wal_cut_off_loses_neither),
         VXD_TEST(test_repair_of_a_missing_database_cut_off_is_whole_or_not_begun),
+        VXD_TEST(test_any_sync_of_a_repair_left_out_is_noticed),
         VXD_TEST(test_repair_on_a_full_disk_leaves_the_database_as_it_was),
     };
 
