@@ -57,7 +57,7 @@ foreach(name net_reference rpc http guard auth hostile load bench life memory to
                    ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)
   set_tests_properties(integration_${name} PROPERTIES
     FIXTURES_REQUIRED integration
-    TIMEOUT 1800
+    TIMEOUT 450
     # They measure times, and each starts daemons of several threads.
     RUN_SERIAL ON
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;VOXELD_TEST_SLOW=${integration_slow};\
