@@ -13,8 +13,6 @@ struct vxd_dag_leaf_made {
     int n_words; /* 0: none */
     bool is_block;
     uint32_t ref; /* where there is none */
-    uint32_t
-        value; /* of the leaf behind a block: what stands for it where n_words is 0 */
 };
 
 VXD_DAG_DEVICE void vxd_dag_make_leaf(const struct vxd_dag_view *view,

@@ -13,7 +13,7 @@
  *
  * Rules that keep it right:
  * - Which barriers a thread comes to depends only on counts that a barrier stands behind, and on
- *   what the block's first thread told the others before one.
+ *   what the block's dealer told the others before one.
  * - Rows are written before a barrier, and only read by others after it.
  * - Items are found or stored by many at once (store_cuda.h); no warp is waited for beyond that.
  * - A fault makes blocks leave out what they have not begun; no node is made of a child that has no

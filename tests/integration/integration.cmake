@@ -46,6 +46,7 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
   set(integration_slow 4)
 endif()
 
+# A test that hangs says where, before its limit ends it.
 foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
              python_errors layers bundle maps map_limits map_durable merge exactly_once python_maps map_tools networks
              scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
@@ -54,6 +55,7 @@ foreach(name net_reference rpc http guard auth hostile load bench life memory to
              overload backends)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
+                   -o faulthandler_timeout=300
                    ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)
   set_tests_properties(integration_${name} PROPERTIES
     FIXTURES_REQUIRED integration
