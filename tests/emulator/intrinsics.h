@@ -288,6 +288,11 @@ static inline void emu_ptx_load(T &a, T &b, T &c, T &d, const A *at)
     d = words[3];
 }
 
+static inline void emu_ptx_cas32(uint32_t &seen, uint32_t *at, uint32_t from, uint32_t to)
+{
+    seen = atomicCAS(at, from, to);
+}
+
 template <class T, class A> static inline void emu_ptx_store(A *at, T a)
 {
     emu_store_bytes(at, &a, sizeof a);

@@ -121,7 +121,7 @@ def assembly(text: str) -> str:
         end = end_of(text, match.end() - 1)
         parts = split(text[match.end() : end - 1], ":")
         code = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', parts[0])).replace("\\n", " ")
-        name = re.search(r"\b(ld|st|prefetch|fence|atom\S*cas\.b128)\b", code)
+        name = re.search(r"\b(ld|st|prefetch|fence|atom\S*cas\.b128|atom\S*cas\.b32)\b", code)
         operands = []
         for part in parts[1:3]:
             for operand in split(part, ","):
@@ -137,12 +137,13 @@ def assembly(text: str) -> str:
         if name is None:
             call = f'emu_ptx_unknown("{code}")'
         else:
-            call = f"{known.get(name[1], 'emu_ptx_cas128')}({', '.join(operands)})"
+            cas = "emu_ptx_cas32" if name[1].endswith("b32") else "emu_ptx_cas128"
+            call = f"{known.get(name[1], cas)}({', '.join(operands)})"
             if name[1] == "ld" and n_outputs + 1 != len(operands):
                 raise ValueError(f"{code}: {n_outputs} outputs of {len(operands)} operands")
         if re.search(r"\bld\.acquire\b", code):
             call += ", emu_fence(false)"
-        elif re.search(r"\bst\.release\b", code):
+        elif re.search(r"\b(st|atom)\.release\b", code):
             call = "emu_fence(false), " + call
         lines = text[begin:end].count("\n")
         text = text[:begin] + call + "\n" * lines + text[end:]
