@@ -82,15 +82,16 @@ static __device__ bool move_slot(const struct vxd_dag_view *view,
     const uint32_t tag = vxd_dag_tag_at(from->tags, slot);
     const enum vxd_dag_kind kind = vxd_dag_tag_kind(tag);
     const uint32_t *words;
+    uint64_t hash;
     uint32_t at;
 
     if (ref == VXD_DAG_EMPTY) {
         return true;
     }
     words = vxd_dag_words(view, ref);
-    at = vxd_dag_home(vxd_dag_hash((uint32_t)kind, words,
-                                   vxd_dag_item_words(view->value_bits, kind, words)),
-                      n_to);
+    hash = vxd_dag_hash((uint32_t)kind, words,
+                        vxd_dag_item_words(view->value_bits, kind, words));
+    at = vxd_dag_home(hash, n_to);
     for (uint32_t i = 0; i < n_to && i < VXD_DAG_INDEX_PROBES; i++) {
         for (int k = 0; k < VXD_DAG_INDEX_SLOTS; k++) {
             if (vxd_dag_load_now(&to[at].refs[k]) == VXD_DAG_EMPTY &&
@@ -100,7 +101,7 @@ static __device__ bool move_slot(const struct vxd_dag_view *view,
                 return true;
             }
         }
-        at = at + 1 < n_to ? at + 1 : 0;
+        at = vxd_dag_bucket_after(hash, at, n_to);
     }
     return false;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a block of a pass (pass_cuda.h) does with some rows, in phases with a barrier between. Rows
- * of height 4 it takes down to their leaves and up again, all in its shared memory:
+/* What a block of a pass (pass_cuda.h) does with some rows, in phases with a barrier between.
+ * Rows of height 4 it takes down to their leaves and up again, all in its shared memory:
  *
- *     copy in; ask and open height 4, 3; leaves; compose and store height 3, 4; copy out
+ *     copy in; open height 4, 3; leaves; close height 3, 4; copy out
  *
- * Of rows above it opens, or closes, their height alone. Warps take steps of a phase in turn, of 32
- * items, or of four cubes with a lane for each child. All go through the same code at the same
- * time, and what is found or stored, leaves or nodes, by one piece of it: the code of a pass is
- * larger than the caches, and warps at different places of it would wait for it most of the time.
+ * Of rows above it opens, or closes, their height alone. Warps take steps of a phase in turn,
+ * of 32 items, or of four cubes with a lane for each child; a ball's cubes are opened by a lane
+ * each (told_cuda.h). All go through the same code at the same time, and what is found or
+ * stored, leaves or nodes, by one piece of it: the code of a pass is larger than the caches,
+ * and warps at different places of it would wait for it most of the time.
  *
  * Which phase is next is the same to all threads of the block: it depends on counts that a
  * barrier stands behind, and on what that barrier says about failures. */
@@ -15,7 +16,7 @@
 #define VXD_GPU_DAG_BATCH_CUDA_H
 
 #include "gpu/dag/close_cuda.h"
-#include "gpu/dag/leaves_cuda.h"
+#include "gpu/dag/told_cuda.h"
 
 /* A thread of a block. */
 template <class Store, class Editor> struct vxd_dag_worker {
@@ -32,7 +33,7 @@ template <class Store, class Editor> struct vxd_dag_worker {
  * are of. False: there was no room for some. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE bool vxd_dag_store_made(struct vxd_dag_worker<Store, Editor> *worker,
-                                       int height, const uint32_t *words,
+                                       int height, bool is_alone, const uint32_t *words,
                                        struct vxd_dag_leaf_made *made)
 {
     const bool has_blocks =
@@ -41,11 +42,13 @@ VXD_DAG_DEVICE bool vxd_dag_store_made(struct vxd_dag_worker<Store, Editor> *wor
 #pragma unroll 1
     for (int number = has_blocks ? 0 : height;; number = height) {
         if (__any_sync(UINT32_MAX, made->n_words > 0)) {
-            const struct vxd_dag_sought sought = {words, made->n_words,
-                                                  number == 0 ? VXD_DAG_BLOCK
-                                                  : number == VXD_DAG_LEAF_HEIGHT
-                                                      ? VXD_DAG_LEAF
-                                                      : VXD_DAG_INNER};
+            const struct vxd_dag_sought sought = {
+                words, made->n_words,
+                number == 0                     ? VXD_DAG_BLOCK
+                : number == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
+                                                : VXD_DAG_INNER,
+                is_alone && Store::RESERVES ? &worker->board->n_taken : NULL,
+                &worker->desk->pools[threadIdx.x / 32]};
             bool is_new;
             const uint32_t ref =
                 Store::find_or_store(worker->pass, &sought, &worker->spare, &is_new);
@@ -53,6 +56,7 @@ VXD_DAG_DEVICE bool vxd_dag_store_made(struct vxd_dag_worker<Store, Editor> *wor
 
             vxd_dag_count_items_of(worker->board, number, made->n_words, is_new);
             made->ref = made->n_words > 0 ? ref : made->ref;
+            made->is_new = is_new;
             if (__any_sync(UINT32_MAX, is_bad)) {
                 return false;
             }
@@ -87,24 +91,43 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
 
         words = from->words;
         made->ref = row->ref;
-        made->n_words = (from->marks & VXD_DAG_MARK_NODE) != 0
-                            ? 1 + __popc(from->words[0] & 0xffu)
-                            : 0;
+        if (phase->kind == VXD_DAG_PHASE_STORE) {
+            made->n_words = (from->marks & VXD_DAG_MARK_NODE) != 0
+                                ? 1 + __popc(from->words[0] & 0xffu)
+                                : 0;
+        }
     }
     __syncwarp();
     has_room = vxd_dag_store_made(worker, is_leaf ? VXD_DAG_LEAF_HEIGHT : phase->height,
-                                  words, made);
-    if (is_leaf && is_there && made->ref != at->old) {
-        row->words[1 + at->octant] = made->ref;
-        (void)atomicOr(&row->marks, VXD_DAG_MARK_CHANGED);
-    } else if (!is_leaf && is_there) {
+                                  phase->is_alone, words, made);
+    if (is_leaf && is_there) {
+        vxd_dag_put_leaf(worker->desk, at, made->ref);
+    } else if (is_there) {
+        if (phase->is_path && made->ref != row->ref) {
+            /* It was there before, with a child that was not. */
+            vxd_dag_raise(worker->pass, VXD_DAG_STUCK);
+        }
         row->ref = made->ref;
+        if (made->is_new) {
+            row->marks |= VXD_DAG_MARK_NEW;
+        }
     }
     __syncwarp();
     return has_room;
 }
 
 /* Steps ----------------------------------------------------------------------------------- */
+
+/* How many items a step has. Pairs below which a warp goes alone it takes one by one where
+ * there are few, as others wait for it. */
+VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
+{
+    return phase->kind == VXD_DAG_PHASE_PAIRS && phase->is_local &&
+                   phase->n < 4 * (blockDim.x / 32)
+               ? 1
+           : vxd_dag_phase_is_by_item(phase->kind) ? 32
+                                                   : 4;
+}
 
 /* By all lanes of a warp: the children of four open cubes, whose pairs are gone into, or rows of
  * pairs. */
@@ -117,22 +140,54 @@ vxd_dag_open_four(struct vxd_dag_worker<Store, Editor> *worker,
 {
     const struct vxd_dag_pass *pass = worker->pass;
     struct vxd_dag_desk<Editor> *desk = worker->desk;
-    struct vxd_dag_pair_list *list = &desk->pairs[threadIdx.x / 32];
+    struct vxd_dag_pair_list *list = &desk->lists[threadIdx.x / 32].pairs;
     const struct vxd_dag_pairs_to to = {
-        phase->is_local ? NULL : &pass->state->n_pairs[phase->height - 1],
+        phase->is_local ? NULL : vxd_dag_n_pairs_below(pass, desk, phase),
         desk->jobs.pairs_below};
     struct vxd_dag_pair pair = {false, 0, VXD_DAG_EMPTY, VXD_DAG_EMPTY, 0};
     uint32_t n_listed = 0;
 
-    if (phase->kind == VXD_DAG_PHASE_OPEN) {
+    if (!Editor::TELLS_ALL && phase->kind == VXD_DAG_PHASE_OPEN) {
         vxd_dag_put_children(pass, *worker->editor, desk, phase, at, &pair);
     } else {
-        const uint32_t most = phase->is_local ? 1 : 4;
+        const uint32_t most = vxd_dag_step_size(phase);
 
         n_listed = phase->n - first < most ? phase->n - first : most;
         vxd_dag_list_pairs(pass, phase->begin + first, n_listed, phase->height, list);
     }
     vxd_dag_count_pairs(pass, &to, &pair, list, n_listed, change);
+}
+
+/* By all lanes of a warp: goes to children of open cubes, edits leaves, or goes into pairs. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE void
+vxd_dag_run_children(struct vxd_dag_worker<Store, Editor> *worker,
+                     const struct vxd_dag_phase *phase, uint32_t first,
+                     struct vxd_dag_visited<typename Editor::state> *at,
+                     struct vxd_dag_leaf_made *made, struct vxd_dag_change *sum)
+{
+    const struct vxd_dag_pass *pass = worker->pass;
+    struct vxd_dag_desk<Editor> *desk = worker->desk;
+
+    if (phase->kind != VXD_DAG_PHASE_PAIRS) {
+        uint32_t telling[2];
+
+        vxd_dag_find_child(pass, desk, phase, first, telling, at);
+        if (at->is_there) {
+            vxd_dag_visit(pass, *worker->editor, desk, phase, telling, at);
+        }
+        __syncwarp();
+    }
+    if (phase->kind != VXD_DAG_PHASE_LEAVES) {
+        vxd_dag_open_four(worker, phase, first, at, sum);
+    } else if (at->is_there) {
+        struct vxd_dag_change change = {0, 0, 0, 0};
+        uint32_t header;
+
+        made->ref = at->old;
+        header = vxd_dag_edit_leaf(&pass->view, *worker->editor, at, made, &change);
+        vxd_dag_keep_leaf(desk, at, header, &change, sum);
+    }
 }
 
 /* By all lanes of a warp: items of a phase from `first` on, 32, or four. False: the store has no
@@ -143,96 +198,87 @@ VXD_DAG_DEVICE bool vxd_dag_run_step(struct vxd_dag_worker<Store, Editor> *worke
 {
     const struct vxd_dag_pass *pass = worker->pass;
     struct vxd_dag_desk<Editor> *desk = worker->desk;
-    const bool is_leaves = phase->kind == VXD_DAG_PHASE_LEAVES;
+    struct vxd_dag_change change = {0, 0, 0, 0};
     struct vxd_dag_visited<typename Editor::state> at;
     struct vxd_dag_leaf_made made;
 
-    if (phase->kind == VXD_DAG_PHASE_COMPOSE) {
+    made.ref = VXD_DAG_EMPTY;
+    made.n_words = 0;
+    made.is_block = false;
+    made.is_new = false;
+    if (phase->kind == VXD_DAG_PHASE_CLOSE) {
+        if (first + vxd_dag_lane() < phase->n) {
+            vxd_dag_close_row(pass, desk, phase, first + vxd_dag_lane(), &made.n_words,
+                              &change);
+        }
+    } else if constexpr (Editor::TELLS_ALL) {
+        if (phase->kind == VXD_DAG_PHASE_TELL) {
+            vxd_dag_open_told(pass, *worker->editor, desk, phase, first, &change);
+        } else {
+            vxd_dag_run_children(worker, phase, first, &at, &made, &change);
+        }
+    } else if (phase->kind == VXD_DAG_PHASE_COMPOSE) {
         vxd_dag_compose(pass, desk, phase, first);
         return true;
-    }
-    if (phase->kind == VXD_DAG_PHASE_ASK) {
+    } else if (phase->kind == VXD_DAG_PHASE_ASK) {
         if (Editor::TELLS) {
             vxd_dag_ask(pass, *worker->editor, desk, phase, first + vxd_dag_lane());
             __syncwarp();
         }
         return true;
+    } else if (phase->kind != VXD_DAG_PHASE_STORE) {
+        vxd_dag_run_children(worker, phase, first, &at, &made, &change);
     }
-    made.ref = VXD_DAG_EMPTY;
-    made.n_words = 0;
-    made.is_block = false;
-    if (phase->kind != VXD_DAG_PHASE_STORE) {
-        struct vxd_dag_change change = {0, 0, 0, 0};
-
-        if (phase->kind != VXD_DAG_PHASE_PAIRS) {
-            uint32_t telling[2];
-
-            vxd_dag_find_child(pass, desk, phase, first, telling, &at);
-            if (at.is_there) {
-                vxd_dag_visit(pass, *worker->editor, desk, phase, telling, &at);
-            }
-            __syncwarp();
-        }
-        if (!is_leaves) {
-            vxd_dag_open_four(worker, phase, first, &at, &change);
-        } else if (at.is_there) {
-            made.ref = at.old;
-            vxd_dag_edit_leaf(&pass->view, *worker->editor, &at, &desk->rows[at.parent],
-                              desk->weights[at.top], &made, &change);
-        }
-        __syncwarp();
-        if (pass->counts_changes) {
-            vxd_dag_count_change(worker->board, &change);
-        }
-        if (!is_leaves) {
-            return true;
-        }
+    __syncwarp();
+    if (pass->counts_changes && phase->kind != VXD_DAG_PHASE_STORE) {
+        vxd_dag_count_change(worker->board, &change);
+    }
+    if (!vxd_dag_phase_stores(phase->kind)) {
+        return true;
     }
     return vxd_dag_run_items(worker, phase, first, &at, &made);
 }
 
-/* How many items a step has. */
-VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
-{
-    return phase->kind == VXD_DAG_PHASE_PAIRS && phase->is_local ? 1
-           : vxd_dag_phase_is_by_item(phase->kind)               ? 32
-                                                                 : 4;
-}
-
 /* Phases ---------------------------------------------------------------------------------- */
+
+/* The first phase of rows on the way down. */
+template <class Editor> VXD_DAG_DEVICE enum vxd_dag_phase_kind vxd_dag_phase_down(void)
+{
+    return Editor::TELLS_ALL ? VXD_DAG_PHASE_TELL
+           : Editor::TELLS   ? VXD_DAG_PHASE_ASK
+                             : VXD_DAG_PHASE_OPEN;
+}
 
 /* The phase after this one. */
 template <class Editor>
 VXD_DAG_DEVICE void vxd_dag_phase_next(struct vxd_dag_phase *phase)
 {
-    const enum vxd_dag_phase_kind down =
-        Editor::TELLS ? VXD_DAG_PHASE_ASK : VXD_DAG_PHASE_OPEN;
-
     switch (phase->kind) {
     case VXD_DAG_PHASE_ASK:
         phase->kind = VXD_DAG_PHASE_OPEN;
         return;
+    case VXD_DAG_PHASE_TELL:
     case VXD_DAG_PHASE_OPEN:
         if (phase->is_local && phase->height > VXD_DAG_LEAF_HEIGHT + 1) {
             phase->height--;
-            phase->kind = down;
+            phase->kind = vxd_dag_phase_down<Editor>();
             return;
         }
         phase->kind = phase->is_local ? VXD_DAG_PHASE_LEAVES : VXD_DAG_PHASE_END;
         return;
     case VXD_DAG_PHASE_LEAVES:
-        phase->kind = VXD_DAG_PHASE_COMPOSE;
+        phase->kind = VXD_DAG_PHASE_CLOSE;
         return;
+    case VXD_DAG_PHASE_CLOSE:
+        if (phase->height < phase->top) {
+            phase->height++;
+            return;
+        }
+        break;
     case VXD_DAG_PHASE_COMPOSE:
         phase->kind = VXD_DAG_PHASE_STORE;
         return;
     case VXD_DAG_PHASE_STORE:
-        if (phase->height < phase->top) {
-            phase->height++;
-            phase->kind = VXD_DAG_PHASE_COMPOSE;
-            return;
-        }
-        break;
     case VXD_DAG_PHASE_PAIRS:
     case VXD_DAG_PHASE_END:
         break;
@@ -245,7 +291,7 @@ template <class Editor>
 VXD_DAG_DEVICE void vxd_dag_phase_find_rows(const struct vxd_dag_desk<Editor> *desk,
                                             struct vxd_dag_phase *phase)
 {
-    phase->begin = vxd_dag_local_begin(phase->height);
+    phase->begin = vxd_dag_local_begin<Editor>(phase->height);
     phase->n = phase->kind == VXD_DAG_PHASE_LEAVES
                    ? desk->n_leaves
                    : desk->n_rows[phase->top - phase->height];
@@ -258,20 +304,22 @@ VXD_DAG_DEVICE void vxd_dag_copy_in(const struct vxd_dag_pass *pass,
                                     uint32_t n)
 {
     typedef struct vxd_dag_row<typename Editor::state> row_t;
-    const uint32_t n_words = sizeof(row_t) / sizeof(uint32_t);
-    const uint32_t marks = offsetof(row_t, marks) / sizeof(uint32_t);
-    const uint32_t *from = (const uint32_t *)(const void *)((row_t *)pass->cubes + begin);
-    uint32_t *to = (uint32_t *)(void *)desk->rows;
+    const row_t *from = (const row_t *)pass->cubes + begin;
 
-#pragma unroll 1
-    for (uint32_t i = threadIdx.x; i < n * n_words; i += blockDim.x) {
-        to[i] = i % n_words == marks ? (i / n_words) << VXD_DAG_MARK_TOP : from[i];
+    if constexpr (Editor::TELLS_ALL) {
+        vxd_dag_table_clear(&desk->table, false);
     }
     if (threadIdx.x < n) {
+        row_t *to = &desk->rows[threadIdx.x];
+
+        to->place = from[threadIdx.x].place;
+        to->state = from[threadIdx.x].state;
+        to->ref = from[threadIdx.x].ref;
+        to->marks = Editor::TELLS_ALL ? 0 : threadIdx.x << VXD_DAG_MARK_TOP;
         desk->weights[threadIdx.x] =
             vxd_dag_weight(pass->cube_weights, begin + threadIdx.x);
     }
-    if (threadIdx.x < VXD_DAG_ROW_LEVELS) {
+    if (threadIdx.x < vxd_dag_sizes<Editor>::LEVELS) {
         desk->n_rows[threadIdx.x] = threadIdx.x == 0 ? n : 0;
     }
     if (threadIdx.x == 0) {
@@ -302,8 +350,10 @@ VXD_DAG_DEVICE void vxd_dag_copy_out(const struct vxd_dag_pass *pass,
 VXD_DAG_DEVICE bool vxd_dag_phase_is_last(const struct vxd_dag_phase *phase)
 {
     return phase->kind == VXD_DAG_PHASE_PAIRS ||
-           (phase->kind == VXD_DAG_PHASE_OPEN && !phase->is_local) ||
-           (phase->kind == VXD_DAG_PHASE_STORE && phase->height == phase->top);
+           ((phase->kind == VXD_DAG_PHASE_OPEN || phase->kind == VXD_DAG_PHASE_TELL) &&
+            !phase->is_local) ||
+           phase->kind == VXD_DAG_PHASE_STORE ||
+           (phase->kind == VXD_DAG_PHASE_CLOSE && phase->height == phase->top);
 }
 
 #endif

@@ -1,11 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The way up of a pass (batch_cuda.h): nodes are made of what the children of open cubes became,
- * four a warp at a time with a lane for each child. Headers come from the rows, so that no
- * child's words are read. */
+/* The way up of a pass (batch_cuda.h): nodes are made of what the children of open cubes
+ * became, of a block's own (and all of a ball's) by a lane each, of others four a warp at a
+ * time with a lane for each child. Headers come from the rows, so that no child's words are
+ * read. */
 #ifndef VXD_GPU_DAG_CLOSE_CUDA_H
 #define VXD_GPU_DAG_CLOSE_CUDA_H
 
-#include "gpu/dag/phase_cuda.h"
+#include "gpu/dag/leaves_cuda.h"
+
+#define VXD_DAG_HEADER_FLAGS ((1u << 10) - 1)
+
+/* The header of what is in two, where masks of children are left out. */
+VXD_DAG_DEVICE uint32_t vxd_dag_headers_join(uint32_t one, uint32_t other)
+{
+    return ((one | (other & VXD_DAG_HEADER_FLAGS)) & ~0xffu) +
+           (other & ~VXD_DAG_HEADER_FLAGS);
+}
+
+/* What a parent takes of a child that is a row, or a slot of leaves. */
+struct vxd_dag_closed {
+    uint32_t ref;
+    uint32_t header;
+    bool is_changed;
+};
+
+/* Of the child of a row whose word tells of one. Counts of a slot are added to two times two of 16
+ * bits. */
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_closed
+vxd_dag_closed_at(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
+                  const struct vxd_dag_phase *phase, uint32_t word, uint32_t counts[2])
+{
+    const struct vxd_dag_row<typename Editor::state> *child;
+
+    if constexpr (Editor::TELLS_ALL) {
+        if (phase->is_local) {
+            const struct vxd_dag_leaf_table *table = &desk->table;
+            const uint32_t ref = table->refs[word];
+
+            counts[0] += table->counts[word] & 0x00ff00ffu;
+            counts[1] += table->counts[word] >> 8 & 0x00ff00ffu;
+            return {ref, table->headers[word], ref != vxd_dag_table_old(table, word)};
+        }
+    }
+    child = vxd_dag_row_at(pass, desk, phase, word);
+    if (phase->is_path) {
+        /* The rest is written by the child's lane now. */
+        return {child->ref, 0, true};
+    }
+    return {child->ref, child->words[0], (child->marks & VXD_DAG_MARK_CHANGED) != 0};
+}
+
+/* Makes the words of the node of row i of a phase, of which all that is below is closed, in
+ * what the block keeps of it; where no node is needed, the row has what it became, and *n_words
+ * is 0. Adds what changed in leaves that have slots. Loads do not wait for each other. */
+template <class Editor>
+VXD_DAG_DEVICE void vxd_dag_close_row(const struct vxd_dag_pass *pass,
+                                      struct vxd_dag_desk<Editor> *desk,
+                                      const struct vxd_dag_phase *phase, uint32_t i,
+                                      int *n_words, struct vxd_dag_change *sum)
+{
+    struct vxd_dag_row<typename Editor::state> *row =
+        vxd_dag_row_at(pass, desk, phase, phase->begin + i);
+    struct vxd_dag_row<typename Editor::state> *to = vxd_dag_shadow(desk, phase, i);
+    const uint32_t marks = row->marks;
+    struct vxd_dag_closed children[8];
+    uint32_t counts[2] = {0, 0};
+    uint32_t header = row->words[0] & ~0xffu;
+    uint32_t mask = 0;
+    uint32_t differ = 0;
+    bool is_changed = (marks & VXD_DAG_MARK_CHANGED) != 0;
+    int n = 1;
+
+#pragma unroll
+    for (int octant = 0; octant < 8; octant++) {
+        children[octant] = {row->words[1 + octant], 0, false};
+    }
+#pragma unroll
+    for (int octant = 0; octant < 8; octant++) {
+        if ((marks >> octant & 1) != 0) {
+            children[octant] =
+                vxd_dag_closed_at(pass, desk, phase, children[octant].ref, counts);
+        }
+    }
+#pragma unroll
+    for (int octant = 0; octant < 8; octant++) {
+        const struct vxd_dag_closed *child = &children[octant];
+
+        header = vxd_dag_headers_join(header, child->header);
+        is_changed = is_changed || child->is_changed;
+        differ |= child->ref ^ children[0].ref;
+        mask |= (child->ref != VXD_DAG_EMPTY ? 1u : 0u) << octant;
+        if (child->ref != VXD_DAG_EMPTY) {
+            to->words[n++] = child->ref;
+        }
+    }
+    if (phase->is_path) {
+        header = row->words[0]; /* of all that is below */
+    } else if (phase->height > VXD_DAG_COUNT_HEIGHT) {
+        header &= VXD_DAG_HEADER_FLAGS;
+    }
+    header |= mask;
+    *n_words = 0;
+    to->words[0] = header;
+    row->words[0] = header;
+    row->marks = is_changed ? VXD_DAG_MARK_CHANGED : 0;
+    if (is_changed && differ == 0 && !vxd_dag_is_node(children[0].ref)) {
+        row->ref = children[0].ref;
+    } else if (is_changed) {
+        *n_words = n;
+    }
+    sum->n_added += counts[0] & 0xffffu;
+    sum->n_removed += counts[1] & 0xffffu;
+    sum->n_changed += counts[0] >> 16;
+    sum->n_freed += counts[1] >> 16;
+}
 
 /* By all lanes of a warp: makes the words of the nodes of up to four rows from `first` on, of which
  * all that is below is closed, in what the block keeps of them. Where no node is needed, the row

@@ -82,14 +82,15 @@ out:
     return status;
 }
 
-/* So many words at least; where the budget has them, a sixteenth more than there are, and
- * n_more chunks. */
+/* So many words at least; where the budget has them, an eighth more than there are (of 64 MiB
+ * and more a sixteenth), and n_more chunks. */
 static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_dag *dag,
                                   uint64_t n_words, uint32_t n_more, struct vxd_err *err)
 {
     struct vxd_dag_device *device = dag->device;
     uint64_t needed = (n_words + VXD_DAG_CHUNK_WORDS - 1) / VXD_DAG_CHUNK_WORDS;
-    uint64_t wanted = device->n_chunks + device->n_chunks / 16 + 1;
+    uint64_t wanted =
+        device->n_chunks + device->n_chunks / (device->n_chunks < 64 ? 8 : 16) + 1;
 
     needed = needed > device->n_chunks ? needed : (uint64_t)device->n_chunks + 1;
     if (needed > VXD_DAG_MAX_CHUNKS) {

@@ -75,6 +75,10 @@ struct vxd_dag_pass_state {
     uint32_t fault;
     uint32_t grid_height; /* the first height whose cubes the whole grid opens */
     uint32_t n_dealt;     /* rows that were dealt out to blocks that had done some */
+    /* For who tells what a pass would need: rows that became nodes, or were about to, and rows
+     * above those. */
+    uint32_t n_rows_closed;
+    uint32_t n_closed;
     uint32_t padding;
     uint64_t n_items;                    /* of the store, before it */
     uint64_t n_visits;                   /* cubes looked at */
@@ -187,20 +191,28 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
 
 /* Kernels --------------------------------------------------------------------------------- */
 
+/* What a kernel of shapes is compiled for. */
+enum vxd_dag_shapes_form {
+    VXD_DAG_FORM_SHAPES, /* up to 64 operations, no lists of voxels among them */
+    VXD_DAG_FORM_LISTS,  /* the same with lists */
+    VXD_DAG_FORM_BALL    /* one ball that overwrites */
+};
+
 /* Bytes of a row of cubes, by editor. */
-size_t vxd_dag_shapes_row_bytes(bool has_lists);
+size_t vxd_dag_shapes_row_bytes(enum vxd_dag_shapes_form form);
 size_t vxd_dag_copy_row_bytes(void);
 size_t vxd_dag_morph_row_bytes(void);
 size_t vxd_dag_undo_row_bytes(void);
 
-/* Launches, one kernel each; the pass's state is all zeros. Operations and runs lie in device
- * memory. Change is what changed from the edit's first root to its last; the pass's pairs and
- * state are used.
+/* Launches, one kernel each; the pass's state is all zeros. Operations and runs lie in device memory;
+ * `ops` of shapes are those of the run, on the host. Change is what changed from the edit's first
+ * root to its last; the pass's pairs and state are used.
  * errors  of the launch */
 #define VXD_DAG_PASSES(form)                                                             \
     enum vxd_status vxd_dag_shapes_pass##form(                                           \
         struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
-        const struct vxd_dag_shapes_run *run, bool has_lists, struct vxd_err *err);      \
+        const struct vxd_dag_shapes_run *run, enum vxd_dag_shapes_form form,             \
+        const struct vxd_dag_op *ops, struct vxd_err *err);                              \
     enum vxd_status vxd_dag_copy_pass##form(                                             \
         struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
         const struct vxd_dag_op *op, struct vxd_err *err);                               \
@@ -224,7 +236,8 @@ VXD_DAG_PASSES(_accel8);
 /* Those of a store. */
 struct vxd_dag_passes {
     enum vxd_status (*shapes)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
-                              const struct vxd_dag_shapes_run *run, bool has_lists,
+                              const struct vxd_dag_shapes_run *run,
+                              enum vxd_dag_shapes_form form, const struct vxd_dag_op *ops,
                               struct vxd_err *err);
     enum vxd_status (*copy)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
                             const struct vxd_dag_op *op, struct vxd_err *err);

@@ -4,8 +4,11 @@
 
 enum {
     FIRST_BUCKETS = 1 << 14, /* 512 KiB */
-    SMALL_BUCKETS = 1 << 16, /* up to here the index doubles, then grows by a sixteenth */
-    MAX_BUCKETS = 1 << 29    /* slots have 32-bit numbers */
+    /* Up to here the index doubles, then it grows by an eighth, then by a sixteenth: an edit for
+     * which it has to grow is done twice, and small scenes change most with each. */
+    SMALL_BUCKETS = 1 << 16,
+    LARGE_BUCKETS = 1 << 20,
+    MAX_BUCKETS = 1 << 29 /* slots have 32-bit numbers */
 };
 
 static enum vxd_status new_index(struct vxd_queue *queue, struct vxd_dag *dag,
@@ -46,9 +49,9 @@ enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_da
 {
     struct vxd_dag_device *device = dag->device;
     uint64_t n = device->n_buckets;
-    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n / 16);
-    /* What is needed is told rather too large: not all of it will be new. */
-    uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 20 / 19 + 2;
+    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n < LARGE_BUCKETS ? n / 8 : n / 16);
+    /* Nine elevenths full then. */
+    uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 11 / 9 + 2;
 
     needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
     wanted = wanted > needed ? wanted : needed;

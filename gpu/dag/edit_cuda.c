@@ -39,7 +39,7 @@ struct edit {
     struct layout layout;
     struct vxd_buffer scratch;
     char *d; /* its memory */
-    /* What is sent, as it lies from layout.ops on; malloc'ed. */
+    /* What is sent, as it lies from layout.state on; malloc'ed. */
     char *sent;
     struct vxd_dag_pass pass;
     size_t n_passes;
@@ -75,7 +75,7 @@ static size_t most(size_t a, size_t b)
 size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms)
 {
     struct layout layout = {0};
-    size_t row_bytes = most(vxd_dag_shapes_row_bytes(true),
+    size_t row_bytes = most(vxd_dag_shapes_row_bytes(VXD_DAG_FORM_LISTS),
                             most(vxd_dag_copy_row_bytes(), vxd_dag_morph_row_bytes()));
 
     return lay_out_rows(rooms, row_bytes, &layout) && add_signs(&layout, rooms)
@@ -97,14 +97,16 @@ static size_t field_bytes(const struct vxd_dag_heights *field)
     return n;
 }
 
-static bool run_has_lists(const struct vxd_dag_op *ops, size_t n)
+static enum vxd_dag_shapes_form form_of(const struct vxd_dag_op *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (ops[i].shape.kind == VXD_DAG_VOXELS) {
-            return true;
+            return VXD_DAG_FORM_LISTS;
         }
     }
-    return false;
+    return n == 1 && ops[0].shape.kind == VXD_DAG_BALL && vxd_dag_is_overwriting(&ops[0])
+               ? VXD_DAG_FORM_BALL
+               : VXD_DAG_FORM_SHAPES;
 }
 
 /* Counts passes and the bytes that their editors' rows and fields take. */
@@ -119,7 +121,7 @@ static bool measure(struct edit *edit, size_t *row_bytes, size_t *n_field_bytes)
     for (size_t i = 0; i < edit->n_ops; edit->n_passes++) {
         const struct vxd_dag_op *op = &edit->ops[i];
         size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
-        size_t bytes = n > 0 ? vxd_dag_shapes_row_bytes(run_has_lists(op, n))
+        size_t bytes = n > 0 ? vxd_dag_shapes_row_bytes(form_of(op, n))
                        : op->action == VXD_DAG_COPY ? vxd_dag_copy_row_bytes()
                                                     : vxd_dag_morph_row_bytes();
 
@@ -222,7 +224,7 @@ static void point_pass(struct edit *edit)
 /* Where what is sent lies here. */
 static void *here(const struct edit *edit, size_t at)
 {
-    return edit->sent + (at - edit->layout.progress);
+    return edit->sent + (at - edit->layout.state);
 }
 
 /* Sends the heights of an operation, checks them and makes their pyramid; *at is where. */
@@ -301,11 +303,34 @@ static void plan_runs(struct edit *edit, struct vxd_dag_op *ops,
     }
 }
 
-/* Sends everything; what the caller's operations point to on the host with them. */
+/* Whether something is looked at on the device before the first pass, which may raise a fault. */
+static bool checks_something(const struct edit *edit)
+{
+    for (size_t i = 0; i < edit->n_ops; i++) {
+        enum vxd_dag_shape_kind kind = edit->ops[i].shape.kind;
+
+        if (kind == VXD_DAG_HEIGHTFIELD || kind == VXD_DAG_VOXELS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sends what lies from one place of the layout up to another. */
+static enum vxd_status send_part(struct edit *edit, size_t begin, size_t end,
+                                 struct vxd_err *err)
+{
+    return vxd_queue_copy(edit->queue, there(edit, begin), here(edit, begin), end - begin,
+                          err);
+}
+
+/* Sends everything, in one piece where nothing is checked on the way: the first pass's state
+ * and the result are zeros. What the caller's operations point to on the host goes with them. */
 static enum vxd_status send(struct edit *edit, uint32_t root, struct vxd_err *err)
 {
     const struct layout *layout = &edit->layout;
-    size_t n_sent = layout->fields - layout->progress;
+    size_t n_sent = layout->fields - layout->state;
+    size_t begin = layout->state;
     struct vxd_dag_progress *progress;
     struct vxd_dag_op *ops;
     struct vxd_dag_shape_op *shape_ops;
@@ -322,9 +347,10 @@ static enum vxd_status send(struct edit *edit, uint32_t root, struct vxd_err *er
     shape_ops = here(edit, layout->shape_ops);
     progress->first_root = root;
     progress->root = root;
-    /* First, as checks raise faults in it. */
-    VXD_TRY(vxd_queue_copy(edit->queue, edit->pass.progress, progress, sizeof *progress,
-                           err));
+    if (checks_something(edit)) {
+        VXD_TRY(send_part(edit, begin, layout->ops, err));
+        begin = layout->ops;
+    }
     if (edit->n_ops > 0) {
         memcpy(ops, edit->ops, edit->n_ops * sizeof *ops);
     }
@@ -336,20 +362,20 @@ static enum vxd_status send(struct edit *edit, uint32_t root, struct vxd_err *er
         }
     }
     plan_runs(edit, ops, shape_ops, here(edit, layout->runs));
-    VXD_TRY(vxd_queue_copy(edit->queue, there(edit, layout->ops), ops,
-                           layout->fields - layout->ops, err));
+    VXD_TRY(send_part(edit, begin, layout->fields, err));
 out:
     return status;
 }
 
 /* Passes -------------------------------------------------------------------------------- */
 
-/* Clears the state, and the result that stands behind it. */
-static enum vxd_status clear_state(struct edit *edit, struct vxd_err *err)
+/* Clears the state before a pass; before the first one it was sent so. */
+static enum vxd_status clear_state(struct edit *edit, bool is_first, struct vxd_err *err)
 {
     enum vxd_status status =
-        vxd_queue_fill(edit->queue, edit->pass.state, 0,
-                       edit->layout.progress - edit->layout.state, err);
+        is_first ? VXD_OK
+                 : vxd_queue_fill(edit->queue, edit->pass.state, 0,
+                                  edit->layout.progress - edit->layout.state, err);
 
     return status != VXD_OK || !edit->has_signs
                ? status
@@ -378,17 +404,17 @@ static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
     size_t pass = 0;
 
     if (edit->undo != NULL) {
-        VXD_TRY(clear_state(edit, err));
+        VXD_TRY(clear_state(edit, true, err));
         VXD_TRY(passes->undo(edit->queue, &edit->pass, edit->undo, err));
     }
     for (size_t i = 0; i < edit->n_ops; pass++) {
         const struct vxd_dag_op *op = &edit->ops[i];
         size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
 
-        VXD_TRY(clear_state(edit, err));
+        VXD_TRY(clear_state(edit, pass == 0, err));
         if (n > 0) {
             VXD_TRY(passes->shapes(edit->queue, &edit->pass, d_runs + pass,
-                                   run_has_lists(op, n), err));
+                                   form_of(op, n), op, err));
         } else if (op->action == VXD_DAG_COPY) {
             VXD_TRY(passes->copy(edit->queue, &edit->pass, d_ops + i, err));
         } else {
@@ -397,7 +423,7 @@ static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
         i += n > 0 ? n : 1;
     }
     if (edit->n_passes > 1) {
-        VXD_TRY(clear_state(edit, err));
+        VXD_TRY(clear_state(edit, false, err));
         VXD_TRY(passes->change(edit->queue, &edit->pass, err));
     }
 out:

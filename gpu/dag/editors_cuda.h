@@ -8,11 +8,34 @@
 #include "gpu/dag/morph_math.h"
 #include "gpu/dag/pass_cuda.h"
 
+/* Voxels from `low` to `high` that hold all between two corners, units, and at most one more on
+ * each side, clipped to the scene. False: there are none. */
+static __device__ __forceinline__ bool
+vxd_dag_clip_voxels(int depth, const int64_t from[3], const int64_t to[3],
+                    uint32_t low[3], uint32_t high[3])
+{
+    const int64_t last = ((int64_t)1 << depth) - 1;
+
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t first = from[axis] / VXD_DAG_UNIT - 1;
+        const int64_t end = to[axis] / VXD_DAG_UNIT + 1;
+
+        if (end < 0 || first > last) {
+            return false;
+        }
+        low[axis] = (uint32_t)vxd_dag_within(first, 0, last);
+        high[axis] = (uint32_t)vxd_dag_within(end, 0, last);
+    }
+    return true;
+}
+
 /* Shapes, lists of voxels among them. */
 struct vxd_dag_lists_cuda {
     typedef struct vxd_dag_shapes_state state;
     const struct vxd_dag_shapes_run *run; /* in device memory */
-    static const bool TELLS = true;       /* of all parts of a cube at once */
+    static const bool TELLS = true;       /* of all parts of a cube at once, */
+    static const bool TELLS_ALL = false;  /* and of every cube */
+    static const bool HAS_BOUNDS = false; /* of what it edits */
 
     __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
                                          struct vxd_dag_told *told) const
@@ -61,7 +84,9 @@ struct vxd_dag_shapes_cuda {
         uint64_t inside;
     };
     const struct vxd_dag_shapes_run *run; /* in device memory */
-    static const bool TELLS = true;       /* of all parts of a cube at once */
+    static const bool TELLS = true;       /* of all parts of a cube at once, */
+    static const bool TELLS_ALL = false;  /* and of every cube */
+    static const bool HAS_BOUNDS = false; /* of what it edits */
 
     __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
                                          struct vxd_dag_told *told) const
@@ -128,12 +153,87 @@ struct vxd_dag_shapes_cuda {
     }
 };
 
+/* One ball that overwrites what stands there. */
+struct vxd_dag_ball_cuda {
+    struct state {
+        uint32_t none;
+    };
+    struct vxd_dag_shape shape;
+    enum vxd_dag_action action;
+    uint32_t uniform; /* what becomes of a region in it */
+    uint16_t value;
+    bool has_materials;
+    static const bool TELLS = true;
+    static const bool TELLS_ALL = true;
+    static const bool HAS_BOUNDS = true;
+
+    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_told *told) const
+    {
+        (void)at;
+        vxd_dag_ball_tell(&shape, cube, uniform, told);
+        return true;
+    }
+    __device__ __forceinline__ void begin(const struct vxd_dag_view *view, uint32_t root,
+                                          state *at) const
+    {
+        (void)view;
+        (void)root;
+        at->none = 0;
+    }
+    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
+                                        uint64_t *words) const
+    {
+        (void)cube;
+        (void)at;
+        (void)words;
+        return 0;
+    }
+    /* Voxels, from the first to the last along each axis, outside of which nothing is edited; all
+     * are in the scene. False: it is not known. */
+    __device__ __forceinline__ bool bounds(int depth, uint32_t low[3],
+                                           uint32_t high[3]) const
+    {
+        int64_t from[3];
+        int64_t to[3];
+
+        for (int axis = 0; axis < 3; axis++) {
+            from[axis] = shape.a[axis] - shape.r;
+            to[axis] = shape.a[axis] + shape.r;
+        }
+        return vxd_dag_clip_voxels(depth, from, to, low, high);
+    }
+    /* Voxels of a leaf that it overwrites. */
+    __device__ __forceinline__ uint64_t mask(const struct vxd_dag_cube *cube) const
+    {
+        const struct vxd_dag_extent extent =
+            vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+
+        return vxd_dag_ball_mask(&shape, &extent);
+    }
+    __device__ __forceinline__ void leaf(const struct vxd_dag_view *view,
+                                         const struct vxd_dag_cube *cube, const state *at,
+                                         struct vxd_dag_leaf *leaf) const
+    {
+        const uint64_t voxels = mask(cube);
+
+        (void)view;
+        (void)at;
+        if (vxd_dag_leaf_overwrite(action, voxels, leaf) && has_materials &&
+            voxels != 0) {
+            vxd_dag_leaf_set_value(leaf, voxels, value);
+        }
+    }
+};
+
 /* A copy; its source is the root that the pass begins with. */
 struct vxd_dag_copy_cuda {
     typedef struct vxd_dag_sources state;
     const struct vxd_dag_op *op; /* in device memory */
     struct vxd_dag_view view;
     static const bool TELLS = false; /* of all parts of a cube at once */
+    static const bool TELLS_ALL = false;
+    static const bool HAS_BOUNDS = true;
 
     __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
                                          struct vxd_dag_told *told) const
@@ -163,6 +263,11 @@ struct vxd_dag_copy_cuda {
 
         (void)same;
         return vxd_dag_copy_visit(&from, cube, old, at, uniform);
+    }
+    __device__ __forceinline__ bool bounds(int depth, uint32_t low[3],
+                                           uint32_t high[3]) const
+    {
+        return vxd_dag_clip_voxels(depth, op->shape.low, op->shape.high, low, high);
     }
     /* Every cube stands for itself. */
     __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
@@ -197,6 +302,8 @@ struct vxd_dag_morph_cuda {
     const struct vxd_dag_op *op; /* in device memory */
     struct vxd_dag_view view;
     static const bool TELLS = false; /* of all parts of a cube at once */
+    static const bool TELLS_ALL = false;
+    static const bool HAS_BOUNDS = false;
 
     __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
                                          struct vxd_dag_told *told) const

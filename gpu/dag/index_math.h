@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The index of the arena on a GPU: one table of 32-byte buckets, each six addresses and six
- * tags of eight bits of hash and two of kind. A full bucket goes on in the next one; items are
- * never taken out, so a bucket with room ends a search.
- *
- * While an edit's items of one level find or take their slots, the slots taken hold the number
- * of an item in the level's arrays, plus one, and no tag, as an empty slot. Addresses and tags come afterwards, once nobody searches. */
+ * tags of eight bits of hash and two of kind. After a full bucket another one is next; items are
+ * never taken out, so a bucket with room ends a search. Between an address and its tag there is a
+ * moment without one (store_cuda.h). */
 #ifndef VXD_GPU_DAG_INDEX_MATH_H
 #define VXD_GPU_DAG_INDEX_MATH_H
 
@@ -55,6 +53,15 @@ VXD_HD uint32_t vxd_dag_home(uint64_t hash, uint32_t n_buckets)
     return (uint32_t)((hash >> 32) * n_buckets >> 32);
 }
 
+/* The bucket after a full one: some further on, by hash, so that full ones that lie together
+ * are not all gone through. */
+VXD_HD uint32_t vxd_dag_bucket_after(uint64_t hash, uint32_t bucket, uint32_t n_buckets)
+{
+    uint32_t after = bucket + 1 + (uint32_t)(hash >> 8 & 31u);
+
+    return after < n_buckets ? after : after % n_buckets;
+}
+
 /* Equal first words (of a leaf the first two) tell equal lengths: no read goes past the
  * shorter one's end. */
 VXD_HD bool vxd_dag_words_equal(const uint32_t *a, const uint32_t *b, int n_words)
@@ -65,6 +72,13 @@ VXD_HD bool vxd_dag_words_equal(const uint32_t *a, const uint32_t *b, int n_word
         }
     }
     return true;
+}
+
+/* Whether an index has no room for so many items: beyond six sevenths of its slots a warp's
+ * searches, of which the longest counts, get long. */
+VXD_HD bool vxd_dag_index_is_full(uint64_t n_items, uint64_t n_slots)
+{
+    return n_items * 7 > n_slots * 6;
 }
 
 /* The address of an item, VXD_DAG_EMPTY where it is not there, while nobody inserts. */
@@ -90,7 +104,7 @@ VXD_HD uint32_t vxd_dag_index_find(const struct vxd_dag_index_bucket *buckets,
                 return bucket->refs[slot];
             }
         }
-        at = at + 1 < n_buckets ? at + 1 : 0;
+        at = vxd_dag_bucket_after(hash, at, n_buckets);
     }
     return VXD_DAG_EMPTY;
 }

@@ -13,6 +13,7 @@ struct vxd_dag_leaf_made {
     int n_words; /* 0: none */
     bool is_block;
     uint32_t ref; /* where there is none */
+    bool is_new;  /* of the last one */
 };
 
 VXD_DAG_DEVICE void vxd_dag_make_leaf(const struct vxd_dag_view *view,
@@ -51,15 +52,13 @@ VXD_DAG_DEVICE void vxd_dag_join_block(struct vxd_dag_leaf_made *made)
     }
 }
 
-/* Edits the leaf of this lane, a child of a block's own row, and adds what changed. */
+/* Edits the leaf of this lane: what changed, and what its parent's header has of it. */
 template <class Editor>
-VXD_DAG_DEVICE void
+VXD_DAG_DEVICE uint32_t
 vxd_dag_edit_leaf(const struct vxd_dag_view *view, const Editor &editor,
                   const struct vxd_dag_visited<typename Editor::state> *at,
-                  struct vxd_dag_row<typename Editor::state> *row, uint64_t weight,
-                  struct vxd_dag_leaf_made *made, struct vxd_dag_change *sum)
+                  struct vxd_dag_leaf_made *made, struct vxd_dag_change *change)
 {
-    struct vxd_dag_change change = {0, 0, 0, 0};
     struct vxd_dag_leaf leaf;
     struct vxd_dag_leaf before;
     uint16_t values[64];
@@ -68,14 +67,56 @@ vxd_dag_edit_leaf(const struct vxd_dag_view *view, const Editor &editor,
     vxd_dag_leaf_split(view, at->old, values, &leaf);
     before = leaf;
     editor.leaf(view, &at->cube, &at->state, &leaf);
-    if (vxd_dag_change_add_edited(view, at->old, &before, &leaf, &change)) {
+    if (vxd_dag_change_add_edited(view, at->old, &before, &leaf, change)) {
         vxd_dag_make_leaf(view, &leaf, made);
     }
-    vxd_dag_add_times(sum, &change, weight);
     occupied = leaf.set & ~leaf.free;
-    (void)atomicAdd(&row->words[0], (uint32_t)vxd_dag_popc(occupied) << 10);
-    (void)atomicOr(&row->words[0], (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
-                                       (leaf.free != 0 ? VXD_DAG_HAS_FREE : 0));
+    return (uint32_t)vxd_dag_popc(occupied) << 10 |
+           (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
+           (leaf.free != 0 ? VXD_DAG_HAS_FREE : 0);
+}
+
+/* Keeps what became of a leaf, but its reference: in its row, and adds what changed; or in its
+ * slot. */
+template <class Editor>
+VXD_DAG_DEVICE void
+vxd_dag_keep_leaf(struct vxd_dag_desk<Editor> *desk,
+                  const struct vxd_dag_visited<typename Editor::state> *at,
+                  uint32_t header, const struct vxd_dag_change *change,
+                  struct vxd_dag_change *sum)
+{
+    if constexpr (Editor::TELLS_ALL) {
+        if (at->slot != VXD_DAG_NO_SLOT) {
+            desk->table.headers[at->slot] = header;
+            desk->table.counts[at->slot] =
+                (uint32_t)change->n_added | (uint32_t)change->n_removed << 8 |
+                (uint32_t)change->n_changed << 16 | (uint32_t)change->n_freed << 24;
+            return;
+        }
+    }
+    vxd_dag_add_times(sum, change, desk->weights[at->top]);
+    (void)atomicAdd(&desk->rows[at->parent].words[0], header & ~((1u << 10) - 1));
+    (void)atomicOr(&desk->rows[at->parent].words[0], header & ((1u << 10) - 1));
+}
+
+/* The same of its reference. */
+template <class Editor>
+VXD_DAG_DEVICE void
+vxd_dag_put_leaf(struct vxd_dag_desk<Editor> *desk,
+                 const struct vxd_dag_visited<typename Editor::state> *at, uint32_t ref)
+{
+    struct vxd_dag_row<typename Editor::state> *row = &desk->rows[at->parent];
+
+    if constexpr (Editor::TELLS_ALL) {
+        if (at->slot != VXD_DAG_NO_SLOT) {
+            desk->table.refs[at->slot] = ref;
+            return;
+        }
+    }
+    if (ref != at->old) {
+        row->words[1 + at->octant] = ref;
+        (void)atomicOr(&row->marks, VXD_DAG_MARK_CHANGED);
+    }
 }
 
 #endif

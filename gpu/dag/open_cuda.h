@@ -17,7 +17,8 @@ template <class State> struct vxd_dag_visited {
     uint32_t octant;
     uint32_t top; /* of the parent, where it is the block's own: its cube in the batch */
     uint32_t old;
-    uint32_t ref; /* where it is not open */
+    uint32_t ref;  /* where it is not open */
+    uint32_t slot; /* of a leaf that others are like, or VXD_DAG_NO_SLOT */
     bool is_there;
     bool is_open;
     bool is_told;
@@ -67,6 +68,7 @@ vxd_dag_find_child(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> 
     at->old = VXD_DAG_EMPTY;
     at->ref = VXD_DAG_EMPTY;
     at->top = 0;
+    at->slot = VXD_DAG_NO_SLOT;
     at->octant = vxd_dag_lane() % 8;
     at->parent = phase->begin + (at->is_there ? i : 0);
     telling[0] = 0;
@@ -90,6 +92,12 @@ vxd_dag_find_child(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> 
     at->top = row->marks >> VXD_DAG_MARK_TOP;
     at->old = is_leaf ? row->words[1 + at->octant]
                       : vxd_dag_below(&pass->view, row->ref, (int)at->octant);
+    if constexpr (Editor::TELLS_ALL) {
+        if (is_leaf && (row->marks >> at->octant & 1) != 0) {
+            at->slot = at->old;
+            at->old = vxd_dag_table_old(&desk->table, at->slot);
+        }
+    }
     if (!is_leaf && vxd_dag_is_node(at->old)) {
         /* Its header is read here, or its children at the next height. */
         vxd_dag_prefetch(vxd_dag_words(&pass->view, at->old));
@@ -106,12 +114,11 @@ VXD_DAG_DEVICE void vxd_dag_visit(const struct vxd_dag_pass *pass, const Editor 
 {
     const struct vxd_dag_row<typename Editor::state> *row =
         vxd_dag_row_at(pass, desk, phase, at->parent);
-    const struct vxd_dag_cube cube = vxd_dag_cube_at(row->place, phase->height);
-    enum vxd_dag_visit visit;
-    uint32_t uniform = VXD_DAG_EMPTY;
+    const struct vxd_dag_cube cube =
+        vxd_dag_cube_at(row->place, vxd_dag_row_height(phase, at->parent));
 
     at->cube = vxd_dag_cube_child(&cube, (int)at->octant);
-    at->is_told = telling[0] >> VXD_DAG_TOLD != 0;
+    at->is_told = Editor::TELLS_ALL || telling[0] >> VXD_DAG_TOLD != 0;
     if (at->is_told) {
         at->state = row->state;
         at->is_open = (telling[0] >> at->octant & 1) != 0 && at->old != telling[1];
@@ -119,10 +126,15 @@ VXD_DAG_DEVICE void vxd_dag_visit(const struct vxd_dag_pass *pass, const Editor 
                                                                            : at->old;
         return;
     }
-    editor.child(&cube, &row->state, (int)at->octant, &at->state);
-    visit = editor.visit(&pass->view, &at->cube, at->old, &at->state, &uniform);
-    at->is_open = visit == VXD_DAG_DESCEND;
-    at->ref = visit == VXD_DAG_SET ? uniform : at->old;
+    if constexpr (!Editor::TELLS_ALL) {
+        enum vxd_dag_visit visit;
+        uint32_t uniform = VXD_DAG_EMPTY;
+
+        editor.child(&cube, &row->state, (int)at->octant, &at->state);
+        visit = editor.visit(&pass->view, &at->cube, at->old, &at->state, &uniform);
+        at->is_open = visit == VXD_DAG_DESCEND;
+        at->ref = visit == VXD_DAG_SET ? uniform : at->old;
+    }
 }
 
 /* A cube's header, by the lane of its first child, from the children that are not open. */
@@ -135,6 +147,7 @@ vxd_dag_put_header(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> 
 {
     const uint32_t shift = vxd_dag_lane() & 24;
     const bool is_known = at->is_there && !at->is_open;
+    const int height = vxd_dag_row_height(phase, at->parent);
     struct vxd_dag_part part = {0, 0};
     uint32_t occupied;
     uint32_t free;
@@ -143,7 +156,7 @@ vxd_dag_put_header(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> 
     uint32_t likes;
 
     if (is_known) {
-        part = vxd_dag_part_of(&pass->view, at->ref, phase->height - 1);
+        part = vxd_dag_part_of(&pass->view, at->ref, height - 1);
     }
     __syncwarp();
     occupied =
@@ -159,10 +172,9 @@ vxd_dag_put_header(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> 
         struct vxd_dag_row<typename Editor::state> *row =
             vxd_dag_row_at(pass, desk, phase, at->parent);
 
-        row->words[0] =
-            ((occupied & 0xffu) != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
-            ((free & 0xffu) != 0 ? VXD_DAG_HAS_FREE : 0) |
-            (phase->height <= VXD_DAG_COUNT_HEIGHT ? part.n_occupied << 10 : 0);
+        row->words[0] = ((occupied & 0xffu) != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
+                        ((free & 0xffu) != 0 ? VXD_DAG_HAS_FREE : 0) |
+                        (height <= VXD_DAG_COUNT_HEIGHT ? part.n_occupied << 10 : 0);
         row->marks = (is_rows & 0xffu) |
                      ((changed & 0xffu) != 0 ? VXD_DAG_MARK_CHANGED : 0) |
                      (likes & 0xffu) << VXD_DAG_MARK_LIKES | at->top << VXD_DAG_MARK_TOP;
@@ -183,14 +195,13 @@ VXD_DAG_DEVICE uint32_t vxd_dag_take_places(uint32_t *n, bool takes)
 }
 
 /* By all lanes of a warp: likewise, of the rows of the pass; which may be beyond those there are. */
-VXD_DAG_DEVICE uint64_t vxd_dag_take_rows_of_pass(const struct vxd_dag_pass *pass,
-                                                  int height, bool takes)
+VXD_DAG_DEVICE uint64_t vxd_dag_take_rows_of_pass(uint64_t *n, bool takes)
 {
     const uint32_t mask = __ballot_sync(UINT32_MAX, takes);
     unsigned long long begin = 0;
 
     if (mask != 0 && vxd_dag_lane() == 0) {
-        begin = vxd_dag_atomic_add(&pass->state->n_cubes[height], (uint64_t)__popc(mask));
+        begin = vxd_dag_atomic_add(n, (uint64_t)__popc(mask));
     }
     return __shfl_sync(UINT32_MAX, begin, 0) +
            (uint64_t)__popc(mask & ((1u << vxd_dag_lane()) - 1));
@@ -207,9 +218,11 @@ VXD_DAG_DEVICE uint32_t vxd_dag_take_rows(
     const int below = phase->height - 1;
     const uint64_t child =
         phase->is_local
-            ? vxd_dag_local_begin(below) +
+            ? vxd_dag_local_begin<Editor>(below) +
                   vxd_dag_take_places(&desk->n_rows[phase->top - below], takes)
-            : desk->jobs.cubes_below + vxd_dag_take_rows_of_pass(pass, below, takes);
+            : desk->jobs.cubes_below +
+                  vxd_dag_take_rows_of_pass(vxd_dag_n_cubes_below(pass, desk, phase),
+                                            takes);
 
     if (takes && !phase->is_local && child >= pass->cubes_capacity) {
         vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
@@ -252,7 +265,7 @@ vxd_dag_put_children(const struct vxd_dag_pass *pass, const Editor &editor,
                      const struct vxd_dag_visited<typename Editor::state> *at,
                      struct vxd_dag_pair *pair)
 {
-    const int below = phase->height - 1;
+    const int below = vxd_dag_row_height(phase, at->parent) - 1;
     const uint32_t number = at->parent * 8 + at->octant;
     const uint64_t weight = vxd_dag_weight_of(pass, desk, phase, at);
     const bool is_above = below > VXD_DAG_LEAF_HEIGHT;
@@ -271,7 +284,9 @@ vxd_dag_put_children(const struct vxd_dag_pass *pass, const Editor &editor,
     }
     __syncwarp();
     is_row = is_above && at->is_open && like == VXD_DAG_NO_CHILD;
-    if (is_above) {
+    if (phase->is_path) {
+        child = at->parent + 1;
+    } else if (is_above) {
         child = vxd_dag_take_rows(pass, desk, phase, at, is_row, weight);
     } else {
         child = vxd_dag_take_places(&desk->n_leaves, at->is_open);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One way over a tree with an editor: one cooperative kernel, in stages with a barrier between.
  *
+ * path   the first block: cubes that hold all of an edit whose bounds are known (path_cuda.h)
  * open   height by height, cubes become rows; the first block alone as long as they are few
  * join   of what was opened, children that are equal to another's take its row, and count for as
  *        many
  * meet   the first block tells the others how far it came
- * rows   blocks: down from some rows of height 4 to their leaves, and up again, in shared memory
- * close  the heights above, by the grid where rows are many, then by the first block
+ * rows   blocks: down from some rows of height 4 (of a ball 3) to their leaves, and up again, in
+ *        shared memory
+ * close  the heights above, by the grid where rows are many, then by the first block, which counts
+ *        for itself what it takes as no other stores any more; the path at once
  *
  * In a stage a block takes batches of rows, or of pairs, and goes through them in phases
  * (batch_cuda.h).
@@ -21,11 +24,10 @@
 #ifndef VXD_GPU_DAG_PASS_CUDA_H
 #define VXD_GPU_DAG_PASS_CUDA_H
 
-#include "gpu/dag/batch_cuda.h"
-#include "gpu/dag/stage_cuda.h"
+#include "gpu/dag/path_cuda.h"
 
-/* Rows above those of the stage ROWS, or pairs, of a batch at most. */
-#define VXD_DAG_BATCH_ROWS 64u
+/* Below pairs of this height warps go alone, where nothing but pairs is looked at. */
+#define VXD_DAG_CHANGE_HEIGHT 4
 
 /* Visits that a block counts for itself at most. */
 #define VXD_DAG_VISITS_AT_ONCE 32768u
@@ -47,21 +49,25 @@ VXD_DAG_DEVICE void vxd_dag_count_visits(const struct vxd_dag_pass *pass,
 
 /* By a block's dealer: what there is to do in a stage. Batches are smaller where there would be
  * fewer than blocks. Returns the block's first one. */
+template <class Editor>
 VXD_DAG_DEVICE uint32_t vxd_dag_begin_jobs(const struct vxd_dag_stage *stage,
                                            struct vxd_dag_jobs *jobs)
 {
     const bool is_rows = stage->kind == VXD_DAG_STAGE_ROWS;
     const uint32_t n_blocks = stage->is_grid ? gridDim.x : 1;
-    const uint32_t most = is_rows ? VXD_DAG_BATCH_CUBES : VXD_DAG_BATCH_ROWS;
+    const uint32_t most = vxd_dag_sizes<Editor>::CUBES;
     const uint32_t each = is_rows && stage->n_pairs / 64 > n_blocks ? 8 : 1;
     const uint32_t n_pairs = (stage->n_pairs + each - 1) / each;
     const uint32_t all = stage->n_cubes + n_pairs;
-    uint32_t at_once = (all + n_blocks - 1) / n_blocks;
+    uint32_t at_once = most;
 
-    if (!is_rows) {
-        at_once = (at_once + 3) / 4 * 4;
+    if (stage->is_grid) {
+        at_once = (all + n_blocks - 1) / n_blocks;
+        at_once = is_rows ? at_once : (at_once + 3) / 4 * 4;
+        at_once = at_once > most ? most : at_once == 0 ? 1 : at_once;
+    } else {
+        jobs->n_below[(stage->height - 1) & 1] = {0, 0};
     }
-    at_once = at_once > most ? most : at_once == 0 ? 1 : at_once;
     jobs->at_once = at_once;
     jobs->pairs = (stage->n_cubes + at_once - 1) / at_once * at_once;
     jobs->pairs_each = each;
@@ -94,7 +100,7 @@ VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_pass *pass,
     uint32_t fault;
     bool is_over;
 
-    if (stage->kind == VXD_DAG_STAGE_CLOSE) {
+    if (vxd_dag_stage_is_up(stage->kind)) {
         return !is_bad;
     }
     if (!stage->is_grid) {
@@ -130,15 +136,31 @@ VXD_DAG_DEVICE void vxd_dag_begin_batch(const struct vxd_dag_stage *stage,
     const uint32_t before = is_pairs ? (first - jobs->pairs) * each : first;
     const uint32_t left = (is_pairs ? stage->n_pairs : stage->n_cubes) - before;
 
-    phase->kind = is_pairs                             ? VXD_DAG_PHASE_PAIRS
-                  : stage->kind == VXD_DAG_STAGE_CLOSE ? VXD_DAG_PHASE_COMPOSE
-                  : Editor::TELLS                      ? VXD_DAG_PHASE_ASK
-                                                       : VXD_DAG_PHASE_OPEN;
+    phase->kind = is_pairs                            ? VXD_DAG_PHASE_PAIRS
+                  : !vxd_dag_stage_is_up(stage->kind) ? vxd_dag_phase_down<Editor>()
+                  : Editor::TELLS_ALL || stage->kind == VXD_DAG_STAGE_CLOSE_PATH
+                      ? VXD_DAG_PHASE_CLOSE
+                      : VXD_DAG_PHASE_COMPOSE;
     phase->is_local = stage->kind == VXD_DAG_STAGE_ROWS;
+    phase->is_alone = !stage->is_grid;
+    phase->is_path =
+        stage->kind == VXD_DAG_STAGE_PATH || stage->kind == VXD_DAG_STAGE_CLOSE_PATH;
     phase->top = stage->height;
     phase->height = stage->height;
     phase->begin = (is_pairs ? stage->pairs : stage->cubes) + before;
     phase->n = left < jobs->at_once * each ? left : jobs->at_once * each;
+}
+
+/* By a block's dealer: counts rows that are about to become nodes. */
+VXD_DAG_DEVICE void vxd_dag_count_closed(const struct vxd_dag_pass *pass,
+                                         const struct vxd_dag_stage *stage,
+                                         const struct vxd_dag_phase *phase)
+{
+    if (vxd_dag_stage_is_up(stage->kind)) {
+        (void)atomicAdd(&pass->state->n_closed, phase->n);
+    } else if (phase->kind == VXD_DAG_PHASE_CLOSE) {
+        (void)atomicAdd(&pass->state->n_rows_closed, phase->n);
+    }
 }
 
 /* By all threads of a block: a batch, a barrier behind each of its phases. In the last one the
@@ -169,11 +191,12 @@ VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *work
             continue;
         }
         if (vxd_dag_is_dealer()) {
-            if (phase.kind == VXD_DAG_PHASE_OPEN) {
+            if (phase.kind == VXD_DAG_PHASE_OPEN || phase.kind == VXD_DAG_PHASE_TELL) {
                 desk->jobs.n_visits += phase.n * 8;
                 vxd_dag_count_visits(worker->pass, &desk->jobs);
             }
             if (vxd_dag_phase_is_last(&phase)) {
+                vxd_dag_count_closed(worker->pass, stage, &phase);
                 vxd_dag_deal(worker->pass, stage, &desk->jobs, turn ^ 1,
                              vxd_dag_jobs_after(worker->pass, stage, &desk->jobs, first));
             }
@@ -204,7 +227,8 @@ VXD_DAG_DEVICE void vxd_dag_run_stage(struct vxd_dag_worker<Store, Editor> *work
     bool has_room = true;
 
     if (vxd_dag_is_dealer()) {
-        vxd_dag_deal(worker->pass, stage, jobs, 0, vxd_dag_begin_jobs(stage, jobs));
+        vxd_dag_deal(worker->pass, stage, jobs, 0,
+                     vxd_dag_begin_jobs<Editor>(stage, jobs));
     }
     __syncthreads();
 #pragma unroll 1
@@ -220,7 +244,8 @@ VXD_DAG_DEVICE void vxd_dag_run_stage(struct vxd_dag_worker<Store, Editor> *work
 
 /* What a pass with a fault would need, as far as it came; by one thread after all others. */
 template <class Store>
-static __device__ void vxd_dag_tell_needs(const struct vxd_dag_pass *pass, uint32_t fault)
+static __device__ void vxd_dag_tell_needs(const struct vxd_dag_pass *pass, int row_height,
+                                          uint32_t fault)
 {
     const struct vxd_dag_pass_state *state = pass->state;
     struct vxd_dag_needs *needs = &pass->progress->needs;
@@ -236,9 +261,10 @@ static __device__ void vxd_dag_tell_needs(const struct vxd_dag_pass *pass, uint3
                      : n_visits > pass->max_visits   ? n_visits
                                                      : n_cubes;
     needs->n_pairs = (fault & VXD_DAG_NO_PAIRS) != 0 ? n_pairs : 0;
-    Store::tell_needs(pass, fault, vxd_dag_load_now(&state->n_dealt),
-                      vxd_dag_load_now64(&state->n_cubes[VXD_DAG_ROW_HEIGHT]),
-                      n_cubes - vxd_dag_load_now64(&state->n_cubes[VXD_DAG_ROW_HEIGHT]));
+    Store::tell_needs(pass, fault, vxd_dag_load_now(&state->n_rows_closed),
+                      vxd_dag_load_now64(&state->n_cubes[row_height]),
+                      n_cubes - vxd_dag_load_now64(&state->n_cubes[row_height]) -
+                          vxd_dag_load_now(&state->n_closed));
 }
 
 /* By one thread after all others. */
@@ -251,7 +277,7 @@ static __device__ void vxd_dag_end_pass(const struct vxd_dag_pass *pass)
 
     if (fault != 0) {
         progress->fault = fault;
-        vxd_dag_tell_needs<Store>(pass, fault);
+        vxd_dag_tell_needs<Store>(pass, vxd_dag_sizes<Editor>::ROW_HEIGHT, fault);
     } else {
         progress->root = ((const row_t *)pass->cubes)[0].ref;
     }
@@ -274,9 +300,52 @@ static __device__ void vxd_dag_open_root(const struct vxd_dag_pass *pass,
         pass->cube_weights[0] = 1;
     }
     pass->state->n_cubes[pass->view.depth] = 1;
+}
+
+/* By one thread: items that the store has. */
+static __device__ void vxd_dag_count_items(const struct vxd_dag_pass *pass)
+{
     pass->state->n_items = pass->store->n_items[VXD_DAG_LEAF] +
                            pass->store->n_items[VXD_DAG_INNER] +
                            pass->store->n_items[VXD_DAG_BLOCK];
+}
+
+/* By the first block: its first stage, with the rows that it begins with. Returns the height of
+ * the last cube of its path. */
+template <class Editor>
+VXD_DAG_DEVICE int
+vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
+                   struct vxd_dag_desk<Editor> *desk, struct vxd_dag_stage *stage)
+{
+    int path_height = pass->view.depth;
+
+    if (threadIdx.x == 0) {
+        if constexpr (Editor::HAS_BOUNDS) {
+            struct vxd_dag_cube end;
+
+            (void)vxd_dag_path_end(editor, pass->view.depth, &end);
+            desk->path_height = vxd_dag_put_path(pass, editor, &end);
+        } else {
+            vxd_dag_open_root(pass, editor);
+        }
+        vxd_dag_count_items(pass);
+    }
+    __syncthreads();
+    if constexpr (Editor::HAS_BOUNDS) {
+        path_height = desk->path_height;
+    }
+    vxd_dag_stage_top(pass, stage);
+    if (stage->height > stage->row_height) {
+        stage->kind = VXD_DAG_STAGE_OPEN;
+        stage->is_grid = false;
+    } else if (threadIdx.x == 0) {
+        pass->state->grid_height = (uint32_t)stage->height;
+    }
+    if (path_height < stage->height) {
+        stage->kind = VXD_DAG_STAGE_PATH;
+        stage->n_cubes = (uint32_t)(stage->height - path_height);
+    }
+    return path_height;
 }
 
 /* Bytes of a block's shared memory. */
@@ -301,8 +370,11 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     extern __shared__ uint4 vxd_dag_shared[];
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     struct vxd_dag_worker<Store, Editor> worker;
-    struct vxd_dag_stage stage = {VXD_DAG_STAGE_MEET, true, 0, 0, 0, 0, 0, 0, 0};
+    struct vxd_dag_stage stage = {
+        VXD_DAG_STAGE_MEET, true, 0, 0, 0, 0, 0, 0, 0, vxd_dag_sizes<Editor>::ROW_HEIGHT};
+    int path_height = pass->view.depth;
     long long begin = clock64();
+    bool is_up_alone = false;
 
     /* Of passes before this one; changes only once all blocks of this one have met. */
     if (vxd_dag_load_now(&pass->progress->fault) != 0) {
@@ -314,23 +386,17 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     worker.desk = (struct vxd_dag_desk<Editor> *)((char *)vxd_dag_shared +
                                                   sizeof(struct vxd_dag_board));
     worker.spare = Store::no_spare();
+    vxd_dag_pool_clear(&worker.desk->pools[threadIdx.x / 32]);
     if (vxd_dag_is_dealer()) {
         worker.desk->jobs.n_visits = 0;
         worker.desk->jobs.is_bad = 0;
     }
     vxd_dag_board_clear(worker.board);
+    if constexpr (Editor::TELLS_ALL) {
+        vxd_dag_table_clear(&worker.desk->table, true);
+    }
     if (vxd_dag_is_first_block()) {
-        if (threadIdx.x == 0) {
-            vxd_dag_open_root(pass, editor);
-        }
-        __syncthreads();
-        vxd_dag_stage_top(pass, &stage);
-        if (stage.height > VXD_DAG_ROW_HEIGHT) {
-            stage.kind = VXD_DAG_STAGE_OPEN;
-            stage.is_grid = false;
-        } else if (threadIdx.x == 0) {
-            pass->state->grid_height = (uint32_t)stage.height;
-        }
+        path_height = vxd_dag_begin_pass(pass, editor, worker.desk, &stage);
     }
     while (stage.kind != VXD_DAG_STAGE_END) {
         if (stage.kind == VXD_DAG_STAGE_JOIN) {
@@ -359,10 +425,32 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
             worker.board->cycles[vxd_dag_stage_name(&stage)] += (uint64_t)(end - begin);
             begin = end;
         }
-        vxd_dag_stage_next(pass, &stage);
+        if (!stage.is_grid && stage.kind == VXD_DAG_STAGE_OPEN && threadIdx.x == 0) {
+            const int below = stage.height - 1;
+
+            pass->state->n_cubes[below] = worker.desk->jobs.n_below[below & 1].n_cubes;
+            pass->state->n_pairs[below] = worker.desk->jobs.n_below[below & 1].n_pairs;
+        }
+        vxd_dag_stage_next(pass, worker.desk->jobs.n_below, &stage);
+        if (stage.kind == VXD_DAG_STAGE_CLOSE && !stage.is_grid && !is_up_alone) {
+            is_up_alone = true;
+            if (threadIdx.x == 0) {
+                worker.board->n_taken = vxd_dag_load_now64(&pass->state->n_taken);
+            }
+        }
+        if constexpr (Editor::HAS_BOUNDS) {
+            if (stage.kind == VXD_DAG_STAGE_CLOSE && !stage.is_grid &&
+                stage.height == path_height + 1) {
+                vxd_dag_begin_path_up(&worker, (uint32_t)(pass->view.depth - path_height),
+                                      &stage);
+            }
+        }
     }
     vxd_dag_board_add(pass, worker.board, pass->counts_changes);
     if (vxd_dag_is_first_block() && threadIdx.x == 0) {
+        if (is_up_alone && Store::RESERVES) {
+            pass->state->n_taken = worker.board->n_taken;
+        }
         for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
             pass->progress->stage_cycles[i] += worker.board->cycles[i];
         }
@@ -414,7 +502,8 @@ static __device__ __forceinline__ void vxd_dag_run_change(const struct vxd_dag_p
     __shared__ struct vxd_dag_pair_list lists[VXD_DAG_TEAM_THREADS / 32];
     const bool is_first = vxd_dag_is_first_block() && threadIdx.x == 0;
     struct vxd_dag_progress *progress = pass->progress;
-    struct vxd_dag_stage stage = {VXD_DAG_STAGE_OPEN, true, 0, 0, 0, 0, 0, 0, 0};
+    struct vxd_dag_stage stage = {VXD_DAG_STAGE_OPEN,   true, 0, 0, 0, 0, 0, 0, 0,
+                                  VXD_DAG_CHANGE_HEIGHT};
 
     if (vxd_dag_load_now(&progress->fault) != 0) {
         return;
@@ -431,13 +520,13 @@ static __device__ __forceinline__ void vxd_dag_run_change(const struct vxd_dag_p
     vxd_dag_stage_top(pass, &stage);
     for (; stage.kind != VXD_DAG_STAGE_END;) {
         stage.kind =
-            stage.height > VXD_DAG_ROW_HEIGHT ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_ROWS;
+            stage.height > stage.row_height ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_ROWS;
         vxd_dag_change_stage(pass, &board, &lists[threadIdx.x / 32], &stage);
         cooperative_groups::this_grid().sync();
         if (stage.kind == VXD_DAG_STAGE_ROWS) {
             stage.kind = VXD_DAG_STAGE_END;
         } else {
-            vxd_dag_stage_down(pass, &stage);
+            vxd_dag_stage_down(pass, NULL, &stage);
         }
     }
     vxd_dag_board_add(pass, &board, true);

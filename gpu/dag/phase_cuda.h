@@ -7,11 +7,13 @@
 #include "gpu/dag/pairs_cuda.h"
 
 enum vxd_dag_phase_kind {
+    VXD_DAG_PHASE_TELL,    /* cubes of the block: a lane for one (told_cuda.h) */
     VXD_DAG_PHASE_ASK,     /* editors that tell at once of all children of a cube */
     VXD_DAG_PHASE_OPEN,    /* cubes: a lane for a child */
     VXD_DAG_PHASE_LEAVES,  /* edits and stores them */
-    VXD_DAG_PHASE_COMPOSE, /* words of nodes: a lane for a child */
-    VXD_DAG_PHASE_STORE,   /* nodes */
+    VXD_DAG_PHASE_CLOSE,   /* cubes of the block: a lane makes a node and stores it */
+    VXD_DAG_PHASE_COMPOSE, /* words of others' nodes: a lane for a child */
+    VXD_DAG_PHASE_STORE,   /* these */
     VXD_DAG_PHASE_PAIRS,
     VXD_DAG_PHASE_END
 };
@@ -20,6 +22,8 @@ enum vxd_dag_phase_kind {
 struct vxd_dag_phase {
     enum vxd_dag_phase_kind kind;
     bool is_local;  /* the block's own; of pairs, a warp's */
+    bool is_alone;  /* no other block does anything */
+    bool is_path;   /* row i is of a height lower by i (path_cuda.h) */
     int top;        /* the height of the batch, */
     int height;     /* and of this phase */
     uint32_t begin; /* row, or pair */
@@ -36,12 +40,50 @@ vxd_dag_row_at(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *des
     return (phase->is_local ? desk->rows : (row_t *)pass->cubes) + row;
 }
 
-/* Whether a lane has an item of its own, not a child of one. */
-VXD_DAG_DEVICE bool
-vxd_dag_phase_is_by_item(enum vxd_dag_phase_kind kind)
+/* The height of a row of the phase. */
+VXD_DAG_DEVICE int
+vxd_dag_row_height(const struct vxd_dag_phase *phase, uint32_t row)
 {
-    return kind == VXD_DAG_PHASE_ASK || kind == VXD_DAG_PHASE_LEAVES ||
+    return phase->height - (phase->is_path ? (int)(row - phase->begin) : 0);
+}
+
+/* Whether a lane has an item of its own, not a child of one. */
+VXD_DAG_DEVICE bool vxd_dag_phase_is_by_item(enum vxd_dag_phase_kind kind)
+{
+    return kind != VXD_DAG_PHASE_OPEN && kind != VXD_DAG_PHASE_COMPOSE &&
+           kind != VXD_DAG_PHASE_PAIRS;
+}
+
+/* Whether a step of the phase ends with what it finds or stores. */
+VXD_DAG_DEVICE bool vxd_dag_phase_stores(enum vxd_dag_phase_kind kind)
+{
+    return kind == VXD_DAG_PHASE_LEAVES || kind == VXD_DAG_PHASE_CLOSE ||
            kind == VXD_DAG_PHASE_STORE;
+}
+
+/* Where cubes of the next height are counted that become rows of the pass: while the first
+ * block is alone by itself. */
+template <class Editor>
+VXD_DAG_DEVICE uint64_t *vxd_dag_n_cubes_below(const struct vxd_dag_pass *pass,
+                                               struct vxd_dag_desk<Editor> *desk,
+                                               const struct vxd_dag_phase *phase)
+{
+    const int below = phase->height - 1;
+
+    return phase->is_alone ? &desk->jobs.n_below[below & 1].n_cubes
+                           : &pass->state->n_cubes[below];
+}
+
+/* The same of pairs. */
+template <class Editor>
+VXD_DAG_DEVICE uint64_t *vxd_dag_n_pairs_below(const struct vxd_dag_pass *pass,
+                                               struct vxd_dag_desk<Editor> *desk,
+                                               const struct vxd_dag_phase *phase)
+{
+    const int below = phase->height - 1;
+
+    return phase->is_alone ? &desk->jobs.n_below[below & 1].n_pairs
+                           : &pass->state->n_pairs[below];
 }
 
 /* Of item i of the phase, what the block keeps of it: the row itself, where it is its own. */

@@ -3,17 +3,25 @@
 #ifndef VXD_GPU_DAG_ROWS_CUDA_H
 #define VXD_GPU_DAG_ROWS_CUDA_H
 
+#include <type_traits>
+
 #include "gpu/dag/store_cuda.h"
+#include "gpu/dag/table_leaves_cuda.h"
+
+/* What a block takes at once. With an editor that tells all, a lane takes a cube, and as many
+ * as there are threads are of the height above the leaves. With others a lane takes a child,
+ * and cubes of height 4 are gone down and up; with height 5 fewer fit, whose phases are more,
+ * and most warps wait in most of those. */
+template <class Editor> struct vxd_dag_sizes {
+    static const int ROW_HEIGHT = VXD_DAG_LEAF_HEIGHT + (Editor::TELLS_ALL ? 1 : 2);
+    static const int LEVELS = ROW_HEIGHT - VXD_DAG_LEAF_HEIGHT;
+    static const uint32_t CUBES = Editor::TELLS_ALL ? VXD_DAG_TEAM_THREADS : 64;
+    /* Open cubes in and below those of ROW_HEIGHT, and leaves. */
+    static const uint32_t ROWS = Editor::TELLS_ALL ? CUBES : CUBES * (1 + 8);
+    static const uint32_t LEAVES = CUBES << 3 * LEVELS;
+};
 
 enum {
-    /* Of cubes that a block goes down and up alone. With cubes of height 5 fewer fit, whose
-     * phases are more, and most of their warps wait in most of those. */
-    VXD_DAG_ROW_HEIGHT = 4,
-    VXD_DAG_ROW_LEVELS = VXD_DAG_ROW_HEIGHT - VXD_DAG_LEAF_HEIGHT,
-    VXD_DAG_BATCH_CUBES = 64, /* of them at once, at most */
-    /* Open cubes in and below those, and leaves. */
-    VXD_DAG_LOCAL_ROWS = VXD_DAG_BATCH_CUBES * (1 + 8),
-    VXD_DAG_LOCAL_LEAVES = VXD_DAG_BATCH_CUBES * 64,
     /* Pairs that a warp has at most: of four that are opened 32 come, of 32 of height 4 the first
      * four are before the others. */
     VXD_DAG_WARP_PAIRS = 64
@@ -33,6 +41,7 @@ template <class State> struct vxd_dag_row {
 #define VXD_DAG_MARK_ROWS 0xffu     /* children that are rows, a bit each */
 #define VXD_DAG_MARK_CHANGED 0x100u /* something below is not what it was */
 #define VXD_DAG_MARK_NODE 0x200u /* a node is to be found for it, whose words are made */
+#define VXD_DAG_MARK_NEW 0x400u  /* the node that it became was not there before */
 /* Of those that are rows: the word is the child (row * 8 + octant) whose row it is, for a
  * moment. */
 #define VXD_DAG_MARK_LIKES 16
@@ -49,6 +58,12 @@ struct vxd_dag_pair_list {
     uint64_t weights[VXD_DAG_WARP_PAIRS]; /* << 5 | the height */
 };
 
+/* Rows that the first block found alone, of one height. */
+struct vxd_dag_below {
+    uint64_t n_cubes;
+    uint64_t n_pairs;
+};
+
 /* What a block has to do in a stage, numbered: cubes, then pairs from the first number on that a
  * batch may begin at. */
 struct vxd_dag_jobs {
@@ -62,20 +77,32 @@ struct vxd_dag_jobs {
     uint32_t pairs_below;
     uint32_t n_visits; /* cubes the block looked at, not yet among the pass's */
     uint32_t is_bad;   /* a stage before this one had a fault */
+    struct vxd_dag_below n_below[2]; /* of even and odd heights */
 };
 
 #define VXD_DAG_NO_JOB UINT32_MAX
 
+/* A warp's, of one or the other at a time. */
+union vxd_dag_lists {
+    struct vxd_dag_pair_list pairs;
+    uint16_t leaves[32 * 8]; /* below its rows, whose masks are found next */
+};
+
 /* A block's. Of a batch of rows of the pass the first rows have their telling, or their words. */
 template <class Editor> struct vxd_dag_desk {
-    struct vxd_dag_row<typename Editor::state>
-        rows[VXD_DAG_LOCAL_ROWS]; /* by the place that vxd_dag_local_begin says */
-    struct vxd_dag_pair_list pairs[VXD_DAG_TEAM_THREADS / 32];
-    uint64_t weights[VXD_DAG_BATCH_CUBES];
+    struct vxd_dag_row<typename Editor::state> rows
+        [vxd_dag_sizes<Editor>::ROWS]; /* by the place that vxd_dag_local_begin says */
+    union vxd_dag_lists lists[VXD_DAG_TEAM_THREADS / 32];
+    struct vxd_dag_pool pools[VXD_DAG_TEAM_THREADS / 32];
+    std::conditional_t<Editor::TELLS_ALL, struct vxd_dag_leaf_table,
+                       struct vxd_dag_nothing>
+        table;
+    uint64_t weights[vxd_dag_sizes<Editor>::CUBES];
     struct vxd_dag_jobs jobs;
-    uint32_t n_rows[VXD_DAG_ROW_LEVELS]; /* from the batch's height down */
+    uint32_t n_rows[vxd_dag_sizes<Editor>::LEVELS]; /* from the batch's height down */
+    int path_height; /* of the first block: of the last cube of its path */
     uint32_t n_leaves;
-    uint16_t leaves[VXD_DAG_LOCAL_LEAVES]; /* to be edited: row * 8 + octant */
+    uint16_t leaves[vxd_dag_sizes<Editor>::LEAVES]; /* to be edited: row * 8 + octant */
 };
 
 /* Counts of a block. */
@@ -86,6 +113,7 @@ struct vxd_dag_board {
     uint32_t n_new[VXD_DAG_N_HEIGHTS];
     uint32_t has_failed; /* the store had no room for something of this block */
     uint32_t padding;
+    uint64_t n_taken; /* the pass's, while the first block is alone on the way up */
     uint64_t cycles[VXD_DAG_N_STAGES]; /* that it took for the stages */
 };
 
@@ -95,10 +123,10 @@ VXD_DAG_DEVICE bool vxd_dag_is_dealer(void)
     return threadIdx.x == blockDim.x - 32;
 }
 
-/* Where a block's rows of a height begin: 64 places, then 512. */
-VXD_DAG_DEVICE uint32_t vxd_dag_local_begin(int height)
+/* Where a block's rows of a height begin: those of the batch, then what is below. */
+template <class Editor> VXD_DAG_DEVICE uint32_t vxd_dag_local_begin(int height)
 {
-    return height == VXD_DAG_ROW_HEIGHT ? 0 : VXD_DAG_BATCH_CUBES;
+    return height == vxd_dag_sizes<Editor>::ROW_HEIGHT ? 0 : vxd_dag_sizes<Editor>::CUBES;
 }
 
 VXD_DAG_DEVICE uint64_t vxd_dag_place_of(const struct vxd_dag_cube *cube)

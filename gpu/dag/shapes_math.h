@@ -257,6 +257,23 @@ vxd_dag_shapes_visit(const struct vxd_dag_shapes_run *shapes,
                : VXD_DAG_DESCEND;
 }
 
+/* What becomes of the parts of a cube where a ball alone overwrites what stands there, `uniform` being
+ * what becomes of those that are wholly in it. */
+VXD_HD void vxd_dag_ball_tell(const struct vxd_dag_shape *ball,
+                              const struct vxd_dag_cube *cube, uint32_t uniform,
+                              struct vxd_dag_told *told)
+{
+    struct vxd_dag_extent extent =
+        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    unsigned is_outside;
+    unsigned is_inside;
+
+    vxd_dag_ball_octants(ball, &extent, cube->height, &is_outside, &is_inside);
+    told->uniform = uniform;
+    told->set = is_inside;
+    told->open = 0xffu & ~(is_outside | is_inside);
+}
+
 /* What becomes of the parts of a cube that is gone into, whatever stands there, but that those
  * which are `uniform` stay so; their states are the cube's. False: each has to be visited. One
  * ball that overwrites decides alone: most cubes of an edit with a ball are such. */
@@ -265,9 +282,6 @@ VXD_HD bool vxd_dag_shapes_tell(const struct vxd_dag_shapes_run *shapes,
                                 uint64_t inside, struct vxd_dag_told *told)
 {
     const struct vxd_dag_op *op;
-    struct vxd_dag_extent extent;
-    unsigned is_outside;
-    unsigned is_inside;
 
     if (inside != 0 || (partial & (partial - 1)) != 0 ||
         (partial & shapes->overwriting) == 0) {
@@ -277,11 +291,8 @@ VXD_HD bool vxd_dag_shapes_tell(const struct vxd_dag_shapes_run *shapes,
     if (op->shape.kind != VXD_DAG_BALL) {
         return false;
     }
-    extent = vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
-    vxd_dag_ball_octants(&op->shape, &extent, cube->height, &is_outside, &is_inside);
-    told->uniform = vxd_dag_shapes_apply_even(shapes, op, VXD_DAG_EMPTY);
-    told->set = is_inside;
-    told->open = 0xffu & ~(is_outside | is_inside);
+    vxd_dag_ball_tell(&op->shape, cube,
+                      vxd_dag_shapes_apply_even(shapes, op, VXD_DAG_EMPTY), told);
     return true;
 }
 
@@ -426,6 +437,20 @@ VXD_HD void vxd_dag_shapes_set_values(const struct vxd_dag_shape_op *op,
     }
 }
 
+/* What an operation that overwrites makes of the voxels of mask: true where they take a material
+ * next. Other operations make nothing. */
+VXD_HD bool vxd_dag_leaf_overwrite(enum vxd_dag_action action, uint64_t mask,
+                                   struct vxd_dag_leaf *leaf)
+{
+    const bool is_set = action == VXD_DAG_FILL || action == VXD_DAG_SET_FREE;
+
+    if (is_set || action == VXD_DAG_ERASE) {
+        leaf->set = is_set ? leaf->set | mask : leaf->set & ~mask;
+        leaf->free = action == VXD_DAG_SET_FREE ? leaf->free | mask : leaf->free & ~mask;
+    }
+    return action == VXD_DAG_FILL;
+}
+
 VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,
                                  const struct vxd_dag_shape_op *op,
                                  const struct vxd_dag_shapes_state *state, uint64_t mask,
@@ -433,17 +458,12 @@ VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,
 {
     switch (op->op->action) {
     case VXD_DAG_FILL:
-        leaf->set |= mask;
-        leaf->free &= ~mask;
-        break;
     case VXD_DAG_ERASE:
-        leaf->set &= ~mask;
-        leaf->free &= ~mask;
-        return;
     case VXD_DAG_SET_FREE:
-        leaf->set |= mask;
-        leaf->free |= mask;
-        return;
+        if (!vxd_dag_leaf_overwrite(op->op->action, mask, leaf)) {
+            return;
+        }
+        break;
     case VXD_DAG_PAINT:
         mask &= leaf->set & ~leaf->free;
         break;

@@ -429,6 +429,7 @@ VXD_DAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_dag_pass *pass,
 template <enum vxd_dag_store STORE> struct vxd_dag_slabs_cuda {
     struct spare {
     };
+    static const bool RESERVES = false;
 
     static __device__ __forceinline__ spare no_spare(void)
     {
@@ -498,7 +499,7 @@ template <enum vxd_dag_store STORE> struct vxd_dag_slabs_cuda {
         const uint64_t n_words =
             vxd_dag_taken_words(vxd_dag_load_now64(&pass->state->n_taken));
         const uint64_t done = n_done > n_rows / 8 ? n_done : n_rows / 8 + 1;
-        const uint64_t left = n_done < n_rows ? 48 * (n_rows - n_done) / done : 0;
+        const uint64_t left = n_done < n_rows ? 24 * (n_rows - n_done) / done : 0;
 
         /* As the arena's; chunks that are wanted for their first slabs are the host's to
          * think of. */

@@ -10,11 +10,13 @@
 #define VXD_DAG_FEW_ROWS 64u
 
 enum vxd_dag_stage_kind {
+    VXD_DAG_STAGE_PATH, /* opens the rows of a path */
     VXD_DAG_STAGE_OPEN,
     VXD_DAG_STAGE_JOIN,
     VXD_DAG_STAGE_MEET,
     VXD_DAG_STAGE_ROWS,
     VXD_DAG_STAGE_CLOSE,
+    VXD_DAG_STAGE_CLOSE_PATH,
     VXD_DAG_STAGE_END
 };
 
@@ -31,7 +33,13 @@ struct vxd_dag_stage {
      * have many. */
     uint32_t n_closed;
     uint32_t many;
+    int row_height; /* of the stage ROWS */
 };
+
+VXD_DAG_DEVICE bool vxd_dag_stage_is_up(enum vxd_dag_stage_kind kind)
+{
+    return kind == VXD_DAG_STAGE_CLOSE || kind == VXD_DAG_STAGE_CLOSE_PATH;
+}
 
 /* Stages ---------------------------------------------------------------------------------- */
 
@@ -42,15 +50,21 @@ VXD_DAG_DEVICE uint32_t vxd_dag_rows_here(uint64_t n_wanted, uint32_t begin,
     return n_wanted < capacity - begin ? (uint32_t)n_wanted : capacity - begin;
 }
 
+/* As the block found alone, or the pass has them (`alone` is NULL). */
 VXD_DAG_DEVICE void vxd_dag_count_rows(const struct vxd_dag_pass *pass,
+                                       const struct vxd_dag_below *alone,
                                        struct vxd_dag_stage *stage)
 {
     const struct vxd_dag_pass_state *state = pass->state;
 
-    stage->n_cubes = vxd_dag_rows_here(vxd_dag_load_now64(&state->n_cubes[stage->height]),
-                                       stage->cubes, pass->cubes_capacity);
-    stage->n_pairs = vxd_dag_rows_here(vxd_dag_load_now64(&state->n_pairs[stage->height]),
-                                       stage->pairs, pass->pairs_capacity);
+    stage->n_cubes = vxd_dag_rows_here(
+        alone != NULL ? alone[stage->height & 1].n_cubes
+                      : vxd_dag_load_now64(&state->n_cubes[stage->height]),
+        stage->cubes, pass->cubes_capacity);
+    stage->n_pairs = vxd_dag_rows_here(
+        alone != NULL ? alone[stage->height & 1].n_pairs
+                      : vxd_dag_load_now64(&state->n_pairs[stage->height]),
+        stage->pairs, pass->pairs_capacity);
 }
 
 VXD_DAG_DEVICE void vxd_dag_stage_top(const struct vxd_dag_pass *pass,
@@ -59,17 +73,18 @@ VXD_DAG_DEVICE void vxd_dag_stage_top(const struct vxd_dag_pass *pass,
     stage->height = pass->view.depth;
     stage->cubes = 0;
     stage->pairs = 0;
-    vxd_dag_count_rows(pass, stage);
+    vxd_dag_count_rows(pass, NULL, stage);
 }
 
 /* To the next height, once the team has opened this one and met. */
 VXD_DAG_DEVICE void vxd_dag_stage_down(const struct vxd_dag_pass *pass,
+                                       const struct vxd_dag_below *alone,
                                        struct vxd_dag_stage *stage)
 {
     stage->cubes += stage->n_cubes;
     stage->pairs += stage->n_pairs;
     stage->height--;
-    vxd_dag_count_rows(pass, stage);
+    vxd_dag_count_rows(pass, alone, stage);
 }
 
 /* The first block has opened what it opens: the grid goes on where it tells. */
@@ -80,7 +95,7 @@ VXD_DAG_DEVICE void vxd_dag_stage_meet(const struct vxd_dag_pass *pass,
 
     vxd_dag_stage_top(pass, stage);
     while (stage->height > height) {
-        vxd_dag_stage_down(pass, stage);
+        vxd_dag_stage_down(pass, NULL, stage);
     }
 }
 
@@ -111,36 +126,47 @@ VXD_DAG_DEVICE void vxd_dag_stage_up(const struct vxd_dag_pass *pass,
     stage->n_pairs = 0;
 }
 
-/* The next stage of a block, after the barrier behind this one. */
+/* The next stage of a block, after the barrier behind this one; `below` is what the first block found
+ * alone. */
 VXD_DAG_DEVICE void vxd_dag_stage_next(const struct vxd_dag_pass *pass,
+                                       const struct vxd_dag_below *below,
                                        struct vxd_dag_stage *stage)
 {
+    const struct vxd_dag_below *alone = stage->is_grid ? NULL : below;
     bool is_few;
 
     switch (stage->kind) {
+    case VXD_DAG_STAGE_PATH:
+        stage->height -= (int)stage->n_cubes;
+        stage->cubes = stage->n_cubes;
+        stage->n_cubes = 1;
+        break;
     case VXD_DAG_STAGE_OPEN:
         if (pass->signs.n > 0) {
             stage->kind = VXD_DAG_STAGE_JOIN;
             return;
         }
-        vxd_dag_stage_down(pass, stage);
+        vxd_dag_stage_down(pass, alone, stage);
         break;
     case VXD_DAG_STAGE_JOIN:
-        vxd_dag_stage_down(pass, stage);
+        vxd_dag_stage_down(pass, alone, stage);
         break;
     case VXD_DAG_STAGE_MEET:
         vxd_dag_stage_meet(pass, stage);
         break;
     case VXD_DAG_STAGE_ROWS:
     case VXD_DAG_STAGE_CLOSE:
-    case VXD_DAG_STAGE_END:
         vxd_dag_stage_up(pass, stage);
+        return;
+    case VXD_DAG_STAGE_CLOSE_PATH:
+    case VXD_DAG_STAGE_END:
+        stage->kind = VXD_DAG_STAGE_END;
         return;
     }
     is_few = stage->n_cubes <= VXD_DAG_FEW_ROWS && stage->n_pairs <= VXD_DAG_FEW_ROWS;
     stage->kind =
-        stage->height > VXD_DAG_ROW_HEIGHT ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_ROWS;
-    if (!stage->is_grid && (stage->height == VXD_DAG_ROW_HEIGHT || !is_few)) {
+        stage->height > stage->row_height ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_ROWS;
+    if (!stage->is_grid && (stage->height == stage->row_height || !is_few)) {
         stage->kind = VXD_DAG_STAGE_MEET;
         stage->is_grid = true;
         if (threadIdx.x == 0) {
@@ -157,7 +183,9 @@ vxd_dag_stage_name(const struct vxd_dag_stage *stage)
     case VXD_DAG_STAGE_ROWS:
         return VXD_DAG_EDIT_ROWS;
     case VXD_DAG_STAGE_CLOSE:
+    case VXD_DAG_STAGE_CLOSE_PATH:
         return stage->is_grid ? VXD_DAG_CLOSE_BY_GRID : VXD_DAG_CLOSE_BY_BLOCK;
+    case VXD_DAG_STAGE_PATH:
     case VXD_DAG_STAGE_OPEN:
     case VXD_DAG_STAGE_JOIN:
     case VXD_DAG_STAGE_MEET:

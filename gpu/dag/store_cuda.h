@@ -19,14 +19,27 @@
 /* Words that a warp takes at most at once. */
 #define VXD_DAG_WARP_WORDS ((uint64_t)32 * VXD_DAG_MAX_ITEM_WORDS)
 
+/* Of a warp's pool: items of so many words at most (inner nodes, leaves of up to 4 bits), and
+ * places for each number. Kept small: what blocks take of shared memory the first-level cache
+ * lacks. */
+#define VXD_DAG_POOL_WORDS 10
+#define VXD_DAG_POOL_REFS 8
+
 /* How often a tag is looked for that is about to be there: some seconds. */
 #define VXD_DAG_TAG_TURNS (1 << 22)
+
+struct vxd_dag_pool;
 
 /* What a lane looks for. */
 struct vxd_dag_sought {
     const uint32_t *words; /* the thread's own, of whatever memory */
     int n_words;           /* 0: nothing */
     enum vxd_dag_kind kind;
+    /* Where no other block stores any more: the block's own count of what the pass takes, of
+     * which the pass has none then. Else NULL. */
+    uint64_t *n_taken;
+    struct vxd_dag_pool
+        *pool; /* the warp's, or NULL: words that are not needed are lost */
 };
 
 /* Words that a lane took and did not need, for its next item; none at first. */
@@ -48,6 +61,57 @@ VXD_DAG_DEVICE bool vxd_dag_has_fault(const struct vxd_dag_pass *pass)
 VXD_DAG_DEVICE void vxd_dag_raise(const struct vxd_dag_pass *pass, uint32_t fault)
 {
     vxd_dag_atomic_or(&pass->state->fault, fault);
+}
+
+/* Words that lanes of a warp took and did not need, as others stored an equal item meanwhile, for
+ * what the warp stores next; by their number. Of some thousand warps a few are left over each. */
+struct vxd_dag_pool {
+    int n[VXD_DAG_POOL_WORDS + 1];
+    uint32_t refs[VXD_DAG_POOL_WORDS + 1][VXD_DAG_POOL_REFS];
+};
+
+/* By all lanes of a warp: its pool, empty. */
+VXD_DAG_DEVICE void vxd_dag_pool_clear(struct vxd_dag_pool *pool)
+{
+    for (uint32_t i = vxd_dag_lane(); i <= VXD_DAG_POOL_WORDS; i += 32) {
+        pool->n[i] = 0;
+    }
+    __syncwarp();
+}
+
+/* By all lanes of a warp: those with words to spare give them. */
+VXD_DAG_DEVICE void vxd_dag_pool_give(struct vxd_dag_pool *pool,
+                                      struct vxd_dag_spare *spare)
+{
+    if (__any_sync(UINT32_MAX, spare->n_words > 0)) {
+        if (spare->n_words > 0 && spare->n_words <= VXD_DAG_POOL_WORDS) {
+            const int place = atomicAdd(&pool->n[spare->n_words], 1);
+
+            if (place < VXD_DAG_POOL_REFS) {
+                pool->refs[spare->n_words][place] = spare->ref;
+            } else {
+                (void)atomicSub(&pool->n[spare->n_words], 1);
+            }
+        }
+        *spare = {VXD_DAG_EMPTY, 0};
+        __syncwarp();
+    }
+}
+
+/* By all lanes of a warp: those that want n words (0: none) take what was given. */
+VXD_DAG_DEVICE void vxd_dag_pool_take(struct vxd_dag_pool *pool, int n,
+                                      struct vxd_dag_spare *spare)
+{
+    if (n > 0 && n <= VXD_DAG_POOL_WORDS) {
+        const int place = atomicSub(&pool->n[n], 1) - 1;
+
+        if (place >= 0) {
+            *spare = {pool->refs[n][place], n};
+        } else {
+            (void)atomicAdd(&pool->n[n], 1);
+        }
+    }
+    __syncwarp();
 }
 
 /* What a pass counts in one word, as all warps add to it: words taken, and from this bit on the
@@ -217,21 +281,27 @@ vxd_dag_search_on(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *
         }
         at->slot = 0;
         at->n_probes++;
-        at->bucket = at->bucket + 1 < pass->n_buckets ? at->bucket + 1 : 0;
+        at->bucket = vxd_dag_bucket_after(at->hash, at->bucket, pass->n_buckets);
     }
     return VXD_DAG_EXHAUSTED;
 }
 
-/* By one lane: enters the item whose words stand at ref, fenced, into the free slot. False:
- * another one took it. */
+/* By one lane: enters the item whose words it wrote at ref into the free slot. False: another one
+ * took it. */
 VXD_DAG_DEVICE bool vxd_dag_enter(const struct vxd_dag_pass *pass,
                                   const struct vxd_dag_search *at, enum vxd_dag_kind kind,
-                                  uint32_t ref)
+                                  uint32_t ref, bool is_alone)
 {
     struct vxd_dag_index_bucket *bucket = &pass->buckets[at->bucket];
+    uint32_t seen;
 
-    if (vxd_dag_atomic_cas(&bucket->refs[at->slot], VXD_DAG_EMPTY, ref) !=
-        VXD_DAG_EMPTY) {
+    if (is_alone) {
+        __threadfence_block();
+        seen = vxd_dag_atomic_cas(&bucket->refs[at->slot], VXD_DAG_EMPTY, ref);
+    } else {
+        seen = vxd_dag_cas_release(&bucket->refs[at->slot], VXD_DAG_EMPTY, ref);
+    }
+    if (seen != VXD_DAG_EMPTY) {
         return false;
     }
     vxd_dag_atomic_or64(&bucket->tags,
@@ -239,18 +309,19 @@ VXD_DAG_DEVICE bool vxd_dag_enter(const struct vxd_dag_pass *pass,
     return true;
 }
 
-/* By all lanes of a warp: room for n words each (0: none), at *ref. False: there is not enough
- * for all, nor in the index, beyond nine tenths of which searches get long; a fault is raised. */
-VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint32_t n,
-                                      uint32_t *ref)
+/* By all lanes of a warp: room for n words each (0: none), at *ref, counted in *n_taken. False:
+ * there is not enough for all, or the index is full; a fault is raised. */
+VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint64_t *n_taken,
+                                      uint32_t n, uint32_t *ref)
 {
     uint64_t n_new;
-    const uint64_t begin =
-        vxd_dag_take_words(&pass->state->n_taken, pass->store->next, n, &n_new);
+    const uint64_t begin = vxd_dag_take_words(n_taken, pass->store->next, n, &n_new);
     const uint64_t n_slots = (uint64_t)pass->n_buckets * VXD_DAG_INDEX_SLOTS;
     uint32_t fault = n > 0 && begin + n > pass->capacity_words ? VXD_DAG_NO_WORDS : 0;
 
-    fault |= (pass->state->n_items + n_new) * 10 > n_slots * 9 ? VXD_DAG_NO_SLOTS : 0;
+    fault |= vxd_dag_index_is_full(pass->state->n_items + n_new, n_slots)
+                 ? VXD_DAG_NO_SLOTS
+                 : 0;
     fault = __reduce_or_sync(UINT32_MAX, fault);
     if (fault != 0 && vxd_dag_lane() == 0) {
         vxd_dag_raise(pass, fault);
@@ -260,26 +331,34 @@ VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint32_t 
 }
 
 /* By all lanes of a warp: enters the items of those whose search came to a free slot, of equal
- * ones (by their hashes) the first lane's alone; the others find it when they search on. False:
- * there is no room. */
+ * ones (by their hashes) the first lane's alone; the others find it when they search on. *end is
+ * where a lane's search is then, and *ref what it found. False: there is no room. */
 VXD_DAG_DEVICE bool vxd_dag_enter_new(const struct vxd_dag_pass *pass,
                                       const struct vxd_dag_sought *sought,
-                                      const struct vxd_dag_search *at, bool is_missing,
+                                      struct vxd_dag_search *at,
+                                      enum vxd_dag_search_end *end, uint32_t *ref,
                                       struct vxd_dag_spare *spare, bool *is_new)
 {
+    const bool is_missing = *end == VXD_DAG_FREE_SLOT;
     const uint32_t missing = __ballot_sync(UINT32_MAX, is_missing);
     const uint32_t same =
         __match_any_sync(UINT32_MAX, (unsigned long long)at->hash) & missing;
     const bool is_first = is_missing && (same & ((1u << vxd_dag_lane()) - 1)) == 0;
-    const bool takes = is_first && spare->n_words < sought->n_words;
-    uint32_t ref;
+    bool takes = is_first && spare->n_words < sought->n_words;
+    uint32_t room;
 
     *is_new = false;
-    if (!vxd_dag_take_room(pass, takes ? (uint32_t)sought->n_words : 0, &ref)) {
+    if (sought->pool != NULL) {
+        vxd_dag_pool_take(sought->pool, takes ? sought->n_words : 0, spare);
+        takes = is_first && spare->n_words < sought->n_words;
+    }
+    if (!vxd_dag_take_room(
+            pass, sought->n_taken != NULL ? sought->n_taken : &pass->state->n_taken,
+            takes ? (uint32_t)sought->n_words : 0, &room)) {
         return false;
     }
     if (takes) {
-        spare->ref = ref;
+        spare->ref = room;
         spare->n_words = sought->n_words;
     }
     if (is_first) {
@@ -288,11 +367,17 @@ VXD_DAG_DEVICE bool vxd_dag_enter_new(const struct vxd_dag_pass *pass,
         for (int i = 0; i < sought->n_words; i++) {
             to[i] = sought->words[i];
         }
+        /* Where another one took the slot the lane goes on at once: lanes of a warp seldom do so at
+         * the same time. */
+        while (*end == VXD_DAG_FREE_SLOT && !*is_new) {
+            *is_new = vxd_dag_enter(pass, at, sought->kind, spare->ref,
+                                    sought->n_taken != NULL);
+            if (!*is_new) {
+                *end = vxd_dag_search_on(pass, sought, at, ref);
+            }
+        }
     }
-    vxd_dag_fence();
-    if (is_first) {
-        *is_new = vxd_dag_enter(pass, at, sought->kind, spare->ref);
-    }
+    __syncwarp();
     return true;
 }
 
@@ -300,6 +385,9 @@ VXD_DAG_DEVICE bool vxd_dag_enter_new(const struct vxd_dag_pass *pass,
  * members. */
 struct vxd_dag_arena_cuda {
     typedef struct vxd_dag_spare spare;
+    /* A lane that has words to spare stores its item there, and a block that is alone counts
+     * what it takes itself. */
+    static const bool RESERVES = true;
 
     static __device__ __forceinline__ spare no_spare(void)
     {
@@ -315,9 +403,9 @@ struct vxd_dag_arena_cuda {
                   spare *own, bool *is_new)
     {
         struct vxd_dag_search at = {0, 0, 0, 0};
+        enum vxd_dag_search_end end = VXD_DAG_FOUND;
         uint32_t ref = VXD_DAG_EMPTY;
         bool is_missing = sought->n_words > 0;
-        bool has_room = true;
 
         *is_new = false;
         if (is_missing) {
@@ -325,31 +413,35 @@ struct vxd_dag_arena_cuda {
                 vxd_dag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
             at.bucket = vxd_dag_home(at.hash, pass->n_buckets);
         }
-        /* Of lanes that miss, one at least ends or goes on to another slot each time. */
+        /* The second time lanes find what the first of equal ones stored. */
         while (__any_sync(UINT32_MAX, is_missing)) {
-            if (is_missing) {
-                const enum vxd_dag_search_end end =
-                    vxd_dag_search_on(pass, sought, &at, &ref);
+            bool has_room = true;
+            bool is_entered = false;
 
-                is_missing = end == VXD_DAG_FREE_SLOT;
-                ref = end == VXD_DAG_FOUND ? ref : VXD_DAG_EMPTY;
-                if (end == VXD_DAG_EXHAUSTED) {
-                    vxd_dag_raise(pass, VXD_DAG_NO_SLOTS);
-                }
+            if (is_missing) {
+                end = vxd_dag_search_on(pass, sought, &at, &ref);
             }
             __syncwarp();
-            if (__any_sync(UINT32_MAX, is_missing)) {
-                bool is_entered;
-
+            if (__any_sync(UINT32_MAX, end == VXD_DAG_FREE_SLOT)) {
                 has_room =
-                    vxd_dag_enter_new(pass, sought, &at, is_missing, own, &is_entered);
-                if (is_entered) {
-                    ref = own->ref;
-                    *own = no_spare();
-                    *is_new = true;
-                }
-                is_missing = is_missing && !is_entered && has_room;
+                    vxd_dag_enter_new(pass, sought, &at, &end, &ref, own, &is_entered);
             }
+            if (is_entered) {
+                ref = own->ref;
+                *own = no_spare();
+                *is_new = true;
+                end = VXD_DAG_FOUND;
+            } else if (end == VXD_DAG_EXHAUSTED) {
+                vxd_dag_raise(pass, VXD_DAG_NO_SLOTS);
+            }
+            is_missing = end == VXD_DAG_FREE_SLOT && has_room;
+            ref = end == VXD_DAG_FOUND ? ref : VXD_DAG_EMPTY;
+            if (!has_room) {
+                break;
+            }
+        }
+        if (sought->pool != NULL) {
+            vxd_dag_pool_give(sought->pool, own);
         }
         return ref;
     }
@@ -366,9 +458,9 @@ struct vxd_dag_arena_cuda {
     }
 
     /* Before that, of a pass with a fault: what it would need, where rows were done of n_rows
-     * that are dealt out, and n_above nodes stand above them. What is new in what is left is
-     * three quarters of what was in what is done: rather too little, as memory that was asked
-     * for stays. */
+     * that are dealt out, and n_above nodes above them are to come. What is new in what is left is
+     * three eighths of what was in what is done: rather too little, as memory that was asked
+     * for stays, and much of what is taken at the same time at first is equal. */
     static __device__ __forceinline__ void tell_needs(const struct vxd_dag_pass *pass,
                                                       uint32_t fault, uint64_t n_done,
                                                       uint64_t n_rows, uint64_t n_above)
@@ -379,12 +471,10 @@ struct vxd_dag_arena_cuda {
         const uint64_t n_new = vxd_dag_taken_items(taken);
         /* In sixty-fourths: of too few rows nothing is known. */
         const uint64_t done = n_done > n_rows / 8 ? n_done : n_rows / 8 + 1;
-        const uint64_t left = n_done < n_rows ? 48 * (n_rows - n_done) / done : 0;
+        const uint64_t left = n_done < n_rows ? 24 * (n_rows - n_done) / done : 0;
 
         if ((fault & VXD_DAG_NO_SLOTS) != 0) {
-            /* Beyond that the index is too full. */
-            needs->n_items =
-                (pass->state->n_items + n_new + n_new * left / 64 + n_above) * 16 / 15;
+            needs->n_items = pass->state->n_items + n_new + n_new * left / 64 + n_above;
         }
         if ((fault & VXD_DAG_NO_WORDS) != 0) {
             /* Inner nodes are of six or seven words. */

@@ -52,6 +52,19 @@ VXD_DAG_DEVICE void vxd_dag_fence(void)
     asm volatile("fence.acq_rel.gpu;" : : : "memory");
 }
 
+/* Swaps a word for who reads what this thread wrote before; the thread's own cache stays as it is,
+ * which a fence would clear. Returns what it was. */
+VXD_DAG_DEVICE uint32_t vxd_dag_cas_release(uint32_t *at, uint32_t from, uint32_t to)
+{
+    uint32_t seen;
+
+    asm volatile("atom.release.gpu.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(seen)
+                 : "l"(at), "r"(from), "r"(to)
+                 : "memory");
+    return seen;
+}
+
 /* Takes a free word (0) for what this thread wrote before: who reads the word by these, reads
  * that too. Returns what it was. */
 VXD_DAG_DEVICE uint32_t vxd_dag_publish(uint32_t *at, uint32_t value)

@@ -379,8 +379,9 @@ static bool needs_room(const struct vxd_dag_carry *carry,
     if (wanted > view->to.capacity_words) {
         needs->n_words = wanted < most ? wanted : most;
     }
-    if (n_items * 10 > (uint64_t)view->to.n_buckets * VXD_DAG_INDEX_SLOTS * 9) {
-        needs->n_items = n_items * 10 / 9;
+    if (vxd_dag_index_is_full(n_items,
+                              (uint64_t)view->to.n_buckets * VXD_DAG_INDEX_SLOTS)) {
+        needs->n_items = n_items;
     }
     return needs->n_words > 0 || needs->n_items > 0;
 }

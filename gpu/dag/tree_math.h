@@ -68,23 +68,42 @@ struct vxd_dag_part {
     uint32_t n_occupied; /* where the height is below VXD_DAG_COUNT_HEIGHT */
 };
 
+/* Of what is empty or uniform. */
+VXD_HD struct vxd_dag_part vxd_dag_part_even(const struct vxd_dag_view *view,
+                                             uint32_t ref, int height)
+{
+    struct vxd_dag_part part = {0, 0};
+
+    if (ref == VXD_DAG_EMPTY) {
+        return part;
+    }
+    if (vxd_dag_uniform_state(view, ref) == VXD_DAG_FREE) {
+        part.flags = VXD_DAG_HAS_FREE;
+        return part;
+    }
+    part.flags = VXD_DAG_HAS_OCCUPIED;
+    part.n_occupied = height < VXD_DAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
+    return part;
+}
+
+/* Of an inner node, by its header. */
+VXD_HD struct vxd_dag_part vxd_dag_part_told(uint32_t header)
+{
+    struct vxd_dag_part part;
+
+    part.flags = header & (VXD_DAG_HAS_OCCUPIED | VXD_DAG_HAS_FREE);
+    part.n_occupied = header >> 10;
+    return part;
+}
+
 VXD_HD struct vxd_dag_part vxd_dag_part_of(const struct vxd_dag_view *view, uint32_t ref,
                                            int height)
 {
     const uint32_t *words;
     struct vxd_dag_part part = {0, 0};
 
-    if (ref == VXD_DAG_EMPTY) {
-        return part;
-    }
-    if (vxd_dag_is_uniform(ref)) {
-        if (vxd_dag_uniform_state(view, ref) == VXD_DAG_FREE) {
-            part.flags = VXD_DAG_HAS_FREE;
-            return part;
-        }
-        part.flags = VXD_DAG_HAS_OCCUPIED;
-        part.n_occupied = height < VXD_DAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
-        return part;
+    if (!vxd_dag_is_node(ref)) {
+        return vxd_dag_part_even(view, ref, height);
     }
     words = vxd_dag_words(view, ref);
     if (height == VXD_DAG_LEAF_HEIGHT) {
@@ -96,9 +115,7 @@ VXD_HD struct vxd_dag_part vxd_dag_part_of(const struct vxd_dag_view *view, uint
                      (occupied != vxd_dag_leaf_mask(words) ? VXD_DAG_HAS_FREE : 0);
         return part;
     }
-    part.flags = words[0] & (VXD_DAG_HAS_OCCUPIED | VXD_DAG_HAS_FREE);
-    part.n_occupied = words[0] >> 10;
-    return part;
+    return vxd_dag_part_told(words[0]);
 }
 
 /* The words (up to 9) of an inner node of this height, from its eight children. False where

@@ -13,6 +13,8 @@ struct undo_cuda {
     struct vxd_dag_undo_state roots;
     struct vxd_dag_view view;
     static const bool TELLS = false; /* of all parts of a cube at once */
+    static const bool TELLS_ALL = false;
+    static const bool HAS_BOUNDS = false;
 
     __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
                                          struct vxd_dag_told *told) const
