@@ -14,6 +14,7 @@ enum {
     DEPTH = 8,
     SIDE = 1 << DEPTH,
     FEW_LISTS = 6,
+    FEW_ALONE = 12,
     MAX_OPS = 6,
     COMPARED = 25 /* lists from one comparison of all voxels to the next */
 };
@@ -101,6 +102,36 @@ static void random_op(struct vxd_dag_op *op, const struct vxd_dag_format *format
     }
 }
 
+/* What edits alone have kernels of their own for: a ball that overwrites, of any size up to the scene's,
+ * of leaves that are alike or mixed; or a copy. Where everything stays in one cube, and across. */
+static void random_op_alone(struct vxd_dag_op *op, const struct vxd_dag_format *format,
+                            uint64_t *seed)
+{
+    static const enum vxd_dag_action actions[] = {
+        VXD_DAG_FILL, VXD_DAG_FILL, VXD_DAG_ERASE, VXD_DAG_SET_FREE, VXD_DAG_COPY};
+
+    random_op(op, format, seed);
+    op->action = actions[gpu_random(seed) % 5];
+    if (op->action == VXD_DAG_SET_FREE && !format->tracks_free) {
+        op->action = VXD_DAG_FILL;
+    }
+    op->shape.kind = op->action == VXD_DAG_COPY ? VXD_DAG_BOX : VXD_DAG_BALL;
+    op->shape.r = gpu_random(seed) % 3 == 0
+                      ? between(seed, 0, (int64_t)SIDE * VXD_DAG_UNIT)
+                      : between(seed, 0, (int64_t)20 * VXD_DAG_UNIT);
+    if (op->action == VXD_DAG_COPY) {
+        for (int i = 0; i < 3; i++) {
+            op->shape.low[i] -= op->shape.low[i] % VXD_DAG_UNIT;
+            op->shape.high[i] -= op->shape.high[i] % VXD_DAG_UNIT;
+            op->shape.high[i] += VXD_DAG_UNIT;
+            op->from_voxel[i] = between(seed, 0, SIDE);
+            op->matrix[0][i] = i == 0;
+            op->matrix[1][i] = i == 1;
+            op->matrix[2][i] = i == 2;
+        }
+    }
+}
+
 /* The scene's voxels and nodes are those of the grid, put into a store of its own. */
 static bool is_grid(struct gpu_env *env, const struct vxd_dag *dag, uint32_t root,
                     const struct gpu_dag_grid *grid)
@@ -132,8 +163,9 @@ static bool is_counted(const struct vxd_dag_edit_result *got,
            got->n_changed == want->n_changed && got->n_freed == want->n_freed;
 }
 
+/* Lists of operations, or operations alone. */
 static void run_chain(struct gpu_env *env, const struct vxd_dag_format *format,
-                      int n_lists, uint64_t seed)
+                      bool is_alone, int n_lists, uint64_t seed)
 {
     struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
     uint32_t root = VXD_DAG_EMPTY;
@@ -148,11 +180,15 @@ static void run_chain(struct gpu_env *env, const struct vxd_dag_format *format,
         struct vxd_dag_op ops[MAX_OPS];
         struct vxd_dag_edit_result got = {0};
         struct vxd_dag_edit_result want = {0};
-        size_t n = 1 + gpu_random(&seed) % MAX_OPS;
+        size_t n = is_alone ? 1 : 1 + gpu_random(&seed) % MAX_OPS;
         bool is_equal;
 
         for (size_t k = 0; k < n; k++) {
-            random_op(&ops[k], format, &seed);
+            if (is_alone) {
+                random_op_alone(&ops[k], format, &seed);
+            } else {
+                random_op(&ops[k], format, &seed);
+            }
         }
         gpu_dag_grid_edit(&after, ops, n);
         gpu_dag_grid_change(&before, &after, &want);
@@ -174,13 +210,24 @@ static void run_chain(struct gpu_env *env, const struct vxd_dag_format *format,
     vxd_dag_destroy(env->queue, dag);
 }
 
-static void chains(struct gpu_env *env)
+static int n_lists_of(int few)
 {
     const char *text = getenv("VOXELD_TEST_EDIT_LISTS");
-    int n_lists = text != NULL ? (int)strtol(text, NULL, 10) : vxd_test_rounds(FEW_LISTS);
 
+    return text != NULL ? (int)strtol(text, NULL, 10) : vxd_test_rounds(few);
+}
+
+static void chains(struct gpu_env *env)
+{
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-        run_chain(env, &formats[i], n_lists, 77 + i);
+        run_chain(env, &formats[i], false, n_lists_of(FEW_LISTS), 77 + i);
+    }
+}
+
+static void chains_of_operations_alone(struct gpu_env *env)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        run_chain(env, &formats[i], true, n_lists_of(FEW_ALONE), 177 + i);
     }
 }
 
@@ -189,8 +236,14 @@ static void test_edit_lists_one_after_the_other_keep_a_scene_equal_to_a_grid(voi
     gpu_each_backend(chains);
 }
 
+static void test_balls_and_copies_alone_keep_a_scene_equal_to_a_grid(void)
+{
+    gpu_each_backend(chains_of_operations_alone);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_edit_lists_one_after_the_other_keep_a_scene_equal_to_a_grid),
+    VXD_TEST(test_balls_and_copies_alone_keep_a_scene_equal_to_a_grid),
 };
 
 VXD_TEST_MAIN(tests)
