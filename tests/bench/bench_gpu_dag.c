@@ -145,9 +145,10 @@ static void print_memory(const struct vxd_dag *dag, const char *name)
 
     vxd_dag_get_usage(dag, &usage);
     n = (double)(usage.n_leaves + usage.n_inner + usage.n_blocks);
-    (void)printf("| %s | %llu | %llu | %.1f | %.1f | %.1f | %.2f |\n", name,
+    (void)printf("| %s | %llu | %llu | %.1f | %.1f | %.1f | %.1f | %.2f |\n", name,
                  (unsigned long long)usage.n_leaves, (unsigned long long)usage.n_inner,
                  (double)usage.node_bytes / 1048576, (double)usage.n_bytes / 1048576,
+                 (double)(usage.n_bytes - usage.used_bytes) / 1048576,
                  (double)usage.n_bytes / n,
                  (double)usage.n_bytes / (double)usage.node_bytes);
 }
@@ -394,9 +395,9 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
             VXD_TRY(run_live(bench, err));
         }
     }
-    (void)printf(
-        "\n| store | leaves | inner nodes | raw MiB | taken MiB | bytes a node | "
-        "taken / raw |\n|---|---|---|---|---|---|---|\n");
+    (void)printf("\n| store | leaves | inner nodes | raw MiB | taken MiB | of these not "
+                 "handed out | "
+                 "bytes a node | taken / raw |\n|---|---|---|---|---|---|---|---|\n");
     print_memory(alone, "ball, 0 bits");
     if (bench->n_balls > 0) {
         print_memory(dag, "replay and brush");
