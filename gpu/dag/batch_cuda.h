@@ -103,7 +103,7 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
     if (is_leaf && is_there) {
         vxd_dag_put_leaf(worker->desk, at, made->ref);
     } else if (is_there) {
-        if (phase->is_path && made->ref != row->ref) {
+        if (phase->is_path && made->ref != VXD_DAG_EMPTY && made->ref != row->ref) {
             /* It was there before, with a child that was not. */
             vxd_dag_raise(worker->pass, VXD_DAG_STUCK);
         }
@@ -317,7 +317,8 @@ VXD_DAG_DEVICE void vxd_dag_copy_in(const struct vxd_dag_pass *pass,
         to->ref = from[threadIdx.x].ref;
         to->marks = Editor::TELLS_ALL ? 0 : threadIdx.x << VXD_DAG_MARK_TOP;
         desk->weights[threadIdx.x] =
-            vxd_dag_weight(pass->cube_weights, begin + threadIdx.x);
+            Editor::TELLS_ALL ? 1
+                              : vxd_dag_weight(pass->cube_weights, begin + threadIdx.x);
     }
     if (threadIdx.x < vxd_dag_sizes<Editor>::LEVELS) {
         desk->n_rows[threadIdx.x] = threadIdx.x == 0 ? n : 0;
