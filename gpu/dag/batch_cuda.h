@@ -304,18 +304,30 @@ VXD_DAG_DEVICE void vxd_dag_copy_in(const struct vxd_dag_pass *pass,
                                     uint32_t n)
 {
     typedef struct vxd_dag_row<typename Editor::state> row_t;
-    const row_t *from = (const row_t *)pass->cubes + begin;
+    const row_t *rows = (const row_t *)pass->cubes + begin;
 
     if constexpr (Editor::TELLS_ALL) {
         vxd_dag_table_clear(&desk->table, false);
+        if (threadIdx.x < n) {
+            row_t *to = &desk->rows[threadIdx.x];
+
+            to->place = rows[threadIdx.x].place;
+            to->state = rows[threadIdx.x].state;
+            to->ref = rows[threadIdx.x].ref;
+            to->marks = 0;
+        }
+    } else {
+        const uint32_t n_words = sizeof(row_t) / sizeof(uint32_t);
+        const uint32_t marks = offsetof(row_t, marks) / sizeof(uint32_t);
+        const uint32_t *from = (const uint32_t *)(const void *)rows;
+        uint32_t *to = (uint32_t *)(void *)desk->rows;
+
+#pragma unroll 1
+        for (uint32_t i = threadIdx.x; i < n * n_words; i += blockDim.x) {
+            to[i] = i % n_words == marks ? (i / n_words) << VXD_DAG_MARK_TOP : from[i];
+        }
     }
     if (threadIdx.x < n) {
-        row_t *to = &desk->rows[threadIdx.x];
-
-        to->place = from[threadIdx.x].place;
-        to->state = from[threadIdx.x].state;
-        to->ref = from[threadIdx.x].ref;
-        to->marks = Editor::TELLS_ALL ? 0 : threadIdx.x << VXD_DAG_MARK_TOP;
         desk->weights[threadIdx.x] =
             Editor::TELLS_ALL ? 1
                               : vxd_dag_weight(pass->cube_weights, begin + threadIdx.x);

@@ -348,6 +348,39 @@ vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
     return path_height;
 }
 
+/* By all threads of a block, after the barrier behind a stage: the next one. What the first block
+ * found alone it tells the others; on the way up, once it is alone, it counts by itself what is
+ * taken. */
+template <class Store, class Editor>
+VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
+                                  int path_height, struct vxd_dag_stage *stage,
+                                  bool *is_up_alone)
+{
+    const struct vxd_dag_pass *pass = worker->pass;
+    const struct vxd_dag_below *n_below = worker->desk->jobs.n_below;
+
+    if (!stage->is_grid && stage->kind == VXD_DAG_STAGE_OPEN && threadIdx.x == 0) {
+        const int below = stage->height - 1;
+
+        pass->state->n_cubes[below] = n_below[below & 1].n_cubes;
+        pass->state->n_pairs[below] = n_below[below & 1].n_pairs;
+    }
+    vxd_dag_stage_next(pass, n_below, stage);
+    if (stage->kind == VXD_DAG_STAGE_CLOSE && !stage->is_grid && !*is_up_alone) {
+        *is_up_alone = true;
+        if (threadIdx.x == 0) {
+            worker->board->n_taken = vxd_dag_load_now64(&pass->state->n_taken);
+        }
+    }
+    if constexpr (Editor::HAS_BOUNDS) {
+        if (stage->kind == VXD_DAG_STAGE_CLOSE && !stage->is_grid &&
+            stage->height == path_height + 1) {
+            vxd_dag_begin_path_up(worker, (uint32_t)(pass->view.depth - path_height),
+                                  stage);
+        }
+    }
+}
+
 /* Bytes of a block's shared memory. */
 template <class Editor> constexpr size_t vxd_dag_shared_bytes(void)
 {
@@ -425,26 +458,7 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
             worker.board->cycles[vxd_dag_stage_name(&stage)] += (uint64_t)(end - begin);
             begin = end;
         }
-        if (!stage.is_grid && stage.kind == VXD_DAG_STAGE_OPEN && threadIdx.x == 0) {
-            const int below = stage.height - 1;
-
-            pass->state->n_cubes[below] = worker.desk->jobs.n_below[below & 1].n_cubes;
-            pass->state->n_pairs[below] = worker.desk->jobs.n_below[below & 1].n_pairs;
-        }
-        vxd_dag_stage_next(pass, worker.desk->jobs.n_below, &stage);
-        if (stage.kind == VXD_DAG_STAGE_CLOSE && !stage.is_grid && !is_up_alone) {
-            is_up_alone = true;
-            if (threadIdx.x == 0) {
-                worker.board->n_taken = vxd_dag_load_now64(&pass->state->n_taken);
-            }
-        }
-        if constexpr (Editor::HAS_BOUNDS) {
-            if (stage.kind == VXD_DAG_STAGE_CLOSE && !stage.is_grid &&
-                stage.height == path_height + 1) {
-                vxd_dag_begin_path_up(&worker, (uint32_t)(pass->view.depth - path_height),
-                                      &stage);
-            }
-        }
+        vxd_dag_go_on(&worker, path_height, &stage, &is_up_alone);
     }
     vxd_dag_board_add(pass, worker.board, pass->counts_changes);
     if (vxd_dag_is_first_block() && threadIdx.x == 0) {

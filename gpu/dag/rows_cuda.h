@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "gpu/dag/store_cuda.h"
-#include "gpu/dag/table_leaves_cuda.h"
+#include "gpu/dag/leaf_table_cuda.h"
 
 /* What a block takes at once. With an editor that tells all, a lane takes a cube, and as many
  * as there are threads are of the height above the leaves. With others a lane takes a child,

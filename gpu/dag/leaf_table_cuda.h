@@ -6,8 +6,8 @@
  * Slots are taken by atomics in one phase, filled in the next one and read in a later one, with
  * barriers between. They stay from batch to batch, as what an edit makes of a mask does, until
  * too many are taken. */
-#ifndef VXD_GPU_DAG_TABLE_LEAVES_CUDA_H
-#define VXD_GPU_DAG_TABLE_LEAVES_CUDA_H
+#ifndef VXD_GPU_DAG_LEAF_TABLE_CUDA_H
+#define VXD_GPU_DAG_LEAF_TABLE_CUDA_H
 
 #include "gpu/dag/team_cuda.h"
 
