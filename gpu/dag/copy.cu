@@ -21,7 +21,7 @@ enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_copy_pass)(struct vxd_queue *queue,
                                                      const struct vxd_dag_op *op,
                                                      struct vxd_err *err)
 {
-    const struct vxd_dag_copy_cuda editor = {op, pass->view};
+    const struct vxd_dag_copy_cuda editor = {*op, pass->view};
 
     return vxd_dag_launch_pass(queue, (const void *)copy_kernel, pass, &editor,
                                vxd_dag_shared_bytes<struct vxd_dag_copy_cuda>(),

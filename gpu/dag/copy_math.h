@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What copies make of cubes and leaves, and where the voxels of a copied box come from. Voxel p takes what stands at
- * from + M (p - low): the voxels of a cube come from a cube of the same side, of any place,
- * which at most eight cubes of the tree cover. */
+/* What copies make of cubes and leaves, and where the voxels of a copied box come from. Voxel p
+ * takes what stands at from + M (p - low): the voxels of a cube come from a cube of the same
+ * side, of any place, which at most eight cubes of the tree cover. */
 #ifndef VXD_GPU_DAG_COPY_MATH_H
 #define VXD_GPU_DAG_COPY_MATH_H
 
 #include "gpu/dag/shape_math.h"
 #include "gpu/dag/source_math.h"
+#include "gpu/dag/turn_math.h"
 
 /* The source of a cube of the tree. Cube d of the eight (octant order) begins at voxel
  * (low + d) * side; where the source is aligned to the tree on an axis the second one is not
@@ -83,6 +84,8 @@ VXD_HD void vxd_dag_sources_child(const struct vxd_dag_op *op,
                                   struct vxd_dag_sources *child)
 {
     int64_t corner[3];
+    uint32_t refs[8];
+    int octants[8];
     int needed;
 
     vxd_dag_source_corner(op, x, y, z, height, corner);
@@ -92,17 +95,18 @@ VXD_HD void vxd_dag_sources_child(const struct vxd_dag_op *op,
     }
     for (int d = 0; d < 8; d++) {
         int from = 0;
-        int octant = 0;
 
+        octants[d] = 0;
         for (int a = 0; a < 3; a++) {
             int64_t cube = child->low[a] + ((d & needed) >> (2 - a) & 1);
 
             /* What is needed lies in the parent's: this is 0 or 1. */
             from = from << 1 | (int)((cube >> 1) - parent->low[a]);
-            octant = octant << 1 | (int)(cube & 1);
+            octants[d] = octants[d] << 1 | (int)(cube & 1);
         }
-        child->refs[d] = vxd_dag_below(view, parent->refs[from], octant);
+        refs[d] = parent->refs[from];
     }
+    vxd_dag_below_each(view, refs, octants, child->refs);
 }
 
 /* For each axis of a leaf and index along it: what it adds to a voxel's source, the number of
@@ -144,14 +148,15 @@ VXD_HD void vxd_dag_copy_child(const struct vxd_dag_source *source,
 VXD_HD bool vxd_dag_sources_occupied(const struct vxd_dag_source *source,
                                      const struct vxd_dag_sources *sources, int height)
 {
+    unsigned states = 0;
+
+    /* None is left out for what another says: they are read at once. */
     for (int d = 0; d < 8; d++) {
         const struct vxd_dag_spot spot = {sources->refs[d], 0, 0, 0, height};
 
-        if ((vxd_dag_spot_states(&source->view, &spot) & VXD_DAG_OCCUPIED) != 0) {
-            return true;
-        }
+        states |= vxd_dag_spot_states(&source->view, &spot);
     }
-    return false;
+    return (states & VXD_DAG_OCCUPIED) != 0;
 }
 
 VXD_HD bool vxd_dag_sources_equal(const struct vxd_dag_sources *sources)
@@ -203,46 +208,67 @@ vxd_dag_copy_visit(const struct vxd_dag_source *source, const struct vxd_dag_cub
     return VXD_DAG_SET;
 }
 
+/* Sets voxels of a leaf, each with the value of its source. */
+VXD_HD void vxd_dag_copy_values(const struct vxd_dag_source *source,
+                                const struct vxd_dag_cube *cube,
+                                const struct vxd_dag_sources *sources, uint64_t set,
+                                struct vxd_dag_leaf *leaf)
+{
+    int terms[3][4];
+
+    vxd_dag_source_terms(source->op, sources, cube->x, cube->y, cube->z, terms);
+    for (int i = 0; i < 64; i++) {
+        const int from = terms[0][i >> 4] | terms[1][i >> 2 & 3] | terms[2][i & 3];
+        const int at = vxd_dag_leaf_index(i >> 4, i >> 2 & 3, i & 3);
+
+        if ((set >> at & 1) != 0) {
+            leaf->set |= (uint64_t)1 << at;
+            vxd_dag_leaf_set_voxel(
+                leaf, at,
+                vxd_dag_spot_value(&source->view, sources->refs[from >> 6], from & 63));
+        }
+    }
+}
+
 VXD_HD void vxd_dag_copy_edit_leaf(const struct vxd_dag_source *source,
                                    const struct vxd_dag_cube *cube,
                                    const struct vxd_dag_sources *sources,
                                    struct vxd_dag_leaf *leaf)
 {
-    const bool has_materials = source->view.value_bits > 1;
-    struct vxd_dag_extent extent =
+    const struct vxd_dag_op *op = source->op;
+    const struct vxd_dag_extent extent =
         vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
-    const uint64_t box = vxd_dag_box_mask(&source->op->shape, &extent);
+    const uint64_t box = vxd_dag_box_mask(&op->shape, &extent);
     uint64_t occupied[8];
     uint64_t free[8];
-    int terms[3][4];
+    int64_t corner[3];
+    int from[3];
+    uint64_t set;
 
-    for (int d = 0; d < 8; d++) {
-        vxd_dag_spot_masks(&source->view, sources->refs[d], &occupied[d], &free[d]);
+    vxd_dag_spot_masks_each(&source->view, sources->refs, occupied, free);
+    vxd_dag_source_corner(op, cube->x, cube->y, cube->z, cube->height, corner);
+    for (int a = 0; a < 3; a++) {
+        from[a] = (int)(corner[a] & 3);
     }
-    vxd_dag_source_terms(source->op, sources, cube->x, cube->y, cube->z, terms);
-    for (int i = 0; i < 64; i++) {
-        const int from = terms[0][i >> 4] | terms[1][i >> 2 & 3] | terms[2][i & 3];
-        const int at = vxd_dag_leaf_index(i >> 4, i >> 2 & 3, i & 3);
-        const uint64_t bit = (uint64_t)1 << at;
+    set = box & vxd_dag_turn(vxd_dag_leaf_between(occupied, from), op->matrix);
+    if (op->copy_empty) {
+        const uint64_t rest = box & ~set;
 
-        if ((box & bit) == 0) {
-            continue;
-        }
-        if ((occupied[from >> 6] >> (from & 63) & 1) != 0) {
-            leaf->set |= bit;
-            leaf->free &= ~bit;
-            if (has_materials) {
-                vxd_dag_leaf_set_voxel(leaf, at,
-                                       vxd_dag_spot_value(&source->view,
-                                                          sources->refs[from >> 6],
-                                                          from & 63));
-            }
-        } else if (source->op->copy_empty) {
-            bool is_free = (free[from >> 6] >> (from & 63) & 1) != 0;
+        leaf->set &= ~rest;
+        leaf->free &= ~rest;
+        if (source->view.free_value >= 0) {
+            const uint64_t is_free =
+                rest & vxd_dag_turn(vxd_dag_leaf_between(free, from), op->matrix);
 
-            leaf->set = is_free ? leaf->set | bit : leaf->set & ~bit;
-            leaf->free = is_free ? leaf->free | bit : leaf->free & ~bit;
+            leaf->set |= is_free;
+            leaf->free |= is_free;
         }
+    }
+    leaf->free &= ~set;
+    if (source->view.value_bits > 1) {
+        vxd_dag_copy_values(source, cube, sources, set, leaf);
+    } else {
+        leaf->set |= set;
     }
 }
 

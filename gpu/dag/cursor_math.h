@@ -37,6 +37,37 @@ VXD_HD uint32_t vxd_dag_below(const struct vxd_dag_view *view, uint32_t ref, int
     return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
 }
 
+/* The same of eight at once: a read of one does not wait for those of others. */
+VXD_HD void vxd_dag_below_each(const struct vxd_dag_view *view, const uint32_t refs[8],
+                               const int octants[8], uint32_t below[8])
+{
+    const uint32_t *words[8];
+    uint32_t masks[8];
+    uint32_t found[8];
+
+    if (vxd_dag_reads_split(view)) {
+        for (int i = 0; i < 8; i++) {
+            below[i] = vxd_dag_below(view, refs[i], octants[i]);
+        }
+        return;
+    }
+    for (int i = 0; i < 8; i++) {
+        words[i] = vxd_dag_is_node(refs[i]) ? vxd_dag_words(view, refs[i]) : NULL;
+    }
+    for (int i = 0; i < 8; i++) {
+        masks[i] = words[i] != NULL ? words[i][0] & 0xffu : 0;
+    }
+    for (int i = 0; i < 8; i++) {
+        found[i] = words[i] == NULL ? refs[i] : VXD_DAG_EMPTY;
+        if ((masks[i] >> octants[i] & 1) != 0) {
+            found[i] = words[i][1 + vxd_dag_popc(masks[i] & ((1u << octants[i]) - 1))];
+        }
+    }
+    for (int i = 0; i < 8; i++) {
+        below[i] = found[i];
+    }
+}
+
 /* What stands at the cube of this height that holds a voxel. */
 VXD_HD struct vxd_dag_spot vxd_dag_spot_at(const struct vxd_dag_view *view, uint32_t root,
                                            uint32_t x, uint32_t y, uint32_t z, int height)
@@ -122,6 +153,27 @@ VXD_HD void vxd_dag_spot_masks(const struct vxd_dag_view *view, uint32_t ref,
         *occupied = ~(uint64_t)0;
     } else if (ref != VXD_DAG_EMPTY) {
         *free = ~(uint64_t)0;
+    }
+}
+
+/* The same of eight at once, as vxd_dag_below_each. */
+VXD_HD void vxd_dag_spot_masks_each(const struct vxd_dag_view *view,
+                                    const uint32_t refs[8], uint64_t occupied[8],
+                                    uint64_t free[8])
+{
+    for (int i = 0; i < 8; i++) {
+        occupied[i] = vxd_dag_is_node(refs[i])
+                          ? vxd_dag_leaf_mask(vxd_dag_words(view, refs[i]))
+                      : refs[i] != VXD_DAG_EMPTY ? ~(uint64_t)0
+                                                 : 0;
+        free[i] = 0;
+    }
+    if (view->free_value >= 0) {
+        for (int i = 0; i < 8; i++) {
+            if (occupied[i] != 0) {
+                vxd_dag_spot_masks(view, refs[i], &occupied[i], &free[i]);
+            }
+        }
     }
 }
 

@@ -181,6 +181,74 @@ out:
     return status;
 }
 
+/* What each of two edits took, an eighth of what there is at most. */
+static uint64_t expected(uint64_t one, uint64_t other, uint64_t there_is)
+{
+    uint64_t n = one < other ? one : other;
+
+    return n < there_is / 8 ? n : there_is / 8;
+}
+
+static uint64_t since(uint64_t now, uint64_t then)
+{
+    return now > then ? now - then : 0;
+}
+
+/* Notes what the last edit took, all its tries together. */
+static void note_taken(struct vxd_dag *dag)
+{
+    struct vxd_dag_device *device = dag->device;
+    const struct vxd_dag_store_state state = vxd_dag_device_state(dag);
+    const struct vxd_dag_taken then = device->taken;
+
+    device->taken = (struct vxd_dag_taken){.n_words = state.next};
+    for (int i = 0; i < VXD_DAG_N_KINDS; i++) {
+        device->taken.n_items += state.n_items[i];
+    }
+    device->lately[1] = device->lately[0];
+    device->lately[0] =
+        (struct vxd_dag_taken){since(device->taken.n_words, then.n_words),
+                               since(device->taken.n_items, then.n_items)};
+}
+
+enum vxd_status vxd_dag_device_expect(struct vxd_queue *queue, struct vxd_dag *dag,
+                                      struct vxd_err *err)
+{
+    const struct vxd_dag_device *device = dag->device;
+    const struct vxd_dag_taken *lately = device->lately;
+    struct vxd_dag_needs needs = {0};
+    struct vxd_err own = {0};
+    uint64_t n_words;
+    uint64_t n_items;
+    enum vxd_status status = VXD_OK;
+
+    if (!IS_ARENA(dag)) {
+        return VXD_OK;
+    }
+    note_taken(dag);
+    n_words = device->taken.n_words +
+              expected(lately[0].n_words, lately[1].n_words, device->taken.n_words);
+    n_items = device->taken.n_items +
+              expected(lately[0].n_items, lately[1].n_items, device->taken.n_items);
+    if (n_words > (uint64_t)device->n_chunks * VXD_DAG_CHUNK_WORDS) {
+        needs.n_words = n_words;
+    }
+    if (vxd_dag_index_is_full(n_items,
+                              (uint64_t)device->n_buckets * VXD_DAG_INDEX_SLOTS)) {
+        needs.n_items = n_items;
+    }
+    if (needs.n_words > 0 || needs.n_items > 0) {
+        VXD_TRY(vxd_queue_wait(queue, err));
+        status = vxd_dag_device_grow(queue, dag, &needs, &own);
+        status = status == VXD_RESOURCE_EXHAUSTED ? VXD_OK : status;
+    }
+    if (status != VXD_OK && err != NULL) {
+        *err = own;
+    }
+out:
+    return status;
+}
+
 /* The store ----------------------------------------------------------------------------- */
 
 static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_dag *dag,

@@ -138,6 +138,13 @@ enum vxd_status vxd_dag_device_grow(struct vxd_queue *queue, struct vxd_dag *dag
                                     const struct vxd_dag_needs *needs,
                                     struct vxd_err *err);
 
+/* Makes room before an edit that finds none, which would be done twice: where the last two edits
+ * took much each, as a robot's scans do, this one is taken to be like them. Waits where it
+ * grows something; where there is no memory for that nothing happens.
+ * errors  of what was queued before */
+enum vxd_status vxd_dag_device_expect(struct vxd_queue *queue, struct vxd_dag *dag,
+                                      struct vxd_err *err);
+
 /* Rows that an edit's scratch has. */
 struct vxd_dag_rooms {
     uint32_t n_cubes;
@@ -204,9 +211,9 @@ size_t vxd_dag_copy_row_bytes(void);
 size_t vxd_dag_morph_row_bytes(void);
 size_t vxd_dag_undo_row_bytes(void);
 
-/* Launches, one kernel each; the pass's state is all zeros. Operations and runs lie in device memory;
- * `ops` of shapes are those of the run, on the host. Change is what changed from the edit's first
- * root to its last; the pass's pairs and state are used.
+/* Launches, one kernel each; the pass's state is all zeros. Runs and what morphology does lie in
+ * device memory; `ops` of shapes are those of the run, on the host, as what is copied. Change is
+ * what changed from the edit's first root to its last; the pass's pairs and state are used.
  * errors  of the launch */
 #define VXD_DAG_PASSES(form)                                                             \
     enum vxd_status vxd_dag_shapes_pass##form(                                           \

@@ -7,6 +7,12 @@
 #include "gpu/dag/device.h"
 #include "gpu/dag/internal.h"
 
+/* What an edit took of a store, or what is taken. */
+struct vxd_dag_taken {
+    uint64_t n_words;
+    uint64_t n_items;
+};
+
 struct vxd_dag_device {
     struct vxd_buffer table;   /* device: addresses of chunks, NULL from n_chunks on */
     struct vxd_buffer h_table; /* the same, host */
@@ -22,6 +28,8 @@ struct vxd_dag_device {
     size_t n_pieces;
     size_t n_bytes; /* of device memory; atomic */
     struct vxd_dag_rooms rooms;
+    struct vxd_dag_taken taken;     /* as the edit that comes next found it, */
+    struct vxd_dag_taken lately[2]; /* and what the last two edits took, newest first */
 };
 
 /* device.c. Device memory within the store's budget, and back.

@@ -502,6 +502,9 @@ enum vxd_status vxd_dag_edit_wait(struct vxd_queue *queue, struct vxd_dag *dag,
 {
     enum vxd_status status;
 
+    if (VXD_ON_CUDA(queue->context)) {
+        VXD_TRY(vxd_dag_device_expect(queue, dag, err));
+    }
     for (;;) {
         VXD_TRY(vxd_dag_edit(queue, dag, root, ops, n_ops, out, err));
         VXD_TRY(vxd_queue_wait(queue, err));

@@ -126,14 +126,16 @@ static bool measure(struct edit *edit, size_t *row_bytes, size_t *n_field_bytes)
                                                     : vxd_dag_morph_row_bytes();
 
         *row_bytes = most(*row_bytes, bytes);
+        for (size_t k = i; k < i + n; k++) {
+            enum vxd_dag_shape_kind kind = edit->ops[k].shape.kind;
+
+            edit->has_signs =
+                edit->has_signs || kind == VXD_DAG_BOX || kind == VXD_DAG_HALF_SPACE;
+        }
         i += n > 0 ? n : 1;
     }
     for (size_t i = 0; i < edit->n_ops; i++) {
-        enum vxd_dag_shape_kind kind = edit->ops[i].shape.kind;
-
-        edit->has_signs =
-            edit->has_signs || kind == VXD_DAG_BOX || kind == VXD_DAG_HALF_SPACE;
-        if (kind == VXD_DAG_HEIGHTFIELD &&
+        if (edit->ops[i].shape.kind == VXD_DAG_HEIGHTFIELD &&
             !vxd_size_add(*n_field_bytes, field_bytes(&edit->ops[i].shape.field),
                           n_field_bytes)) {
             return false;
@@ -416,7 +418,7 @@ static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
             VXD_TRY(passes->shapes(edit->queue, &edit->pass, d_runs + pass,
                                    form_of(op, n), op, err));
         } else if (op->action == VXD_DAG_COPY) {
-            VXD_TRY(passes->copy(edit->queue, &edit->pass, d_ops + i, err));
+            VXD_TRY(passes->copy(edit->queue, &edit->pass, op, err));
         } else {
             VXD_TRY(passes->morph(edit->queue, &edit->pass, d_ops + i, err));
         }

@@ -229,7 +229,7 @@ struct vxd_dag_ball_cuda {
 /* A copy; its source is the root that the pass begins with. */
 struct vxd_dag_copy_cuda {
     typedef struct vxd_dag_sources state;
-    const struct vxd_dag_op *op; /* in device memory */
+    struct vxd_dag_op op;
     struct vxd_dag_view view;
     static const bool TELLS = false; /* of all parts of a cube at once */
     static const bool TELLS_ALL = false;
@@ -246,13 +246,13 @@ struct vxd_dag_copy_cuda {
 
     __device__ __forceinline__ struct vxd_dag_source source(void) const
     {
-        return {op, view, VXD_DAG_EMPTY};
+        return {&op, view, VXD_DAG_EMPTY};
     }
     __device__ __forceinline__ void begin(const struct vxd_dag_view *same, uint32_t root,
                                           state *at) const
     {
         (void)same;
-        vxd_dag_sources_begin(op, view.depth, root, at);
+        vxd_dag_sources_begin(&op, view.depth, root, at);
     }
     __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *same,
                                                         const struct vxd_dag_cube *cube,
@@ -267,7 +267,7 @@ struct vxd_dag_copy_cuda {
     __device__ __forceinline__ bool bounds(int depth, uint32_t low[3],
                                            uint32_t high[3]) const
     {
-        return vxd_dag_clip_voxels(depth, op->shape.low, op->shape.high, low, high);
+        return vxd_dag_clip_voxels(depth, op.shape.low, op.shape.high, low, high);
     }
     /* Every cube stands for itself. */
     __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
