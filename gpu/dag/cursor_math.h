@@ -37,7 +37,32 @@ VXD_HD uint32_t vxd_dag_below(const struct vxd_dag_view *view, uint32_t ref, int
     return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
 }
 
-/* The same of eight at once: a read of one does not wait for those of others. */
+/* The same of all octants: a read of one does not wait for those of others. */
+VXD_HD void vxd_dag_below_all(const struct vxd_dag_view *view, uint32_t ref,
+                              uint32_t below[8])
+{
+    const uint32_t *words;
+    uint32_t mask;
+
+    if (!vxd_dag_is_node(ref) || vxd_dag_reads_split(view)) {
+        for (int i = 0; i < 8; i++) {
+            below[i] = vxd_dag_below(view, ref, i);
+        }
+        return;
+    }
+    words = vxd_dag_words(view, ref);
+    mask = words[0] & 0xffu;
+    for (int i = 0; i < 8; i++) {
+        uint32_t found = VXD_DAG_EMPTY;
+
+        if ((mask >> i & 1) != 0) {
+            found = words[1 + vxd_dag_popc(mask & ((1u << i) - 1))];
+        }
+        below[i] = found;
+    }
+}
+
+/* The same of eight at an octant each. */
 VXD_HD void vxd_dag_below_each(const struct vxd_dag_view *view, const uint32_t refs[8],
                                const int octants[8], uint32_t below[8])
 {

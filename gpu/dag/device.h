@@ -70,11 +70,20 @@ struct vxd_dag_progress {
     uint64_t stage_cycles[VXD_DAG_N_STAGES];
 };
 
+/* Where the first block came to alone: the whole grid goes on with rows of this height. */
+struct vxd_dag_meeting {
+    uint32_t height;
+    uint32_t cubes; /* the first of them, of the pass's rows */
+    uint32_t n_cubes;
+    uint32_t pairs;
+    uint32_t n_pairs;
+};
+
 /* One way over the tree; all zeros before it. By height. */
 struct vxd_dag_pass_state {
     uint32_t fault;
-    uint32_t grid_height; /* the first height whose cubes the whole grid opens */
-    uint32_t n_dealt;     /* rows that were dealt out to blocks that had done some */
+    struct vxd_dag_meeting meeting;
+    uint32_t n_dealt; /* rows that were dealt out to blocks that had done some */
     /* For who tells what a pass would need: rows that became nodes, or were about to, and rows
      * above those. */
     uint32_t n_rows_closed;

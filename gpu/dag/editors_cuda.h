@@ -8,23 +8,23 @@
 #include "gpu/dag/morph_math.h"
 #include "gpu/dag/pass_cuda.h"
 
-/* Voxels from `low` to `high` that hold all between two corners, units, and at most one more on
- * each side, clipped to the scene. False: there are none. */
+/* The first and last voxels of the scene, axis by axis, with centres from `from` on and below
+ * `end`, units. False: there are none. */
 static __device__ __forceinline__ bool
-vxd_dag_clip_voxels(int depth, const int64_t from[3], const int64_t to[3],
+vxd_dag_clip_voxels(int depth, const int64_t from[3], const int64_t end[3],
                     uint32_t low[3], uint32_t high[3])
 {
-    const int64_t last = ((int64_t)1 << depth) - 1;
+    const int64_t side = (int64_t)1 << depth;
 
     for (int axis = 0; axis < 3; axis++) {
-        const int64_t first = from[axis] / VXD_DAG_UNIT - 1;
-        const int64_t end = to[axis] / VXD_DAG_UNIT + 1;
+        const int64_t first = vxd_dag_voxel_from(from[axis]);
+        const int64_t behind = vxd_dag_voxel_from(end[axis]);
 
-        if (end < 0 || first > last) {
+        if (first >= behind || behind <= 0 || first >= side) {
             return false;
         }
-        low[axis] = (uint32_t)vxd_dag_within(first, 0, last);
-        high[axis] = (uint32_t)vxd_dag_within(end, 0, last);
+        low[axis] = (uint32_t)vxd_dag_within(first, 0, side - 1);
+        high[axis] = (uint32_t)vxd_dag_within(behind - 1, 0, side - 1);
     }
     return true;
 }
@@ -189,19 +189,19 @@ struct vxd_dag_ball_cuda {
         (void)words;
         return 0;
     }
-    /* Voxels, from the first to the last along each axis, outside of which nothing is edited; all
-     * are in the scene. False: it is not known. */
+    /* Voxels, from the first to the last along each axis, outside of which nothing is edited, nor
+     * any cube open; all are in the scene. False: it is not known. */
     __device__ __forceinline__ bool bounds(int depth, uint32_t low[3],
                                            uint32_t high[3]) const
     {
         int64_t from[3];
-        int64_t to[3];
+        int64_t end[3];
 
         for (int axis = 0; axis < 3; axis++) {
             from[axis] = shape.a[axis] - shape.r;
-            to[axis] = shape.a[axis] + shape.r;
+            end[axis] = shape.a[axis] + shape.r + 1;
         }
-        return vxd_dag_clip_voxels(depth, from, to, low, high);
+        return vxd_dag_clip_voxels(depth, from, end, low, high);
     }
     /* Voxels of a leaf that it overwrites. */
     __device__ __forceinline__ uint64_t mask(const struct vxd_dag_cube *cube) const

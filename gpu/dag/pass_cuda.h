@@ -310,10 +310,9 @@ static __device__ void vxd_dag_count_items(const struct vxd_dag_pass *pass)
                            pass->store->n_items[VXD_DAG_BLOCK];
 }
 
-/* By the first block: its first stage, with the rows that it begins with. Returns the height of
- * the last cube of its path. */
+/* By the first block: its first stage, with the rows that it begins with. */
 template <class Editor>
-VXD_DAG_DEVICE int
+VXD_DAG_DEVICE void
 vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
                    struct vxd_dag_desk<Editor> *desk, struct vxd_dag_stage *stage)
 {
@@ -339,13 +338,12 @@ vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
         stage->kind = VXD_DAG_STAGE_OPEN;
         stage->is_grid = false;
     } else if (threadIdx.x == 0) {
-        pass->state->grid_height = (uint32_t)stage->height;
+        vxd_dag_tell_meeting(pass, stage);
     }
     if (path_height < stage->height) {
         stage->kind = VXD_DAG_STAGE_PATH;
         stage->n_cubes = (uint32_t)(stage->height - path_height);
     }
-    return path_height;
 }
 
 /* By all threads of a block, after the barrier behind a stage: the next one. What the first block
@@ -353,8 +351,7 @@ vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
  * taken. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
-                                  int path_height, struct vxd_dag_stage *stage,
-                                  bool *is_up_alone)
+                                  struct vxd_dag_stage *stage, bool *is_up_alone)
 {
     const struct vxd_dag_pass *pass = worker->pass;
     const struct vxd_dag_below *n_below = worker->desk->jobs.n_below;
@@ -374,8 +371,8 @@ VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
     }
     if constexpr (Editor::HAS_BOUNDS) {
         if (stage->kind == VXD_DAG_STAGE_CLOSE && !stage->is_grid &&
-            stage->height == path_height + 1) {
-            vxd_dag_begin_path_up(worker, (uint32_t)(pass->view.depth - path_height),
+            stage->height == stage->chain + 1) {
+            vxd_dag_begin_path_up(worker, (uint32_t)(pass->view.depth - stage->chain),
                                   stage);
         }
     }
@@ -403,9 +400,17 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     extern __shared__ uint4 vxd_dag_shared[];
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     struct vxd_dag_worker<Store, Editor> worker;
-    struct vxd_dag_stage stage = {
-        VXD_DAG_STAGE_MEET, true, 0, 0, 0, 0, 0, 0, 0, vxd_dag_sizes<Editor>::ROW_HEIGHT};
-    int path_height = pass->view.depth;
+    struct vxd_dag_stage stage = {VXD_DAG_STAGE_MEET,
+                                  true,
+                                  0,
+                                  0,
+                                  0,
+                                  0,
+                                  0,
+                                  0,
+                                  0,
+                                  0,
+                                  vxd_dag_sizes<Editor>::ROW_HEIGHT};
     long long begin = clock64();
     bool is_up_alone = false;
 
@@ -429,7 +434,7 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
         vxd_dag_table_clear(&worker.desk->table, true);
     }
     if (vxd_dag_is_first_block()) {
-        path_height = vxd_dag_begin_pass(pass, editor, worker.desk, &stage);
+        vxd_dag_begin_pass(pass, editor, worker.desk, &stage);
     }
     while (stage.kind != VXD_DAG_STAGE_END) {
         if (stage.kind == VXD_DAG_STAGE_JOIN) {
@@ -458,7 +463,7 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
             worker.board->cycles[vxd_dag_stage_name(&stage)] += (uint64_t)(end - begin);
             begin = end;
         }
-        vxd_dag_go_on(&worker, path_height, &stage, &is_up_alone);
+        vxd_dag_go_on(&worker, &stage, &is_up_alone);
     }
     vxd_dag_board_add(pass, worker.board, pass->counts_changes);
     if (vxd_dag_is_first_block() && threadIdx.x == 0) {
@@ -516,7 +521,7 @@ static __device__ __forceinline__ void vxd_dag_run_change(const struct vxd_dag_p
     __shared__ struct vxd_dag_pair_list lists[VXD_DAG_TEAM_THREADS / 32];
     const bool is_first = vxd_dag_is_first_block() && threadIdx.x == 0;
     struct vxd_dag_progress *progress = pass->progress;
-    struct vxd_dag_stage stage = {VXD_DAG_STAGE_OPEN,   true, 0, 0, 0, 0, 0, 0, 0,
+    struct vxd_dag_stage stage = {VXD_DAG_STAGE_OPEN,   true, 0, 0, 0, 0, 0, 0, 0, 0,
                                   VXD_DAG_CHANGE_HEIGHT};
 
     if (vxd_dag_load_now(&progress->fault) != 0) {

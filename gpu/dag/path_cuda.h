@@ -2,8 +2,9 @@
 /* The path of a pass whose editor says where it edits (Editor::HAS_BOUNDS): the cubes from the root
  * down to the smallest one that holds all of it, one of each height. They are opened at once, a
  * lane each, as no child of theirs is open but the next one. On the way up, where the last of
- * them became a node that was not there before, nodes of the others cannot have been there
- * either: addresses are taken for all, and they are stored at once too. */
+ * them, or of all cubes that are the only ones of their heights, became a node that was not there
+ * before, nodes of those above cannot have been there either: addresses are taken for all, and
+ * they are stored at once too. */
 #ifndef VXD_GPU_DAG_PATH_CUDA_H
 #define VXD_GPU_DAG_PATH_CUDA_H
 
@@ -135,9 +136,8 @@ VXD_DAG_DEVICE bool vxd_dag_reserve_path(struct vxd_dag_worker<Store, Editor> *w
     return has_room;
 }
 
-/* By all threads of the first block, alone, once the last cube of a path of n_rows above it is
- * closed: the stage that comes next, which is this one where the last one's node was there
- * before. */
+/* By all threads of the first block, alone, once the cube is closed above which there are n_rows,
+ * one of each height: the stage that comes next, which is this one where its node was there before. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE void vxd_dag_begin_path_up(struct vxd_dag_worker<Store, Editor> *worker,
                                           uint32_t n_rows, struct vxd_dag_stage *stage)

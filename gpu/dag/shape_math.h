@@ -107,6 +107,12 @@ VXD_HD int64_t vxd_dag_next_centre(int64_t c)
     return ((c + unit / 2 - 1) & -unit) + unit / 2;
 }
 
+/* Its voxel, which may be outside every scene. */
+VXD_HD int64_t vxd_dag_voxel_from(int64_t c)
+{
+    return (vxd_dag_next_centre(c) - VXD_DAG_UNIT / 2) / VXD_DAG_UNIT;
+}
+
 VXD_HD enum vxd_dag_relation vxd_dag_box_relation(const struct vxd_dag_shape *shape,
                                                   const struct vxd_dag_extent *extent)
 {

@@ -33,6 +33,7 @@ struct vxd_dag_stage {
      * have many. */
     uint32_t n_closed;
     uint32_t many;
+    int chain;      /* the lowest height from which on up each has one cube */
     int row_height; /* of the stage ROWS */
 };
 
@@ -87,16 +88,25 @@ VXD_DAG_DEVICE void vxd_dag_stage_down(const struct vxd_dag_pass *pass,
     vxd_dag_count_rows(pass, alone, stage);
 }
 
-/* The first block has opened what it opens: the grid goes on where it tells. */
+/* By one thread of the first block, which has opened what it opens: tells the grid where to go on. */
+VXD_DAG_DEVICE void vxd_dag_tell_meeting(const struct vxd_dag_pass *pass,
+                                         const struct vxd_dag_stage *stage)
+{
+    pass->state->meeting = {(uint32_t)stage->height, stage->cubes, stage->n_cubes,
+                            stage->pairs, stage->n_pairs};
+}
+
+/* By the grid, once all have met. */
 VXD_DAG_DEVICE void vxd_dag_stage_meet(const struct vxd_dag_pass *pass,
                                        struct vxd_dag_stage *stage)
 {
-    const int height = (int)vxd_dag_load_now(&pass->state->grid_height);
+    const struct vxd_dag_meeting *meeting = &pass->state->meeting;
 
-    vxd_dag_stage_top(pass, stage);
-    while (stage->height > height) {
-        vxd_dag_stage_down(pass, NULL, stage);
-    }
+    stage->height = (int)vxd_dag_load_now(&meeting->height);
+    stage->cubes = vxd_dag_load_now(&meeting->cubes);
+    stage->n_cubes = vxd_dag_load_now(&meeting->n_cubes);
+    stage->pairs = vxd_dag_load_now(&meeting->pairs);
+    stage->n_pairs = vxd_dag_load_now(&meeting->n_pairs);
 }
 
 /* After the rows, or a height that was closed: the one above. Those with many rows, and all below
@@ -112,6 +122,9 @@ VXD_DAG_DEVICE void vxd_dag_stage_up(const struct vxd_dag_pass *pass,
                 ? (uint32_t)vxd_dag_load_now64(&pass->state->n_cubes[vxd_dag_lane()])
                 : 0;
         stage->many = __ballot_sync(UINT32_MAX, stage->n_closed > VXD_DAG_FEW_ROWS);
+        stage->chain =
+            32 - __clz((int)__ballot_sync(UINT32_MAX, vxd_dag_lane() <= (uint32_t)depth &&
+                                                          stage->n_closed != 1));
     }
     stage->kind = VXD_DAG_STAGE_CLOSE;
     stage->height++;
@@ -170,7 +183,7 @@ VXD_DAG_DEVICE void vxd_dag_stage_next(const struct vxd_dag_pass *pass,
         stage->kind = VXD_DAG_STAGE_MEET;
         stage->is_grid = true;
         if (threadIdx.x == 0) {
-            pass->state->grid_height = (uint32_t)stage->height;
+            vxd_dag_tell_meeting(pass, stage);
         }
     }
 }

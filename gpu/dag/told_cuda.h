@@ -33,9 +33,9 @@ vxd_dag_tell_cube(const struct vxd_dag_pass *pass, const Editor &editor, int hei
     (void)editor.tell(&at->cube, &row->state, &at->told);
     at->open = at->told.open;
     at->changed = at->told.set;
+    vxd_dag_below_all(&pass->view, ref, at->olds);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        at->olds[i] = vxd_dag_below(&pass->view, ref, i);
         at->heads[i] = 0;
         if (at->olds[i] == at->told.uniform) {
             at->open &= ~(1u << i);
