@@ -109,6 +109,47 @@ VXD_DAG_RARE uint32_t vxd_dag_values_differ(const struct vxd_dag_view *view,
     return n;
 }
 
+/* The same of values of 4 bits. */
+VXD_DAG_RARE uint32_t vxd_dag_octets_differ(const struct vxd_dag_view *view,
+                                            uint32_t from, uint32_t to, uint64_t both)
+{
+    struct vxd_dag_octets were = vxd_dag_octets_of(view, from);
+    struct vxd_dag_octets are = vxd_dag_octets_of(view, to);
+    uint32_t n = 0;
+
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        const uint32_t nibbles = vxd_dag_octets_next(&were) ^ vxd_dag_octets_next(&are);
+
+        n += (uint32_t)vxd_dag_popc(vxd_dag_nibbles_any(nibbles) &
+                                    (uint32_t)(both >> 8 * octant));
+    }
+    return n;
+}
+
+/* The same of a reference whose values differ and of an edited leaf, whose values are packed. */
+VXD_DAG_RARE uint32_t vxd_dag_octets_edited(const struct vxd_dag_view *view,
+                                            uint32_t from, const uint16_t *values,
+                                            uint64_t others, uint32_t first,
+                                            uint32_t other, uint64_t both)
+{
+    struct vxd_dag_octets were = vxd_dag_octets_of(view, from);
+    uint32_t n = 0;
+
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        const uint32_t are =
+            values != NULL ? vxd_dag_octet_get(values, octant)
+                           : vxd_dag_nibbles_of(first) ^
+                                 vxd_dag_octet_mask(others, octant) * (first ^ other);
+        const uint32_t nibbles = vxd_dag_octets_next(&were) ^ are;
+
+        n += (uint32_t)vxd_dag_popc(vxd_dag_nibbles_any(nibbles) &
+                                    (uint32_t)(both >> 8 * octant));
+    }
+    return n;
+}
+
 /* The same of a reference whose values differ and of an edited leaf. */
 VXD_DAG_RARE uint32_t vxd_dag_values_edited(const struct vxd_dag_view *view,
                                             uint32_t from, const uint16_t *values,
@@ -164,10 +205,10 @@ VXD_DAG_RARE struct vxd_dag_change vxd_dag_change_leaves(const struct vxd_dag_vi
     (void)vxd_dag_leaf_peek(view, to, &after);
     both = before.set & ~before.free & after.set & ~after.free;
     if (both != 0 && view->value_bits > 1) {
-        n_changed = before.is_mixed || after.is_mixed
-                        ? vxd_dag_values_differ(view, from, to, both)
-                    : before.first != after.first ? vxd_dag_n_voxels(both)
-                                                  : 0;
+        n_changed = !before.is_mixed && !after.is_mixed
+                        ? (before.first != after.first ? vxd_dag_n_voxels(both) : 0)
+                    : before.is_packed ? vxd_dag_octets_differ(view, from, to, both)
+                                       : vxd_dag_values_differ(view, from, to, both);
     }
     (void)vxd_dag_change_add_masks(&before, &after, n_changed, &change);
     return change;
@@ -185,12 +226,16 @@ VXD_HD bool vxd_dag_change_add_edited(const struct vxd_dag_view *view, uint32_t 
     uint64_t n_changed = 0;
 
     if (both != 0 && view->value_bits > 1) {
-        n_changed =
-            before->is_mixed
-                ? vxd_dag_values_edited(view, from, to->is_mixed ? to->values : NULL,
-                                        to->others, to->first, to->other, both)
-                : vxd_dag_n_voxels(both &
-                                   ~vxd_dag_leaf_find_value(to, both, before->first));
+        const uint16_t *values = to->is_mixed ? to->values : NULL;
+
+        n_changed = !before->is_mixed
+                        ? vxd_dag_n_voxels(
+                              both & ~vxd_dag_leaf_find_value(to, both, before->first))
+                    : before->is_packed
+                        ? vxd_dag_octets_edited(view, from, values, to->others, to->first,
+                                                to->other, both)
+                        : vxd_dag_values_edited(view, from, values, to->others, to->first,
+                                                to->other, both);
     }
     return vxd_dag_change_add_masks(before, to, n_changed, sum);
 }

@@ -27,6 +27,7 @@
 
 #include "gpu/core/math.h"
 #include "gpu/dag/dag.h"
+#include "gpu/dag/nibbles_math.h"
 
 /* What is seldom gone through and takes many registers or much code is called on devices, so
  * that the rest does not pay. */
@@ -327,23 +328,10 @@ VXD_HD uint32_t vxd_dag_leaf_nibbles(const struct vxd_dag_item *leaf, int rank, 
  * bits. */
 VXD_HD uint32_t vxd_dag_octet_occupied(uint32_t set, uint32_t nibbles, uint32_t free)
 {
-    uint32_t differ = nibbles ^ free * 0x11111111u;
-    uint32_t occupied = 0;
-
-    differ |= differ >> 1; /* the low bit of each that is not FREE */
-    differ |= differ >> 2;
-    if (set == 0xffu) {
-        differ &= 0x11111111u;
-        differ |= differ >> 3;
-        differ &= 0x03030303u;
-        differ |= differ >> 6;
-        return (differ | differ >> 12) & 0xffu;
+    if (set != 0xffu) {
+        nibbles = vxd_dag_nibbles_apart(nibbles, vxd_dag_bits_apart(set));
     }
-    for (; set != 0; set &= set - 1) {
-        occupied |= (differ & 1u) != 0 ? set & (~set + 1) : 0;
-        differ >>= 4;
-    }
-    return occupied;
+    return vxd_dag_nibbles_any(nibbles ^ vxd_dag_nibbles_of(free)) & set;
 }
 
 /* The occupied voxels of a leaf of 4-bit values some of which may be FREE: by octants, whose

@@ -19,17 +19,51 @@ struct vxd_dag_leaf {
     uint16_t first;  /* this one, but those in */
     uint64_t others; /* this mask, whose other voxels are any, have */
     uint16_t other;  /* this one, which is not the first where the mask is not 0 */
+    bool is_packed;  /* of 4 bits: four voxels' are together in each of the first 16 of */
     uint16_t *
         values; /* room for 64, borrowed from whoever made the leaf; of voxels that are not
                        * occupied they are anything */
 };
 
+/* One voxel's among a leaf's values. */
+VXD_HD void vxd_dag_values_put(uint16_t *values, bool is_packed, int bit, uint32_t value)
+{
+    if (is_packed) {
+        const int shift = 4 * (bit & 3);
+
+        values[bit >> 2] =
+            (uint16_t)((values[bit >> 2] & ~(15u << shift)) | value << shift);
+    } else {
+        values[bit] = (uint16_t)value;
+    }
+}
+
+/* An octant's values where they are packed. */
+VXD_HD uint32_t vxd_dag_octet_get(const uint16_t *values, int octant)
+{
+    return values[2 * octant] | (uint32_t)values[2 * octant + 1] << 16;
+}
+
+VXD_HD void vxd_dag_octet_put(uint16_t *values, int octant, uint32_t nibbles)
+{
+    values[2 * octant] = (uint16_t)nibbles;
+    values[2 * octant + 1] = (uint16_t)(nibbles >> 16);
+}
+
+/* Of a mask of 64 voxels those of an octant, the low bits of their nibbles. */
+VXD_HD uint32_t vxd_dag_octet_mask(uint64_t mask, int octant)
+{
+    return vxd_dag_bits_apart((uint32_t)(mask >> 8 * octant) & 0xffu);
+}
+
 /* Value of an occupied voxel. */
 VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_leaf *leaf, int bit)
 {
-    return leaf->is_mixed                   ? leaf->values[bit]
-           : (leaf->others >> bit & 1) != 0 ? leaf->other
-                                            : leaf->first;
+    if (!leaf->is_mixed) {
+        return (leaf->others >> bit & 1) != 0 ? leaf->other : leaf->first;
+    }
+    return leaf->is_packed ? (uint32_t)leaf->values[bit >> 2] >> 4 * (bit & 3) & 15u
+                           : leaf->values[bit];
 }
 
 /* Splitting ------------------------------------------------------------------------------- */
@@ -70,6 +104,65 @@ VXD_HD bool vxd_dag_nibbles_equal(const uint32_t *words, int n, int free, uint16
     return differ == 0;
 }
 
+/* Values of 4 bits of a leaf or an even region, octant by octant from the first on. */
+struct vxd_dag_octets {
+    struct vxd_dag_item item;
+    uint64_t set;  /* voxels of the octants that are left, the next one's first */
+    int rank;      /* of its first value */
+    bool is_even;  /* all have */
+    uint32_t even; /* this one */
+};
+
+VXD_HD struct vxd_dag_octets vxd_dag_octets_of(const struct vxd_dag_view *view,
+                                               uint32_t ref)
+{
+    struct vxd_dag_octets octets;
+
+    octets.is_even = !vxd_dag_is_node(ref);
+    octets.even = vxd_dag_uniform_value(ref);
+    octets.rank = 0;
+    octets.set = 0;
+    octets.item.words = NULL;
+    octets.item.rest = NULL;
+    if (!octets.is_even) {
+        octets.item = vxd_dag_leaf_item(view, ref);
+        octets.set = vxd_dag_leaf_mask(octets.item.words);
+    }
+    return octets;
+}
+
+/* The next octant's, at their places; of voxels that are not set they are anything. */
+VXD_HD uint32_t vxd_dag_octets_next(struct vxd_dag_octets *octets)
+{
+    const uint32_t set = (uint32_t)octets->set & 0xffu;
+    const int n = vxd_dag_popc(set);
+    uint32_t nibbles = 0;
+
+    if (octets->is_even) {
+        return vxd_dag_nibbles_of(octets->even);
+    }
+    if (n > 0) {
+        nibbles = vxd_dag_leaf_nibbles(&octets->item, octets->rank, n);
+        nibbles =
+            n == 8 ? nibbles : vxd_dag_nibbles_apart(nibbles, vxd_dag_bits_apart(set));
+    }
+    octets->rank += n;
+    octets->set >>= 8;
+    return nibbles;
+}
+
+/* The values of a stored leaf of 4 bits, packed. */
+VXD_DAG_RARE void vxd_dag_octets_spread(const struct vxd_dag_view *view, uint32_t ref,
+                                        uint16_t *values)
+{
+    struct vxd_dag_octets octets = vxd_dag_octets_of(view, ref);
+
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        vxd_dag_octet_put(values, octant, vxd_dag_octets_next(&octets));
+    }
+}
+
 /* A leaf's values from words, one after the other. */
 VXD_DAG_RARE void vxd_dag_leaf_spread(const uint32_t *words, int bits, uint64_t set,
                                       uint16_t *values)
@@ -101,6 +194,7 @@ VXD_HD const uint32_t *vxd_dag_leaf_peek(const struct vxd_dag_view *view, uint32
     leaf->first = (uint16_t)vxd_dag_uniform_value(ref);
     leaf->others = 0;
     leaf->other = 0;
+    leaf->is_packed = view->value_bits == 4;
     leaf->values = NULL;
     if (!vxd_dag_is_node(ref)) {
         leaf->set = ref == VXD_DAG_EMPTY ? 0 : ~(uint64_t)0;
@@ -131,7 +225,9 @@ VXD_HD void vxd_dag_leaf_split(const struct vxd_dag_view *view, uint32_t ref,
     const uint32_t *words = vxd_dag_leaf_peek(view, ref, leaf);
 
     leaf->values = values;
-    if (words != NULL) {
+    if (words != NULL && leaf->is_packed) {
+        vxd_dag_octets_spread(view, ref, values);
+    } else if (words != NULL) {
         vxd_dag_leaf_spread(words, view->value_bits, leaf->set, values);
     }
 }
@@ -155,13 +251,40 @@ VXD_DAG_RARE void vxd_dag_values_mix(uint16_t *values, uint64_t firsts, uint32_t
     vxd_dag_values_fill(values, mask, value);
 }
 
-/* Gives some occupied voxels a value, and `rest` the values that they have, one by one. */
+/* The same of packed ones. */
+VXD_DAG_RARE void vxd_dag_octets_mix(uint16_t *values, uint64_t firsts, uint32_t first,
+                                     uint64_t others, uint32_t other, uint64_t mask,
+                                     uint32_t value)
+{
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        const uint32_t at[3] = {15u * vxd_dag_octet_mask(firsts, octant),
+                                15u * vxd_dag_octet_mask(others, octant),
+                                15u * vxd_dag_octet_mask(mask, octant)};
+
+        vxd_dag_octet_put(values, octant,
+                          (vxd_dag_octet_get(values, octant) & ~(at[0] | at[1] | at[2])) |
+                              (at[0] & vxd_dag_nibbles_of(first)) |
+                              (at[1] & vxd_dag_nibbles_of(other)) |
+                              (at[2] & vxd_dag_nibbles_of(value)));
+    }
+}
+
+/* Gives some occupied voxels a value, and `rest`, which are others, the values that they have, one
+ * by one. */
 VXD_HD void vxd_dag_leaf_mix(struct vxd_dag_leaf *leaf, uint64_t rest, uint64_t mask,
                              uint32_t value)
 {
-    rest = leaf->is_mixed ? 0 : rest;
-    vxd_dag_values_mix(leaf->values, rest & ~leaf->others, leaf->first,
-                       rest & leaf->others, leaf->other, mask, value);
+    const uint64_t firsts = leaf->is_mixed ? 0 : rest & ~leaf->others;
+    const uint64_t others = leaf->is_mixed ? 0 : rest & leaf->others;
+
+    if (leaf->is_packed) {
+        vxd_dag_octets_mix(leaf->values, firsts, leaf->first, others, leaf->other, mask,
+                           value);
+    } else {
+        vxd_dag_values_mix(leaf->values, firsts, leaf->first, others, leaf->other, mask,
+                           value);
+    }
     leaf->is_mixed = true;
 }
 
@@ -194,7 +317,7 @@ VXD_HD void vxd_dag_leaf_set_value(struct vxd_dag_leaf *leaf, uint64_t mask,
 VXD_HD void vxd_dag_leaf_set_voxel(struct vxd_dag_leaf *leaf, int bit, uint32_t value)
 {
     if (leaf->is_mixed) {
-        leaf->values[bit] = (uint16_t)value;
+        vxd_dag_values_put(leaf->values, leaf->is_packed, bit, value);
     } else {
         vxd_dag_leaf_set_value(leaf, (uint64_t)1 << bit, (uint16_t)value);
     }
@@ -211,12 +334,28 @@ VXD_DAG_RARE uint64_t vxd_dag_values_find(const uint16_t *values, uint64_t mask,
     return equal;
 }
 
+/* The same of packed ones. */
+VXD_DAG_RARE uint64_t vxd_dag_octets_find(const uint16_t *values, uint64_t mask,
+                                          uint32_t value)
+{
+    uint64_t differ = 0;
+
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        differ |= (uint64_t)vxd_dag_nibbles_any(vxd_dag_octet_get(values, octant) ^
+                                                vxd_dag_nibbles_of(value))
+                  << 8 * octant;
+    }
+    return mask & ~differ;
+}
+
 /* Those of some occupied voxels that have a value. */
 VXD_HD uint64_t vxd_dag_leaf_find_value(const struct vxd_dag_leaf *leaf, uint64_t mask,
                                         uint32_t value)
 {
     if (leaf->is_mixed) {
-        return vxd_dag_values_find(leaf->values, mask, value);
+        return leaf->is_packed ? vxd_dag_octets_find(leaf->values, mask, value)
+                               : vxd_dag_values_find(leaf->values, mask, value);
     }
     return mask & ((leaf->first == value ? ~leaf->others : 0) |
                    (leaf->other == value ? leaf->others : 0));
@@ -260,34 +399,10 @@ VXD_DAG_RARE uint32_t vxd_dag_values_pack(const struct vxd_dag_view *view, uint6
     return differ == 0 ? VXD_DAG_UNIFORM | first : VXD_DAG_EMPTY;
 }
 
-/* Each of eight bits to the low bit of a nibble. */
-VXD_HD uint32_t vxd_dag_bits_apart(uint32_t bits)
-{
-    bits = (bits | bits << 12) & 0x000f000fu;
-    bits = (bits | bits << 6) & 0x03030303u;
-    return (bits | bits << 3) & 0x11111111u;
-}
-
-/* The nibbles of which the low bit is set in `kept`, one after the other. */
-VXD_HD uint32_t vxd_dag_nibbles_kept(uint32_t nibbles, uint32_t kept)
-{
-    /* By how many places each goes down: how many below it are not kept. */
-    uint32_t way = (kept ^ 0x11111111u) * 0x11111110u & kept * 15u;
-
-    nibbles &= kept * 15u;
-    for (int i = 0; i < 3; i++) {
-        uint32_t moved = (way >> i & 0x11111111u) * 15u;
-
-        nibbles = (nibbles & ~moved) | (nibbles & moved) >> (4 << i);
-        way = (way & ~moved) | (way & moved) >> (4 << i);
-    }
-    return nibbles;
-}
-
 /* One value n times. */
 VXD_HD void vxd_dag_nibbles_fill(uint32_t *words, int n, uint32_t value)
 {
-    const uint32_t word = value * 0x11111111u;
+    const uint32_t word = vxd_dag_nibbles_of(value);
 
     VXD_DAG_ROLLED
     for (; n >= 8; n -= 8) {
@@ -298,38 +413,47 @@ VXD_HD void vxd_dag_nibbles_fill(uint32_t *words, int n, uint32_t value)
     }
 }
 
-/* Values of 4 bits of the set voxels, of three masks, packed octant by octant. */
-VXD_DAG_RARE void vxd_dag_nibbles_pack(uint64_t set, uint64_t others, uint64_t free,
-                                       uint32_t first, uint32_t other,
-                                       uint32_t free_value, uint32_t *words)
+/* Values of 4 bits of the set voxels, one after the other: by masks, or where `values` is not NULL
+ * packed ones for those of the first two. The reference of all where they are equal, else
+ * VXD_DAG_EMPTY. */
+VXD_DAG_RARE uint32_t vxd_dag_octets_pack(uint64_t set, uint64_t free,
+                                          const uint16_t *values, uint64_t others,
+                                          uint32_t first, uint32_t other,
+                                          uint32_t free_value, uint32_t *words)
 {
     uint64_t packed = 0;
+    uint32_t one = 0;
+    uint32_t differ = 0;
     int n = 0; /* nibbles in it, up to 7 between octants */
+    bool has_one = false;
 
     VXD_DAG_ROLLED
     for (int octant = 0; octant < 8; octant++) {
-        uint32_t of_set = (uint32_t)set & 0xffu;
-        uint32_t nibbles = first * 0x11111111u;
+        const uint32_t kept = vxd_dag_octet_mask(set, octant);
+        const int n_kept = vxd_dag_popc(kept);
+        const uint32_t frees = 15u * vxd_dag_octet_mask(free, octant);
+        uint32_t nibbles = vxd_dag_nibbles_of(first) ^
+                           vxd_dag_octet_mask(others, octant) * (first ^ other);
 
-        nibbles ^= vxd_dag_bits_apart((uint32_t)others & 0xffu) * (first ^ other);
-        nibbles ^= vxd_dag_bits_apart((uint32_t)free & 0xffu) * (first ^ free_value);
-        if (of_set != 0xffu) {
-            nibbles = vxd_dag_nibbles_kept(nibbles, vxd_dag_bits_apart(of_set));
-        }
+        nibbles = values != NULL ? vxd_dag_octet_get(values, octant) : nibbles;
+        nibbles = (nibbles & ~frees) | (vxd_dag_nibbles_of(free_value) & frees);
+        nibbles = vxd_dag_nibbles_kept(nibbles, kept);
+        one = has_one ? one : nibbles & 15u;
+        has_one = has_one || n_kept > 0;
+        differ |= nibbles ^
+                  (vxd_dag_nibbles_of(one) & (uint32_t)(((uint64_t)1 << 4 * n_kept) - 1));
         packed |= (uint64_t)nibbles << 4 * n;
-        n += vxd_dag_popc(of_set);
+        n += n_kept;
         if (n >= 8) {
             *words++ = (uint32_t)packed;
             packed >>= 32;
             n -= 8;
         }
-        set >>= 8;
-        others >>= 8;
-        free >>= 8;
     }
     if (n > 0) {
         *words = (uint32_t)packed;
     }
+    return differ == 0 ? VXD_DAG_UNIFORM | one : VXD_DAG_EMPTY;
 }
 
 /* Values of the set voxels (at least one), FREE ones among them: the reference of all where they
@@ -376,14 +500,15 @@ VXD_HD uint32_t vxd_dag_leaf_pack_nibbles(const struct vxd_dag_view *view,
 
     if (even != VXD_DAG_EMPTY) {
         vxd_dag_nibbles_fill(words, vxd_dag_popc(leaf->set), vxd_dag_uniform_value(even));
-    } else if (leaf->is_mixed) {
+        return even;
+    }
+    if (leaf->is_mixed && !leaf->is_packed) {
         return vxd_dag_values_pack(view, leaf->set, leaf->free, leaf->values, 0, 0, 0,
                                    words);
-    } else {
-        vxd_dag_nibbles_pack(leaf->set, leaf->others & ~leaf->free, leaf->free,
-                             leaf->first, leaf->other, (uint32_t)view->free_value, words);
     }
-    return even;
+    return vxd_dag_octets_pack(
+        leaf->set, leaf->free, leaf->is_mixed ? leaf->values : NULL, leaf->others,
+        leaf->first, leaf->other, (uint32_t)view->free_value, words);
 }
 
 /* The words of a leaf of up to 4 bits that has a set voxel. False where it is even: *ref is

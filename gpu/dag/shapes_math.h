@@ -397,7 +397,7 @@ VXD_HD uint64_t vxd_dag_shapes_mask(const struct vxd_dag_shape_op *op,
 /* Values of the voxels of mask, one at least, from a list's entry. The one of all, or -1 where
  * they differ. */
 VXD_DAG_RARE int vxd_dag_shapes_list_values(const struct vxd_dag_voxels *voxels,
-                                            uint64_t entry, uint64_t mask,
+                                            uint64_t entry, uint64_t mask, bool is_packed,
                                             uint16_t *values)
 {
     const uint64_t listed = voxels->masks[entry];
@@ -411,7 +411,7 @@ VXD_DAG_RARE int vxd_dag_shapes_list_values(const struct vxd_dag_voxels *voxels,
 
         value = rest == mask ? own : value;
         differ |= own ^ value;
-        values[vxd_dag_low_bit(rest)] = own;
+        vxd_dag_values_put(values, is_packed, vxd_dag_low_bit(rest), own);
     }
     return differ == 0 ? value : -1;
 }
@@ -427,8 +427,9 @@ VXD_HD void vxd_dag_shapes_set_values(const struct vxd_dag_shape_op *op,
         return;
     }
     if (vxd_dag_has_own_values(op->op)) {
-        value = vxd_dag_shapes_list_values(
-            &op->op->shape.voxels, state->ranges[op->list][0], mask, leaf->values);
+        value =
+            vxd_dag_shapes_list_values(&op->op->shape.voxels, state->ranges[op->list][0],
+                                       mask, leaf->is_packed, leaf->values);
     }
     if (value >= 0) {
         vxd_dag_leaf_set_value(leaf, mask, (uint16_t)value);

@@ -84,6 +84,23 @@ VXD_DAG_RARE void vxd_dag_undo_take_values(const struct vxd_dag_view *view,
     }
 }
 
+/* The same of packed values. */
+VXD_DAG_RARE void vxd_dag_undo_take_octets(const struct vxd_dag_view *view,
+                                           uint32_t before, uint64_t taken,
+                                           uint16_t *values)
+{
+    struct vxd_dag_octets were = vxd_dag_octets_of(view, before);
+
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        const uint32_t at = 15u * vxd_dag_octet_mask(taken, octant);
+
+        vxd_dag_octet_put(values, octant,
+                          (vxd_dag_octet_get(values, octant) & ~at) |
+                              (vxd_dag_octets_next(&were) & at));
+    }
+}
+
 /* `leaf` is the head's. */
 VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
                                    const struct vxd_dag_undo_state *state,
@@ -125,7 +142,11 @@ VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
         return;
     }
     vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~taken, 0, 0);
-    vxd_dag_undo_take_values(view, state->before, taken, leaf->values);
+    if (leaf->is_packed) {
+        vxd_dag_undo_take_octets(view, state->before, taken, leaf->values);
+    } else {
+        vxd_dag_undo_take_values(view, state->before, taken, leaf->values);
+    }
 }
 
 #endif

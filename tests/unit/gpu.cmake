@@ -40,8 +40,8 @@ foreach(name ${plain_tests})
 endforeach()
 
 # Scenes.
-foreach(name ball_parts carve copy edit_balls edit_errors edit_many export grid image_lies query
-    rays room store store_items table transfer verify visits)
+foreach(name ball_parts carve copy edit_balls edit_errors edit_many export grid image_lies
+    leaf_parts query rays room store store_items table transfer verify visits)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()

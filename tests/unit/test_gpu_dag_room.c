@@ -3,6 +3,7 @@
  * give the same as on the CPU once they have it. */
 #include "tests/unit/test.h"
 
+#include "gpu/dag/device.h"
 #include "tests/unit/gpu_dag_run.h"
 #include "tests/unit/gpu_dag_scene.h"
 
@@ -133,6 +134,50 @@ static void growing(struct gpu_env *env)
 static void test_store_that_grows_edit_by_edit_holds_the_cpus_nodes(void)
 {
     gpu_each_backend(growing);
+}
+
+/* Balls at places of their own, as alike as a robot's scans: how many of the later ones find no room. */
+static int without_room_later(struct gpu_env *env, bool expects)
+{
+    static const struct vxd_dag_format format = {15, 0, false};
+    const struct vxd_dag_spec spec = {.format = format, .store = VXD_DAG_ARENA};
+    struct vxd_dag *dag = gpu_dag_create(env, &spec);
+    struct vxd_dag_edit_result result = {.root = VXD_DAG_EMPTY};
+    struct vxd_err err = {0};
+    int n = 0;
+
+    for (int i = 0; i < 40; i++) {
+        const struct vxd_dag_op op =
+            ball(VXD_DAG_FILL, 1000 + 601 * i, 20000 - 397 * i, 3000 + 503 * i, 150, 0);
+
+        if (expects && gpu_is_cuda(env)) {
+            CHECK_INT(vxd_dag_device_expect(env->queue, dag, &err), VXD_OK);
+        }
+        for (int n_tries = 0;; n_tries++) {
+            CHECK_INT(vxd_dag_edit(env->queue, dag, result.root, &op, 1, &result, &err),
+                      VXD_OK);
+            gpu_wait(env);
+            if (!result.needs_room || n_tries == 32) {
+                break;
+            }
+            n += i >= 12 && n_tries == 0;
+            CHECK_INT(vxd_dag_make_room(env->queue, dag, &result, &err), VXD_OK);
+        }
+    }
+    (void)verify(env, dag, result.root);
+    vxd_dag_destroy(env->queue, dag);
+    return n;
+}
+
+static void alike(struct gpu_env *env)
+{
+    CHECK_INT(without_room_later(env, true), 0);
+    CHECK(!gpu_is_cuda(env) || without_room_later(env, false) > 0);
+}
+
+static void test_edit_like_those_before_it_finds_room(void)
+{
+    gpu_each_backend(alike);
 }
 
 /* Usage counts what is stored, and all memory is given back. */
@@ -313,6 +358,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_slabs_of_few_lists_hold_each_item_once),
     VXD_TEST(test_edit_without_room_changes_nothing_and_says_what_it_needs),
     VXD_TEST(test_store_that_grows_edit_by_edit_holds_the_cpus_nodes),
+    VXD_TEST(test_edit_like_those_before_it_finds_room),
     VXD_TEST(test_store_tells_what_it_holds_and_gives_it_back),
     VXD_TEST(test_edit_of_a_bad_list_or_height_does_nothing),
     VXD_TEST(test_edit_that_is_small_needs_little_memory_after_a_large_one)};
