@@ -41,13 +41,17 @@ VXD_HD void vxd_dag_values_put(uint16_t *values, bool is_packed, int bit, uint32
 /* An octant's values where they are packed. */
 VXD_HD uint32_t vxd_dag_octet_get(const uint16_t *values, int octant)
 {
-    return values[2 * octant] | (uint32_t)values[2 * octant + 1] << 16;
+    const uint16_t *at = values + (size_t)octant * 2;
+
+    return at[0] | (uint32_t)at[1] << 16;
 }
 
 VXD_HD void vxd_dag_octet_put(uint16_t *values, int octant, uint32_t nibbles)
 {
-    values[2 * octant] = (uint16_t)nibbles;
-    values[2 * octant + 1] = (uint16_t)(nibbles >> 16);
+    uint16_t *at = values + (size_t)octant * 2;
+
+    at[0] = (uint16_t)nibbles;
+    at[1] = (uint16_t)(nibbles >> 16);
 }
 
 /* Of a mask of 64 voxels those of an octant, the low bits of their nibbles. */

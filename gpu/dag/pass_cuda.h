@@ -400,17 +400,7 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     extern __shared__ uint4 vxd_dag_shared[];
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     struct vxd_dag_worker<Store, Editor> worker;
-    struct vxd_dag_stage stage = {VXD_DAG_STAGE_MEET,
-                                  true,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  0,
-                                  vxd_dag_sizes<Editor>::ROW_HEIGHT};
+    struct vxd_dag_stage stage = {};
     long long begin = clock64();
     bool is_up_alone = false;
 
@@ -418,6 +408,9 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     if (vxd_dag_load_now(&pass->progress->fault) != 0) {
         return;
     }
+    stage.kind = VXD_DAG_STAGE_MEET;
+    stage.is_grid = true;
+    stage.row_height = vxd_dag_sizes<Editor>::ROW_HEIGHT;
     worker.pass = pass;
     worker.editor = &editor;
     worker.board = (struct vxd_dag_board *)(void *)vxd_dag_shared;
@@ -521,12 +514,14 @@ static __device__ __forceinline__ void vxd_dag_run_change(const struct vxd_dag_p
     __shared__ struct vxd_dag_pair_list lists[VXD_DAG_TEAM_THREADS / 32];
     const bool is_first = vxd_dag_is_first_block() && threadIdx.x == 0;
     struct vxd_dag_progress *progress = pass->progress;
-    struct vxd_dag_stage stage = {VXD_DAG_STAGE_OPEN,   true, 0, 0, 0, 0, 0, 0, 0, 0,
-                                  VXD_DAG_CHANGE_HEIGHT};
+    struct vxd_dag_stage stage = {};
 
     if (vxd_dag_load_now(&progress->fault) != 0) {
         return;
     }
+    stage.kind = VXD_DAG_STAGE_OPEN;
+    stage.is_grid = true;
+    stage.row_height = VXD_DAG_CHANGE_HEIGHT;
     vxd_dag_board_clear(&board);
     if (is_first) {
         pass->pairs[0] = (uint64_t)progress->first_root << 32 | progress->root;

@@ -85,8 +85,7 @@ struct vxd_dag_jobs {
 /* A warp's, of one or the other at a time. */
 union vxd_dag_lists {
     struct vxd_dag_pair_list pairs;
-    uint16_t
-        leaves[32 * 8]; /* children of its rows: that changed, or whose masks are next */
+    uint16_t leaves[32 * 8]; /* below its rows, whose masks are found next */
 };
 
 /* A block's. Of a batch of rows of the pass the first rows have their telling, or their words. */

@@ -101,6 +101,42 @@ VXD_DAG_DEVICE uint32_t vxd_dag_told_header(const struct vxd_dag_pass *pass,
     return flags | (at->cube.height <= VXD_DAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
 }
 
+/* By all lanes of a warp: adds what changed in children that are not open, of lanes that have a
+ * cube. Where one thing stood in all of a cube, it is the same in each of them. */
+VXD_DAG_DEVICE void vxd_dag_count_told(const struct vxd_dag_pass *pass,
+                                       const struct vxd_dag_pairs_to *to,
+                                       const struct vxd_dag_told_cube *at, uint32_t ref,
+                                       struct vxd_dag_pair_list *list,
+                                       struct vxd_dag_change *sum)
+{
+    const bool is_even = !vxd_dag_is_node(ref);
+    uint32_t changed = at->changed;
+
+    if (is_even && changed != 0) {
+        struct vxd_dag_change change;
+
+        (void)vxd_dag_change_at_once(&pass->view, ref, at->told.uniform,
+                                     at->cube.height - 1, &change);
+        vxd_dag_add_times(sum, &change, (uint64_t)__popc(changed));
+        changed = 0;
+    }
+    __syncwarp();
+#pragma unroll 1
+    while (__any_sync(UINT32_MAX, changed != 0)) {
+        struct vxd_dag_pair pair = {changed != 0, at->cube.height - 1, VXD_DAG_EMPTY,
+                                    at->told.uniform, 1};
+
+        if (pair.is_there) {
+            pair.from = vxd_dag_below(&pass->view, ref, __ffs((int)changed) - 1);
+            changed &= changed - 1;
+        }
+        __syncwarp();
+        vxd_dag_count_pairs(pass, to, &pair, list, 0, sum);
+    }
+}
+
+/* Rows -------------------------------------------------------------------------------------- */
+
 /* By all lanes of a warp: the sum of n of the lanes before this one; of all in *total. */
 VXD_DAG_DEVICE uint32_t vxd_dag_sum_before(uint32_t n, uint32_t *total)
 {
@@ -115,54 +151,6 @@ VXD_DAG_DEVICE uint32_t vxd_dag_sum_before(uint32_t n, uint32_t *total)
     *total = __shfl_sync(UINT32_MAX, sum, 31);
     return sum - n;
 }
-
-/* By all lanes of a warp: adds what changed in children that are not open, of lanes that have a
- * cube. Where one thing stood in all of a cube, it is the same in each of them. Others are
- * listed, and lanes take one each, whosever it is: one cube may have eight, and its lane would
- * be waited for. */
-VXD_DAG_DEVICE void vxd_dag_count_told(const struct vxd_dag_pass *pass,
-                                       const struct vxd_dag_pairs_to *to,
-                                       const struct vxd_dag_told_cube *at, uint32_t ref,
-                                       union vxd_dag_lists *lists,
-                                       struct vxd_dag_change *sum)
-{
-    const bool is_even = !vxd_dag_is_node(ref);
-    uint32_t n;
-    uint32_t place = vxd_dag_sum_before(is_even ? 0 : (uint32_t)__popc(at->changed), &n);
-
-    if (is_even && at->changed != 0) {
-        struct vxd_dag_change change;
-
-        (void)vxd_dag_change_at_once(&pass->view, ref, at->told.uniform,
-                                     at->cube.height - 1, &change);
-        vxd_dag_add_times(sum, &change, (uint64_t)__popc(at->changed));
-    } else {
-        for (uint32_t rest = at->changed; rest != 0; rest &= rest - 1) {
-            lists->leaves[place++] =
-                (uint16_t)(vxd_dag_lane() * 8 + (uint32_t)__ffs((int)rest) - 1);
-        }
-    }
-    __syncwarp();
-#pragma unroll 1
-    for (uint32_t i = vxd_dag_lane(); i - vxd_dag_lane() < n; i += 32) {
-        const uint32_t child = i < n ? lists->leaves[i] : 0;
-        const int owner = (int)(child / 8);
-        const uint32_t above = __shfl_sync(UINT32_MAX, ref, owner);
-        const uint32_t now = __shfl_sync(UINT32_MAX, at->told.uniform, owner);
-        const int height = __shfl_sync(UINT32_MAX, at->cube.height, owner);
-        struct vxd_dag_pair pair = {i < n, height - 1, VXD_DAG_EMPTY, now, 1};
-
-        if (pair.is_there) {
-            pair.from = vxd_dag_below(&pass->view, above, (int)(child % 8));
-        }
-        __syncwarp();
-        /* Pairs that are open become rows of the pass, and leaves never are: the list stays. */
-        vxd_dag_count_pairs(pass, to, &pair, &lists->pairs, 0, sum);
-    }
-    __syncwarp();
-}
-
-/* Rows -------------------------------------------------------------------------------------- */
 
 /* By all lanes of a warp: open children of a cube (`open` is 0 where there is none) become rows of
  * the pass. Where there are none left a fault is raised. */
@@ -277,7 +265,7 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
     }
     __syncwarp();
     if (pass->counts_changes) {
-        vxd_dag_count_told(pass, &to, &at, row->ref, lists, sum);
+        vxd_dag_count_told(pass, &to, &at, row->ref, &lists->pairs, sum);
     }
     if (phase->is_path) {
         if (at.open != 0) {

@@ -81,7 +81,7 @@ VXD_HD uint64_t vxd_dag_leaf_between(const uint64_t leaves[8], const int from[3]
 {
     uint64_t rows[4];
 
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         rows[i] = vxd_dag_layers_from(leaves[2 * i], leaves[2 * i + 1], 2, from[2]);
     }
     return vxd_dag_layers_from(vxd_dag_layers_from(rows[0], rows[1], 1, from[1]),
