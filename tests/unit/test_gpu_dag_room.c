@@ -177,7 +177,7 @@ static int without_room_later(struct gpu_env *env, bool expects)
 
         scatter(env, &format, &seed, &list);
         op.shape.voxels = list.voxels;
-        if (expects) {
+        if (expects && VXD_ON_CUDA(env->context)) {
             CHECK_INT(vxd_dag_device_expect(env->queue, dag, &err), VXD_OK);
         }
         for (int n_tries = 0;; n_tries++) {
