@@ -70,19 +70,17 @@ enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
     return vxd_cuda_launched(queue->context, "finish_kernel", err);
 }
 
-/* A larger index ------------------------------------------------------------------------ */
+/* Another index ------------------------------------------------------------------------- */
 
-/* Enters the item of a slot into a larger table, which nobody searches meanwhile and in which
- * it is not; several may. False: it has no place. */
-static __device__ bool move_slot(const struct vxd_dag_view *view,
-                                 const struct vxd_dag_index_bucket *from, int slot,
-                                 struct vxd_dag_index_bucket *to, uint32_t n_to)
+/* Enters the item of an address into an index, which nobody searches meanwhile and in which it is
+ * not; several may. False: it has no place. */
+static __device__ bool enter(const struct vxd_dag_view *view, uint32_t ref, uint32_t tag,
+                             const struct vxd_dag_index *to)
 {
-    const uint32_t ref = from->refs[slot];
-    const uint32_t tag = vxd_dag_tag_at(from->tags, slot);
     const enum vxd_dag_kind kind = vxd_dag_tag_kind(tag);
     const uint32_t *words;
     uint64_t hash;
+    uint32_t word;
     uint32_t at;
 
     if (ref == VXD_DAG_EMPTY) {
@@ -91,32 +89,38 @@ static __device__ bool move_slot(const struct vxd_dag_view *view,
     words = vxd_dag_words(view, ref);
     hash = vxd_dag_hash((uint32_t)kind, words,
                         vxd_dag_item_words(view->value_bits, kind, words));
-    at = vxd_dag_home(hash, n_to);
-    for (uint32_t i = 0; i < n_to && i < VXD_DAG_INDEX_PROBES; i++) {
+    word = ref | vxd_dag_slot_hash(hash, to->addresses);
+    at = vxd_dag_home(hash, to->n_buckets);
+    for (uint32_t i = 0; i < to->n_buckets && i < VXD_DAG_INDEX_PROBES; i++) {
+        struct vxd_dag_index_bucket *bucket = &to->buckets[at];
+
         for (int k = 0; k < VXD_DAG_INDEX_SLOTS; k++) {
-            if (vxd_dag_load_now(&to[at].refs[k]) == VXD_DAG_EMPTY &&
-                vxd_dag_atomic_cas(&to[at].refs[k], VXD_DAG_EMPTY, ref) ==
+            if (vxd_dag_load_now(&bucket->slots[k]) == VXD_DAG_EMPTY &&
+                vxd_dag_atomic_cas(&bucket->slots[k], VXD_DAG_EMPTY, word) ==
                     VXD_DAG_EMPTY) {
-                vxd_dag_atomic_or64(&to[at].tags, vxd_dag_tag_bits(tag, k));
+                vxd_dag_atomic_or(&bucket->tags, vxd_dag_tag_bits(tag, k));
                 return true;
             }
         }
-        at = vxd_dag_bucket_after(hash, at, n_to);
+        at = vxd_dag_bucket_after(hash, at, to->n_buckets);
     }
     return false;
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    move_kernel(const struct vxd_dag_view view, const struct vxd_dag_index_bucket *from,
-                uint32_t n_from, struct vxd_dag_index_bucket *to, uint32_t n_to,
-                uint32_t *error_word)
+    move_kernel(const struct vxd_dag_view view, const struct vxd_dag_index from,
+                const struct vxd_dag_index to, uint32_t *error_word)
 {
-    const uint64_t n = (uint64_t)n_from * VXD_DAG_INDEX_SLOTS;
+    const uint64_t n = (uint64_t)from.n_buckets * VXD_DAG_INDEX_SLOTS;
 
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n;
          i += (uint64_t)gridDim.x * THREADS) {
-        if (!move_slot(&view, &from[i / VXD_DAG_INDEX_SLOTS],
-                       (int)(i % VXD_DAG_INDEX_SLOTS), to, n_to)) {
+        const struct vxd_dag_index_bucket *bucket =
+            &from.buckets[i / VXD_DAG_INDEX_SLOTS];
+        const int slot = (int)(i % VXD_DAG_INDEX_SLOTS);
+
+        if (!enter(&view, bucket->slots[slot] & from.addresses,
+                   vxd_dag_tag_at(bucket->tags, slot), &to)) {
             (void)atomicCAS_system(error_word, VXD_OK, VXD_INTERNAL);
         }
     }
@@ -124,17 +128,16 @@ static __global__ void __launch_bounds__(THREADS)
 
 enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
                                    const struct vxd_dag_view *view,
-                                   const struct vxd_dag_index_bucket *from,
-                                   uint32_t n_from, struct vxd_dag_index_bucket *to,
-                                   uint32_t n_to, struct vxd_err *err)
+                                   const struct vxd_dag_index *from,
+                                   const struct vxd_dag_index *to, struct vxd_err *err)
 {
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
 
     if (status != VXD_OK) {
         return status;
     }
-    move_kernel<<<blocks_for(queue, (size_t)n_from * VXD_DAG_INDEX_SLOTS), THREADS, 0,
-                  stream_of(queue)>>>(*view, from, n_from, to, n_to, queue->error_word);
+    move_kernel<<<blocks_for(queue, (size_t)from->n_buckets * VXD_DAG_INDEX_SLOTS),
+                  THREADS, 0, stream_of(queue)>>>(*view, *from, *to, queue->error_word);
     return vxd_cuda_launched(queue->context, "move_kernel", err);
 }
 

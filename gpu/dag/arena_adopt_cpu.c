@@ -13,7 +13,9 @@ enum {
     N_SHARDS = VXD_DAG_ARENA_SHARDS,
     MAX_BATCHES = 16,
     LEAST_WORDS = 2, /* of an item; with LENGTH_BITS up to VXD_DAG_MAX_ITEM_WORDS */
-    HASH_BITS = 8,   /* in a tag */
+    HASH_BITS = 8,   /* bits 6 to 13, of which its slot and tag tell */
+    FIRST_HASH_BIT = 6,
+    LEAST_ADDRESSES = 1 << 26, /* words, with which slots have room for those alone */
     LENGTH_BITS = 5,
     MAX_BUCKETS = 1 << (32 - HASH_BITS - LENGTH_BITS)
 };
@@ -21,7 +23,7 @@ enum {
 /* What a shard's table needs of an item; its kind follows from where it stands. */
 struct record {
     uint32_t ref;
-    uint32_t rest; /* from the top: its bucket, its length, the hash's bits in its tag */
+    uint32_t rest; /* from the top: its bucket, its length, the hash's bits in its slot */
 };
 
 struct adoption {
@@ -164,6 +166,9 @@ static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
         }
         shard->buckets = memory;
         shard->n_buckets = n_buckets;
+        shard->addresses = vxd_dag_index_addresses(
+            adoption->info->n_words > LEAST_ADDRESSES ? adoption->info->n_words
+                                                      : LEAST_ADDRESSES);
         adoption->n_buckets[s] = n_buckets;
     }
     return VXD_OK;
@@ -262,12 +267,13 @@ static void sort_body(void *args, size_t begin, size_t end)
             uint32_t s = vxd_dag_shard_number(hash);
 
             if (s >= adoption->first_shard && s < adoption->end_shard) {
-                uint32_t home = vxd_dag_bucket_home(hash, adoption->n_buckets[s]);
+                uint32_t home = vxd_dag_shard_home(hash, adoption->n_buckets[s]);
 
                 records[next[s]++] = (struct record){
-                    ref, (home << LENGTH_BITS | (uint32_t)(n_words - LEAST_WORDS))
-                                 << HASH_BITS |
-                             (uint32_t)(hash & ((1u << HASH_BITS) - 1))};
+                    ref,
+                    (home << LENGTH_BITS | (uint32_t)(n_words - LEAST_WORDS))
+                            << HASH_BITS |
+                        (uint32_t)(hash >> FIRST_HASH_BIT & ((1u << HASH_BITS) - 1))};
             }
         }
     }
@@ -296,22 +302,25 @@ static bool are_equal(const struct adoption *adoption, uint32_t a, uint32_t b)
 static bool enter(const struct adoption *adoption, struct vxd_dag_shard *shard,
                   const struct record *record, enum vxd_dag_kind kind)
 {
-    uint64_t tag = vxd_dag_tag(record->rest, kind);
+    uint32_t hash = record->rest << FIRST_HASH_BIT;
+    uint32_t tag = vxd_dag_tag_of(hash, kind);
+    uint32_t slot_hash = vxd_dag_slot_hash(hash, shard->addresses);
     uint32_t at = record->rest >> (LENGTH_BITS + HASH_BITS);
 
     for (;;) {
-        struct vxd_dag_bucket *bucket = &shard->buckets[at];
-        uint64_t equal = vxd_dag_bucket_equal(bucket->tags, tag);
+        struct vxd_dag_index_bucket *bucket = &shard->buckets[at];
+        uint32_t equal = vxd_dag_tags_equal(bucket->tags, tag);
 
         for (; equal != 0; equal &= equal - 1) {
-            if (are_equal(adoption,
-                          bucket->refs[__builtin_ctzll(equal) / VXD_DAG_TAG_BITS],
-                          record->ref)) {
+            uint32_t word = bucket->slots[__builtin_ctz(equal) / VXD_DAG_INDEX_TAG_BITS];
+
+            if (vxd_dag_slot_may_be(word, slot_hash, shard->addresses) &&
+                are_equal(adoption, word & shard->addresses, record->ref)) {
                 return false;
             }
         }
-        if (bucket->refs[VXD_DAG_BUCKET_SLOTS - 1] == VXD_DAG_EMPTY) {
-            vxd_dag_bucket_add(bucket, record->ref, tag);
+        if (bucket->slots[VXD_DAG_INDEX_SLOTS - 1] == VXD_DAG_EMPTY) {
+            vxd_dag_bucket_add(bucket, record->ref | slot_hash, tag);
             return true;
         }
         at = at + 1 < shard->n_buckets ? at + 1 : 0;
@@ -327,8 +336,8 @@ static void fill_body(void *args, size_t begin, size_t end)
         uint32_t s = adoption->first_shard + (uint32_t)i;
         struct vxd_dag_shard *shard = &adoption->dag->arena->shards[s];
 
-        for (uint32_t b = 0; b < shard->n_buckets; b++) {
-            shard->buckets[b] = (struct vxd_dag_bucket){.tags = VXD_DAG_TAGS_FREE};
+        if (shard->n_buckets > 0) {
+            memset(shard->buckets, 0, shard->n_buckets * sizeof *shard->buckets);
         }
         for (uint32_t k = adoption->starts[s]; k < adoption->starts[s + 1]; k++) {
             enum vxd_dag_kind kind = vxd_dag_image_kind(adoption->info, records[k].ref);

@@ -3,7 +3,7 @@
  *
  * Words are handed out one after the other, from chunks that never move: an item's address
  * is its name for ever. Beside them stands the index, in shards by hash: a mutex and a table
- * of buckets (arena_math.h). A shard grows alone, by two while it is small, later by a quarter
+ * of buckets (index_math.h). A shard grows alone, by two while it is small, later by a quarter
  * and less, so that a large index stays at least seven tenths full.
  *
  * Locks are taken in the order shard, arena, context. Readers of nodes take none: an entry
@@ -24,15 +24,6 @@ enum {
     N_SHARDS = VXD_DAG_ARENA_SHARDS,
     N_REMNANTS = VXD_DAG_ARENA_REMNANTS
 };
-
-static int item_words(const struct vxd_dag_view *view, enum vxd_dag_kind kind,
-                      const uint32_t *words)
-{
-    return kind == VXD_DAG_INNER ? vxd_dag_inner_words(words)
-           : kind == VXD_DAG_LEAF
-               ? vxd_dag_leaf_words(view->value_bits, vxd_dag_leaf_mask(words))
-               : vxd_dag_block_words(view->value_bits, (int)words[0]);
-}
 
 /* Words by address; the arena's own, so that they can be written. */
 static uint32_t *arena_words(const struct vxd_dag_arena *arena, uint32_t ref)
@@ -155,25 +146,28 @@ static struct vxd_dag_shard *shard_of(struct vxd_dag_arena *arena, uint64_t hash
  * where the shard has none. With the shard's mutex held. */
 static uint32_t shard_find(const struct vxd_dag *dag, const struct vxd_dag_shard *shard,
                            const struct vxd_dag_wanted *item,
-                           struct vxd_dag_bucket **room)
+                           struct vxd_dag_index_bucket **room)
 {
-    uint64_t tag = vxd_dag_tag(item->hash, item->kind);
-    struct vxd_dag_bucket *buckets = shard->buckets;
+    uint32_t tag = vxd_dag_tag_of(item->hash, item->kind);
+    uint32_t addresses = shard->addresses;
+    uint32_t slot_hash = vxd_dag_slot_hash(item->hash, addresses);
+    struct vxd_dag_index_bucket *buckets = shard->buckets;
     uint32_t n_buckets = shard->n_buckets;
-    uint32_t at = vxd_dag_bucket_home(item->hash, n_buckets);
+    uint32_t at = vxd_dag_shard_home(item->hash, n_buckets);
 
     for (uint32_t i = 0; i < n_buckets; i++) {
-        struct vxd_dag_bucket *bucket = &buckets[at];
-        uint64_t equal = vxd_dag_bucket_equal(bucket->tags, tag);
+        struct vxd_dag_index_bucket *bucket = &buckets[at];
+        uint32_t equal = vxd_dag_tags_equal(bucket->tags, tag);
 
         for (; equal != 0; equal &= equal - 1) {
-            uint32_t ref = bucket->refs[__builtin_ctzll(equal) / VXD_DAG_TAG_BITS];
+            uint32_t word = bucket->slots[__builtin_ctz(equal) / VXD_DAG_INDEX_TAG_BITS];
 
-            if (vxd_dag_is_equal(&dag->view, ref, item)) {
-                return ref;
+            if (vxd_dag_slot_may_be(word, slot_hash, addresses) &&
+                vxd_dag_is_equal(&dag->view, word & addresses, item)) {
+                return word & addresses;
             }
         }
-        if (bucket->refs[VXD_DAG_BUCKET_SLOTS - 1] == VXD_DAG_EMPTY) {
+        if (bucket->slots[VXD_DAG_INDEX_SLOTS - 1] == VXD_DAG_EMPTY) {
             *room = bucket;
             return VXD_DAG_EMPTY;
         }
@@ -184,81 +178,92 @@ static uint32_t shard_find(const struct vxd_dag *dag, const struct vxd_dag_shard
 }
 
 /* Puts an address into a table that has room and does not hold it. */
-static void table_add(struct vxd_dag_bucket *buckets, uint32_t n_buckets, uint64_t hash,
-                      uint32_t ref, uint64_t tag)
+static void table_add(const struct vxd_dag_index *table, uint64_t hash, uint32_t ref,
+                      uint32_t tag)
 {
-    uint32_t at = vxd_dag_bucket_home(hash, n_buckets);
+    uint32_t at = vxd_dag_shard_home(hash, table->n_buckets);
 
-    for (uint32_t i = 0; i < n_buckets; i++) {
-        if (buckets[at].refs[VXD_DAG_BUCKET_SLOTS - 1] == VXD_DAG_EMPTY) {
-            vxd_dag_bucket_add(&buckets[at], ref, tag);
+    for (uint32_t i = 0; i < table->n_buckets; i++) {
+        struct vxd_dag_index_bucket *bucket = &table->buckets[at];
+
+        if (bucket->slots[VXD_DAG_INDEX_SLOTS - 1] == VXD_DAG_EMPTY) {
+            vxd_dag_bucket_add(bucket, ref | vxd_dag_slot_hash(hash, table->addresses),
+                               tag);
             return;
         }
-        at = at + 1 < n_buckets ? at + 1 : 0;
+        at = at + 1 < table->n_buckets ? at + 1 : 0;
     }
     assert(false);
 }
 
+/* Begins to fetch the items of a bucket. */
+static inline void prefetch_items(const struct vxd_dag_arena *arena,
+                                  const struct vxd_dag_index_bucket *bucket,
+                                  uint32_t addresses)
+{
+    for (int k = 0; k < VXD_DAG_INDEX_SLOTS && bucket->slots[k] != VXD_DAG_EMPTY; k++) {
+        __builtin_prefetch(arena_words(arena, bucket->slots[k] & addresses));
+    }
+}
+
 /* Hashes do not stand in the table: they are made again from the words. */
 static void move_items(const struct vxd_dag *dag, const struct vxd_dag_shard *shard,
-                       struct vxd_dag_bucket *buckets, uint32_t n_buckets)
+                       const struct vxd_dag_index *table)
 {
     const struct vxd_dag_arena *arena = dag->arena;
 
+    for (uint32_t i = 0; i < PREFETCH_BUCKETS && i < shard->n_buckets; i++) {
+        prefetch_items(arena, &shard->buckets[i], shard->addresses);
+    }
     for (uint32_t i = 0; i < shard->n_buckets; i++) {
-        const struct vxd_dag_bucket *from = &shard->buckets[i];
+        const struct vxd_dag_index_bucket *from = &shard->buckets[i];
 
         if (i + PREFETCH_BUCKETS < shard->n_buckets) {
-            for (int k = 0; k < VXD_DAG_BUCKET_SLOTS; k++) {
-                uint32_t ref = from[PREFETCH_BUCKETS].refs[k];
-
-                if (ref != VXD_DAG_EMPTY) {
-                    __builtin_prefetch(arena_words(arena, ref));
-                }
-            }
+            prefetch_items(arena, from + PREFETCH_BUCKETS, shard->addresses);
         }
-        for (int k = 0; k < VXD_DAG_BUCKET_SLOTS && from->refs[k] != VXD_DAG_EMPTY; k++) {
-            const uint32_t *words = arena_words(arena, from->refs[k]);
-            uint64_t tag = from->tags >> (k * VXD_DAG_TAG_BITS) & VXD_DAG_TAG_MASK;
-            enum vxd_dag_kind kind = (enum vxd_dag_kind)(tag & 3);
-            uint64_t hash =
-                vxd_dag_hash(kind, words, item_words(&dag->view, kind, words));
+        for (int k = 0; k < VXD_DAG_INDEX_SLOTS && from->slots[k] != VXD_DAG_EMPTY; k++) {
+            uint32_t ref = from->slots[k] & shard->addresses;
+            const uint32_t *words = arena_words(arena, ref);
+            uint32_t tag = vxd_dag_tag_at(from->tags, k);
+            enum vxd_dag_kind kind = vxd_dag_tag_kind(tag);
+            uint64_t hash = vxd_dag_hash(
+                kind, words, vxd_dag_item_words(dag->view.value_bits, kind, words));
 
-            table_add(buckets, n_buckets, hash, from->refs[k], tag);
+            table_add(table, hash, ref, tag);
         }
     }
 }
 
-/* Gives a shard a larger table. With the shard's mutex held. */
-static enum vxd_status shard_grow(struct vxd_dag *dag, struct vxd_dag_shard *shard,
-                                  struct vxd_err *err)
+/* Gives a shard a table of n_buckets, with room for twice as many addresses as are handed out, so
+ * that it grows before they are too many. With the shard's mutex held. */
+static enum vxd_status shard_table(struct vxd_dag *dag, struct vxd_dag_shard *shard,
+                                   uint32_t n_buckets, struct vxd_err *err)
 {
     struct vxd_dag_arena *arena = dag->arena;
-    uint32_t n_buckets = vxd_dag_shard_larger(shard->n_buckets);
+    struct vxd_dag_index table = {.n_buckets = n_buckets};
+    size_t n_bytes = n_buckets * sizeof *table.buckets;
     void *memory;
-    struct vxd_dag_bucket *buckets;
     enum vxd_status status;
 
     (void)pthread_mutex_lock(&arena->mutex);
-    status = vxd_dag_take_bytes(dag, n_buckets * sizeof *buckets, &arena->n_bytes,
-                                &memory, err);
+    status = vxd_dag_take_bytes(dag, n_bytes, &arena->n_bytes, &memory, err);
+    table.addresses = vxd_dag_index_addresses((uint64_t)arena->next * 2);
     (void)pthread_mutex_unlock(&arena->mutex);
     if (status != VXD_OK) {
         return status;
     }
-    buckets = memory;
-    for (uint32_t i = 0; i < n_buckets; i++) {
-        buckets[i] = (struct vxd_dag_bucket){.tags = VXD_DAG_TAGS_FREE};
-    }
+    table.buckets = memory;
+    memset(memory, 0, n_bytes);
     if (shard->buckets != NULL) {
-        move_items(dag, shard, buckets, n_buckets);
+        move_items(dag, shard, &table);
         (void)pthread_mutex_lock(&arena->mutex);
-        arena->n_bytes -= shard->n_buckets * sizeof *buckets;
+        arena->n_bytes -= shard->n_buckets * sizeof *table.buckets;
         (void)pthread_mutex_unlock(&arena->mutex);
         vxd_dag_release_bytes(dag, shard->buckets);
     }
-    shard->buckets = buckets;
+    shard->buckets = table.buckets;
     shard->n_buckets = n_buckets;
+    shard->addresses = table.addresses;
     return VXD_OK;
 }
 
@@ -266,29 +271,35 @@ static enum vxd_status shard_grow(struct vxd_dag *dag, struct vxd_dag_shard *sha
 static enum vxd_status shard_add(struct vxd_dag_writer *writer,
                                  struct vxd_dag_shard *shard,
                                  const struct vxd_dag_wanted *item,
-                                 struct vxd_dag_bucket *room, uint32_t *ref,
+                                 struct vxd_dag_index_bucket *room, uint32_t *ref,
                                  struct vxd_err *err)
 {
     struct vxd_dag *dag = writer->dag;
     uint64_t n_items = (uint64_t)shard->n_items[VXD_DAG_LEAF] +
                        shard->n_items[VXD_DAG_INNER] + shard->n_items[VXD_DAG_BLOCK];
-    enum vxd_status status;
+    uint32_t n_buckets = shard->n_buckets;
+    enum vxd_status status = take_words(writer, item->n_words, ref, err);
 
-    if (!vxd_dag_shard_has_room(shard->n_buckets, n_items + 1)) {
-        status = shard_grow(dag, shard, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    if (!vxd_dag_shard_has_room(n_buckets, n_items + 1)) {
+        n_buckets = vxd_dag_shard_larger(n_buckets);
+    }
+    if (n_buckets != shard->n_buckets || *ref > shard->addresses) {
+        status = shard_table(dag, shard, n_buckets, err);
         if (status != VXD_OK) {
+            writer->next = *ref;
+            writer->n_left += (uint32_t)item->n_words;
             return status;
         }
         (void)shard_find(dag, shard, item, &room);
     }
-    status = take_words(writer, item->n_words, ref, err);
-    if (status != VXD_OK) {
-        return status;
-    }
     memcpy(arena_words(dag->arena, *ref), item->words,
            (size_t)item->n_words * sizeof(uint32_t));
     assert(room != NULL);
-    vxd_dag_bucket_add(room, *ref, vxd_dag_tag(item->hash, item->kind));
+    vxd_dag_bucket_add(room, *ref | vxd_dag_slot_hash(item->hash, shard->addresses),
+                       vxd_dag_tag_of(item->hash, item->kind));
     shard->n_items[item->kind]++;
     shard->n_words += (uint64_t)item->n_words;
     return VXD_OK;
@@ -299,7 +310,7 @@ static enum vxd_status arena_put(struct vxd_dag_writer *writer,
                                  bool *is_new, struct vxd_err *err)
 {
     struct vxd_dag_shard *shard = shard_of(writer->dag->arena, wanted->hash);
-    struct vxd_dag_bucket *room = NULL;
+    struct vxd_dag_index_bucket *room = NULL;
     enum vxd_status status = VXD_OK;
 
     (void)pthread_mutex_lock(&shard->mutex);
@@ -315,7 +326,7 @@ static enum vxd_status arena_put(struct vxd_dag_writer *writer,
 static uint32_t arena_find(const struct vxd_dag *dag, const struct vxd_dag_wanted *wanted)
 {
     struct vxd_dag_shard *shard = shard_of(dag->arena, wanted->hash);
-    struct vxd_dag_bucket *room;
+    struct vxd_dag_index_bucket *room;
     uint32_t ref;
 
     (void)pthread_mutex_lock(&shard->mutex);
@@ -328,13 +339,13 @@ static uint32_t arena_find(const struct vxd_dag *dag, const struct vxd_dag_wante
 static void arena_prefetch(const struct vxd_dag *dag, uint64_t hash)
 {
     struct vxd_dag_shard *shard = shard_of(dag->arena, hash);
-    const struct vxd_dag_bucket *buckets =
+    const struct vxd_dag_index_bucket *buckets =
         atomic_load_explicit(&shard->buckets, memory_order_relaxed);
     uint32_t n_buckets = atomic_load_explicit(&shard->n_buckets, memory_order_relaxed);
 
     if (buckets != NULL) {
         const char *home = (const char *)buckets +
-                           (size_t)vxd_dag_bucket_home(hash, n_buckets) * sizeof *buckets;
+                           (size_t)vxd_dag_shard_home(hash, n_buckets) * sizeof *buckets;
 
         __builtin_prefetch(home);
         __builtin_prefetch(home + sizeof *buckets); /* many a search goes on there */

@@ -4,7 +4,7 @@
 #ifndef VXD_GPU_DAG_ARENA_CPU_H
 #define VXD_GPU_DAG_ARENA_CPU_H
 
-#include "gpu/dag/arena_math.h"
+#include "gpu/dag/index_math.h"
 #include "gpu/dag/internal.h"
 
 enum {
@@ -12,17 +12,17 @@ enum {
     VXD_DAG_ARENA_SHARDS = 1 << VXD_DAG_ARENA_SHARD_BITS,
     VXD_DAG_ARENA_SEGMENT = 1024, /* words that a writer takes */
     VXD_DAG_ARENA_REMNANTS = 256,
-    VXD_DAG_SHARD_FIRST = 8,   /* buckets, 256 bytes */
-    VXD_DAG_SHARD_SMALL = 128, /* up to here a shard doubles, */
-    VXD_DAG_SHARD_MIDDLE =
-        256 /* up to here it grows by halves, then by quarters of a power */
+    VXD_DAG_SHARD_FIRST = 8, /* buckets, 256 bytes */
+    VXD_DAG_SHARD_SMALL =
+        128 /* up to here a shard doubles, then it grows by quarters of a power */
 };
 
 struct vxd_dag_shard {
     pthread_mutex_t mutex;
     /* Atomic for those alone who only prefetch. */
-    _Atomic(struct vxd_dag_bucket *) buckets;
+    _Atomic(struct vxd_dag_index_bucket *) buckets;
     atomic_uint n_buckets;
+    uint32_t addresses; /* as of an index */
     uint32_t n_items[VXD_DAG_N_KINDS];
     uint64_t n_words; /* of its items */
 };
@@ -49,10 +49,16 @@ static inline uint32_t vxd_dag_shard_number(uint64_t hash)
     return (uint32_t)(hash >> (64 - VXD_DAG_ARENA_SHARD_BITS));
 }
 
+/* The bucket of a hash in its shard; after a full one the next one is next. */
+static inline uint32_t vxd_dag_shard_home(uint64_t hash, uint32_t n_buckets)
+{
+    return (uint32_t)(((hash >> 22 & UINT32_MAX) * n_buckets) >> 32);
+}
+
 /* At most seven eighths full: searches stay short. */
 static inline bool vxd_dag_shard_has_room(uint32_t n_buckets, uint64_t n_items)
 {
-    return n_items * 8 <= (uint64_t)n_buckets * VXD_DAG_BUCKET_SLOTS * 7;
+    return n_items * 8 <= (uint64_t)n_buckets * VXD_DAG_INDEX_SLOTS * 7;
 }
 
 /* The next size of a table; from the first on all are sizes of the context's block cache,
@@ -65,22 +71,20 @@ static inline uint32_t vxd_dag_shard_larger(uint32_t n_buckets)
         return VXD_DAG_SHARD_FIRST;
     }
     power = 1u << (31 - __builtin_clz(n_buckets));
-    return n_buckets + (n_buckets < VXD_DAG_SHARD_SMALL    ? power
-                        : n_buckets < VXD_DAG_SHARD_MIDDLE ? power / 2
-                                                           : power / 4);
+    return n_buckets + (n_buckets < VXD_DAG_SHARD_SMALL ? power : power / 4);
 }
 
 /* To a bucket that has room. */
-static inline void vxd_dag_bucket_add(struct vxd_dag_bucket *bucket, uint32_t ref,
-                                      uint64_t tag)
+static inline void vxd_dag_bucket_add(struct vxd_dag_index_bucket *bucket, uint32_t word,
+                                      uint32_t tag)
 {
     int slot = 0;
 
-    while (bucket->refs[slot] != VXD_DAG_EMPTY) {
+    while (bucket->slots[slot] != VXD_DAG_EMPTY) {
         slot++;
     }
-    bucket->refs[slot] = ref;
-    bucket->tags = vxd_dag_bucket_with(bucket->tags, slot, tag);
+    bucket->slots[slot] = word;
+    bucket->tags |= vxd_dag_tag_bits(tag, slot);
 }
 
 #endif

@@ -48,6 +48,17 @@ void vxd_dag_device_give(struct vxd_queue *queue, struct vxd_dag *dag,
 
 /* Words --------------------------------------------------------------------------------- */
 
+static uint64_t capacity_words(const struct vxd_dag_device *device)
+{
+    return (uint64_t)device->n_chunks * VXD_DAG_CHUNK_WORDS;
+}
+
+/* Words that an arena's index has addresses for. */
+static uint64_t addressable_words(const struct vxd_dag_device *device)
+{
+    return (uint64_t)device->index.addresses + 1;
+}
+
 /* More chunks, in one piece of memory. Nothing that runs looks at their entries yet. */
 static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_dag *dag,
                                   uint32_t n, struct vxd_err *err)
@@ -170,7 +181,8 @@ enum vxd_status vxd_dag_device_grow(struct vxd_queue *queue, struct vxd_dag *dag
             VXD_TRY(vxd_dag_device_slabs_grow(queue, dag, err));
         }
     }
-    if (needs->n_items > 0 && IS_ARENA(dag)) {
+    if (IS_ARENA(dag) && (needs->n_items > 0 ||
+                          capacity_words(dag->device) > addressable_words(dag->device))) {
         VXD_TRY(vxd_dag_device_arena_grow(queue, dag, needs->n_items, err));
     }
     if (needs->n_cubes > 0 || needs->n_pairs > 0) {
@@ -231,11 +243,11 @@ enum vxd_status vxd_dag_device_expect(struct vxd_queue *queue, struct vxd_dag *d
               expected(lately[0].n_words, lately[1].n_words, device->taken.n_words);
     n_items = device->taken.n_items +
               expected(lately[0].n_items, lately[1].n_items, device->taken.n_items);
-    if (n_words > (uint64_t)device->n_chunks * VXD_DAG_CHUNK_WORDS) {
+    if (n_words > capacity_words(device)) {
         needs.n_words = n_words;
     }
     if (vxd_dag_index_is_full(n_items,
-                              (uint64_t)device->n_buckets * VXD_DAG_INDEX_SLOTS)) {
+                              (uint64_t)device->index.n_buckets * VXD_DAG_INDEX_SLOTS)) {
         needs.n_items = n_items;
     }
     if (needs.n_words > 0 || needs.n_items > 0) {
@@ -291,7 +303,7 @@ static void destroy_device(struct vxd_queue *queue, struct vxd_dag *dag)
     for (size_t i = 0; i < device->n_pieces; i++) {
         vxd_device_free(queue, &device->pieces[i]);
     }
-    vxd_device_free(queue, &device->index);
+    vxd_device_free(queue, &device->buckets);
     vxd_dag_device_slabs_close(queue, dag);
     vxd_device_free(queue, &device->state);
     vxd_device_free(queue, &device->table);
@@ -365,9 +377,12 @@ void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *p
 
     pass->view = dag->view;
     pass->chunks = device->table.ptr;
-    pass->capacity_words = (uint64_t)device->n_chunks * VXD_DAG_CHUNK_WORDS;
-    pass->buckets = device->index.ptr;
-    pass->n_buckets = device->n_buckets;
+    pass->capacity_words = capacity_words(device);
+    /* An index that could not be made anew keeps what it can tell apart. */
+    if (IS_ARENA(dag) && pass->capacity_words > addressable_words(device)) {
+        pass->capacity_words = addressable_words(device);
+    }
+    pass->index = device->index;
     pass->store = device->state.ptr;
     pass->slabs = device->slabs.ptr;
 }
@@ -413,7 +428,7 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
     if (!vxd_layout_add(&n_bytes, 1, TABLE_BYTES, &at[0]) ||
         !vxd_layout_add(&n_bytes, device->n_chunks, CHUNK_BYTES, &at[1]) ||
         !vxd_layout_add(&n_bytes, 1,
-                        IS_ARENA(dag) ? device->index.n_bytes
+                        IS_ARENA(dag) ? device->buckets.n_bytes
                                       : vxd_dag_device_slabs_bytes(dag),
                         &at[2])) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for a store's image");

@@ -115,10 +115,9 @@ enum {
 /* What a pass works with, by value in kernels. */
 struct vxd_dag_pass {
     struct vxd_dag_view view;
-    uint32_t *const *chunks; /* the view's, to be written */
-    uint64_t capacity_words; /* addresses from 1 on below it may be handed out */
-    struct vxd_dag_index_bucket *buckets;
-    uint32_t n_buckets;
+    uint32_t *const *chunks;    /* the view's, to be written */
+    uint64_t capacity_words;    /* addresses from 1 on below it may be handed out */
+    struct vxd_dag_index index; /* of an arena */
     struct vxd_dag_store_state *store;
     struct vxd_dag_progress *progress;
     struct vxd_dag_pass_state *state;
@@ -192,10 +191,9 @@ size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms);
  * itself, else a copy. The caller frees its memory. */
 struct vxd_dag_image {
     struct vxd_dag_view view;
-    const struct vxd_dag_index_bucket *buckets; /* of an arena's copy, else NULL */
-    const struct vxd_dag_slab_table *slabs;     /* of a slab store's copy, else NULL */
-    uint32_t n_buckets;
-    struct vxd_buffer memory; /* host */
+    struct vxd_dag_index index;             /* of an arena's copy, else all zeros */
+    const struct vxd_dag_slab_table *slabs; /* of a slab store's copy, else NULL */
+    struct vxd_buffer memory;               /* host */
 };
 
 /* verify.c. Waits where it copies. errors  RESOURCE_EXHAUSTED  no memory for it */
@@ -270,13 +268,12 @@ struct vxd_dag_passes {
 enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
                                     const struct vxd_dag_pass *pass,
                                     struct vxd_dag_edit_result *out, struct vxd_err *err);
-/* Enters every item of a table into a larger one, whose slots are free. A fault is raised to
+/* Enters every item of an index into another one, whose slots are free. A fault is raised to
  * the queue (INTERNAL) where one has no place. */
 enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
                                    const struct vxd_dag_view *view,
-                                   const struct vxd_dag_index_bucket *from,
-                                   uint32_t n_from, struct vxd_dag_index_bucket *to,
-                                   uint32_t n_to, struct vxd_err *err);
+                                   const struct vxd_dag_index *from,
+                                   const struct vxd_dag_index *to, struct vxd_err *err);
 /* slab.cu. Lists of a table with `factor` times as many: each takes the front of the one that its
  * items were in, so that nothing moves, and lists have the same slabs behind their own ones. */
 enum vxd_status vxd_dag_slabs_spread(struct vxd_queue *queue, const uint32_t *from,

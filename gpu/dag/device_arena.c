@@ -15,25 +15,28 @@ static enum vxd_status new_index(struct vxd_queue *queue, struct vxd_dag *dag,
                                  uint32_t n_buckets, struct vxd_err *err)
 {
     struct vxd_dag_device *device = dag->device;
-    struct vxd_buffer index = {0};
+    struct vxd_buffer buckets = {0};
+    struct vxd_dag_index index = {.n_buckets = n_buckets,
+                                  .addresses = vxd_dag_index_addresses(
+                                      (uint64_t)device->n_chunks * VXD_DAG_CHUNK_WORDS)};
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_device_take(
-        queue, dag, n_buckets * sizeof(struct vxd_dag_index_bucket), &index, err));
-    VXD_TRY(vxd_queue_fill(queue, index.ptr, 0, index.n_bytes, err));
-    if (device->n_buckets > 0) {
-        VXD_TRY(vxd_dag_index_move(queue, &dag->view, device->index.ptr,
-                                   device->n_buckets, index.ptr, n_buckets, err));
+    VXD_TRY(vxd_dag_device_take(queue, dag, n_buckets * sizeof *index.buckets, &buckets,
+                                err));
+    VXD_TRY(vxd_queue_fill(queue, buckets.ptr, 0, buckets.n_bytes, err));
+    index.buckets = buckets.ptr;
+    if (device->index.n_buckets > 0) {
+        VXD_TRY(vxd_dag_index_move(queue, &dag->view, &device->index, &index, err));
         /* Where an item has no place, which does not happen, the old one stays. */
         VXD_TRY(vxd_queue_wait(queue, err));
-        vxd_dag_device_give(queue, dag, &device->index);
+        vxd_dag_device_give(queue, dag, &device->buckets);
     }
+    device->buckets = buckets;
     device->index = index;
-    device->n_buckets = n_buckets;
     return VXD_OK;
 out:
-    if (index.ptr != NULL) {
-        vxd_dag_device_give(queue, dag, &index);
+    if (buckets.ptr != NULL) {
+        vxd_dag_device_give(queue, dag, &buckets);
     }
     return status;
 }
@@ -48,11 +51,14 @@ enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_da
                                           uint64_t n_items, struct vxd_err *err)
 {
     struct vxd_dag_device *device = dag->device;
-    uint64_t n = device->n_buckets;
+    uint64_t n = device->index.n_buckets;
     uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n < LARGE_BUCKETS ? n / 8 : n / 16);
     /* Nine elevenths full then. */
     uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 11 / 9 + 2;
 
+    if (n_items == 0) {
+        return new_index(queue, dag, device->index.n_buckets, err);
+    }
     needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
     wanted = wanted > needed ? wanted : needed;
     if (needed > MAX_BUCKETS) {
@@ -73,8 +79,8 @@ enum vxd_status vxd_dag_device_arena_copy(struct vxd_queue *queue,
 {
     const struct vxd_dag_device *device = dag->device;
 
-    out->buckets = (const struct vxd_dag_index_bucket *)(void *)memory;
-    out->n_buckets = device->n_buckets;
-    return vxd_queue_copy(queue, memory, device->index.ptr,
-                          device->n_buckets * sizeof *out->buckets, err);
+    out->index = device->index;
+    out->index.buckets = (struct vxd_dag_index_bucket *)(void *)memory;
+    return vxd_queue_copy(queue, memory, device->buckets.ptr,
+                          device->index.n_buckets * sizeof *out->index.buckets, err);
 }

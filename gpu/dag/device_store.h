@@ -18,13 +18,13 @@ struct vxd_dag_device {
     struct vxd_buffer h_table; /* the same, host */
     struct vxd_buffer state;   /* device: struct vxd_dag_store_state */
     struct vxd_buffer mirror;  /* host: what it was after some edit */
-    struct vxd_buffer index;   /* device; of an arena */
-    struct vxd_buffer slabs;   /* device: tables; of other stores, */
-    struct vxd_buffer h_slabs; /* and the same, host */
+    struct vxd_buffer buckets; /* device; of an arena: its index, */
+    struct vxd_dag_index index;
+    struct vxd_buffer slabs;                      /* device: tables; of other stores, */
+    struct vxd_buffer h_slabs;                    /* and the same, host */
     struct vxd_buffer lists[VXD_DAG_SLAB_TABLES]; /* device: the tables' */
-    uint32_t n_buckets;
-    uint32_t n_chunks;         /* atomic: readers of usage */
-    struct vxd_buffer *pieces; /* device: chunks, several each */
+    uint32_t n_chunks;                            /* atomic: readers of usage */
+    struct vxd_buffer *pieces;                    /* device: chunks, several each */
     size_t n_pieces;
     size_t n_bytes; /* of device memory; atomic */
     struct vxd_dag_rooms rooms;
@@ -40,14 +40,14 @@ enum vxd_status vxd_dag_device_take(struct vxd_queue *queue, struct vxd_dag *dag
 void vxd_dag_device_give(struct vxd_queue *queue, struct vxd_dag *dag,
                          struct vxd_buffer *buffer);
 
-/* device_arena.c. A new store's index; and room in it for so many items, an eighth more than
- * there is where the budget has that.
+/* device_arena.c. A new store's index; room in it for so many items (0: as there is), an eighth
+ * more than there is where the budget has that, and for the addresses of all chunks.
  * errors  RESOURCE_EXHAUSTED; the index is as it was */
 enum vxd_status vxd_dag_device_arena_open(struct vxd_queue *queue, struct vxd_dag *dag,
                                           struct vxd_err *err);
 enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_dag *dag,
                                           uint64_t n_items, struct vxd_err *err);
-/* Queues a copy of the index, of device->index.n_bytes, into host memory, and points *out to
+/* Queues a copy of the index, of device->buckets.n_bytes, into host memory, and points *out to
  * it. */
 enum vxd_status vxd_dag_device_arena_copy(struct vxd_queue *queue,
                                           const struct vxd_dag *dag, char *memory,

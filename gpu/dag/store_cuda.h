@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a warp finds or stores items of the arena while others do. A lookup reads a bucket of 32
- * bytes, its six tags compared at once, and the words of an item whose tag is equal, all of
+ * bytes, its seven tags compared at once, and the words of an item whose tag is equal, all of
  * them at once.
  *
  * Words are written, and fenced, before the item's address takes a free slot of the index by one
@@ -12,7 +12,6 @@
 #ifndef VXD_GPU_DAG_STORE_CUDA_H
 #define VXD_GPU_DAG_STORE_CUDA_H
 
-#include "gpu/dag/arena_math.h"
 #include "gpu/dag/device.h"
 #include "gpu/dag/team_cuda.h"
 
@@ -208,24 +207,23 @@ enum vxd_dag_search_end {
     VXD_DAG_EXHAUSTED
 };
 
-/* Slots of a bucket, from `first` on, that may hold an item of a tag, as bits: those with the
- * tag, and those whose tag is to come. *free is the first one that is free, or their number. */
+/* Slots of a bucket, from `first` on, that may hold an item of a hash and a tag, as the top bits of
+ * their tags: those with the tag, and those whose tag is to come. *free is the first one that is
+ * free, or their number. */
 VXD_DAG_DEVICE uint32_t vxd_dag_bucket_slots(const struct vxd_dag_index_bucket *bucket,
+                                             uint32_t slot_hash, uint32_t addresses,
                                              uint32_t tag, int first, int *free)
 {
-    const uint64_t may = vxd_dag_bucket_equal(bucket->tags, tag) |
-                         vxd_dag_bucket_equal(bucket->tags, VXD_DAG_INDEX_NO_TAG);
-    uint32_t slots = 0;
+    const uint32_t tops = vxd_dag_tags_equal(bucket->tags, tag) |
+                          vxd_dag_tags_equal(bucket->tags, VXD_DAG_INDEX_NO_TAG);
 
     *free = VXD_DAG_INDEX_SLOTS;
 #pragma unroll
     for (int i = VXD_DAG_INDEX_SLOTS - 1; i >= 0; i--) {
-        const int top = i * VXD_DAG_INDEX_TAG_BITS + VXD_DAG_INDEX_TAG_BITS - 1;
-
-        *free = bucket->refs[i] == VXD_DAG_EMPTY ? i : *free;
-        slots |= (uint32_t)(may >> top & 1) << i;
+        *free = bucket->slots[i] == VXD_DAG_EMPTY ? i : *free;
     }
-    return slots & ((1u << *free) - 1) & ~((1u << first) - 1);
+    return vxd_dag_slots_that_may(bucket, tops, slot_hash, addresses) &
+           (vxd_dag_tag_bits(1, *free) - vxd_dag_tag_bits(1, first));
 }
 
 /* The tag of a slot that is taken, of an item with the words that are looked for: it may be of
@@ -235,7 +233,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_tag_to_come(const struct vxd_dag_pass *pass,
 {
     for (int turn = 0; turn < VXD_DAG_TAG_TURNS; turn++) {
         const uint32_t tag =
-            vxd_dag_tag_at(vxd_dag_load_now64(&pass->buckets[bucket].tags), slot);
+            vxd_dag_tag_at(vxd_dag_load_now(&pass->index.buckets[bucket].tags), slot);
 
         if (tag != VXD_DAG_INDEX_NO_TAG) {
             return tag;
@@ -251,24 +249,29 @@ VXD_DAG_DEVICE enum vxd_dag_search_end
 vxd_dag_search_on(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *sought,
                   struct vxd_dag_search *at, uint32_t *ref)
 {
+    const struct vxd_dag_index *index = &pass->index;
     const uint32_t tag = vxd_dag_tag_of(at->hash, sought->kind);
+    const uint32_t slot_hash = vxd_dag_slot_hash(at->hash, index->addresses);
 
-    while (at->n_probes < pass->n_buckets && at->n_probes < VXD_DAG_INDEX_PROBES) {
+    while (at->n_probes < index->n_buckets && at->n_probes < VXD_DAG_INDEX_PROBES) {
         const struct vxd_dag_index_bucket bucket =
-            vxd_dag_load_bucket_now(&pass->buckets[at->bucket]);
+            vxd_dag_load_bucket_now(&index->buckets[at->bucket]);
         int free;
-        uint32_t slots = vxd_dag_bucket_slots(&bucket, tag, at->slot, &free);
+        uint32_t slots = vxd_dag_bucket_slots(&bucket, slot_hash, index->addresses, tag,
+                                              at->slot, &free);
 
         for (; slots != 0; slots &= slots - 1) {
-            const int slot = __ffs((int)slots) - 1;
+            const int slot = (__ffs((int)slots) - 1) / VXD_DAG_INDEX_TAG_BITS;
 
             /* By selection, so that the bucket stays in registers. */
-            *ref = slot == 0   ? bucket.refs[0]
-                   : slot == 1 ? bucket.refs[1]
-                   : slot == 2 ? bucket.refs[2]
-                   : slot == 3 ? bucket.refs[3]
-                   : slot == 4 ? bucket.refs[4]
-                               : bucket.refs[5];
+            *ref = slot == 0   ? bucket.slots[0]
+                   : slot == 1 ? bucket.slots[1]
+                   : slot == 2 ? bucket.slots[2]
+                   : slot == 3 ? bucket.slots[3]
+                   : slot == 4 ? bucket.slots[4]
+                   : slot == 5 ? bucket.slots[5]
+                               : bucket.slots[6];
+            *ref &= index->addresses;
             if (vxd_dag_holds(pass, *ref, sought) &&
                 (vxd_dag_tag_at(bucket.tags, slot) == tag ||
                  vxd_dag_tag_to_come(pass, at->bucket, slot) == tag)) {
@@ -281,7 +284,7 @@ vxd_dag_search_on(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *
         }
         at->slot = 0;
         at->n_probes++;
-        at->bucket = vxd_dag_bucket_after(at->hash, at->bucket, pass->n_buckets);
+        at->bucket = vxd_dag_bucket_after(at->hash, at->bucket, index->n_buckets);
     }
     return VXD_DAG_EXHAUSTED;
 }
@@ -292,20 +295,21 @@ VXD_DAG_DEVICE bool vxd_dag_enter(const struct vxd_dag_pass *pass,
                                   const struct vxd_dag_search *at, enum vxd_dag_kind kind,
                                   uint32_t ref, bool is_alone)
 {
-    struct vxd_dag_index_bucket *bucket = &pass->buckets[at->bucket];
+    struct vxd_dag_index_bucket *bucket = &pass->index.buckets[at->bucket];
+    const uint32_t word = ref | vxd_dag_slot_hash(at->hash, pass->index.addresses);
     uint32_t seen;
 
     if (is_alone) {
         __threadfence_block();
-        seen = vxd_dag_atomic_cas(&bucket->refs[at->slot], VXD_DAG_EMPTY, ref);
+        seen = vxd_dag_atomic_cas(&bucket->slots[at->slot], VXD_DAG_EMPTY, word);
     } else {
-        seen = vxd_dag_cas_release(&bucket->refs[at->slot], VXD_DAG_EMPTY, ref);
+        seen = vxd_dag_cas_release(&bucket->slots[at->slot], VXD_DAG_EMPTY, word);
     }
     if (seen != VXD_DAG_EMPTY) {
         return false;
     }
-    vxd_dag_atomic_or64(&bucket->tags,
-                        vxd_dag_tag_bits(vxd_dag_tag_of(at->hash, kind), at->slot));
+    vxd_dag_atomic_or(&bucket->tags,
+                      vxd_dag_tag_bits(vxd_dag_tag_of(at->hash, kind), at->slot));
     return true;
 }
 
@@ -316,7 +320,7 @@ VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint64_t 
 {
     uint64_t n_new;
     const uint64_t begin = vxd_dag_take_words(n_taken, pass->store->next, n, &n_new);
-    const uint64_t n_slots = (uint64_t)pass->n_buckets * VXD_DAG_INDEX_SLOTS;
+    const uint64_t n_slots = (uint64_t)pass->index.n_buckets * VXD_DAG_INDEX_SLOTS;
     uint32_t fault = n > 0 && begin + n > pass->capacity_words ? VXD_DAG_NO_WORDS : 0;
 
     fault |= vxd_dag_index_is_full(pass->state->n_items + n_new, n_slots)
@@ -411,7 +415,7 @@ struct vxd_dag_arena_cuda {
         if (is_missing) {
             at.hash =
                 vxd_dag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
-            at.bucket = vxd_dag_home(at.hash, pass->n_buckets);
+            at.bucket = vxd_dag_home(at.hash, pass->index.n_buckets);
         }
         /* The second time lanes find what the first of equal ones stored. */
         while (__any_sync(UINT32_MAX, is_missing)) {

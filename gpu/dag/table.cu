@@ -38,14 +38,14 @@ static uint64_t shape_arena(const struct vxd_dag_table_spec *spec,
     /* The first place of a chunk is left out: address 0 is VXD_DAG_EMPTY. */
     view->chunk_items = VXD_DAG_CHUNK_WORDS / (uint32_t)spec->n_words - 1;
     /* Three quarters full. */
-    view->n_buckets = (uint32_t)(spec->n_items * 4 / (3 * VXD_DAG_INDEX_SLOTS)) + 1;
+    view->index.n_buckets = (uint32_t)(spec->n_items * 4 / (3 * VXD_DAG_INDEX_SLOTS)) + 1;
     return (spec->n_items + view->chunk_items - 1) / view->chunk_items;
 }
 
 static bool lay_out(const struct vxd_dag_table_view *view, bool is_arena,
                     struct layout *out)
 {
-    size_t n_index = is_arena ? view->n_buckets : view->n_lists;
+    size_t n_index = is_arena ? view->index.n_buckets : view->n_lists;
 
     out->total = 0;
     return vxd_layout_add(&out->total, view->n_chunks, sizeof(uint32_t *),
@@ -110,7 +110,8 @@ enum vxd_status vxd_dag_table_open_cuda(struct vxd_queue *queue,
     memory = (uint8_t *)table->memory.ptr;
     view->chunks = (uint32_t *const *)(memory + layout.chunks);
     view->lists = is_arena ? NULL : (uint32_t *)(memory + layout.index);
-    view->buckets =
+    view->index.addresses = vxd_dag_index_addresses(n_chunks * VXD_DAG_CHUNK_WORDS);
+    view->index.buckets =
         is_arena ? (struct vxd_dag_index_bucket *)(memory + layout.index) : NULL;
     table->n_slabs = (uint64_t *)(memory + layout.n_slabs);
     VXD_TRY(fill(queue, table, &layout, err));
@@ -157,7 +158,8 @@ enum vxd_status vxd_dag_table_usage_cuda(struct vxd_queue *queue,
     out->node_bytes = table->n_items * (uint64_t)table->spec.n_words * sizeof(uint32_t);
     out->n_bytes = table->memory.n_bytes;
     if (table->spec.store == VXD_DAG_ARENA) {
-        out->used_bytes = out->node_bytes + view->n_buckets * sizeof *view->buckets;
+        out->used_bytes =
+            out->node_bytes + view->index.n_buckets * sizeof *view->index.buckets;
         return vxd_queue_wait(queue, err);
     }
     VXD_TRY(vxd_dag_table_slabs_count(queue, table, err));

@@ -5,7 +5,7 @@
  * find    reads a bucket of 32 bytes, and the words of the items whose tags are equal: two
  *         random sectors or so where the item is there, one and a bit where it is not
  * insert  items are appended in order, so that a block writes its words in one piece; then each
- *         takes the first free slot of its bucket by a swap of the six tags. Addresses are
+ *         takes the first free slot of its bucket by a swap of the seven tags. Addresses are
  *         written after the swap: who searches comes in a later launch */
 #include "gpu/core/cuda_check.h"
 #include "gpu/dag/table_backends.h"
@@ -42,33 +42,32 @@ words_at(const struct vxd_dag_table_view *view, uint32_t ref)
 static __device__ bool take_slot(const struct vxd_dag_table_view *view, uint64_t hash,
                                  uint32_t ref)
 {
+    const struct vxd_dag_index *index = &view->index;
     uint32_t tag = vxd_dag_tag_of(hash, (enum vxd_dag_kind)view->kind);
-    uint32_t at = vxd_dag_home(hash, view->n_buckets);
+    uint32_t at = vxd_dag_home(hash, index->n_buckets);
 
-    for (uint32_t i = 0; i < view->n_buckets && i < VXD_DAG_INDEX_PROBES; i++) {
-        struct vxd_dag_index_bucket *bucket = &view->buckets[at];
-        uint64_t tags = *(volatile uint64_t *)&bucket->tags;
+    for (uint32_t i = 0; i < index->n_buckets && i < VXD_DAG_INDEX_PROBES; i++) {
+        struct vxd_dag_index_bucket *bucket = &index->buckets[at];
+        uint32_t tags = *(volatile uint32_t *)&bucket->tags;
 
-        /* A swap fails only where another one took a slot: at most six times. */
+        /* A swap fails only where another one took a slot: at most seven times. */
         for (int k = 0; k <= VXD_DAG_INDEX_SLOTS; k++) {
-            uint64_t room = vxd_dag_bucket_equal(tags, VXD_DAG_INDEX_NO_TAG);
+            uint32_t room = vxd_dag_tags_equal(tags, VXD_DAG_INDEX_NO_TAG);
             int slot;
-            uint64_t before;
+            uint32_t before;
 
             if (room == 0) {
                 break;
             }
-            slot = (__ffsll((long long)room) - 1) / VXD_DAG_INDEX_TAG_BITS;
-            before =
-                atomicCAS((unsigned long long *)&bucket->tags, (unsigned long long)tags,
-                          (unsigned long long)(tags | vxd_dag_tag_bits(tag, slot)));
+            slot = (__ffs((int)room) - 1) / VXD_DAG_INDEX_TAG_BITS;
+            before = atomicCAS(&bucket->tags, tags, tags | vxd_dag_tag_bits(tag, slot));
             if (before == tags) {
-                bucket->refs[slot] = ref;
+                bucket->slots[slot] = ref | vxd_dag_slot_hash(hash, index->addresses);
                 return true;
             }
             tags = before;
         }
-        at = at + 1 < view->n_buckets ? at + 1 : 0;
+        at = at + 1 < index->n_buckets ? at + 1 : 0;
     }
     return false;
 }
@@ -120,9 +119,12 @@ static __global__ void __launch_bounds__(N_THREADS)
     find_kernel(const __grid_constant__ struct batch batch)
 {
     const struct vxd_dag_table_view *view = &batch.view;
+    const struct vxd_dag_index *index = &view->index;
     uint64_t i = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x;
     const uint32_t *words;
     uint64_t hash;
+    uint32_t slot_hash;
+    uint32_t tag;
     uint32_t at;
     uint32_t ref = VXD_DAG_EMPTY;
     bool is_more = true;
@@ -132,32 +134,33 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
     words = batch.items + i * (uint64_t)view->n_words;
     hash = vxd_dag_hash(view->kind, words, view->n_words);
-    at = vxd_dag_home(hash, view->n_buckets);
-    for (uint32_t k = 0; k < view->n_buckets && k < VXD_DAG_INDEX_PROBES && is_more;
+    slot_hash = vxd_dag_slot_hash(hash, index->addresses);
+    tag = vxd_dag_tag_of(hash, (enum vxd_dag_kind)view->kind);
+    at = vxd_dag_home(hash, index->n_buckets);
+    for (uint32_t k = 0; k < index->n_buckets && k < VXD_DAG_INDEX_PROBES && is_more;
          k++) {
-        const struct vxd_dag_index_bucket *bucket = &view->buckets[at];
         /* Buckets are aligned to 32 bytes: two loads of one sector. */
-        uint4 low = ((const uint4 *)bucket)[0];
-        uint4 high = ((const uint4 *)bucket)[1];
-        uint32_t refs[VXD_DAG_INDEX_SLOTS] = {low.x, low.y, low.z, low.w, high.x, high.y};
-        uint64_t equal =
-            vxd_dag_bucket_equal((uint64_t)high.w << 32 | high.z,
-                                 vxd_dag_tag_of(hash, (enum vxd_dag_kind)view->kind));
+        const uint4 *halves = (const uint4 *)(const void *)&index->buckets[at];
+        const uint4 low = halves[0];
+        const uint4 high = halves[1];
+        const struct vxd_dag_index_bucket bucket = {
+            {low.x, low.y, low.z, low.w, high.x, high.y, high.z}, high.w};
+        /* A tag that is equal is an item's: slots that are free have none. */
+        const uint32_t may = vxd_dag_slots_that_may(
+            &bucket, vxd_dag_tags_equal(bucket.tags, tag), slot_hash, index->addresses);
 
-        is_more = high.y != VXD_DAG_EMPTY;
+        is_more = bucket.slots[VXD_DAG_INDEX_SLOTS - 1] != VXD_DAG_EMPTY;
 #pragma unroll
         for (int slot = 0; slot < VXD_DAG_INDEX_SLOTS; slot++) {
-            uint64_t top = (uint64_t)1 << (slot * VXD_DAG_INDEX_TAG_BITS +
-                                           VXD_DAG_INDEX_TAG_BITS - 1);
+            const uint32_t there = bucket.slots[slot] & index->addresses;
 
-            /* A tag that is equal is an item's: slots that are free have none. */
-            if ((equal & top) != 0 && ref == VXD_DAG_EMPTY &&
-                is_equal(words_at(view, refs[slot]), words, view->n_words)) {
-                ref = refs[slot];
+            if ((may & vxd_dag_tag_bits(8, slot)) != 0 && ref == VXD_DAG_EMPTY &&
+                is_equal(words_at(view, there), words, view->n_words)) {
+                ref = there;
             }
         }
         is_more = is_more && ref == VXD_DAG_EMPTY;
-        at = at + 1 < view->n_buckets ? at + 1 : 0;
+        at = at + 1 < index->n_buckets ? at + 1 : 0;
     }
     batch.refs[i] = ref;
 }

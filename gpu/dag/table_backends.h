@@ -5,7 +5,6 @@
 #define VXD_GPU_DAG_TABLE_BACKENDS_H
 
 #include "gpu/core/internal.h"
-#include "gpu/dag/arena_math.h"
 #include "gpu/dag/index_math.h"
 #include "gpu/dag/slab_math.h"
 #include "gpu/dag/table.h"
@@ -27,8 +26,7 @@ struct vxd_dag_table_view {
     uint32_t n_blocks;     /* memory blocks of all chunks, */
     uint32_t chunk_blocks; /* and of one */
     /* The arena. */
-    struct vxd_dag_index_bucket *buckets;
-    uint32_t n_buckets;
+    struct vxd_dag_index index;
     uint32_t chunk_items;
 };
 

@@ -109,8 +109,7 @@ vxd_dag_load_bucket_now(const struct vxd_dag_index_bucket *at)
     uint4 low = __ldcg((const uint4 *)(const void *)at);
     uint4 high = __ldcg((const uint4 *)(const void *)at + 1);
 
-    return {{low.x, low.y, low.z, low.w, high.x, high.y},
-            (uint64_t)high.w << 32 | high.z};
+    return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z}, high.w};
 }
 
 /* By all lanes of a warp: what the first one has. */

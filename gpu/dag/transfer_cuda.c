@@ -380,7 +380,7 @@ static bool needs_room(const struct vxd_dag_carry *carry,
         needs->n_words = wanted < most ? wanted : most;
     }
     if (vxd_dag_index_is_full(n_items,
-                              (uint64_t)view->to.n_buckets * VXD_DAG_INDEX_SLOTS)) {
+                              (uint64_t)view->to.index.n_buckets * VXD_DAG_INDEX_SLOTS)) {
         needs->n_items = n_items;
     }
     return needs->n_words > 0 || needs->n_items > 0;

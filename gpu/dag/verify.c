@@ -200,10 +200,10 @@ static uint32_t find(const struct walk *walk, enum vxd_dag_kind kind,
 {
     const struct vxd_dag_image *image = walk->image;
 
-    return image->slabs != NULL     ? find_in_slabs(walk, kind, words, n_words)
-           : image->buckets != NULL ? vxd_dag_index_find(image->buckets, image->n_buckets,
-                                                         walk->view, kind, words, n_words)
-                                    : vxd_dag_find(walk->dag, kind, words, n_words);
+    return image->slabs != NULL ? find_in_slabs(walk, kind, words, n_words)
+           : image->index.buckets != NULL
+               ? vxd_dag_index_find(&image->index, walk->view, kind, words, n_words)
+               : vxd_dag_find(walk->dag, kind, words, n_words);
 }
 
 /* Words of an item, copied: all of them are there, and the store finds it by them. */

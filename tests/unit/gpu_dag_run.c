@@ -54,9 +54,16 @@ static void send_list(struct gpu_env *env, struct sent *sent, struct vxd_dag_vox
     list->values = send_array(env, sent, list->values, n_values * sizeof *list->values);
 }
 
-enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
-                             const struct vxd_dag_op *ops, size_t n_ops,
-                             struct vxd_dag_edit_result *out, struct vxd_err *err)
+/* vxd_dag_edit or vxd_dag_edit_wait. */
+typedef enum vxd_status edit_function(struct vxd_queue *queue, struct vxd_dag *dag,
+                                      uint32_t root, const struct vxd_dag_op *ops,
+                                      size_t n_ops, struct vxd_dag_edit_result *out,
+                                      struct vxd_err *err);
+
+static enum vxd_status edit_by(edit_function *edit, struct gpu_env *env,
+                               struct vxd_dag *dag, uint32_t root,
+                               const struct vxd_dag_op *ops, size_t n_ops,
+                               struct vxd_dag_edit_result *out, struct vxd_err *err)
 {
     struct vxd_dag_op *own = gpu_alloc((n_ops + 1) * sizeof *own);
     struct sent sent = {.n = 0};
@@ -68,12 +75,27 @@ enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t 
             send_list(env, &sent, &own[i].shape.voxels);
         }
     }
-    status = vxd_dag_edit_wait(env->queue, dag, root, own, n_ops, out, err);
+    status = edit(env->queue, dag, root, own, n_ops, out, err);
+    status = status != VXD_OK ? status : vxd_queue_wait(env->queue, err);
     for (int i = 0; i < sent.n; i++) {
         vxd_device_free(env->queue, &sent.buffers[i]);
     }
     free(own);
     return status;
+}
+
+enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
+                             const struct vxd_dag_op *ops, size_t n_ops,
+                             struct vxd_dag_edit_result *out, struct vxd_err *err)
+{
+    return edit_by(vxd_dag_edit_wait, env, dag, root, ops, n_ops, out, err);
+}
+
+enum vxd_status gpu_dag_try(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
+                            const struct vxd_dag_op *ops, size_t n_ops,
+                            struct vxd_dag_edit_result *out, struct vxd_err *err)
+{
+    return edit_by(vxd_dag_edit, env, dag, root, ops, n_ops, out, err);
 }
 
 /* Scans --------------------------------------------------------------------------------------- */

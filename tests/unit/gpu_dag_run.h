@@ -17,6 +17,11 @@ enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t 
                              const struct vxd_dag_op *ops, size_t n_ops,
                              struct vxd_dag_edit_result *out, struct vxd_err *err);
 
+/* vxd_dag_edit, waited for: it may need room. */
+enum vxd_status gpu_dag_try(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
+                            const struct vxd_dag_op *ops, size_t n_ops,
+                            struct vxd_dag_edit_result *out, struct vxd_err *err);
+
 /* vxd_dag_scan_voxels; the lists are freed by gpu_dag_list_free. */
 enum vxd_status gpu_dag_scan(struct gpu_env *env, const struct vxd_dag_format *format,
                              const struct vxd_dag_scan *scan,

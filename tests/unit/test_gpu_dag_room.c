@@ -181,9 +181,7 @@ static int without_room_later(struct gpu_env *env, bool expects)
             CHECK_INT(vxd_dag_device_expect(env->queue, dag, &err), VXD_OK);
         }
         for (int n_tries = 0;; n_tries++) {
-            CHECK_INT(vxd_dag_edit(env->queue, dag, result.root, &op, 1, &result, &err),
-                      VXD_OK);
-            gpu_wait(env);
+            CHECK_INT(gpu_dag_try(env, dag, result.root, &op, 1, &result, &err), VXD_OK);
             if (!result.needs_room || n_tries == 32) {
                 break;
             }
