@@ -165,7 +165,7 @@ struct vxd_dag_ball_cuda {
     bool has_materials;
     static const bool TELLS = true;
     static const bool TELLS_ALL = true;
-    static const bool HAS_BOUNDS = true;
+    static const bool HAS_BOUNDS = false;
 
     __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
                                          struct vxd_dag_told *told) const
@@ -188,20 +188,6 @@ struct vxd_dag_ball_cuda {
         (void)at;
         (void)words;
         return 0;
-    }
-    /* Voxels, from the first to the last along each axis, outside of which nothing is edited, nor
-     * any cube open; all are in the scene. False: it is not known. */
-    __device__ __forceinline__ bool bounds(int depth, uint32_t low[3],
-                                           uint32_t high[3]) const
-    {
-        int64_t from[3];
-        int64_t end[3];
-
-        for (int axis = 0; axis < 3; axis++) {
-            from[axis] = shape.a[axis] - shape.r;
-            end[axis] = shape.a[axis] + shape.r + 1;
-        }
-        return vxd_dag_clip_voxels(depth, from, end, low, high);
     }
     /* Voxels of a leaf that it overwrites. */
     __device__ __forceinline__ uint64_t mask(const struct vxd_dag_cube *cube) const
@@ -264,6 +250,8 @@ struct vxd_dag_copy_cuda {
         (void)same;
         return vxd_dag_copy_visit(&from, cube, old, at, uniform);
     }
+    /* Voxels, from the first to the last along each axis, outside of which nothing is edited, nor
+     * any cube open; all are in the scene. False: it is not known. */
     __device__ __forceinline__ bool bounds(int depth, uint32_t low[3],
                                            uint32_t high[3]) const
     {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One way over a tree with an editor: one cooperative kernel, in stages with a barrier between.
  *
- * path   the first block: cubes that hold all of an edit whose bounds are known (path_cuda.h)
+ * path   the first block: cubes that hold all of an edit whose bounds are known (path_cuda.h), or of a
+ *        ball the upper ones, as long as they are few (fan_cuda.h)
  * open   height by height, cubes become rows; the first block alone as long as they are few
  * join   of what was opened, children that are equal to another's take its row, and count for as
  *        many
@@ -24,6 +25,7 @@
 #ifndef VXD_GPU_DAG_PASS_CUDA_H
 #define VXD_GPU_DAG_PASS_CUDA_H
 
+#include "gpu/dag/fan_cuda.h"
 #include "gpu/dag/path_cuda.h"
 
 /* Below pairs of this height warps go alone, where nothing but pairs is looked at. */
@@ -316,23 +318,25 @@ VXD_DAG_DEVICE void
 vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
                    struct vxd_dag_desk<Editor> *desk, struct vxd_dag_stage *stage)
 {
-    int path_height = pass->view.depth;
-
-    if (threadIdx.x == 0) {
+    if constexpr (Editor::TELLS_ALL) {
+        if (threadIdx.x < 32) {
+            vxd_dag_put_fan(pass, editor, desk);
+        }
+    } else if (threadIdx.x == 0) {
         if constexpr (Editor::HAS_BOUNDS) {
             struct vxd_dag_cube end;
 
             (void)vxd_dag_path_end(editor, pass->view.depth, &end);
-            desk->path_height = vxd_dag_put_path(pass, editor, &end);
+            desk->path = vxd_dag_put_path(pass, editor, &end);
         } else {
             vxd_dag_open_root(pass, editor);
+            desk->path = {0, pass->view.depth, 1};
         }
+    }
+    if (vxd_dag_is_dealer()) {
         vxd_dag_count_items(pass);
     }
     __syncthreads();
-    if constexpr (Editor::HAS_BOUNDS) {
-        path_height = desk->path_height;
-    }
     vxd_dag_stage_top(pass, stage);
     if (stage->height > stage->row_height) {
         stage->kind = VXD_DAG_STAGE_OPEN;
@@ -340,9 +344,9 @@ vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
     } else if (threadIdx.x == 0) {
         vxd_dag_tell_meeting(pass, stage);
     }
-    if (path_height < stage->height) {
+    if (desk->path.n_rows > 0) {
         stage->kind = VXD_DAG_STAGE_PATH;
-        stage->n_cubes = (uint32_t)(stage->height - path_height);
+        stage->n_cubes = desk->path.n_rows;
     }
 }
 
@@ -362,6 +366,9 @@ VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
         pass->state->n_cubes[below] = n_below[below & 1].n_cubes;
         pass->state->n_pairs[below] = n_below[below & 1].n_pairs;
     }
+    if (stage->kind == VXD_DAG_STAGE_PATH) {
+        vxd_dag_path_after(&worker->desk->path, stage);
+    }
     vxd_dag_stage_next(pass, n_below, stage);
     if (stage->kind == VXD_DAG_STAGE_CLOSE && !stage->is_grid && !*is_up_alone) {
         *is_up_alone = true;
@@ -369,9 +376,15 @@ VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
             worker->board->n_taken = vxd_dag_load_now64(&pass->state->n_taken);
         }
     }
-    if constexpr (Editor::HAS_BOUNDS) {
-        if (stage->kind == VXD_DAG_STAGE_CLOSE && !stage->is_grid &&
-            stage->height == stage->chain + 1) {
+    if (stage->kind != VXD_DAG_STAGE_CLOSE || stage->is_grid) {
+        return;
+    }
+    if constexpr (Editor::TELLS_ALL) {
+        if (stage->height > worker->desk->path.height) {
+            vxd_dag_begin_fan_up(worker, stage);
+        }
+    } else if constexpr (Editor::HAS_BOUNDS) {
+        if (stage->height == stage->chain + 1) {
             vxd_dag_begin_path_up(worker, (uint32_t)(pass->view.depth - stage->chain),
                                   stage);
         }

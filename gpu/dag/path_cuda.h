@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The path of a pass whose editor says where it edits (Editor::HAS_BOUNDS): the cubes from the root
+/* The path of a pass whose editor says where it edits (Editor::HAS_BOUNDS; a copy does): the cubes from the root
  * down to the smallest one that holds all of it, one of each height. They are opened at once, a
  * lane each, as no child of theirs is open but the next one. On the way up, where the last of
  * them, or of all cubes that are the only ones of their heights, became a node that was not there
@@ -44,10 +44,11 @@ VXD_DAG_DEVICE int vxd_dag_path_octant(const struct vxd_dag_cube *end, int heigh
 }
 
 /* By one thread: rows of the path, from the root's on; which may end before, where it is known what
- * becomes of the next cube. Returns the height of the last one. */
+ * becomes of the next cube. The last one is not opened. */
 template <class Editor>
-VXD_DAG_DEVICE int vxd_dag_put_path(const struct vxd_dag_pass *pass, const Editor &editor,
-                                    const struct vxd_dag_cube *end)
+VXD_DAG_DEVICE struct vxd_dag_path vxd_dag_put_path(const struct vxd_dag_pass *pass,
+                                                    const Editor &editor,
+                                                    const struct vxd_dag_cube *end)
 {
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     row_t *row = (row_t *)pass->cubes;
@@ -67,24 +68,19 @@ VXD_DAG_DEVICE int vxd_dag_put_path(const struct vxd_dag_pass *pass, const Edito
         if (pass->cube_weights != NULL) {
             pass->cube_weights[pass->view.depth - height] = 1;
         }
-        if (height == end->height) {
-            return height;
-        }
-        if constexpr (Editor::TELLS_ALL) {
-            row[1].state = row->state;
-        }
-        ref = vxd_dag_below(&pass->view, ref, vxd_dag_path_octant(end, height));
-        if constexpr (!Editor::TELLS_ALL) {
+        if (height > end->height) {
             const int octant = vxd_dag_path_octant(end, height);
             const struct vxd_dag_cube child = vxd_dag_cube_child(&cube, octant);
             uint32_t uniform;
 
+            ref = vxd_dag_below(&pass->view, ref, octant);
             editor.child(&cube, &row->state, octant, &row[1].state);
-            if (editor.visit(&pass->view, &child, ref, &row[1].state, &uniform) !=
+            if (editor.visit(&pass->view, &child, ref, &row[1].state, &uniform) ==
                 VXD_DAG_DESCEND) {
-                return height;
+                continue;
             }
         }
+        return {(uint32_t)(pass->view.depth - height), height, 1};
     }
 }
 

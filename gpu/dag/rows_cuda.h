@@ -88,6 +88,22 @@ union vxd_dag_lists {
     uint16_t leaves[32 * 8]; /* below its rows, whose masks are found next */
 };
 
+/* Rows that a pass begins with, which are opened at once (path_cuda.h, fan_cuda.h), and those of the
+ * height below them. */
+struct vxd_dag_path {
+    uint32_t n_rows;
+    int height;
+    uint32_t n_cubes;
+};
+
+#define VXD_DAG_FAN_ROWS VXD_DAG_TEAM_THREADS
+
+/* Of rows that are opened at once and may be several of a height. */
+struct vxd_dag_fan {
+    uint16_t below[VXD_DAG_FAN_ROWS]; /* the first row of its open children */
+    uint8_t heights[VXD_DAG_FAN_ROWS];
+};
+
 /* A block's. Of a batch of rows of the pass the first rows have their telling, or their words. */
 template <class Editor> struct vxd_dag_desk {
     struct vxd_dag_row<typename Editor::state> rows
@@ -100,9 +116,13 @@ template <class Editor> struct vxd_dag_desk {
     uint64_t weights[vxd_dag_sizes<Editor>::CUBES];
     struct vxd_dag_jobs jobs;
     uint32_t n_rows[vxd_dag_sizes<Editor>::LEVELS]; /* from the batch's height down */
-    int path_height; /* of the first block: of the last cube of its path */
+    struct vxd_dag_path path;                       /* the first block's */
     uint32_t n_leaves;
-    uint16_t leaves[vxd_dag_sizes<Editor>::LEAVES]; /* to be edited: row * 8 + octant */
+    union {
+        uint16_t
+            leaves[vxd_dag_sizes<Editor>::LEAVES]; /* to be edited: row * 8 + octant */
+        struct vxd_dag_fan fan;                    /* before there are any */
+    };
 };
 
 /* Counts of a block. */

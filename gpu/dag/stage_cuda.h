@@ -10,7 +10,7 @@
 #define VXD_DAG_FEW_ROWS 64u
 
 enum vxd_dag_stage_kind {
-    VXD_DAG_STAGE_PATH, /* opens the rows of a path */
+    VXD_DAG_STAGE_PATH, /* opens the rows of a path, or a fan */
     VXD_DAG_STAGE_OPEN,
     VXD_DAG_STAGE_JOIN,
     VXD_DAG_STAGE_MEET,
@@ -139,6 +139,15 @@ VXD_DAG_DEVICE void vxd_dag_stage_up(const struct vxd_dag_pass *pass,
     stage->n_pairs = 0;
 }
 
+/* After rows that were opened at once: those below them. */
+VXD_DAG_DEVICE void vxd_dag_path_after(const struct vxd_dag_path *path,
+                                       struct vxd_dag_stage *stage)
+{
+    stage->height = path->height;
+    stage->cubes = path->n_rows;
+    stage->n_cubes = path->n_cubes;
+}
+
 /* The next stage of a block, after the barrier behind this one; `below` is what the first block found
  * alone. */
 VXD_DAG_DEVICE void vxd_dag_stage_next(const struct vxd_dag_pass *pass,
@@ -150,10 +159,7 @@ VXD_DAG_DEVICE void vxd_dag_stage_next(const struct vxd_dag_pass *pass,
 
     switch (stage->kind) {
     case VXD_DAG_STAGE_PATH:
-        stage->height -= (int)stage->n_cubes;
-        stage->cubes = stage->n_cubes;
-        stage->n_cubes = 1;
-        break;
+        break; /* it is at what comes next (vxd_dag_path_after) */
     case VXD_DAG_STAGE_OPEN:
         if (pass->signs.n > 0) {
             stage->kind = VXD_DAG_STAGE_JOIN;

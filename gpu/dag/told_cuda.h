@@ -253,7 +253,7 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
         desk->jobs.pairs_below};
     struct vxd_dag_told_cube at;
 
-    at.cube.height = phase->height - (phase->is_path && is_there ? (int)i : 0);
+    at.cube.height = phase->is_path && is_there ? desk->fan.heights[i] : phase->height;
     at.told = {0, 0, VXD_DAG_EMPTY};
     at.open = 0;
     at.changed = 0;
@@ -268,8 +268,10 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
         vxd_dag_count_told(pass, &to, &at, row->ref, &lists->pairs, sum);
     }
     if (phase->is_path) {
-        if (at.open != 0) {
-            row->words[__ffs((int)at.open)] = phase->begin + i + 1;
+        uint32_t child = is_there ? desk->fan.below[i] : 0;
+
+        for (uint32_t rest = at.open; rest != 0; rest &= rest - 1) {
+            row->words[__ffs((int)rest)] = child++;
         }
     } else if (!phase->is_local) {
         vxd_dag_put_open_rows(pass, desk, phase, &at, at.open, row);
