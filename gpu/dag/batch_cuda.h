@@ -118,10 +118,17 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
 
 /* Steps ----------------------------------------------------------------------------------- */
 
-/* How many items a step has. Pairs below which a warp goes alone it takes one by one where
- * there are few, as others wait for it. */
+/* How many items a step has. What one warp could do all have a share of, as they would wait for it;
+ * but of closed rows of a path each is that of the thread with its number. Pairs below which a
+ * warp goes alone it takes one by one where there are few. */
 VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
 {
+    const uint32_t n_warps = blockDim.x / 32;
+
+    if (phase->n <= 32 && vxd_dag_phase_is_by_item(phase->kind) &&
+        !(phase->is_path && vxd_dag_phase_stores(phase->kind))) {
+        return (phase->n + n_warps - 1) / n_warps;
+    }
     return phase->kind == VXD_DAG_PHASE_PAIRS && phase->is_local &&
                    phase->n < 4 * (blockDim.x / 32)
                ? 1
@@ -150,9 +157,7 @@ vxd_dag_open_four(struct vxd_dag_worker<Store, Editor> *worker,
     if (!Editor::TELLS_ALL && phase->kind == VXD_DAG_PHASE_OPEN) {
         vxd_dag_put_children(pass, *worker->editor, desk, phase, at, &pair);
     } else {
-        const uint32_t most = vxd_dag_step_size(phase);
-
-        n_listed = phase->n - first < most ? phase->n - first : most;
+        n_listed = phase->n - first;
         vxd_dag_list_pairs(pass, phase->begin + first, n_listed, phase->height, list);
     }
     vxd_dag_count_pairs(pass, &to, &pair, list, n_listed, change);

@@ -52,6 +52,9 @@ VXD_DAG_DEVICE void vxd_dag_fan_put(const struct vxd_dag_pass *pass,
         desk->rows[own].ref = there;
         rows[row].place = place;
         rows[row].ref = there;
+        if (vxd_dag_is_node(there)) {
+            vxd_dag_prefetch(vxd_dag_words(&pass->view, there));
+        }
     }
 }
 
@@ -118,10 +121,19 @@ VXD_DAG_DEVICE void vxd_dag_put_fan(const struct vxd_dag_pass *pass, const Edito
     }
 }
 
-/* Up ---------------------------------------------------------------------------------------- */
+/* The stage that opens a fan; the rows of the height below it too where they are few. */
+VXD_DAG_DEVICE void vxd_dag_fan_stage(const struct vxd_dag_path *path,
+                                      struct vxd_dag_stage *stage)
+{
+    if (stage->kind == VXD_DAG_STAGE_PATH) {
+        stage->height = path->height;
+        if (path->height > stage->row_height && path->n_cubes <= VXD_DAG_FEW_ROWS) {
+            stage->n_cubes += path->n_cubes;
+        }
+    }
+}
 
-/* That a row's node was not there before, as is known before it is made. */
-#define VXD_DAG_MARK_SURE VXD_DAG_MARK_NEW
+/* Up ---------------------------------------------------------------------------------------- */
 
 /* The header of a node of this height that tells of what it has below. */
 VXD_DAG_DEVICE uint32_t vxd_dag_header_at(uint32_t header, int height)
@@ -129,12 +141,13 @@ VXD_DAG_DEVICE uint32_t vxd_dag_header_at(uint32_t header, int height)
     return height > VXD_DAG_COUNT_HEIGHT ? header & VXD_DAG_HEADER_FLAGS : header;
 }
 
-/* By a thread: what is known of the node of row i of the fan, in the block's own. Rows of the
- * stage's height have children that are closed. Returns whether one of those is not what it was. */
+/* By a thread: what is known of the node of row i of the fan, in the block's own: that it is new
+ * where a child is. Rows of the
+ * stage's height have children that are closed. Returns the marks of those. */
 template <class Editor>
-VXD_DAG_DEVICE bool vxd_dag_fan_gather(const struct vxd_dag_pass *pass,
-                                       struct vxd_dag_desk<Editor> *desk, uint32_t i,
-                                       const struct vxd_dag_stage *stage)
+VXD_DAG_DEVICE uint32_t vxd_dag_fan_gather(const struct vxd_dag_pass *pass,
+                                           struct vxd_dag_desk<Editor> *desk, uint32_t i,
+                                           const struct vxd_dag_stage *stage)
 {
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     const row_t *rows = (const row_t *)pass->cubes;
@@ -163,8 +176,8 @@ VXD_DAG_DEVICE bool vxd_dag_fan_gather(const struct vxd_dag_pass *pass,
     }
     to->words[0] = is_lowest ? vxd_dag_header_at(header, stage->height) : header;
     to->ref = n_words;
-    to->marks = (marks & VXD_DAG_MARK_ROWS) | (children & VXD_DAG_MARK_SURE);
-    return (children & VXD_DAG_MARK_CHANGED) != 0;
+    to->marks = (marks & VXD_DAG_MARK_ROWS) | (children & VXD_DAG_MARK_NEW);
+    return children;
 }
 
 /* By all lanes of the first warp, once all is gathered: headers of the fan's rows above those of a
@@ -179,7 +192,7 @@ VXD_DAG_DEVICE bool vxd_dag_fan_join(const struct vxd_dag_pass *pass,
     uint32_t begin = stage->cubes;
     uint32_t n = stage->n_cubes;
     bool is_sure = lane >= n || (desk->rows[begin + (lane < n ? lane : 0)].marks &
-                                 VXD_DAG_MARK_SURE) != 0;
+                                 VXD_DAG_MARK_NEW) != 0;
 
 #pragma unroll 1
     for (int height = stage->height + 1; height <= pass->view.depth; height++) {
@@ -197,11 +210,11 @@ VXD_DAG_DEVICE bool vxd_dag_fan_join(const struct vxd_dag_pass *pass,
                 const row_t *child = &desk->rows[row->words[__ffs((int)rest)]];
 
                 header = vxd_dag_headers_join(header, child->words[0]);
-                marks |= child->marks & VXD_DAG_MARK_SURE;
+                marks |= child->marks & VXD_DAG_MARK_NEW;
             }
             row->words[0] = vxd_dag_header_at(header, height);
             row->marks = marks;
-            is_sure = is_sure && (marks & VXD_DAG_MARK_SURE) != 0;
+            is_sure = is_sure && (marks & VXD_DAG_MARK_NEW) != 0;
         }
         __syncwarp();
     }
@@ -237,20 +250,26 @@ VXD_DAG_DEVICE bool vxd_dag_fan_reserve(struct vxd_dag_worker<Store, Editor> *wo
 
 /* By all threads of the first block, alone, before a stage that closes rows of the fan: the stage
  * that comes instead, where nothing changed, or all nodes of the fan's rows from there on up are
- * new. */
+ * new. Else that stage goes up to the root where nothing is new yet, and it is asked again after
+ * its height where something is. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE void vxd_dag_begin_fan_up(struct vxd_dag_worker<Store, Editor> *worker,
                                          struct vxd_dag_stage *stage)
 {
     const uint32_t n_rows = stage->cubes + stage->n_cubes;
-    const bool is_changed =
-        threadIdx.x < n_rows &&
-        vxd_dag_fan_gather(worker->pass, worker->desk, threadIdx.x, stage);
+    const uint32_t marks =
+        threadIdx.x < n_rows
+            ? vxd_dag_fan_gather(worker->pass, worker->desk, threadIdx.x, stage)
+            : 0;
     bool is_sure = true;
     bool has_room = true;
 
-    if (__syncthreads_or(is_changed) == 0) {
+    if (__syncthreads_or((marks & VXD_DAG_MARK_CHANGED) != 0) == 0) {
         stage->kind = VXD_DAG_STAGE_END;
+        return;
+    }
+    if (!Store::RESERVES || __syncthreads_or((marks & VXD_DAG_MARK_NEW) != 0) == 0) {
+        stage->top = worker->pass->view.depth;
         return;
     }
     if constexpr (Store::RESERVES) {

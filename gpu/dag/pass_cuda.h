@@ -147,7 +147,7 @@ VXD_DAG_DEVICE void vxd_dag_begin_batch(const struct vxd_dag_stage *stage,
     phase->is_alone = !stage->is_grid;
     phase->is_path =
         stage->kind == VXD_DAG_STAGE_PATH || stage->kind == VXD_DAG_STAGE_CLOSE_PATH;
-    phase->top = stage->height;
+    phase->top = stage->kind == VXD_DAG_STAGE_CLOSE ? stage->top : stage->height;
     phase->height = stage->height;
     phase->begin = (is_pairs ? stage->pairs : stage->cubes) + before;
     phase->n = left < jobs->at_once * each ? left : jobs->at_once * each;
@@ -162,6 +162,21 @@ VXD_DAG_DEVICE void vxd_dag_count_closed(const struct vxd_dag_pass *pass,
         (void)atomicAdd(&pass->state->n_closed, phase->n);
     } else if (phase->kind == VXD_DAG_PHASE_CLOSE) {
         (void)atomicAdd(&pass->state->n_rows_closed, phase->n);
+    }
+}
+
+/* The phase after this one: that of the next height, where a stage closes several. By all lanes of a
+ * warp. */
+template <class Editor>
+VXD_DAG_DEVICE void vxd_dag_phase_go_on(const struct vxd_dag_stage *stage,
+                                        struct vxd_dag_phase *phase)
+{
+    vxd_dag_phase_next<Editor>(phase);
+    if constexpr (Editor::TELLS_ALL) {
+        if (stage->kind == VXD_DAG_STAGE_CLOSE && phase->kind == VXD_DAG_PHASE_CLOSE) {
+            phase->n = __shfl_sync(UINT32_MAX, stage->n_closed, phase->height);
+            phase->begin -= phase->n;
+        }
     }
 }
 
@@ -182,14 +197,15 @@ VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *work
     }
 #pragma unroll 1
     while (phase.kind != VXD_DAG_PHASE_END) {
-        const uint32_t size = vxd_dag_step_size(&phase);
         bool has_room = true;
+        uint32_t size;
+        uint32_t n;
 
         if (is_rows) {
             vxd_dag_phase_find_rows(desk, &phase);
         }
         if (phase.n == 0) {
-            vxd_dag_phase_next<Editor>(&phase);
+            vxd_dag_phase_go_on<Editor>(stage, &phase);
             continue;
         }
         if (vxd_dag_is_dealer()) {
@@ -204,15 +220,19 @@ VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *work
             }
         }
         __syncwarp();
+        size = vxd_dag_step_size(&phase);
+        n = phase.n;
 #pragma unroll 1
-        for (uint32_t i = threadIdx.x / 32 * size; i < phase.n && has_room;
+        for (uint32_t i = threadIdx.x / 32 * size; i < n && has_room;
              i += blockDim.x / 32 * size) {
+            phase.n = n - i < size ? n : i + size;
             has_room = vxd_dag_run_step(worker, &phase, i);
         }
+        phase.n = n;
         if (__syncthreads_or(!has_room) != 0) {
             return false;
         }
-        vxd_dag_phase_next<Editor>(&phase);
+        vxd_dag_phase_go_on<Editor>(stage, &phase);
     }
     if (is_rows) {
         vxd_dag_copy_out(worker->pass, desk, stage->cubes + first, desk->n_rows[0]);
@@ -348,6 +368,9 @@ vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
         stage->kind = VXD_DAG_STAGE_PATH;
         stage->n_cubes = desk->path.n_rows;
     }
+    if constexpr (Editor::TELLS_ALL) {
+        vxd_dag_fan_stage(&desk->path, stage);
+    }
 }
 
 /* By all threads of a block, after the barrier behind a stage: the next one. What the first block
@@ -360,14 +383,17 @@ VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
     const struct vxd_dag_pass *pass = worker->pass;
     const struct vxd_dag_below *n_below = worker->desk->jobs.n_below;
 
+    if (stage->kind == VXD_DAG_STAGE_PATH) {
+        vxd_dag_path_after(&worker->desk->path, stage);
+    }
     if (!stage->is_grid && stage->kind == VXD_DAG_STAGE_OPEN && threadIdx.x == 0) {
         const int below = stage->height - 1;
 
         pass->state->n_cubes[below] = n_below[below & 1].n_cubes;
         pass->state->n_pairs[below] = n_below[below & 1].n_pairs;
     }
-    if (stage->kind == VXD_DAG_STAGE_PATH) {
-        vxd_dag_path_after(&worker->desk->path, stage);
+    if (Editor::TELLS_ALL && stage->kind == VXD_DAG_STAGE_CLOSE) {
+        vxd_dag_stage_to_top(stage);
     }
     vxd_dag_stage_next(pass, n_below, stage);
     if (stage->kind == VXD_DAG_STAGE_CLOSE && !stage->is_grid && !*is_up_alone) {
@@ -380,8 +406,12 @@ VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
         return;
     }
     if constexpr (Editor::TELLS_ALL) {
-        if (stage->height > worker->desk->path.height) {
+        const int below = worker->desk->path.height;
+
+        if (stage->height > below) {
             vxd_dag_begin_fan_up(worker, stage);
+        } else if (stage->n_cubes > 0) {
+            stage->top = below;
         }
     } else if constexpr (Editor::HAS_BOUNDS) {
         if (stage->height == stage->chain + 1) {

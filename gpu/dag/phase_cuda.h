@@ -23,11 +23,11 @@ struct vxd_dag_phase {
     enum vxd_dag_phase_kind kind;
     bool is_local;  /* the block's own; of pairs, a warp's */
     bool is_alone;  /* no other block does anything */
-    bool is_path;   /* row i is of a height lower by i (path_cuda.h) */
+    bool is_path;   /* rows of several heights (path_cuda.h, fan_cuda.h) */
     int top;        /* the height of the batch, */
     int height;     /* and of this phase */
     uint32_t begin; /* row, or pair */
-    uint32_t n;     /* rows, leaves, or pairs */
+    uint32_t n;     /* rows, leaves, or pairs; for a step those up to its last one */
 };
 
 /* A row of the phase's kind: of the pass, or the block's own. */

@@ -7,7 +7,7 @@
 #include "gpu/dag/rows_cuda.h"
 
 /* Rows of a height up to which the first block goes on alone. */
-#define VXD_DAG_FEW_ROWS 64u
+#define VXD_DAG_FEW_ROWS 32u
 
 enum vxd_dag_stage_kind {
     VXD_DAG_STAGE_PATH, /* opens the rows of a path, or a fan */
@@ -35,6 +35,7 @@ struct vxd_dag_stage {
     uint32_t many;
     int chain;      /* the lowest height from which on up each has one cube */
     int row_height; /* of the stage ROWS */
+    int top;        /* of CLOSE: up to which height the block goes in one stage */
 };
 
 VXD_DAG_DEVICE bool vxd_dag_stage_is_up(enum vxd_dag_stage_kind kind)
@@ -137,12 +138,24 @@ VXD_DAG_DEVICE void vxd_dag_stage_up(const struct vxd_dag_pass *pass,
     stage->n_cubes = __shfl_sync(UINT32_MAX, stage->n_closed, stage->height);
     stage->cubes -= stage->n_cubes;
     stage->n_pairs = 0;
+    stage->top = stage->height;
 }
 
-/* After rows that were opened at once: those below them. */
+/* After a stage that closed more heights than its own: it was the last one. By all lanes of a warp. */
+VXD_DAG_DEVICE void vxd_dag_stage_to_top(struct vxd_dag_stage *stage)
+{
+    while (stage->height < stage->top) {
+        stage->height++;
+        stage->n_cubes = __shfl_sync(UINT32_MAX, stage->n_closed, stage->height);
+        stage->cubes -= stage->n_cubes;
+    }
+}
+
+/* After rows that were opened at once: those below them, which may have been opened too. */
 VXD_DAG_DEVICE void vxd_dag_path_after(const struct vxd_dag_path *path,
                                        struct vxd_dag_stage *stage)
 {
+    stage->kind = stage->n_cubes > path->n_rows ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_PATH;
     stage->height = path->height;
     stage->cubes = path->n_rows;
     stage->n_cubes = path->n_cubes;

@@ -246,6 +246,7 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     const uint32_t i = first + vxd_dag_lane();
     const bool is_there = i < phase->n;
+    const bool is_fan = phase->is_path && phase->begin + i < desk->path.n_rows;
     union vxd_dag_lists *lists = &desk->lists[threadIdx.x / 32];
     row_t *row = vxd_dag_row_at(pass, desk, phase, phase->begin + (is_there ? i : 0));
     const struct vxd_dag_pairs_to to = {
@@ -253,7 +254,7 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
         desk->jobs.pairs_below};
     struct vxd_dag_told_cube at;
 
-    at.cube.height = phase->is_path && is_there ? desk->fan.heights[i] : phase->height;
+    at.cube.height = is_fan ? desk->fan.heights[phase->begin + i] : phase->height;
     at.told = {0, 0, VXD_DAG_EMPTY};
     at.open = 0;
     at.changed = 0;
@@ -267,13 +268,16 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
     if (pass->counts_changes) {
         vxd_dag_count_told(pass, &to, &at, row->ref, &lists->pairs, sum);
     }
-    if (phase->is_path) {
-        uint32_t child = is_there ? desk->fan.below[i] : 0;
+    if (is_fan) {
+        uint32_t child = desk->fan.below[phase->begin + i];
 
         for (uint32_t rest = at.open; rest != 0; rest &= rest - 1) {
             row->words[__ffs((int)rest)] = child++;
         }
-    } else if (!phase->is_local) {
+        at.open = 0;
+    }
+    __syncwarp();
+    if (!phase->is_local) {
         vxd_dag_put_open_rows(pass, desk, phase, &at, at.open, row);
     } else {
         uint32_t n_leaves;
