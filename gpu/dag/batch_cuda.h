@@ -18,6 +18,9 @@
 #include "gpu/dag/close_cuda.h"
 #include "gpu/dag/told_cuda.h"
 
+/* Of a phase, up to which all warps have a share of them. */
+#define VXD_DAG_FEW_ITEMS 64u
+
 /* A thread of a block. */
 template <class Store, class Editor> struct vxd_dag_worker {
     const struct vxd_dag_pass *pass;
@@ -103,11 +106,12 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
     if (is_leaf && is_there) {
         vxd_dag_put_leaf(worker->desk, at, made->ref);
     } else if (is_there) {
-        if (phase->is_path && made->ref != VXD_DAG_EMPTY && made->ref != row->ref) {
+        if (!phase->is_path) {
+            row->ref = made->ref;
+        } else if (made->ref != VXD_DAG_EMPTY && made->ref != row->ref) {
             /* It was there before, with a child that was not. */
             vxd_dag_raise(worker->pass, VXD_DAG_STUCK);
         }
-        row->ref = made->ref;
         if (made->is_new) {
             row->marks |= VXD_DAG_MARK_NEW;
         }
@@ -118,22 +122,27 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
 
 /* Steps ----------------------------------------------------------------------------------- */
 
-/* How many items a step has. What one warp could do all have a share of, as they would wait for it;
- * but of closed rows of a path each is that of the thread with its number. Pairs below which a
- * warp goes alone it takes one by one where there are few. */
-VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
+/* How many of n items a warp takes, one a lane. Of few all have a share: they would wait for one, whose
+ * lanes go different ways. */
+VXD_DAG_DEVICE uint32_t vxd_dag_share(uint32_t n)
 {
     const uint32_t n_warps = blockDim.x / 32;
 
-    if (phase->n <= 32 && vxd_dag_phase_is_by_item(phase->kind) &&
-        !(phase->is_path && vxd_dag_phase_stores(phase->kind))) {
-        return (phase->n + n_warps - 1) / n_warps;
+    return n <= VXD_DAG_FEW_ITEMS ? (n + n_warps - 1) / n_warps : 32;
+}
+
+/* How many items a step has. Of a path's closed rows (not a fan's) each is that of the thread with
+ * its number. Pairs below which a warp goes alone it takes one by one where there are few. */
+template <class Editor>
+VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
+{
+    if (vxd_dag_phase_is_by_item(phase->kind)) {
+        return Editor::TELLS_ALL || !phase->is_path ? vxd_dag_share(phase->n) : 32;
     }
     return phase->kind == VXD_DAG_PHASE_PAIRS && phase->is_local &&
                    phase->n < 4 * (blockDim.x / 32)
                ? 1
-           : vxd_dag_phase_is_by_item(phase->kind) ? 32
-                                                   : 4;
+               : 4;
 }
 
 /* By all lanes of a warp: the children of four open cubes, whose pairs are gone into, or rows of

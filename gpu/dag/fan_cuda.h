@@ -15,17 +15,14 @@
 
 /* Children of a cube that its editor goes into, a bit each: the open ones that are not yet what they
  * would become. */
-VXD_DAG_DEVICE uint32_t vxd_dag_fan_open(const struct vxd_dag_view *view, uint32_t ref,
+VXD_DAG_DEVICE uint32_t vxd_dag_fan_open(const uint32_t olds[8],
                                          const struct vxd_dag_told *told)
 {
     uint32_t open = told->open;
 
-#pragma unroll 1
-    for (uint32_t rest = told->open; rest != 0; rest &= rest - 1) {
-        const int octant = __ffs((int)rest) - 1;
-
-        open &= vxd_dag_below(view, ref, octant) == told->uniform ? ~(1u << octant)
-                                                                  : UINT32_MAX;
+#pragma unroll
+    for (int octant = 0; octant < 8; octant++) {
+        open &= olds[octant] == told->uniform ? ~(1u << octant) : UINT32_MAX;
     }
     return open;
 }
@@ -33,27 +30,26 @@ VXD_DAG_DEVICE uint32_t vxd_dag_fan_open(const struct vxd_dag_view *view, uint32
 /* By a lane of the first warp: rows of open children of its cube, from `row` of the pass on, which
  * are those of the block from `own` on too. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_fan_put(const struct vxd_dag_pass *pass,
-                                    struct vxd_dag_desk<Editor> *desk,
-                                    const struct vxd_dag_cube *cube, uint32_t ref,
-                                    uint32_t open, uint32_t row, uint32_t own)
+VXD_DAG_DEVICE void
+vxd_dag_fan_put(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
+                const struct vxd_dag_cube *cube, const uint32_t olds[8], uint32_t open,
+                uint32_t row, uint32_t own)
 {
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     row_t *rows = (row_t *)pass->cubes;
 
-#pragma unroll 1
-    for (uint32_t rest = open; rest != 0; rest &= rest - 1, row++, own++) {
-        const int octant = __ffs((int)rest) - 1;
-        const struct vxd_dag_cube child = vxd_dag_cube_child(cube, octant);
-        const uint64_t place = vxd_dag_place_of(&child);
-        const uint32_t there = vxd_dag_below(&pass->view, ref, octant);
+#pragma unroll
+    for (int octant = 0; octant < 8; octant++) {
+        if ((open >> octant & 1) != 0) {
+            const struct vxd_dag_cube child = vxd_dag_cube_child(cube, octant);
+            const uint64_t place = vxd_dag_place_of(&child);
 
-        desk->rows[own].place = place;
-        desk->rows[own].ref = there;
-        rows[row].place = place;
-        rows[row].ref = there;
-        if (vxd_dag_is_node(there)) {
-            vxd_dag_prefetch(vxd_dag_words(&pass->view, there));
+            desk->rows[own].place = place;
+            desk->rows[own].ref = olds[octant];
+            rows[row].place = place;
+            rows[row].ref = olds[octant];
+            row++;
+            own++;
         }
     }
 }
@@ -87,17 +83,23 @@ VXD_DAG_DEVICE void vxd_dag_put_fan(const struct vxd_dag_pass *pass, const Edito
         const struct vxd_dag_cube cube = vxd_dag_cube_at(row->place, height);
         const uint32_t ref = row->ref;
         struct vxd_dag_told told = {0, 0, VXD_DAG_EMPTY};
+        uint32_t olds[8];
         uint32_t open;
         uint32_t before;
         uint32_t total;
 
+        /* What is loaded comes while the editor tells. */
+        if (lane < n && vxd_dag_is_node(ref)) {
+            vxd_dag_prefetch(vxd_dag_words(&pass->view, ref));
+        }
         if (lane < n) {
             (void)editor.tell(&cube, &row->state, &told);
         }
         if (__any_sync(UINT32_MAX, told.set != 0)) {
             break;
         }
-        open = vxd_dag_fan_open(&pass->view, ref, &told);
+        vxd_dag_below_all(&pass->view, ref, olds);
+        open = vxd_dag_fan_open(olds, &told);
         before = vxd_dag_sum_before((uint32_t)__popc(open), &total);
         if (begin + n + total > pass->cubes_capacity) {
             break;
@@ -107,7 +109,7 @@ VXD_DAG_DEVICE void vxd_dag_put_fan(const struct vxd_dag_pass *pass, const Edito
             desk->fan.below[begin + lane] = (uint16_t)(begin + n + before);
         }
         __syncwarp();
-        vxd_dag_fan_put(pass, desk, &cube, ref, open, begin + n + before, before);
+        vxd_dag_fan_put(pass, desk, &cube, olds, open, begin + n + before, before);
         begin += n;
         n = total;
         height--;
@@ -229,8 +231,9 @@ VXD_DAG_DEVICE bool vxd_dag_fan_reserve(struct vxd_dag_worker<Store, Editor> *wo
 {
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     const struct vxd_dag_pass *pass = worker->pass;
-    const uint32_t i = threadIdx.x;
-    const bool is_there = i < n_rows;
+    const uint32_t size = vxd_dag_share(n_rows);
+    const uint32_t i = threadIdx.x / 32 * size + vxd_dag_lane();
+    const bool is_there = vxd_dag_lane() < size && i < n_rows;
     const row_t *own = &worker->desk->rows[is_there ? i : 0];
     const uint32_t n_words = is_there ? own->ref : 0;
     uint32_t ref;
@@ -279,9 +282,7 @@ VXD_DAG_DEVICE void vxd_dag_begin_fan_up(struct vxd_dag_worker<Store, Editor> *w
         if (__syncthreads_or(!is_sure) != 0) {
             return;
         }
-        if (threadIdx.x / 32 * 32 < n_rows) {
-            has_room = vxd_dag_fan_reserve(worker, n_rows);
-        }
+        has_room = vxd_dag_fan_reserve(worker, n_rows);
         stage->kind = __syncthreads_or(!has_room) != 0 ? VXD_DAG_STAGE_END
                                                        : VXD_DAG_STAGE_CLOSE_PATH;
         stage->height = worker->pass->view.depth;

@@ -220,7 +220,7 @@ VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *work
             }
         }
         __syncwarp();
-        size = vxd_dag_step_size(&phase);
+        size = vxd_dag_step_size<Editor>(&phase);
         n = phase.n;
 #pragma unroll 1
         for (uint32_t i = threadIdx.x / 32 * size; i < n && has_room;

@@ -97,17 +97,21 @@ VXD_DAG_DEVICE void vxd_dag_tell_meeting(const struct vxd_dag_pass *pass,
                             stage->pairs, stage->n_pairs};
 }
 
-/* By the grid, once all have met. */
+/* By the grid, once all have met; by all lanes of a warp, as one request of each: those of all warps
+ * go to one place. */
 VXD_DAG_DEVICE void vxd_dag_stage_meet(const struct vxd_dag_pass *pass,
                                        struct vxd_dag_stage *stage)
 {
     const struct vxd_dag_meeting *meeting = &pass->state->meeting;
+    const uint32_t n = sizeof *meeting / sizeof(uint32_t);
+    const uint32_t word =
+        vxd_dag_load_now(&meeting->height + (vxd_dag_lane() < n ? vxd_dag_lane() : 0));
 
-    stage->height = (int)vxd_dag_load_now(&meeting->height);
-    stage->cubes = vxd_dag_load_now(&meeting->cubes);
-    stage->n_cubes = vxd_dag_load_now(&meeting->n_cubes);
-    stage->pairs = vxd_dag_load_now(&meeting->pairs);
-    stage->n_pairs = vxd_dag_load_now(&meeting->n_pairs);
+    stage->height = (int)__shfl_sync(UINT32_MAX, word, 0);
+    stage->cubes = __shfl_sync(UINT32_MAX, word, 1);
+    stage->n_cubes = __shfl_sync(UINT32_MAX, word, 2);
+    stage->pairs = __shfl_sync(UINT32_MAX, word, 3);
+    stage->n_pairs = __shfl_sync(UINT32_MAX, word, 4);
 }
 
 /* After the rows, or a height that was closed: the one above. Those with many rows, and all below

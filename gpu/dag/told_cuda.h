@@ -28,6 +28,7 @@ vxd_dag_tell_cube(const struct vxd_dag_pass *pass, const Editor &editor, int hei
                   struct vxd_dag_told_cube *at)
 {
     const uint32_t ref = row->ref;
+    const uint32_t *words[8];
 
     at->cube = vxd_dag_cube_at(row->place, height);
     (void)editor.tell(&at->cube, &row->state, &at->told);
@@ -44,14 +45,16 @@ vxd_dag_tell_cube(const struct vxd_dag_pass *pass, const Editor &editor, int hei
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        if (vxd_dag_is_node(at->olds[i]) && (at->told.set >> i & 1) == 0) {
-            const uint32_t *words = vxd_dag_words(&pass->view, at->olds[i]);
-
-            if ((at->open >> i & 1) != 0) {
-                vxd_dag_prefetch(words);
-            } else if (height > VXD_DAG_LEAF_HEIGHT + 1) {
-                at->heads[i] = words[0];
-            }
+        words[i] = vxd_dag_is_node(at->olds[i]) && (at->told.set >> i & 1) == 0
+                       ? vxd_dag_words(&pass->view, at->olds[i])
+                       : NULL;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        if (words[i] != NULL && (at->open >> i & 1) != 0) {
+            vxd_dag_prefetch(words[i]);
+        } else if (words[i] != NULL && height > VXD_DAG_LEAF_HEIGHT + 1) {
+            at->heads[i] = words[i][0];
         }
     }
 }
@@ -152,16 +155,17 @@ VXD_DAG_DEVICE uint32_t vxd_dag_sum_before(uint32_t n, uint32_t *total)
     return sum - n;
 }
 
-/* By all lanes of a warp: open children of a cube (`open` is 0 where there is none) become rows of
- * the pass. Where there are none left a fault is raised. */
+/* By all lanes of a warp: open children of a cube, of lanes that have one, become rows of the pass.
+ * Where there are none left a fault is raised. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_put_open_rows(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
-                      const struct vxd_dag_phase *phase,
-                      const struct vxd_dag_told_cube *at, uint32_t open,
-                      struct vxd_dag_row<typename Editor::state> *row)
+VXD_DAG_DEVICE void vxd_dag_put_open_rows(const struct vxd_dag_pass *pass,
+                                          struct vxd_dag_desk<Editor> *desk,
+                                          const struct vxd_dag_phase *phase,
+                                          const struct vxd_dag_told_cube *at,
+                                          struct vxd_dag_row<typename Editor::state> *row)
 {
     typedef struct vxd_dag_row<typename Editor::state> row_t;
+    const uint32_t open = at->open;
     uint32_t total;
     const uint32_t before = vxd_dag_sum_before((uint32_t)__popc(open), &total);
     unsigned long long begin = 0;
@@ -171,19 +175,18 @@ vxd_dag_put_open_rows(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Edito
         begin = vxd_dag_atomic_add(vxd_dag_n_cubes_below(pass, desk, phase), total);
     }
     child = desk->jobs.cubes_below + __shfl_sync(UINT32_MAX, begin, 0) + before;
-#pragma unroll 1
-    for (uint32_t rest = open; rest != 0; rest &= rest - 1, child++) {
-        const int octant = __ffs((int)rest) - 1;
-
-        if (child >= pass->cubes_capacity) {
-            vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
-        } else {
+    if (open != 0 && child + (uint32_t)__popc(open) > pass->cubes_capacity) {
+        vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
+    }
+#pragma unroll
+    for (int octant = 0; octant < 8; octant++) {
+        if ((open >> octant & 1) != 0 && child < pass->cubes_capacity) {
             const struct vxd_dag_cube part = vxd_dag_cube_child(&at->cube, octant);
             row_t *to = (row_t *)pass->cubes + child;
 
             to->place = vxd_dag_place_of(&part);
-            to->ref = row->words[1 + octant];
-            row->words[1 + octant] = (uint32_t)child;
+            to->ref = at->olds[octant];
+            row->words[1 + octant] = (uint32_t)child++;
         }
     }
     __syncwarp();
@@ -264,10 +267,6 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
         row->marks = (phase->is_local ? 0 : at.open) |
                      (at.changed != 0 ? VXD_DAG_MARK_CHANGED : 0);
     }
-    __syncwarp();
-    if (pass->counts_changes) {
-        vxd_dag_count_told(pass, &to, &at, row->ref, &lists->pairs, sum);
-    }
     if (is_fan) {
         uint32_t child = desk->fan.below[phase->begin + i];
 
@@ -278,8 +277,12 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
     }
     __syncwarp();
     if (!phase->is_local) {
-        vxd_dag_put_open_rows(pass, desk, phase, &at, at.open, row);
-    } else {
+        vxd_dag_put_open_rows(pass, desk, phase, &at, row);
+    }
+    if (pass->counts_changes) {
+        vxd_dag_count_told(pass, &to, &at, row->ref, &lists->pairs, sum);
+    }
+    if (phase->is_local) {
         uint32_t n_leaves;
         uint32_t leaf = vxd_dag_sum_before((uint32_t)__popc(at.open), &n_leaves);
 
