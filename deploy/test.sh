@@ -73,7 +73,7 @@ run_emulator() {
     configure emulator -DVOXELD_CUDA=EMULATED -DCMAKE_BUILD_TYPE=Release
     build emulator
     VOXELD_EMULATOR_RACES=1 VOXELD_TEST_SLOW=64 check emulator -R \
-        '^test_(emulator.*|gpu_(core|hash_basic|voxelize|dag_(store|carve|scan|grid|edit_alloc)))$'
+        '^test_(emulator.*|gpu_(core|hash_basic|voxelize|dag_(store|carve|scan|grid|planes|edit_alloc)))$'
 }
 
 # Everything but CUDA for a robot's Arm computer: unit tests in qemu-user, then both

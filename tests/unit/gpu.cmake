@@ -41,7 +41,7 @@ endforeach()
 
 # Scenes.
 foreach(name ball_parts carve copy edit_balls edit_errors edit_many export grid image_lies
-    leaf_parts query rays room store store_items table transfer verify visits)
+    leaf_parts planes query rays room store store_items table transfer verify visits)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()
@@ -86,7 +86,7 @@ endif()
 if(CMAKE_CROSSCOMPILING)
   set(store_tests store store_items)
 elseif(NOT VOXELD_SANITIZE)
-  list(APPEND store_tests diff edit export grid query room)
+  list(APPEND store_tests diff edit export grid planes query room)
 endif()
 foreach(name ${store_tests})
   foreach(store 1 2 3 4)

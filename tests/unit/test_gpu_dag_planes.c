@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Balls across the planes of a scene's octree that are high up, where a small edit has cubes of many
+ * heights and few of each: nodes and counts are those of the CPU, whatever of it was there before. */
+#include "tests/unit/test.h"
+
+#include "tests/unit/gpu_dag_run.h"
+#include "tests/unit/gpu_dag_scene.h"
+
+enum {
+    N_SCENES = 2
+};
+
+/* The same edits of a scene of the environment's backend, and of one on the CPU. */
+struct both {
+    struct gpu_env *env;
+    struct gpu_env cpu;
+    struct vxd_dag *dags[N_SCENES];
+    uint32_t roots[N_SCENES];
+};
+
+static void both_open(struct gpu_env *env, const struct vxd_dag_format *format,
+                      struct both *both)
+{
+    const struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
+
+    *both = (struct both){.env = env, .roots = {VXD_DAG_EMPTY, VXD_DAG_EMPTY}};
+    gpu_env_open(&both->cpu, VXD_BACKEND_CPU, 2, 0, 0);
+    both->dags[0] = gpu_dag_create(env, &spec);
+    both->dags[1] = gpu_dag_create(&both->cpu, &spec);
+}
+
+static void both_close(struct both *both)
+{
+    vxd_dag_destroy(both->env->queue, both->dags[0]);
+    vxd_dag_destroy(both->cpu.queue, both->dags[1]);
+    gpu_env_close(&both->cpu);
+}
+
+/* A ball in voxels; its counts are alike. */
+static void both_edit(struct both *both, enum vxd_dag_action action, const int64_t at[3],
+                      int64_t r, uint32_t value)
+{
+    struct vxd_dag_op op = {.action = action, .value = value};
+    struct vxd_dag_edit_result results[N_SCENES];
+
+    op.shape.kind = VXD_DAG_BALL;
+    op.shape.r = r * VXD_DAG_UNIT;
+    for (int axis = 0; axis < 3; axis++) {
+        op.shape.a[axis] = at[axis] * VXD_DAG_UNIT;
+    }
+    for (int i = 0; i < N_SCENES; i++) {
+        CHECK_INT(gpu_dag_edit(i == 0 ? both->env : &both->cpu, both->dags[i],
+                               both->roots[i], &op, 1, &results[i], NULL),
+                  VXD_OK);
+        both->roots[i] = results[i].root;
+    }
+    CHECK_INT(results[0].n_added, results[1].n_added);
+    CHECK_INT(results[0].n_removed, results[1].n_removed);
+    CHECK_INT(results[0].n_changed, results[1].n_changed);
+    CHECK_INT(results[0].n_freed, results[1].n_freed);
+}
+
+/* Every node is what the rules say, and as many are below the root at each height. */
+static void both_verify(struct both *both)
+{
+    struct vxd_dag_summary summaries[N_SCENES] = {{0}};
+
+    for (int i = 0; i < N_SCENES; i++) {
+        struct vxd_err err = {0};
+
+        CHECK_INT(vxd_dag_verify(i == 0 ? both->env->queue : both->cpu.queue,
+                                 both->dags[i], both->roots[i], &summaries[i], &err),
+                  VXD_OK);
+        CHECK_STR(err.message, "");
+    }
+    CHECK(memcmp(&summaries[0], &summaries[1], sizeof summaries[0]) == 0);
+}
+
+/* Centres on, beside and between planes, of one axis, two and three: added, then the same again,
+ * and taken away, of which nothing or a part is new. */
+static void strokes(struct gpu_env *env, const struct vxd_dag_format *format)
+{
+    const int64_t middle = (int64_t)1 << (format->depth - 1);
+    const int64_t quarter = middle / 2;
+    const int64_t centres[][3] = {
+        {middle, quarter + 100, 777},
+        {middle - 3, middle + 1, 1000},
+        {middle, middle, middle},
+        {quarter, middle + quarter, middle - 20},
+        {middle + quarter / 2, quarter, middle},
+        {2 * middle - 1, middle, 0}, /* out of the scene in part */
+        {middle + 7, middle + 7, middle + 7},
+    };
+    const uint32_t n_values = vxd_dag_n_materials(format);
+    struct both both;
+
+    both_open(env, format, &both);
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < sizeof centres / sizeof centres[0]; i++) {
+            const uint32_t value = (uint32_t)i % n_values;
+
+            both_edit(&both, round == 2 ? VXD_DAG_ERASE : VXD_DAG_FILL, centres[i],
+                      round == 2 ? 9 + (int64_t)i : 20, value);
+        }
+        both_verify(&both);
+    }
+    /* Nothing is left of one, and it comes back: all its nodes were there before. */
+    both_edit(&both, VXD_DAG_ERASE, centres[2], 40, 0);
+    both_edit(&both, VXD_DAG_FILL, centres[2], 20, n_values - 1);
+    both_edit(&both, VXD_DAG_ERASE, centres[2], 20, 0);
+    both_edit(&both, VXD_DAG_FILL, centres[2], 20, n_values - 1);
+    both_edit(&both, VXD_DAG_FILL, centres[2], 300, 0);
+    both_verify(&both);
+    both_close(&both);
+}
+
+static void each_format(struct gpu_env *env)
+{
+    static const struct vxd_dag_format formats[] = {
+        {17, 0, false}, {17, 4, true}, {21, 0, true}, {9, 8, false}};
+
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        strokes(env, &formats[i]);
+    }
+}
+
+static void test_balls_across_high_planes_are_the_cpus(void)
+{
+    gpu_each_backend(each_format);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_balls_across_high_planes_are_the_cpus)};
+
+VXD_TEST_MAIN(tests)
