@@ -59,6 +59,12 @@ static uint64_t addressable_words(const struct vxd_dag_device *device)
     return (uint64_t)device->index.addresses + 1;
 }
 
+/* Whether there are more: the index has to be made anew. */
+static bool lacks_addresses(const struct vxd_dag *dag)
+{
+    return IS_ARENA(dag) && capacity_words(dag->device) > addressable_words(dag->device);
+}
+
 /* More chunks, in one piece of memory. Nothing that runs looks at their entries yet. */
 static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_dag *dag,
                                   uint32_t n, struct vxd_err *err)
@@ -174,15 +180,14 @@ enum vxd_status vxd_dag_device_grow(struct vxd_queue *queue, struct vxd_dag *dag
 {
     enum vxd_status status = VXD_OK;
 
-    if (needs->n_words > 0) {
+    if (needs->n_words > 0 && !lacks_addresses(dag)) {
         VXD_TRY(grow_words(queue, dag, needs->n_words,
                            IS_ARENA(dag) ? 0 : vxd_dag_device_slabs_new(dag), err));
         if (!IS_ARENA(dag)) {
             VXD_TRY(vxd_dag_device_slabs_grow(queue, dag, err));
         }
     }
-    if (IS_ARENA(dag) && (needs->n_items > 0 ||
-                          capacity_words(dag->device) > addressable_words(dag->device))) {
+    if ((IS_ARENA(dag) && needs->n_items > 0) || lacks_addresses(dag)) {
         VXD_TRY(vxd_dag_device_arena_grow(queue, dag, needs->n_items, err));
     }
     if (needs->n_cubes > 0 || needs->n_pairs > 0) {
@@ -378,8 +383,7 @@ void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *p
     pass->view = dag->view;
     pass->chunks = device->table.ptr;
     pass->capacity_words = capacity_words(device);
-    /* An index that could not be made anew keeps what it can tell apart. */
-    if (IS_ARENA(dag) && pass->capacity_words > addressable_words(device)) {
+    if (lacks_addresses(dag)) {
         pass->capacity_words = addressable_words(device);
     }
     pass->index = device->index;
