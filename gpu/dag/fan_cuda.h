@@ -5,8 +5,9 @@
  * height without a barrier; then all are opened at once, a lane each.
  *
  * On the way up, where each cube of the fan is above a node that was not there before, its own
- * cannot have been there either, nor is it equal to another one of the fan: addresses are taken
- * for all, and they are stored at once too. */
+ * cannot have been there either: addresses are taken for all, and they are stored at once too. No
+ * two of them may be equal. The lowest ones are compared; those above have an address below them
+ * that no other one has. */
 #ifndef VXD_GPU_DAG_FAN_CUDA_H
 #define VXD_GPU_DAG_FAN_CUDA_H
 
@@ -144,8 +145,8 @@ VXD_DAG_DEVICE uint32_t vxd_dag_header_at(uint32_t header, int height)
 }
 
 /* By a thread: what is known of the node of row i of the fan, in the block's own: that it is new
- * where a child is. Rows of the
- * stage's height have children that are closed. Returns the marks of those. */
+ * where a child is. Rows of the stage's height have children that are closed, of which `place` is
+ * made here: equal nodes have the same. Returns the marks of those children. */
 template <class Editor>
 VXD_DAG_DEVICE uint32_t vxd_dag_fan_gather(const struct vxd_dag_pass *pass,
                                            struct vxd_dag_desk<Editor> *desk, uint32_t i,
@@ -160,6 +161,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_fan_gather(const struct vxd_dag_pass *pass,
     uint32_t header = row->words[0] & ~0xffu;
     uint32_t children = 0; /* their marks */
     uint32_t n_words = 1;
+    uint64_t alike = 0;
 
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
@@ -173,17 +175,19 @@ VXD_DAG_DEVICE uint32_t vxd_dag_fan_gather(const struct vxd_dag_pass *pass,
             children |= child->marks;
             word = child->ref;
         }
+        alike = (alike ^ word) * UINT64_C(0x9e3779b97f4a7c15);
         /* A child that is a row of the fan has a node. */
         n_words += (marks >> octant & 1) != 0 && !is_lowest ? 1 : word != VXD_DAG_EMPTY;
     }
     to->words[0] = is_lowest ? vxd_dag_header_at(header, stage->height) : header;
+    to->place = alike;
     to->ref = n_words;
     to->marks = (marks & VXD_DAG_MARK_ROWS) | (children & VXD_DAG_MARK_NEW);
     return children;
 }
 
 /* By all lanes of the first warp, once all is gathered: headers of the fan's rows above those of a
- * stage's height. False: of some it is not known that their nodes are new. */
+ * stage's height. False: of some it is not known that their nodes are new, or two may be equal. */
 template <class Editor>
 VXD_DAG_DEVICE bool vxd_dag_fan_join(const struct vxd_dag_pass *pass,
                                      struct vxd_dag_desk<Editor> *desk,
@@ -193,8 +197,12 @@ VXD_DAG_DEVICE bool vxd_dag_fan_join(const struct vxd_dag_pass *pass,
     const uint32_t lane = vxd_dag_lane();
     uint32_t begin = stage->cubes;
     uint32_t n = stage->n_cubes;
-    bool is_sure = lane >= n || (desk->rows[begin + (lane < n ? lane : 0)].marks &
-                                 VXD_DAG_MARK_NEW) != 0;
+    const row_t *lowest = &desk->rows[begin + (lane < n ? lane : 0)];
+    const uint32_t alike =
+        __match_any_sync(UINT32_MAX, (unsigned long long)lowest->place) &
+        __ballot_sync(UINT32_MAX, lane < n);
+    bool is_sure = lane >= n || ((lowest->marks & VXD_DAG_MARK_NEW) != 0 &&
+                                 (alike & (alike - 1)) == 0);
 
 #pragma unroll 1
     for (int height = stage->height + 1; height <= pass->view.depth; height++) {

@@ -114,6 +114,27 @@ static void strokes(struct gpu_env *env, const struct vxd_dag_format *format)
     both_close(&both);
 }
 
+/* Balls a cube's side from each other, the middle one last: the cubes on both sides of it become
+ * equal, of nodes that were there and of some that are new. */
+static void alike(struct gpu_env *env, const struct vxd_dag_format *format)
+{
+    static const int64_t steps[] = {-2, 2, -1, 1, 0};
+    const int64_t middle = (int64_t)1 << (format->depth - 1);
+    const int64_t side = 64;
+    struct both both;
+
+    both_open(env, format, &both);
+    for (int64_t r = 5; r <= 47; r += 14) {
+        for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+            const int64_t at[3] = {middle + steps[i] * side, middle / 2 + r, middle - r};
+
+            both_edit(&both, VXD_DAG_FILL, at, r, 0);
+        }
+        both_verify(&both);
+    }
+    both_close(&both);
+}
+
 static void each_format(struct gpu_env *env)
 {
     static const struct vxd_dag_format formats[] = {
@@ -121,6 +142,7 @@ static void each_format(struct gpu_env *env)
 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         strokes(env, &formats[i]);
+        alike(env, &formats[i]);
     }
 }
 
