@@ -509,7 +509,7 @@ static void parse(int argc, char **argv, struct options *out)
 {
     *out = (struct options){.backend = VXD_BACKEND_CPU,
                             .n_repeat = 5,
-                            .radius = 300,
+                            .radius = 600,
                             .has_table = true,
                             .has_load = true,
                             .has_memory = true};
