@@ -52,6 +52,13 @@ static __global__ void finish_kernel(const __grid_constant__ struct vxd_dag_pass
                                      struct vxd_dag_edit_result *out,
                                      uint32_t *error_word)
 {
+    const uint64_t *store = (const uint64_t *)(const void *)pass.store;
+    uint64_t *mirror = (uint64_t *)(void *)pass.mirror;
+
+    for (uint32_t i = threadIdx.x; i < sizeof *pass.store / sizeof *store;
+         i += blockDim.x) {
+        mirror[i] = store[i];
+    }
     if (threadIdx.x == 0) {
         finish(&pass, out);
         if ((pass.progress->fault & VXD_DAG_BAD_DATA) != 0) {

@@ -36,7 +36,7 @@ template <class Store, class Editor> struct vxd_dag_worker {
  * are of. False: there was no room for some. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE bool vxd_dag_store_made(struct vxd_dag_worker<Store, Editor> *worker,
-                                       int height, bool is_alone, const uint32_t *words,
+                                       int height, const uint32_t *words,
                                        struct vxd_dag_leaf_made *made)
 {
     const bool has_blocks =
@@ -45,13 +45,12 @@ VXD_DAG_DEVICE bool vxd_dag_store_made(struct vxd_dag_worker<Store, Editor> *wor
 #pragma unroll 1
     for (int number = has_blocks ? 0 : height;; number = height) {
         if (__any_sync(UINT32_MAX, made->n_words > 0)) {
-            const struct vxd_dag_sought sought = {
-                words, made->n_words,
-                number == 0                     ? VXD_DAG_BLOCK
-                : number == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
-                                                : VXD_DAG_INNER,
-                is_alone && Store::RESERVES ? &worker->board->n_taken : NULL,
-                &worker->desk->pools[threadIdx.x / 32]};
+            const struct vxd_dag_sought sought = {words, made->n_words,
+                                                  number == 0 ? VXD_DAG_BLOCK
+                                                  : number == VXD_DAG_LEAF_HEIGHT
+                                                      ? VXD_DAG_LEAF
+                                                      : VXD_DAG_INNER,
+                                                  &worker->desk->pools[threadIdx.x / 32]};
             bool is_new;
             const uint32_t ref =
                 Store::find_or_store(worker->pass, &sought, &worker->spare, &is_new);
@@ -102,16 +101,11 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
     }
     __syncwarp();
     has_room = vxd_dag_store_made(worker, is_leaf ? VXD_DAG_LEAF_HEIGHT : phase->height,
-                                  phase->is_alone, words, made);
+                                  words, made);
     if (is_leaf && is_there) {
         vxd_dag_put_leaf(worker->desk, at, made->ref);
     } else if (is_there) {
-        if (!phase->is_path) {
-            row->ref = made->ref;
-        } else if (made->ref != VXD_DAG_EMPTY && made->ref != row->ref) {
-            /* It was there before, with a child that was not. */
-            vxd_dag_raise(worker->pass, VXD_DAG_STUCK);
-        }
+        row->ref = made->ref;
         if (made->is_new) {
             row->marks |= VXD_DAG_MARK_NEW;
         }
@@ -131,13 +125,12 @@ VXD_DAG_DEVICE uint32_t vxd_dag_share(uint32_t n)
     return n <= VXD_DAG_FEW_ITEMS ? (n + n_warps - 1) / n_warps : 32;
 }
 
-/* How many items a step has. Of a path's closed rows (not a fan's) each is that of the thread with
- * its number. Pairs below which a warp goes alone it takes one by one where there are few. */
+/* How many items a step has. Pairs below which a warp goes alone it takes one by one where there are few. */
 template <class Editor>
 VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
 {
     if (vxd_dag_phase_is_by_item(phase->kind)) {
-        return Editor::TELLS_ALL || !phase->is_path ? vxd_dag_share(phase->n) : 32;
+        return vxd_dag_share(phase->n);
     }
     return phase->kind == VXD_DAG_PHASE_PAIRS && phase->is_local &&
                    phase->n < 4 * (blockDim.x / 32)

@@ -17,6 +17,12 @@ VXD_DAG_DEVICE uint32_t vxd_dag_headers_join(uint32_t one, uint32_t other)
            (other & ~VXD_DAG_HEADER_FLAGS);
 }
 
+/* The header of a node of this height that tells of what it has below. */
+VXD_DAG_DEVICE uint32_t vxd_dag_header_at(uint32_t header, int height)
+{
+    return height > VXD_DAG_COUNT_HEIGHT ? header & VXD_DAG_HEADER_FLAGS : header;
+}
+
 /* What a parent takes of a child that is a row, or a slot of leaves. */
 struct vxd_dag_closed {
     uint32_t ref;
@@ -44,10 +50,6 @@ vxd_dag_closed_at(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *
         }
     }
     child = vxd_dag_row_at(pass, desk, phase, word);
-    if (phase->is_path) {
-        /* The rest is written by the child's lane now. */
-        return {child->ref, 0, true};
-    }
     return {child->ref, child->words[0], (child->marks & VXD_DAG_MARK_CHANGED) != 0};
 }
 
@@ -95,12 +97,7 @@ VXD_DAG_DEVICE void vxd_dag_close_row(const struct vxd_dag_pass *pass,
             to->words[n++] = child->ref;
         }
     }
-    if (phase->is_path) {
-        header = row->words[0]; /* of all that is below */
-    } else if (phase->height > VXD_DAG_COUNT_HEIGHT) {
-        header &= VXD_DAG_HEADER_FLAGS;
-    }
-    header |= mask;
+    header = vxd_dag_header_at(header, phase->height) | mask;
     *n_words = 0;
     to->words[0] = header;
     row->words[0] = header;

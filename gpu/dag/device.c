@@ -388,6 +388,7 @@ void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *p
     }
     pass->index = device->index;
     pass->store = device->state.ptr;
+    pass->mirror = device->mirror.ptr;
     pass->slabs = device->slabs.ptr;
 }
 

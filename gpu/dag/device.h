@@ -119,6 +119,7 @@ struct vxd_dag_pass {
     uint64_t capacity_words;    /* addresses from 1 on below it may be handed out */
     struct vxd_dag_index index; /* of an arena */
     struct vxd_dag_store_state *store;
+    struct vxd_dag_store_state *mirror; /* for the host, in its memory: page-locked */
     struct vxd_dag_progress *progress;
     struct vxd_dag_pass_state *state;
     void *cubes;            /* rows of open cubes (rows_cuda.h), from the highest on */
@@ -165,13 +166,13 @@ bool vxd_dag_device_shrink_rooms(struct vxd_dag *dag);
 
 /* Sets what of a pass is the store's. */
 void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *pass);
-/* Chunks there are, and the counts that the last vxd_dag_device_end_edit told, once it was
+/* Chunks there are, and the counts that the last edit, or vxd_dag_device_end_edit, told, once it was
  * waited for. */
 uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag);
 /* Words of one, device memory; they stay there. Any thread. */
 const uint32_t *vxd_dag_device_chunk(const struct vxd_dag *dag, uint32_t i);
 struct vxd_dag_store_state vxd_dag_device_state(const struct vxd_dag *dag);
-/* Queues what tells get_usage of the store's counts. */
+/* Queues what tells get_usage of the store's counts, after changes that are no edit. */
 enum vxd_status vxd_dag_device_end_edit(struct vxd_queue *queue, struct vxd_dag *dag,
                                         struct vxd_err *err);
 
@@ -263,8 +264,8 @@ struct vxd_dag_passes {
                               struct vxd_err *err);
 };
 
-/* arena.cu. Ends an edit: its result, in device memory, and faults that no room mends to the
- * queue. */
+/* arena.cu. Ends an edit: its result, in device memory, the store's counts to the mirror, and faults
+ * that no room mends to the queue. */
 enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
                                     const struct vxd_dag_pass *pass,
                                     struct vxd_dag_edit_result *out, struct vxd_err *err);

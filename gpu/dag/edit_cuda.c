@@ -445,7 +445,6 @@ static enum vxd_status run_edit(struct edit *edit, uint32_t root,
     VXD_TRY(send(edit, root, err));
     VXD_TRY(run_passes(edit, err));
     VXD_TRY(vxd_dag_finish_pass(edit->queue, &edit->pass, d_result, err));
-    VXD_TRY(vxd_dag_device_end_edit(edit->queue, edit->dag, err));
     VXD_TRY(vxd_queue_copy(edit->queue, out, d_result, sizeof *out, err));
 out:
     vxd_device_free(edit->queue, &edit->scratch);

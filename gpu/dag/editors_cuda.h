@@ -189,6 +189,15 @@ struct vxd_dag_ball_cuda {
         (void)words;
         return 0;
     }
+    /* Of what it tells of, the cube alone. */
+    __device__ __forceinline__ enum vxd_dag_relation
+    relation(const struct vxd_dag_cube *cube) const
+    {
+        const struct vxd_dag_extent extent =
+            vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+
+        return vxd_dag_ball_relation(&shape, &extent);
+    }
     /* Voxels of a leaf that it overwrites. */
     __device__ __forceinline__ uint64_t mask(const struct vxd_dag_cube *cube) const
     {

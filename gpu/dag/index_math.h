@@ -134,11 +134,16 @@ VXD_HD bool vxd_dag_words_equal(const uint32_t *a, const uint32_t *b, int n_word
     return true;
 }
 
-/* Whether an index has no room for so many items: beyond six sevenths of its slots a warp's
- * searches, of which the longest counts, get long. */
+/* The most items of an index: beyond six sevenths of its slots a warp's searches, of which the longest
+ * counts, get long. */
+VXD_HD uint64_t vxd_dag_index_most(uint64_t n_slots)
+{
+    return n_slots * 6 / 7;
+}
+
 VXD_HD bool vxd_dag_index_is_full(uint64_t n_items, uint64_t n_slots)
 {
-    return n_items * 7 > n_slots * 6;
+    return n_items > vxd_dag_index_most(n_slots);
 }
 
 /* The address of an item, VXD_DAG_EMPTY where it is not there, while nobody inserts. */

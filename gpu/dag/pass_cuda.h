@@ -9,8 +9,8 @@
  * meet   the first block tells the others how far it came
  * rows   blocks: down from some rows of height 4 (of a ball 3) to their leaves, and up again, in
  *        shared memory
- * close  the heights above, by the grid where rows are many, then by the first block, which counts
- *        for itself what it takes as no other stores any more; the path at once
+ * close  the heights above, by the grid where rows are many; then the first block climbs to the root
+ *        (climb_cuda.h; with slabs it closes a height a stage)
  *
  * In a stage a block takes batches of rows, or of pairs, and goes through them in phases
  * (batch_cuda.h).
@@ -25,6 +25,7 @@
 #ifndef VXD_GPU_DAG_PASS_CUDA_H
 #define VXD_GPU_DAG_PASS_CUDA_H
 
+#include "gpu/dag/climb_cuda.h"
 #include "gpu/dag/fan_cuda.h"
 #include "gpu/dag/path_cuda.h"
 
@@ -94,22 +95,24 @@ VXD_DAG_DEVICE uint32_t vxd_dag_jobs_after(const struct vxd_dag_pass *pass,
 
 /* By a block's dealer: whether the block is to go on with a stage: without a fault, or to count
  * what is needed. The first block does not ask anew while it is alone: it would wait for the
- * answer at each height. */
+ * answer at each height; nor does any at the beginning of a stage, as all asked after the last one. */
 VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_pass *pass,
-                                    const struct vxd_dag_stage *stage, bool is_bad)
+                                    const struct vxd_dag_stage *stage,
+                                    const struct vxd_dag_jobs *jobs, bool is_begun)
 {
     const uint32_t counts = VXD_DAG_NO_CUBES | VXD_DAG_NO_PAIRS;
     uint32_t fault;
     bool is_over;
 
-    if (vxd_dag_stage_is_up(stage->kind)) {
-        return !is_bad;
+    if (stage->kind == VXD_DAG_STAGE_CLOSE) {
+        return jobs->is_bad == 0;
     }
     if (!stage->is_grid) {
         return true;
     }
-    fault = vxd_dag_load_now(&pass->state->fault);
-    is_over = vxd_dag_load_now64(&pass->state->n_visits) > pass->max_visits;
+    fault = is_begun ? vxd_dag_load_now(&pass->state->fault) : jobs->fault;
+    is_over = (is_begun ? vxd_dag_load_now64(&pass->state->n_visits)
+                        : jobs->n_visits_of_all) > pass->max_visits;
     if (is_over && (fault & VXD_DAG_NO_CUBES) == 0) {
         vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
     }
@@ -117,12 +120,13 @@ VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_pass *pass,
            (fault == 0 || (stage->kind == VXD_DAG_STAGE_OPEN && (fault & ~counts) == 0));
 }
 
-/* By a block's dealer: says which batch is next. */
+/* By a block's dealer: says which batch is next; is_begun: it has had one of this stage. */
 VXD_DAG_DEVICE void vxd_dag_deal(const struct vxd_dag_pass *pass,
                                  const struct vxd_dag_stage *stage,
-                                 struct vxd_dag_jobs *jobs, uint32_t turn, uint32_t first)
+                                 struct vxd_dag_jobs *jobs, bool is_begun, uint32_t turn,
+                                 uint32_t first)
 {
-    jobs->next[turn] = first < jobs->n && vxd_dag_goes_on(pass, stage, jobs->is_bad != 0)
+    jobs->next[turn] = first < jobs->n && vxd_dag_goes_on(pass, stage, jobs, is_begun)
                            ? first
                            : VXD_DAG_NO_JOB;
 }
@@ -138,16 +142,14 @@ VXD_DAG_DEVICE void vxd_dag_begin_batch(const struct vxd_dag_stage *stage,
     const uint32_t before = is_pairs ? (first - jobs->pairs) * each : first;
     const uint32_t left = (is_pairs ? stage->n_pairs : stage->n_cubes) - before;
 
-    phase->kind = is_pairs                            ? VXD_DAG_PHASE_PAIRS
-                  : !vxd_dag_stage_is_up(stage->kind) ? vxd_dag_phase_down<Editor>()
-                  : Editor::TELLS_ALL || stage->kind == VXD_DAG_STAGE_CLOSE_PATH
-                      ? VXD_DAG_PHASE_CLOSE
-                      : VXD_DAG_PHASE_COMPOSE;
+    phase->kind = is_pairs                             ? VXD_DAG_PHASE_PAIRS
+                  : stage->kind != VXD_DAG_STAGE_CLOSE ? vxd_dag_phase_down<Editor>()
+                  : Editor::TELLS_ALL                  ? VXD_DAG_PHASE_CLOSE
+                                                       : VXD_DAG_PHASE_COMPOSE;
     phase->is_local = stage->kind == VXD_DAG_STAGE_ROWS;
     phase->is_alone = !stage->is_grid;
-    phase->is_path =
-        stage->kind == VXD_DAG_STAGE_PATH || stage->kind == VXD_DAG_STAGE_CLOSE_PATH;
-    phase->top = stage->kind == VXD_DAG_STAGE_CLOSE ? stage->top : stage->height;
+    phase->is_path = stage->kind == VXD_DAG_STAGE_PATH;
+    phase->top = stage->height;
     phase->height = stage->height;
     phase->begin = (is_pairs ? stage->pairs : stage->cubes) + before;
     phase->n = left < jobs->at_once * each ? left : jobs->at_once * each;
@@ -158,25 +160,10 @@ VXD_DAG_DEVICE void vxd_dag_count_closed(const struct vxd_dag_pass *pass,
                                          const struct vxd_dag_stage *stage,
                                          const struct vxd_dag_phase *phase)
 {
-    if (vxd_dag_stage_is_up(stage->kind)) {
+    if (stage->kind == VXD_DAG_STAGE_CLOSE) {
         (void)atomicAdd(&pass->state->n_closed, phase->n);
     } else if (phase->kind == VXD_DAG_PHASE_CLOSE) {
         (void)atomicAdd(&pass->state->n_rows_closed, phase->n);
-    }
-}
-
-/* The phase after this one: that of the next height, where a stage closes several. By all lanes of a
- * warp. */
-template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_phase_go_on(const struct vxd_dag_stage *stage,
-                                        struct vxd_dag_phase *phase)
-{
-    vxd_dag_phase_next<Editor>(phase);
-    if constexpr (Editor::TELLS_ALL) {
-        if (stage->kind == VXD_DAG_STAGE_CLOSE && phase->kind == VXD_DAG_PHASE_CLOSE) {
-            phase->n = __shfl_sync(UINT32_MAX, stage->n_closed, phase->height);
-            phase->begin -= phase->n;
-        }
     }
 }
 
@@ -205,7 +192,7 @@ VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *work
             vxd_dag_phase_find_rows(desk, &phase);
         }
         if (phase.n == 0) {
-            vxd_dag_phase_go_on<Editor>(stage, &phase);
+            vxd_dag_phase_next<Editor>(&phase);
             continue;
         }
         if (vxd_dag_is_dealer()) {
@@ -215,7 +202,7 @@ VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *work
             }
             if (vxd_dag_phase_is_last(&phase)) {
                 vxd_dag_count_closed(worker->pass, stage, &phase);
-                vxd_dag_deal(worker->pass, stage, &desk->jobs, turn ^ 1,
+                vxd_dag_deal(worker->pass, stage, &desk->jobs, true, turn ^ 1,
                              vxd_dag_jobs_after(worker->pass, stage, &desk->jobs, first));
             }
         }
@@ -232,7 +219,7 @@ VXD_DAG_DEVICE bool vxd_dag_run_batch(struct vxd_dag_worker<Store, Editor> *work
         if (__syncthreads_or(!has_room) != 0) {
             return false;
         }
-        vxd_dag_phase_go_on<Editor>(stage, &phase);
+        vxd_dag_phase_next<Editor>(&phase);
     }
     if (is_rows) {
         vxd_dag_copy_out(worker->pass, desk, stage->cubes + first, desk->n_rows[0]);
@@ -249,7 +236,7 @@ VXD_DAG_DEVICE void vxd_dag_run_stage(struct vxd_dag_worker<Store, Editor> *work
     bool has_room = true;
 
     if (vxd_dag_is_dealer()) {
-        vxd_dag_deal(worker->pass, stage, jobs, 0,
+        vxd_dag_deal(worker->pass, stage, jobs, false, 0,
                      vxd_dag_begin_jobs<Editor>(stage, jobs));
     }
     __syncthreads();
@@ -332,17 +319,34 @@ static __device__ void vxd_dag_count_items(const struct vxd_dag_pass *pass)
                            pass->store->n_items[VXD_DAG_BLOCK];
 }
 
-/* By the first block: its first stage, with the rows that it begins with. */
+/* By the first block: its first stage, with the rows that it begins with: a fan that is open; */
+template <class Editor>
+VXD_DAG_DEVICE void vxd_dag_begin_fan(const struct vxd_dag_pass *pass,
+                                      const Editor &editor, struct vxd_dag_board *board,
+                                      struct vxd_dag_desk<Editor> *desk,
+                                      struct vxd_dag_stage *stage)
+{
+    if (vxd_dag_is_dealer()) {
+        vxd_dag_count_items(pass);
+    }
+    vxd_dag_put_fan(pass, editor, board, desk);
+    __syncthreads();
+    stage->is_grid = false;
+    vxd_dag_path_after(&desk->path, stage);
+    stage->n_pairs = vxd_dag_rows_here(stage->n_pairs, 0, pass->pairs_capacity);
+    vxd_dag_stage_next(pass, &desk->jobs, stage);
+}
+
+/* else a path, or the root. */
 template <class Editor>
 VXD_DAG_DEVICE void
 vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
                    struct vxd_dag_desk<Editor> *desk, struct vxd_dag_stage *stage)
 {
-    if constexpr (Editor::TELLS_ALL) {
-        if (threadIdx.x < 32) {
-            vxd_dag_put_fan(pass, editor, desk);
-        }
-    } else if (threadIdx.x == 0) {
+    if (vxd_dag_is_dealer()) {
+        vxd_dag_count_items(pass);
+    }
+    if (threadIdx.x == 0) {
         if constexpr (Editor::HAS_BOUNDS) {
             struct vxd_dag_cube end;
 
@@ -350,11 +354,8 @@ vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
             desk->path = vxd_dag_put_path(pass, editor, &end);
         } else {
             vxd_dag_open_root(pass, editor);
-            desk->path = {0, pass->view.depth, 1};
+            desk->path = {0, pass->view.depth, 1, 0};
         }
-    }
-    if (vxd_dag_is_dealer()) {
-        vxd_dag_count_items(pass);
     }
     __syncthreads();
     vxd_dag_stage_top(pass, stage);
@@ -368,17 +369,20 @@ vxd_dag_begin_pass(const struct vxd_dag_pass *pass, const Editor &editor,
         stage->kind = VXD_DAG_STAGE_PATH;
         stage->n_cubes = desk->path.n_rows;
     }
-    if constexpr (Editor::TELLS_ALL) {
-        vxd_dag_fan_stage(&desk->path, stage);
-    }
+}
+
+/* Whether the first block takes this stage, and all above it, by itself. */
+template <class Store>
+VXD_DAG_DEVICE bool vxd_dag_is_climb(const struct vxd_dag_stage *stage)
+{
+    return Store::RESERVES && stage->kind == VXD_DAG_STAGE_CLOSE && !stage->is_grid;
 }
 
 /* By all threads of a block, after the barrier behind a stage: the next one. What the first block
- * found alone it tells the others; on the way up, once it is alone, it counts by itself what is
- * taken. */
+ * found alone it tells the others. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
-                                  struct vxd_dag_stage *stage, bool *is_up_alone)
+                                  struct vxd_dag_stage *stage)
 {
     const struct vxd_dag_pass *pass = worker->pass;
     const struct vxd_dag_below *n_below = worker->desk->jobs.n_below;
@@ -392,33 +396,23 @@ VXD_DAG_DEVICE void vxd_dag_go_on(struct vxd_dag_worker<Store, Editor> *worker,
         pass->state->n_cubes[below] = n_below[below & 1].n_cubes;
         pass->state->n_pairs[below] = n_below[below & 1].n_pairs;
     }
-    if (Editor::TELLS_ALL && stage->kind == VXD_DAG_STAGE_CLOSE) {
-        vxd_dag_stage_to_top(stage);
+    if (vxd_dag_is_climb<Store>(stage)) {
+        stage->kind = VXD_DAG_STAGE_END;
+    } else {
+        vxd_dag_stage_next(pass, &worker->desk->jobs, stage);
     }
-    vxd_dag_stage_next(pass, n_below, stage);
-    if (stage->kind == VXD_DAG_STAGE_CLOSE && !stage->is_grid && !*is_up_alone) {
-        *is_up_alone = true;
-        if (threadIdx.x == 0) {
-            worker->board->n_taken = vxd_dag_load_now64(&pass->state->n_taken);
-        }
-    }
-    if (stage->kind != VXD_DAG_STAGE_CLOSE || stage->is_grid) {
-        return;
-    }
-    if constexpr (Editor::TELLS_ALL) {
-        const int below = worker->desk->path.height;
+}
 
-        if (stage->height > below) {
-            vxd_dag_begin_fan_up(worker, stage);
-        } else if (stage->n_cubes > 0) {
-            stage->top = below;
-        }
-    } else if constexpr (Editor::HAS_BOUNDS) {
-        if (stage->height == stage->chain + 1) {
-            vxd_dag_begin_path_up(worker, (uint32_t)(pass->view.depth - stage->chain),
-                                  stage);
-        }
+/* By all threads of a block, after a barrier: adds the time since *begin to a stage's. */
+VXD_DAG_DEVICE void vxd_dag_note_time(struct vxd_dag_board *board,
+                                      enum vxd_dag_edit_stage stage, long long *begin)
+{
+    const long long end = clock64();
+
+    if (threadIdx.x == 0) {
+        board->cycles[stage] += (uint64_t)(end - *begin);
     }
+    *begin = end;
 }
 
 /* Bytes of a block's shared memory. */
@@ -445,7 +439,6 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
     struct vxd_dag_worker<Store, Editor> worker;
     struct vxd_dag_stage stage = {};
     long long begin = clock64();
-    bool is_up_alone = false;
 
     /* Of passes before this one; changes only once all blocks of this one have met. */
     if (vxd_dag_load_now(&pass->progress->fault) != 0) {
@@ -470,7 +463,12 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
         vxd_dag_table_clear(&worker.desk->table, true);
     }
     if (vxd_dag_is_first_block()) {
-        vxd_dag_begin_pass(pass, editor, worker.desk, &stage);
+        if constexpr (Editor::TELLS_ALL) {
+            vxd_dag_begin_fan(pass, editor, worker.board, worker.desk, &stage);
+            vxd_dag_note_time(worker.board, VXD_DAG_OPEN_BY_BLOCK, &begin);
+        } else {
+            vxd_dag_begin_pass(pass, editor, worker.desk, &stage);
+        }
     }
     while (stage.kind != VXD_DAG_STAGE_END) {
         if (stage.kind == VXD_DAG_STAGE_JOIN) {
@@ -481,31 +479,29 @@ static __device__ __forceinline__ void vxd_dag_run_pass(const struct vxd_dag_pas
                                        (stage.is_grid ? blockIdx.x * blockDim.x : 0),
                                    blockDim.x * (stage.is_grid ? gridDim.x : 1));
             }
+        } else if (vxd_dag_is_climb<Store>(&stage)) {
+            if constexpr (Store::RESERVES) {
+                vxd_dag_climb_up(&worker, &stage);
+            }
         } else if (stage.kind != VXD_DAG_STAGE_MEET) {
             vxd_dag_run_stage(&worker, &stage);
         }
         if (stage.is_grid) {
             cooperative_groups::this_grid().sync();
+            vxd_dag_fetch(pass, &stage, &worker.desk->jobs);
         } else {
             __syncthreads();
+            if (vxd_dag_is_dealer()) {
+                worker.desk->jobs.is_bad |= worker.board->has_failed;
+            }
         }
-        if (vxd_dag_is_dealer()) {
-            worker.desk->jobs.is_bad |=
-                stage.is_grid ? vxd_dag_has_fault(pass) : worker.board->has_failed;
+        if (vxd_dag_is_first_block()) {
+            vxd_dag_note_time(worker.board, vxd_dag_stage_name(&stage), &begin);
         }
-        if (vxd_dag_is_first_block() && threadIdx.x == 0) {
-            const long long end = clock64();
-
-            worker.board->cycles[vxd_dag_stage_name(&stage)] += (uint64_t)(end - begin);
-            begin = end;
-        }
-        vxd_dag_go_on(&worker, &stage, &is_up_alone);
+        vxd_dag_go_on(&worker, &stage);
     }
     vxd_dag_board_add(pass, worker.board, pass->counts_changes);
     if (vxd_dag_is_first_block() && threadIdx.x == 0) {
-        if (is_up_alone && Store::RESERVES) {
-            pass->state->n_taken = worker.board->n_taken;
-        }
         for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
             pass->progress->stage_cycles[i] += worker.board->cycles[i];
         }

@@ -23,7 +23,7 @@ struct vxd_dag_phase {
     enum vxd_dag_phase_kind kind;
     bool is_local;  /* the block's own; of pairs, a warp's */
     bool is_alone;  /* no other block does anything */
-    bool is_path;   /* rows of several heights (path_cuda.h, fan_cuda.h) */
+    bool is_path;   /* rows of several heights (path_cuda.h) */
     int top;        /* the height of the batch, */
     int height;     /* and of this phase */
     uint32_t begin; /* row, or pair */

@@ -42,6 +42,7 @@ template <class State> struct vxd_dag_row {
 #define VXD_DAG_MARK_CHANGED 0x100u /* something below is not what it was */
 #define VXD_DAG_MARK_NODE 0x200u /* a node is to be found for it, whose words are made */
 #define VXD_DAG_MARK_NEW 0x400u  /* the node that it became was not there before */
+#define VXD_DAG_MARK_STORED 0x800u /* its words are, but it is not yet in the index */
 /* Of those that are rows: the word is the child (row * 8 + octant) whose row it is, for a
  * moment. */
 #define VXD_DAG_MARK_LIKES 16
@@ -78,6 +79,11 @@ struct vxd_dag_jobs {
     uint32_t n_visits; /* cubes the block looked at, not yet among the pass's */
     uint32_t is_bad;   /* a stage before this one had a fault */
     struct vxd_dag_below n_below[2]; /* of even and odd heights */
+    /* As the grid has them after a stage: */
+    struct vxd_dag_meeting meeting;
+    uint32_t n_closed[VXD_DAG_N_HEIGHTS]; /* cubes of each height */
+    uint32_t fault;
+    uint64_t n_visits_of_all;
 };
 
 #define VXD_DAG_NO_JOB UINT32_MAX
@@ -88,20 +94,44 @@ union vxd_dag_lists {
     uint16_t leaves[32 * 8]; /* below its rows, whose masks are found next */
 };
 
-/* Rows that a pass begins with, which are opened at once (path_cuda.h, fan_cuda.h), and those of the
- * height below them. */
+/* Rows that a pass begins with (path_cuda.h, fan_cuda.h), and the height below them with its rows. */
 struct vxd_dag_path {
     uint32_t n_rows;
     int height;
     uint32_t n_cubes;
+    uint32_t n_pairs;
 };
+
+/* Rows of a height up to which the first block goes on alone. */
+#define VXD_DAG_FEW_ROWS (VXD_DAG_TEAM_THREADS / 8)
 
 #define VXD_DAG_FAN_ROWS VXD_DAG_TEAM_THREADS
 
-/* Of rows that are opened at once and may be several of a height. */
+/* While a fan is found: cubes of one height, open children of each warp's; the height of each row. */
 struct vxd_dag_fan {
-    uint16_t below[VXD_DAG_FAN_ROWS]; /* the first row of its open children */
+    uint64_t places[VXD_DAG_FEW_ROWS];
+    uint32_t refs[VXD_DAG_FEW_ROWS];
+    union {
+        uint8_t of_warps[VXD_DAG_TEAM_THREADS / 32];
+        uint64_t of_all;
+    } n_open;
+    uint64_t n_pairs; /* of the height below the last one */
     uint8_t heights[VXD_DAG_FAN_ROWS];
+};
+
+/* While the first block climbs: what the rows of a height became, and of the next one's the nodes. */
+struct vxd_dag_climb {
+    uint64_t hashes[VXD_DAG_FEW_ROWS];
+    uint32_t words[VXD_DAG_FEW_ROWS][10]; /* nine, whose next one is aligned to two */
+    uint32_t n_words[VXD_DAG_FEW_ROWS];   /* of those to be stored; else 0 */
+    uint32_t refs[VXD_DAG_FEW_ROWS];
+    uint32_t headers[VXD_DAG_FEW_ROWS];
+    uint32_t marks[VXD_DAG_FEW_ROWS];
+    uint64_t next;         /* the first word that is free */
+    uint64_t n_items_left; /* that the index has room for */
+    uint32_t n_taken;      /* words and items (climb_cuda.h) */
+    uint32_t n_new_words;
+    uint32_t has_failed;
 };
 
 /* A block's. Of a batch of rows of the pass the first rows have their telling, or their words. */
@@ -122,6 +152,7 @@ template <class Editor> struct vxd_dag_desk {
         uint16_t
             leaves[vxd_dag_sizes<Editor>::LEAVES]; /* to be edited: row * 8 + octant */
         struct vxd_dag_fan fan;                    /* before there are any */
+        struct vxd_dag_climb climb;                /* after the last ones */
     };
 };
 
@@ -133,7 +164,6 @@ struct vxd_dag_board {
     uint32_t n_new[VXD_DAG_N_HEIGHTS];
     uint32_t has_failed; /* the store had no room for something of this block */
     uint32_t padding;
-    uint64_t n_taken; /* the pass's, while the first block is alone on the way up */
     uint64_t cycles[VXD_DAG_N_STAGES]; /* that it took for the stages */
 };
 

@@ -6,17 +6,13 @@
 
 #include "gpu/dag/rows_cuda.h"
 
-/* Rows of a height up to which the first block goes on alone. */
-#define VXD_DAG_FEW_ROWS 32u
-
 enum vxd_dag_stage_kind {
-    VXD_DAG_STAGE_PATH, /* opens the rows of a path, or a fan */
+    VXD_DAG_STAGE_PATH, /* opens the rows of a path */
     VXD_DAG_STAGE_OPEN,
     VXD_DAG_STAGE_JOIN,
     VXD_DAG_STAGE_MEET,
     VXD_DAG_STAGE_ROWS,
     VXD_DAG_STAGE_CLOSE,
-    VXD_DAG_STAGE_CLOSE_PATH,
     VXD_DAG_STAGE_END
 };
 
@@ -33,15 +29,8 @@ struct vxd_dag_stage {
      * have many. */
     uint32_t n_closed;
     uint32_t many;
-    int chain;      /* the lowest height from which on up each has one cube */
     int row_height; /* of the stage ROWS */
-    int top;        /* of CLOSE: up to which height the block goes in one stage */
 };
-
-VXD_DAG_DEVICE bool vxd_dag_stage_is_up(enum vxd_dag_stage_kind kind)
-{
-    return kind == VXD_DAG_STAGE_CLOSE || kind == VXD_DAG_STAGE_CLOSE_PATH;
-}
 
 /* Stages ---------------------------------------------------------------------------------- */
 
@@ -97,39 +86,18 @@ VXD_DAG_DEVICE void vxd_dag_tell_meeting(const struct vxd_dag_pass *pass,
                             stage->pairs, stage->n_pairs};
 }
 
-/* By the grid, once all have met; by all lanes of a warp, as one request of each: those of all warps
- * go to one place. */
-VXD_DAG_DEVICE void vxd_dag_stage_meet(const struct vxd_dag_pass *pass,
-                                       struct vxd_dag_stage *stage)
-{
-    const struct vxd_dag_meeting *meeting = &pass->state->meeting;
-    const uint32_t n = sizeof *meeting / sizeof(uint32_t);
-    const uint32_t word =
-        vxd_dag_load_now(&meeting->height + (vxd_dag_lane() < n ? vxd_dag_lane() : 0));
-
-    stage->height = (int)__shfl_sync(UINT32_MAX, word, 0);
-    stage->cubes = __shfl_sync(UINT32_MAX, word, 1);
-    stage->n_cubes = __shfl_sync(UINT32_MAX, word, 2);
-    stage->pairs = __shfl_sync(UINT32_MAX, word, 3);
-    stage->n_pairs = __shfl_sync(UINT32_MAX, word, 4);
-}
-
 /* After the rows, or a height that was closed: the one above. Those with many rows, and all below
  * them, are the grid's. By all lanes of a warp. */
 VXD_DAG_DEVICE void vxd_dag_stage_up(const struct vxd_dag_pass *pass,
+                                     const struct vxd_dag_jobs *jobs,
                                      struct vxd_dag_stage *stage)
 {
     const int depth = pass->view.depth;
 
     if (stage->kind == VXD_DAG_STAGE_ROWS) {
         stage->n_closed =
-            vxd_dag_lane() < VXD_DAG_N_HEIGHTS
-                ? (uint32_t)vxd_dag_load_now64(&pass->state->n_cubes[vxd_dag_lane()])
-                : 0;
+            vxd_dag_lane() < VXD_DAG_N_HEIGHTS ? jobs->n_closed[vxd_dag_lane()] : 0;
         stage->many = __ballot_sync(UINT32_MAX, stage->n_closed > VXD_DAG_FEW_ROWS);
-        stage->chain =
-            32 - __clz((int)__ballot_sync(UINT32_MAX, vxd_dag_lane() <= (uint32_t)depth &&
-                                                          stage->n_closed != 1));
     }
     stage->kind = VXD_DAG_STAGE_CLOSE;
     stage->height++;
@@ -142,36 +110,52 @@ VXD_DAG_DEVICE void vxd_dag_stage_up(const struct vxd_dag_pass *pass,
     stage->n_cubes = __shfl_sync(UINT32_MAX, stage->n_closed, stage->height);
     stage->cubes -= stage->n_cubes;
     stage->n_pairs = 0;
-    stage->top = stage->height;
 }
 
-/* After a stage that closed more heights than its own: it was the last one. By all lanes of a warp. */
-VXD_DAG_DEVICE void vxd_dag_stage_to_top(struct vxd_dag_stage *stage)
-{
-    while (stage->height < stage->top) {
-        stage->height++;
-        stage->n_cubes = __shfl_sync(UINT32_MAX, stage->n_closed, stage->height);
-        stage->cubes -= stage->n_cubes;
-    }
-}
-
-/* After rows that were opened at once: those below them, which may have been opened too. */
+/* After rows that were opened at once: those below them. */
 VXD_DAG_DEVICE void vxd_dag_path_after(const struct vxd_dag_path *path,
                                        struct vxd_dag_stage *stage)
 {
-    stage->kind = stage->n_cubes > path->n_rows ? VXD_DAG_STAGE_OPEN : VXD_DAG_STAGE_PATH;
+    stage->kind = VXD_DAG_STAGE_PATH;
     stage->height = path->height;
     stage->cubes = path->n_rows;
     stage->n_cubes = path->n_cubes;
+    stage->n_pairs = path->n_pairs;
 }
 
-/* The next stage of a block, after the barrier behind this one; `below` is what the first block found
- * alone. */
+/* By all threads of a block, after a stage of the grid: what others found, one request a block for each:
+ * those of all go to one place. Which rows the next stage has, and whether there was a fault. */
+VXD_DAG_DEVICE void vxd_dag_fetch(const struct vxd_dag_pass *pass,
+                                  const struct vxd_dag_stage *stage,
+                                  struct vxd_dag_jobs *jobs)
+{
+    const struct vxd_dag_pass_state *state = pass->state;
+    const uint32_t n_meeting = sizeof state->meeting / sizeof(uint32_t);
+    const uint32_t lane = threadIdx.x;
+    const int below = stage->height - 1;
+
+    if (lane == 31) {
+        jobs->fault = vxd_dag_load_now(&state->fault);
+        jobs->is_bad |= jobs->fault != 0;
+    } else if (lane == 30) {
+        jobs->n_visits_of_all = vxd_dag_load_now64(&state->n_visits);
+    } else if (stage->kind == VXD_DAG_STAGE_MEET && lane < n_meeting) {
+        (&jobs->meeting.height)[lane] = vxd_dag_load_now(&state->meeting.height + lane);
+    } else if (stage->kind == VXD_DAG_STAGE_ROWS && lane < VXD_DAG_N_HEIGHTS) {
+        jobs->n_closed[lane] = (uint32_t)vxd_dag_load_now64(&state->n_cubes[lane]);
+    } else if (stage->kind <= VXD_DAG_STAGE_JOIN && lane == 0) {
+        jobs->n_below[below & 1].n_cubes = vxd_dag_load_now64(&state->n_cubes[below]);
+    } else if (stage->kind <= VXD_DAG_STAGE_JOIN && lane == 1) {
+        jobs->n_below[below & 1].n_pairs = vxd_dag_load_now64(&state->n_pairs[below]);
+    }
+    __syncthreads();
+}
+
+/* The next stage of a block, after the barrier behind this one. */
 VXD_DAG_DEVICE void vxd_dag_stage_next(const struct vxd_dag_pass *pass,
-                                       const struct vxd_dag_below *below,
+                                       const struct vxd_dag_jobs *jobs,
                                        struct vxd_dag_stage *stage)
 {
-    const struct vxd_dag_below *alone = stage->is_grid ? NULL : below;
     bool is_few;
 
     switch (stage->kind) {
@@ -182,19 +166,22 @@ VXD_DAG_DEVICE void vxd_dag_stage_next(const struct vxd_dag_pass *pass,
             stage->kind = VXD_DAG_STAGE_JOIN;
             return;
         }
-        vxd_dag_stage_down(pass, alone, stage);
+        vxd_dag_stage_down(pass, jobs->n_below, stage);
         break;
     case VXD_DAG_STAGE_JOIN:
-        vxd_dag_stage_down(pass, alone, stage);
+        vxd_dag_stage_down(pass, jobs->n_below, stage);
         break;
     case VXD_DAG_STAGE_MEET:
-        vxd_dag_stage_meet(pass, stage);
+        stage->height = (int)jobs->meeting.height;
+        stage->cubes = jobs->meeting.cubes;
+        stage->n_cubes = jobs->meeting.n_cubes;
+        stage->pairs = jobs->meeting.pairs;
+        stage->n_pairs = jobs->meeting.n_pairs;
         break;
     case VXD_DAG_STAGE_ROWS:
     case VXD_DAG_STAGE_CLOSE:
-        vxd_dag_stage_up(pass, stage);
+        vxd_dag_stage_up(pass, jobs, stage);
         return;
-    case VXD_DAG_STAGE_CLOSE_PATH:
     case VXD_DAG_STAGE_END:
         stage->kind = VXD_DAG_STAGE_END;
         return;
@@ -219,7 +206,6 @@ vxd_dag_stage_name(const struct vxd_dag_stage *stage)
     case VXD_DAG_STAGE_ROWS:
         return VXD_DAG_EDIT_ROWS;
     case VXD_DAG_STAGE_CLOSE:
-    case VXD_DAG_STAGE_CLOSE_PATH:
         return stage->is_grid ? VXD_DAG_CLOSE_BY_GRID : VXD_DAG_CLOSE_BY_BLOCK;
     case VXD_DAG_STAGE_PATH:
     case VXD_DAG_STAGE_OPEN:

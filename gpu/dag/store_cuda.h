@@ -34,9 +34,6 @@ struct vxd_dag_sought {
     const uint32_t *words; /* the thread's own, of whatever memory */
     int n_words;           /* 0: nothing */
     enum vxd_dag_kind kind;
-    /* Where no other block stores any more: the block's own count of what the pass takes, of
-     * which the pass has none then. Else NULL. */
-    uint64_t *n_taken;
     struct vxd_dag_pool
         *pool; /* the warp's, or NULL: words that are not needed are lost */
 };
@@ -127,24 +124,20 @@ VXD_DAG_DEVICE uint64_t vxd_dag_taken_items(uint64_t taken)
     return taken >> VXD_DAG_TAKEN_ITEMS;
 }
 
-/* By all lanes of a warp: n words for each in one chunk, from `next` on, counted in *n_taken; with
- * the items where the caller asks how many there were before (n_items is not NULL). Where a
- * chunk ends within those of the warp, they are left out and it takes others, at most once as
- * no warp takes as much as a chunk. */
+/* By all lanes of a warp: n words for each in one chunk, from `next` on, counted in *n_taken; *n_items is
+ * how many items there were before. Where a chunk ends within those of the warp, they are left
+ * out and it takes others, at most once as no warp takes as much as a chunk. */
 VXD_DAG_DEVICE uint64_t vxd_dag_take_words(uint64_t *n_taken, uint64_t next, uint32_t n,
                                            uint64_t *n_items)
 {
     const uint32_t takers = __ballot_sync(UINT32_MAX, n > 0);
-    const uint64_t items =
-        n_items != NULL ? (uint64_t)__popc(takers) << VXD_DAG_TAKEN_ITEMS : 0;
+    const uint64_t items = (uint64_t)__popc(takers) << VXD_DAG_TAKEN_ITEMS;
     uint32_t sum = n;
     uint64_t taken = 0;
     uint32_t total;
     uint64_t first;
 
-    if (n_items != NULL) {
-        *n_items = 0;
-    }
+    *n_items = 0;
     if (takers == 0) {
         return next;
     }
@@ -162,9 +155,7 @@ VXD_DAG_DEVICE uint64_t vxd_dag_take_words(uint64_t *n_taken, uint64_t next, uin
         taken = vxd_dag_warp_first(taken);
         first = next + vxd_dag_taken_words(taken);
     } while (first >> VXD_DAG_CHUNK_BITS != (first + total - 1) >> VXD_DAG_CHUNK_BITS);
-    if (n_items != NULL) {
-        *n_items = vxd_dag_taken_items(taken);
-    }
+    *n_items = vxd_dag_taken_items(taken);
     return first + sum - n;
 }
 
@@ -293,19 +284,13 @@ vxd_dag_search_on(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *
  * took it. */
 VXD_DAG_DEVICE bool vxd_dag_enter(const struct vxd_dag_pass *pass,
                                   const struct vxd_dag_search *at, enum vxd_dag_kind kind,
-                                  uint32_t ref, bool is_alone)
+                                  uint32_t ref)
 {
     struct vxd_dag_index_bucket *bucket = &pass->index.buckets[at->bucket];
     const uint32_t word = ref | vxd_dag_slot_hash(at->hash, pass->index.addresses);
-    uint32_t seen;
 
-    if (is_alone) {
-        __threadfence_block();
-        seen = vxd_dag_atomic_cas(&bucket->slots[at->slot], VXD_DAG_EMPTY, word);
-    } else {
-        seen = vxd_dag_cas_release(&bucket->slots[at->slot], VXD_DAG_EMPTY, word);
-    }
-    if (seen != VXD_DAG_EMPTY) {
+    if (vxd_dag_cas_release(&bucket->slots[at->slot], VXD_DAG_EMPTY, word) !=
+        VXD_DAG_EMPTY) {
         return false;
     }
     vxd_dag_atomic_or(&bucket->tags,
@@ -313,13 +298,13 @@ VXD_DAG_DEVICE bool vxd_dag_enter(const struct vxd_dag_pass *pass,
     return true;
 }
 
-/* By all lanes of a warp: room for n words each (0: none), at *ref, counted in *n_taken. False:
- * there is not enough for all, or the index is full; a fault is raised. */
-VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint64_t *n_taken,
-                                      uint32_t n, uint32_t *ref)
+/* By all lanes of a warp: room for n words each (0: none), at *ref. False: there is not enough for all, or the index is full; a fault is raised. */
+VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint32_t n,
+                                      uint32_t *ref)
 {
     uint64_t n_new;
-    const uint64_t begin = vxd_dag_take_words(n_taken, pass->store->next, n, &n_new);
+    const uint64_t begin =
+        vxd_dag_take_words(&pass->state->n_taken, pass->store->next, n, &n_new);
     const uint64_t n_slots = (uint64_t)pass->index.n_buckets * VXD_DAG_INDEX_SLOTS;
     uint32_t fault = n > 0 && begin + n > pass->capacity_words ? VXD_DAG_NO_WORDS : 0;
 
@@ -356,9 +341,7 @@ VXD_DAG_DEVICE bool vxd_dag_enter_new(const struct vxd_dag_pass *pass,
         vxd_dag_pool_take(sought->pool, takes ? sought->n_words : 0, spare);
         takes = is_first && spare->n_words < sought->n_words;
     }
-    if (!vxd_dag_take_room(
-            pass, sought->n_taken != NULL ? sought->n_taken : &pass->state->n_taken,
-            takes ? (uint32_t)sought->n_words : 0, &room)) {
+    if (!vxd_dag_take_room(pass, takes ? (uint32_t)sought->n_words : 0, &room)) {
         return false;
     }
     if (takes) {
@@ -374,8 +357,7 @@ VXD_DAG_DEVICE bool vxd_dag_enter_new(const struct vxd_dag_pass *pass,
         /* Where another one took the slot the lane goes on at once: lanes of a warp seldom do so at
          * the same time. */
         while (*end == VXD_DAG_FREE_SLOT && !*is_new) {
-            *is_new = vxd_dag_enter(pass, at, sought->kind, spare->ref,
-                                    sought->n_taken != NULL);
+            *is_new = vxd_dag_enter(pass, at, sought->kind, spare->ref);
             if (!*is_new) {
                 *end = vxd_dag_search_on(pass, sought, at, ref);
             }

@@ -104,42 +104,6 @@ VXD_DAG_DEVICE uint32_t vxd_dag_told_header(const struct vxd_dag_pass *pass,
     return flags | (at->cube.height <= VXD_DAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
 }
 
-/* By all lanes of a warp: adds what changed in children that are not open, of lanes that have a
- * cube. Where one thing stood in all of a cube, it is the same in each of them. */
-VXD_DAG_DEVICE void vxd_dag_count_told(const struct vxd_dag_pass *pass,
-                                       const struct vxd_dag_pairs_to *to,
-                                       const struct vxd_dag_told_cube *at, uint32_t ref,
-                                       struct vxd_dag_pair_list *list,
-                                       struct vxd_dag_change *sum)
-{
-    const bool is_even = !vxd_dag_is_node(ref);
-    uint32_t changed = at->changed;
-
-    if (is_even && changed != 0) {
-        struct vxd_dag_change change;
-
-        (void)vxd_dag_change_at_once(&pass->view, ref, at->told.uniform,
-                                     at->cube.height - 1, &change);
-        vxd_dag_add_times(sum, &change, (uint64_t)__popc(changed));
-        changed = 0;
-    }
-    __syncwarp();
-#pragma unroll 1
-    while (__any_sync(UINT32_MAX, changed != 0)) {
-        struct vxd_dag_pair pair = {changed != 0, at->cube.height - 1, VXD_DAG_EMPTY,
-                                    at->told.uniform, 1};
-
-        if (pair.is_there) {
-            pair.from = vxd_dag_below(&pass->view, ref, __ffs((int)changed) - 1);
-            changed &= changed - 1;
-        }
-        __syncwarp();
-        vxd_dag_count_pairs(pass, to, &pair, list, 0, sum);
-    }
-}
-
-/* Rows -------------------------------------------------------------------------------------- */
-
 /* By all lanes of a warp: the sum of n of the lanes before this one; of all in *total. */
 VXD_DAG_DEVICE uint32_t vxd_dag_sum_before(uint32_t n, uint32_t *total)
 {
@@ -154,6 +118,56 @@ VXD_DAG_DEVICE uint32_t vxd_dag_sum_before(uint32_t n, uint32_t *total)
     *total = __shfl_sync(UINT32_MAX, sum, 31);
     return sum - n;
 }
+
+/* By all lanes of a warp: adds what changed in children that are not open, of lanes that have a
+ * cube. Where one thing stood in all of a cube, it is the same in each of them; of others a lane
+ * takes one, whoever has its cube, as most cubes have several or none. */
+VXD_DAG_DEVICE void vxd_dag_count_told(const struct vxd_dag_pass *pass,
+                                       const struct vxd_dag_pairs_to *to,
+                                       const struct vxd_dag_told_cube *at, uint32_t ref,
+                                       union vxd_dag_lists *lists,
+                                       struct vxd_dag_change *sum)
+{
+    const bool is_even = !vxd_dag_is_node(ref);
+    uint32_t changed = at->changed;
+    uint32_t n;
+    uint32_t place;
+
+    if (is_even && changed != 0) {
+        struct vxd_dag_change change;
+
+        (void)vxd_dag_change_at_once(&pass->view, ref, at->told.uniform,
+                                     at->cube.height - 1, &change);
+        vxd_dag_add_times(sum, &change, (uint64_t)__popc(changed));
+        changed = 0;
+    }
+    __syncwarp();
+    place = vxd_dag_sum_before((uint32_t)__popc(changed), &n);
+    for (; changed != 0; changed &= changed - 1) {
+        lists->leaves[place++] =
+            (uint16_t)(vxd_dag_lane() * 8 + (uint32_t)__ffs((int)changed) - 1);
+    }
+    __syncwarp();
+#pragma unroll 1
+    for (uint32_t first = 0; first < n; first += 32) {
+        const bool is_there = first + vxd_dag_lane() < n;
+        const uint32_t child = is_there ? lists->leaves[first + vxd_dag_lane()] : 0;
+        const uint32_t from = __shfl_sync(UINT32_MAX, ref, (int)(child / 8));
+        const int height = __shfl_sync(UINT32_MAX, at->cube.height, (int)(child / 8));
+        const uint32_t uniform =
+            __shfl_sync(UINT32_MAX, at->told.uniform, (int)(child / 8));
+        struct vxd_dag_pair pair = {is_there, height - 1, VXD_DAG_EMPTY, uniform, 1};
+
+        if (is_there) {
+            pair.from = vxd_dag_below(&pass->view, from, (int)(child % 8));
+        }
+        __syncwarp();
+        /* Leaves, or rows of the pass: nothing is put into the warp's list. */
+        vxd_dag_count_pairs(pass, to, &pair, NULL, 0, sum);
+    }
+}
+
+/* Rows -------------------------------------------------------------------------------------- */
 
 /* By all lanes of a warp: open children of a cube, of lanes that have one, become rows of the pass.
  * Where there are none left a fault is raised. */
@@ -249,7 +263,6 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
     typedef struct vxd_dag_row<typename Editor::state> row_t;
     const uint32_t i = first + vxd_dag_lane();
     const bool is_there = i < phase->n;
-    const bool is_fan = phase->is_path && phase->begin + i < desk->path.n_rows;
     union vxd_dag_lists *lists = &desk->lists[threadIdx.x / 32];
     row_t *row = vxd_dag_row_at(pass, desk, phase, phase->begin + (is_there ? i : 0));
     const struct vxd_dag_pairs_to to = {
@@ -257,30 +270,22 @@ vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
         desk->jobs.pairs_below};
     struct vxd_dag_told_cube at;
 
-    at.cube.height = is_fan ? desk->fan.heights[phase->begin + i] : phase->height;
+    at.cube.height = phase->height;
     at.told = {0, 0, VXD_DAG_EMPTY};
     at.open = 0;
     at.changed = 0;
     if (is_there) {
-        vxd_dag_tell_cube(pass, editor, at.cube.height, row, &at);
+        vxd_dag_tell_cube(pass, editor, phase->height, row, &at);
         row->words[0] = vxd_dag_told_header(pass, &at, row);
         row->marks = (phase->is_local ? 0 : at.open) |
                      (at.changed != 0 ? VXD_DAG_MARK_CHANGED : 0);
-    }
-    if (is_fan) {
-        uint32_t child = desk->fan.below[phase->begin + i];
-
-        for (uint32_t rest = at.open; rest != 0; rest &= rest - 1) {
-            row->words[__ffs((int)rest)] = child++;
-        }
-        at.open = 0;
     }
     __syncwarp();
     if (!phase->is_local) {
         vxd_dag_put_open_rows(pass, desk, phase, &at, row);
     }
     if (pass->counts_changes) {
-        vxd_dag_count_told(pass, &to, &at, row->ref, &lists->pairs, sum);
+        vxd_dag_count_told(pass, &to, &at, row->ref, lists, sum);
     }
     if (phase->is_local) {
         uint32_t n_leaves;

@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(VXD_DAG_CARRY_THREADS)
 {
     const struct vxd_dag_pass *to = &carry.to;
     uint32_t words[KIND == VXD_DAG_BLOCK ? VXD_DAG_MAX_ITEM_WORDS : 10];
-    struct vxd_dag_sought sought = {words, 0, (enum vxd_dag_kind)KIND, NULL, NULL};
+    struct vxd_dag_sought sought = {words, 0, (enum vxd_dag_kind)KIND, NULL};
     typename Store::spare spare = Store::no_spare();
     struct tally tally = {0, 0, 0, 0};
 

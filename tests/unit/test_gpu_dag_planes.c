@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Balls across the planes of a scene's octree that are high up, where a small edit has cubes of many
- * heights and few of each: nodes and counts are those of the CPU, whatever of it was there before. */
+ * heights and few of each, and walls through all of it, whose cubes are alike: nodes and counts are
+ * those of the CPU, whatever of it was there before. */
 #include "tests/unit/test.h"
 
 #include "tests/unit/gpu_dag_run.h"
@@ -36,21 +37,14 @@ static void both_close(struct both *both)
     gpu_env_close(&both->cpu);
 }
 
-/* A ball in voxels; its counts are alike. */
-static void both_edit(struct both *both, enum vxd_dag_action action, const int64_t at[3],
-                      int64_t r, uint32_t value)
+/* Its counts are alike. */
+static void both_run(struct both *both, const struct vxd_dag_op *op)
 {
-    struct vxd_dag_op op = {.action = action, .value = value};
     struct vxd_dag_edit_result results[N_SCENES];
 
-    op.shape.kind = VXD_DAG_BALL;
-    op.shape.r = r * VXD_DAG_UNIT;
-    for (int axis = 0; axis < 3; axis++) {
-        op.shape.a[axis] = at[axis] * VXD_DAG_UNIT;
-    }
     for (int i = 0; i < N_SCENES; i++) {
         CHECK_INT(gpu_dag_edit(i == 0 ? both->env : &both->cpu, both->dags[i],
-                               both->roots[i], &op, 1, &results[i], NULL),
+                               both->roots[i], op, 1, &results[i], NULL),
                   VXD_OK);
         both->roots[i] = results[i].root;
     }
@@ -58,6 +52,34 @@ static void both_edit(struct both *both, enum vxd_dag_action action, const int64
     CHECK_INT(results[0].n_removed, results[1].n_removed);
     CHECK_INT(results[0].n_changed, results[1].n_changed);
     CHECK_INT(results[0].n_freed, results[1].n_freed);
+}
+
+/* A ball in voxels. */
+static void both_edit(struct both *both, enum vxd_dag_action action, const int64_t at[3],
+                      int64_t r, uint32_t value)
+{
+    struct vxd_dag_op op = {.action = action, .value = value};
+
+    op.shape.kind = VXD_DAG_BALL;
+    op.shape.r = r * VXD_DAG_UNIT;
+    for (int axis = 0; axis < 3; axis++) {
+        op.shape.a[axis] = at[axis] * VXD_DAG_UNIT;
+    }
+    both_run(both, &op);
+}
+
+/* A box from one voxel's low corner to that of another, in voxels. */
+static void both_box(struct both *both, enum vxd_dag_action action, const int64_t low[3],
+                     const int64_t high[3])
+{
+    struct vxd_dag_op op = {.action = action};
+
+    op.shape.kind = VXD_DAG_BOX;
+    for (int axis = 0; axis < 3; axis++) {
+        op.shape.low[axis] = low[axis] * VXD_DAG_UNIT;
+        op.shape.high[axis] = high[axis] * VXD_DAG_UNIT;
+    }
+    both_run(both, &op);
 }
 
 /* Every node is what the rules say, and as many are below the root at each height. */
@@ -135,6 +157,34 @@ static void alike(struct gpu_env *env, const struct vxd_dag_format *format)
     both_close(&both);
 }
 
+/* Floors and walls from end to end: of each height all cut cubes are alike, so that one stands for
+ * them, and is several children of one above; into an empty scene, through each other, and away. */
+static void walls(struct gpu_env *env, const struct vxd_dag_format *format)
+{
+    static const int64_t none[3] = {0, 0, 0};
+    static const int64_t heights[] = {3, 41, 101, 219};
+    const int64_t side = (int64_t)1 << format->depth;
+    struct both both;
+
+    both_open(env, format, &both);
+    for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++) {
+        const int64_t floor_high[3] = {side, side, heights[i]};
+        const int64_t wall_low[3] = {side / 2 + heights[i], 0, 0};
+        const int64_t wall_high[3] = {side / 2 + 2 * heights[i], side, side};
+        const uint32_t empty = both.roots[0];
+
+        both_box(&both, VXD_DAG_FILL, none, floor_high);
+        both_verify(&both);
+        both_box(&both, VXD_DAG_FILL, wall_low, wall_high);
+        both_verify(&both);
+        both_box(&both, VXD_DAG_ERASE, none, floor_high);
+        both_verify(&both);
+        both_box(&both, VXD_DAG_ERASE, wall_low, wall_high);
+        CHECK_INT(both.roots[0], empty);
+    }
+    both_close(&both);
+}
+
 static void each_format(struct gpu_env *env)
 {
     static const struct vxd_dag_format formats[] = {
@@ -146,12 +196,27 @@ static void each_format(struct gpu_env *env)
     }
 }
 
+static void each_walls(struct gpu_env *env)
+{
+    static const struct vxd_dag_format formats[] = {{17, 0, false}, {9, 4, true}};
+
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        walls(env, &formats[i]);
+    }
+}
+
 static void test_balls_across_high_planes_are_the_cpus(void)
 {
     gpu_each_backend(each_format);
 }
 
+static void test_walls_through_a_scene_are_the_cpus(void)
+{
+    gpu_each_backend(each_walls);
+}
+
 static const struct vxd_test tests[] = {
-    VXD_TEST(test_balls_across_high_planes_are_the_cpus)};
+    VXD_TEST(test_balls_across_high_planes_are_the_cpus),
+    VXD_TEST(test_walls_through_a_scene_are_the_cpus)};
 
 VXD_TEST_MAIN(tests)
