@@ -13,6 +13,8 @@ enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_change_pass)(struct vxd_queue *queue,
                                                        const struct vxd_dag_pass *pass,
                                                        struct vxd_err *err)
 {
-    return vxd_dag_launch_pass(queue, (const void *)change_kernel, pass, NULL, 0,
-                               "change_kernel", err);
+    static struct vxd_dag_kernel kernel = {(const void *)change_kernel, 0,
+                                           "change_kernel", 0};
+
+    return vxd_dag_launch_pass(queue, &kernel, pass, NULL, err);
 }

@@ -21,9 +21,10 @@ enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_copy_pass)(struct vxd_queue *queue,
                                                      const struct vxd_dag_op *op,
                                                      struct vxd_err *err)
 {
+    static struct vxd_dag_kernel kernel = {
+        (const void *)copy_kernel, vxd_dag_shared_bytes<struct vxd_dag_copy_cuda>(),
+        "copy_kernel", 0};
     const struct vxd_dag_copy_cuda editor = {*op, pass->view};
 
-    return vxd_dag_launch_pass(queue, (const void *)copy_kernel, pass, &editor,
-                               vxd_dag_shared_bytes<struct vxd_dag_copy_cuda>(),
-                               "copy_kernel", err);
+    return vxd_dag_launch_pass(queue, &kernel, pass, &editor, err);
 }

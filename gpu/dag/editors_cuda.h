@@ -189,14 +189,39 @@ struct vxd_dag_ball_cuda {
         (void)words;
         return 0;
     }
-    /* Of what it tells of, the cube alone. */
+    /* By all lanes of a warp, eight a cube with a child each: what it tells of the child. What an
+     * axis adds is the same for four of them: six lanes find one such term each. */
     __device__ __forceinline__ enum vxd_dag_relation
     relation(const struct vxd_dag_cube *cube) const
     {
+        const uint32_t octant = threadIdx.x % 8;
+        const uint32_t axis = octant % 3;
+        const int64_t side = (int64_t)VXD_DAG_UNIT << (cube->height - 1);
+        const uint64_t limit = vxd_dag_square(shape.r);
         const struct vxd_dag_extent extent =
             vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+        const int64_t first = axis == 0   ? extent.low[0] - shape.a[0]
+                              : axis == 1 ? extent.low[1] - shape.a[1]
+                                          : extent.low[2] - shape.a[2];
+        const int64_t low = first + (octant / 3 == 1 ? side : 0);
+        unsigned long long terms[2];
+        uint64_t nearest;
+        uint64_t farthest;
+        uint64_t sums[2] = {0, 0};
 
-        return vxd_dag_ball_relation(&shape, &extent);
+        vxd_dag_ball_axis(low, low + side - VXD_DAG_UNIT, limit, &nearest, &farthest);
+        terms[0] = nearest;
+        terms[1] = farthest;
+#pragma unroll
+        for (uint32_t i = 0; i < 3; i++) {
+            const int lane = (int)((threadIdx.x & 24) + i + 3 * (octant >> (2 - i) & 1));
+
+            sums[0] += __shfl_sync(UINT32_MAX, terms[0], lane);
+            sums[1] += __shfl_sync(UINT32_MAX, terms[1], lane);
+        }
+        return sums[0] > limit    ? VXD_DAG_OUTSIDE
+               : sums[1] <= limit ? VXD_DAG_INSIDE
+                                  : VXD_DAG_PARTIAL;
     }
     /* Voxels of a leaf that it overwrites. */
     __device__ __forceinline__ uint64_t mask(const struct vxd_dag_cube *cube) const

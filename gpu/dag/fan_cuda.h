@@ -53,9 +53,9 @@ vxd_dag_fan_look(const struct vxd_dag_pass *pass, const Editor &editor,
     } else if (vxd_dag_is_node(ref)) {
         vxd_dag_fan_load(&pass->view, ref, &header, &word);
     }
-    /* It is told while that is loaded. */
-    relation = editor.relation(&child.cube);
     __syncwarp();
+    /* It is told while that is loaded. */
+    relation = editor.relation(&cube);
     word = __shfl_sync(
         UINT32_MAX, word,
         (int)((threadIdx.x & 24) + (uint32_t)__popc(header & ((1u << octant) - 1))));

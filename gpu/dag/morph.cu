@@ -21,9 +21,10 @@ enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_morph_pass)(struct vxd_queue *queue,
                                                       const struct vxd_dag_op *op,
                                                       struct vxd_err *err)
 {
+    static struct vxd_dag_kernel kernel = {
+        (const void *)morph_kernel, vxd_dag_shared_bytes<struct vxd_dag_morph_cuda>(),
+        "morph_kernel", 0};
     const struct vxd_dag_morph_cuda editor = {op, pass->view};
 
-    return vxd_dag_launch_pass(queue, (const void *)morph_kernel, pass, &editor,
-                               vxd_dag_shared_bytes<struct vxd_dag_morph_cuda>(),
-                               "morph_kernel", err);
+    return vxd_dag_launch_pass(queue, &kernel, pass, &editor, err);
 }

@@ -166,6 +166,18 @@ VXD_HD uint64_t vxd_dag_square(int64_t r)
     return (uint64_t)r * (uint64_t)r;
 }
 
+/* What an axis adds to the squares of the distances from a ball's centre to the nearest and the farthest
+ * voxel's centre of a cube, whose first and last ones are at `low` and `high` from it; at most
+ * limit + 1 each. */
+VXD_HD void vxd_dag_ball_axis(int64_t low, int64_t high, uint64_t limit,
+                              uint64_t *nearest, uint64_t *farthest)
+{
+    int64_t gap = low > 0 ? low : high < 0 ? high : 0;
+
+    *nearest = vxd_dag_square_cut(gap, limit);
+    *farthest = vxd_dag_square_cut(low + high > 0 ? high : low, limit);
+}
+
 /* Squares of the distances from a to the nearest point of the extent's hull and to its
  * farthest; those above limit may be any that are. */
 VXD_HD void vxd_dag_ball_span(const int64_t a[3], uint64_t limit,
@@ -175,12 +187,13 @@ VXD_HD void vxd_dag_ball_span(const int64_t a[3], uint64_t limit,
     *nearest = 0;
     *farthest = 0;
     for (int axis = 0; axis < 3; axis++) {
-        int64_t low = extent->low[axis] - a[axis];
-        int64_t high = extent->high[axis] - a[axis];
-        int64_t gap = low > 0 ? low : high < 0 ? high : 0;
+        uint64_t near;
+        uint64_t far;
 
-        *nearest += vxd_dag_square_cut(gap, limit);
-        *farthest += vxd_dag_square_cut(low + high > 0 ? high : low, limit);
+        vxd_dag_ball_axis(extent->low[axis] - a[axis], extent->high[axis] - a[axis],
+                          limit, &near, &far);
+        *nearest += near;
+        *farthest += far;
     }
 }
 
@@ -223,11 +236,9 @@ VXD_HD void vxd_dag_ball_octants(const struct vxd_dag_shape *shape,
     for (int axis = 0; axis < 3; axis++) {
         for (int half = 0; half < 2; half++) {
             int64_t low = extent->low[axis] - shape->a[axis] + half * side;
-            int64_t high = low + side - VXD_DAG_UNIT;
-            int64_t gap = low > 0 ? low : high < 0 ? high : 0;
 
-            nearest[axis][half] = vxd_dag_square_cut(gap, limit);
-            farthest[axis][half] = vxd_dag_square_cut(low + high > 0 ? high : low, limit);
+            vxd_dag_ball_axis(low, low + side - VXD_DAG_UNIT, limit, &nearest[axis][half],
+                              &farthest[axis][half]);
         }
     }
     *outside = 0;

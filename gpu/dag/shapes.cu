@@ -52,21 +52,24 @@ enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_shapes_pass)(
     const struct vxd_dag_shapes_run *run, enum vxd_dag_shapes_form form,
     const struct vxd_dag_op *ops, struct vxd_err *err)
 {
+    static struct vxd_dag_kernel ball_pass = {
+        (const void *)ball_kernel, vxd_dag_shared_bytes<struct vxd_dag_ball_cuda>(),
+        "ball_kernel", 0};
+    static struct vxd_dag_kernel lists_pass = {
+        (const void *)lists_kernel, vxd_dag_shared_bytes<struct vxd_dag_lists_cuda>(),
+        "lists_kernel", 0};
+    static struct vxd_dag_kernel shapes_pass = {
+        (const void *)shapes_kernel, vxd_dag_shared_bytes<struct vxd_dag_shapes_cuda>(),
+        "shapes_kernel", 0};
     const struct vxd_dag_lists_cuda lists = {run};
     const struct vxd_dag_shapes_cuda shapes = {run};
 
     if (form == VXD_DAG_FORM_BALL) {
         const struct vxd_dag_ball_cuda ball = ball_of(&pass->view, ops);
 
-        return vxd_dag_launch_pass(queue, (const void *)ball_kernel, pass, &ball,
-                                   vxd_dag_shared_bytes<struct vxd_dag_ball_cuda>(),
-                                   "ball_kernel", err);
+        return vxd_dag_launch_pass(queue, &ball_pass, pass, &ball, err);
     }
     return form == VXD_DAG_FORM_LISTS
-               ? vxd_dag_launch_pass(queue, (const void *)lists_kernel, pass, &lists,
-                                     vxd_dag_shared_bytes<struct vxd_dag_lists_cuda>(),
-                                     "lists_kernel", err)
-               : vxd_dag_launch_pass(queue, (const void *)shapes_kernel, pass, &shapes,
-                                     vxd_dag_shared_bytes<struct vxd_dag_shapes_cuda>(),
-                                     "shapes_kernel", err);
+               ? vxd_dag_launch_pass(queue, &lists_pass, pass, &lists, err)
+               : vxd_dag_launch_pass(queue, &shapes_pass, pass, &shapes, err);
 }

@@ -84,9 +84,10 @@ enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_undo_pass)(
     struct vxd_queue *queue, const struct vxd_dag_pass *pass,
     const struct vxd_dag_undo_state *roots, struct vxd_err *err)
 {
+    static struct vxd_dag_kernel kernel = {(const void *)undo_kernel,
+                                           vxd_dag_shared_bytes<struct undo_cuda>(),
+                                           "undo_kernel", 0};
     const struct undo_cuda editor = {*roots, pass->view};
 
-    return vxd_dag_launch_pass(queue, (const void *)undo_kernel, pass, &editor,
-                               vxd_dag_shared_bytes<struct undo_cuda>(), "undo_kernel",
-                               err);
+    return vxd_dag_launch_pass(queue, &kernel, pass, &editor, err);
 }
