@@ -12,6 +12,7 @@ enum {
 };
 
 struct bench_options {
+    const char *backend;   /* cpu, or cuda */
     const char *directory; /* of the data; made where it is missing, and never removed */
     const char *fsync;
     const char *scan; /* a KITTI scan; NULL = brushes alone */

@@ -40,7 +40,8 @@ enum vxd_status bench_server_open(struct bench_server *bench, struct vxd_err *er
         goto out;
     }
     vxd_config_default(config);
-    (void)snprintf(config->backend, sizeof config->backend, "cpu");
+    (void)snprintf(config->backend, sizeof config->backend, "%s",
+                   bench->options->backend);
     (void)snprintf(config->log_level, sizeof config->log_level, "error");
     config->n_threads = (uint32_t)bench->options->n_threads;
     config->scene_bytes = (uint64_t)16 << 30;
