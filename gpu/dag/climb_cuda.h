@@ -102,7 +102,7 @@ vxd_dag_climb_put(const struct vxd_dag_pass *pass, struct vxd_dag_climb *climb,
     }
 }
 
-/* By all threads of the block: what the rows of a height become, as far as their children tell, and what
+/* By all that climb: what the rows of a height become, as far as their children tell, and what
  * is to be looked for. */
 template <class Editor>
 VXD_DAG_DEVICE struct vxd_dag_climb_node
