@@ -116,8 +116,8 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
 
 /* Steps ----------------------------------------------------------------------------------- */
 
-/* How many of n items a warp takes, one a lane. Of few all have a share: they would wait for one, whose
- * lanes go different ways. */
+/* How many of n items a warp takes, one a lane. Of few all have a share: they would wait for one,
+ * whose lanes go different ways. */
 VXD_DAG_DEVICE uint32_t vxd_dag_share(uint32_t n)
 {
     const uint32_t n_warps = blockDim.x / 32;
@@ -125,7 +125,8 @@ VXD_DAG_DEVICE uint32_t vxd_dag_share(uint32_t n)
     return n <= VXD_DAG_FEW_ITEMS ? (n + n_warps - 1) / n_warps : 32;
 }
 
-/* How many items a step has. Pairs below which a warp goes alone it takes one by one where there are few. */
+/* How many items a step has. Pairs below which a warp goes alone it takes one by one where there
+ * are few. */
 template <class Editor>
 VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
 {

@@ -203,8 +203,8 @@ struct vxd_dag_climb_turn {
     uint32_t end; /* and that behind the last one */
 };
 
-/* The turn after this one: what is missing enters before the height above is looked for, and all that
- * is stored at the end. False: there is none. */
+/* The turn after this one: what is missing enters before the height above is looked for, and all
+ * that is stored at the end. False: there is none. */
 VXD_DAG_DEVICE bool vxd_dag_climb_go_on(const struct vxd_dag_climb_rows *rows,
                                         uint32_t n_rows, bool is_root, bool is_missing,
                                         bool is_done, struct vxd_dag_climb_turn *turn)
@@ -284,9 +284,9 @@ VXD_DAG_DEVICE bool vxd_dag_climb_is_chain(const struct vxd_dag_pass *pass,
                                       __popc(row->marks & VXD_DAG_MARK_ROWS) == 1);
 }
 
-/* By the first warp, alone: all heights above one whose only row has a node that is new, where each
- * has one row with one child that is a row: their nodes are new, too. A lane takes a row; what one has
- * below it all above have. False: there is no room. */
+/* By the first warp, alone: all heights above one whose only row has a node that is new, where
+ * each has one row with one child that is a row: their nodes are new, too. A lane takes a row;
+ * what one has below it all above have. False: there is no room. */
 template <class Editor>
 VXD_DAG_DEVICE bool vxd_dag_climb_chain(const struct vxd_dag_pass *pass,
                                         struct vxd_dag_board *board,
@@ -346,9 +346,10 @@ VXD_DAG_DEVICE bool vxd_dag_climb_chain(const struct vxd_dag_pass *pass,
     return true;
 }
 
-/* By all threads of the first block, alone: the stage that closes what is left, from its height on up to
- * the root. From where on all heights have up to four rows the first warp goes on alone (above a new
- * node of one row, all at once), and the others help again when all that is stored enters. */
+/* By all threads of the first block, alone: the stage that closes what is left, from its height on
+ * up to the root. From where on all heights have up to four rows the first warp goes on alone
+ * (above a new node of one row, all at once), and the others help again when all that is stored
+ * enters. */
 template <class Store, class Editor>
 VXD_DAG_DEVICE void vxd_dag_climb_up(struct vxd_dag_worker<Store, Editor> *worker,
                                      const struct vxd_dag_stage *stage)

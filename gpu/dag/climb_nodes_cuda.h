@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows as the first block has them while it climbs (climb_cuda.h), eight lanes each, a lane for a child;
- * the nodes they become, which of a height are equal, and where those go that are new. */
+/* Rows as the first block has them while it climbs (climb_cuda.h), eight lanes each, a lane for a
+ * child; the nodes they become, which of a height are equal, and where those go that are new. */
 #ifndef VXD_GPU_DAG_CLIMB_NODES_CUDA_H
 #define VXD_GPU_DAG_CLIMB_NODES_CUDA_H
 
@@ -73,8 +73,8 @@ vxd_dag_climb_child(const struct vxd_dag_pass *pass, const struct vxd_dag_climb 
     return {0, 0, 0, row->word};
 }
 
-/* By all lanes of a warp: what a row becomes, as far as its children tell; words of a node go to shared
- * memory. */
+/* By all lanes of a warp: what a row becomes, as far as its children tell; words of a node go to
+ * shared memory. */
 VXD_DAG_DEVICE struct vxd_dag_climb_node
 vxd_dag_climb_compose(struct vxd_dag_climb *climb, int height,
                       const struct vxd_dag_climb_row *row,
@@ -116,8 +116,8 @@ vxd_dag_climb_compose(struct vxd_dag_climb *climb, int height,
     return node;
 }
 
-/* By all lanes of warps whose rows' nodes are all in shared memory: the first of the rows before this one
- * that are to be stored too and have an equal node; else this one. */
+/* By all lanes of warps whose rows' nodes are all in shared memory: the first of the rows before
+ * this one that are to be stored too and have an equal node; else this one. */
 VXD_DAG_DEVICE uint32_t vxd_dag_climb_alike(const struct vxd_dag_climb *climb,
                                             const struct vxd_dag_eight *at, bool wants)
 {
@@ -148,8 +148,8 @@ VXD_DAG_DEVICE uint32_t vxd_dag_climb_words(uint32_t taken)
     return taken & ((1u << VXD_DAG_CLIMB_ITEMS) - 1);
 }
 
-/* By all lanes of a warp: words and items that it takes, at *first; they lie in one chunk. False: there
- * is no room, a fault is raised. */
+/* By all lanes of a warp: words and items that it takes, at *first; they lie in one chunk. False:
+ * there is no room, a fault is raised. */
 VXD_DAG_DEVICE bool vxd_dag_climb_take(const struct vxd_dag_pass *pass,
                                        struct vxd_dag_climb *climb, uint32_t n_words,
                                        uint32_t n_items, uint32_t *first)
@@ -178,8 +178,8 @@ VXD_DAG_DEVICE bool vxd_dag_climb_take(const struct vxd_dag_pass *pass,
     return fault == 0;
 }
 
-/* By all lanes of a warp: addresses for nodes that are to be stored (takes), and their words there. False:
- * there is no room. */
+/* By all lanes of a warp: addresses for nodes that are to be stored (takes), and their words
+ * there. False: there is no room. */
 VXD_DAG_DEVICE bool vxd_dag_climb_place(const struct vxd_dag_pass *pass,
                                         struct vxd_dag_climb *climb,
                                         const struct vxd_dag_eight *at, bool takes,

@@ -166,8 +166,8 @@ bool vxd_dag_device_shrink_rooms(struct vxd_dag *dag);
 
 /* Sets what of a pass is the store's. */
 void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *pass);
-/* Chunks there are, and the counts that the last edit, or vxd_dag_device_end_edit, told, once it was
- * waited for. */
+/* Chunks there are, and the counts that the last edit, or vxd_dag_device_end_edit, told, once it
+ * was waited for. */
 uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag);
 /* Words of one, device memory; they stay there. Any thread. */
 const uint32_t *vxd_dag_device_chunk(const struct vxd_dag *dag, uint32_t i);
@@ -264,8 +264,8 @@ struct vxd_dag_passes {
                               struct vxd_err *err);
 };
 
-/* arena.cu. Ends an edit: its result, in device memory, the store's counts to the mirror, and faults
- * that no room mends to the queue. */
+/* arena.cu. Ends an edit: its result, in device memory, the store's counts to the mirror, and
+ * faults that no room mends to the queue. */
 enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
                                     const struct vxd_dag_pass *pass,
                                     struct vxd_dag_edit_result *out, struct vxd_err *err);

@@ -18,8 +18,8 @@ struct vxd_dag_fan_child {
     bool is_set;
 };
 
-/* A word of the node that each eight lanes look at, and its header: a word that may be the lane's child
- * does not wait for the header that tells which is. */
+/* A word of the node that each eight lanes look at, and its header: a word that may be the lane's
+ * child does not wait for the header that tells which is. */
 VXD_DAG_DEVICE void vxd_dag_fan_load(const struct vxd_dag_view *view, uint32_t ref,
                                      uint32_t *header, uint32_t *word)
 {
@@ -67,8 +67,8 @@ vxd_dag_fan_look(const struct vxd_dag_pass *pass, const Editor &editor,
     return child;
 }
 
-/* By all lanes of a warp: counts what changes in children that are set; those of which it is not known at
- * once become pairs of the height below, counted in *n_pairs. */
+/* By all lanes of a warp: counts what changes in children that are set; those of which it is not
+ * known at once become pairs of the height below, counted in *n_pairs. */
 VXD_DAG_DEVICE void vxd_dag_fan_count(const struct vxd_dag_pass *pass,
                                       struct vxd_dag_board *board,
                                       const struct vxd_dag_fan_child *child,
@@ -87,8 +87,8 @@ VXD_DAG_DEVICE void vxd_dag_fan_count(const struct vxd_dag_pass *pass,
     vxd_dag_put_pairs(pass, &to, is_open, &pair, NULL, NULL);
 }
 
-/* By all threads of the block: a height's row, and those of its open children from `below` on, of which
- * this thread's is the one of that number. */
+/* By all threads of the block: a height's row, and those of its open children from `below` on, of
+ * which this thread's is the one of that number. */
 template <class Editor>
 VXD_DAG_DEVICE void vxd_dag_fan_put(const struct vxd_dag_pass *pass,
                                     struct vxd_dag_fan *fan, uint32_t row,
@@ -113,8 +113,8 @@ VXD_DAG_DEVICE void vxd_dag_fan_put(const struct vxd_dag_pass *pass,
     }
 }
 
-/* By all threads of the block, a barrier after what each warp counted: how many there are in warps before
- * this one; of all in *total. */
+/* By all threads of the block, a barrier after what each warp counted: how many there are in warps
+ * before this one; of all in *total. */
 VXD_DAG_DEVICE uint32_t vxd_dag_fan_before(const struct vxd_dag_fan *fan, uint32_t *total)
 {
     const uint64_t counts = fan->n_open.of_all; /* a byte each; sums need more */
@@ -219,8 +219,8 @@ VXD_DAG_DEVICE void vxd_dag_fan_head(const struct vxd_dag_pass *pass,
     }
 }
 
-/* By all threads of the first block: the fan's rows, opened, and those of the height below it, with its
- * pairs. */
+/* By all threads of the first block: the fan's rows, opened, and those of the height below it,
+ * with its pairs. */
 template <class Editor>
 VXD_DAG_DEVICE void vxd_dag_put_fan(const struct vxd_dag_pass *pass, const Editor &editor,
                                     struct vxd_dag_board *board,

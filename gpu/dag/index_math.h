@@ -2,9 +2,9 @@
 /* By what the arena finds items again, as both backends lay it out: tables of 32-byte buckets of
  * seven slots. A slot is a word, an address with bits of hash above it, and four bits of the
  * bucket's last word, two more of hash and two of kind: an item of a store of up to 4 MiB has
- * fourteen bits of hash, of 1 GiB six, of 16 GiB two. After a full bucket another one is next; items
- * are never taken out, so a bucket with room ends a search. On a GPU there is a moment between a
- * slot's word and its tag (store_cuda.h). */
+ * fourteen bits of hash, of 1 GiB six, of 16 GiB two. After a full bucket another one is next;
+ * items are never taken out, so a bucket with room ends a search. On a GPU there is a moment
+ * between a slot's word and its tag (store_cuda.h). */
 #ifndef VXD_GPU_DAG_INDEX_MATH_H
 #define VXD_GPU_DAG_INDEX_MATH_H
 
@@ -134,8 +134,8 @@ VXD_HD bool vxd_dag_words_equal(const uint32_t *a, const uint32_t *b, int n_word
     return true;
 }
 
-/* The most items of an index: beyond six sevenths of its slots a warp's searches, of which the longest
- * counts, get long. */
+/* The most items of an index: beyond six sevenths of its slots a warp's searches, of which the
+ * longest counts, get long. */
 VXD_HD uint64_t vxd_dag_index_most(uint64_t n_slots)
 {
     return n_slots * 6 / 7;

@@ -95,7 +95,8 @@ VXD_DAG_DEVICE uint32_t vxd_dag_jobs_after(const struct vxd_dag_pass *pass,
 
 /* By a block's dealer: whether the block is to go on with a stage: without a fault, or to count
  * what is needed. The first block does not ask anew while it is alone: it would wait for the
- * answer at each height; nor does any at the beginning of a stage, as all asked after the last one. */
+ * answer at each height; nor does any at the beginning of a stage, as all asked after the last
+ * one. */
 VXD_DAG_DEVICE bool vxd_dag_goes_on(const struct vxd_dag_pass *pass,
                                     const struct vxd_dag_stage *stage,
                                     const struct vxd_dag_jobs *jobs, bool is_begun)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The path of a pass whose editor says where it edits (Editor::HAS_BOUNDS; a copy does): the cubes from the root
- * down to the smallest one that holds all of it, one of each height. They are opened at once, a
- * lane each, as no child of theirs is open but the next one. */
+/* The path of a pass whose editor says where it edits (Editor::HAS_BOUNDS; a copy does): the cubes
+ * from the root down to the smallest one that holds all of it, one of each height. They are opened
+ * at once, a lane each, as no child of theirs is open but the next one. */
 #ifndef VXD_GPU_DAG_PATH_CUDA_H
 #define VXD_GPU_DAG_PATH_CUDA_H
 

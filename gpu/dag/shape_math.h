@@ -166,9 +166,9 @@ VXD_HD uint64_t vxd_dag_square(int64_t r)
     return (uint64_t)r * (uint64_t)r;
 }
 
-/* What an axis adds to the squares of the distances from a ball's centre to the nearest and the farthest
- * voxel's centre of a cube, whose first and last ones are at `low` and `high` from it; at most
- * limit + 1 each. */
+/* What an axis adds to the squares of the distances from a ball's centre to the nearest and the
+ * farthest voxel's centre of a cube, whose first and last ones are at `low` and `high` from it; at
+ * most limit + 1 each. */
 VXD_HD void vxd_dag_ball_axis(int64_t low, int64_t high, uint64_t limit,
                               uint64_t *nearest, uint64_t *farthest)
 {

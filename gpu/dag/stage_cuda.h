@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The stages of a pass (pass_cuda.h), one after the other with a barrier between, and where the rows
- * of each are: told by counts of rows alone, which no stage changes that comes after. */
+/* The stages of a pass (pass_cuda.h), one after the other with a barrier between, and where the
+ * rows of each are: told by counts of rows alone, which no stage changes that comes after. */
 #ifndef VXD_GPU_DAG_STAGE_CUDA_H
 #define VXD_GPU_DAG_STAGE_CUDA_H
 
@@ -123,8 +123,9 @@ VXD_DAG_DEVICE void vxd_dag_path_after(const struct vxd_dag_path *path,
     stage->n_pairs = path->n_pairs;
 }
 
-/* By all threads of a block, after a stage of the grid: what others found, one request a block for each:
- * those of all go to one place. Which rows the next stage has, and whether there was a fault. */
+/* By all threads of a block, after a stage of the grid: what others found, one request a block for
+ * each: those of all go to one place. Which rows the next stage has, and whether there was a
+ * fault. */
 VXD_DAG_DEVICE void vxd_dag_fetch(const struct vxd_dag_pass *pass,
                                   const struct vxd_dag_stage *stage,
                                   struct vxd_dag_jobs *jobs)

@@ -124,9 +124,9 @@ VXD_DAG_DEVICE uint64_t vxd_dag_taken_items(uint64_t taken)
     return taken >> VXD_DAG_TAKEN_ITEMS;
 }
 
-/* By all lanes of a warp: n words for each in one chunk, from `next` on, counted in *n_taken; *n_items is
- * how many items there were before. Where a chunk ends within those of the warp, they are left
- * out and it takes others, at most once as no warp takes as much as a chunk. */
+/* By all lanes of a warp: n words for each in one chunk, from `next` on, counted in *n_taken;
+ * *n_items is how many items there were before. Where a chunk ends within those of the warp, they
+ * are left out and it takes others, at most once as no warp takes as much as a chunk. */
 VXD_DAG_DEVICE uint64_t vxd_dag_take_words(uint64_t *n_taken, uint64_t next, uint32_t n,
                                            uint64_t *n_items)
 {
@@ -298,7 +298,8 @@ VXD_DAG_DEVICE bool vxd_dag_enter(const struct vxd_dag_pass *pass,
     return true;
 }
 
-/* By all lanes of a warp: room for n words each (0: none), at *ref. False: there is not enough for all, or the index is full; a fault is raised. */
+/* By all lanes of a warp: room for n words each (0: none), at *ref. False: there is not enough for
+ * all, or the index is full; a fault is raised. */
 VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint32_t n,
                                       uint32_t *ref)
 {

@@ -122,9 +122,9 @@ VXD_DAG_DEVICE void vxd_dag_eight_search(const struct vxd_dag_pass *pass,
     }
 }
 
-/* By all lanes of a warp, after a search: enters nodes (of those that are to, enters) that are at ref, and
- * equal to none of the index. Whether it is done, or a fault raised; else another eight took the
- * slot at the same time, and it is to be looked for again. */
+/* By all lanes of a warp, after a search: enters nodes (of those that are to, enters) that are at
+ * ref, and equal to none of the index. Whether it is done, or a fault raised; else another eight
+ * took the slot at the same time, and it is to be looked for again. */
 VXD_DAG_DEVICE bool vxd_dag_eight_enter(const struct vxd_dag_pass *pass,
                                         const struct vxd_dag_eight *at, uint32_t ref,
                                         bool enters, bool *has_room)

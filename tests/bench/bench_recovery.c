@@ -2,7 +2,8 @@
 /* Times starts: how fast a snapshot file comes back, and how much faster than they were made
  * changes are replayed. The server runs in this process; clients ask it over ipc.
  * usage: bench_recovery snapshot|replay [--backend cpu|cuda] [--dir DIRECTORY] [--threads N]
- *                       [--mib SIZE] [--bits 0|4|8] [--edits N] [--clients N] [--repeat N] [--fsync ALWAYS|EVERYSEC|OFF]
+ *                       [--mib SIZE] [--bits 0|4|8] [--edits N] [--clients N] [--repeat N]
+ *                       [--fsync ALWAYS|EVERYSEC|OFF]
  *                       [--keep N] [SCAN.bin]
  *
  *   snapshot  makes a scene of this size (kept in the directory for the next time), has it
@@ -261,8 +262,8 @@ static enum vxd_status keep_record(void *user, const struct vxd_journal_record *
                              &all->records[all->n++], err);
 }
 
-/* The engine alone: the edits of all records, one after the other, into a store of its own; not on a GPU,
- * which would take the records' lists from its own memory: 0. */
+/* The engine alone: the edits of all records, one after the other, into a store of its own; not on
+ * a GPU, which would take the records' lists from its own memory: 0. */
 static enum vxd_status time_engine(struct bench_server *bench, double *seconds,
                                    struct vxd_err *err)
 {
