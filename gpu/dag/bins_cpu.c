@@ -37,14 +37,6 @@ struct vxd_dag_bins {
     size_t n_numbers;
 };
 
-/* On the way down: of a bin, or of the run of the bin that a cube is in. */
-struct bins_state {
-    struct vxd_dag_shapes_state shapes;
-    const struct vxd_dag_shapes_run *run; /* NULL: above that */
-    uint32_t bin;
-};
-_Static_assert(sizeof(struct bins_state) <= VXD_DAG_STATE_BYTES, "a state has its room");
-
 /* Bins ------------------------------------------------------------------------------------ */
 
 static bool takes_a_run(const struct bin *bin)
@@ -181,20 +173,10 @@ out:
 
 /* The editor ------------------------------------------------------------------------------ */
 
-static struct bins_state *state_of(union vxd_dag_edit_state *state)
-{
-    return (struct bins_state *)(void *)state->bytes;
-}
-
-static const struct bins_state *const_state_of(const union vxd_dag_edit_state *state)
-{
-    return (const struct bins_state *)(const void *)state->bytes;
-}
-
 static void begin(const void *args, union vxd_dag_edit_state *state)
 {
     (void)args;
-    *state_of(state) = (struct bins_state){.run = NULL, .bin = 0};
+    *vxd_dag_shapes_own_of(state) = (struct vxd_dag_shapes_own){.run = NULL, .bin = 0};
 }
 
 static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *view,
@@ -202,7 +184,7 @@ static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *vie
                                 union vxd_dag_edit_state *state, uint32_t *uniform)
 {
     const struct vxd_dag_bins *bins = args;
-    struct bins_state *own = state_of(state);
+    struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_of(state);
 
     if (own->run == NULL) {
         const struct bin *bin = &bins->bins[own->bin];
@@ -216,18 +198,15 @@ static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *vie
         own->run = &bin->run;
         vxd_dag_shapes_begin_state(own->run, &own->shapes);
     }
-    return vxd_dag_shapes_visit(own->run, view, cube, old, &own->shapes, uniform);
+    return vxd_dag_shapes_own_visit(view, cube, old, own, uniform);
 }
 
 static bool visit_parts(const void *args, const struct vxd_dag_cube *cube,
                         const union vxd_dag_edit_state *state, const uint32_t old[8],
                         struct vxd_dag_told *told)
 {
-    const struct bins_state *own = const_state_of(state);
-
-    (void)args;
-    return own->run != NULL &&
-           vxd_dag_shapes_visit_parts(own->run, cube, &own->shapes, old, told);
+    return vxd_dag_shapes_own_in(state)->run != NULL &&
+           vxd_dag_shapes_visit_parts(args, cube, state, old, told);
 }
 
 static void child(const void *args, const struct vxd_dag_view *view,
@@ -235,13 +214,26 @@ static void child(const void *args, const struct vxd_dag_view *view,
                   int octant, union vxd_dag_edit_state *out)
 {
     const struct vxd_dag_bins *bins = args;
-    const struct bins_state *own = const_state_of(state);
+    struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_of(out);
 
     (void)view;
     (void)cube;
     *out = *state;
     if (own->run == NULL) {
-        state_of(out)->bin = bins->bins[own->bin].parts + (uint32_t)octant;
+        own->bin = bins->bins[own->bin].parts + (uint32_t)octant;
+    }
+}
+
+static void split(const void *args, const struct vxd_dag_cube *cube,
+                  const union vxd_dag_edit_state *state,
+                  union vxd_dag_edit_state parts[8])
+{
+    if (vxd_dag_shapes_own_in(state)->run != NULL) {
+        vxd_dag_shapes_split(args, cube, state, parts);
+        return;
+    }
+    for (int octant = 0; octant < 8; octant++) {
+        child(args, NULL, cube, state, octant, &parts[octant]);
     }
 }
 
@@ -249,7 +241,7 @@ static void child(const void *args, const struct vxd_dag_view *view,
 static int sign(const void *args, const struct vxd_dag_cube *cube,
                 const union vxd_dag_edit_state *state, uint64_t *words)
 {
-    const struct bins_state *own = const_state_of(state);
+    const struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_in(state);
     int n =
         own->run == NULL ? 0 : vxd_dag_shapes_sign(own->run, cube, &own->shapes, words);
 
@@ -259,17 +251,6 @@ static int sign(const void *args, const struct vxd_dag_cube *cube,
     }
     words[n] = own->bin;
     return n + 1;
-}
-
-static void edit_leaf(const void *args, const struct vxd_dag_view *view,
-                      const struct vxd_dag_cube *cube,
-                      const union vxd_dag_edit_state *state, struct vxd_dag_leaf *leaf)
-{
-    const struct bins_state *own = const_state_of(state);
-
-    (void)args;
-    (void)view;
-    vxd_dag_shapes_edit_leaf(own->run, cube, &own->shapes, leaf);
 }
 
 /* ------------------------------------------------------------------------------------------ */
@@ -323,7 +304,8 @@ enum vxd_status vxd_dag_bins_begin(struct vxd_dag *dag, const struct vxd_dag_op 
                                           .visit = visit,
                                           .visit_parts = visit_parts,
                                           .child = child,
-                                          .leaf = edit_leaf,
+                                          .split = split,
+                                          .leaf = vxd_dag_shapes_leaf,
                                           .signature = sign,
                                           .args = bins};
     }

@@ -249,13 +249,18 @@ VXD_HD bool vxd_dag_list_is_good(const struct vxd_dag_voxels *voxels, uint64_t i
     return true;
 }
 
+/* Code of the leaf at a voxel; of a cube the first one's. */
+VXD_HD uint64_t vxd_dag_list_code(uint32_t x, uint32_t y, uint32_t z)
+{
+    return vxd_spread3(x >> 2) << 2 | vxd_spread3(y >> 2) << 1 | vxd_spread3(z >> 2);
+}
+
 /* Cuts range, in which the cube's leaves are if they are listed, to those: its codes are
  * consecutive. */
 VXD_HD void vxd_dag_list_narrow(const struct vxd_dag_voxels *voxels, uint32_t x,
                                 uint32_t y, uint32_t z, int height, uint64_t range[2])
 {
-    uint64_t code =
-        vxd_spread3(x >> 2) << 2 | vxd_spread3(y >> 2) << 1 | vxd_spread3(z >> 2);
+    uint64_t code = vxd_dag_list_code(x, y, z);
     uint64_t n = (uint64_t)1 << 3 * (height - VXD_DAG_LEAF_HEIGHT);
 
     range[0] = vxd_dag_list_bound(voxels->codes, range[0], range[1], code);

@@ -194,128 +194,25 @@ vxd_dag_noise_ball_relation(const struct vxd_dag_shape *shape,
     return VXD_DAG_PARTIAL;
 }
 
-#if VXD_DAG_HAS_LANES
-/* The low halves of four products. */
-static inline __m128i vxd_dag_lanes_product(__m128i a, __m128i b)
-{
-    __m128i even = _mm_mul_epu32(a, b);
-    __m128i odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
-
-    return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, _MM_SHUFFLE(0, 0, 2, 0)),
-                              _mm_shuffle_epi32(odd, _MM_SHUFFLE(0, 0, 2, 0)));
+#if !defined(__CUDACC__)
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* noise_cpu.c. The mask of a leaf for which vxd_dag_noise_is_small says true, several voxels at a time. */
+uint64_t vxd_dag_noise_mask_small(const struct vxd_dag_shape *shape,
+                                  const struct vxd_dag_extent *extent);
+#ifdef __cplusplus
 }
+#endif
 
-/* vxd_dag_noise_mix of four: a 65536 + (b - a) weight is below 2^32, whatever its parts are. */
-static inline __m128i vxd_dag_lanes_mix(__m128i a, __m128i b, __m128i weight)
+/* True where leaves lie in one lattice cell, and the ball is so small that 32 bits do: three squares,
+ * cut behind it, are below 2^30. */
+VXD_HD bool vxd_dag_noise_is_small(const struct vxd_dag_shape *shape)
 {
-    __m128i change = vxd_dag_lanes_product(_mm_sub_epi32(b, a), weight);
+    const int64_t most = 1 << 14; /* units */
 
-    return _mm_srli_epi32(_mm_add_epi32(_mm_slli_epi32(a, 16), change), 16);
-}
-
-/* vxd_dag_noise_units of four, of amplitudes below 2^15: m / 65535 is (m + m / 65536 + 1) / 65536,
- * all rounded down, for m = q 65535 + rest as long as q is below 65536. */
-static inline __m128i vxd_dag_lanes_units(__m128i value, __m128i amplitude)
-{
-    __m128i x = _mm_sub_epi32(_mm_slli_epi32(value, 1), _mm_set1_epi32(65535));
-    __m128i sign = _mm_srai_epi32(x, 31);
-    __m128i m =
-        vxd_dag_lanes_product(_mm_sub_epi32(_mm_xor_si128(x, sign), sign), amplitude);
-    __m128i q = _mm_srli_epi32(
-        _mm_add_epi32(_mm_add_epi32(m, _mm_srli_epi32(m, 16)), _mm_set1_epi32(1)), 16);
-
-    return _mm_sub_epi32(_mm_xor_si128(q, sign), sign);
-}
-
-/* What the voxels of a leaf share: squares of distances along each axis, weights, and the ball. */
-struct vxd_dag_noise_lanes {
-    uint32_t corners[8];
-    uint32_t weight[3][4];
-    int32_t terms[3][4];
-    __m128i r;
-    __m128i amplitude;
-};
-
-/* Voxels of one x that are in: 16 bits in Morton order of y and z. */
-static inline uint32_t vxd_dag_noise_slice(const struct vxd_dag_noise_lanes *leaf, int x)
-{
-    const uint32_t *v = leaf->corners;
-    const uint32_t *z = leaf->weight[2];
-    const int32_t *terms = leaf->terms[2];
-    __m128i weight_x = _mm_set1_epi32((int)leaf->weight[0][x]);
-    __m128i weight_y = _mm_loadu_si128((const __m128i *)(const void *)leaf->weight[1]);
-    __m128i corners = vxd_dag_lanes_mix(
-        _mm_loadu_si128((const __m128i *)(const void *)v),
-        _mm_loadu_si128((const __m128i *)(const void *)(v + 4)), weight_x);
-    __m128i low = vxd_dag_lanes_mix(_mm_shuffle_epi32(corners, 0x00),
-                                    _mm_shuffle_epi32(corners, 0xaa), weight_y);
-    __m128i high = vxd_dag_lanes_mix(_mm_shuffle_epi32(corners, 0x55),
-                                     _mm_shuffle_epi32(corners, 0xff), weight_y);
-    __m128i xy =
-        _mm_add_epi32(_mm_set1_epi32(leaf->terms[0][x]),
-                      _mm_loadu_si128((const __m128i *)(const void *)leaf->terms[1]));
-    uint32_t above = 0;
-
-    /* By the bits y1 and z1; the lanes are y0 and z0. */
-    for (int part = 0; part < 4; part++) {
-        const uint32_t *w = (part & 1) == 0 ? z : z + 2;
-        const int32_t *t = (part & 1) == 0 ? terms : terms + 2;
-        bool is_upper = part >= 2;
-        __m128i value = vxd_dag_lanes_mix(
-            is_upper ? _mm_unpackhi_epi32(low, low) : _mm_unpacklo_epi32(low, low),
-            is_upper ? _mm_unpackhi_epi32(high, high) : _mm_unpacklo_epi32(high, high),
-            _mm_setr_epi32((int)w[0], (int)w[1], (int)w[0], (int)w[1]));
-        __m128i sum = _mm_add_epi32(is_upper ? _mm_unpackhi_epi32(xy, xy)
-                                             : _mm_unpacklo_epi32(xy, xy),
-                                    _mm_setr_epi32(t[0], t[1], t[0], t[1]));
-        __m128i r = _mm_add_epi32(leaf->r, vxd_dag_lanes_units(value, leaf->amplitude));
-        /* A radius below 0 has no voxel. */
-        __m128i out = _mm_or_si128(_mm_cmpgt_epi32(sum, vxd_dag_lanes_product(r, r)),
-                                   _mm_srai_epi32(r, 31));
-
-        above |= (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(out)) << (4 * part);
-    }
-    return ~above & 0xffffu;
-}
-
-/* True where the ball is so small that the leaf's mask is found in 32 bits, and the leaf lies in one
- * lattice cell. */
-static inline bool vxd_dag_noise_ball_mask_near(const struct vxd_dag_shape *shape,
-                                                const struct vxd_dag_extent *extent,
-                                                uint64_t *mask)
-{
-    const int64_t most =
-        1 << 14; /* units: three squares, cut behind it, are below 2^30 */
-    struct vxd_dag_noise_lanes leaf;
-    uint64_t terms[3][4];
-
-    if (shape->cell_bits < VXD_DAG_LEAF_HEIGHT || shape->r >= most ||
-        shape->r + shape->amplitude >= most) {
-        return false;
-    }
-    vxd_dag_ball_terms(shape->a, vxd_dag_square(shape->r + shape->amplitude), extent,
-                       terms);
-    for (int axis = 0; axis < 3; axis++) {
-        for (int k = 0; k < 4; k++) {
-            leaf.terms[axis][k] = (int32_t)terms[axis][k];
-            leaf.weight[axis][k] = vxd_dag_noise_weight(
-                vxd_dag_nth_centre(extent, axis, k), shape->cell_bits);
-        }
-    }
-    vxd_dag_noise_corners(shape->seed, shape->cell_bits, extent->low, leaf.corners);
-    leaf.r = _mm_set1_epi32((int)shape->r);
-    leaf.amplitude = _mm_set1_epi32((int)shape->amplitude);
-    *mask = 0;
-    for (int x = 0; x < 4; x++) {
-        uint64_t slice = vxd_dag_noise_slice(&leaf, x);
-
-        /* The bit x0 stands between y1, z1 and y0, z0. */
-        for (int part = 0; part < 4; part++) {
-            *mask |= (slice >> (4 * part) & 0xfu)
-                     << (32 * (x >> 1) + 8 * part + 4 * (x & 1));
-        }
-    }
-    return true;
+    return shape->cell_bits >= VXD_DAG_LEAF_HEIGHT && shape->r < most &&
+           shape->r + shape->amplitude < most;
 }
 #endif
 
@@ -327,9 +224,9 @@ VXD_HD uint64_t vxd_dag_noise_ball_mask(const struct vxd_dag_shape *shape,
     int64_t noise[4][4][4];
     uint64_t mask = 0;
 
-#if VXD_DAG_HAS_LANES
-    if (vxd_dag_noise_ball_mask_near(shape, extent, &mask)) {
-        return mask;
+#if !defined(__CUDACC__)
+    if (vxd_dag_noise_is_small(shape)) {
+        return vxd_dag_noise_mask_small(shape, extent);
     }
 #endif
     vxd_dag_ball_terms(shape->a, vxd_dag_square(shape->r + shape->amplitude), extent,

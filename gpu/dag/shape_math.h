@@ -222,22 +222,22 @@ VXD_HD void vxd_dag_ball_terms(const int64_t a[3], uint64_t limit,
     }
 }
 
-/* The eight parts of a cube, as vxd_dag_ball_relation tells of each: masks of the octants that
- * are outside and inside. What an axis adds is the same for four of them. */
-VXD_HD void vxd_dag_ball_octants(const struct vxd_dag_shape *shape,
-                                 const struct vxd_dag_extent *extent, int height,
-                                 unsigned *outside, unsigned *inside)
+/* The eight parts of a cube: masks of the octants that have no voxel in the ball of which the radius
+ * squared is `outer`, and of those that have all in that of `inner`, at most `outer`. What an axis
+ * adds is the same for four of them. */
+VXD_HD void vxd_dag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t inner,
+                                  const struct vxd_dag_extent *extent, int height,
+                                  unsigned *outside, unsigned *inside)
 {
-    uint64_t limit = vxd_dag_square(shape->r);
     int64_t side = (int64_t)VXD_DAG_UNIT << (height - 1);
     uint64_t nearest[3][2];
     uint64_t farthest[3][2];
 
     for (int axis = 0; axis < 3; axis++) {
         for (int half = 0; half < 2; half++) {
-            int64_t low = extent->low[axis] - shape->a[axis] + half * side;
+            int64_t low = extent->low[axis] - a[axis] + half * side;
 
-            vxd_dag_ball_axis(low, low + side - VXD_DAG_UNIT, limit, &nearest[axis][half],
+            vxd_dag_ball_axis(low, low + side - VXD_DAG_UNIT, outer, &nearest[axis][half],
                               &farthest[axis][half]);
         }
     }
@@ -247,9 +247,19 @@ VXD_HD void vxd_dag_ball_octants(const struct vxd_dag_shape *shape,
         uint64_t near = nearest[0][i >> 2] + nearest[1][i >> 1 & 1] + nearest[2][i & 1];
         uint64_t far = farthest[0][i >> 2] + farthest[1][i >> 1 & 1] + farthest[2][i & 1];
 
-        *outside |= (unsigned)(near > limit) << i;
-        *inside |= (unsigned)(far <= limit) << i;
+        *outside |= (unsigned)(near > outer) << i;
+        *inside |= (unsigned)(far <= inner) << i;
     }
+}
+
+/* As vxd_dag_ball_relation tells of each part. */
+VXD_HD void vxd_dag_ball_octants(const struct vxd_dag_shape *shape,
+                                 const struct vxd_dag_extent *extent, int height,
+                                 unsigned *outside, unsigned *inside)
+{
+    uint64_t limit = vxd_dag_square(shape->r);
+
+    vxd_dag_balls_octants(shape->a, limit, limit, extent, height, outside, inside);
 }
 
 #if VXD_DAG_HAS_LANES

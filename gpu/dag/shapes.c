@@ -13,41 +13,47 @@ struct vxd_dag_shapes {
     struct vxd_buffer pyramids[VXD_DAG_SHAPES_OPS]; /* host */
 };
 
-_Static_assert(sizeof(struct vxd_dag_shapes_state) <= VXD_DAG_STATE_BYTES,
-               "a state has its room");
-
-static struct vxd_dag_shapes_state *state_of(union vxd_dag_edit_state *state)
-{
-    return (struct vxd_dag_shapes_state *)(void *)state->bytes;
-}
-
-static const struct vxd_dag_shapes_state *
-const_state_of(const union vxd_dag_edit_state *state)
-{
-    return (const struct vxd_dag_shapes_state *)(const void *)state->bytes;
-}
-
 static void begin(const void *args, union vxd_dag_edit_state *state)
 {
-    vxd_dag_shapes_begin_state(args, state_of(state));
+    struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_of(state);
+
+    *own = (struct vxd_dag_shapes_own){.run = args};
+    vxd_dag_shapes_begin_state(own->run, &own->shapes);
+}
+
+enum vxd_dag_visit vxd_dag_shapes_own_visit(const struct vxd_dag_view *view,
+                                            const struct vxd_dag_cube *cube, uint32_t old,
+                                            struct vxd_dag_shapes_own *own,
+                                            uint32_t *uniform)
+{
+    bool is_refined = own->is_refined;
+
+    own->is_refined = false; /* for a part */
+    return is_refined
+               ? vxd_dag_shapes_decide(own->run, view, cube, old, &own->shapes, uniform)
+               : vxd_dag_shapes_visit(own->run, view, cube, old, &own->shapes, uniform);
 }
 
 static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *view,
                                 const struct vxd_dag_cube *cube, uint32_t old,
                                 union vxd_dag_edit_state *state, uint32_t *uniform)
 {
-    return vxd_dag_shapes_visit(args, view, cube, old, state_of(state), uniform);
+    (void)args;
+    return vxd_dag_shapes_own_visit(view, cube, old, vxd_dag_shapes_own_of(state),
+                                    uniform);
 }
 
 /* One ball that overwrites decides alone: most cubes of an edit with a ball are such. */
-bool vxd_dag_shapes_visit_parts(const struct vxd_dag_shapes_run *shapes,
-                                const struct vxd_dag_cube *cube,
-                                const struct vxd_dag_shapes_state *state,
+bool vxd_dag_shapes_visit_parts(const void *args, const struct vxd_dag_cube *cube,
+                                const union vxd_dag_edit_state *state,
                                 const uint32_t old[8], struct vxd_dag_told *told)
 {
+    const struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_in(state);
     unsigned same = 0;
 
-    if (!vxd_dag_shapes_tell(shapes, cube, state->partial, state->inside, told)) {
+    (void)args;
+    if (!vxd_dag_shapes_tell(own->run, cube, own->shapes.partial, own->shapes.inside,
+                             told)) {
         return false;
     }
     for (int octant = 0; octant < 8; octant++) {
@@ -58,25 +64,21 @@ bool vxd_dag_shapes_visit_parts(const struct vxd_dag_shapes_run *shapes,
     return true;
 }
 
-static bool visit_parts(const void *args, const struct vxd_dag_cube *cube,
-                        const union vxd_dag_edit_state *state, const uint32_t old[8],
-                        struct vxd_dag_told *told)
-{
-    return vxd_dag_shapes_visit_parts(args, cube, const_state_of(state), old, told);
-}
-
 static int sign(const void *args, const struct vxd_dag_cube *cube,
                 const union vxd_dag_edit_state *state, uint64_t *words)
 {
-    return vxd_dag_shapes_sign(args, cube, const_state_of(state), words);
+    return vxd_dag_shapes_sign(args, cube, &vxd_dag_shapes_own_in(state)->shapes, words);
 }
 
-static void edit_leaf(const void *args, const struct vxd_dag_view *view,
-                      const struct vxd_dag_cube *cube,
-                      const union vxd_dag_edit_state *state, struct vxd_dag_leaf *leaf)
+void vxd_dag_shapes_leaf(const void *args, const struct vxd_dag_view *view,
+                         const struct vxd_dag_cube *cube,
+                         const union vxd_dag_edit_state *state, struct vxd_dag_leaf *leaf)
 {
+    const struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_in(state);
+
+    (void)args;
     (void)view;
-    vxd_dag_shapes_edit_leaf(args, cube, const_state_of(state), leaf);
+    vxd_dag_shapes_edit_leaf(own->run, cube, &own->shapes, leaf);
 }
 
 static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op, int most)
@@ -160,8 +162,9 @@ enum vxd_status vxd_dag_shapes_begin(struct vxd_dag *dag, const struct vxd_dag_o
     }
     *editor = (struct vxd_dag_editor){.begin = begin,
                                       .visit = visit,
-                                      .visit_parts = visit_parts,
-                                      .leaf = edit_leaf,
+                                      .visit_parts = vxd_dag_shapes_visit_parts,
+                                      .split = vxd_dag_shapes_split,
+                                      .leaf = vxd_dag_shapes_leaf,
                                       .signature = sign,
                                       .args = &shapes->run};
     return VXD_OK;

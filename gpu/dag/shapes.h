@@ -16,11 +16,44 @@ void vxd_dag_shapes_plan(const struct vxd_dag_view *view, const struct vxd_dag_o
                          size_t n, struct vxd_dag_shape_op *shape_ops,
                          struct vxd_dag_shapes_run *run);
 
-/* As of an editor (internal.h), for a cube that was visited by this run. */
-bool vxd_dag_shapes_visit_parts(const struct vxd_dag_shapes_run *shapes,
-                                const struct vxd_dag_cube *cube,
-                                const struct vxd_dag_shapes_state *state,
+/* What the CPU's editors of shapes hand down. */
+struct vxd_dag_shapes_own {
+    struct vxd_dag_shapes_state shapes;
+    const struct vxd_dag_shapes_run *run; /* NULL: above the bin that has one */
+    uint32_t bin;
+    bool is_refined; /* for its cube already */
+};
+_Static_assert(sizeof(struct vxd_dag_shapes_own) <= VXD_DAG_STATE_BYTES,
+               "a state has its room");
+
+static inline struct vxd_dag_shapes_own *
+vxd_dag_shapes_own_of(union vxd_dag_edit_state *state)
+{
+    return (struct vxd_dag_shapes_own *)(void *)state->bytes;
+}
+
+static inline const struct vxd_dag_shapes_own *
+vxd_dag_shapes_own_in(const union vxd_dag_edit_state *state)
+{
+    return (const struct vxd_dag_shapes_own *)(const void *)state->bytes;
+}
+
+/* shapes.c, but split: shapes_parts_cpu.c. As of an editor (internal.h), for cubes whose state has a
+ * run; visit_parts and split for those that were visited. */
+enum vxd_dag_visit vxd_dag_shapes_own_visit(const struct vxd_dag_view *view,
+                                            const struct vxd_dag_cube *cube, uint32_t old,
+                                            struct vxd_dag_shapes_own *own,
+                                            uint32_t *uniform);
+bool vxd_dag_shapes_visit_parts(const void *args, const struct vxd_dag_cube *cube,
+                                const union vxd_dag_edit_state *state,
                                 const uint32_t old[8], struct vxd_dag_told *told);
+void vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
+                          const union vxd_dag_edit_state *state,
+                          union vxd_dag_edit_state parts[8]);
+void vxd_dag_shapes_leaf(const void *args, const struct vxd_dag_view *view,
+                         const struct vxd_dag_cube *cube,
+                         const union vxd_dag_edit_state *state,
+                         struct vxd_dag_leaf *leaf);
 
 /* bins_cpu.c. Operations from the first of n on that bins may take: shapes in a row, without
  * heightfields. */

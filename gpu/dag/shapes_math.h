@@ -232,16 +232,14 @@ VXD_HD void vxd_dag_shapes_begin_state(const struct vxd_dag_shapes_run *shapes,
     }
 }
 
+/* What becomes of a cube whose state is refined. */
 VXD_HD enum vxd_dag_visit
-vxd_dag_shapes_visit(const struct vxd_dag_shapes_run *shapes,
-                     const struct vxd_dag_view *view, const struct vxd_dag_cube *cube,
-                     uint32_t old, struct vxd_dag_shapes_state *state, uint32_t *uniform)
+vxd_dag_shapes_decide(const struct vxd_dag_shapes_run *shapes,
+                      const struct vxd_dag_view *view, const struct vxd_dag_cube *cube,
+                      uint32_t old, struct vxd_dag_shapes_state *state, uint32_t *uniform)
 {
     bool is_hidden;
 
-    if (state->partial != 0) {
-        vxd_dag_shapes_refine(shapes, cube, state);
-    }
     if ((state->partial | state->inside) == 0) {
         return VXD_DAG_KEEP;
     }
@@ -255,6 +253,17 @@ vxd_dag_shapes_visit(const struct vxd_dag_shapes_run *shapes,
     return vxd_dag_shapes_find_nothing(shapes, view, state, old, cube->height)
                ? VXD_DAG_KEEP
                : VXD_DAG_DESCEND;
+}
+
+VXD_HD enum vxd_dag_visit
+vxd_dag_shapes_visit(const struct vxd_dag_shapes_run *shapes,
+                     const struct vxd_dag_view *view, const struct vxd_dag_cube *cube,
+                     uint32_t old, struct vxd_dag_shapes_state *state, uint32_t *uniform)
+{
+    if (state->partial != 0) {
+        vxd_dag_shapes_refine(shapes, cube, state);
+    }
+    return vxd_dag_shapes_decide(shapes, view, cube, old, state, uniform);
 }
 
 /* What becomes of the parts of a cube where a ball alone overwrites what stands there, `uniform` being

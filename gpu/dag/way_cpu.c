@@ -218,7 +218,7 @@ enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker
     }
     *at->ref = at->old;
     switch (
-        editor->visit(editor->args, way->view, &at->cube, at->old, &at->own, &uniform)) {
+        editor->visit(editor->args, way->view, &at->cube, at->old, at->state, &uniform)) {
     case VXD_DAG_KEEP:
         return VXD_OK;
     case VXD_DAG_SET:
@@ -230,7 +230,7 @@ enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker
         break;
     }
     if (at->cube.height == VXD_DAG_LEAF_HEIGHT) {
-        return edit_leaf(way, walker, &at->cube, at->old, &at->own, at->ref, err);
+        return edit_leaf(way, walker, &at->cube, at->old, at->state, at->ref, err);
     }
     *is_open = !recall(way, walker, at);
     return VXD_OK;
@@ -375,6 +375,10 @@ static enum vxd_status open_frame(struct vxd_dag_way *way, struct vxd_dag_walker
         frame->octants = told.open;
         set_parts(way, walker, &told, height - 1, node->children);
     }
+    frame->is_split = !frame->is_told && editor->split != NULL;
+    if (frame->is_split) {
+        editor->split(editor->args, &frame->cube, frame->state, frame->parts);
+    }
 out:
     return status;
 }
@@ -402,7 +406,10 @@ static enum vxd_status next_part(struct vxd_dag_way *way, struct vxd_dag_walker 
         *is_open = true;
         return VXD_OK;
     }
-    child->state = &child->own;
+    child->state = frame->is_split ? &frame->parts[octant] : &child->own;
+    if (frame->is_split) {
+        return vxd_dag_way_visit(way, walker, child, is_open, err);
+    }
     if (editor->child == NULL) {
         child->own = *frame->state;
     } else {

@@ -50,8 +50,10 @@ struct vxd_dag_frame {
     unsigned octants; /* a mask of the parts that are still to be looked at */
     bool is_told;     /* all of them are gone into, as visit_parts told */
     struct vxd_dag_made *node;
-    const union vxd_dag_edit_state *state; /* its own, or that of one above */
+    union vxd_dag_edit_state *state; /* its own, or one of or for a frame above */
     union vxd_dag_edit_state own;
+    bool is_split;
+    union vxd_dag_edit_state parts[8]; /* theirs, where it is */
     struct vxd_dag_signature signature;
     struct vxd_dag_signed *place; /* for it; NULL where it stands for itself */
     struct vxd_dag_change before; /* the walker's, when it was gone into */
@@ -86,7 +88,7 @@ struct vxd_dag_walker {
 void vxd_dag_walker_open(struct vxd_dag_walker *walker, struct vxd_dag *dag);
 
 /* Finds what a cube above leaf height becomes, or that its parts decide (*is_open). Of the frame
- * cube, old, ref and own are set, and state to its own, which is refined.
+ * cube, old, ref and state are set; what is in the state is refined.
  * errors  RESOURCE_EXHAUSTED  the store is full, or the edit looks at too much */
 enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker *walker,
                                   struct vxd_dag_frame *at, bool *is_open,

@@ -41,7 +41,7 @@ endforeach()
 
 # Scenes.
 foreach(name ball_parts carve copy edit_balls edit_errors edit_many export grid image_lies
-    leaf_parts planes query rays room store store_items table transfer verify visits)
+    leaf_parts octants planes query rays room store store_items table transfer verify visits)
   voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
     LIBRARIES voxeld_gpu_test_support)
 endforeach()

@@ -216,6 +216,13 @@ static bool in_shape(const struct vxd_dag_shape *shape, const int64_t c[3],
     return false;
 }
 
+bool gpu_dag_is_in(const struct vxd_dag_shape *shape, const int64_t c[3])
+{
+    int32_t value;
+
+    return in_shape(shape, c, &value);
+}
+
 /* Actions --------------------------------------------------------------------------------- */
 
 static int32_t morph(const struct gpu_dag_grid *before, const struct vxd_dag_op *op,

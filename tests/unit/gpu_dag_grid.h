@@ -52,6 +52,9 @@ void gpu_voxel_list_make(struct gpu_voxel_list *list, int depth, const uint8_t *
                          const uint16_t *values);
 void gpu_voxel_list_free(struct gpu_voxel_list *list);
 
+/* Whether a voxel with this centre (units, none negative) is in a shape. */
+bool gpu_dag_is_in(const struct vxd_dag_shape *shape, const int64_t c[3]);
+
 /* Noise as gpu/dag/noise_math.h defines it in words. */
 int64_t gpu_noise(uint32_t seed, int cell_bits, int64_t amplitude, const int64_t c[3]);
 
