@@ -108,15 +108,6 @@ static enum vxd_status plan_name(void *user, const struct vxd_journal_item *item
     return VXD_OK;
 }
 
-/* A GPU makes what an edit has room for over and over until there is: not of much at a time. */
-static size_t most_at_once(const struct vxd_scenes *scenes)
-{
-    bool is_cuda =
-        vxd_context_backend(vxd_queue_context(scenes->queue)) == VXD_BACKEND_CUDA;
-
-    return is_cuda ? ON_CUDA_AT_ONCE : VXD_RECORDS_AT_ONCE;
-}
-
 static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
                                     struct vxd_err *err)
 {
@@ -130,7 +121,12 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
         vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
     }
     vxd_scene_plan_free(&recovery->plan);
-    recovery->most_together = most_at_once(recovery->scenes);
+    recovery->plan.backend =
+        vxd_context_backend(vxd_queue_context(recovery->scenes->queue));
+    /* A GPU makes what an edit has room for over and over until there is: not of much at a time. */
+    recovery->most_together = recovery->plan.backend == VXD_BACKEND_CUDA
+                                  ? ON_CUDA_AT_ONCE
+                                  : VXD_RECORDS_AT_ONCE;
     return vxd_journal_read_items(recovery->scenes->journal, VXD_JOURNAL_NAMED, row->id,
                                   plan_name, recovery, err);
 }

@@ -12,8 +12,10 @@
 /* --- scenes_replay_plan.c --------------------------------------------------------------- */
 
 /* What the records of a family will ask of one another: which versions they take up again, and
- * where each scene ends. Zero-initialised = nothing is known, and every version is to be there. */
+ * where each scene ends. Zero-initialised but for the backend = nothing is known, and every version
+ * is to be there. */
 struct vxd_scene_plan {
+    enum vxd_backend backend;        /* of the scenes */
     struct vxd_scene_planned *lives; /* by their first records */
     size_t n;
     size_t capacity;

@@ -199,7 +199,7 @@ size_t vxd_scene_plan_count(struct vxd_scene_plan *plan, const struct vxd_scene 
                             size_t n)
 {
     struct vxd_scene_planned *life = find_life(plan, records[0].record.head, sequence);
-    struct vxd_dag_edit_pass pass = {0};
+    struct vxd_dag_edit_pass pass = {.backend = plan->backend};
     size_t n_together = 0;
 
     while (life != NULL && !plan->is_useless && n_together < n) {

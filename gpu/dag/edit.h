@@ -159,14 +159,15 @@ enum vxd_status vxd_dag_edit(struct vxd_queue *queue, struct vxd_dag *dag, uint3
                              struct vxd_dag_edit_result *out, struct vxd_err *err);
 
 /* Operations, one list after the other, that as one edit cost least: on the CPU it mostly is one pass
- * over the tree, on a GPU one for each 64. Zero-initialised = none yet. */
+ * over the tree, on a GPU one for each 64. Zero-initialised but for the backend = none yet. */
 struct vxd_dag_edit_pass {
+    enum vxd_backend backend;
     int n_ops;
     int n_lists; /* of them, VOXELS */
 };
 
 /* Adds a list, all of it; false where it does not go with what is there: more than
- * VXD_DAG_MAX_OPS, 4 lists of voxels, or what looks at the state before it. */
+ * VXD_DAG_MAX_OPS, on a GPU more than 4 lists of voxels, or what looks at the state before it. */
 bool vxd_dag_edit_pass_add(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *ops,
                            size_t n_ops);
 

@@ -81,12 +81,13 @@ void vxd_dag_shapes_leaf(const void *args, const struct vxd_dag_view *view,
     vxd_dag_shapes_edit_leaf(own->run, cube, &own->shapes, leaf);
 }
 
-static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op, int most)
+static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op,
+                    int most_ops, int most_lists)
 {
     bool is_list = op->shape.kind == VXD_DAG_VOXELS;
 
-    if (pass->n_ops == most || op->action >= VXD_DAG_ERODE ||
-        (is_list && pass->n_lists == VXD_DAG_SHAPES_LISTS)) {
+    if (pass->n_ops == most_ops || op->action >= VXD_DAG_ERODE ||
+        (is_list && pass->n_lists == most_lists)) {
         return false;
     }
     pass->n_ops++;
@@ -96,10 +97,10 @@ static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op,
 
 size_t vxd_dag_shapes_count(const struct vxd_dag_op *ops, size_t n)
 {
-    struct vxd_dag_edit_pass pass = {0};
+    struct vxd_dag_edit_pass pass = {.n_ops = 0};
     size_t i = 0;
 
-    while (i < n && take_op(&pass, &ops[i], VXD_DAG_SHAPES_OPS)) {
+    while (i < n && take_op(&pass, &ops[i], VXD_DAG_SHAPES_OPS, VXD_DAG_SHAPES_LISTS)) {
         i++;
     }
     return i;
@@ -108,10 +109,12 @@ size_t vxd_dag_shapes_count(const struct vxd_dag_op *ops, size_t n)
 bool vxd_dag_edit_pass_add(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *ops,
                            size_t n_ops)
 {
+    int most_lists =
+        pass->backend == VXD_BACKEND_CPU ? VXD_DAG_MAX_OPS : VXD_DAG_SHAPES_LISTS;
     struct vxd_dag_edit_pass longer = *pass;
 
     for (size_t i = 0; i < n_ops; i++) {
-        if (!take_op(&longer, &ops[i], VXD_DAG_MAX_OPS)) {
+        if (!take_op(&longer, &ops[i], VXD_DAG_MAX_OPS, most_lists)) {
             return false;
         }
     }

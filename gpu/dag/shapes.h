@@ -4,6 +4,7 @@
 #define VXD_GPU_DAG_SHAPES_H
 
 #include "gpu/dag/internal.h"
+#include "gpu/dag/octants_math.h"
 #include "gpu/dag/shapes_math.h"
 
 /* Operations from the first of n on that one run takes: shapes in a row. 0 where the first one
@@ -54,6 +55,11 @@ void vxd_dag_shapes_leaf(const void *args, const struct vxd_dag_view *view,
                          const struct vxd_dag_cube *cube,
                          const union vxd_dag_edit_state *state,
                          struct vxd_dag_leaf *leaf);
+
+/* shapes_parts_cpu.c. How the parts of a cube lie to a shape; of heightfields and lists it is not
+ * known: all partly in. */
+struct vxd_dag_relations vxd_dag_shapes_octants(const struct vxd_dag_op *op,
+                                                const struct vxd_dag_cube *cube);
 
 /* bins_cpu.c. Operations from the first of n on that bins may take: shapes in a row, without
  * heightfields. */

@@ -219,7 +219,8 @@ VXD_HD bool vxd_dag_shapes_find_nothing(const struct vxd_dag_shapes_run *shapes,
 VXD_HD void vxd_dag_shapes_begin_state(const struct vxd_dag_shapes_run *shapes,
                                        struct vxd_dag_shapes_state *state)
 {
-    state->partial = ~(uint64_t)0 >> (VXD_DAG_SHAPES_OPS - shapes->n);
+    state->partial =
+        shapes->n == 0 ? 0 : ~(uint64_t)0 >> (VXD_DAG_SHAPES_OPS - shapes->n);
     state->inside = 0;
     for (int i = 0; i < VXD_DAG_SHAPES_LISTS; i++) {
         state->ranges[i][0] = 0;

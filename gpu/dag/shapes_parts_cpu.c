@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* States of the eight parts of a cube at once. Most of what an edit looks at are cubes that it finds
  * nothing to do in: asked one by one, each of a cube's operations would be asked eight times. */
-#include "gpu/dag/octants_math.h"
 #include "gpu/dag/shapes.h"
 
-static struct vxd_dag_relations relate_each(const struct vxd_dag_shape_op *op,
-                                            const struct vxd_dag_cube *cube)
+static struct vxd_dag_relations relate_heights(const struct vxd_dag_shape_op *op,
+                                               const struct vxd_dag_cube *cube)
 {
     struct vxd_dag_relations octants = {0, 0};
 
@@ -46,34 +45,47 @@ static struct vxd_dag_relations relate_list(const struct vxd_dag_shape_op *op,
     return octants;
 }
 
-static struct vxd_dag_relations relate_parts(const struct vxd_dag_shape_op *op,
-                                             const struct vxd_dag_cube *cube,
-                                             const struct vxd_dag_extent *extent,
-                                             const struct vxd_dag_shapes_state *state,
-                                             union vxd_dag_edit_state parts[8])
+struct vxd_dag_relations vxd_dag_shapes_octants(const struct vxd_dag_op *op,
+                                                const struct vxd_dag_cube *cube)
 {
-    const struct vxd_dag_shape *shape = &op->op->shape;
-    struct vxd_dag_relations octants;
+    const struct vxd_dag_shape *shape = &op->shape;
+    const struct vxd_dag_extent extent =
+        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    struct vxd_dag_relations octants = {0, 0};
 
     switch (shape->kind) {
     case VXD_DAG_BOX:
-        return vxd_dag_box_octants(shape, extent, cube->height);
+        return vxd_dag_box_octants(shape, &extent, cube->height);
     case VXD_DAG_BALL:
-        vxd_dag_ball_octants(shape, extent, cube->height, &octants.outside,
+        vxd_dag_ball_octants(shape, &extent, cube->height, &octants.outside,
                              &octants.inside);
-        return octants;
-    case VXD_DAG_HALF_SPACE:
-        return vxd_dag_half_space_octants(shape, extent, cube->height);
-    case VXD_DAG_CAPSULE:
-        return vxd_dag_capsule_octants(shape, extent, cube->height);
-    case VXD_DAG_NOISE_BALL:
-        return vxd_dag_noise_ball_octants(shape, extent, cube->height);
-    case VXD_DAG_HEIGHTFIELD:
-        return relate_each(op, cube);
-    case VXD_DAG_VOXELS:
         break;
+    case VXD_DAG_HALF_SPACE:
+        return vxd_dag_half_space_octants(shape, &extent, cube->height);
+    case VXD_DAG_CAPSULE:
+        return vxd_dag_capsule_octants(shape, &extent, cube->height);
+    case VXD_DAG_NOISE_BALL:
+        return vxd_dag_noise_ball_octants(shape, &extent, cube->height);
+    case VXD_DAG_HEIGHTFIELD:
+    case VXD_DAG_VOXELS:
+        break; /* these need more than the shape */
     }
-    return relate_list(op, cube, state->ranges[op->list], parts);
+    return octants;
+}
+
+static struct vxd_dag_relations relate_parts(const struct vxd_dag_shape_op *op,
+                                             const struct vxd_dag_cube *cube,
+                                             const struct vxd_dag_shapes_state *state,
+                                             union vxd_dag_edit_state parts[8])
+{
+    switch (op->op->shape.kind) {
+    case VXD_DAG_HEIGHTFIELD:
+        return relate_heights(op, cube);
+    case VXD_DAG_VOXELS:
+        return relate_list(op, cube, state->ranges[op->list], parts);
+    default:
+        return vxd_dag_shapes_octants(op->op, cube);
+    }
 }
 
 void vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
@@ -81,8 +93,6 @@ void vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
                           union vxd_dag_edit_state parts[8])
 {
     const struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_in(state);
-    const struct vxd_dag_extent extent =
-        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
     uint64_t partial[8] = {0};
     uint64_t inside[8] = {0};
 
@@ -93,7 +103,7 @@ void vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
     for (uint64_t rest = own->shapes.partial; rest != 0; rest &= rest - 1) {
         const int number = vxd_dag_low_bit(rest);
         const struct vxd_dag_relations octants =
-            relate_parts(&own->run->ops[number], cube, &extent, &own->shapes, parts);
+            relate_parts(&own->run->ops[number], cube, &own->shapes, parts);
         const unsigned open = VXD_DAG_ALL_OCTANTS & ~(octants.inside | octants.outside);
 
         for (int i = 0; i < 8; i++) {

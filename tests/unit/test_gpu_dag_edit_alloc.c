@@ -8,17 +8,21 @@
 #include "tests/unit/gpu_helpers.h"
 
 enum {
-    N_BOXES = 70 /* more than one run takes */
+    N_BOXES = 70, /* more than one run takes, */
+    N_LISTS = 6   /* these, too */
 };
 
-/* Three passes: a heightfield with a ball, a dilation, many boxes. */
+/* Three passes: a heightfield with a ball, a dilation, many boxes and lists. */
 static enum vxd_status run_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
                                 struct vxd_dag_edit_result *out, struct vxd_err *err)
 {
+    static const uint64_t codes[3] = {1, 2, 700};
+    static const uint64_t masks[3] = {5, ~(uint64_t)0, 1};
     int64_t heights[64];
-    struct vxd_dag_op ops[3 + N_BOXES] = {{.action = VXD_DAG_FILL, .value = 3},
-                                          {.action = VXD_DAG_FILL, .value = 2},
-                                          {.action = VXD_DAG_DILATE, .threshold = 1}};
+    struct vxd_dag_op ops[3 + N_BOXES + N_LISTS] = {
+        {.action = VXD_DAG_FILL, .value = 3},
+        {.action = VXD_DAG_FILL, .value = 2},
+        {.action = VXD_DAG_DILATE, .threshold = 1}};
     enum vxd_status status;
 
     for (int i = 0; i < 64; i++) {
@@ -37,9 +41,19 @@ static enum vxd_status run_edit(struct gpu_env *env, struct vxd_dag *dag, uint32
             ops[3 + i].shape.high[axis] = (int64_t)(i % 9 + 1) * 6 * VXD_DAG_UNIT;
         }
     }
+    for (int i = 0; i < N_LISTS; i++) {
+        struct vxd_dag_op *op = &ops[3 + N_BOXES + i];
+
+        op->action = i % 2 == 0 ? VXD_DAG_FILL : VXD_DAG_SET_FREE;
+        op->value = (uint32_t)i;
+        op->shape.kind = VXD_DAG_VOXELS;
+        op->shape.voxels = (struct vxd_dag_voxels){
+            .codes = codes + i % 2, .masks = masks + i % 2, .n = 2};
+    }
     ops[1].shape.kind = VXD_DAG_BALL;
     ops[1].shape.r = (int64_t)20 * VXD_DAG_UNIT;
-    status = vxd_dag_edit(env->queue, dag, root, ops, 3 + N_BOXES, out, err);
+    status =
+        vxd_dag_edit(env->queue, dag, root, ops, sizeof ops / sizeof ops[0], out, err);
     return status != VXD_OK ? status : vxd_queue_wait(env->queue, err);
 }
 

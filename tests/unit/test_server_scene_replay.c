@@ -480,6 +480,22 @@ static void test_changes_go_together_up_to_what_is_asked_for(void)
     CHECK_INT(count_together(&planned, 8, 2), 1);
 }
 
+static void test_scans_go_together_as_far_as_the_backend_has_a_pass_for_them(void)
+{
+    static struct planned planned;
+
+    for (int backend = VXD_BACKEND_CPU; backend <= VXD_BACKEND_CUDA; backend++) {
+        plan_edits(&planned, 8); /* two lists each */
+        planned.plan.backend = (enum vxd_backend)backend;
+        planned.ops[0].shape.kind = VXD_DAG_VOXELS;
+        planned.ops[1].shape.kind = VXD_DAG_VOXELS;
+        for (size_t i = 0; i < 8; i++) {
+            planned.records[i].record.n_ops = 2;
+        }
+        CHECK_INT(count_together(&planned, 8, 0), backend == VXD_BACKEND_CPU ? 7 : 2);
+    }
+}
+
 static void test_nothing_goes_together_without_a_plan(void)
 {
     static struct planned planned;
@@ -514,6 +530,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_versions_that_nobody_can_ask_for_leave_no_nodes),
     VXD_TEST(test_records_that_end_sooner_than_foreseen_lose_no_kept_version),
     VXD_TEST(test_changes_go_together_up_to_what_is_asked_for),
+    VXD_TEST(test_scans_go_together_as_far_as_the_backend_has_a_pass_for_them),
     VXD_TEST(test_nothing_goes_together_without_a_plan),
     VXD_TEST(test_changes_that_fail_together_are_made_alone),
 };
