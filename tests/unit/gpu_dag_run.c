@@ -17,7 +17,7 @@ struct vxd_dag *gpu_dag_create(struct gpu_env *env, const struct vxd_dag_spec *s
 }
 
 enum {
-    MAX_SENT = 64 /* arrays of an edit */
+    MAX_SENT = 256 /* arrays of an edit */
 };
 
 /* Device copies of lists. */
