@@ -21,7 +21,9 @@ enum {
     FORM_HUFFMAN = 2,
     N_SYMBOLS = 256,
     MAX_BITS = 11,
-    CODES_AT_ONCE = 5, /* that 56 bits have surely */
+    CODES_AT_ONCE = 6,            /* of one look-up, at most */
+    FEW_BITS = CODES_AT_ONCE - 1, /* that with one code before them are no more codes */
+    LOOKUPS_AT_ONCE = 5,          /* that 56 bits do for surely */
     LENGTH_BYTES = N_SYMBOLS / 2,
     MIN_HUFFMAN = 160 /* below, the lengths alone cost more than they can save */
 };
@@ -210,30 +212,82 @@ void vxd_plane_put(struct vxd_bytes_out *out, const uint8_t *plane, size_t n)
     vxd_bytes_put(out, plane, n);
 }
 
-/* Entries are the byte and, above it, the bits of its code. */
-static bool make_table(const uint8_t *nibbles, uint16_t table[1 << MAX_BITS])
+/* A code to read by. */
+struct decoder {
+    uint8_t symbols[N_SYMBOLS];    /* that occur, in the order of their codes */
+    uint16_t begins[MAX_BITS + 2]; /* where in them those of a length begin */
+    uint16_t ends[MAX_BITS + 1];   /* behind its last code, as MAX_BITS bits */
+    /* What n bits begin with, at 1 << n + the bits: of all codes that are whole in them, of
+     * CODES_AT_ONCE at most, how many bits they have (8 bits, lowest), how many they are (8),
+     * and their bytes. */
+    uint64_t entries[2 << MAX_BITS];
+};
+
+/* False where it is no complete code. */
+static bool sort_symbols(const uint8_t *nibbles, struct decoder *decoder)
 {
-    struct code code = {0};
-    unsigned n_entries = 0;
+    uint8_t lengths[N_SYMBOLS];
+    uint16_t next[16] = {0}; /* first how many there are, then where they go */
+    unsigned end = 0;
 
     for (int i = 0; i < N_SYMBOLS; i++) {
-        code.lengths[i] = (uint8_t)(nibbles[i / 2] >> 4 * (i % 2) & 15);
-        if (code.lengths[i] > MAX_BITS) {
+        lengths[i] = (uint8_t)(nibbles[i / 2] >> 4 * (i % 2) & 15);
+        if (lengths[i] > MAX_BITS) {
             return false;
         }
-        n_entries += code.lengths[i] > 0 ? 1u << (MAX_BITS - code.lengths[i]) : 0;
+        next[lengths[i]]++;
     }
-    if (n_entries != 1u << MAX_BITS) {
+    decoder->begins[1] = 0;
+    for (int length = 1; length <= MAX_BITS; length++) {
+        end += (unsigned)next[length] << (MAX_BITS - length);
+        decoder->ends[length] = (uint16_t)end;
+        decoder->begins[length + 1] = (uint16_t)(decoder->begins[length] + next[length]);
+        next[length] = decoder->begins[length];
+    }
+    for (int i = 0; i < N_SYMBOLS; i++) {
+        if (lengths[i] > 0) {
+            decoder->symbols[next[lengths[i]]++] = (uint8_t)i;
+        }
+    }
+    return end == 1u << MAX_BITS;
+}
+
+/* The entries of n_bits, from those of fewer: behind a code it goes on as those bits do. */
+static void make_entries(struct decoder *decoder, int n_bits)
+{
+    const uint64_t *of_few = decoder->entries + (1 << FEW_BITS);
+    uint64_t *to = decoder->entries + ((size_t)1 << n_bits);
+    uint64_t *end = to + ((size_t)1 << n_bits);
+
+    for (int length = 1; length <= n_bits; length++) {
+        const uint64_t *of_rest = decoder->entries + ((size_t)1 << (n_bits - length));
+        int more = n_bits - length > FEW_BITS ? n_bits - length - FEW_BITS : 0;
+
+        for (int i = decoder->begins[length]; i < decoder->begins[length + 1]; i++) {
+            for (size_t rest = 0; rest < (size_t)1 << (n_bits - length); rest++) {
+                uint64_t entry = of_rest[rest];
+
+                if (more > 0 && (entry >> 8 & 255) == CODES_AT_ONCE) {
+                    entry = of_few[rest >> more];
+                }
+                *to++ = (entry >> 16 << 24) | (uint64_t)decoder->symbols[i] << 16 |
+                        ((entry & 0xffff) + (0x100 + (unsigned)length));
+            }
+        }
+    }
+    while (to < end) {
+        *to++ = 0;
+    }
+}
+
+static bool make_decoder(const uint8_t *nibbles, struct decoder *decoder)
+{
+    if (!sort_symbols(nibbles, decoder)) {
         return false;
     }
-    assign_codes(&code);
-    for (int i = 0; i < N_SYMBOLS; i++) {
-        int rest = MAX_BITS - code.lengths[i];
-
-        for (unsigned k = 0; code.lengths[i] > 0 && k < 1u << rest; k++) {
-            table[((unsigned)code.codes[i] << rest) + k] =
-                (uint16_t)(i | code.lengths[i] << 8);
-        }
+    decoder->entries[1] = 0;
+    for (int n_bits = 1; n_bits <= MAX_BITS; n_bits++) {
+        make_entries(decoder, n_bits);
     }
     return true;
 }
@@ -249,60 +303,85 @@ static uint64_t eight_bytes(const uint8_t *from)
     return four_bytes(from) << 32 | four_bytes(from + 4);
 }
 
-/* The coded bytes end with the last code, zeros behind it. */
-static bool get_codes(const uint8_t *from, size_t n_coded,
-                      const uint16_t table[1 << MAX_BITS], uint8_t *plane, size_t n)
+/* Bits of coded bytes that were taken from them: the high n_bits; what is below them are the first
+ * bits of from[at]. */
+struct bits {
+    const uint8_t *from;
+    size_t n_coded;
+    size_t at;
+    uint64_t word;
+    int n_bits;
+};
+
+/* Several codes a look-up, while there are bits for some look-ups, and room for all that they may
+ * give; how many bytes came. */
+static size_t get_most(struct bits *bits, const uint64_t *entries, uint8_t *plane,
+                       size_t n)
 {
-    uint64_t bits = 0; /* the low n_bits are next, highest first */
-    int n_bits = 0;
-    size_t at = 0;
+    struct bits left = *bits;
     size_t i = 0;
 
-    /* As many codes as there are bits for, whatever they are. */
-    while (n - i >= CODES_AT_ONCE && n_coded - at >= 8) {
-        int n_bytes = (63 - n_bits) / 8;
+    while (n - i >= LOOKUPS_AT_ONCE * CODES_AT_ONCE + sizeof left.word &&
+           left.n_coded - left.at >= sizeof left.word) {
+        left.word |= eight_bytes(left.from + left.at) >> left.n_bits;
+        left.at += (size_t)(63 - left.n_bits) / 8;
+        left.n_bits |= 56; /* whole bytes were added */
+        for (int k = 0; k < LOOKUPS_AT_ONCE; k++) {
+            uint64_t entry = entries[left.word >> (64 - MAX_BITS)];
+            uint64_t symbols = entry >> 16;
 
-        bits = bits << 8 * n_bytes | eight_bytes(from + at) >> 1 >> (63 - 8 * n_bytes);
-        n_bits += 8 * n_bytes;
-        at += (size_t)n_bytes;
-        for (int k = 0; k < CODES_AT_ONCE; k++) {
-            uint16_t entry = table[bits >> (n_bits - MAX_BITS) & ((1 << MAX_BITS) - 1)];
-
-            n_bits -= entry >> 8;
-            plane[i++] = (uint8_t)entry;
+            memcpy(plane + i, &symbols, sizeof symbols);
+            i += entry >> 8 & 255;
+            left.n_bits -= (int)(entry & 63);
+            left.word <<= entry & 63;
         }
     }
-    for (; i < n; i++) {
-        uint16_t entry;
+    *bits = left;
+    return i;
+}
 
-        while (n_bits <= 48 && at < n_coded) {
-            bits = bits << 8 | from[at++];
-            n_bits += 8;
+/* The coded bytes end with the last code, zeros behind it. */
+static bool get_codes(const uint8_t *from, size_t n_coded, const struct decoder *decoder,
+                      uint8_t *plane, size_t n)
+{
+    struct bits bits = {.from = from, .n_coded = n_coded};
+
+    for (size_t i = get_most(&bits, decoder->entries + (1 << MAX_BITS), plane, n); i < n;
+         i++) {
+        unsigned next;
+        int length = 1;
+
+        for (; bits.n_bits <= 56 && bits.at < n_coded; bits.n_bits += 8) {
+            bits.word |= (uint64_t)from[bits.at++] << (56 - bits.n_bits);
         }
-        entry = n_bits >= MAX_BITS
-                    ? table[bits >> (n_bits - MAX_BITS) & ((1 << MAX_BITS) - 1)]
-                    : table[bits << (MAX_BITS - n_bits) & ((1 << MAX_BITS) - 1)];
-        n_bits -= entry >> 8;
-        if (n_bits < 0) {
+        next = (unsigned)(bits.word >> (64 - MAX_BITS));
+        while (next >= decoder->ends[length]) {
+            length++;
+        }
+        if (length > bits.n_bits) {
             return false;
         }
-        plane[i] = (uint8_t)entry;
+        bits.n_bits -= length;
+        bits.word <<= length;
+        next = (decoder->ends[length] - 1u - next) >> (MAX_BITS - length);
+        plane[i] = decoder->symbols[decoder->begins[length + 1] - 1u - next];
     }
-    return at == n_coded && n_bits < 8 && (bits & ((UINT64_C(1) << n_bits) - 1)) == 0;
+    return bits.at == n_coded && bits.n_bits < 8 &&
+           (bits.n_bits == 0 || bits.word >> (64 - bits.n_bits) == 0);
 }
 
 static bool get_huffman(struct vxd_bytes_in *in, uint8_t *plane, size_t n)
 {
-    uint16_t table[1 << MAX_BITS];
+    struct decoder decoder;
     const uint8_t *nibbles = vxd_bytes_get(in, LENGTH_BYTES);
     uint64_t n_coded = vxd_bytes_get_number(in);
     const uint8_t *from;
 
-    if (nibbles == NULL || n_coded > n || !make_table(nibbles, table)) {
+    if (nibbles == NULL || n_coded > n || !make_decoder(nibbles, &decoder)) {
         return false;
     }
     from = vxd_bytes_get(in, (size_t)n_coded);
-    return from != NULL && get_codes(from, (size_t)n_coded, table, plane, n);
+    return from != NULL && get_codes(from, (size_t)n_coded, &decoder, plane, n);
 }
 
 bool vxd_plane_get(struct vxd_bytes_in *in, uint8_t *plane, size_t n)
