@@ -28,7 +28,7 @@ void *vxd_record_alloc(struct vxd_record_reader *reader, uint64_t n, size_t item
 
     if (n <= reader->n_bytes_left && vxd_size_mul((size_t)n, item_bytes, &n_bytes) &&
         n_bytes <= reader->n_bytes_left) {
-        block = calloc(1, sizeof *block + n_bytes);
+        block = malloc(sizeof *block + n_bytes);
     }
     if (block == NULL) {
         reader->is_out_of_memory = true;
@@ -200,6 +200,9 @@ static bool get_ops(struct vxd_record_reader *reader, struct vxd_record *record)
         return vxd_record_bad(reader, "not a number of operations");
     }
     ops = vxd_record_alloc(reader, n > 0 ? n : 1, sizeof *ops);
+    if (ops != NULL) {
+        memset(ops, 0, (size_t)n * sizeof *ops);
+    }
     for (uint64_t i = 0; ops != NULL && i < n; i++) {
         if (!vxd_record_get_op(reader, &ops[i])) {
             return false;
@@ -299,12 +302,17 @@ enum vxd_status vxd_record_decode(const void *bytes, size_t n_bytes,
         .in = {.bytes = n_bytes > 0 ? bytes : (const void *)"", .n = n_bytes},
         .n_bytes_left = max_bytes != 0 ? max_bytes : VXD_RECORD_MAX_BYTES};
     enum vxd_status status = check_rules(rules_version, err);
+    bool is_good;
 
     *out = (struct vxd_record_decoded){0};
     if (status != VXD_OK) {
         return status;
     }
-    if (get_record(&reader, &out->record)) {
+    is_good = get_record(&reader, &out->record);
+    for (size_t i = 0; i < sizeof reader.planes / sizeof reader.planes[0]; i++) {
+        free(reader.planes[i].bytes);
+    }
+    if (is_good) {
         out->memory = reader.blocks;
         out->n_bytes =
             (max_bytes != 0 ? max_bytes : VXD_RECORD_MAX_BYTES) - reader.n_bytes_left;

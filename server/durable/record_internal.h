@@ -11,17 +11,24 @@ struct vxd_record_block {
     max_align_t bytes[];
 };
 
+/* What a plane is read to before its parts go where they belong, for one list after the other. */
+struct vxd_record_plane {
+    uint8_t *bytes;
+    size_t capacity;
+};
+
 /* Bytes to read, and the memory that what is read may take. */
 struct vxd_record_reader {
     struct vxd_bytes_in in;
     struct vxd_record_block *blocks;
     size_t n_bytes_left;
+    struct vxd_record_plane planes[3];
     bool is_out_of_memory;
     const char *what; /* is wrong, once something is */
 };
 
-/* n items of a size, zeroed; freed with the record. NULL where that is too much, or memory has run
- * out (is_out_of_memory). */
+/* n items of a size, not set to anything; freed with the record. NULL where that is too much, or
+ * memory has run out (is_out_of_memory). */
 void *vxd_record_alloc(struct vxd_record_reader *reader, uint64_t n, size_t item_bytes);
 
 /* Says what is wrong, unless something was before, and returns false. */
@@ -33,7 +40,7 @@ enum vxd_status vxd_record_put_op(struct vxd_bytes_out *out, const struct vxd_da
                                   size_t number, struct vxd_err *err);
 bool vxd_record_get_op(struct vxd_record_reader *reader, struct vxd_dag_op *op);
 
-/* record_voxels.c. What is wrong with a list, NULL = nothing. */
+/* record_voxels.c. What is wrong with a list, NULL = nothing, as with any that was read. */
 const char *vxd_record_check_voxels(const struct vxd_dag_voxels *voxels);
 void vxd_record_put_voxels(struct vxd_bytes_out *out,
                            const struct vxd_dag_voxels *voxels);

@@ -392,6 +392,8 @@ bool vxd_record_get_op(struct vxd_record_reader *reader, struct vxd_dag_op *op)
         return vxd_record_bad(reader, "an action is damaged");
     }
     fault = check_op(op);
-    fault = fault != NULL ? fault : check_shape(&op->shape);
+    if (fault == NULL && op->shape.kind != VXD_DAG_VOXELS) { /* whose reader saw to it */
+        fault = check_shape(&op->shape);
+    }
     return fault == NULL || vxd_record_bad(reader, fault);
 }

@@ -23,9 +23,13 @@
  *     bytes of the next plane (number)
  *     plane  of each height what it is more than the one before it in its row, the first of a row
  *            than the first of the row before, as signed numbers */
+#include <pthread.h>
+
 #include "server/durable/planes.h"
 #include "server/durable/record_internal.h"
 
+#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+#define OCTANT(i) (UINT64_C(255) << 8 * (i))
 #define MAX_CODES ((uint64_t)1 << 3 * (VXD_DAG_MAX_DEPTH - 2))
 #define MAX_CELLS ((uint64_t)1 << 26)
 
@@ -160,26 +164,60 @@ void vxd_record_put_voxels(struct vxd_bytes_out *out, const struct vxd_dag_voxel
     }
 }
 
-/* Reads a plane of n bytes into memory of its own, which the caller frees; NULL = none. */
-static uint8_t *get_plane(struct vxd_record_reader *reader, uint64_t n)
+/* Reads a plane of n bytes into the reader's memory of this number, where eight zeros follow it.
+ * NULL = none. */
+static const uint8_t *get_plane(struct vxd_record_reader *reader, int number, uint64_t n)
 {
-    uint8_t *plane;
+    struct vxd_record_plane *plane = &reader->planes[number];
 
     if (n > reader->n_bytes_left) {
         reader->is_out_of_memory = true;
         return NULL;
     }
-    plane = malloc(n > 0 ? (size_t)n : 1);
-    if (plane == NULL) {
+    if (plane->bytes == NULL || plane->capacity < n) {
+        free(plane->bytes);
+        plane->bytes = malloc((size_t)n + sizeof(uint64_t));
+        plane->capacity = (size_t)n;
+    }
+    if (plane->bytes == NULL) {
         reader->is_out_of_memory = true;
         return NULL;
     }
-    if (!vxd_plane_get(&reader->in, plane, (size_t)n)) {
+    if (!vxd_plane_get(&reader->in, plane->bytes, (size_t)n)) {
         (void)vxd_record_bad(reader, "a plane is damaged");
-        free(plane);
         return NULL;
     }
-    return plane;
+    memset(plane->bytes + n, 0, sizeof(uint64_t));
+    return plane->bytes;
+}
+
+static uint64_t load8(const uint8_t *from)
+{
+    uint64_t word;
+
+    memcpy(&word, from, sizeof word);
+    return word;
+}
+
+/* The codes of steps of one byte, eight at a time: nearly all are. Returns how many. */
+static size_t get_short_steps(struct vxd_bytes_in *in, uint64_t *codes, size_t n,
+                              uint64_t *next)
+{
+    size_t i = 0;
+
+    while (n - i >= 8 && in->n - in->at >= 8 && *next <= MAX_CODES - 8 * 128) {
+        uint64_t steps = load8(in->bytes + in->at);
+
+        if ((steps & EACH_BYTE(0x80)) != 0) {
+            break;
+        }
+        for (int k = 0; k < 8; k++) {
+            codes[i] = *next + (steps >> 8 * k & 127);
+            *next = codes[i++] + 1;
+        }
+        in->at += 8;
+    }
+    return i;
 }
 
 static bool get_codes(struct vxd_record_reader *reader, uint64_t *codes, size_t n)
@@ -187,78 +225,125 @@ static bool get_codes(struct vxd_record_reader *reader, uint64_t *codes, size_t 
     uint64_t n_bytes = vxd_bytes_get_number(&reader->in);
     struct vxd_bytes_in in = {0};
     uint64_t next = 0;
-    uint8_t *plane;
 
     if (n_bytes < n || n_bytes > 10 * (uint64_t)n) {
         return vxd_record_bad(reader, "the plane of codes has no proper length");
     }
-    plane = get_plane(reader, n_bytes);
-    if (plane == NULL) {
+    in.bytes = get_plane(reader, 0, n_bytes);
+    if (in.bytes == NULL) {
         return false;
     }
-    in.bytes = plane;
     in.n = (size_t)n_bytes;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; (i += get_short_steps(&in, codes + i, n - i, &next)) < n; i++) {
         uint64_t step = vxd_bytes_get_number(&in);
 
         if (in.is_bad || step >= MAX_CODES - next) {
-            free(plane);
             return vxd_record_bad(reader, "a leaf lies outside every scene");
         }
         codes[i] = next + step;
         next = codes[i] + 1;
     }
-    free(plane);
     return in.at == in.n || vxd_record_bad(reader, "more codes than leaves");
 }
 
-static bool join_masks(struct vxd_record_reader *reader, uint64_t *masks, size_t n,
-                       const uint8_t *some, const uint8_t *full)
+/* Without the instruction, which not every processor has, it would be a call. */
+static unsigned count_bits(uint64_t word)
 {
-    uint64_t n_mixed = 0;
-    const uint8_t *next;
-    uint8_t *octants;
+    word -= word >> 1 & EACH_BYTE(0x55);
+    word = (word & EACH_BYTE(0x33)) + (word >> 2 & EACH_BYTE(0x33));
+    word = (word + (word >> 4)) & EACH_BYTE(0x0f);
+    return (unsigned)(word * EACH_BYTE(1) >> 56);
+}
 
-    for (size_t i = 0; i < n; i++) {
-        if (some[i] == 0 || (full[i] & ~some[i]) != 0) {
-            return vxd_record_bad(reader, "a leaf has no voxels");
-        }
-        n_mixed += (uint64_t)__builtin_popcount((unsigned)(some[i] & ~full[i]));
-    }
-    octants = get_plane(reader, n_mixed);
-    if (octants == NULL) {
-        return false;
-    }
-    next = octants;
-    for (size_t i = 0; i < n; i++) {
-        unsigned mixed = some[i] & ~(unsigned)full[i];
-        uint64_t mask = 0;
+/* Of each set of octants, how bytes that follow one another come to lie in them: what is told of
+ * is moved up by four octants, then by two, then by one. */
+static struct {
+    uint64_t by_4, by_2, by_1;
+    uint64_t all; /* in the end */
+    size_t n;
+} moves[256];
+static pthread_once_t moves_made = PTHREAD_ONCE_INIT;
 
-        for (unsigned left = full[i]; left != 0; left &= left - 1) {
-            mask |= UINT64_C(255) << 8 * __builtin_ctz(left);
-        }
-        for (; mixed != 0; mixed &= mixed - 1, next++) {
-            if (*next == 0 || *next == 255) {
-                free(octants);
-                return vxd_record_bad(reader, "an octant is empty or full");
+static void make_moves(void)
+{
+    for (unsigned set = 0; set < 256; set++) {
+        unsigned at = 0;
+
+        for (unsigned octant = 0; octant < 8; octant++) {
+            unsigned up = octant - at;
+
+            if ((set >> octant & 1) == 0) {
+                continue;
             }
-            mask |= (uint64_t)*next << 8 * __builtin_ctz(mixed);
+            moves[set].by_4 |= (up & 4) != 0 ? OCTANT(at + 4) : 0;
+            moves[set].by_2 |= (up & 2) != 0 ? OCTANT(at + (up & 4) + 2) : 0;
+            moves[set].by_1 |= (up & 1) != 0 ? OCTANT(octant) : 0;
+            moves[set].all |= OCTANT(octant);
+            at++;
         }
-        masks[i] = mask;
+        moves[set].n = at;
     }
-    free(octants);
-    return true;
+}
+
+/* Whether every leaf has voxels, and the full octants are of those that have; and how many have
+ * some, which are not all. */
+static bool count_mixed(const uint8_t *some, const uint8_t *full, size_t n,
+                        uint64_t *n_mixed)
+{
+    uint8_t is_bad = 0;
+
+    *n_mixed = 0;
+    for (size_t i = 0; i < n; i++) {
+        is_bad |= (uint8_t)((some[i] == 0) | ((full[i] & ~some[i]) != 0));
+    }
+    for (size_t i = 0; i < n; i += 8) {
+        *n_mixed += count_bits(load8(some + i) & ~load8(full + i));
+    }
+    return is_bad == 0;
+}
+
+static bool are_mixed(const uint8_t *octants, size_t n)
+{
+    uint8_t is_bad = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        is_bad |= (uint8_t)(octants[i] + 1) < 2; /* 255 or 0 */
+    }
+    return is_bad == 0;
 }
 
 static bool get_masks(struct vxd_record_reader *reader, uint64_t *masks, size_t n)
 {
-    uint8_t *some = get_plane(reader, n);
-    uint8_t *full = some != NULL ? get_plane(reader, n) : NULL;
-    bool is_good = full != NULL && join_masks(reader, masks, n, some, full);
+    const uint8_t *some = get_plane(reader, 0, n);
+    const uint8_t *full = some != NULL ? get_plane(reader, 1, n) : NULL;
+    const uint8_t *octants;
+    uint64_t n_mixed;
 
-    free(some);
-    free(full);
-    return is_good;
+    if (full == NULL) {
+        return false;
+    }
+    if (!count_mixed(some, full, n, &n_mixed)) {
+        return vxd_record_bad(reader, "a leaf has no voxels");
+    }
+    octants = get_plane(reader, 2, n_mixed);
+    if (octants == NULL) {
+        return false;
+    }
+    if (!are_mixed(octants, (size_t)n_mixed)) {
+        return vxd_record_bad(reader, "an octant is empty or full");
+    }
+    (void)pthread_once(&moves_made, make_moves);
+    for (size_t i = 0; i < n; i++) {
+        unsigned mixed = some[i] & ~(unsigned)full[i];
+        uint64_t mask = load8(octants);
+
+        mask ^= (mask ^ mask << 32) & moves[mixed].by_4;
+        mask ^= (mask ^ mask << 16) & moves[mixed].by_2;
+        mask ^= (mask ^ mask << 8) & moves[mixed].by_1;
+        masks[i] = (mask & moves[mixed].all) | moves[full[i]].all;
+        octants += moves[mixed].n;
+    }
+    return true;
 }
 
 static bool get_values(struct vxd_record_reader *reader, struct vxd_dag_voxels *voxels)
@@ -267,11 +352,11 @@ static bool get_values(struct vxd_record_reader *reader, struct vxd_dag_voxels *
         vxd_record_alloc(reader, voxels->n > 0 ? voxels->n : 1, sizeof *first);
     uint64_t n_values = 0;
     uint16_t *values;
-    uint8_t *halves[2];
+    const uint8_t *halves[2];
 
     for (size_t i = 0; first != NULL && i < voxels->n; i++) {
         first[i] = (uint32_t)n_values;
-        n_values += (uint64_t)__builtin_popcountll(voxels->masks[i]);
+        n_values += count_bits(voxels->masks[i]);
         if (n_values > UINT32_MAX) {
             return vxd_record_bad(reader, "more values than any list has");
         }
@@ -279,15 +364,13 @@ static bool get_values(struct vxd_record_reader *reader, struct vxd_dag_voxels *
     values = first != NULL
                  ? vxd_record_alloc(reader, n_values > 0 ? n_values : 1, sizeof *values)
                  : NULL;
-    halves[0] = values != NULL ? get_plane(reader, n_values) : NULL;
-    halves[1] = halves[0] != NULL ? get_plane(reader, n_values) : NULL;
+    halves[0] = values != NULL ? get_plane(reader, 0, n_values) : NULL;
+    halves[1] = halves[0] != NULL ? get_plane(reader, 1, n_values) : NULL;
     for (size_t i = 0; halves[1] != NULL && i < n_values; i++) {
         values[i] = (uint16_t)(halves[0][i] | halves[1][i] << 8);
     }
     voxels->first_value = first;
     voxels->values = values;
-    free(halves[0]);
-    free(halves[1]);
     return halves[1] != NULL;
 }
 
@@ -343,16 +426,14 @@ static bool get_all_heights(struct vxd_record_reader *reader, int64_t *heights,
 {
     uint64_t n_bytes = vxd_bytes_get_number(&reader->in);
     struct vxd_bytes_in in = {0};
-    uint8_t *plane;
 
     if (n_bytes < n || n_bytes > 10 * (uint64_t)n) {
         return vxd_record_bad(reader, "the plane of heights has no proper length");
     }
-    plane = get_plane(reader, n_bytes);
-    if (plane == NULL) {
+    in.bytes = get_plane(reader, 0, n_bytes);
+    if (in.bytes == NULL) {
         return false;
     }
-    in.bytes = plane;
     in.n = (size_t)n_bytes;
     for (size_t i = 0; i < n; i++) {
         size_t before = i % field->n_y != 0 ? 1 : field->n_y;
@@ -361,11 +442,9 @@ static bool get_all_heights(struct vxd_record_reader *reader, int64_t *heights,
 
         if (in.is_bad || __builtin_add_overflow(base, step, &heights[i]) ||
             heights[i] > VXD_DAG_MAX_COORDINATE || heights[i] < -VXD_DAG_MAX_COORDINATE) {
-            free(plane);
             return vxd_record_bad(reader, "a height is beyond 2^31 units");
         }
     }
-    free(plane);
     return in.at == in.n || vxd_record_bad(reader, "more heights than cells");
 }
 

@@ -83,3 +83,5 @@ voxeld_add_test(NAME test_server_durable_faults SOURCES unit/test_server_durable
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_files SOURCES unit/test_server_durable_files.c
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
+voxeld_add_test(NAME test_server_durable_planes SOURCES unit/test_server_durable_planes.c
+                LIBRARIES voxeld_durable)
