@@ -118,6 +118,7 @@ static void apply_listed(const struct vxd_dag_bins *bins,
     op.op = &bins->ops[listed->number];
     op.list = 0;
     state.ranges[0][0] = listed->entry;
+    // cppcheck-suppress ctuuninitvar ; what of them is looked at is set
     vxd_dag_shapes_apply(run, &op, &state, listed->mask, leaf);
 }
 

@@ -176,7 +176,7 @@ VXD_HD bool vxd_dag_capsule_mask_near(const struct vxd_dag_shape *shape,
         d[axis] = shape->b[axis] - shape->a[axis];
         v[axis] = extent->low[axis] - shape->a[axis];
     }
-    if (!vxd_dag_is_brush(d, vxd_dag_length_1(v) + 9 * VXD_DAG_UNIT)) {
+    if (!vxd_dag_is_brush(d, vxd_dag_length_1(v) + (int64_t)9 * VXD_DAG_UNIT)) {
         return false;
     }
     for (int axis = 0; axis < 3; axis++) {

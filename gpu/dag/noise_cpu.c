@@ -37,7 +37,7 @@ ALWAYS void mix(const lanes *a, const lanes *b, const lanes *weight, lanes *out)
 ALWAYS void make_units(const lanes *value, uint32_t amplitude, lanes *out)
 {
     const lanes x = (*value << 1) - 65535;
-    const lanes sign = (lanes)((signed_lanes)x >> 31);
+    const lanes sign = (lanes)((signed_lanes)x < 0);
     const lanes m = ((x ^ sign) - sign) * amplitude;
     const lanes q = (m + (m >> 16) + 1) >> 16;
 
@@ -90,7 +90,7 @@ ALWAYS void find_out(const struct noise_leaf *leaf, const lanes *ends, const lan
     r += leaf->r;
     /* A radius below 0 has no voxel. */
     *out = (lanes)((signed_lanes)(*xy + term) > (signed_lanes)(r * r)) |
-           (lanes)((signed_lanes)r >> 31);
+           (lanes)((signed_lanes)r < 0);
 }
 
 ALWAYS uint64_t find_mask(const struct noise_leaf *leaf)

@@ -13,6 +13,9 @@ struct vxd_dag_shapes {
     struct vxd_buffer pyramids[VXD_DAG_SHAPES_OPS]; /* host */
 };
 
+_Static_assert(sizeof(struct vxd_dag_shapes_own) <= VXD_DAG_STATE_BYTES,
+               "a state has its room");
+
 static void begin(const void *args, union vxd_dag_edit_state *state)
 {
     struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_of(state);

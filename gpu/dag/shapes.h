@@ -24,9 +24,6 @@ struct vxd_dag_shapes_own {
     uint32_t bin;
     bool is_refined; /* for its cube already */
 };
-_Static_assert(sizeof(struct vxd_dag_shapes_own) <= VXD_DAG_STATE_BYTES,
-               "a state has its room");
-
 static inline struct vxd_dag_shapes_own *
 vxd_dag_shapes_own_of(union vxd_dag_edit_state *state)
 {

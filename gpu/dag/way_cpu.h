@@ -49,11 +49,11 @@ struct vxd_dag_frame {
     uint32_t *ref;    /* where what it becomes goes */
     unsigned octants; /* a mask of the parts that are still to be looked at */
     bool is_told;     /* all of them are gone into, as visit_parts told */
+    bool is_split;    /* parts are the states of all of them */
     struct vxd_dag_made *node;
     union vxd_dag_edit_state *state; /* its own, or one of or for a frame above */
     union vxd_dag_edit_state own;
-    bool is_split;
-    union vxd_dag_edit_state parts[8]; /* theirs, where it is */
+    union vxd_dag_edit_state parts[8];
     struct vxd_dag_signature signature;
     struct vxd_dag_signed *place; /* for it; NULL where it stands for itself */
     struct vxd_dag_change before; /* the walker's, when it was gone into */

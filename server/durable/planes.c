@@ -321,7 +321,7 @@ static size_t get_most(struct bits *bits, const uint64_t *entries, uint8_t *plan
     struct bits left = *bits;
     size_t i = 0;
 
-    while (n - i >= LOOKUPS_AT_ONCE * CODES_AT_ONCE + sizeof left.word &&
+    while (n - i >= (size_t)LOOKUPS_AT_ONCE * CODES_AT_ONCE + sizeof left.word &&
            left.n_coded - left.at >= sizeof left.word) {
         left.word |= eight_bytes(left.from + left.at) >> left.n_bits;
         left.at += (size_t)(63 - left.n_bits) / 8;

@@ -205,7 +205,7 @@ static size_t get_short_steps(struct vxd_bytes_in *in, uint64_t *codes, size_t n
 {
     size_t i = 0;
 
-    while (n - i >= 8 && in->n - in->at >= 8 && *next <= MAX_CODES - 8 * 128) {
+    while (n - i >= 8 && in->n - in->at >= 8 && *next <= MAX_CODES - (uint64_t)8 * 128) {
         uint64_t steps = load8(in->bytes + in->at);
 
         if ((steps & EACH_BYTE(0x80)) != 0) {
