@@ -112,14 +112,9 @@ static void apply_listed(const struct vxd_dag_bins *bins,
                          const struct vxd_dag_shapes_run *run,
                          const struct vxd_dag_listed *listed, struct vxd_dag_leaf *leaf)
 {
-    struct vxd_dag_shape_op op;
-    struct vxd_dag_shapes_state state;
+    const uint64_t entry = listed->entry;
 
-    op.op = &bins->ops[listed->number];
-    op.list = 0;
-    state.ranges[0][0] = listed->entry;
-    // cppcheck-suppress ctuuninitvar ; what of them is looked at is set
-    vxd_dag_shapes_apply(run, &op, &state, listed->mask, leaf);
+    vxd_dag_shapes_apply(run, &bins->ops[listed->number], &entry, listed->mask, leaf);
 }
 
 /* Lists and shapes in the order of their operations. */

@@ -426,20 +426,19 @@ VXD_DAG_RARE int vxd_dag_shapes_list_values(const struct vxd_dag_voxels *voxels,
     return differ == 0 ? value : -1;
 }
 
-/* Gives the voxels of mask their materials: the operation's, or those of its list. */
-VXD_HD void vxd_dag_shapes_set_values(const struct vxd_dag_shape_op *op,
-                                      const struct vxd_dag_shapes_state *state,
+/* Gives the voxels of mask their materials: the operation's, or those of the leaf's entry in its
+ * list. */
+VXD_HD void vxd_dag_shapes_set_values(const struct vxd_dag_op *op, const uint64_t *entry,
                                       uint64_t mask, struct vxd_dag_leaf *leaf)
 {
-    int value = (int)op->op->value;
+    int value = (int)op->value;
 
     if (mask == 0) {
         return;
     }
-    if (vxd_dag_has_own_values(op->op)) {
-        value =
-            vxd_dag_shapes_list_values(&op->op->shape.voxels, state->ranges[op->list][0],
-                                       mask, leaf->is_packed, leaf->values);
+    if (vxd_dag_has_own_values(op)) {
+        value = vxd_dag_shapes_list_values(&op->shape.voxels, *entry, mask,
+                                           leaf->is_packed, leaf->values);
     }
     if (value >= 0) {
         vxd_dag_leaf_set_value(leaf, mask, (uint16_t)value);
@@ -462,16 +461,16 @@ VXD_HD bool vxd_dag_leaf_overwrite(enum vxd_dag_action action, uint64_t mask,
     return action == VXD_DAG_FILL;
 }
 
+/* What an operation makes of the voxels of mask; of a list, *entry is the leaf's. */
 VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,
-                                 const struct vxd_dag_shape_op *op,
-                                 const struct vxd_dag_shapes_state *state, uint64_t mask,
-                                 struct vxd_dag_leaf *leaf)
+                                 const struct vxd_dag_op *op, const uint64_t *entry,
+                                 uint64_t mask, struct vxd_dag_leaf *leaf)
 {
-    switch (op->op->action) {
+    switch (op->action) {
     case VXD_DAG_FILL:
     case VXD_DAG_ERASE:
     case VXD_DAG_SET_FREE:
-        if (!vxd_dag_leaf_overwrite(op->op->action, mask, leaf)) {
+        if (!vxd_dag_leaf_overwrite(op->action, mask, leaf)) {
             return;
         }
         break;
@@ -481,7 +480,7 @@ VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,
     case VXD_DAG_REPLACE:
         mask &= leaf->set & ~leaf->free;
         if (shapes->has_materials) {
-            mask = vxd_dag_leaf_find_value(leaf, mask, op->op->from);
+            mask = vxd_dag_leaf_find_value(leaf, mask, op->from);
         }
         break;
     case VXD_DAG_ERODE:
@@ -490,7 +489,7 @@ VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,
         return; /* operations of other editors, which do not come here */
     }
     if (shapes->has_materials) {
-        vxd_dag_shapes_set_values(op, state, mask, leaf);
+        vxd_dag_shapes_set_values(op, entry, mask, leaf);
     }
 }
 
@@ -508,7 +507,9 @@ VXD_HD void vxd_dag_shapes_edit_leaf(const struct vxd_dag_shapes_run *shapes,
                             ? ~(uint64_t)0
                             : vxd_dag_shapes_mask(op, cube, &extent, state);
 
-        vxd_dag_shapes_apply(shapes, op, state, mask, leaf);
+        vxd_dag_shapes_apply(
+            shapes, op->op,
+            op->list == VXD_DAG_NO_LIST ? NULL : &state->ranges[op->list][0], mask, leaf);
     }
 }
 
