@@ -47,6 +47,7 @@ static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *vie
             return VXD_DAG_KEEP;
         }
         own->run = &bin->run;
+        own->has_lists = bin->n_lists > 0 && !bin->has_table;
         vxd_dag_shapes_begin_state(own->run, &own->shapes);
     }
     /* What it says of shapes alone; it refines their state. */
@@ -79,17 +80,29 @@ static void child(const void *args, const struct vxd_dag_view *view,
     }
 }
 
-static void split(const void *args, const struct vxd_dag_cube *cube,
-                  const union vxd_dag_edit_state *state,
-                  union vxd_dag_edit_state parts[8])
+static unsigned split(const void *args, const struct vxd_dag_cube *cube,
+                      const union vxd_dag_edit_state *state,
+                      union vxd_dag_edit_state parts[8])
 {
-    if (vxd_dag_shapes_own_in(state)->run != NULL) {
-        vxd_dag_shapes_split(args, cube, state, parts);
-        return;
+    const struct vxd_dag_bins *bins = args;
+    const struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_in(state);
+    unsigned some = 0;
+
+    if (own->run != NULL) {
+        some = vxd_dag_shapes_split(args, cube, state, parts);
+        for (int octant = 0; bins->bins[own->bin].has_table && octant < 8; octant++) {
+            const struct vxd_dag_cube part = vxd_dag_cube_child(cube, octant);
+
+            some |= (unsigned)has_listed(bins, &part, own) << octant;
+        }
+        return some;
     }
     for (int octant = 0; octant < 8; octant++) {
         child(args, NULL, cube, state, octant, &parts[octant]);
+        some |= (unsigned)(bins->bins[vxd_dag_shapes_own_in(&parts[octant])->bin].n > 0)
+                << octant;
     }
+    return some;
 }
 
 /* With the bin: another's run numbers other operations alike. */

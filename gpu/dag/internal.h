@@ -200,11 +200,11 @@ struct vxd_dag_editor {
     void (*child)(const void *args, const struct vxd_dag_view *view,
                   const struct vxd_dag_cube *cube, const union vxd_dag_edit_state *state,
                   int octant, union vxd_dag_edit_state *child);
-    /* States of all eight children at once: of cubes for which visit_parts does not tell. NULL:
-     * by child. */
-    void (*split)(const void *args, const struct vxd_dag_cube *cube,
-                  const union vxd_dag_edit_state *state,
-                  union vxd_dag_edit_state parts[8]);
+    /* States of all eight children at once, of cubes for which visit_parts does not tell, and a mask
+     * of those that may change: of others there need be none. NULL: by child. */
+    unsigned (*split)(const void *args, const struct vxd_dag_cube *cube,
+                      const union vxd_dag_edit_state *state,
+                      union vxd_dag_edit_state parts[8]);
     /* Changes a leaf in place, after DESCEND. */
     void (*leaf)(const void *args, const struct vxd_dag_view *view,
                  const struct vxd_dag_cube *cube, const union vxd_dag_edit_state *state,

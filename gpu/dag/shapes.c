@@ -21,6 +21,9 @@ static void begin(const void *args, union vxd_dag_edit_state *state)
     struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_of(state);
 
     *own = (struct vxd_dag_shapes_own){.run = args};
+    for (int i = 0; i < own->run->n; i++) {
+        own->has_lists = own->has_lists || own->run->ops[i].list != VXD_DAG_NO_LIST;
+    }
     vxd_dag_shapes_begin_state(own->run, &own->shapes);
 }
 

@@ -22,6 +22,7 @@ struct vxd_dag_shapes_own {
     struct vxd_dag_shapes_state shapes;
     const struct vxd_dag_shapes_run *run; /* NULL: above the bin that has one */
     uint32_t bin;
+    bool has_lists;  /* the run: ranges are looked at */
     bool is_refined; /* for its cube already */
 };
 static inline struct vxd_dag_shapes_own *
@@ -45,9 +46,9 @@ enum vxd_dag_visit vxd_dag_shapes_own_visit(const struct vxd_dag_view *view,
 bool vxd_dag_shapes_visit_parts(const void *args, const struct vxd_dag_cube *cube,
                                 const union vxd_dag_edit_state *state,
                                 const uint32_t old[8], struct vxd_dag_told *told);
-void vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
-                          const union vxd_dag_edit_state *state,
-                          union vxd_dag_edit_state parts[8]);
+unsigned vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
+                              const union vxd_dag_edit_state *state,
+                              union vxd_dag_edit_state parts[8]);
 void vxd_dag_shapes_leaf(const void *args, const struct vxd_dag_view *view,
                          const struct vxd_dag_cube *cube,
                          const union vxd_dag_edit_state *state,

@@ -88,17 +88,18 @@ static struct vxd_dag_relations relate_parts(const struct vxd_dag_shape_op *op,
     }
 }
 
-void vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
-                          const union vxd_dag_edit_state *state,
-                          union vxd_dag_edit_state parts[8])
+unsigned vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
+                              const union vxd_dag_edit_state *state,
+                              union vxd_dag_edit_state parts[8])
 {
     const struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_in(state);
     uint64_t partial[8] = {0};
     uint64_t inside[8] = {0};
+    unsigned some = own->shapes.inside != 0 ? VXD_DAG_ALL_OCTANTS : 0;
 
     (void)args;
-    for (int i = 0; i < 8; i++) {
-        *vxd_dag_shapes_own_of(&parts[i]) = *own;
+    for (int i = 0; own->has_lists && i < 8; i++) {
+        vxd_dag_shapes_own_of(&parts[i])->shapes = own->shapes;
     }
     for (uint64_t rest = own->shapes.partial; rest != 0; rest &= rest - 1) {
         const int number = vxd_dag_low_bit(rest);
@@ -106,6 +107,7 @@ void vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
             relate_parts(&own->run->ops[number], cube, &own->shapes, parts);
         const unsigned open = VXD_DAG_ALL_OCTANTS & ~(octants.inside | octants.outside);
 
+        some |= open | octants.inside;
         for (int i = 0; i < 8; i++) {
             partial[i] |= (uint64_t)(open >> i & 1u) << number;
             inside[i] |= (uint64_t)(octants.inside >> i & 1u) << number;
@@ -115,7 +117,11 @@ void vxd_dag_shapes_split(const void *args, const struct vxd_dag_cube *cube,
         struct vxd_dag_shapes_own *part = vxd_dag_shapes_own_of(&parts[i]);
 
         part->shapes.partial = partial[i];
-        part->shapes.inside |= inside[i];
+        part->shapes.inside = own->shapes.inside | inside[i];
+        part->run = own->run;
+        part->bin = own->bin;
+        part->has_lists = own->has_lists;
         part->is_refined = true;
     }
+    return some;
 }

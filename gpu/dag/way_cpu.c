@@ -377,7 +377,10 @@ static enum vxd_status open_frame(struct vxd_dag_way *way, struct vxd_dag_walker
     }
     frame->is_split = !frame->is_told && editor->split != NULL;
     if (frame->is_split) {
-        editor->split(editor->args, &frame->cube, frame->state, frame->parts);
+        frame->octants =
+            editor->split(editor->args, &frame->cube, frame->state, frame->parts);
+        VXD_TRY(
+            count_visits(way, walker, 8 - (uint32_t)vxd_dag_popc(frame->octants), err));
     }
 out:
     return status;
