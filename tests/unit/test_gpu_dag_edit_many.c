@@ -233,6 +233,7 @@ static void scattered_voxels(struct gpu_voxel_list *list,
     const uint64_t most_gap = (uint64_t)1 << gpu_random(seed) % 8;
     uint64_t code = gpu_random(seed) % (n_codes / 2);
     bool has_values = gpu_random(seed) % 2 == 0;
+    uint32_t n_values = 0;
 
     *list = (struct gpu_voxel_list){.codes = gpu_alloc(n * sizeof(uint64_t)),
                                     .masks = gpu_alloc(n * sizeof(uint64_t)),
@@ -244,9 +245,10 @@ static void scattered_voxels(struct gpu_voxel_list *list,
 
         list->codes[i] = code;
         list->masks[i] = gpu_random(seed) % 3 == 0 ? ~(uint64_t)0 : gpu_random(seed) | 1;
-        list->first_value[i] = (uint32_t)(64 * i);
+        list->first_value[i] = n_values;
+        n_values += (uint32_t)vxd_dag_popc(list->masks[i]);
     }
-    for (size_t i = 0; i < 64 * n; i++) {
+    for (uint32_t i = 0; i < n_values; i++) {
         list->values[i] = (uint16_t)(gpu_random(seed) % vxd_dag_n_materials(format));
     }
     list->voxels.codes = list->codes;
