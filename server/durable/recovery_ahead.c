@@ -1,80 +1,281 @@
 // SPDX-License-Identifier: Apache-2.0
+/* One thread reads: it copies packed records into batches of tens of kilobytes, which it puts into
+ * a ring. Helpers unpack batches, into slots that were kept for them, so that order takes care of
+ * itself. The caller takes what is unpacked of the first ones, and while there is not enough it
+ * unpacks too. The mutex is for batches, never for a record.
+ *
+ * How large a record is in memory shows when it is unpacked: what packs well is many times as
+ * large. So a batch is unpacked within a guess, and while that is left of MAX_BYTES. Where it
+ * takes more it is held up: once it is the first, the caller unpacks of it one record at a time,
+ * within all that is left, or, with nothing else to go on with, within what any record may take. */
 #include "server/durable/recovery_ahead.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "gpu/core/machine.h"
 
 enum {
     N_SLOTS = 2 * VXD_RECORDS_AT_ONCE,
-    /* Of records that wait or are taken, as they are in memory: what packs well is many times as
-     * large. The first may be larger, as one alone may. */
-    MAX_BYTES = 64 << 20,
-    ENOUGH_BYTES = MAX_BYTES / 2 /* to be taken, while as much again is read */
+    N_BATCHES = 64,
+    BATCH_RECORDS = 512,
+    BATCH_BYTES = 32 << 10, /* or one record */
+    MAX_HELPERS = 8,
+    MAX_BYTES = 64 << 20, /* of records that are packed, unpacked or taken */
+    MAX_PACKED_BYTES =
+        MAX_BYTES / 4,            /* of those that are packed; the first may be larger */
+    ENOUGH_BYTES = MAX_BYTES / 2, /* to be taken, while as much again is unpacked */
+    GROWTH = 16                   /* that is guessed: bytes of a packed one */
+};
+
+enum state {
+    WAITING,   /* to be unpacked */
+    IN_WORK,   /* of one thread, whose it is without the mutex */
+    UNPACKED,  /* wholly, */
+    HELD_UP,   /* or up to one that does not fit, */
+    GONE_WRONG /* or up to one that is damaged */
+};
+
+struct batch {
+    enum state state;
+    enum vxd_status status; /* of the last one that was tried */
+    struct vxd_err err;
+    uint8_t *packed;
+    size_t capacity;
+    size_t n_packed_bytes;
+    size_t first;  /* its slot, */
+    size_t n;      /* how many follow from there, */
+    size_t n_done; /* and are unpacked */
+};
+
+struct slot {
+    const uint8_t *packed;
+    size_t n_bytes;
+    uint32_t rules_version;
+    struct vxd_record_decoded record;
 };
 
 struct ahead {
     struct vxd_journal *journal;
     uint32_t family;
     uint64_t first;
-    pthread_mutex_t mutex; /* guards the rest */
-    pthread_cond_t changed;
-    struct vxd_record_decoded slots[N_SLOTS];             /* a ring */
-    struct vxd_record_decoded taken[VXD_RECORDS_AT_ONCE]; /* from it, without the mutex */
+    /* The thread's that reads. */
+    struct batch open; /* is filled */
+    pthread_t helpers[MAX_HELPERS];
+    int n_helpers;
+    int max_helpers; /* -1 = not asked yet */
+    /* The caller's. */
+    struct vxd_record_decoded taken[VXD_RECORDS_AT_ONCE];
+    /* The mutex guards the rest, but for slots of batches that are filled or in work. */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* for the thread that reads, and the caller */
+    pthread_cond_t work;    /* for helpers */
+    struct slot slots[N_SLOTS];
+    size_t next_slot; /* numbers of slots are modulo N_SLOTS */
+    size_t n_slots;   /* of batches in the ring */
+    struct batch batches[N_BATCHES];
     size_t begin;
     size_t n;
-    size_t n_bytes; /* of those in it, and of those that were taken and are not over */
-    bool is_full;   /* the next one waits for room */
+    size_t n_waiting; /* batches */
+    size_t n_idle;    /* helpers */
+    size_t n_bytes;   /* that count for MAX_BYTES */
+    size_t n_packed_bytes;
     bool has_ended; /* no more come, for this reason: */
     enum vxd_status status;
     struct vxd_err err;
     bool is_stopped; /* no more are wanted */
 };
 
-/* With the mutex held: waits until there is room for n_bytes. */
-static bool wait_for_room(struct ahead *ahead, size_t n_bytes)
+static struct batch *batch_at(struct ahead *ahead, size_t i)
 {
+    return &ahead->batches[(ahead->begin + i) % N_BATCHES];
+}
+
+/* Unpacking ---------------------------------------------------------------------------------- */
+
+static size_t guess_bytes(const struct batch *batch)
+{
+    return GROWTH * batch->n_packed_bytes + batch->n * sizeof(struct vxd_dag_op);
+}
+
+/* With the mutex held: the first that waits, if what it may take is left. */
+static struct batch *find_work(struct ahead *ahead)
+{
+    for (size_t i = 0; ahead->n_waiting > 0 && i < ahead->n; i++) {
+        struct batch *batch = batch_at(ahead, i);
+
+        if (batch->state == WAITING) {
+            return ahead->n_bytes + guess_bytes(batch) <= MAX_BYTES ? batch : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Up to n_most records within n_room of memory; what they take. */
+static size_t unpack_records(struct ahead *ahead, struct batch *batch, size_t n_most,
+                             size_t n_room)
+{
+    size_t n_bytes = 0;
+
+    batch->status = VXD_OK;
+    for (size_t i = 0; i < n_most && batch->n_done < batch->n; i++) {
+        struct slot *slot = &ahead->slots[(batch->first + batch->n_done) % N_SLOTS];
+
+        batch->status =
+            n_bytes < n_room
+                ? vxd_record_decode(slot->packed, slot->n_bytes, slot->rules_version,
+                                    n_room - n_bytes, &slot->record, &batch->err)
+                : VXD_RESOURCE_EXHAUSTED;
+        if (batch->status != VXD_OK) {
+            break;
+        }
+        n_bytes += slot->record.n_bytes;
+        batch->n_done++;
+    }
+    return n_bytes;
+}
+
+/* With the mutex held, but for the work itself. */
+static void unpack(struct ahead *ahead, struct batch *batch, size_t n_most, size_t n_room)
+{
+    bool is_limited = n_room < VXD_RECORD_MAX_BYTES;
+    size_t n_bytes;
+
+    ahead->n_waiting -= batch->state == WAITING;
+    ahead->n_bytes += n_room;
+    batch->state = IN_WORK;
+    (void)pthread_mutex_unlock(&ahead->mutex);
+    n_bytes = unpack_records(ahead, batch, n_most, n_room);
+    (void)pthread_mutex_lock(&ahead->mutex);
+    ahead->n_bytes = ahead->n_bytes - n_room + n_bytes;
+    if (batch->n_done == batch->n) {
+        batch->state = UNPACKED;
+        free(batch->packed);
+        batch->packed = NULL;
+        ahead->n_bytes -= batch->capacity;
+        ahead->n_packed_bytes -= batch->capacity;
+    } else if (batch->status == VXD_OK) {
+        batch->state = WAITING;
+        ahead->n_waiting++;
+    } else {
+        batch->state =
+            batch->status == VXD_RESOURCE_EXHAUSTED && is_limited ? HELD_UP : GONE_WRONG;
+    }
+    (void)pthread_cond_broadcast(&ahead->changed);
+    if (ahead->n_waiting > 0) {
+        (void)pthread_cond_broadcast(&ahead->work);
+    }
+}
+
+static void *help(void *argument)
+{
+    struct ahead *ahead = argument;
+
+    (void)pthread_mutex_lock(&ahead->mutex);
+    while (!ahead->is_stopped) {
+        struct batch *batch = find_work(ahead);
+
+        if (batch != NULL) {
+            unpack(ahead, batch, SIZE_MAX, guess_bytes(batch));
+        } else {
+            ahead->n_idle++;
+            (void)pthread_cond_wait(&ahead->work, &ahead->mutex);
+            ahead->n_idle--;
+        }
+    }
+    (void)pthread_mutex_unlock(&ahead->mutex);
+    return NULL;
+}
+
+/* Reading ------------------------------------------------------------------------------------ */
+
+/* One more, beside the threads that read and take; none is no harm. */
+static void start_helper(struct ahead *ahead)
+{
+    if (ahead->max_helpers < 0) {
+        int n = vxd_machine_cpus() - 1;
+
+        ahead->max_helpers = n < MAX_HELPERS ? n : MAX_HELPERS;
+    }
+    if (ahead->n_helpers < ahead->max_helpers &&
+        pthread_create(&ahead->helpers[ahead->n_helpers], NULL, help, ahead) == 0) {
+        ahead->n_helpers++;
+    }
+}
+
+/* Puts the open one into the ring, where there is room for it. */
+static void close_batch(struct ahead *ahead)
+{
+    bool is_behind;
+
+    if (ahead->open.n == 0) {
+        return;
+    }
+    (void)pthread_mutex_lock(&ahead->mutex);
+    *batch_at(ahead, ahead->n++) = ahead->open;
+    ahead->next_slot += ahead->open.n;
+    ahead->n_slots += ahead->open.n;
+    ahead->n_waiting++;
+    is_behind = ahead->n_waiting > 1 && ahead->n_idle == 0;
+    (void)pthread_cond_broadcast(&ahead->changed);
+    (void)pthread_cond_signal(&ahead->work);
+    (void)pthread_mutex_unlock(&ahead->mutex);
+    ahead->open = (struct batch){0};
+    if (is_behind) {
+        start_helper(ahead);
+    }
+}
+
+/* Waits until there is room for a batch that is full. */
+static enum vxd_status open_batch(struct ahead *ahead, size_t n_bytes,
+                                  struct vxd_err *err)
+{
+    struct batch *open = &ahead->open;
+    bool is_stopped;
+
+    open->capacity = n_bytes > BATCH_BYTES ? n_bytes : BATCH_BYTES;
+    open->packed = malloc(open->capacity);
+    if (open->packed == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for records");
+    }
+    (void)pthread_mutex_lock(&ahead->mutex);
     while (!ahead->is_stopped &&
-           (ahead->n == N_SLOTS ||
-            (ahead->n_bytes > 0 && ahead->n_bytes + n_bytes > MAX_BYTES))) {
-        ahead->is_full = true;
-        (void)pthread_cond_broadcast(&ahead->changed);
+           (ahead->n == N_BATCHES || ahead->n_slots + BATCH_RECORDS > N_SLOTS ||
+            (ahead->n_packed_bytes > 0 &&
+             ahead->n_packed_bytes + open->capacity > MAX_PACKED_BYTES))) {
         (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
     }
-    ahead->is_full = false;
-    return !ahead->is_stopped;
+    is_stopped = ahead->is_stopped;
+    ahead->n_packed_bytes += open->capacity;
+    ahead->n_bytes += open->capacity;
+    open->first = ahead->next_slot;
+    (void)pthread_mutex_unlock(&ahead->mutex);
+    return is_stopped ? vxd_fail(err, VXD_ABORTED, NULL, "no more are wanted") : VXD_OK;
 }
 
-/* With the mutex held: no more are to be waited for before some are taken. */
-static bool is_enough(const struct ahead *ahead)
-{
-    return ahead->n >= VXD_RECORDS_AT_ONCE || ahead->n_bytes >= ENOUGH_BYTES ||
-           (ahead->is_full && ahead->n > 0) || ahead->has_ended;
-}
-
-/* On the thread that reads. */
 static enum vxd_status put(void *user, const struct vxd_journal_record *bytes,
                            struct vxd_err *err)
 {
     struct ahead *ahead = user;
-    struct vxd_record_decoded decoded;
-    enum vxd_status status = vxd_record_decode(bytes->bytes, bytes->n_bytes,
-                                               bytes->rules_version, 0, &decoded, err);
+    struct batch *open = &ahead->open;
+    struct slot *slot;
+    enum vxd_status status = VXD_OK;
 
-    if (status != VXD_OK) {
-        return status;
+    if (open->packed == NULL || open->n == BATCH_RECORDS ||
+        bytes->n_bytes > open->capacity - open->n_packed_bytes) {
+        close_batch(ahead);
+        VXD_TRY(open_batch(ahead, bytes->n_bytes, err));
     }
-    (void)pthread_mutex_lock(&ahead->mutex);
-    if (wait_for_room(ahead, decoded.n_bytes)) {
-        ahead->slots[(ahead->begin + ahead->n++) % N_SLOTS] = decoded;
-        ahead->n_bytes += decoded.n_bytes;
-        if (is_enough(ahead)) {
-            (void)pthread_cond_broadcast(&ahead->changed);
-        }
-    } else {
-        vxd_record_decoded_free(&decoded);
-        status = vxd_fail(err, VXD_ABORTED, NULL, "no more are wanted");
+    slot = &ahead->slots[(open->first + open->n++) % N_SLOTS];
+    slot->packed = open->packed + open->n_packed_bytes;
+    slot->n_bytes = bytes->n_bytes;
+    slot->rules_version = bytes->rules_version;
+    if (bytes->n_bytes > 0) {
+        memcpy(open->packed + open->n_packed_bytes, bytes->bytes, bytes->n_bytes);
     }
-    (void)pthread_mutex_unlock(&ahead->mutex);
+    open->n_packed_bytes += bytes->n_bytes;
+out:
     return status;
 }
 
@@ -86,6 +287,8 @@ static void *read_ahead(void *argument)
         vxd_journal_read_records(ahead->journal, ahead->family, ahead->first,
                                  VXD_JOURNAL_MAX_SEQUENCE, put, ahead, NULL, &err);
 
+    close_batch(ahead);
+    free(ahead->open.packed);
     (void)pthread_mutex_lock(&ahead->mutex);
     ahead->has_ended = true;
     ahead->status = status;
@@ -95,21 +298,68 @@ static void *read_ahead(void *argument)
     return NULL;
 }
 
-/* The next ones, how many; 0 at the end. */
-static size_t take(struct ahead *ahead)
-{
-    size_t n = 0;
+/* Taking ------------------------------------------------------------------------------------- */
 
-    (void)pthread_mutex_lock(&ahead->mutex);
-    while (!is_enough(ahead)) {
-        (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
-    }
-    for (; n < VXD_RECORDS_AT_ONCE && ahead->n > 0; n++) {
-        ahead->taken[n] = ahead->slots[ahead->begin];
-        ahead->begin = (ahead->begin + 1) % N_SLOTS;
+/* With the mutex held: those that are unpacked before any that is not, behind the n that were
+ * taken. What they take is added to *n_bytes; how many are taken then. */
+static size_t take_unpacked(struct ahead *ahead, size_t n, size_t *n_bytes)
+{
+    while (ahead->n > 0 && batch_at(ahead, 0)->state != IN_WORK) {
+        struct batch *batch = batch_at(ahead, 0);
+
+        for (; batch->n_done > 0 && n < VXD_RECORDS_AT_ONCE; n++) {
+            ahead->taken[n] = ahead->slots[batch->first++ % N_SLOTS].record;
+            *n_bytes += ahead->taken[n].n_bytes;
+            batch->n--;
+            batch->n_done--;
+            ahead->n_slots--;
+        }
+        if (batch->n > 0) {
+            break;
+        }
+        ahead->begin = (ahead->begin + 1) % N_BATCHES;
         ahead->n--;
     }
     (void)pthread_cond_broadcast(&ahead->changed);
+    return n;
+}
+
+/* With the mutex held: unpacks one record of the first batch, which is held up or has not the room
+ * that it may take. False where there is not enough left either. */
+static bool unpack_one(struct ahead *ahead, bool is_alone)
+{
+    struct batch *batch = batch_at(ahead, 0);
+    size_t n_left = ahead->n_bytes < MAX_BYTES ? MAX_BYTES - ahead->n_bytes : 0;
+
+    unpack(ahead, batch, 1, is_alone ? VXD_RECORD_MAX_BYTES : n_left);
+    return batch->state != HELD_UP;
+}
+
+/* The next ones, how many; 0 at the end. */
+static size_t take(struct ahead *ahead)
+{
+    size_t n_bytes = 0;
+    size_t n = 0;
+    bool may_go_on = true;
+
+    (void)pthread_mutex_lock(&ahead->mutex);
+    while (may_go_on) {
+        struct batch *work = find_work(ahead);
+        enum state state;
+
+        n = take_unpacked(ahead, n, &n_bytes);
+        state = ahead->n > 0 ? batch_at(ahead, 0)->state : UNPACKED;
+        if (n == VXD_RECORDS_AT_ONCE || n_bytes >= ENOUGH_BYTES || state == GONE_WRONG ||
+            (ahead->n == 0 && ahead->has_ended)) {
+            may_go_on = false;
+        } else if (state == HELD_UP || (state == WAITING && work == NULL)) {
+            may_go_on = unpack_one(ahead, n == 0);
+        } else if (work != NULL) {
+            unpack(ahead, work, SIZE_MAX, guess_bytes(work));
+        } else {
+            (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
+        }
+    }
     (void)pthread_mutex_unlock(&ahead->mutex);
     return n;
 }
@@ -125,41 +375,76 @@ static void let_go(struct ahead *ahead, size_t n)
     }
     (void)pthread_mutex_lock(&ahead->mutex);
     ahead->n_bytes -= n_bytes;
-    (void)pthread_cond_broadcast(&ahead->changed);
+    (void)pthread_cond_broadcast(&ahead->work);
     (void)pthread_mutex_unlock(&ahead->mutex);
 }
 
-static void stop(struct ahead *ahead)
+/* Beginning and end -------------------------------------------------------------------------- */
+
+static void destroy(struct ahead *ahead)
+{
+    (void)pthread_cond_destroy(&ahead->work);
+    (void)pthread_cond_destroy(&ahead->changed);
+    (void)pthread_mutex_destroy(&ahead->mutex);
+    free(ahead);
+}
+
+/* NULL where there is no memory or no thread to be had. */
+static struct ahead *begin(struct vxd_journal *journal, uint32_t family, uint64_t first,
+                           pthread_t *thread)
+{
+    struct ahead *ahead = calloc(1, sizeof *ahead);
+
+    if (ahead == NULL) {
+        return NULL;
+    }
+    ahead->journal = journal;
+    ahead->family = family;
+    ahead->first = first;
+    ahead->max_helpers = -1;
+    (void)pthread_mutex_init(&ahead->mutex, NULL);
+    (void)pthread_cond_init(&ahead->changed, NULL);
+    (void)pthread_cond_init(&ahead->work, NULL);
+    if (pthread_create(thread, NULL, read_ahead, ahead) != 0) {
+        destroy(ahead);
+        return NULL;
+    }
+    return ahead;
+}
+
+static void stop(struct ahead *ahead, pthread_t thread)
 {
     (void)pthread_mutex_lock(&ahead->mutex);
     ahead->is_stopped = true;
     (void)pthread_cond_broadcast(&ahead->changed);
+    (void)pthread_cond_broadcast(&ahead->work);
     (void)pthread_mutex_unlock(&ahead->mutex);
+    (void)pthread_join(thread, NULL);
+    for (int i = 0; i < ahead->n_helpers; i++) {
+        (void)pthread_join(ahead->helpers[i], NULL);
+    }
 }
 
-static void begin(struct ahead *ahead, struct vxd_journal *journal, uint32_t family,
-                  uint64_t first)
+/* With no thread any more: why there are no more than were taken. */
+static enum vxd_status end(struct ahead *ahead, struct vxd_err *err)
 {
-    ahead->journal = journal;
-    ahead->family = family;
-    ahead->first = first;
-    (void)pthread_mutex_init(&ahead->mutex, NULL);
-    (void)pthread_cond_init(&ahead->changed, NULL);
-}
+    const struct batch *first = batch_at(ahead, 0);
+    bool is_damaged = ahead->n > 0 && first->state == GONE_WRONG;
+    enum vxd_status status = is_damaged ? first->status : ahead->status;
 
-/* No thread reads any more. NULL is fine. */
-static void end(struct ahead *ahead)
-{
-    if (ahead == NULL) {
-        return;
+    if (status != VXD_OK) {
+        *err = is_damaged ? first->err : ahead->err;
     }
-    for (; ahead->n > 0; ahead->n--) {
-        vxd_record_decoded_free(&ahead->slots[ahead->begin]);
-        ahead->begin = (ahead->begin + 1) % N_SLOTS;
+    for (size_t i = 0; i < ahead->n; i++) {
+        struct batch *batch = batch_at(ahead, i);
+
+        for (size_t k = 0; k < batch->n_done; k++) {
+            vxd_record_decoded_free(&ahead->slots[(batch->first + k) % N_SLOTS].record);
+        }
+        free(batch->packed);
     }
-    (void)pthread_cond_destroy(&ahead->changed);
-    (void)pthread_mutex_destroy(&ahead->mutex);
-    free(ahead);
+    destroy(ahead);
+    return status;
 }
 
 /* Without a thread. */
@@ -193,18 +478,16 @@ enum vxd_status vxd_read_records_ahead(
                             size_t *n_taken, struct vxd_err *err),
     void *user, uint64_t *next, struct vxd_err *err)
 {
-    struct ahead *ahead = calloc(1, sizeof *ahead);
     struct direct direct = {each, user};
+    struct vxd_err reason = {0};
     enum vxd_status status = VXD_OK;
+    enum vxd_status end_status;
     pthread_t thread;
+    struct ahead *ahead = begin(journal, family, first, &thread);
     size_t n;
 
     *next = first;
-    if (ahead != NULL) {
-        begin(ahead, journal, family, first);
-    }
-    if (ahead == NULL || pthread_create(&thread, NULL, read_ahead, ahead) != 0) {
-        end(ahead);
+    if (ahead == NULL) {
         return vxd_journal_read_records(journal, family, first, VXD_JOURNAL_MAX_SEQUENCE,
                                         pass_on, &direct, next, err);
     }
@@ -215,12 +498,11 @@ enum vxd_status vxd_read_records_ahead(
         let_go(ahead, n);
         *next += n_taken;
     }
-    stop(ahead);
-    (void)pthread_join(thread, NULL);
-    if (status == VXD_OK && ahead->status != VXD_OK) {
-        status = ahead->status;
-        *err = ahead->err;
+    stop(ahead, thread);
+    end_status = end(ahead, &reason);
+    if (status == VXD_OK && end_status != VXD_OK) {
+        status = end_status;
+        *err = reason;
     }
-    end(ahead);
     return status;
 }

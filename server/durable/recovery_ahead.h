@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records of a family, read and decoded by a thread of their own while those before them are
- * applied: unpacking a scan takes about as long as the edit that it makes. */
+/* Records of a family, read by one thread and unpacked by several while those before them are
+ * applied: unpacking a scan takes a part of what the edit that it makes does. */
 #ifndef VXD_SERVER_DURABLE_RECOVERY_AHEAD_H
 #define VXD_SERVER_DURABLE_RECOVERY_AHEAD_H
 

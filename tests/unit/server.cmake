@@ -85,3 +85,6 @@ voxeld_add_test(NAME test_server_durable_files SOURCES unit/test_server_durable_
                 LIBRARIES voxeld_test_durable TIMEOUT 900)
 voxeld_add_test(NAME test_server_durable_planes SOURCES unit/test_server_durable_planes.c
                 LIBRARIES voxeld_durable)
+voxeld_add_test(NAME test_server_durable_ahead SOURCES unit/test_server_durable_ahead.c
+                LIBRARIES voxeld_test_durable)
+target_link_options(test_server_durable_ahead PRIVATE -Wl,--wrap=vxd_machine_cpus)
