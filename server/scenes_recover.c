@@ -108,6 +108,18 @@ static enum vxd_status plan_name(void *user, const struct vxd_journal_item *item
     return VXD_OK;
 }
 
+static enum vxd_backend backend_of(const struct vxd_scenes *scenes)
+{
+    return vxd_context_backend(vxd_queue_context(scenes->queue));
+}
+
+/* A GPU makes what an edit has room for over and over until there is: not of much at a time, and what
+ * follows is unpacked meanwhile. */
+static size_t most_at_once(const struct vxd_scenes *scenes)
+{
+    return backend_of(scenes) == VXD_BACKEND_CUDA ? ON_CUDA_AT_ONCE : VXD_RECORDS_AT_ONCE;
+}
+
 static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
                                     struct vxd_err *err)
 {
@@ -121,12 +133,8 @@ static enum vxd_status begin_family(void *user, const struct vxd_journal_family 
         vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
     }
     vxd_scene_plan_free(&recovery->plan);
-    recovery->plan.backend =
-        vxd_context_backend(vxd_queue_context(recovery->scenes->queue));
-    /* A GPU makes what an edit has room for over and over until there is: not of much at a time. */
-    recovery->most_together = recovery->plan.backend == VXD_BACKEND_CUDA
-                                  ? ON_CUDA_AT_ONCE
-                                  : VXD_RECORDS_AT_ONCE;
+    recovery->plan.backend = backend_of(recovery->scenes);
+    recovery->most_together = most_at_once(recovery->scenes);
     return vxd_journal_read_items(recovery->scenes->journal, VXD_JOURNAL_NAMED, row->id,
                                   plan_name, recovery, err);
 }
@@ -461,6 +469,7 @@ enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
                                                  .family = begin_family,
                                                  .snapshot = load,
                                                  .records = apply,
+                                                 .records_at_once = most_at_once(scenes),
                                                  .foresee = foresee,
                                                  .is_ours = is_scenes,
                                                  .item = name_version,

@@ -461,7 +461,8 @@ VXD_HD bool vxd_dag_leaf_overwrite(enum vxd_dag_action action, uint64_t mask,
     return action == VXD_DAG_FILL;
 }
 
-/* What an operation makes of the voxels of mask; of a list, *entry is the leaf's. */
+/* What an operation makes of the voxels of mask; *entry is the leaf's where it is a list, else it is
+ * not looked at. */
 VXD_HD void vxd_dag_shapes_apply(const struct vxd_dag_shapes_run *shapes,
                                  const struct vxd_dag_op *op, const uint64_t *entry,
                                  uint64_t mask, struct vxd_dag_leaf *leaf)
@@ -507,9 +508,9 @@ VXD_HD void vxd_dag_shapes_edit_leaf(const struct vxd_dag_shapes_run *shapes,
                             ? ~(uint64_t)0
                             : vxd_dag_shapes_mask(op, cube, &extent, state);
 
-        vxd_dag_shapes_apply(
-            shapes, op->op,
-            op->list == VXD_DAG_NO_LIST ? NULL : &state->ranges[op->list][0], mask, leaf);
+        vxd_dag_shapes_apply(shapes, op->op,
+                             state->ranges[op->list == VXD_DAG_NO_LIST ? 0 : op->list],
+                             mask, leaf);
     }
 }
 

@@ -260,6 +260,9 @@ static enum vxd_status read_records(struct recovery *recovery, uint64_t from,
     struct vxd_journal *journal = recovery->journal;
     uint32_t family = recovery->family->id;
     uint64_t foreseen = from;
+    size_t most = recovery->visitor->records_at_once != 0
+                      ? recovery->visitor->records_at_once
+                      : VXD_RECORDS_AT_ONCE;
     enum vxd_status status;
 
     if (foresees) {
@@ -272,8 +275,8 @@ static enum vxd_status read_records(struct recovery *recovery, uint64_t from,
         recovery->visitor->own_record != NULL
             ? vxd_journal_read_records(journal, family, from, VXD_JOURNAL_MAX_SEQUENCE,
                                        replay_own_record, recovery, next, err)
-            : vxd_read_records_ahead(journal, family, from, replay_records, recovery,
-                                     next, err);
+            : vxd_read_records_ahead(journal, family, from, most, replay_records,
+                                     recovery, next, err);
     *is_as_foreseen = !foresees || *next == foreseen;
     return status;
 }

@@ -51,6 +51,7 @@ struct vxd_recovery_visitor {
                                uint64_t sequence,
                                const struct vxd_record_decoded *records, size_t n,
                                size_t *n_done, struct vxd_err *err);
+    size_t records_at_once; /* most that it is given; 0 = VXD_RECORDS_AT_ONCE */
     /* Before them each one's head (vxd_record_decode_head), as far as they are good, so that the
      * owner knows what later ones ask of earlier ones. If the records end before that, `family`
      * and `snapshot` are called again and the records given again, without this. NULL = not

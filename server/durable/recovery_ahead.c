@@ -60,6 +60,7 @@ struct ahead {
     struct vxd_journal *journal;
     uint32_t family;
     uint64_t first;
+    size_t most; /* that are taken at once */
     /* The thread's that reads. */
     struct batch open; /* is filled */
     pthread_t helpers[MAX_HELPERS];
@@ -307,7 +308,7 @@ static size_t take_unpacked(struct ahead *ahead, size_t n, size_t *n_bytes)
     while (ahead->n > 0 && batch_at(ahead, 0)->state != IN_WORK) {
         struct batch *batch = batch_at(ahead, 0);
 
-        for (; batch->n_done > 0 && n < VXD_RECORDS_AT_ONCE; n++) {
+        for (; batch->n_done > 0 && n < ahead->most; n++) {
             ahead->taken[n] = ahead->slots[batch->first++ % N_SLOTS].record;
             *n_bytes += ahead->taken[n].n_bytes;
             batch->n--;
@@ -349,7 +350,7 @@ static size_t take(struct ahead *ahead)
 
         n = take_unpacked(ahead, n, &n_bytes);
         state = ahead->n > 0 ? batch_at(ahead, 0)->state : UNPACKED;
-        if (n == VXD_RECORDS_AT_ONCE || n_bytes >= ENOUGH_BYTES || state == GONE_WRONG ||
+        if (n == ahead->most || n_bytes >= ENOUGH_BYTES || state == GONE_WRONG ||
             (ahead->n == 0 && ahead->has_ended)) {
             may_go_on = false;
         } else if (state == HELD_UP || (state == WAITING && work == NULL)) {
@@ -391,7 +392,7 @@ static void destroy(struct ahead *ahead)
 
 /* NULL where there is no memory or no thread to be had. */
 static struct ahead *begin(struct vxd_journal *journal, uint32_t family, uint64_t first,
-                           pthread_t *thread)
+                           size_t most, pthread_t *thread)
 {
     struct ahead *ahead = calloc(1, sizeof *ahead);
 
@@ -401,6 +402,7 @@ static struct ahead *begin(struct vxd_journal *journal, uint32_t family, uint64_
     ahead->journal = journal;
     ahead->family = family;
     ahead->first = first;
+    ahead->most = most;
     ahead->max_helpers = -1;
     (void)pthread_mutex_init(&ahead->mutex, NULL);
     (void)pthread_cond_init(&ahead->changed, NULL);
@@ -472,7 +474,7 @@ out:
 }
 
 enum vxd_status vxd_read_records_ahead(
-    struct vxd_journal *journal, uint32_t family, uint64_t first,
+    struct vxd_journal *journal, uint32_t family, uint64_t first, size_t most,
     enum vxd_status (*each)(void *user, uint64_t sequence,
                             const struct vxd_record_decoded *records, size_t n,
                             size_t *n_taken, struct vxd_err *err),
@@ -483,7 +485,7 @@ enum vxd_status vxd_read_records_ahead(
     enum vxd_status status = VXD_OK;
     enum vxd_status end_status;
     pthread_t thread;
-    struct ahead *ahead = begin(journal, family, first, &thread);
+    struct ahead *ahead = begin(journal, family, first, most, &thread);
     size_t n;
 
     *next = first;

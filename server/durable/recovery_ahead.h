@@ -12,8 +12,8 @@ enum {
 };
 
 /* As vxd_journal_read_records from `first` on, with each record decoded; `each` is called on this
- * thread with n that follow one another, as many as there are room and memory for, the first
- * of them `sequence`; it must not ask the journal anything that blocks. It sets *n_taken, to less
+ * thread with n that follow one another, `most` (up to VXD_RECORDS_AT_ONCE) where there are room and
+ * memory for as many, the first of them `sequence`; it must not ask the journal anything that blocks. It sets *n_taken, to less
  * than n with a failure alone, which is that of the next one. Where there is no thread or memory
  * to be had, nothing is done ahead, and n is 1.
  *
@@ -21,7 +21,7 @@ enum {
  * errors  those of vxd_journal_read_records, vxd_record_decode and `each`, of whichever record
  *         comes first */
 enum vxd_status vxd_read_records_ahead(
-    struct vxd_journal *journal, uint32_t family, uint64_t first,
+    struct vxd_journal *journal, uint32_t family, uint64_t first, size_t most,
     enum vxd_status (*each)(void *user, uint64_t sequence,
                             const struct vxd_record_decoded *records, size_t n,
                             size_t *n_taken, struct vxd_err *err),

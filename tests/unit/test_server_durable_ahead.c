@@ -28,6 +28,7 @@ enum {
 int __wrap_vxd_machine_cpus(void);
 
 static int n_cpus = 5;
+static size_t most_at_once = VXD_RECORDS_AT_ONCE;
 
 int __wrap_vxd_machine_cpus(void)
 {
@@ -176,7 +177,7 @@ static enum vxd_status look(void *user, uint64_t sequence,
     struct seen *seen = user;
 
     CHECK_INT(sequence, seen->n + 1);
-    CHECK(n > 0 && n <= VXD_RECORDS_AT_ONCE);
+    CHECK(n > 0 && n <= most_at_once);
     be_slow(seen);
     seen->most = n > seen->most ? n : seen->most;
     for (*n_taken = 0; *n_taken < n; ++*n_taken) {
@@ -207,8 +208,8 @@ static size_t read_all(struct world *world, uint64_t fails_at, bool is_slow)
                         .before = resident_bytes()};
     struct vxd_err err = {0};
     uint64_t next = 0;
-    enum vxd_status status =
-        vxd_read_records_ahead(world->journal, 1, 1, look, &seen, &next, &err);
+    enum vxd_status status = vxd_read_records_ahead(world->journal, 1, 1, most_at_once,
+                                                    look, &seen, &next, &err);
 
     CHECK_INT(next, seen.n + 1);
     if (fails_at != 0 && (world->damaged == 0 || fails_at < world->damaged)) {
@@ -256,6 +257,9 @@ static void test_many_small_records_come_as_many_at_once(void)
         CHECK_INT(read_all(&world, 0, true), world.n_records < VXD_RECORDS_AT_ONCE
                                                  ? world.n_records
                                                  : VXD_RECORDS_AT_ONCE);
+        most_at_once = 64;
+        CHECK_INT(read_all(&world, 0, true), world.n_records < 64 ? world.n_records : 64);
+        most_at_once = VXD_RECORDS_AT_ONCE;
         close_world(&world);
     }
 }
