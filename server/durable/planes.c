@@ -24,6 +24,7 @@ enum {
     CODES_AT_ONCE = 6,            /* of one look-up, at most */
     FEW_BITS = CODES_AT_ONCE - 1, /* that with one code before them are no more codes */
     LOOKUPS_AT_ONCE = 5,          /* that 56 bits do for surely */
+    MOST_AT_ONCE = LOOKUPS_AT_ONCE * CODES_AT_ONCE,
     LENGTH_BYTES = N_SYMBOLS / 2,
     MIN_HUFFMAN = 160 /* below, the lengths alone cost more than they can save */
 };
@@ -321,7 +322,7 @@ static size_t get_most(struct bits *bits, const uint64_t *entries, uint8_t *plan
     struct bits left = *bits;
     size_t i = 0;
 
-    while (n - i >= (size_t)LOOKUPS_AT_ONCE * CODES_AT_ONCE + sizeof left.word &&
+    while (n - i >= MOST_AT_ONCE + sizeof left.word &&
            left.n_coded - left.at >= sizeof left.word) {
         left.word |= eight_bytes(left.from + left.at) >> left.n_bits;
         left.at += (size_t)(63 - left.n_bits) / 8;

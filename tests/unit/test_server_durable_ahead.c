@@ -151,13 +151,15 @@ struct seen {
 static size_t resident_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long long pages[2] = {0};
+    char line[128] = "";
+    char *resident = line; /* the second number */
 
     if (file != NULL) {
-        CHECK(fscanf(file, "%llu %llu", &pages[0], &pages[1]) == 2);
+        CHECK(fgets(line, sizeof line, file) != NULL);
         (void)fclose(file);
     }
-    return (size_t)pages[1] * (size_t)sysconf(_SC_PAGESIZE);
+    (void)strtoull(line, &resident, 10);
+    return (size_t)strtoull(resident, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static void be_slow(const struct seen *seen)

@@ -507,7 +507,7 @@ static void test_lists_of_all_masks_come_back(void)
     static const uint32_t rares[] = {1, 2, 10, 300, UINT32_MAX};
     static struct list list;
 
-    for (size_t k = 0; k < 5 * 42; k++) {
+    for (size_t k = 0; k < (size_t)5 * 42; k++) {
         struct vxd_record_bytes bytes;
 
         make_list(&list, k / 5 < 40 ? k / 5 : 6560 + k, rares[k % 5]);
@@ -566,9 +566,8 @@ static void test_list_that_contradicts_itself_is_refused(void)
     bytes.bytes[some_at] = 2;
     bytes.bytes[some_at + 1] = 1;
     CHECK(compare_lists(bytes.bytes, bytes.n_bytes));
-    for (uint8_t n = N + 1; n <= N + LONG;
-         n++) { /* leaves, and bytes of codes end sooner */
-        bytes.bytes[LIST_BEGINS] = n;
+    for (int n = N + 1; n <= N + LONG; n++) { /* leaves, and bytes of codes end sooner */
+        bytes.bytes[LIST_BEGINS] = (uint8_t)n;
         CHECK(!compare_lists(bytes.bytes, bytes.n_bytes));
     }
     vxd_record_bytes_free(&bytes);
