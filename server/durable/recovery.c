@@ -33,6 +33,7 @@ struct recovery {
     const struct vxd_journal_family *family;
     struct vxd_recovered_family result;
     struct vxd_recovery_progress progress;
+    uint64_t foreseen; /* the number after the last that the owner was told of */
 };
 
 /* Lists the families, so that the journal is free while each is worked at. */
@@ -246,6 +247,7 @@ static enum vxd_status foresee_record(void *user, const struct vxd_journal_recor
     VXD_TRY(vxd_record_decode_head(record->bytes, record->n_bytes, record->rules_version,
                                    &head, err));
     visitor->foresee(visitor->user, recovery->family, record->sequence, &head);
+    recovery->foreseen = record->sequence + 1;
 out:
     return status;
 }
@@ -259,25 +261,20 @@ static enum vxd_status read_records(struct recovery *recovery, uint64_t from,
 {
     struct vxd_journal *journal = recovery->journal;
     uint32_t family = recovery->family->id;
-    uint64_t foreseen = from;
     size_t most = recovery->visitor->records_at_once != 0
                       ? recovery->visitor->records_at_once
                       : VXD_RECORDS_AT_ONCE;
     enum vxd_status status;
 
-    if (foresees) {
-        struct vxd_err damage; /* is found again */
-
-        (void)vxd_journal_read_records(journal, family, from, VXD_JOURNAL_MAX_SEQUENCE,
-                                       foresee_record, recovery, &foreseen, &damage);
-    }
+    recovery->foreseen = from;
     status =
         recovery->visitor->own_record != NULL
             ? vxd_journal_read_records(journal, family, from, VXD_JOURNAL_MAX_SEQUENCE,
                                        replay_own_record, recovery, next, err)
-            : vxd_read_records_ahead(journal, family, from, most, replay_records,
+            : vxd_read_records_ahead(journal, family, from, most,
+                                     foresees ? foresee_record : NULL, replay_records,
                                      recovery, next, err);
-    *is_as_foreseen = !foresees || *next == foreseen;
+    *is_as_foreseen = !foresees || *next == recovery->foreseen;
     return status;
 }
 

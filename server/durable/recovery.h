@@ -53,7 +53,7 @@ struct vxd_recovery_visitor {
                                size_t *n_done, struct vxd_err *err);
     size_t records_at_once; /* most that it is given; 0 = VXD_RECORDS_AT_ONCE */
     /* Before them each one's head (vxd_record_decode_head), as far as they are good, so that the
-     * owner knows what later ones ask of earlier ones. If the records end before that, `family`
+     * owner knows what later ones ask of earlier ones; on another thread. If the records end before that, `family`
      * and `snapshot` are called again and the records given again, without this. NULL = not
      * wanted; with `record` or `records`. */
     void (*foresee)(void *user, const struct vxd_journal_family *family,

@@ -7,7 +7,9 @@
  * How large a record is in memory shows when it is unpacked: what packs well is many times as
  * large. So a batch is unpacked within a guess, and while that is left of MAX_BYTES. Where it
  * takes more it is held up: once it is the first, the caller unpacks of it one record at a time,
- * within all that is left, or, with nothing else to go on with, within what any record may take. */
+ * within all that is left, or, with nothing else to go on with, within what any record may take. *
+ * Somebody may have to be told of all records before any is taken. That is done as they are read; where
+ * they are more than there is room for, the others are read for that alone, and then once more. */
 #include "server/durable/recovery_ahead.h"
 
 #include <pthread.h>
@@ -61,8 +63,12 @@ struct ahead {
     uint32_t family;
     uint64_t first;
     size_t most; /* that are taken at once */
+    enum vxd_status (*foresee)(void *user, const struct vxd_journal_record *record,
+                               struct vxd_err *err);
+    void *user; /* its */
     /* The thread's that reads. */
     struct batch open; /* is filled */
+    bool is_paused; /* there is no room for the next one, and others are to be foreseen */
     pthread_t helpers[MAX_HELPERS];
     int n_helpers;
     int max_helpers; /* -1 = not asked yet */
@@ -82,7 +88,8 @@ struct ahead {
     size_t n_idle;    /* helpers */
     size_t n_bytes;   /* that count for MAX_BYTES */
     size_t n_packed_bytes;
-    bool has_ended; /* no more come, for this reason: */
+    bool is_foreseeing; /* nothing is taken yet */
+    bool has_ended;     /* no more come, for this reason: */
     enum vxd_status status;
     struct vxd_err err;
     bool is_stopped; /* no more are wanted */
@@ -228,31 +235,42 @@ static void close_batch(struct ahead *ahead)
     }
 }
 
-/* Waits until there is room for a batch that is full. */
+static bool has_room(const struct ahead *ahead, size_t n_bytes)
+{
+    return ahead->n < N_BATCHES && ahead->n_slots + BATCH_RECORDS <= N_SLOTS &&
+           (ahead->n_packed_bytes == 0 ||
+            ahead->n_packed_bytes + n_bytes <= MAX_PACKED_BYTES);
+}
+
+/* Waits until there is room for a batch that is full, but while records are foreseen: then it has
+ * failed, and *is_paused. */
 static enum vxd_status open_batch(struct ahead *ahead, size_t n_bytes,
                                   struct vxd_err *err)
 {
     struct batch *open = &ahead->open;
-    bool is_stopped;
+    bool has_failed;
 
     open->capacity = n_bytes > BATCH_BYTES ? n_bytes : BATCH_BYTES;
-    open->packed = malloc(open->capacity);
-    if (open->packed == NULL) {
-        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for records");
-    }
     (void)pthread_mutex_lock(&ahead->mutex);
-    while (!ahead->is_stopped &&
-           (ahead->n == N_BATCHES || ahead->n_slots + BATCH_RECORDS > N_SLOTS ||
-            (ahead->n_packed_bytes > 0 &&
-             ahead->n_packed_bytes + open->capacity > MAX_PACKED_BYTES))) {
+    while (!ahead->is_stopped && !ahead->is_foreseeing &&
+           !has_room(ahead, open->capacity)) {
         (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
     }
-    is_stopped = ahead->is_stopped;
-    ahead->n_packed_bytes += open->capacity;
-    ahead->n_bytes += open->capacity;
-    open->first = ahead->next_slot;
+    ahead->is_paused = ahead->is_foreseeing && !has_room(ahead, open->capacity);
+    has_failed = ahead->is_stopped || ahead->is_paused;
+    if (!has_failed) {
+        ahead->n_packed_bytes += open->capacity;
+        ahead->n_bytes += open->capacity;
+        open->first = ahead->next_slot;
+    }
     (void)pthread_mutex_unlock(&ahead->mutex);
-    return is_stopped ? vxd_fail(err, VXD_ABORTED, NULL, "no more are wanted") : VXD_OK;
+    if (has_failed) {
+        return vxd_fail(err, VXD_ABORTED, NULL, "no more are wanted");
+    }
+    open->packed = malloc(open->capacity);
+    return open->packed != NULL
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for records");
 }
 
 static enum vxd_status put(void *user, const struct vxd_journal_record *bytes,
@@ -268,6 +286,9 @@ static enum vxd_status put(void *user, const struct vxd_journal_record *bytes,
         close_batch(ahead);
         VXD_TRY(open_batch(ahead, bytes->n_bytes, err));
     }
+    if (ahead->is_foreseeing) {
+        VXD_TRY(ahead->foresee(ahead->user, bytes, err));
+    }
     slot = &ahead->slots[(open->first + open->n++) % N_SLOTS];
     slot->packed = open->packed + open->n_packed_bytes;
     slot->n_bytes = bytes->n_bytes;
@@ -280,17 +301,52 @@ out:
     return status;
 }
 
+static enum vxd_status foresee_alone(void *user, const struct vxd_journal_record *bytes,
+                                     struct vxd_err *err)
+{
+    const struct ahead *ahead = user;
+
+    return ahead->foresee(ahead->user, bytes, err);
+}
+
+/* From now on records are taken. */
+static void end_foreseeing(struct ahead *ahead)
+{
+    (void)pthread_mutex_lock(&ahead->mutex);
+    ahead->is_foreseeing = false;
+    (void)pthread_cond_broadcast(&ahead->changed);
+    (void)pthread_mutex_unlock(&ahead->mutex);
+}
+
+static enum vxd_status read_all(struct ahead *ahead, struct vxd_err *err)
+{
+    struct vxd_err damage; /* is found again */
+    uint64_t next;
+    enum vxd_status status =
+        vxd_journal_read_records(ahead->journal, ahead->family, ahead->first,
+                                 VXD_JOURNAL_MAX_SEQUENCE, put, ahead, &next, err);
+
+    if (!ahead->is_paused) {
+        return status;
+    }
+    (void)vxd_journal_read_records(ahead->journal, ahead->family, next,
+                                   VXD_JOURNAL_MAX_SEQUENCE, foresee_alone, ahead, NULL,
+                                   &damage);
+    end_foreseeing(ahead);
+    return vxd_journal_read_records(ahead->journal, ahead->family, next,
+                                    VXD_JOURNAL_MAX_SEQUENCE, put, ahead, NULL, err);
+}
+
 static void *read_ahead(void *argument)
 {
     struct ahead *ahead = argument;
     struct vxd_err err = {0};
-    enum vxd_status status =
-        vxd_journal_read_records(ahead->journal, ahead->family, ahead->first,
-                                 VXD_JOURNAL_MAX_SEQUENCE, put, ahead, NULL, &err);
+    enum vxd_status status = read_all(ahead, &err);
 
     close_batch(ahead);
     free(ahead->open.packed);
     (void)pthread_mutex_lock(&ahead->mutex);
+    ahead->is_foreseeing = false;
     ahead->has_ended = true;
     ahead->status = status;
     ahead->err = err;
@@ -336,6 +392,20 @@ static bool unpack_one(struct ahead *ahead, bool is_alone)
     return batch->state != HELD_UP;
 }
 
+/* With the mutex held: unpacks until all are foreseen. */
+static void wait_for_all(struct ahead *ahead)
+{
+    while (ahead->is_foreseeing) {
+        struct batch *work = find_work(ahead);
+
+        if (work != NULL) {
+            unpack(ahead, work, SIZE_MAX, guess_bytes(work));
+        } else {
+            (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
+        }
+    }
+}
+
 /* The next ones, how many; 0 at the end. */
 static size_t take(struct ahead *ahead)
 {
@@ -344,6 +414,7 @@ static size_t take(struct ahead *ahead)
     bool may_go_on = true;
 
     (void)pthread_mutex_lock(&ahead->mutex);
+    wait_for_all(ahead);
     while (may_go_on) {
         struct batch *work = find_work(ahead);
         enum state state;
@@ -391,27 +462,15 @@ static void destroy(struct ahead *ahead)
 }
 
 /* NULL where there is no memory or no thread to be had. */
-static struct ahead *begin(struct vxd_journal *journal, uint32_t family, uint64_t first,
-                           size_t most, pthread_t *thread)
+/* Of one whose first members are set. False: nothing is begun. */
+static bool begin(struct ahead *ahead, pthread_t *thread)
 {
-    struct ahead *ahead = calloc(1, sizeof *ahead);
-
-    if (ahead == NULL) {
-        return NULL;
-    }
-    ahead->journal = journal;
-    ahead->family = family;
-    ahead->first = first;
-    ahead->most = most;
+    ahead->is_foreseeing = ahead->foresee != NULL;
     ahead->max_helpers = -1;
     (void)pthread_mutex_init(&ahead->mutex, NULL);
     (void)pthread_cond_init(&ahead->changed, NULL);
     (void)pthread_cond_init(&ahead->work, NULL);
-    if (pthread_create(thread, NULL, read_ahead, ahead) != 0) {
-        destroy(ahead);
-        return NULL;
-    }
-    return ahead;
+    return pthread_create(thread, NULL, read_ahead, ahead) == 0;
 }
 
 static void stop(struct ahead *ahead, pthread_t thread)
@@ -473,25 +532,52 @@ out:
     return status;
 }
 
+/* All of it on this thread. */
+static enum vxd_status read_direct(
+    struct vxd_journal *journal, uint32_t family, uint64_t first,
+    enum vxd_status (*foresee)(void *user, const struct vxd_journal_record *record,
+                               struct vxd_err *err),
+    struct direct *direct, uint64_t *next, struct vxd_err *err)
+{
+    struct vxd_err damage; /* is found again */
+
+    if (foresee != NULL) {
+        (void)vxd_journal_read_records(journal, family, first, VXD_JOURNAL_MAX_SEQUENCE,
+                                       foresee, direct->user, NULL, &damage);
+    }
+    return vxd_journal_read_records(journal, family, first, VXD_JOURNAL_MAX_SEQUENCE,
+                                    pass_on, direct, next, err);
+}
+
 enum vxd_status vxd_read_records_ahead(
     struct vxd_journal *journal, uint32_t family, uint64_t first, size_t most,
+    enum vxd_status (*foresee)(void *user, const struct vxd_journal_record *record,
+                               struct vxd_err *err),
     enum vxd_status (*each)(void *user, uint64_t sequence,
                             const struct vxd_record_decoded *records, size_t n,
                             size_t *n_taken, struct vxd_err *err),
     void *user, uint64_t *next, struct vxd_err *err)
 {
+    struct ahead *ahead = calloc(1, sizeof *ahead);
     struct direct direct = {each, user};
     struct vxd_err reason = {0};
     enum vxd_status status = VXD_OK;
     enum vxd_status end_status;
     pthread_t thread;
-    struct ahead *ahead = begin(journal, family, first, most, &thread);
     size_t n;
 
     *next = first;
-    if (ahead == NULL) {
-        return vxd_journal_read_records(journal, family, first, VXD_JOURNAL_MAX_SEQUENCE,
-                                        pass_on, &direct, next, err);
+    if (ahead != NULL) {
+        ahead->journal = journal;
+        ahead->family = family;
+        ahead->first = first;
+        ahead->most = most;
+        ahead->foresee = foresee;
+        ahead->user = user;
+    }
+    if (ahead == NULL || !begin(ahead, &thread)) {
+        free(ahead);
+        return read_direct(journal, family, first, foresee, &direct, next, err);
     }
     while (status == VXD_OK && (n = take(ahead)) > 0) {
         size_t n_taken = 0;

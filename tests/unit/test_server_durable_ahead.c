@@ -29,6 +29,7 @@ int __wrap_vxd_machine_cpus(void);
 
 static int n_cpus = 5;
 static size_t most_at_once = VXD_RECORDS_AT_ONCE;
+static bool is_foreseen; /* every other time */
 
 int __wrap_vxd_machine_cpus(void)
 {
@@ -145,6 +146,7 @@ struct seen {
     bool is_slow;      /* at first: meanwhile others are read */
     size_t most;       /* at once */
     size_t before;     /* bytes in memory */
+    uint64_t n_foreseen;
 };
 
 /* Of this process, in memory. */
@@ -172,6 +174,17 @@ static void be_slow(const struct seen *seen)
     }
 }
 
+static enum vxd_status foresee(void *user, const struct vxd_journal_record *record,
+                               struct vxd_err *err)
+{
+    struct seen *seen = user;
+
+    (void)err;
+    CHECK_INT(record->sequence, seen->n_foreseen + 1);
+    seen->n_foreseen++;
+    return VXD_OK;
+}
+
 static enum vxd_status look(void *user, uint64_t sequence,
                             const struct vxd_record_decoded *records, size_t n,
                             size_t *n_taken, struct vxd_err *err)
@@ -180,6 +193,7 @@ static enum vxd_status look(void *user, uint64_t sequence,
 
     CHECK_INT(sequence, seen->n + 1);
     CHECK(n > 0 && n <= most_at_once);
+    CHECK_INT(seen->n_foreseen, is_foreseen ? seen->world->n_records : 0);
     be_slow(seen);
     seen->most = n > seen->most ? n : seen->most;
     for (*n_taken = 0; *n_taken < n; ++*n_taken) {
@@ -210,9 +224,11 @@ static size_t read_all(struct world *world, uint64_t fails_at, bool is_slow)
                         .before = resident_bytes()};
     struct vxd_err err = {0};
     uint64_t next = 0;
-    enum vxd_status status = vxd_read_records_ahead(world->journal, 1, 1, most_at_once,
-                                                    look, &seen, &next, &err);
+    enum vxd_status status =
+        vxd_read_records_ahead(world->journal, 1, 1, most_at_once,
+                               is_foreseen ? foresee : NULL, look, &seen, &next, &err);
 
+    is_foreseen = !is_foreseen;
     CHECK_INT(next, seen.n + 1);
     if (fails_at != 0 && (world->damaged == 0 || fails_at < world->damaged)) {
         CHECK_INT(status, VXD_UNAVAILABLE);
