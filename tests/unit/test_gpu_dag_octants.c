@@ -90,10 +90,11 @@ static void check_masks(enum vxd_dag_shape_kind kind,
                         uint64_t (*mask)(const struct vxd_dag_shape *shape,
                                          const struct vxd_dag_extent *extent))
 {
+    const int n_cases = vxd_test_rounds(N_CASES);
     uint64_t seed = 7 + (uint64_t)kind;
     int n_partial = 0;
 
-    for (int i = 0; i < N_CASES; i++) {
+    for (int i = 0; i < n_cases; i++) {
         struct octants_case at = random_case(kind, VXD_DAG_LEAF_HEIGHT, &seed);
         struct vxd_dag_extent extent =
             vxd_dag_extent_of(at.corner[0], at.corner[1], at.corner[2], at.height);
@@ -102,7 +103,7 @@ static void check_masks(enum vxd_dag_shape_kind kind,
         REQUIRE(mask(&at.shape, &extent) == expected);
         n_partial += expected != 0 && expected != ~(uint64_t)0;
     }
-    CHECK(n_partial > N_CASES / 40);
+    CHECK(n_partial > n_cases / 40);
 }
 
 static uint64_t capsule_mask(const struct vxd_dag_shape *shape,
@@ -129,10 +130,11 @@ static void test_noise_mask_of_a_leaf_is_that_of_its_voxels(void)
 
 static void test_capsule_that_64_bits_do_for_is_as_in_128(void)
 {
+    const int n_cases = vxd_test_rounds(N_CASES);
     uint64_t seed = 23;
     int n_of[2][2] = {0}; /* by brush, by answer */
 
-    for (int i = 0; i < 10 * N_CASES; i++) {
+    for (int i = 0; i < 10 * n_cases; i++) {
         struct octants_case at = random_case(VXD_DAG_CAPSULE, VXD_DAG_LEAF_HEIGHT, &seed);
         const struct vxd_dag_shape *shape = &at.shape;
         int64_t d[3];
@@ -149,8 +151,8 @@ static void test_capsule_that_64_bits_do_for_is_as_in_128(void)
         REQUIRE(vxd_dag_is_near_segment(c, shape->a, shape->b, shape->r) == is_near);
         n_of[vxd_dag_is_brush(d, vxd_dag_length_1(v))][is_near]++;
     }
-    CHECK(n_of[0][0] > N_CASES / 4 && n_of[0][1] > N_CASES / 4);
-    CHECK(n_of[1][0] > N_CASES / 4 && n_of[1][1] > N_CASES / 4);
+    CHECK(n_of[0][0] > n_cases / 4 && n_of[0][1] > n_cases / 4);
+    CHECK(n_of[1][0] > n_cases / 4 && n_of[1][1] > n_cases / 4);
 }
 
 static struct vxd_dag_relations octants_of(const struct octants_case *at)
@@ -196,10 +198,11 @@ static void check_voxels(const struct octants_case *at, unsigned octant,
 
 static void check_octants(enum vxd_dag_shape_kind kind)
 {
+    const int n_cases = vxd_test_rounds(N_CASES);
     uint64_t seed = 40 + (uint64_t)kind;
     int n_of[3] = {0};
 
-    for (int i = 0; i < N_CASES; i++) {
+    for (int i = 0; i < n_cases; i++) {
         const int n_heights = i % 4 == 0 ? DEPTH - VXD_DAG_LEAF_HEIGHT : 2;
         struct octants_case at = random_case(
             kind,
@@ -229,7 +232,7 @@ static void check_octants(enum vxd_dag_shape_kind kind)
             n_of[told]++;
         }
     }
-    CHECK(n_of[0] > N_CASES / 4 && n_of[1] > N_CASES / 4 && n_of[2] > N_CASES / 4);
+    CHECK(n_of[0] > n_cases / 4 && n_of[1] > n_cases / 4 && n_of[2] > n_cases / 4);
 }
 
 static void test_octants_of_boxes_are_what_each_part_is(void)
