@@ -6,9 +6,8 @@
 enum {
     MIN_HEIGHT = VXD_DAG_LEAF_HEIGHT + 1, /* of bins */
     MEMBERS_AN_OP = 64,                   /* room for as many bins as it may be in */
-    BINS_AN_OP = 8, /* one with parts has more than 64 of those members */
-    LISTED_AN_OP =
-        1024, /* leaves of lists, for which there is as much room as for an operation */
+    BINS_AN_OP = 8,      /* one with parts has more than 64 of those members */
+    LISTED_AN_OP = 1024, /* leaves of lists have as much room as an operation */
     LEAVES_A_LISTED = 32 /* of a table, at most */
 };
 

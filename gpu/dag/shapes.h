@@ -25,6 +25,7 @@ struct vxd_dag_shapes_own {
     bool has_lists;  /* the run: ranges are looked at */
     bool is_refined; /* for its cube already */
 };
+
 static inline struct vxd_dag_shapes_own *
 vxd_dag_shapes_own_of(union vxd_dag_edit_state *state)
 {
