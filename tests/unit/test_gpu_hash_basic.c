@@ -217,8 +217,12 @@ static void more_than_a_chunk(void)
     int32_t *indices = gpu_alloc(n * sizeof *indices);
     uint8_t *flags = gpu_alloc(n);
     const void *values[1] = {positions};
-    struct vxd_hashmap_insert_args args = {
-        .keys = keys, .n = n, .values = values, .indices = indices, .is_new = flags};
+    struct vxd_hashmap_insert_args args = {.keys = keys,
+                                           .n = n,
+                                           .values = values,
+                                           .max_new = N_KEYS,
+                                           .indices = indices,
+                                           .is_new = flags};
     struct vxd_hashmap *map = map_of(&spec, N_KEYS);
     int32_t first[N_KEYS]; /* position of a key */
     int32_t number[N_KEYS];
