@@ -17,4 +17,4 @@ voxeld_add_test(NAME test_proto_files SOURCES unit/test_proto_files.c
                 LIBRARIES voxeld_proto)
 voxeld_add_test(NAME test_proto_alloc SOURCES unit/test_proto_alloc.c
                 LIBRARIES voxeld_proto voxeld_test_kinds)
-target_link_options(test_proto_alloc PRIVATE -Wl,--wrap=malloc,--wrap=realloc)
+target_link_options(test_proto_alloc PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
