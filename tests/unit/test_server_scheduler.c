@@ -199,7 +199,7 @@ static size_t most_running(struct vxd_server *server, const struct vxd_method *m
     size_t most = 0;
 
     for (size_t i = 0; i < n; i++) {
-        char client[16];
+        char client[32];
         struct vxd_request_header header;
 
         (void)snprintf(client, sizeof client, "client-%zu", i);
