@@ -178,7 +178,7 @@ static enum vxd_status convert_integers(const Voxeld__V1__Tensor *tensor,
                                         : INT64_MAX;
 
     for (size_t i = 0; i < n; i++) {
-        int64_t value;
+        int64_t value = 0;
 
         if (!load_integer(tensor, i, &value) || value < low || value > high) {
             return fail_range(tensor, field, dtype, i, element_double(tensor, i), err);

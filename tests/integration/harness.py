@@ -150,6 +150,11 @@ class Daemon:
         status = http_call(self, "GET", "/v1/status").json()
         return int(status.get("running", 0)) + int(status.get("queueDepth", 0))
 
+    def settle(self) -> None:
+        """Until nothing waits or runs. A request is answered a moment before it is over, so what
+        waits for the next one to be under way must first see the last one go."""
+        wait_until(lambda: self.n_under_way() == 0, 5, "nothing waits or runs")
+
     def n_answered(self, method: str) -> int:
         """Requests to a method that are over, well or not."""
         for entry in http_call(self, "GET", "/v1/status").json()["methods"]:

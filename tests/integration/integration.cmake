@@ -9,7 +9,9 @@ if(NOT VOXELD_PROTOC)
                       "-DVOXELD_TESTS=OFF builds without tests")
 endif()
 
-set(integration_venv ${CMAKE_BINARY_DIR}/venv)
+set(VOXELD_TEST_VENV ${CMAKE_BINARY_DIR}/venv CACHE PATH
+  "Virtual environment of the integration tests; build trees may share one")
+set(integration_venv ${VOXELD_TEST_VENV})
 set(integration_python ${CMAKE_CURRENT_BINARY_DIR}/integration/python)
 file(MAKE_DIRECTORY ${integration_python})
 file(GLOB integration_protos ${PROJECT_SOURCE_DIR}/proto/voxeld/v1/*.proto)
@@ -36,7 +38,8 @@ target_link_libraries(example_voxelize PRIVATE voxeld_build voxeld_client)
 add_test(NAME integration_venv
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/setup_venv.py
                  ${integration_venv} ${CMAKE_CURRENT_LIST_DIR}/requirements.txt)
-set_tests_properties(integration_venv PROPERTIES FIXTURES_SETUP integration TIMEOUT 600)
+set_tests_properties(integration_venv PROPERTIES FIXTURES_SETUP integration TIMEOUT 600
+                     RESOURCE_LOCK integration_venv)
 
 # How much longer things may take than in a plain build.
 set(integration_slow 1)
@@ -59,13 +62,16 @@ foreach(name net_reference rpc http guard auth hostile load bench life memory to
                    ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)
   set_tests_properties(integration_${name} PROPERTIES
     FIXTURES_REQUIRED integration
-    TIMEOUT 450
-    # They measure times, and each starts daemons of several threads.
-    RUN_SERIAL ON
+    TIMEOUT 900
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;VOXELD_TEST_SLOW=${integration_slow};\
 VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
+
+# They compare times with each other, so they do not run beside each other; what else runs
+# beside them they must stand.
+set_tests_properties(integration_overload integration_load integration_bench integration_memory
+                     integration_soak PROPERTIES RESOURCE_LOCK measures_time)
 
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps

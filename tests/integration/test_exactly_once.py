@@ -278,6 +278,7 @@ def test_change_begun_before_the_end_is_answered(directory: Path) -> None:
     with running(directory) as daemon:
         with Maps(daemon) as maps:
             maps.call("map_create", name="m", spec=SPEC)
+        daemon.settle()
         raw = RawReq(daemon.ipc)
         raw.send(
             request_of(addition("m", 100, 5000), "map_update", client_id="z", sequence=1)

@@ -94,6 +94,7 @@ def test_standing_connections_are_told_unavailable_while_draining(directory: Pat
     with running(directory) as daemon:
         with Rpc(daemon.ipc) as busy, Rpc(daemon.ipc) as idle, ThreadPoolExecutor() as pool:
             assert idle.call("server_info").header.code == OK
+            daemon.settle()
             running_call = pool.submit(
                 busy.call, "self_test", admin_request(int(1500 * SLOW + 2500))
             )
@@ -250,6 +251,7 @@ def test_large_body_refused_while_draining_is_told_so(directory: Path) -> None:
         assert standing.getresponse().read().startswith(b"{")
         with Rpc(daemon.ipc) as busy, Rpc(daemon.ipc) as probe:
             assert probe.call("server_info").header.code == OK
+            daemon.settle()
             busy.send("self_test", admin_request(int(1500 * SLOW + 3500)))
             wait_until(lambda: daemon.n_under_way() == 1, 5, "it is under way")
             daemon.signal(signal.SIGTERM)

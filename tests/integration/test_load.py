@@ -91,6 +91,7 @@ def test_deadline_is_answered_on_time_while_others_run(daemon: Daemon) -> None:
 
     def lateness_beside_another() -> float:
         with clients(daemon.ipc, 3) as (blocker, late, other):
+            daemon.settle()
             blocker.send("self_test", admin_request(2000))
             wait_until(lambda: daemon.n_under_way() == 1, 5, "the blocker is under way")
             start = time.monotonic()
@@ -146,6 +147,7 @@ def test_newer_requests_of_a_stream_supersede_waiting_ones(
     daemon: Daemon, transport: str
 ) -> None:
     n = 12
+    daemon.settle()
     n_before = daemon.n_answered("self_test")
     results: list[tuple[bool, str]] = []
 

@@ -362,6 +362,7 @@ def test_writes_do_not_wait_for_a_network(
     with running(directory, delayed(directory_of_networks)) as daemon, Scenes(daemon) as client:
         make(client)
         with ThreadPoolExecutor(1) as pool, Scenes(daemon) as other:
+            daemon.settle()
             scan = pool.submit(integrate, other, some_points(500), network="signs")
             wait_until(lambda: daemon.n_under_way() > 0, 5, "the scan waits")
             assert integrate(client, some_points(500), carve=False).change.version == 2
@@ -383,6 +384,7 @@ def test_network_unloaded_while_a_scan_waits_for_it_still_runs(
         request: dict[str, Any] = {
             "sequence": 500, "name": "s", "cloud": cloud(some_points(500)), "network": "signs",
         }  # fmt: skip
+        daemon.settle()
         scan = pool.submit(client.send, "scene_integrate", **request)
         wait_until(lambda: daemon.n_under_way() > 0, 5, "the scan waits")
         networks.call("network_unload", name="signs")
@@ -448,6 +450,7 @@ def test_repeats_wait_for_the_first_and_streams_keep_the_newest(
             assert sum(r.header.replayed for r in replies) == 2
             assert {r.scene_integrate.change.version for r in replies} == {2}
             kept = []
+            daemon.settle()
             for i in range(3):
                 kept.append(
                     pool.submit(ask, client_id="two", sequence=i + 1, stream="lidar", keep_last=1)
@@ -502,6 +505,7 @@ def test_drain_ends_scans_that_wait_for_a_network(
     with running(directory, config) as daemon, Scenes(daemon) as client:
         make(client)
         with ThreadPoolExecutor(1) as pool:
+            daemon.settle()
             scan = pool.submit(
                 client.send, "scene_integrate", name="s", cloud=cloud(some_points(100)),
                 network="signs",
