@@ -122,7 +122,7 @@ run_thread() {
     # Not what has one thread alone, or threads only in what other tests run too.
     VOXELD_TEST_SLOW=8 check thread -E "^bench_|_traces|\
 test_client_(write|files|las|arrays|json|ctl_|voxelctl)|test_server_durable_planes|\
-integration_(net_reference|net_places|bench|memory|tools|examples|python.*|layers|bundle|.*_tools)$"
+integration_(net_reference|net_places|bench|memory|tools|examples|python.*|layers|names|bundle|.*_tools)$"
 }
 
 run_release() { # one CUDA architecture, so that the build fits a small machine
