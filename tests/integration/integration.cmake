@@ -51,7 +51,7 @@ endif()
 
 # A test that hangs says where, before its limit ends it.
 foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
-             python_errors layers bundle maps map_limits map_durable merge exactly_once python_maps map_tools networks
+             python_errors layers names bundle maps map_limits map_durable merge exactly_once python_maps map_tools networks
              scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
              scene_tools scene_versions scene_version_tools scene_durable scene_histories
              python_versions soak
