@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stores on a GPU: chunks of words that never move, found through a table of device memory, and
  * how much of all an edit finds. By what items are found again stands in device_arena.c and
- * device_slabs.c. What grows, grows here, between edits. */
+ * slab_store_device.c. What grows, grows here, between edits. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,7 @@
 #include "gpu/dag/edit.h"
 #include "gpu/dag/index_math.h"
 #include "gpu/dag/shapes_math.h"
-#include "gpu/dag/slab_math.h"
+#include "gpu/paper/slab_store_math.h"
 #include "gpu/dag/undo_math.h"
 
 #ifdef __cplusplus
@@ -275,7 +275,7 @@ enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
                                    const struct vxd_dag_view *view,
                                    const struct vxd_dag_index *from,
                                    const struct vxd_dag_index *to, struct vxd_err *err);
-/* slab.cu. Lists of a table with `factor` times as many: each takes the front of the one that its
+/* slab_lists.cu. Lists of a table with `factor` times as many: each takes the front of the one that its
  * items were in, so that nothing moves, and lists have the same slabs behind their own ones. */
 enum vxd_status vxd_dag_slabs_spread(struct vxd_queue *queue, const uint32_t *from,
                                      uint32_t n_from, uint32_t factor, uint32_t *to,

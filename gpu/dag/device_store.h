@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A store on a GPU, as the files that keep it share it: device.c its memory, device_arena.c and
- * device_slabs.c by what items are found again. */
+ * slab_store_device.c by what items are found again. */
 #ifndef VXD_GPU_DAG_DEVICE_STORE_H
 #define VXD_GPU_DAG_DEVICE_STORE_H
 
@@ -53,7 +53,7 @@ enum vxd_status vxd_dag_device_arena_copy(struct vxd_queue *queue,
                                           const struct vxd_dag *dag, char *memory,
                                           struct vxd_dag_image *out, struct vxd_err *err);
 
-/* device_slabs.c. A new store's tables; close frees what is there of them.
+/* slab_store_device.c. A new store's tables; close frees what is there of them.
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_dag_device_slabs_open(struct vxd_queue *queue, struct vxd_dag *dag,
                                           struct vxd_err *err);

@@ -12,7 +12,7 @@
 
 struct vxd_dag_store_ops;
 struct vxd_dag_arena; /* arena_cpu.c */
-struct vxd_dag_slabs; /* slab_cpu.c */
+struct vxd_dag_slabs; /* slab_store_cpu.c */
 
 struct vxd_dag {
     struct vxd_context *context;
@@ -76,7 +76,7 @@ extern const struct vxd_dag_store_ops vxd_dag_slabs_cpu;
  * and close are NULL. */
 extern const struct vxd_dag_store_ops vxd_dag_store_cuda;
 
-/* slab_cpu.c. The address of an item in the list of slabs that begins at `front`, VXD_DAG_EMPTY
+/* slab_store_cpu.c. The address of an item in the list of slabs that begins at `front`, VXD_DAG_EMPTY
  * where it is not. Nobody stores in the list meanwhile. */
 struct vxd_dag_slab_form;
 uint32_t vxd_dag_slab_find(const struct vxd_dag_view *view,

@@ -6,7 +6,7 @@
 
 #include "gpu/core/internal.h"
 #include "gpu/dag/index_math.h"
-#include "gpu/dag/slab_math.h"
+#include "gpu/paper/slab_store_math.h"
 #include "gpu/dag/table.h"
 
 #ifdef __cplusplus
@@ -77,7 +77,7 @@ enum vxd_status vxd_dag_table_usage_cuda(struct vxd_queue *queue,
                                          struct vxd_dag_table_usage *out,
                                          struct vxd_err *err);
 
-/* table_slabs.cu, table_arena.cu: the launches of insert and find. */
+/* slab_tables.cu, table_arena.cu: the launches of insert and find. */
 enum vxd_status vxd_dag_table_slabs_insert(struct vxd_queue *queue,
                                            const struct vxd_dag_table_call *call,
                                            struct vxd_err *err);

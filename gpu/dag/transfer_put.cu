@@ -5,7 +5,7 @@
  * again by the next launch. */
 #define VXD_DAG_ANY_FORM
 
-#include "gpu/dag/slab_store_cuda.h"
+#include "gpu/paper/slab_store_cuda.h"
 #include "gpu/dag/transfer_kernels_cuda.h"
 
 /* Where it stands what a marked node became. */

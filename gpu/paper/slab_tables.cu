@@ -2,7 +2,7 @@
 /* The four slab tables' batches on a GPU (SVDAG editing, algorithms 1 and 2).
  *
  * A warp takes 32 items at a time: every lane hashes one, reads its list's first address and
- * begins to fetch that slab. Groups of lanes (table_slabs_cuda.h) work through them, each on to
+ * begins to fetch that slab. Groups of lanes (slab_tables_cuda.h) work through them, each on to
  * the next that nobody has as soon as it is done with one; when all are given out, the warp
  * takes 32 more. All groups of a warp make one step at a time, together.
  *
@@ -16,7 +16,7 @@
  * comes to the front of a list only past one that was seen full: all but the first are full. An
  * attempt fails only because others took a place or changed the front: at most n + 1 times.
  * Nobody waits for anybody. Words are read by later launches only. */
-#include "gpu/dag/table_slabs_cuda.h"
+#include "gpu/paper/slab_tables_cuda.h"
 
 #define N_THREADS 256
 /* Blocks that a multiprocessor has at once, by their registers: both wait for memory, so that

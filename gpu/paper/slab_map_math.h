@@ -27,8 +27,8 @@
  *   key one finds the other's claim: the later of them to read the earlier place.
  *
  * Bytes an entry of capacity: 16 for the buckets (8 entries each when full) and 10.7 spare. */
-#ifndef VXD_GPU_HASH_SLAB_MATH_H
-#define VXD_GPU_HASH_SLAB_MATH_H
+#ifndef VXD_GPU_PAPER_SLAB_MAP_MATH_H
+#define VXD_GPU_PAPER_SLAB_MAP_MATH_H
 
 #include "gpu/hash/internal.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a warp finds or stores items in the slab tables of a scene while others do: the stores of
- * slab_math.h behind the type that passes and transfers are compiled for (store_cuda.h). For
+ * slab_store_math.h behind the type that passes and transfers are compiled for (store_cuda.h). For
  * .cu files only; those of ATOMIC64 define VXD_DAG_SPLIT_FORM first, or VXD_DAG_ANY_FORM.
  *
  * Each lane goes through its item's list by itself, a slab a turn. The lanes of a warp take their
@@ -18,10 +18,10 @@
  *   the list as it was.
  * - A table takes slabs of one chunk until that is full; then one of those who find it so locks
  *   it (a bit of its number), and takes the store's next chunk for it. */
-#ifndef VXD_GPU_DAG_SLAB_STORE_CUDA_H
-#define VXD_GPU_DAG_SLAB_STORE_CUDA_H
+#ifndef VXD_GPU_PAPER_SLAB_STORE_CUDA_H
+#define VXD_GPU_PAPER_SLAB_STORE_CUDA_H
 
-#include "gpu/dag/slab_cuda.h"
+#include "gpu/paper/slab_cuda.h"
 #include "gpu/dag/store_cuda.h"
 
 #define VXD_SLAB_LOCKED 1u

@@ -7,11 +7,11 @@
  * items are under way in a warp. Its groups go in step: everything here that shuffles or votes
  * is called by all 32 threads of a warp at once, those of groups without work too. All lanes of
  * a group decide alike, by what one of them read or all of them joined. */
-#ifndef VXD_GPU_DAG_TABLE_SLABS_CUDA_H
-#define VXD_GPU_DAG_TABLE_SLABS_CUDA_H
+#ifndef VXD_GPU_PAPER_SLAB_TABLES_CUDA_H
+#define VXD_GPU_PAPER_SLAB_TABLES_CUDA_H
 
 #include "gpu/core/cuda_check.h"
-#include "gpu/dag/slab_cuda.h"
+#include "gpu/paper/slab_cuda.h"
 #include "gpu/dag/table_backends.h"
 
 /* Bits of all lanes of a group. */

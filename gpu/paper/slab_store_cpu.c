@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The four slab stores on the CPU: the layouts of slab_math.h, a lock a few lists.
+/* The four slab stores on the CPU: the layouts of slab_store_math.h, a lock a few lists.
  *
  * There is a table for each length that leaves and inner nodes of the format can have. Lists
  * are guarded in stripes; slabs are taken under the store's lock, from the chunk that the
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gpu/dag/internal.h"
-#include "gpu/dag/slab_math.h"
+#include "gpu/paper/slab_store_math.h"
 
 enum {
     N_STRIPES = 1024,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/hash/slab_cpu.h"
+#include "gpu/paper/slab_map_cpu.h"
 
 #define PIECE VXD_SLAB_PIECE
 
