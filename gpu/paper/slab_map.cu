@@ -484,7 +484,7 @@ out:
     return status;
 }
 
-const struct vxd_hash_ops vxd_hash_slab_cuda = {
+const struct vxd_hash_ops vxd_paper_slab_map_cuda = {
     vxd_slab_index_bytes, slab_scratch_bytes, slab_clear, slab_rebuild,
     vxd_slab_insert_cuda, slab_find,          slab_erase, slab_neighbours,
     slab_probes,          vxd_slab_n_places,

@@ -32,6 +32,16 @@
 
 #include "gpu/hash/internal.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* slab_map_cpu.c and slab_map.cu: the index on each backend. */
+extern const struct vxd_hash_ops vxd_paper_slab_map_cpu;
+extern const struct vxd_hash_ops vxd_paper_slab_map_cuda;
+#ifdef __cplusplus
+}
+#endif
+
 #define VXD_SLAB_PLACES 15
 #define VXD_SLAB_LINK 15 /* which of a slab's words is the link */
 #define VXD_SLAB_WORDS 16

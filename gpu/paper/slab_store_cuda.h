@@ -21,8 +21,9 @@
 #ifndef VXD_GPU_PAPER_SLAB_STORE_CUDA_H
 #define VXD_GPU_PAPER_SLAB_STORE_CUDA_H
 
-#include "gpu/paper/slab_cuda.h"
 #include "gpu/dag/store_cuda.h"
+#include "gpu/paper/slab_cuda.h"
+#include "gpu/paper/slab_stores.h"
 
 #define VXD_SLAB_LOCKED 1u
 
@@ -326,7 +327,8 @@ VXD_DAG_DEVICE enum vxd_slab_taking vxd_slab_take(const struct vxd_dag_pass *pas
                                                   const struct vxd_dag_slab_form *form,
                                                   uint32_t seed, uint32_t *slab)
 {
-    struct vxd_dag_slab_room *room = &pass->store->slabs[table];
+    struct vxd_dag_slab_room *room =
+        (struct vxd_dag_slab_room *)(void *)pass->store->own + table;
     const uint32_t n_blocks = (form->n_slabs + 1023) / 1024;
     const uint32_t lane = vxd_dag_lane();
 
@@ -454,7 +456,8 @@ template <enum vxd_dag_store STORE> struct vxd_dag_slabs_cuda {
         *is_new = false;
         if (is_busy) {
             const struct vxd_dag_slab_table *table =
-                &pass->slabs[vxd_dag_slab_table_of(sought->kind, sought->n_words)];
+                (const struct vxd_dag_slab_table *)pass->tables +
+                vxd_dag_slab_table_of(sought->kind, sought->n_words);
 
             at.hash =
                 vxd_dag_hash((uint32_t)sought->kind, sought->words, sought->n_words);

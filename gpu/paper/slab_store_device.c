@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The tables of a slab store on a GPU. Slabs are taken by kernels, from chunks that device.c has;
- * here are the lists that they stand in. */
+ * here are the lists that they stand in, and the functions that a context is given of each store. */
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/dag/device_store.h"
+#include "gpu/paper/slab_stores.h"
 
 enum {
     LISTS_FACTOR = 4, /* that a table's lists become more by */
     MAX_LISTS = 1 << 26
 };
+
+static_assert(sizeof(struct vxd_dag_slab_room) * VXD_DAG_SLAB_TABLES <=
+                  VXD_DAG_STORE_OWN_WORDS * sizeof(uint32_t),
+              "the state of a store has no place for what tables take slabs from");
+
+/* What a store has besides its chunks. */
+struct slabs {
+    struct vxd_buffer tables;                     /* device: VXD_DAG_SLAB_TABLES */
+    struct vxd_buffer h_tables;                   /* the same, host */
+    struct vxd_buffer lists[VXD_DAG_SLAB_TABLES]; /* device: the tables' */
+};
+
+static struct slabs *slabs_of(const struct vxd_dag *dag)
+{
+    return dag->device->own;
+}
 
 static bool occurs(const struct vxd_dag *dag, int i)
 {
@@ -31,35 +50,41 @@ static struct vxd_dag_slab_form form_of(const struct vxd_dag *dag, int i)
 static struct vxd_dag_slab_room room_of(const struct vxd_dag *dag, int i)
 {
     const volatile struct vxd_dag_store_state *mirror = dag->device->mirror.ptr;
+    const volatile uint32_t *own = &mirror->own[2 * i];
 
-    return (struct vxd_dag_slab_room){mirror->slabs[i].chunk, mirror->slabs[i].n_slabs};
+    return (struct vxd_dag_slab_room){own[0], own[1]};
 }
 
 /* Tells the device of the tables. */
 static enum vxd_status send_tables(struct vxd_queue *queue, const struct vxd_dag *dag,
                                    struct vxd_err *err)
 {
-    const struct vxd_dag_device *device = dag->device;
+    const struct slabs *slabs = slabs_of(dag);
 
-    return vxd_queue_copy(queue, device->slabs.ptr, device->h_slabs.ptr,
-                          device->h_slabs.n_bytes, err);
+    return vxd_queue_copy(queue, slabs->tables.ptr, slabs->h_tables.ptr,
+                          slabs->h_tables.n_bytes, err);
 }
 
-enum vxd_status vxd_dag_device_slabs_open(struct vxd_queue *queue, struct vxd_dag *dag,
-                                          struct vxd_err *err)
+static enum vxd_status slabs_open(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  struct vxd_err *err)
 {
     const size_t n_bytes = VXD_DAG_SLAB_TABLES * sizeof(struct vxd_dag_slab_table);
     const uint32_t n_lists = vxd_dag_slab_spec_lists(&dag->spec);
-    struct vxd_dag_device *device = dag->device;
+    struct slabs *slabs = calloc(1, sizeof *slabs);
     struct vxd_dag_slab_table *tables;
     enum vxd_status status;
 
-    VXD_TRY(vxd_host_alloc(queue->context, n_bytes, &device->h_slabs, err));
-    VXD_TRY(vxd_dag_device_take(queue, dag, n_bytes, &device->slabs, err));
-    tables = device->h_slabs.ptr;
+    if (slabs == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
+    }
+    dag->device->own = slabs;
+    VXD_TRY(vxd_host_alloc(queue->context, n_bytes, &slabs->h_tables, err));
+    VXD_TRY(vxd_dag_device_take(queue, dag, n_bytes, &slabs->tables, err));
+    dag->device->tables = slabs->tables.ptr;
+    tables = slabs->h_tables.ptr;
     memset(tables, 0, n_bytes);
     for (int i = 0; i < VXD_DAG_SLAB_TABLES; i++) {
-        struct vxd_buffer *lists = &device->lists[i];
+        struct vxd_buffer *lists = &slabs->lists[i];
 
         if (occurs(dag, i)) {
             VXD_TRY(
@@ -73,15 +98,20 @@ out:
     return status;
 }
 
-void vxd_dag_device_slabs_close(struct vxd_queue *queue, struct vxd_dag *dag)
+static void slabs_close(struct vxd_queue *queue, struct vxd_dag *dag)
 {
-    struct vxd_dag_device *device = dag->device;
+    struct slabs *slabs = slabs_of(dag);
 
-    for (int i = 0; i < VXD_DAG_SLAB_TABLES; i++) {
-        vxd_device_free(queue, &device->lists[i]);
+    if (slabs == NULL) {
+        return;
     }
-    vxd_device_free(queue, &device->slabs);
-    vxd_host_free(queue->context, &device->h_slabs);
+    for (int i = 0; i < VXD_DAG_SLAB_TABLES; i++) {
+        vxd_device_free(queue, &slabs->lists[i]);
+    }
+    vxd_device_free(queue, &slabs->tables);
+    vxd_host_free(queue->context, &slabs->h_tables);
+    free(slabs);
+    dag->device->own = NULL;
 }
 
 /* `factor` times as many lists for a table, if there is memory for them: without, searches are
@@ -89,9 +119,9 @@ void vxd_dag_device_slabs_close(struct vxd_queue *queue, struct vxd_dag *dag)
 static enum vxd_status spread(struct vxd_queue *queue, struct vxd_dag *dag, int i,
                               uint32_t factor, struct vxd_err *err)
 {
-    struct vxd_dag_device *device = dag->device;
+    struct slabs *slabs = slabs_of(dag);
     struct vxd_dag_slab_table *table =
-        (struct vxd_dag_slab_table *)device->h_slabs.ptr + i;
+        (struct vxd_dag_slab_table *)slabs->h_tables.ptr + i;
     const uint32_t n_lists = table->n_lists * factor;
     struct vxd_buffer lists = {0};
     enum vxd_status status;
@@ -102,8 +132,8 @@ static enum vxd_status spread(struct vxd_queue *queue, struct vxd_dag *dag, int 
     }
     VXD_TRY(vxd_dag_slabs_spread(queue, table->lists, table->n_lists, factor, lists.ptr,
                                  err));
-    vxd_dag_device_give(queue, dag, &device->lists[i]);
-    device->lists[i] = lists;
+    vxd_dag_device_give(queue, dag, &slabs->lists[i]);
+    slabs->lists[i] = lists;
     *table = (struct vxd_dag_slab_table){lists.ptr, n_lists};
     return VXD_OK;
 out:
@@ -127,10 +157,11 @@ static uint64_t expected_items(const struct vxd_dag *dag, int i)
     return n_slabs * vxd_dag_slab_places(&form);
 }
 
-enum vxd_status vxd_dag_device_slabs_grow(struct vxd_queue *queue, struct vxd_dag *dag,
-                                          struct vxd_err *err)
+/* More lists for tables whose lists have become long, where the budget has them. */
+static enum vxd_status slabs_grow(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  struct vxd_err *err)
 {
-    const struct vxd_dag_slab_table *tables = dag->device->h_slabs.ptr;
+    const struct vxd_dag_slab_table *tables = slabs_of(dag)->h_tables.ptr;
     const uint64_t load = dag->spec.load != 0 ? dag->spec.load : VXD_DAG_LOAD;
     enum vxd_status status = VXD_OK;
     enum vxd_status sent;
@@ -153,7 +184,8 @@ out:
     return status != VXD_OK ? status : sent;
 }
 
-uint32_t vxd_dag_device_slabs_new(const struct vxd_dag *dag)
+/* Tables that have no slab yet: their first one takes a chunk. */
+static uint32_t slabs_n_new(const struct vxd_dag *dag)
 {
     uint32_t n = 0;
 
@@ -163,7 +195,8 @@ uint32_t vxd_dag_device_slabs_new(const struct vxd_dag *dag)
     return n;
 }
 
-uint64_t vxd_dag_device_slabs_free(const struct vxd_dag *dag)
+/* Words in the tables' chunks that are no slabs yet. */
+static uint64_t slabs_n_free_words(const struct vxd_dag *dag)
 {
     uint64_t n = 0;
 
@@ -181,10 +214,10 @@ uint64_t vxd_dag_device_slabs_free(const struct vxd_dag *dag)
     return n;
 }
 
-size_t vxd_dag_device_slabs_bytes(const struct vxd_dag *dag)
+static size_t slabs_n_copy_bytes(const struct vxd_dag *dag)
 {
-    const struct vxd_dag_slab_table *tables = dag->device->h_slabs.ptr;
-    size_t n_bytes = dag->device->h_slabs.n_bytes;
+    const struct vxd_dag_slab_table *tables = slabs_of(dag)->h_tables.ptr;
+    size_t n_bytes = slabs_of(dag)->h_tables.n_bytes;
 
     for (int i = 0; i < VXD_DAG_SLAB_TABLES; i++) {
         n_bytes += tables[i].n_lists * sizeof(uint32_t);
@@ -192,13 +225,13 @@ size_t vxd_dag_device_slabs_bytes(const struct vxd_dag *dag)
     return n_bytes;
 }
 
-enum vxd_status vxd_dag_device_slabs_copy(struct vxd_queue *queue,
-                                          const struct vxd_dag *dag, char *memory,
-                                          struct vxd_dag_image *out, struct vxd_err *err)
+static enum vxd_status slabs_copy(struct vxd_queue *queue, const struct vxd_dag *dag,
+                                  char *memory, struct vxd_dag_image *out,
+                                  struct vxd_err *err)
 {
-    const struct vxd_dag_slab_table *from = dag->device->h_slabs.ptr;
+    const struct vxd_dag_slab_table *from = slabs_of(dag)->h_tables.ptr;
     struct vxd_dag_slab_table *tables = (void *)memory;
-    uint32_t *lists = (void *)(memory + dag->device->h_slabs.n_bytes);
+    uint32_t *lists = (void *)(memory + slabs_of(dag)->h_tables.n_bytes);
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < VXD_DAG_SLAB_TABLES; i++) {
@@ -209,7 +242,80 @@ enum vxd_status vxd_dag_device_slabs_copy(struct vxd_queue *queue,
         }
         lists += from[i].n_lists;
     }
-    out->slabs = tables;
+    out->tables = tables;
 out:
     return status;
 }
+
+static uint32_t slabs_find_in_copy(const struct vxd_dag *dag,
+                                   const struct vxd_dag_image *image,
+                                   const struct vxd_dag_wanted *wanted)
+{
+    const struct vxd_dag_slab_table *table = image->tables;
+    struct vxd_dag_slab_form form;
+
+    if (!vxd_dag_slab_occurs(image->view.value_bits, wanted->kind, wanted->n_words)) {
+        return VXD_DAG_EMPTY;
+    }
+    table += vxd_dag_slab_table_of(wanted->kind, wanted->n_words);
+    form = vxd_dag_slab_form_of(dag->spec.store, wanted->n_words);
+    return vxd_dag_slab_find(
+        &image->view, &form,
+        table->lists[vxd_dag_slab_list(wanted->hash, table->n_lists)], wanted);
+}
+
+/* The tables of functions. */
+
+static const struct vxd_dag_queries split_queries = {
+    .values = vxd_dag_values_split,
+    .cast_rays = vxd_dag_cast_rays_split,
+    .nearest = vxd_dag_nearest_split,
+    .overlap = vxd_dag_overlap_split,
+    .count = vxd_dag_count_split,
+    .export_cells = vxd_dag_export_cells_split,
+    .export_dense = vxd_dag_export_dense_split,
+    .diff = vxd_dag_diff_split,
+};
+
+#define PASSES(form)                                                                     \
+    {                                                                                    \
+        vxd_dag_shapes_pass##form, vxd_dag_copy_pass##form, vxd_dag_morph_pass##form,    \
+            vxd_dag_undo_pass##form, vxd_dag_change_pass##form                           \
+    }
+static const struct vxd_dag_passes atomic64_passes = PASSES(_atomic64);
+static const struct vxd_dag_passes ticket_passes = PASSES(_ticket);
+static const struct vxd_dag_passes accel32_passes = PASSES(_accel32);
+static const struct vxd_dag_passes accel8_passes = PASSES(_accel8);
+
+/* What the four stores have alike. */
+#define SLABS                                                                            \
+    .open = slabs_open, .close = slabs_close, .grow = slabs_grow,                        \
+    .n_more_chunks = slabs_n_new, .n_free_words = slabs_n_free_words,                    \
+    .n_copy_bytes = slabs_n_copy_bytes, .copy = slabs_copy,                              \
+    .find_in_copy = slabs_find_in_copy, .tables = &vxd_paper_slab_tables_cuda
+
+const struct vxd_dag_device_ops vxd_paper_atomic64_cuda = {
+    SLABS,
+    .is_split = true,
+    .passes = &atomic64_passes,
+    .queries = &split_queries,
+    .put = vxd_dag_carry_put_atomic64,
+};
+
+const struct vxd_dag_device_ops vxd_paper_ticket_cuda = {
+    SLABS,
+    .passes = &ticket_passes,
+    .put = vxd_dag_carry_put_ticket,
+};
+
+const struct vxd_dag_device_ops vxd_paper_accel32_cuda = {
+    SLABS,
+    .passes = &accel32_passes,
+    .put = vxd_dag_carry_put_accel32,
+};
+
+const struct vxd_dag_device_ops vxd_paper_accel8_cuda = {
+    SLABS,
+    .passes = &accel8_passes,
+    .put = vxd_dag_carry_put_accel8,
+};
