@@ -93,8 +93,10 @@ enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_by
  * can hold the manual against the parser. */
 const char *vxd_config_key(size_t index);
 
-/* Checks what concerns several keys: a non-loopback address needs tokens or
- * allow_insecure; timeouts in order; at least one listener. */
+/* Checks what concerns several keys, or the build: a non-loopback address needs tokens or
+ * allow_insecure; timeouts in order; at least one listener.
+ * errors  INVALID_ARGUMENT
+ *         UNIMPLEMENTED     scenes.store is one that this build leaves out (VOXELD_PAPER=OFF) */
 enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err *err);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/dag/dag.h"
+#include "gpu/paper/paper.h"
 #include "server/config.h"
 
 enum {
@@ -115,6 +117,19 @@ static bool is_backend(const char *name)
     return n_digits >= 1 && n_digits <= 3 && name[5 + n_digits] == '\0';
 }
 
+/* The parser knows all stores; those of the papers are an option of the build. */
+static enum vxd_status check_store(const char *store, struct vxd_err *err)
+{
+    if (vxd_paper_stores() == NULL &&
+        strcmp(store, vxd_dag_store_name(VXD_DAG_ARENA)) != 0) {
+        return vxd_fail(err, VXD_UNIMPLEMENTED, "scenes.store",
+                        "store \"%s\" is one of the papers' stores, which this build "
+                        "leaves out (VOXELD_PAPER=OFF); known here: %s",
+                        store, vxd_dag_store_name(VXD_DAG_ARENA));
+    }
+    return VXD_OK;
+}
+
 enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
@@ -133,6 +148,7 @@ enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.backend",
                         "\"%s\" must be auto, cpu, cuda or cuda:N", config->backend);
     }
+    VXD_TRY(check_store(config->scene_store, err));
     if (config->n_networks > 0 && config->networks_dir[0] == '\0') {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "networks",
                         "%zu networks are named, but there is no networks_dir",

@@ -33,18 +33,14 @@ int64_t vxd_scene_now_ns(void)
 
 static void choose_store(struct vxd_scenes *scenes, const struct vxd_server *server)
 {
-    static const char *const names[VXD_DAG_N_STORES] = {[VXD_DAG_ARENA] = "arena",
-                                                        [VXD_DAG_ATOMIC64] = "atomic64",
-                                                        [VXD_DAG_TICKET] = "ticket",
-                                                        [VXD_DAG_ACCEL32] = "accel32",
-                                                        [VXD_DAG_ACCEL8] = "accel8"};
-
     for (int i = 0; i < VXD_DAG_N_STORES; i++) {
-        if (strcmp(names[i], server->config.scene_store) == 0) {
-            scenes->store = (enum vxd_dag_store)i;
+        const enum vxd_dag_store store = (enum vxd_dag_store)i;
+
+        if (strcmp(vxd_dag_store_name(store), server->config.scene_store) == 0) {
+            scenes->store = store;
         }
     }
-    scenes->store_name = names[scenes->store];
+    scenes->store_name = vxd_dag_store_name(scenes->store);
 }
 
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,

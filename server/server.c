@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gpu/core/context.h"
+#include "gpu/paper/paper.h"
 #include "server/exactly_once.h"
 #include "server/log.h"
 #include "server/maps.h"
@@ -83,6 +84,7 @@ static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *e
         .n_threads = (int)config->n_threads,
         .device_bytes = (size_t)config->device_bytes,
         .host_bytes = (size_t)config->host_bytes,
+        .extras = vxd_paper_stores(),
     };
     bool is_auto = strcmp(config->backend, "auto") == 0;
     struct vxd_err cuda_err = {0};

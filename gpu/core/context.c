@@ -103,6 +103,9 @@ enum vxd_status vxd_context_create(const struct vxd_context_options *options,
     context->backend = options->backend;
     context->info.backend = options->backend;
     context->device = options->device;
+    if (options->extras != NULL) {
+        context->extras = *options->extras;
+    }
     context->usage.device_budget_bytes = options->device_bytes < MAX_BUDGET_BYTES
                                              ? options->device_bytes
                                              : MAX_BUDGET_BYTES;

@@ -39,6 +39,7 @@ struct vxd_context {
     int device;
     struct vxd_pool *pool;
     struct vxd_context_info info;
+    struct vxd_context_extras extras;
     pthread_mutex_t mutex; /* guards usage, caches and lost */
     struct vxd_memory_usage usage;
     struct vxd_block_cache *host_cache;

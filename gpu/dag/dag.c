@@ -4,8 +4,39 @@
 
 #include <stdlib.h>
 
-#include "gpu/dag/device.h"
 #include "gpu/dag/internal.h"
+#include "gpu/dag/store_table.h"
+
+const char *vxd_dag_store_name(enum vxd_dag_store store)
+{
+    static const char *const names[VXD_DAG_N_STORES] = {[VXD_DAG_ARENA] = "arena",
+                                                        [VXD_DAG_ATOMIC64] = "atomic64",
+                                                        [VXD_DAG_TICKET] = "ticket",
+                                                        [VXD_DAG_ACCEL32] = "accel32",
+                                                        [VXD_DAG_ACCEL8] = "accel8"};
+
+    return names[store];
+}
+
+enum vxd_status vxd_dag_find_store(const struct vxd_context *context,
+                                   enum vxd_dag_store store,
+                                   const struct vxd_dag_store_table **out,
+                                   struct vxd_err *err)
+{
+    const struct vxd_dag_stores *stores = context->extras.stores;
+
+    if (stores == NULL || stores->of[store].cpu == NULL ||
+        (VXD_ON_CUDA(context) && stores->of[store].cuda == NULL)) {
+        return vxd_fail(
+            err, VXD_UNIMPLEMENTED, "store",
+            "\"%s\" is one of the papers' stores, which this context was not "
+            "given (builds with VOXELD_PAPER=OFF leave them out); known here: "
+            "arena",
+            vxd_dag_store_name(store));
+    }
+    *out = &stores->of[store];
+    return VXD_OK;
+}
 
 static enum vxd_status check_spec(const struct vxd_dag_spec *spec, struct vxd_err *err)
 {
@@ -46,10 +77,14 @@ static enum vxd_status check_spec(const struct vxd_dag_spec *spec, struct vxd_er
 enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spec *spec,
                                struct vxd_dag **out, struct vxd_err *err)
 {
+    const struct vxd_dag_store_table *store = NULL;
     struct vxd_dag *dag;
     enum vxd_status status = check_spec(spec, err);
 
     *out = NULL;
+    if (status == VXD_OK && spec->store != VXD_DAG_ARENA) {
+        status = vxd_dag_find_store(queue->context, spec->store, &store, err);
+    }
     if (status != VXD_OK) {
         return status;
     }
@@ -63,9 +98,10 @@ enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spe
     dag->view.depth = spec->format.depth;
     dag->view.value_bits = vxd_dag_value_bits(&spec->format);
     dag->view.free_value = vxd_dag_free_value(&spec->format);
-    dag->ops = VXD_ON_CUDA(queue->context)    ? &vxd_dag_store_cuda
-               : spec->store == VXD_DAG_ARENA ? &vxd_dag_arena_cpu
-                                              : &vxd_dag_slabs_cpu;
+    dag->ops = VXD_ON_CUDA(queue->context) ? &vxd_dag_store_cuda
+               : store == NULL             ? &vxd_dag_arena_cpu
+                                           : store->cpu;
+    dag->device_ops = VXD_ON_CUDA(queue->context) && store != NULL ? store->cuda : NULL;
     status = dag->ops->create(queue, dag, err);
     if (status != VXD_OK) {
         free(dag);

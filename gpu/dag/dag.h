@@ -38,9 +38,10 @@ extern "C" {
 
 /* How nodes are found again. An engine and benchmark choice: results are the same.
  * ARENA     words handed out one after the other, an index of {tag, address} beside them
- * The others are lists of slabs by hash, of 31 or 32 items each, a table a kind and length. On
- * the CPU their numbers of lists stay as they were made; on a GPU a table gets more when room is
- * made for more items than its lists are for. No materials, or 4 bits:
+ * The others are the papers'. They are there for contexts that were given them when they opened
+ * (struct vxd_context_extras). They are lists of slabs by hash, of 31 or 32 items each, a table a
+ * kind and length. On the CPU their numbers of lists stay as they were made; on a GPU a table gets
+ * more when room is made for more items than its lists are for. No materials, or 4 bits:
  * ATOMIC64  the items' first 64 bits together, which are taken by a swap of 64 bits
  * TICKET    a mask of the items that are there, then the items
  * ACCEL32   a hash of 32 bits an item, then the items
@@ -54,6 +55,9 @@ enum vxd_dag_store {
     VXD_DAG_ACCEL8 = 4,
     VXD_DAG_N_STORES = 5
 };
+
+/* As configurations and messages call it. */
+const char *vxd_dag_store_name(enum vxd_dag_store store);
 
 struct vxd_dag_format {
     int depth;         /* VXD_DAG_MIN_DEPTH .. VXD_DAG_MAX_DEPTH */
@@ -87,6 +91,7 @@ enum vxd_dag_state {
 };
 
 /* errors  INVALID_ARGUMENT    a spec outside the ranges above; err.field "depth", ...
+ *         UNIMPLEMENTED       the context was not given spec.store
  *         RESOURCE_EXHAUSTED  over max_bytes or the context's budget
  * owner   the caller. The store is empty; VXD_DAG_EMPTY is a root of it */
 enum vxd_status vxd_dag_create(struct vxd_queue *queue, const struct vxd_dag_spec *spec,

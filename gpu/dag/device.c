@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stores on a GPU: chunks of words that never move, found through a table of device memory, and
- * how much of all an edit finds. By what items are found again stands in device_arena.c and
- * device_slabs.c. What grows, grows here, between edits. */
+ * how much of all an edit finds. By what items of an arena are found again stands in
+ * device_arena.c; other stores say it in their table of functions. What grows, grows here, between
+ * edits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ enum {
 
 #define TABLE_BYTES ((VXD_DAG_MAX_CHUNKS + 1) * sizeof(uint32_t *))
 #define CHUNK_BYTES (VXD_DAG_CHUNK_WORDS * sizeof(uint32_t))
-#define IS_ARENA(dag) ((dag)->spec.store == VXD_DAG_ARENA)
+#define IS_ARENA(dag) ((dag)->device_ops == NULL)
 
 enum vxd_status vxd_dag_device_take(struct vxd_queue *queue, struct vxd_dag *dag,
                                     size_t n_bytes, struct vxd_buffer *out,
@@ -182,9 +183,9 @@ enum vxd_status vxd_dag_device_grow(struct vxd_queue *queue, struct vxd_dag *dag
 
     if (needs->n_words > 0 && !lacks_addresses(dag)) {
         VXD_TRY(grow_words(queue, dag, needs->n_words,
-                           IS_ARENA(dag) ? 0 : vxd_dag_device_slabs_new(dag), err));
+                           IS_ARENA(dag) ? 0 : dag->device_ops->n_more_chunks(dag), err));
         if (!IS_ARENA(dag)) {
-            VXD_TRY(vxd_dag_device_slabs_grow(queue, dag, err));
+            VXD_TRY(dag->device_ops->grow(queue, dag, err));
         }
     }
     if ((IS_ARENA(dag) && needs->n_items > 0) || lacks_addresses(dag)) {
@@ -283,18 +284,18 @@ static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_dag *dag,
     VXD_TRY(vxd_dag_device_take(queue, dag, sizeof *mirror, &device->state, err));
     memset(device->h_table.ptr, 0, TABLE_BYTES);
     mirror = device->mirror.ptr;
-    /* Address 0 is VXD_DAG_EMPTY: of slabs' chunks no item's, as they begin with bits. */
+    /* Address 0 is VXD_DAG_EMPTY. Other stores place no item at the beginning of a chunk. */
     *mirror = (struct vxd_dag_store_state){.next = IS_ARENA(dag) ? 1 : 0};
     VXD_TRY(
         vxd_queue_copy(queue, device->table.ptr, device->h_table.ptr, TABLE_BYTES, err));
     VXD_TRY(vxd_queue_copy(queue, device->state.ptr, mirror, sizeof *mirror, err));
     VXD_TRY(IS_ARENA(dag) ? vxd_dag_device_arena_open(queue, dag, err)
-                          : vxd_dag_device_slabs_open(queue, dag, err));
+                          : dag->device_ops->open(queue, dag, err));
     VXD_TRY(add_chunks(queue, dag, 1, err));
     /* Other queues may be the first to use it. */
     VXD_TRY(vxd_queue_wait(queue, err));
     dag->view.chunks = (const uint32_t *const *)device->table.ptr;
-    dag->view.is_split = dag->spec.store == VXD_DAG_ATOMIC64;
+    dag->view.is_split = !IS_ARENA(dag) && dag->device_ops->is_split;
 out:
     return status;
 }
@@ -309,7 +310,9 @@ static void destroy_device(struct vxd_queue *queue, struct vxd_dag *dag)
         vxd_device_free(queue, &device->pieces[i]);
     }
     vxd_device_free(queue, &device->buckets);
-    vxd_dag_device_slabs_close(queue, dag);
+    if (!IS_ARENA(dag)) {
+        dag->device_ops->close(queue, dag);
+    }
     vxd_device_free(queue, &device->state);
     vxd_device_free(queue, &device->table);
     vxd_host_free(queue->context, &device->mirror);
@@ -351,8 +354,8 @@ static void get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out)
         .n_blocks = mirror->n_items[VXD_DAG_BLOCK],
         .node_bytes = mirror->n_words * sizeof(uint32_t),
         .n_bytes = __atomic_load_n(&dag->device->n_bytes, __ATOMIC_RELAXED)};
-    n_free =
-        capacity - mirror->next + (IS_ARENA(dag) ? 0 : vxd_dag_device_slabs_free(dag));
+    n_free = capacity - mirror->next +
+             (IS_ARENA(dag) ? 0 : dag->device_ops->n_free_words(dag));
     /* Of two moments, it may be more than there is. */
     n_free = n_free < capacity ? n_free : capacity;
     out->used_bytes = out->n_bytes - n_free * sizeof(uint32_t);
@@ -389,7 +392,7 @@ void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *p
     pass->index = device->index;
     pass->store = device->state.ptr;
     pass->mirror = device->mirror.ptr;
-    pass->slabs = device->slabs.ptr;
+    pass->tables = device->tables;
 }
 
 uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag)
@@ -434,7 +437,7 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
         !vxd_layout_add(&n_bytes, device->n_chunks, CHUNK_BYTES, &at[1]) ||
         !vxd_layout_add(&n_bytes, 1,
                         IS_ARENA(dag) ? device->buckets.n_bytes
-                                      : vxd_dag_device_slabs_bytes(dag),
+                                      : dag->device_ops->n_copy_bytes(dag),
                         &at[2])) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for a store's image");
     }
@@ -450,7 +453,7 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
     }
     VXD_TRY(IS_ARENA(dag)
                 ? vxd_dag_device_arena_copy(queue, dag, memory + at[2], out, err)
-                : vxd_dag_device_slabs_copy(queue, dag, memory + at[2], out, err));
+                : dag->device_ops->copy(queue, dag, memory + at[2], out, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     out->view.chunks = (const uint32_t *const *)table;
     return VXD_OK;

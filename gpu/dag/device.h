@@ -2,10 +2,10 @@
 /* Stores and edits on a GPU: what host code (device*.c, edit_cuda.c) and kernels share. Included
  * as C11 and as CUDA C++.
  *
- * Nothing grows while an edit is queued: chunks of words, the index (or the lists of slabs) and
- * an edit's scratch have the room that the host gave them. Kernels count what they need; where it is more, they raise
- * a fault, the rest of the edit falls through, and vxd_dag_make_room comes next. What such an
- * edit stored is whole, and found again when it is repeated. */
+ * Nothing grows while an edit is queued: chunks of words, what items are found by and an edit's
+ * scratch have the room that the host gave them. Kernels count what they need; where it is more,
+ * they raise a fault, the rest of the edit falls through, and vxd_dag_make_room comes next. What
+ * such an edit stored is whole, and found again when it is repeated. */
 #ifndef VXD_GPU_DAG_DEVICE_H
 #define VXD_GPU_DAG_DEVICE_H
 
@@ -13,7 +13,6 @@
 #include "gpu/dag/edit.h"
 #include "gpu/dag/index_math.h"
 #include "gpu/dag/shapes_math.h"
-#include "gpu/dag/slab_math.h"
 #include "gpu/dag/undo_math.h"
 
 #ifdef __cplusplus
@@ -34,28 +33,19 @@ enum vxd_dag_fault {
     VXD_DAG_STUCK = 64     /* a search came to no end, which does not happen */
 };
 
-/* Where a table of slabs takes them from. */
-struct vxd_dag_slab_room {
-    uint32_t
-        chunk; /* vxd_dag_slab_room_of; 0: none yet. Lowest bit: the next one is coming */
-    uint32_t n_slabs; /* taken so far: all of its chunks before this one are full */
+/* Words of a store's state that only a store which was handed in gives a meaning to. */
+enum {
+    VXD_DAG_STORE_OWN_WORDS = 44
 };
 
 /* Counts of a store, in device memory; changed by edits, one after the other. */
 struct vxd_dag_store_state {
     uint64_t
-        next; /* first word that was never handed out; of an arena at least 1, of slabs
-                    * whole chunks */
+        next; /* first word that was never handed out; of an arena at least 1, of other
+                    * stores whole chunks */
     uint64_t n_items[VXD_DAG_N_KINDS];
-    uint64_t n_words; /* of the items */
-    struct vxd_dag_slab_room slabs[VXD_DAG_SLAB_TABLES];
-};
-
-/* A table of slabs; all zeros where the format has no such items. */
-struct vxd_dag_slab_table {
-    uint32_t
-        *lists; /* addresses of their front slabs. Lowest bit: another one is coming */
-    uint32_t n_lists;
+    uint64_t n_words;                      /* of the items */
+    uint32_t own[VXD_DAG_STORE_OWN_WORDS]; /* zeros at first, and always of an arena */
 };
 
 /* An edit over its passes. */
@@ -130,8 +120,9 @@ struct vxd_dag_pass {
     uint32_t pairs_capacity;
     struct vxd_dag_signs signs;
     uint64_t max_visits;
-    bool counts_changes;                    /* else the edit's are counted at its end */
-    const struct vxd_dag_slab_table *slabs; /* VXD_DAG_SLAB_TABLES; NULL of an arena */
+    bool counts_changes; /* else the edit's are counted at its end */
+    const void
+        *tables; /* of a store that was handed in: by what it finds items; else NULL */
 };
 
 /* Host side ------------------------------------------------------------------------------- */
@@ -192,9 +183,9 @@ size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms);
  * itself, else a copy. The caller frees its memory. */
 struct vxd_dag_image {
     struct vxd_dag_view view;
-    struct vxd_dag_index index;             /* of an arena's copy, else all zeros */
-    const struct vxd_dag_slab_table *slabs; /* of a slab store's copy, else NULL */
-    struct vxd_buffer memory;               /* host */
+    struct vxd_dag_index index; /* of an arena's copy, else all zeros */
+    const void *tables;         /* of the copy of a store that was handed in, else NULL */
+    struct vxd_buffer memory;   /* host */
 };
 
 /* verify.c. Waits where it copies. errors  RESOURCE_EXHAUSTED  no memory for it */
@@ -240,13 +231,9 @@ size_t vxd_dag_undo_row_bytes(void);
     enum vxd_status vxd_dag_change_pass##form(                                           \
         struct vxd_queue *queue, const struct vxd_dag_pass *pass, struct vxd_err *err)
 
-/* Of an arena: shapes.cu, copy.cu, morph.cu, undo.cu, change.cu; and the same compiled for the
- * other stores: passes_atomic64.cu, ... */
+/* Of an arena: shapes.cu, copy.cu, morph.cu, undo.cu, change.cu. The same are compiled for each
+ * store that may be handed in, with a form of its own. */
 VXD_DAG_PASSES();
-VXD_DAG_PASSES(_atomic64);
-VXD_DAG_PASSES(_ticket);
-VXD_DAG_PASSES(_accel32);
-VXD_DAG_PASSES(_accel8);
 
 /* Those of a store. */
 struct vxd_dag_passes {
@@ -275,11 +262,6 @@ enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
                                    const struct vxd_dag_view *view,
                                    const struct vxd_dag_index *from,
                                    const struct vxd_dag_index *to, struct vxd_err *err);
-/* slab.cu. Lists of a table with `factor` times as many: each takes the front of the one that its
- * items were in, so that nothing moves, and lists have the same slabs behind their own ones. */
-enum vxd_status vxd_dag_slabs_spread(struct vxd_queue *queue, const uint32_t *from,
-                                     uint32_t n_from, uint32_t factor, uint32_t *to,
-                                     struct vxd_err *err);
 /* Raises VXD_DAG_BAD_DATA where a list breaks a rule of edit.h, or a height. */
 enum vxd_status vxd_dag_check_list_pass(struct vxd_queue *queue,
                                         const struct vxd_dag_voxels *voxels,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A store on a GPU, as the files that keep it share it: device.c its memory, device_arena.c and
- * device_slabs.c by what items are found again. */
+/* A store on a GPU, as the files that keep it share it: device.c its memory, device_arena.c by
+ * what items of an arena are found again. Stores that are handed in have functions of their own
+ * for that (store_table.h). */
 #ifndef VXD_GPU_DAG_DEVICE_STORE_H
 #define VXD_GPU_DAG_DEVICE_STORE_H
 
 #include "gpu/dag/device.h"
 #include "gpu/dag/internal.h"
+#include "gpu/dag/store_table.h"
 
 /* What an edit took of a store, or what is taken. */
 struct vxd_dag_taken {
@@ -20,11 +22,10 @@ struct vxd_dag_device {
     struct vxd_buffer mirror;  /* host: what it was after some edit */
     struct vxd_buffer buckets; /* device; of an arena: its index, */
     struct vxd_dag_index index;
-    struct vxd_buffer slabs;                      /* device: tables; of other stores, */
-    struct vxd_buffer h_slabs;                    /* and the same, host */
-    struct vxd_buffer lists[VXD_DAG_SLAB_TABLES]; /* device: the tables' */
-    uint32_t n_chunks;                            /* atomic: readers of usage */
-    struct vxd_buffer *pieces;                    /* device: chunks, several each */
+    void *own;                 /* of a store that was handed in; it frees it */
+    const void *tables;        /* what passes get of it; device memory */
+    uint32_t n_chunks;         /* atomic: readers of usage */
+    struct vxd_buffer *pieces; /* device: chunks, several each */
     size_t n_pieces;
     size_t n_bytes; /* of device memory; atomic */
     struct vxd_dag_rooms rooms;
@@ -50,25 +51,6 @@ enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_da
 /* Queues a copy of the index, of device->buckets.n_bytes, into host memory, and points *out to
  * it. */
 enum vxd_status vxd_dag_device_arena_copy(struct vxd_queue *queue,
-                                          const struct vxd_dag *dag, char *memory,
-                                          struct vxd_dag_image *out, struct vxd_err *err);
-
-/* device_slabs.c. A new store's tables; close frees what is there of them.
- * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_dag_device_slabs_open(struct vxd_queue *queue, struct vxd_dag *dag,
-                                          struct vxd_err *err);
-void vxd_dag_device_slabs_close(struct vxd_queue *queue, struct vxd_dag *dag);
-/* More lists for tables whose lists have become long, where the budget has them. No edit runs.
- * errors  of the device */
-enum vxd_status vxd_dag_device_slabs_grow(struct vxd_queue *queue, struct vxd_dag *dag,
-                                          struct vxd_err *err);
-/* Tables that have no slab yet: their first one takes a chunk. */
-uint32_t vxd_dag_device_slabs_new(const struct vxd_dag *dag);
-/* Words in the tables' chunks that are no slabs yet. */
-uint64_t vxd_dag_device_slabs_free(const struct vxd_dag *dag);
-/* Bytes of a copy of the tables, and the copy, as of the index. */
-size_t vxd_dag_device_slabs_bytes(const struct vxd_dag *dag);
-enum vxd_status vxd_dag_device_slabs_copy(struct vxd_queue *queue,
                                           const struct vxd_dag *dag, char *memory,
                                           struct vxd_dag_image *out, struct vxd_err *err);
 

@@ -3,6 +3,7 @@
 
 #include "gpu/dag/internal.h"
 #include "gpu/dag/query_backends.h"
+#include "gpu/dag/store_table.h"
 
 enum vxd_status vxd_dag_diff(struct vxd_queue *queue, const struct vxd_dag *dag,
                              uint32_t before, uint32_t after,
@@ -33,7 +34,7 @@ enum vxd_status vxd_dag_diff(struct vxd_queue *queue, const struct vxd_dag *dag,
     }
     VXD_TRY(vxd_device_alloc(queue, vxd_dag_diff_scratch_bytes(queue), &scratch, err));
     call.scratch = scratch.ptr;
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_diff)(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, diff)(queue, &call, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;

@@ -8,6 +8,7 @@
 #include "gpu/dag/device.h"
 #include "gpu/dag/internal.h"
 #include "gpu/dag/shapes.h"
+#include "gpu/dag/store_table.h"
 
 enum {
     N_SIGNS = 1 << 16 /* 6 MiB: of a wall, few are different */
@@ -385,21 +386,13 @@ static enum vxd_status clear_state(struct edit *edit, bool is_first, struct vxd_
                                 (size_t)2 * N_SIGNS * sizeof(uint32_t), err);
 }
 
-#define PASSES(form)                                                                     \
-    {                                                                                    \
-        vxd_dag_shapes_pass##form, vxd_dag_copy_pass##form, vxd_dag_morph_pass##form,    \
-            vxd_dag_undo_pass##form, vxd_dag_change_pass##form                           \
-    }
-
 static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
 {
-    static const struct vxd_dag_passes all[VXD_DAG_N_STORES] = {
-        [VXD_DAG_ARENA] = PASSES(),
-        [VXD_DAG_ATOMIC64] = PASSES(_atomic64),
-        [VXD_DAG_TICKET] = PASSES(_ticket),
-        [VXD_DAG_ACCEL32] = PASSES(_accel32),
-        [VXD_DAG_ACCEL8] = PASSES(_accel8)};
-    const struct vxd_dag_passes *passes = &all[edit->dag->spec.store];
+    static const struct vxd_dag_passes of_arena = {vxd_dag_shapes_pass, vxd_dag_copy_pass,
+                                                   vxd_dag_morph_pass, vxd_dag_undo_pass,
+                                                   vxd_dag_change_pass};
+    const struct vxd_dag_device_ops *ops = edit->dag->device_ops;
+    const struct vxd_dag_passes *passes = ops == NULL ? &of_arena : ops->passes;
     const struct vxd_dag_op *d_ops = there(edit, edit->layout.ops);
     const struct vxd_dag_shapes_run *d_runs = there(edit, edit->layout.runs);
     enum vxd_status status = VXD_OK;

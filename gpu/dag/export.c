@@ -3,6 +3,7 @@
 
 #include "gpu/dag/internal.h"
 #include "gpu/dag/query_backends.h"
+#include "gpu/dag/store_table.h"
 
 /* Cells of a dense array. */
 #define MAX_DENSE_CELLS ((int64_t)1 << 27)
@@ -28,16 +29,15 @@ static struct vxd_dag_cells cells_of(const struct vxd_dag *dag,
 }
 
 /* Runs a call; its scratch goes with it. */
-static enum vxd_status run_cells(struct vxd_queue *queue, struct vxd_dag_cells_call *call,
-                                 struct vxd_err *err)
+static enum vxd_status run_cells(struct vxd_queue *queue, const struct vxd_dag *dag,
+                                 struct vxd_dag_cells_call *call, struct vxd_err *err)
 {
     struct vxd_buffer scratch = {0};
     enum vxd_status status;
 
     VXD_TRY(vxd_device_alloc(queue, vxd_dag_cells_scratch_bytes(queue), &scratch, err));
     call->scratch = scratch.ptr;
-    VXD_TRY(
-        VXD_DAG_QUERY_TWIN(queue, &call->view, vxd_dag_export_cells)(queue, call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, export_cells)(queue, call, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;
@@ -55,7 +55,7 @@ enum vxd_status vxd_dag_count_cells(struct vxd_queue *queue, const struct vxd_da
 
     VXD_TRY(check_box(dag, box, err));
     VXD_TRY(vxd_dag_query_need(n_cells, "n_cells", err));
-    VXD_TRY(run_cells(queue, &call, err));
+    VXD_TRY(run_cells(queue, dag, &call, err));
 out:
     return status;
 }
@@ -81,7 +81,7 @@ enum vxd_status vxd_dag_export_cells(struct vxd_queue *queue, const struct vxd_d
         return vxd_queue_fill(queue, n_cells, 0, sizeof *n_cells, err);
     }
     VXD_TRY(vxd_dag_query_need(cells, "cells", err));
-    VXD_TRY(run_cells(queue, &call, err));
+    VXD_TRY(run_cells(queue, dag, &call, err));
 out:
     return status;
 }
@@ -146,8 +146,7 @@ enum vxd_status vxd_dag_export_dense(struct vxd_queue *queue, const struct vxd_d
         VXD_TRY(vxd_queue_fill(queue, values, 0, n * sizeof *values, err));
     }
     if (!vxd_dag_area_is_empty(&call.cells.area)) {
-        VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_export_dense)(queue, &call,
-                                                                            err));
+        VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, export_dense)(queue, &call, err));
     }
 out:
     return status;

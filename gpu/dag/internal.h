@@ -11,8 +11,8 @@
 #include "gpu/dag/source_math.h"
 
 struct vxd_dag_store_ops;
-struct vxd_dag_arena; /* arena_cpu.c */
-struct vxd_dag_slabs; /* slab_cpu.c */
+struct vxd_dag_device_ops; /* store_table.h */
+struct vxd_dag_arena;      /* arena_cpu.c */
 
 struct vxd_dag {
     struct vxd_context *context;
@@ -20,8 +20,10 @@ struct vxd_dag {
     struct vxd_dag_view view;
     uint64_t max_visits;
     const struct vxd_dag_store_ops *ops; /* what spec.store says */
-    struct vxd_dag_arena *arena;         /* one of these, by ops */
-    struct vxd_dag_slabs *slabs;
+    /* Of a context on a GPU, where the store was handed in. NULL: it is an arena. */
+    const struct vxd_dag_device_ops *device_ops;
+    struct vxd_dag_arena *arena;   /* on the CPU, one of these two: of an arena, */
+    void *own;                     /* and of a store that was handed in */
     struct vxd_dag_device *device; /* device.h; of a context on a GPU */
 };
 
@@ -71,17 +73,9 @@ struct vxd_dag_store_ops {
     void (*get_usage)(const struct vxd_dag *dag, struct vxd_dag_usage *out);
 };
 extern const struct vxd_dag_store_ops vxd_dag_arena_cpu;
-extern const struct vxd_dag_store_ops vxd_dag_slabs_cpu;
 /* device.c, all stores. Items come and go by edits (edit_cuda.c) and transfers alone: put, find
  * and close are NULL. */
 extern const struct vxd_dag_store_ops vxd_dag_store_cuda;
-
-/* slab_cpu.c. The address of an item in the list of slabs that begins at `front`, VXD_DAG_EMPTY
- * where it is not. Nobody stores in the list meanwhile. */
-struct vxd_dag_slab_form;
-uint32_t vxd_dag_slab_find(const struct vxd_dag_view *view,
-                           const struct vxd_dag_slab_form *form, uint32_t front,
-                           const struct vxd_dag_wanted *wanted);
 
 /* Whether a stored item of the kind is these words. Equal first words (of a leaf the first
  * two) tell equal lengths: no read goes past its end. */

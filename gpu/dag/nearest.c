@@ -3,6 +3,7 @@
 
 #include "gpu/dag/internal.h"
 #include "gpu/dag/query_backends.h"
+#include "gpu/dag/store_table.h"
 
 enum vxd_status vxd_dag_nearest(struct vxd_queue *queue, const struct vxd_dag *dag,
                                 uint32_t root, const int64_t *points,
@@ -20,7 +21,7 @@ enum vxd_status vxd_dag_nearest(struct vxd_queue *queue, const struct vxd_dag *d
     VXD_TRY(vxd_dag_query_need(radii, "radii", err));
     VXD_TRY(vxd_dag_query_need(voxels, "voxels", err));
     VXD_TRY(vxd_dag_query_need(squares, "squares", err));
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_nearest)(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, nearest)(queue, &call, err));
 out:
     return status;
 }

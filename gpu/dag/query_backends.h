@@ -86,26 +86,35 @@ struct vxd_dag_dense_call {
     struct vxd_dag_dense dense; /* at least one cell */
 };
 
-/* A twin on the CPU, and the two compiled forms for GPUs: of stores whose items stand in one
- * piece, and of those that split them. */
-#define VXD_DAG_QUERY_TWINS(name, args)                                                  \
-    enum vxd_status name##_cpu(struct vxd_queue *queue, const struct args *call,         \
-                               struct vxd_err *err);                                     \
-    enum vxd_status name##_cuda(struct vxd_queue *queue, const struct args *call,        \
-                                struct vxd_err *err);                                    \
-    enum vxd_status name##_split(struct vxd_queue *queue, const struct args *call,       \
-                                 struct vxd_err *err)
+/* All queries of one form: a twin on the CPU, one for a GPU, and what stores that are handed in
+ * bring for a GPU where their items stand in two pieces. */
+#define VXD_DAG_QUERY_FORMS(form)                                                        \
+    VXD_DAG_QUERY_FORM(vxd_dag_values##form, vxd_dag_values_call);                       \
+    VXD_DAG_QUERY_FORM(vxd_dag_cast_rays##form, vxd_dag_rays_call);                      \
+    VXD_DAG_QUERY_FORM(vxd_dag_nearest##form, vxd_dag_nearest_call);                     \
+    VXD_DAG_QUERY_FORM(vxd_dag_overlap##form, vxd_dag_regions_call);                     \
+    VXD_DAG_QUERY_FORM(vxd_dag_count##form, vxd_dag_regions_call);                       \
+    VXD_DAG_QUERY_FORM(vxd_dag_export_cells##form, vxd_dag_cells_call);                  \
+    VXD_DAG_QUERY_FORM(vxd_dag_export_dense##form, vxd_dag_dense_call);                  \
+    VXD_DAG_QUERY_FORM(vxd_dag_diff##form, vxd_dag_diff_call)
+#define VXD_DAG_QUERY_FORM(name, args)                                                   \
+    enum vxd_status name(struct vxd_queue *queue, const struct args *call,               \
+                         struct vxd_err *err)
 
-VXD_DAG_QUERY_TWINS(vxd_dag_values, vxd_dag_values_call);
-VXD_DAG_QUERY_TWINS(vxd_dag_cast_rays, vxd_dag_rays_call);
-VXD_DAG_QUERY_TWINS(vxd_dag_nearest, vxd_dag_nearest_call);
-VXD_DAG_QUERY_TWINS(vxd_dag_overlap, vxd_dag_regions_call);
-VXD_DAG_QUERY_TWINS(vxd_dag_count, vxd_dag_regions_call);
-VXD_DAG_QUERY_TWINS(vxd_dag_export_cells, vxd_dag_cells_call);
-VXD_DAG_QUERY_TWINS(vxd_dag_export_dense, vxd_dag_dense_call);
-VXD_DAG_QUERY_TWINS(vxd_dag_diff, vxd_dag_diff_call);
+VXD_DAG_QUERY_FORMS(_cpu);
+VXD_DAG_QUERY_FORMS(_cuda);
 
-#undef VXD_DAG_QUERY_TWINS
+/* The same as a table of functions. */
+struct vxd_dag_queries {
+    VXD_DAG_QUERY_FORM((*values), vxd_dag_values_call);
+    VXD_DAG_QUERY_FORM((*cast_rays), vxd_dag_rays_call);
+    VXD_DAG_QUERY_FORM((*nearest), vxd_dag_nearest_call);
+    VXD_DAG_QUERY_FORM((*overlap), vxd_dag_regions_call);
+    VXD_DAG_QUERY_FORM((*count), vxd_dag_regions_call);
+    VXD_DAG_QUERY_FORM((*export_cells), vxd_dag_cells_call);
+    VXD_DAG_QUERY_FORM((*export_dense), vxd_dag_dense_call);
+    VXD_DAG_QUERY_FORM((*diff), vxd_dag_diff_call);
+};
 
 /* diff_cpu.c: bytes of a diff's scratch there. */
 size_t vxd_dag_diff_run_bytes(void);
@@ -114,14 +123,15 @@ size_t vxd_dag_diff_run_bytes(void);
 }
 #endif
 
-/* The twin of a call. */
+/* The twin of a query of a store, which may bring its own. For files that include store_table.h. */
 #if defined(VXD_WITH_CUDA)
-#define VXD_DAG_QUERY_TWIN(queue, view, name)                                            \
-    (!VXD_ON_CUDA((queue)->context) ? name##_cpu                                         \
-     : (view)->is_split             ? name##_split                                       \
-                                    : name##_cuda)
+#define VXD_DAG_QUERY_TWIN(queue, dag, name)                                             \
+    (!VXD_ON_CUDA((queue)->context) ? vxd_dag_##name##_cpu                               \
+     : (dag)->device_ops != NULL && (dag)->device_ops->queries != NULL                   \
+         ? (dag)->device_ops->queries->name                                              \
+         : vxd_dag_##name##_cuda)
 #else
-#define VXD_DAG_QUERY_TWIN(queue, view, name) ((void)(view), name##_cpu)
+#define VXD_DAG_QUERY_TWIN(queue, dag, name) ((void)(dag), vxd_dag_##name##_cpu)
 #endif
 
 /* On GPUs one region or export is first made a list of spots, which warps then share: at most

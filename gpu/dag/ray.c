@@ -3,6 +3,7 @@
 
 #include "gpu/dag/internal.h"
 #include "gpu/dag/query_backends.h"
+#include "gpu/dag/store_table.h"
 
 enum vxd_status vxd_dag_cast_rays(struct vxd_queue *queue, const struct vxd_dag *dag,
                                   uint32_t root, const double *origins,
@@ -19,7 +20,7 @@ enum vxd_status vxd_dag_cast_rays(struct vxd_queue *queue, const struct vxd_dag 
     VXD_TRY(vxd_dag_query_need(origins, "origins", err));
     VXD_TRY(vxd_dag_query_need(directions, "directions", err));
     VXD_TRY(vxd_dag_query_need(hits, "hits", err));
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_cast_rays)(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, cast_rays)(queue, &call, err));
 out:
     return status;
 }

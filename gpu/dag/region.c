@@ -4,6 +4,7 @@
 
 #include "gpu/dag/internal.h"
 #include "gpu/dag/query_backends.h"
+#include "gpu/dag/store_table.h"
 
 enum vxd_status vxd_dag_overlap(struct vxd_queue *queue, const struct vxd_dag *dag,
                                 uint32_t root, const struct vxd_dag_region *regions,
@@ -17,7 +18,7 @@ enum vxd_status vxd_dag_overlap(struct vxd_queue *queue, const struct vxd_dag *d
     }
     VXD_TRY(vxd_dag_query_need(regions, "regions", err));
     VXD_TRY(vxd_dag_query_need(states, "states", err));
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_overlap)(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, overlap)(queue, &call, err));
 out:
     return status;
 }
@@ -38,7 +39,7 @@ enum vxd_status vxd_dag_count(struct vxd_queue *queue, const struct vxd_dag *dag
     VXD_TRY(
         vxd_device_alloc(queue, vxd_dag_count_scratch_bytes(queue, n), &scratch, err));
     call.scratch = scratch.ptr;
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_count)(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, count)(queue, &call, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;

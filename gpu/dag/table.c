@@ -5,13 +5,27 @@
 #include <stdlib.h>
 
 #include "gpu/dag/internal.h"
+#include "gpu/dag/store_table.h"
 #include "gpu/dag/table_backends.h"
 
-#if defined(VXD_WITH_CUDA)
-#define TWIN(queue, name) (VXD_ON_CUDA((queue)->context) ? name##_cuda : name##_cpu)
-#else
-#define TWIN(queue, name) ((void)(queue), name##_cpu)
-#endif
+/* errors  UNIMPLEMENTED  the context was not given the store */
+static enum vxd_status choose_ops(const struct vxd_context *context,
+                                  enum vxd_dag_store store,
+                                  const struct vxd_dag_table_ops **out,
+                                  struct vxd_err *err)
+{
+    const struct vxd_dag_store_table *table = NULL;
+    enum vxd_status status = VXD_OK;
+
+    if (store != VXD_DAG_ARENA) {
+        VXD_TRY(vxd_dag_find_store(context, store, &table, err));
+    }
+    *out = !VXD_ON_CUDA(context) ? &vxd_dag_table_cpu
+           : table == NULL       ? &vxd_dag_table_cuda
+                                 : table->cuda->tables;
+out:
+    return status;
+}
 
 static enum vxd_status check_spec(const struct vxd_dag_table_spec *spec,
                                   struct vxd_err *err)
@@ -41,10 +55,14 @@ enum vxd_status vxd_dag_table_create(struct vxd_queue *queue,
                                      const struct vxd_dag_table_spec *spec,
                                      struct vxd_dag_table **out, struct vxd_err *err)
 {
+    const struct vxd_dag_table_ops *ops = NULL;
     struct vxd_dag_table *table;
     enum vxd_status status = check_spec(spec, err);
 
     *out = NULL;
+    if (status == VXD_OK) {
+        status = choose_ops(queue->context, spec->store, &ops, err);
+    }
     if (status != VXD_OK) {
         return status;
     }
@@ -53,12 +71,13 @@ enum vxd_status vxd_dag_table_create(struct vxd_queue *queue,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a table");
     }
     table->context = queue->context;
+    table->ops = ops;
     table->spec = *spec;
     table->spec.load = spec->load != 0 ? spec->load : VXD_DAG_LOAD;
     table->view.n_words = spec->n_words;
     table->view.kind =
         spec->n_words < VXD_DAG_TABLE_MAX_WORDS ? VXD_DAG_INNER : VXD_DAG_LEAF;
-    status = TWIN(queue, vxd_dag_table_open)(queue, table, err);
+    status = table->ops->open(queue, table, err);
     if (status != VXD_OK) {
         free(table);
         return status;
@@ -70,7 +89,7 @@ enum vxd_status vxd_dag_table_create(struct vxd_queue *queue,
 void vxd_dag_table_destroy(struct vxd_queue *queue, struct vxd_dag_table *table)
 {
     if (table != NULL) {
-        TWIN(queue, vxd_dag_table_close)(queue, table);
+        table->ops->close(queue, table);
         free(table);
     }
 }
@@ -101,7 +120,7 @@ enum vxd_status vxd_dag_table_insert(struct vxd_queue *queue, struct vxd_dag_tab
                         (unsigned long long)table->n_items,
                         (unsigned long long)table->spec.n_items, n);
     }
-    status = TWIN(queue, vxd_dag_table_insert)(queue, &call, err);
+    status = table->ops->insert(queue, &call, err);
     if (status == VXD_OK) {
         table->n_items += n;
     }
@@ -119,9 +138,7 @@ enum vxd_status vxd_dag_table_find(struct vxd_queue *queue,
     if (n != 0 && status == VXD_OK) {
         status = check_array(refs, "refs", err);
     }
-    return n == 0 || status != VXD_OK
-               ? status
-               : TWIN(queue, vxd_dag_table_find)(queue, &call, err);
+    return n == 0 || status != VXD_OK ? status : table->ops->find(queue, &call, err);
 }
 
 enum vxd_status vxd_dag_table_get_usage(struct vxd_queue *queue,
@@ -130,5 +147,5 @@ enum vxd_status vxd_dag_table_get_usage(struct vxd_queue *queue,
                                         struct vxd_err *err)
 {
     *out = (struct vxd_dag_table_usage){0};
-    return TWIN(queue, vxd_dag_table_usage)(queue, table, out, err);
+    return table->ops->get_usage(queue, table, out, err);
 }

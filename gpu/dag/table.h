@@ -31,6 +31,7 @@ struct vxd_dag_table_spec {
 struct vxd_dag_table;
 
 /* errors  INVALID_ARGUMENT    a spec outside the ranges above
+ *         UNIMPLEMENTED       the context was not given the store
  *         RESOURCE_EXHAUSTED  no memory for it
  * sync    on a GPU waits for the queue
  * owner   the caller */
@@ -71,7 +72,7 @@ enum vxd_status vxd_dag_table_find(struct vxd_queue *queue,
 struct vxd_dag_table_usage {
     uint64_t n_items;
     uint64_t node_bytes; /* of their words alone */
-    uint64_t used_bytes; /* of whole slabs and their lists, or of words and index */
+    uint64_t used_bytes; /* of words and index, or of whole slabs and their lists */
     uint64_t n_bytes;    /* device memory taken */
 };
 

@@ -6,7 +6,6 @@
 
 #include "gpu/core/internal.h"
 #include "gpu/dag/index_math.h"
-#include "gpu/dag/slab_math.h"
 #include "gpu/dag/table.h"
 
 #ifdef __cplusplus
@@ -19,12 +18,6 @@ struct vxd_dag_table_view {
     int n_words;
     uint32_t *const *chunks; /* n_chunks, zeros where nothing was stored */
     uint32_t n_chunks;
-    /* Slabs. */
-    struct vxd_dag_slab_form form;
-    uint32_t *lists; /* addresses of first slabs */
-    uint32_t n_lists;
-    uint32_t n_blocks;     /* memory blocks of all chunks, */
-    uint32_t chunk_blocks; /* and of one */
     /* The arena. */
     struct vxd_dag_index index;
     uint32_t chunk_items;
@@ -32,12 +25,13 @@ struct vxd_dag_table_view {
 
 struct vxd_dag_table {
     struct vxd_context *context;
+    const struct vxd_dag_table_ops *ops;
     struct vxd_dag_table_spec spec; /* its load is not 0 */
     uint64_t n_items;               /* queued to be inserted */
     struct vxd_dag *dag;            /* on the CPU: a scene's store */
     struct vxd_dag_table_view view;
     struct vxd_buffer memory; /* on a GPU */
-    uint64_t *n_slabs;        /* in it: where slabs are counted */
+    void *own;                /* of a store that was handed in; its close frees it */
 };
 
 /* What the twins get; n is at least 1. */
@@ -49,53 +43,38 @@ struct vxd_dag_table_call {
     uint64_t first; /* items there before */
 };
 
-enum vxd_status vxd_dag_table_open_cpu(struct vxd_queue *queue,
-                                       struct vxd_dag_table *table, struct vxd_err *err);
-void vxd_dag_table_close_cpu(struct vxd_queue *queue, struct vxd_dag_table *table);
-enum vxd_status vxd_dag_table_insert_cpu(struct vxd_queue *queue,
-                                         const struct vxd_dag_table_call *call,
-                                         struct vxd_err *err);
-enum vxd_status vxd_dag_table_find_cpu(struct vxd_queue *queue,
-                                       const struct vxd_dag_table_call *call,
-                                       struct vxd_err *err);
-enum vxd_status vxd_dag_table_usage_cpu(struct vxd_queue *queue,
-                                        const struct vxd_dag_table *table,
-                                        struct vxd_dag_table_usage *out,
-                                        struct vxd_err *err);
+/* A backend, or on a GPU a store. open leaves nothing where it fails. */
+struct vxd_dag_table_ops {
+    enum vxd_status (*open)(struct vxd_queue *queue, struct vxd_dag_table *table,
+                            struct vxd_err *err);
+    void (*close)(struct vxd_queue *queue, struct vxd_dag_table *table);
+    enum vxd_status (*insert)(struct vxd_queue *queue,
+                              const struct vxd_dag_table_call *call, struct vxd_err *err);
+    enum vxd_status (*find)(struct vxd_queue *queue,
+                            const struct vxd_dag_table_call *call, struct vxd_err *err);
+    enum vxd_status (*get_usage)(struct vxd_queue *queue,
+                                 const struct vxd_dag_table *table,
+                                 struct vxd_dag_table_usage *out, struct vxd_err *err);
+};
 
-enum vxd_status vxd_dag_table_open_cuda(struct vxd_queue *queue,
-                                        struct vxd_dag_table *table, struct vxd_err *err);
-void vxd_dag_table_close_cuda(struct vxd_queue *queue, struct vxd_dag_table *table);
-enum vxd_status vxd_dag_table_insert_cuda(struct vxd_queue *queue,
-                                          const struct vxd_dag_table_call *call,
-                                          struct vxd_err *err);
-enum vxd_status vxd_dag_table_find_cuda(struct vxd_queue *queue,
-                                        const struct vxd_dag_table_call *call,
-                                        struct vxd_err *err);
-enum vxd_status vxd_dag_table_usage_cuda(struct vxd_queue *queue,
-                                         const struct vxd_dag_table *table,
-                                         struct vxd_dag_table_usage *out,
-                                         struct vxd_err *err);
+/* The CPU's, with any store, and an arena's on a GPU. */
+extern const struct vxd_dag_table_ops vxd_dag_table_cpu;
+extern const struct vxd_dag_table_ops vxd_dag_table_cuda;
 
-/* table_slabs.cu, table_arena.cu: the launches of insert and find. */
-enum vxd_status vxd_dag_table_slabs_insert(struct vxd_queue *queue,
-                                           const struct vxd_dag_table_call *call,
-                                           struct vxd_err *err);
-enum vxd_status vxd_dag_table_slabs_find(struct vxd_queue *queue,
-                                         const struct vxd_dag_table_call *call,
-                                         struct vxd_err *err);
-enum vxd_status vxd_dag_table_slabs_count(struct vxd_queue *queue,
-                                          const struct vxd_dag_table *table,
-                                          struct vxd_err *err);
+/* table.cu. Takes the memory of a table, all zeros but for the addresses of its chunks, and sets
+ * these in its view; *index is memory of n_index_bytes in it. Waits.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_dag_table_take(struct vxd_queue *queue, struct vxd_dag_table *table,
+                                   uint64_t n_chunks, size_t n_index_bytes, void **index,
+                                   struct vxd_err *err);
+
+/* table_arena.cu: the launches of insert and find. */
 enum vxd_status vxd_dag_table_arena_insert(struct vxd_queue *queue,
                                            const struct vxd_dag_table_call *call,
                                            struct vxd_err *err);
 enum vxd_status vxd_dag_table_arena_find(struct vxd_queue *queue,
                                          const struct vxd_dag_table_call *call,
                                          struct vxd_err *err);
-
-/* Warps that one launch over n items has at once: each may hold one slab that is in no list. */
-uint64_t vxd_dag_table_slabs_takers(const struct vxd_queue *queue, uint64_t n);
 
 #ifdef __cplusplus
 }

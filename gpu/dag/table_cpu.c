@@ -7,8 +7,8 @@ enum {
     GRAIN = 8192 /* items a piece */
 };
 
-enum vxd_status vxd_dag_table_open_cpu(struct vxd_queue *queue,
-                                       struct vxd_dag_table *table, struct vxd_err *err)
+static enum vxd_status table_open(struct vxd_queue *queue, struct vxd_dag_table *table,
+                                  struct vxd_err *err)
 {
     struct vxd_dag_spec spec = {.format = {VXD_DAG_MAX_DEPTH, 4, false},
                                 .store = table->spec.store,
@@ -18,7 +18,7 @@ enum vxd_status vxd_dag_table_open_cpu(struct vxd_queue *queue,
     return vxd_dag_create(queue, &spec, &table->dag, err);
 }
 
-void vxd_dag_table_close_cpu(struct vxd_queue *queue, struct vxd_dag_table *table)
+static void table_close(struct vxd_queue *queue, struct vxd_dag_table *table)
 {
     vxd_dag_destroy(queue, table->dag);
 }
@@ -109,24 +109,24 @@ static enum vxd_status find_job(struct vxd_pool *pool, const void *args,
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_table_insert_cpu(struct vxd_queue *queue,
-                                         const struct vxd_dag_table_call *call,
-                                         struct vxd_err *err)
+static enum vxd_status table_insert(struct vxd_queue *queue,
+                                    const struct vxd_dag_table_call *call,
+                                    struct vxd_err *err)
 {
     return vxd_queue_push(queue, insert_job, call, sizeof *call, err);
 }
 
-enum vxd_status vxd_dag_table_find_cpu(struct vxd_queue *queue,
-                                       const struct vxd_dag_table_call *call,
-                                       struct vxd_err *err)
+static enum vxd_status table_find(struct vxd_queue *queue,
+                                  const struct vxd_dag_table_call *call,
+                                  struct vxd_err *err)
 {
     return vxd_queue_push(queue, find_job, call, sizeof *call, err);
 }
 
-enum vxd_status vxd_dag_table_usage_cpu(struct vxd_queue *queue,
-                                        const struct vxd_dag_table *table,
-                                        struct vxd_dag_table_usage *out,
-                                        struct vxd_err *err)
+static enum vxd_status table_get_usage(struct vxd_queue *queue,
+                                       const struct vxd_dag_table *table,
+                                       struct vxd_dag_table_usage *out,
+                                       struct vxd_err *err)
 {
     struct vxd_dag_usage usage;
     enum vxd_status status = vxd_queue_wait(queue, err);
@@ -138,3 +138,7 @@ enum vxd_status vxd_dag_table_usage_cpu(struct vxd_queue *queue,
     out->n_bytes = usage.n_bytes;
     return status;
 }
+
+const struct vxd_dag_table_ops vxd_dag_table_cpu = {
+    table_open, table_close, table_insert, table_find, table_get_usage,
+};

@@ -9,6 +9,7 @@
 
 #include "gpu/core/scan.h"
 #include "gpu/dag/internal.h"
+#include "gpu/dag/store_table.h"
 
 enum {
     MARK_PIECE = 1 << 18,  /* items, some tenths of a millisecond */
@@ -349,7 +350,7 @@ out:
 }
 
 /* What an arena lacks for all that is listed and not put, some of it at once, so that there is room
- * for each launch. A slab store's needs are known once it has no room. False: nothing. */
+ * for each launch. What another store needs is known once it has no room. False: nothing. */
 static bool needs_room(const struct vxd_dag_carry *carry,
                        const struct vxd_dag_carry_view *view, struct vxd_dag_needs *needs)
 {
@@ -369,7 +370,7 @@ static bool needs_room(const struct vxd_dag_carry *carry,
 
     *needs = (struct vxd_dag_needs){0};
     if (carry->to->spec.store != VXD_DAG_ARENA) {
-        /* A word more than it has: a chunk; of slabs, an eighth is for what tells of them. */
+        /* A word more than it has: a chunk. */
         needs->n_words =
             (told(carry)->fault & VXD_DAG_NO_WORDS) != 0
                 ? store.next + 1 + (n_words < ROOM_WORDS ? n_words : ROOM_WORDS)
@@ -427,6 +428,8 @@ static enum vxd_status step_put(struct vxd_queue *queue, struct vxd_dag_carry *c
     const struct vxd_dag_carry_view view = view_of(carry);
     enum vxd_dag_kind kind = vxd_dag_kind_at(carry->height);
     struct vxd_dag_carry_state *mirror = carry->mirror.ptr;
+    enum vxd_status (*put)(struct vxd_queue *, const struct vxd_dag_carry_view *,
+                           enum vxd_dag_kind, uint32_t, uint32_t, struct vxd_err *);
     struct vxd_dag_needs needs;
     uint32_t left = carry->ends[carry->height] - carry->next;
     uint32_t n = left < PUT_PIECE ? left : PUT_PIECE;
@@ -442,8 +445,9 @@ static enum vxd_status step_put(struct vxd_queue *queue, struct vxd_dag_carry *c
                                (char *)carry->state.ptr +
                                    offsetof(struct vxd_dag_carry_state, is_left),
                                0, sizeof(uint32_t), err));
-        VXD_TRY(vxd_dag_carry_put(queue, &view, carry->to->spec.store, kind, carry->next,
-                                  n, err));
+        put = carry->to->device_ops == NULL ? vxd_dag_carry_put
+                                            : carry->to->device_ops->put;
+        VXD_TRY(put(queue, &view, kind, carry->next, n, err));
         VXD_TRY(vxd_dag_device_end_edit(queue, carry->to, err));
         VXD_TRY(read_state(queue, carry, err));
         if (told(carry)->fault != 0) {

@@ -103,12 +103,12 @@ enum vxd_status vxd_dag_carry_merge(struct vxd_queue *queue,
                                     const struct vxd_dag_carry_view *view,
                                     uint32_t n_groups, const uint32_t *sums,
                                     uint32_t *refs, struct vxd_err *err);
-/* Finds or stores n items of the list that have their children, and were not put. A fault is told
- * where the store has no room for all. */
+/* Finds or stores n items of the list that have their children, and were not put, in an arena. A
+ * fault is told where the store has no room for all. */
 enum vxd_status vxd_dag_carry_put(struct vxd_queue *queue,
                                   const struct vxd_dag_carry_view *view,
-                                  enum vxd_dag_store store, enum vxd_dag_kind kind,
-                                  uint32_t begin, uint32_t n, struct vxd_err *err);
+                                  enum vxd_dag_kind kind, uint32_t begin, uint32_t n,
+                                  struct vxd_err *err);
 enum vxd_status vxd_dag_carry_read(struct vxd_queue *queue,
                                    const struct vxd_dag_carry_view *view,
                                    const uint32_t *roots, uint32_t *refs, uint32_t n,

@@ -3,6 +3,7 @@
 
 #include "gpu/dag/internal.h"
 #include "gpu/dag/query_backends.h"
+#include "gpu/dag/store_table.h"
 
 enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *dag,
                                uint32_t root, const int32_t *voxels, size_t n,
@@ -16,7 +17,7 @@ enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *da
     }
     VXD_TRY(vxd_dag_query_need(voxels, "voxels", err));
     VXD_TRY(vxd_dag_query_need(states, "states", err));
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, &call.view, vxd_dag_values)(queue, &call, err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, values)(queue, &call, err));
 out:
     return status;
 }

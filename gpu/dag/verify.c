@@ -7,8 +7,8 @@
  * or the parts' digests, never of addresses. */
 #include <string.h>
 
-#include "gpu/dag/device.h"
 #include "gpu/dag/internal.h"
+#include "gpu/dag/store_table.h"
 
 enum {
     FIRST_ENTRIES = 1024,
@@ -176,23 +176,14 @@ static bool rest_lies_in_store(const struct vxd_dag_view *view, uint32_t ref, in
                 CHUNK_WORDS);
 }
 
-/* Of a slab store's copy. */
-static uint32_t find_in_slabs(const struct walk *walk, enum vxd_dag_kind kind,
-                              const uint32_t *words, int n_words)
+/* Of the copy of a store that was handed in. */
+static uint32_t find_in_tables(const struct walk *walk, enum vxd_dag_kind kind,
+                               const uint32_t *words, int n_words)
 {
     const struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), words, kind,
                                           n_words};
-    const struct vxd_dag_slab_table *table;
-    struct vxd_dag_slab_form form;
 
-    if (!vxd_dag_slab_occurs(walk->view->value_bits, kind, n_words)) {
-        return VXD_DAG_EMPTY;
-    }
-    table = &walk->image->slabs[vxd_dag_slab_table_of(kind, n_words)];
-    form = vxd_dag_slab_form_of(walk->dag->spec.store, n_words);
-    return vxd_dag_slab_find(walk->view, &form,
-                             table->lists[vxd_dag_slab_list(wanted.hash, table->n_lists)],
-                             &wanted);
+    return walk->dag->device_ops->find_in_copy(walk->dag, walk->image, &wanted);
 }
 
 static uint32_t find(const struct walk *walk, enum vxd_dag_kind kind,
@@ -200,7 +191,7 @@ static uint32_t find(const struct walk *walk, enum vxd_dag_kind kind,
 {
     const struct vxd_dag_image *image = walk->image;
 
-    return image->slabs != NULL ? find_in_slabs(walk, kind, words, n_words)
+    return image->tables != NULL ? find_in_tables(walk, kind, words, n_words)
            : image->index.buckets != NULL
                ? vxd_dag_index_find(&image->index, walk->view, kind, words, n_words)
                : vxd_dag_find(walk->dag, kind, words, n_words);

@@ -41,10 +41,12 @@ struct vxd_hashmap;
 /* How keys are found. An engine and benchmark choice: results are the same.
  * OPEN  open addressing, 16-byte slots, linear probing within and then across sectors
  * SLAB  slab lists, warp-cooperative on a GPU, that hold entry numbers as delegates of the
- *       keys (ASH, section 4.4) */
+ *       keys (ASH, section 4.4). It is there for contexts that were given it when they opened
+ *       (struct vxd_context_extras) */
 enum vxd_hash_index {
     VXD_HASH_OPEN = 0,
-    VXD_HASH_SLAB = 1
+    VXD_HASH_SLAB = 1,
+    VXD_HASH_N_INDEXES = 2
 };
 
 /* Who wins among equal keys of one batch, and which numbers new entries get.
@@ -83,7 +85,8 @@ size_t vxd_hashmap_bytes(const struct vxd_context *context,
  * component c has -2^(bits - 1) <= c < 2^(bits - 1). */
 void vxd_hashmap_key_bits(int n_components, int bits[VXD_HASHMAP_MAX_COMPONENTS]);
 
-/* errors  INVALID_ARGUMENT    a spec outside the ranges above; err.field "key_dtype",
+/* errors  UNIMPLEMENTED       the context was not given spec.index
+ *         INVALID_ARGUMENT    a spec outside the ranges above; err.field "key_dtype",
  *                             "n_components", "values[2].n_elements", "capacity", ...
  *         RESOURCE_EXHAUSTED  over max_bytes or the context's budget
  * owner   the caller. Asynchronous: usable at once on this queue */

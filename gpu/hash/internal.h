@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of gpu/hash share: the map behind the opaque name, and the functions that an
- * index (open, slab) and a backend (CPU, CUDA) give. The public entries in hashmap*.c check
- * every argument, keep the bound, allocate scratch and dispatch; the twins only compute. */
+ * index (open, or one that was handed in) and a backend (CPU, CUDA) give. The public entries in
+ * hashmap*.c check every argument, keep the bound, allocate scratch and dispatch; the twins only
+ * compute. */
 #ifndef VXD_GPU_HASH_INTERNAL_H
 #define VXD_GPU_HASH_INTERNAL_H
 
@@ -17,7 +18,7 @@ struct vxd_hash_counters {
     uint32_t n_live;
     uint32_t
         n_erased_marks;  /* open: slots that hold VXD_TAG_ERASED; slab: emptied places */
-    uint32_t n_slabs;    /* slab: overflow slabs handed out */
+    uint32_t n_slabs;    /* of slab lists: overflow slabs handed out */
     uint32_t scratch[5]; /* an operation's own, zero between operations */
 };
 
@@ -51,9 +52,8 @@ enum vxd_hash_call {
     VXD_CALL_REBUILD
 };
 
-/* One index on one backend: vxd_hash_open_cpu, vxd_hash_open_cuda, vxd_hash_slab_cpu,
- * vxd_hash_slab_cuda. Arguments are checked; n > 0; scratch is device memory of at least
- * scratch_bytes(...). */
+/* One index on one backend: vxd_hash_open_cpu, vxd_hash_open_cuda, or one that was handed in.
+ * Arguments are checked; n > 0; scratch is device memory of at least scratch_bytes(...). */
 struct vxd_hash_ops {
     /* Device bytes of the index for a capacity; 0 on overflow. */
     size_t (*index_bytes)(const struct vxd_key_form *form, size_t capacity);
@@ -88,16 +88,22 @@ struct vxd_hash_ops {
      * sum of all probes, the largest. */
     enum vxd_status (*probes)(struct vxd_queue *queue, const struct vxd_hashmap *map,
                               uint64_t *probes, struct vxd_err *err);
-    /* Slots (open) or places of all slabs (slab, overflow ones included). */
+    /* Slots (open) or places of all slabs (of slab lists, overflow ones included). */
     size_t (*n_places)(const struct vxd_hashmap *map, size_t capacity);
 };
 
 extern const struct vxd_hash_ops vxd_hash_open_cpu;
-extern const struct vxd_hash_ops vxd_hash_slab_cpu;
 #if defined(VXD_WITH_CUDA)
 extern const struct vxd_hash_ops vxd_hash_open_cuda;
-extern const struct vxd_hash_ops vxd_hash_slab_cuda;
 #endif
+
+/* Indexes that are not the engine's own, handed in when a context opens (vxd_context_extras). */
+struct vxd_hash_indexes {
+    struct {
+        const struct vxd_hash_ops *cpu;  /* NULL: this index is not among them */
+        const struct vxd_hash_ops *cuda; /* NULL in a build without CUDA */
+    } of[VXD_HASH_N_INDEXES];
+};
 
 /* What every index shares, a twin a backend (entries_cpu.c, entries.cu). */
 

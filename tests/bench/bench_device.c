@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "gpu/paper/paper.h"
 #ifdef VXD_WITH_CUDA
 #include "tests/bench/floors.h"
 #endif
@@ -35,7 +36,8 @@ long bench_number(const char *text, long least, long most, void (*usage)(void))
 enum vxd_status bench_device_open(enum vxd_backend backend, int n_threads,
                                   struct bench_device *out, struct vxd_err *err)
 {
-    struct vxd_context_options options = {.backend = backend, .n_threads = n_threads};
+    struct vxd_context_options options = {
+        .backend = backend, .n_threads = n_threads, .extras = vxd_paper_stores()};
     enum vxd_status status;
 
     *out = (struct bench_device){0};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/paper/paper.h"
 #include "tests/bench/bench_hashmap.h"
 
 static const char *const part_names[] = {"table", "setup1", "setup2"};
@@ -59,6 +60,12 @@ static bool parse_index(struct hash_options *options, const char *value)
 
     options->has_index[VXD_HASH_OPEN] = is_both || strcmp(value, "open") == 0;
     options->has_index[VXD_HASH_SLAB] = is_both || strcmp(value, "slab") == 0;
+    if (options->has_index[VXD_HASH_SLAB] && vxd_paper_stores() == NULL) {
+        (void)fprintf(stderr,
+                      "--index %s: this build leaves slab maps out (VOXELD_PAPER=OFF)\n",
+                      value);
+        return false;
+    }
     return options->has_index[0] || options->has_index[1];
 }
 
@@ -127,7 +134,7 @@ static enum vxd_status run_parts(const struct hash_options *options,
 int main(int argc, char **argv)
 {
     struct hash_options options = {.n_repeat = 11,
-                                   .has_index = {true, true},
+                                   .has_index = {true, vxd_paper_stores() != NULL},
                                    .n_keys = {1e6, 1e7, 1e8},
                                    .n_n_keys = 3,
                                    .capacities = {1e3, 1e4, 1e5, 1e6, 1e7},

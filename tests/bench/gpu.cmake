@@ -41,9 +41,14 @@ add_executable(bench_gpu_dag_collect ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_col
   ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
 target_link_libraries(bench_gpu_dag_collect PRIVATE voxeld_build voxeld_engine)
 # bench_gpu_dag_tables compares the stores of scenes.
-add_executable(bench_gpu_dag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_tables.c
-  ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
-target_link_libraries(bench_gpu_dag_tables PRIVATE voxeld_build voxeld_engine)
+if(VOXELD_PAPER)
+  add_executable(bench_gpu_dag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_tables.c
+    ${CMAKE_CURRENT_LIST_DIR}/bench_device.c)
+  target_link_libraries(bench_gpu_dag_tables PRIVATE voxeld_build voxeld_engine)
+  set(bench_paper bench_gpu_dag_tables)
+  add_test(NAME bench_gpu_dag_tables_smoke COMMAND bench_gpu_dag_tables --backend cpu
+    --items 20000 --repeat 1 --radius 40)
+endif()
 # bench_gpu_dag_query times rays and other questions to a map of scans.
 add_executable(bench_gpu_dag_query ${CMAKE_CURRENT_LIST_DIR}/bench_gpu_dag_query.c
   ${CMAKE_CURRENT_LIST_DIR}/bench_cloud.c
@@ -61,7 +66,7 @@ target_link_libraries(bench_gpu_dag_versions PRIVATE voxeld_build voxeld_engine)
 if(VOXELD_WITH_CUDA)
   foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
       bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
-      bench_gpu_dag_tables bench_gpu_dag_versions)
+      bench_gpu_dag_versions ${bench_paper})
     target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/floors.cu)
     target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
   endforeach()
@@ -79,8 +84,6 @@ add_test(NAME bench_network_soak_smoke COMMAND bench_network --backend cpu --siz
   --soak 1 --loads 1)
 add_test(NAME bench_sparse_maps_smoke COMMAND bench_sparse_maps --backend cpu --size 0.2
   --repeat 1)
-add_test(NAME bench_gpu_dag_tables_smoke COMMAND bench_gpu_dag_tables --backend cpu
-  --items 20000 --repeat 1 --radius 40)
 add_test(NAME bench_gpu_dag_smoke COMMAND bench_gpu_dag --backend cpu --radius 100
   --repeat 2)
 add_test(NAME bench_gpu_dag_collect_smoke COMMAND bench_gpu_dag_collect --backend cpu

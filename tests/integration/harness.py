@@ -35,6 +35,7 @@ from voxeld.v1 import (
 
 SLOW = float(os.environ.get("VOXELD_TEST_SLOW", "1"))
 SANITIZE = os.environ.get("VOXELD_SANITIZE", "")
+HAS_PAPER = os.environ.get("VOXELD_PAPER", "ON") == "ON"  # the build's option
 BIN = Path(os.environ["VOXELD_BIN_DIR"]).resolve()
 SOURCE = Path(os.environ["VOXELD_SOURCE_DIR"])
 BACKEND = os.environ.get("VOXELD_TEST_BACKEND", "cpu")  # cuda:0: all of it on a GPU

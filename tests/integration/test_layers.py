@@ -70,6 +70,20 @@ def test_includes_follow_the_layers() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_nothing_of_the_engine_includes_what_the_papers_do() -> None:
+    """gpu/paper includes the other modules of the engine, never the reverse."""
+    wrong = [
+        f"{name} includes {included}"
+        for path in our_files()
+        if (name := path.relative_to(SOURCE).as_posix()).startswith("gpu/")
+        and not name.startswith("gpu/paper/")
+        and path.suffix in CODE
+        for included in INCLUDE.findall(path.read_text())
+        if included.startswith("gpu/paper/")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_every_file_begins_with_its_spdx_line() -> None:
     wrong = []
     for path in our_files():

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import BIN, OK, Daemon, common_pb2, running, scene_pb2, tensor_of
+from harness import BIN, HAS_PAPER, OK, Daemon, common_pb2, running, scene_pb2, tensor_of
 from scenes import Scenes, ball, box, spec
 
+PAPER_STORES = ["atomic64", "ticket", "accel32", "accel8"]
 EXHAUSTED = common_pb2.RESOURCE_EXHAUSTED
 
 
@@ -66,7 +67,7 @@ def test_tokens_have_scene_bytes_of_their_own_and_refusals_name_the_limit(
         assert ann.call("scene_get", name="a2").scene.version > 1
 
 
-@pytest.mark.parametrize("store", ["arena", "atomic64", "ticket", "accel32", "accel8"])
+@pytest.mark.parametrize("store", ["arena", *(PAPER_STORES if HAS_PAPER else [])])
 def test_every_store_has_the_same_scene(directory: Path, daemon: Daemon, store: str) -> None:
     operations = [
         ball((0, 0, 0), 4.3),
@@ -112,3 +113,18 @@ def test_unknown_stores_are_refused_at_the_start(directory: Path) -> None:
     )
     assert done.returncode != 0
     assert "scenes.store" in done.stderr and "arena atomic64" in done.stderr
+
+
+@pytest.mark.parametrize("store", PAPER_STORES)
+def test_papers_stores_are_of_this_build_or_named_as_left_out(directory: Path, store: str) -> None:
+    path = directory / "voxeld.json"
+    path.write_text(f'{{"scenes": {{"store": "{store}"}}}}')
+    done = subprocess.run(
+        [BIN / "voxeld", "--check-config", path], capture_output=True, text=True, timeout=30
+    )
+    if HAS_PAPER:
+        assert (done.returncode, done.stdout) == (0, "ok\n")
+        return
+    assert done.returncode != 0
+    assert f'scenes.store: store "{store}" is one of the papers\' stores' in done.stderr
+    assert "VOXELD_PAPER=OFF" in done.stderr and "known here: arena" in done.stderr

@@ -28,8 +28,11 @@ target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 set(plain_tests cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
-  hash_model hash_slab machine pool sort sparse_chain sparse_map sparse_map_tiles sparse_set
+  hash_model machine paper pool sort sparse_chain sparse_map sparse_map_tiles sparse_set
   voxelize)
+if(VOXELD_PAPER)
+  list(APPEND plain_tests hash_slab)
+endif()
 if(NOT VOXELD_EMULATED) # which has no tensor cores
   list(APPEND plain_tests network network_errors network_ops network_runs network_samples
     network_taps sparse_conv sparse_conv_linear)
@@ -88,6 +91,9 @@ if(CMAKE_CROSSCOMPILING)
 elseif(NOT VOXELD_SANITIZE)
   list(APPEND store_tests diff edit export grid planes query room)
 endif()
+if(NOT VOXELD_PAPER)
+  set(store_tests)
+endif()
 foreach(name ${store_tests})
   foreach(store 1 2 3 4)
     add_test(NAME test_gpu_dag_${name}_store${store} COMMAND test_gpu_dag_${name}
@@ -107,6 +113,9 @@ endif()
 set(trace_stores 1 2 3 4)
 if(CMAKE_CROSSCOMPILING OR VOXELD_SANITIZE STREQUAL "thread")
   set(trace_stores 1)
+endif()
+if(NOT VOXELD_PAPER)
+  set(trace_stores)
 endif()
 foreach(store ${trace_stores})
   add_test(NAME test_gpu_dag_traces_store${store}

@@ -25,7 +25,9 @@ static void (*each_body)(struct gpu_env *env, enum vxd_hash_index index);
 static void each_index(struct gpu_env *env)
 {
     each_body(env, VXD_HASH_OPEN);
-    each_body(env, VXD_HASH_SLAB);
+    if (GPU_OTHER_INDEX != VXD_HASH_OPEN) {
+        each_body(env, GPU_OTHER_INDEX);
+    }
 }
 
 void hash_each(void (*body)(struct gpu_env *env, enum vxd_hash_index index))

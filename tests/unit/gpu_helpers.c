@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/paper/paper.h"
+
 static void require(enum vxd_status status, const struct vxd_err *err, const char *what)
 {
     if (status != VXD_OK) {
@@ -28,8 +30,11 @@ void *gpu_alloc(size_t n_bytes)
 void gpu_env_open(struct gpu_env *env, enum vxd_backend backend, int n_threads,
                   size_t device_bytes, size_t host_bytes)
 {
-    struct vxd_context_options options = {backend, 0, n_threads, device_bytes,
-                                          host_bytes};
+    struct vxd_context_options options = {.backend = backend,
+                                          .n_threads = n_threads,
+                                          .device_bytes = device_bytes,
+                                          .host_bytes = host_bytes,
+                                          .extras = vxd_paper_stores()};
     struct vxd_err err = {0};
 
     env->name = backend == VXD_BACKEND_CUDA ? "cuda" : n_threads == 1 ? "cpu x1" : "cpu";

@@ -5,8 +5,20 @@
 #define VXD_TESTS_UNIT_GPU_HELPERS_H
 
 #include "gpu/core/memory.h"
+#include "gpu/dag/dag.h"
+#include "gpu/hash/hashmap.h"
 #include "gpu/voxel/cloud.h"
 #include "gpu/voxel/voxelize.h"
+
+/* The stores of scenes are 0 to GPU_N_STORES - 1, and GPU_OTHER_INDEX is a map's index beside the
+ * open one. Builds without the papers' have one store and one index. */
+#if defined(VXD_WITH_PAPER)
+#define GPU_N_STORES VXD_DAG_N_STORES
+#define GPU_OTHER_INDEX VXD_HASH_SLAB
+#else
+#define GPU_N_STORES 1
+#define GPU_OTHER_INDEX VXD_HASH_OPEN
+#endif
 
 struct gpu_env {
     const char *name; /* "cpu x2", "cuda" */

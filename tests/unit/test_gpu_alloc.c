@@ -2,6 +2,7 @@
 /* Fails every allocation of the engine in turn: linked with --wrap, so that malloc, calloc
  * and posix_memalign of the engine come here. Leaks show under AddressSanitizer. */
 #include "gpu/hash/hashmap.h"
+#include "gpu/paper/paper.h"
 #include "tests/unit/failing_alloc.h"
 #include "tests/unit/gpu_helpers.h"
 #include "tests/unit/test.h"
@@ -100,7 +101,8 @@ out:
 /* Every operation on maps, in a context of its own. */
 static enum vxd_status use_maps(enum vxd_hash_index index, struct vxd_err *err)
 {
-    struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
+    struct vxd_context_options options = {
+        .backend = VXD_BACKEND_CPU, .n_threads = 1, .extras = vxd_paper_stores()};
     struct vxd_hashmap_spec spec = {.key_dtype = VXD_INT32,
                                     .n_components = 3,
                                     .n_values = 1,
@@ -142,9 +144,9 @@ static enum vxd_status use_open_maps(struct vxd_err *err)
     return use_maps(VXD_HASH_OPEN, err);
 }
 
-static enum vxd_status use_slab_maps(struct vxd_err *err)
+static enum vxd_status use_other_maps(struct vxd_err *err)
 {
-    return use_maps(VXD_HASH_SLAB, err);
+    return use_maps(GPU_OTHER_INDEX, err);
 }
 
 static void fail_each(enum vxd_status (*use)(struct vxd_err *err))
@@ -173,7 +175,7 @@ static void test_every_allocation_failing_in_turn_is_answered(void)
 static void test_every_allocation_of_maps_failing_in_turn_is_answered(void)
 {
     fail_each(use_open_maps);
-    fail_each(use_slab_maps);
+    fail_each(use_other_maps);
 }
 
 /* Budgets may be more than the machine has: what the cache keeps is given back first. */

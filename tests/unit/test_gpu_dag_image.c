@@ -100,7 +100,7 @@ static void round_trips(struct gpu_env *env)
         gpu_dag_image_must_save(env, dag, roots, &image);
         gpu_dag_image_must_save(&cpu, fresh, fresh_roots, &other);
         CHECK(gpu_dag_image_is_same(&image, &other));
-        for (int store = 0; store < VXD_DAG_N_STORES; store++) {
+        for (int store = 0; store < GPU_N_STORES; store++) {
             if (store == 0 || format->material_bits <= 4) {
                 check_loads(env, &image, (enum vxd_dag_store)store, false, false, wanted);
                 check_loads(env, &image, (enum vxd_dag_store)store, false, true, wanted);

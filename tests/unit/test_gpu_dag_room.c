@@ -376,7 +376,7 @@ static void few_lists(struct gpu_env *env, enum vxd_dag_store store)
 
 static void each_few_lists(struct gpu_env *env)
 {
-    for (int store = VXD_DAG_ATOMIC64; store < VXD_DAG_N_STORES; store++) {
+    for (int store = VXD_DAG_ATOMIC64; store < GPU_N_STORES; store++) {
         few_lists(env, (enum vxd_dag_store)store);
     }
 }

@@ -152,7 +152,7 @@ static void fill_and_find(struct gpu_env *env, const struct vxd_dag_table_spec *
 
 static void each_size(struct gpu_env *env)
 {
-    for (int store = 0; store < VXD_DAG_N_STORES; store++) {
+    for (int store = 0; store < GPU_N_STORES; store++) {
         for (int n_words = VXD_DAG_TABLE_MIN_WORDS; n_words <= VXD_DAG_TABLE_MAX_WORDS;
              n_words++) {
             struct vxd_dag_table_spec spec = {(enum vxd_dag_store)store, n_words, 5000,
@@ -173,7 +173,7 @@ static void each_load(struct gpu_env *env)
 {
     static const uint32_t loads[] = {VXD_DAG_MAX_LOAD, 1, 32};
 
-    for (int store = 0; store < VXD_DAG_N_STORES; store++) {
+    for (int store = 0; store < GPU_N_STORES; store++) {
         for (int i = 0; i < 3; i++) {
             struct vxd_dag_table_spec spec = {(enum vxd_dag_store)store, 5, 6000,
                                               loads[i]};
@@ -190,7 +190,7 @@ static void test_table_of_one_list_or_of_very_many_finds_what_was_inserted(void)
 
 static void over_capacity(struct gpu_env *env)
 {
-    for (int store = 0; store < VXD_DAG_N_STORES; store++) {
+    for (int store = 0; store < GPU_N_STORES; store++) {
         struct vxd_dag_table_spec spec = {(enum vxd_dag_store)store, 6, 500, 0};
         struct fixture fixture;
         struct vxd_buffer items;
@@ -244,7 +244,7 @@ static void wrong_calls(struct gpu_env *env)
         {{VXD_DAG_TICKET, 2, VXD_DAG_MAX_TABLE_ITEMS + 1, 0}, "n_items"},
         {{VXD_DAG_TICKET, 2, 1, VXD_DAG_MAX_LOAD + 1}, "load"},
     };
-    struct vxd_dag_table_spec spec = {VXD_DAG_ACCEL8, 2, 10, 0};
+    struct vxd_dag_table_spec spec = {(enum vxd_dag_store)(GPU_N_STORES - 1), 2, 10, 0};
     struct fixture fixture;
     uint32_t words[2] = {1, 1};
     struct vxd_err err = {0};
@@ -277,7 +277,7 @@ static void test_table_calls_outside_their_ranges_name_the_field(void)
 
 static void test_insert_over_the_memory_budget_is_refused_at_the_wait(void)
 {
-    for (int store = 0; store < VXD_DAG_N_STORES; store++) {
+    for (int store = 0; store < GPU_N_STORES; store++) {
         struct vxd_dag_table_spec spec = {(enum vxd_dag_store)store, 9, 200000, 0};
         struct gpu_env env;
         struct fixture fixture;

@@ -220,7 +220,7 @@ static void keep_some(struct gpu_env *env, const struct vxd_dag_format *format,
 static void random_histories(struct gpu_env *env)
 {
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
-        for (int store = 0; store < VXD_DAG_N_STORES; store++) {
+        for (int store = 0; store < GPU_N_STORES; store++) {
             if (store == 0 || formats[f].material_bits <= 4) {
                 keep_some(env, &formats[f], (enum vxd_dag_store)store, 7 * f + 1);
             }

@@ -149,7 +149,7 @@ static void add_hashmap(struct gpu_env *env, struct digests *digests, int hash_c
 {
     uint64_t open = gpu_hash_digest(env, hash_case, VXD_HASH_OPEN);
 
-    CHECK(gpu_hash_digest(env, hash_case, VXD_HASH_SLAB) == open);
+    CHECK(gpu_hash_digest(env, hash_case, GPU_OTHER_INDEX) == open);
     add(digests, gpu_hash_digest_name(hash_case), open);
 }
 

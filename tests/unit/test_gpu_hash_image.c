@@ -40,7 +40,7 @@ static void open_map(struct hash_run *run, struct gpu_env *env, enum vxd_hash_in
 /* To a CPU context and back, by copies and by images, changing the index on the way. */
 static void travel(struct gpu_env *env, enum vxd_hash_index index)
 {
-    enum vxd_hash_index other = index == VXD_HASH_OPEN ? VXD_HASH_SLAB : VXD_HASH_OPEN;
+    enum vxd_hash_index other = index == VXD_HASH_OPEN ? GPU_OTHER_INDEX : VXD_HASH_OPEN;
     struct hash_run home;
     struct hash_run away;
     struct gpu_env cpu;
@@ -169,7 +169,7 @@ static void image_empty(struct gpu_env *env, enum vxd_hash_index index)
     spec.index = index;
     hash_run_open(&run, env, &spec, "an empty map");
     hash_run_through_image(&run, VXD_HASH_OPEN);
-    hash_run_through_image(&run, VXD_HASH_SLAB);
+    hash_run_through_image(&run, GPU_OTHER_INDEX);
     hash_run_through_copy(&run, VXD_HASH_OPEN);
     CHECK_INT(run.n_failures, 0);
     hash_run_close(&run);

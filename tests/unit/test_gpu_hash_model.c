@@ -165,7 +165,7 @@ static void combine(struct play *play)
     struct hash_run other;
 
     spec.capacity = pick(play, 100);
-    spec.index = pick(play, 2) == 0 ? VXD_HASH_OPEN : VXD_HASH_SLAB;
+    spec.index = pick(play, 2) == 0 ? VXD_HASH_OPEN : GPU_OTHER_INDEX;
     hash_run_open(&other, play->run.env, &spec, "the other map of a set operation");
     other.seed = play->run.seed;
     random_batch(play);
@@ -179,7 +179,7 @@ static void take_step(struct play *play)
 {
     static const int kinds[] = {6, 8, 27};
     struct hash_run *run = &play->run;
-    enum vxd_hash_index index = pick(play, 2) == 0 ? VXD_HASH_OPEN : VXD_HASH_SLAB;
+    enum vxd_hash_index index = pick(play, 2) == 0 ? VXD_HASH_OPEN : GPU_OTHER_INDEX;
     int n_components = run->model.spec.n_components;
     size_t choice = pick(play, 100);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The slab index where its lists are longest: keys that all fall into one bucket, found by
  * search with the index's own hash. The spare slabs must last for whatever fits the map. */
-#include "gpu/hash/slab_math.h"
+#include "gpu/paper/slab_map_math.h"
 #include "tests/unit/gpu_hash_run.h"
 #include "tests/unit/test.h"
 

@@ -207,6 +207,36 @@ static void test_config_check_allows_reach_with_tokens_or_insecure(void)
     CHECK_INT(vxd_config_check(&config, &err), VXD_OK);
 }
 
+/* The parser knows the papers' stores in every build, so that it can say what is missing. */
+static void test_config_check_of_a_store_that_the_build_leaves_out_says_so(void)
+{
+    static const char *const stores[] = {"arena", "atomic64", "ticket", "accel32",
+                                         "accel8"};
+
+    for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
+        struct vxd_config config;
+        struct vxd_err err = {0};
+        char text[64];
+        char message[160];
+
+        (void)snprintf(text, sizeof text, "{\"scenes\": {\"store\": \"%s\"}}", stores[i]);
+        CHECK_INT(parse(text, &config, &err), VXD_OK);
+#if defined(VXD_WITH_PAPER)
+        CHECK_INT(vxd_config_check(&config, &err), VXD_OK);
+        (void)message;
+#else
+        CHECK_INT(vxd_config_check(&config, &err), i == 0 ? VXD_OK : VXD_UNIMPLEMENTED);
+        CHECK_STR(err.field, i == 0 ? "" : "scenes.store");
+        (void)snprintf(
+            message, sizeof message,
+            "store \"%s\" is one of the papers' stores, which this build leaves "
+            "out (VOXELD_PAPER=OFF); known here: arena",
+            stores[i]);
+        CHECK_STR(err.message, i == 0 ? "" : message);
+#endif
+    }
+}
+
 static void test_config_check_holds_limits_against_each_other(void)
 {
     struct vxd_config config;
@@ -343,6 +373,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_config_file_missing_is_not_found),
     VXD_TEST(test_config_check_refuses_reach_without_tokens),
     VXD_TEST(test_config_check_allows_reach_with_tokens_or_insecure),
+    VXD_TEST(test_config_check_of_a_store_that_the_build_leaves_out_says_so),
     VXD_TEST(test_config_check_holds_limits_against_each_other),
     VXD_TEST(test_options_win_over_the_file),
     VXD_TEST(test_options_wrong_are_refused_by_name),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a warp finds or stores items in the slab tables of a scene while others do: the stores of
- * slab_math.h behind the type that passes and transfers are compiled for (store_cuda.h). For
+ * slab_store_math.h behind the type that passes and transfers are compiled for (store_cuda.h). For
  * .cu files only; those of ATOMIC64 define VXD_DAG_SPLIT_FORM first, or VXD_DAG_ANY_FORM.
  *
  * Each lane goes through its item's list by itself, a slab a turn. The lanes of a warp take their
@@ -18,11 +18,12 @@
  *   the list as it was.
  * - A table takes slabs of one chunk until that is full; then one of those who find it so locks
  *   it (a bit of its number), and takes the store's next chunk for it. */
-#ifndef VXD_GPU_DAG_SLAB_STORE_CUDA_H
-#define VXD_GPU_DAG_SLAB_STORE_CUDA_H
+#ifndef VXD_GPU_PAPER_SLAB_STORE_CUDA_H
+#define VXD_GPU_PAPER_SLAB_STORE_CUDA_H
 
-#include "gpu/dag/slab_cuda.h"
 #include "gpu/dag/store_cuda.h"
+#include "gpu/paper/slab_cuda.h"
+#include "gpu/paper/slab_stores.h"
 
 #define VXD_SLAB_LOCKED 1u
 
@@ -326,7 +327,8 @@ VXD_DAG_DEVICE enum vxd_slab_taking vxd_slab_take(const struct vxd_dag_pass *pas
                                                   const struct vxd_dag_slab_form *form,
                                                   uint32_t seed, uint32_t *slab)
 {
-    struct vxd_dag_slab_room *room = &pass->store->slabs[table];
+    struct vxd_dag_slab_room *room =
+        (struct vxd_dag_slab_room *)(void *)pass->store->own + table;
     const uint32_t n_blocks = (form->n_slabs + 1023) / 1024;
     const uint32_t lane = vxd_dag_lane();
 
@@ -454,7 +456,8 @@ template <enum vxd_dag_store STORE> struct vxd_dag_slabs_cuda {
         *is_new = false;
         if (is_busy) {
             const struct vxd_dag_slab_table *table =
-                &pass->slabs[vxd_dag_slab_table_of(sought->kind, sought->n_words)];
+                (const struct vxd_dag_slab_table *)pass->tables +
+                vxd_dag_slab_table_of(sought->kind, sought->n_words);
 
             at.hash =
                 vxd_dag_hash((uint32_t)sought->kind, sought->words, sought->n_words);

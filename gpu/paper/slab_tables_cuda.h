@@ -7,12 +7,25 @@
  * items are under way in a warp. Its groups go in step: everything here that shuffles or votes
  * is called by all 32 threads of a warp at once, those of groups without work too. All lanes of
  * a group decide alike, by what one of them read or all of them joined. */
-#ifndef VXD_GPU_DAG_TABLE_SLABS_CUDA_H
-#define VXD_GPU_DAG_TABLE_SLABS_CUDA_H
+#ifndef VXD_GPU_PAPER_SLAB_TABLES_CUDA_H
+#define VXD_GPU_PAPER_SLAB_TABLES_CUDA_H
 
 #include "gpu/core/cuda_check.h"
-#include "gpu/dag/slab_cuda.h"
 #include "gpu/dag/table_backends.h"
+#include "gpu/paper/slab_cuda.h"
+
+/* What kernels get of a table by value. */
+struct vxd_slab_table_view {
+    unsigned kind; /* enum vxd_dag_kind of the items */
+    int n_words;
+    uint32_t *const *chunks; /* n_chunks, zeros where nothing was stored */
+    uint32_t n_chunks;
+    struct vxd_dag_slab_form form;
+    uint32_t *lists; /* addresses of first slabs */
+    uint32_t n_lists;
+    uint32_t n_blocks;     /* memory blocks of all chunks, */
+    uint32_t chunk_blocks; /* and of one */
+};
 
 /* Bits of all lanes of a group. */
 template <uint32_t LANES>
@@ -52,7 +65,7 @@ static __device__ __forceinline__ uint4 vxd_slab_load4(const uint32_t *words)
 }
 
 static __device__ __forceinline__ uint32_t *
-vxd_slab_words(const struct vxd_dag_table_view *view, uint32_t ref)
+vxd_slab_words(const struct vxd_slab_table_view *view, uint32_t ref)
 {
     return view->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
 }
@@ -60,7 +73,7 @@ vxd_slab_words(const struct vxd_dag_table_view *view, uint32_t ref)
 /* Begins to fetch the front of a list, if it has one: a lane for each item of a warp, long
  * before its group comes to it. */
 static __device__ __forceinline__ void
-vxd_slab_prefetch(const struct vxd_dag_table_view *view, uint32_t slab)
+vxd_slab_prefetch(const struct vxd_slab_table_view *view, uint32_t slab)
 {
     if (slab != VXD_DAG_EMPTY) {
         asm volatile("prefetch.global.L2 [%0];" : : "l"(vxd_slab_words(view, slab)));
@@ -110,7 +123,7 @@ static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
 /* A slab that no list has, or VXD_DAG_EMPTY. By a whole warp. Takers begin at any slab's block,
  * so that all fill alike and hardly any is full long before the last one is; all blocks are
  * tried, twice. */
-static __device__ uint32_t vxd_slab_take(const struct vxd_dag_table_view *view,
+static __device__ uint32_t vxd_slab_take(const struct vxd_slab_table_view *view,
                                          uint32_t lane, uint32_t seed)
 {
     uint32_t start = __umulhi(seed, view->n_chunks * view->form.n_slabs);
@@ -131,7 +144,7 @@ static __device__ uint32_t vxd_slab_take(const struct vxd_dag_table_view *view,
 }
 
 /* Gives back a slab that came into no list. One lane calls. */
-static __device__ void vxd_slab_give_back(const struct vxd_dag_table_view *view,
+static __device__ void vxd_slab_give_back(const struct vxd_slab_table_view *view,
                                           uint32_t slab)
 {
     uint32_t chunk = slab >> VXD_DAG_CHUNK_BITS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The four slab stores on the CPU: the layouts of slab_math.h, a lock a few lists.
+/* The four slab stores on the CPU: the layouts of slab_store_math.h, a lock a few lists.
  *
  * There is a table for each length that leaves and inner nodes of the format can have. Lists
  * are guarded in stripes; slabs are taken under the store's lock, from the chunk that the
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gpu/dag/internal.h"
-#include "gpu/dag/slab_math.h"
+#include "gpu/paper/slab_stores.h"
 
 enum {
     N_STRIPES = 1024,
@@ -34,7 +34,7 @@ struct stripe {
     uint64_t n_words;
 };
 
-struct vxd_dag_slabs {
+struct slabs {
     pthread_mutex_t mutex; /* guards chunks, bytes, and the last two of each table */
     uint32_t **chunks;
     uint32_t n_chunks;
@@ -42,6 +42,11 @@ struct vxd_dag_slabs {
     struct table tables[VXD_DAG_SLAB_TABLES];
     struct stripe stripes[N_STRIPES];
 };
+
+static struct slabs *slabs_of(const struct vxd_dag *dag)
+{
+    return dag->own;
+}
 
 /* A list, and who guards it. */
 struct place {
@@ -51,7 +56,7 @@ struct place {
 };
 
 /* False: the format has no items of this kind and length. */
-static bool place_of(struct vxd_dag_slabs *slabs, const struct vxd_dag_wanted *wanted,
+static bool place_of(struct slabs *slabs, const struct vxd_dag_wanted *wanted,
                      struct place *out)
 {
     uint32_t list;
@@ -69,7 +74,7 @@ static bool place_of(struct vxd_dag_slabs *slabs, const struct vxd_dag_wanted *w
     return true;
 }
 
-static uint32_t *slab_words(const struct vxd_dag_slabs *slabs, uint32_t slab)
+static uint32_t *slab_words(const struct slabs *slabs, uint32_t slab)
 {
     return slabs->chunks[slab >> VXD_DAG_CHUNK_BITS] + (slab & (VXD_DAG_CHUNK_WORDS - 1));
 }
@@ -156,7 +161,7 @@ static void write_item(const struct vxd_dag_slab_form *form, uint32_t *slab,
 static enum vxd_status take_chunk(struct vxd_dag *dag, struct table *table,
                                   struct vxd_err *err)
 {
-    struct vxd_dag_slabs *slabs = dag->slabs;
+    struct slabs *slabs = slabs_of(dag);
     void *memory;
     enum vxd_status status;
 
@@ -180,7 +185,7 @@ static enum vxd_status take_chunk(struct vxd_dag *dag, struct table *table,
 static enum vxd_status take_slab(struct vxd_dag *dag, struct table *table, uint32_t *slab,
                                  struct vxd_err *err)
 {
-    struct vxd_dag_slabs *slabs = dag->slabs;
+    struct slabs *slabs = slabs_of(dag);
     const struct vxd_dag_slab_form *form = &table->form;
     uint32_t *words;
     uint32_t *bits;
@@ -244,7 +249,7 @@ static enum vxd_status list_add(struct vxd_dag *dag, const struct place *place,
 {
     const struct vxd_dag_slab_form *form = &place->table->form;
     uint32_t slab = *place->list;
-    uint32_t *words = slab == VXD_DAG_EMPTY ? NULL : slab_words(dag->slabs, slab);
+    uint32_t *words = slab == VXD_DAG_EMPTY ? NULL : slab_words(slabs_of(dag), slab);
     uint32_t mask = words == NULL ? 0 : free_places(form, words);
     uint32_t at;
 
@@ -254,7 +259,7 @@ static enum vxd_status list_add(struct vxd_dag *dag, const struct place *place,
         if (status != VXD_OK) {
             return status;
         }
-        words = slab_words(dag->slabs, slab);
+        words = slab_words(slabs_of(dag), slab);
         words[form->next] = *place->list;
         *place->list = slab;
         mask = form->places;
@@ -275,7 +280,7 @@ static enum vxd_status slabs_put(struct vxd_dag_writer *writer,
     struct place place;
     enum vxd_status status = VXD_OK;
 
-    if (!place_of(dag->slabs, wanted, &place)) {
+    if (!place_of(slabs_of(dag), wanted, &place)) {
         return vxd_fail(err, VXD_INTERNAL, NULL, "the store has no items of %d words",
                         wanted->n_words);
     }
@@ -294,7 +299,7 @@ static uint32_t slabs_find(const struct vxd_dag *dag, const struct vxd_dag_wante
     struct place place;
     uint32_t ref;
 
-    if (!place_of(dag->slabs, wanted, &place)) {
+    if (!place_of(slabs_of(dag), wanted, &place)) {
         return VXD_DAG_EMPTY;
     }
     (void)pthread_mutex_lock(&place.stripe->mutex);
@@ -311,8 +316,7 @@ static void slabs_close(struct vxd_dag_writer *writer)
 /* --- the store -------------------------------------------------------------------------- */
 
 /* Lists of all tables; their places in `lists`, where that is not NULL. */
-static uint64_t lay_out(const struct vxd_dag *dag, struct vxd_dag_slabs *slabs,
-                        uint32_t *lists)
+static uint64_t lay_out(const struct vxd_dag *dag, struct slabs *slabs, uint32_t *lists)
 {
     const struct vxd_dag_spec *spec = &dag->spec;
     uint32_t n_lists = vxd_dag_slab_spec_lists(spec);
@@ -341,11 +345,11 @@ static enum vxd_status slabs_create(struct vxd_queue *queue, struct vxd_dag *dag
                                     struct vxd_err *err)
 {
     size_t n_pointers = VXD_DAG_MAX_CHUNKS + 1;
-    size_t n_bytes = sizeof(struct vxd_dag_slabs) + n_pointers * sizeof(uint32_t *) +
+    size_t n_bytes = sizeof(struct slabs) + n_pointers * sizeof(uint32_t *) +
                      lay_out(dag, NULL, NULL) * sizeof(uint32_t);
     size_t max_bytes = dag->spec.max_bytes;
     size_t n_taken = 0;
-    struct vxd_dag_slabs *slabs;
+    struct slabs *slabs;
     void *memory;
     enum vxd_status status;
 
@@ -367,7 +371,7 @@ static enum vxd_status slabs_create(struct vxd_queue *queue, struct vxd_dag *dag
     for (int i = 0; i < N_STRIPES; i++) {
         (void)pthread_mutex_init(&slabs->stripes[i].mutex, NULL);
     }
-    dag->slabs = slabs;
+    dag->own = slabs;
     dag->view.chunks = (const uint32_t *const *)slabs->chunks;
     dag->view.is_split = dag->spec.store == VXD_DAG_ATOMIC64;
     return VXD_OK;
@@ -375,7 +379,7 @@ static enum vxd_status slabs_create(struct vxd_queue *queue, struct vxd_dag *dag
 
 static void slabs_destroy(struct vxd_queue *queue, struct vxd_dag *dag)
 {
-    struct vxd_dag_slabs *slabs = dag->slabs;
+    struct slabs *slabs = slabs_of(dag);
 
     (void)queue;
     for (uint32_t i = 0; i < slabs->n_chunks; i++) {
@@ -386,12 +390,12 @@ static void slabs_destroy(struct vxd_queue *queue, struct vxd_dag *dag)
     }
     (void)pthread_mutex_destroy(&slabs->mutex);
     vxd_dag_release_bytes(dag, slabs);
-    dag->slabs = NULL;
+    dag->own = NULL;
 }
 
 static void slabs_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out)
 {
-    struct vxd_dag_slabs *slabs = dag->slabs;
+    struct slabs *slabs = slabs_of(dag);
 
     *out = (struct vxd_dag_usage){0};
     for (int i = 0; i < N_STRIPES; i++) {
@@ -418,7 +422,7 @@ static void slabs_get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out
     (void)pthread_mutex_unlock(&slabs->mutex);
 }
 
-const struct vxd_dag_store_ops vxd_dag_slabs_cpu = {
+const struct vxd_dag_store_ops vxd_paper_slabs_cpu = {
     slabs_create, slabs_destroy, slabs_put,       slabs_find,
     NULL,         slabs_close,   slabs_get_usage,
 };

@@ -2,7 +2,7 @@
 /* The four slab tables' batches on a GPU (SVDAG editing, algorithms 1 and 2).
  *
  * A warp takes 32 items at a time: every lane hashes one, reads its list's first address and
- * begins to fetch that slab. Groups of lanes (table_slabs_cuda.h) work through them, each on to
+ * begins to fetch that slab. Groups of lanes (slab_tables_cuda.h) work through them, each on to
  * the next that nobody has as soon as it is done with one; when all are given out, the warp
  * takes 32 more. All groups of a warp make one step at a time, together.
  *
@@ -16,7 +16,10 @@
  * comes to the front of a list only past one that was seen full: all but the first are full. An
  * attempt fails only because others took a place or changed the front: at most n + 1 times.
  * Nobody waits for anybody. Words are read by later launches only. */
-#include "gpu/dag/table_slabs_cuda.h"
+#include <stdlib.h>
+
+#include "gpu/paper/slab_stores.h"
+#include "gpu/paper/slab_tables_cuda.h"
 
 #define N_THREADS 256
 /* Blocks that a multiprocessor has at once, by their registers: both wait for memory, so that
@@ -24,7 +27,7 @@
 #define N_BLOCKS 6
 
 struct batch {
-    struct vxd_dag_table_view view;
+    struct vxd_slab_table_view view;
     const uint32_t *items;
     uint64_t n;
     uint32_t *refs;
@@ -84,7 +87,7 @@ template <enum vxd_dag_store STORE, bool FINDS>
 static __device__ __forceinline__ void take_hand(const struct batch *batch, uint32_t lane,
                                                  struct hand *hand)
 {
-    const struct vxd_dag_table_view *view = &batch->view;
+    const struct vxd_slab_table_view *view = &batch->view;
     uint64_t i;
 
     hand->begin += hand->stride;
@@ -183,7 +186,7 @@ static __device__ __forceinline__ uint32_t look_ticket(uint32_t lane,
  * some stores: its address, or VXD_DAG_EMPTY. */
 template <enum vxd_dag_store STORE, uint32_t LANES>
 static __device__ __forceinline__ uint32_t
-match_items(const struct vxd_dag_table_view *view, uint32_t lane, uint32_t slab,
+match_items(const struct vxd_slab_table_view *view, uint32_t lane, uint32_t slab,
             const uint32_t *words, uint32_t places, const uint32_t *item)
 {
     constexpr bool HAS_HEAD = STORE == VXD_DAG_ATOMIC64 || STORE == VXD_DAG_TICKET;
@@ -224,7 +227,7 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     find_kernel(const __grid_constant__ struct batch batch)
 {
     constexpr uint32_t LANES = lanes_to_find(STORE);
-    const struct vxd_dag_table_view *view = &batch.view;
+    const struct vxd_slab_table_view *view = &batch.view;
     uint32_t lane = threadIdx.x % LANES;
     struct hand hand = hand_of_thread();
     struct work work = {false, VXD_DAG_EMPTY, 0, 0};
@@ -343,7 +346,7 @@ static __device__ __forceinline__ uint32_t claim(uint32_t lane, uint32_t *slab,
 }
 
 template <enum vxd_dag_store STORE, uint32_t LANES>
-static __device__ __forceinline__ void write_item(const struct vxd_dag_table_view *view,
+static __device__ __forceinline__ void write_item(const struct vxd_slab_table_view *view,
                                                   uint32_t lane, uint32_t *words,
                                                   uint32_t ref, const uint32_t *item)
 {
@@ -360,7 +363,7 @@ static __device__ __forceinline__ void write_item(const struct vxd_dag_table_vie
 }
 
 /* A slab goes to the front of a list, of which `front` was and was full. One lane calls. */
-static __device__ void lengthen(const struct vxd_dag_table_view *view, uint32_t list,
+static __device__ void lengthen(const struct vxd_slab_table_view *view, uint32_t list,
                                 uint32_t front, uint32_t slab)
 {
     *(volatile uint32_t *)(vxd_slab_words(view, slab) + view->form.next) = front;
@@ -373,9 +376,9 @@ static __device__ void lengthen(const struct vxd_dag_table_view *view, uint32_t 
 /* Takes slabs for the groups that say so, one after the other, so that a warp never holds two.
  * False to groups for which none is left. */
 template <uint32_t LANES>
-static __device__ __forceinline__ bool lengthen_all(const struct vxd_dag_table_view *view,
-                                                    bool needs, const struct work *work,
-                                                    uint32_t front)
+static __device__ __forceinline__ bool
+lengthen_all(const struct vxd_slab_table_view *view, bool needs, const struct work *work,
+             uint32_t front)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t owners = __ballot_sync(VXD_SLAB_WARP, needs && lane % LANES == 0);
@@ -401,7 +404,7 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     insert_kernel(const __grid_constant__ struct batch batch)
 {
     constexpr uint32_t LANES = lanes_to_insert(STORE);
-    const struct vxd_dag_table_view *view = &batch.view;
+    const struct vxd_slab_table_view *view = &batch.view;
     uint32_t lane = threadIdx.x % LANES;
     struct hand hand = hand_of_thread();
     struct work work = {false, 0, 0, 0};
@@ -440,7 +443,7 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
 /* --- launches ----------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(N_THREADS)
-    count_kernel(const __grid_constant__ struct vxd_dag_table_view view,
+    count_kernel(const __grid_constant__ struct vxd_slab_table_view view,
                  uint64_t *n_slabs)
 {
     uint64_t n = (uint64_t)view.n_chunks * VXD_DAG_CHUNK_BITMAP_WORDS;
@@ -463,9 +466,21 @@ static unsigned blocks_of(const struct vxd_queue *queue, uint64_t n)
     return (unsigned)(wanted < most ? wanted : most);
 }
 
-uint64_t vxd_dag_table_slabs_takers(const struct vxd_queue *queue, uint64_t n)
+/* Warps that one launch over n items has at once: each may hold one slab that is in no list. */
+static uint64_t takers_of(const struct vxd_queue *queue, uint64_t n)
 {
     return (uint64_t)blocks_of(queue, n) * (N_THREADS / 32);
+}
+
+/* What is known of a table besides its memory; the table's own. */
+struct slab_table {
+    struct vxd_slab_table_view view;
+    uint64_t *n_slabs; /* device: where slabs are counted */
+};
+
+static const struct slab_table *slab_table_of(const struct vxd_dag_table *table)
+{
+    return (const struct slab_table *)table->own;
 }
 
 template <enum vxd_dag_store STORE>
@@ -475,8 +490,8 @@ static enum vxd_status launch(struct vxd_queue *queue,
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
     unsigned n_blocks = blocks_of(queue, call->n);
-    struct batch batch = {call->table->view, call->items, call->n, call->refs,
-                          queue->error_word};
+    struct batch batch = {slab_table_of(call->table)->view, call->items, call->n,
+                          call->refs, queue->error_word};
 
     if (inserts) {
         insert_kernel<STORE><<<n_blocks, N_THREADS, 0, stream>>>(batch);
@@ -507,23 +522,83 @@ static enum vxd_status launch_any(struct vxd_queue *queue,
     }
 }
 
-enum vxd_status vxd_dag_table_slabs_insert(struct vxd_queue *queue,
-                                           const struct vxd_dag_table_call *call,
-                                           struct vxd_err *err)
+/* --- tables ------------------------------------------------------------------------------- */
+
+static enum vxd_status slabs_insert(struct vxd_queue *queue,
+                                    const struct vxd_dag_table_call *call,
+                                    struct vxd_err *err)
 {
     return launch_any(queue, call, true, err);
 }
 
-enum vxd_status vxd_dag_table_slabs_find(struct vxd_queue *queue,
-                                         const struct vxd_dag_table_call *call,
-                                         struct vxd_err *err)
+static enum vxd_status slabs_find(struct vxd_queue *queue,
+                                  const struct vxd_dag_table_call *call,
+                                  struct vxd_err *err)
 {
     return launch_any(queue, call, false, err);
 }
 
-enum vxd_status vxd_dag_table_slabs_count(struct vxd_queue *queue,
-                                          const struct vxd_dag_table *table,
-                                          struct vxd_err *err)
+/* Chunks that hold the table's items whatever their hashes, and what of the view depends on it. */
+static uint64_t shape(const struct vxd_queue *queue,
+                      const struct vxd_dag_table_spec *spec,
+                      struct vxd_slab_table_view *view)
+{
+    uint64_t n_slabs;
+    uint64_t n_chunks;
+
+    view->form = vxd_dag_slab_form_of(spec->store, spec->n_words);
+    view->n_lists = vxd_dag_slab_lists(spec->n_items, spec->load);
+    /* All slabs of a list but its first are full; and each warp that inserts may hold one
+     * that is in no list. */
+    n_slabs = spec->n_items / vxd_dag_slab_places(&view->form) + view->n_lists +
+              takers_of(queue, spec->n_items);
+    n_chunks = (n_slabs + view->form.n_slabs - 1) / view->form.n_slabs;
+    view->chunk_blocks = (view->form.n_slabs + 1023) / 1024;
+    view->n_blocks = (uint32_t)n_chunks * view->chunk_blocks;
+    return n_chunks;
+}
+
+static enum vxd_status slabs_open(struct vxd_queue *queue, struct vxd_dag_table *table,
+                                  struct vxd_err *err)
+{
+    struct slab_table *own = (struct slab_table *)calloc(1, sizeof *own);
+    size_t n_bytes = 0;
+    size_t at[2];
+    uint64_t n_chunks;
+    void *index = NULL;
+    enum vxd_status status;
+
+    if (own == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a table");
+    }
+    n_chunks = shape(queue, &table->spec, &own->view);
+    if (!vxd_layout_add(&n_bytes, own->view.n_lists, sizeof *own->view.lists, &at[0]) ||
+        !vxd_layout_add(&n_bytes, 1, sizeof *own->n_slabs, &at[1])) {
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "n_items", "too many bytes");
+        goto out;
+    }
+    VXD_TRY(vxd_dag_table_take(queue, table, n_chunks, n_bytes, &index, err));
+    own->view.kind = table->view.kind;
+    own->view.n_words = table->view.n_words;
+    own->view.chunks = table->view.chunks;
+    own->view.n_chunks = table->view.n_chunks;
+    own->view.lists = (uint32_t *)((uint8_t *)index + at[0]);
+    own->n_slabs = (uint64_t *)((uint8_t *)index + at[1]);
+    table->own = own;
+    return VXD_OK;
+out:
+    free(own);
+    return status;
+}
+
+static void slabs_close(struct vxd_queue *queue, struct vxd_dag_table *table)
+{
+    vxd_device_free(queue, &table->memory);
+    free(table->own);
+}
+
+static enum vxd_status slabs_count(struct vxd_queue *queue,
+                                   const struct slab_table *table, struct vxd_err *err)
 {
     uint64_t n = (uint64_t)table->view.n_chunks * VXD_DAG_CHUNK_BITMAP_WORDS;
     enum vxd_status status;
@@ -536,3 +611,28 @@ enum vxd_status vxd_dag_table_slabs_count(struct vxd_queue *queue,
 out:
     return status;
 }
+
+static enum vxd_status slabs_get_usage(struct vxd_queue *queue,
+                                       const struct vxd_dag_table *table,
+                                       struct vxd_dag_table_usage *out,
+                                       struct vxd_err *err)
+{
+    const struct slab_table *own = slab_table_of(table);
+    uint64_t n_slabs = 0;
+    enum vxd_status status;
+
+    out->n_items = table->n_items;
+    out->node_bytes = table->n_items * (uint64_t)table->spec.n_words * sizeof(uint32_t);
+    out->n_bytes = table->memory.n_bytes;
+    VXD_TRY(slabs_count(queue, own, err));
+    VXD_TRY(vxd_queue_copy(queue, &n_slabs, own->n_slabs, sizeof n_slabs, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    out->used_bytes = n_slabs * own->view.form.stride * sizeof(uint32_t) +
+                      (uint64_t)own->view.n_lists * sizeof *own->view.lists;
+out:
+    return status;
+}
+
+const struct vxd_dag_table_ops vxd_paper_slab_tables_cuda = {
+    slabs_open, slabs_close, slabs_insert, slabs_find, slabs_get_usage,
+};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lists of slab stores on a GPU, a thread a list. */
 #include "gpu/core/cuda_check.h"
-#include "gpu/dag/device.h"
+#include "gpu/paper/slab_stores.h"
 
 #define N_THREADS 256
 

@@ -8,7 +8,7 @@
  * 2  number   winners are counted and take heap[n_live + rank], in position order under
  *             both orders; their rows are copied and the place names the entry
  * 3  resolve  the others read the number at the place they lost */
-#include "gpu/hash/slab_cpu.h"
+#include "gpu/paper/slab_map_cpu.h"
 
 struct insert {
     struct vxd_hashmap map; /* a copy */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Slabs as kernels see them, of a table's batches (table_slabs_cuda.h) and of a scene
+/* Slabs as kernels see them, of a table's batches (slab_tables_cuda.h) and of a scene
  * (slab_store_cuda.h): what their first words tell of places, and SlabAlloc. For .cu files
  * only. */
-#ifndef VXD_GPU_DAG_SLAB_CUDA_H
-#define VXD_GPU_DAG_SLAB_CUDA_H
+#ifndef VXD_GPU_PAPER_SLAB_CUDA_H
+#define VXD_GPU_PAPER_SLAB_CUDA_H
 
-#include "gpu/dag/slab_math.h"
+#include "gpu/paper/slab_store_math.h"
 
 #define VXD_SLAB_WARP 0xffffffffu
 #define VXD_SLAB_NONE 32u /* no place of a slab */

@@ -27,10 +27,20 @@
  *   key one finds the other's claim: the later of them to read the earlier place.
  *
  * Bytes an entry of capacity: 16 for the buckets (8 entries each when full) and 10.7 spare. */
-#ifndef VXD_GPU_HASH_SLAB_MATH_H
-#define VXD_GPU_HASH_SLAB_MATH_H
+#ifndef VXD_GPU_PAPER_SLAB_MAP_MATH_H
+#define VXD_GPU_PAPER_SLAB_MAP_MATH_H
 
 #include "gpu/hash/internal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* slab_map_cpu.c and slab_map.cu: the index on each backend. */
+extern const struct vxd_hash_ops vxd_paper_slab_map_cpu;
+extern const struct vxd_hash_ops vxd_paper_slab_map_cuda;
+#ifdef __cplusplus
+}
+#endif
 
 #define VXD_SLAB_PLACES 15
 #define VXD_SLAB_LINK 15 /* which of a slab's words is the link */

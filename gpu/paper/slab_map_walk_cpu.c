@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sched.h>
 
-#include "gpu/hash/slab_cpu.h"
+#include "gpu/paper/slab_map_cpu.h"
 
 uint32_t vxd_slab_find(const struct vxd_slab_view *view, const void *row,
                        struct vxd_slab_home home, uint64_t *seen)

@@ -18,7 +18,7 @@
 
 #include "gpu/core/scan.h"
 #include "gpu/hash/rows_cuda.h"
-#include "gpu/hash/slab_cuda.h"
+#include "gpu/paper/slab_map_cuda.h"
 
 #define N_THREADS VXD_SLAB_THREADS
 #define N_WARPS (N_THREADS / 32)

@@ -3,6 +3,8 @@
  * (vxd_dag_reads_split). */
 #define VXD_DAG_SPLIT_FORM
 
+#include "gpu/paper/slab_stores.h"
+
 #include "gpu/dag/diff.cu"
 #include "gpu/dag/export.cu"
 #include "gpu/dag/nearest.cu"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The slab index on a GPU, shared by its files: the walks of a warp. slab_math.h tells the
+/* The slab index on a GPU, shared by its files: the walks of a warp. slab_map_math.h tells the
  * layout and the rules that places follow.
  *
- *   slab.cu         find, neighbours, erase, probes, clear, rebuild; the table of functions
- *   slab_insert.cu  insert
+ *   slab_map.cu         find, neighbours, erase, probes, clear, rebuild; the table of functions
+ *   slab_map_insert.cu  insert
  *
  * Every lane brings a key. The halves of a warp then read the first slabs of their 16 keys
  * one after another, 16 lanes a slab and 8 bytes a lane (one 128-byte line), and ballots say
@@ -11,11 +11,11 @@
  * visits to key buffers and the claims, which follow, run for 32 keys at once. Only what the
  * first slab does not settle (in a full map 1 key in 100, unless keys are adversarial) is
  * walked slab by slab, the whole warp on one key. */
-#ifndef VXD_GPU_HASH_SLAB_CUDA_H
-#define VXD_GPU_HASH_SLAB_CUDA_H
+#ifndef VXD_GPU_PAPER_SLAB_MAP_CUDA_H
+#define VXD_GPU_PAPER_SLAB_MAP_CUDA_H
 
 #include "gpu/core/cuda_check.h"
-#include "gpu/hash/slab_math.h"
+#include "gpu/paper/slab_map_math.h"
 
 #define VXD_SLAB_THREADS 256
 #define VXD_SLAB_ALL 0xffffffffu

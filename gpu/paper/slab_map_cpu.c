@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/hash/slab_cpu.h"
+#include "gpu/paper/slab_map_cpu.h"
 
 #define PIECE VXD_SLAB_PIECE
 
@@ -362,7 +362,7 @@ static enum vxd_status slab_probes(struct vxd_queue *queue, const struct vxd_has
     return vxd_queue_push(queue, probes_job, &probes, sizeof probes, err);
 }
 
-const struct vxd_hash_ops vxd_hash_slab_cpu = {
+const struct vxd_hash_ops vxd_paper_slab_map_cpu = {
     .index_bytes = vxd_slab_index_bytes,
     .scratch_bytes = slab_scratch_bytes,
     .clear = slab_clear,

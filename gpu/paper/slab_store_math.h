@@ -24,8 +24,8 @@
  * Slabs come from chunks of the store's address space, whose first words are a bit a slab,
  * taken or not (SlabAlloc). 32 words of those, 1,024 slabs, are a memory block; those of a
  * chunk are a super block. Concurrent takers spread over all of them. */
-#ifndef VXD_GPU_DAG_SLAB_MATH_H
-#define VXD_GPU_DAG_SLAB_MATH_H
+#ifndef VXD_GPU_PAPER_SLAB_STORE_MATH_H
+#define VXD_GPU_PAPER_SLAB_STORE_MATH_H
 
 #include "gpu/dag/tree_math.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The slab index on a GPU but for insertion; slab_cuda.h tells how a warp walks.
+/* The slab index on a GPU but for insertion; slab_map_cuda.h tells how a warp walks.
  *
  * Erasing. ANY: who replaces an entry's place by ERASED is the one that is reported. FIRST:
  * keys are found while nothing changes; each then raises what stands at its place to a mark of
@@ -9,7 +9,7 @@
  * and return at once unless the index is to be rebuilt. */
 #include <stddef.h>
 
-#include "gpu/hash/slab_cuda.h"
+#include "gpu/paper/slab_map_cuda.h"
 
 #define N_THREADS VXD_SLAB_THREADS
 #define N_COUNTS (VXD_PROBE_BINS + 2)
@@ -484,7 +484,7 @@ out:
     return status;
 }
 
-const struct vxd_hash_ops vxd_hash_slab_cuda = {
+const struct vxd_hash_ops vxd_paper_slab_map_cuda = {
     vxd_slab_index_bytes, slab_scratch_bytes, slab_clear, slab_rebuild,
     vxd_slab_insert_cuda, slab_find,          slab_erase, slab_neighbours,
     slab_probes,          vxd_slab_n_places,

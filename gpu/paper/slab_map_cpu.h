@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The slab index on the CPU, shared by its files; slab_math.h tells the layout and the rules
+/* The slab index on the CPU, shared by its files; slab_map_math.h tells the layout and the rules
  * that places follow:
  *
- *   slab_cpu.c         find, neighbours, erase, probes, clear; the table of functions
- *   slab_cpu_walk.c    the walks along lists, and what rebuilds lists
- *   slab_cpu_insert.c  insert
+ *   slab_map_cpu.c         find, neighbours, erase, probes, clear; the table of functions
+ *   slab_map_walk_cpu.c    the walks along lists, and what rebuilds lists
+ *   slab_map_insert_cpu.c  insert
  *
  * Threads share the lists: places and links are read and changed by relaxed atomic operations
  * only. Nothing else is handed over by them: rows of keys do not change while lists do, and
  * slabs are EMPTY before they are linked. */
-#ifndef VXD_GPU_HASH_SLAB_CPU_H
-#define VXD_GPU_HASH_SLAB_CPU_H
+#ifndef VXD_GPU_PAPER_SLAB_MAP_CPU_H
+#define VXD_GPU_PAPER_SLAB_MAP_CPU_H
 
 #include "gpu/hash/entries_cpu.h"
-#include "gpu/hash/slab_math.h"
+#include "gpu/paper/slab_map_math.h"
 
 #define VXD_SLAB_PIECE ((size_t)4096)
 #define VXD_SLAB_AHEAD 16 /* keys whose slabs are fetched together */
