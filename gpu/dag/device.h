@@ -121,8 +121,7 @@ struct vxd_dag_pass {
     struct vxd_dag_signs signs;
     uint64_t max_visits;
     bool counts_changes; /* else the edit's are counted at its end */
-    const void
-        *tables; /* of a store that was handed in: by what it finds items; else NULL */
+    const void *tables;  /* by what a store that was handed in finds items; else NULL */
 };
 
 /* Host side ------------------------------------------------------------------------------- */
