@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/server.h"
+#include "server/instance/instance.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,15 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/core/context.h"
+#include "gpu/core/core.h"
 #include "gpu/paper/paper.h"
-#include "server/exactly_once.h"
-#include "server/log.h"
-#include "server/maps.h"
-#include "server/networks.h"
-#include "server/scenes_journal.h"
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/networks/networks.h"
+#include "server/registry/scenes/scenes.h"
 #include "server/signals.h"
-#include "server/slowlog.h"
+#include "server/observe/observe.h"
 
 int64_t vxd_clock_ns(void)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "gpu/core/block_cache.h"
-#include "gpu/core/internal.h"
-#include "gpu/core/machine.h"
+#include "gpu/core/core_internal.h"
+#include "gpu/core/machine_limits.h"
 
 /* Budgets above this mean "all there is"; sums of sizes below it cannot overflow. */
 #define MAX_BUDGET_BYTES ((size_t)1 << 62)

@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "gpu/core/cuda_check.h"
+#include "gpu/core/core_cuda.h"
 
 /* Waking from a blocking event took 0.2 to 0.5 ms on the virtual machine measured, more than
  * voxelizing a scan does. So a wait polls for 0.2 ms, which is as long as short work takes. To

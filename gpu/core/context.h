@@ -5,7 +5,7 @@
 #ifndef VXD_GPU_CORE_CONTEXT_H
 #define VXD_GPU_CORE_CONTEXT_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,8 +19,8 @@ enum vxd_backend {
     VXD_BACKEND_CUDA = 1
 };
 
-struct vxd_dag_stores;   /* gpu/dag/store_table.h */
-struct vxd_hash_indexes; /* gpu/hash/internal.h */
+struct vxd_dag_stores;   /* gpu/svdag/store/store_table.h */
+struct vxd_hash_indexes; /* gpu/hash/hash_internal.h */
 
 /* Tables of functions that a context is given when it opens, so that what is behind them need not
  * be in every build: further stores of scenes and further indexes of hash maps. Either may be

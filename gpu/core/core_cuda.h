@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From CUDA results to our status codes; for .cu files only. */
-#ifndef VXD_GPU_CORE_CUDA_CHECK_H
-#define VXD_GPU_CORE_CUDA_CHECK_H
+#ifndef VXD_GPU_CORE_CORE_CUDA_H
+#define VXD_GPU_CORE_CORE_CUDA_H
 
 #include <cuda_runtime.h>
 
-#include "gpu/core/internal.h"
+#include "gpu/core/core_internal.h"
 
 /* Makes the context's device current on the calling thread; every hook and launcher does
  * so first, because threads come and go and another context may have used this one.

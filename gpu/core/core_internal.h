@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of gpu/core share among themselves: the structs behind the opaque names
  * and the hooks by which context.c, queue.c and memory.c reach the CUDA runtime. */
-#ifndef VXD_GPU_CORE_INTERNAL_H
-#define VXD_GPU_CORE_INTERNAL_H
+#ifndef VXD_GPU_CORE_CORE_INTERNAL_H
+#define VXD_GPU_CORE_CORE_INTERNAL_H
 
 #include <pthread.h>
 
@@ -19,6 +19,13 @@ extern "C" {
 #define VXD_ON_CUDA(context) ((context)->backend == VXD_BACKEND_CUDA)
 #else
 #define VXD_ON_CUDA(context) 0
+#endif
+
+/* name_cpu or name_cuda, as the queue's backend is. */
+#if defined(VXD_WITH_CUDA)
+#define VXD_TWIN(queue, name) (VXD_ON_CUDA((queue)->context) ? name##_cuda : name##_cpu)
+#else
+#define VXD_TWIN(queue, name) ((void)(queue), name##_cpu)
 #endif
 
 /* An entry of a CPU queue. Pushed jobs lie in one block with their arguments, which the

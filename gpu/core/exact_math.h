@@ -5,8 +5,8 @@
  * borders; gcc on other machines may too. Whatever decides an integer result is written
  * with these (round to nearest, one rounding an operation); hosts are compiled with
  * -ffp-contract=off besides. Included by every *_math.h, compiled as C11 and CUDA C++. */
-#ifndef VXD_GPU_CORE_MATH_H
-#define VXD_GPU_CORE_MATH_H
+#ifndef VXD_GPU_CORE_EXACT_MATH_H
+#define VXD_GPU_CORE_EXACT_MATH_H
 
 #include <math.h>
 #include <stdint.h>

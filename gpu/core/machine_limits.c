@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/core/machine.h"
+#include "gpu/core/machine_limits.h"
 
 #include <errno.h>
 #include <limits.h>

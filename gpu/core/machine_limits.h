@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How much of the machine this process may use. Read once, when a context is created. */
-#ifndef VXD_GPU_CORE_MACHINE_H
-#define VXD_GPU_CORE_MACHINE_H
+#ifndef VXD_GPU_CORE_MACHINE_LIMITS_H
+#define VXD_GPU_CORE_MACHINE_LIMITS_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* Bytes of the machine's memory, or what the process's control groups leave of it (a
  * container's limit); 1 GiB where neither is known. */

@@ -7,8 +7,8 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/core/scan.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/core/prefix_sum.h"
 
 struct padded_items {
     const uint32_t *in;

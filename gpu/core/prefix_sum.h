@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exclusive prefix sum of 32-bit counts. */
-#ifndef VXD_GPU_CORE_SCAN_H
-#define VXD_GPU_CORE_SCAN_H
+#ifndef VXD_GPU_CORE_PREFIX_SUM_H
+#define VXD_GPU_CORE_PREFIX_SUM_H
 
 #include "gpu/core/queue.h"
 

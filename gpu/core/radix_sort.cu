@@ -7,8 +7,8 @@
  * the contract promises it in keys/values. */
 #include <cub/device/device_radix_sort.cuh>
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/core/sort.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/core/radix_sort.h"
 
 size_t vxd_sort_pairs_scratch_bytes_cuda(size_t n)
 {

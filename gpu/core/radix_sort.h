@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stable radix sort of 64-bit keys with 32-bit values. */
-#ifndef VXD_GPU_CORE_SORT_H
-#define VXD_GPU_CORE_SORT_H
+#ifndef VXD_GPU_CORE_RADIX_SORT_H
+#define VXD_GPU_CORE_RADIX_SORT_H
 
 #include "gpu/core/queue.h"
 

@@ -16,10 +16,10 @@
  * Keys are rows of n_components integers. Those whose components fit the packed form (three
  * components: 21 bits signed each; see vxd_hashmap_key_bits) take the fast path; others are
  * as right, only slower. Nothing wraps. */
-#ifndef VXD_GPU_HASH_HASHMAP_H
-#define VXD_GPU_HASH_HASHMAP_H
+#ifndef VXD_GPU_HASH_HASH_H
+#define VXD_GPU_HASH_HASH_H
 
-#include "gpu/core/memory.h"
+#include "gpu/core/core.h"
 
 #ifdef __cplusplus
 extern "C" {

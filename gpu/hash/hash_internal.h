@@ -3,10 +3,10 @@
  * index (open, or one that was handed in) and a backend (CPU, CUDA) give. The public entries in
  * hashmap*.c check every argument, keep the bound, allocate scratch and dispatch; the twins only
  * compute. */
-#ifndef VXD_GPU_HASH_INTERNAL_H
-#define VXD_GPU_HASH_INTERNAL_H
+#ifndef VXD_GPU_HASH_HASH_INTERNAL_H
+#define VXD_GPU_HASH_HASH_INTERNAL_H
 
-#include "gpu/core/internal.h"
+#include "gpu/core/core_cpu.h"
 #include "gpu/hash/hashmap_math.h"
 
 #ifdef __cplusplus

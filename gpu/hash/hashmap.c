@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Maps as objects: specs, memory, size and growth. */
-#include "gpu/hash/hashmap.h"
+#include "gpu/hash/hash.h"
 
 #include <stdlib.h>
 
-#include "gpu/hash/dispatch.h"
+#include "gpu/hash/hashmap_dispatch.h"
 
 /* A buffer of a map and its bytes at some capacity. */
 struct part {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the public entries of hash maps share: the twins by backend, and the pieces that maps
  * are made of. Host code; every function but the twins is in hashmap.c. */
-#ifndef VXD_GPU_HASH_DISPATCH_H
-#define VXD_GPU_HASH_DISPATCH_H
+#ifndef VXD_GPU_HASH_HASHMAP_DISPATCH_H
+#define VXD_GPU_HASH_HASHMAP_DISPATCH_H
 
-#include "gpu/hash/internal.h"
+#include "gpu/hash/hash_internal.h"
 
 #define VXD_HASHMAP_MAX_KEYS ((size_t)INT32_MAX)
 

@@ -3,8 +3,8 @@
  * start, and what a tile needs to know of those before it, it looks up while they run. So
  * whatever is waited for is running. A block looks back at as many tiles as it has threads:
  * a chain of tiles, each waiting for the one before, would be the bottleneck. */
-#ifndef VXD_GPU_HASH_TILES_CUDA_H
-#define VXD_GPU_HASH_TILES_CUDA_H
+#ifndef VXD_GPU_HASH_TILE_LOOKBACK_CUDA_H
+#define VXD_GPU_HASH_TILE_LOOKBACK_CUDA_H
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rows of any size, moved on a GPU by number (ASH, section 4.6); for .cu files only. */
-#ifndef VXD_GPU_HASH_ROWS_CUDA_H
-#define VXD_GPU_HASH_ROWS_CUDA_H
+#ifndef VXD_GPU_HASH_VALUE_ROWS_CUDA_H
+#define VXD_GPU_HASH_VALUE_ROWS_CUDA_H
 
-#include "gpu/hash/internal.h"
+#include "gpu/hash/hash_internal.h"
 
 /* Copies row from_rows[k] of `from` to row to_rows[k] of `to`, for k below n. */
 struct vxd_row_move {

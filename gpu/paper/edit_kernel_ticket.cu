@@ -5,8 +5,8 @@
 #define VXD_DAG_PASS_STORE struct vxd_dag_slabs_cuda<VXD_DAG_TICKET>
 #define VXD_DAG_PASS_FORM(name) name##_ticket
 
-#include "gpu/dag/change.cu"
-#include "gpu/dag/copy.cu"
-#include "gpu/dag/morph.cu"
-#include "gpu/dag/shapes.cu"
-#include "gpu/dag/undo.cu"
+#include "gpu/svdag/edit_kernel/change_kernel.cu"
+#include "gpu/svdag/edit_kernel/copy_kernel.cu"
+#include "gpu/svdag/edit_kernel/morph_kernel.cu"
+#include "gpu/svdag/edit_kernel/shapes_kernel.cu"
+#include "gpu/svdag/edit_kernel/undo_kernel.cu"

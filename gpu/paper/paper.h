@@ -10,7 +10,7 @@
 #ifndef VXD_GPU_PAPER_PAPER_H
 #define VXD_GPU_PAPER_PAPER_H
 
-#include "gpu/core/context.h"
+#include "gpu/core/core.h"
 
 #ifdef __cplusplus
 extern "C" {

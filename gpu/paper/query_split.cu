@@ -5,9 +5,9 @@
 
 #include "gpu/paper/slab_stores.h"
 
-#include "gpu/dag/diff.cu"
-#include "gpu/dag/export.cu"
-#include "gpu/dag/nearest.cu"
-#include "gpu/dag/ray.cu"
-#include "gpu/dag/region.cu"
-#include "gpu/dag/values.cu"
+#include "gpu/svdag/diff/diff.cu"
+#include "gpu/svdag/diff/export_cells.cu"
+#include "gpu/svdag/query/nearest.cu"
+#include "gpu/svdag/query/ray.cu"
+#include "gpu/svdag/query/region.cu"
+#include "gpu/svdag/query/values.cu"

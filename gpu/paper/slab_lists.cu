@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lists of slab stores on a GPU, a thread a list. */
-#include "gpu/core/cuda_check.h"
+#include "gpu/core/core_cuda.h"
 #include "gpu/paper/slab_stores.h"
 
 #define N_THREADS 256

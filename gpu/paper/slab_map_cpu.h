@@ -12,7 +12,7 @@
 #ifndef VXD_GPU_PAPER_SLAB_MAP_CPU_H
 #define VXD_GPU_PAPER_SLAB_MAP_CPU_H
 
-#include "gpu/hash/entries_cpu.h"
+#include "gpu/hash/hash_cpu.h"
 #include "gpu/paper/slab_map_math.h"
 
 #define VXD_SLAB_PIECE ((size_t)4096)

@@ -14,7 +14,7 @@
 #ifndef VXD_GPU_PAPER_SLAB_MAP_CUDA_H
 #define VXD_GPU_PAPER_SLAB_MAP_CUDA_H
 
-#include "gpu/core/cuda_check.h"
+#include "gpu/core/core_cuda.h"
 #include "gpu/paper/slab_map_math.h"
 
 #define VXD_SLAB_THREADS 256

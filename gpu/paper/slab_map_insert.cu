@@ -16,8 +16,8 @@
  * scratch four times, its entry's rows. */
 #include <string.h>
 
-#include "gpu/core/scan.h"
-#include "gpu/hash/rows_cuda.h"
+#include "gpu/core/core.h"
+#include "gpu/hash/hash_cuda.h"
 #include "gpu/paper/slab_map_cuda.h"
 
 #define N_THREADS VXD_SLAB_THREADS

@@ -30,7 +30,7 @@
 #ifndef VXD_GPU_PAPER_SLAB_MAP_MATH_H
 #define VXD_GPU_PAPER_SLAB_MAP_MATH_H
 
-#include "gpu/hash/internal.h"
+#include "gpu/hash/hash_math.h"
 
 #ifdef __cplusplus
 extern "C" {

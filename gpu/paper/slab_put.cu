@@ -2,7 +2,7 @@
 /* Transfers to slab stores (transfer_put_cuda.h). */
 #define VXD_DAG_ANY_FORM
 
-#include "gpu/dag/transfer_put_cuda.h"
+#include "gpu/svdag/collect/collect_cuda.h"
 #include "gpu/paper/slab_store_cuda.h"
 
 /* Slabs have no blocks. */

@@ -10,7 +10,7 @@
  * place holds is written before its reference is known to them. */
 #include <string.h>
 
-#include "gpu/dag/internal.h"
+#include "gpu/svdag/store/store.h"
 #include "gpu/paper/slab_stores.h"
 
 enum {

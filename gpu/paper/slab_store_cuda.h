@@ -21,7 +21,7 @@
 #ifndef VXD_GPU_PAPER_SLAB_STORE_CUDA_H
 #define VXD_GPU_PAPER_SLAB_STORE_CUDA_H
 
-#include "gpu/dag/store_cuda.h"
+#include "gpu/svdag/store/store_cuda.h"
 #include "gpu/paper/slab_cuda.h"
 #include "gpu/paper/slab_stores.h"
 

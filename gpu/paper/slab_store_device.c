@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/device_store.h"
+#include "gpu/svdag/store/store_cpu.h"
 #include "gpu/paper/slab_stores.h"
 
 enum {

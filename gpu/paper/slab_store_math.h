@@ -27,7 +27,7 @@
 #ifndef VXD_GPU_PAPER_SLAB_STORE_MATH_H
 #define VXD_GPU_PAPER_SLAB_STORE_MATH_H
 
-#include "gpu/dag/tree_math.h"
+#include "gpu/svdag/node/node_math.h"
 
 enum {
     VXD_DAG_SLAB_MIN_WORDS = 2, /* of an item */

@@ -4,9 +4,9 @@
 #ifndef VXD_GPU_PAPER_SLAB_STORES_H
 #define VXD_GPU_PAPER_SLAB_STORES_H
 
-#include "gpu/dag/query_backends.h"
-#include "gpu/dag/store_table.h"
-#include "gpu/dag/table_backends.h"
+#include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/table/table_math.h"
 #include "gpu/paper/slab_store_math.h"
 
 #ifdef __cplusplus

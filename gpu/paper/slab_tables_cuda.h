@@ -10,8 +10,8 @@
 #ifndef VXD_GPU_PAPER_SLAB_TABLES_CUDA_H
 #define VXD_GPU_PAPER_SLAB_TABLES_CUDA_H
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/dag/table_backends.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/table/table_math.h"
 #include "gpu/paper/slab_cuda.h"
 
 /* What kernels get of a table by value. */

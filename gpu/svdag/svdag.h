@@ -20,10 +20,10 @@
  * edits led there.
  *
  * source  SVDAG editing, sections 3 and 4; research S1 to S8 */
-#ifndef VXD_GPU_DAG_DAG_H
-#define VXD_GPU_DAG_DAG_H
+#ifndef VXD_GPU_SVDAG_SVDAG_H
+#define VXD_GPU_SVDAG_SVDAG_H
 
-#include "gpu/core/memory.h"
+#include "gpu/core/core.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The twins behind cloud.h and voxelize.h. The public entries check every argument, derive
  * the lattice and allocate the scratch; the twins only compute. */
-#ifndef VXD_GPU_VOXEL_BACKENDS_H
-#define VXD_GPU_VOXEL_BACKENDS_H
+#ifndef VXD_GPU_VOXEL_VOXEL_BACKENDS_H
+#define VXD_GPU_VOXEL_VOXEL_BACKENDS_H
 
 #include "gpu/voxel/cloud.h"
 #include "gpu/voxel/voxelize_math.h"

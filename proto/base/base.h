@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What every layer shares: status codes, the error record, element types and
  * overflow-checked sizes. Pure C, no other header of ours, never installed. */
-#ifndef VXD_PROTO_BASE_H
-#define VXD_PROTO_BASE_H
+#ifndef VXD_PROTO_BASE_BASE_H
+#define VXD_PROTO_BASE_BASE_H
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Base64 as the JSON mapping has it: RFC 4648, written in the standard alphabet with
  * padding; read in the standard or the URL-safe alphabet, padding optional. */
-#ifndef VXD_PROTO_BASE64_H
-#define VXD_PROTO_BASE64_H
+#ifndef VXD_PROTO_BASE_BASE64_H
+#define VXD_PROTO_BASE_BASE64_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,13 +2,13 @@
 /* Bytes that grow, bytes that end: what records are written to and read from. Numbers are
  * little-endian base 128 (seven bits a byte, the high bit says that more follow), signed ones
  * zigzag; of the forms that a number has only the shortest is read. */
-#ifndef VXD_SERVER_DURABLE_BYTES_H
-#define VXD_SERVER_DURABLE_BYTES_H
+#ifndef VXD_PROTO_BASE_BYTES_H
+#define VXD_PROTO_BASE_BYTES_H
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* Zero-initialised = empty; `bytes` is the owner's to free. Once memory ran out nothing is
  * added any more, and only the end looks at that. */
@@ -30,7 +30,7 @@ static inline uint8_t *vxd_bytes_room(struct vxd_bytes_out *out, size_t n_more)
     }
     if (needed > out->capacity || out->bytes == NULL) {
         size_t capacity = needed < 128 ? 256 : needed + needed / 2;
-        uint8_t *bytes = realloc(out->bytes, capacity);
+        uint8_t *bytes = (uint8_t *)realloc(out->bytes, capacity);
 
         if (bytes == NULL) {
             out->is_out_of_memory = true;

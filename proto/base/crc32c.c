@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/durable/crc32c.h"
+#include "proto/base/crc32c.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CRC32C (Castagnoli, reflected, as in iSCSI and ext4): by the processor where it can. */
-#ifndef VXD_SERVER_DURABLE_CRC32C_H
-#define VXD_SERVER_DURABLE_CRC32C_H
+#ifndef VXD_PROTO_BASE_CRC32C_H
+#define VXD_PROTO_BASE_CRC32C_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* The CRC of what `crc` covers and these bytes after it; begin with 0. */
 uint32_t vxd_crc32c(uint32_t crc, const void *bytes, size_t n_bytes);

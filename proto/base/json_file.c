@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One pass, without recursion: what is open lies on a stack. Strings are unescaped where they
  * stand, as they only get shorter. */
-#include "client/files/json_file.h"
+#include "proto/base/json_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/number.h"
+#include "proto/base/number.h"
 
 enum {
     MAX_DEPTH = 32,

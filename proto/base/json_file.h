@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* JSON files, as a list of nodes. */
-#ifndef VXD_CLIENT_FILES_JSON_FILE_H
-#define VXD_CLIENT_FILES_JSON_FILE_H
+#ifndef VXD_PROTO_BASE_JSON_FILE_H
+#define VXD_PROTO_BASE_JSON_FILE_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 enum vxd_json_kind {
     VXD_JSON_NULL,

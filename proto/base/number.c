@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/files/number.h"
+#include "proto/base/number.h"
 
 #include <locale.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Numbers in text, read the same whatever locale the process runs in (the library lives in
  * other people's programs, and some of those call setlocale). */
-#ifndef VXD_CLIENT_FILES_NUMBER_H
-#define VXD_CLIENT_FILES_NUMBER_H
+#ifndef VXD_PROTO_BASE_NUMBER_H
+#define VXD_PROTO_BASE_NUMBER_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* The whole of text[0..n) as a decimal number, correctly rounded: digits, one point, an
  * exponent, a sign; "nan", "inf", "infinity" in any case. No hexadecimal, no spaces, at

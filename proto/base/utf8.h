@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
-#ifndef VXD_PROTO_UTF8_H
-#define VXD_PROTO_UTF8_H
+#ifndef VXD_PROTO_BASE_UTF8_H
+#define VXD_PROTO_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

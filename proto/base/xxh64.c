@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/store/checksum.h"
+#include "proto/base/xxh64.h"
 
 #include <string.h>
 

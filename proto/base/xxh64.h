@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* XXH64 (Yann Collet's public algorithm), seed 0: sums of files. Not for secrets. */
-#ifndef VXD_SERVER_STORE_CHECKSUM_H
-#define VXD_SERVER_STORE_CHECKSUM_H
+#ifndef VXD_PROTO_BASE_XXH64_H
+#define VXD_PROTO_BASE_XXH64_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 enum {
     VXD_SUM_BLOCK_BYTES = 32

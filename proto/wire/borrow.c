@@ -13,9 +13,9 @@
  * says what it thinks of it). */
 #include <string.h>
 
-#include "proto/decode.h"
-#include "proto/fields.h"
-#include "proto/wire.h"
+#include "proto/wire/decode.h"
+#include "proto/wire/fields.h"
+#include "proto/wire/wire_format.h"
 
 enum {
     MAX_DEPTH = 12 /* of the schema, as a test says; deeper ones are not looked into */

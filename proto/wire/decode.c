@@ -4,13 +4,13 @@
  * message that makes it replace or merge fields again and again runs into the budget
  * instead of into quadratic time. The first chunk lies in the decoder itself: a small
  * request costs one malloc. */
-#include "proto/decode.h"
+#include "proto/wire/decode.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/utf8.h"
+#include "proto/base/utf8.h"
 
 enum {
     BLOCK_ALIGN = VXD_DATA_ALIGN,

@@ -4,12 +4,12 @@
  *
  * protobuf-c has no recursion limit (our schema has no recursive message, which a test
  * checks) and turns 8 MiB of empty submessages into 470 MB: the budget stops that. */
-#ifndef VXD_PROTO_DECODE_H
-#define VXD_PROTO_DECODE_H
+#ifndef VXD_PROTO_WIRE_DECODE_H
+#define VXD_PROTO_WIRE_DECODE_H
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* Where the parts of a serialized Request lie; pointers into the message. */
 struct vxd_envelope {
@@ -75,7 +75,7 @@ enum vxd_status vxd_decode(struct vxd_decoder *decoder,
                            struct vxd_err *err);
 
 /* What any element of an array can want. The arena's blocks are aligned so, and so are big
- * data in messages that proto/encode.h wrote. */
+ * data in messages that proto/wire/encode.h wrote. */
 #define VXD_DATA_ALIGN 16
 
 /* A message type with more fields than this is copied; none of the schema's is (a test

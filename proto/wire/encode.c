@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proto/encode.h"
+#include "proto/wire/encode.h"
 
 #include <stdalign.h>
 
-#include "proto/decode.h"
-#include "proto/fields.h"
-#include "proto/wire.h"
+#include "proto/wire/decode.h"
+#include "proto/wire/fields.h"
+#include "proto/wire/wire_format.h"
 
 enum {
     MAX_PADDING_BYTES = VXD_DATA_ALIGN + 1

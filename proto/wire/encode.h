@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Writing messages that hold big data: each byte is copied once, and big data begin where
- * their receiver can use them in place (vxd_decode_borrowing in proto/decode.h).
+ * their receiver can use them in place (vxd_decode_borrowing in proto/wire/decode.h).
  *
  * protobuf_c_message_pack moves the whole of every nested message once more when its length
  * turns out to need more than a byte. Here whatever holds a big bytes field is written last
  * in its message, behind a length of fixed width; the rest is left to protobuf-c. The order
  * of different fields is free in protobuf, so every parser reads the same message. */
-#ifndef VXD_PROTO_ENCODE_H
-#define VXD_PROTO_ENCODE_H
+#ifndef VXD_PROTO_WIRE_ENCODE_H
+#define VXD_PROTO_WIRE_ENCODE_H
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* Structs of messages above this are written by protobuf-c alone (a test looks that none of
  * the schema's is). */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The envelope's top level, read field by field (proto/wire.h). */
-#include "proto/decode.h"
-#include "proto/wire.h"
+/* The envelope's top level, read field by field (proto/wire/wire_format.h). */
+#include "proto/wire/decode.h"
+#include "proto/wire/wire_format.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 enum {

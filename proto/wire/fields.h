@@ -2,12 +2,12 @@
 /* Fields of any message through their descriptors: what the JSON walker, the OpenAPI and
  * the safetensors writers share. Knows what our schema uses: proto3 without `optional`.
  */
-#ifndef VXD_PROTO_FIELDS_H
-#define VXD_PROTO_FIELDS_H
+#ifndef VXD_PROTO_WIRE_FIELDS_H
+#define VXD_PROTO_WIRE_FIELDS_H
 
 #include <string.h>
 
-#include "proto/json.h"
+#include "proto/wire/json_mapping.h"
 
 /* Longer field names do not occur (a test looks). */
 #define VXD_FIELD_NAME_BYTES 64

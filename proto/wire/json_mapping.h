@@ -10,10 +10,10 @@
  * text is appended directly; float32 with 9, float64 with 17 significant digits, fewer
  * where they suffice to read the same value back. Fields at their default are left out,
  * as the mapping says. */
-#ifndef VXD_PROTO_JSON_H
-#define VXD_PROTO_JSON_H
+#ifndef VXD_PROTO_WIRE_JSON_MAPPING_H
+#define VXD_PROTO_WIRE_JSON_MAPPING_H
 
-#include "proto/decode.h"
+#include "proto/wire/decode.h"
 
 #define VXD_JSON_MAX_BYTES 1048576
 #define VXD_JSON_MAX_BASE64_BYTES 65536 /* decoded, one field */

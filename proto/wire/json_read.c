@@ -7,11 +7,11 @@
  *
  * Known limit: where jansson 2.14 cannot grow its token buffer it drops a character in
  * silence, so without memory a string may come out short. */
-#include "proto/fields.h"
+#include "proto/wire/fields.h"
 
 #include <jansson.h>
 
-#include "proto/json_scalar.h"
+#include "proto/wire/json_scalar.h"
 
 static enum vxd_status read_message(struct vxd_json_reader *r,
                                     const ProtobufCMessageDescriptor *descriptor,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proto/json_scalar.h"
+#include "proto/wire/json_scalar.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base64.h"
+#include "proto/base/base64.h"
 
 /* What stands in the text, short enough for a message. */
 static void describe(const json_t *json, char out[48])

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The reader's state, and the values that are no messages. */
-#ifndef VXD_PROTO_JSON_SCALAR_H
-#define VXD_PROTO_JSON_SCALAR_H
+#ifndef VXD_PROTO_WIRE_JSON_SCALAR_H
+#define VXD_PROTO_WIRE_JSON_SCALAR_H
 
 #include <jansson.h>
 
-#include "proto/json.h"
+#include "proto/wire/json_mapping.h"
 
 struct vxd_json_reader {
     struct vxd_decoder *decoder;

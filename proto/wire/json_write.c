@@ -2,14 +2,14 @@
 /* Messages to JSON text. The walk calls itself for submessages: as deep as the schema,
  * which has no recursive message (a test checks that and bounds the depth), whatever the
  * content. */
-#include "proto/fields.h"
+#include "proto/wire/fields.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "proto/base64.h"
-#include "proto/tensor_json.h"
-#include "proto/text.h"
+#include "proto/base/base64.h"
+#include "proto/wire/tensor_json.h"
+#include "proto/wire/text.h"
 #include "voxeld/v1/common.pb-c.h"
 
 static void write_message(const ProtobufCMessage *message, struct vxd_text *text);

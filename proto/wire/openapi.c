@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The OpenAPI document, written in one go: head, paths, then the schemas of every message
  * and enum found on the way from the methods down. */
-#include "proto/openapi.h"
+#include "proto/wire/openapi.h"
 
 #include <stdlib.h>
 
-#include "proto/fields.h"
+#include "proto/wire/fields.h"
 #include "voxeld/v1/common.pb-c.h"
 
 /* Descriptors to describe, each once, in the order they were met: what has been written

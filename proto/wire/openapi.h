@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The OpenAPI 3.0 description of the HTTP side, generated from the descriptors. */
-#ifndef VXD_PROTO_OPENAPI_H
-#define VXD_PROTO_OPENAPI_H
+#ifndef VXD_PROTO_WIRE_OPENAPI_H
+#define VXD_PROTO_WIRE_OPENAPI_H
 
-#include "proto/json.h"
+#include "proto/wire/json_mapping.h"
 
 struct vxd_openapi_method {
     const char *name; /* path is /v1/NAME */

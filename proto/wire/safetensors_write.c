@@ -9,13 +9,13 @@
  *   the rest  the tensors' bytes, little-endian, row-major, without gaps, in header
  * order; offsets count from here
  */
-#include "proto/safetensors.h"
+#include "proto/wire/safetensors_write.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/fields.h"
-#include "proto/tensor_json.h"
+#include "proto/wire/fields.h"
+#include "proto/wire/tensor_json.h"
 #include "voxeld/v1/common.pb-c.h"
 
 enum {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Writing a message's tensors as a .safetensors file. */
-#ifndef VXD_PROTO_SAFETENSORS_H
-#define VXD_PROTO_SAFETENSORS_H
+#ifndef VXD_PROTO_WIRE_SAFETENSORS_WRITE_H
+#define VXD_PROTO_WIRE_SAFETENSORS_WRITE_H
 
-#include "proto/decode.h"
+#include "proto/wire/decode.h"
 
 /* Every set field of type voxeld.v1.Tensor becomes an entry of that name, in field order; those
  * of repeated messages that have a name (a map's arrays, a network's outputs) follow as

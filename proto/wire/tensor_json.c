@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proto/tensor_json.h"
+#include "proto/wire/tensor_json.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tensors for people who read JSON: small ones as numbers instead of base64. */
-#ifndef VXD_PROTO_TENSOR_JSON_H
-#define VXD_PROTO_TENSOR_JSON_H
+#ifndef VXD_PROTO_WIRE_TENSOR_JSON_H
+#define VXD_PROTO_WIRE_TENSOR_JSON_H
 
-#include "proto/json.h"
+#include "proto/wire/json_mapping.h"
 #include "voxeld/v1/common.pb-c.h"
 
 /* Elements up to which a tensor is written as `values`. */

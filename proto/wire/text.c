@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proto/json.h"
+#include "proto/wire/json_mapping.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/text.h"
-#include "proto/utf8.h"
+#include "proto/wire/text.h"
+#include "proto/base/utf8.h"
 
 enum {
     FIRST_CAPACITY = 256,

@@ -9,12 +9,12 @@
  *                   5  4 bytes
  *                   3, 4, 6, 7  groups, and what does not exist: never ours
  */
-#ifndef VXD_PROTO_WIRE_H
-#define VXD_PROTO_WIRE_H
+#ifndef VXD_PROTO_WIRE_WIRE_FORMAT_H
+#define VXD_PROTO_WIRE_WIRE_FORMAT_H
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 enum {
     VXD_WIRE_TAG_BYTES = 5,

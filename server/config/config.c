@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Reading the configuration file: JSON of one level of sections, every key looked up in
  * the table of config_keys.c. */
-#include "server/config.h"
+#include "server/config/daemon_config.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/config_keys.h"
-#include "server/models/json.h"
+#include "server/config/config_keys.h"
+#include "server/model/json_value.h"
 
 enum {
     MAX_FILE_BYTES = 1024 * 1024,

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/dag.h"
+#include "gpu/svdag/svdag.h"
 #include "gpu/paper/paper.h"
-#include "server/config.h"
+#include "server/config/daemon_config.h"
 
 enum {
     IPC_PATH_BYTES = 107 /* sun_path, less its NUL */

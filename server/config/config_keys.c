@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/config_keys.h"
+#include "server/config/config_keys.h"
 
 #include <limits.h>
 

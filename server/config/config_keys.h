@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of the configuration file's keys: what config.c reads by and what the manual,
  * configs/README.md, is held against. */
-#ifndef VXD_SERVER_CONFIG_KEYS_H
-#define VXD_SERVER_CONFIG_KEYS_H
+#ifndef VXD_SERVER_CONFIG_CONFIG_KEYS_H
+#define VXD_SERVER_CONFIG_CONFIG_KEYS_H
 
-#include "server/config.h"
+#include "server/config/daemon_config.h"
 
 enum vxd_config_kind {
     VXD_CONFIG_BOOL = 0,

@@ -2,10 +2,10 @@
 /* The daemon's configuration: a strict JSON file, then flags over it. Every key is
  * documented in configs/README.md; unknown keys, wrong types and values out of range are
  * errors that name the key's path. */
-#ifndef VXD_SERVER_CONFIG_H
-#define VXD_SERVER_CONFIG_H
+#ifndef VXD_SERVER_CONFIG_DAEMON_CONFIG_H
+#define VXD_SERVER_CONFIG_DAEMON_CONFIG_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 #define VXD_CONFIG_MAX_LISTEN 8
 #define VXD_CONFIG_MAX_ORIGINS 32

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/options.h"
+#include "server/config/options.h"
 
 #include <getopt.h>
 #include <stdlib.h>

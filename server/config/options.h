@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The daemon's flags; they win over the configuration file. */
-#ifndef VXD_SERVER_OPTIONS_H
-#define VXD_SERVER_OPTIONS_H
+#ifndef VXD_SERVER_CONFIG_OPTIONS_H
+#define VXD_SERVER_CONFIG_OPTIONS_H
 
-#include "server/config.h"
+#include "server/config/daemon_config.h"
 
 /* Strings point into argv; NULL and 0 where a flag was not given. */
 struct vxd_options {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The daemon's parts, made in order by main.c and torn down in reverse. */
-#ifndef VXD_SERVER_SERVER_H
-#define VXD_SERVER_SERVER_H
+#ifndef VXD_SERVER_INSTANCE_INSTANCE_H
+#define VXD_SERVER_INSTANCE_INSTANCE_H
 
 #include <stdatomic.h>
 
-#include "server/auth.h"
-#include "server/config.h"
-#include "server/metrics.h"
-#include "server/scheduler.h"
+#include "server/request/request.h"
+#include "server/config/config.h"
+#include "server/observe/observe.h"
+#include "server/schedule/schedule.h"
 
 #define VXD_VERSION "0.1.0"
 

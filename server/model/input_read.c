@@ -3,7 +3,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "server/models/model_internal.h"
+#include "server/model/model_internal.h"
 
 enum {
     MAX_SHAPE = 1 << (VXD_SPARSE_COORD_BITS - 1) /* cells an axis */

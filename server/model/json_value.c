@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/models/json.h"
+#include "server/model/json_value.h"
 
 #include <inttypes.h>
 #include <math.h>

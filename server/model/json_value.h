@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Strict reading of JSON values: a wrong kind, an unknown key or a value out of range is an
  * INVALID_ARGUMENT whose field is the value's path and whose message names the file. */
-#ifndef VXD_SERVER_MODELS_JSON_H
-#define VXD_SERVER_MODELS_JSON_H
+#ifndef VXD_SERVER_MODEL_JSON_VALUE_H
+#define VXD_SERVER_MODEL_JSON_VALUE_H
 
 #include <jansson.h>
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* Room of a path, as vxd_err.field. */
 #define VXD_JSON_PATH_BYTES 96

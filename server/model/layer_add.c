@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/models/model_internal.h"
+#include "server/model/model_internal.h"
 
 /* Host memory of one layer, until the builder has copied it. */
 struct parts {

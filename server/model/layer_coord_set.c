@@ -4,7 +4,7 @@
  * again is checked here. */
 #include <string.h>
 
-#include "server/models/model_internal.h"
+#include "server/model/model_internal.h"
 
 static enum vxd_status fail_layer(const struct vxd_model_reader *reader,
                                   const struct vxd_layer_config *layer, const char *key,

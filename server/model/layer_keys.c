@@ -2,7 +2,7 @@
 /* The keys of a layer: how each is read, and which op takes which. */
 #include <string.h>
 
-#include "server/models/model_internal.h"
+#include "server/model/model_internal.h"
 
 enum {
     MAX_ROWS = 1 << 20 /* of an embedding */

@@ -2,7 +2,7 @@
 /* One item of "layers" to a vxd_layer_config: what it is without a word, what must be said. */
 #include <string.h>
 
-#include "server/models/model_internal.h"
+#include "server/model/model_internal.h"
 
 /* In the order of enum vxd_layer_kind. */
 const char *const vxd_layer_kind_names[VXD_N_LAYER_KINDS + 1] = {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From two files to a model: the top of the config, then its parts in the order in which they
  * build on each other. */
-#include "server/models/model.h"
+#include "server/model/model.h"
 
 #include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/models/model_internal.h"
+#include "server/model/model_internal.h"
 
 #define FORMAT "voxeld-net/1"
 #define WEIGHTS_ENDING ".safetensors"

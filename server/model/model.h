@@ -2,12 +2,11 @@
 /* A network as its two files say it: NAME.json (format voxeld-net/1, documented key by key in
  * configs/networks/README.md) and a .safetensors file, read into what the engine and the
  * service need. Immutable once read: any thread may look at it. */
-#ifndef VXD_SERVER_MODELS_MODEL_H
-#define VXD_SERVER_MODELS_MODEL_H
+#ifndef VXD_SERVER_MODEL_MODEL_H
+#define VXD_SERVER_MODEL_MODEL_H
 
-#include "gpu/sparse/network.h"
-#include "gpu/voxel/cloud.h"
-#include "gpu/voxel/voxelize.h"
+#include "gpu/sparse/executor/executor.h"
+#include "gpu/voxel/voxel.h"
 
 enum {
     VXD_MODEL_NAME_BYTES = 64,   /* [a-z0-9][a-z0-9._-]{0,62} and its zero */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/models/model_internal.h"
+#include "server/model/model_internal.h"
 
 enum {
     MAX_NAMES = 65536

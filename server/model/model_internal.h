@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Between the files that read a model. Private to server/models. */
-#ifndef VXD_SERVER_MODELS_MODEL_INTERNAL_H
-#define VXD_SERVER_MODELS_MODEL_INTERNAL_H
+#ifndef VXD_SERVER_MODEL_MODEL_INTERNAL_H
+#define VXD_SERVER_MODEL_MODEL_INTERNAL_H
 
-#include "server/models/json.h"
-#include "server/models/model.h"
-#include "server/models/weights.h"
+#include "server/model/json_value.h"
+#include "server/model/model.h"
+#include "server/model/weights.h"
 
 enum {
     VXD_LAYER_NAME_BYTES = 49, /* leaves room for what the engine's names add (".bn") */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
-#include "server/models/model.h"
+#include "server/model/model.h"
 
 static bool is_kept(const struct vxd_model_normalize *how, const float p[3])
 {

@@ -5,13 +5,13 @@
  *               ..., "__metadata__": {"key": "text", ...}}; may end in spaces
  *     the rest  the tensors' elements, row-major; offsets count from here
  * Tensors lie one behind the other without holes and fill the rest to its end. */
-#include "server/models/safetensors.h"
+#include "server/model/safetensors_read.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/models/json.h"
+#include "server/model/json_value.h"
 
 enum {
     LENGTH_BYTES = 8

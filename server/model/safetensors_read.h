@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Reading .safetensors files: the header's claims are checked against the bytes that are
  * there before anything is believed. The file is told byte by byte in safetensors.c. */
-#ifndef VXD_SERVER_MODELS_SAFETENSORS_H
-#define VXD_SERVER_MODELS_SAFETENSORS_H
+#ifndef VXD_SERVER_MODEL_SAFETENSORS_READ_H
+#define VXD_SERVER_MODEL_SAFETENSORS_READ_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 enum {
     VXD_TENSOR_MAX_RANK = 8,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/models/weights.h"
+#include "server/model/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/models/json.h"
-#include "server/models/model.h"
+#include "server/model/json_value.h"
+#include "server/model/model.h"
 
 enum {
     SHAPE_TEXT_BYTES = 64

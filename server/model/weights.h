@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tensors as layers ask for them: found by name and shape, permuted from the layouts of the
  * libraries to the engine's. Or, to draw random ones, only listed. */
-#ifndef VXD_SERVER_MODELS_WEIGHTS_H
-#define VXD_SERVER_MODELS_WEIGHTS_H
+#ifndef VXD_SERVER_MODEL_WEIGHTS_H
+#define VXD_SERVER_MODEL_WEIGHTS_H
 
-#include "server/models/safetensors.h"
+#include "server/model/safetensors_read.h"
 
 /* How a convolution's weights lie in the file; k, r, s, c as the letters' order says, taps by
  * the config's axes. Taps are numbered with the last axis fastest except where said. */

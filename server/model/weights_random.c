@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/models/weights.h"
-#include "server/store/checksum.h"
+#include "server/model/weights.h"
+#include "proto/base/xxh64.h"
 
 enum {
     LENGTH_BYTES = 8,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Counting: relaxed atomics, since a scrape needs no order between counters. */
-#include "server/metrics.h"
+#include "server/observe/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/metrics_internal.h"
+#include "server/observe/metrics_internal.h"
 
 const double vxd_metrics_bounds[VXD_METRICS_BUCKETS] = {
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10};

@@ -7,10 +7,10 @@
  * voxeld_networks, voxeld_network_bytes{use}, voxeld_scenes, voxeld_scene_bytes{use},
  * voxeld_scene_publish_seconds (histogram), voxeld_replay_clients, voxeld_replay_outcomes,
  * voxeld_replay_bytes, voxeld_build_info, process_*. */
-#ifndef VXD_SERVER_METRICS_H
-#define VXD_SERVER_METRICS_H
+#ifndef VXD_SERVER_OBSERVE_METRICS_H
+#define VXD_SERVER_OBSERVE_METRICS_H
 
-#include "proto/json.h"
+#include "proto/wire/wire.h"
 
 #define VXD_METRICS_MAX_METHODS 64
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The counters, shared by metrics.c, which counts, and metrics_text.c, which writes them. */
-#ifndef VXD_SERVER_METRICS_INTERNAL_H
-#define VXD_SERVER_METRICS_INTERNAL_H
+#ifndef VXD_SERVER_OBSERVE_METRICS_INTERNAL_H
+#define VXD_SERVER_OBSERVE_METRICS_INTERNAL_H
 
 #include <stdatomic.h>
 
-#include "server/metrics.h"
+#include "server/observe/metrics.h"
 
 enum {
     VXD_METRICS_CODES = 17,

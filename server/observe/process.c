@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/process.h"
+#include "server/observe/process.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the operating system says about this process. */
-#ifndef VXD_SERVER_PROCESS_H
-#define VXD_SERVER_PROCESS_H
+#ifndef VXD_SERVER_OBSERVE_PROCESS_H
+#define VXD_SERVER_OBSERVE_PROCESS_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 struct vxd_process_usage {
     uint64_t resident_bytes;

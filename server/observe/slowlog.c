@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/slowlog.h"
+#include "server/observe/slowlog.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The slowest recent requests, for /v1/status: a ring of the last 128 that took at least
  * 10 ms. Thread-safe. */
-#ifndef VXD_SERVER_SLOWLOG_H
-#define VXD_SERVER_SLOWLOG_H
+#ifndef VXD_SERVER_OBSERVE_SLOWLOG_H
+#define VXD_SERVER_OBSERVE_SLOWLOG_H
 
-#include "server/request.h"
+#include "server/request/request.h"
 
 #define VXD_SLOWLOG_ENTRIES 128
 #define VXD_SLOWLOG_MS 10.0

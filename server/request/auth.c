@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/auth.h"
+#include "server/request/auth.h"
 
 #include <errno.h>
 #include <nettle/memops.h>

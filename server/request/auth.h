@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Who may do what: bearer tokens kept as SHA-256 hashes in a file, and the peer's uid on
  * ipc sockets. */
-#ifndef VXD_SERVER_AUTH_H
-#define VXD_SERVER_AUTH_H
+#ifndef VXD_SERVER_REQUEST_AUTH_H
+#define VXD_SERVER_REQUEST_AUTH_H
 
-#include "server/config.h"
+#include "server/config/config.h"
 
 enum vxd_scope {
     VXD_SCOPE_READ = 1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Names and HTTP statuses of the codes, as common.proto lists them. */
-#include "server/request.h"
+#include "server/request/request_life.h"
 #include "voxeld/v1/common.pb-c.h"
 
 int vxd_http_status(enum vxd_status code)

@@ -3,10 +3,10 @@
  * hands it over and takes the next request; when it is decided, the lane tells the method, then
  * answers. So many changes share one sync, and each is built on the one before, decided or
  * not. */
-#ifndef VXD_SERVER_COMMIT_H
-#define VXD_SERVER_COMMIT_H
+#ifndef VXD_SERVER_REQUEST_COMMIT_H
+#define VXD_SERVER_REQUEST_COMMIT_H
 
-#include "server/request.h"
+#include "server/request/request_life.h"
 
 struct vxd_lane;
 

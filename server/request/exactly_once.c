@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records lie in their client's short array, clients in a hash table and in a list by when
  * they were heard last. */
-#include "server/exactly_once.h"
+#include "server/request/exactly_once.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/exactly_once_internal.h"
-#include "server/request_ahead.h"
-#include "server/server.h"
+#include "server/request/exactly_once_internal.h"
+#include "server/request/request_prerequisite.h"
+#include "server/instance/instance.h"
 
 enum vxd_status vxd_once_create(uint64_t max_bytes, uint32_t max_clients,
                                 struct vxd_once **out, struct vxd_err *err)

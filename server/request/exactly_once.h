@@ -16,10 +16,10 @@
  * that went last. Beyond that, and of keys, which have no order, a repeated request that was
  * forgotten is a new one. The disk has of all this what changed a durable thing, and no more.
  * Thread-safe; no reply is given with the lock held. */
-#ifndef VXD_SERVER_EXACTLY_ONCE_H
-#define VXD_SERVER_EXACTLY_ONCE_H
+#ifndef VXD_SERVER_REQUEST_EXACTLY_ONCE_H
+#define VXD_SERVER_REQUEST_EXACTLY_ONCE_H
 
-#include "server/request.h"
+#include "server/request/request_life.h"
 
 enum {
     VXD_ONCE_OUTCOMES = 64,      /* remembered a client */

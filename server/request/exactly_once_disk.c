@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal.h"
-#include "server/exactly_once_internal.h"
-#include "server/server.h"
+#include "server/durable/journal/journal.h"
+#include "server/request/exactly_once_internal.h"
+#include "server/instance/instance.h"
 
 enum {
     FLOOR_BYTES = 8

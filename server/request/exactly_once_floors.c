@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/exactly_once_internal.h"
+#include "server/request/exactly_once_internal.h"
 
 static bool is_of(const struct vxd_once_floor *floor, const char *principal,
                   const char *client_id)

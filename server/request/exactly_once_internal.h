@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of exactly-once share. One lock guards it all, the requests' next_repeat
  * included; functions here are called with it held. */
-#ifndef VXD_SERVER_EXACTLY_ONCE_INTERNAL_H
-#define VXD_SERVER_EXACTLY_ONCE_INTERNAL_H
+#ifndef VXD_SERVER_REQUEST_EXACTLY_ONCE_INTERNAL_H
+#define VXD_SERVER_REQUEST_EXACTLY_ONCE_INTERNAL_H
 
 #include <nettle/umac.h>
 #include <pthread.h>
 
-#include "server/exactly_once.h"
+#include "server/request/exactly_once.h"
 
 enum {
     VXD_ONCE_BUCKETS = 1024,

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/fields.h"
-#include "server/exactly_once.h"
+#include "proto/wire/wire.h"
+#include "server/request/exactly_once.h"
 #include "voxeld/v1/common.pb-c.h"
 
 enum {

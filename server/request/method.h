@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The one method table behind both transports. A method is a few functions; adding one is
  * one file in service/ and one row in method.c. */
-#ifndef VXD_SERVER_METHOD_H
-#define VXD_SERVER_METHOD_H
+#ifndef VXD_SERVER_REQUEST_METHOD_H
+#define VXD_SERVER_REQUEST_METHOD_H
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "gpu/core/queue.h"
-#include "server/auth.h"
+#include "gpu/core/core.h"
+#include "server/request/auth.h"
 
 struct vxd_body;
 struct vxd_request;

@@ -2,18 +2,18 @@
 /* References: the caller's (transport, given to submit or fail), the scheduler's while the
  * request is in its list or on a lane, the timer's while it is watched. The last one to go
  * frees the decoded message, gives the bytes back and lets the transport discard the body. */
-#include "server/request.h"
+#include "server/request/request_life.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/json.h"
-#include "server/exactly_once.h"
-#include "server/log.h"
-#include "server/request_ahead.h"
-#include "server/server.h"
-#include "server/slowlog.h"
+#include "proto/wire/wire.h"
+#include "server/request/exactly_once.h"
+#include "server/observe/log/log.h"
+#include "server/request/request_prerequisite.h"
+#include "server/instance/instance.h"
+#include "server/observe/observe.h"
 
 enum {
     DECODER_FACTOR =

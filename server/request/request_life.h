@@ -9,14 +9,14 @@
  *
  * Whatever happens, the transport's reply function is called exactly once: with the
  * result, with an error, or on the timer's thread when the deadline passes first. */
-#ifndef VXD_SERVER_REQUEST_H
-#define VXD_SERVER_REQUEST_H
+#ifndef VXD_SERVER_REQUEST_REQUEST_LIFE_H
+#define VXD_SERVER_REQUEST_REQUEST_LIFE_H
 
 #include <stdatomic.h>
 
-#include "gpu/core/memory.h"
-#include "proto/decode.h"
-#include "server/method.h"
+#include "gpu/core/core.h"
+#include "proto/wire/wire.h"
+#include "server/request/method.h"
 
 struct vxd_server;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The one that runs ahead holds the one that waits until it is gone itself, since its input
  * may be the other's memory. */
-#include "server/request_ahead.h"
+#include "server/request/request_prerequisite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/server.h"
+#include "server/instance/instance.h"
 
 enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *err)
 {

@@ -4,10 +4,10 @@
  * the write lane. Such a request has the sender, stream, age and deadline of the one that
  * waits, so all that can happen to a waiting request happens to it; what it is answered then
  * is what the client gets. It is counted and logged as a request of its method. */
-#ifndef VXD_SERVER_REQUEST_AHEAD_H
-#define VXD_SERVER_REQUEST_AHEAD_H
+#ifndef VXD_SERVER_REQUEST_REQUEST_PREREQUISITE_H
+#define VXD_SERVER_REQUEST_REQUEST_PREREQUISITE_H
 
-#include "server/request.h"
+#include "server/request/request_life.h"
 
 /* Queues a checked request, or what has to run ahead of it.
  * errors  as vxd_scheduler_push, and those of what runs ahead */

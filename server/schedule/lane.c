@@ -3,12 +3,11 @@
  * stage or finishes it. A request that was answered meanwhile (its deadline passed) is only
  * released, unless it changes something and was begun: then it goes on to its end, so that
  * asking again gives the outcome. */
-#include "server/commit.h"
-#include "server/exactly_once.h"
-#include "server/log.h"
-#include "server/maps.h"
-#include "server/scenes.h"
-#include "server/scheduler_internal.h"
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/schedule/scheduler_internal.h"
 
 /* Answers are given and memory freed outside the mutex. */
 static void end_request(struct vxd_lane *lane, struct vxd_request *request)

@@ -5,10 +5,10 @@
  * the last of which takes only requests that are not bulk, so a long job never blocks a
  * small one. Between two stages of a request the lane gives it back and picks again: first
  * whose client was served longest ago, then first come. */
-#ifndef VXD_SERVER_SCHEDULER_H
-#define VXD_SERVER_SCHEDULER_H
+#ifndef VXD_SERVER_SCHEDULE_SCHEDULE_H
+#define VXD_SERVER_SCHEDULE_SCHEDULE_H
 
-#include "server/request.h"
+#include "server/request/request.h"
 
 struct vxd_scheduler;
 

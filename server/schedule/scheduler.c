@@ -2,15 +2,15 @@
 /* The list of waiting requests is one linked list under one mutex: it is short (bounded by
  * limits.queue), and a lane looks through it once a stage. Replies are never given with the
  * mutex held. */
-#include "server/scheduler.h"
+#include "server/schedule/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/maps.h"
-#include "server/networks.h"
-#include "server/scenes.h"
-#include "server/scheduler_internal.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/networks/networks.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/schedule/scheduler_internal.h"
 
 static size_t client_slot(const struct vxd_request *request)
 {

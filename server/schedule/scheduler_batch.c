@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests that run as one: when the first of them begins, those that wait and have its key
  * become its companions, as many as the batch and the engine's memory take. */
-#include "server/scheduler_internal.h"
+#include "server/schedule/scheduler_internal.h"
 
 static bool waits_for(const struct vxd_request *waiting, const struct vxd_request *other)
 {

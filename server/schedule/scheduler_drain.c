@@ -2,9 +2,8 @@
 /* The end of serving: what is begun or waits gets its time, then an answer. */
 #include <time.h>
 
-#include "server/commit.h"
-#include "server/exactly_once.h"
-#include "server/scheduler_internal.h"
+#include "server/request/request.h"
+#include "server/schedule/scheduler_internal.h"
 
 enum {
     DRAIN_STEP_MS = 2

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What scheduler.c (the list, admission to it, expiry), scheduler_drain.c and lane.c (the
  * threads that run requests) share. */
-#ifndef VXD_SERVER_SCHEDULER_INTERNAL_H
-#define VXD_SERVER_SCHEDULER_INTERNAL_H
+#ifndef VXD_SERVER_SCHEDULE_SCHEDULER_INTERNAL_H
+#define VXD_SERVER_SCHEDULE_SCHEDULER_INTERNAL_H
 
 #include <pthread.h>
 
-#include "server/scheduler.h"
-#include "server/server.h"
-#include "server/timer.h"
+#include "server/schedule/schedule.h"
+#include "server/instance/instance.h"
+#include "server/schedule/timer.h"
 
 enum {
     VXD_MAX_LANES = 17, /* 16 read lanes and the write lane */

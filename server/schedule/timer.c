@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/timer.h"
+#include "server/schedule/timer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "server/server.h"
+#include "server/instance/instance.h"
 
 enum {
     FIRST_CAPACITY = 64

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A thread that calls back when a request's time is over: a min-heap of (time, request). */
-#ifndef VXD_SERVER_TIMER_H
-#define VXD_SERVER_TIMER_H
+#ifndef VXD_SERVER_SCHEDULE_TIMER_H
+#define VXD_SERVER_SCHEDULE_TIMER_H
 
 #include <pthread.h>
 
-#include "server/request.h"
+#include "server/request/request.h"
 
 struct vxd_timer;
 

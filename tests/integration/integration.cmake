@@ -25,10 +25,10 @@ add_custom_command(
 add_custom_target(integration_schema ALL
                   DEPENDS ${integration_python}/voxeld/v1/rpc_pb2.py)
 
-add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/foreign_client.c)
+add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/support/foreign_client.c)
 target_link_libraries(foreign_client PRIVATE voxeld_build voxeld_client)
 
-add_executable(net_run ${CMAKE_CURRENT_LIST_DIR}/net_run.c)
+add_executable(net_run ${CMAKE_CURRENT_LIST_DIR}/support/net_run.c)
 target_link_libraries(net_run PRIVATE voxeld_build voxeld_server)
 
 # The README's example in C; the default timeout of a call is for plain builds.
@@ -50,16 +50,58 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
 endif()
 
 # A test that hangs says where, before its limit ends it.
-foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
-             python_errors layers names bundle maps map_limits map_durable merge exactly_once python_maps map_tools networks
-             scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
-             scene_tools scene_versions scene_version_tools scene_durable scene_histories
-             python_versions soak
-             overload backends)
+set(integration_tests
+  layers
+  names
+  client/bench
+  client/examples
+  client/python
+  client/python_errors
+  client/python_maps
+  client/python_scenes
+  client/python_versions
+  client/tools
+  daemon/auth
+  daemon/backends
+  daemon/bundle
+  daemon/exactly_once
+  daemon/life
+  daemon/load
+  daemon/memory
+  daemon/overload
+  daemon/soak
+  map/map_durable
+  map/map_limits
+  map/map_tools
+  map/maps
+  map/merge
+  network/net_clients
+  network/net_places
+  network/net_reference
+  network/networks
+  scene/scene_durable
+  scene/scene_histories
+  scene/scene_limits
+  scene/scene_tools
+  scene/scene_version_tools
+  scene/scene_versions
+  scene/scenes
+  scene/scenes_errors
+  scene/scenes_integrate
+  scene/scenes_query
+  scene/semantic
+  scene/semantic_clients
+  transport/guard
+  transport/hostile
+  transport/http
+  transport/rpc)
+foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
+  get_filename_component(name ${test} NAME)
+  get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
                    -o faulthandler_timeout=300
-                   ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)
+                   ${folder}/test_${name}.py)
   set_tests_properties(integration_${name} PROPERTIES
     FIXTURES_REQUIRED integration
     TIMEOUT 900

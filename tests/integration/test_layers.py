@@ -12,7 +12,7 @@ from harness import SOURCE
 # folder -> what it may include beside itself; longest prefix wins
 ALLOWED = {
     "proto": (),
-    "gpu": ("proto/base.h",),
+    "gpu": ("proto/base/",),
     "server": ("proto/", "gpu/", "client/files/"),
     "client": ("proto/",),
     "tests": ("proto/", "gpu/", "server/", "client/"),
@@ -20,11 +20,11 @@ ALLOWED = {
 OURS = ("proto/", "gpu/", "server/", "client/", "tests/", "voxeld/")
 # Installed side by side, so they name each other without a folder.
 PUBLIC = {
-    "client/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h"),
-    "client/voxeld_map.h": ("voxeld.h",),
-    "client/voxeld_net.h": ("voxeld.h",),
-    "client/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),
-    "client/voxeld_version.h": ("voxeld_scene.h",),
+    "client/c/include/voxeld.h": ("voxeld_map.h", "voxeld_net.h", "voxeld_scene.h"),
+    "client/c/include/voxeld_map.h": ("voxeld.h",),
+    "client/c/include/voxeld_net.h": ("voxeld.h",),
+    "client/c/include/voxeld_scene.h": ("voxeld.h", "voxeld_version.h"),
+    "client/c/include/voxeld_version.h": ("voxeld_scene.h",),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = {".c", ".h", ".cu", ".cuh"}

@@ -22,6 +22,7 @@ if __name__ == "__main__" and len(sys.argv) == 3:
     os.environ.setdefault("VOXELD_BIN_DIR", str(_build / "bin"))
     os.environ.setdefault("VOXELD_PYTHON_SCHEMA", str(_build / "tests/integration/python"))
     os.environ.setdefault("VOXELD_SOURCE_DIR", str(Path(__file__).resolve().parents[2]))
+    sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
 import pytest
 from harness import SOURCE

@@ -2,8 +2,8 @@
 /* Fails the k-th allocation of a test's program. Included by one file of it, and linked with
  * --wrap=malloc and, where they are to count, calloc, realloc and posix_memalign: then all that the
  * program itself allocates comes here, and nothing of shared libraries. */
-#ifndef VXD_TESTS_UNIT_FAILING_ALLOC_H
-#define VXD_TESTS_UNIT_FAILING_ALLOC_H
+#ifndef VXD_TESTS_SUPPORT_FAILING_ALLOC_H
+#define VXD_TESTS_SUPPORT_FAILING_ALLOC_H
 
 #include <errno.h>
 #include <stdatomic.h>

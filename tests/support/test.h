@@ -3,8 +3,8 @@
  * tests build on a bare machine. A test file lists its tests in a table and calls
  * VXD_TEST_MAIN; `./test_x NAME` runs one test, `./test_x` all. A test that cannot run
  * here calls SKIP with the reason. */
-#ifndef VXD_TESTS_UNIT_TEST_H
-#define VXD_TESTS_UNIT_TEST_H
+#ifndef VXD_TESTS_SUPPORT_TEST_H
+#define VXD_TESTS_SUPPORT_TEST_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 /* The public structs come first in these: freeing takes the whole. */
 struct info_owner {

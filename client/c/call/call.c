@@ -15,9 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/internal.h"
-#include "proto/encode.h"
-#include "proto/wire.h"
+#include "client/c/call/client_internal.h"
+#include "proto/wire/wire.h"
 
 /* Requests below this go out unmeasured when the server's limit is not known. */
 #define SURELY_TAKEN_BYTES ((size_t)1 << 20)

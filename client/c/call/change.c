@@ -2,7 +2,7 @@
 /* Calls that change something: their numbers, and repeating them. */
 #include <time.h>
 
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 enum {
     FIRST_WAIT_MS = 10,

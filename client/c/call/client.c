@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "libvoxeld hands out little-endian arrays as they are"

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of libvoxeld share. Inside, errors are struct vxd_err; the public
  * functions turn them into struct voxeld_error. */
-#ifndef VXD_CLIENT_INTERNAL_H
-#define VXD_CLIENT_INTERNAL_H
+#ifndef VXD_CLIENT_C_CALL_CLIENT_INTERNAL_H
+#define VXD_CLIENT_C_CALL_CLIENT_INTERNAL_H
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
 
-#include "client/voxeld.h"
-#include "proto/base.h"
-#include "proto/decode.h"
+#include "client/c/include/voxeld.h"
+#include "proto/base/base.h"
+#include "proto/wire/wire.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define VXD_REQUEST_ID_BYTES 64

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/files/cloud_file.h"
-#include "client/internal.h"
+#include "client/files/files.h"
+#include "client/c/call/client_internal.h"
 
 /* 4 GiB, or half of what a smaller machine can address. */
 #define MAX_FILE_BYTES (SIZE_MAX > UINT32_MAX ? (size_t)UINT32_MAX + 1 : SIZE_MAX / 2)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 /* Both enums are gRPC's numbers, so a cast converts them. */
 _Static_assert((int)VOXELD_CANCELLED == (int)VXD_CANCELLED &&

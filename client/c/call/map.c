@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls on maps as wholes: create, get, list, drop, save, load. */
-#include "client/map.h"
+#include "client/c/call/map_call.h"
 
 _Static_assert((int)VOXELD_MAP_FSYNC_ALWAYS ==
                        (int)VOXELD__V1__MAP_FSYNC__MAP_FSYNC_ALWAYS &&

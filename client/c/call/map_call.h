@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the calls on maps share. */
-#ifndef VXD_CLIENT_MAP_H
-#define VXD_CLIENT_MAP_H
+#ifndef VXD_CLIENT_C_CALL_MAP_CALL_H
+#define VXD_CLIENT_C_CALL_MAP_CALL_H
 
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 /* One call on a map, from the request to the reply. */
 struct vxd_map_call {

@@ -2,8 +2,8 @@
 /* Calls on the entries of maps: insert, find, erase, update, export. */
 #include <string.h>
 
-#include "client/map.h"
-#include "client/out_file.h"
+#include "client/c/call/map_call.h"
+#include "client/c/call/out_file.h"
 
 /* Keys, or numbers where those are not NULL; and how many. */
 static enum vxd_status build_rows(struct vxd_map_call *call,

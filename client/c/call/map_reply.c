@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's replies about maps to the public structs. The server is not trusted: every
  * length is checked against the counts before a pointer goes out. */
-#include "client/map.h"
+#include "client/c/call/map_call.h"
 
 /* Maps ---------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * points to the caller's, and is packed from there into the socket's buffer. */
 #include <string.h>
 
-#include "client/map.h"
+#include "client/c/call/map_call.h"
 
 enum {
     /* Far above what the server takes; keep garbage counts from being walked. */

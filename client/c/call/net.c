@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls on networks, from the public structs to the wire's. */
-#include "client/net.h"
+#include "client/c/call/net_call.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the calls on networks share. */
-#ifndef VXD_CLIENT_NET_H
-#define VXD_CLIENT_NET_H
+#ifndef VXD_CLIENT_C_CALL_NET_CALL_H
+#define VXD_CLIENT_C_CALL_NET_CALL_H
 
-#include "client/map.h"
-#include "client/voxeld_net.h"
+#include "client/c/call/map_call.h"
+#include "client/c/include/voxeld_net.h"
 
 /* net_reply.c: what came back. Both take call->reply, on failure too.
  * errors  INTERNAL            the reply contradicts itself or the request

@@ -3,7 +3,7 @@
  * every length is checked against the counts before a pointer goes out. */
 #include <string.h>
 
-#include "client/net.h"
+#include "client/c/call/net_call.h"
 
 void vxd_network_timings_copy(const Voxeld__V1__NetworkTimings *in,
                               struct voxeld_network_timings *out)

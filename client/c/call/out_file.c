@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/out_file.h"
+#include "client/c/call/out_file.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A file that appears whole or not at all: it is written beside its place. */
-#ifndef VXD_CLIENT_OUT_FILE_H
-#define VXD_CLIENT_OUT_FILE_H
+#ifndef VXD_CLIENT_C_CALL_OUT_FILE_H
+#define VXD_CLIENT_C_CALL_OUT_FILE_H
 
 #include <stdio.h>
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 struct vxd_out_file {
     const char *path; /* borrowed */

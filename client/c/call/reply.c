@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 enum {
     /* Unpacked, the densest honest reply (many small items) takes four times its length on

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 /* An arena for the wire message of one request, which holds no points. */
 static enum vxd_status build(const struct voxeld_voxelize_request *in,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's reply to the public struct. The server is not trusted: every length is
  * checked against the counts, every index against its array, before a pointer goes out. */
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 enum {
     MAX_AXES = 3

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/c/call/client_internal.h"
 
 enum {
     MAX_CLOUDS = 1024,

@@ -2,7 +2,7 @@
 /* Calls on scenes as wholes: create, get, list, drop; and their names. */
 #include <string.h>
 
-#include "client/scene.h"
+#include "client/c/scene/scene_call.h"
 
 _Static_assert((int)VOXELD_FSYNC_ALWAYS ==
                        (int)VOXELD__V1__SCENE_FSYNC__SCENE_FSYNC_ALWAYS &&

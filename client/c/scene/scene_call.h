@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the calls on scenes share. */
-#ifndef VXD_CLIENT_SCENE_H
-#define VXD_CLIENT_SCENE_H
+#ifndef VXD_CLIENT_C_SCENE_SCENE_CALL_H
+#define VXD_CLIENT_C_SCENE_SCENE_CALL_H
 
-#include "client/map.h"
-#include "client/voxeld_version.h"
+#include "client/c/call/call.h"
+#include "client/c/include/voxeld_version.h"
 
 /* Initializes *out and returns it. */
 Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/net.h"
-#include "client/scene.h"
+#include "client/c/call/call.h"
+#include "client/c/scene/scene_call.h"
 
 enum {
     FIRST_CAPACITY = 16,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/out_file.h"
-#include "client/scene.h"
+#include "client/c/call/call.h"
+#include "client/c/scene/scene_call.h"
 
 _Static_assert((int)VOXELD_SCENE_DENSE == (int)VOXELD__V1__SCENE_FORMAT__SCENE_DENSE &&
                    (int)VOXELD_SCENE_PLY == (int)VOXELD__V1__SCENE_FORMAT__SCENE_PLY,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls that look at scenes: values, rays, nearest, overlap. */
-#include "client/scene.h"
+#include "client/c/scene/scene_call.h"
 
 /* Sends, and hands the answer of n rows out. */
 static enum vxd_status exchange(struct vxd_map_call *call, size_t n, bool counts,

@@ -2,7 +2,7 @@
 /* Calls on versions of scenes: log, undo, redo, snapshots, branches, diffs, verify, collect. */
 #include <string.h>
 
-#include "client/scene.h"
+#include "client/c/scene/scene_call.h"
 
 _Static_assert(
     (int)VOXELD_VERSION_MADE == (int)VOXELD__V1__SCENE_VERSION_KIND__SCENE_MADE &&

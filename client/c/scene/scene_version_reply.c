@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the wire's logs and differences to the public structs; checked as in scene_reply.c. */
-#include "client/scene.h"
+#include "client/c/scene/scene_call.h"
 
 /* Log ----------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
 
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 static void print(const struct voxeld_backup *backup, bool json)
 {

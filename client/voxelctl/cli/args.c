@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/number.h"
-#include "client/voxelctl/commands.h"
+#include "proto/base/number.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     DEFAULT_TIMEOUT_MS = 5000

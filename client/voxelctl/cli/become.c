@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 /* The folder that voxelctl itself lies in, with a slash at its end. False after a message. */
 static bool own_folder(const char *who, char *path, size_t n_path)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl's subcommands and what they share. */
-#ifndef VXD_VOXELCTL_COMMANDS_H
-#define VXD_VOXELCTL_COMMANDS_H
+#ifndef VXD_CLIENT_VOXELCTL_CLI_CLI_H
+#define VXD_CLIENT_VOXELCTL_CLI_CLI_H
 
 #include <getopt.h>
 #include <stdio.h>
 
-#include "client/voxeld.h"
-#include "proto/base.h"
+#include "client/c/include/voxeld.h"
+#include "proto/base/base.h"
 
 /* What the process ends with. */
 enum {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The clouds of a recorded drive, sent one after the other. */
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 static int send_file(const struct ctl_drive *drive, size_t i)
 {

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "client/files/number.h"
-#include "client/voxelctl/commands.h"
+#include "proto/base/number.h"
+#include "client/voxelctl/cli/cli.h"
 
 /* Bytes of the UTF-8 character at s, 0 where there is none. No surrogates, nothing overlong,
  * nothing past U+10FFFF. */

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 /* Opens `name`, writes it and closes it. */
 static enum vxd_status write_to(const char *name, ctl_write_fn *write, void *context,

@@ -3,8 +3,8 @@
  * several of them may be. */
 #include <string.h>
 
-#include "client/files/number.h"
-#include "client/voxelctl/commands.h"
+#include "proto/base/number.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     MAX_SHARED = 16

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     BAR_CHARS = 24,

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/files/write.h"
-#include "client/voxelctl/commands.h"
+#include "client/files/files.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     OPT_FORMAT = CTL_OPT_FIRST_OWN,

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     OPT_SIZE = CTL_OPT_FIRST_OWN,

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/write.h"
-#include "client/voxelctl/commands.h"
+#include "client/files/files.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     N_REDUCTIONS = 5,

@@ -2,7 +2,7 @@
 /* voxelctl map: named hash maps. */
 #include <string.h>
 
-#include "client/voxelctl/map.h"
+#include "client/voxelctl/map/map_commands.h"
 
 static const struct ctl_map_sub *const subs[] = {
     &ctl_map_create, &ctl_map_drop, &ctl_map_list,  &ctl_map_info,

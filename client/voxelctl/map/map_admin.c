@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/voxelctl/map.h"
+#include "client/voxelctl/map/map_commands.h"
 
 static void print_vector(const char *name, const double *v)
 {

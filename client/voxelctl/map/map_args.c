@@ -3,7 +3,7 @@
  * some. */
 #include <string.h>
 
-#include "client/voxelctl/map.h"
+#include "client/voxelctl/map/map_commands.h"
 
 static const char *const dtype_names[] = {
     "?",       "int8",    "uint8", "int16",  "uint16",  "int32",   "uint32",

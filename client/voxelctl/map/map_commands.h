@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the subcommands of voxelctl map share. */
-#ifndef VXD_VOXELCTL_MAP_H
-#define VXD_VOXELCTL_MAP_H
+#ifndef VXD_CLIENT_VOXELCTL_MAP_MAP_COMMANDS_H
+#define VXD_CLIENT_VOXELCTL_MAP_MAP_COMMANDS_H
 
-#include "client/files/array_file.h"
-#include "client/voxelctl/commands.h"
+#include "client/files/files.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     CTL_MAP_MAX_ARRAYS = 16,

@@ -2,8 +2,8 @@
 /* voxelctl map export, and the files of the other subcommands. */
 #include <string.h>
 
-#include "client/files/write.h"
-#include "client/voxelctl/map.h"
+#include "client/files/files.h"
+#include "client/voxelctl/map/map_commands.h"
 
 enum {
     MAX_ARRAYS = CTL_MAP_MAX_ARRAYS + 3

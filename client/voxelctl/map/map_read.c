@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/map.h"
+#include "client/voxelctl/map/map_commands.h"
 
 enum {
     FIRST_BYTES = 65536

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/write.h"
-#include "client/files/writer.h"
-#include "client/voxelctl/commands.h"
+#include "client/files/files.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     MAX_CHANNELS = 256, /* of a .ply */

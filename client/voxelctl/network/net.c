@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     OPT_PRECISION = CTL_OPT_FIRST_OWN,

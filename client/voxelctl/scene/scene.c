@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl scene: scenes, sparse voxels that are edited and looked at. */
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 static void print_palette_json(const struct voxeld_scene_info *scene)
 {

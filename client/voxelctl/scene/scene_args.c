@@ -3,7 +3,7 @@
  * some. */
 #include <string.h>
 
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 /* By enum ctl_scene_option. */
 static const struct ctl_own_option known[] = {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the subcommands of voxelctl scene share. */
-#ifndef VXD_VOXELCTL_SCENE_H
-#define VXD_VOXELCTL_SCENE_H
+#ifndef VXD_CLIENT_VOXELCTL_SCENE_SCENE_COMMANDS_H
+#define VXD_CLIENT_VOXELCTL_SCENE_SCENE_COMMANDS_H
 
-#include "client/voxelctl/map.h"
+#include "client/voxelctl/map/map_commands.h"
 
 enum {
     CTL_SCENE_MAX_PALETTE = 256,

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 void ctl_scene_print_change(const struct voxeld_scene_change *change)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/write.h"
-#include "client/voxelctl/scene.h"
+#include "client/files/files.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 /* Cells of all parts that came. */
 struct gathered {

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/files/json_file.h"
-#include "client/files/number.h"
-#include "client/voxelctl/scene.h"
+#include "proto/base/json_file.h"
+#include "proto/base/number.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 enum member_kind {
     MEMBER_NUMBER,

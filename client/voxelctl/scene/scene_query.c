@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 enum {
     /* Rows that are printed; more are for --out. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* voxelctl scene repair: the daemon's program looks at the directory, or mends it. */
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 static int repair(struct voxeld_client *client, const struct ctl_globals *globals,
                   struct ctl_scene_args *args)

@@ -3,7 +3,7 @@
  * behind it say what becomes of the shape. */
 #include <string.h>
 
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 static bool add_box(struct ctl_scene_args *args, const double *numbers)
 {

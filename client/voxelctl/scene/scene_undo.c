@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 enum {
     PREFIX_BYTES = 13, /* "ctl-01234567-" */

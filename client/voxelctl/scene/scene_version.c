@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/voxelctl/scene.h"
+#include "client/voxelctl/scene/scene_commands.h"
 
 /* Log ----------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The public entry of convolutions: checks and dispatch. */
-#include "gpu/sparse/conv.h"
+#include "gpu/sparse/conv/conv.h"
 
-#include "gpu/sparse/backends.h"
+#include "gpu/sparse/conv/conv_backends.h"
 
 static enum vxd_status check_rows(const struct vxd_rows *rows, int n_channels,
                                   const char *field, struct vxd_err *err)
@@ -63,7 +63,7 @@ enum vxd_status vxd_conv_run(struct vxd_queue *queue, const struct vxd_conv_args
     }
     call.args.map = NULL;
     call.args.weights = NULL;
-    VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_conv_run)(queue, &call, err));
+    VXD_TRY(VXD_TWIN(queue, vxd_conv_run)(queue, &call, err));
 out:
     return status;
 }

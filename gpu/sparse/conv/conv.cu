@@ -4,7 +4,7 @@
  * Tiles (conv_tiles_cuda.h) multiply the zeros that stand for a missing tap, which adds nothing
  * as long as weights are finite. Layers with weights that are not get a plain kernel, a thread
  * an output value, which leaves missing taps out. */
-#include "gpu/sparse/conv_cuda.h"
+#include "gpu/sparse/conv/conv_cuda.h"
 
 #define N_THREADS 256
 #define MAX_STRIDE ((size_t)1 << 29) /* of input rows, elements */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The one kernel that carries networks: a sparse convolution with everything that follows it
  * fused in. */
-#ifndef VXD_GPU_SPARSE_CONV_H
-#define VXD_GPU_SPARSE_CONV_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_H
+#define VXD_GPU_SPARSE_CONV_CONV_H
 
-#include "gpu/sparse/kernel_map.h"
+#include "gpu/sparse/kernel_map/kernel_map.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +54,10 @@ struct vxd_conv_weights {
 };
 
 #define VXD_CONV_MAX_CHANNELS 65536
+
+/* Bounds of every layer. */
+#define VXD_NET_MAX_INPUTS 8
+#define VXD_NET_MAX_CHANNELS 4096
 
 /* in      weights  n_taps x n_in x n_out float32, host memory, read before it returns
  * errors  INVALID_ARGUMENT    channels not 1 to VXD_CONV_MAX_CHANNELS, taps not 1 to

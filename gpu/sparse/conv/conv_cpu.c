@@ -8,9 +8,9 @@
  * the tiling and the threads change no bit. That is why no variant fuses multiply and add. */
 #include <string.h>
 
-#include "gpu/core/parallel.h"
-#include "gpu/sparse/act_math.h"
-#include "gpu/sparse/conv_cpu.h"
+#include "gpu/core/core.h"
+#include "gpu/sparse/conv/conv_math.h"
+#include "gpu/sparse/conv/conv_cpu.h"
 
 #define TILE_ROWS 128
 #define STRIP_PANELS 8

@@ -6,12 +6,12 @@
  * n_padded output channels x 32 bytes, zeros where there is no channel. A tile is a row of
  * matrices as the matrix units load them: 8 output channels x 16 bytes, first half before
  * second, so any 8 neighbouring output channels are 256 bytes without a gap. */
-#ifndef VXD_GPU_SPARSE_CONV_CUDA_H
-#define VXD_GPU_SPARSE_CONV_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_CUDA_H
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/sparse/act_math.h"
-#include "gpu/sparse/backends.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/sparse/conv/conv_math.h"
+#include "gpu/sparse/conv/conv_backends.h"
 
 #define VXD_CONV_SLOT_BYTES 32
 #define VXD_CONV_TILE_ROWS 128

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a tile finds what its rows read, and fetches it. */
-#ifndef VXD_GPU_SPARSE_CONV_LOAD_CUDA_H
-#define VXD_GPU_SPARSE_CONV_LOAD_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_LOAD_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_LOAD_CUDA_H
 
-#include "gpu/sparse/conv_mma_cuda.h"
-#include "gpu/sparse/conv_store_cuda.h"
+#include "gpu/sparse/conv/conv_mma_cuda.h"
+#include "gpu/sparse/conv/conv_store_cuda.h"
 
 /* The slots of one mask word's taps. */
 struct tile_slots {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Activations and stored elements, for everything that ends a layer; compiled by gcc and nvcc
  * alike. GELU and sigmoid end in the backend's own erff and expf. */
-#ifndef VXD_GPU_SPARSE_ACT_MATH_H
-#define VXD_GPU_SPARSE_ACT_MATH_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_MATH_H
+#define VXD_GPU_SPARSE_CONV_CONV_MATH_H
 
-#include "gpu/core/half_math.h"
-#include "gpu/sparse/conv.h"
+#include "gpu/core/core_math.h"
+#include "gpu/sparse/conv/conv.h"
 
 VXD_HD float vxd_activate(enum vxd_net_act act, float alpha, float x)
 {

@@ -5,10 +5,10 @@
  * A stage holds four slots: 128 bytes a row, whose 16-byte pieces are swapped by the row's
  * number so that neither copies nor loads of matrices meet in a bank; then four tiles of
  * weights as they are packed. */
-#ifndef VXD_GPU_SPARSE_CONV_MMA_CUDA_H
-#define VXD_GPU_SPARSE_CONV_MMA_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_MMA_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_MMA_CUDA_H
 
-#include "gpu/sparse/conv_cuda.h"
+#include "gpu/sparse/conv/conv_cuda.h"
 
 #define STAGE_SLOTS 4
 #define ROW_BYTES (STAGE_SLOTS * VXD_CONV_SLOT_BYTES)

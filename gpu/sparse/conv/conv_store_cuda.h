@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a block of conv_tiles_cuda.h keeps in shared memory, and how its sums leave: bias,
  * residual, activation, rounding, 16-byte stores to rows scattered by the map's order. */
-#ifndef VXD_GPU_SPARSE_CONV_STORE_CUDA_H
-#define VXD_GPU_SPARSE_CONV_STORE_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_STORE_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_STORE_CUDA_H
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "gpu/sparse/conv_cuda.h"
+#include "gpu/sparse/conv/conv_cuda.h"
 
 #define N_THREADS VXD_CONV_TILE_ROWS
 #define N_GROUPS (VXD_CONV_TILE_ROWS / 16)

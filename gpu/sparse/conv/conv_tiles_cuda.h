@@ -10,10 +10,10 @@
  * depends on neither the row's tile nor its neighbours in it.
  * Moved: pairs x channels gathered and, a tile, its taps' weights, from L2; 4 bytes a pair of
  * map; output (and residual) once. */
-#ifndef VXD_GPU_SPARSE_CONV_TILES_CUDA_H
-#define VXD_GPU_SPARSE_CONV_TILES_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_TILES_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_TILES_CUDA_H
 
-#include "gpu/sparse/conv_load_cuda.h"
+#include "gpu/sparse/conv/conv_load_cuda.h"
 
 /* Their weights: as many threads a slot as it has pieces, or a part of that. */
 template <int N_TILE>

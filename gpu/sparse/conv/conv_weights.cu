@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CUDA twin of vxd_conv_weights_pack: thread a packed element, which finds its source. */
-#include "gpu/sparse/conv_cuda.h"
+#include "gpu/sparse/conv/conv_cuda.h"
 
 #define N_THREADS 256
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/core/parallel.h"
-#include "gpu/sparse/act_math.h"
-#include "gpu/sparse/conv_cpu.h"
+#include "gpu/core/core.h"
+#include "gpu/sparse/conv/conv_math.h"
+#include "gpu/sparse/conv/conv_cpu.h"
 
 size_t vxd_conv_weights_bytes_cpu(int n_taps, int n_in, int n_out,
                                   enum vxd_net_precision precision)

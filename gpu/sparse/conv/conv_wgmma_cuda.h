@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Hopper's asynchronous matrix instructions: 64 rows x N channels x one slot, both operands in
  * shared memory, issued by four warps together. For .cu files built for sm_90a only. */
-#ifndef VXD_GPU_SPARSE_CONV_WGMMA_CUDA_H
-#define VXD_GPU_SPARSE_CONV_WGMMA_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_WGMMA_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_WGMMA_CUDA_H
 
-#include "gpu/sparse/conv_mma_cuda.h"
+#include "gpu/sparse/conv/conv_mma_cuda.h"
 
 /* Addresses and distances are in units of 16 bytes: address in bits 0 to 13, distance along
  * the depth 16 to 29, along rows 32 to 45. */

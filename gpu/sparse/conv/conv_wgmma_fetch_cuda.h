@@ -6,10 +6,10 @@
  * weights, or a piece of the residual. What a row lacks is zeros, and weights are finite: whole
  * stages are multiplied, which changes no sum. Beside a stage stands whether it is the tile's
  * last, so that who multiplies needs to know nothing else of the tile but its output rows. */
-#ifndef VXD_GPU_SPARSE_CONV_WGMMA_FETCH_CUDA_H
-#define VXD_GPU_SPARSE_CONV_WGMMA_FETCH_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_WGMMA_FETCH_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_WGMMA_FETCH_CUDA_H
 
-#include "gpu/sparse/conv_wgmma_find_cuda.h"
+#include "gpu/sparse/conv/conv_wgmma_find_cuda.h"
 
 /* Copies 16 bytes, or writes zeros. Says nothing of memory, so that loads of the next row
  * numbers need not wait: who reads them is told by barriers. */

@@ -4,12 +4,12 @@
  * A warp, or two where two warpgroups multiply; a thread has two or four rows. A tile's taps
  * are those that some row has; they pass on in chunks through a ring of tables, so that nobody
  * waits for a tile's begin. */
-#ifndef VXD_GPU_SPARSE_CONV_WGMMA_FIND_CUDA_H
-#define VXD_GPU_SPARSE_CONV_WGMMA_FIND_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_WGMMA_FIND_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_WGMMA_FIND_CUDA_H
 
-#include "gpu/sparse/conv_load_cuda.h"
-#include "gpu/sparse/conv_wgmma_cuda.h"
-#include "gpu/sparse/sparse_math.h"
+#include "gpu/sparse/conv/conv_load_cuda.h"
+#include "gpu/sparse/conv/conv_wgmma_cuda.h"
+#include "gpu/sparse/kernel_map/kernel_map_math.h"
 
 #define HALF_ROWS 64 /* of one matrix instruction */
 #define MAX_STAGES 8

@@ -6,12 +6,12 @@
  * Addresses are found once and kept, with all that counts stages, in uniform registers. There
  * is no branch around matrix instructions, nor anything else that touches sums between them,
  * or the compiler would have each wait for the one before. */
-#ifndef VXD_GPU_SPARSE_CONV_WGMMA_MULTIPLY_CUDA_H
-#define VXD_GPU_SPARSE_CONV_WGMMA_MULTIPLY_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_WGMMA_MULTIPLY_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_WGMMA_MULTIPLY_CUDA_H
 
 #include <stddef.h>
 
-#include "gpu/sparse/conv_wgmma_fetch_cuda.h"
+#include "gpu/sparse/conv/conv_wgmma_fetch_cuda.h"
 
 #define EMPTY_FROM_FULL (MAX_STAGES * (uint32_t)sizeof(uint64_t))
 

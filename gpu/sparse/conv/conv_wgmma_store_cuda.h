@@ -3,10 +3,10 @@
  * the activation is plain: sums began with the bias, the residual is added and numbers rounded
  * where the matrix unit left them, then the warp's rows pass through shared memory to 16-byte
  * stores. The rest goes the way of conv_store_cuda.h. */
-#ifndef VXD_GPU_SPARSE_CONV_WGMMA_STORE_CUDA_H
-#define VXD_GPU_SPARSE_CONV_WGMMA_STORE_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_WGMMA_STORE_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_WGMMA_STORE_CUDA_H
 
-#include "gpu/sparse/conv_wgmma_fetch_cuda.h"
+#include "gpu/sparse/conv/conv_wgmma_fetch_cuda.h"
 
 #define WARP_STAGED_BYTES (16 * ROW_BYTES)
 #define PIECES_PITCH 24 /* floats a row of 16 channels */

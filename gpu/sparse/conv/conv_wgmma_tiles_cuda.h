@@ -7,11 +7,11 @@
  * come by 16-byte copies, a slot's weights by one bulk copy. How large tiles are is chosen by
  * how many rows there may be: the order of sums is that of conv_tiles_cuda.h whatever the
  * choice. */
-#ifndef VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
-#define VXD_GPU_SPARSE_CONV_WGMMA_TILES_CUDA_H
+#ifndef VXD_GPU_SPARSE_CONV_CONV_WGMMA_TILES_CUDA_H
+#define VXD_GPU_SPARSE_CONV_CONV_WGMMA_TILES_CUDA_H
 
-#include "gpu/sparse/conv_wgmma_multiply_cuda.h"
-#include "gpu/sparse/conv_wgmma_store_cuda.h"
+#include "gpu/sparse/conv/conv_wgmma_multiply_cuda.h"
+#include "gpu/sparse/conv/conv_wgmma_store_cuda.h"
 
 template <enum vxd_net_precision PRECISION, class FORM>
 static __device__ __forceinline__ void

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The public entries of coordinate sets: checks, layout, dispatch. */
-#include "gpu/sparse/set.h"
+#include "gpu/sparse/coords/coords.h"
 
-#include "gpu/sparse/backends.h"
+#include "gpu/sparse/coords/coord_set_backends.h"
 
 #define MAX_ROWS ((size_t)INT32_MAX)
 #define MAX_SHAPE ((int32_t)1 << (VXD_SPARSE_COORD_BITS - 1))
@@ -106,8 +106,7 @@ size_t vxd_sparse_set_scratch_bytes(const struct vxd_queue *queue, size_t n_cand
     if (n_candidates > MAX_ROWS || capacity > MAX_ROWS) {
         return 0;
     }
-    return VXD_SPARSE_TWIN(queue, vxd_sparse_set_scratch_bytes)(queue, n_candidates,
-                                                                capacity);
+    return VXD_TWIN(queue, vxd_sparse_set_scratch_bytes)(queue, n_candidates, capacity);
 }
 
 static enum vxd_status check_scratch(const struct vxd_queue *queue, size_t n_candidates,
@@ -152,7 +151,7 @@ enum vxd_status vxd_sparse_set_make(struct vxd_queue *queue, const int32_t *coor
     if (n > 0 && coords == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "coords", "missing");
     }
-    VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_sparse_set_make)(queue, &call, err));
+    VXD_TRY(VXD_TWIN(queue, vxd_sparse_set_make)(queue, &call, err));
 out:
     return status;
 }
@@ -255,8 +254,7 @@ enum vxd_status vxd_sparse_sets_derive(struct vxd_queue *queue,
                             err));
         n_calls++;
         if (n_calls == VXD_SPARSE_SETS_AT_ONCE || i == n - 1) {
-            VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_sparse_sets_derive)(queue, calls, n_calls,
-                                                                   err));
+            VXD_TRY(VXD_TWIN(queue, vxd_sparse_sets_derive)(queue, calls, n_calls, err));
             n_calls = 0;
         }
     }
@@ -329,7 +327,7 @@ enum vxd_status vxd_sparse_set_union(struct vxd_queue *queue,
 
     VXD_TRY(check_scratch(queue, a->capacity + b->capacity, out->capacity, scratch,
                           scratch_bytes, err));
-    VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_sparse_set_union)(queue, &call, err));
+    VXD_TRY(VXD_TWIN(queue, vxd_sparse_set_union)(queue, &call, err));
 out:
     return status;
 }
@@ -348,7 +346,7 @@ enum vxd_status vxd_sparse_set_subset(struct vxd_queue *queue,
     if (a->capacity > 0 && keep == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "keep", "missing");
     }
-    VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_sparse_set_subset)(queue, &call, err));
+    VXD_TRY(VXD_TWIN(queue, vxd_sparse_set_subset)(queue, &call, err));
 out:
     return status;
 }
@@ -368,7 +366,7 @@ enum vxd_status vxd_sparse_set_coords(struct vxd_queue *queue,
 
     VXD_TRY(check_samples(n_samples, err));
     VXD_TRY(check_axes(times, 1, MAX_TIMES, "times", err));
-    VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_sparse_set_coords)(queue, &call, err));
+    VXD_TRY(VXD_TWIN(queue, vxd_sparse_set_coords)(queue, &call, err));
 out:
     return status;
 }

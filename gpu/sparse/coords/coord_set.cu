@@ -3,7 +3,7 @@
  * differs from the one before, blocks where a row does. Coordinates of a voxelization ascend
  * already, which a look finds out. Threads: a coordinate each, a part of them a block
  * (sparse_cuda.h). */
-#include "gpu/sparse/set_sort_cuda.h"
+#include "gpu/sparse/coords/coord_set_sort_cuda.h"
 
 namespace cg = cooperative_groups;
 

@@ -2,7 +2,7 @@
 /* Sets of any coordinates and sets derived from others: candidates as keys, a radix sort over
  * the bits in which they differ, one pass that drops duplicates and collects blocks. Moves
  * about 100 bytes a candidate. */
-#include "gpu/sparse/set_cpu.h"
+#include "gpu/sparse/coords/coords_cpu.h"
 
 struct layout {
     size_t keys[2];

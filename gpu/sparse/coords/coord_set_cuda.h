@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How the CUDA set operations end: keys that ascend become rows, blocks and a table, in three
  * steps of a cooperative kernel, for which all threads of the grid call. */
-#ifndef VXD_GPU_SPARSE_SET_CUDA_H
-#define VXD_GPU_SPARSE_SET_CUDA_H
+#ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_COORD_SET_CUDA_H
 
-#include "gpu/sparse/sparse_cuda.h"
+#include "gpu/sparse/coords/grid_cuda.h"
 
 /* Sets that are floors of one set, made by one launch. */
 #define VXD_FLOORS_AT_ONCE 8

@@ -6,10 +6,10 @@
  * Words are numbered by block names without the bits that are the same all over the shape,
  * sample by sample; so the table has at most eight times as many words as the shape blocks.
  * Bytes: 24 a word (cleared, counted, read) beside candidates. */
-#ifndef VXD_GPU_SPARSE_SET_DENSE_CUDA_H
-#define VXD_GPU_SPARSE_SET_DENSE_CUDA_H
+#ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_DENSE_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_COORD_SET_DENSE_CUDA_H
 
-#include "gpu/sparse/set_cuda.h"
+#include "gpu/sparse/coords/coord_set_cuda.h"
 
 /* Numbers of blocks. moves: Hacker's Delight, 7-4, compress by parallel suffix. */
 struct vxd_dense_plan {

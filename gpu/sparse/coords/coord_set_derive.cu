@@ -3,9 +3,9 @@
  * (set_floor.cu). Other candidates within a shape are marked in a table of it where there is
  * room for one (set_dense_cuda.h), otherwise counted, written and sorted by the bits in which
  * they differ. Threads: a row of the input each, a part of them a block (sparse_cuda.h). */
-#include "gpu/sparse/set_dense_cuda.h"
-#include "gpu/sparse/set_floor_cuda.h"
-#include "gpu/sparse/set_sort_cuda.h"
+#include "gpu/sparse/coords/coord_set_dense_cuda.h"
+#include "gpu/sparse/coords/coord_set_floor_cuda.h"
+#include "gpu/sparse/coords/coord_set_sort_cuda.h"
 
 namespace cg = cooperative_groups;
 

@@ -6,7 +6,7 @@
  * before in a bit above that level's; a block where it does six bits higher. One step counts
  * rows and blocks of all levels, one writes them, one fills the tables: two barriers over the
  * grid. Threads: a row of the finest set each, then a block each. */
-#include "gpu/sparse/set_floor_cuda.h"
+#include "gpu/sparse/coords/coord_set_floor_cuda.h"
 
 namespace cg = cooperative_groups;
 

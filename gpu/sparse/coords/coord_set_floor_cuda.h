@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sets derived by floors of powers of two; set_floor.cu. */
-#ifndef VXD_GPU_SPARSE_SET_FLOOR_CUDA_H
-#define VXD_GPU_SPARSE_SET_FLOOR_CUDA_H
+#ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_FLOOR_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_COORD_SET_FLOOR_CUDA_H
 
-#include "gpu/sparse/set_cuda.h"
+#include "gpu/sparse/coords/coord_set_cuda.h"
 
 /* The power of two by which every row of the input has exactly one output, its floor, which
  * the output's shape holds; -1: the rule is another. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CUDA twins of unions, subsets and coordinates of sets: keys ascend already, so rows go where
  * a search in the other set, or a count of those kept before, says. Threads: a row each. */
-#include "gpu/sparse/set_cuda.h"
+#include "gpu/sparse/coords/coord_set_cuda.h"
 
 namespace cg = cooperative_groups;
 

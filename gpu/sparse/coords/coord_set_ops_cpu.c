@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Unions, subsets and coordinates of sets: their keys are sorted already, so pieces are merged
  * or compacted where a count before says. */
-#include "gpu/sparse/set_cpu.h"
+#include "gpu/sparse/coords/coords_cpu.h"
 
 /* Union --------------------------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sets of candidates in any order, inside a cooperative kernel: a sort, then set_cuda.h. */
-#ifndef VXD_GPU_SPARSE_SET_SORT_CUDA_H
-#define VXD_GPU_SPARSE_SET_SORT_CUDA_H
+#ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_SORT_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_COORD_SET_SORT_CUDA_H
 
-#include "gpu/sparse/set_cuda.h"
-#include "gpu/sparse/sort_cuda.h"
+#include "gpu/sparse/coords/coord_set_cuda.h"
+#include "gpu/sparse/coords/grid_sort_cuda.h"
 
 /* Sorts keys[0] by the bits that vary, through both buffers; returns where the result is. */
 static __device__ int vxd_set_sort(cooperative_groups::grid_group grid,

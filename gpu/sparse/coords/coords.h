@@ -11,10 +11,10 @@
  * that would not fit, OUT_OF_RANGE where an unbounded one would leave the 18 bits. All
  * functions are asynchronous; sets passed to them are read or written when they run, the
  * structs themselves only before they return. Results equal on every backend bit for bit. */
-#ifndef VXD_GPU_SPARSE_SET_H
-#define VXD_GPU_SPARSE_SET_H
+#ifndef VXD_GPU_SPARSE_COORDS_COORDS_H
+#define VXD_GPU_SPARSE_COORDS_COORDS_H
 
-#include "gpu/core/memory.h"
+#include "gpu/core/core.h"
 
 #ifdef __cplusplus
 extern "C" {

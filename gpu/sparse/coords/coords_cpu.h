@@ -5,14 +5,14 @@
  * A slot of the block table is 0 (empty) or the upper half of the block's hash above its number
  * plus one. The table takes the least power of two that leaves half of it empty, however many
  * slots there are: a loose capacity costs nothing. */
-#ifndef VXD_GPU_SPARSE_SET_CPU_H
-#define VXD_GPU_SPARSE_SET_CPU_H
+#ifndef VXD_GPU_SPARSE_COORDS_COORDS_CPU_H
+#define VXD_GPU_SPARSE_COORDS_COORDS_CPU_H
 
 #include <string.h>
 
-#include "gpu/core/parallel.h"
-#include "gpu/sparse/backends.h"
-#include "gpu/sparse/sparse_math.h"
+#include "gpu/core/core.h"
+#include "gpu/sparse/coords/coord_set_backends.h"
+#include "gpu/sparse/coords/coords_math.h"
 
 #define VXD_SPARSE_PIECE ((size_t)8192)
 #define VXD_SPARSE_NO_BLOCK UINT32_MAX

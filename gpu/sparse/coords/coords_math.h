@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What decides the integer results of coordinate sets and kernel maps; compiled by gcc and
  * nvcc alike. */
-#ifndef VXD_GPU_SPARSE_SPARSE_MATH_H
-#define VXD_GPU_SPARSE_SPARSE_MATH_H
+#ifndef VXD_GPU_SPARSE_COORDS_COORDS_MATH_H
+#define VXD_GPU_SPARSE_COORDS_COORDS_MATH_H
 
-#include "gpu/core/math.h"
-#include "gpu/sparse/kernel_map.h"
+#include "gpu/core/core_math.h"
+#include "gpu/sparse/coords/coords.h"
 
 #define VXD_SPARSE_COORD_BIAS ((int32_t)1 << (VXD_SPARSE_COORD_BITS - 1))
 #define VXD_SPARSE_KEY_SAMPLE_BIT (3 * VXD_SPARSE_COORD_BITS)
 /* No row has it: there is no sample 1023. Sorts last. */
 #define VXD_SPARSE_NO_KEY UINT64_MAX
-
-/* Where the list of tiles of VXD_SPARSE_TILE_ROWS << size rows begins, in words from a kernel
- * map's order on; of size VXD_SPARSE_TILE_SIZES: where all lists end. */
-VXD_HD size_t vxd_sparse_tiles_at(size_t capacity, int size)
-{
-    size_t at = capacity;
-
-    for (int i = 0; i < size; i++) {
-        size_t n_rows = (size_t)VXD_SPARSE_TILE_ROWS << i;
-
-        at += (capacity + n_rows - 1) / n_rows;
-    }
-    return at;
-}
 
 VXD_HD bool vxd_sparse_in_range(int32_t c)
 {

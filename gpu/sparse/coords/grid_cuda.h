@@ -5,14 +5,14 @@
  * operation is one cooperative kernel: as many blocks as multiprocessors, each with its own
  * consecutive part of the rows, and a barrier over the grid (about 1.3 us) between steps
  * instead of a launch. A block learns of the blocks before it from one word of each. */
-#ifndef VXD_GPU_SPARSE_SPARSE_CUDA_H
-#define VXD_GPU_SPARSE_SPARSE_CUDA_H
+#ifndef VXD_GPU_SPARSE_COORDS_GRID_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_GRID_CUDA_H
 
 #include <cooperative_groups.h>
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/sparse/backends.h"
-#include "gpu/sparse/sparse_math.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/sparse/coords/coord_set_backends.h"
+#include "gpu/sparse/coords/coords_math.h"
 
 #define VXD_GRID_THREADS 1024
 #define VXD_GRID_WARPS (VXD_GRID_THREADS / 32)

@@ -7,10 +7,10 @@
  * has of each digit. Then every warp sums up a digit's counts over the blocks: had each block
  * to do that for itself, they all would read all counts at once, which took most of a pass.
  * Last, keys are placed. Digits in which no keys differ take no pass. */
-#ifndef VXD_GPU_SPARSE_SORT_CUDA_H
-#define VXD_GPU_SPARSE_SORT_CUDA_H
+#ifndef VXD_GPU_SPARSE_COORDS_GRID_SORT_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_GRID_SORT_CUDA_H
 
-#include "gpu/sparse/sparse_cuda.h"
+#include "gpu/sparse/coords/grid_cuda.h"
 
 #define VXD_SORT_BITS 9
 #define VXD_SORT_BINS (1 << VXD_SORT_BITS)

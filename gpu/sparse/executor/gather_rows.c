@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/sparse/gather.h"
+#include "gpu/sparse/executor/gather_rows.h"
 
-#include "gpu/sparse/gather_math.h"
+#include "gpu/sparse/executor/gather_rows_math.h"
 
 static enum vxd_status check(const struct vxd_gather_args *args, struct vxd_err *err)
 {

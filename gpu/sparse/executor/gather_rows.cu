@@ -4,8 +4,8 @@
  *
  * Moved: an element in (from anywhere, rows being whole lines) and one out. 126 k points of 19
  * channels to float16 are 14 MB: 4 us at 4.3 TB/s. */
-#include "gpu/core/cuda_check.h"
-#include "gpu/sparse/gather_math.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/sparse/executor/gather_rows_math.h"
 
 #define N_THREADS 256
 

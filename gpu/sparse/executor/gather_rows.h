@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A network's results on their way out: rows picked by an index, in the type asked for. */
-#ifndef VXD_GPU_SPARSE_GATHER_H
-#define VXD_GPU_SPARSE_GATHER_H
+#ifndef VXD_GPU_SPARSE_EXECUTOR_GATHER_ROWS_H
+#define VXD_GPU_SPARSE_EXECUTOR_GATHER_ROWS_H
 
-#include "gpu/core/queue.h"
+#include "gpu/core/core.h"
 
 #ifdef __cplusplus
 extern "C" {

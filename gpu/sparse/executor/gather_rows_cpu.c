@@ -2,7 +2,7 @@
 /* A task is a few thousand elements; whole rows are copied where the type stays. */
 #include <string.h>
 
-#include "gpu/sparse/gather_math.h"
+#include "gpu/sparse/executor/gather_rows_math.h"
 
 #define PIECE_ELEMENTS ((size_t)16384)
 

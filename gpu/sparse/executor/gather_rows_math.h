@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the twins of gather.h share. */
-#ifndef VXD_GPU_SPARSE_GATHER_MATH_H
-#define VXD_GPU_SPARSE_GATHER_MATH_H
+#ifndef VXD_GPU_SPARSE_EXECUTOR_GATHER_ROWS_MATH_H
+#define VXD_GPU_SPARSE_EXECUTOR_GATHER_ROWS_MATH_H
 
-#include "gpu/core/half_math.h"
-#include "gpu/core/internal.h"
-#include "gpu/sparse/gather.h"
+#include "gpu/core/core_math.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/sparse/executor/gather_rows.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A network: made of a builder's layers, immutable afterwards. */
-#include "gpu/sparse/network.h"
+#include "gpu/sparse/executor/network.h"
 
 #include <stdlib.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 #define MAX_ROWS ((size_t)1 << 27)
 

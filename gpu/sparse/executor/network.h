@@ -9,19 +9,17 @@
  *
  * Three-vectors are x, y, z and taps are numbered (rx * ky + ry) * kz + rz everywhere here:
  * whoever reads a config permutes. */
-#ifndef VXD_GPU_SPARSE_NETWORK_H
-#define VXD_GPU_SPARSE_NETWORK_H
+#ifndef VXD_GPU_SPARSE_EXECUTOR_NETWORK_H
+#define VXD_GPU_SPARSE_EXECUTOR_NETWORK_H
 
-#include "gpu/sparse/conv.h"
+#include "gpu/sparse/conv/conv.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define VXD_NET_MAX_LAYERS 1024
-#define VXD_NET_MAX_INPUTS 8
 #define VXD_NET_MAX_OUTPUTS 32
-#define VXD_NET_MAX_CHANNELS 4096
 #define VXD_NET_NAME_BYTES 64
 #define VXD_NET_INPUT (-1)
 #define VXD_NET_NONE (-2)

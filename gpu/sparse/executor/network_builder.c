@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 #define MAX_SHAPE ((int32_t)1 << (VXD_SPARSE_COORD_BITS - 1))
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 enum {
     N_OPS = VXD_NET_TOKENS + 1

@@ -5,7 +5,7 @@
  * so sets are made of sets not yet counted while the bounds are moderate. */
 #include <stdlib.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 /* A bound is moderate up to so many rows, or so many times the input's: what is to be sorted
  * for a set takes memory and time by its bound, soon more than a wait. */

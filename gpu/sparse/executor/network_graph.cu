@@ -7,8 +7,8 @@
  * elsewhere. */
 #include <stdlib.h>
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/sparse/net_backends.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/sparse/layers/layers.h"
 
 struct vxd_net_graph {
     cudaGraphExec_t exec;

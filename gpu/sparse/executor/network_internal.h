@@ -15,10 +15,11 @@
  * Tensors are numbered from 0, the network's input; layer i makes tensor i + 1. Rows that a
  * feature decides about (PRUNE) split a run into phases: a set's or a layer's phase is how
  * many times the host must have read counts after features were computed. */
-#ifndef VXD_GPU_SPARSE_NETWORK_INTERNAL_H
-#define VXD_GPU_SPARSE_NETWORK_INTERNAL_H
+#ifndef VXD_GPU_SPARSE_EXECUTOR_NETWORK_INTERNAL_H
+#define VXD_GPU_SPARSE_EXECUTOR_NETWORK_INTERNAL_H
 
-#include "gpu/sparse/net_backends.h"
+#include "gpu/sparse/layers/layers.h"
+#include "gpu/sparse/executor/network.h"
 
 /* Where the rows of tensors start: 16 bytes, so that matrix units read vectors. */
 #define VXD_NET_ROW_ALIGN 16

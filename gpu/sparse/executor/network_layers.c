@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the steps of a run enqueue, layer by layer: calls of twins. */
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 /* The CPU's work, a thread: rough, so that a step is some 20 ms. */
 #define MULTIPLY_NS 0.04
 #define VALUE_NS 1.5
 
-#define CALL(queue, name, call, err)                                                     \
-    VXD_SPARSE_TWIN(queue, vxd_net_##name)(queue, call, err)
+#define CALL(queue, name, call, err) VXD_TWIN(queue, vxd_net_##name)(queue, call, err)
 
 struct layer_run {
     struct vxd_queue *queue;
@@ -353,21 +352,21 @@ size_t vxd_net_run_scratch_bytes(const struct vxd_net_run *run, int step)
 
     switch (layer->op) {
     case VXD_NET_BATCH_NORM:
-        return VXD_SPARSE_TWIN(&queue, vxd_net_batch_norm_scratch_bytes)(
+        return VXD_TWIN(&queue, vxd_net_batch_norm_scratch_bytes)(
             max_rows, n_samples, net->tensors[in].n_channels);
     case VXD_NET_ATTENTION:
-        return VXD_SPARSE_TWIN(&queue, vxd_net_attention_scratch_bytes)(
+        return VXD_TWIN(&queue, vxd_net_attention_scratch_bytes)(
             max_rows, vxd_net_run_max_rows(run, layer->inputs[1] + 1), n_samples,
             net->tensors[in].n_channels, net->tensors[layer->inputs[2] + 1].n_channels);
     case VXD_NET_TOKENS:
-        return VXD_SPARSE_TWIN(&queue, vxd_net_tokens_scratch_bytes)(
+        return VXD_TWIN(&queue, vxd_net_tokens_scratch_bytes)(
             max_rows, n_samples, net->tensors[in].n_channels,
             net->tensors[layer->inputs[1] + 1].n_channels);
     default:
         break;
     }
-    return VXD_SPARSE_TWIN(&queue, vxd_net_global_scratch_bytes)(
-        max_rows, n_samples, net->tensors[in].n_channels);
+    return VXD_TWIN(&queue, vxd_net_global_scratch_bytes)(max_rows, n_samples,
+                                                          net->tensors[in].n_channels);
 }
 
 /* --- steps ------------------------------------------------------------------------------- */

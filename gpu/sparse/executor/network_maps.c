@@ -2,7 +2,7 @@
 /* Kernel maps of a run's phase, with the coordinates and samples' first rows of its sets. */
 #include <math.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 /* A tap of a row on the CPU, a thread: rough, so that a step is some 20 ms. */
 #define LOOKUP_NS 12.0

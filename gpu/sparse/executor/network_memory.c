@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/sparse/network_internal.h"
-#include "gpu/sparse/sparse_math.h"
+#include "gpu/sparse/executor/network_internal.h"
+#include "gpu/sparse/coords/coords_math.h"
 
 /* --- rows -------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  * the part of one concatenation only and begins at an aligned channel; others are copied. */
 #include <stdlib.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 /* --- what the outputs need --------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 #define MAX_GRAPHS 16
 #define MAX_PROFILES 8

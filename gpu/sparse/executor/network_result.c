@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/sparse/network_internal.h"
-#include "gpu/sparse/sparse_math.h"
+#include "gpu/sparse/executor/network_internal.h"
+#include "gpu/sparse/coords/coords_math.h"
 
 enum vxd_status vxd_net_run_result(const struct vxd_net_run *run, int output,
                                    struct vxd_net_result *out, struct vxd_err *err)

@@ -3,7 +3,7 @@
  * maps, then layers. On a GPU all of it at once where sizes can be guessed (network_whole.c). */
 #include <stdlib.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 /* Work of a step on the CPU. */
 #define STEP_NS 20e6

@@ -6,7 +6,7 @@
  * begins anew and waits for its counts, which says what is wrong in the ordinary way. */
 #include <math.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 /* Faults of what is enqueued here are the run's own business at first. */
 static uint32_t *word_of(const struct vxd_net_run *run)

@@ -2,7 +2,7 @@
 /* What each layer's result is, layer by layer: rows, channels, the set and the map it needs. */
 #include <string.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 /* The layer at hand. */
 struct infer {

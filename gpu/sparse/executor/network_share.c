@@ -2,7 +2,7 @@
 /* Coordinate sets and kernel maps, one of each content. */
 #include <string.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 static bool same_axes(const int32_t a[3], const int32_t b[3])
 {

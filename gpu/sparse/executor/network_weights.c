@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 /* w * scale of its output channel; NULL without memory. */
 static float *fold(const struct vxd_net_layer *layer)

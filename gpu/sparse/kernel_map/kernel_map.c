@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The public entries of kernel maps: checks, layout, dispatch. */
-#include "gpu/sparse/kernel_map.h"
+#include "gpu/sparse/kernel_map/kernel_map.h"
 
-#include "gpu/sparse/backends.h"
-#include "gpu/sparse/sparse_math.h"
+#include "gpu/sparse/kernel_map/kernel_map_backends.h"
+#include "gpu/sparse/kernel_map/kernel_map_math.h"
 
 #define MAX_ROWS ((size_t)INT32_MAX - VXD_SPARSE_ROW_PAD)
 
@@ -82,8 +82,7 @@ size_t vxd_kernel_map_scratch_bytes(const struct vxd_queue *queue, int n_taps,
     if (!lay_out(queue, n_taps, n_rows, &layout)) {
         return 0;
     }
-    return VXD_SPARSE_TWIN(queue, vxd_kernel_map_scratch_bytes)(queue, n_taps,
-                                                                layout.capacity);
+    return VXD_TWIN(queue, vxd_kernel_map_scratch_bytes)(queue, n_taps, layout.capacity);
 }
 
 size_t vxd_kernel_maps_scratch_bytes(const struct vxd_queue *queue,
@@ -155,8 +154,7 @@ enum vxd_status vxd_kernel_maps_build(struct vxd_queue *queue,
                                          n_bytes > 0 ? (char *)scratch + offset : NULL,
                                          n_bytes};
         if (n_calls == VXD_KERNEL_MAPS_AT_ONCE || i == n - 1) {
-            VXD_TRY(VXD_SPARSE_TWIN(queue, vxd_kernel_maps_build)(queue, calls, n_calls,
-                                                                  err));
+            VXD_TRY(VXD_TWIN(queue, vxd_kernel_maps_build)(queue, calls, n_calls, err));
             n_calls = 0;
         }
     }

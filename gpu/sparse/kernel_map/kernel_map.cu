@@ -6,8 +6,8 @@
  * First tables are filled (kernel_map_fill_cuda.h), then rows are ordered (kernel_map_cuda.h),
  * then their tiles (kernel_map_tiles_cuda.h).
  * Bytes: 4 a tap and row written, 8 a row and 52 a look-up read, mostly from the caches. */
-#include "gpu/sparse/kernel_map_fill_cuda.h"
-#include "gpu/sparse/kernel_map_tiles_cuda.h"
+#include "gpu/sparse/kernel_map/kernel_map_fill_cuda.h"
+#include "gpu/sparse/kernel_map/kernel_map_tiles_cuda.h"
 
 /* Maps built by one launch. */
 struct batch {

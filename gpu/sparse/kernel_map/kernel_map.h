@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernel maps: which input row each tap of each output row reads (the paper's offset table;
  * its location table is the set's block table). */
-#ifndef VXD_GPU_SPARSE_KERNEL_MAP_H
-#define VXD_GPU_SPARSE_KERNEL_MAP_H
+#ifndef VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_H
+#define VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_H
 
-#include "gpu/sparse/set.h"
+#include "gpu/sparse/coords/coords.h"
 
 #ifdef __cplusplus
 extern "C" {

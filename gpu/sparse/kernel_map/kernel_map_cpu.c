@@ -2,7 +2,8 @@
 /* Row by row in key order, tap by tap: the key of the cell that a tap reads is three axis
  * shares or-ed, its block comes from a small cache (the 64 cells of an output block read some
  * 27 blocks), its row from a bit test and a population count. */
-#include "gpu/sparse/set_cpu.h"
+#include "gpu/sparse/coords/coords_cpu.h"
+#include "gpu/sparse/kernel_map/kernel_map_backends.h"
 
 /* A multiple of VXD_SPARSE_ROW_PAD. */
 #define PIECE_ROWS ((size_t)1024)

@@ -6,10 +6,10 @@
  * axis for the usual kernels: up to eight look-ups a row, kept in shared memory, then a bit
  * test and a population count a tap. Kernel 2, stride 2 is one look-up and one byte of the
  * block's mask. What counts is instructions: a tap of kernel 3 is 25 of them. */
-#ifndef VXD_GPU_SPARSE_KERNEL_MAP_FILL_CUDA_H
-#define VXD_GPU_SPARSE_KERNEL_MAP_FILL_CUDA_H
+#ifndef VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_FILL_CUDA_H
+#define VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_FILL_CUDA_H
 
-#include "gpu/sparse/kernel_map_cuda.h"
+#include "gpu/sparse/kernel_map/kernel_map_order_cuda.h"
 
 #define VXD_BOX_BLOCKS 8
 

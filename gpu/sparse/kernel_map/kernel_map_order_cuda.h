@@ -8,10 +8,12 @@
  * numbers' order tiles have 3 to 4 % more taps; sorted in windows, up to half as many again.
  * Bits that all rows or none have are left out; of kernels with more taps the most frequent
  * ones count. */
-#ifndef VXD_GPU_SPARSE_KERNEL_MAP_CUDA_H
-#define VXD_GPU_SPARSE_KERNEL_MAP_CUDA_H
+#ifndef VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_ORDER_CUDA_H
+#define VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_ORDER_CUDA_H
 
-#include "gpu/sparse/sort_cuda.h"
+#include "gpu/sparse/coords/coords_cuda.h"
+#include "gpu/sparse/kernel_map/kernel_map_backends.h"
+#include "gpu/sparse/kernel_map/kernel_map_math.h"
 
 #define VXD_ORDER_BITS 27 /* three passes */
 

@@ -7,10 +7,10 @@
  * 15 to 25 % more than the mean. A warp weighs 256 rows at a time, of a tile of each size at
  * least; the last block to be done with that counts and places the tiles, in no order among
  * those of as many taps: results do not depend on it. */
-#ifndef VXD_GPU_SPARSE_KERNEL_MAP_TILES_CUDA_H
-#define VXD_GPU_SPARSE_KERNEL_MAP_TILES_CUDA_H
+#ifndef VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_TILES_CUDA_H
+#define VXD_GPU_SPARSE_KERNEL_MAP_KERNEL_MAP_TILES_CUDA_H
 
-#include "gpu/sparse/kernel_map_cuda.h"
+#include "gpu/sparse/kernel_map/kernel_map_order_cuda.h"
 
 #define VXD_TILE_GROUP (VXD_SPARSE_TILE_ROWS << (VXD_SPARSE_TILE_SIZES - 1)) /* rows */
 #define VXD_TILE_CLASSES 33 /* by taps, of kernels with more than 32 by a share of them */

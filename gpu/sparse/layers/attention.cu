@@ -10,7 +10,7 @@
  * its sample alone.
  * Work: 2 n_q n_k (n_inner + n_channels) operations in float32; 1000 rows of 64 and 64 are
  * 0.26 GFLOP. Keys and values are read once a block, from L2. */
-#include "gpu/sparse/net_cuda.h"
+#include "gpu/sparse/layers/layers_cuda.h"
 
 #define N_WARPS 4
 #define N_THREADS (32 * N_WARPS)

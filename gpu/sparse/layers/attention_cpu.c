@@ -7,7 +7,7 @@
  * pairwise: one order whatever the vector unit. */
 #include <string.h>
 
-#include "gpu/sparse/net_cpu.h"
+#include "gpu/sparse/layers/layers_cpu.h"
 
 #define BLOCK 64 /* keys */
 #define GROUP 4  /* queries */

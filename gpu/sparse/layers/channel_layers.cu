@@ -5,7 +5,7 @@
  * warp. A lane folds its vectors in order, then lanes are folded in a tree: which channels
  * meet where depends on the layer alone. A row is read again from L1 rather than kept.
  * Argmax: a thread a row; the channels in order, as the first of equal ones wins. */
-#include "gpu/sparse/net_cuda.h"
+#include "gpu/sparse/layers/layers_cuda.h"
 
 /* Lanes of a row: a power of two, at most 32. */
 static int group_lanes(int n_vectors)

@@ -8,11 +8,11 @@
  * rounded once when stored (act_math.h). Every sum's order depends on the layer and, where it
  * runs over rows, on the sample alone: VXD_NET_PIECE of net_math.h. `out` shares no byte with
  * an input, except that vxd_net_combine's may be one of its inputs where rows is NULL. */
-#ifndef VXD_GPU_SPARSE_NET_BACKENDS_H
-#define VXD_GPU_SPARSE_NET_BACKENDS_H
+#ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_H
+#define VXD_GPU_SPARSE_LAYERS_LAYERS_H
 
-#include "gpu/sparse/backends.h"
-#include "gpu/sparse/network.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/sparse/conv/conv.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the CPU's layers that are no convolutions share: rows as float32, and loops over rows
  * and over the pieces of samples. */
-#ifndef VXD_GPU_SPARSE_NET_CPU_H
-#define VXD_GPU_SPARSE_NET_CPU_H
+#ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_CPU_H
+#define VXD_GPU_SPARSE_LAYERS_LAYERS_CPU_H
 
-#include "gpu/core/parallel.h"
-#include "gpu/sparse/net_backends.h"
-#include "gpu/sparse/net_math.h"
+#include "gpu/core/core.h"
+#include "gpu/sparse/layers/layers.h"
+#include "gpu/sparse/layers/layers_math.h"
 
 /* Rows a task takes. */
 #define VXD_NET_GRAIN ((size_t)256)

@@ -6,15 +6,15 @@
  * moves at once (16 bytes where every tensor of the call allows it, else 8, else one element).
  * Which one it is, and so the order of sums over channels, depends on how the layer's tensors
  * lie, not on their rows; sums over rows have one order in all forms. */
-#ifndef VXD_GPU_SPARSE_NET_CUDA_H
-#define VXD_GPU_SPARSE_NET_CUDA_H
+#ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_CUDA_H
+#define VXD_GPU_SPARSE_LAYERS_LAYERS_CUDA_H
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/sparse/net_backends.h"
-#include "gpu/sparse/net_math.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/sparse/layers/layers.h"
+#include "gpu/sparse/layers/layers_math.h"
 
 #define VXD_NET_THREADS 256
 

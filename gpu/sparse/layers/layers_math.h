@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the layers that are no convolutions compute, where it decides results; compiled by gcc
  * and nvcc alike. */
-#ifndef VXD_GPU_SPARSE_NET_MATH_H
-#define VXD_GPU_SPARSE_NET_MATH_H
+#ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_MATH_H
+#define VXD_GPU_SPARSE_LAYERS_LAYERS_MATH_H
 
-#include "gpu/sparse/act_math.h"
+#include "gpu/sparse/conv/conv_math.h"
 
 /* Sums over a sample's rows are taken in pieces of so many rows, counted from the sample's
  * first: a piece's rows in order, beginning with 0, then the pieces in order, beginning with

@@ -6,8 +6,8 @@
  * pair's input row once (from L2, where features fit), every output row once.
  * Bird's-eye view: zeros first, then a thread a row and vector of channels, rows side by side
  * in a warp, since cells that follow each other in Morton order lie near in the planes. */
-#include "gpu/sparse/net_cuda.h"
-#include "gpu/sparse/sparse_math.h"
+#include "gpu/sparse/layers/layers_cuda.h"
+#include "gpu/sparse/coords/coords_math.h"
 
 #define N_AHEAD 4 /* table entries, then rows, in flight a thread */
 

@@ -3,7 +3,7 @@
  * The latter go in pieces of VXD_NET_PIECE rows a task, whose sums are added in order. */
 #include <string.h>
 
-#include "gpu/sparse/net_cpu.h"
+#include "gpu/sparse/layers/layers_cpu.h"
 
 struct pooled {
     float values[VXD_NET_MAX_CHANNELS];

@@ -5,7 +5,7 @@
  * bytes; a block is (vectors of a row) x (rows). Moved: every element read and written once,
  * 4 bytes more a row and input that goes through an index. 126 k rows of 96 channels in fp16,
  * added to as many, are 73 MB: 17 us at 4.3 TB/s. */
-#include "gpu/sparse/net_cuda.h"
+#include "gpu/sparse/layers/layers_cuda.h"
 
 template <typename FORM>
 static __global__ void __launch_bounds__(VXD_NET_THREADS)

@@ -2,8 +2,8 @@
 /* Layers that take rows one by one: a task is some hundred rows. */
 #include <string.h>
 
-#include "gpu/sparse/net_cpu.h"
-#include "gpu/sparse/sparse_math.h"
+#include "gpu/sparse/layers/layers_cpu.h"
+#include "gpu/sparse/coords/coords_math.h"
 
 static void load_rows(void *args, size_t begin, size_t end)
 {

@@ -6,7 +6,7 @@
  * sample are folded the same way by a second kernel. So the order is the CPU's, and the chain
  * of dependent additions, 256 + n / 256 long, runs from shared memory.
  * Moved: every element read once (batch norm: three times, written once). */
-#include "gpu/sparse/net_cuda.h"
+#include "gpu/sparse/layers/layers_cuda.h"
 
 #define N_COLUMNS 32 /* channels of a block */
 

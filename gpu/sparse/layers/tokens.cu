@@ -8,7 +8,7 @@
  * order depends on the sample alone.
  * Moved: scores and values once (values once for every 8 tokens, from L2), and a row of
  * n_channels + 2 floats a piece and token. */
-#include "gpu/sparse/net_cuda.h"
+#include "gpu/sparse/layers/layers_cuda.h"
 
 #define N_TOKENS 8
 #define N_COLUMNS 64

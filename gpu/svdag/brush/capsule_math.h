@@ -9,10 +9,10 @@
  *
  * Nearly all capsules are brushes of some hundred voxels, for which 64 bits do: |v x d|^2 is
  * (v . v) (d . d) - (v . d)^2, so (v . d)^2 >= (d . d) (v . v - r^2) is asked. */
-#ifndef VXD_GPU_DAG_CAPSULE_MATH_H
-#define VXD_GPU_DAG_CAPSULE_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_CAPSULE_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_CAPSULE_MATH_H
 
-#include "gpu/dag/shape_math.h"
+#include "gpu/svdag/brush/shape_math.h"
 
 __extension__ typedef __int128 vxd_int128;
 __extension__ typedef unsigned __int128 vxd_uint128;

@@ -2,12 +2,12 @@
 /* What copies make of cubes and leaves, and where the voxels of a copied box come from. Voxel p
  * takes what stands at from + M (p - low): the voxels of a cube come from a cube of the same
  * side, of any place, which at most eight cubes of the tree cover. */
-#ifndef VXD_GPU_DAG_COPY_MATH_H
-#define VXD_GPU_DAG_COPY_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_COPY_EDITOR_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_COPY_EDITOR_MATH_H
 
-#include "gpu/dag/shape_math.h"
-#include "gpu/dag/source_math.h"
-#include "gpu/dag/turn_math.h"
+#include "gpu/svdag/brush/shape_math.h"
+#include "gpu/svdag/brush/edit_source_math.h"
+#include "gpu/svdag/node/node_math.h"
 
 /* The source of a cube of the tree. Cube d of the eight (octant order) begins at voxel
  * (low + d) * side; where the source is aligned to the tree on an axis the second one is not

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Shapes that are data: heightfields, and lists of voxels. */
-#ifndef VXD_GPU_DAG_FIELDS_MATH_H
-#define VXD_GPU_DAG_FIELDS_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_DATA_SHAPES_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_DATA_SHAPES_MATH_H
 
-#include "gpu/dag/shape_math.h"
+#include "gpu/svdag/brush/shape_math.h"
 
 /* Heights ---------------------------------------------------------------------------------
  * Cubes ask for the least and the greatest height among their columns. Those of few cells

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What operations look at that take what they do from the state before them. */
-#ifndef VXD_GPU_DAG_SOURCE_MATH_H
-#define VXD_GPU_DAG_SOURCE_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_EDIT_SOURCE_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_EDIT_SOURCE_MATH_H
 
-#include "gpu/dag/edit.h"
-#include "gpu/dag/tree_math.h"
+#include "gpu/svdag/brush/brush.h"
+#include "gpu/svdag/node/node_math.h"
 
 struct vxd_dag_source {
     const struct vxd_dag_op *op; /* borrowed */

@@ -3,12 +3,12 @@
  * voxel's neighbours at least three lie in its own cube, so that the surface of even regions
  * alone is looked at, and often not even that. Neighbours go by masks; the directions are
  * -x +x -y +y -z +z. */
-#ifndef VXD_GPU_DAG_MORPH_MATH_H
-#define VXD_GPU_DAG_MORPH_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_MORPH_EDITOR_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_MORPH_EDITOR_MATH_H
 
-#include "gpu/dag/capsule_math.h"
-#include "gpu/dag/noise_math.h"
-#include "gpu/dag/source_math.h"
+#include "gpu/svdag/brush/capsule_math.h"
+#include "gpu/svdag/brush/noise_math.h"
+#include "gpu/svdag/brush/edit_source_math.h"
 
 /* Bit of a voxel's neighbour, in this leaf or in the next one that way. */
 VXD_HD int vxd_dag_neighbour_bit(int bit, int direction, bool *is_next)

@@ -5,7 +5,7 @@
  * its parts are. Interpolation along x is done for both halves of an octant's x at once, with all
  * four corners of y and z; along y for both ends of z. The compiler makes of vectors what the
  * processor has; on x86-64 it makes two of them, and which one runs is asked. */
-#include "gpu/dag/noise_math.h"
+#include "gpu/svdag/brush/noise_math.h"
 
 #if defined(__x86_64__)
 #define HAS_AVX2 1

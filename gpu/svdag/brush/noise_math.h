@@ -9,10 +9,10 @@
  * to b in 1/65536 (rounded down where the lattice is finer than that). A value u, 0 to 65535,
  * becomes amplitude (2 u - 65535) / 65535 units, rounded to zero: from -amplitude to
  * amplitude, both included. */
-#ifndef VXD_GPU_DAG_NOISE_MATH_H
-#define VXD_GPU_DAG_NOISE_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_NOISE_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_NOISE_MATH_H
 
-#include "gpu/dag/shape_math.h"
+#include "gpu/svdag/brush/shape_math.h"
 
 /* Value of a lattice point, 0 to 65535: the finalizer of MurmurHash3 over 64 bits, twice. */
 VXD_HD uint32_t vxd_dag_noise_value(uint32_t seed, uint32_t i, uint32_t j, uint32_t k)

@@ -2,12 +2,12 @@
 /* How the eight parts of a cube lie to a shape, all at once: what an axis tells is the same for four
  * of them. Answers are those of the shapes' own relations (shape_math.h, capsule_math.h,
  * noise_math.h), but that a leaf which noise decides is left to its mask. */
-#ifndef VXD_GPU_DAG_OCTANTS_MATH_H
-#define VXD_GPU_DAG_OCTANTS_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_SHAPE_CHILDREN_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_SHAPE_CHILDREN_MATH_H
 
-#include "gpu/dag/capsule_math.h"
-#include "gpu/dag/cursor_math.h"
-#include "gpu/dag/noise_math.h"
+#include "gpu/svdag/brush/capsule_math.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/brush/noise_math.h"
 
 enum {
     VXD_DAG_ALL_OCTANTS = 0xff

@@ -9,11 +9,11 @@
  * magnitude, those of centres below 2^29, so a difference is below 2^31.33 and its square
  * below 2^62.7. Three such do not fit into 64 bits; squares are therefore cut at one more
  * than the limit they are compared with, which is at most 2^62. */
-#ifndef VXD_GPU_DAG_SHAPE_MATH_H
-#define VXD_GPU_DAG_SHAPE_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_SHAPE_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_SHAPE_MATH_H
 
-#include "gpu/dag/dag_math.h"
-#include "gpu/dag/edit.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/brush/brush.h"
 
 #if defined(__SSE2__) && !defined(__CUDACC__)
 #define VXD_DAG_HAS_LANES 1

@@ -6,13 +6,13 @@
  * shrink on the way down. An operation that gives every voxel the same, whatever it was, hides
  * those before it where the cube is wholly inside. A cube ends the way where what is left of
  * the operations makes one region of it, or leaves it alone. */
-#ifndef VXD_GPU_DAG_SHAPES_MATH_H
-#define VXD_GPU_DAG_SHAPES_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_SHAPES_EDITOR_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_SHAPES_EDITOR_MATH_H
 
-#include "gpu/dag/capsule_math.h"
-#include "gpu/dag/fields_math.h"
-#include "gpu/dag/noise_math.h"
-#include "gpu/dag/tree_math.h"
+#include "gpu/svdag/brush/capsule_math.h"
+#include "gpu/svdag/brush/data_shapes_math.h"
+#include "gpu/svdag/brush/noise_math.h"
+#include "gpu/svdag/node/node_math.h"
 
 /* One way over the tree takes so many operations, */
 enum {

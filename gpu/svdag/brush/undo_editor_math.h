@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What an undo makes of cubes and leaves: three references go down together, what stands there
  * (the head), and what stood there before and after the edit that is taken back. */
-#ifndef VXD_GPU_DAG_UNDO_MATH_H
-#define VXD_GPU_DAG_UNDO_MATH_H
+#ifndef VXD_GPU_SVDAG_BRUSH_UNDO_EDITOR_MATH_H
+#define VXD_GPU_SVDAG_BRUSH_UNDO_EDITOR_MATH_H
 
-#include "gpu/dag/tree_math.h"
+#include "gpu/svdag/node/node_math.h"
 
 /* Of a cube. */
 struct vxd_dag_undo_state {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "gpu/dag/transfer_cpu.h"
-#include "gpu/dag/transfer_cuda.h"
-#include "gpu/dag/transfer_source.h"
+#include "gpu/svdag/collect/collect_traversal_cpu.h"
+#include "gpu/svdag/collect/collect_device.h"
+#include "gpu/svdag/collect/collect_source.h"
 
 /* A root, and what it became. */
 struct pair {

@@ -19,10 +19,10 @@
  * over.
  *
  * source  SVDAG editing, section 4.4, whose collector stops the world; DESIGN section 6 */
-#ifndef VXD_GPU_DAG_TRANSFER_H
-#define VXD_GPU_DAG_TRANSFER_H
+#ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_H
+#define VXD_GPU_SVDAG_COLLECT_COLLECT_H
 
-#include "gpu/dag/dag.h"
+#include "gpu/svdag/svdag.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/transfer_cpu.h"
+#include "gpu/svdag/collect/collect_traversal_cpu.h"
 
 enum {
     N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),

@@ -2,14 +2,14 @@
 /* Transfers on a GPU: marks by height from the roots down, their numbers, room in the store that
  * is filled, then items from the leaves up. Each piece is a launch or two and a wait. As on the
  * CPU (transfer_cpu.c), items that stand at several heights may have to wait for a child. */
-#include "gpu/dag/transfer_cuda.h"
+#include "gpu/svdag/collect/collect_device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/scan.h"
-#include "gpu/dag/internal.h"
-#include "gpu/dag/store_table.h"
+#include "gpu/core/core.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/store/store_math.h"
 
 enum {
     MARK_PIECE = 1 << 18,  /* items, some tenths of a millisecond */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Transfers on a GPU: what transfer.c asks of the device, and what transfer_cuda.c asks of the
  * kernels. Included as C11 and as CUDA C++. */
-#ifndef VXD_GPU_DAG_TRANSFER_CUDA_H
-#define VXD_GPU_DAG_TRANSFER_CUDA_H
+#ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_DEVICE_H
+#define VXD_GPU_SVDAG_COLLECT_COLLECT_DEVICE_H
 
-#include "gpu/dag/device.h"
-#include "gpu/dag/transfer_math.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/collect/collect_math.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the kernels of transfers share: marks, and launches. For .cu files only; they read stores of
  * both forms (VXD_DAG_ANY_FORM). */
-#ifndef VXD_GPU_DAG_TRANSFER_KERNELS_CUDA_H
-#define VXD_GPU_DAG_TRANSFER_KERNELS_CUDA_H
+#ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_KERNELS_CUDA_H
+#define VXD_GPU_SVDAG_COLLECT_COLLECT_KERNELS_CUDA_H
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/dag/store_cuda.h"
-#include "gpu/dag/transfer_cuda.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/store/store_cuda.h"
+#include "gpu/svdag/collect/collect_device.h"
 
 #define VXD_DAG_CARRY_THREADS 256
 

@@ -4,7 +4,7 @@
  * mostly from the L2 cache, with an atomic for the first one that comes. */
 #define VXD_DAG_ANY_FORM
 
-#include "gpu/dag/transfer_kernels_cuda.h"
+#include "gpu/svdag/collect/collect_kernels_cuda.h"
 
 enum {
     MARKS_A_THREAD = VXD_DAG_RANK_MARKS / VXD_DAG_CARRY_THREADS

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Marks of transfers: a bit a word of a store, in groups of 32 with the number of marks before
  * each, so that marked items are numbered by address. */
-#ifndef VXD_GPU_DAG_TRANSFER_MATH_H
-#define VXD_GPU_DAG_TRANSFER_MATH_H
+#ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_MATH_H
+#define VXD_GPU_SVDAG_COLLECT_COLLECT_MATH_H
 
-#include "gpu/dag/tree_math.h"
+#include "gpu/svdag/node/node_math.h"
 
 /* Of the 32 words from a multiple of 32 on. */
 struct vxd_dag_mark {

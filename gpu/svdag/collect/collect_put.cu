@@ -2,7 +2,7 @@
 /* Transfers to an arena (transfer_put_cuda.h), and what roots have become. */
 #define VXD_DAG_ANY_FORM
 
-#include "gpu/dag/transfer_put_cuda.h"
+#include "gpu/svdag/collect/collect_put_cuda.h"
 
 static __global__ void __launch_bounds__(VXD_DAG_CARRY_THREADS)
     read_kernel(const __grid_constant__ struct vxd_dag_carry_view carry,

@@ -4,10 +4,10 @@
  * time (store_cuda.h). A store without room says so once, and what it has no room for is put
  * again by the next launch. For .cu files only, which read stores of both forms
  * (VXD_DAG_ANY_FORM) and compile it for each of their stores. */
-#ifndef VXD_GPU_DAG_TRANSFER_PUT_CUDA_H
-#define VXD_GPU_DAG_TRANSFER_PUT_CUDA_H
+#ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_PUT_CUDA_H
+#define VXD_GPU_SVDAG_COLLECT_COLLECT_PUT_CUDA_H
 
-#include "gpu/dag/transfer_kernels_cuda.h"
+#include "gpu/svdag/collect/collect_kernels_cuda.h"
 
 /* Where it stands what a marked node became. */
 static __device__ __forceinline__ uint32_t *

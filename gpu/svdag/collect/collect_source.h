@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Transfers from what is no store: an image's words (image_load.c). */
-#ifndef VXD_GPU_DAG_TRANSFER_SOURCE_H
-#define VXD_GPU_DAG_TRANSFER_SOURCE_H
+#ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_SOURCE_H
+#define VXD_GPU_SVDAG_COLLECT_COLLECT_SOURCE_H
 
-#include "gpu/dag/internal.h"
-#include "gpu/dag/transfer.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/collect/collect.h"
 
 /* What is read. */
 struct vxd_dag_transfer_source {

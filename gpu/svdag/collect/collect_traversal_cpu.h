@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The way over a store that transfers on the CPU and images share: what roots reach, marked
  * from the roots down, then handed out item by item, children first. */
-#ifndef VXD_GPU_DAG_TRANSFER_CPU_H
-#define VXD_GPU_DAG_TRANSFER_CPU_H
+#ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_TRAVERSAL_CPU_H
+#define VXD_GPU_SVDAG_COLLECT_COLLECT_TRAVERSAL_CPU_H
 
-#include "gpu/dag/device.h"
-#include "gpu/dag/internal.h"
-#include "gpu/dag/transfer.h"
-#include "gpu/dag/transfer_math.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/collect/collect.h"
+#include "gpu/svdag/collect/collect_math.h"
 
 /* Items marked in one round of adding roots and all rounds before it: merged into one where a
  * third round begins. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cells of 2^level voxels a side: counted, written in Morton order, and as a dense array. All
  * functions take a spot not lower than the cells, so that exports go by parts of the tree. */
-#ifndef VXD_GPU_DAG_CELLS_MATH_H
-#define VXD_GPU_DAG_CELLS_MATH_H
+#ifndef VXD_GPU_SVDAG_DIFF_CELLS_MATH_H
+#define VXD_GPU_SVDAG_DIFF_CELLS_MATH_H
 
-#include "gpu/dag/area_math.h"
-#include "gpu/dag/export.h"
+#include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/diff/export_cells.h"
 
 struct vxd_dag_cells {
     struct vxd_dag_area area; /* a box */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/dag/diff.h"
+#include "gpu/svdag/diff/diff_cells.h"
 
-#include "gpu/dag/internal.h"
-#include "gpu/dag/query_backends.h"
-#include "gpu/dag/store_table.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/diff/diff_backends.h"
 
 enum vxd_status vxd_dag_diff(struct vxd_queue *queue, const struct vxd_dag *dag,
                              uint32_t before, uint32_t after,

@@ -5,7 +5,8 @@
  * voxels: by a warp a cell, or where cells are few by another list, of pairs below them.
  *
  * Moved: of both trees the nodes that are not one, twice or three times; 13 bytes a row. */
-#include "gpu/dag/query_cuda.h"
+#include "gpu/svdag/query/query_cuda.h"
+#include "gpu/svdag/diff/diff_backends.h"
 
 /* Pairs of lists are no lower than this, nor than cells: eight leaves for a warp. */
 #define DIFF_LEAST_HEIGHT 3

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where two roots of a store differ. As in query.h: asynchronous, any number at once, beside
  * edits, arrays in device memory; equal on every backend, bit for bit. */
-#ifndef VXD_GPU_DAG_DIFF_H
-#define VXD_GPU_DAG_DIFF_H
+#ifndef VXD_GPU_SVDAG_DIFF_DIFF_CELLS_H
+#define VXD_GPU_SVDAG_DIFF_DIFF_CELLS_H
 
-#include "gpu/dag/dag.h"
+#include "gpu/svdag/svdag.h"
 
 #ifdef __cplusplus
 extern "C" {

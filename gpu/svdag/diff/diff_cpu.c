@@ -4,7 +4,8 @@
  * knows its first row. The changes of large cells come last, by another list. */
 #include <string.h>
 
-#include "gpu/dag/query_backends.h"
+#include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/diff/diff_backends.h"
 
 enum {
     MAX_SPOTS = 4096,

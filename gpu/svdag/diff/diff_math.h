@@ -5,11 +5,11 @@
  *
  * Cells are counted and written first; the changes of large ones, of the rows alone, after
  * that, each cell's by many threads where cells are few. */
-#ifndef VXD_GPU_DAG_DIFF_MATH_H
-#define VXD_GPU_DAG_DIFF_MATH_H
+#ifndef VXD_GPU_SVDAG_DIFF_DIFF_MATH_H
+#define VXD_GPU_SVDAG_DIFF_DIFF_MATH_H
 
-#include "gpu/dag/cells_math.h"
-#include "gpu/dag/diff.h"
+#include "gpu/svdag/diff/cells_math.h"
+#include "gpu/svdag/diff/diff_cells.h"
 
 enum {
     /* Cells of higher levels are large: their changes come last. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/dag/export.h"
+#include "gpu/svdag/diff/export_cells.h"
 
-#include "gpu/dag/internal.h"
-#include "gpu/dag/query_backends.h"
-#include "gpu/dag/store_table.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/diff/diff_backends.h"
 
 /* Cells of a dense array. */
 #define MAX_DENSE_CELLS ((int64_t)1 << 27)

@@ -11,7 +11,8 @@
  * side.
  *
  * Moved: the nodes twice, and what is written: 12 to 22 bytes a row. */
-#include "gpu/dag/query_cuda.h"
+#include "gpu/svdag/query/query_cuda.h"
+#include "gpu/svdag/diff/diff_backends.h"
 
 /* Spots of lists are no lower than this, nor than cells. */
 #define CELLS_LEAST_HEIGHT 5

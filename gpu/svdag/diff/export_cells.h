@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a root holds, as arrays. As in query.h: asynchronous, beside edits, device memory;
  * errors too, RESOURCE_EXHAUSTED for the scratch of counted and listed cells on a GPU. */
-#ifndef VXD_GPU_DAG_EXPORT_H
-#define VXD_GPU_DAG_EXPORT_H
+#ifndef VXD_GPU_SVDAG_DIFF_EXPORT_CELLS_H
+#define VXD_GPU_SVDAG_DIFF_EXPORT_CELLS_H
 
-#include "gpu/dag/dag.h"
+#include "gpu/svdag/svdag.h"
 
 #ifdef __cplusplus
 extern "C" {

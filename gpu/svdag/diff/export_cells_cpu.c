@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exports go over the box in parts: their cells are counted, then each part knows its first
  * row. A dense array's cells belong to one part each. */
-#include "gpu/dag/parts_math.h"
-#include "gpu/dag/query_backends.h"
+#include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/diff/diff_backends.h"
 
 struct cells_parts {
     const struct vxd_dag_cells_call *call;

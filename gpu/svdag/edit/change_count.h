@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How many voxels differ between two references, without a look at what both share. */
-#ifndef VXD_GPU_DAG_CHANGE_H
-#define VXD_GPU_DAG_CHANGE_H
+#ifndef VXD_GPU_SVDAG_EDIT_CHANGE_COUNT_H
+#define VXD_GPU_SVDAG_EDIT_CHANGE_COUNT_H
 
-#include "gpu/dag/change_math.h"
-#include "gpu/dag/internal.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/store/store.h"
 
 enum {
     VXD_DAG_CHANGE_MEMO = 512

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Goes down both sides together, skips what is equal, and stops where counts that nodes carry
  * say enough: below a cube that became empty nobody looks at a leaf. */
-#include "gpu/dag/change.h"
+#include "gpu/svdag/edit/change_count.h"
 
 /* A pair on the way down, with what its first children differ in. */
 struct frame {

@@ -2,8 +2,8 @@
 /* The editor of copies (copy_math.h): goes down the tree and, for each cube, down the eight
  * cubes that its source lies in. Ends where they are one even region, or hold nothing that is
  * copied. */
-#include "gpu/dag/copy_math.h"
-#include "gpu/dag/internal.h"
+#include "gpu/svdag/brush/brush_math.h"
+#include "gpu/svdag/store/store.h"
 
 _Static_assert(sizeof(struct vxd_dag_sources) <= VXD_DAG_STATE_BYTES,
                "a state has its room");

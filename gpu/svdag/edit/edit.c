@@ -3,11 +3,11 @@
  * large and may be written by what is queued before, when their turn comes. Operations then
  * run in passes over the tree: as many shapes in a row as one editor takes (on the CPU nearly
  * always all, bins_cpu.c), copies and morphology (which look at the state before them) one at a time. */
-#include "gpu/dag/edit.h"
+#include "gpu/svdag/edit/edit.h"
 
-#include "gpu/dag/change.h"
-#include "gpu/dag/device.h"
-#include "gpu/dag/shapes.h"
+#include "gpu/svdag/edit/change_count.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/edit/shapes_editor.h"
 
 /* What vxd_queue_push copies. */
 struct edit_call {

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/device.h"
-#include "gpu/dag/internal.h"
-#include "gpu/dag/shapes.h"
-#include "gpu/dag/store_table.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/edit/shapes_editor.h"
 
 enum {
     N_SIGNS = 1 << 16 /* 6 MiB: of a wall, few are different */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/dag/shapes.h"
+#include "gpu/svdag/edit/shapes_editor.h"
 
 enum vxd_status vxd_dag_pyramid_make(struct vxd_context *context,
                                      const struct vxd_dag_heights *field,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The editor of erosion and dilation (morph_math.h): goes down the tree with a cube's six
  * neighbours. */
-#include "gpu/dag/internal.h"
-#include "gpu/dag/morph_math.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/brush/brush_math.h"
 
 _Static_assert(sizeof(struct vxd_dag_morph_state) <= VXD_DAG_STATE_BYTES,
                "a state has its room");

@@ -9,7 +9,7 @@
  *
  * Many scans have lists that meet nearly everywhere. Bins with more lists than a run takes are parted
  * until a table of their leaves is small, which says what each leaf has of all lists. */
-#include "gpu/dag/bins_cpu.h"
+#include "gpu/svdag/edit/op_octree_cpu.h"
 
 /* The editor ------------------------------------------------------------------------------ */
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Bins of operations on shapes (bins_cpu.c). */
-#ifndef VXD_GPU_DAG_BINS_CPU_H
-#define VXD_GPU_DAG_BINS_CPU_H
+#ifndef VXD_GPU_SVDAG_EDIT_OP_OCTREE_CPU_H
+#define VXD_GPU_SVDAG_EDIT_OP_OCTREE_CPU_H
 
-#include "gpu/dag/listed_cpu.h"
-#include "gpu/dag/shapes.h"
+#include "gpu/svdag/edit/voxel_list_index_cpu.h"
+#include "gpu/svdag/edit/shapes_editor.h"
 
 struct vxd_dag_bin {
     struct vxd_dag_cube cube;

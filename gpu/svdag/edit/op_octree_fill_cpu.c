@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Shares operations out to bins, from the whole scene's down. */
-#include "gpu/dag/bins_cpu.h"
-#include "gpu/dag/octants_math.h"
+#include "gpu/svdag/edit/op_octree_cpu.h"
+#include "gpu/svdag/brush/brush_cpu.h"
 
 enum {
     MIN_HEIGHT = VXD_DAG_LEAF_HEIGHT + 1, /* of bins */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* States of the eight parts of a cube at once. Most of what an edit looks at are cubes that it finds
  * nothing to do in: asked one by one, each of a cube's operations would be asked eight times. */
-#include "gpu/dag/shapes.h"
+#include "gpu/svdag/edit/shapes_editor.h"
 
 static struct vxd_dag_relations relate_heights(const struct vxd_dag_shape_op *op,
                                                const struct vxd_dag_cube *cube)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The editor of up to 64 operations on shapes (shapes_math.h): its memory, and its functions
  * as the CPU's way over the tree calls them. */
-#include "gpu/dag/shapes.h"
+#include "gpu/svdag/edit/shapes_editor.h"
+#include "gpu/svdag/edit/edit.h"
 
 #include <assert.h>
 

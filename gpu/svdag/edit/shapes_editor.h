@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of the shape editor share. */
-#ifndef VXD_GPU_DAG_SHAPES_H
-#define VXD_GPU_DAG_SHAPES_H
+#ifndef VXD_GPU_SVDAG_EDIT_SHAPES_EDITOR_H
+#define VXD_GPU_SVDAG_EDIT_SHAPES_EDITOR_H
 
-#include "gpu/dag/internal.h"
-#include "gpu/dag/octants_math.h"
-#include "gpu/dag/shapes_math.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/brush/brush_cpu.h"
+#include "gpu/svdag/brush/brush_math.h"
 
 /* Operations from the first of n on that one run takes: shapes in a row. 0 where the first one
  * is none. */

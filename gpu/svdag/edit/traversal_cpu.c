@@ -8,7 +8,7 @@
  *
  * Cubes that an editor calls equal (a wall cuts thousands alike) are gone into once a thread,
  * as far as its memory of them reaches. */
-#include "gpu/dag/way_cpu.h"
+#include "gpu/svdag/edit/traversal_cpu.h"
 
 #include <string.h>
 

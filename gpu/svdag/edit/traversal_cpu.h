@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a thread goes through one cube of a tree with an editor, for build_cpu.c, which shares
  * cubes out. */
-#ifndef VXD_GPU_DAG_WAY_CPU_H
-#define VXD_GPU_DAG_WAY_CPU_H
+#ifndef VXD_GPU_SVDAG_EDIT_TRAVERSAL_CPU_H
+#define VXD_GPU_SVDAG_EDIT_TRAVERSAL_CPU_H
 
-#include "gpu/dag/change.h"
+#include "gpu/svdag/edit/change_count.h"
 
 enum {
     VXD_DAG_N_HEIGHTS = VXD_DAG_MAX_DEPTH + 1,

@@ -7,7 +7,7 @@
  * thread does what changes addresses and lookups, not results. */
 #include <string.h>
 
-#include "gpu/dag/way_cpu.h"
+#include "gpu/svdag/edit/traversal_cpu.h"
 
 enum {
     CUBES_A_THREAD = 64,

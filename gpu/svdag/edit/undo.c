@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Undo is an edit of one pass, with the editor of undo_math.h. */
-#include "gpu/dag/undo.h"
+#include "gpu/svdag/edit/undo.h"
 
-#include "gpu/dag/device.h"
-#include "gpu/dag/internal.h"
-#include "gpu/dag/undo_math.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/brush/brush_math.h"
+#include "gpu/svdag/edit/edit.h"
 
 _Static_assert(sizeof(struct vxd_dag_undo_state) <= VXD_DAG_STATE_BYTES,
                "a state has its room");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Taking an edit back, without what came after it. */
-#ifndef VXD_GPU_DAG_UNDO_H
-#define VXD_GPU_DAG_UNDO_H
+#ifndef VXD_GPU_SVDAG_EDIT_UNDO_H
+#define VXD_GPU_SVDAG_EDIT_UNDO_H
 
-#include "gpu/dag/edit.h"
+#include "gpu/svdag/brush/brush.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/dag/listed_cpu.h"
+#include "gpu/svdag/edit/voxel_list_index_cpu.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What many lists of voxels (edit.h) say of the leaves of one cube: a table of its leaves in Morton
  * order, so that which lists have voxels in a cube below is two look-ups. */
-#ifndef VXD_GPU_DAG_LISTED_CPU_H
-#define VXD_GPU_DAG_LISTED_CPU_H
+#ifndef VXD_GPU_SVDAG_EDIT_VOXEL_LIST_INDEX_CPU_H
+#define VXD_GPU_SVDAG_EDIT_VOXEL_LIST_INDEX_CPU_H
 
-#include "gpu/dag/fields_math.h"
-#include "gpu/dag/tree_math.h"
+#include "gpu/svdag/brush/brush_math.h"
+#include "gpu/svdag/node/node_math.h"
 
 /* A leaf's entry in a list. */
 struct vxd_dag_listed {

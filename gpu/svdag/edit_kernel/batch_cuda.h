@@ -12,11 +12,11 @@
  *
  * Which phase is next is the same to all threads of the block: it depends on counts that a
  * barrier stands behind, and on what that barrier says about failures. */
-#ifndef VXD_GPU_DAG_BATCH_CUDA_H
-#define VXD_GPU_DAG_BATCH_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_BATCH_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_BATCH_CUDA_H
 
-#include "gpu/dag/close_cuda.h"
-#include "gpu/dag/told_cuda.h"
+#include "gpu/svdag/edit_kernel/reduce_cuda.h"
+#include "gpu/svdag/edit_kernel/expand_classified_cuda.h"
 
 /* Of a phase, up to which all warps have a share of them. */
 #define VXD_DAG_FEW_ITEMS 64u

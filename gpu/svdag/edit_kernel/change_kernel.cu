@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What an edit of several passes changed: pairs of references, from its first root and its last
  * one down (pairs_cuda.h). */
-#include "gpu/dag/launch_cuda.h"
+#include "gpu/svdag/edit_kernel/edit_launch_cuda.h"
 
 static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS, VXD_DAG_TEAM_BLOCKS)
     change_kernel(const __grid_constant__ struct vxd_dag_pass pass)

@@ -22,12 +22,12 @@
  * - Items are found or stored by many at once (store_cuda.h); no warp is waited for beyond that.
  * - A fault makes blocks leave out what they have not begun; no node is made of a child that has no
  *   reference, so what is stored is whole, and is found again when the edit is repeated. */
-#ifndef VXD_GPU_DAG_PASS_CUDA_H
-#define VXD_GPU_DAG_PASS_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EDIT_KERNEL_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EDIT_KERNEL_CUDA_H
 
-#include "gpu/dag/climb_cuda.h"
-#include "gpu/dag/fan_cuda.h"
-#include "gpu/dag/path_cuda.h"
+#include "gpu/svdag/edit_kernel/reduce_top_cuda.h"
+#include "gpu/svdag/edit_kernel/expand_top_cuda.h"
+#include "gpu/svdag/edit_kernel/expand_path_cuda.h"
 
 /* Below pairs of this height warps go alone, where nothing but pairs is looked at. */
 #define VXD_DAG_CHANGE_HEIGHT 4

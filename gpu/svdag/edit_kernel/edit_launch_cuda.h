@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Launching passes: cooperative grids of as many blocks as a device runs at once. */
-#ifndef VXD_GPU_DAG_LAUNCH_CUDA_H
-#define VXD_GPU_DAG_LAUNCH_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EDIT_LAUNCH_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EDIT_LAUNCH_CUDA_H
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/dag/pass_cuda.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
 
 /* Files of passes are compiled once a store: another form defines both before it includes them. */
 #ifndef VXD_DAG_PASS_STORE

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Leaves that are edited, a lane each, and what of them goes to the store. */
-#ifndef VXD_GPU_DAG_LEAVES_CUDA_H
-#define VXD_GPU_DAG_LEAVES_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EDIT_LEAVES_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EDIT_LEAVES_CUDA_H
 
-#include "gpu/dag/open_cuda.h"
+#include "gpu/svdag/edit_kernel/expand_cuda.h"
 
 /* A leaf that was edited, and what it becomes as far as that is known without the store. */
 struct vxd_dag_leaf_made {

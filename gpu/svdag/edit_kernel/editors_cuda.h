@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Editors as passes on a GPU call them: what is to become of cubes and leaves is said by the
  * functions of shapes_math.h, copy_math.h and morph_math.h, which the CPU calls too. */
-#ifndef VXD_GPU_DAG_EDITORS_CUDA_H
-#define VXD_GPU_DAG_EDITORS_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EDITORS_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EDITORS_CUDA_H
 
-#include "gpu/dag/copy_math.h"
-#include "gpu/dag/morph_math.h"
-#include "gpu/dag/pass_cuda.h"
+#include "gpu/svdag/brush/brush_math.h"
+#include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
 
 /* The first and last voxels of the scene, axis by axis, with centres from `from` on and below
  * `end`, units. False: there are none. */

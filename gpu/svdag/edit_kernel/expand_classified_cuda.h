@@ -3,10 +3,10 @@
  * does): a lane takes a cube, not a child of one. Of the lowest rows a warp finds the masks of
  * the leaves below at once, so that leaves that are edited alike are one (leaf_table_cuda.h).
  * No cube stands for another then. */
-#ifndef VXD_GPU_DAG_TOLD_CUDA_H
-#define VXD_GPU_DAG_TOLD_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_CLASSIFIED_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_CLASSIFIED_CUDA_H
 
-#include "gpu/dag/open_cuda.h"
+#include "gpu/svdag/edit_kernel/expand_cuda.h"
 
 /* A lane's cube, and what becomes of its children; a bit each. */
 struct vxd_dag_told_cube {

@@ -4,10 +4,10 @@
  * memory; leaves below these are listed, so that no lane is idle when they are edited
  * (leaves_cuda.h). Where an editor tells at once of all children of a cube (a ball does), a lane
  * asks for a cube of 32 before. */
-#ifndef VXD_GPU_DAG_OPEN_CUDA_H
-#define VXD_GPU_DAG_OPEN_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_CUDA_H
 
-#include "gpu/dag/phase_cuda.h"
+#include "gpu/svdag/edit_kernel/phase_cuda.h"
 
 /* A child of an open cube, and what becomes of it. */
 template <class State> struct vxd_dag_visited {

@@ -2,11 +2,11 @@
 /* The path of a pass whose editor says where it edits (Editor::HAS_BOUNDS; a copy does): the cubes
  * from the root down to the smallest one that holds all of it, one of each height. They are opened
  * at once, a lane each, as no child of theirs is open but the next one. */
-#ifndef VXD_GPU_DAG_PATH_CUDA_H
-#define VXD_GPU_DAG_PATH_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_PATH_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_PATH_CUDA_H
 
-#include "gpu/dag/batch_cuda.h"
-#include "gpu/dag/stage_cuda.h"
+#include "gpu/svdag/edit_kernel/batch_cuda.h"
+#include "gpu/svdag/edit_kernel/stage_cuda.h"
 
 /* The height of the smallest cube that holds what the editor edits: that of rows at least. */
 template <class Editor>

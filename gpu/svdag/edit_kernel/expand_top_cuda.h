@@ -4,11 +4,11 @@
  * as a whole is known at once. A ball that is small has one to eight of each height. The first
  * block finds them height by height, a thread for a child; headers that stay are read once all are
  * found, at once. */
-#ifndef VXD_GPU_DAG_FAN_CUDA_H
-#define VXD_GPU_DAG_FAN_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_TOP_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_TOP_CUDA_H
 
-#include "gpu/dag/batch_cuda.h"
-#include "gpu/dag/stage_cuda.h"
+#include "gpu/svdag/edit_kernel/batch_cuda.h"
+#include "gpu/svdag/edit_kernel/stage_cuda.h"
 
 /* What becomes of the child that a thread has, one of eight of its cube; by all lanes of a warp. */
 struct vxd_dag_fan_child {

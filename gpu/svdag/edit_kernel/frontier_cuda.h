@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a pass keeps of open cubes, and what its blocks have in shared memory. */
-#ifndef VXD_GPU_DAG_ROWS_CUDA_H
-#define VXD_GPU_DAG_ROWS_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_FRONTIER_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_FRONTIER_CUDA_H
 
 #include <type_traits>
 
-#include "gpu/dag/store_cuda.h"
-#include "gpu/dag/leaf_table_cuda.h"
+#include "gpu/svdag/store/store_cuda.h"
+#include "gpu/svdag/edit_kernel/leaf_memo_cuda.h"
 
 /* What a block takes at once. With an editor that tells all, a lane takes a cube, and as many
  * as there are threads are of the height above the leaves. With others a lane takes a child,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Of cubes that are equal to their editor one alone becomes a row (a wall cuts thousands alike). */
-#ifndef VXD_GPU_DAG_LIKES_CUDA_H
-#define VXD_GPU_DAG_LIKES_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_FRONTIER_DEDUP_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_FRONTIER_DEDUP_CUDA_H
 
-#include "gpu/dag/rows_cuda.h"
+#include "gpu/svdag/edit_kernel/frontier_cuda.h"
 
 /* The child that this one, number `child`, is equal to, or VXD_DAG_NO_CHILD: then it stands for
  * all that come after. Records are whole before their slot tells of them. */

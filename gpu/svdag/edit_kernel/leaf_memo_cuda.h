@@ -6,10 +6,10 @@
  * Slots are taken by atomics in one phase, filled in the next one and read in a later one, with
  * barriers between. They stay from batch to batch, as what an edit makes of a mask does, until
  * too many are taken. */
-#ifndef VXD_GPU_DAG_LEAF_TABLE_CUDA_H
-#define VXD_GPU_DAG_LEAF_TABLE_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_LEAF_MEMO_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_LEAF_MEMO_CUDA_H
 
-#include "gpu/dag/team_cuda.h"
+#include "gpu/svdag/store/store_cuda.h"
 
 enum {
     VXD_DAG_TABLE_HALF = 512,      /* slots; the first ones of where nothing was */

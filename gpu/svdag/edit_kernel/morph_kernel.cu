@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Passes of erosion and dilation: the kernel of pass_cuda.h with the editor of morph_math.h. */
-#include "gpu/dag/editors_cuda.h"
-#include "gpu/dag/launch_cuda.h"
+#include "gpu/svdag/edit_kernel/editors_cuda.h"
+#include "gpu/svdag/edit_kernel/edit_launch_cuda.h"
 
 static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS,
                                          vxd_dag_team_blocks<struct vxd_dag_morph_cuda>())

@@ -2,10 +2,10 @@
 /* Pairs of references of which it is not known at once in how many voxels they differ: they are
  * gone down like open cubes, by the team down to the height at which warps go on alone, each with
  * a list of its own. */
-#ifndef VXD_GPU_DAG_PAIRS_CUDA_H
-#define VXD_GPU_DAG_PAIRS_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_PAIR_FRONTIER_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_PAIR_FRONTIER_CUDA_H
 
-#include "gpu/dag/rows_cuda.h"
+#include "gpu/svdag/edit_kernel/frontier_cuda.h"
 
 /* How many cubes, or pairs, a row stands for. */
 VXD_DAG_DEVICE uint64_t vxd_dag_weight(const uint64_t *weights, uint64_t row)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the warps of a block do at the same time (batch_cuda.h), a barrier before and behind it. */
-#ifndef VXD_GPU_DAG_PHASE_CUDA_H
-#define VXD_GPU_DAG_PHASE_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_PHASE_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_PHASE_CUDA_H
 
-#include "gpu/dag/likes_cuda.h"
-#include "gpu/dag/pairs_cuda.h"
+#include "gpu/svdag/edit_kernel/frontier_dedup_cuda.h"
+#include "gpu/svdag/edit_kernel/pair_frontier_cuda.h"
 
 enum vxd_dag_phase_kind {
     VXD_DAG_PHASE_TELL,    /* cubes of the block: a lane for one (told_cuda.h) */

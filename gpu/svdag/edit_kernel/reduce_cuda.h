@@ -3,10 +3,10 @@
  * became, of a block's own (and all of a ball's) by a lane each, of others four a warp at a
  * time with a lane for each child. Headers come from the rows, so that no child's words are
  * read. */
-#ifndef VXD_GPU_DAG_CLOSE_CUDA_H
-#define VXD_GPU_DAG_CLOSE_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_REDUCE_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_REDUCE_CUDA_H
 
-#include "gpu/dag/leaves_cuda.h"
+#include "gpu/svdag/edit_kernel/edit_leaves_cuda.h"
 
 #define VXD_DAG_HEADER_FLAGS ((1u << 10) - 1)
 

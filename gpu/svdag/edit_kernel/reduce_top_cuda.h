@@ -6,11 +6,11 @@
  * address, and the next height goes on; such nodes enter the index all at once after the last
  * height. Of others that have to be stored a node of a height above may have the same words, so
  * they enter before that is looked for. Equal ones of a height are found by comparing them. */
-#ifndef VXD_GPU_DAG_CLIMB_CUDA_H
-#define VXD_GPU_DAG_CLIMB_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_REDUCE_TOP_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_REDUCE_TOP_CUDA_H
 
-#include "gpu/dag/climb_nodes_cuda.h"
-#include "gpu/dag/stage_cuda.h"
+#include "gpu/svdag/edit_kernel/reduce_top_nodes_cuda.h"
+#include "gpu/svdag/edit_kernel/stage_cuda.h"
 
 /* By all lanes of a warp, after a barrier: the node of a row that is stored but not in the index;
  * *ref is where. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rows as the first block has them while it climbs (climb_cuda.h), eight lanes each, a lane for a
  * child; the nodes they become, which of a height are equal, and where those go that are new. */
-#ifndef VXD_GPU_DAG_CLIMB_NODES_CUDA_H
-#define VXD_GPU_DAG_CLIMB_NODES_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_REDUCE_TOP_NODES_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_REDUCE_TOP_NODES_CUDA_H
 
-#include "gpu/dag/batch_cuda.h"
-#include "gpu/dag/store_eight_cuda.h"
+#include "gpu/svdag/edit_kernel/batch_cuda.h"
+#include "gpu/svdag/store/store_cuda.h"
 
 /* A row, as eight lanes have it. */
 struct vxd_dag_climb_row {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The stages of a pass (pass_cuda.h), one after the other with a barrier between, and where the
  * rows of each are: told by counts of rows alone, which no stage changes that comes after. */
-#ifndef VXD_GPU_DAG_STAGE_CUDA_H
-#define VXD_GPU_DAG_STAGE_CUDA_H
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_STAGE_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_STAGE_CUDA_H
 
-#include "gpu/dag/rows_cuda.h"
+#include "gpu/svdag/edit_kernel/frontier_cuda.h"
 
 enum vxd_dag_stage_kind {
     VXD_DAG_STAGE_PATH, /* opens the rows of a path */

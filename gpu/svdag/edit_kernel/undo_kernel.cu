@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Passes of undos: the kernel of pass_cuda.h with the editor of undo_math.h. */
-#include "gpu/dag/launch_cuda.h"
-#include "gpu/dag/undo_math.h"
+#include "gpu/svdag/edit_kernel/edit_launch_cuda.h"
+#include "gpu/svdag/brush/brush_math.h"
 
 /* Above this height a cube that is as after the edit is gone into, although it is known what
  * it becomes: of cubes that are alike (a wall that is taken back has millions) one is a row,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Saving images: the way over a store (transfer_cpu.h) by one thread in order, into words that
  * are handed on piece by piece. Of a store on a GPU a copy is read. */
-#include "gpu/dag/image.h"
+#include "gpu/svdag/image/image.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/transfer_cpu.h"
+#include "gpu/svdag/collect/collect_cpu.h"
 
 enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,

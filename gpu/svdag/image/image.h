@@ -15,10 +15,10 @@
  * and whatever edits made them: blocks, leaves, and inner nodes of one height stand in the
  * order in which a walk over the roots meets them, level by level, from the first root's first
  * octant on. */
-#ifndef VXD_GPU_DAG_IMAGE_H
-#define VXD_GPU_DAG_IMAGE_H
+#ifndef VXD_GPU_SVDAG_IMAGE_IMAGE_H
+#define VXD_GPU_SVDAG_IMAGE_IMAGE_H
 
-#include "gpu/dag/dag.h"
+#include "gpu/svdag/svdag.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "gpu/dag/arena_cpu.h"
-#include "gpu/dag/image_check.h"
+#include "gpu/svdag/store/store_cpu.h"
+#include "gpu/svdag/image/image_check.h"
 
 enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,

@@ -4,7 +4,7 @@
  * made of: the heights it may stand at follow from its children's and from its header, and
  * so do its counts; an item before it has a parent, or is a root. Items that look only at what
  * is checked already are checked side by side. */
-#include "gpu/dag/image_check.h"
+#include "gpu/svdag/image/image_check.h"
 
 #include <stdlib.h>
 #include <string.h>

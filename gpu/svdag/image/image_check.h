@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An image that was checked, for those who then read it. */
-#ifndef VXD_GPU_DAG_IMAGE_CHECK_H
-#define VXD_GPU_DAG_IMAGE_CHECK_H
+#ifndef VXD_GPU_SVDAG_IMAGE_IMAGE_CHECK_H
+#define VXD_GPU_SVDAG_IMAGE_IMAGE_CHECK_H
 
-#include "gpu/dag/image.h"
-#include "gpu/dag/internal.h"
-#include "gpu/dag/transfer_math.h"
+#include "gpu/svdag/image/image.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/collect/collect_math.h"
 
 /* How many items there are, and where each begins. */
 struct vxd_dag_image_items {

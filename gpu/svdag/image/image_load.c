@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/device.h"
-#include "gpu/dag/image_check.h"
-#include "gpu/dag/transfer_source.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/image/image_check.h"
+#include "gpu/svdag/collect/collect_cpu.h"
 
 enum {
     CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the words of an image's items tell by themselves: lengths, forms, values. */
-#include "gpu/dag/image_check.h"
+#include "gpu/svdag/image/image_check.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How many voxels differ between two references, as far as it can be told without a walk. */
-#ifndef VXD_GPU_DAG_CHANGE_MATH_H
-#define VXD_GPU_DAG_CHANGE_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_CHANGE_COUNT_MATH_H
+#define VXD_GPU_SVDAG_NODE_CHANGE_COUNT_MATH_H
 
-#include "gpu/dag/tree_math.h"
+#include "gpu/svdag/node/inner_math.h"
 
 /* Voxels, as in struct vxd_dag_edit_result. */
 struct vxd_dag_change {

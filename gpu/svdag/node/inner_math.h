@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cubes, and the canonical words of inner nodes: what editors of both backends see of a tree,
  * and how what they made becomes items of a store. Leaves are in leaf_math.h. */
-#ifndef VXD_GPU_DAG_TREE_MATH_H
-#define VXD_GPU_DAG_TREE_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_INNER_MATH_H
+#define VXD_GPU_SVDAG_NODE_INNER_MATH_H
 
-#include "gpu/dag/leaf_math.h"
+#include "gpu/svdag/node/leaf_math.h"
 
 /* What an item is: two of different kinds are never the same, whatever their words. */
 enum vxd_dag_kind {

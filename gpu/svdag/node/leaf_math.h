@@ -6,10 +6,10 @@
  * with. The values one by one are written where a third comes, and where a stored leaf has
  * several, by functions that devices call: they are handed the values alone, so that the rest
  * of a leaf stays in registers. */
-#ifndef VXD_GPU_DAG_LEAF_MATH_H
-#define VXD_GPU_DAG_LEAF_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_LEAF_MATH_H
+#define VXD_GPU_SVDAG_NODE_LEAF_MATH_H
 
-#include "gpu/dag/cursor_math.h"
+#include "gpu/svdag/node/tree_cursor_math.h"
 
 /* 4x4x4 voxels, apart. Where there are no materials neither value nor values are looked at. */
 struct vxd_dag_leaf {

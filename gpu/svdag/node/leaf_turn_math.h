@@ -3,10 +3,10 @@
  * exchanged. The bit of a voxel is x1 y1 z1 x0 y0 z0 in base two (vxd_dag_leaf_bit), so along an
  * axis a layer stands 1 or 7 units after the one before, and the next leaf's first one 9 before
  * this one's last. */
-#ifndef VXD_GPU_DAG_TURN_MATH_H
-#define VXD_GPU_DAG_TURN_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_LEAF_TURN_MATH_H
+#define VXD_GPU_SVDAG_NODE_LEAF_TURN_MATH_H
 
-#include "gpu/dag/dag_math.h"
+#include "gpu/svdag/node/node_words_math.h"
 
 /* How far along an axis the second layer is from the first: 4, 2, 1. */
 VXD_HD int vxd_dag_layer_unit(int axis)

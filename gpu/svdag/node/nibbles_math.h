@@ -2,10 +2,10 @@
 /* Values of 4 bits, eight at a time: those of a leaf's octant, a nibble for each of its voxels.
  * Stored leaves have the values of their set voxels alone, one after the other; here those are
  * put to their places and taken from them. A set of nibbles is given by their low bits. */
-#ifndef VXD_GPU_DAG_NIBBLES_MATH_H
-#define VXD_GPU_DAG_NIBBLES_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_NIBBLES_MATH_H
+#define VXD_GPU_SVDAG_NODE_NIBBLES_MATH_H
 
-#include "gpu/core/math.h"
+#include "gpu/core/core_math.h"
 
 #define VXD_DAG_LOW_BITS 0x11111111u
 

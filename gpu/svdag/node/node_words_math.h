@@ -22,12 +22,12 @@
  * Canonical: no leaf with all 64 voxels set and of one value, no inner node of eight equal
  * uniform children: both are a uniform reference. A block's values are not all equal. Equal
  * items of a kind are stored once. */
-#ifndef VXD_GPU_DAG_DAG_MATH_H
-#define VXD_GPU_DAG_DAG_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_NODE_WORDS_MATH_H
+#define VXD_GPU_SVDAG_NODE_NODE_WORDS_MATH_H
 
-#include "gpu/core/math.h"
-#include "gpu/dag/dag.h"
-#include "gpu/dag/nibbles_math.h"
+#include "gpu/core/core_math.h"
+#include "gpu/svdag/svdag.h"
+#include "gpu/svdag/node/nibbles_math.h"
 
 /* What is seldom gone through and takes many registers or much code is called on devices, so
  * that the rest does not pay. */

@@ -3,10 +3,10 @@
  * height: what looks at regions (area_math.h, cells_math.h) says of each cube whether to go
  * below it or past it. Cubes end at leaf height; below uniform and empty regions stand cubes
  * of the same reference. */
-#ifndef VXD_GPU_DAG_CURSOR_MATH_H
-#define VXD_GPU_DAG_CURSOR_MATH_H
+#ifndef VXD_GPU_SVDAG_NODE_TREE_CURSOR_MATH_H
+#define VXD_GPU_SVDAG_NODE_TREE_CURSOR_MATH_H
 
-#include "gpu/dag/dag_math.h"
+#include "gpu/svdag/node/node_words_math.h"
 
 /* A place and what stands there. */
 struct vxd_dag_spot {

@@ -2,8 +2,8 @@
 /* CUDA twin of nearest voxels: a thread a point, all of it in nearest_math.h. Threads of a warp
  * go different ways; what a thread keeps of its way lies in its local memory, one line of L1 a
  * height for the whole warp where they are at the same height. */
-#include "gpu/dag/nearest_math.h"
-#include "gpu/dag/query_cuda.h"
+#include "gpu/svdag/query/nearest_math.h"
+#include "gpu/svdag/query/query_cuda.h"
 
 #define NEAREST_THREADS 128
 

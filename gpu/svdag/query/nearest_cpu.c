@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/dag/nearest_math.h"
-#include "gpu/dag/query_backends.h"
+#include "gpu/svdag/query/nearest_math.h"
+#include "gpu/svdag/query/query_backends.h"
 
 #define PIECE_POINTS ((size_t)64)
 

@@ -3,10 +3,10 @@
  * plane before its mirror images, past every cube that can have nothing better. A candidate is
  * better by its squared distance, then by its Morton code, all in integers: which way the tree
  * is gone changes the time alone. */
-#ifndef VXD_GPU_DAG_NEAREST_MATH_H
-#define VXD_GPU_DAG_NEAREST_MATH_H
+#ifndef VXD_GPU_SVDAG_QUERY_NEAREST_MATH_H
+#define VXD_GPU_SVDAG_QUERY_NEAREST_MATH_H
 
-#include "gpu/dag/area_math.h"
+#include "gpu/svdag/query/region_math.h"
 
 struct vxd_dag_nearest {
     int64_t point[3]; /* units */

@@ -5,10 +5,10 @@
  * errors  INVALID_ARGUMENT    an array is missing; more than a GPU takes at once, 2^31 - 1
  *                             blocks of threads
  *         RESOURCE_EXHAUSTED  no memory for scratch (of counts on a GPU), or for the job */
-#ifndef VXD_GPU_DAG_QUERY_H
-#define VXD_GPU_DAG_QUERY_H
+#ifndef VXD_GPU_SVDAG_QUERY_QUERY_H
+#define VXD_GPU_SVDAG_QUERY_QUERY_H
 
-#include "gpu/dag/dag.h"
+#include "gpu/svdag/svdag.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The twins behind query.h, export.h and diff.h. The public entries check every argument; the twins
  * only compute. */
-#ifndef VXD_GPU_DAG_QUERY_BACKENDS_H
-#define VXD_GPU_DAG_QUERY_BACKENDS_H
+#ifndef VXD_GPU_SVDAG_QUERY_QUERY_BACKENDS_H
+#define VXD_GPU_SVDAG_QUERY_QUERY_BACKENDS_H
 
-#include "gpu/core/internal.h"
-#include "gpu/dag/cells_math.h"
-#include "gpu/dag/diff_math.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/svdag/query/region_math.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct vxd_dag_cells_call; /* gpu/svdag/diff/diff_backends.h */
+struct vxd_dag_dense_call;
+struct vxd_dag_diff_call;
 
 /* Everything a twin needs; n is at least 1. */
 struct vxd_dag_values_call {
@@ -54,38 +57,6 @@ struct vxd_dag_regions_call {
     void *scratch; /* of a GPU's counts */
 };
 
-/* rows.cells NULL: counts alone. */
-struct vxd_dag_cells_call {
-    struct vxd_dag_view view;
-    uint32_t root;
-    struct vxd_dag_cells cells;
-    uint64_t first;
-    uint64_t limit;
-    struct vxd_dag_rows rows;
-    uint64_t *n_cells;
-    void *scratch; /* of a GPU */
-};
-
-/* limit 0: counts alone. */
-struct vxd_dag_diff_call {
-    struct vxd_dag_view view;
-    uint32_t before;
-    uint32_t after;
-    struct vxd_dag_cells cells; /* of any state */
-    uint64_t first;
-    uint64_t limit;
-    struct vxd_dag_diff_rows rows;
-    uint64_t *n_cells;
-    void *scratch;
-};
-
-struct vxd_dag_dense_call {
-    struct vxd_dag_view view;
-    uint32_t root;
-    struct vxd_dag_cells cells;
-    struct vxd_dag_dense dense; /* at least one cell */
-};
-
 /* All queries of one form: a twin on the CPU, one for a GPU, and what stores that are handed in
  * bring for a GPU where their items stand in two pieces. */
 #define VXD_DAG_QUERY_FORMS(form)                                                        \
@@ -115,9 +86,6 @@ struct vxd_dag_queries {
     VXD_DAG_QUERY_FORM((*export_dense), vxd_dag_dense_call);
     VXD_DAG_QUERY_FORM((*diff), vxd_dag_diff_call);
 };
-
-/* diff_cpu.c: bytes of a diff's scratch there. */
-size_t vxd_dag_diff_run_bytes(void);
 
 #ifdef __cplusplus
 }
@@ -152,31 +120,6 @@ static inline size_t vxd_dag_count_scratch_bytes(const struct vxd_queue *queue, 
     return VXD_ON_CUDA(queue->context) && n <= VXD_DAG_FEW_REGIONS
                ? n * VXD_DAG_SPOTS_BYTES
                : 0;
-}
-
-/* Scratch of a GPU's exports: a list, and after it the cells before each of its spots. */
-static inline size_t vxd_dag_cells_scratch_bytes(const struct vxd_queue *queue)
-{
-    (void)queue;
-    return VXD_ON_CUDA(queue->context)
-               ? VXD_DAG_SPOTS_BYTES + (VXD_DAG_SPOTS_MOST + 1) * sizeof(uint64_t)
-               : 0;
-}
-
-/* Scratch of diffs: on a GPU a list as of exports, with another reference and a row a spot, the
- * cells before each, and what is found of few rows. */
-#define VXD_DAG_DIFF_LIST_BYTES                                                          \
-    (VXD_DAG_SPOTS_HEAD_BYTES +                                                          \
-     (size_t)2 * VXD_DAG_SPOTS_MOST * (sizeof(uint64_t) + 3 * sizeof(uint32_t)))
-#define VXD_DAG_DIFF_FEW_ROWS (VXD_DAG_SPOTS_MOST / 8)
-#define VXD_DAG_DIFF_FOUND_BYTES ((size_t)VXD_DAG_DIFF_FEW_ROWS * sizeof(uint32_t))
-static inline size_t vxd_dag_diff_scratch_bytes(const struct vxd_queue *queue)
-{
-    (void)queue;
-    return VXD_ON_CUDA(queue->context)
-               ? VXD_DAG_DIFF_LIST_BYTES + (VXD_DAG_SPOTS_MOST + 1) * sizeof(uint64_t) +
-                     VXD_DAG_DIFF_FOUND_BYTES
-               : vxd_dag_diff_run_bytes();
 }
 
 /* An array that may not be missing. */

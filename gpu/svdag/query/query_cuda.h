@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the CUDA twins of queries and exports share: a warp's way over a tree, and lists of
  * spots to begin at, so that one region or export is work for a whole device. */
-#ifndef VXD_GPU_DAG_QUERY_CUDA_H
-#define VXD_GPU_DAG_QUERY_CUDA_H
+#ifndef VXD_GPU_SVDAG_QUERY_QUERY_CUDA_H
+#define VXD_GPU_SVDAG_QUERY_QUERY_CUDA_H
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/dag/parts_math.h"
-#include "gpu/dag/query_backends.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/query/tree_parts_math.h"
+#include "gpu/svdag/query/query_backends.h"
 
 /* Kernels are compiled twice, for stores that split items and for those that do not; see
  * vxd_dag_reads_split. */

@@ -11,8 +11,8 @@
  *
  * Moved: 48 or 56 bytes in and 24 out a ray; nodes come from L1 and L2.
  * source  Aila and Laine, Understanding the Efficiency of Ray Traversal on GPUs, 2009 */
-#include "gpu/dag/query_cuda.h"
-#include "gpu/dag/ray_math.h"
+#include "gpu/svdag/query/query_cuda.h"
+#include "gpu/svdag/query/ray_math.h"
 
 #define RAY_THREADS 512
 /* Of a multiprocessor: 64 registers a thread, all that a ray needs. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/dag/query_backends.h"
-#include "gpu/dag/ray_math.h"
+#include "gpu/svdag/query/query_backends.h"
+#include "gpu/svdag/query/ray_math.h"
 
 #define PIECE_RAYS ((size_t)256)
 

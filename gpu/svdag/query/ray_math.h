@@ -24,13 +24,13 @@
  *
  * source  Amanatides and Woo, A Fast Voxel Traversal Algorithm, 1987 (the single steps);
  *         Laine and Karras, Efficient Sparse Voxel Octrees, 2010, section 2 (the mirror) */
-#ifndef VXD_GPU_DAG_RAY_MATH_H
-#define VXD_GPU_DAG_RAY_MATH_H
+#ifndef VXD_GPU_SVDAG_QUERY_RAY_MATH_H
+#define VXD_GPU_SVDAG_QUERY_RAY_MATH_H
 
 #include <string.h>
 
-#include "gpu/dag/dag_math.h"
-#include "gpu/dag/query.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/query/query.h"
 
 enum {
     VXD_DAG_RAY_START = -1 /* axis of no crossing */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Overlaps and counts of balls and boxes. */
-#include "gpu/dag/query.h"
+#include "gpu/svdag/query/query.h"
 
-#include "gpu/dag/internal.h"
-#include "gpu/dag/query_backends.h"
-#include "gpu/dag/store_table.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/query/query_backends.h"
+#include "gpu/svdag/store/store_math.h"
 
 enum vxd_status vxd_dag_overlap(struct vxd_queue *queue, const struct vxd_dag *dag,
                                 uint32_t root, const struct vxd_dag_region *regions,

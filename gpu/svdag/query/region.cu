@@ -6,7 +6,7 @@
  * it does not matter who comes first.
  *
  * Overlaps end with the round in which all states were seen, and are not split. */
-#include "gpu/dag/query_cuda.h"
+#include "gpu/svdag/query/query_cuda.h"
 
 /* Spots of lists are no lower than this: a warp's work should be worth its way down. */
 #define REGION_LEAST_HEIGHT 5

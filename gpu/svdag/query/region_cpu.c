@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Many regions are a task each few; of few regions, each is counted in parts. An overlap mostly
  * ends soon, and is never split. */
-#include "gpu/dag/parts_math.h"
-#include "gpu/dag/query_backends.h"
+#include "gpu/svdag/query/tree_parts_math.h"
+#include "gpu/svdag/query/query_backends.h"
 
 #define PIECE_REGIONS ((size_t)8)
 #define FEW_REGIONS ((size_t)16)

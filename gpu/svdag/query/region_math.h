@@ -2,12 +2,12 @@
 /* Balls and boxes of voxels: which cubes and leaves lie in one, which states occur there, and
  * how many. Whatever numbers a region has, nothing overflows: they are clamped to beyond
  * every scene first. */
-#ifndef VXD_GPU_DAG_AREA_MATH_H
-#define VXD_GPU_DAG_AREA_MATH_H
+#ifndef VXD_GPU_SVDAG_QUERY_REGION_MATH_H
+#define VXD_GPU_SVDAG_QUERY_REGION_MATH_H
 
-#include "gpu/dag/cursor_math.h"
-#include "gpu/dag/query.h"
-#include "gpu/dag/shape_math.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/query/query.h"
+#include "gpu/svdag/brush/brush_math.h"
 
 /* A region's voxels. */
 struct vxd_dag_area {
@@ -186,7 +186,7 @@ VXD_HD uint64_t vxd_dag_area_volume(const struct vxd_dag_area *area,
 }
 
 /* Whether every voxel below an inner node is known to be occupied. */
-VXD_HD bool vxd_dag_is_full(const uint32_t *words, int height)
+VXD_HD bool vxd_dag_is_full_inner(const uint32_t *words, int height)
 {
     return height <= VXD_DAG_COUNT_HEIGHT && words[0] >> 10 == 1u << (3 * height);
 }
@@ -200,8 +200,8 @@ VXD_HD void vxd_dag_inner_states(const struct vxd_dag_view *view,
 
     *sure = vxd_dag_spot_states(view, spot) |
             vxd_dag_state_if((words[0] & 0xffu) != 0xffu, VXD_DAG_UNKNOWN);
-    *maybe =
-        *sure | vxd_dag_state_if(!vxd_dag_is_full(words, spot->height), VXD_DAG_UNKNOWN);
+    *maybe = *sure | vxd_dag_state_if(!vxd_dag_is_full_inner(words, spot->height),
+                                      VXD_DAG_UNKNOWN);
 }
 
 /* Every state that a voxel of the scene can have. */

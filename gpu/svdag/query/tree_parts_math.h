@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A tree in parts, in Morton order: what one region, or one export, is spread over threads
  * by. */
-#ifndef VXD_GPU_DAG_PARTS_MATH_H
-#define VXD_GPU_DAG_PARTS_MATH_H
+#ifndef VXD_GPU_SVDAG_QUERY_TREE_PARTS_MATH_H
+#define VXD_GPU_SVDAG_QUERY_TREE_PARTS_MATH_H
 
-#include "gpu/dag/area_math.h"
+#include "gpu/svdag/query/region_math.h"
 
 enum {
     VXD_DAG_PART_LEVELS = 3,

@@ -2,8 +2,8 @@
 /* CUDA twin of states of voxels: a thread a voxel, all of it in values_math.h.
  *
  * Moved: 12 bytes in, 3 out a voxel, and a node a level of which the upper ones stay in L1. */
-#include "gpu/dag/query_cuda.h"
-#include "gpu/dag/values_math.h"
+#include "gpu/svdag/query/query_cuda.h"
+#include "gpu/svdag/query/values_math.h"
 
 #define VALUES_THREADS 256
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/dag/query_backends.h"
-#include "gpu/dag/values_math.h"
+#include "gpu/svdag/query/query_backends.h"
+#include "gpu/svdag/query/values_math.h"
 
 #define PIECE_VOXELS ((size_t)1024)
 

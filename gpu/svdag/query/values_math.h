@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What one voxel is to those who ask. */
-#ifndef VXD_GPU_DAG_VALUES_MATH_H
-#define VXD_GPU_DAG_VALUES_MATH_H
+#ifndef VXD_GPU_SVDAG_QUERY_VALUES_MATH_H
+#define VXD_GPU_SVDAG_QUERY_VALUES_MATH_H
 
-#include "gpu/dag/dag_math.h"
+#include "gpu/svdag/node/node_math.h"
 
 /* State of any voxel, and its material where it is occupied, else 0. */
 VXD_HD unsigned vxd_dag_values_answer(const struct vxd_dag_view *view, uint32_t root,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The public entries of scans and voxel lists: checks and dispatch. */
-#include "gpu/dag/carve.h"
+#include "gpu/svdag/scan/scan.h"
 
-#include "gpu/dag/carve_cpu.h"
-#include "gpu/dag/carve_device.h"
+#include "gpu/svdag/scan/carve_cpu.h"
+#include "gpu/svdag/scan/carve_bricks.h"
 
 #define MAX_POINTS ((size_t)1 << 28)
 

@@ -5,8 +5,8 @@
  * word of a brick when it leaves the leaf, unless they are there: some four steps a write, and
  * near the origin hardly any. Rays come by the Morton code of their ends, so those of a warp
  * are alike in length and go through the same bricks. */
-#include "gpu/core/cuda_check.h"
-#include "gpu/dag/carve_cuda.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/scan/carve_cuda.h"
 
 enum {
     THREADS = 256,

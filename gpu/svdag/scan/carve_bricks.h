@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scans and lists of voxels on a GPU: what host code (carve_cuda.c) and kernels (carve.cu)
  * share. Included as C11 and as CUDA C++. */
-#ifndef VXD_GPU_DAG_CARVE_DEVICE_H
-#define VXD_GPU_DAG_CARVE_DEVICE_H
+#ifndef VXD_GPU_SVDAG_SCAN_CARVE_BRICKS_H
+#define VXD_GPU_SVDAG_SCAN_CARVE_BRICKS_H
 
-#include "gpu/dag/carve_math.h"
+#include "gpu/svdag/scan/carve_math.h"
 
 #ifdef __cplusplus
 extern "C" {

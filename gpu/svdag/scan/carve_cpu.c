@@ -2,9 +2,9 @@
 /* Points are sorted by the Morton code of their voxel (stable: of one voxel the first point
  * stands first and the last one last), so that voxels and leaves are runs. Points that hit
  * nothing but have a ray come behind them. Moves some 24 bytes a point and sorting pass. */
-#include "gpu/dag/carve_cpu.h"
+#include "gpu/svdag/scan/carve_cpu.h"
 
-#include "gpu/core/block_cache.h"
+#include "gpu/core/core_cpu.h"
 
 #define PIECE ((size_t)4096)
 

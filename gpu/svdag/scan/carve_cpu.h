@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of carve on the CPU share. */
-#ifndef VXD_GPU_DAG_CARVE_CPU_H
-#define VXD_GPU_DAG_CARVE_CPU_H
+#ifndef VXD_GPU_SVDAG_SCAN_CARVE_CPU_H
+#define VXD_GPU_SVDAG_SCAN_CARVE_CPU_H
 
-#include "gpu/dag/carve_math.h"
-#include "gpu/dag/internal.h"
+#include "gpu/svdag/scan/carve_math.h"
+#include "gpu/svdag/store/store.h"
 
 /* Jobs of carve.h, queued; arguments already checked. */
 enum vxd_status vxd_dag_scan_voxels_cpu(struct vxd_queue *queue,

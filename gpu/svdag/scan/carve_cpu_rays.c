@@ -8,7 +8,7 @@
  *
  * A step costs the choice of the axis and one OR, without a branch that can be guessed
  * wrongly; a scan of 120 k points in voxels of 0.1 m is some 70 k rays of 250 steps. */
-#include "gpu/dag/carve_cpu.h"
+#include "gpu/svdag/scan/carve_cpu.h"
 
 #include <string.h>
 

@@ -3,10 +3,9 @@
  * CPU, rays go into bricks of a hash table, and bricks are sorted. How long the lists are is
  * not known before: the host reads counts after the points, the rays, and the bricks, so the
  * calls wait. */
-#include "gpu/core/internal.h"
-#include "gpu/core/scan.h"
-#include "gpu/core/sort.h"
-#include "gpu/dag/carve_device.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/core/core.h"
+#include "gpu/svdag/scan/carve_bricks.h"
 
 #define MIN_BRICKS 1024u        /* of 4 KiB */
 #define FIRST_BRICKS (1u << 14) /* where there are as many rays */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a thread of carve.cu does for its row. */
-#ifndef VXD_GPU_DAG_CARVE_CUDA_H
-#define VXD_GPU_DAG_CARVE_CUDA_H
+#ifndef VXD_GPU_SVDAG_SCAN_CARVE_CUDA_H
+#define VXD_GPU_SVDAG_SCAN_CARVE_CUDA_H
 
-#include "gpu/dag/carve_device.h"
-#include "gpu/dag/dag_math.h"
-#include "gpu/dag/team_cuda.h"
+#include "gpu/svdag/scan/carve_bricks.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/store/store_cuda.h"
 
 /* What a thread counted of the points it looked at. */
 struct vxd_dag_carve_sums {

@@ -2,11 +2,11 @@
 /* Where points fall and which voxels their rays visit, the same on every backend: doubles of
  * one rounding an operation make the times at which a ray crosses planes, and from there on
  * all is integers. (Divisions and roots of doubles round once everywhere.) */
-#ifndef VXD_GPU_DAG_CARVE_MATH_H
-#define VXD_GPU_DAG_CARVE_MATH_H
+#ifndef VXD_GPU_SVDAG_SCAN_CARVE_MATH_H
+#define VXD_GPU_SVDAG_SCAN_CARVE_MATH_H
 
-#include "gpu/core/math.h"
-#include "gpu/dag/carve.h"
+#include "gpu/core/core_math.h"
+#include "gpu/svdag/scan/scan.h"
 
 /* Positions and bases beyond these lie outside every scene, and floor to an int64. */
 #define VXD_DAG_FAR 4398046511104.0 /* 2^42 */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From points to lists of voxels: what a scan hits, and the free space up to there. */
-#ifndef VXD_GPU_DAG_CARVE_H
-#define VXD_GPU_DAG_CARVE_H
+#ifndef VXD_GPU_SVDAG_SCAN_SCAN_H
+#define VXD_GPU_SVDAG_SCAN_SCAN_H
 
-#include "gpu/dag/edit.h"
+#include "gpu/svdag/brush/brush.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels of scenes that know no editor: the end of an edit, a larger index of the arena, and
  * checks of lists and heights. */
-#include "gpu/core/cuda_check.h"
-#include "gpu/dag/launch_cuda.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/store/find_or_insert_cuda.h"
 
 enum {
     THREADS = 256

@@ -8,13 +8,13 @@
  *
  * Locks are taken in the order shard, arena, context. Readers of nodes take none: an entry
  * of the chunk table is written before any root that leads there is known to them. */
-#include "gpu/dag/arena_cpu.h"
+#include "gpu/svdag/store/arena_cpu.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/block_cache.h"
+#include "gpu/core/core_cpu.h"
 
 enum {
     N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The arena store on the CPU, for the two ways into it: item by item (arena_cpu.c), and all of
  * an image at once (arena_adopt_cpu.c). */
-#ifndef VXD_GPU_DAG_ARENA_CPU_H
-#define VXD_GPU_DAG_ARENA_CPU_H
+#ifndef VXD_GPU_SVDAG_STORE_ARENA_CPU_H
+#define VXD_GPU_SVDAG_STORE_ARENA_CPU_H
 
-#include "gpu/dag/index_math.h"
-#include "gpu/dag/internal.h"
+#include "gpu/svdag/store/arena_index_math.h"
+#include "gpu/svdag/store/store.h"
 
 enum {
     VXD_DAG_ARENA_SHARD_BITS = 10,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The index of an arena on a GPU: by what items are found again. */
-#include "gpu/dag/device_store.h"
+#include "gpu/svdag/store/store_device_internal.h"
 
 enum {
     FIRST_BUCKETS = 1 << 14, /* 512 KiB */

@@ -5,10 +5,10 @@
  * fourteen bits of hash, of 1 GiB six, of 16 GiB two. After a full bucket another one is next;
  * items are never taken out, so a bucket with room ends a search. On a GPU there is a moment
  * between a slot's word and its tag (store_cuda.h). */
-#ifndef VXD_GPU_DAG_INDEX_MATH_H
-#define VXD_GPU_DAG_INDEX_MATH_H
+#ifndef VXD_GPU_SVDAG_STORE_ARENA_INDEX_MATH_H
+#define VXD_GPU_SVDAG_STORE_ARENA_INDEX_MATH_H
 
-#include "gpu/dag/tree_math.h"
+#include "gpu/svdag/node/node_math.h"
 
 enum {
     VXD_DAG_INDEX_SLOTS = 7, /* of a bucket */

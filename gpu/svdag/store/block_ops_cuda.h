@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What threads of kernels of scenes do together, and past each other's caches. */
-#ifndef VXD_GPU_DAG_TEAM_CUDA_H
-#define VXD_GPU_DAG_TEAM_CUDA_H
+#ifndef VXD_GPU_SVDAG_STORE_BLOCK_OPS_CUDA_H
+#define VXD_GPU_SVDAG_STORE_BLOCK_OPS_CUDA_H
 
 #include <cooperative_groups.h>
 
-#include "gpu/dag/index_math.h"
+#include "gpu/svdag/store/arena_index_math.h"
 
 #define VXD_DAG_DEVICE static __device__ __forceinline__
 

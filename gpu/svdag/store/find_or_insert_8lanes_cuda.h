@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How eight lanes find or store a node of the arena (store_cuda.h), where no other block stores any
  * more: a lane has a word of each bucket, and one of the node. */
-#ifndef VXD_GPU_DAG_STORE_EIGHT_CUDA_H
-#define VXD_GPU_DAG_STORE_EIGHT_CUDA_H
+#ifndef VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_8LANES_CUDA_H
+#define VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_8LANES_CUDA_H
 
-#include "gpu/dag/store_cuda.h"
+#include "gpu/svdag/store/find_or_insert_cuda.h"
 
 /* A node that eight lanes look for, each has the same of it. */
 struct vxd_dag_eight {

@@ -9,11 +9,11 @@
  * same free slot, where one swap goes before the other, and the one that fails finds the other's
  * words equal. Nobody waits for anybody, but for the tag of an item with equal words, which is
  * on its way: it tells the kind. */
-#ifndef VXD_GPU_DAG_STORE_CUDA_H
-#define VXD_GPU_DAG_STORE_CUDA_H
+#ifndef VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_CUDA_H
+#define VXD_GPU_SVDAG_STORE_FIND_OR_INSERT_CUDA_H
 
-#include "gpu/dag/device.h"
-#include "gpu/dag/team_cuda.h"
+#include "gpu/svdag/store/store_device.h"
+#include "gpu/svdag/store/block_ops_cuda.h"
 
 /* Words that a warp takes at most at once. */
 #define VXD_DAG_WARP_WORDS ((uint64_t)32 * VXD_DAG_MAX_ITEM_WORDS)

@@ -2,7 +2,7 @@
 /* Inner nodes: their canonical form, and what lies below them. */
 #include <assert.h>
 
-#include "gpu/dag/internal.h"
+#include "gpu/svdag/store/store.h"
 
 enum {
     N_MEMO = 512 /* nodes whose counts are remembered */

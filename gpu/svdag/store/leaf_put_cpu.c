@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Leaves between their stored form and 64 voxels apart. */
-#include "gpu/dag/internal.h"
+#include "gpu/svdag/store/store.h"
 
 void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref, uint16_t values[64],
                        struct vxd_dag_leaf *leaf)

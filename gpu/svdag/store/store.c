@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stores as objects: specs, memory, size. */
-#include "gpu/dag/dag.h"
+#include "gpu/svdag/svdag.h"
 
 #include <stdlib.h>
 
-#include "gpu/dag/internal.h"
-#include "gpu/dag/store_table.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/store/store_table.h"
 
 const char *vxd_dag_store_name(enum vxd_dag_store store)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of gpu/dag share: the store behind the opaque name, finding or inserting
  * nodes, and how an edit goes over a tree. */
-#ifndef VXD_GPU_DAG_INTERNAL_H
-#define VXD_GPU_DAG_INTERNAL_H
+#ifndef VXD_GPU_SVDAG_STORE_STORE_H
+#define VXD_GPU_SVDAG_STORE_STORE_H
 
 #include <stdatomic.h>
 
-#include "gpu/core/internal.h"
-#include "gpu/dag/edit.h"
-#include "gpu/dag/source_math.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/svdag/brush/brush.h"
+#include "gpu/svdag/brush/brush_math.h"
 
 struct vxd_dag_store_ops;
 struct vxd_dag_device_ops; /* store_table.h */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/device_store.h"
+#include "gpu/svdag/store/store_device_internal.h"
 
 enum {
     FIRST_CUBES = 1 << 16,

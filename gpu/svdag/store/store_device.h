@@ -6,14 +6,13 @@
  * scratch have the room that the host gave them. Kernels count what they need; where it is more,
  * they raise a fault, the rest of the edit falls through, and vxd_dag_make_room comes next. What
  * such an edit stored is whole, and found again when it is repeated. */
-#ifndef VXD_GPU_DAG_DEVICE_H
-#define VXD_GPU_DAG_DEVICE_H
+#ifndef VXD_GPU_SVDAG_STORE_STORE_DEVICE_H
+#define VXD_GPU_SVDAG_STORE_STORE_DEVICE_H
 
-#include "gpu/dag/change_math.h"
-#include "gpu/dag/edit.h"
-#include "gpu/dag/index_math.h"
-#include "gpu/dag/shapes_math.h"
-#include "gpu/dag/undo_math.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/brush/brush.h"
+#include "gpu/svdag/store/arena_index_math.h"
+#include "gpu/svdag/brush/brush_math.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,12 +2,12 @@
 /* A store on a GPU, as the files that keep it share it: device.c its memory, device_arena.c by
  * what items of an arena are found again. Stores that are handed in have functions of their own
  * for that (store_table.h). */
-#ifndef VXD_GPU_DAG_DEVICE_STORE_H
-#define VXD_GPU_DAG_DEVICE_STORE_H
+#ifndef VXD_GPU_SVDAG_STORE_STORE_DEVICE_INTERNAL_H
+#define VXD_GPU_SVDAG_STORE_STORE_DEVICE_INTERNAL_H
 
-#include "gpu/dag/device.h"
-#include "gpu/dag/internal.h"
-#include "gpu/dag/store_table.h"
+#include "gpu/svdag/store/store_device.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/store/store_table.h"
 
 /* What an edit took of a store, or what is taken. */
 struct vxd_dag_taken {

@@ -2,11 +2,11 @@
 /* The tables of functions of stores that are not the engine's own. They are handed in when a context
  * opens (struct vxd_context_extras); nothing in this folder names one of them. The arena is the
  * engine's own store and needs no table. */
-#ifndef VXD_GPU_DAG_STORE_TABLE_H
-#define VXD_GPU_DAG_STORE_TABLE_H
+#ifndef VXD_GPU_SVDAG_STORE_STORE_TABLE_H
+#define VXD_GPU_SVDAG_STORE_STORE_TABLE_H
 
-#include "gpu/core/internal.h"
-#include "gpu/dag/device.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/svdag/store/store_device.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,8 +7,8 @@
  * or the parts' digests, never of addresses. */
 #include <string.h>
 
-#include "gpu/dag/internal.h"
-#include "gpu/dag/store_table.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/store/store_table.h"
 
 enum {
     FIRST_ENTRIES = 1024,

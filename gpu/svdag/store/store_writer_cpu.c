@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "gpu/core/block_cache.h"
-#include "gpu/dag/internal.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/svdag/store/store.h"
 
 enum {
     MET_BITS = 13

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tables of items of one length: what both backends check. */
-#include "gpu/dag/table.h"
+#include "gpu/svdag/table/table.h"
 
 #include <stdlib.h>
 
-#include "gpu/dag/internal.h"
-#include "gpu/dag/store_table.h"
-#include "gpu/dag/table_backends.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/table/table_backends.h"
 
 /* errors  UNIMPLEMENTED  the context was not given the store */
 static enum vxd_status choose_ops(const struct vxd_context *context,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tables on a GPU: their memory, all taken when they are made, and those of an arena. */
-#include "gpu/core/cuda_check.h"
-#include "gpu/dag/table_backends.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/table/table_backends.h"
 
 /* Where the parts of a table's memory begin. */
 struct layout {

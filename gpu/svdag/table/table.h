@@ -6,10 +6,10 @@
  * Items are n rows of n_words uint32. Their words tell their length, as those of nodes do
  * (dag_math.h): of 2 to 9 words the first has n_words - 1 bits of the low eight set, ten are a
  * leaf of 4-bit values with 57 to 64 voxels. */
-#ifndef VXD_GPU_DAG_TABLE_H
-#define VXD_GPU_DAG_TABLE_H
+#ifndef VXD_GPU_SVDAG_TABLE_TABLE_H
+#define VXD_GPU_SVDAG_TABLE_TABLE_H
 
-#include "gpu/dag/dag.h"
+#include "gpu/svdag/svdag.h"
 
 #ifdef __cplusplus
 extern "C" {

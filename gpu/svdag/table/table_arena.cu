@@ -7,8 +7,8 @@
  * insert  items are appended in order, so that a block writes its words in one piece; then each
  *         takes the first free slot of its bucket by a swap of the seven tags. Addresses are
  *         written after the swap: who searches comes in a later launch */
-#include "gpu/core/cuda_check.h"
-#include "gpu/dag/table_backends.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/svdag/table/table_backends.h"
 
 #define N_THREADS 256
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The object behind table.h and its twins. The public entries check every argument; the twins
  * only compute. */
-#ifndef VXD_GPU_DAG_TABLE_BACKENDS_H
-#define VXD_GPU_DAG_TABLE_BACKENDS_H
+#ifndef VXD_GPU_SVDAG_TABLE_TABLE_BACKENDS_H
+#define VXD_GPU_SVDAG_TABLE_TABLE_BACKENDS_H
 
-#include "gpu/core/internal.h"
-#include "gpu/dag/index_math.h"
-#include "gpu/dag/table.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/table/table.h"
 
 #ifdef __cplusplus
 extern "C" {

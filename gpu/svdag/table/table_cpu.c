@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tables on the CPU: a scene's store of which one kind and length is used, in parallel. */
-#include "gpu/dag/internal.h"
-#include "gpu/dag/table_backends.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/table/table_backends.h"
 
 enum {
     GRAIN = 8192 /* items a piece */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/durable/data_dir.h"
+#include "server/durable/data_dir/data_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,10 +12,10 @@
  *                   place, which the next start or repair does (journal_repaired.c)
  *
  * Made with mode 0700. */
-#ifndef VXD_SERVER_DURABLE_DATA_DIR_H
-#define VXD_SERVER_DURABLE_DATA_DIR_H
+#ifndef VXD_SERVER_DURABLE_DATA_DIR_DATA_DIR_H
+#define VXD_SERVER_DURABLE_DATA_DIR_DATA_DIR_H
 
-#include "server/durable/file_ops.h"
+#include "server/durable/data_dir/file_ops.h"
 
 enum {
     VXD_DATA_DIR_BYTES = 512

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/durable/file_ops.h"
+#include "server/durable/data_dir/file_ops.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every file call of server/durable, so that tests can put a disk that fails, lies or loses
  * power in their place. SQLite goes through the VFS of the same table. */
-#ifndef VXD_SERVER_DURABLE_FILE_OPS_H
-#define VXD_SERVER_DURABLE_FILE_OPS_H
+#ifndef VXD_SERVER_DURABLE_DATA_DIR_FILE_OPS_H
+#define VXD_SERVER_DURABLE_DATA_DIR_FILE_OPS_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 enum {
     VXD_DURABLE_PATH_BYTES = 640, /* of a file in a data directory */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The journal's life, its queue, and what it knows without asking the disk. */
-#include "server/durable/journal.h"
+#include "server/durable/journal/journal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "server/durable/journal_internal.h"
-#include "server/log.h"
+#include "server/durable/journal/journal_internal.h"
+#include "server/observe/log/log.h"
 
 enum {
     DEFAULT_PROBE_MS = 500,

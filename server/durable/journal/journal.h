@@ -16,10 +16,10 @@
  *
  * The tables are told in journal_schema.c. Functions may be called from any thread unless they
  * say otherwise; those that block wait for the disk. */
-#ifndef VXD_SERVER_DURABLE_JOURNAL_H
-#define VXD_SERVER_DURABLE_JOURNAL_H
+#ifndef VXD_SERVER_DURABLE_JOURNAL_JOURNAL_H
+#define VXD_SERVER_DURABLE_JOURNAL_JOURNAL_H
 
-#include "server/durable/data_dir.h"
+#include "server/durable/data_dir/data_dir.h"
 
 enum {
     VXD_JOURNAL_NAME_BYTES = 64,

@@ -4,7 +4,7 @@
  * group. */
 #include <string.h>
 
-#include "server/durable/journal_internal.h"
+#include "server/durable/journal/journal_internal.h"
 
 static const char *const statements[VXD_N_STATEMENTS] = {
     [VXD_SQL_BEGIN] = "BEGIN IMMEDIATE",

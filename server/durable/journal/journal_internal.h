@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of the journal share. */
-#ifndef VXD_SERVER_DURABLE_JOURNAL_INTERNAL_H
-#define VXD_SERVER_DURABLE_JOURNAL_INTERNAL_H
+#ifndef VXD_SERVER_DURABLE_JOURNAL_JOURNAL_INTERNAL_H
+#define VXD_SERVER_DURABLE_JOURNAL_JOURNAL_INTERNAL_H
 
 #include <pthread.h>
 #include <sqlite3.h>
 
-#include "server/durable/journal.h"
+#include "server/durable/journal/journal.h"
 
 enum {
     VXD_JOURNAL_LAYOUT = 1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Reading back what is committed, on the writer's connection: it waits meanwhile. */
-#include "server/durable/journal_internal.h"
+#include "server/durable/journal/journal_internal.h"
 
 enum {
     RECORDS_AT_ONCE = 64 /* then the writer may go on */

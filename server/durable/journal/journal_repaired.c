@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "server/durable/journal_internal.h"
+#include "server/durable/journal/journal_internal.h"
 
 enum {
     MAX_ASIDE = 1000

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/crc32c.h"
-#include "server/durable/journal_internal.h"
+#include "proto/base/crc32c.h"
+#include "server/durable/journal/journal_internal.h"
 
 /* A CRC under way. */
 static uint32_t add32(uint32_t crc, uint32_t value)

@@ -12,7 +12,7 @@
  *     records     id = family << 40 | sequence; rules, kind, n_bytes, crc, bytes (record.c)
  *     items       family, kind (1 head, 2 named snapshot), name, crc, bytes (the owner's)
  *     replies     client, sequence, digest, unix_ns, crc, bytes: exactly-once outcomes, those that
- *                 memory knows and no others (server/exactly_once_disk.c)
+ *                 memory knows and no others (server/request/exactly_once_disk.c)
  *     dropped     families whose records are being removed
  *     set_aside   records that a recovery cut: nothing reads them, they stay for people
  *
@@ -31,9 +31,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/durable/crc32c.h"
-#include "server/durable/journal_internal.h"
-#include "server/log.h"
+#include "proto/base/crc32c.h"
+#include "server/durable/journal/journal_internal.h"
+#include "server/observe/log/log.h"
 
 static const char schema[] =
     "PRAGMA application_id = 1448626737;" /* VXD_JOURNAL_APPLICATION */

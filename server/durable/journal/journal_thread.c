@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/durable/journal_internal.h"
-#include "server/log.h"
+#include "server/durable/journal/journal_internal.h"
+#include "server/observe/log/log.h"
 
 enum {
     GROUP_TRANSACTIONS = 1024,

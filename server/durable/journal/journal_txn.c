@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal_internal.h"
+#include "server/durable/journal/journal_internal.h"
 
 enum vxd_status vxd_journal_begin(struct vxd_journal *journal,
                                   struct vxd_journal_txn **out, struct vxd_err *err)

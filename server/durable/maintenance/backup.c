@@ -3,7 +3,7 @@
  * database, copied after the first pass over the snapshot files, still has all records after the
  * older of the two newest of its time; that one was either linked by the first pass or came later,
  * and then it, or newer ones, are linked by the second. */
-#include "server/durable/backup.h"
+#include "server/durable/maintenance/backup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal_internal.h"
-#include "server/durable/snapshot_internal.h"
+#include "server/durable/journal/journal_internal.h"
+#include "server/durable/snapshot/snapshot_internal.h"
 
 enum {
     SLICE_PAGES = 256, /* copied between two commits */

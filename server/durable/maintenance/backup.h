@@ -2,10 +2,10 @@
 /* A copy of a data directory while it is in use. The copy is a data directory itself: it is
  * restored by being put in the place of the old one, or by data_dir naming it. A server that
  * starts from it raises the epochs, since clients may have been told what came later. */
-#ifndef VXD_SERVER_DURABLE_BACKUP_H
-#define VXD_SERVER_DURABLE_BACKUP_H
+#ifndef VXD_SERVER_DURABLE_MAINTENANCE_BACKUP_H
+#define VXD_SERVER_DURABLE_MAINTENANCE_BACKUP_H
 
-#include "server/durable/journal.h"
+#include "server/durable/journal/journal.h"
 
 struct vxd_backup_info {
     uint64_t n_database_bytes;

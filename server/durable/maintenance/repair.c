@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/durable/repair.h"
+#include "server/durable/maintenance/repair.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/map_record.h"
-#include "server/durable/repair_internal.h"
-#include "server/durable/snapshot_internal.h"
+#include "server/durable/record/record.h"
+#include "server/durable/maintenance/repair_internal.h"
+#include "server/durable/snapshot/snapshot_internal.h"
 
 #define MAX_JOURNAL_BYTES ((int64_t)256 << 20) /* of families whose own number is gone */
 

@@ -5,10 +5,10 @@
  * newest state that is whole, which the next start goes on from. Wherever it is cut off, a start
  * or another repair finds the state before or the one behind it, never one between
  * (journal_repaired.c). */
-#ifndef VXD_SERVER_DURABLE_REPAIR_H
-#define VXD_SERVER_DURABLE_REPAIR_H
+#ifndef VXD_SERVER_DURABLE_MAINTENANCE_REPAIR_H
+#define VXD_SERVER_DURABLE_MAINTENANCE_REPAIR_H
 
-#include "server/durable/verify.h"
+#include "server/durable/maintenance/verify.h"
 
 struct vxd_repair_result {
     size_t n_mended;    /* families whose rows were made anew from what is there */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of repairs share. */
-#ifndef VXD_SERVER_DURABLE_REPAIR_INTERNAL_H
-#define VXD_SERVER_DURABLE_REPAIR_INTERNAL_H
+#ifndef VXD_SERVER_DURABLE_MAINTENANCE_REPAIR_INTERNAL_H
+#define VXD_SERVER_DURABLE_MAINTENANCE_REPAIR_INTERNAL_H
 
-#include "server/durable/journal_internal.h"
-#include "server/durable/repair.h"
-#include "server/durable/snapshot.h"
+#include "server/durable/journal/journal_internal.h"
+#include "server/durable/maintenance/repair.h"
+#include "server/durable/snapshot/snapshot.h"
 
 struct vxd_repair {
     struct vxd_data_dir dir;

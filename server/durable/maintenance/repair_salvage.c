@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "server/durable/repair_internal.h"
+#include "server/durable/maintenance/repair_internal.h"
 
 /* Rows that are there already stay. */
 static const struct {

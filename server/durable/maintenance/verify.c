@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Looks, and says what the start would do. Nothing is changed: a database with a WAL is opened so
  * that the WAL stays, one without so that none is made. */
-#include "server/durable/verify.h"
+#include "server/durable/maintenance/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal_internal.h"
-#include "server/durable/map_record.h"
-#include "server/durable/snapshot_internal.h"
+#include "server/durable/journal/journal_internal.h"
+#include "server/durable/record/record.h"
+#include "server/durable/snapshot/snapshot_internal.h"
 
 struct verify {
     struct vxd_data_dir dir; /* its lock is taken for the time */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is wrong with a data directory, without changing a byte of it: for `verify` and
  * `repair --dry-run`. */
-#ifndef VXD_SERVER_DURABLE_VERIFY_H
-#define VXD_SERVER_DURABLE_VERIFY_H
+#ifndef VXD_SERVER_DURABLE_MAINTENANCE_VERIFY_H
+#define VXD_SERVER_DURABLE_MAINTENANCE_VERIFY_H
 
-#include "server/durable/data_dir.h"
+#include "server/durable/data_dir/data_dir.h"
 
 enum vxd_problem_weight {
     VXD_PROBLEM_NOTE = 1,  /* nothing is lost: left-over files, an unclean end */

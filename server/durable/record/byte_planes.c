@@ -13,7 +13,7 @@
  * one before plus one. Lengths come from the counts of the bytes by Huffman's rule, where of
  * equal counts the one that was made first is taken, bytes in their order before joined ones;
  * while a length is above 11 all counts are halved (rounded up) and it is done again. */
-#include "server/durable/planes.h"
+#include "server/durable/record/byte_planes.h"
 
 enum {
     FORM_PLAIN = 0,

@@ -24,11 +24,11 @@
  *              n rows, little-endian, as they are
  *
  * and nothing behind. */
-#include "server/durable/map_record.h"
+#include "server/durable/record/map_record.h"
 
-#include "server/durable/journal.h"
-#include "server/durable/planes.h"
-#include "server/durable/record_internal.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/record/byte_planes.h"
+#include "server/durable/record/record_internal.h"
 
 enum {
     WHAT_NUMBERS = 0,

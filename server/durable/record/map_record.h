@@ -3,11 +3,11 @@
  * takes them, so that the same rules give the same map again, numbers included. It tells its
  * keys' and rows' types itself. The bytes are told in map_record.c. Equal changes, equal
  * bytes. */
-#ifndef VXD_SERVER_DURABLE_MAP_RECORD_H
-#define VXD_SERVER_DURABLE_MAP_RECORD_H
+#ifndef VXD_SERVER_DURABLE_RECORD_MAP_RECORD_H
+#define VXD_SERVER_DURABLE_RECORD_MAP_RECORD_H
 
-#include "gpu/hash/hashmap.h"
-#include "server/durable/record.h"
+#include "gpu/hash/hash.h"
+#include "server/durable/record/scene_record.h"
 
 enum {
     /* By which rules maps' records are applied; raised when an old record would give another

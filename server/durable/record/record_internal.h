@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of records share. */
-#ifndef VXD_SERVER_DURABLE_RECORD_INTERNAL_H
-#define VXD_SERVER_DURABLE_RECORD_INTERNAL_H
+#ifndef VXD_SERVER_DURABLE_RECORD_RECORD_INTERNAL_H
+#define VXD_SERVER_DURABLE_RECORD_RECORD_INTERNAL_H
 
-#include "server/durable/bytes.h"
-#include "server/durable/record.h"
+#include "proto/base/bytes.h"
+#include "server/durable/record/scene_record.h"
 
 struct vxd_record_block {
     struct vxd_record_block *next;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One operation of an edit (s = signed number, base 128 zigzag; n = number, base 128):
  *
- *     1  shape's kind        numbers of gpu/dag/edit.h: 0 box, 1 ball, 2 capsule,
+ *     1  shape's kind        numbers of gpu/svdag/brush/brush.h: 0 box, 1 ball, 2 capsule,
  *     1  action              3 half-space, 4 noise ball, 5 voxels, 6 heightfield; 0 fill,
  *                            1 erase, 2 set free, 3 paint, 4 replace, 5 erode, 6 dilate, 7 copy
  *        box                 low 3s, high less low 3s
@@ -16,7 +16,7 @@
  *        erode, dilate       threshold n
  *        copy                from_voxel 3s, the matrix: 9 bytes by rows, each 0, 1 or 255 (-1),
  *                            copy_empty (1 byte) */
-#include "server/durable/record_internal.h"
+#include "server/durable/record/record_internal.h"
 
 enum {
     MAX_NOISE_BITS = 16,

@@ -25,8 +25,8 @@
  *            than the first of the row before, as signed numbers */
 #include <pthread.h>
 
-#include "server/durable/planes.h"
-#include "server/durable/record_internal.h"
+#include "server/durable/record/byte_planes.h"
+#include "server/durable/record/record_internal.h"
 
 #define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 #define OCTANT(i) (UINT64_C(255) << 8 * (i))

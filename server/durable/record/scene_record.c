@@ -17,9 +17,9 @@
  *         operations (number, 0 to 4096), and each of them (record_ops.c)
  *
  * and nothing behind. */
-#include "server/durable/record.h"
+#include "server/durable/record/scene_record.h"
 
-#include "server/durable/record_internal.h"
+#include "server/durable/record/record_internal.h"
 
 void *vxd_record_alloc(struct vxd_record_reader *reader, uint64_t n, size_t item_bytes)
 {

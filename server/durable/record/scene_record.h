@@ -3,10 +3,10 @@
  * its inputs as the engine takes them, so that the same rules give the same scene again. The
  * bytes are told in record.c, those of lists of voxels in record_voxels.c. Equal changes, equal
  * bytes. */
-#ifndef VXD_SERVER_DURABLE_RECORD_H
-#define VXD_SERVER_DURABLE_RECORD_H
+#ifndef VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
+#define VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
 
-#include "gpu/dag/edit.h"
+#include "gpu/svdag/brush/brush.h"
 
 enum {
     /* By which rules the engine turns operations into voxels. Raised when an old record would

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One family after the other: its catalogue row, the newest snapshot that is whole, the records
  * after it as far as they go. What cannot be had is said, cut, and told the owner. */
-#include "server/durable/recovery.h"
+#include "server/durable/recovery/recovery.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/journal_internal.h"
-#include "server/durable/recovery_ahead.h"
-#include "server/durable/snapshot_internal.h"
-#include "server/log.h"
+#include "server/durable/journal/journal_internal.h"
+#include "server/durable/recovery/recovery_prefetch.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/observe/log/log.h"
 
 enum {
     RECORDS_A_NOTE = 100 /* between two calls of `progress` */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Start-up: each family from its newest valid snapshot and the records after it, in order. */
-#ifndef VXD_SERVER_DURABLE_RECOVERY_H
-#define VXD_SERVER_DURABLE_RECOVERY_H
+#ifndef VXD_SERVER_DURABLE_RECOVERY_RECOVERY_H
+#define VXD_SERVER_DURABLE_RECOVERY_RECOVERY_H
 
-#include "server/durable/journal.h"
-#include "server/durable/record.h"
-#include "server/durable/snapshot.h"
+#include "server/durable/recovery/recovery_prefetch.h"
+#include "server/durable/recovery/snapshot_sweep.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/record/record.h"
+#include "server/durable/snapshot/snapshot.h"
 
 struct vxd_recovery_progress {
     size_t n_families; /* in all, */

@@ -10,13 +10,13 @@
  * within all that is left, or, with nothing else to go on with, within what any record may take. *
  * Somebody may have to be told of all records before any is taken. That is done as they are read; where
  * they are more than there is room for, the others are read for that alone, and then once more. */
-#include "server/durable/recovery_ahead.h"
+#include "server/durable/recovery/recovery_prefetch.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/machine.h"
+#include "gpu/core/core.h"
 
 enum {
     N_SLOTS = 2 * VXD_RECORDS_AT_ONCE,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records of a family, read by one thread and unpacked by several while those before them are
  * applied: unpacking a scan takes a part of what the edit that it makes does. */
-#ifndef VXD_SERVER_DURABLE_RECOVERY_AHEAD_H
-#define VXD_SERVER_DURABLE_RECOVERY_AHEAD_H
+#ifndef VXD_SERVER_DURABLE_RECOVERY_RECOVERY_PREFETCH_H
+#define VXD_SERVER_DURABLE_RECOVERY_RECOVERY_PREFETCH_H
 
-#include "server/durable/journal.h"
-#include "server/durable/record.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/record/record.h"
 
 enum {
     VXD_RECORDS_AT_ONCE = 4096 /* most that `each` is given */

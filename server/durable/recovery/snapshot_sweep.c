@@ -4,9 +4,9 @@
  * an older copy), whose numbers it will give out again. */
 #include <errno.h>
 
-#include "server/durable/journal_internal.h"
-#include "server/durable/snapshot_internal.h"
-#include "server/durable/snapshot_sweep.h"
+#include "server/durable/journal/journal_internal.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/durable/recovery/snapshot_sweep.h"
 
 struct sweep {
     const struct vxd_data_dir *dir;

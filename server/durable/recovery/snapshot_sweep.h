@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What starts clear away of snapshot files, besides those half written (data_dir.h). */
-#ifndef VXD_SERVER_DURABLE_SNAPSHOT_SWEEP_H
-#define VXD_SERVER_DURABLE_SNAPSHOT_SWEEP_H
+#ifndef VXD_SERVER_DURABLE_RECOVERY_SNAPSHOT_SWEEP_H
+#define VXD_SERVER_DURABLE_RECOVERY_SNAPSHOT_SWEEP_H
 
-#include "server/durable/journal.h"
-#include "server/durable/snapshot.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/snapshot/snapshot.h"
 
 struct vxd_snapshot_swept {
     size_t n_removed; /* of families that were dropped */

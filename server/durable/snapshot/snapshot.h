@@ -4,10 +4,10 @@
  * synced, so that at any moment it is there as a whole or not at all; each chunk has a CRC that
  * goes on from the header's, so that a chunk of another file is none of this one. What the chunks
  * hold is the owner's: bytes of the catalogue and of an image of the engine. */
-#ifndef VXD_SERVER_DURABLE_SNAPSHOT_H
-#define VXD_SERVER_DURABLE_SNAPSHOT_H
+#ifndef VXD_SERVER_DURABLE_SNAPSHOT_SNAPSHOT_H
+#define VXD_SERVER_DURABLE_SNAPSHOT_SNAPSHOT_H
 
-#include "server/durable/data_dir.h"
+#include "server/durable/data_dir/data_dir.h"
 
 enum {
     VXD_SNAPSHOT_CHUNK_BYTES = 1 << 20, /* at most */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of snapshots share: the layout, which is told in snapshot_read.c. */
-#ifndef VXD_SERVER_DURABLE_SNAPSHOT_INTERNAL_H
-#define VXD_SERVER_DURABLE_SNAPSHOT_INTERNAL_H
+#ifndef VXD_SERVER_DURABLE_SNAPSHOT_SNAPSHOT_INTERNAL_H
+#define VXD_SERVER_DURABLE_SNAPSHOT_SNAPSHOT_INTERNAL_H
 
 #include <string.h>
 
-#include "server/durable/snapshot.h"
+#include "server/durable/snapshot/snapshot.h"
 
 enum {
     VXD_SNAPSHOT_LAYOUT = 1,

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "server/durable/snapshot_internal.h"
+#include "server/durable/snapshot/snapshot_internal.h"
 
 struct found {
     uint32_t family;

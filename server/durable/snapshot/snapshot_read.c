@@ -28,9 +28,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "server/durable/crc32c.h"
-#include "server/durable/map_record.h"
-#include "server/durable/snapshot_internal.h"
+#include "proto/base/crc32c.h"
+#include "server/durable/record/record.h"
+#include "server/durable/snapshot/snapshot_internal.h"
 
 struct vxd_snapshot_reader {
     const struct vxd_file_ops *ops;

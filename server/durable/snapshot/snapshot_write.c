@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "server/durable/crc32c.h"
-#include "server/durable/journal.h"
-#include "server/durable/snapshot_internal.h"
+#include "proto/base/crc32c.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/snapshot/snapshot_internal.h"
 
 struct vxd_snapshot_writer {
     const struct vxd_data_dir *dir;

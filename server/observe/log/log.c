@@ -2,7 +2,7 @@
 /* A line is built in a fixed buffer and written by one write(2), so lines of different
  * threads never mix and logging cannot fail for want of memory. What does not fit is cut,
  * and the line stays one valid JSON object. */
-#include "server/log.h"
+#include "server/observe/log/log.h"
 
 #include <errno.h>
 #include <inttypes.h>

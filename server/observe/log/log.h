@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One JSON object a line on stderr: ts, level, msg, then the given members. Never payloads
  * or tokens. Thread-safe; a line is one write(2). */
-#ifndef VXD_SERVER_LOG_H
-#define VXD_SERVER_LOG_H
+#ifndef VXD_SERVER_OBSERVE_LOG_LOG_H
+#define VXD_SERVER_OBSERVE_LOG_LOG_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 enum vxd_log_level {
     VXD_LOG_DEBUG = 0,

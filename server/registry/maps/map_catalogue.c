@@ -17,7 +17,7 @@
  *               4n       numbers, int32, ascending, below the capacity
  *                        keys, rows of components, in that order
  *                        the rows of each array, likewise */
-#include "server/map_catalogue.h"
+#include "server/registry/maps/map_catalogue.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Durable maps as bytes: what a map is (of families' rows and snapshot files), and all its
  * entries (of snapshot files). Told byte by byte in map_catalogue.c. */
-#ifndef VXD_SERVER_MAP_CATALOGUE_H
-#define VXD_SERVER_MAP_CATALOGUE_H
+#ifndef VXD_SERVER_REGISTRY_MAPS_MAP_CATALOGUE_H
+#define VXD_SERVER_REGISTRY_MAPS_MAP_CATALOGUE_H
 
-#include "server/durable/bytes.h"
-#include "server/durable/journal.h"
-#include "server/durable/snapshot.h"
-#include "server/maps.h"
+#include "proto/base/bytes.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/snapshot/snapshot.h"
+#include "server/registry/maps/named_maps.h"
 
 /* What the journal's row has of a map; of the engine's spec neither index nor max_bytes. */
 struct vxd_map_described {

@@ -24,7 +24,7 @@
  *             the rows of each array, in order
  *    last  8  the digest: XXH64 of the bytes from 48 to the end of the arrays' descriptions
  *             and of the sections' sums, in order */
-#include "server/store/map_file.h"
+#include "server/registry/maps/map_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/store/checksum.h"
+#include "proto/base/xxh64.h"
 
 enum {
     LAYOUT_VERSION = 1,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Saved maps. The file is told byte by byte in map_file.c. */
-#ifndef VXD_SERVER_STORE_MAP_FILE_H
-#define VXD_SERVER_STORE_MAP_FILE_H
+#ifndef VXD_SERVER_REGISTRY_MAPS_MAP_FILE_H
+#define VXD_SERVER_REGISTRY_MAPS_MAP_FILE_H
 
-#include "server/maps.h"
+#include "server/registry/maps/named_maps.h"
 
 struct vxd_map_file_info {
     uint64_t n_bytes;

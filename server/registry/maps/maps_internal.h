@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files behind maps.h and maps_journal.h share. */
-#ifndef VXD_SERVER_MAPS_INTERNAL_H
-#define VXD_SERVER_MAPS_INTERNAL_H
+#ifndef VXD_SERVER_REGISTRY_MAPS_MAPS_INTERNAL_H
+#define VXD_SERVER_REGISTRY_MAPS_MAPS_INTERNAL_H
 
 #include <pthread.h>
 
-#include "server/durable/journal.h"
-#include "server/map_catalogue.h"
-#include "server/maps.h"
+#include "server/durable/journal/journal.h"
+#include "server/registry/maps/map_catalogue.h"
+#include "server/registry/maps/named_maps.h"
 
 struct vxd_scene_saver;
 

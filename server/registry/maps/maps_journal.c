@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Handing changes of maps over to the journal. Its sequence numbers are a map's, its order is the
  * write lane's: changes of a map are decided in the order in which they were made. */
-#include "server/maps_journal.h"
+#include "server/registry/maps/maps_journal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "server/commit.h"
-#include "server/log.h"
-#include "server/maps_internal.h"
-#include "server/scenes_journal.h"
-#include "server/scenes_recover.h"
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps_internal.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/registry/scenes/scenes_recover.h"
 
 enum {
     MAX_WAITING_BYTES = 128 << 20 /* of the journal's queue, which holds twice as much */

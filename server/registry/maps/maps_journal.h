@@ -11,11 +11,11 @@
  *   start     newest valid snapshot, then the records after it, in order
  *   snapshot  by the thread that writes scenes' (scenes_save.c), from the last snapshot and the
  *             records after it, in a map of its own on the CPU: no request waits for it */
-#ifndef VXD_SERVER_MAPS_JOURNAL_H
-#define VXD_SERVER_MAPS_JOURNAL_H
+#ifndef VXD_SERVER_REGISTRY_MAPS_MAPS_JOURNAL_H
+#define VXD_SERVER_REGISTRY_MAPS_MAPS_JOURNAL_H
 
-#include "server/durable/map_record.h"
-#include "server/maps.h"
+#include "server/durable/record/record.h"
+#include "server/registry/maps/named_maps.h"
 
 struct vxd_scene_saver;
 

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/durable/recovery.h"
-#include "server/log.h"
-#include "server/maps_internal.h"
-#include "server/maps_journal.h"
-#include "server/scenes_recover.h"
-#include "server/server.h"
+#include "server/durable/recovery/recovery.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps_internal.h"
+#include "server/registry/maps/maps_journal.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "server/instance/instance.h"
 
 struct recovery {
     struct vxd_maps *maps;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/map_record.h"
-#include "server/durable/snapshot.h"
-#include "server/log.h"
-#include "server/maps_internal.h"
+#include "server/durable/record/record.h"
+#include "server/durable/snapshot/snapshot.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps_internal.h"
 
 enum {
     RECORDS_AT_ONCE = 256, /* copied while the journal's writer waits */

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/core/context.h"
-#include "server/durable/map_record.h"
-#include "server/durable/snapshot.h"
-#include "server/log.h"
-#include "server/maps_internal.h"
-#include "server/maps_journal.h"
-#include "server/server.h"
+#include "gpu/core/core.h"
+#include "server/durable/record/record.h"
+#include "server/durable/snapshot/snapshot.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps_internal.h"
+#include "server/registry/maps/maps_journal.h"
+#include "server/instance/instance.h"
 
 /* A family's row, looked for. */
 struct row {

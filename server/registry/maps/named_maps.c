@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One list by name: there are few maps, and requests on them are long beside a walk. */
-#include "server/maps_internal.h"
+#include "server/registry/maps/maps_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "server/log.h"
-#include "server/server.h"
-#include "server/store/map_file.h"
+#include "server/observe/log/log.h"
+#include "server/instance/instance.h"
+#include "server/registry/maps/map_file.h"
 
 enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out,
                                 struct vxd_err *err)

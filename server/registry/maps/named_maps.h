@@ -5,12 +5,12 @@
  *
  * Memory: a map may grow to its own max_bytes and to what limits.map_bytes and
  * limits.map_bytes_per_token leave, the copies that growing needs for a moment included. */
-#ifndef VXD_SERVER_MAPS_H
-#define VXD_SERVER_MAPS_H
+#ifndef VXD_SERVER_REGISTRY_MAPS_NAMED_MAPS_H
+#define VXD_SERVER_REGISTRY_MAPS_NAMED_MAPS_H
 
-#include "gpu/hash/hashmap.h"
-#include "server/durable/journal.h"
-#include "server/request.h"
+#include "gpu/hash/hash.h"
+#include "server/durable/journal/journal.h"
+#include "server/request/request.h"
 
 enum {
     VXD_MAPS_MAX = 4096,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One list by name under one mutex; what takes long (files, building, giving memory back) is
  * done outside of it. */
-#include "server/networks.h"
+#include "server/registry/networks/named_networks.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/log.h"
-#include "server/networks_warm_up.h"
-#include "server/server.h"
+#include "server/observe/log/log.h"
+#include "server/registry/networks/networks_warm_up.h"
+#include "server/instance/instance.h"
 
 struct vxd_networks {
     const struct vxd_server *server;

@@ -5,11 +5,11 @@
  *
  * Memory: the weights of all networks that exist count against limits.network_bytes; while one
  * is loaded anew, the old one and the new one do. */
-#ifndef VXD_SERVER_NETWORKS_H
-#define VXD_SERVER_NETWORKS_H
+#ifndef VXD_SERVER_REGISTRY_NETWORKS_NAMED_NETWORKS_H
+#define VXD_SERVER_REGISTRY_NETWORKS_NAMED_NETWORKS_H
 
-#include "server/models/model.h"
-#include "server/request.h"
+#include "server/model/model.h"
+#include "server/request/request.h"
 
 enum {
     VXD_NETWORKS_MAX = 256,

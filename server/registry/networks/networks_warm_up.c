@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/networks_warm_up.h"
+#include "server/registry/networks/networks_warm_up.h"
 
 #include <string.h>
 
-#include "gpu/core/memory.h"
+#include "gpu/core/core.h"
 
 enum {
     MAX_VOXELS = 8

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A network's first run. */
-#ifndef VXD_SERVER_NETWORKS_WARM_UP_H
-#define VXD_SERVER_NETWORKS_WARM_UP_H
+#ifndef VXD_SERVER_REGISTRY_NETWORKS_NETWORKS_WARM_UP_H
+#define VXD_SERVER_REGISTRY_NETWORKS_NETWORKS_WARM_UP_H
 
-#include "server/networks.h"
+#include "server/registry/networks/named_networks.h"
 
 /* Runs the network once on a few voxels, so that no request waits for what the engine does
  * only once. Blocking.

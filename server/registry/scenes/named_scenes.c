@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/scenes_internal.h"
-#include "server/server.h"
+#include "server/registry/scenes/scenes_internal.h"
+#include "server/instance/instance.h"
 
 enum {
     SLAB_MATERIAL_BITS = 4 /* most that stores of slabs take */

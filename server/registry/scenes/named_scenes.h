@@ -10,12 +10,12 @@
  *
  * Memory: a family may grow to its own max_bytes and to what limits.scene_bytes and, for the
  * token that made its first scene, limits.scene_bytes_per_token leave. */
-#ifndef VXD_SERVER_SCENES_H
-#define VXD_SERVER_SCENES_H
+#ifndef VXD_SERVER_REGISTRY_SCENES_NAMED_SCENES_H
+#define VXD_SERVER_REGISTRY_SCENES_NAMED_SCENES_H
 
-#include "gpu/dag/dag.h"
-#include "server/durable/journal.h"
-#include "server/request.h"
+#include "gpu/svdag/svdag.h"
+#include "server/durable/journal/journal.h"
+#include "server/request/request.h"
 
 enum {
     VXD_SCENE_FRAME_BYTES = 256,

@@ -14,12 +14,12 @@
  * history       number n, n versions; number n_snapshots, each: text name, text by,
  *               signed taken_unix_ns, version
  * item          text scene, text name, text by, signed taken_unix_ns, number version */
-#include "server/scene_catalogue.h"
+#include "server/registry/scenes/scene_catalogue.h"
 
 #include <math.h>
 #include <nettle/sha2.h>
 
-#include "server/maps.h"
+#include "server/registry/maps/maps.h"
 
 enum {
     LAYOUT = 1

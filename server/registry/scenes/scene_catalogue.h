@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scenes as bytes: what a scene is (of CREATE records and families' rows), and what heads a
  * family has (of snapshot files). Told byte by byte in scene_catalogue.c. */
-#ifndef VXD_SERVER_SCENE_CATALOGUE_H
-#define VXD_SERVER_SCENE_CATALOGUE_H
+#ifndef VXD_SERVER_REGISTRY_SCENES_SCENE_CATALOGUE_H
+#define VXD_SERVER_REGISTRY_SCENES_SCENE_CATALOGUE_H
 
-#include "server/durable/bytes.h"
-#include "server/scenes_internal.h"
+#include "proto/base/bytes.h"
+#include "server/registry/scenes/scenes_internal.h"
 
 /* What was read. */
 struct vxd_scene_described {

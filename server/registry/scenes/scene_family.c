@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/transfer.h"
-#include "server/log.h"
-#include "server/scenes_internal.h"
-#include "server/server.h"
+#include "gpu/svdag/collect/collect.h"
+#include "server/observe/log/log.h"
+#include "server/registry/scenes/scenes_internal.h"
+#include "server/instance/instance.h"
 
 enum {
     SLICE_US = 2000,          /* of a collection on a GPU; */

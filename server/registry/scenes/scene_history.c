@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/scenes_internal.h"
+#include "server/registry/scenes/scenes_internal.h"
 
 #define NS_PER_S INT64_C(1000000000)
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files behind scenes.h share. */
-#ifndef VXD_SERVER_SCENES_INTERNAL_H
-#define VXD_SERVER_SCENES_INTERNAL_H
+#ifndef VXD_SERVER_REGISTRY_SCENES_SCENES_INTERNAL_H
+#define VXD_SERVER_REGISTRY_SCENES_SCENES_INTERNAL_H
 
 #include <pthread.h>
 
-#include "server/scenes.h"
+#include "server/registry/scenes/named_scenes.h"
 
 struct vxd_dag_transfer;
 struct vxd_maps;

@@ -2,19 +2,18 @@
 /* Handing changes of scenes over to the journal. Its sequence numbers are a family's, its order
  * is the write lane's: versions of a family are decided in the order in which they were
  * made. */
-#include "server/scenes_journal.h"
+#include "server/registry/scenes/scenes_journal.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "server/commit.h"
-#include "server/durable/snapshot_sweep.h"
-#include "server/exactly_once.h"
-#include "server/log.h"
-#include "server/maps_journal.h"
-#include "server/scene_catalogue.h"
-#include "server/scenes_recover.h"
-#include "server/server.h"
+#include "server/request/request.h"
+#include "server/durable/recovery/recovery.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "server/instance/instance.h"
 
 struct vxd_journal *vxd_scenes_get_journal(struct vxd_scenes *scenes)
 {

@@ -7,11 +7,11 @@
  *   start     newest valid snapshot, then the records after it, in order
  *   snapshot  a thread of its own writes what everybody sees, when a family's journal has
  *             grown to its journal_max_bytes; no change waits for it */
-#ifndef VXD_SERVER_SCENES_JOURNAL_H
-#define VXD_SERVER_SCENES_JOURNAL_H
+#ifndef VXD_SERVER_REGISTRY_SCENES_SCENES_JOURNAL_H
+#define VXD_SERVER_REGISTRY_SCENES_SCENES_JOURNAL_H
 
-#include "server/durable/record.h"
-#include "server/scenes.h"
+#include "server/durable/record/record.h"
+#include "server/registry/scenes/named_scenes.h"
 
 struct vxd_once;
 

@@ -4,15 +4,15 @@
  * catalogue   number n_scenes, then each: description, history (scene_catalogue.c); roots are
  *             numbers into the list of roots
  * image       pieces: 4 bytes n_words, little end first, then the words; n_words 0 ends them;
- *             then numbers n_words in all, leaves, inner (gpu/dag/image.h), n_roots, and each
+ *             then numbers n_words in all, leaves, inner (gpu/svdag/image/image.h), n_roots, and each
  *             root's reference in the image */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/image.h"
-#include "server/scene_catalogue.h"
-#include "server/scenes_recover.h"
+#include "gpu/svdag/image/image.h"
+#include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scenes_recover.h"
 
 enum {
     PART_BYTES = 1 << 20,

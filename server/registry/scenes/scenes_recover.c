@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scenes after a start: each family from its newest valid snapshot and the records after it.
  * Until a family is done its scenes keep all versions, since what a name keeps is known last. */
-#include "server/scenes_recover.h"
+#include "server/registry/scenes/scenes_recover.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/durable/recovery_ahead.h"
-#include "server/exactly_once.h"
-#include "server/log.h"
-#include "server/map_catalogue.h"
-#include "server/scene_catalogue.h"
-#include "server/scenes_journal.h"
-#include "server/scenes_replay.h"
-#include "server/server.h"
+#include "server/durable/recovery/recovery.h"
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/map_catalogue.h"
+#include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scenes_journal.h"
+#include "server/registry/scenes/scenes_replay.h"
+#include "server/instance/instance.h"
 
 enum {
     ON_CUDA_AT_ONCE = 64

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The start and the end of durable scenes; private to scenes_*.c. */
-#ifndef VXD_SERVER_SCENES_RECOVER_H
-#define VXD_SERVER_SCENES_RECOVER_H
+#ifndef VXD_SERVER_REGISTRY_SCENES_SCENES_RECOVER_H
+#define VXD_SERVER_REGISTRY_SCENES_SCENES_RECOVER_H
 
-#include "server/durable/recovery.h"
-#include "server/scenes_internal.h"
+#include "server/durable/recovery/recovery.h"
+#include "server/registry/scenes/scenes_internal.h"
 
 /* scenes_recover.c. Brings back what the journal has.
  * errors  as vxd_scenes_open_journal */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/scenes_replay.h"
+#include "server/registry/scenes/scenes_replay.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/undo.h"
-#include "server/scenes_recover.h"
+#include "gpu/svdag/edit/edit.h"
+#include "server/registry/scenes/scenes_recover.h"
 
 /* Lists that the engine takes from device memory. */
 static enum vxd_status upload_lists(struct vxd_queue *queue, struct vxd_dag_op *op,

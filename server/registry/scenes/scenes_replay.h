@@ -3,11 +3,11 @@
  * the changes up to the next one that somebody may are one edit of the engine, which shares the
  * way over the tree, and makes no node that only a version between them had. Private to
  * scenes_*.c. */
-#ifndef VXD_SERVER_SCENES_REPLAY_H
-#define VXD_SERVER_SCENES_REPLAY_H
+#ifndef VXD_SERVER_REGISTRY_SCENES_SCENES_REPLAY_H
+#define VXD_SERVER_REGISTRY_SCENES_SCENES_REPLAY_H
 
-#include "server/durable/record.h"
-#include "server/scenes_internal.h"
+#include "server/durable/record/record.h"
+#include "server/registry/scenes/scenes_internal.h"
 
 /* --- scenes_replay_plan.c --------------------------------------------------------------- */
 

@@ -3,7 +3,8 @@
  * counts anew. Of each life it is known where it ends, and which versions are asked for before:
  * one that is branched from; one that is undone or has a name, and the one before it, which says
  * what it changed. Terms keep the last ones, which the life's end tells. */
-#include "server/scenes_replay.h"
+#include "server/registry/scenes/scenes_replay.h"
+#include "gpu/svdag/edit/edit.h"
 
 #include <stdlib.h>
 #include <string.h>

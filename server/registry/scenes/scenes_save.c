@@ -7,14 +7,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/dag/image.h"
-#include "server/log.h"
-#include "server/maps_journal.h"
-#include "server/scene_catalogue.h"
-#include "server/scenes_journal.h"
-#include "server/scenes_recover.h"
-#include "server/server.h"
-#include "server/timer.h"
+#include "gpu/svdag/image/image.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scenes_journal.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "server/instance/instance.h"
+#include "server/schedule/timer.h"
 
 enum {
     STEP_NS = 5000000, /* the pool's workers are shared with requests */

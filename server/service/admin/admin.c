@@ -3,17 +3,15 @@
  * however busy the engine is. */
 #include <stdlib.h>
 
-#include "gpu/core/context.h"
-#include "proto/json.h"
-#include "server/log.h"
-#include "server/maps.h"
-#include "server/networks.h"
-#include "server/process.h"
-#include "server/scenes.h"
-#include "server/server.h"
-#include "server/service/message.h"
+#include "gpu/core/core.h"
+#include "proto/wire/wire.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/networks/networks.h"
+#include "server/observe/observe.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
-#include "server/slowlog.h"
 #include "voxeld/v1/admin.pb-c.h"
 
 static char *copy_text(struct vxd_request *request, const char *text, struct vxd_err *err)

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A copy of the data directory while it is in use. It is one stage: the lane, which takes bulk,
  * waits for the disk, and nobody waits for it. */
-#include "server/durable/backup.h"
+#include "server/durable/maintenance/maintenance.h"
 
 #include <errno.h>
 
-#include "server/log.h"
-#include "server/maps.h"
-#include "server/scenes_journal.h"
-#include "server/server.h"
-#include "server/service/message.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"
 

@@ -2,16 +2,14 @@
 /* The text exposition format, version 0.0.4. */
 #include <inttypes.h>
 
-#include "gpu/core/context.h"
-#include "server/exactly_once.h"
-#include "server/maps.h"
-#include "server/networks.h"
-#include "server/method.h"
-#include "server/metrics_internal.h"
-#include "server/process.h"
-#include "server/request.h"
-#include "server/scenes.h"
-#include "server/server.h"
+#include "gpu/core/core.h"
+#include "server/request/request.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/networks/networks.h"
+#include "server/observe/metrics_internal.h"
+#include "server/observe/observe.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/instance/instance.h"
 
 static void describe(struct vxd_text *text, const char *name, const char *type,
                      const char *help)

@@ -3,10 +3,9 @@
  * hashed and compared with the first stage's. Between the stages other requests run. */
 #include <stdlib.h>
 
-#include "gpu/core/memory.h"
-#include "gpu/voxel/voxelize.h"
-#include "server/server.h"
-#include "server/service/message.h"
+#include "gpu/core/core.h"
+#include "gpu/voxel/voxel.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"
 

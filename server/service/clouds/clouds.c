@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/service/clouds.h"
+#include "server/service/clouds/clouds.h"
 
-#include "server/service/message.h"
+#include "server/service/service.h"
 
 /* One item: the cloud and its sweeps. *scratch is one engine cloud, reused for all. */
 static enum vxd_status check_cloud(struct vxd_clouds *clouds, size_t index,

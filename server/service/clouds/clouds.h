@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The clouds of a request, from the schema to rows of positions and features on the device.
  * Private to service/. */
-#ifndef VXD_SERVER_SERVICE_CLOUDS_H
-#define VXD_SERVER_SERVICE_CLOUDS_H
+#ifndef VXD_SERVER_SERVICE_CLOUDS_CLOUDS_H
+#define VXD_SERVER_SERVICE_CLOUDS_CLOUDS_H
 
-#include "gpu/core/memory.h"
-#include "gpu/voxel/cloud.h"
-#include "server/request.h"
+#include "gpu/core/core.h"
+#include "gpu/voxel/voxel.h"
+#include "server/request/request.h"
 #include "voxeld/v1/common.pb-c.h"
 
 enum {

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "client/files/cloud_file.h"
-#include "proto/utf8.h"
-#include "server/service/clouds.h"
-#include "server/service/message.h"
+#include "client/files/files.h"
+#include "proto/base/utf8.h"
+#include "server/service/clouds/clouds.h"
+#include "server/service/service.h"
 
 enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
                                const char *wanted)

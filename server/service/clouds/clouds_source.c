@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "server/service/clouds.h"
+#include "server/service/clouds/clouds.h"
 
 enum {
     PATH_BYTES = 64,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The stages of a batch; each is named by what it enqueues, and begins when the one before has
  * run. */
-#include "server/service/infer.h"
+#include "server/service/infer/infer.h"
 
-#include "server/server.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
 
 static bool wants_inverse(const struct vxd_infer_job *job)

@@ -5,11 +5,11 @@
  * Stages: decode and group points (networks that normalize do so between the two, on the
  * host); coordinate sets and kernel maps; layers, a part a stage; how many rows there turned
  * out to be; the rows that were asked for, in their types, to where the reply takes them. */
-#ifndef VXD_SERVER_SERVICE_INFER_H
-#define VXD_SERVER_SERVICE_INFER_H
+#ifndef VXD_SERVER_SERVICE_INFER_INFER_H
+#define VXD_SERVER_SERVICE_INFER_INFER_H
 
-#include "server/networks.h"
-#include "server/service/clouds.h"
+#include "server/registry/networks/networks.h"
+#include "server/service/clouds/clouds.h"
 #include "voxeld/v1/network.pb-c.h"
 
 /* An array on its way to the reply. */

@@ -4,9 +4,8 @@
  * its name meant when it came. */
 #include <math.h>
 
-#include "server/server.h"
-#include "server/service/infer.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
+#include "server/service/infer/infer.h"
 #include "server/service/service.h"
 
 enum {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A scan file as the body of POST /v1/infer: ?network=NAME&format=pcd. */
-#include "server/service/infer.h"
-#include "server/service/message.h"
+#include "server/service/infer/infer.h"
 #include "server/service/service.h"
 
 enum {

@@ -2,8 +2,8 @@
 /* From the clouds of all requests of a batch to the voxels that go into the network. */
 #include <math.h>
 
-#include "server/service/infer.h"
-#include "server/service/message.h"
+#include "server/service/infer/infer.h"
+#include "server/service/service.h"
 
 /* Cells from the origin that a network counts to, less what its layers may add. */
 #define MAX_CELLS ((1 << (VXD_SPARSE_COORD_BITS - 1)) - 4096)

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "server/service/infer.h"
-#include "server/service/message.h"
+#include "server/service/infer/infer.h"
+#include "server/service/service.h"
 
 static bool is_in_range(const struct vxd_model_normalize *how, const float *p)
 {

@@ -2,9 +2,9 @@
 /* From the network's results, which are the batch's, to the arrays of each request. */
 #include <string.h>
 
-#include "gpu/sparse/gather.h"
-#include "server/service/infer.h"
-#include "server/service/message.h"
+#include "gpu/sparse/executor/executor.h"
+#include "server/service/infer/infer.h"
+#include "server/service/service.h"
 
 /* What is left of 2 GiB for the arrays when the small parts are in. */
 #define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))

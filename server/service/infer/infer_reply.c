@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The reply of one request of a batch: its tensors point at the arrays, so no row is copied
  * before the transport packs the message. */
-#include "server/service/infer.h"
-#include "server/service/message.h"
+#include "server/service/infer/infer.h"
+#include "server/service/service.h"
 
 static enum vxd_status new_tensor(struct vxd_request *request, enum vxd_dtype dtype,
                                   const int64_t *shape, size_t n_shape, const void *bytes,

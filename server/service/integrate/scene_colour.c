@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "server/service/scene.h"
+#include "server/service/scene/scene.h"
 
 /* CIE 1976 L*a*b*, of D65's white. */
 struct lab {

@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "server/service/clouds.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 struct query {
     struct vxd_decoder *decoder;

@@ -6,11 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "server/server.h"
-#include "server/service/clouds.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/instance/instance.h"
+#include "server/service/clouds/clouds.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 enum {
     MAX_SOURCE_OPS = 3, /* hits, what was passed, and what dropped points' rays passed */

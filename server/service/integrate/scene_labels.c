@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 static enum vxd_status fail_entry(struct vxd_err *err, size_t i, const char *member,
                                   const char *what)

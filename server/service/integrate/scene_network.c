@@ -3,12 +3,12 @@
  * the very cloud that was sent, whose labels by point come back here. */
 #include <string.h>
 
-#include "gpu/sparse/gather.h"
-#include "server/request_ahead.h"
-#include "server/server.h"
-#include "server/service/infer.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "gpu/sparse/executor/executor.h"
+#include "server/request/request.h"
+#include "server/instance/instance.h"
+#include "server/service/infer/infer.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 /* --- check -------------------------------------------------------------------------------- */
 

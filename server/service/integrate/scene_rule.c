@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 enum {
     MAX_FIELDS = 3 + VXD_SCENE_RULE_CHANNELS

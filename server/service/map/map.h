@@ -6,12 +6,11 @@
  * request's turn has come on the write lane, in submit. There everything that can fail comes
  * before the first change of the map: memory for the outputs, the reply itself, the engine's
  * blocking prepare. finish only fills in numbers. */
-#ifndef VXD_SERVER_SERVICE_HASHMAP_H
-#define VXD_SERVER_SERVICE_HASHMAP_H
+#ifndef VXD_SERVER_SERVICE_MAP_MAP_H
+#define VXD_SERVER_SERVICE_MAP_MAP_H
 
-#include "server/commit.h"
-#include "server/maps_journal.h"
-#include "server/request.h"
+#include "server/request/request.h"
+#include "server/registry/maps/maps.h"
 #include "voxeld/v1/hashmap.pb-c.h"
 
 enum {

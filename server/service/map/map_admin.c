@@ -2,9 +2,8 @@
 /* Maps as a whole: create, drop, list, get. */
 #include <inttypes.h>
 
-#include "server/server.h"
-#include "server/service/hashmap.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
 #include "server/service/service.h"
 
 enum {

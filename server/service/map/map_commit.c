@@ -3,9 +3,9 @@
  * done when that is decided. */
 #include <time.h>
 
-#include "server/log.h"
-#include "server/server.h"
-#include "server/service/hashmap.h"
+#include "server/observe/log/log.h"
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
 
 enum vxd_status vxd_map_pack_change(struct vxd_request *request,
                                     struct vxd_map_commit *commit, struct vxd_map *map,

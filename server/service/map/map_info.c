@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "server/server.h"
-#include "server/service/hashmap.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
+#include "server/service/service.h"
 
 #define MAX_TTL_S 31536000.0
 

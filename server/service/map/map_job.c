@@ -2,9 +2,8 @@
 /* The memory of one request on a map. */
 #include <stdlib.h>
 
-#include "server/server.h"
-#include "server/service/hashmap.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
 #include "server/service/service.h"
 
 /* Of the methods that always do. */

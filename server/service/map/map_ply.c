@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/write.h"
-#include "server/service/hashmap.h"
+#include "client/files/files.h"
+#include "server/service/map/map.h"
 
 enum {
     MAX_PLY_COLUMNS = 4096,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Find and export: entries by key, by number, or all. */
-#include "server/server.h"
-#include "server/service/hashmap.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
 #include "server/service/service.h"
 
 enum {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Save and load. Both run to their end on the write lane, disk included: a map cannot change
  * while it is saved, and two saves of one file end in their order. */
-#include "server/server.h"
-#include "server/service/hashmap.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
 #include "server/service/service.h"
-#include "server/store/map_file.h"
+#include "server/registry/maps/maps.h"
 
 struct file_job {
     struct vxd_map_job base; /* first: request->state is both */

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "proto/tensor_json.h"
-#include "server/service/hashmap.h"
-#include "server/service/message.h"
+#include "proto/wire/wire.h"
+#include "server/service/map/map.h"
+#include "server/service/service.h"
 
 enum {
     MAX_JSON_VALUES = 65536 /* Tensor.values in common.proto */

@@ -2,9 +2,8 @@
 /* Insert, erase, update: what changes a map's entries. */
 #include <time.h>
 
-#include "server/server.h"
-#include "server/service/hashmap.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
 #include "server/service/service.h"
 
 enum {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Networks as wholes: load, unload, list, get. Loading takes a read lane, a long one's: writes
  * to maps need not wait for files and weights. The other three need no lane at all. */
-#include "server/log.h"
-#include "server/server.h"
-#include "server/service/infer.h"
-#include "server/service/message.h"
+#include "server/observe/log/log.h"
+#include "server/instance/instance.h"
+#include "server/service/infer/infer.h"
 #include "server/service/service.h"
 
 bool vxd_network_changes(const struct vxd_request *request)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the registry to the schema. */
-#include "server/service/infer.h"
-#include "server/service/message.h"
+#include "server/service/infer/infer.h"
+#include "server/service/service.h"
 
 Voxeld__V1__NetworkPrecision vxd_network_wire_precision(enum vxd_net_precision precision)
 {

@@ -7,15 +7,14 @@
  *
  * Metres to the engine's units, everywhere: (p - origin) / voxel_size * 256 in double, in this
  * order, rounded to the nearest whole number, ties to even. */
-#ifndef VXD_SERVER_SERVICE_SCENE_H
-#define VXD_SERVER_SERVICE_SCENE_H
+#ifndef VXD_SERVER_SERVICE_SCENE_SCENE_H
+#define VXD_SERVER_SERVICE_SCENE_SCENE_H
 
-#include "gpu/dag/carve.h"
-#include "gpu/dag/edit.h"
-#include "server/commit.h"
-#include "server/models/model.h"
-#include "server/scenes.h"
-#include "server/scenes_journal.h"
+#include "gpu/svdag/scan/scan.h"
+#include "gpu/svdag/brush/brush.h"
+#include "server/request/request.h"
+#include "server/model/model.h"
+#include "server/registry/scenes/scenes.h"
 #include "voxeld/v1/scene.pb-c.h"
 
 /* What is left of 2 GiB for the arrays when the small parts are in. */

@@ -2,11 +2,10 @@
 /* Scenes as a whole: create, drop, list, get. */
 #include <inttypes.h>
 
-#include "server/log.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/observe/log/log.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 /* --- create ----------------------------------------------------------------------------- */
 

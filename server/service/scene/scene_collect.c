@@ -2,10 +2,9 @@
 /* What all versions of a scene hold together: verify walks it, collect gives back the rest. */
 #include <inttypes.h>
 
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 #include "voxeld/v1/scene_version.pb-c.h"
 
 /* --- verify ----------------------------------------------------------------------------- */

@@ -3,11 +3,11 @@
  * what everybody sees when that is decided. */
 #include <inttypes.h>
 
-#include "server/log.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
-#include "server/scenes_journal.h"
+#include "server/observe/log/log.h"
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
+#include "server/registry/scenes/scenes.h"
 
 /* --- what the journal gets ---------------------------------------------------------------- */
 

@@ -3,12 +3,11 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "gpu/dag/diff.h"
-#include "server/maps.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "gpu/svdag/diff/diff.h"
+#include "server/registry/maps/maps.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 #include "voxeld/v1/scene_version.pb-c.h"
 
 enum {

@@ -3,10 +3,9 @@
  * the write lane nobody waits for a turn in between, so it is one stage. */
 #include <stdlib.h>
 
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 /* One operation on its way. */
 struct item {

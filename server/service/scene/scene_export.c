@@ -4,11 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "gpu/dag/export.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "gpu/svdag/diff/diff.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 enum {
     /* Most that a row of a PLY file has: 3 float64, uint16, 3 uint8, float64. */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "server/service/scene.h"
+#include "server/service/scene/scene.h"
 
 enum {
     MAX_HEIGHTS = 1 << 26,

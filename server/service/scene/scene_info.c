@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "server/maps.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/registry/maps/maps.h"
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 enum {
     DEFAULT_DEPTH = 17,

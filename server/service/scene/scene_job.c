@@ -2,11 +2,11 @@
 /* The memory of one request on a scene. */
 #include <inttypes.h>
 
-#include "server/maps.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/registry/maps/maps.h"
+#include "gpu/svdag/edit/edit.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 /* Of the methods that always do. */
 bool vxd_scene_changes(const struct vxd_request *request)

@@ -2,12 +2,11 @@
 /* The history of scenes: log, snapshots, branches. */
 #include <inttypes.h>
 
-#include "server/log.h"
-#include "server/maps.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 #include "voxeld/v1/scene_version.pb-c.h"
 
 enum {

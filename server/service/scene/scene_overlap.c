@@ -3,11 +3,10 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "gpu/dag/query.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "gpu/svdag/query/query.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 
 enum {
     PART = 1 << 10,            /* rows of one stage, so that others come in between */

@@ -2,8 +2,8 @@
 /* Cells as a PLY file: what other programs show. */
 #include <math.h>
 
-#include "client/files/write.h"
-#include "server/service/scene.h"
+#include "client/files/files.h"
+#include "server/service/scene/scene.h"
 
 enum {
     MAX_COLUMNS = 8,

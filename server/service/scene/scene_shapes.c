@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "server/service/scene.h"
+#include "server/service/scene/scene.h"
 
 enum {
     MAX_CELL_BITS = 16,

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "proto/tensor_json.h"
-#include "server/service/scene.h"
+#include "proto/wire/wire.h"
+#include "server/service/scene/scene.h"
 
 enum {
     MAX_JSON_VALUES = 65536 /* Tensor.values in common.proto */

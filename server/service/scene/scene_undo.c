@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Undo and redo: a change like an edit, made of three versions. */
-#include "gpu/dag/undo.h"
-#include "server/server.h"
-#include "server/service/message.h"
-#include "server/service/scene.h"
+#include "gpu/svdag/edit/edit.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
+#include "server/service/scene/scene.h"
 #include "voxeld/v1/scene_version.pb-c.h"
 
 struct undo_job {

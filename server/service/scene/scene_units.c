@@ -2,7 +2,7 @@
 /* Places: metres or voxels to the engine's units. */
 #include <math.h>
 
-#include "server/service/scene.h"
+#include "server/service/scene/scene.h"
 
 struct vxd_scene_frame vxd_scene_frame_of(const struct vxd_scene_spec *spec,
                                           bool in_voxels)

@@ -2,10 +2,10 @@
 /* Voxelize in two stages (and a third that merges): the first brings the clouds to the device, decodes them into one
  * array of positions and features, and groups it; the second copies back as many rows of
  * each wanted array as there turned out to be voxels. On the CPU nothing is copied at all. */
-#include "server/service/voxelize.h"
+#include "server/service/voxelize/voxelize_job.h"
 
 #include "server/service/service.h"
-#include "server/service/voxelize_merge.h"
+#include "server/service/voxelize/voxelize_merge.h"
 
 /* What is left of 2 GiB for the arrays when the small parts are in. */
 #define MAX_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))

@@ -4,10 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "server/server.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
 #include "server/service/service.h"
-#include "server/service/voxelize_merge.h"
+#include "server/service/voxelize/voxelize_merge.h"
 
 enum {
     BULK_POINT_BYTES = 512 /* more than most points take of the engine's memory */

@@ -3,9 +3,8 @@
  * what to make of them, and out comes the same message that protobuf would have carried. */
 #include <stdlib.h>
 
-#include "server/service/message.h"
 #include "server/service/service.h"
-#include "server/service/voxelize.h"
+#include "server/service/voxelize/voxelize_job.h"
 
 enum {
     MAX_LIST = 64

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One Voxelize request between its functions: what check found out, and the engine memory
  * of the stages. Private to service/voxelize*.c. */
-#ifndef VXD_SERVER_SERVICE_VOXELIZE_H
-#define VXD_SERVER_SERVICE_VOXELIZE_H
+#ifndef VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_JOB_H
+#define VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_JOB_H
 
-#include "gpu/voxel/voxelize.h"
-#include "server/service/clouds.h"
+#include "gpu/voxel/voxel.h"
+#include "server/service/clouds/clouds.h"
 #include "voxeld/v1/voxelize.pb-c.h"
 
 enum {

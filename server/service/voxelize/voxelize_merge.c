@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A running map of a drive: the voxels' keys are inserted, then counts and sums are added to
  * what is there. Voxels of several items that are the same place are one entry. */
-#include "server/service/voxelize_merge.h"
+#include "server/service/voxelize/voxelize_merge.h"
 
-#include "server/server.h"
-#include "server/service/hashmap.h"
-#include "server/service/message.h"
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
 #include "server/service/service.h"
 
 enum {

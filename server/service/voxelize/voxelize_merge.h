@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Merging the voxels of a request into a named map. Private to service/voxelize*.c. */
-#ifndef VXD_SERVER_SERVICE_VOXELIZE_MERGE_H
-#define VXD_SERVER_SERVICE_VOXELIZE_MERGE_H
+#ifndef VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_MERGE_H
+#define VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_MERGE_H
 
-#include "server/service/voxelize.h"
+#include "server/service/voxelize/voxelize_job.h"
 
 /* What the request says about the map, when everything else was checked: sets job->merge, the
  * results it needs, the request's lane and its part of request->cost_bytes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The reply: its tensors point at the engine's arrays, so no row is copied before the
  * transport packs the message. */
-#include "server/service/message.h"
-#include "server/service/voxelize.h"
+#include "server/service/service.h"
+#include "server/service/voxelize/voxelize_job.h"
 
 #define MAX_EXTENTS 3
 

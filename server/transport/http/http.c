@@ -9,7 +9,7 @@
  *   resumed  the response is queued
  *
  * Suspending comes before submitting: the reply may come before submit returns. */
-#include "server/transport/http.h"
+#include "server/transport/http/http.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/log.h"
-#include "server/maps.h"
-#include "server/transport/http_internal.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/transport/http/http_internal.h"
 
 #define CONNECTION_BYTES (256u * 1024u)
 #define IDLE_TIMEOUT_S 60u

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* HTTP/1.1 by libmicrohttpd: JSON, protobuf and file bodies, views, health, metrics. */
-#ifndef VXD_SERVER_TRANSPORT_HTTP_H
-#define VXD_SERVER_TRANSPORT_HTTP_H
+#ifndef VXD_SERVER_TRANSPORT_HTTP_HTTP_H
+#define VXD_SERVER_TRANSPORT_HTTP_HTTP_H
 
-#include "server/server.h"
+#include "server/instance/instance.h"
 
 struct vxd_http;
 

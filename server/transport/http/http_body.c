@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a request says about its body and about itself, checked before the body is read. */
-#include "server/transport/http_internal.h"
+#include "server/transport/http/http_internal.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

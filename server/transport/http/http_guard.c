@@ -5,7 +5,7 @@
  * things: Origin names the page's site, and Host is the name that led here, which for DNS
  * rebinding is the attacker's. An address literal in Host cannot be rebound, so the
  * address that a connection arrived at is always ours. */
-#include "server/transport/http_internal.h"
+#include "server/transport/http/http_internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of the HTTP transport share; nobody else includes this. */
-#ifndef VXD_SERVER_TRANSPORT_HTTP_INTERNAL_H
-#define VXD_SERVER_TRANSPORT_HTTP_INTERNAL_H
+#ifndef VXD_SERVER_TRANSPORT_HTTP_HTTP_INTERNAL_H
+#define VXD_SERVER_TRANSPORT_HTTP_HTTP_INTERNAL_H
 
 #include <microhttpd.h>
 
-#include "proto/json.h"
-#include "server/request.h"
-#include "server/server.h"
+#include "proto/wire/wire.h"
+#include "server/request/request.h"
+#include "server/instance/instance.h"
 
 #define VXD_HTTP_MAX_QUERY 32
 

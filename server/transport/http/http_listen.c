@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The listening socket of the HTTP transport. It is made here rather than by the library,
  * so that port 0, IPv6 and a clear message when an address is taken all work. */
-#include "server/transport/http_internal.h"
+#include "server/transport/http/http_internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

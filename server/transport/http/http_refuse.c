@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "server/transport/http_internal.h"
+#include "server/transport/http/http_internal.h"
 
 /* How long a sender may take to notice. */
 #define LINGER_S 2u

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers over HTTP: JSON, protobuf or safetensors, and errors, which are always JSON. */
-#include "server/transport/http_internal.h"
+#include "server/transport/http/http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "proto/safetensors.h"
+#include "proto/wire/wire.h"
 
 #define TYPE_JSON "application/json"
 #define TYPE_PROTOBUF "application/x-protobuf"

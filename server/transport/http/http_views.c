@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pages that are no methods: index, health, metrics, the API's description. */
-#include "server/transport/http_internal.h"
+#include "server/transport/http/http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/openapi.h"
+#include "proto/wire/wire.h"
 
 #define TYPE_JSON "application/json"
 #define TYPE_HTML "text/html; charset=utf-8"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* protobuf over nng REP, one context a request in flight (always more than the queue
  * bound, so that overload is answered, not stalled). */
-#ifndef VXD_SERVER_TRANSPORT_RPC_H
-#define VXD_SERVER_TRANSPORT_RPC_H
+#ifndef VXD_SERVER_TRANSPORT_NNG_NNG_H
+#define VXD_SERVER_TRANSPORT_NNG_NNG_H
 
-#include "server/server.h"
+#include "server/instance/instance.h"
 
 struct vxd_rpc;
 

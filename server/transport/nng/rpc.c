@@ -8,7 +8,7 @@
  * until the request lets go of it, so an expired job may keep its bytes while its slot
  * already serves another request. There are more slots than requests that can wait or
  * run: one is always receiving, and overload is answered instead of stalling. */
-#include "server/transport/rpc.h"
+#include "server/transport/nng/nng.h"
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
@@ -17,10 +17,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "proto/decode.h"
-#include "server/exactly_once.h"
-#include "server/log.h"
-#include "server/transport/rpc_internal.h"
+#include "proto/wire/wire.h"
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/transport/nng/rpc_internal.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define SPARE_SLOTS 8

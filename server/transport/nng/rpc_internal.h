@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of the rpc transport share; nobody else includes this. */
-#ifndef VXD_SERVER_TRANSPORT_RPC_INTERNAL_H
-#define VXD_SERVER_TRANSPORT_RPC_INTERNAL_H
+#ifndef VXD_SERVER_TRANSPORT_NNG_RPC_INTERNAL_H
+#define VXD_SERVER_TRANSPORT_NNG_RPC_INTERNAL_H
 
 #include <nng/nng.h>
 
-#include "server/request.h"
+#include "server/request/request.h"
 
 /* One listener, made with its limits set and started.
  * in      url    one of config->rpc

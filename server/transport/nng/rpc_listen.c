@@ -2,7 +2,7 @@
 /* Listeners and peers of the rpc transport, and what nng has to be helped with: functions
  * below take the place of libc's and nng's own for the whole process, since nng shows its
  * sockets to nobody. */
-#include "server/transport/rpc_internal.h"
+#include "server/transport/nng/rpc_internal.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

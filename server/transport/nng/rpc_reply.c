@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Writing a Response straight into an nng message: a reply of many megabytes is copied
  * once. */
-#include "server/transport/rpc_internal.h"
+#include "server/transport/nng/rpc_internal.h"
 
 #include <string.h>
 
-#include "gpu/core/parallel.h"
-#include "proto/decode.h"
-#include "proto/encode.h"
-#include "proto/utf8.h"
+#include "gpu/core/core.h"
+#include "proto/wire/wire.h"
+#include "proto/base/utf8.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define HEADER_FIELD 1u

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/half_math.h"
-#include "gpu/sparse/conv.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/core/core_math.h"
+#include "gpu/sparse/conv/conv.h"
+#include "tests/bench/support/bench_device.h"
 
 #define N_LEVELS 5
 #define N_POINTS 198130

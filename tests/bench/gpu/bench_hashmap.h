@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The parts of bench_hashmap. Each opens its own device and prints Markdown to stdout. */
-#ifndef VXD_TESTS_BENCH_BENCH_HASHMAP_H
-#define VXD_TESTS_BENCH_BENCH_HASHMAP_H
+#ifndef VXD_TESTS_BENCH_GPU_BENCH_HASHMAP_H
+#define VXD_TESTS_BENCH_GPU_BENCH_HASHMAP_H
 
-#include "tests/bench/bench_hashmap_load.h"
+#include "tests/bench/gpu/bench_hashmap_load.h"
 
 #define HASH_MAX_LIST 32
 

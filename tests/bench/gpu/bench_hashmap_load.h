@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One hash map under load: keys on the device and the operations that are timed. */
-#ifndef VXD_TESTS_BENCH_BENCH_HASHMAP_LOAD_H
-#define VXD_TESTS_BENCH_BENCH_HASHMAP_LOAD_H
+#ifndef VXD_TESTS_BENCH_GPU_BENCH_HASHMAP_LOAD_H
+#define VXD_TESTS_BENCH_GPU_BENCH_HASHMAP_LOAD_H
 
-#include "gpu/hash/hashmap.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/hash/hash.h"
+#include "tests/bench/support/bench_device.h"
 
 #define HASH_MAX_REPEAT 1000
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Networks of benchmarks: the shapes of published ones with random weights. */
-#ifndef VXD_TESTS_BENCH_BENCH_NETS_H
-#define VXD_TESTS_BENCH_BENCH_NETS_H
+#ifndef VXD_TESTS_BENCH_GPU_BENCH_NETS_H
+#define VXD_TESTS_BENCH_GPU_BENCH_NETS_H
 
-#include "gpu/sparse/network.h"
+#include "gpu/sparse/executor/executor.h"
 
 /* name: "second" (VoxelBackBone8x, dense result), "centerpoint" (VoxelResBackBone8x, dense
  * result), "minkunet42" (spvnas, 19 classes a voxel). shape: cells of the input, ignored by

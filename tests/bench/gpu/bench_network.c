@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/bench/bench_cloud.h"
-#include "tests/bench/bench_device.h"
-#include "tests/bench/bench_nets.h"
-#include "tests/bench/bench_soak.h"
+#include "tests/bench/support/bench_cloud.h"
+#include "tests/bench/support/bench_device.h"
+#include "tests/bench/gpu/bench_nets.h"
+#include "tests/bench/gpu/bench_soak.h"
 
 struct options {
     enum vxd_backend backend;

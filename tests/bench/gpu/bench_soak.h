@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Whether memory stays as it is over many runs and many loads of a network. */
-#ifndef VXD_TESTS_BENCH_BENCH_SOAK_H
-#define VXD_TESTS_BENCH_BENCH_SOAK_H
+#ifndef VXD_TESTS_BENCH_GPU_BENCH_SOAK_H
+#define VXD_TESTS_BENCH_GPU_BENCH_SOAK_H
 
-#include "tests/bench/bench_device.h"
-#include "tests/bench/bench_nets.h"
+#include "tests/bench/support/bench_device.h"
+#include "tests/bench/gpu/bench_nets.h"
 
 /* coords and features, device memory: unique and in order, n_rows of them. */
 struct bench_soak {

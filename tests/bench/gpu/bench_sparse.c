@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/sparse/conv.h"
+#include "gpu/sparse/conv/conv.h"
 
 struct options {
     enum vxd_backend backend;

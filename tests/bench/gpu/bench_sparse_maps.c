@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/sparse/net_backends.h"
-#include "gpu/voxel/voxelize.h"
-#include "tests/bench/bench_cloud.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/sparse/layers/layers.h"
+#include "gpu/voxel/voxel.h"
+#include "tests/bench/support/bench_cloud.h"
+#include "tests/bench/support/bench_device.h"
 
 #define N_LEVELS 5
 #define MAX_REPEAT 1000

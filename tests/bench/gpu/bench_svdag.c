@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/edit.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/svdag/edit/edit.h"
+#include "tests/bench/support/bench_device.h"
 
 #define DEPTH 17
 #define MAX_REPEAT 1000

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/edit.h"
-#include "gpu/dag/image.h"
-#include "gpu/dag/transfer.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/svdag/edit/edit.h"
+#include "gpu/svdag/image/image.h"
+#include "gpu/svdag/collect/collect.h"
+#include "tests/bench/support/bench_device.h"
 
 #define DEPTH 17
 #define MAX_BALLS 4096
@@ -362,7 +362,7 @@ int main(int argc, char **argv)
     struct vxd_err err = {0};
 
     if (!parse(argc, argv, &bench.options)) {
-        (void)fprintf(stderr, "usage: see the head of bench_gpu_dag_collect.c\n");
+        (void)fprintf(stderr, "usage: see the head of bench_svdag_collect.c\n");
         return EXIT_FAILURE;
     }
     if (run(&bench, &err) != VXD_OK) {

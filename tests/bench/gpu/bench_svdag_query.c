@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/carve.h"
-#include "gpu/dag/export.h"
-#include "gpu/dag/query.h"
-#include "tests/bench/bench_cloud.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/svdag/scan/scan.h"
+#include "gpu/svdag/diff/diff.h"
+#include "gpu/svdag/edit/edit.h"
+#include "gpu/svdag/query/query.h"
+#include "tests/bench/support/bench_cloud.h"
+#include "tests/bench/support/bench_device.h"
 
 #define MAX_REPEAT 100
 #define RANGE_M 50.0
@@ -510,7 +511,7 @@ int main(int argc, char **argv)
     struct vxd_err err = {0};
 
     if (!parse(argc, argv, &bench.options)) {
-        (void)fprintf(stderr, "usage: the head of bench_gpu_dag_query.c says\n");
+        (void)fprintf(stderr, "usage: the head of bench_svdag_query.c says\n");
         return EXIT_FAILURE;
     }
     if (run(&bench, &err) != VXD_OK) {

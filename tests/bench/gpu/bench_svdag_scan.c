@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/carve.h"
-#include "gpu/voxel/cloud.h"
-#include "tests/bench/bench_cloud.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/svdag/scan/scan.h"
+#include "gpu/svdag/edit/edit.h"
+#include "gpu/voxel/voxel.h"
+#include "tests/bench/support/bench_cloud.h"
+#include "tests/bench/support/bench_device.h"
 
 #define MAX_SCANS 1000
 #define DEPTH 17
@@ -237,7 +238,7 @@ int main(int argc, char **argv)
     bench->range_m = 50;
     bench->step_m = 1;
     if (!parse(argc, argv, bench)) {
-        (void)fprintf(stderr, "usage: the head of bench_gpu_dag_scan.c says\n");
+        (void)fprintf(stderr, "usage: the head of bench_svdag_scan.c says\n");
     } else if (run(bench, &err) != VXD_OK) {
         (void)fprintf(stderr, "bench_gpu_dag_scan: %s: %s\n", err.field, err.message);
     } else {

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/edit.h"
-#include "gpu/dag/table.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/svdag/edit/edit.h"
+#include "gpu/svdag/table/table.h"
+#include "tests/bench/support/bench_device.h"
 
 #define MAX_REPEAT 100
 #define N_RATES 3

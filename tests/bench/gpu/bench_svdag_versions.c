@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/dag/diff.h"
-#include "gpu/dag/undo.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/svdag/diff/diff.h"
+#include "gpu/svdag/edit/edit.h"
+#include "tests/bench/support/bench_device.h"
 
 #define DEPTH 17
 #define MAX_REPEAT 100
@@ -360,7 +360,7 @@ out:
 
 static void usage_and_exit(void)
 {
-    (void)fprintf(stderr, "usage: the head of bench_gpu_dag_versions.c says\n");
+    (void)fprintf(stderr, "usage: the head of bench_svdag_versions.c says\n");
     exit(EXIT_FAILURE);
 }
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/voxel/voxelize.h"
-#include "tests/bench/bench_cloud.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/voxel/voxel.h"
+#include "tests/bench/support/bench_cloud.h"
+#include "tests/bench/support/bench_device.h"
 
 #define MAX_CASES 32
 #define MAX_REPEAT 1000

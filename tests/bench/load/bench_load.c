@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/bench/bench_load_report.h"
+#include "tests/bench/load/bench_load_report.h"
 
 enum {
     EXIT_INTERRUPTED = 130

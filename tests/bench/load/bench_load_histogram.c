@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/bench_load_histogram.h"
+#include "tests/bench/load/bench_load_histogram.h"
 
 #include <math.h>
 #include <stddef.h>

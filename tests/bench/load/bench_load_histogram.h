@@ -3,8 +3,8 @@
  * power of two, so a percentile is within 0.4 % of the true one however long the run was.
  * Any number of threads record at once; reading wants them to have stopped for exact
  * results, and is otherwise merely a little behind. */
-#ifndef VXD_TESTS_BENCH_LOAD_HISTOGRAM_H
-#define VXD_TESTS_BENCH_LOAD_HISTOGRAM_H
+#ifndef VXD_TESTS_BENCH_LOAD_BENCH_LOAD_HISTOGRAM_H
+#define VXD_TESTS_BENCH_LOAD_BENCH_LOAD_HISTOGRAM_H
 
 #include <stdatomic.h>
 #include <stdint.h>

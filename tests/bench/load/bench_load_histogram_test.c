@@ -2,8 +2,8 @@
 /* The histogram against sorting all values. */
 #include <math.h>
 
-#include "tests/bench/bench_load_histogram.h"
-#include "tests/unit/test.h"
+#include "tests/bench/load/bench_load_histogram.h"
+#include "tests/support/test.h"
 
 enum {
     N_VALUES = 20000

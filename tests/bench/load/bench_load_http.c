@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/files/number.h"
-#include "client/internal.h"
-#include "tests/bench/bench_load_target.h"
+#include "proto/base/number.h"
+#include "client/c/call/call.h"
+#include "tests/bench/load/bench_load_target.h"
 
 enum {
     HEAD_BYTES = 16384,

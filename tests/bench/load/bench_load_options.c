@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/bench_load_options.h"
+#include "tests/bench/load/bench_load_options.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/number.h"
-#include "client/voxeld.h"
+#include "proto/base/number.h"
+#include "client/c/include/voxeld.h"
 
 enum {
     EXIT_USAGE = 2,

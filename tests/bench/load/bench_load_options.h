@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The command line of bench_load. */
-#ifndef VXD_TESTS_BENCH_LOAD_OPTIONS_H
-#define VXD_TESTS_BENCH_LOAD_OPTIONS_H
+#ifndef VXD_TESTS_BENCH_LOAD_BENCH_LOAD_OPTIONS_H
+#define VXD_TESTS_BENCH_LOAD_BENCH_LOAD_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

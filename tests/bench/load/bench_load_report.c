@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/bench_load_report.h"
+#include "tests/bench/load/bench_load_report.h"
 
 #include <inttypes.h>
 
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 enum {
     LOAD_TEXT_BYTES = 48,

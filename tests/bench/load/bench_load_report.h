@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What bench_load found, for people, for spreadsheets (and plot_load.py), for programs. */
-#ifndef VXD_TESTS_BENCH_LOAD_REPORT_H
-#define VXD_TESTS_BENCH_LOAD_REPORT_H
+#ifndef VXD_TESTS_BENCH_LOAD_BENCH_LOAD_REPORT_H
+#define VXD_TESTS_BENCH_LOAD_BENCH_LOAD_REPORT_H
 
 #include <stdio.h>
 
-#include "tests/bench/bench_load_run.h"
+#include "tests/bench/load/bench_load_run.h"
 
 /* The table: a heading, then lines for each step as it is done. Nothing of it belongs to
  * --json, whose pieces are below. Errors of the stream are the caller's to see (ferror). */

@@ -4,7 +4,7 @@
  * all threads wait for answers, requests start late, but their latency counts from when
  * they were due: what a stall costs is not hidden by asking less meanwhile (coordinated
  * omission). */
-#include "tests/bench/bench_load_run.h"
+#include "tests/bench/load/bench_load_run.h"
 
 #include <errno.h>
 #include <inttypes.h>

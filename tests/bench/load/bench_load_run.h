@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One step of a load: threads ask on connections of their own, in a closed or an open
  * loop, and what comes back is counted. */
-#ifndef VXD_TESTS_BENCH_LOAD_RUN_H
-#define VXD_TESTS_BENCH_LOAD_RUN_H
+#ifndef VXD_TESTS_BENCH_LOAD_BENCH_LOAD_RUN_H
+#define VXD_TESTS_BENCH_LOAD_BENCH_LOAD_RUN_H
 
-#include "tests/bench/bench_load_histogram.h"
-#include "tests/bench/bench_load_target.h"
+#include "tests/bench/load/bench_load_histogram.h"
+#include "tests/bench/load/bench_load_target.h"
 
 enum {
     LOAD_N_CODES = VOXELD_UNAUTHENTICATED + 1,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/bench_load_target.h"
+#include "tests/bench/load/bench_load_target.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/internal.h"
+#include "client/c/call/call.h"
 
 /* The parts of a request that are not its points. */
 #define ARENA_BYTES ((size_t)1 << 20)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is asked of the daemon, and one connection to ask it over: libvoxeld for ipc and
  * tcp, a small client of our own for HTTP (bench_load_http.c). */
-#ifndef VXD_TESTS_BENCH_LOAD_TARGET_H
-#define VXD_TESTS_BENCH_LOAD_TARGET_H
+#ifndef VXD_TESTS_BENCH_LOAD_BENCH_LOAD_TARGET_H
+#define VXD_TESTS_BENCH_LOAD_BENCH_LOAD_TARGET_H
 
-#include "client/voxeld.h"
-#include "tests/bench/bench_load_options.h"
+#include "client/c/include/voxeld.h"
+#include "tests/bench/load/bench_load_options.h"
 
 /* Constant during a run and shared by all connections. Zeroed is empty. */
 struct load_work {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/bench_client.h"
+#include "tests/bench/server/bench_client.h"
 
 #include <stdio.h>
 #include <stdlib.h>

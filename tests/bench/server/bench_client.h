@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What benches that ask a running daemon share: the clock, rows of percentiles, and the floor. */
-#ifndef VXD_TESTS_BENCH_BENCH_CLIENT_H
-#define VXD_TESTS_BENCH_BENCH_CLIENT_H
+#ifndef VXD_TESTS_BENCH_SERVER_BENCH_CLIENT_H
+#define VXD_TESTS_BENCH_SERVER_BENCH_CLIENT_H
 
-#include "client/voxeld.h"
-#include "tests/bench/nng_floor.h"
+#include "client/c/include/voxeld.h"
+#include "tests/bench/server/nng_floor.h"
 
 double bench_now_ms(void);
 

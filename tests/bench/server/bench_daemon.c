@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/voxeld.h"
-#include "tests/bench/bench_client.h"
+#include "client/c/include/voxeld.h"
+#include "tests/bench/server/bench_client.h"
 
 enum {
     WARM_UP = 20,

@@ -19,9 +19,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/voxeld_net.h"
-#include "client/voxeld_scene.h"
-#include "tests/bench/bench_client.h"
+#include "client/c/include/voxeld_net.h"
+#include "client/c/include/voxeld_scene.h"
+#include "tests/bench/server/bench_client.h"
 
 enum {
     WARM_UP = 20,

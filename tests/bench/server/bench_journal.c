@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpu/dag/carve.h"
-#include "server/durable/journal.h"
-#include "server/durable/record.h"
-#include "tests/bench/bench_cloud.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/svdag/scan/scan.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/record/record.h"
+#include "tests/bench/support/bench_cloud.h"
+#include "tests/bench/support/bench_device.h"
 
 enum {
     MAX_CLIENTS = 256,

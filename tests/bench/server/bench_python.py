@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "client" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "client" / "python"))
 import voxeld  # noqa: E402
 
 N_WARM_UP = 20

@@ -12,7 +12,7 @@
  *             says), as fast as they are answered (brushes; every 50th change a scan, where one
  *             is given), and the start after that replays it all. In a directory that has the
  *             scene already only starts are timed */
-#include "tests/bench/bench_recovery.h"
+#include "tests/bench/server/bench_recovery.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,12 +22,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/dag/edit.h"
-#include "server/durable/crc32c.h"
-#include "server/durable/snapshot_internal.h"
-#include "server/scenes_internal.h"
-#include "server/scenes_recover.h"
-#include "tests/bench/bench_device.h"
+#include "gpu/svdag/edit/edit.h"
+#include "proto/base/crc32c.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/registry/scenes/scenes_internal.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "tests/bench/support/bench_device.h"
 
 enum {
     DEPTH = 17,

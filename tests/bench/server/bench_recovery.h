@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The server under bench_recovery, and the clients that change its scene. */
-#ifndef VXD_TESTS_BENCH_BENCH_RECOVERY_H
-#define VXD_TESTS_BENCH_BENCH_RECOVERY_H
+#ifndef VXD_TESTS_BENCH_SERVER_BENCH_RECOVERY_H
+#define VXD_TESTS_BENCH_SERVER_BENCH_RECOVERY_H
 
-#include "server/durable/data_dir.h"
-#include "server/server.h"
-#include "server/transport/rpc.h"
+#include "server/durable/data_dir/data_dir.h"
+#include "server/instance/instance.h"
+#include "server/transport/nng/nng.h"
 
 enum {
     BENCH_MAX_CLIENTS = 64

@@ -7,10 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/voxeld_scene.h"
-#include "server/scenes_journal.h"
-#include "tests/bench/bench_device.h"
-#include "tests/bench/bench_recovery.h"
+#include "client/c/include/voxeld_scene.h"
+#include "server/registry/scenes/scenes.h"
+#include "tests/bench/support/bench_device.h"
+#include "tests/bench/server/bench_recovery.h"
 
 enum {
     TIMEOUT_MS = 600000,

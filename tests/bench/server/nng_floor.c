@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/nng_floor.h"
+#include "tests/bench/server/nng_floor.h"
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>

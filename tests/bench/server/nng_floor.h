@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The floor of a round trip: nng carrying messages of the same sizes over ipc between two
  * processes that do nothing else. */
-#ifndef VXD_TESTS_BENCH_NNG_FLOOR_H
-#define VXD_TESTS_BENCH_NNG_FLOOR_H
+#ifndef VXD_TESTS_BENCH_SERVER_NNG_FLOOR_H
+#define VXD_TESTS_BENCH_SERVER_NNG_FLOOR_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/bench_cloud.h"
+#include "tests/bench/support/bench_cloud.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Point clouds for benchmarks: a real scan from a file, or one made up, tiled to any size. */
-#ifndef VXD_TESTS_BENCH_BENCH_CLOUD_H
-#define VXD_TESTS_BENCH_BENCH_CLOUD_H
+#ifndef VXD_TESTS_BENCH_SUPPORT_BENCH_CLOUD_H
+#define VXD_TESTS_BENCH_SUPPORT_BENCH_CLOUD_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 struct bench_cloud {
     size_t n_points;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/bench_device.h"
+#include "tests/bench/support/bench_device.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #include "gpu/paper/paper.h"
 #ifdef VXD_WITH_CUDA
-#include "tests/bench/floors.h"
+#include "tests/bench/support/floors.h"
 #endif
 
 #define FLUSH_BYTES ((size_t)512 << 20)

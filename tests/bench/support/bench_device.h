@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A device under a benchmark: context, queue and a clock, CUDA events where it is a GPU. */
-#ifndef VXD_TESTS_BENCH_BENCH_DEVICE_H
-#define VXD_TESTS_BENCH_BENCH_DEVICE_H
+#ifndef VXD_TESTS_BENCH_SUPPORT_BENCH_DEVICE_H
+#define VXD_TESTS_BENCH_SUPPORT_BENCH_DEVICE_H
 
-#include "gpu/core/memory.h"
+#include "gpu/core/core.h"
 
 /* Random reads and compare-and-swaps a second, and copied bytes a second (read and written
  * both counted); 0 = not measured (the CPU has the copy only). */

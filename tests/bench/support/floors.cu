@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/bench/floors.h"
+#include "tests/bench/support/floors.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a benchmark needs of a CUDA device beyond the engine: a clock, and the rates of
  * random access. */
-#ifndef VXD_TESTS_BENCH_FLOORS_H
-#define VXD_TESTS_BENCH_FLOORS_H
+#ifndef VXD_TESTS_BENCH_SUPPORT_FLOORS_H
+#define VXD_TESTS_BENCH_SUPPORT_FLOORS_H
 
-#include "gpu/core/queue.h"
+#include "gpu/core/core.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the fuzz targets of all readers check. */
-#ifndef VXD_TESTS_FUZZ_CLOUD_H
-#define VXD_TESTS_FUZZ_CLOUD_H
+#ifndef VXD_TESTS_FUZZ_CLIENT_FUZZ_CLOUD_H
+#define VXD_TESTS_FUZZ_CLIENT_FUZZ_CLOUD_H
 
 #include <assert.h>
 #include <string.h>
 
-#include "client/files/cloud_file.h"
+#include "client/files/files.h"
 
 enum {
     FUZZ_BUDGET = 8 * 1024 * 1024

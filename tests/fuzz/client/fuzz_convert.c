@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/write.h"
+#include "client/files/files.h"
 
 enum {
     READ_BUDGET = 1 << 20,

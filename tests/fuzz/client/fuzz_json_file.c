@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/json_file.h"
+#include "proto/base/json_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fuzz/daemon.h"
+#include "tests/fuzz/server/daemon.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/core/context.h"
-#include "proto/decode.h"
-#include "server/log.h"
-#include "tests/fuzz/mutate.h"
+#include "gpu/core/core.h"
+#include "proto/wire/wire.h"
+#include "server/observe/log/log.h"
+#include "tests/fuzz/server/mutate.h"
 
 enum {
     TIMEOUT_MS = 25,

@@ -2,12 +2,12 @@
 /* A real server on the CPU within the fuzzer's process, small in every limit, and what must
  * hold of it whatever it was asked. A broken promise ends the process: libFuzzer keeps the
  * input. Every line it logs is looked at instead of printed. */
-#ifndef VXD_TESTS_FUZZ_DAEMON_H
-#define VXD_TESTS_FUZZ_DAEMON_H
+#ifndef VXD_TESTS_FUZZ_SERVER_DAEMON_H
+#define VXD_TESTS_FUZZ_SERVER_DAEMON_H
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "server/server.h"
+#include "server/instance/instance.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 enum {

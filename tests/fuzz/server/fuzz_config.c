@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "server/config.h"
+#include "server/config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "fuzz.pb-c.h"
-#include "proto/json.h"
-#include "server/transport/http.h"
-#include "tests/fuzz/daemon.h"
-#include "tests/fuzz/http_peer.h"
-#include "tests/fuzz/mutate.h"
+#include "proto/wire/wire.h"
+#include "server/transport/http/http.h"
+#include "tests/fuzz/server/daemon.h"
+#include "tests/fuzz/server/http_peer.h"
+#include "tests/fuzz/server/mutate.h"
 
 enum {
     GOOD_EVERY = 256,        /* inputs between two looks at the good request */

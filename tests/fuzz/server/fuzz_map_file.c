@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/store/checksum.h"
-#include "server/store/map_file.h"
+#include "proto/base/xxh64.h"
+#include "server/registry/maps/maps.h"
 
 enum {
     HEAD_BYTES = 376,

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/models/model.h"
+#include "server/model/model.h"
 
 enum {
     MAX_BYTES = 1 << 14

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "server/durable/record.h"
+#include "server/durable/record/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

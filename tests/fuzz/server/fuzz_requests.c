@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "fuzz.pb-c.h"
-#include "proto/decode.h"
-#include "server/transport/rpc.h"
-#include "tests/fuzz/daemon.h"
-#include "tests/fuzz/mutate.h"
+#include "proto/wire/wire.h"
+#include "server/transport/nng/nng.h"
+#include "tests/fuzz/server/daemon.h"
+#include "tests/fuzz/server/mutate.h"
 
 #define ID_MARK 0x80000000u /* of the id that ends nng's header */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/models/safetensors.h"
+#include "server/model/safetensors_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fuzz/http_peer.h"
+#include "tests/fuzz/server/http_peer.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "tests/fuzz/daemon.h"
+#include "tests/fuzz/server/daemon.h"
 
 enum {
     HEAD_BYTES = 65536

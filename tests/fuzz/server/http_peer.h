@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The other end of an HTTP connection: one that stands, request after request, as long as
  * the server lets it. What the server sends must be HTTP/1.1 with a length. */
-#ifndef VXD_TESTS_FUZZ_HTTP_PEER_H
-#define VXD_TESTS_FUZZ_HTTP_PEER_H
+#ifndef VXD_TESTS_FUZZ_SERVER_HTTP_PEER_H
+#define VXD_TESTS_FUZZ_SERVER_HTTP_PEER_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 struct fuzz_peer {
     uint16_t port; /* on 127.0.0.1 */

@@ -2,13 +2,13 @@
 /* A message is unpacked, its tree is listed, and some fields of random messages in it are
  * changed; then it is packed again. What has grown past the limit is thrown away and begun
  * anew. */
-#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/server/mutate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/fields.h"
-#include "tests/fuzz/mutate_value.h"
+#include "proto/wire/wire.h"
+#include "tests/fuzz/server/mutate_value.h"
 
 enum {
     MOST_CHANGES = 5, /* of one mutation */

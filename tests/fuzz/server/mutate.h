@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Mutations of serialized messages by their protobuf descriptors. Nothing here knows the
  * schema: what a new method brings is mutated as soon as its descriptor is reachable. */
-#ifndef VXD_TESTS_FUZZ_MUTATE_H
-#define VXD_TESTS_FUZZ_MUTATE_H
+#ifndef VXD_TESTS_FUZZ_SERVER_MUTATE_H
+#define VXD_TESTS_FUZZ_SERVER_MUTATE_H
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* libFuzzer's own mutations of bytes; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

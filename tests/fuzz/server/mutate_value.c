@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/fuzz/mutate_value.h"
+#include "tests/fuzz/server/mutate_value.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/fields.h"
+#include "proto/wire/wire.h"
 
 enum {
     ROOM_BYTES = 256,   /* most that one mutation adds to a text or an array of bytes */

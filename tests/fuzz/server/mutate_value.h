@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Single values of a field, wherever they lie: what mutate.c puts together. All memory is
  * malloc's, as protobuf-c's own free expects. */
-#ifndef VXD_TESTS_FUZZ_MUTATE_VALUE_H
-#define VXD_TESTS_FUZZ_MUTATE_VALUE_H
+#ifndef VXD_TESTS_FUZZ_SERVER_MUTATE_VALUE_H
+#define VXD_TESTS_FUZZ_SERVER_MUTATE_VALUE_H
 
-#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/server/mutate.h"
 
 /* Never NULL: a fuzzer without memory ends. */
 void *fuzz_alloc(size_t n_bytes);

@@ -2,17 +2,17 @@
 if(NOT TARGET voxeld_server)
   return()
 endif()
-voxeld_add_fuzz(NAME fuzz_config SOURCES fuzz/fuzz_config.c
+voxeld_add_fuzz(NAME fuzz_config SOURCES fuzz/server/fuzz_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/config)
-voxeld_add_fuzz(NAME fuzz_map_file SOURCES fuzz/fuzz_map_file.c
+voxeld_add_fuzz(NAME fuzz_map_file SOURCES fuzz/server/fuzz_map_file.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/map_file)
-voxeld_add_fuzz(NAME fuzz_net_config SOURCES fuzz/fuzz_net_config.c
+voxeld_add_fuzz(NAME fuzz_net_config SOURCES fuzz/server/fuzz_net_config.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/net_config MAX_LEN 16384)
-voxeld_add_fuzz(NAME fuzz_safetensors SOURCES fuzz/fuzz_safetensors.c
+voxeld_add_fuzz(NAME fuzz_safetensors SOURCES fuzz/server/fuzz_safetensors.c
                 LIBRARIES voxeld_server CORPUS fuzz/corpus/safetensors)
-voxeld_add_fuzz(NAME fuzz_record SOURCES fuzz/fuzz_record.c
+voxeld_add_fuzz(NAME fuzz_record SOURCES fuzz/server/fuzz_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/record)
-voxeld_add_fuzz(NAME fuzz_map_record SOURCES fuzz/fuzz_map_record.c
+voxeld_add_fuzz(NAME fuzz_map_record SOURCES fuzz/server/fuzz_map_record.c
                 LIBRARIES voxeld_durable CORPUS fuzz/corpus/map_record)
 
 # What goes into a running server: messages of fuzz.proto, whose seeds are written as text.
@@ -33,11 +33,14 @@ target_link_libraries(voxeld_fuzz_messages PUBLIC voxeld_schema)
 target_include_directories(voxeld_fuzz_messages SYSTEM PUBLIC ${fuzz_generated})
 
 add_library(voxeld_fuzz_daemon STATIC
-  fuzz/daemon.c fuzz/http_peer.c fuzz/mutate.c fuzz/mutate_value.c)
+  fuzz/server/daemon.c
+  fuzz/server/http_peer.c
+  fuzz/server/mutate.c
+  fuzz/server/mutate_value.c)
 target_link_libraries(voxeld_fuzz_daemon PRIVATE voxeld_build
                       PUBLIC voxeld_fuzz_messages voxeld_server)
 
-# voxeld_add_server_fuzz(NAME MESSAGE LIBRARIES...): tests/fuzz/fuzz_NAME.c, with seeds
+# voxeld_add_server_fuzz(NAME MESSAGE LIBRARIES...): tests/fuzz/server/fuzz_NAME.c, with seeds
 # tests/fuzz/seeds/NAME/*.txtpb of vxdfuzz.MESSAGE.
 function(voxeld_add_server_fuzz name message)
   set(seeds ${CMAKE_CURRENT_BINARY_DIR}/fuzz-seeds/${name})
@@ -48,15 +51,15 @@ function(voxeld_add_server_fuzz name message)
     get_filename_component(stem ${text} NAME_WE)
     add_custom_command(
       OUTPUT ${seeds}/${stem}
-      COMMAND ${VOXELD_PROTOC} -I ${PROJECT_SOURCE_DIR}/tests/fuzz
+      COMMAND ${VOXELD_PROTOC} -I ${PROJECT_SOURCE_DIR}/tests/fuzz/server
               -I ${PROJECT_SOURCE_DIR}/proto --encode=vxdfuzz.${message}
-              ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz.proto < ${text} > ${seeds}/${stem}
-      DEPENDS ${text} ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz.proto
+              ${PROJECT_SOURCE_DIR}/tests/fuzz/server/fuzz.proto < ${text} > ${seeds}/${stem}
+      DEPENDS ${text} ${PROJECT_SOURCE_DIR}/tests/fuzz/server/fuzz.proto
       COMMENT "Encoding the seed ${name}/${stem}")
     list(APPEND encoded ${seeds}/${stem})
   endforeach()
   add_custom_target(fuzz_seeds_${name} ALL DEPENDS ${encoded})
-  voxeld_add_fuzz(NAME fuzz_${name} SOURCES fuzz/fuzz_${name}.c
+  voxeld_add_fuzz(NAME fuzz_${name} SOURCES fuzz/server/fuzz_${name}.c
                   LIBRARIES voxeld_fuzz_daemon ${ARGN} CORPUS fuzz/corpus/${name}
                   SEEDS ${seeds} MAX_LEN 16384)
   add_dependencies(fuzz_${name} fuzz_seeds_${name})

@@ -31,7 +31,7 @@ from harness import (
     wait_until,
 )
 
-sys.path.insert(0, str(SOURCE / "tests" / "bench"))
+sys.path.insert(0, str(SOURCE / "tests" / "bench" / "load"))
 import plot_load
 
 PERCENTILES = ("p50", "p95", "p99", "p999", "max")

@@ -119,7 +119,7 @@ def test_a_foreign_uid_over_ipc_needs_a_token(guarded: Daemon) -> None:
             parent.chmod(parent.stat().st_mode | 0o011)
     done = subprocess.run(
         [sys.executable, "-c", script, guarded.ipc, token("reader")],
-        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[1] / "support", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.split() == [str(common_pb2.UNAUTHENTICATED), str(OK)], done.stderr
 

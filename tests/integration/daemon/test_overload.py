@@ -34,7 +34,7 @@ SECONDS = float(os.environ.get("VOXELD_OVERLOAD_SECONDS", "5"))
 TIMES = 10
 N_PROCESSES = 2
 N_CLOSED = 8
-CLIENT = Path(__file__).with_name("overload_client.py")
+CLIENT = Path(__file__).parents[1] / "support" / "overload_client.py"
 
 
 def write_requests(daemon: Daemon, directory: Path) -> list[Path]:

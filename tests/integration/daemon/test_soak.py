@@ -48,7 +48,7 @@ VICTIM_PAUSE_S = 0.1
 PACE_S = 0.02
 # Growth of the resident memory that counts as flat: the allocator's own unrest.
 FLAT_BYTES = 8 * MIB
-DOOMED = Path(__file__).with_name("doomed_client.py")
+DOOMED = Path(__file__).parents[1] / "support" / "doomed_client.py"
 
 
 def digest(response: voxelize_pb2.VoxelizeResponse) -> str:

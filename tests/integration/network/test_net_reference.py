@@ -20,7 +20,7 @@ import pytest
 from net_reference import Network, read_safetensors, write_safetensors
 from oracle import morton
 
-SOURCE = Path(os.environ.get("VOXELD_SOURCE_DIR", Path(__file__).parents[2]))
+SOURCE = Path(os.environ.get("VOXELD_SOURCE_DIR", Path(__file__).parents[3]))
 NET_RUN = Path(os.environ["VOXELD_BIN_DIR"]) / "net_run"
 CONFIGS = SOURCE / "configs" / "networks"
 IMPORT = SOURCE / "configs" / "import" / "import_weights.py"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/voxeld.h"
+#include "client/c/include/voxeld.h"
 
 #define POLL_MS 30000
 

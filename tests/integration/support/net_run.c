@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/models/model.h"
-#include "server/models/safetensors.h"
+#include "server/model/model.h"
+#include "server/model/safetensors_read.h"
 
 enum {
     MAX_TENSORS = 3 * VXD_NET_MAX_OUTPUTS,

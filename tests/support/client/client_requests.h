@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the tests of libvoxeld's calls start from: a small cloud, a request, a connection. */
-#ifndef VXD_TESTS_TEST_CLIENT_REQUESTS_H
-#define VXD_TESTS_TEST_CLIENT_REQUESTS_H
+#ifndef VXD_TESTS_SUPPORT_CLIENT_CLIENT_REQUESTS_H
+#define VXD_TESTS_SUPPORT_CLIENT_CLIENT_REQUESTS_H
 
 #include <stdbool.h>
 
-#include "client/voxeld.h"
-#include "tests/unit/test.h"
-#include "tests/unit/test_client_peer.h"
+#include "client/c/include/voxeld.h"
+#include "tests/support/test.h"
+#include "tests/support/client/peer.h"
 
 enum {
     N_POINTS = 10,

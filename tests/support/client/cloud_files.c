@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/test_client_files.h"
+#include "tests/support/client/cloud_files.h"
 
 #include <math.h>
 #include <stdio.h>

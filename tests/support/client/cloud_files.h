@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the tests of readers and writers share. */
-#ifndef VXD_TESTS_UNIT_TEST_CLIENT_FILES_H
-#define VXD_TESTS_UNIT_TEST_CLIENT_FILES_H
+#ifndef VXD_TESTS_SUPPORT_CLIENT_CLOUD_FILES_H
+#define VXD_TESTS_SUPPORT_CLIENT_CLOUD_FILES_H
 
 #include <stdint.h>
 
-#include "client/files/cloud_file.h"
+#include "client/files/files.h"
 
 #define FILES VOXELD_SOURCE_DIR "/tests/data/files/"
 #define SHARED VOXELD_SOURCE_DIR "/../shared/data/"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/test_client_peer.h"
+#include "tests/support/client/peer.h"
 
 #include <nng/protocol/reqrep0/rep.h>
 #include <nng/supplemental/util/platform.h>
@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/base.h"
-#include "proto/decode.h"
-#include "proto/encode.h"
+#include "proto/base/base.h"
+#include "proto/wire/wire.h"
 
 enum {
     MAX_POINTS = 65536,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A voxeld that does as told: an nng REP socket in this process, answering with several
  * contexts, one thread each, so that the client can be shown what no real daemon sends. */
-#ifndef VXD_TESTS_TEST_CLIENT_PEER_H
-#define VXD_TESTS_TEST_CLIENT_PEER_H
+#ifndef VXD_TESTS_SUPPORT_CLIENT_PEER_H
+#define VXD_TESTS_SUPPORT_CLIENT_PEER_H
 
 #include <nng/nng.h>
 #include <pthread.h>
@@ -175,7 +175,7 @@ void peer_fill_tensor(Voxeld__V1__Tensor *t, Voxeld__V1__DType dtype, int64_t *s
 int peer_begin(struct peer *peer, const Voxeld__V1__Request *request,
                Voxeld__V1__Response *response, Voxeld__V1__ResponseHeader *header);
 
-/* test_client_peer_map.c: the answer to any request about maps. Key i of a request is entry
+/* peer_map.c: the answer to any request about maps. Key i of a request is entry
  * i; there is one map, of int32 x 3 keys and one array "v" of float32 x 2, which holds 0, 1,
  * 2, ...; export gives PEER_MAP_ENTRIES entries. */
 enum {
@@ -183,7 +183,7 @@ enum {
 };
 nng_msg *peer_answer_map(struct peer *peer, const Voxeld__V1__Request *request);
 
-/* test_client_peer_scene.c: the answer to any request about scenes. There is one, "yard", with
+/* peer_scene.c: the answer to any request about scenes. There is one, "yard", with
  * two materials. Rows of queries count up; PEER_SCENE_CELLS cells are exported, at most
  * PEER_SCENE_PART of them in a reply; a dense box has 2 x 3 x 4. */
 enum {
@@ -192,7 +192,7 @@ enum {
 };
 nng_msg *peer_answer_scene(struct peer *peer, const Voxeld__V1__Request *request);
 
-/* test_client_peer_version.c: the answer to any request about versions of scenes. "yard" is at
+/* peer_version.c: the answer to any request about versions of scenes. "yard" is at
  * version 9, which undid 8, an edit of another client; 7 is an edit of whoever asks. It has the
  * snapshot "monday", of version 3. PEER_SCENE_CELLS cells differ, which count up with what
  * became of them; at most PEER_SCENE_PART of them come in a reply. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/test_client_peer.h"
+#include "tests/support/client/peer.h"
 
 enum {
     MAX_ROWS = 4096,

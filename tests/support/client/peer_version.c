@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "tests/unit/test_client_peer.h"
+#include "tests/support/client/peer.h"
 
 enum {
     N_VERSIONS = 3

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Running voxelctl as its users do. */
-#ifndef VXD_TESTS_TEST_CLIENT_CTL_H
-#define VXD_TESTS_TEST_CLIENT_CTL_H
+#ifndef VXD_TESTS_SUPPORT_CLIENT_RUN_VOXELCTL_H
+#define VXD_TESTS_SUPPORT_CLIENT_RUN_VOXELCTL_H
 
 #include <sys/wait.h>
 
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 /* A command line, what it ends with, and a part of what it says. */
 struct usage {

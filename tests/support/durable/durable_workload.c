@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/durable_workload.h"
+#include "tests/support/durable/durable_workload.h"
 
 #include <sched.h>
 #include <string.h>

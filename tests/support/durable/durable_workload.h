@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A workload of everything in server/durable, and what it was told: to be held against what a
  * start finds after power was lost. */
-#ifndef VXD_TESTS_UNIT_DURABLE_WORKLOAD_H
-#define VXD_TESTS_UNIT_DURABLE_WORKLOAD_H
+#ifndef VXD_TESTS_SUPPORT_DURABLE_DURABLE_WORKLOAD_H
+#define VXD_TESTS_SUPPORT_DURABLE_DURABLE_WORKLOAD_H
 
-#include "server/durable/recovery.h"
+#include "server/durable/recovery/recovery.h"
 
 enum {
     WORK_FAMILIES = 3, /* always, everysec, one that is dropped */

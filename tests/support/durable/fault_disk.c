@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/durable_fault_internal.h"
+#include "tests/support/durable/fault_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the disk in memory and the VFS on it share. */
-#ifndef VXD_TESTS_UNIT_DURABLE_FAULT_INTERNAL_H
-#define VXD_TESTS_UNIT_DURABLE_FAULT_INTERNAL_H
+#ifndef VXD_TESTS_SUPPORT_DURABLE_FAULT_INTERNAL_H
+#define VXD_TESTS_SUPPORT_DURABLE_FAULT_INTERNAL_H
 
 #include <pthread.h>
 #include <sqlite3.h>
 
-#include "tests/unit/durable_fault_vfs.h"
+#include "tests/support/durable/fault_vfs.h"
 
 enum {
     MAX_ENTRIES = 256,

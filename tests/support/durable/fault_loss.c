@@ -2,8 +2,8 @@
 /* What is left when the power has gone, and looking at it. */
 #include <string.h>
 
-#include "server/durable/crc32c.h"
-#include "tests/unit/durable_fault_internal.h"
+#include "proto/base/crc32c.h"
+#include "tests/support/durable/fault_internal.h"
 
 static uint64_t draw(uint64_t *state)
 {

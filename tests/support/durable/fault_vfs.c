@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "tests/unit/durable_fault_internal.h"
+#include "tests/support/durable/fault_internal.h"
 
 struct vfs_file {
     sqlite3_file base;

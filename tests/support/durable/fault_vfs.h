@@ -5,10 +5,10 @@
  * of 512 bytes or reordered, by a seed; so are names that were made, moved or removed without a
  * sync of their directory, but for the two of one move, which go together. Single syncs can be left out (they say that all is well), and single
  * calls can fail. */
-#ifndef VXD_TESTS_UNIT_DURABLE_FAULT_VFS_H
-#define VXD_TESTS_UNIT_DURABLE_FAULT_VFS_H
+#ifndef VXD_TESTS_SUPPORT_DURABLE_FAULT_VFS_H
+#define VXD_TESTS_SUPPORT_DURABLE_FAULT_VFS_H
 
-#include "server/durable/file_ops.h"
+#include "server/durable/data_dir/data_dir.h"
 
 enum {
     FAULT_MAX_SYNCS = 4096,

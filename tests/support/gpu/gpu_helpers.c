@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_helpers.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the engine's tests share: every test runs on each backend that is here, with the
  * same seeds. Failures of the machinery itself end the test program. */
-#ifndef VXD_TESTS_UNIT_GPU_HELPERS_H
-#define VXD_TESTS_UNIT_GPU_HELPERS_H
+#ifndef VXD_TESTS_SUPPORT_GPU_GPU_HELPERS_H
+#define VXD_TESTS_SUPPORT_GPU_GPU_HELPERS_H
 
-#include "gpu/core/memory.h"
-#include "gpu/dag/dag.h"
-#include "gpu/hash/hashmap.h"
-#include "gpu/voxel/cloud.h"
-#include "gpu/voxel/voxelize.h"
+#include "gpu/core/core.h"
+#include "gpu/svdag/svdag.h"
+#include "gpu/hash/hash.h"
+#include "gpu/voxel/voxel.h"
 
 /* The stores of scenes are 0 to GPU_N_STORES - 1, and GPU_OTHER_INDEX is a map's index beside the
  * open one. Builds without the papers' have one store and one index. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_cases.h"
+#include "tests/support/gpu/voxelize_cases.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The voxelizations that the oracle test and the digests run: kinds of cloud times sizes
  * times ways to call. */
-#ifndef VXD_TESTS_UNIT_GPU_CASES_H
-#define VXD_TESTS_UNIT_GPU_CASES_H
+#ifndef VXD_TESTS_SUPPORT_GPU_VOXELIZE_CASES_H
+#define VXD_TESTS_SUPPORT_GPU_VOXELIZE_CASES_H
 
-#include "tests/unit/gpu_helpers.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 enum gpu_cloud_kind {
     GPU_CLOUD_SPREAD, /* few points a voxel */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_oracle.h"
+#include "tests/support/gpu/voxelize_oracle.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The part of gpu_hash_run.h that reads whole maps: verify, set operations, images. */
+/* The part of hash_run.h that reads whole maps: verify, set operations, images. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/gpu_hash_run.h"
+#include "tests/support/hash/hash_run.h"
 
 enum {
     N_STRANGE = 4 /* numbers that never name an entry */

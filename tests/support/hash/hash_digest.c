@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_hash_digest.h"
+#include "tests/support/hash/hash_digest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/gpu_hash_keys.h"
+#include "tests/support/hash/hash_keys.h"
 
 struct hash_case {
     const char *name;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One figure for what hash maps give in order FIRST: equal on every backend and index. */
-#ifndef VXD_TESTS_UNIT_GPU_HASH_DIGEST_H
-#define VXD_TESTS_UNIT_GPU_HASH_DIGEST_H
+#ifndef VXD_TESTS_SUPPORT_HASH_HASH_DIGEST_H
+#define VXD_TESTS_SUPPORT_HASH_HASH_DIGEST_H
 
-#include "gpu/hash/hashmap.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/hash/hash.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 enum {
     GPU_N_HASH_CASES = 5

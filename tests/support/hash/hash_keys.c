@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_hash_keys.h"
+#include "tests/support/hash/hash_keys.h"
 
-#include "gpu/hash/hashmap_math.h"
-#include "tests/unit/gpu_hash_model.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/hash/hash_math.h"
+#include "tests/support/hash/hash_model.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 #define GOLDEN 0x9e3779b97f4a7c15ULL
 

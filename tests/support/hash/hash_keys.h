@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Keys that are hard on a hash map. */
-#ifndef VXD_TESTS_UNIT_GPU_HASH_KEYS_H
-#define VXD_TESTS_UNIT_GPU_HASH_KEYS_H
+#ifndef VXD_TESTS_SUPPORT_HASH_HASH_KEYS_H
+#define VXD_TESTS_SUPPORT_HASH_HASH_KEYS_H
 
-#include "gpu/hash/hashmap.h"
+#include "gpu/hash/hash.h"
 
 enum hash_key_kind {
     HASH_KEYS_SMALL, /* components near 0, negative ones too: many equal */

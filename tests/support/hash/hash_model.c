@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_hash_model.h"
+#include "tests/support/hash/hash_model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/gpu_helpers.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 static void *zeros(size_t n_bytes)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A plain map that gpu/hash is compared with: chained buckets over the keys' bytes, one key
- * at a time, written from the contract in gpu/hash/hashmap.h and from nothing else. All
+ * at a time, written from the contract in gpu/hash/hash.h and from nothing else. All
  * arrays are host memory. */
-#ifndef VXD_TESTS_UNIT_GPU_HASH_MODEL_H
-#define VXD_TESTS_UNIT_GPU_HASH_MODEL_H
+#ifndef VXD_TESTS_SUPPORT_HASH_HASH_MODEL_H
+#define VXD_TESTS_SUPPORT_HASH_HASH_MODEL_H
 
-#include "gpu/hash/hashmap.h"
+#include "gpu/hash/hash.h"
 
 struct hash_model {
     struct vxd_hashmap_spec spec;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_hash_run.h"
+#include "tests/support/hash/hash_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A map of gpu/hash and its model, driven together: every operation runs on both and what
  * comes back is compared. Differences are counted in n_failures and told on stderr. */
-#ifndef VXD_TESTS_UNIT_GPU_HASH_RUN_H
-#define VXD_TESTS_UNIT_GPU_HASH_RUN_H
+#ifndef VXD_TESTS_SUPPORT_HASH_HASH_RUN_H
+#define VXD_TESTS_SUPPORT_HASH_HASH_RUN_H
 
-#include "tests/unit/gpu_hash_model.h"
-#include "tests/unit/gpu_helpers.h"
+#include "tests/support/hash/hash_model.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 struct hash_run {
     struct gpu_env *env;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/gpu_hash_model.h"
-#include "tests/unit/gpu_helpers.h"
+#include "tests/support/hash/hash_model.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 __extension__ typedef __int128 wide;
 

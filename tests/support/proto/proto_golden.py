@@ -4,8 +4,8 @@
 
     pip install protobuf==4.21.12
     protoc -I proto --python_out=OUT proto/voxeld/v1/*.proto
-    protoc -I tests/unit --python_out=OUT tests/unit/kinds.proto
-    PYTHONPATH=OUT python3 tests/unit/proto_golden.py > tests/data/proto_golden.txt
+    protoc -I tests/support/proto --python_out=OUT tests/support/proto/kinds.proto
+    PYTHONPATH=OUT python3 tests/support/proto/proto_golden.py > tests/data/proto_golden.txt
 
 One case a line, tab-separated:
 
@@ -289,7 +289,7 @@ def garbage_wires() -> None:
 
 def main() -> None:
     rng = random.Random(2)
-    print("# Made by tests/unit/proto_golden.py with Google's protobuf; do not edit.")
+    print("# Made by tests/support/proto/proto_golden.py with Google's protobuf; do not edit.")
     read_integers()
     read_floats()
     read_texts()

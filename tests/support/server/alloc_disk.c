@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/server_alloc_disk.h"
+#include "tests/support/server/alloc_disk.h"
 
 #include <dirent.h>
 #include <unistd.h>
 
-#include "tests/unit/server_checks.h"
+#include "tests/support/server/server_checks.h"
 
 static char folder[64];
 

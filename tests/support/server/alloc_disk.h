@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A server whose data lies in a directory of the system's, and its requests, step by step: for tests
  * in which allocations of the server fail, and of nobody else (the disk in memory allocates too). */
-#ifndef VXD_TESTS_UNIT_SERVER_ALLOC_DISK_H
-#define VXD_TESTS_UNIT_SERVER_ALLOC_DISK_H
+#ifndef VXD_TESTS_SUPPORT_SERVER_ALLOC_DISK_H
+#define VXD_TESTS_SUPPORT_SERVER_ALLOC_DISK_H
 
-#include "tests/unit/server_scenes_disk.h"
+#include "tests/support/server/scenes_disk.h"
 
 /* A new one, empty; all in it goes with the second. */
 void alloc_folder_make(void);

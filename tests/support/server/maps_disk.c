@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/server_maps_disk.h"
+#include "tests/support/server/maps_disk.h"
 
-#include "tests/unit/server_checks.h"
+#include "tests/support/server/server_checks.h"
 #include "voxeld/v1/hashmap.pb-c.h"
 
 void world_make_map(struct world *world, const char *name, const char *more)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Durable maps in the server of server_scenes_disk.h. */
-#ifndef VXD_TESTS_UNIT_SERVER_MAPS_DISK_H
-#define VXD_TESTS_UNIT_SERVER_MAPS_DISK_H
+/* Durable maps in the server of scenes_disk.h. */
+#ifndef VXD_TESTS_SUPPORT_SERVER_MAPS_DISK_H
+#define VXD_TESTS_SUPPORT_SERVER_MAPS_DISK_H
 
-#include "tests/unit/server_scenes_disk.h"
+#include "tests/support/server/scenes_disk.h"
 
 enum {
     MAP_JSON_BYTES = 600

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/server_model.h"
+#include "tests/support/server/model_files.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the tests of networks' files share: a directory of its own, configs, weights files. */
-#ifndef VXD_TESTS_UNIT_SERVER_MODEL_H
-#define VXD_TESTS_UNIT_SERVER_MODEL_H
+#ifndef VXD_TESTS_SUPPORT_SERVER_MODEL_FILES_H
+#define VXD_TESTS_SUPPORT_SERVER_MODEL_FILES_H
 
-#include "server/models/model.h"
+#include "server/model/model.h"
 
 /* A small network with most of what a config can say. */
 extern const char model_base[];

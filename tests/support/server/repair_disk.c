@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/server_repair_disk.h"
+#include "tests/support/server/repair_disk.h"
 
 #include <sqlite3.h>
 
-#include "tests/unit/server_checks.h"
+#include "tests/support/server/server_checks.h"
 
 struct seen repair_make(struct world *world)
 {

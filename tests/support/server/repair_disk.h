@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A data directory on the disk of server_scenes_disk.h that is damaged, and its repair. */
-#ifndef VXD_TESTS_UNIT_SERVER_REPAIR_DISK_H
-#define VXD_TESTS_UNIT_SERVER_REPAIR_DISK_H
+/* A data directory on the disk of scenes_disk.h that is damaged, and its repair. */
+#ifndef VXD_TESTS_SUPPORT_SERVER_REPAIR_DISK_H
+#define VXD_TESTS_SUPPORT_SERVER_REPAIR_DISK_H
 
-#include "server/durable/repair.h"
-#include "tests/unit/server_scenes_disk.h"
+#include "server/durable/maintenance/maintenance.h"
+#include "tests/support/server/scenes_disk.h"
 
 #define REPAIR_DATABASE WORLD_DIR "/voxeld.db"
 

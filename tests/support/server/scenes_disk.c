@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/server_scenes_disk.h"
+#include "tests/support/server/scenes_disk.h"
 
-#include "server/durable/snapshot_internal.h"
-#include "server/scenes_recover.h"
-#include "server/scheduler_internal.h"
-#include "tests/unit/server_checks.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "server/schedule/scheduler_internal.h"
+#include "tests/support/server/server_checks.h"
 #include "voxeld/v1/scene.pb-c.h"
 
 const char world_durable[] = ",\"durability\":{\"fsync\":\"SCENE_FSYNC_ALWAYS\"}";

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A server with durable scenes on a disk in memory that fails, its requests, and a gate before
  * that disk. */
-#ifndef VXD_TESTS_UNIT_SERVER_SCENES_DISK_H
-#define VXD_TESTS_UNIT_SERVER_SCENES_DISK_H
+#ifndef VXD_TESTS_SUPPORT_SERVER_SCENES_DISK_H
+#define VXD_TESTS_SUPPORT_SERVER_SCENES_DISK_H
 
-#include "server/durable/snapshot.h"
-#include "server/scenes_journal.h"
-#include "tests/unit/durable_fault_vfs.h"
-#include "tests/unit/server_helpers.h"
+#include "server/durable/snapshot/snapshot.h"
+#include "server/registry/scenes/scenes.h"
+#include "tests/support/durable/fault_vfs.h"
+#include "tests/support/server/server_helpers.h"
 
 #define WORLD_DIR "/data"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How server_helpers.c reports failures to the test that called it: test.h counts per file,
  * so every test file of the server defines this one function by VXD_TEST_HELPERS. */
-#ifndef VXD_TESTS_UNIT_SERVER_CHECKS_H
-#define VXD_TESTS_UNIT_SERVER_CHECKS_H
+#ifndef VXD_TESTS_SUPPORT_SERVER_SERVER_CHECKS_H
+#define VXD_TESTS_SUPPORT_SERVER_SERVER_CHECKS_H
 
 #include <stdio.h>
 #include <stdlib.h>

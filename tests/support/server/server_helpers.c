@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/server_helpers.h"
+#include "tests/support/server/server_helpers.h"
 
 #include <time.h>
 
-#include "server/log.h"
-#include "tests/unit/server_checks.h"
+#include "server/observe/log/log.h"
+#include "tests/support/server/server_checks.h"
 
 void wait_ms(long ms)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A real server on the CPU without transports, and a transport that only remembers. */
-#ifndef VXD_TESTS_UNIT_SERVER_HELPERS_H
-#define VXD_TESTS_UNIT_SERVER_HELPERS_H
+#ifndef VXD_TESTS_SUPPORT_SERVER_SERVER_HELPERS_H
+#define VXD_TESTS_SUPPORT_SERVER_SERVER_HELPERS_H
 
 #include <pthread.h>
 
-#include "server/server.h"
+#include "server/instance/instance.h"
 
 /* One request and what became of it. Every call must outlive the request: call_finish. */
 struct call {

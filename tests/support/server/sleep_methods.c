@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/server_sleep.h"
+#include "tests/support/server/sleep_methods.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Methods that only sleep, for tests of the schedule. A SelfTestRequest is their parameter:
  * duration_ms a stage, n_points stages. */
-#ifndef VXD_TESTS_UNIT_SERVER_SLEEP_H
-#define VXD_TESTS_UNIT_SERVER_SLEEP_H
+#ifndef VXD_TESTS_SUPPORT_SERVER_SLEEP_METHODS_H
+#define VXD_TESTS_SUPPORT_SERVER_SLEEP_METHODS_H
 
-#include "tests/unit/server_helpers.h"
+#include "tests/support/server/server_helpers.h"
 
 enum {
     MAX_STARTS = 64

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_sparse_model.h"
+#include "tests/support/sparse/coord_set_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The model of a coordinate set: a sorted list of keys. */
-#ifndef VXD_TESTS_GPU_SPARSE_MODEL_H
-#define VXD_TESTS_GPU_SPARSE_MODEL_H
+#ifndef VXD_TESTS_SUPPORT_SPARSE_COORD_SET_MODEL_H
+#define VXD_TESTS_SUPPORT_SPARSE_COORD_SET_MODEL_H
 
-#include "tests/unit/gpu_sparse.h"
+#include "tests/support/sparse/sparse_helpers.h"
 
 struct gpu_model {
     uint64_t *keys;

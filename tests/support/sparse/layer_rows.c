@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_rows.h"
+#include "tests/support/sparse/layer_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/half_math.h"
+#include "gpu/core/core_math.h"
 
 #define UNTOUCHED 0xa5
 

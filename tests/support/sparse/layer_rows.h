@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the tests of network layers share: rows on the device with gaps between them that
  * nobody may touch, and samples of chosen sizes. */
-#ifndef VXD_TESTS_UNIT_GPU_ROWS_H
-#define VXD_TESTS_UNIT_GPU_ROWS_H
+#ifndef VXD_TESTS_SUPPORT_SPARSE_LAYER_ROWS_H
+#define VXD_TESTS_SUPPORT_SPARSE_LAYER_ROWS_H
 
-#include "gpu/sparse/net_backends.h"
-#include "tests/unit/gpu_sparse.h"
+#include "gpu/sparse/layers/layers.h"
+#include "tests/support/sparse/sparse_helpers.h"
 
 /* Rows of a precision. Row 0 starts `offset` elements into the buffer and one row more than
  * n_rows is there, so that whatever writes beside the rows shows. */
@@ -74,13 +74,13 @@ void gpu_must(enum vxd_status status, const struct vxd_err *err, const char *wha
     do {                                                                                 \
         struct vxd_err gpu_err = {0};                                                    \
         gpu_must(                                                                        \
-            VXD_SPARSE_TWIN((env)->queue, vxd_net_##name)((env)->queue, call, &gpu_err), \
+            VXD_TWIN((env)->queue, vxd_net_##name)((env)->queue, call, &gpu_err), \
             &gpu_err, #name);                                                            \
         gpu_wait(env);                                                                   \
     } while (0)
 
 /* Scratch of a layer. */
 #define GPU_SCRATCH_BYTES(env, name, ...)                                                \
-    VXD_SPARSE_TWIN((env)->queue, vxd_net_##name##_scratch_bytes)(__VA_ARGS__)
+    VXD_TWIN((env)->queue, vxd_net_##name##_scratch_bytes)(__VA_ARGS__)
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_net.h"
+#include "tests/support/sparse/net_helpers.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
 /* What the tests of networks share: a network as a list of layers, run by the engine and by
  * an oracle in double that knows rows by their coordinates only: no sets, no kernel maps, no
  * order, no plan. */
-#ifndef VXD_TESTS_UNIT_GPU_NET_H
-#define VXD_TESTS_UNIT_GPU_NET_H
+#ifndef VXD_TESTS_SUPPORT_SPARSE_NET_HELPERS_H
+#define VXD_TESTS_SUPPORT_SPARSE_NET_HELPERS_H
 
-#include "gpu/sparse/network.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/sparse/executor/executor.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 #define GPU_NET_MAX_LAYERS 48
 

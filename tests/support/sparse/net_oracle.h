@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the two files of the networks' oracle share. */
-#ifndef VXD_TESTS_UNIT_GPU_NET_ORACLE_H
-#define VXD_TESTS_UNIT_GPU_NET_ORACLE_H
+#ifndef VXD_TESTS_SUPPORT_SPARSE_NET_ORACLE_H
+#define VXD_TESTS_SUPPORT_SPARSE_NET_ORACLE_H
 
-#include "tests/unit/gpu_net.h"
+#include "tests/support/sparse/net_helpers.h"
 
 struct oracle {
     const struct gpu_net *net;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/gpu_net_oracle.h"
+#include "tests/support/sparse/net_oracle.h"
 
 struct taps {
     int kernel[3];

@@ -6,8 +6,8 @@
  * GPUs alone. */
 #include <stdlib.h>
 
-#include "gpu/sparse/net_backends.h"
-#include "gpu/sparse/network_internal.h"
+#include "gpu/sparse/layers/layers.h"
+#include "gpu/sparse/executor/network_internal.h"
 
 enum vxd_status __real_vxd_context_create(const struct vxd_context_options *options,
                                           struct vxd_context **out, struct vxd_err *err);

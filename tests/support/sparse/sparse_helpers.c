@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_sparse.h"
+#include "tests/support/sparse/sparse_helpers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the tests of sparse convolutions share: sets, maps and convolutions with their results
  * on the host, and dense grids in double as the oracle, which knows nothing of sets. */
-#ifndef VXD_TESTS_UNIT_GPU_SPARSE_H
-#define VXD_TESTS_UNIT_GPU_SPARSE_H
+#ifndef VXD_TESTS_SUPPORT_SPARSE_SPARSE_HELPERS_H
+#define VXD_TESTS_SUPPORT_SPARSE_SPARSE_HELPERS_H
 
-#include "gpu/sparse/conv.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/sparse/conv/conv.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 /* A set and what it holds, on the host. */
 struct gpu_set {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/half_math.h"
-#include "tests/unit/gpu_sparse.h"
+#include "gpu/core/core_math.h"
+#include "tests/support/sparse/sparse_helpers.h"
 
 #define MUST(expression)                                                                 \
     do {                                                                                 \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_dag_grid.h"
+#include "tests/support/svdag/svdag_grid.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The definitions of gpu/dag/edit.h over a plain array of voxels: what edits of scenes are
+/* The definitions of gpu/svdag/brush/brush.h over a plain array of voxels: what edits of scenes are
  * compared with. Nothing of the engine's shape headers is used. */
-#ifndef VXD_TESTS_UNIT_GPU_DAG_GRID_H
-#define VXD_TESTS_UNIT_GPU_DAG_GRID_H
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_GRID_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_GRID_H
 
-#include "gpu/dag/internal.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/store/store.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 /* What a voxel is: a material, or one of these. */
 enum {
@@ -40,7 +40,7 @@ void gpu_dag_grid_change(const struct gpu_dag_grid *before,
 uint32_t gpu_dag_grid_put(const struct gpu_dag_grid *grid, struct vxd_dag *dag);
 
 /* A list of voxels with its memory, from flags and values of a grid's voxels (in its order).
- * In the host's memory; gpu_dag_edit (gpu_dag_run.h) brings it to the device. */
+ * In the host's memory; gpu_dag_edit (svdag_run.h) brings it to the device. */
 struct gpu_voxel_list {
     struct vxd_dag_voxels voxels;
     uint64_t *codes;
@@ -55,7 +55,7 @@ void gpu_voxel_list_free(struct gpu_voxel_list *list);
 /* Whether a voxel with this centre (units, none negative) is in a shape. */
 bool gpu_dag_is_in(const struct vxd_dag_shape *shape, const int64_t c[3]);
 
-/* Noise as gpu/dag/noise_math.h defines it in words. */
+/* Noise as gpu/svdag/brush/noise_math.h defines it in words. */
 int64_t gpu_noise(uint32_t seed, int cell_bits, int64_t amplitude, const int64_t c[3]);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_dag_image.h"
+#include "tests/support/svdag/svdag_image.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/gpu_dag_run.h"
+#include "tests/support/svdag/svdag_run.h"
 
 static void require(bool condition, const char *what)
 {

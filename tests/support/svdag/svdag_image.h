@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Images of scenes in memory, for tests. Failures of the machinery end the test program. */
-#ifndef VXD_TESTS_UNIT_GPU_DAG_IMAGE_H
-#define VXD_TESTS_UNIT_GPU_DAG_IMAGE_H
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_IMAGE_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_IMAGE_H
 
-#include "gpu/dag/image.h"
-#include "tests/unit/gpu_dag_grid.h"
+#include "gpu/svdag/image/image.h"
+#include "tests/support/svdag/svdag_grid.h"
 
 enum {
     GPU_DAG_IMAGE_ROOTS = 4

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_dag_ray_rule.h"
+#include "tests/support/svdag/svdag_ray_rule.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
  * are sorted by the times at which the ray crosses them, and gone through one by one; in deep
  * scenes each voxel is asked alone between which crossings the ray is in it. Neither knows of
  * trees, cubes or mirrors. */
-#ifndef VXD_TESTS_UNIT_GPU_DAG_RAY_RULE_H
-#define VXD_TESTS_UNIT_GPU_DAG_RAY_RULE_H
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_RAY_RULE_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_RAY_RULE_H
 
-#include "gpu/dag/query.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "gpu/svdag/query/query.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 enum {
     GPU_DAG_RULE_SIDE = 64 /* of the largest grid */

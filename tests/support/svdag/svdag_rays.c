@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_dag_rays.h"
+#include "tests/support/svdag/svdag_rays.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/gpu_helpers.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 /* Times closer than this are one time to double arithmetic. */
 #define NEAR 1e-13L

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scans over a plain grid of voxels: what vxd_dag_scan_voxels is compared with. Rays are the
  * sorted list of all planes they cross, in long double; nothing of carve_math.h is used. */
-#ifndef VXD_TESTS_UNIT_GPU_DAG_RAYS_H
-#define VXD_TESTS_UNIT_GPU_DAG_RAYS_H
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_RAYS_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_RAYS_H
 
-#include "gpu/dag/carve.h"
+#include "gpu/svdag/scan/scan.h"
 
 struct gpu_dag_scan_grid {
     int64_t side;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_dag_run.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "gpu/svdag/edit/edit.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Edits and scans of scenes for tests that run on either backend: with arrays in the host's
  * memory, sent to the device and back where that is another, and waited for. */
-#ifndef VXD_TESTS_UNIT_GPU_DAG_RUN_H
-#define VXD_TESTS_UNIT_GPU_DAG_RUN_H
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_RUN_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_RUN_H
 
-#include "gpu/dag/carve.h"
-#include "gpu/dag/device.h"
-#include "gpu/dag/internal.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/scan/scan.h"
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/store/store.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 /* A store; failures end the program. */
 struct vxd_dag *gpu_dag_create(struct gpu_env *env, const struct vxd_dag_spec *spec);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_dag_scene.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/gpu_helpers.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 /* What a GPU's scene was copied from, and the device memory of the copy. */
 struct gpu_dag_original {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scenes for tests and benchmarks of gpu/dag, built from their voxels bottom up, by the
  * store's leaves and inner nodes alone: no editor has a part in it. */
-#ifndef VXD_TESTS_UNIT_GPU_DAG_SCENE_H
-#define VXD_TESTS_UNIT_GPU_DAG_SCENE_H
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_SCENE_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_SCENE_H
 
-#include "gpu/dag/internal.h"
+#include "gpu/svdag/store/store.h"
 
 enum {
     /* What a voxel is: 0 not set, */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/gpu_dag_versions.h"
+#include "tests/support/svdag/svdag_versions.h"
 
 #include <stdlib.h>
 #include <string.h>

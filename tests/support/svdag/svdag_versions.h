@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Versions of a scene beside plain grids of the same voxels: what undos and diffs are compared
  * with. Failures of the machinery end the program. */
-#ifndef VXD_TESTS_UNIT_GPU_DAG_VERSIONS_H
-#define VXD_TESTS_UNIT_GPU_DAG_VERSIONS_H
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_VERSIONS_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_VERSIONS_H
 
-#include "gpu/dag/undo.h"
-#include "tests/unit/gpu_dag_grid.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "gpu/svdag/edit/edit.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 enum {
     GPU_DAG_MAX_VERSIONS = 32
@@ -35,7 +35,7 @@ struct vxd_dag *gpu_dag_versions_store(struct gpu_env *env,
 /* A box or a ball, of any size, on borders of nodes or not. */
 struct vxd_dag_op gpu_dag_random_op(const struct vxd_dag_format *format, uint64_t *seed);
 
-/* What gpu/dag/undo.h says, voxel by voxel, into *out. */
+/* What gpu/svdag/edit/undo.h says, voxel by voxel, into *out. */
 void gpu_dag_grid_undo(const struct gpu_dag_grid *head, const struct gpu_dag_grid *before,
                        const struct gpu_dag_grid *after, struct gpu_dag_grid *out);
 

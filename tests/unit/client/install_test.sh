@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the client to an empty place and builds against it as strangers do: the header
 # alone in C11 and C++17, a program by pkg-config, one by find_package. Then runs them.
-# usage: test_client_install.sh BUILD_DIR LIBDIR CC CXX
+# usage: install_test.sh BUILD_DIR LIBDIR CC CXX
 #        EMULATOR   runs what is built, SYSROOT has its libraries and TOOLCHAIN is the
 #                   toolchain file of CMake, where it is for another architecture
 set -eu

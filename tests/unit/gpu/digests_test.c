@@ -2,10 +2,10 @@
 /* Digests of outputs per operation and seed, compared with tests/data/digests.json: what a
  * CPU run and an H200 run must agree on, and what must not change by accident.
  * `test_gpu_digests --write FILE` writes it from a CPU run. */
-#include "gpu/core/sort.h"
-#include "tests/unit/gpu_cases.h"
-#include "tests/unit/gpu_hash_digest.h"
-#include "tests/unit/test.h"
+#include "gpu/core/core.h"
+#include "tests/support/gpu/voxelize_cases.h"
+#include "tests/support/hash/hash_digest.h"
+#include "tests/support/test.h"
 
 #define DIGESTS_FILE VOXELD_SOURCE_DIR "/tests/data/digests.json"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fails every allocation of the engine in turn: linked with --wrap, so that malloc, calloc
  * and posix_memalign of the engine come here. Leaks show under AddressSanitizer. */
-#include "gpu/hash/hashmap.h"
+#include "gpu/hash/hash.h"
 #include "gpu/paper/paper.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 /* Decodes and voxelizes a small cloud in a context of its own. */
 static enum vxd_status use_engine(struct vxd_err *err)

@@ -3,10 +3,10 @@
  * says so, and so does every context of a build without them (VOXELD_PAPER=OFF). */
 #include <string.h>
 
-#include "gpu/dag/table.h"
+#include "gpu/svdag/table/table.h"
 #include "gpu/paper/paper.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 static const char *const names[VXD_DAG_N_STORES] = {"arena", "atomic64", "ticket",
                                                     "accel32", "accel8"};

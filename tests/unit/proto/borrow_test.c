@@ -3,9 +3,8 @@
  * for honest messages and for all their near misses, and what the encoder wrote is the same
  * message with its data aligned. */
 #include "kinds.pb-c.h"
-#include "proto/decode.h"
-#include "proto/encode.h"
-#include "tests/unit/test.h"
+#include "proto/wire/wire.h"
+#include "tests/support/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define MIB ((size_t)1024 * 1024)

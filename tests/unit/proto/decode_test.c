@@ -2,9 +2,8 @@
 /* The decoding arena: its budget, where big fields land, and that nothing leaks or crashes
  * when any allocation fails. */
 #include "kinds.pb-c.h"
-#include "proto/decode.h"
-#include "proto/json.h"
-#include "tests/unit/test.h"
+#include "proto/wire/wire.h"
+#include "tests/support/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define MIB ((size_t)1024 * 1024)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The envelope scanner against hand-made bytes: what it finds, and what it refuses. */
-#include "proto/decode.h"
-#include "tests/unit/test.h"
+#include "proto/wire/wire.h"
+#include "tests/support/test.h"
 
 #define SCAN(text, out, err)                                                             \
     vxd_envelope_scan((const uint8_t *)(text), sizeof(text) - 1, (out), (err))

@@ -4,9 +4,8 @@
  *     VOXELD_PRINT_OPENAPI=api.json ./test_proto_files && openapi-spec-validator api.json */
 #include <jansson.h>
 
-#include "proto/openapi.h"
-#include "proto/safetensors.h"
-#include "tests/unit/test.h"
+#include "proto/wire/wire.h"
+#include "tests/support/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 static const struct vxd_openapi_method methods[] = {

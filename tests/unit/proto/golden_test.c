@@ -4,8 +4,8 @@
 #include <jansson.h>
 
 #include "kinds.pb-c.h"
-#include "proto/json.h"
-#include "tests/unit/test.h"
+#include "proto/wire/wire.h"
+#include "tests/support/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 enum {

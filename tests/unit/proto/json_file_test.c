@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/files/json_file.h"
-#include "tests/unit/test.h"
+#include "proto/base/json_file.h"
+#include "tests/support/test.h"
 
 static enum vxd_status parse(const char *text, struct vxd_json_file *out,
                              struct vxd_err *err)

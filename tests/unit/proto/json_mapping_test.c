@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "kinds.pb-c.h"
-#include "proto/base64.h"
-#include "proto/json.h"
-#include "tests/unit/test.h"
+#include "proto/base/base64.h"
+#include "proto/wire/wire.h"
+#include "tests/support/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 #define MIB ((size_t)1024 * 1024)

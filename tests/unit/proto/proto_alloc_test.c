@@ -5,10 +5,9 @@
 #include <jansson.h>
 
 #include "kinds.pb-c.h"
-#include "proto/openapi.h"
-#include "proto/safetensors.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/test.h"
+#include "proto/wire/wire.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 static void *jansson_malloc(size_t n_bytes)

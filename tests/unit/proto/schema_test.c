@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the code relies on in the schema, for every message that a request or a reply can
  * hold: no message contains itself, no proto3 `optional`, names of a bounded length. */
-#include "proto/encode.h"
-#include "proto/fields.h"
-#include "proto/wire.h"
-#include "tests/unit/test.h"
+#include "proto/wire/wire.h"
+#include "tests/support/test.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 enum {
@@ -56,7 +54,7 @@ static void walk(void (*visit)(const ProtobufCFieldDescriptor *field), size_t *m
     }
 }
 
-/* proto/encode.c copies the structs, proto/borrow.c counts the fields. */
+/* proto/wire/encode.c copies the structs, proto/wire/borrow.c counts the fields. */
 static void check_message(const ProtobufCMessageDescriptor *message)
 {
     bool holds_data = false;
@@ -95,7 +93,7 @@ static void test_schema_any_message_is_not_recursive(void)
     (void)printf("     deepest message: %zu levels\n", depth);
 }
 
-/* server/method.c maps codes by number. */
+/* server/method_table.c maps codes by number. */
 static void test_schema_codes_and_dtypes_are_those_of_base_h(void)
 {
     CHECK_INT(VOXELD__V1__CODE__INVALID_ARGUMENT, VXD_INVALID_ARGUMENT);

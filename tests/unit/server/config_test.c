@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Configuration, flags, and the log. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "server/config.h"
-#include "server/log.h"
-#include "server/options.h"
+#include "server/config/config.h"
+#include "server/observe/log/log.h"
 
 static enum vxd_status parse(const char *text, struct vxd_config *config,
                              struct vxd_err *err)

@@ -3,15 +3,15 @@
  * way through it: each time there is one answer, RESOURCE_EXHAUSTED, nothing is left in
  * flight (server_finish looks) or leaks (the sanitizer builds look), and the next request is
  * served. The linker puts our allocators in front (--wrap). */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "server/models/model.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_helpers.h"
+#include "server/model/model.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/scene.pb-c.h"
 
 VXD_TEST_HELPERS

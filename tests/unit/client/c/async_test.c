@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/unit/test_client_requests.h"
+#include "tests/support/client/client_requests.h"
 
 enum {
     BIG_POINTS = 300000

@@ -3,7 +3,7 @@
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
 
-#include "tests/unit/test_client_requests.h"
+#include "tests/support/client/client_requests.h"
 
 enum {
     BIG_POINTS = 300000

@@ -6,12 +6,11 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "client/files/array_file.h"
-#include "client/files/json_file.h"
-#include "client/files/write.h"
-#include "client/voxeld.h"
-#include "tests/unit/test.h"
-#include "tests/unit/test_client_peer.h"
+#include "client/files/files.h"
+#include "proto/base/json_file.h"
+#include "client/c/include/voxeld.h"
+#include "tests/support/test.h"
+#include "tests/support/client/peer.h"
 
 enum {
     MAX_ALLOCATIONS = 200,

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "proto/decode.h"
-#include "tests/unit/test_client_requests.h"
+#include "proto/wire/wire.h"
+#include "tests/support/client/client_requests.h"
 
 enum {
     N_KEYS = 4,

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit/test_client_requests.h"
+#include "tests/support/client/client_requests.h"
 
 enum {
     N_ROWS = 4

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "tests/unit/test_client_requests.h"
+#include "tests/support/client/client_requests.h"
 
 /* The last request that arrived; checks that it has, or has not, a number. */
 static Voxeld__V1__Request *arrived_at(struct peer *peer, bool numbered)

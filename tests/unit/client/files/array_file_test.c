@@ -2,9 +2,8 @@
 /* Arrays in files: text and .npy are read, .npy and .npz written; what is wrong is said. */
 #include <stdint.h>
 
-#include "client/files/array_file.h"
-#include "client/files/write.h"
-#include "tests/unit/test.h"
+#include "client/files/files.h"
+#include "tests/support/test.h"
 
 static enum vxd_status parse_text(const char *text, enum vxd_dtype dtype,
                                   struct vxd_array_file *out, struct vxd_err *err)
@@ -142,7 +141,7 @@ static enum vxd_status write_npz(FILE *file, struct vxd_err *err)
     return vxd_npz_write(file, arrays, 3, err);
 }
 
-/* Whether NumPy reads it, tests/integration/test_map_tools.py looks. */
+/* Whether NumPy reads it, tests/integration/map/test_map_tools.py looks. */
 static void test_npz_holds_every_member_at_its_place(void)
 {
     static const char *const names[] = {"keys.npy", "empty.npy", "count.npy"};

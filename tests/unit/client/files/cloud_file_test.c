@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "tests/unit/test.h"
-#include "tests/unit/test_client_files.h"
+#include "tests/support/test.h"
+#include "tests/support/client/cloud_files.h"
 
 enum {
     N_POINTS = 5

@@ -6,9 +6,9 @@
 #include <math.h>
 
 #include "client/files/reader.h"
-#include "client/files/write.h"
-#include "tests/unit/test.h"
-#include "tests/unit/test_client_files.h"
+#include "client/files/files.h"
+#include "tests/support/test.h"
+#include "tests/support/client/cloud_files.h"
 
 /* Points in a format, in memory. *bytes is freed by the caller. */
 static enum vxd_status write_bytes(const char *format, const struct vxd_cloud_file *file,

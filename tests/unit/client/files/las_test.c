@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The reader of LAS against files that laspy wrote (and read back: tests/data/files/make.py)
  * and against those files broken. */
-#include "tests/unit/test.h"
-#include "tests/unit/test_client_files.h"
+#include "tests/support/test.h"
+#include "tests/support/client/cloud_files.h"
 
 enum {
     N_POINTS = 5

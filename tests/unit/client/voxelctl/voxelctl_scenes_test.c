@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "tests/unit/test_client_ctl.h"
-#include "tests/unit/test_client_peer.h"
+#include "tests/support/client/run_voxelctl.h"
+#include "tests/support/client/peer.h"
 
 #define KITTI VOXELD_SOURCE_DIR "/tests/data/files/kitti.bin"
 

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/files/cloud_file.h"
-#include "tests/unit/test_client_ctl.h"
-#include "tests/unit/test_client_peer.h"
+#include "client/files/files.h"
+#include "tests/support/client/run_voxelctl.h"
+#include "tests/support/client/peer.h"
 
 #define KITTI VOXELD_SOURCE_DIR "/tests/data/files/kitti.bin"
 #define PCD VOXELD_SOURCE_DIR "/tests/data/files/binary.pcd"

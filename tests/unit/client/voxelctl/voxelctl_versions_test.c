@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "tests/unit/test_client_ctl.h"
-#include "tests/unit/test_client_peer.h"
+#include "tests/support/client/run_voxelctl.h"
+#include "tests/support/client/peer.h"
 
 /* Runs voxelctl with these words, --url of the peer (NULL: none) before them. */
 static int ctl(const struct peer *peer, const char *words, char *text, size_t n_text)

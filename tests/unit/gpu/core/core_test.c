@@ -2,8 +2,8 @@
 /* Contexts, queues and memory. */
 #include <pthread.h>
 
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 static void check_context(struct vxd_context_options options, enum vxd_status expected,
                           const char *field)

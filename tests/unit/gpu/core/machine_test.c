@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpu/core/machine.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "gpu/core/core.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 #define ROOT "/tmp/voxeld_cgroup_XXXXXX"
 

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "gpu/core/parallel.h"
-#include "tests/unit/test.h"
+#include "gpu/core/core.h"
+#include "tests/support/test.h"
 
 enum {
     MAX_PIECES = 4096

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sort against qsort, scan against a running sum. */
-#include "gpu/core/scan.h"
-#include "gpu/core/sort.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "gpu/core/core.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 static const size_t sizes[] = {0,    1,    2,    255,  256,   257,   1023,
                                1024, 1025, 5000, 8191, 16385, 100000};

@@ -3,9 +3,9 @@
  * compares long random sequences with a model, on every backend. */
 #include <math.h>
 
-#include "gpu/hash/hashmap.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "gpu/hash/hash.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 /* A value row is the number the key was made from. */
 static const struct vxd_hashmap_spec int3_spec = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Images of hash maps: across backends and indices, and images that lie. */
-#include "tests/unit/gpu_hash_keys.h"
-#include "tests/unit/gpu_hash_run.h"
-#include "tests/unit/test.h"
+#include "tests/support/hash/hash_keys.h"
+#include "tests/support/hash/hash_run.h"
+#include "tests/support/test.h"
 
 enum {
     N_KEYS = 3000

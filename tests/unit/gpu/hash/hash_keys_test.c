@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Keys that are hard on a map (one bucket, equal fingerprints, extremes) and batches of
  * awkward sizes, up to a million. */
-#include "gpu/hash/hashmap_math.h"
-#include "tests/unit/gpu_hash_keys.h"
-#include "tests/unit/gpu_hash_run.h"
-#include "tests/unit/test.h"
+#include "gpu/hash/hash_math.h"
+#include "tests/support/hash/hash_keys.h"
+#include "tests/support/hash/hash_run.h"
+#include "tests/support/test.h"
 
 static const struct vxd_hashmap_spec int3_spec = {
     .key_dtype = VXD_INT32, .n_components = 3, .n_values = 1, .values = {{VXD_INT32, 1}}};

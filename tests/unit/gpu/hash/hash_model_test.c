@@ -5,9 +5,9 @@
  * where VOXELD_TEST_SLOW is set); VOXELD_TEST_SEED=S runs that seed alone. */
 #include <math.h>
 
-#include "tests/unit/gpu_hash_keys.h"
-#include "tests/unit/gpu_hash_run.h"
-#include "tests/unit/test.h"
+#include "tests/support/hash/hash_keys.h"
+#include "tests/support/hash/hash_run.h"
+#include "tests/support/test.h"
 
 enum {
     N_STEPS = 40,

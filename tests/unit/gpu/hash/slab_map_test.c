@@ -2,8 +2,8 @@
 /* The slab index where its lists are longest: keys that all fall into one bucket, found by
  * search with the index's own hash. The spare slabs must last for whatever fits the map. */
 #include "gpu/paper/slab_map_math.h"
-#include "tests/unit/gpu_hash_run.h"
-#include "tests/unit/test.h"
+#include "tests/support/hash/hash_run.h"
+#include "tests/support/test.h"
 
 enum {
     CAPACITY = 3000,

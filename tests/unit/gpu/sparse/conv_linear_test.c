@@ -3,8 +3,8 @@
  * numbers. */
 #include <math.h>
 
-#include "tests/unit/gpu_sparse.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/sparse_helpers.h"
+#include "tests/support/test.h"
 
 static double act_of(enum vxd_net_act act, double alpha, double x)
 {

@@ -2,8 +2,8 @@
 /* Convolutions against dense ones in double, and what follows the sum. */
 #include <math.h>
 
-#include "tests/unit/gpu_sparse.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/sparse_helpers.h"
+#include "tests/support/test.h"
 
 enum {
     N_CASES = 240

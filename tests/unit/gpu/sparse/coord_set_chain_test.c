@@ -2,8 +2,8 @@
 /* Coordinate sets that are derived together against each alone. */
 #include <string.h>
 
-#include "tests/unit/gpu_sparse_model.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/coord_set_model.h"
+#include "tests/support/test.h"
 
 static const int32_t unbounded[3] = {0, 0, 0};
 

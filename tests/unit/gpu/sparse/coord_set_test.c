@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Coordinate sets of any size against sorted lists of keys on the host, and against figures of a
  * real frame. */
-#include "tests/unit/gpu_sparse_model.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/coord_set_model.h"
+#include "tests/support/test.h"
 
 static const int32_t unbounded[3] = {0, 0, 0};
 

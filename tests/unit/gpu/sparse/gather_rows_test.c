@@ -2,9 +2,9 @@
 /* Rows picked by an index, against plain loops and the compiler's conversions. */
 #include <math.h>
 
-#include "gpu/sparse/gather.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "gpu/sparse/executor/executor.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 enum {
     N_IN = 777

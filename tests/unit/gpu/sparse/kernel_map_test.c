@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Derived sets and kernel maps against dense grids, and against figures of a real scan. */
-#include "tests/unit/gpu_sparse.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/sparse_helpers.h"
+#include "tests/support/test.h"
 
 enum {
     N_CASES = 260

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A kernel map's lists of tiles, against the table, the masks and the order they are of. */
-#include "tests/unit/gpu_sparse.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/sparse_helpers.h"
+#include "tests/support/test.h"
 
 /* Taps that some of n rows, those from `first` of the order on, have. */
 static int count_taps(const struct gpu_map *map, const uint32_t *order, uint32_t first,

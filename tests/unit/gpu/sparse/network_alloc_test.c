@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fails every allocation of building and running a network in turn: linked with --wrap. Leaks
  * show under AddressSanitizer. */
-#include "gpu/sparse/network.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/test.h"
+#include "gpu/sparse/executor/executor.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/test.h"
 
 static const float weights[54] = {1, 2, 3, 4, 5, 6, 7, 8};
 

@@ -3,8 +3,8 @@
  * those of gpu_net_make_base. */
 #include <math.h>
 
-#include "tests/unit/gpu_net.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/net_helpers.h"
+#include "tests/support/test.h"
 
 static const float ones[64] = {1, 1, 1, 1, 1, 1, 1, 1};
 

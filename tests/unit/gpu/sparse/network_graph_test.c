@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Graphs of layers; of builds with CUDA alone. */
-#include "tests/unit/gpu_rows.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/layer_rows.h"
+#include "tests/support/test.h"
 
 static enum vxd_status enqueue_load(struct vxd_queue *queue, void *args,
                                     struct vxd_err *err)

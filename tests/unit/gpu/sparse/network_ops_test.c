@@ -3,11 +3,11 @@
  * one order of operations is checked to the bit on every backend. */
 #include <math.h>
 
-#include "gpu/sparse/act_math.h"
-#include "gpu/sparse/net_math.h"
-#include "gpu/sparse/sparse_math.h"
-#include "tests/unit/gpu_rows.h"
-#include "tests/unit/test.h"
+#include "gpu/sparse/conv/conv_math.h"
+#include "gpu/sparse/layers/layers_math.h"
+#include "gpu/sparse/coords/coords_math.h"
+#include "tests/support/sparse/layer_rows.h"
+#include "tests/support/test.h"
 
 static bool is_narrow(enum vxd_net_precision precision)
 {
@@ -96,7 +96,7 @@ static void load_out_of_order(struct gpu_env *env)
                                          tensor.rows};
         struct vxd_err err = {0};
 
-        CHECK_INT(VXD_SPARSE_TWIN(env->queue, vxd_net_load)(env->queue, &call, &err),
+        CHECK_INT(VXD_TWIN(env->queue, vxd_net_load)(env->queue, &call, &err),
                   VXD_OK);
         CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_INVALID_ARGUMENT);
         vxd_device_free(env->queue, &d_features);

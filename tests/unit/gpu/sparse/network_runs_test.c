@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Runs of networks that must fail, several runs at a time, and what is shared. */
-#include "tests/unit/gpu_net.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/net_helpers.h"
+#include "tests/support/test.h"
 
 static const int32_t bounded[3] = {16, 16, 16};
 static const int32_t unbounded[3] = {0, 0, 0};

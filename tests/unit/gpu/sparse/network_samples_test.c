@@ -3,9 +3,9 @@
  * of its sums is the contract's, and the same bits alone as in a batch. */
 #include <math.h>
 
-#include "gpu/sparse/net_math.h"
-#include "tests/unit/gpu_rows.h"
-#include "tests/unit/test.h"
+#include "gpu/sparse/layers/layers_math.h"
+#include "tests/support/sparse/layer_rows.h"
+#include "tests/support/test.h"
 
 enum {
     N_CASES = 24,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Pools over taps and the bird's-eye view, one by one. What has one order of operations is
  * checked to the bit on every backend. */
-#include "gpu/sparse/net_math.h"
-#include "gpu/sparse/sparse_math.h"
-#include "tests/unit/gpu_rows.h"
-#include "tests/unit/test.h"
+#include "gpu/sparse/layers/layers_math.h"
+#include "gpu/sparse/coords/coords_math.h"
+#include "tests/support/sparse/layer_rows.h"
+#include "tests/support/test.h"
 
 /* One channel of one row. */
 static float pooled(enum vxd_net_pool pool, const int32_t *table, size_t capacity,

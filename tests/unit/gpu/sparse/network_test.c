@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Networks against the oracle in double, and a sample alone against the same in a batch. */
-#include "tests/unit/gpu_net.h"
-#include "tests/unit/test.h"
+#include "tests/support/sparse/net_helpers.h"
+#include "tests/support/test.h"
 
 static const int32_t bounded[3] = {14, 13, 11};
 static const int32_t unbounded[3] = {0, 0, 0};

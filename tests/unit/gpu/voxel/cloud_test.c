@@ -2,8 +2,8 @@
 /* Decoding of every element type, unaligned, against the compiler's own conversions. */
 #include <math.h>
 
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 static struct vxd_cloud plain_cloud(const void *data, size_t n, uint32_t step)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What must hold whatever the implementation: symmetries of voxelization, and counts that
  * others recorded for real scans. */
-#include "tests/unit/gpu_cases.h"
-#include "tests/unit/gpu_oracle.h"
-#include "tests/unit/test.h"
+#include "tests/support/gpu/voxelize_cases.h"
+#include "tests/support/gpu/voxelize_oracle.h"
+#include "tests/support/test.h"
 
 enum {
     N = 20000,

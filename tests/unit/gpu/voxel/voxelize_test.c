@@ -3,9 +3,9 @@
 #include <float.h>
 #include <math.h>
 
-#include "tests/unit/gpu_cases.h"
-#include "tests/unit/gpu_oracle.h"
-#include "tests/unit/test.h"
+#include "tests/support/gpu/voxelize_cases.h"
+#include "tests/support/gpu/voxelize_oracle.h"
+#include "tests/support/test.h"
 
 static void check_case(struct gpu_env *env, enum gpu_cloud_kind kind, size_t n,
                        int config)

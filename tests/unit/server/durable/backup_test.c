@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Backups: whole when they are told to be, whatever power is lost after that, and the proof that
  * the test would see it if any of their syncs were not made. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "server/durable/backup.h"
-#include "server/durable/verify.h"
-#include "server/log.h"
-#include "tests/unit/durable_fault_vfs.h"
-#include "tests/unit/durable_workload.h"
+#include "server/durable/maintenance/maintenance.h"
+#include "server/observe/log/log.h"
+#include "tests/support/durable/fault_vfs.h"
+#include "tests/support/durable/durable_workload.h"
 
 #define COPY "/copy"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Planes and lists of voxels of records, whole and damaged, beside a reader that is as plain as
  * their description: one bit, one leaf, one octant at a time. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 
-#include "server/durable/planes.h"
-#include "server/durable/record_internal.h"
+#include "server/durable/record/byte_planes.h"
+#include "server/durable/record/record_internal.h"
 
 enum {
     MAX_CODE_BITS = 11,

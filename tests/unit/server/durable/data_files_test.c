@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records and snapshot files: golden bytes, every way there and back, every byte damaged; and
  * what verify finds. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
 
-#include "server/durable/crc32c.h"
-#include "server/durable/verify.h"
-#include "server/log.h"
-#include "tests/unit/durable_fault_vfs.h"
-#include "tests/unit/durable_workload.h"
+#include "proto/base/crc32c.h"
+#include "server/durable/maintenance/maintenance.h"
+#include "server/observe/log/log.h"
+#include "tests/support/durable/fault_vfs.h"
+#include "tests/support/durable/durable_workload.h"
 
 #define GOLDEN_RECORD VOXELD_SOURCE_DIR "/tests/data/record_v1.bin"
 #define GOLDEN_SNAPSHOT VOXELD_SOURCE_DIR "/tests/data/snapshot_v1.vxs"

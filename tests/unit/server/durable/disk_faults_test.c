@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls that fail, full disks, and what the journal promises of its order. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "server/durable/recovery_ahead.h"
-#include "server/log.h"
-#include "tests/unit/durable_fault_vfs.h"
-#include "tests/unit/durable_workload.h"
+#include "server/durable/recovery/recovery.h"
+#include "server/observe/log/log.h"
+#include "tests/support/durable/fault_vfs.h"
+#include "tests/support/durable/durable_workload.h"
 
 /* The workload with one call that fails, each in turn: failed steps are done again, and in the end
  * all is there, after a loss of power too. */

@@ -3,12 +3,12 @@
  * that failed was never made, neither then nor after a start, and a start that failed has lost
  * and cut nothing. The linker puts our allocators in front (--wrap); SQLite's own are not among
  * them. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/durable_workload.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/server_alloc_disk.h"
-#include "tests/unit/server_checks.h"
+#include "tests/support/durable/durable_workload.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/server/alloc_disk.h"
+#include "tests/support/server/server_checks.h"
 
 VXD_TEST_HELPERS
 

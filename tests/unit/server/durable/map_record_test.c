@@ -2,16 +2,16 @@
 /* Records and descriptions of durable maps: what is packed comes back, damage is refused, and the
  * files of the first release stay readable: tests/data/map_record_v1.bin (records, each behind
  * its length) and map_snapshot_v1.vxs. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <unistd.h>
 
-#include "gpu/core/context.h"
-#include "server/durable/data_dir.h"
-#include "server/durable/map_record.h"
-#include "server/map_catalogue.h"
-#include "tests/unit/durable_fault_vfs.h"
-#include "tests/unit/server_checks.h"
+#include "gpu/core/core.h"
+#include "server/durable/data_dir/data_dir.h"
+#include "server/durable/record/record.h"
+#include "server/registry/maps/map_catalogue.h"
+#include "tests/support/durable/fault_vfs.h"
+#include "tests/support/server/server_checks.h"
 
 VXD_TEST_HELPERS
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Power lost at every sync of a workload, in every way that the disk knows; and the proof that
  * the test would see it if any of those syncs were not made. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 
-#include "server/log.h"
-#include "tests/unit/durable_fault_vfs.h"
-#include "tests/unit/durable_workload.h"
+#include "server/observe/log/log.h"
+#include "tests/support/durable/fault_vfs.h"
+#include "tests/support/durable/durable_workload.h"
 
 enum {
     SEEDS = 3,
@@ -114,8 +114,8 @@ struct tally {
 };
 
 /* All that server/durable and SQLite sync, by what it is of: each is left out once at least.
- * Those of a backup are in test_server_durable_backup.c, those of a repair in
- * test_server_durable_repair_cut.c. */
+ * Those of a backup are in backup_test.c, those of a repair in
+ * repair_cut_test.c. */
 static const char *const kinds[] = {
     FAULT_WAL_HEAD,    /* SQLite: the journal begins anew */
     "voxeld.db-wal",   /* SQLite: a group of commits */

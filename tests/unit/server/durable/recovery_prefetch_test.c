@@ -2,15 +2,15 @@
 /* Records that are unpacked by several threads: all of them, in their order, up to the first that
  * is damaged or that the caller fails at; whatever their sizes. The linker puts our number of
  * processors in front (--wrap), so that there are helpers on any machine. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "server/durable/recovery_ahead.h"
-#include "server/log.h"
-#include "tests/unit/durable_fault_vfs.h"
+#include "server/durable/recovery/recovery.h"
+#include "server/observe/log/log.h"
+#include "tests/support/durable/fault_vfs.h"
 
 enum {
     MAX_RECORDS = 20000,

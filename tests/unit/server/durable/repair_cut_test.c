@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Repairs that are cut off at every call, by a kill or a loss of power: what a start or another
  * repair finds is the directory as it was before, or mended, and never one between. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/durable/verify.h"
-#include "server/log.h"
-#include "tests/unit/durable_workload.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_repair_disk.h"
+#include "server/durable/maintenance/maintenance.h"
+#include "server/observe/log/log.h"
+#include "tests/support/durable/durable_workload.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/repair_disk.h"
 
 VXD_TEST_HELPERS
 

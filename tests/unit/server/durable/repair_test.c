@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Data directories that a start refuses, or from which it would lose more than it must: after a
  * repair it goes on from the newest state that is whole, and nothing was deleted. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 
-#include "server/durable/snapshot_internal.h"
-#include "server/log.h"
-#include "server/scenes_recover.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_maps_disk.h"
-#include "tests/unit/server_repair_disk.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/observe/log/log.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/maps_disk.h"
+#include "tests/support/server/repair_disk.h"
 
 VXD_TEST_HELPERS
 

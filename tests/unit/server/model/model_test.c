@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Networks' files: what is read, what is refused and in whose name, random weights, and every
  * allocation failing in turn. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/server_model.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/server/model_files.h"
 
 #define CONFIGS VOXELD_SOURCE_DIR "/configs/networks"
 

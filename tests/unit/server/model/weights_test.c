@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Weights files: what claims more than is there is refused, element types are read exactly, and
  * each library's layout of taps becomes the engine's. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <math.h>
 
-#include "server/models/weights.h"
-#include "tests/unit/server_model.h"
+#include "server/model/weights.h"
+#include "tests/support/server/model_files.h"
 
 static enum vxd_status parse(const char *header, size_t n_data, struct vxd_err *err)
 {

@@ -2,12 +2,12 @@
 /* Fails the k-th allocation, for every k, of changes to a durable map and of a start: a change that
  * failed was never made, neither then nor after a start, and a start that failed has lost and cut
  * nothing. The linker puts our allocators in front (--wrap); SQLite's own are not among them. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/server_alloc_disk.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_maps_disk.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/server/alloc_disk.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/maps_disk.h"
 
 VXD_TEST_HELPERS
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Durable maps on a disk that fails: whatever was answered is there afterwards, whatever failed
  * is not and was never seen, and later changes work. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "server/durable/snapshot_internal.h"
-#include "server/maps_journal.h"
-#include "server/scenes_recover.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_maps_disk.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/maps_disk.h"
 #include "voxeld/v1/hashmap.pb-c.h"
 
 VXD_TEST_HELPERS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Saved maps: the golden file, every byte of it damaged in turn, every length; and the sums. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/store/checksum.h"
-#include "server/store/map_file.h"
+#include "proto/base/xxh64.h"
+#include "server/registry/maps/maps.h"
 
 #define GOLDEN VOXELD_SOURCE_DIR "/tests/data/map_v1.vxm"
 

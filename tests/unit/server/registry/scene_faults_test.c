@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Durable scenes on a disk that fails: whatever was answered is there afterwards, whatever
  * failed is not and was never seen, and later changes work. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 
-#include "server/durable/snapshot_internal.h"
-#include "server/scenes_recover.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_scenes_disk.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/scenes_disk.h"
 
 VXD_TEST_HELPERS
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a start makes of a journal whose changes it may put together: every version that was there
  * is there, as it was, whatever was passed over. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
 
-#include "server/durable/record.h"
-#include "server/scenes_recover.h"
-#include "server/scenes_replay.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_scenes_disk.h"
+#include "server/durable/record/record.h"
+#include "server/registry/scenes/scenes_recover.h"
+#include "server/registry/scenes/scenes_replay.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/scenes_disk.h"
 #include "voxeld/v1/scene.pb-c.h"
 #include "voxeld/v1/scene_version.pb-c.h"
 

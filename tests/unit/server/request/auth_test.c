@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <unistd.h>
 
-#include "server/auth.h"
+#include "server/request/request.h"
 
 /* printf %s TOKEN | sha256sum */
 #define HASH_SECRET "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"

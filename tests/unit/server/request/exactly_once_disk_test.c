@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exactly-once across starts: the disk remembers what memory does, no less and no more. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <sqlite3.h>
 
-#include "server/exactly_once_internal.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_scenes_disk.h"
+#include "server/request/exactly_once_internal.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/scenes_disk.h"
 
 VXD_TEST_HELPERS
 

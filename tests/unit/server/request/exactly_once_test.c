@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exactly-once: whatever is repeated, lost, late or refused, each number has one effect, and
  * whoever asks with it learns of that one. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "server/exactly_once_internal.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_helpers.h"
+#include "server/request/exactly_once_internal.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
 #include "voxeld/v1/voxelize.pb-c.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The life of a request outside the queue: header, admission, decoding, accounts. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <unistd.h>
 
-#include "server/log.h"
-#include "server/slowlog.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_helpers.h"
+#include "server/observe/log/log.h"
+#include "server/observe/observe.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
 
 VXD_TEST_HELPERS

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests that run as one, driven by a method that sleeps in two stages. A SelfTestRequest is
  * its parameter: duration_ms a stage, n_points items. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_helpers.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
 
 VXD_TEST_HELPERS

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The queue, lanes and timer, driven by methods that sleep on a real CPU context. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_sleep.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/sleep_methods.h"
 
 VXD_TEST_HELPERS
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The Voxelize method from message to message: every check by table, and results small
- * enough to be worked out by hand. Numbers against an oracle: test_gpu_voxelize.c. */
-#include "tests/unit/test.h"
+ * enough to be worked out by hand. Numbers against an oracle: tests/unit/gpu/voxel/voxelize_test.c. */
+#include "tests/support/test.h"
 
 #include <math.h>
 
-#include "proto/json.h"
-#include "tests/unit/server_checks.h"
-#include "tests/unit/server_helpers.h"
+#include "proto/wire/wire.h"
+#include "tests/support/server/server_checks.h"
+#include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/voxelize.pb-c.h"
 
 VXD_TEST_HELPERS

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is told of a ball's cubes and leaves all at once is what single voxels say, near and far,
  * at the ends of what coordinates and radii may be. */
-#include "gpu/dag/shape_math.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "gpu/svdag/brush/brush_math.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 enum {
     N_CASES = 200000,

@@ -4,10 +4,9 @@
  * are packed beside such that are not. */
 #include <string.h>
 
-#include "gpu/dag/leaf_math.h"
-#include "gpu/dag/turn_math.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "gpu/svdag/node/node_math.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 enum {
     N_ROUNDS = 200,

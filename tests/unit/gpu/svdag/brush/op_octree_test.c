@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is told of the eight parts of a cube at once, and of a leaf's voxels several at a time, is what
  * single voxels say: shapes of all sizes, brushes that 64 bits do for and those that they do not. */
-#include "gpu/dag/octants_math.h"
-#include "tests/unit/gpu_dag_grid.h"
-#include "tests/unit/gpu_helpers.h"
-#include "tests/unit/test.h"
+#include "gpu/svdag/brush/brush_cpu.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
 
 enum {
     N_CASES = 40000,

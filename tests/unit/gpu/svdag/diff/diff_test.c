@@ -2,14 +2,15 @@
 /* Diffs, against a loop over every voxel of both scenes: dense ones, deep ones of few voxels,
  * wide ones that are work for many threads, and whole ones, which have more cells than any
  * memory. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "gpu/dag/diff.h"
-#include "tests/unit/gpu_dag_scene.h"
-#include "tests/unit/gpu_dag_versions.h"
+#include "gpu/svdag/diff/diff.h"
+#include "gpu/svdag/edit/edit.h"
+#include "tests/support/svdag/svdag_scene.h"
+#include "tests/support/svdag/svdag_versions.h"
 
 enum {
     N_FORMATS = 8,

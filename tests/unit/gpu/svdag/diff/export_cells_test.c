@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exports, against loops over every voxel of dense grids, and of deep scenes' few. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/export.h"
-#include "tests/unit/gpu_dag_scene.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/diff/diff.h"
+#include "tests/support/svdag/svdag_scene.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 enum {
     N_FORMATS = 8,

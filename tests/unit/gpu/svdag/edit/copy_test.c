@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Copies, erosion and dilation against a plain loop over all voxels, on small scenes of every
  * format. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/carve.h"
-#include "gpu/dag/noise_math.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/scan/scan.h"
+#include "gpu/svdag/brush/noise_math.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 __extension__ typedef __int128 wide;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How much of a large scene copies, erosion and dilation look at. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <stdatomic.h>
 
-#include "gpu/dag/internal.h"
-#include "tests/unit/gpu_dag_run.h"
+#include "gpu/svdag/store/store.h"
+#include "tests/support/svdag/svdag_run.h"
 
 struct scene {
     struct gpu_env env;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fails every allocation of edits in turn: linked with --wrap, as test_gpu_alloc. Leaks show
  * under AddressSanitizer. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/edit.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/edit/edit.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 enum {
     N_BOXES = 70, /* more than one run takes, */

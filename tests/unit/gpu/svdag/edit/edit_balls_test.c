@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How many nodes a ball has: the large one's counts are known from an independent program,
  * small ones' are found here by brute force. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/gpu_dag_run.h"
+#include "tests/support/svdag/svdag_run.h"
 
 /* Partial nodes: in the tree (each place of its own), and distinct by height. */
 struct counts {

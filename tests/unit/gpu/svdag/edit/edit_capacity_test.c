@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Room: edits that do not find it have no result and change nothing, say what they need, and
  * give the same as on the CPU once they have it. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
+#include "gpu/svdag/edit/edit.h"
 
-#include "gpu/dag/device.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "gpu/svdag/store/store_math.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 static struct vxd_dag_op ball(enum vxd_dag_action action, int64_t x, int64_t y, int64_t z,
                               int64_t r, uint32_t value)

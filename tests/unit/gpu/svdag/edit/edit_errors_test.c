@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Edits that are refused, when they are queued or, for what lists hold, when their turn comes:
  * with the field to blame, and nothing changed. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/edit.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/edit/edit.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 static const struct vxd_dag_format format = {8, 4, true};
 

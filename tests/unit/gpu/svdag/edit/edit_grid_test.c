@@ -4,11 +4,11 @@
  *
  * VOXELD_TEST_EDIT_LISTS says how many lists a chain has; a proof takes thousands, a daily run
  * few. VOXELD_TEST_DAG_STORE as ever. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/gpu_dag_grid.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 enum {
     DEPTH = 8,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* More operations in an edit than one run takes, which the CPU puts into bins: against a plain grid,
  * and against the same operations in edits of their own. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/shapes.h"
-#include "tests/unit/gpu_dag_grid.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "gpu/svdag/edit/shapes_editor.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 enum {
     MAX_OPS = 3000,

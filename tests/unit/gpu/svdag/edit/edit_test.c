@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Edits of scenes against the definitions over a plain grid: equal voxels, which in a
  * canonical store is equal roots (of different stores: equal summaries), and equal counts. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "tests/unit/gpu_dag_grid.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 enum {
     N_FORMATS = 8,

@@ -2,13 +2,13 @@
 /* The recorded editing sessions of tests/data/dag_traces, ball by ball and as lists: at full
  * scale against voxels counted by columns, made small against a plain grid. Their numbers are
  * at half scale: positions and radii are doubled, and balls stand on voxel centres. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <math.h>
 
-#include "tests/unit/gpu_dag_grid.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 enum {
     MAX_BALLS = 256,

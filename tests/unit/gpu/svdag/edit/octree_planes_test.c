@@ -2,10 +2,10 @@
 /* Balls across the planes of a scene's octree that are high up, where a small edit has cubes of many
  * heights and few of each, and walls through all of it, whose cubes are alike: nodes and counts are
  * those of the CPU, whatever of it was there before. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 enum {
     N_SCENES = 2

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Undo and redo, against the definition over plain grids, in random histories of every format;
  * where walls and budgets are large, and beside readers. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
+#include "gpu/svdag/edit/edit.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "tests/unit/gpu_dag_versions.h"
+#include "tests/support/svdag/svdag_versions.h"
 
 enum {
     N_FORMATS = 8,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fails every allocation of undos and diffs in turn: linked with --wrap, as test_gpu_alloc.
  * Leaks show under AddressSanitizer. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/diff.h"
-#include "gpu/dag/undo.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/diff/diff.h"
+#include "gpu/svdag/edit/edit.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 static uint32_t fill_ball(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
                           int64_t at, uint32_t value)

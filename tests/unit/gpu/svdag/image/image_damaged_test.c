@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Images that lie: words with anything wrong are refused, by name, or hold another scene. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/gpu_dag_image.h"
-#include "tests/unit/gpu_dag_run.h"
+#include "tests/support/svdag/svdag_image.h"
+#include "tests/support/svdag/svdag_run.h"
 
 static const struct vxd_dag_format formats[] = {
     {5, 0, false}, {5, 0, true},  {5, 4, false}, {5, 4, true},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Images: equal scenes give equal words whatever they are kept in, and every store loads them.
  * Every allocation fails in turn: linked with --wrap, as test_gpu_alloc. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/gpu_dag_image.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/svdag/svdag_image.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 static const struct vxd_dag_format formats[] = {
     {5, 0, false}, {5, 0, true},  {5, 4, false}, {5, 4, true},

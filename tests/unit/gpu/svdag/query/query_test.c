@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Values, nearest, overlaps and counts, against loops over every voxel: of dense grids, and of
  * deep scenes' few. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <pthread.h>
 
-#include "gpu/dag/edit.h"
-#include "gpu/dag/query.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/edit/edit.h"
+#include "gpu/svdag/query/query.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 enum {
     N_FORMATS = 8

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rays, against the rule at the head of ray_math.h made by other means (gpu_dag_ray_rule.h). */
-#include "tests/unit/test.h"
+/* Rays, against the rule at the head of ray_math.h made by other means (svdag_ray_rule.h). */
+#include "tests/support/test.h"
 
 #include <float.h>
 #include <math.h>
 
-#include "gpu/dag/query.h"
-#include "tests/unit/gpu_dag_ray_rule.h"
-#include "tests/unit/gpu_dag_scene.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/query/query.h"
+#include "tests/support/svdag/svdag_ray_rule.h"
+#include "tests/support/svdag/svdag_scene.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 enum {
     N_FORMATS = 8,

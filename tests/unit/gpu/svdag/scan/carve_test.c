@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The walk that rays make, long rays, and what scans do to a scene. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <math.h>
 
-#include "gpu/dag/carve_math.h"
-#include "gpu/dag/internal.h"
-#include "tests/unit/gpu_dag_run.h"
+#include "gpu/svdag/scan/carve_math.h"
+#include "gpu/svdag/store/store.h"
+#include "tests/support/svdag/svdag_run.h"
 
 static void free_result(struct gpu_env *env, struct vxd_dag_scan_result *result)
 {

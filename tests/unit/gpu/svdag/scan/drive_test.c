@@ -2,11 +2,11 @@
 /* Real consecutive scans, integrated one after the other: the scene is, voxel for voxel, what a
  * dense walk of all rays makes of a plain grid, and what is gone from where it was seen before
  * is gone from the scene. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "tests/unit/gpu_dag_grid.h"
-#include "tests/unit/gpu_dag_rays.h"
-#include "tests/unit/gpu_dag_run.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/svdag/svdag_rays.h"
+#include "tests/support/svdag/svdag_run.h"
 
 enum {
     DEPTH = 8,

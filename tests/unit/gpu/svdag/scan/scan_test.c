@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Scans and lists of voxels, against plain grids and walks. Linked with --wrap, so that every
  * allocation can fail in turn. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <math.h>
 
-#include "gpu/dag/carve.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/gpu_dag_rays.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/scan/scan.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/svdag/svdag_rays.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 enum {
     N_FORMATS = 5,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Transfers: roots come to hold the same voxels in the other store, which then has just the
  * nodes that they reach; whatever is edited, added or refused between the slices. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/transfer.h"
-#include "tests/unit/gpu_dag_grid.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
+#include "gpu/svdag/collect/collect.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
 
 enum {
     N_ROOTS = 24

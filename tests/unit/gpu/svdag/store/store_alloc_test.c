@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fails every allocation of a store in turn: linked with --wrap, as test_gpu_alloc. Leaks
  * show under AddressSanitizer. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/internal.h"
-#include "tests/unit/failing_alloc.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/store/store.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 /* Puts one tree of 4^3 random leaves into a store of its own and verifies it. */
 static enum vxd_status use_store(struct gpu_env *env, enum vxd_dag_store store,

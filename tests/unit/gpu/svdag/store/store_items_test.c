@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The store of scenes by its items: finding and storing them, several writers at once, and the
  * memory that they take. The CPU's alone: a GPU's edits have tests of their own. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #include <pthread.h>
 
-#include "gpu/dag/internal.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/store/store.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 static const struct vxd_dag_format bits_0 = {5, 0, false};
 static const struct vxd_dag_format bits_4 = {5, 4, false};

@@ -2,13 +2,13 @@
 /* The store of scenes: leaves, inner nodes and verify, against a dense grid whose nodes are told
  * apart by their voxels alone. Where there is no GPU in it yet, the CPU is all that is
  * tested. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/change_math.h"
-#include "gpu/dag/internal.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_dag_scene.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/store/store.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 enum {
     DEPTH = 5,

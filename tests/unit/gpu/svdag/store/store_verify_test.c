@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* verify: each rule of dag_math.h broken once, by items that no edit makes; and scenes whose
  * DAGs have far more paths than nodes. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/internal.h"
-#include "tests/unit/gpu_dag_run.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/store/store.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 #define UNIFORM VXD_DAG_UNIFORM
 #define ALL 0xffffffffu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tables of items of one length, in every store and on every backend: what was inserted is
  * found where it was put, what was not is not. */
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
-#include "gpu/dag/dag_math.h"
-#include "gpu/dag/table.h"
-#include "tests/unit/gpu_helpers.h"
+#include "gpu/svdag/node/node_math.h"
+#include "gpu/svdag/table/table.h"
+#include "tests/support/gpu/gpu_helpers.h"
 
 /* Distinct by i; of the lengths that table.h allows. */
 static void item_of(uint64_t i, int n_words, uint32_t *words)
