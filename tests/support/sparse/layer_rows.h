@@ -73,9 +73,8 @@ void gpu_must(enum vxd_status status, const struct vxd_err *err, const char *wha
 #define GPU_TWIN(env, name, call)                                                        \
     do {                                                                                 \
         struct vxd_err gpu_err = {0};                                                    \
-        gpu_must(                                                                        \
-            VXD_TWIN((env)->queue, vxd_net_##name)((env)->queue, call, &gpu_err), \
-            &gpu_err, #name);                                                            \
+        gpu_must(VXD_TWIN((env)->queue, vxd_net_##name)((env)->queue, call, &gpu_err),   \
+                 &gpu_err, #name);                                                       \
         gpu_wait(env);                                                                   \
     } while (0)
 

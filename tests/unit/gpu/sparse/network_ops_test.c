@@ -96,8 +96,7 @@ static void load_out_of_order(struct gpu_env *env)
                                          tensor.rows};
         struct vxd_err err = {0};
 
-        CHECK_INT(VXD_TWIN(env->queue, vxd_net_load)(env->queue, &call, &err),
-                  VXD_OK);
+        CHECK_INT(VXD_TWIN(env->queue, vxd_net_load)(env->queue, &call, &err), VXD_OK);
         CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_INVALID_ARGUMENT);
         vxd_device_free(env->queue, &d_features);
         vxd_device_free(env->queue, &d_rows);
