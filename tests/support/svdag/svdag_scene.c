@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/svdag/store/store_table.h"
 #include "tests/support/gpu/gpu_helpers.h"
 
 /* What a GPU's scene was copied from, and the device memory of the copy. */
@@ -185,6 +186,8 @@ void gpu_dag_scene_build_two(struct vxd_queue *queue, const struct vxd_dag_forma
                              const size_t n[2], struct gpu_dag_scene *out)
 {
     struct gpu_dag_original *original;
+    const struct vxd_dag_store_table *table;
+    struct vxd_err err = {0};
 
     out->original = NULL;
     if (vxd_context_backend(queue->context) == VXD_BACKEND_CPU) {
@@ -204,6 +207,12 @@ void gpu_dag_scene_build_two(struct vxd_queue *queue, const struct vxd_dag_forma
     *out->dag = *original->dag;
     out->dag->context = queue->context;
     out->dag->view.chunks = original->chunks.ptr;
+    if (original->dag->spec.store != VXD_DAG_ARENA) { /* whose kernels read it */
+        require(
+            vxd_dag_find_store(queue->context, original->dag->spec.store, &table, &err),
+            &err);
+        out->dag->device_ops = table->cuda;
+    }
 }
 
 void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
