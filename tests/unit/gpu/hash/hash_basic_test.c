@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "gpu/hash/hash.h"
+#include "gpu/hash/open_cpu.h"
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/test.h"
 
@@ -197,6 +198,77 @@ static void insert_many(void)
 static void test_insert_of_many_duplicates_numbers_by_first_position(void)
 {
     each_thread_count(insert_many);
+}
+
+/* The CPU takes a long batch a chunk at a time: positions of the second chunk have answers of
+ * their own, and know the keys of the first. */
+static void more_than_a_chunk(void)
+{
+    enum {
+        N_KEYS = 2500
+    };
+    const struct vxd_hashmap_spec spec = {.key_dtype = VXD_INT32,
+                                          .n_components = 1,
+                                          .n_values = 1,
+                                          .values = {{VXD_INT32, 1}}};
+    const size_t n = VXD_OPEN_CHUNK + 3000;
+    int32_t *keys = gpu_alloc(n * sizeof *keys);
+    int32_t *positions = gpu_alloc(n * sizeof *positions);
+    int32_t *indices = gpu_alloc(n * sizeof *indices);
+    uint8_t *flags = gpu_alloc(n);
+    const void *values[1] = {positions};
+    struct vxd_hashmap_insert_args args = {.keys = keys,
+                                           .n = n,
+                                           .values = values,
+                                           .max_new = N_KEYS,
+                                           .indices = indices,
+                                           .is_new = flags};
+    struct vxd_hashmap *map = map_of(&spec, N_KEYS);
+    int32_t first[N_KEYS]; /* position of a key */
+    int32_t number[N_KEYS];
+    int32_t n_distinct = 0;
+    size_t n_wrong = 0;
+
+    memset(first, 0xff, sizeof first);
+    for (size_t i = 0; i < n; i++) {
+        positions[i] = (int32_t)i;
+        keys[i] = (int32_t)(i < VXD_OPEN_CHUNK ? i % 1000 : (i * 7) % N_KEYS);
+        if (first[keys[i]] < 0) {
+            first[keys[i]] = (int32_t)i;
+            number[keys[i]] = n_distinct++;
+        }
+    }
+    CHECK_INT(vxd_hashmap_insert(env.queue, map, &args, &err), VXD_OK);
+    gpu_wait(&env);
+    CHECK_INT(size_of(map), n_distinct);
+    for (size_t i = 0; i < n; i++) {
+        n_wrong += flags[i] != (first[keys[i]] == (int32_t)i) ? 1 : 0;
+        n_wrong += indices[i] != number[keys[i]] ? 1 : 0;
+    }
+    for (int32_t key = 0; key < N_KEYS; key++) {
+        const int32_t *of_entries = vxd_hashmap_values(map, 0);
+
+        n_wrong += first[key] >= 0 && of_entries[number[key]] != first[key] ? 1 : 0;
+    }
+    CHECK_INT(n_wrong, 0);
+    CHECK_INT(vxd_hashmap_erase(env.queue, map, keys, n, VXD_HASH_FIRST, flags, &err),
+              VXD_OK);
+    gpu_wait(&env);
+    for (size_t i = 0; i < n; i++) {
+        n_wrong += flags[i] != (first[keys[i]] == (int32_t)i) ? 1 : 0;
+    }
+    CHECK_INT(n_wrong, 0);
+    CHECK_INT(size_of(map), 0);
+    destroy(map);
+    free(flags);
+    free(indices);
+    free(positions);
+    free(keys);
+}
+
+static void test_batch_of_more_than_a_chunk_answers_every_position(void)
+{
+    each_thread_count(more_than_a_chunk);
 }
 
 static void prepare(void)
@@ -504,6 +576,7 @@ static void test_image_keeps_numbers_and_a_lying_one_is_refused(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_insert_first_takes_lowest_numbers_by_position),
     VXD_TEST(test_insert_of_many_duplicates_numbers_by_first_position),
+    VXD_TEST(test_batch_of_more_than_a_chunk_answers_every_position),
     VXD_TEST(test_prepare_of_duplicates_does_not_grow_and_growth_keeps_numbers),
     VXD_TEST(test_growth_over_the_limit_leaves_the_map_unchanged),
     VXD_TEST(test_churn_keeps_probes_bounded),

@@ -129,6 +129,59 @@ static void test_linear_of_many_rows_equals_few_bit_for_bit(void)
     gpu_each_backend(many_rows);
 }
 
+/* Sums of whole numbers are exact in every precision, however the CPU cuts the channels of 16-bit
+ * rows into chunks and rows into groups; then they are rounded once. */
+static void whole_numbers(struct gpu_env *env)
+{
+    static const int channels[6] = {1, 255, 256, 257, 512, 700};
+    static const uint32_t rows[2] = {6, 17};
+    enum {
+        N_OUT = 5
+    };
+
+    for (int i = 0; i < 48; i++) {
+        struct gpu_conv conv = {.n_in_rows = rows[i % 2],
+                                .n_out_rows = rows[i % 2],
+                                .n_taps = 1,
+                                .n_in = channels[i / 2 % 6],
+                                .n_out = N_OUT,
+                                .precision = (enum vxd_net_precision)(i / 12)};
+        size_t n_in = (size_t)conv.n_in;
+        float *x = gpu_alloc(conv.n_in_rows * n_in * sizeof *x);
+        float *w = gpu_alloc(n_in * N_OUT * sizeof *w);
+        uint64_t state = (uint64_t)i;
+        size_t n_wrong = 0;
+        float *actual;
+
+        for (size_t k = 0; k < conv.n_in_rows * n_in; k++) {
+            x[k] = (float)(gpu_random(&state) % 15) - 7;
+        }
+        for (size_t k = 0; k < n_in * N_OUT; k++) {
+            w[k] = (float)(gpu_random(&state) % 9) - 4;
+        }
+        conv.in = x;
+        conv.weights = w;
+        actual = gpu_conv_run(env, &conv);
+        for (size_t at = 0; at < (size_t)conv.n_out_rows * N_OUT; at++) {
+            float sum = 0;
+
+            for (size_t k = 0; k < n_in; k++) {
+                sum += x[at / N_OUT * n_in + k] * w[k * N_OUT + at % N_OUT];
+            }
+            n_wrong += actual[at] != gpu_rounded(conv.precision, sum);
+        }
+        CHECK_INT(n_wrong, 0);
+        free(actual);
+        free(w);
+        free(x);
+    }
+}
+
+static void test_linear_of_whole_numbers_is_exact_in_every_precision(void)
+{
+    gpu_each_backend(whole_numbers);
+}
+
 /* Infinite and NaN values pass as they should, and NaN comes out as one NaN. */
 static void special_values(struct gpu_env *env)
 {
@@ -169,6 +222,7 @@ static void test_conv_of_nan_and_infinity_keeps_them(void)
 static const struct vxd_test tests[] = {
     VXD_TEST(test_linear_with_bias_residual_and_activation_equals_double),
     VXD_TEST(test_linear_of_many_rows_equals_few_bit_for_bit),
+    VXD_TEST(test_linear_of_whole_numbers_is_exact_in_every_precision),
     VXD_TEST(test_conv_of_nan_and_infinity_keeps_them),
 };
 

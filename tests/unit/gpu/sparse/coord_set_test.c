@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Coordinate sets of any size against sorted lists of keys on the host, and against figures of a
  * real frame. */
+#include <math.h>
+
+#include "gpu/sparse/coords/coords_math.h"
 #include "tests/support/sparse/coord_set_model.h"
 #include "tests/support/test.h"
 
@@ -506,6 +509,40 @@ static void test_centerpoint_frame_has_the_sets_of_the_research(void)
     gpu_each_backend(centerpoint_sets);
 }
 
+/* What CUDA's kernels take keys of other levels from. */
+static void test_keys_of_coarser_and_finer_cells_are_what_division_gives(void)
+{
+    static const int32_t edges[6] = {-131072, -65537, -65536, 65535, 65536, 131071};
+    uint64_t state = 3;
+    size_t n_wrong = 0;
+
+    for (size_t i = 0; i < 20000; i++) {
+        int levels = (int)(i % VXD_SPARSE_COORD_BITS);
+        int32_t c[4] = {(int32_t)(gpu_random(&state) % 1023)};
+        int32_t coarse[4] = {c[0]};
+        int32_t fine[4] = {c[0]};
+        bool is_held = true;
+        uint64_t key;
+
+        for (int axis = 1; axis < 4; axis++) {
+            int32_t any = (int32_t)(gpu_random(&state) % 262144) - 131072;
+            bool is_near = gpu_random(&state) % 2 != 0;
+
+            c[axis] = i % 5 == 0 ? edges[gpu_random(&state) % 6]
+                      : is_near  ? any / 64
+                                 : any;
+            coarse[axis] = (int32_t)floor(ldexp(c[axis], -levels));
+            fine[axis] = 2 * c[axis];
+            is_held = is_held && fine[axis] >= -131072 && fine[axis] < 131072;
+        }
+        n_wrong +=
+            vxd_sparse_key_floor(gpu_model_key(c), levels) != gpu_model_key(coarse);
+        n_wrong += vxd_sparse_key_double(gpu_model_key(c), &key) != is_held;
+        n_wrong += is_held && key != gpu_model_key(fine);
+    }
+    CHECK_INT(n_wrong, 0);
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_set_of_any_coordinates_has_them_once_in_order),
     VXD_TEST(test_set_of_one_coordinate_many_times_has_one_row),
@@ -513,6 +550,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_support_in_a_shape_is_what_every_tap_reaches),
     VXD_TEST(test_union_has_the_rows_of_both_and_says_whose),
     VXD_TEST(test_subset_has_the_rows_kept_and_says_which),
+    VXD_TEST(test_keys_of_coarser_and_finer_cells_are_what_division_gives),
     VXD_TEST(test_coordinates_are_scaled_and_samples_found),
     VXD_TEST(test_set_that_cannot_be_is_empty_and_the_wait_says_why),
     VXD_TEST(test_centerpoint_frame_has_the_sets_of_the_research),

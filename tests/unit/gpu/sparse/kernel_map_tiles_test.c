@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A kernel map's lists of tiles, against the table, the masks and the order they are of. */
+#include "gpu/sparse/coords/coords_math.h"
 #include "tests/support/sparse/sparse_helpers.h"
 #include "tests/support/test.h"
 
@@ -139,8 +140,27 @@ static void test_map_of_many_rows_lists_each_tile_once(void)
     gpu_each_backend(many_rows);
 }
 
+static void test_lists_of_tiles_lie_behind_the_order_without_gaps(void)
+{
+    static const size_t capacities[] = {0, 1, 63, 64, 65, 256, 257, 100000};
+
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        size_t capacity = capacities[i];
+        size_t at = capacity;
+
+        CHECK_INT(vxd_sparse_tiles_at(capacity, 0), at);
+        for (int size = 0; size < VXD_SPARSE_TILE_SIZES; size++) {
+            for (size_t row = 0; row < capacity; row += (size_t)64 << size) {
+                at++;
+            }
+            CHECK_INT(vxd_sparse_tiles_at(capacity, size + 1), at);
+        }
+    }
+}
+
 static const struct vxd_test tests[] = {
     VXD_TEST(test_map_lists_each_tile_once_most_taps_first),
+    VXD_TEST(test_lists_of_tiles_lie_behind_the_order_without_gaps),
     VXD_TEST(test_map_of_many_rows_lists_each_tile_once),
 };
 

@@ -9,11 +9,12 @@
 
 enum {
     N_CASES = 24,
+    N_WIDE_CASES = 4,
     N_SAMPLES = 7
 };
 
-static const uint32_t sizes[2][N_SAMPLES] = {{256, 0, 1, 257, 700, 0, 31},
-                                             {0, 15, 1100, 17, 255, 512, 3}};
+static const uint32_t sizes[3][N_SAMPLES] = {
+    {256, 0, 1, 257, 700, 0, 31}, {0, 15, 1100, 17, 255, 512, 3}, {1, 0, 2, 0, 0, 1, 0}};
 
 struct variant {
     enum vxd_net_precision precision;
@@ -30,6 +31,16 @@ static struct variant variant_of(int number)
     return (struct variant){(enum vxd_net_precision)(number % 4), sizes[number % 2],
                             channels[number % 7], number / 4 % GPU_N_LAYOUTS,
                             (uint64_t)number + 5};
+}
+
+/* As many channels as there may be, on few rows. */
+static struct variant wide_variant_of(int number)
+{
+    struct variant v = variant_of(number);
+
+    v.sizes = sizes[2];
+    v.n_channels = VXD_NET_MAX_CHANNELS;
+    return v;
 }
 
 static double storing_error(enum vxd_net_precision precision, double value)
@@ -112,8 +123,9 @@ static float global_of(const struct vxd_net_global_call *call, const float *x,
 
 static void global(struct gpu_env *env)
 {
-    for (int number = 0; number < 3 * N_CASES; number++) {
-        struct variant v = variant_of(number);
+    for (int number = 0; number < 3 * N_CASES + N_WIDE_CASES; number++) {
+        struct variant v =
+            number < 3 * N_CASES ? variant_of(number) : wide_variant_of(number);
         size_t n_channels = (size_t)v.n_channels;
         struct gpu_samples samples;
         struct gpu_rows out;
@@ -124,6 +136,9 @@ static void global(struct gpu_env *env)
         float *actual;
 
         gpu_samples_open(env, &samples, v.sizes, N_SAMPLES);
+        if (number % 2 != 0) { /* scratch that ends where it is written last */
+            samples.extent.max_rows = gpu_samples_n_rows(&samples);
+        }
         x = tensor_of(env, &v, gpu_samples_n_rows(&samples), v.n_channels, v.layout);
         out = gpu_rows_open(env, v.precision, NULL, N_SAMPLES, v.n_channels,
                             number % GPU_N_LAYOUTS);
@@ -185,8 +200,9 @@ static size_t check_batch_norm(const struct vxd_net_batch_norm_call *call, float
 
 static void batch_norm(struct gpu_env *env)
 {
-    for (int number = 0; number < N_CASES; number++) {
-        struct variant v = variant_of(number);
+    for (int number = 0; number < N_CASES + N_WIDE_CASES; number++) {
+        struct variant v =
+            number < N_CASES ? variant_of(number) : wide_variant_of(number);
         size_t n_channels = (size_t)v.n_channels;
         float *terms = gpu_random_floats(&v.state, 2 * n_channels, false);
         struct vxd_buffer d_terms =
@@ -201,6 +217,9 @@ static void batch_norm(struct gpu_env *env)
         float *actual;
 
         gpu_samples_open(env, &samples, v.sizes, N_SAMPLES);
+        if (number % 2 != 0) { /* scratch that ends where it is written last */
+            samples.extent.max_rows = gpu_samples_n_rows(&samples);
+        }
         x = tensor_of(env, &v, gpu_samples_n_rows(&samples), v.n_channels, v.layout);
         out = gpu_rows_open(env, v.precision, NULL, gpu_samples_n_rows(&samples),
                             v.n_channels, number % GPU_N_LAYOUTS);

@@ -6,6 +6,11 @@
 #include "tests/support/sparse/layer_rows.h"
 #include "tests/support/test.h"
 
+enum {
+    N_POOLS = 5,
+    N_POOL_CASES = 2 * GPU_ROWS_CASES + N_POOLS
+};
+
 /* One channel of one row. */
 static float pooled(enum vxd_net_pool pool, const int32_t *table, size_t capacity,
                     int n_taps, const float *in, size_t n_channels)
@@ -33,10 +38,22 @@ static float pooled(enum vxd_net_pool pool, const int32_t *table, size_t capacit
     return pool == VXD_NET_POOL_OF_AVG && n > 0 ? y / (float)n : y;
 }
 
+/* The last cases have as many channels as there may be. */
+static struct gpu_rows_case pool_case(int number)
+{
+    struct gpu_rows_case v = gpu_rows_case(number);
+
+    if (number >= N_POOL_CASES - N_POOLS) {
+        v.n_rows = 2;
+        v.n_channels = VXD_NET_MAX_CHANNELS;
+    }
+    return v;
+}
+
 static void pool(struct gpu_env *env)
 {
-    for (int number = 0; number < 2 * GPU_ROWS_CASES; number++) {
-        struct gpu_rows_case v = gpu_rows_case(number);
+    for (int number = 0; number < N_POOL_CASES; number++) {
+        struct gpu_rows_case v = pool_case(number);
         size_t n_channels = (size_t)v.n_channels;
         size_t n_in = v.n_rows + 5;
         int n_taps = number % 4 == 0 ? 27 : 1 + number % 8;
@@ -49,9 +66,10 @@ static void pool(struct gpu_env *env)
             gpu_rows_open(env, v.precision, in, n_in, v.n_channels, v.layout);
         struct gpu_rows out = gpu_rows_open(env, v.precision, NULL, v.n_rows,
                                             v.n_channels, number % GPU_N_LAYOUTS);
-        struct vxd_net_pool_call call = {v.precision,    (enum vxd_net_pool)(number % 5),
-                                         samples.extent, {.n_taps = n_taps},
-                                         x.rows,         out.rows};
+        struct vxd_net_pool_call call = {
+            v.precision,    (enum vxd_net_pool)(number % N_POOLS),
+            samples.extent, {.n_taps = n_taps},
+            x.rows,         out.rows};
         struct vxd_buffer d_table;
         size_t n_wrong = 0;
         float *actual;

@@ -2,6 +2,7 @@
 /* Decoding of every element type, unaligned, against the compiler's own conversions. */
 #include <math.h>
 
+#include "gpu/voxel/cloud_math.h"
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/test.h"
 
@@ -203,16 +204,43 @@ static void test_decode_of_every_half_is_exact(void)
     gpu_each_backend(every_half);
 }
 
+/* Of pose_and_channels. */
+static void check_channels(const float *features, const float position[3], float field)
+{
+    CHECK(features[0] == position[2]);
+    CHECK(features[1] == 0.05f);
+    CHECK(features[2] == field);
+    CHECK(features[3] == (float)((double)position[0] * 0.1 - 3));
+    CHECK(features[4] == (float)((double)position[1] * 3));
+    CHECK(features[5] == (float)((double)position[1] + 2.5));
+    CHECK(features[6] == features[5]); /* a scale of 0 counts as 1 */
+}
+
+/* CUDA's kernels decode record by record, the CPU column by column. */
+static void check_record(const struct vxd_cloud *cloud, const float *point,
+                         const float position[3], const float *features)
+{
+    const uint8_t *record = (const uint8_t *)(const void *)point;
+    float alone[3];
+
+    vxd_cloud_position(cloud, record, alone);
+    CHECK(memcmp(alone, position, sizeof alone) == 0);
+    for (int c = 0; c < cloud->n_channels; c++) {
+        CHECK(vxd_cloud_feature(&cloud->channels[c], record, alone) == features[c]);
+    }
+}
+
 static void pose_and_channels(struct gpu_env *env)
 {
     enum {
-        N = 1025
+        N = 1025,
+        N_CHANNELS = 7
     };
     float *points = gpu_alloc((size_t)N * 4 * sizeof *points);
     uint64_t seed = 9;
     struct vxd_buffer data;
     struct vxd_buffer positions = gpu_to_device(env, NULL, (size_t)N * 12);
-    struct vxd_buffer features = gpu_to_device(env, NULL, (size_t)N * 4 * 4);
+    struct vxd_buffer features = gpu_to_device(env, NULL, (size_t)N * N_CHANNELS * 4);
     struct vxd_cloud cloud;
     float *p;
     float *f;
@@ -228,7 +256,7 @@ static void pose_and_channels(struct gpu_env *env)
     for (int i = 0; i < 3; i++) {
         cloud.translation[i] = 4.5e6 * (i - 1) + 0.123456789;
     }
-    cloud.n_channels = 4;
+    cloud.n_channels = N_CHANNELS;
     cloud.channels[0].kind = VXD_CHANNEL_POSITION;
     cloud.channels[0].component = 2;
     cloud.channels[1].kind = VXD_CHANNEL_CONSTANT;
@@ -238,6 +266,12 @@ static void pose_and_channels(struct gpu_env *env)
     cloud.channels[3].kind = VXD_CHANNEL_POSITION;
     cloud.channels[3].field.scale = 0.1;
     cloud.channels[3].field.bias = -3;
+    for (int c = 4; c < N_CHANNELS; c++) { /* a scale alone; biases with scales 0 and 1 */
+        cloud.channels[c].kind = VXD_CHANNEL_POSITION;
+        cloud.channels[c].component = 1;
+        cloud.channels[c].field.scale = c == 4 ? 3 : c - 5;
+        cloud.channels[c].field.bias = c == 4 ? 0 : 2.5;
+    }
     CHECK_INT(vxd_cloud_decode(env->queue, &cloud, positions.ptr, features.ptr, NULL),
               VXD_OK);
     gpu_wait(env);
@@ -254,10 +288,8 @@ static void pose_and_channels(struct gpu_env *env)
             sum = sum + r[2] * v[2] + cloud.translation[axis];
             CHECK(p[3 * i + axis] == (float)sum);
         }
-        CHECK(f[4 * i] == p[3 * i + 2]);
-        CHECK(f[4 * i + 1] == 0.05f);
-        CHECK(f[4 * i + 2] == points[4 * i + 3]);
-        CHECK(f[4 * i + 3] == (float)((double)p[3 * i] * 0.1 - 3));
+        check_channels(&f[N_CHANNELS * i], &p[3 * i], points[4 * i + 3]);
+        check_record(&cloud, &points[4 * i], &p[3 * i], &f[N_CHANNELS * i]);
     }
     free(points);
     free(p);
@@ -270,6 +302,15 @@ static void pose_and_channels(struct gpu_env *env)
 static void test_decode_with_pose_far_from_zero_rounds_once(void)
 {
     gpu_each_backend(pose_and_channels);
+}
+
+static void test_position_channel_without_scale_keeps_the_sign_of_zero(void)
+{
+    struct vxd_channel channel = {.kind = VXD_CHANNEL_POSITION};
+
+    CHECK(signbit(vxd_cloud_scaled(&channel, -0.0f)) != 0);
+    channel.field.scale = 1;
+    CHECK(signbit(vxd_cloud_scaled(&channel, -0.0f)) != 0);
 }
 
 #define REFUSE(name, spoil)                                                              \
@@ -325,6 +366,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_decode_of_every_type_unaligned_is_exact),
     VXD_TEST(test_decode_of_every_half_is_exact),
     VXD_TEST(test_decode_with_pose_far_from_zero_rounds_once),
+    VXD_TEST(test_position_channel_without_scale_keeps_the_sign_of_zero),
     VXD_TEST(test_decode_with_bad_arguments_names_the_field),
 };
 

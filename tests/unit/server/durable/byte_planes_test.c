@@ -206,6 +206,19 @@ static void test_planes_of_every_skew_come_back(void)
     }
 }
 
+/* Behind the form, a complete code of two symbols and no bits. */
+static void test_plane_without_bytes_has_no_form_but_the_plain_one(void)
+{
+    uint8_t bytes[1 + 128 + 1] = {0, 0x11};
+    struct vxd_bytes_in in = {.bytes = bytes, .n = 1};
+
+    CHECK(vxd_plane_get(&in, NULL, 0)); /* nothing is copied nowhere */
+    for (unsigned form = 0; form < 256; form++) {
+        bytes[0] = (uint8_t)form;
+        CHECK_INT(compare_planes(bytes, sizeof bytes, 0), form == 0);
+    }
+}
+
 /* A complete code of random lengths, made by splitting codes in two; how many symbols. */
 static int make_lengths(uint8_t lengths[256], unsigned skew)
 {
@@ -608,6 +621,7 @@ int main(int argc, char **argv)
 {
     static const struct vxd_test tests[] = {
         VXD_TEST(test_planes_of_every_skew_come_back),
+        VXD_TEST(test_plane_without_bytes_has_no_form_but_the_plain_one),
         VXD_TEST(test_random_codes_are_read_as_a_plain_reader_reads_them),
         VXD_TEST(test_damaged_planes_are_read_as_a_plain_reader_reads_them),
         VXD_TEST(test_code_that_is_not_complete_is_refused),

@@ -184,6 +184,51 @@ static void test_damaged_records_are_refused_or_whole(void)
     }
 }
 
+/* The last bytes of a record with one row of one array: the array's number, its type, how many
+ * elements a row has, and the row. */
+static void test_record_of_an_array_that_cannot_be_is_refused(void)
+{
+    static const struct {
+        size_t from_end;
+        uint8_t byte;
+    } lies[] = {{4, VXD_HASHMAP_MAX_VALUES}, {4, 255}, {3, 0}, {3, 13}, {2, 0}};
+    const uint8_t row = 9;
+    const int32_t key = 5;
+    struct vxd_map_record record = {.kind = VXD_MAP_RECORD_INSERT,
+                                    .author = "uid-0",
+                                    .client = "robot",
+                                    .n = 1,
+                                    .keys = &key,
+                                    .key_dtype = VXD_INT32,
+                                    .n_components = 1};
+    struct vxd_map_record_decoded decoded;
+    struct vxd_record_bytes bytes = {0};
+    const uint8_t *end;
+
+    record.rows[VXD_HASHMAP_MAX_VALUES - 1] =
+        (struct vxd_map_record_rows){&row, VXD_UINT8, 1};
+    REQUIRE(vxd_map_record_encode(&record, &bytes, NULL) == VXD_OK);
+    end = bytes.bytes + bytes.n_bytes;
+    CHECK(end[-4] == VXD_HASHMAP_MAX_VALUES - 1 && end[-3] == VXD_UINT8 && end[-2] == 1 &&
+          end[-1] == row);
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        uint8_t *lie = &bytes.bytes[bytes.n_bytes - lies[i].from_end];
+        uint8_t before = *lie;
+
+        *lie = lies[i].byte;
+        CHECK_INT(vxd_map_record_decode(bytes.bytes, bytes.n_bytes, VXD_MAP_RULES_VERSION,
+                                        0, &decoded, NULL),
+                  VXD_DATA_LOSS);
+        *lie = before;
+    }
+    CHECK_INT(vxd_map_record_decode(bytes.bytes, bytes.n_bytes, VXD_MAP_RULES_VERSION, 0,
+                                    &decoded, NULL),
+              VXD_OK);
+    check_equal(&record, &decoded.record);
+    vxd_map_record_decoded_free(&decoded);
+    vxd_record_bytes_free(&bytes);
+}
+
 static struct vxd_map_described description(void)
 {
     struct vxd_map_described map = {
@@ -470,6 +515,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_record_of_any_kind_comes_back),
     VXD_TEST(test_neighbouring_keys_take_few_bytes),
     VXD_TEST(test_damaged_records_are_refused_or_whole),
+    VXD_TEST(test_record_of_an_array_that_cannot_be_is_refused),
     VXD_TEST(test_damaged_descriptions_are_refused),
     VXD_TEST(test_family_names_are_short_and_their_own),
     VXD_TEST(test_records_are_the_golden_ones),
