@@ -65,7 +65,9 @@ TREES = {
     # flags and runs the rest of its tests; the papers' stores run here alone.
     "engine": Tree(
         ["-DVOXELD_ENGINE_ONLY=ON", "-DVOXELD_CUDA=OFF", "-DCMAKE_BUILD_TYPE=Release", *PAPER],
-        only=r"gpu_(core|digests|facts|hash_(basic|slab)|network|voxelize|dag_(edit|query)|.*_store.*)$",
+        only=r"gpu_(core|digests|facts|paper|hash_(basic|slab)|network|voxelize|dag_(edit|query)|"
+        r".*_store\d)$",
+        env={"VOXELD_TEST_SLOW": "4"},
         inputs=ENGINE_INPUTS,
     ),
     # CUDA kernels on the CPU: a fault of theirs is found here, where no GPU is.

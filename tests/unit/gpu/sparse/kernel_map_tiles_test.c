@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A kernel map's lists of tiles, against the table, the masks and the order they are of. */
-#include "gpu/sparse/coords/coords_math.h"
+#include "gpu/sparse/kernel_map/kernel_map_math.h"
 #include "tests/support/sparse/sparse_helpers.h"
 #include "tests/support/test.h"
 
