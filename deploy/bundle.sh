@@ -43,7 +43,7 @@ build_release() {
         export CUDACXX=/usr/local/cuda/bin/nvcc
     fi
     cmake -S . -B build/bundle -G Ninja -DCMAKE_BUILD_TYPE=Release -DVOXELD_TESTS=OFF \
-        -DVOXELD_CUDA=AUTO -DCMAKE_INSTALL_LIBDIR=lib \
+        -DVOXELD_CUDA=AUTO -DVOXELD_PAPER=ON -DCMAKE_INSTALL_LIBDIR=lib \
         -DCMAKE_INSTALL_LIBEXECDIR=libexec >/dev/null
     cmake --build build/bundle
     from=$PWD/build/bundle

@@ -2,24 +2,48 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds, starts the daemon (on the GPU where there is one, else
 # on the CPU), sends it a real lidar scan and shows the answer. Runs until Ctrl-C.
-# usage: deploy/quickstart.sh [--once]      --once stops after the scan
+# CUDA kernels take most of a build's time: they are compiled where a GPU answers, for that GPU
+# alone, and without the papers' stores, which only comparisons need.
+# usage: deploy/quickstart.sh [--once] [--cuda]
+#        --once   stops after the scan
+#        --cuda   compiles CUDA although no GPU answers here
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-once=${1:-}
-case $once in
-'' | --once) ;;
-*)
-    sed -n '3,5s/^# //p' "$0" >&2
-    exit 2
-    ;;
-esac
+once=
+cuda=OFF
+while [ $# -gt 0 ]; do
+    case $1 in
+    --once) once=--once ;;
+    --cuda) cuda=ON ;;
+    *)
+        echo "quickstart.sh: unknown option '$1'" >&2
+        sed -n '7,9s/^# //p' "$0" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
 
 deploy/packages.sh
 if [ -z "${CUDACXX:-}" ] && [ -x /usr/local/cuda/bin/nvcc ]; then
     export CUDACXX=/usr/local/cuda/bin/nvcc
 fi
-cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DVOXELD_TESTS=OFF >/dev/null
+# "9.0" a device; empty without a driver or a device.
+capabilities=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true)
+architectures=()
+if [[ $capabilities =~ ^[0-9]+\.[0-9]+ ]]; then
+    if [ -n "${CUDACXX:-}" ] || command -v nvcc >/dev/null; then
+        cuda=ON
+        architectures=("-DVOXELD_CUDA_ARCHITECTURES=$(sort -u <<<"$capabilities" |
+            sed 's/\.//; s/ *$/-real/' | paste -sd ';')")
+    else
+        echo "A GPU answers, but there is no nvcc: building for the CPU." \
+            "Install the CUDA toolkit or set CUDACXX to use the GPU."
+    fi
+fi
+cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DVOXELD_TESTS=OFF \
+    -DVOXELD_PAPER=OFF -DVOXELD_CUDA="$cuda" "${architectures[@]}" >/dev/null
 cmake --build build
 
 run=$(mktemp -d "${TMPDIR:-/tmp}/voxeld.XXXXXX")

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/durable/repair.h"
+#include "server/durable/maintenance/maintenance.h"
 
 static void print(void *user, const struct vxd_problem *problem)
 {

@@ -4,19 +4,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpu/core/context.h"
+#include "gpu/core/core.h"
 #include "server/data_tools.h"
-#include "server/durable/data_dir.h"
-#include "server/log.h"
+#include "server/durable/data_dir/data_dir.h"
+#include "server/observe/log/log.h"
 #include "server/network_tools.h"
-#include "server/networks.h"
+#include "server/registry/networks/networks.h"
 #include "server/notify.h"
-#include "server/options.h"
-#include "server/scenes_journal.h"
-#include "server/server.h"
+#include "server/config/config.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/instance/instance.h"
 #include "server/signals.h"
-#include "server/transport/http.h"
-#include "server/transport/rpc.h"
+#include "server/transport/http/http.h"
+#include "server/transport/nng/nng.h"
 #include "server/warm_up.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/networks_warm_up.h"
+#include "server/registry/networks/networks.h"
 
 enum {
     EXIT_FAULTY = 2,

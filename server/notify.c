@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "server/log.h"
+#include "server/observe/log/log.h"
 
 void vxd_notify(const char *state)
 {

@@ -3,7 +3,7 @@
 #ifndef VXD_SERVER_NOTIFY_H
 #define VXD_SERVER_NOTIFY_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* Sends "READY=1" and the like to $NOTIFY_SOCKET; does nothing where it is not set. A
  * failure is logged and changes nothing else. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/server.h"
+#include "server/instance/instance.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,14 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/core/context.h"
-#include "server/exactly_once.h"
-#include "server/log.h"
-#include "server/maps.h"
-#include "server/networks.h"
-#include "server/scenes_journal.h"
+#include "gpu/core/core.h"
+#include "gpu/paper/paper.h"
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/networks/networks.h"
+#include "server/registry/scenes/scenes.h"
 #include "server/signals.h"
-#include "server/slowlog.h"
+#include "server/observe/observe.h"
 
 int64_t vxd_clock_ns(void)
 {
@@ -83,6 +84,7 @@ static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *e
         .n_threads = (int)config->n_threads,
         .device_bytes = (size_t)config->device_bytes,
         .host_bytes = (size_t)config->host_bytes,
+        .extras = vxd_paper_stores(),
     };
     bool is_auto = strcmp(config->backend, "auto") == 0;
     struct vxd_err cuda_err = {0};

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/log.h"
+#include "server/observe/log/log.h"
 
 struct vxd_signals {
     int read_fd;

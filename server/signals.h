@@ -4,7 +4,7 @@
 #ifndef VXD_SERVER_SIGNALS_H
 #define VXD_SERVER_SIGNALS_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 enum vxd_event {
     VXD_EVENT_STOP = 'S',   /* SIGTERM, SIGINT, vxd_server_stop */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/warm_up.h"
 
-#include "gpu/core/memory.h"
-#include "gpu/voxel/cloud.h"
-#include "gpu/voxel/voxelize.h"
+#include "gpu/core/core.h"
+#include "gpu/voxel/voxel.h"
 
 enum {
     N_POINTS = 1024,

@@ -3,7 +3,7 @@
 #ifndef VXD_SERVER_WARM_UP_H
 #define VXD_SERVER_WARM_UP_H
 
-#include "gpu/core/context.h"
+#include "gpu/core/core.h"
 
 /* Decodes and voxelizes a few points, so that a GPU loads its kernels now (about 9 ms) and not
  * in the first robot's request. Blocking.

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/number.h"
+#include "proto/base/number.h"
 #include "client/files/reader.h"
 
 enum {

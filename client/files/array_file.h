@@ -3,7 +3,7 @@
 #ifndef VXD_CLIENT_FILES_ARRAY_FILE_H
 #define VXD_CLIENT_FILES_ARRAY_FILE_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* n rows of n_elements. data points into the caller's bytes where those hold the elements as
  * they are (.npy), otherwise into `owned`; little-endian, perhaps unaligned. */

@@ -5,7 +5,7 @@
 #ifndef VXD_CLIENT_FILES_CLOUD_FILE_H
 #define VXD_CLIENT_FILES_CLOUD_FILE_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 #define VXD_FILE_MAX_FIELDS 64
 #define VXD_FILE_NAME_BYTES 64

@@ -20,7 +20,7 @@
 #ifndef VXD_CLIENT_FILES_LAS_H
 #define VXD_CLIENT_FILES_LAS_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 enum {
     VXD_LAS_ENCODING_AT = 6,

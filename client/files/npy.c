@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "client/files/array_file.h"
-#include "client/files/number.h"
+#include "proto/base/number.h"
 #include "client/files/reader.h"
 
 enum {

@@ -13,7 +13,7 @@
  * are the element "vertex"; elements before it are skipped, those behind it not looked at. */
 #include <string.h>
 
-#include "client/files/number.h"
+#include "proto/base/number.h"
 #include "client/files/reader.h"
 
 enum {

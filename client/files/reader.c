@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/files/number.h"
+#include "proto/base/number.h"
 
 enum vxd_status vxd_file_add_field(struct vxd_cloud_file *file, const char *name,
                                    size_t n_name, size_t offset, enum vxd_dtype dtype,

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 /* Where a writer's bytes go. The first failure of the stream is kept, later bytes are
  * dropped, and vxd_sink_close tells. */

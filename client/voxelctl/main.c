@@ -2,7 +2,7 @@
 /* voxelctl: the service on the command line. */
 #include <string.h>
 
-#include "client/voxelctl/commands.h"
+#include "client/voxelctl/cli/cli.h"
 
 static const struct ctl_command *const commands[] = {
     &ctl_voxelize, &ctl_map,    &ctl_scene,     &ctl_infer,     &ctl_net,    &ctl_convert,

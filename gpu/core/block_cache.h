@@ -11,7 +11,7 @@
 #ifndef VXD_GPU_CORE_BLOCK_CACHE_H
 #define VXD_GPU_CORE_BLOCK_CACHE_H
 
-#include "gpu/core/internal.h"
+#include "gpu/core/core_internal.h"
 
 struct vxd_block {
     struct vxd_block *next; /* in its bucket of live blocks, or in its free list */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "gpu/core/block_cache.h"
-#include "gpu/core/internal.h"
-#include "gpu/core/machine.h"
+#include "gpu/core/core_internal.h"
+#include "gpu/core/machine_limits.h"
 
 /* Budgets above this mean "all there is"; sums of sizes below it cannot overflow. */
 #define MAX_BUDGET_BYTES ((size_t)1 << 62)
@@ -103,6 +103,9 @@ enum vxd_status vxd_context_create(const struct vxd_context_options *options,
     context->backend = options->backend;
     context->info.backend = options->backend;
     context->device = options->device;
+    if (options->extras != NULL) {
+        context->extras = *options->extras;
+    }
     context->usage.device_budget_bytes = options->device_bytes < MAX_BUDGET_BYTES
                                              ? options->device_bytes
                                              : MAX_BUDGET_BYTES;

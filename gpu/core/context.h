@@ -5,7 +5,7 @@
 #ifndef VXD_GPU_CORE_CONTEXT_H
 #define VXD_GPU_CORE_CONTEXT_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +19,17 @@ enum vxd_backend {
     VXD_BACKEND_CUDA = 1
 };
 
+struct vxd_dag_stores;   /* gpu/svdag/store/store_table.h */
+struct vxd_hash_indexes; /* gpu/hash/hash_internal.h */
+
+/* Tables of functions that a context is given when it opens, so that what is behind them need not
+ * be in every build: further stores of scenes and further indexes of hash maps. Either may be
+ * NULL. Both are constants that outlive the context. */
+struct vxd_context_extras {
+    const struct vxd_dag_stores *stores;
+    const struct vxd_hash_indexes *indexes;
+};
+
 struct vxd_context_options {
     enum vxd_backend backend;
     int device;    /* CUDA ordinal, 0 for the CPU */
@@ -27,6 +38,7 @@ struct vxd_context_options {
     size_t
         device_bytes; /* budgets; 0 = nine tenths of a GPU's memory, on the CPU half of the */
     size_t host_bytes; /* machine's or container's; half of that, on the CPU a quarter */
+    const struct vxd_context_extras *extras; /* copied; NULL: none */
 };
 
 struct vxd_context_info {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "gpu/core/math.h"
+#include "gpu/core/exact_math.h"
 
 VXD_HD uint32_t vxd_float_bits(float value)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/core/machine.h"
+#include "gpu/core/machine_limits.h"
 
 #define MAX_THREADS 256
 #define N_SPINS 2000

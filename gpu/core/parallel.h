@@ -8,7 +8,7 @@
 #ifndef VXD_GPU_CORE_PARALLEL_H
 #define VXD_GPU_CORE_PARALLEL_H
 
-#include "proto/base.h"
+#include "proto/base/base.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-#include "gpu/core/half_math.h"
-#include "gpu/hash/hashmap.h"
+#include "gpu/core/core_math.h"
+#include "gpu/hash/hash.h"
 
 #define VXD_COMBINE_BLOCK 1024
 

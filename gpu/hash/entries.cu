@@ -8,8 +8,8 @@
  *         counted, then every tile sums the counts before it (there are at most MOST_TILES) and
  *         writes its numbers, a warp a word, side by side. Read: the bits twice; written: the
  *         numbers. 10 M entries: 1.2 + 40 MB, 12 us. */
-#include "gpu/core/cuda_check.h"
-#include "gpu/hash/rows_cuda.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/hash/value_rows_cuda.h"
 
 #define N_THREADS 256
 #define N_WARPS (N_THREADS / 32)

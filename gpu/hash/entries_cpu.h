@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "gpu/core/parallel.h"
-#include "gpu/hash/internal.h"
+#include "gpu/core/core.h"
+#include "gpu/hash/hash_internal.h"
 
 static inline struct vxd_hash_counters *vxd_counters_of(const struct vxd_hashmap *map)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Maps as objects: specs, memory, size and growth. */
-#include "gpu/hash/hashmap.h"
+#include "gpu/hash/hash.h"
 
 #include <stdlib.h>
 
-#include "gpu/hash/dispatch.h"
+#include "gpu/hash/hashmap_dispatch.h"
 
 /* A buffer of a map and its bytes at some capacity. */
 struct part {
@@ -90,17 +90,35 @@ enum vxd_status vxd_hashmap_check_array(size_t n, const void *array, const char 
     return VXD_OK;
 }
 
+/* NULL: the context was not given this index. */
 static const struct vxd_hash_ops *ops_of(const struct vxd_context *context,
                                          enum vxd_hash_index index)
 {
+    const struct vxd_hash_indexes *indexes = context->extras.indexes;
+
+    if (index != VXD_HASH_OPEN) {
+        return indexes == NULL        ? NULL
+               : VXD_ON_CUDA(context) ? indexes->of[index].cuda
+                                      : indexes->of[index].cpu;
+    }
 #if defined(VXD_WITH_CUDA)
     if (VXD_ON_CUDA(context)) {
-        return index == VXD_HASH_SLAB ? &vxd_hash_slab_cuda : &vxd_hash_open_cuda;
+        return &vxd_hash_open_cuda;
     }
-#else
-    (void)context;
 #endif
-    return index == VXD_HASH_SLAB ? &vxd_hash_slab_cpu : &vxd_hash_open_cpu;
+    return &vxd_hash_open_cpu;
+}
+
+static enum vxd_status check_index(const struct vxd_context *context,
+                                   enum vxd_hash_index index, struct vxd_err *err)
+{
+    return ops_of(context, index) != NULL
+               ? VXD_OK
+               : vxd_fail(
+                     err, VXD_UNIMPLEMENTED, "index",
+                     "\"slab\" is the index of a paper, which this context was not "
+                     "given (builds with VOXELD_PAPER=OFF leave it out); known here: "
+                     "open");
 }
 
 /* What follows from a valid spec; no memory. */
@@ -203,7 +221,8 @@ size_t vxd_hashmap_bytes(const struct vxd_context *context,
     struct part parts[MAX_PARTS];
     size_t total_bytes;
 
-    if (vxd_hashmap_check_spec(spec, NULL) != VXD_OK) {
+    if (vxd_hashmap_check_spec(spec, NULL) != VXD_OK ||
+        check_index(context, spec->index, NULL) != VXD_OK) {
         return 0;
     }
     /* Only asked for its backend. */
@@ -252,6 +271,7 @@ enum vxd_status vxd_hashmap_create(struct vxd_queue *queue,
 
     *out = NULL;
     VXD_TRY(vxd_hashmap_check_spec(spec, err));
+    VXD_TRY(check_index(queue->context, spec->index, err));
     map = calloc(1, sizeof *map);
     if (map == NULL) {
         (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a hash map");

@@ -3,8 +3,8 @@
 #ifndef VXD_GPU_HASH_HASHMAP_MATH_H
 #define VXD_GPU_HASH_HASHMAP_MATH_H
 
-#include "gpu/core/math.h"
-#include "gpu/hash/hashmap.h"
+#include "gpu/core/core_math.h"
+#include "gpu/hash/hash.h"
 
 /* A key's tag, 64 bits. Packed keys: top bit 0, below it the biased components, the first one
  * highest: the tag is the key. Others: top bit 1 and a fingerprint of 63 bits; equal tags

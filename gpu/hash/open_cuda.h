@@ -17,8 +17,8 @@
 #ifndef VXD_GPU_HASH_OPEN_CUDA_H
 #define VXD_GPU_HASH_OPEN_CUDA_H
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/hash/rows_cuda.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/hash/value_rows_cuda.h"
 
 #define VXD_OPEN_THREADS 256
 

@@ -5,7 +5,7 @@
 #define VXD_GPU_HASH_OPEN_INSERT_CUDA_H
 
 #include "gpu/hash/open_cuda.h"
-#include "gpu/hash/tiles_cuda.h"
+#include "gpu/hash/tile_lookback_cuda.h"
 
 #define ONE_TILE_THREADS 1024 /* few keys: no other tile to wait for */
 #define MOST_POLLS (1u << 26)

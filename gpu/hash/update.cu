@@ -9,9 +9,9 @@
  * 4 join     for entries of several blocks, a thread an element folds the blocks in order
  * So the longest chain is 1024 + n / 1024 rows, as combine_math.h defines the sums. Moved: 24
  * bytes a row and sorting pass, the rows, gathered, and what they change. */
-#include "gpu/core/cuda_check.h"
+#include "gpu/core/core_cuda.h"
 #include "gpu/hash/combine_math.h"
-#include "gpu/hash/rows_cuda.h"
+#include "gpu/hash/value_rows_cuda.h"
 
 #define N_THREADS 256
 #define BLOCK ((size_t)VXD_COMBINE_BLOCK)

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "gpu/core/internal.h"
-#include "gpu/voxel/backends.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/voxel/voxel_backends.h"
 
 #define MAX_POINT_STEP 65535
 

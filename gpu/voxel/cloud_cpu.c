@@ -2,8 +2,8 @@
 /* Decodes batches of records column by column, so that the element type is decided once a
  * column of a batch, not once a number. Same arithmetic as cloud_math.h's record by
  * record, which the CUDA twin uses. */
-#include "gpu/core/internal.h"
-#include "gpu/voxel/backends.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/voxel/voxel_backends.h"
 #include "gpu/voxel/cloud_math.h"
 
 #define BATCH_POINTS ((size_t)256)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "gpu/core/math.h"
+#include "gpu/core/core_math.h"
 #include "gpu/voxel/cloud.h"
 
 /* Bits of a little-endian number of 1, 2, 4 or 8 bytes at any address. */

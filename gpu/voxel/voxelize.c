@@ -2,8 +2,8 @@
 /* The public entry of voxelization: checks, scratch, dispatch. */
 #include "gpu/voxel/voxelize.h"
 
-#include "gpu/core/internal.h"
-#include "gpu/voxel/backends.h"
+#include "gpu/core/core_cpu.h"
+#include "gpu/voxel/voxel_backends.h"
 #include "gpu/voxel/cloud.h"
 
 #define MAX_POINTS ((size_t)INT32_MAX)

@@ -3,7 +3,7 @@
 #ifndef VXD_GPU_VOXEL_VOXELIZE_H
 #define VXD_GPU_VOXEL_VOXELIZE_H
 
-#include "gpu/core/queue.h"
+#include "gpu/core/core.h"
 
 #ifdef __cplusplus
 extern "C" {

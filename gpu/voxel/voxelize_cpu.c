@@ -4,7 +4,7 @@
  * sorts, and walks the voxels once. Moves about 150 bytes a point. */
 #include <string.h>
 
-#include "gpu/core/internal.h"
+#include "gpu/core/core_cpu.h"
 #include "gpu/voxel/voxelize_cpu.h"
 
 struct layout {

@@ -7,8 +7,8 @@
 #ifndef VXD_GPU_VOXEL_VOXELIZE_CPU_H
 #define VXD_GPU_VOXEL_VOXELIZE_CPU_H
 
-#include "gpu/core/parallel.h"
-#include "gpu/voxel/backends.h"
+#include "gpu/core/core.h"
+#include "gpu/voxel/voxel_backends.h"
 
 /* Points, and sorted pairs, of one piece of a loop. */
 #define VXD_VOXELIZE_PIECE ((size_t)8192)

@@ -4,8 +4,8 @@
 #ifndef VXD_GPU_VOXEL_VOXELIZE_CUDA_H
 #define VXD_GPU_VOXEL_VOXELIZE_CUDA_H
 
-#include "gpu/core/cuda_check.h"
-#include "gpu/voxel/backends.h"
+#include "gpu/core/core_cuda.h"
+#include "gpu/voxel/voxel_backends.h"
 
 #define VXD_NO_VOXEL UINT32_MAX
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include "gpu/core/internal.h"
+#include "gpu/core/core_cpu.h"
 #include "gpu/voxel/voxelize_cpu.h"
 
 #define PIECE VXD_VOXELIZE_PIECE

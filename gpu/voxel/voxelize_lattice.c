@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
-#include "gpu/voxel/backends.h"
+#include "gpu/voxel/voxel_backends.h"
 
 #define MAX_CELLS (1 << 20)
 

@@ -3,7 +3,7 @@
 #ifndef VXD_GPU_VOXEL_VOXELIZE_MATH_H
 #define VXD_GPU_VOXEL_VOXELIZE_MATH_H
 
-#include "gpu/core/math.h"
+#include "gpu/core/core_math.h"
 #include "gpu/voxel/voxelize.h"
 
 /* Points of one voxel are summed in blocks of this many (see vxd_voxelize). A block's sum

@@ -6,7 +6,7 @@
  * its voxels are too). A voxel survives while its number in its sample is below max_voxels.
  * Survivors keep that number (FIRST_POINT) or close ranks in Morton order by one more sum.
  * Moved: 16 bytes a point for the sums, 4 for the inverse map, about 20 a voxel. */
-#include "gpu/core/scan.h"
+#include "gpu/core/core.h"
 #include "gpu/voxel/voxelize_cuda.h"
 
 #define N_THREADS 256

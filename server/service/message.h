@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "proto/decode.h"
+#include "proto/wire/wire.h"
 
 /* An empty message, NULL when there is no memory (RESOURCE_EXHAUSTED in *err). */
 static inline void *vxd_message_new(struct vxd_decoder *decoder,

@@ -3,7 +3,8 @@
 #ifndef VXD_SERVER_SERVICE_SERVICE_H
 #define VXD_SERVER_SERVICE_SERVICE_H
 
-#include "server/method.h"
+#include "server/service/message.h"
+#include "server/request/request.h"
 
 /* service/admin.c */
 enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_err *err);

@@ -8,7 +8,8 @@ enable_language(CXX)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 set(emulated_sources ${cuda_sources})
-list(FILTER emulated_sources EXCLUDE REGEX "^sparse/(conv|net_)")
+list(FILTER emulated_sources EXCLUDE REGEX
+  "^sparse/(conv/|layers/|executor/network_graph)")
 set(emulated_c ${emulated_sources})
 list(FILTER emulated_c INCLUDE REGEX "\\.c$")
 list(FILTER emulated_sources INCLUDE REGEX "\\.cu$")

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/test.h"
+#include "tests/support/test.h"
 
 #define ALL_LANES 0xffffffffu
 #define N_THREADS 128

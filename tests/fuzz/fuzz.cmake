@@ -28,11 +28,11 @@ function(voxeld_add_fuzz)
 endfunction()
 
 if(TARGET voxeld_proto)
-  include(unit/kinds.cmake)
+  include(support/proto/kinds.cmake)
   voxeld_add_fuzz(NAME fuzz_envelope SOURCES fuzz/fuzz_envelope.c
                   LIBRARIES voxeld_proto CORPUS fuzz/corpus/envelope)
   voxeld_add_fuzz(NAME fuzz_json SOURCES fuzz/fuzz_json.c
                   LIBRARIES voxeld_proto voxeld_test_kinds CORPUS fuzz/corpus/json)
 endif()
-include(fuzz/server.cmake OPTIONAL)
-include(fuzz/client.cmake OPTIONAL)
+include(fuzz/server/server.cmake OPTIONAL)
+include(fuzz/client/client.cmake OPTIONAL)

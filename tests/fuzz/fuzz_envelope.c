@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/encode.h"
-#include "proto/json.h"
+#include "proto/wire/wire.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kinds.pb-c.h"
-#include "proto/json.h"
+#include "proto/wire/wire.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 enum {

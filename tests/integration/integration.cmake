@@ -9,7 +9,9 @@ if(NOT VOXELD_PROTOC)
                       "-DVOXELD_TESTS=OFF builds without tests")
 endif()
 
-set(integration_venv ${CMAKE_BINARY_DIR}/venv)
+set(VOXELD_TEST_VENV ${CMAKE_BINARY_DIR}/venv CACHE PATH
+  "Virtual environment of the integration tests; build trees may share one")
+set(integration_venv ${VOXELD_TEST_VENV})
 set(integration_python ${CMAKE_CURRENT_BINARY_DIR}/integration/python)
 file(MAKE_DIRECTORY ${integration_python})
 file(GLOB integration_protos ${PROJECT_SOURCE_DIR}/proto/voxeld/v1/*.proto)
@@ -23,10 +25,10 @@ add_custom_command(
 add_custom_target(integration_schema ALL
                   DEPENDS ${integration_python}/voxeld/v1/rpc_pb2.py)
 
-add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/foreign_client.c)
+add_executable(foreign_client ${CMAKE_CURRENT_LIST_DIR}/support/foreign_client.c)
 target_link_libraries(foreign_client PRIVATE voxeld_build voxeld_client)
 
-add_executable(net_run ${CMAKE_CURRENT_LIST_DIR}/net_run.c)
+add_executable(net_run ${CMAKE_CURRENT_LIST_DIR}/support/net_run.c)
 target_link_libraries(net_run PRIVATE voxeld_build voxeld_server)
 
 # The README's example in C; the default timeout of a call is for plain builds.
@@ -36,7 +38,8 @@ target_link_libraries(example_voxelize PRIVATE voxeld_build voxeld_client)
 add_test(NAME integration_venv
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_LIST_DIR}/setup_venv.py
                  ${integration_venv} ${CMAKE_CURRENT_LIST_DIR}/requirements.txt)
-set_tests_properties(integration_venv PROPERTIES FIXTURES_SETUP integration TIMEOUT 600)
+set_tests_properties(integration_venv PROPERTIES FIXTURES_SETUP integration TIMEOUT 600
+                     RESOURCE_LOCK integration_venv)
 
 # How much longer things may take than in a plain build.
 set(integration_slow 1)
@@ -47,25 +50,70 @@ elseif(NOT VOXELD_SANITIZE STREQUAL "")
 endif()
 
 # A test that hangs says where, before its limit ends it.
-foreach(name net_reference rpc http guard auth hostile load bench life memory tools examples python
-             python_errors layers bundle maps map_limits map_durable merge exactly_once python_maps map_tools networks
-             scenes scenes_integrate scenes_errors semantic semantic_clients scene_limits net_clients net_places python_scenes
-             scene_tools scene_versions scene_version_tools scene_durable scene_histories
-             python_versions soak
-             overload backends)
+set(integration_tests
+  layers
+  names
+  client/bench
+  client/examples
+  client/python
+  client/python_errors
+  client/python_maps
+  client/python_scenes
+  client/python_versions
+  client/tools
+  daemon/auth
+  daemon/backends
+  daemon/bundle
+  daemon/exactly_once
+  daemon/life
+  daemon/load
+  daemon/memory
+  daemon/overload
+  daemon/soak
+  map/map_durable
+  map/map_limits
+  map/map_tools
+  map/maps
+  map/merge
+  network/net_clients
+  network/net_places
+  network/net_reference
+  network/networks
+  scene/scene_durable
+  scene/scene_histories
+  scene/scene_limits
+  scene/scene_tools
+  scene/scene_version_tools
+  scene/scene_versions
+  scene/scenes
+  scene/scenes_errors
+  scene/scenes_integrate
+  scene/scenes_query
+  scene/semantic
+  scene/semantic_clients
+  transport/guard
+  transport/hostile
+  transport/http
+  transport/rpc)
+foreach(test ${integration_tests}) # FOLDER/NAME is FOLDER/test_NAME.py
+  get_filename_component(name ${test} NAME)
+  get_filename_component(folder ${CMAKE_CURRENT_LIST_DIR}/${test} DIRECTORY)
   add_test(NAME integration_${name}
            COMMAND ${integration_venv}/bin/python -m pytest -q -p no:cacheprovider
                    -o faulthandler_timeout=300
-                   ${CMAKE_CURRENT_LIST_DIR}/test_${name}.py)
+                   ${folder}/test_${name}.py)
   set_tests_properties(integration_${name} PROPERTIES
     FIXTURES_REQUIRED integration
-    TIMEOUT 450
-    # They measure times, and each starts daemons of several threads.
-    RUN_SERIAL ON
+    TIMEOUT 900
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;VOXELD_TEST_SLOW=${integration_slow};\
-VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
+VOXELD_SANITIZE=${VOXELD_SANITIZE};VOXELD_PAPER=${VOXELD_PAPER};VOXELD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};\
 VOXELD_PYTHON_SCHEMA=${integration_python};VOXELD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endforeach()
+
+# They compare times with each other, so they do not run beside each other; what else runs
+# beside them they must stand.
+set_tests_properties(integration_overload integration_load integration_bench integration_memory
+                     integration_soak PROPERTIES RESOURCE_LOCK measures_time)
 
 # The module as it is in the tree: a package, so it goes before the bare schema's folder.
 set_property(TEST integration_python integration_python_errors integration_python_maps

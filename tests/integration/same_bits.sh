@@ -11,7 +11,7 @@ if [ $# -lt 3 ]; then
 fi
 cd "$(dirname "$0")/../.."
 scan=tests/data/spconv_benchmark_pc.npy
-n_voxels=125565 # as counted with NumPy (tests/integration/oracle.py)
+n_voxels=125565 # as counted with NumPy (tests/integration/support/oracle.py)
 own=$(realpath "$1")
 other=$(realpath "$2")
 shift 2

@@ -1,41 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name files las write)
+foreach(pair files:cloud_file las:las write:cloud_write)
+  string(REPLACE ":" ";" pair ${pair})
+  list(GET pair 0 name)
+  list(GET pair 1 file)
   voxeld_add_test(NAME test_client_${name}
-                  SOURCES unit/test_client_${name}.c unit/test_client_files_help.c
+                  SOURCES unit/client/files/${file}_test.c support/client/cloud_files.c
                   LIBRARIES voxeld_files m)
 endforeach()
 
-add_library(voxeld_test_peer OBJECT unit/test_client_peer.c unit/test_client_peer_map.c
-                                    unit/test_client_peer_scene.c
-                                    unit/test_client_peer_version.c)
+add_library(voxeld_test_peer OBJECT
+  support/client/peer.c
+  support/client/peer_map.c
+  support/client/peer_scene.c
+  support/client/peer_version.c)
 target_link_libraries(voxeld_test_peer PRIVATE voxeld_build voxeld_schema nng::nng)
 
 # Against the shared library, as users have it: only its public symbols resolve.
-foreach(name calls async maps scenes versions)
-  voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
-                  LIBRARIES voxeld_client voxeld_test_peer voxeld_schema nng::nng
-                            Threads::Threads)
-endforeach()
+voxeld_add_tests(unit/client/c
+  LIBRARIES voxeld_client voxeld_test_peer voxeld_schema nng::nng Threads::Threads
+  TESTS
+  client_async     async
+  client_calls     calls
+  client_maps      maps
+  client_scenes    scenes
+  client_versions  versions)
 
-foreach(name arrays json)
-  voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
-                  LIBRARIES voxeld_files m)
-endforeach()
+voxeld_add_tests(unit/client/files LIBRARIES voxeld_files m TESTS
+  client_arrays    array_file)
+voxeld_add_tests(unit/proto LIBRARIES voxeld_files m TESTS
+  client_json      json_file)
 
 # Cross-compiled, a program that tests start needs the emulator too.
 list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " client_emulator)
+voxeld_add_tests(unit/client/voxelctl
+  LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng Threads::Threads
+  TESTS
+  client_voxelctl      voxelctl
+  client_ctl_scenes    voxelctl_scenes
+  client_ctl_versions  voxelctl_versions)
 foreach(name voxelctl ctl_scenes ctl_versions)
-  voxeld_add_test(NAME test_client_${name} SOURCES unit/test_client_${name}.c
-                  LIBRARIES voxeld_test_peer voxeld_files voxeld_schema nng::nng
-                            Threads::Threads)
   target_compile_definitions(test_client_${name} PRIVATE
     VOXELCTL="${client_emulator} $<TARGET_FILE:voxelctl>")
   add_dependencies(test_client_${name} voxelctl)
 endforeach()
 
 # Against the archive: the linker's wrappers reach our own allocations only.
-voxeld_add_test(NAME test_client_alloc SOURCES unit/test_client_alloc.c
-                LIBRARIES voxeld_client_static voxeld_test_peer)
+voxeld_add_tests(unit/client/c LIBRARIES voxeld_client_static voxeld_test_peer TESTS
+  client_alloc     client_alloc)
 target_link_options(test_client_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 target_include_directories(test_client_alloc SYSTEM PRIVATE
@@ -57,7 +68,7 @@ if(VOXELD_CXX AND VOXELD_SANITIZE STREQUAL "" AND NOT VOXELD_FUZZ)
       BASE_DIR ${CMAKE_SOURCE_DIR})
   endif()
   add_test(NAME test_client_install
-    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/unit/test_client_install.sh ${CMAKE_BINARY_DIR}
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/unit/client/install_test.sh ${CMAKE_BINARY_DIR}
             ${CMAKE_INSTALL_LIBDIR} ${CMAKE_C_COMPILER} ${VOXELD_CXX})
   set_tests_properties(test_client_install PROPERTIES TIMEOUT 600 ENVIRONMENT
     "EMULATOR=${client_emulator};SYSROOT=${CMAKE_SYSROOT};TOOLCHAIN=${client_toolchain}")

@@ -1,81 +1,189 @@
 # SPDX-License-Identifier: Apache-2.0
 # The engine's tests; each runs on every backend of the machine.
 add_library(voxeld_gpu_test_support STATIC
-  unit/gpu_cases.c
-  unit/gpu_dag_grid.c
-  unit/gpu_dag_image.c
-  unit/gpu_dag_ray_rule.c
-  unit/gpu_dag_run.c
-  unit/gpu_dag_scene.c
-  unit/gpu_dag_versions.c
-  unit/gpu_hash_check.c
-  unit/gpu_hash_digest.c
-  unit/gpu_hash_keys.c
-  unit/gpu_hash_model.c
-  unit/gpu_hash_run.c
-  unit/gpu_hash_update.c
-  unit/gpu_helpers.c
-  unit/gpu_net.c
-  unit/gpu_net_oracle.c
-  unit/gpu_net_oracle_taps.c
-  unit/gpu_oracle.c
-  unit/gpu_rows.c
-  unit/gpu_sparse.c
-  unit/gpu_sparse_conv.c
-  unit/gpu_sparse_model.c)
+  support/gpu/gpu_helpers.c
+  support/gpu/voxelize_cases.c
+  support/gpu/voxelize_oracle.c
+  support/hash/hash_check.c
+  support/hash/hash_digest.c
+  support/hash/hash_keys.c
+  support/hash/hash_model.c
+  support/hash/hash_run.c
+  support/hash/hash_update.c
+  support/sparse/coord_set_model.c
+  support/sparse/layer_rows.c
+  support/sparse/net_helpers.c
+  support/sparse/net_oracle.c
+  support/sparse/net_oracle_taps.c
+  support/sparse/sparse_helpers.c
+  support/sparse/sparse_helpers_conv.c
+  support/svdag/svdag_grid.c
+  support/svdag/svdag_image.c
+  support/svdag/svdag_ray_rule.c
+  support/svdag/svdag_run.c
+  support/svdag/svdag_scene.c
+  support/svdag/svdag_versions.c)
 target_link_libraries(voxeld_gpu_test_support PRIVATE voxeld_build PUBLIC voxeld_engine)
 target_compile_definitions(voxeld_gpu_test_support PRIVATE
   VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-set(plain_tests cloud core digests facts gather hash_basic hash_errors hash_image hash_keys
-  hash_model hash_slab machine pool sort sparse_chain sparse_map sparse_map_tiles sparse_set
-  voxelize)
-if(NOT VOXELD_EMULATED) # which has no tensor cores
-  list(APPEND plain_tests network network_errors network_ops network_runs network_samples
-    network_taps sparse_conv sparse_conv_linear)
+# voxeld_add_gpu_tests(FOLDER NAME FILE ...): test_gpu_NAME of unit/gpu/FOLDER/FILE_test.c.
+function(voxeld_add_gpu_tests folder)
+  set(pairs "")
+  set(is_name ON)
+  foreach(word ${ARGN})
+    if(is_name)
+      list(APPEND pairs gpu_${word})
+      set(is_name OFF)
+    else()
+      list(APPEND pairs ${word})
+      set(is_name ON)
+    endif()
+  endforeach()
+  voxeld_add_tests(unit/gpu${folder} LIBRARIES voxeld_gpu_test_support TESTS ${pairs})
+endfunction()
+
+# Whose allocations fail in turn; realloc where one is named.
+set(wrap_alloc LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+set(wrap_realloc LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+
+voxeld_add_gpu_tests(""
+  alloc               gpu_alloc
+  digests             digests
+  paper               paper)
+target_link_options(test_gpu_alloc PRIVATE ${wrap_alloc})
+
+voxeld_add_gpu_tests(/core
+  core                core
+  machine             machine
+  pool                pool
+  sort                sort)
+
+voxeld_add_gpu_tests(/voxel
+  cloud               cloud
+  facts               voxelize_facts
+  voxelize            voxelize)
+
+voxeld_add_gpu_tests(/hash
+  hash_basic          hash_basic
+  hash_errors         hash_errors
+  hash_image          hash_image
+  hash_keys           hash_keys
+  hash_model          hash_model)
+if(VOXELD_PAPER)
+  voxeld_add_gpu_tests(/hash
+    hash_slab         slab_map)
 endif()
-foreach(name ${plain_tests})
-  voxeld_add_test(NAME test_gpu_${name} SOURCES unit/test_gpu_${name}.c
-    LIBRARIES voxeld_gpu_test_support)
-endforeach()
+
+voxeld_add_gpu_tests(/sparse
+  gather              gather_rows
+  sparse_chain        coord_set_chain
+  sparse_map          kernel_map
+  sparse_map_tiles    kernel_map_tiles
+  sparse_set          coord_set)
+if(NOT VOXELD_EMULATED) # which has no tensor cores
+  voxeld_add_gpu_tests(/sparse
+    network           network
+    network_alloc     network_alloc
+    network_errors    network_errors
+    network_ops       network_ops
+    network_runs      network_runs
+    network_samples   network_samples
+    network_taps      network_taps
+    sparse_conv       conv
+    sparse_conv_linear conv_linear)
+  target_link_options(test_gpu_network_alloc PRIVATE ${wrap_realloc})
+endif()
+if(VOXELD_WITH_CUDA)
+  voxeld_add_gpu_tests(/sparse
+    network_graph     network_graph)
+endif()
+
+# gcc 12 for aarch64 dies of an internal error in its vectorizer on a sum there.
+set_source_files_properties(
+  unit/gpu/sparse/network_ops_test.c unit/gpu/sparse/network_taps_test.c
+  PROPERTIES
+  COMPILE_OPTIONS "$<$<C_COMPILER_ID:GNU>:-fno-tree-vectorize>")
+
+# The executor as on a GPU, with the CPU's backends: replay.c says how.
+if(NOT VOXELD_WITH_CUDA AND NOT VOXELD_EMULATED)
+  file(GLOB network_sources CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/gpu/sparse/executor/network*.c)
+  list(REMOVE_ITEM network_sources
+    ${PROJECT_SOURCE_DIR}/gpu/sparse/executor/network_run_whole.c)
+  foreach(name network network_errors network_runs)
+    voxeld_add_test(NAME test_gpu_${name}_replayed
+      SOURCES unit/gpu/sparse/${name}_test.c support/sparse/replay.c ${network_sources}
+      LIBRARIES voxeld_gpu_test_support)
+    target_compile_definitions(test_gpu_${name}_replayed PRIVATE VXD_WITH_CUDA)
+    target_link_options(test_gpu_${name}_replayed PRIVATE
+      LINKER:--wrap=vxd_context_create)
+  endforeach()
+endif()
 
 # Scenes.
-foreach(name ball_parts carve copy edit_balls edit_errors edit_many export grid image_lies
-    leaf_parts octants planes query rays room store store_items table transfer verify visits)
-  voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
-    LIBRARIES voxeld_gpu_test_support)
-endforeach()
+voxeld_add_gpu_tests(/svdag/store
+  dag_alloc           store_alloc
+  dag_store           store
+  dag_store_items     store_items
+  dag_table           table
+  dag_transfer        collect
+  dag_verify          store_verify)
+target_link_options(test_gpu_dag_alloc PRIVATE ${wrap_alloc})
 
-voxeld_add_test(NAME test_gpu_dag_drive
-  SOURCES unit/test_gpu_dag_drive.c unit/gpu_dag_rays.c
-  LIBRARIES voxeld_gpu_test_support)
+voxeld_add_gpu_tests(/svdag/image
+  dag_image           image
+  dag_image_lies      image_damaged)
+target_link_options(test_gpu_dag_image PRIVATE ${wrap_realloc})
 
-voxeld_add_test(NAME test_gpu_dag_scan
-  SOURCES unit/test_gpu_dag_scan.c unit/gpu_dag_rays.c
-  LIBRARIES voxeld_gpu_test_support)
-target_link_options(test_gpu_dag_scan PRIVATE
-  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+voxeld_add_gpu_tests(/svdag/brush
+  dag_ball_parts      ball_octants
+  dag_leaf_parts      leaf_octants
+  dag_octants         op_octree)
 
-voxeld_add_test(NAME test_gpu_dag_alloc SOURCES unit/test_gpu_dag_alloc.c
-  LIBRARIES voxeld_gpu_test_support)
-target_link_options(test_gpu_dag_alloc PRIVATE
-  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
+voxeld_add_gpu_tests(/svdag/edit
+  dag_copy            copy
+  dag_edit            edit
+  dag_edit_alloc      edit_alloc
+  dag_edit_balls      edit_balls
+  dag_edit_errors     edit_errors
+  dag_edit_many       edit_many
+  dag_grid            edit_grid
+  dag_planes          octree_planes
+  dag_room            edit_capacity
+  dag_undo            undo
+  dag_versions_alloc  versions_alloc
+  dag_visits          copy_visits)
+target_link_options(test_gpu_dag_edit_alloc PRIVATE ${wrap_alloc})
+target_link_options(test_gpu_dag_versions_alloc PRIVATE ${wrap_alloc})
 
-voxeld_add_test(NAME test_gpu_dag_image SOURCES unit/test_gpu_dag_image.c
-  LIBRARIES voxeld_gpu_test_support)
-target_link_options(test_gpu_dag_image PRIVATE
-  LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+voxeld_add_gpu_tests(/svdag/diff
+  dag_diff            diff
+  dag_export          export_cells)
 
-# Under ThreadSanitizer, minutes. In an emulator of another processor traces of full scale would
-# take a quarter of an hour: they are run small there.
-set(long_tests diff edit undo)
-if(NOT CMAKE_CROSSCOMPILING)
-  list(APPEND long_tests traces)
+voxeld_add_gpu_tests(/svdag/query
+  dag_query           query
+  dag_rays            rays)
+
+voxeld_add_gpu_tests(/svdag/scan
+  dag_carve           carve
+  dag_drive           drive
+  dag_scan            scan)
+target_sources(test_gpu_dag_drive PRIVATE support/svdag/svdag_rays.c)
+target_sources(test_gpu_dag_scan PRIVATE support/svdag/svdag_rays.c)
+target_link_options(test_gpu_dag_scan PRIVATE ${wrap_alloc})
+
+# In an emulator of another processor traces of full scale would take a quarter of an hour: they
+# are run small there (below).
+if(CMAKE_CROSSCOMPILING)
+  add_executable(test_gpu_dag_traces unit/gpu/svdag/edit/edit_traces_test.c)
+  target_link_libraries(test_gpu_dag_traces PRIVATE voxeld_build voxeld_gpu_test_support)
+  target_compile_definitions(test_gpu_dag_traces PRIVATE
+    VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+else()
+  voxeld_add_gpu_tests(/svdag/edit
+    dag_traces        edit_traces)
 endif()
-foreach(name ${long_tests})
-  voxeld_add_test(NAME test_gpu_dag_${name} SOURCES unit/test_gpu_dag_${name}.c
-    LIBRARIES voxeld_gpu_test_support TIMEOUT 900)
-endforeach()
 
 # The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
 # the shorter ones.
@@ -88,6 +196,9 @@ if(CMAKE_CROSSCOMPILING)
 elseif(NOT VOXELD_SANITIZE)
   list(APPEND store_tests diff edit export grid planes query room)
 endif()
+if(NOT VOXELD_PAPER)
+  set(store_tests)
+endif()
 foreach(name ${store_tests})
   foreach(store 1 2 3 4)
     add_test(NAME test_gpu_dag_${name}_store${store} COMMAND test_gpu_dag_${name}
@@ -98,15 +209,12 @@ foreach(name ${store_tests})
 endforeach()
 
 # Their full scale takes long in any store.
-if(CMAKE_CROSSCOMPILING)
-  add_executable(test_gpu_dag_traces ${CMAKE_CURRENT_LIST_DIR}/test_gpu_dag_traces.c)
-  target_link_libraries(test_gpu_dag_traces PRIVATE voxeld_build voxeld_gpu_test_support)
-  target_compile_definitions(test_gpu_dag_traces PRIVATE
-    VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-endif()
 set(trace_stores 1 2 3 4)
 if(CMAKE_CROSSCOMPILING OR VOXELD_SANITIZE STREQUAL "thread")
   set(trace_stores 1)
+endif()
+if(NOT VOXELD_PAPER)
+  set(trace_stores)
 endif()
 foreach(store ${trace_stores})
   add_test(NAME test_gpu_dag_traces_store${store}
@@ -116,55 +224,7 @@ foreach(store ${trace_stores})
     TIMEOUT 900 ENVIRONMENT "VOXELD_TEST_DAG_STORE=${store}")
 endforeach()
 
-voxeld_add_test(NAME test_gpu_dag_edit_alloc SOURCES unit/test_gpu_dag_edit_alloc.c
-  LIBRARIES voxeld_gpu_test_support)
-target_link_options(test_gpu_dag_edit_alloc PRIVATE
-  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
-
-voxeld_add_test(NAME test_gpu_dag_versions_alloc
-  SOURCES unit/test_gpu_dag_versions_alloc.c
-  LIBRARIES voxeld_gpu_test_support)
-target_link_options(test_gpu_dag_versions_alloc PRIVATE
-  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
-
-voxeld_add_test(NAME test_gpu_alloc SOURCES unit/test_gpu_alloc.c
-  LIBRARIES voxeld_gpu_test_support)
-target_link_options(test_gpu_alloc PRIVATE
-  LINKER:--wrap=malloc,--wrap=calloc,--wrap=posix_memalign)
-
-if(NOT VOXELD_EMULATED)
-  voxeld_add_test(NAME test_gpu_network_alloc SOURCES unit/test_gpu_network_alloc.c
-    LIBRARIES voxeld_gpu_test_support)
-  target_link_options(test_gpu_network_alloc PRIVATE
-    LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
-endif()
-
-# The executor as on a GPU, with the CPU's twins: gpu_replay.c says how.
-if(NOT VOXELD_WITH_CUDA AND NOT VOXELD_EMULATED)
-  file(GLOB network_sources CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/gpu/sparse/network*.c)
-  list(REMOVE_ITEM network_sources ${PROJECT_SOURCE_DIR}/gpu/sparse/network_whole.c)
-  foreach(name network network_errors network_runs)
-    voxeld_add_test(NAME test_gpu_${name}_replayed
-      SOURCES unit/test_gpu_${name}.c unit/gpu_replay.c ${network_sources}
-      LIBRARIES voxeld_gpu_test_support)
-    target_compile_definitions(test_gpu_${name}_replayed PRIVATE VXD_WITH_CUDA)
-    target_link_options(test_gpu_${name}_replayed PRIVATE
-      LINKER:--wrap=vxd_context_create)
-  endforeach()
-endif()
-
-if(VOXELD_WITH_CUDA)
-  voxeld_add_test(NAME test_gpu_network_graph SOURCES unit/test_gpu_network_graph.c
-    LIBRARIES voxeld_gpu_test_support)
-endif()
-
-# They call the engine's twins, of which there are CUDA ones only where it has them.
+# They call the engine's backends, of which there are CUDA ones only where it has them.
 if(VOXELD_WITH_CUDA OR VOXELD_EMULATED)
   target_compile_definitions(voxeld_gpu_test_support PUBLIC VXD_WITH_CUDA)
 endif()
-
-# gcc 12 for aarch64 dies of an internal error in its vectorizer on a sum there.
-set_source_files_properties(unit/test_gpu_network_ops.c unit/test_gpu_network_taps.c
-  PROPERTIES
-  COMPILE_OPTIONS "$<$<C_COMPILER_ID:GNU>:-fno-tree-vectorize>")

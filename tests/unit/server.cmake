@@ -1,90 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-add_library(voxeld_test_server STATIC unit/server_helpers.c unit/server_sleep.c)
+add_library(voxeld_test_server STATIC
+  support/server/server_helpers.c
+  support/server/sleep_methods.c)
 target_link_libraries(voxeld_test_server PRIVATE voxeld_build PUBLIC voxeld_server)
 
-voxeld_add_test(NAME test_server_scheduler SOURCES unit/test_server_scheduler.c
-                LIBRARIES voxeld_test_server)
-voxeld_add_test(NAME test_server_batch SOURCES unit/test_server_batch.c
-                LIBRARIES voxeld_test_server)
-voxeld_add_test(NAME test_server_config SOURCES unit/test_server_config.c
-                LIBRARIES voxeld_server)
-voxeld_add_test(NAME test_server_auth SOURCES unit/test_server_auth.c
-                LIBRARIES voxeld_server)
-voxeld_add_test(NAME test_server_request SOURCES unit/test_server_request.c
-                LIBRARIES voxeld_test_server)
-voxeld_add_test(NAME test_server_once SOURCES unit/test_server_once.c
-                LIBRARIES voxeld_test_server)
-voxeld_add_test(NAME test_server_map_file SOURCES unit/test_server_map_file.c
-                LIBRARIES voxeld_server)
+voxeld_add_tests(unit/server LIBRARIES voxeld_server TESTS
+  server_config         config)
+voxeld_add_tests(unit/server LIBRARIES voxeld_test_server TESTS
+  server_alloc          server_alloc)
+target_link_options(test_server_alloc PRIVATE
+  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
+
+voxeld_add_tests(unit/server/request LIBRARIES voxeld_server TESTS
+  server_auth           auth)
+voxeld_add_tests(unit/server/request LIBRARIES voxeld_test_server TESTS
+  server_once           exactly_once
+  server_request        request)
+
+voxeld_add_tests(unit/server/schedule LIBRARIES voxeld_test_server TESTS
+  server_batch          batch
+  server_scheduler      scheduler)
+
+voxeld_add_tests(unit/server/service LIBRARIES voxeld_test_server TESTS
+  server_voxelize       voxelize)
+
+voxeld_add_tests(unit/server/registry LIBRARIES voxeld_server TESTS
+  server_map_file       map_file)
+
 voxeld_add_test(NAME test_server_model
-                SOURCES unit/test_server_model.c unit/server_model.c
+                SOURCES unit/server/model/model_test.c support/server/model_files.c
                 LIBRARIES voxeld_server PkgConfig::JANSSON)
 target_link_options(test_server_model PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 voxeld_add_test(NAME test_server_weights
-                SOURCES unit/test_server_weights.c unit/server_model.c
+                SOURCES unit/server/model/weights_test.c support/server/model_files.c
                 LIBRARIES voxeld_server)
-voxeld_add_test(NAME test_server_voxelize SOURCES unit/test_server_voxelize.c
-                LIBRARIES voxeld_test_server)
-voxeld_add_test(NAME test_server_alloc SOURCES unit/test_server_alloc.c
-                LIBRARIES voxeld_test_server)
-target_link_options(test_server_alloc PRIVATE
-  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 
 # What is on disk: a disk in memory that fails and loses power, and what runs on it.
-add_library(voxeld_test_durable STATIC unit/durable_fault_disk.c
-            unit/durable_fault_loss.c unit/durable_fault_vfs.c unit/durable_workload.c)
+add_library(voxeld_test_durable STATIC
+  support/durable/durable_workload.c
+  support/durable/fault_disk.c
+  support/durable/fault_loss.c
+  support/durable/fault_vfs.c)
 target_link_libraries(voxeld_test_durable PRIVATE voxeld_build
                       PUBLIC voxeld_durable)
-voxeld_add_test(NAME test_server_scene_faults
-                SOURCES unit/test_server_scene_faults.c unit/server_scenes_disk.c
-                LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
-voxeld_add_test(NAME test_server_scene_replay
-                SOURCES unit/test_server_scene_replay.c unit/server_scenes_disk.c
-                LIBRARIES voxeld_test_server voxeld_test_durable)
+
+voxeld_add_tests(unit/server/durable LIBRARIES voxeld_durable TESTS
+  server_durable_planes      byte_planes)
+voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_durable TESTS
+  server_durable_ahead       recovery_prefetch
+  server_durable_backup      backup
+  server_durable_faults      disk_faults
+  server_durable_files       data_files
+  server_durable_power       power_loss)
+target_link_options(test_server_durable_ahead PRIVATE -Wl,--wrap=vxd_machine_cpus)
+voxeld_add_tests(unit/server/durable LIBRARIES voxeld_test_server voxeld_test_durable TESTS
+  server_map_record          map_record)
+
+# A whole server on such a disk: voxeld_add_disk_test(NAME SOURCE HELPER...).
+function(voxeld_add_disk_test name source)
+  list(TRANSFORM ARGN PREPEND support/server/ OUTPUT_VARIABLE helpers)
+  list(TRANSFORM helpers APPEND .c)
+  voxeld_add_test(NAME test_server_${name} SOURCES unit/server/${source}_test.c ${helpers}
+                  LIBRARIES voxeld_test_server voxeld_test_durable)
+endfunction()
+voxeld_add_disk_test(scene_faults registry/scene_faults scenes_disk)
+voxeld_add_disk_test(scene_replay registry/scene_replay scenes_disk)
 target_link_options(test_server_scene_replay PRIVATE -Wl,--wrap=vxd_dag_edit_wait)
-voxeld_add_test(NAME test_server_map_faults
-                SOURCES unit/test_server_map_faults.c unit/server_maps_disk.c
-                unit/server_scenes_disk.c
-                LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
-voxeld_add_test(NAME test_server_map_alloc
-                SOURCES unit/test_server_map_alloc.c unit/server_alloc_disk.c
-                unit/server_maps_disk.c unit/server_scenes_disk.c
-                LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
+voxeld_add_disk_test(map_faults registry/map_faults maps_disk scenes_disk)
+voxeld_add_disk_test(map_alloc registry/map_alloc alloc_disk maps_disk scenes_disk)
 target_link_options(test_server_map_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
-voxeld_add_test(NAME test_server_map_record SOURCES unit/test_server_map_record.c
-                LIBRARIES voxeld_test_server voxeld_test_durable)
-voxeld_add_test(NAME test_server_once_disk
-                SOURCES unit/test_server_once_disk.c unit/server_scenes_disk.c
-                LIBRARIES voxeld_test_server voxeld_test_durable)
-voxeld_add_test(NAME test_server_durable_alloc
-                SOURCES unit/test_server_durable_alloc.c unit/server_alloc_disk.c
-                unit/server_scenes_disk.c
-                LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
+voxeld_add_disk_test(once_disk request/exactly_once_disk scenes_disk)
+voxeld_add_disk_test(durable_alloc durable/durable_alloc alloc_disk scenes_disk)
 target_link_options(test_server_durable_alloc PRIVATE
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign)
 # mkdtemp is of the XSI extensions.
-set_source_files_properties(unit/server_alloc_disk.c PROPERTIES
+set_source_files_properties(support/server/alloc_disk.c PROPERTIES
   COMPILE_DEFINITIONS _XOPEN_SOURCE=700)
-voxeld_add_test(NAME test_server_durable_repair
-                SOURCES unit/test_server_durable_repair.c unit/server_repair_disk.c
-                unit/server_maps_disk.c unit/server_scenes_disk.c
-                LIBRARIES voxeld_test_server voxeld_test_durable)
-voxeld_add_test(NAME test_server_durable_repair_cut
-                SOURCES unit/test_server_durable_repair_cut.c unit/server_repair_disk.c
-                unit/server_scenes_disk.c
-                LIBRARIES voxeld_test_server voxeld_test_durable TIMEOUT 900)
-voxeld_add_test(NAME test_server_durable_backup SOURCES unit/test_server_durable_backup.c
-                LIBRARIES voxeld_test_durable)
-voxeld_add_test(NAME test_server_durable_power SOURCES unit/test_server_durable_power.c
-                LIBRARIES voxeld_test_durable TIMEOUT 900)
-voxeld_add_test(NAME test_server_durable_faults SOURCES unit/test_server_durable_faults.c
-                LIBRARIES voxeld_test_durable TIMEOUT 900)
-voxeld_add_test(NAME test_server_durable_files SOURCES unit/test_server_durable_files.c
-                LIBRARIES voxeld_test_durable TIMEOUT 900)
-voxeld_add_test(NAME test_server_durable_planes SOURCES unit/test_server_durable_planes.c
-                LIBRARIES voxeld_durable)
-voxeld_add_test(NAME test_server_durable_ahead SOURCES unit/test_server_durable_ahead.c
-                LIBRARIES voxeld_test_durable)
-target_link_options(test_server_durable_ahead PRIVATE -Wl,--wrap=vxd_machine_cpus)
+voxeld_add_disk_test(durable_repair durable/repair repair_disk maps_disk scenes_disk)
+voxeld_add_disk_test(durable_repair_cut durable/repair_cut repair_disk scenes_disk)

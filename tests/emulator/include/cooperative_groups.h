@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Of cooperative groups: the barrier of a whole grid. */
-#ifndef VXD_TESTS_EMULATOR_COOPERATIVE_GROUPS_H
-#define VXD_TESTS_EMULATOR_COOPERATIVE_GROUPS_H
+#ifndef VXD_TESTS_EMULATOR_INCLUDE_COOPERATIVE_GROUPS_H
+#define VXD_TESTS_EMULATOR_INCLUDE_COOPERATIVE_GROUPS_H
 
 #include "tests/emulator/emulator.h"
 

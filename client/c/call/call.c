@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One call: reserve a place in flight, pack straight into the nng message, send on a
+ * context of its own, receive, unpack.
+ *
+ * Synchronous calls wait on their aio, so no other thread is involved. Asynchronous ones
+ * are driven by the aio's callback on nng's threads, which only moves bytes and puts the
+ * call into `done`; unpacking and the user's callback happen in voxeld_dispatch, on the
+ * user's thread.
+ *
+ * nng 1.5.2 crashes when a receive is cancelled while its send still waits: the receive
+ * starts after the send has ended, never before. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/c/call/client_internal.h"
+#include "proto/wire/wire.h"
+
+/* Requests below this go out unmeasured when the server's limit is not known. */
+#define SURELY_TAKEN_BYTES ((size_t)1 << 20)
+
+static void on_aio(void *arg);
+
+/* Takes one of the places in flight. */
+static enum vxd_status reserve(struct voxeld_client *client, uint64_t *id,
+                               struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    (void)pthread_mutex_lock(&client->mutex);
+    if (client->closing) {
+        status = vxd_fail(err, VXD_CANCELLED, NULL, "the client is being closed");
+    } else if (client->n_connections == 0) {
+        status = vxd_fail(err, VXD_UNAVAILABLE, NULL, "no connection to %s", client->url);
+    } else if (client->n_in_flight >= client->max_in_flight) {
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                          "%u calls are in flight already, max_in_flight allows no more",
+                          (unsigned)client->n_in_flight);
+    } else {
+        client->n_in_flight++;
+        *id = ++client->n_ids;
+    }
+    (void)pthread_mutex_unlock(&client->mutex);
+    return status;
+}
+
+static void release(struct voxeld_client *client)
+{
+    (void)pthread_mutex_lock(&client->mutex);
+    client->n_in_flight--;
+    (void)pthread_mutex_unlock(&client->mutex);
+}
+
+/* The mutex is not held. */
+static void leave_sending(struct vxd_call *call)
+{
+    (void)pthread_mutex_lock(&call->client->mutex);
+    if (call->sends_link != NULL) {
+        *call->sends_link = call->sends_next;
+        if (call->sends_next != NULL) {
+            call->sends_next->sends_link = call->sends_link;
+        }
+        call->sends_link = NULL;
+    }
+    (void)pthread_mutex_unlock(&call->client->mutex);
+}
+
+static void call_destroy(struct vxd_call *call)
+{
+    leave_sending(call); /* where nng dropped the send without a word */
+    if (call->aio != NULL) {
+        nng_aio_free(call->aio); /* waits for its callback to have returned */
+    }
+    if (nng_ctx_id(call->ctx) > 0) {
+        /* Also makes nng forget a request whose reply may still come. */
+        (void)nng_ctx_close(call->ctx);
+    }
+    if (call->message != NULL) {
+        nng_msg_free(call->message);
+    }
+    release(call->client);
+    free(call);
+}
+
+/* proto3 strings are never NULL; protobuf-c only reads them when packing. */
+static char *text(const char *string)
+{
+    return (char *)(uintptr_t)(string != NULL ? string : "");
+}
+
+static void fill_header(const struct vxd_call *call, const struct voxeld_call *options,
+                        Voxeld__V1__RequestHeader *header)
+{
+    const struct voxeld_client *client = call->client;
+
+    voxeld__v1__request_header__init(header);
+    header->request_id = text(call->request_id);
+    header->timeout_ms = call->timeout_ms;
+    header->token = client->token;
+    header->client_id =
+        options->client_id != NULL ? text(options->client_id) : client->client_id;
+    header->stream = text(options->stream);
+    header->keep_last = options->keep_last;
+    header->max_age_ms = options->max_age_ms;
+    header->sequence = options->sequence;
+}
+
+/* A field of the header that every parser skips. */
+struct padding {
+    ProtobufCMessageUnknownField field;
+    uint8_t data[2 * VXD_DATA_ALIGN]; /* its length, then zeros */
+};
+
+/* Big data are aligned by bytes in front of them, so a body depends on where it begins; and
+ * a repeated request must have the first one's body, whatever its header says. So the header
+ * is filled up to a multiple of the alignment. */
+static void pad_header(Voxeld__V1__RequestHeader *header, struct padding *padding)
+{
+    size_t n_header = protobuf_c_message_get_packed_size(&header->base);
+    size_t n = 2; /* tag and length */
+
+    while ((1 + vxd_wire_varint_bytes(n_header + n) + n_header + n) % VXD_DATA_ALIGN !=
+           0) {
+        n++;
+    }
+    memset(padding, 0, sizeof *padding);
+    padding->data[0] = (uint8_t)(n - 2);
+    padding->field.tag = VXD_WIRE_PADDING_FIELD;
+    padding->field.wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
+    padding->field.data = padding->data;
+    padding->field.len = n - 1;
+    header->base.unknown_fields = &padding->field;
+    header->base.n_unknown_fields = 1;
+}
+
+static enum vxd_status check_size(struct voxeld_client *client,
+                                  const struct voxeld_call *options, size_t n_bytes,
+                                  bool may_wait, struct vxd_err *err)
+{
+    uint64_t limit;
+
+    if (may_wait && n_bytes > SURELY_TAKEN_BYTES) {
+        vxd_client_learn_limit(client, options);
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    limit = client->max_message_bytes;
+    (void)pthread_mutex_unlock(&client->mutex);
+    if (limit > 0 && n_bytes > limit) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the request has %zu bytes, the server takes at most %llu",
+                        n_bytes, (unsigned long long)limit);
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status pack(struct vxd_call *call, const struct voxeld_call *options,
+                            Voxeld__V1__Request *request, bool may_wait,
+                            struct vxd_err *err)
+{
+    struct vxd_encoder measured = {.least_bytes = VXD_BIG_BLOCK_BYTES,
+                                   .origin = VXD_RPC_ORIGIN};
+    struct vxd_encoder written = measured;
+    Voxeld__V1__RequestHeader header;
+    struct padding padding;
+    int result;
+    enum vxd_status status;
+
+    fill_header(call, options, &header);
+    if (header.sequence != 0) {
+        pad_header(&header, &padding);
+    }
+    request->header = &header;
+    vxd_encode(&measured, &request->base);
+    status = check_size(call->client, options, measured.at, may_wait, err);
+    if (status == VXD_OK) {
+        result = nng_msg_alloc(&call->message, measured.at);
+        if (result != 0) {
+            call->message = NULL;
+            status = vxd_client_nng_error(result, "making the request", err);
+        } else {
+            written.out = nng_msg_body(call->message);
+            vxd_encode(&written, &request->base);
+        }
+    }
+    request->header = NULL;
+    return status;
+}
+
+static enum vxd_status call_create(struct voxeld_client *client,
+                                   const struct voxeld_call *options,
+                                   uint32_t default_timeout_ms, bool asynchronous,
+                                   Voxeld__V1__Request *request, struct vxd_call **out,
+                                   struct vxd_err *err)
+{
+    struct vxd_call *call;
+    uint64_t id = 0;
+    int result;
+    enum vxd_status status = reserve(client, &id, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    call = calloc(1, sizeof *call);
+    if (call == NULL) {
+        release(client);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a call");
+    }
+    call->client = client;
+    call->method = request->method_case;
+    call->sequence = options->sequence;
+    call->timeout_ms = options->timeout_ms > 0  ? options->timeout_ms
+                       : default_timeout_ms > 0 ? default_timeout_ms
+                                                : client->timeout_ms;
+    if (call->timeout_ms > INT32_MAX) {
+        status = vxd_fail(err, VXD_INVALID_ARGUMENT, "call.timeout_ms", "%u; at most %d",
+                          (unsigned)call->timeout_ms, INT32_MAX);
+        goto out;
+    }
+    call->deadline = nng_clock() + call->timeout_ms;
+    if (options->request_id != NULL) {
+        if (strlen(options->request_id) >= sizeof call->request_id) {
+            status = vxd_fail(err, VXD_INVALID_ARGUMENT, "call.request_id",
+                              "longer than %zu bytes", sizeof call->request_id - 1);
+            goto out;
+        }
+        (void)snprintf(call->request_id, sizeof call->request_id, "%s",
+                       options->request_id);
+    } else {
+        (void)snprintf(call->request_id, sizeof call->request_id, "%08x-%llu",
+                       (unsigned)client->id_prefix, (unsigned long long)id);
+    }
+    VXD_TRY(pack(call, options, request, !asynchronous, err));
+    result = nng_ctx_open(&call->ctx, client->socket);
+    if (result == 0) {
+        result = nng_aio_alloc(&call->aio, asynchronous ? on_aio : NULL, call);
+    }
+    if (result != 0) {
+        status = vxd_client_nng_error(result, "making a call", err);
+        goto out;
+    }
+    *out = call;
+    return VXD_OK;
+out:
+    call_destroy(call);
+    return status;
+}
+
+void vxd_client_abort_sends(struct voxeld_client *client)
+{
+    if (client->n_connections > 0) {
+        return;
+    }
+    /* Done in nng's own time; those that end just now it leaves alone. */
+    for (struct vxd_call *call = client->sending; call != NULL; call = call->sends_next) {
+        nng_aio_abort(call->aio, NNG_ECONNRESET);
+    }
+}
+
+/* An asynchronous call may be gone when this returns. */
+static void start_send(struct vxd_call *call)
+{
+    struct voxeld_client *client = call->client;
+    nng_time now = nng_clock();
+
+    nng_aio_set_timeout(call->aio,
+                        now < call->deadline ? (nng_duration)(call->deadline - now) : 0);
+    nng_aio_set_msg(call->aio, call->message);
+    (void)pthread_mutex_lock(&client->mutex);
+    call->sends_next = client->sending;
+    call->sends_link = &client->sending;
+    if (call->sends_next != NULL) {
+        call->sends_next->sends_link = &call->sends_next;
+    }
+    client->sending = call;
+    (void)pthread_mutex_unlock(&client->mutex);
+    nng_ctx_send(call->ctx, call->aio);
+    /* The connection may have ended before there was anything to abort. */
+    (void)pthread_mutex_lock(&client->mutex);
+    vxd_client_abort_sends(client);
+    (void)pthread_mutex_unlock(&client->mutex);
+}
+
+/* Notes how the send ended; true when the receive is to start. */
+static bool end_send(struct vxd_call *call)
+{
+    leave_sending(call);
+    call->result = nng_aio_result(call->aio);
+    if (call->result != 0) {
+        nng_aio_set_msg(call->aio, NULL); /* still ours: call->message */
+        return false;
+    }
+    call->message = NULL;
+    call->sent = true;
+    return true;
+}
+
+static void start_receive(struct vxd_call *call)
+{
+    nng_time now = nng_clock();
+
+    nng_aio_set_timeout(call->aio,
+                        now < call->deadline ? (nng_duration)(call->deadline - now) : 0);
+    nng_ctx_recv(call->ctx, call->aio);
+}
+
+static void end_receive(struct vxd_call *call)
+{
+    call->result = nng_aio_result(call->aio);
+    if (call->result == 0) {
+        call->message = nng_aio_get_msg(call->aio);
+    }
+}
+
+/* The reply of a call that has ended. */
+static enum vxd_status finish(struct vxd_call *call, struct vxd_reply *reply,
+                              struct vxd_err *err)
+{
+    nng_msg *message = call->message;
+
+    if (call->result == NNG_ETIMEDOUT) {
+        return vxd_fail(err, VXD_DEADLINE_EXCEEDED, NULL, "no reply within %u ms",
+                        (unsigned)call->timeout_ms);
+    }
+    if (call->result != 0) {
+        return vxd_client_nng_error(
+            call->result, call->sent ? "waiting for the reply" : "sending the request",
+            err);
+    }
+    call->message = NULL;
+    return vxd_reply_open(message, call->method, reply, err);
+}
+
+enum vxd_status vxd_client_call(struct voxeld_client *client,
+                                const struct voxeld_call *options,
+                                uint32_t default_timeout_ms, Voxeld__V1__Request *request,
+                                char request_id[VXD_REQUEST_ID_BYTES],
+                                struct vxd_reply *reply, struct vxd_err *err)
+{
+    static const struct voxeld_call defaults;
+    struct vxd_call *call = NULL;
+    enum vxd_status status;
+
+    request_id[0] = '\0';
+    status = call_create(client, options != NULL ? options : &defaults,
+                         default_timeout_ms, false, request, &call, err);
+    if (call == NULL) {
+        return status;
+    }
+    memcpy(request_id, call->request_id, VXD_REQUEST_ID_BYTES);
+    start_send(call);
+    nng_aio_wait(call->aio);
+    if (end_send(call)) {
+        start_receive(call);
+        nng_aio_wait(call->aio);
+        end_receive(call);
+    }
+    status = finish(call, reply, err);
+    call_destroy(call);
+    return status;
+}
+
+/* Asynchronous calls --------------------------------------------------------------------- */
+
+/* From running to done. The mutex is held. */
+static void move_to_done(struct vxd_call *call)
+{
+    struct voxeld_client *client = call->client;
+    bool was_empty = client->done == NULL;
+    ssize_t n;
+
+    *call->link = call->next;
+    if (call->next != NULL) {
+        call->next->link = call->link;
+    }
+    call->next = NULL;
+    call->link = NULL;
+    *client->done_end = call;
+    client->done_end = &call->next;
+    if (was_empty) {
+        /* The pipe is empty when `done` is, so there is room. */
+        do {
+            n = write(client->fds[1], "", 1);
+        } while (n < 0 && errno == EINTR);
+    }
+    (void)pthread_cond_broadcast(&client->changed);
+}
+
+/* On a thread of nng's, after the send and after the receive. */
+static void on_aio(void *arg)
+{
+    struct vxd_call *call = arg;
+    struct voxeld_client *client = call->client;
+
+    if (!call->sent) {
+        if (end_send(call)) {
+            start_receive(call);
+            return;
+        }
+    } else {
+        end_receive(call);
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    move_to_done(call);
+    (void)pthread_mutex_unlock(&client->mutex);
+}
+
+enum vxd_status vxd_client_call_async(struct voxeld_client *client,
+                                      const struct voxeld_call *options,
+                                      Voxeld__V1__Request *request,
+                                      const struct vxd_voxelize_expect *expect,
+                                      voxeld_voxels_callback callback, void *context,
+                                      char request_id[VXD_REQUEST_ID_BYTES],
+                                      struct vxd_err *err)
+{
+    struct vxd_call *call = NULL;
+    enum vxd_status status;
+
+    request_id[0] = '\0';
+    status = call_create(client, options, 0, true, request, &call, err);
+    if (call == NULL) {
+        return status;
+    }
+    memcpy(request_id, call->request_id, VXD_REQUEST_ID_BYTES);
+    call->expect = *expect;
+    call->callback = callback;
+    call->context = context;
+    (void)pthread_mutex_lock(&client->mutex);
+    call->next = client->running;
+    call->link = &client->running;
+    if (call->next != NULL) {
+        call->next->link = &call->next;
+    }
+    client->running = call;
+    (void)pthread_mutex_unlock(&client->mutex);
+    start_send(call);
+    return VXD_OK;
+}
+
+void vxd_client_abort_calls(struct voxeld_client *client)
+{
+    struct vxd_call *call;
+
+    (void)pthread_mutex_lock(&client->mutex);
+    client->closing = true;
+    while ((call = client->running) != NULL) {
+        /* The callback takes the mutex, and stopping waits for the callback. A stopped aio
+         * drops what is started on it without a callback, so a call that was between its
+         * send and its receive is still here afterwards. */
+        (void)pthread_mutex_unlock(&client->mutex);
+        nng_aio_stop(call->aio);
+        (void)pthread_mutex_lock(&client->mutex);
+        if (client->running == call) {
+            call->result = NNG_ECANCELED;
+            move_to_done(call);
+        }
+    }
+    (void)pthread_mutex_unlock(&client->mutex);
+}
+
+static void deliver(struct vxd_call *call)
+{
+    struct vxd_reply reply = {0};
+    struct voxeld_voxels *voxels = NULL;
+    struct voxeld_error error;
+    struct vxd_err err = {0};
+    voxeld_voxels_callback callback = call->callback;
+    void *context = call->context;
+    enum vxd_status status = finish(call, &reply, &err);
+
+    if (status == VXD_OK) {
+        status = vxd_voxels_open(&reply, &call->expect, &voxels, &err);
+    }
+    if (status != VXD_OK) {
+        (void)vxd_client_change_error(&err, call->request_id, call->sequence, &error);
+    }
+    /* Before the callback, so that it finds the place in flight free. */
+    call_destroy(call);
+    callback(context, voxels, status != VXD_OK ? &error : NULL);
+}
+
+/* Takes all of `done`, after waiting for the first as asked. */
+static struct vxd_call *take_done(struct voxeld_client *client, int timeout_ms)
+{
+    struct vxd_call *first;
+    struct timespec until;
+    int waited = 0;
+    char byte;
+    ssize_t n;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    if (timeout_ms > 0) {
+        until.tv_sec += timeout_ms / 1000;
+        until.tv_nsec += (long)(timeout_ms % 1000) * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    while (client->done == NULL && client->running != NULL && timeout_ms != 0 &&
+           waited == 0) {
+        waited = timeout_ms > 0
+                     ? pthread_cond_timedwait(&client->changed, &client->mutex, &until)
+                     : pthread_cond_wait(&client->changed, &client->mutex);
+    }
+    first = client->done;
+    client->done = NULL;
+    client->done_end = &client->done;
+    if (first != NULL) {
+        do {
+            n = read(client->fds[0], &byte, 1);
+        } while (n < 0 && errno == EINTR);
+    }
+    (void)pthread_mutex_unlock(&client->mutex);
+    return first;
+}
+
+size_t voxeld_dispatch(struct voxeld_client *client, int timeout_ms)
+{
+    struct vxd_call *call = take_done(client, timeout_ms);
+    size_t n = 0;
+
+    while (call != NULL) {
+        struct vxd_call *next = call->next;
+
+        deliver(call);
+        call = next;
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Calls that change something: their numbers, and repeating them. */
+#include <time.h>
+
+#include "client/c/call/client_internal.h"
+
+enum {
+    FIRST_WAIT_MS = 10,
+    LONGEST_WAIT_MS = 500
+};
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    (void)clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct voxeld_call vxd_client_number(struct voxeld_client *client,
+                                     const struct voxeld_call *options)
+{
+    struct voxeld_call numbered = {0};
+    /* By the clock, so that a client that starts anew goes on above the numbers of the one
+     * that had its client_id before; rising where the clock does not. */
+    int64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
+
+    if (options != NULL) {
+        numbered = *options;
+    }
+    (void)pthread_mutex_lock(&client->mutex);
+    if (numbered.sequence == 0) {
+        client->last_sequence++;
+        if (now_us > 0 && (uint64_t)now_us > client->last_sequence) {
+            client->last_sequence = (uint64_t)now_us;
+        }
+        numbered.sequence = client->last_sequence;
+    } else if (numbered.sequence > client->last_sequence) {
+        client->last_sequence = numbered.sequence; /* the caller's own: go on above */
+    }
+    (void)pthread_mutex_unlock(&client->mutex);
+    return numbered;
+}
+
+/* How long to wait before the call is repeated; < 0: it is not to be. */
+static int64_t wait_before(struct voxeld_retry *retry, enum voxeld_status status,
+                           const struct voxeld_error *error)
+{
+    int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    int64_t wait_ns = 0;
+
+    if ((status != VOXELD_DEADLINE_EXCEEDED && status != VOXELD_UNAVAILABLE) ||
+        error->sequence == 0) {
+        return -1;
+    }
+    if (retry->until_ns == 0) {
+        retry->until_ns = now_ns + (int64_t)retry->total_ms * 1000000;
+    }
+    if (status == VOXELD_UNAVAILABLE) {
+        retry->wait_ms = retry->wait_ms == 0 ? FIRST_WAIT_MS : retry->wait_ms * 2;
+        retry->wait_ms =
+            retry->wait_ms < LONGEST_WAIT_MS ? retry->wait_ms : LONGEST_WAIT_MS;
+        wait_ns = (int64_t)retry->wait_ms * 1000000;
+    }
+    return now_ns + wait_ns < retry->until_ns ? wait_ns : -1;
+}
+
+bool voxeld_retry(struct voxeld_retry *retry, struct voxeld_call *call,
+                  enum voxeld_status status, const struct voxeld_error *error)
+{
+    int64_t wait_ns = wait_before(retry, status, error);
+    struct timespec wait;
+
+    if (wait_ns < 0) {
+        retry->until_ns = 0;
+        retry->wait_ms = 0;
+        call->sequence = 0;
+        return false;
+    }
+    wait.tv_sec = (time_t)(wait_ns / 1000000000);
+    wait.tv_nsec = (long)(wait_ns % 1000000000);
+    (void)nanosleep(&wait, NULL); /* shortened by a signal: no harm */
+    call->sequence = error->sequence;
+    return true;
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of libvoxeld share. Inside, errors are struct vxd_err; the public
+ * functions turn them into struct voxeld_error. */
+#ifndef VXD_CLIENT_C_CALL_CLIENT_INTERNAL_H
+#define VXD_CLIENT_C_CALL_CLIENT_INTERNAL_H
+
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <nng/supplemental/util/platform.h>
+#include <pthread.h>
+
+#include "client/c/include/voxeld.h"
+#include "proto/base/base.h"
+#include "proto/wire/wire.h"
+#include "voxeld/v1/rpc.pb-c.h"
+
+#define VXD_REQUEST_ID_BYTES 64
+
+struct vxd_call;
+
+struct voxeld_client {
+    /* Constant once connected. */
+    nng_socket socket;
+    char *url;
+    char *token;
+    char *client_id;
+    uint32_t timeout_ms;
+    uint32_t max_in_flight;
+    uint32_t id_prefix; /* random; makes our request ids unlike other clients' */
+    int fds[2];         /* a pipe with one byte in it while `done` is not empty */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;   /* n_connections, running or done; on CLOCK_MONOTONIC */
+    uint32_t n_connections;   /* standing now */
+    uint64_t connection_no;   /* rises with each */
+    uint64_t limit_known_for; /* connection_no whose limit is known; 0 = none */
+    uint64_t max_message_bytes;
+    uint64_t n_ids;
+    uint64_t last_sequence;
+    bool closing;
+    bool closed;              /* nng_close has returned */
+    bool abandoned;           /* nobody waits for that any more */
+    uint32_t n_in_flight;     /* until the callback or the synchronous return */
+    struct vxd_call *sending; /* by sends_next: nng has not taken their requests yet */
+    struct vxd_call *running;
+    struct vxd_call *done;
+    struct vxd_call **done_end;
+};
+
+/* What a reply to Voxelize must hold to answer its request. */
+struct vxd_voxelize_expect {
+    size_t n_clouds;
+    uint32_t outputs;
+    uint32_t reduce; /* 0: no features */
+    uint32_t max_points;
+    bool merges;
+};
+
+/* A request under way. Made and freed by call.c. */
+struct vxd_call {
+    struct voxeld_client *client;
+    nng_ctx ctx;
+    nng_aio *aio;
+    nng_msg *message; /* the request until it is sent, then the reply */
+    bool sent;
+    nng_time deadline; /* nng_clock() */
+    uint32_t timeout_ms;
+    int result; /* nng's error */
+    Voxeld__V1__Request__MethodCase method;
+    char request_id[VXD_REQUEST_ID_BYTES];
+    uint64_t sequence; /* 0: it changes nothing */
+
+    struct vxd_call *sends_next;
+    struct vxd_call **sends_link; /* what points to this one while it is sent */
+
+    /* Asynchronous ones only. */
+    voxeld_voxels_callback callback;
+    void *context;
+    struct vxd_voxelize_expect expect;
+    struct vxd_call *next;
+    struct vxd_call **link; /* what points to this one while it is running */
+};
+
+/* An unpacked reply with code OK and the method's message set. */
+struct vxd_reply {
+    struct vxd_decoder *decoder;
+    nng_msg *message; /* what came, where big arrays were left in it; else NULL */
+    Voxeld__V1__Response *response;
+};
+
+/* error.c: fills the public record (NULL is fine) and returns the code. The second is for
+ * calls that change something. */
+enum voxeld_status vxd_client_error(const struct vxd_err *err, const char *request_id,
+                                    struct voxeld_error *error);
+enum voxeld_status vxd_client_change_error(const struct vxd_err *err,
+                                           const char *request_id, uint64_t sequence,
+                                           struct voxeld_error *error);
+/* An error of nng as ours; `what` says what was tried. */
+enum vxd_status vxd_client_nng_error(int result, const char *what, struct vxd_err *err);
+
+/* change.c: the options of a call that changes something: *options (NULL: defaults), with the
+ * client's next sequence unless it names one. */
+struct voxeld_call vxd_client_number(struct voxeld_client *client,
+                                     const struct voxeld_call *options);
+
+/* call.c: sends *request, whose method the caller has set (the header is filled here), and
+ * waits for the reply. default_timeout_ms 0 = the client's; request_id gets the id used. */
+enum vxd_status vxd_client_call(struct voxeld_client *client,
+                                const struct voxeld_call *options,
+                                uint32_t default_timeout_ms, Voxeld__V1__Request *request,
+                                char request_id[VXD_REQUEST_ID_BYTES],
+                                struct vxd_reply *reply, struct vxd_err *err);
+
+/* The same without waiting; expect->... are kept for the check of the reply. */
+enum vxd_status vxd_client_call_async(struct voxeld_client *client,
+                                      const struct voxeld_call *options,
+                                      Voxeld__V1__Request *request,
+                                      const struct vxd_voxelize_expect *expect,
+                                      voxeld_voxels_callback callback, void *context,
+                                      char request_id[VXD_REQUEST_ID_BYTES],
+                                      struct vxd_err *err);
+
+/* The mutex is held. Without a connection, requests that wait for one are not sent: nng would
+ * keep them until their time is over. */
+void vxd_client_abort_sends(struct voxeld_client *client);
+
+/* Gives up every asynchronous call under way: all are in `done` afterwards, and new calls
+ * are refused. */
+void vxd_client_abort_calls(struct voxeld_client *client);
+
+/* reply.c: unpacks and checks; takes the message. On failure *reply is empty. */
+enum vxd_status vxd_reply_open(nng_msg *take_message,
+                               Voxeld__V1__Request__MethodCase method,
+                               struct vxd_reply *reply, struct vxd_err *err);
+void vxd_reply_close(struct vxd_reply *reply);
+
+/* INTERNAL: the reply contradicts itself or the request; what and where. */
+enum vxd_status vxd_reply_bad(struct vxd_err *err, const char *field, const char *what);
+
+/* The elements of a tensor that must be of this type and shape; never NULL, also where there
+ * are none.
+ * errors  INTERNAL */
+enum vxd_status vxd_reply_tensor(const Voxeld__V1__Tensor *tensor, const char *name,
+                                 Voxeld__V1__DType dtype, const size_t *shape,
+                                 size_t n_axes, const void **out, struct vxd_err *err);
+
+/* Zeroed memory of the reply's own, freed with it; NULL when there is none. */
+void *vxd_reply_alloc(struct vxd_reply *reply, size_t n, size_t n_bytes);
+
+/* What a call gives its user, zeroed; its pointers may go into the reply, which lives as long.
+ * NULL, and RESOURCE_EXHAUSTED in *err, where there is no memory: then the reply is not taken. */
+void *vxd_result_new(struct vxd_reply *take_reply, size_t n_bytes, struct vxd_err *err);
+struct vxd_reply *vxd_result_reply(void *held);
+/* The reply too; NULL is fine. */
+void vxd_result_free(void *held);
+
+/* Three numbers; NULL leaves *out as it is. */
+void vxd_reply_vec3(const Voxeld__V1__Vec3 *in, double *out);
+
+/* RESOURCE_EXHAUSTED: no memory for the result. */
+enum vxd_status vxd_reply_no_memory(struct vxd_err *err);
+
+/* admin.c: asks for the server's limit unless it is known for this connection. Failing
+ * changes nothing: the server checks as well. */
+void vxd_client_learn_limit(struct voxeld_client *client,
+                            const struct voxeld_call *options);
+
+/* voxelize_request.c: clouds of the wire that borrow the caller's, in the arena. Errors as
+ * vxd_voxelize_request_build. */
+enum vxd_status vxd_request_clouds(struct vxd_decoder *arena,
+                                   const struct voxeld_cloud *clouds, size_t n_clouds,
+                                   Voxeld__V1__Cloud ***out, struct vxd_err *err);
+
+/* voxelize_request.c: the wire message for *in, in an arena that borrows its data.
+ * errors  INVALID_ARGUMENT  what only the client can see: NULL pointers, overflows, bits
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_voxelize_request_build(const struct voxeld_voxelize_request *in,
+                                           struct vxd_decoder *arena,
+                                           Voxeld__V1__VoxelizeRequest **out,
+                                           struct vxd_voxelize_expect *expect,
+                                           struct vxd_err *err);
+
+/* voxelize_reply.c: checks every size before a pointer is handed out. Takes *take_reply,
+ * on failure too.
+ * errors  INTERNAL  the reply contradicts itself or the request */
+enum vxd_status vxd_voxels_open(struct vxd_reply *take_reply,
+                                const struct vxd_voxelize_expect *expect,
+                                struct voxeld_voxels **out, struct vxd_err *err);
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the calls on scenes share. */
+#ifndef VXD_CLIENT_C_SCENE_SCENE_CALL_H
+#define VXD_CLIENT_C_SCENE_SCENE_CALL_H
+
+#include "client/c/call/call.h"
+#include "client/c/include/voxeld_version.h"
+
+/* Initializes *out and returns it. */
+Voxeld__V1__Vec3 *vxd_scene_vec3(const double in[3], Voxeld__V1__Vec3 *out);
+
+/* Splits NAME, NAME@VERSION or NAME@SNAPSHOT; *at is NULL where there is no '@'. Both live as long
+ * as the call. What is all digits is a version.
+ * errors  INVALID_ARGUMENT    nothing behind the '@', or a number that is no version
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_name(struct vxd_map_call *call, const char *scene, char **name,
+                               Voxeld__V1__SceneAt **at);
+
+/* scene_reply.c: what came back. All take call->reply, on failure too.
+ * errors  INTERNAL            the reply contradicts itself or the request
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scenes_open(struct vxd_map_call *call,
+                                Voxeld__V1__SceneInfo *const *scenes, size_t n,
+                                struct voxeld_scenes **out);
+
+/* Any of the four methods that give a voxeld_scene_found, of n rows; counts: of overlap, they
+ * were asked for. */
+enum vxd_status vxd_scene_found_open(struct vxd_map_call *call, size_t n, bool counts,
+                                     struct voxeld_scene_found **out);
+
+enum vxd_status vxd_scene_cells_open(struct vxd_map_call *call,
+                                     enum voxeld_scene_format format, bool counts,
+                                     struct voxeld_scene_cells **out);
+
+/* scene_version_reply.c: likewise. */
+enum vxd_status vxd_scene_log_open(struct vxd_map_call *call,
+                                   struct voxeld_scene_log **out);
+enum vxd_status vxd_scene_diff_open(struct vxd_map_call *call,
+                                    struct voxeld_scene_diff **out);
+
+/* INTERNAL where there is no change in a reply. */
+enum vxd_status vxd_scene_change_copy(const Voxeld__V1__SceneChange *in,
+                                      struct voxeld_scene_change *out,
+                                      struct vxd_err *err);
+
+#endif

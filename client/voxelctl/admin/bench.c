@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl bench becomes the load tool, bench_load, which is a program of its own: it has
+ * threads, an HTTP client and options that no other command wants. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/voxelctl/cli/cli.h"
+
+enum {
+    MAX_ADDED = 9 /* name, shared options and their values, NULL */
+};
+
+/* Where it may lie, seen from voxelctl: beside it in a build, else where it is installed. */
+static const char *const places[] = {"bench_load", CTL_LIBEXEC "/bench_load"};
+
+/* Returns only where there is no such program, or it does not start; after a message. */
+static int become(char **words)
+{
+    int result =
+        ctl_become("voxelctl bench", places, sizeof places / sizeof places[0], words);
+
+    if (result == CTL_OK) {
+        (void)fputs(
+            "\"cmake --install\" of a build of voxeld installs it beside voxelctl, "
+            "and the\nbundle of deploy/bundle.sh has it; a voxelctl copied alone "
+            "does not.\n",
+            stderr);
+    }
+    return CTL_FAILED;
+}
+
+/* The token goes through the environment: it stands in no file that could be read again,
+ * and on a command line every user of the machine could read it. */
+static bool pass_token(const struct ctl_globals *globals)
+{
+    if (globals->options.token != NULL &&
+        setenv("VOXELD_TOKEN", globals->options.token, 1) != 0) {
+        (void)fprintf(stderr, "voxelctl bench: --token-file: %s\n", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* execv writes to no word; its type is from before const. */
+static void add_word(char **words, size_t *n, const char *word)
+{
+    words[(*n)++] = (char *)word;
+}
+
+static void add_option(char **words, size_t *n, const char *name, const char *value)
+{
+    if (value != NULL) {
+        add_word(words, n, name);
+        add_word(words, n, value);
+    }
+}
+
+static int run(struct ctl_globals *globals, int argc, char **argv)
+{
+    char timeout_ms[16];
+    char **words;
+    size_t n = 0;
+    int result;
+
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        (void)fputs(ctl_bench.help, stdout);
+        (void)fputc('\n', stdout);
+        result = ctl_flush();
+        if (result != CTL_OK) {
+            return result;
+        }
+    }
+    words = malloc(sizeof *words * ((size_t)argc + MAX_ADDED));
+    if (words == NULL) {
+        (void)fputs("voxelctl bench: no memory\n", stderr);
+        return CTL_FAILED;
+    }
+    (void)snprintf(timeout_ms, sizeof timeout_ms, "%u",
+                   (unsigned)globals->options.timeout_ms);
+    add_word(words, &n, "voxelctl bench"); /* as its messages are to name it */
+    add_option(words, &n, "--url", globals->options.url);
+    add_option(words, &n, "--ca-file", globals->options.tls_ca_file);
+    add_option(words, &n, "--timeout-ms", timeout_ms);
+    if (globals->json) {
+        add_word(words, &n, "--json");
+    }
+    for (int i = 1; i < argc; i++) {
+        add_word(words, &n, argv[i]);
+    }
+    words[n] = NULL;
+    result = pass_token(globals) ? become(words) : CTL_FAILED;
+    free(words);
+    return result;
+}
+
+const struct ctl_command ctl_bench = {
+    .name = "bench",
+    .summary = "loads the daemon and tells how it answers",
+    .help =
+        "voxelctl bench - loads the daemon and tells how it answers\n"
+        "\n"
+        "usage: voxelctl [OPTIONS] bench [BENCH OPTIONS]\n"
+        "\n"
+        "Runs bench_load, which is installed with voxelctl, and hands it the shared\n"
+        "options (--url, --token-file, --ca-file, --timeout, --timeout-ms, --json) and\n"
+        "every word after \"bench\"; voxelctl bench --help explains those as well.\n"
+        "\n"
+        "  voxelctl bench --concurrency 1,2,4,8 --csv load.csv\n"
+        "  voxelctl --url http://127.0.0.1:8420 bench --rate 20,50,100 --check\n"
+        "  python3 PREFIX/share/voxeld/plot_load.py load.csv load.png\n"
+        "\n"
+        "The last line draws the first one's sweep and needs matplotlib.\n",
+    .run = run,
+};

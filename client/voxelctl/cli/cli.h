@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl's subcommands and what they share. */
+#ifndef VXD_CLIENT_VOXELCTL_CLI_CLI_H
+#define VXD_CLIENT_VOXELCTL_CLI_CLI_H
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "client/c/include/voxeld.h"
+#include "proto/base/base.h"
+
+/* What the process ends with. */
+enum {
+    CTL_OK = 0,
+    CTL_FAILED = 1, /* the request, the connection or a file; the message says which */
+    CTL_USAGE = 2
+};
+
+/* Options that every subcommand takes; zeroed, then ctl_globals_defaults. */
+struct ctl_globals {
+    struct voxeld_options options;
+    bool json;
+    char token[1024]; /* from --token-file */
+};
+
+/* Ids of the shared options, above any character. */
+enum {
+    CTL_OPT_URL = 256,
+    CTL_OPT_TOKEN_FILE,
+    CTL_OPT_TIMEOUT,
+    CTL_OPT_TIMEOUT_MS,
+    CTL_OPT_CA_FILE,
+    CTL_OPT_JSON,
+    CTL_OPT_HELP,
+    CTL_OPT_VERSION,
+    CTL_OPT_FIRST_OWN
+};
+
+/* Goes into every subcommand's list of long options, before its own. */
+#define CTL_GLOBAL_OPTIONS                                                               \
+    {"url", required_argument, NULL, CTL_OPT_URL},                                       \
+        {"token-file", required_argument, NULL, CTL_OPT_TOKEN_FILE},                     \
+        {"timeout", required_argument, NULL, CTL_OPT_TIMEOUT},                           \
+        {"timeout-ms", required_argument, NULL, CTL_OPT_TIMEOUT_MS},                     \
+        {"ca-file", required_argument, NULL, CTL_OPT_CA_FILE},                           \
+        {"json", no_argument, NULL, CTL_OPT_JSON}, {"help", no_argument, NULL, 'h'},     \
+    {                                                                                    \
+        "version", no_argument, NULL, CTL_OPT_VERSION                                    \
+    }
+
+struct ctl_command {
+    const char *name;
+    const char *summary;
+    const char *help; /* the whole manual of the subcommand */
+    /* argv[0] is the subcommand's name. Returns what the process ends with. */
+    int (*run)(struct ctl_globals *globals, int argc, char **argv);
+};
+
+extern const struct ctl_command ctl_info;
+extern const struct ctl_command ctl_status;
+extern const struct ctl_command ctl_voxelize;
+extern const struct ctl_command ctl_map;
+extern const struct ctl_command ctl_scene;
+extern const struct ctl_command ctl_infer;
+extern const struct ctl_command ctl_net;
+extern const struct ctl_command ctl_convert;
+extern const struct ctl_command ctl_self_test;
+extern const struct ctl_command ctl_log_level;
+extern const struct ctl_command ctl_backup;
+extern const struct ctl_command ctl_bench;
+
+/* args.c ------------------------------------------------------------------------------- */
+
+void ctl_globals_defaults(struct ctl_globals *globals);
+
+/* Takes one shared option. CTL_OK, or CTL_USAGE or CTL_FAILED after a message. */
+int ctl_global_option(struct ctl_globals *globals, int id, const char *value);
+
+/* What getopt_long gave for -h, --version, or an option unknown ('?'): handles those and
+ * the shared ones. True when the subcommand is to end with *result. */
+bool ctl_common_option(struct ctl_globals *globals, const struct ctl_command *command,
+                       int id, const char *value, int *result);
+
+/* For subcommands without options of their own: parses argv and checks that n_min to n_max
+ * words follow, which begin at argv[optind]. True when the subcommand is to end. */
+bool ctl_plain_options(struct ctl_globals *globals, const struct ctl_command *command,
+                       int argc, char **argv, int n_min, int n_max, int *result);
+
+/* Prints "voxelctl COMMAND: ..." and how to get help. Returns CTL_USAGE. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+int ctl_usage(const char *command, const char *format, ...);
+
+/* Prints what went wrong with a request. Returns CTL_FAILED. */
+int ctl_failed(const char *what, const struct voxeld_error *error);
+
+/* Numbers separated by commas, all finite. How many, 0 where it is no such list or longer
+ * than max. */
+size_t ctl_parse_doubles(const char *text, double *out, size_t max);
+
+/* A whole number in low .. high. */
+bool ctl_parse_u32(const char *text, uint32_t low, uint32_t high, uint32_t *out);
+
+/* 1234567 as "1,234,567"; text has at least 32 bytes. Returns text. */
+const char *ctl_thousands(uint64_t n, char *text);
+
+/* Connects as the options say; NULL after a message. */
+struct voxeld_client *ctl_connect(const struct ctl_globals *globals);
+
+/* What came of dropping one, and what all of them take, "maps" say; the text, or of the second the
+ * end of a JSON object behind its list. */
+void ctl_print_dropped(const struct ctl_globals *globals, bool existed, const char *name);
+void ctl_print_total(const struct ctl_globals *globals, size_t n, const char *what,
+                     uint64_t n_bytes, uint64_t limit_bytes);
+
+/* Flushes standard output; CTL_FAILED, with a message, when it did not take everything. */
+int ctl_flush(void);
+
+/* own_options.c ------------------------------------------------------------------------ */
+
+enum {
+    CTL_MAX_OWN = 64 /* a bit each */
+};
+
+/* Option number CTL_OPT_FIRST_OWN + its place in its list. */
+struct ctl_own_option {
+    const char *name;
+    const char *right; /* what its value may be, or what is wrong where the flag stands */
+    bool is_flag;      /* it has no value */
+};
+
+struct ctl_own_options {
+    const struct ctl_own_option *known;
+    size_t n_known;
+    uint64_t taken; /* a bit for each that this subcommand has */
+    size_t n_min;   /* words behind the options */
+    size_t n_max;
+    /* One was given; false where its value is none, or where it stands. */
+    bool (*take)(void *args, int id, const char *value);
+    void *args;
+};
+
+/* Parses argv; the words begin at argv[optind]. True when the subcommand is to end with *result,
+ * after a message. */
+bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command *command,
+                          const struct ctl_own_options *own, int argc, char **argv,
+                          int *result);
+
+/* Values of options; false where they are none. */
+bool ctl_parse_u64(const char *text, uint64_t *out);
+bool ctl_parse_between(const char *text, double low, double high, double *out);
+/* One edge for all axes, or three, > 0. */
+bool ctl_parse_size(const char *text, double size_m[3]);
+/* Which of the names, that end with NULL, it is; -1 = none. */
+int ctl_parse_choice(const char *text, const char *const *names);
+/* VOXELD_FSYNC_..., VOXELD_MAP_FSYNC_...: always, everysec, off; -1 = none. */
+int ctl_parse_fsync(const char *text);
+
+/* json.c ------------------------------------------------------------------------------- */
+
+/* Writes s as a JSON string; bytes that are no UTF-8 become U+FFFD. */
+void ctl_json_string(FILE *stream, const char *s);
+
+/* Writes a number that reads back as the same double; null where it is not finite. */
+void ctl_json_number(FILE *stream, double value);
+
+/* "name": and one of the two, with a comma before unless first. */
+void ctl_json_member_string(FILE *stream, bool first, const char *name, const char *s);
+void ctl_json_member_number(FILE *stream, bool first, const char *name, double value);
+void ctl_json_member_count(FILE *stream, bool first, const char *name, uint64_t n);
+
+/* progress.c --------------------------------------------------------------------------- */
+
+/* Draws "[#####     ] 3/12 name" over the line before it, on standard error and only when
+ * that is a terminal and total > 1. */
+void ctl_progress_show(size_t n_done, size_t total, const char *name);
+
+/* Erases it; before anything else is printed. */
+void ctl_progress_clear(size_t total);
+
+/* drive.c ------------------------------------------------------------------------------ */
+
+#define CTL_DRIVE_RETRY_S 10.0 /* where nothing else is said */
+
+/* Files of a cloud each. */
+struct ctl_drive {
+    const char *const *paths;
+    size_t n;
+    const char *format;              /* of all; NULL = by their endings */
+    const struct voxeld_pose *poses; /* n; NULL = the files' own */
+    double retry_s;
+    /* Makes one call, as `call` says, that changes something once. */
+    enum voxeld_status (*send)(void *user, const struct voxeld_call *call,
+                               const struct voxeld_cloud *cloud,
+                               struct voxeld_error *error);
+    void *user;
+};
+
+/* Sends all that can be read, repeats what got no answer. CTL_FAILED, after a message, where that
+ * did not work for one of them. */
+int ctl_drive_send(const struct ctl_drive *drive);
+
+/* out_file.c --------------------------------------------------------------------------- */
+
+/* Writes to an open file; fills *err where it fails. */
+typedef enum vxd_status ctl_write_fn(FILE *file, void *context, struct vxd_err *err);
+
+/* Writes a file beside this one that then takes its place, so that a file that is there is
+ * whole. A device, a pipe or a link is written to as it is. CTL_FAILED after a message. */
+int ctl_write_file(const char *path, ctl_write_fn *write, void *context);
+
+/* voxelize_out.c ----------------------------------------------------------------------- */
+
+/* An output file by its name's ending; CTL_USAGE after a message for an ending other than
+ * .ply and .npy, or a tensor that is none. *outputs and *reduce get the bits that the
+ * request needs for it. */
+int ctl_out_plan(const char *path, const char *tensor, uint32_t *outputs,
+                 uint32_t *reduce);
+
+/* Writes it as ctl_write_file does. CTL_FAILED after a message. */
+int ctl_out_write(const char *path, const char *tensor,
+                  const struct voxeld_voxels *voxels);
+
+/* become.c ----------------------------------------------------------------------------- */
+
+/* Becomes the first of the programs at `places`, seen from voxelctl's folder, with the words
+ * (words[0] is its name, NULL behind the last). Returns only where that fails: CTL_FAILED after
+ * a message, CTL_OK after one that says that there is none. */
+int ctl_become(const char *who, const char *const *places, size_t n_places, char **words);
+
+/* infer_out.c -------------------------------------------------------------------------- */
+
+/* An output of an inference as .npy (labels where it has them, else values) or, of voxels and
+ * points, .ply. CTL_USAGE after a message for another ending, CTL_FAILED for an output that is
+ * not there or cannot be written so. */
+int ctl_infer_check_out(const char *path);
+int ctl_infer_write(const char *path, const char *output,
+                    const struct voxeld_cloud *cloud,
+                    const struct voxeld_inference *inference);
+
+#endif

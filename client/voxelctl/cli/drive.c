@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The clouds of a recorded drive, sent one after the other. */
+#include "client/voxelctl/cli/cli.h"
+
+static int send_file(const struct ctl_drive *drive, size_t i)
+{
+    const char *path = drive->paths[i];
+    struct voxeld_retry retry = {.total_ms = (uint32_t)(drive->retry_s * 1000)};
+    struct voxeld_call call = {0};
+    struct voxeld_cloud *file = NULL;
+    struct voxeld_cloud cloud;
+    struct voxeld_error error;
+    enum voxeld_status status;
+
+    if (voxeld_cloud_read_file(path, drive->format, &file, &error) != VOXELD_OK) {
+        ctl_progress_clear(drive->n);
+        return ctl_failed(path, &error);
+    }
+    cloud = *file;
+    if (drive->poses != NULL) {
+        cloud.T_map_sensor = drive->poses[i];
+    }
+    do {
+        status = drive->send(drive->user, &call, &cloud, &error);
+    } while (voxeld_retry(&retry, &call, status, &error));
+    voxeld_cloud_free(file);
+    if (status != VOXELD_OK) {
+        ctl_progress_clear(drive->n);
+        return ctl_failed(path, &error);
+    }
+    return CTL_OK;
+}
+
+int ctl_drive_send(const struct ctl_drive *drive)
+{
+    int result = CTL_OK;
+
+    for (size_t i = 0; i < drive->n; i++) {
+        int one;
+
+        ctl_progress_show(i, drive->n, drive->paths[i]);
+        one = send_file(drive, i);
+        /* The other files may be better. */
+        result = one != CTL_OK ? one : result;
+    }
+    ctl_progress_clear(drive->n);
+    return result;
+}

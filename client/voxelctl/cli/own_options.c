@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Subcommands that take some of a list of options beside the shared ones, and what the values of
+ * several of them may be. */
+#include <string.h>
+
+#include "proto/base/number.h"
+#include "client/voxelctl/cli/cli.h"
+
+enum {
+    MAX_SHARED = 16
+};
+
+static void fill_options(const struct ctl_own_options *own, struct option *options)
+{
+    static const struct option shared[] = {CTL_GLOBAL_OPTIONS};
+    size_t n = sizeof shared / sizeof shared[0];
+
+    _Static_assert(sizeof shared / sizeof shared[0] < MAX_SHARED, "and the end");
+    memcpy(options, shared, sizeof shared);
+    for (size_t i = 0; i < own->n_known; i++) {
+        if ((own->taken >> i & 1) != 0) {
+            options[n++] =
+                (struct option){own->known[i].name,
+                                own->known[i].is_flag ? no_argument : required_argument,
+                                NULL, (int)(CTL_OPT_FIRST_OWN + i)};
+        }
+    }
+    options[n] = (struct option){NULL, 0, NULL, 0};
+}
+
+bool ctl_take_own_options(struct ctl_globals *globals, const struct ctl_command *command,
+                          const struct ctl_own_options *own, int argc, char **argv,
+                          int *result)
+{
+    struct option options[MAX_SHARED + CTL_MAX_OWN];
+    size_t n_words;
+    int id;
+
+    fill_options(own, options);
+    while ((id = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (id >= CTL_OPT_FIRST_OWN) {
+            const struct ctl_own_option *option = &own->known[id - CTL_OPT_FIRST_OWN];
+
+            if (!own->take(own->args, id, optarg)) {
+                *result = ctl_usage(command->name, "--%s%s%s: %s", option->name,
+                                    option->is_flag ? "" : " ",
+                                    option->is_flag ? "" : optarg, option->right);
+                return true;
+            }
+        } else if (ctl_common_option(globals, command, id, optarg, result)) {
+            return true;
+        }
+    }
+    n_words = (size_t)(argc - optind);
+    if (n_words < own->n_min || n_words > own->n_max) {
+        *result = ctl_usage(command->name, "%zu words after the options", n_words);
+        return true;
+    }
+    return false;
+}
+
+bool ctl_parse_u64(const char *text, uint64_t *out)
+{
+    return vxd_number_uint64(text, strlen(text), out);
+}
+
+bool ctl_parse_between(const char *text, double low, double high, double *out)
+{
+    return ctl_parse_doubles(text, out, 1) == 1 && *out >= low && *out <= high;
+}
+
+bool ctl_parse_size(const char *text, double size_m[3])
+{
+    size_t n = ctl_parse_doubles(text, size_m, 3);
+
+    if (n == 1) {
+        size_m[1] = size_m[0];
+        size_m[2] = size_m[0];
+    }
+    return (n == 1 || n == 3) && size_m[0] > 0 && size_m[1] > 0 && size_m[2] > 0;
+}
+
+int ctl_parse_choice(const char *text, const char *const *names)
+{
+    int i = 0;
+
+    while (names[i] != NULL && strcmp(names[i], text) != 0) {
+        i++;
+    }
+    return names[i] != NULL ? i : -1;
+}
+
+int ctl_parse_fsync(const char *text)
+{
+    static const char *const names[] = {"always", "everysec", "off", NULL};
+
+    return ctl_parse_choice(text, names);
+}

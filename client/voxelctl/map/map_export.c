@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl map export, and the files of the other subcommands. */
+#include <string.h>
+
+#include "client/files/files.h"
+#include "client/voxelctl/map/map_commands.h"
+
+enum {
+    MAX_ARRAYS = CTL_MAP_MAX_ARRAYS + 3
+};
+
+struct output {
+    const char *path;
+    const struct voxeld_array *arrays;
+    size_t n;
+};
+
+static enum vxd_status write_output(FILE *file, void *context, struct vxd_err *err)
+{
+    const struct output *output = context;
+    struct vxd_write_array arrays[MAX_ARRAYS] = {0};
+    size_t n = output->n < MAX_ARRAYS ? output->n : MAX_ARRAYS;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct voxeld_array *in = &output->arrays[i];
+
+        arrays[i] = (struct vxd_write_array){
+            .name = in->name,
+            .dtype = (enum vxd_dtype)in->dtype,
+            .shape = {in->n, in->n_elements > 0 ? in->n_elements : 1},
+            .n_axes = in->n_elements > 1 ? 2 : 1,
+            .data = in->data,
+        };
+    }
+    return ctl_has_ending(output->path, ".npz")
+               ? vxd_npz_write(file, arrays, n, err)
+               : vxd_npy_write(file, arrays[0].dtype, arrays[0].shape, arrays[0].n_axes,
+                               arrays[0].data, err);
+}
+
+int ctl_map_write_arrays(const char *path, const struct voxeld_array *arrays, size_t n)
+{
+    struct output output = {path, arrays, n};
+
+    return ctl_write_file(path, write_output, &output);
+}
+
+/* .npz: keys, indices and the value arrays. .npy: the keys, or the first array of --arrays. */
+static int write_arrays(const char *path, const struct voxeld_map_result *r, bool chosen)
+{
+    struct voxeld_array out[MAX_ARRAYS];
+    size_t n = 0;
+
+    if (chosen && r->n_values > 0 && ctl_has_ending(path, ".npy")) {
+        return ctl_map_write_arrays(path, r->values, 1);
+    }
+    out[n++] = r->keys;
+    out[n++] = (struct voxeld_array){"indices", VOXELD_INT32, r->indices, r->n, 1};
+    for (size_t i = 0; i < r->n_values && n < MAX_ARRAYS; i++) {
+        out[n++] = r->values[i];
+    }
+    return ctl_map_write_arrays(path, out, n);
+}
+
+static int export_arrays(struct voxeld_client *client,
+                         const struct voxeld_map_export_request *request,
+                         const char *path, uint64_t *n_entries)
+{
+    struct voxeld_map_result *r = NULL;
+    struct voxeld_error error;
+    int result;
+
+    if (voxeld_map_export(client, request, &r, &error) != VOXELD_OK) {
+        return ctl_failed(request->map, &error);
+    }
+    *n_entries = r->n_entries;
+    result = write_arrays(path, r, request->n_arrays > 0);
+    voxeld_map_result_free(r);
+    return result;
+}
+
+static int check(const struct ctl_map_args *args)
+{
+    const char *path = args->words[1];
+
+    if (!ctl_has_ending(path, ".ply") && !ctl_has_ending(path, ".npz") &&
+        !ctl_has_ending(path, ".npy")) {
+        return ctl_usage("map export", "%s: a name ending in .ply, .npz or .npy", path);
+    }
+    return CTL_OK;
+}
+
+static int export_entries(struct voxeld_client *client, const struct ctl_globals *globals,
+                          const struct ctl_map_args *args)
+{
+    const char *path = args->words[1];
+    bool as_ply = ctl_has_ending(path, ".ply");
+    struct voxeld_map_export_request request = {
+        .map = args->words[0],
+        .arrays = args->names.names,
+        .n_arrays = args->names.n,
+        .keys_only = ctl_has_ending(path, ".npy") && args->names.n == 0,
+        .first = args->first,
+        .limit = args->limit,
+    };
+    struct voxeld_error error;
+    uint64_t n_entries = 0;
+    char text[32];
+    int result = CTL_OK;
+
+    if (!as_ply) {
+        result = export_arrays(client, &request, path, &n_entries);
+    } else if (voxeld_map_export_file(client, &request, path, &n_entries, &error) !=
+               VOXELD_OK) {
+        result = ctl_failed(request.map, &error);
+    }
+    if (result != CTL_OK) {
+        return result;
+    }
+    if (globals->json) {
+        (void)fputc('{', stdout);
+        ctl_json_member_string(stdout, true, "file", path);
+        ctl_json_member_count(stdout, false, "n_entries", n_entries);
+        (void)fputs("}\n", stdout);
+    } else {
+        (void)printf("%s: of %s, which has %s entries\n", path, request.map,
+                     ctl_thousands(n_entries, text));
+    }
+    return ctl_flush();
+}
+
+const struct ctl_map_sub ctl_map_export = {
+    .command =
+        {.name = "map export",
+         .help =
+             "voxelctl map export - all entries, by ascending number\n"
+             "\n"
+             "usage: voxelctl map export NAME FILE [OPTIONS]\n"
+             "\n"
+             "  FILE.ply           a vertex an entry: the centre of its voxel in metres "
+             "where\n"
+             "                     the map has voxels, else its key; then the value "
+             "arrays\n"
+             "  FILE.npz           keys, indices, and the value arrays by their names\n"
+             "  FILE.npy           the keys alone, or the array that --arrays names\n"
+             "\n"
+             "  --arrays A,B,..    value arrays to take; default all\n"
+             "  --first N          leave the first N entries out\n"
+             "  --limit N          take at most N\n"
+             "\n"
+             "example\n"
+             "  voxelctl map export drive drive.ply\n"},
+    .options = CTL_MAP_BIT(CTL_MAP_ARRAYS) | CTL_MAP_BIT(CTL_MAP_FIRST) |
+               CTL_MAP_BIT(CTL_MAP_LIMIT),
+    .n_min = 2,
+    .n_max = 2,
+    .check = check,
+    .run = export_entries,
+};

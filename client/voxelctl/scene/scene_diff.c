@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl scene diff. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/voxelctl/scene/scene_commands.h"
+
+enum {
+    N_KINDS = 5
+};
+
+static const struct {
+    const char *member; /* in JSON */
+    const char *text;
+} kinds[N_KINDS] = {{"n_added", "added"},
+                    {"n_removed", "removed"},
+                    {"n_changed", "of another material"},
+                    {"n_freed", "freed"},
+                    {"n_unfreed", "free no more"}};
+
+/* Cells of all parts that came. */
+struct gathered {
+    int32_t *cells;
+    uint8_t *changes;
+    size_t n;
+    uint64_t counts[N_KINDS]; /* of cells in which there is such a voxel */
+    uint64_t from_version;
+    uint64_t to_version;
+};
+
+/* False without memory. */
+static bool gather(struct gathered *g, const struct voxeld_scene_diff *part)
+{
+    void *cells = g->cells;
+    void *changes = g->changes;
+    size_t n = g->n + part->n;
+    bool has_room = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells) &&
+                    ctl_scene_grow(&changes, n, sizeof *g->changes);
+
+    g->cells = cells;
+    g->changes = changes;
+    if (!has_room) {
+        return false;
+    }
+    memcpy(g->cells + 3 * g->n, part->cells, 3 * part->n * sizeof *g->cells);
+    memcpy(g->changes + g->n, part->changes, part->n);
+    for (size_t i = 0; i < part->n; i++) {
+        for (size_t k = 0; k < N_KINDS; k++) {
+            g->counts[k] += (uint64_t)part->changes[i] >> k & 1U;
+        }
+    }
+    g->n = n;
+    return true;
+}
+
+/* All cells, in as many replies as it takes: the first one says of which versions. */
+static int fetch_all(struct voxeld_client *client,
+                     struct voxeld_scene_diff_request *request, struct gathered *g)
+{
+    struct voxeld_error error;
+    uint64_t n_cells = 0;
+    int result = CTL_OK;
+
+    do {
+        struct voxeld_scene_diff *part = NULL;
+        size_t before = g->n;
+
+        request->first = g->n;
+        if (voxeld_scene_get_diff(client, request, &part, &error) != VOXELD_OK) {
+            return ctl_failed(request->scene, &error);
+        }
+        n_cells = part->n_cells;
+        g->from_version = part->from_version;
+        g->to_version = part->to_version;
+        request->from = (struct voxeld_scene_at){.version = part->from_version};
+        request->to = (struct voxeld_scene_at){.version = part->to_version};
+        if (!gather(g, part)) {
+            (void)fputs("voxelctl: no memory\n", stderr);
+            result = CTL_FAILED;
+        } else if (g->n == before && g->n < n_cells) {
+            (void)fprintf(stderr, "voxelctl: %s: a reply without the next cells\n",
+                          request->scene);
+            result = CTL_FAILED;
+        }
+        voxeld_scene_diff_free(part);
+    } while (result == CTL_OK && g->n < n_cells);
+    return result;
+}
+
+static void print_json(const struct gathered *g, const char *path)
+{
+    (void)fputc('{', stdout);
+    ctl_json_member_count(stdout, true, "from_version", g->from_version);
+    ctl_json_member_count(stdout, false, "to_version", g->to_version);
+    ctl_json_member_count(stdout, false, "n_cells", g->n);
+    for (size_t k = 0; k < N_KINDS; k++) {
+        ctl_json_member_count(stdout, false, kinds[k].member, g->counts[k]);
+    }
+    if (path != NULL) {
+        ctl_json_member_string(stdout, false, "file", path);
+    }
+    (void)fputs("}\n", stdout);
+}
+
+static void print_text(const struct gathered *g, const struct ctl_scene_args *args)
+{
+    const char *scene = args->words[0];
+    char text[32];
+
+    (void)printf("%s: %s cells differ between version %" PRIu64 " and %s%s%" PRIu64,
+                 scene, ctl_thousands(g->n, text), g->from_version,
+                 args->to_scene != NULL ? args->to_scene : "",
+                 args->to_scene != NULL ? "@" : "", g->to_version);
+    for (size_t k = 0; k < N_KINDS; k++) {
+        (void)printf("%s %s %s", k > 0 ? "," : ":", ctl_thousands(g->counts[k], text),
+                     kinds[k].text);
+    }
+    (void)fputc('\n', stdout);
+}
+
+static int diff(struct voxeld_client *client, const struct ctl_globals *globals,
+                struct ctl_scene_args *args)
+{
+    struct voxeld_scene_diff_request request = {
+        .scene = args->words[0],
+        .from = args->from,
+        .to = args->to,
+        .to_scene = args->to_scene,
+        .level = args->level,
+        .has_box = ctl_scene_has(args, CTL_SCENE_BOX),
+        .box = args->box,
+        .in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS),
+    };
+    struct gathered g = {0};
+    int result = fetch_all(client, &request, &g);
+
+    if (result == CTL_OK && args->out != NULL) {
+        const struct voxeld_array arrays[] = {
+            {"cells", VOXELD_INT32, g.cells, g.n, 3},
+            {"changes", VOXELD_UINT8, g.changes, g.n, 1},
+        };
+
+        result = ctl_map_write_arrays(args->out, arrays,
+                                      ctl_has_ending(args->out, ".npy") ? 1 : 2);
+    }
+    if (result == CTL_OK) {
+        if (globals->json) {
+            print_json(&g, args->out);
+        } else {
+            print_text(&g, args);
+        }
+        result = ctl_flush();
+    }
+    free(g.cells);
+    free(g.changes);
+    return result;
+}
+
+const struct ctl_scene_sub ctl_scene_diff = {
+    .command =
+        {.name = "scene diff",
+         .help =
+             "voxelctl scene diff - where two versions differ\n"
+             "\n"
+             "usage: voxelctl scene diff NAME [--from V] [--to V] [OPTIONS]\n"
+             "\n"
+             "  --from V           a version or a snapshot; default: the version before "
+             "the\n"
+             "                     newest, with --to-scene the newest\n"
+             "  --to V             default: the newest\n"
+             "  --to-scene NAME    ... of this scene, which branched from the other, or "
+             "from\n"
+             "                     which the other branched\n"
+             "  --level N          cells of 2^N voxels a side\n"
+             "  --box X,Y,Z,X,Y,Z  in this box only, metres\n"
+             "  --in-voxels        ... voxels from the low corner\n"
+             "  --out FILE.npz     cells (voxel indices), changes (sums of 1 added, 2 "
+             "removed,\n"
+             "                     4 of another material, 8 freed, 16 free no more)\n"
+             "  --out FILE.npy     the cells alone\n"
+             "\n"
+             "A cell counts as all that became of some voxel in it.\n"
+             "\n"
+             "examples\n"
+             "  voxelctl scene diff yard\n"
+             "  voxelctl scene diff yard --from monday --level 3 --out changed.npz\n"},
+    .options = CTL_SCENE_BIT(CTL_SCENE_FROM) | CTL_SCENE_BIT(CTL_SCENE_TO) |
+               CTL_SCENE_BIT(CTL_SCENE_TO_SCENE) | CTL_SCENE_BIT(CTL_SCENE_LEVEL) |
+               CTL_SCENE_BIT(CTL_SCENE_BOX) | CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) |
+               CTL_SCENE_BIT(CTL_SCENE_OUT),
+    .n_min = 1,
+    .n_max = 1,
+    .run = diff,
+};

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl scene export. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/files/files.h"
+#include "client/voxelctl/scene/scene_commands.h"
+
+/* Cells of all parts that came. */
+struct gathered {
+    int32_t *cells;
+    uint16_t *materials;
+    uint64_t *counts;
+    size_t n;
+};
+
+static void gathered_free(struct gathered *g)
+{
+    free(g->cells);
+    free(g->materials);
+    free(g->counts);
+}
+
+bool ctl_scene_grow(void **block, size_t n, size_t n_bytes)
+{
+    void *grown =
+        vxd_size_mul(n > 0 ? n : 1, n_bytes, &n_bytes) ? realloc(*block, n_bytes) : NULL;
+
+    *block = grown != NULL ? grown : *block;
+    return grown != NULL;
+}
+
+static bool gather(struct gathered *g, const struct voxeld_scene_cells *part)
+{
+    void *cells = g->cells;
+    void *materials = g->materials;
+    void *counts = g->counts;
+    size_t n = g->n + part->n;
+    bool has_room = ctl_scene_grow(&cells, n, 3 * sizeof *g->cells);
+
+    has_room = has_room &&
+               (part->materials == NULL ||
+                ctl_scene_grow(&materials, n, sizeof *g->materials)) &&
+               (part->counts == NULL || ctl_scene_grow(&counts, n, sizeof *g->counts));
+    g->cells = cells;
+    g->materials = materials;
+    g->counts = counts;
+    if (!has_room) {
+        return false;
+    }
+    memcpy(g->cells + 3 * g->n, part->cells, 3 * part->n * sizeof *g->cells);
+    if (part->materials != NULL) {
+        memcpy(g->materials + g->n, part->materials, part->n * sizeof *g->materials);
+    }
+    if (part->counts != NULL) {
+        memcpy(g->counts + g->n, part->counts, part->n * sizeof *g->counts);
+    }
+    g->n = n;
+    return true;
+}
+
+/* All cells, in as many replies as it takes, of one version. */
+static int fetch_all(struct voxeld_client *client,
+                     const struct voxeld_scene_export_request *options,
+                     struct gathered *g)
+{
+    struct voxeld_scene_export_request request = *options;
+    char pinned[128]; /* the name with the first reply's version */
+    struct voxeld_error error;
+    uint64_t version = 0;
+    uint64_t n_cells = 0;
+    int result = CTL_OK;
+
+    do {
+        struct voxeld_scene_cells *part = NULL;
+        size_t before = g->n;
+
+        request.first = g->n;
+        if (voxeld_scene_export(client, &request, &part, &error) != VOXELD_OK) {
+            return ctl_failed(request.scene, &error);
+        }
+        version = before == 0 ? part->version : version;
+        n_cells = part->n_cells;
+        if (before == 0 && version > 0 && strchr(request.scene, '@') == NULL) {
+            (void)snprintf(pinned, sizeof pinned, "%s@%" PRIu64, request.scene, version);
+            request.scene = pinned;
+        }
+        if (part->version != version) {
+            (void)fprintf(stderr,
+                          "voxelctl: %s: it changed while it was exported; try again\n",
+                          request.scene);
+            result = CTL_FAILED;
+        } else if (!gather(g, part)) {
+            (void)fputs("voxelctl: no memory\n", stderr);
+            result = CTL_FAILED;
+        }
+        if (result == CTL_OK && g->n == before && g->n < n_cells) {
+            (void)fprintf(stderr, "voxelctl: %s: a reply without the next cells\n",
+                          request.scene);
+            result = CTL_FAILED;
+        }
+        voxeld_scene_cells_free(part);
+    } while (result == CTL_OK && g->n < n_cells);
+    return result;
+}
+
+static int export_list(struct voxeld_client *client,
+                       const struct voxeld_scene_export_request *request,
+                       const char *path, uint64_t *n_cells)
+{
+    struct gathered g = {0};
+    struct voxeld_array out[3];
+    size_t n = 0;
+    int result = fetch_all(client, request, &g);
+
+    if (result == CTL_OK) {
+        out[n++] = (struct voxeld_array){"cells", VOXELD_INT32, g.cells, g.n, 3};
+        if (g.materials != NULL) {
+            out[n++] =
+                (struct voxeld_array){"materials", VOXELD_UINT16, g.materials, g.n, 1};
+        }
+        if (g.counts != NULL) {
+            out[n++] = (struct voxeld_array){"counts", VOXELD_UINT64, g.counts, g.n, 1};
+        }
+        result = ctl_map_write_arrays(path, out, n);
+        *n_cells = g.n;
+    }
+    gathered_free(&g);
+    return result;
+}
+
+struct dense_output {
+    const struct voxeld_scene_cells *cells;
+    bool materials;
+};
+
+static enum vxd_status write_dense(FILE *file, void *context, struct vxd_err *err)
+{
+    const struct dense_output *out = context;
+
+    return out->materials ? vxd_npy_write(file, VXD_UINT16, out->cells->shape, 3,
+                                          out->cells->materials, err)
+                          : vxd_npy_write(file, VXD_UINT8, out->cells->shape, 3,
+                                          out->cells->states, err);
+}
+
+static int export_dense(struct voxeld_client *client,
+                        const struct voxeld_scene_export_request *request,
+                        const char *path, bool materials, uint64_t *n_cells)
+{
+    struct voxeld_scene_cells *cells = NULL;
+    struct dense_output out = {.materials = materials};
+    struct voxeld_error error;
+    int result;
+
+    if (voxeld_scene_export(client, request, &cells, &error) != VOXELD_OK) {
+        return ctl_failed(request->scene, &error);
+    }
+    out.cells = cells;
+    *n_cells = cells->n;
+    if (materials && cells->materials == NULL) {
+        (void)fprintf(stderr, "voxelctl: %s: it has no materials\n", request->scene);
+        result = CTL_FAILED;
+    } else {
+        result = ctl_write_file(path, write_dense, &out);
+    }
+    voxeld_scene_cells_free(cells);
+    return result;
+}
+
+static int check(const struct ctl_scene_args *args)
+{
+    const char *path = args->words[1];
+    bool dense = ctl_scene_has(args, CTL_SCENE_DENSE);
+
+    if (!ctl_has_ending(path, ".ply") && !ctl_has_ending(path, ".npz") &&
+        !ctl_has_ending(path, ".npy")) {
+        return ctl_usage("scene export", "%s: a name ending in .ply, .npz or .npy", path);
+    }
+    if (dense && (!ctl_scene_has(args, CTL_SCENE_BOX) || !ctl_has_ending(path, ".npy"))) {
+        return ctl_usage("scene export", "--dense needs a --box, and an .npy file");
+    }
+    if (ctl_scene_has(args, CTL_SCENE_MATERIALS) && !dense) {
+        return ctl_usage("scene export", "--materials goes with --dense");
+    }
+    if (ctl_scene_has(args, CTL_SCENE_COUNTS) && !ctl_has_ending(path, ".npz")) {
+        return ctl_usage("scene export", "--counts goes with an .npz file");
+    }
+    return CTL_OK;
+}
+
+static int export_scene(struct voxeld_client *client, const struct ctl_globals *globals,
+                        struct ctl_scene_args *args)
+{
+    const char *path = args->words[1];
+    bool dense = ctl_scene_has(args, CTL_SCENE_DENSE);
+    struct voxeld_scene_export_request request = {
+        .scene = args->words[0],
+        .format = dense ? VOXELD_SCENE_DENSE : VOXELD_SCENE_CELLS,
+        .has_box = ctl_scene_has(args, CTL_SCENE_BOX),
+        .box = args->box,
+        .in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS),
+        .level = args->level,
+        .free = ctl_scene_has(args, CTL_SCENE_FREE),
+        .with_counts = ctl_scene_has(args, CTL_SCENE_COUNTS),
+    };
+    struct voxeld_error error;
+    uint64_t n_cells = 0;
+    char text[32];
+    int result = CTL_OK;
+
+    if (dense) {
+        result = export_dense(client, &request, path,
+                              ctl_scene_has(args, CTL_SCENE_MATERIALS), &n_cells);
+    } else if (!ctl_has_ending(path, ".ply")) {
+        result = export_list(client, &request, path, &n_cells);
+    } else if (voxeld_scene_export_file(client, &request, path, &n_cells, &error) !=
+               VOXELD_OK) {
+        result = ctl_failed(request.scene, &error);
+    }
+    if (result != CTL_OK) {
+        return result;
+    }
+    if (globals->json) {
+        (void)fputc('{', stdout);
+        ctl_json_member_string(stdout, true, "file", path);
+        ctl_json_member_count(stdout, false, "n_cells", n_cells);
+        (void)fputs("}\n", stdout);
+    } else {
+        (void)printf("%s: %s cells of %s\n", path, ctl_thousands(n_cells, text),
+                     request.scene);
+    }
+    return ctl_flush();
+}
+
+const struct ctl_scene_sub ctl_scene_export = {
+    .command =
+        {.name = "scene export",
+         .help =
+             "voxelctl scene export - occupied voxels as a file\n"
+             "\n"
+             "usage: voxelctl scene export NAME[@V] FILE [OPTIONS]\n"
+             "\n"
+             "  FILE.ply           a vertex a voxel: its centre in metres, its material "
+             "and,\n"
+             "                     with a palette, its colour\n"
+             "  FILE.npz           cells (voxel indices), materials, counts\n"
+             "  FILE.npy           the cells alone\n"
+             "\n"
+             "  --box X,Y,Z,X,Y,Z  of this box only, metres\n"
+             "  --in-voxels        ... voxels from the low corner\n"
+             "  --level N          cells of 2^N voxels a side\n"
+             "  --free             the free voxels instead\n"
+             "  --counts           voxels a cell, in an .npz file\n"
+             "  --dense            the box as an array x, y, z (.npy) of sums of 1 "
+             "unknown,\n"
+             "                     2 occupied, 4 free\n"
+             "  --materials        ... of materials\n"
+             "\n"
+             "examples\n"
+             "  voxelctl scene export yard yard.ply\n"
+             "  voxelctl scene export yard plan.npy --dense --level 2 \\\n"
+             "      --box=-10,-10,0,10,10,2\n"},
+    .options = CTL_SCENE_BIT(CTL_SCENE_BOX) | CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) |
+               CTL_SCENE_BIT(CTL_SCENE_LEVEL) | CTL_SCENE_BIT(CTL_SCENE_FREE) |
+               CTL_SCENE_BIT(CTL_SCENE_COUNTS) | CTL_SCENE_BIT(CTL_SCENE_DENSE) |
+               CTL_SCENE_BIT(CTL_SCENE_MATERIALS),
+    .n_min = 2,
+    .n_max = 2,
+    .check = check,
+    .run = export_scene,
+};

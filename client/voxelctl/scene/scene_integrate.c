@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl scene integrate: a scene of a recorded drive. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "client/voxelctl/scene/scene_commands.h"
+
+struct totals {
+    size_t n_files;
+    struct voxeld_scene_change change; /* its counts summed */
+    uint64_t n_points;
+    uint64_t n_used;
+    uint64_t n_non_finite;
+    uint64_t n_outside;
+    uint64_t n_beyond;
+    uint64_t n_dropped;
+    double network_ms;
+    double decode_ms;
+    double carve_ms;
+    double edit_ms;
+    double engine_ms;
+};
+
+static void add(struct totals *t, const struct voxeld_scene_integrated *done)
+{
+    t->n_files++;
+    t->change.version = done->change.version;
+    t->change.n_added += done->change.n_added;
+    t->change.n_removed += done->change.n_removed;
+    t->change.n_changed += done->change.n_changed;
+    t->change.n_freed += done->change.n_freed;
+    t->change.n_new_nodes += done->change.n_new_nodes;
+    t->n_points += done->n_points;
+    t->n_used += done->n_used;
+    t->n_non_finite += done->n_non_finite;
+    t->n_outside += done->n_outside;
+    t->n_beyond += done->n_beyond;
+    t->n_dropped += done->n_dropped;
+    t->network_ms += done->network.voxelize_ms + done->network.sets_ms +
+                     done->network.layers_ms + done->network.outputs_ms;
+    t->decode_ms += done->decode_ms;
+    t->carve_ms += done->carve_ms;
+    t->edit_ms += done->edit_ms;
+    t->engine_ms += done->engine_ms;
+}
+
+struct integrate {
+    struct voxeld_client *client;
+    struct voxeld_scene_integrate_request request;
+    struct totals totals;
+};
+
+static enum voxeld_status integrate_cloud(void *user, const struct voxeld_call *call,
+                                          const struct voxeld_cloud *cloud,
+                                          struct voxeld_error *error)
+{
+    struct integrate *integrate = user;
+    struct voxeld_scene_integrated done;
+    enum voxeld_status status;
+
+    integrate->request.call = *call;
+    integrate->request.cloud = cloud;
+    status = voxeld_scene_integrate(integrate->client, &integrate->request, &done, error);
+    if (status == VOXELD_OK) {
+        add(&integrate->totals, &done);
+    }
+    return status;
+}
+
+static void print_json(const char *scene, const struct totals *t)
+{
+    (void)fputc('{', stdout);
+    ctl_scene_print_change(&t->change);
+    ctl_json_member_string(stdout, false, "scene", scene);
+    ctl_json_member_count(stdout, false, "n_files", t->n_files);
+    ctl_json_member_count(stdout, false, "n_points", t->n_points);
+    ctl_json_member_count(stdout, false, "n_used", t->n_used);
+    ctl_json_member_count(stdout, false, "n_non_finite", t->n_non_finite);
+    ctl_json_member_count(stdout, false, "n_outside", t->n_outside);
+    ctl_json_member_count(stdout, false, "n_beyond", t->n_beyond);
+    ctl_json_member_count(stdout, false, "n_dropped", t->n_dropped);
+    ctl_json_member_number(stdout, false, "network_ms", t->network_ms);
+    ctl_json_member_number(stdout, false, "decode_ms", t->decode_ms);
+    ctl_json_member_number(stdout, false, "carve_ms", t->carve_ms);
+    ctl_json_member_number(stdout, false, "edit_ms", t->edit_ms);
+    ctl_json_member_number(stdout, false, "engine_ms", t->engine_ms);
+    (void)fputs("}\n", stdout);
+}
+
+static int print_totals(const struct ctl_globals *globals, const char *scene,
+                        const struct totals *t)
+{
+    char text[5][32];
+    char network[64] = "";
+
+    if (t->network_ms > 0) {
+        (void)snprintf(network, sizeof network, "the network %.1f, ", t->network_ms);
+    }
+    if (globals->json) {
+        print_json(scene, t);
+    } else {
+        (void)printf(
+            "%s: version %" PRIu64 ": %s of %s points of %zu files; voxels: %s added, %s "
+            "removed, %s freed; %.1f ms in the engine (%sdecoding %.1f, carving %.1f, "
+            "editing %.1f)\n",
+            scene, t->change.version, ctl_thousands(t->n_used, text[0]),
+            ctl_thousands(t->n_points, text[1]), t->n_files,
+            ctl_thousands(t->change.n_added, text[2]),
+            ctl_thousands(t->change.n_removed, text[3]),
+            ctl_thousands(t->change.n_freed, text[4]), t->engine_ms, network,
+            t->decode_ms, t->carve_ms, t->edit_ms);
+    }
+    return ctl_flush();
+}
+
+static int check_network(const struct ctl_scene_args *args)
+{
+    const uint64_t of_network = CTL_SCENE_BIT(CTL_SCENE_LABELS) |
+                                CTL_SCENE_BIT(CTL_SCENE_OUTPUT) |
+                                CTL_SCENE_BIT(CTL_SCENE_DIGEST);
+    const uint64_t of_rule =
+        CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |
+        CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE);
+
+    if (args->network == NULL && (args->given & of_network) != 0) {
+        return ctl_usage("scene integrate",
+                         "--labels, --output and --expect-digest go with --network");
+    }
+    if (args->network != NULL && (args->given & of_rule) != 0) {
+        return ctl_usage("scene integrate",
+                         "with --network the labels say what materials points take");
+    }
+    return CTL_OK;
+}
+
+static int check(const struct ctl_scene_args *args)
+{
+    if (args->scene == NULL) {
+        return ctl_usage("scene integrate", "no --scene");
+    }
+    if (!ctl_scene_has(args, CTL_SCENE_SIZE) &&
+        (args->given & CTL_SCENE_CREATE_BITS) != 0) {
+        return ctl_usage("scene integrate", "the options of a scene go with --size");
+    }
+    if (ctl_scene_has(args, CTL_SCENE_NO_CARVE) &&
+        (ctl_scene_has(args, CTL_SCENE_MAX_RANGE) ||
+         ctl_scene_has(args, CTL_SCENE_ERASE))) {
+        return ctl_usage("scene integrate", "--max-range and --erase are of carving");
+    }
+    return check_network(args);
+}
+
+/* With --size the scene is made where it is missing. */
+static int make_scene(struct voxeld_client *client, const struct ctl_scene_args *args)
+{
+    struct voxeld_scene_create_request create =
+        ctl_scene_create_request(args, args->scene);
+    struct voxeld_error error;
+
+    if (ctl_scene_has(args, CTL_SCENE_SIZE) &&
+        voxeld_scene_create(client, &create, NULL, &error) != VOXELD_OK) {
+        return ctl_failed(args->scene, &error);
+    }
+    return CTL_OK;
+}
+
+static int integrate_all(struct voxeld_client *client, const struct ctl_globals *globals,
+                         const struct ctl_scene_args *args,
+                         const struct ctl_scene_labels *labels)
+{
+    size_t n_labels = 0;
+    const struct voxeld_scene_label *label_list = ctl_scene_labels_get(labels, &n_labels);
+    struct integrate integrate = {
+        .client = client,
+        .request =
+            {
+                .scene = args->scene,
+                .carve = !ctl_scene_has(args, CTL_SCENE_NO_CARVE),
+                .max_range_m = args->max_range_m,
+                .erase = ctl_scene_has(args, CTL_SCENE_ERASE),
+                .rule = args->rule,
+                .material = args->material,
+                .field = args->field,
+                .low = args->range[0],
+                .high = args->range[1],
+                .network = args->network,
+                .labels = label_list,
+                .n_labels = n_labels,
+                .output = args->output,
+                .expect_digest = args->digest,
+            },
+    };
+    struct ctl_drive drive = {
+        .paths = args->words,
+        .n = args->n_words,
+        .format = args->format,
+        .retry_s =
+            ctl_scene_has(args, CTL_SCENE_RETRY) ? args->retry_s : CTL_DRIVE_RETRY_S,
+        .send = integrate_cloud,
+        .user = &integrate,
+    };
+    struct voxeld_pose *poses = NULL;
+    int result;
+
+    if (args->poses != NULL &&
+        ctl_map_read_poses(args->poses, args->n_words, &poses) != CTL_OK) {
+        return CTL_FAILED;
+    }
+    if (make_scene(client, args) != CTL_OK) {
+        free(poses);
+        return CTL_FAILED;
+    }
+    drive.poses = poses;
+    result = ctl_drive_send(&drive);
+    free(poses);
+    if (integrate.totals.n_files > 0) {
+        int printed = print_totals(globals, args->scene, &integrate.totals);
+
+        result = printed != CTL_OK ? printed : result;
+    }
+    return result;
+}
+
+static int integrate(struct voxeld_client *client, const struct ctl_globals *globals,
+                     struct ctl_scene_args *args)
+{
+    struct ctl_scene_labels *labels = NULL;
+    int result =
+        args->labels != NULL ? ctl_scene_labels_read(args->labels, &labels) : CTL_OK;
+
+    if (result == CTL_OK) {
+        result = integrate_all(client, globals, args, labels);
+    }
+    ctl_scene_labels_free(labels);
+    return result;
+}
+
+const struct ctl_scene_sub ctl_scene_integrate = {
+    .command =
+        {.name = "scene integrate",
+         .help =
+             "voxelctl scene integrate - adds point clouds to a scene\n"
+             "\n"
+             "usage: voxelctl scene integrate FILE ... --scene NAME [OPTIONS]\n"
+             "\n"
+             "Points become occupied voxels; those between the sensor and each point "
+             "become\n"
+             "free, or empty where the scene does not track free space. Each file is "
+             "one\n"
+             "change and counts exactly once, also where its request had to be "
+             "repeated.\n"
+             "\n"
+             "  --scene NAME       the scene\n"
+             "  --size METRES      make it where it is missing, with voxels of this "
+             "edge\n"
+             "                     and the other options of voxelctl scene create\n"
+             "  --poses FILE       a line a file with 12 numbers, the upper rows of the "
+             "4 x "
+             "4\n"
+             "                     matrix from sensor to map (KITTI's odometry format);\n"
+             "                     default: the files are in the map's frame\n"
+             "  --no-carve         add points only\n"
+             "  --max-range M      rays end here, and farther points hit nothing\n"
+             "  --erase            erase what rays go through instead of marking it "
+             "free\n"
+             "  --material M       material of the points; default 0\n"
+             "  --rule NAME        constant (default): all take --material; label: the\n"
+             "                     field's number; colour: the palette's nearest; ramp: "
+             "the\n"
+             "                     palette as the field goes over --range; height: as z "
+             "does\n"
+             "  --field NAME       of label (default label) and ramp (default "
+             "intensity)\n"
+             "  --range LOW,HIGH   of ramp and height\n"
+             "  --network NAME     a loaded network with labels by point: each file "
+             "goes\n"
+             "                     through it, and its labels say what materials points "
+             "take\n"
+             "  --labels L=M,...   material of each label, numbers or names; -1: none, "
+             "as "
+             "for\n"
+             "                     labels that are not here; or a file of such, a line "
+             "each.\n"
+             "                     Default: label i takes material i. Points of none "
+             "hit\n"
+             "                     nothing, but their rays count\n"
+             "  --output NAME      of the network, where several have labels by point\n"
+             "  --expect-digest D  only with the network whose digest begins so\n"
+             "  --format NAME      of the files, as of voxelctl voxelize\n"
+             "  --retry SECONDS    repeat a request that got no answer for so long; "
+             "default "
+             "10\n"
+             "\n"
+             "example\n"
+             "  voxelctl scene integrate velodyne/*.bin --format kitti --poses poses.txt "
+             "\\\n"
+             "      --scene drive --size 0.1 --track-free --max-range 50\n"
+             "  voxelctl scene integrate scan.pcd --scene drive --network minkunet42 \\\n"
+             "      --labels road=1,building=2,vegetation=3\n"},
+    .options = CTL_SCENE_BIT(CTL_SCENE_NAME) | CTL_SCENE_BIT(CTL_SCENE_SIZE) |
+               CTL_SCENE_CREATE_BITS | CTL_SCENE_BIT(CTL_SCENE_POSES) |
+               CTL_SCENE_BIT(CTL_SCENE_FORMAT) | CTL_SCENE_BIT(CTL_SCENE_NO_CARVE) |
+               CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) | CTL_SCENE_BIT(CTL_SCENE_ERASE) |
+               CTL_SCENE_BIT(CTL_SCENE_RULE) | CTL_SCENE_BIT(CTL_SCENE_MATERIAL) |
+               CTL_SCENE_BIT(CTL_SCENE_FIELD) | CTL_SCENE_BIT(CTL_SCENE_RANGE) |
+               CTL_SCENE_BIT(CTL_SCENE_NETWORK) | CTL_SCENE_BIT(CTL_SCENE_LABELS) |
+               CTL_SCENE_BIT(CTL_SCENE_OUTPUT) | CTL_SCENE_BIT(CTL_SCENE_DIGEST) |
+               CTL_SCENE_BIT(CTL_SCENE_RETRY),
+    .n_min = 1,
+    .n_max = SIZE_MAX,
+    .check = check,
+    .run = integrate,
+};

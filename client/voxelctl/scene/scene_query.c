@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl scene query: values, ray, nearest, overlap. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/voxelctl/scene/scene_commands.h"
+
+enum {
+    /* Rows that are printed; more are for --out. */
+    MAX_PRINTED = 100,
+    MAX_LITERAL = 6,
+    MAX_OUT = 7
+};
+
+/* Rows of a file, or one given on the command line. */
+struct input {
+    struct ctl_map_array file;
+    double numbers[MAX_LITERAL];
+    int64_t integers[MAX_LITERAL];
+    struct voxeld_array array;
+};
+
+/* in_voxels: numbers of a text are integers. CTL_FAILED after a message. To be cleared in
+ * either case. */
+static int input_read(const char *word, bool in_voxels, struct input *in)
+{
+    size_t n = ctl_parse_doubles(word, in->numbers, MAX_LITERAL);
+
+    memset(&in->file, 0, sizeof in->file);
+    if (n < 3) {
+        int result =
+            ctl_map_read(word, in_voxels ? VOXELD_INT64 : VOXELD_FLOAT64, &in->file);
+
+        in->array = ctl_map_view(&in->file, NULL);
+        return result;
+    }
+    in->array = (struct voxeld_array){
+        .dtype = VOXELD_FLOAT64, .data = in->numbers, .n = 1, .n_elements = n};
+    for (size_t i = 0; i < n && in_voxels; i++) {
+        if (!(in->numbers[i] >= -1e15 && in->numbers[i] <= 1e15) ||
+            in->numbers[i] != (double)(int64_t)in->numbers[i]) {
+            (void)fprintf(stderr, "voxelctl: %s: whole numbers of voxels\n", word);
+            return CTL_FAILED;
+        }
+        in->integers[i] = (int64_t)in->numbers[i];
+        in->array.dtype = VOXELD_INT64;
+        in->array.data = in->integers;
+    }
+    return CTL_OK;
+}
+
+/* "occupied", or of sets "occupied+free"; at least 32 bytes. */
+static const char *state_name(uint8_t states, char *text)
+{
+    (void)snprintf(text, 32, "%s%s%s%s%s",
+                   (states & VOXELD_VOXEL_OCCUPIED) != 0 ? "occupied" : "",
+                   (states & VOXELD_VOXEL_OCCUPIED) != 0 && (states & 5) != 0 ? "+" : "",
+                   (states & VOXELD_VOXEL_FREE) != 0 ? "free" : "",
+                   (states & VOXELD_VOXEL_FREE) != 0 && (states & 1) != 0 ? "+" : "",
+                   (states & VOXELD_VOXEL_UNKNOWN) != 0 ? "unknown" : "");
+    return text;
+}
+
+static void print_row_text(const struct voxeld_scene_found *f, size_t k)
+{
+    char text[32];
+
+    if (f->states != NULL) {
+        (void)fputs(state_name(f->states[k], text), stdout);
+    }
+    if (f->distances != NULL && f->distances[k] < 0) {
+        (void)fputs("nothing", stdout);
+    } else if (f->distances != NULL) {
+        (void)printf("%g m, voxel %" PRId32 ",%" PRId32 ",%" PRId32,
+                     (double)f->distances[k], f->voxels[3 * k], f->voxels[3 * k + 1],
+                     f->voxels[3 * k + 2]);
+        if (f->normals != NULL) {
+            (void)printf(", normal %d,%d,%d", f->normals[3 * k], f->normals[3 * k + 1],
+                         f->normals[3 * k + 2]);
+        }
+    }
+    if (f->materials != NULL && (f->distances == NULL || f->distances[k] >= 0)) {
+        (void)printf(", material %u", f->materials[k]);
+    }
+    if (f->n_occupied != NULL) {
+        (void)printf(", %" PRIu64 " occupied, %" PRIu64 " free", f->n_occupied[k],
+                     f->n_free[k]);
+    }
+    (void)fputc('\n', stdout);
+}
+
+static void print_row_json(const struct voxeld_scene_found *f, size_t k)
+{
+    char text[32];
+
+    (void)fputs(k > 0 ? ", {" : "{", stdout);
+    if (f->states != NULL) {
+        ctl_json_member_string(stdout, true, "state", state_name(f->states[k], text));
+    }
+    if (f->distances != NULL) {
+        const int32_t *v = f->voxels + 3 * k;
+
+        ctl_json_member_number(stdout, true, "distance_m", (double)f->distances[k]);
+        (void)printf(", \"voxel\": [%" PRId32 ", %" PRId32 ", %" PRId32 "]", v[0], v[1],
+                     v[2]);
+    }
+    if (f->normals != NULL) {
+        const int8_t *n = f->normals + 3 * k;
+
+        (void)printf(", \"normal\": [%d, %d, %d]", n[0], n[1], n[2]);
+    }
+    if (f->materials != NULL) {
+        ctl_json_member_count(stdout, false, "material", f->materials[k]);
+    }
+    if (f->n_occupied != NULL) {
+        ctl_json_member_count(stdout, false, "n_occupied", f->n_occupied[k]);
+        ctl_json_member_count(stdout, false, "n_free", f->n_free[k]);
+    }
+    (void)fputc('}', stdout);
+}
+
+static void print_found(const struct ctl_globals *globals,
+                        const struct voxeld_scene_found *f, bool to_file)
+{
+    size_t n = to_file ? 0 : f->n < MAX_PRINTED ? f->n : MAX_PRINTED;
+    char rows[32];
+    char hits[32];
+
+    if (globals->json) {
+        (void)fputc('{', stdout);
+        ctl_json_member_count(stdout, true, "version", f->version);
+        ctl_json_member_count(stdout, false, "n", f->n);
+        if (f->distances != NULL) {
+            ctl_json_member_count(stdout, false, "n_hits", f->n_hits);
+        }
+        ctl_json_member_number(stdout, false, "engine_ms", f->engine_ms);
+        (void)fputs(", \"rows\": [", stdout);
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (globals->json) {
+            print_row_json(f, k);
+        } else {
+            print_row_text(f, k);
+        }
+    }
+    if (globals->json) {
+        (void)fputs("]}\n", stdout);
+    } else if (f->n > n || f->n > 1) {
+        (void)printf("%s rows", ctl_thousands(f->n, rows));
+        if (f->distances != NULL) {
+            (void)printf(", %s hits", ctl_thousands(f->n_hits, hits));
+        }
+        (void)printf("; version %" PRIu64 ", %.2f ms in the engine\n", f->version,
+                     f->engine_ms);
+    }
+}
+
+static int write_found(const char *path, const struct voxeld_scene_found *f)
+{
+    const struct voxeld_array all[MAX_OUT] = {
+        {"states", VOXELD_UINT8, f->states, f->n, 1},
+        {"distances", VOXELD_FLOAT32, f->distances, f->n, 1},
+        {"voxels", VOXELD_INT32, f->voxels, f->n, 3},
+        {"normals", VOXELD_INT8, f->normals, f->n, 3},
+        {"materials", VOXELD_UINT16, f->materials, f->n, 1},
+        {"n_occupied", VOXELD_UINT64, f->n_occupied, f->n, 1},
+        {"n_free", VOXELD_UINT64, f->n_free, f->n, 1},
+    };
+    struct voxeld_array given[MAX_OUT];
+    size_t n = 0;
+
+    for (size_t i = 0; i < MAX_OUT; i++) {
+        if (all[i].data != NULL) {
+            given[n++] = all[i];
+        }
+    }
+    return ctl_map_write_arrays(path, given, n);
+}
+
+enum what {
+    WHAT_VALUES,
+    WHAT_RAY,
+    WHAT_NEAREST,
+    WHAT_OVERLAP,
+    N_WHATS
+};
+
+static enum what what_of(const struct ctl_scene_args *args)
+{
+    static const char *const names[N_WHATS] = {"values", "ray", "nearest", "overlap"};
+    int what = 0;
+
+    while (what < N_WHATS && strcmp(names[what], args->words[1]) != 0) {
+        what++;
+    }
+    return (enum what)what;
+}
+
+static int check(const struct ctl_scene_args *args)
+{
+    enum what what = what_of(args);
+
+    if (what == N_WHATS) {
+        return ctl_usage("scene query", "%s: values, ray, nearest or overlap",
+                         args->words[1]);
+    }
+    if ((args->n_words == 4) != (what == WHAT_RAY)) {
+        return ctl_usage("scene query", "%s takes %s", args->words[1],
+                         what == WHAT_RAY ? "origins and directions" : "one list");
+    }
+    if (what == WHAT_NEAREST && !ctl_scene_has(args, CTL_SCENE_RADIUS)) {
+        return ctl_usage("scene query", "nearest needs a --radius");
+    }
+    return CTL_OK;
+}
+
+static enum voxeld_status ask(struct voxeld_client *client,
+                              const struct ctl_scene_args *args, const struct input *in,
+                              struct voxeld_scene_found **out, struct voxeld_error *error)
+{
+    const char *scene = args->words[0];
+
+    switch (what_of(args)) {
+    case WHAT_VALUES:
+        return voxeld_scene_values(client, NULL, scene, &in[0].array, out, error);
+    case WHAT_RAY:
+        return voxeld_scene_cast_rays(client, NULL, scene, &in[0].array, &in[1].array,
+                                      args->max_range_m, out, error);
+    case WHAT_NEAREST:
+        return voxeld_scene_nearest(client, NULL, scene, &in[0].array, args->radius_m,
+                                    out, error);
+    default:
+        return voxeld_scene_overlap(client, NULL, scene, &in[0].array,
+                                    ctl_scene_has(args, CTL_SCENE_COUNTS), out, error);
+    }
+}
+
+static int query(struct voxeld_client *client, const struct ctl_globals *globals,
+                 struct ctl_scene_args *args)
+{
+    struct input in[2] = {{.numbers = {0}}, {.numbers = {0}}};
+    bool in_voxels = ctl_scene_has(args, CTL_SCENE_IN_VOXELS);
+    struct voxeld_scene_found *found = NULL;
+    struct voxeld_error error;
+    int result = CTL_OK;
+
+    for (size_t i = 2; i < args->n_words && result == CTL_OK; i++) {
+        result = input_read(args->words[i], in_voxels, &in[i - 2]);
+    }
+    if (result == CTL_OK && ask(client, args, in, &found, &error) != VOXELD_OK) {
+        result = ctl_failed(args->words[0], &error);
+    }
+    if (result == CTL_OK && args->out != NULL) {
+        result = write_found(args->out, found);
+    }
+    if (result == CTL_OK) {
+        print_found(globals, found, args->out != NULL);
+        result = ctl_flush();
+    }
+    voxeld_scene_found_free(found);
+    ctl_map_array_clear(&in[0].file);
+    ctl_map_array_clear(&in[1].file);
+    return result;
+}
+
+const struct ctl_scene_sub ctl_scene_query = {
+    .command =
+        {.name = "scene query",
+         .help =
+             "voxelctl scene query - looks at a scene\n"
+             "\n"
+             "usage: voxelctl scene query NAME[@V] values POINTS [OPTIONS]\n"
+             "       voxelctl scene query NAME ray ORIGINS DIRECTIONS [OPTIONS]\n"
+             "       voxelctl scene query NAME nearest POINTS --radius M [OPTIONS]\n"
+             "       voxelctl scene query NAME overlap SHAPES [OPTIONS]\n"
+             "\n"
+             "A list is one row, X,Y,Z; or FILE.npy; or text with the numbers of a row "
+             "on\n"
+             "each line, - on standard input. Metres. SHAPES are boxes, X,Y,Z,X,Y,Z, or\n"
+             "balls, X,Y,Z,R. One origin goes for all directions. Before a first number\n"
+             "below 0 the options end with --.\n"
+             "\n"
+             "  --in-voxels        points of values are voxels; .npy of integers always "
+             "are\n"
+             "  --max-range M      how far rays go; default: through the scene\n"
+             "  --radius M         how far nearest looks\n"
+             "  --counts           of overlap: count the voxels too\n"
+             "  --out FILE         .npz: the arrays of the answer; .npy: states or\n"
+             "                     distances (-1 = nothing)\n"
+             "\n"
+             "examples\n"
+             "  voxelctl scene query yard ray 0,0,1.5 1,0,0\n"
+             "  voxelctl scene query yard overlap --counts -- -1,-1,0,1,1,2\n"},
+    .options = CTL_SCENE_BIT(CTL_SCENE_IN_VOXELS) | CTL_SCENE_BIT(CTL_SCENE_MAX_RANGE) |
+               CTL_SCENE_BIT(CTL_SCENE_RADIUS) | CTL_SCENE_BIT(CTL_SCENE_COUNTS) |
+               CTL_SCENE_BIT(CTL_SCENE_OUT),
+    .n_min = 3,
+    .n_max = 4,
+    .check = check,
+    .run = query,
+};

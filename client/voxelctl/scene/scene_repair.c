@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/* voxelctl scene repair: the daemon's program looks at the directory, or mends it. */
+#include "client/voxelctl/scene/scene_commands.h"
+
+static int repair(struct voxeld_client *client, const struct ctl_globals *globals,
+                  struct ctl_scene_args *args)
+{
+    static const char *const places[] = {"voxeld"};
+    bool only_looks = ctl_scene_has(args, CTL_SCENE_DRY_RUN);
+    char *words[] = {(char *)"voxeld",
+                     (char *)(only_looks ? "--check-data" : "--repair-data"),
+                     (char *)args->words[0], NULL};
+
+    (void)client;
+    (void)globals;
+    if (ctl_become("voxelctl scene repair", places, 1, words) == CTL_OK) {
+        (void)fputs("It is the daemon's, voxeld, which lies beside voxelctl where both "
+                    "are installed.\n",
+                    stderr);
+    }
+    return CTL_FAILED;
+}
+
+const struct ctl_scene_sub ctl_scene_repair = {
+    .command =
+        {.name = "scene repair",
+         .help =
+             "voxelctl scene repair - mends a data directory, or tells what is wrong\n"
+             "\n"
+             "usage: voxelctl scene repair [--dry-run] DATA_DIR\n"
+             "\n"
+             "Of a directory that no daemon uses; needs none running. Damaged rows\n"
+             "and files are set aside, never deleted. A database that cannot be\n"
+             "read whole is made anew from what can be read and from snapshot files,\n"
+             "and a start goes on from there. Prints what was done. Ends with 0,\n"
+             "with 1 where something is lost, with 2 where it cannot be mended. Copy\n"
+             "the directory before.\n"
+             "\n"
+             "  --dry-run  changes nothing; reads all of it (a backup, say) and\n"
+             "             tells what is wrong and what a start would do about it.\n"
+             "             Ends with 1 where something would be lost, with 2 where\n"
+             "             it cannot be read\n"
+             "\n"
+             "examples\n"
+             "  voxelctl scene repair --dry-run /var/lib/voxeld/backups/monday\n"
+             "  voxelctl scene repair /var/lib/voxeld\n"},
+    .options = CTL_SCENE_BIT(CTL_SCENE_DRY_RUN),
+    .n_min = 1,
+    .n_max = 1,
+    .is_local = true,
+    .run = repair,
+};

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds every tree that the tests need and runs all tests in one pool; deploy/test.sh calls it.
+
+A tree is one configuration of the project in a build folder of its own. Trees are configured
+side by side and built one after the other, each with all cores. Their tests then go into one
+ctest, because half of the integration tests sleep most of the time: tests of other trees run
+meanwhile. The long tier (--full) runs step by step instead, remembers which steps passed with
+which sources, and skips those when it is started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent
+ROOT = Path(os.environ.get("VOXELD_BUILD_ROOT", SOURCE / "build" / "test")).resolve()
+N_CORES = len(os.sched_getaffinity(0))
+# Which architectures the release build has; CI compiles to PTX, which leaves out the assembler.
+ARCHITECTURES = os.environ.get("VOXELD_CUDA_ARCHITECTURES", "90-virtual")
+# What no build and no test reads.
+NO_INPUT = (".github/", "LICENSE", "README.md", "deploy/CHANGELOG.md")
+
+
+@dataclass
+class Tree:
+    """One configuration, and which of its tests say something that no other tree says."""
+
+    options: list[str]
+    only: str = ""  # ctest -R, for CI's tier
+    but: str = ""  # ctest -E, for CI's tier
+    full_options: list[str] = field(default_factory=list)
+    full_but: str = ""  # ctest -E, for the long tier
+    env: dict[str, str] = field(default_factory=dict)
+    full_env: dict[str, str] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ("",)  # folders whose change makes a recorded pass void
+
+
+ENGINE_INPUTS = ("CMakeLists.txt", "gpu/", "proto/", "tests/", "deploy/")
+# A plain build has the papers' slab stores and maps. Here the engine's tree alone has them, with
+# the emulator's, which has their kernels; the long tier has them everywhere.
+NO_PAPER = ["-DVOXELD_PAPER=OFF"]
+PAPER = ["-DVOXELD_PAPER=ON"]
+# Sanitizers' own code takes most of such a build and of its tests, optimized or not.
+SANITIZER_BUILD = ["-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+                   "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"]
+TREES = {
+    # What a robot builds: no CUDA, no server libraries.
+    "client": Tree(
+        ["-DVOXELD_CLIENT_ONLY=ON", "-DCMAKE_BUILD_TYPE=Release"],
+        inputs=("CMakeLists.txt", "client/", "proto/", "tests/", "deploy/"),
+    ),
+    # What a bare machine builds: CMake and a compiler. The release tree has the same code and
+    # flags and runs the rest of its tests; the papers' stores run here alone.
+    "engine": Tree(
+        ["-DVOXELD_ENGINE_ONLY=ON", "-DVOXELD_CUDA=OFF", "-DCMAKE_BUILD_TYPE=Release", *PAPER],
+        only=r"gpu_(core|digests|facts|paper|hash_(basic|slab)|network|voxelize|dag_(edit|query)|"
+        r".*_store\d)$",
+        env={"VOXELD_TEST_SLOW": "4"},
+        inputs=ENGINE_INPUTS,
+    ),
+    # CUDA kernels on the CPU: a fault of theirs is found here, where no GPU is.
+    "emulator": Tree(
+        ["-DVOXELD_CUDA=EMULATED", "-DCMAKE_BUILD_TYPE=Release", *PAPER],
+        only=r"^test_(emulator.*|gpu_(core|hash_basic|voxelize|"
+        r"dag_(store|carve|scan|grid|planes|edit_alloc)))$",
+        full_but=r"dag_undo|_traces",
+        env={"VOXELD_EMULATOR_RACES": "1", "VOXELD_TEST_SLOW": "64"},
+        full_env={"VOXELD_EMULATOR_RACES": "1", "VOXELD_TEST_SLOW": "64"},
+        inputs=ENGINE_INPUTS,
+    ),
+    # Everything but CUDA for a robot's Arm computer, in qemu-user. CI runs what compares with
+    # values that another processor wrote, then both architectures' daemons against each other.
+    "aarch64": Tree(
+        ["--toolchain", str(SOURCE / "deploy" / "aarch64.cmake"), "-DCMAKE_BUILD_TYPE=Release",
+         f"-DCMAKE_SYSROOT={ROOT / 'aarch64-root'}", "-DVOXELD_CUDA=OFF", *NO_PAPER],
+        only=r"^test_(gpu_(digests|core|facts|dag_(leaf_parts|octants))|proto_golden|"
+        r"server_(durable_planes|map_record)|client_files)$",
+        full_options=PAPER,
+        full_but=r"^bench_|_replayed$|_drive$",
+        env={"VOXELD_TEST_SLOW": "8"},
+        full_env={"VOXELD_TEST_SLOW": "8"},
+    ),
+    "fuzz": Tree(
+        ["-DVOXELD_FUZZ=ON", "-DVOXELD_TESTS=OFF", "-DVOXELD_CUDA=OFF",
+         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_C_COMPILER=clang-14", *NO_PAPER,
+         "-DVOXELD_FUZZ_SECONDS=5"],
+        full_options=["-DVOXELD_FUZZ_SECONDS=120"],
+    ),
+    "address": Tree(
+        ["-DVOXELD_SANITIZE=address", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *NO_PAPER],
+        full_options=PAPER,
+        env={"VOXELD_TEST_SLOW": "4"},
+    ),
+    # Not what has one thread alone, or threads only in what other tests run too: of the engine,
+    # a test of each operation. The long tier has all but what measures.
+    "thread": Tree(
+        ["-DVOXELD_SANITIZE=thread", "-DVOXELD_CUDA=OFF", *SANITIZER_BUILD, *NO_PAPER],
+        but=r"^bench_|_traces|_replayed$|_store\d$|"
+        r"test_gpu_(digests|facts|machine|gather|cloud|hash_(keys|errors|model|image)|"
+        r"sparse_(chain|conv_linear|map_tiles)|network_(samples|errors|ops|taps)|"
+        r"dag_(drive|verify|grid|room|image|image_lies|edit_balls|edit_errors|edit_many|table|"
+        r"store_items|leaf_parts|octants|ball_parts|planes|visits))$|"
+        r"test_client_(write|files|las|arrays|json|ctl_|voxelctl)|"
+        r"test_server_durable_planes|integration_(net_reference|net_places|bench|memory|tools|"
+        r"examples|python.*|layers|names|bundle|.*_tools)$",
+        full_options=PAPER,
+        full_but=r"^bench_|integration_(layers|names|bundle)$",
+        env={"VOXELD_TEST_SLOW": "32"},
+        full_env={"VOXELD_TEST_SLOW": "2"},
+    ),
+    # All of every test. CI compiles CUDA to PTX, which is all but the assembler's half of the
+    # time; the long tier makes the machine code of one architecture.
+    "release": Tree(
+        ["-DCMAKE_BUILD_TYPE=Release", "-DVOXELD_CUDA=AUTO", *NO_PAPER,
+         f"-DVOXELD_CUDA_ARCHITECTURES={ARCHITECTURES}"],
+        full_options=["-DVOXELD_CUDA_ARCHITECTURES=90-real", *PAPER],
+    ),
+}
+STEPS = ["lint", *TREES]
+
+
+@dataclass
+class Figure:
+    """What a step took: seconds of building and, added up, of its tests."""
+
+    build_s: float = 0.0
+    test_s: float = 0.0
+    n_tests: int = 0
+    note: str = ""
+
+
+class Failure(Exception):
+    """A step failed; what it printed is on the terminal."""
+
+
+def say(text: str) -> None:
+    print(f"\n== {text} ({time.monotonic() - STARTED:.0f} s)", flush=True)
+
+
+def run_logged(name: str, command: list[str]) -> None:
+    """Runs a command whose output is shown only where it fails."""
+    log = ROOT / f"{name}.log"
+    with log.open("w") as out:
+        result = subprocess.run(command, cwd=SOURCE, stdout=out, stderr=subprocess.STDOUT,
+                                check=False)
+    if result.returncode != 0:
+        print("\n".join(log.read_text(errors="replace").splitlines()[-80:]))
+        raise Failure(f"{name}: {' '.join(command[:4])} ... failed; all of it is in {log}")
+
+
+def configure(name: str, is_full: bool) -> None:
+    tree = TREES[name]
+    options = [*tree.options, *(tree.full_options if is_full else [])]
+    run_logged(f"{name}.configure",
+               ["cmake", "-S", ".", "-B", str(ROOT / name), "-G", "Ninja",
+                f"-DVOXELD_TEST_VENV={ROOT / 'venv'}", *options])
+
+
+def configure_all(names: Iterable[str], is_full: bool) -> None:
+    """Side by side: a configuration waits for one small compiler run after the other."""
+    children = {}
+    for name in names:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                configure(name, is_full)
+                status = 0
+            except Failure as failure:
+                print(failure, flush=True)
+            finally:
+                os._exit(status)
+        children[child] = name
+    failed = [name for child, name in children.items() if os.waitpid(child, 0)[1] != 0]
+    if failed:
+        raise Failure(f"these trees cannot be configured: {', '.join(failed)}")
+
+
+def build(name: str) -> float:
+    start = time.monotonic()
+    run_logged(f"{name}.build", ["cmake", "--build", str(ROOT / name), "--", "-j", str(N_CORES)])
+    return time.monotonic() - start
+
+
+def has_aarch64() -> str:
+    """Makes the sysroot; a reason where that step is left out."""
+    if platform.machine() == "aarch64":
+        return "this machine is aarch64 itself, and all other steps test it"
+    packages = subprocess.run(["deploy/packages.sh", "aarch64"], cwd=SOURCE, check=False)
+    if packages.returncode == 0:
+        root = subprocess.run(["deploy/aarch64-root.sh", str(ROOT / "aarch64-root")], cwd=SOURCE,
+                              stdout=subprocess.DEVNULL, check=False)
+        if root.returncode == 0:
+            return ""
+    if "\nID=debian" in "\n" + Path("/etc/os-release").read_text():
+        raise Failure("the packages of the step aarch64 cannot be installed")
+    return ("this system's package sources have no arm64 packages (on Ubuntu they are on "
+            "ports.ubuntu.com); Debian 12 has them")
+
+
+def bracket(value: object) -> str:
+    """A CMake argument that means the text as it stands."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, list):
+        value = ";".join(str(item).replace(";", "\\;") for item in value)
+    return f"[==[{value}]==]"
+
+
+def tests_of(name: str, is_full: bool) -> list[str]:
+    """The lines of CTestTestfile.cmake that make the chosen tests of a tree known as TREE/TEST."""
+    tree = TREES[name]
+    select = []
+    if tree.only and not is_full:
+        select += ["-R", tree.only]
+    if is_full and tree.full_but:
+        select += ["-E", tree.full_but]
+    elif not is_full and tree.but:
+        select += ["-E", tree.but]
+    shown = subprocess.run(
+        ["ctest", "--test-dir", str(ROOT / name), "--show-only=json-v1", *select],
+        stdout=subprocess.PIPE, text=True, check=True)
+    env = tree.full_env if is_full else tree.env
+    lines = []
+    for test in json.loads(shown.stdout)["tests"]:
+        if "command" not in test:
+            raise Failure(f"{name}: the program of {test['name']} was not built")
+        label = f"[==[{name}/{test['name']}]==]"
+        lines.append(f"add_test({label} {' '.join(bracket(word) for word in test['command'])})")
+        properties = {p["name"]: p["value"] for p in test["properties"]}
+        own = list(properties.get("ENVIRONMENT", []))
+        own += [f"{k}={v}" for k, v in env.items() if not any(e.startswith(f"{k}=") for e in own)]
+        properties["ENVIRONMENT"] = own
+        properties["LABELS"] = [*properties.get("LABELS", []), name]
+        for key in ("FIXTURES_SETUP", "FIXTURES_REQUIRED", "FIXTURES_CLEANUP", "DEPENDS"):
+            if key in properties:
+                properties[key] = [f"{name}/{value}" for value in properties[key]]
+        words = " ".join(f"{k} {bracket(v)}" for k, v in properties.items() if v != [])
+        lines.append(f"set_tests_properties({label} PROPERTIES {words})")
+    return lines
+
+
+def same_bits() -> list[str]:
+    """Two architectures' daemons and clients against each other, down to the last bit."""
+    words = [str(SOURCE / "tests/integration/same_bits.sh"), str(ROOT / "release/bin"),
+             str(ROOT / "aarch64/bin"), "qemu-aarch64", "-L", str(ROOT / "aarch64-root")]
+    return [f"add_test([==[aarch64/same_bits]==] {' '.join(bracket(word) for word in words)})",
+            "set_tests_properties([==[aarch64/same_bits]==] PROPERTIES TIMEOUT 900)"]
+
+
+def run_tests(names: list[str], is_full: bool, n_jobs: int, repeat: int,
+              figures: dict[str, Figure]) -> None:
+    """All tests of these trees in one ctest; figures get their seconds."""
+    pool = ROOT / "pool"
+    shutil.rmtree(pool, ignore_errors=True)
+    pool.mkdir(parents=True)
+    lines = [line for name in names for line in tests_of(name, is_full)]
+    if "aarch64" in names and (ROOT / "release/bin/voxeld").exists():
+        lines += same_bits()
+    (pool / "CTestTestfile.cmake").write_text("\n".join(lines) + "\n")
+    # A test that hangs runs once more: nng 1.5.2 may wait for ever as a socket closes. One that
+    # fails does not.
+    for _ in range(repeat):
+        result = subprocess.run(
+            ["ctest", "--test-dir", str(pool), "--output-on-failure", "-j", str(n_jobs),
+             "--repeat", "after-timeout:2", "--output-junit", str(pool / "junit.xml")],
+            check=False)
+        for case in ElementTree.parse(pool / "junit.xml").getroot().iter("testcase"):
+            figure = figures[case.get("name", "").split("/", 1)[0]]
+            figure.test_s += float(case.get("time", "0"))
+            figure.n_tests += 1
+        if result.returncode != 0:
+            raise Failure("tests failed")
+
+
+def lint(is_full: bool) -> float:
+    start = time.monotonic()
+    command = ["deploy/lint.sh", *(["--full"] if is_full else []), str(ROOT)]
+    if subprocess.run(command, cwd=SOURCE, check=False).returncode != 0:
+        raise Failure("lint failed")
+    return time.monotonic() - start
+
+
+def digest_of(prefixes: tuple[str, ...]) -> str:
+    """Of all sources below these folders, tracked or new, as they lie here."""
+    listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=SOURCE,
+                            stdout=subprocess.PIPE, text=True, check=True).stdout
+    digest = hashlib.sha256()
+    for name in sorted(listed.split("\0")):
+        path = SOURCE / name
+        if name.startswith(prefixes) and not name.startswith(NO_INPUT) and path.is_file():
+            digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def busy_load(n: int) -> list[subprocess.Popen[bytes]]:
+    """Processes that keep the cores busy at the lowest priority, as a build beside does."""
+    spin = "while True: sum(i * i for i in range(100000))"
+    return [subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", spin]) for _ in range(n)]
+
+
+def print_table(figures: dict[str, Figure]) -> None:
+    print(f"\n{'step':<10} {'build s':>8} {'tests':>6} {'their s, added up':>18}")
+    for name, figure in figures.items():
+        print(f"{name:<10} {figure.build_s:>8.0f} {figure.n_tests:>6} {figure.test_s:>18.0f}"
+              f"  {figure.note}")
+    print(f"all of it took {time.monotonic() - STARTED:.0f} s on {N_CORES} cores", flush=True)
+
+
+def run_pool(steps: list[str], arguments: argparse.Namespace, figures: dict[str, Figure]) -> None:
+    """CI's tier: lint, all builds, then one pool of tests."""
+    names = [step for step in steps if step in TREES]
+    if "lint" in steps:
+        say("lint")
+        figures["lint"].build_s = lint(is_full=False)
+    say("configure")
+    configure_all(names, is_full=False)
+    for name in names:
+        say(f"build {name}")
+        figures[name].build_s = build(name)
+    if names:
+        say("tests")
+        run_tests(names, False, arguments.jobs, arguments.repeat, figures)
+
+
+def run_step_by_step(steps: list[str], arguments: argparse.Namespace,
+                     figures: dict[str, Figure]) -> None:
+    """The long tier: a step that passed with these very sources is skipped."""
+    for name in steps:
+        tree = TREES.get(name)
+        stamp = ROOT / f"{name}.passed"
+        digest = digest_of(tree.inputs if tree else ("",))
+        if stamp.exists() and stamp.read_text() == digest:
+            figures[name].note = "passed before with the same sources"
+            continue
+        say(name)
+        if tree is None:
+            figures[name].build_s = (lint if name == "lint" else mutants)(True)
+        else:
+            configure(name, is_full=True)
+            figures[name].build_s = build(name)
+            run_tests([name], True, arguments.jobs, arguments.repeat, figures)
+        stamp.write_text(digest)
+
+
+def mutants(is_full: bool) -> float:
+    """One-operator mutants of the product; the tests of their module must find them."""
+    start = time.monotonic()
+    command = [sys.executable, "tests/mutate.py", "--build-root", str(ROOT / "mutants"),
+               "--number", "60"]
+    if is_full and subprocess.run(command, cwd=SOURCE, check=False).returncode != 0:
+        raise Failure("too many mutants survive")
+    return time.monotonic() - start
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="deploy/test.sh", description=__doc__.splitlines()[0])
+    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"some of {', '.join(STEPS)}")
+    parser.add_argument("--full", action="store_true",
+                        help="the long tier: all random rounds, minutes of fuzzing, the analyzer, "
+                        "mutants, the papers' stores everywhere; goes on where it stopped")
+    parser.add_argument("--busy", action="store_true",
+                        help="beside a load that keeps all cores busy at the lowest priority")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run the tests N times")
+    parser.add_argument("--jobs", type=int, default=N_CORES + 1, metavar="N",
+                        help="tests at a time (default: one more than there are cores)")
+    arguments = parser.parse_args()
+    known = [*STEPS, "mutants"] if arguments.full else STEPS
+    for step in arguments.steps:
+        if step not in known:
+            parser.error(f"no step '{step}'; there are {', '.join(known)}")
+    steps = arguments.steps or list(known)
+
+    ROOT.mkdir(parents=True, exist_ok=True)
+    figures = {step: Figure() for step in steps}
+    load = busy_load(N_CORES) if arguments.busy else []
+    try:
+        for name, reason in (("aarch64", has_aarch64), ("emulator", has_emulator)):
+            if name in steps and (why := reason()):
+                print(f"SKIPPED {name}: {why}")
+                figures[name].note = f"skipped: {why}"
+                steps.remove(name)
+        (run_step_by_step if arguments.full else run_pool)(steps, arguments, figures)
+    except Failure as failure:
+        print_table(figures)
+        print(f"FAILED: {failure}", file=sys.stderr)
+        return 1
+    finally:
+        for process in load:
+            process.kill()
+    print_table(figures)
+    return 0
+
+
+def has_emulator() -> str:
+    return "" if platform.machine() == "x86_64" else "it switches fibers of x86-64 only"
+
+
+STARTED = time.monotonic()
+if __name__ == "__main__":
+    sys.exit(main())

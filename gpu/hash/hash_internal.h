@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of gpu/hash share: the map behind the opaque name, and the functions that an
+ * index (open, or one that was handed in) and a backend (CPU, CUDA) give. The public entries in
+ * hashmap*.c check every argument, keep the bound, allocate scratch and dispatch; the twins only
+ * compute. */
+#ifndef VXD_GPU_HASH_HASH_INTERNAL_H
+#define VXD_GPU_HASH_HASH_INTERNAL_H
+
+#include "gpu/core/core_cpu.h"
+#include "gpu/hash/hashmap_math.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In device memory: what operations count while the host does not look. */
+struct vxd_hash_counters {
+    uint32_t n_live;
+    uint32_t
+        n_erased_marks;  /* open: slots that hold VXD_TAG_ERASED; slab: emptied places */
+    uint32_t n_slabs;    /* of slab lists: overflow slabs handed out */
+    uint32_t scratch[5]; /* an operation's own, zero between operations */
+};
+
+struct vxd_hash_ops;
+
+struct vxd_hashmap {
+    struct vxd_context *context;
+    struct vxd_hashmap_spec spec;
+    struct vxd_key_form form;
+    size_t row_bytes[VXD_HASHMAP_MAX_VALUES];
+    const struct vxd_hash_ops *ops;
+    size_t capacity;
+    size_t size_bound;
+    uint64_t erase_epoch;
+    struct vxd_buffer counters; /* struct vxd_hash_counters */
+    struct vxd_buffer keys;     /* capacity rows */
+    struct vxd_buffer values[VXD_HASHMAP_MAX_VALUES];
+    /* uint32, a bit an entry: lives. (capacity + 31) / 32 words. */
+    struct vxd_buffer live;
+    /* The index heap (ASH, section 4.3): uint32 a place; heap[n_live .. capacity) are the
+     * free numbers, ascending, between operations; what lies before is of no meaning. */
+    struct vxd_buffer heap;
+    struct vxd_buffer index; /* slots or slabs; the ops' own layout */
+};
+
+/* Which scratch is asked for. */
+enum vxd_hash_call {
+    VXD_CALL_INSERT,
+    VXD_CALL_FIND,
+    VXD_CALL_ERASE,
+    VXD_CALL_REBUILD
+};
+
+/* One index on one backend: vxd_hash_open_cpu, vxd_hash_open_cuda, or one that was handed in.
+ * Arguments are checked; n > 0; scratch is device memory of at least scratch_bytes(...). */
+struct vxd_hash_ops {
+    /* Device bytes of the index for a capacity; 0 on overflow. */
+    size_t (*index_bytes)(const struct vxd_key_form *form, size_t capacity);
+    size_t (*scratch_bytes)(const struct vxd_queue *queue, const struct vxd_hashmap *map,
+                            enum vxd_hash_call call, enum vxd_hash_order order, size_t n);
+    /* Empties the index (map->index); the buffers and counters other than the index's own are
+     * not touched. */
+    enum vxd_status (*clear)(struct vxd_queue *queue, struct vxd_hashmap *map,
+                             struct vxd_err *err);
+    /* Empties the index and fills it from the keys of the living entries. Where a key is
+     * there twice (an image that lies), the queue's error becomes DATA_LOSS. */
+    enum vxd_status (*rebuild)(struct vxd_queue *queue, struct vxd_hashmap *map,
+                               void *scratch, size_t scratch_bytes, struct vxd_err *err);
+    /* Everything of vxd_hashmap_insert: index, heap, live bits, keys, values, counters. max_new
+     * is what it says (0 = none); n_live never comes above map->size_bound + max_new. */
+    enum vxd_status (*insert)(struct vxd_queue *queue, struct vxd_hashmap *map,
+                              const struct vxd_hashmap_insert_args *args, void *scratch,
+                              size_t scratch_bytes, struct vxd_err *err);
+    enum vxd_status (*find)(struct vxd_queue *queue, const struct vxd_hashmap *map,
+                            const void *keys, size_t n, int32_t *indices, uint8_t *found,
+                            struct vxd_err *err);
+    /* Everything of vxd_hashmap_erase, the rebuilding of a worn index included. */
+    enum vxd_status (*erase)(struct vxd_queue *queue, struct vxd_hashmap *map,
+                             const void *keys, size_t n, enum vxd_hash_order order,
+                             uint8_t *erased, void *scratch, size_t scratch_bytes,
+                             struct vxd_err *err);
+    enum vxd_status (*neighbours)(struct vxd_queue *queue, const struct vxd_hashmap *map,
+                                  const void *keys, size_t n,
+                                  enum vxd_hash_neighbours kind, int32_t *indices,
+                                  struct vxd_err *err);
+    /* probes: VXD_PROBE_BINS + 2 uint64 in device memory, zeroed by the callee: the bins, the
+     * sum of all probes, the largest. */
+    enum vxd_status (*probes)(struct vxd_queue *queue, const struct vxd_hashmap *map,
+                              uint64_t *probes, struct vxd_err *err);
+    /* Slots (open) or places of all slabs (of slab lists, overflow ones included). */
+    size_t (*n_places)(const struct vxd_hashmap *map, size_t capacity);
+};
+
+extern const struct vxd_hash_ops vxd_hash_open_cpu;
+#if defined(VXD_WITH_CUDA)
+extern const struct vxd_hash_ops vxd_hash_open_cuda;
+#endif
+
+/* Indexes that are not the engine's own, handed in when a context opens (vxd_context_extras). */
+struct vxd_hash_indexes {
+    struct {
+        const struct vxd_hash_ops *cpu;  /* NULL: this index is not among them */
+        const struct vxd_hash_ops *cuda; /* NULL in a build without CUDA */
+    } of[VXD_HASH_N_INDEXES];
+};
+
+/* What every index shares, a twin a backend (entries_cpu.c, entries.cu). */
+
+/* Rebuilds heap[n_live .. capacity) from the live bits. */
+size_t vxd_hash_heap_scratch_bytes_cpu(const struct vxd_queue *queue, size_t capacity);
+size_t vxd_hash_heap_scratch_bytes_cuda(const struct vxd_queue *queue, size_t capacity);
+enum vxd_status vxd_hash_heap_rebuild_cpu(struct vxd_queue *queue,
+                                          struct vxd_hashmap *map, void *scratch,
+                                          size_t scratch_bytes, struct vxd_err *err);
+enum vxd_status vxd_hash_heap_rebuild_cuda(struct vxd_queue *queue,
+                                           struct vxd_hashmap *map, void *scratch,
+                                           size_t scratch_bytes, struct vxd_err *err);
+
+/* Frees entries: `indices` holds n numbers, each at most once, and VXD_NO_ENTRY. Clears their
+ * live bits and rows, counts n_live down; the heap is the caller's to rebuild after. */
+enum vxd_status vxd_hash_entries_free_cpu(struct vxd_queue *queue,
+                                          struct vxd_hashmap *map, const int32_t *indices,
+                                          size_t n, struct vxd_err *err);
+enum vxd_status vxd_hash_entries_free_cuda(struct vxd_queue *queue,
+                                           struct vxd_hashmap *map,
+                                           const int32_t *indices, size_t n,
+                                           struct vxd_err *err);
+
+/* Numbers of the living entries, ascending, and how many. Scratch as for the heap. */
+enum vxd_status vxd_hash_active_cpu(struct vxd_queue *queue,
+                                    const struct vxd_hashmap *map, int32_t *indices,
+                                    uint32_t *n_entries, void *scratch,
+                                    size_t scratch_bytes, struct vxd_err *err);
+enum vxd_status vxd_hash_active_cuda(struct vxd_queue *queue,
+                                     const struct vxd_hashmap *map, int32_t *indices,
+                                     uint32_t *n_entries, void *scratch,
+                                     size_t scratch_bytes, struct vxd_err *err);
+
+/* As vxd_hashmap_gather. */
+enum vxd_status vxd_hash_gather_cpu(struct vxd_queue *queue,
+                                    const struct vxd_hashmap *map, const int32_t *indices,
+                                    size_t n, void *keys, void *const *values,
+                                    uint8_t *valid, struct vxd_err *err);
+enum vxd_status vxd_hash_gather_cuda(struct vxd_queue *queue,
+                                     const struct vxd_hashmap *map,
+                                     const int32_t *indices, size_t n, void *keys,
+                                     void *const *values, uint8_t *valid,
+                                     struct vxd_err *err);
+
+/* Puts n entries of an image into empty buffers: keys and values (device memory, rows in the
+ * order of `indices`), live bits, n_live. The heap and the index come after. Numbers are
+ * below the capacity and ascend (checked on the host before). */
+enum vxd_status vxd_hash_scatter_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                     const int32_t *indices, size_t n, const void *keys,
+                                     const void *const *values, struct vxd_err *err);
+enum vxd_status vxd_hash_scatter_cuda(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                      const int32_t *indices, size_t n, const void *keys,
+                                      const void *const *values, struct vxd_err *err);
+
+/* As vxd_hashmap_update. */
+size_t vxd_hash_update_scratch_bytes_cpu(const struct vxd_queue *queue,
+                                         const struct vxd_hashmap *map,
+                                         const struct vxd_hashmap_update_args *args);
+size_t vxd_hash_update_scratch_bytes_cuda(const struct vxd_queue *queue,
+                                          const struct vxd_hashmap *map,
+                                          const struct vxd_hashmap_update_args *args);
+enum vxd_status vxd_hash_update_cpu(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                    const struct vxd_hashmap_update_args *args,
+                                    void *scratch, size_t scratch_bytes,
+                                    struct vxd_err *err);
+enum vxd_status vxd_hash_update_cuda(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                     const struct vxd_hashmap_update_args *args,
+                                     void *scratch, size_t scratch_bytes,
+                                     struct vxd_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Derived sets of bounded shapes without a sort: a table with a word for each block of 4x4x4
+ * cells of the shape, a bit a cell, in the order of keys. Candidates set bits; reading the
+ * table from its begin gives rows and blocks in order.
+ *
+ * Words are numbered by block names without the bits that are the same all over the shape,
+ * sample by sample; so the table has at most eight times as many words as the shape blocks.
+ * Bytes: 24 a word (cleared, counted, read) beside candidates. */
+#ifndef VXD_GPU_SPARSE_COORDS_COORD_SET_DENSE_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_COORD_SET_DENSE_CUDA_H
+
+#include "gpu/sparse/coords/coord_set_cuda.h"
+
+/* Numbers of blocks. moves: Hacker's Delight, 7-4, compress by parallel suffix. */
+struct vxd_dense_plan {
+    uint64_t mask;  /* bits of a block's name that vary within a sample */
+    uint64_t fixed; /* the others but for the sample's */
+    uint64_t moves[6];
+    int n_bits;           /* of the mask */
+    uint64_t *words;      /* the table, where keys of candidates would be */
+    uint64_t n_words_max; /* room; 0: the shape is unbounded or too big */
+};
+
+/* words have room for n_words. */
+static inline void vxd_dense_plan_make(const int32_t shape[3], uint64_t *words,
+                                       uint64_t n_words, struct vxd_dense_plan *out)
+{
+    uint64_t mask = 0;
+    uint64_t gaps;
+
+    *out = {};
+    for (int axis = 0; axis < 3; axis++) {
+        uint64_t n_blocks = ((uint64_t)shape[axis] + 3) / 4;
+        int level = 0;
+
+        if (n_blocks == 0) {
+            return;
+        }
+        for (; (uint64_t)1 << level < n_blocks; level++) {
+            mask |= (uint64_t)1 << (3 * level + 2 - axis);
+        }
+        out->fixed |= (uint64_t)1 << (3 * (VXD_SPARSE_COORD_BITS - 3) + 2 - axis);
+    }
+    out->mask = mask;
+    out->n_bits = __builtin_popcountll(mask);
+    n_words = n_words < INT32_MAX ? n_words : INT32_MAX;
+    if ((uint64_t)1 << out->n_bits > n_words) {
+        return;
+    }
+    out->words = words;
+    out->n_words_max = n_words;
+    gaps = ~mask << 1;
+    for (int i = 0; i < 6; i++) {
+        uint64_t parity = gaps ^ gaps << 1;
+
+        for (int shift = 2; shift < 64; shift *= 2) {
+            parity ^= parity << shift;
+        }
+        out->moves[i] = parity & mask;
+        mask = (mask ^ out->moves[i]) | out->moves[i] >> (1 << i);
+        gaps &= ~parity;
+    }
+}
+
+#define VXD_BLOCK_SAMPLE_BIT (VXD_SPARSE_KEY_SAMPLE_BIT - 6)
+
+static __device__ __forceinline__ uint64_t
+vxd_dense_number(const struct vxd_dense_plan *plan, uint64_t block)
+{
+    uint64_t bits = block & plan->mask;
+
+#pragma unroll
+    for (int i = 0; i < 6; i++) {
+        uint64_t moved = bits & plan->moves[i];
+
+        bits = (bits ^ moved) | moved >> (1 << i);
+    }
+    return block >> VXD_BLOCK_SAMPLE_BIT << plan->n_bits | bits;
+}
+
+static __device__ __forceinline__ uint64_t
+vxd_dense_block(const struct vxd_dense_plan *plan, uint64_t number)
+{
+    uint64_t bits = number & (((uint64_t)1 << plan->n_bits) - 1);
+
+#pragma unroll
+    for (int i = 5; i >= 0; i--) {
+        bits = (bits & ~plan->moves[i]) | (bits << (1 << i) & plan->moves[i]);
+    }
+    return number >> plan->n_bits << VXD_BLOCK_SAMPLE_BIT | plan->fixed |
+           (bits & plan->mask);
+}
+
+/* Words of the table for the samples of a set; 0 where there is no room for them. */
+static __device__ __forceinline__ uint64_t vxd_dense_n_words(
+    const struct vxd_dense_plan *plan, const struct vxd_sparse_set *in, uint32_t n_in)
+{
+    uint64_t n_samples =
+        n_in > 0 ? (in->keys[n_in - 1] >> VXD_SPARSE_KEY_SAMPLE_BIT) + 1 : 1;
+    uint64_t n_words;
+
+    if (plan->n_words_max == 0) {
+        return 0;
+    }
+    n_words = n_samples << plan->n_bits;
+    return n_words <= plan->n_words_max ? n_words : 0;
+}
+
+/* A barrier follows. */
+static __device__ __forceinline__ void vxd_dense_clear(const struct vxd_dense_plan *plan,
+                                                       uint64_t n_words)
+{
+    uint64_t step = (uint64_t)gridDim.x * VXD_GRID_THREADS;
+
+    for (uint64_t i = (uint64_t)blockIdx.x * VXD_GRID_THREADS + threadIdx.x; i < n_words;
+         i += step) {
+        plan->words[i] = 0;
+    }
+}
+
+/* Tables of several sets, one behind the other, are read in groups of words; a warp counts a
+ * group, a warp writes 32 words of one. Groups go to the blocks of a launch in turns: what is
+ * near a sensor lies in few of them, and at the same place of every level's table. */
+#define VXD_DENSE_GROUP 128u
+#define VXD_DENSE_MOST_GROUPS 2048u /* of a block of the launch */
+#define VXD_DENSE_MOST_TABLES 4
+
+struct vxd_dense_tables {
+    int n;
+    struct vxd_dense_plan plans[VXD_DENSE_MOST_TABLES];
+    uint32_t n_words[VXD_DENSE_MOST_TABLES];
+    uint32_t first_group[VXD_DENSE_MOST_TABLES + 1];
+    uint64_t before[VXD_DENSE_MOST_TABLES + 1]; /* counts of the tables before each */
+};
+
+static __device__ __forceinline__ void
+vxd_dense_number_groups(struct vxd_dense_tables *tables)
+{
+    tables->first_group[0] = 0;
+    for (int j = 0; j < tables->n; j++) {
+        tables->first_group[j + 1] =
+            tables->first_group[j] +
+            (tables->n_words[j] + VXD_DENSE_GROUP - 1) / VXD_DENSE_GROUP;
+    }
+}
+
+static __device__ __forceinline__ int
+vxd_dense_table_of(const struct vxd_dense_tables *tables, uint32_t group)
+{
+    int j = 0;
+
+    while (j + 1 < tables->n && group >= tables->first_group[j + 1]) {
+        j++;
+    }
+    return j;
+}
+
+/* A lane's word of a part of 32 words of a group; 0 behind the table's end. */
+static __device__ __forceinline__ uint64_t
+vxd_dense_word(const struct vxd_dense_tables *tables, int j, uint32_t group,
+               uint32_t part, uint32_t *number)
+{
+    *number =
+        (group - tables->first_group[j]) * VXD_DENSE_GROUP + part * 32 + threadIdx.x % 32;
+    return *number < tables->n_words[j] ? tables->plans[j].words[*number] : 0;
+}
+
+/* Of a lane's share of at most a group: rows above blocks. */
+static __device__ __forceinline__ uint32_t vxd_dense_count(uint64_t mask)
+{
+    return (uint32_t)vxd_sparse_popcount(mask) << 8 | (mask != 0 ? 1 : 0);
+}
+
+/* The sum over a warp, rows in the upper half of a word, blocks in the lower. */
+static __device__ __forceinline__ uint64_t vxd_dense_warp_sum(uint32_t count)
+{
+    count = __reduce_add_sync(UINT32_MAX, count);
+    return (uint64_t)(count >> 8) << 32 | (count & 255);
+}
+
+/* Step 1 of making sets of tables whose bits are set: counts of groups, a word each in sums. A
+ * barrier over the grid follows each step. */
+static __device__ __forceinline__ void
+vxd_dense_count_groups(const struct vxd_dense_tables *tables, uint64_t *sums)
+{
+    uint32_t n_groups = tables->first_group[tables->n];
+
+    static_assert(VXD_DENSE_GROUP == 4 * 32, "a count of blocks has eight bits");
+    for (uint32_t group = threadIdx.x / 32 * gridDim.x + blockIdx.x; group < n_groups;
+         group += VXD_GRID_WARPS * gridDim.x) {
+        int j = vxd_dense_table_of(tables, group);
+        uint32_t count = 0;
+        uint64_t sum;
+        uint32_t number;
+
+#pragma unroll
+        for (uint32_t part = 0; part < VXD_DENSE_GROUP / 32; part++) {
+            count += vxd_dense_count(vxd_dense_word(tables, j, group, part, &number));
+        }
+        sum = vxd_dense_warp_sum(count);
+        if (threadIdx.x % 32 == 0) {
+            sums[group] = sum;
+        }
+    }
+}
+
+/* Sums groups up: what lies before each of this block's, and before each table. */
+static __device__ __forceinline__ void
+vxd_dense_sum(struct vxd_dense_tables *tables, const uint64_t *sums, uint64_t *before)
+{
+    uint32_t n_groups = tables->first_group[tables->n];
+    uint32_t share = (n_groups + VXD_GRID_THREADS - 1) / VXD_GRID_THREADS;
+    uint32_t begin = min(threadIdx.x * share, n_groups);
+    uint32_t end = min(begin + share, n_groups);
+    uint32_t turn = begin % gridDim.x;
+    uint32_t mine = begin / gridDim.x;
+    uint64_t sum = 0;
+    struct vxd_sums all;
+
+#pragma unroll 4
+    for (uint32_t group = begin; group < end; group++) {
+        sum += sums[group];
+    }
+    all = vxd_block_scan(sum);
+    sum = all.before;
+    for (uint32_t group = begin; group < end; group++) {
+        for (int j = 0; j < tables->n; j++) {
+            if (group == tables->first_group[j]) {
+                tables->before[j] = sum;
+            }
+        }
+        if (turn == blockIdx.x) {
+            before[mine] = sum;
+        }
+        turn++;
+        if (turn == gridDim.x) {
+            turn = 0;
+            mine++;
+        }
+        sum += sums[group];
+    }
+    if (threadIdx.x == 0) {
+        tables->before[tables->n] = all.total;
+    }
+    __syncthreads();
+}
+
+/* Writes the rows and blocks of 32 words, a word a lane, from `at` on; a warp calls. */
+static __device__ __forceinline__ void
+vxd_dense_write_words(const struct vxd_sparse_set *set, const struct vxd_dense_plan *plan,
+                      uint32_t number, uint64_t mask, uint64_t at)
+{
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t with_block = __ballot_sync(UINT32_MAX, mask != 0);
+    uint32_t n_rows = (uint32_t)vxd_sparse_popcount(mask);
+    uint32_t row = n_rows;
+    uint64_t block = vxd_dense_block(plan, number);
+
+    for (int step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(UINT32_MAX, row, (unsigned)step);
+
+        row += lane >= (uint32_t)step ? other : 0;
+    }
+    row += (uint32_t)(at >> 32) - n_rows;
+    if (mask != 0) {
+        uint32_t place = (uint32_t)at + (uint32_t)__popc(with_block & ((1u << lane) - 1));
+
+        set->block_keys[place] = block;
+        set->block_mask[place] = mask;
+        set->block_row[place] = row;
+    }
+    /* A block's rows lie behind each other: a lane each of two of its cells. */
+    for (; with_block != 0; with_block &= with_block - 1) {
+        int from = __ffs((int)with_block) - 1;
+        uint64_t cells = __shfl_sync(UINT32_MAX, mask, from);
+        uint64_t key = __shfl_sync(UINT32_MAX, block, from) << 6;
+        uint32_t first = __shfl_sync(UINT32_MAX, row, from);
+        uint32_t below = (1u << lane) - 1;
+        uint32_t low = (uint32_t)cells;
+        uint32_t high = (uint32_t)(cells >> 32);
+
+        if ((low >> lane & 1) != 0) {
+            set->keys[first + (uint32_t)__popc(low & below)] = key | lane;
+        }
+        if ((high >> lane & 1) != 0) {
+            set->keys[first + (uint32_t)(__popc(low) + __popc(high & below))] =
+                key | (lane + 32);
+        }
+    }
+}
+
+/* A set that has room for its rows: its number of blocks; otherwise 0. */
+static __device__ __forceinline__ uint32_t
+vxd_dense_n_blocks(const struct vxd_dense_tables *tables, int j,
+                   const struct vxd_sparse_set *set, uint32_t *n_rows)
+{
+    uint64_t n = tables->before[j + 1] - tables->before[j];
+
+    *n_rows = (uint32_t)(n >> 32);
+    return *n_rows <= set->capacity ? (uint32_t)n : 0;
+}
+
+/* Step 2: all but the slots, which are cleared; of a set without room nothing. sets: of tables
+ * each; before: of this block's groups, by vxd_dense_sum. Step 3 is vxd_set_fill_tables. */
+static __device__ __forceinline__ void
+vxd_dense_write(const struct vxd_dense_tables *tables,
+                const struct vxd_sparse_set *const *sets, const uint64_t *before)
+{
+    uint32_t n_groups = tables->first_group[tables->n];
+    uint32_t n_mine = (n_groups + gridDim.x - 1 - blockIdx.x) / gridDim.x;
+    uint32_t n_parts = n_mine * (VXD_DENSE_GROUP / 32);
+    enum {
+        AT_ONCE = 4
+    };
+
+    for (uint32_t base = threadIdx.x / 32; base < n_parts;
+         base += AT_ONCE * VXD_GRID_WARPS) {
+        uint64_t masks[AT_ONCE];
+        uint32_t number;
+
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            uint32_t at = base + i * VXD_GRID_WARPS;
+            uint32_t group = at / (VXD_DENSE_GROUP / 32) * gridDim.x + blockIdx.x;
+
+            masks[i] = 0;
+            if (at < n_parts) {
+                masks[i] = vxd_dense_word(tables, vxd_dense_table_of(tables, group),
+                                          group, at % (VXD_DENSE_GROUP / 32), &number);
+            }
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            uint32_t at = base + i * VXD_GRID_WARPS;
+            uint32_t mine = at / (VXD_DENSE_GROUP / 32);
+            uint32_t group = mine * gridDim.x + blockIdx.x;
+            uint32_t part = at % (VXD_DENSE_GROUP / 32);
+            uint32_t count = 0;
+            uint32_t n_rows;
+            int j;
+
+            /* Most of a table is empty. */
+            if (__ballot_sync(UINT32_MAX, masks[i] != 0) == 0) {
+                continue;
+            }
+            j = vxd_dense_table_of(tables, group);
+            if (vxd_dense_n_blocks(tables, j, sets[j], &n_rows) == 0) {
+                continue;
+            }
+            for (uint32_t k = 0; k < part; k++) {
+                count += vxd_dense_count(vxd_dense_word(tables, j, group, k, &number));
+            }
+            (void)vxd_dense_word(tables, j, group, part, &number);
+            vxd_dense_write_words(sets[j], &tables->plans[j], number, masks[i],
+                                  before[mine] - tables->before[j] +
+                                      vxd_dense_warp_sum(count));
+        }
+    }
+}
+
+/* All steps of n tables whose bits are set; sums: a word a group, before:
+ * VXD_DENSE_MOST_GROUPS words of shared memory. */
+static __device__ __forceinline__ void
+vxd_dense_finish(cooperative_groups::grid_group grid, struct vxd_dense_tables *tables,
+                 const struct vxd_sparse_set *const *sets, uint64_t *sums,
+                 uint64_t *before, uint32_t *error_word)
+{
+    struct vxd_tables slots = {tables->n, {}, {}};
+
+    vxd_dense_count_groups(tables, sums);
+    grid.sync();
+    vxd_dense_sum(tables, sums, before);
+    for (int j = 0; j < tables->n; j++) {
+        uint32_t n_rows;
+
+        slots.sets[j] = sets[j];
+        slots.n_blocks[j] = vxd_dense_n_blocks(tables, j, sets[j], &n_rows);
+        if (slots.n_blocks[j] == 0 && n_rows > 0) {
+            vxd_set_fail(sets[j], error_word, VXD_RESOURCE_EXHAUSTED);
+            continue;
+        }
+        vxd_set_count(sets[j], n_rows, slots.n_blocks[j]);
+        vxd_set_clear_slots(sets[j], slots.n_blocks[j]);
+    }
+    vxd_dense_write(tables, sets, before);
+    grid.sync();
+    vxd_set_fill_tables(&slots);
+}
+
+/* Near a sensor thousands of rows set the same bits of a word, and atomics of it queue up, which
+ * looks do not. */
+static __device__ __forceinline__ void vxd_dense_or(unsigned long long *word,
+                                                    unsigned long long bits)
+{
+    if ((~__ldcg(word) & bits) != 0) {
+        (void)atomicOr(word, bits);
+    }
+}
+
+/* An axis's share of a word's number, of block 0 to VXD_DENSE_MARK_CELLS / 4 - 1 of the axis. */
+#define VXD_DENSE_MARK_CELLS 4096
+
+static __device__ __forceinline__ uint32_t
+vxd_dense_axis_number(const struct vxd_dense_plan *plan, int axis, uint32_t block)
+{
+    uint32_t bits = (block | block << 16) & 0x030000ff;
+
+    bits = (bits | bits << 8) & 0x0300f00f;
+    bits = (bits | bits << 4) & 0x030c30c3;
+    bits = (bits | bits << 2) & 0x09249249;
+    bits <<= 2 - axis;
+#pragma unroll
+    for (int i = 0; i < 5; i++) {
+        uint32_t moved = bits & (uint32_t)plan->moves[i];
+
+        bits = (bits ^ moved) | moved >> (1 << i);
+    }
+    return bits;
+}
+
+/* Which of an axis's four layers of a block lie in a range of cells, a bit each. */
+static __device__ __forceinline__ uint32_t vxd_dense_layers(int32_t first, int32_t last,
+                                                            int32_t block)
+{
+    uint32_t from = 15u << min(max(first - 4 * block, 0), 4);
+
+    return from & 15u >> min(max(4 * block + 3 - last, 0), 4);
+}
+
+/* Cells of those layers: of z in 16 bits that repeat, of y in 32 that do; of x bits 0 and 1 are
+ * the lower half of a word's, 2 and 3 the upper. */
+static __device__ __forceinline__ uint32_t vxd_dense_z(uint32_t layers)
+{
+    uint32_t cells = ((layers & 1) * 0x55 | (layers >> 1 & 1) * 0xaa) |
+                     ((layers >> 2 & 1) * 0x5500 | (layers >> 3 & 1) * 0xaa00);
+
+    return cells | cells << 16;
+}
+
+static __device__ __forceinline__ uint32_t vxd_dense_y(uint32_t layers)
+{
+    return ((layers & 1) * 0x3333 | (layers >> 1 & 1) * 0xcccc) |
+           ((layers >> 2 & 1) * 0x33330000 | (layers >> 3 & 1) * 0xcccc0000);
+}
+
+static __device__ __forceinline__ uint32_t vxd_dense_x(uint32_t layers)
+{
+    return (layers & 1) * 0x0f0f0f0f | (layers >> 1 & 1) * 0xf0f0f0f0;
+}
+
+/* Sets bits of a word a lane, those of a run of lanes at once; numbers are below UINT32_MAX,
+ * which is none. A warp calls. */
+static __device__ __forceinline__ void
+vxd_dense_or_runs(unsigned long long *words, uint32_t number, uint32_t low, uint32_t high)
+{
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t next = __shfl_down_sync(UINT32_MAX, number, 1);
+
+    /* Equal words further off than in the run do no harm. */
+#pragma unroll
+    for (unsigned step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(UINT32_MAX, number, step);
+        uint32_t other_low = __shfl_up_sync(UINT32_MAX, low, step);
+        uint32_t other_high = __shfl_up_sync(UINT32_MAX, high, step);
+        bool is_same = lane >= step && other == number;
+
+        low |= is_same ? other_low : 0;
+        high |= is_same ? other_high : 0;
+    }
+    if (number != UINT32_MAX && (lane == 31 || next != number)) {
+        (void)atomicOr(&words[number], (unsigned long long)high << 32 | low);
+    }
+}
+
+/* What two blocks of an axis that follow each other have of a range of cells: shares of words'
+ * numbers, and of their bits. */
+struct vxd_dense_axis {
+    uint32_t numbers[2];
+    uint32_t layers[2];
+};
+
+static __device__ __forceinline__ void
+vxd_dense_axis_make(const struct vxd_dense_plan *plan, int axis, int32_t first,
+                    int32_t last, int32_t block, struct vxd_dense_axis *out)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        out->numbers[i] = vxd_dense_axis_number(plan, axis, (uint32_t)(block + i));
+        out->layers[i] = vxd_dense_layers(first, last, block + i);
+    }
+}
+
+/* Sets the bits that a box has in eight words, those from a block on, a box a lane. */
+static __device__ __forceinline__ void
+vxd_dense_mark_eight(const struct vxd_dense_plan *plan, bool is_box, uint64_t sample,
+                     const int32_t first[3], const int32_t last[3],
+                     const int32_t block[3])
+{
+    unsigned long long *words = (unsigned long long *)plan->words;
+    uint32_t base = (uint32_t)(sample << plan->n_bits);
+    struct vxd_dense_axis axes[3];
+    bool has[3];
+
+#pragma unroll
+    for (int axis = 0; axis < 3; axis++) {
+        vxd_dense_axis_make(plan, axis, first[axis], last[axis], block[axis],
+                            &axes[axis]);
+        has[axis] = is_box && block[axis] < last[axis] >> 2;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        int x = i >> 2;
+        int y = i >> 1 & 1;
+        int z = i & 1;
+        bool is_word =
+            is_box && (x == 0 || has[0]) && (y == 0 || has[1]) && (z == 0 || has[2]);
+        uint32_t cells;
+
+        if (i > 0 && __ballot_sync(UINT32_MAX, is_word) == 0) {
+            continue;
+        }
+        cells = vxd_dense_y(axes[1].layers[y]) & vxd_dense_z(axes[2].layers[z]);
+        vxd_dense_or_runs(words,
+                          is_word ? base | axes[0].numbers[x] | axes[1].numbers[y] |
+                                        axes[2].numbers[z]
+                                  : UINT32_MAX,
+                          vxd_dense_x(axes[0].layers[x]) & cells,
+                          vxd_dense_x(axes[0].layers[x] >> 2) & cells);
+    }
+}
+
+/* Sets the bits of a box of cells of a sample a lane, none of them below 0; is_box: there is
+ * one. A warp calls. Rows that follow each other have boxes in the same words, and near a
+ * sensor thousands do: atomics of one word queue up, so a warp's go together. */
+static __device__ __forceinline__ void vxd_dense_mark(const struct vxd_dense_plan *plan,
+                                                      bool is_box, uint64_t sample,
+                                                      const int32_t first[3],
+                                                      const int32_t last[3])
+{
+    int32_t block[3];
+
+    /* One round, but for kernels far larger than their strides. */
+    for (block[0] = first[0] >> 2;
+         __ballot_sync(UINT32_MAX, is_box && block[0] <= last[0] >> 2) != 0;
+         block[0] += 2) {
+        for (block[1] = first[1] >> 2;
+             __ballot_sync(UINT32_MAX, is_box && block[1] <= last[1] >> 2) != 0;
+             block[1] += 2) {
+            for (block[2] = first[2] >> 2;
+                 __ballot_sync(UINT32_MAX, is_box && block[2] <= last[2] >> 2) != 0;
+                 block[2] += 2) {
+                bool is_in = is_box && block[0] <= last[0] >> 2 &&
+                             block[1] <= last[1] >> 2 && block[2] <= last[2] >> 2;
+
+                vxd_dense_mark_eight(plan, is_in, sample, first, last, block);
+            }
+        }
+    }
+}
+
+#endif

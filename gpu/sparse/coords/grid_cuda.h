@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the CUDA twins of sets and kernel maps share.
+ *
+ * Their work is small (10^5 rows) and how much there is stands in device memory, so each
+ * operation is one cooperative kernel: as many blocks as multiprocessors, each with its own
+ * consecutive part of the rows, and a barrier over the grid (about 1.3 us) between steps
+ * instead of a launch. A block learns of the blocks before it from one word of each. */
+#ifndef VXD_GPU_SPARSE_COORDS_GRID_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_GRID_CUDA_H
+
+#include <cooperative_groups.h>
+
+#include "gpu/core/core_cuda.h"
+#include "gpu/sparse/coords/coord_set_backends.h"
+#include "gpu/sparse/coords/coords_math.h"
+
+#define VXD_GRID_THREADS 1024
+#define VXD_GRID_WARPS (VXD_GRID_THREADS / 32)
+
+/* A part smaller than this costs more in barriers than it saves. */
+#define VXD_GRID_LEAST_PART 256u
+
+/* Blocks of a launch over at most n items; words of block b are valid for b below it. */
+static inline unsigned vxd_grid_blocks(const struct vxd_queue *queue, size_t n)
+{
+    size_t most = (size_t)queue->context->info.n_multiprocessors;
+    size_t wanted = (n + VXD_GRID_LEAST_PART - 1) / VXD_GRID_LEAST_PART;
+
+    most = most < VXD_GRID_THREADS ? most : VXD_GRID_THREADS;
+    return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
+/* Launches a kernel of one argument, a struct passed by value. */
+static inline enum vxd_status vxd_grid_launch(struct vxd_queue *queue, const void *kernel,
+                                              void *run, size_t n, size_t shared_bytes,
+                                              const char *name, struct vxd_err *err)
+{
+    void *args[1] = {run};
+
+    return vxd_cuda_status(
+        queue->context,
+        cudaLaunchCooperativeKernel(kernel, dim3(vxd_grid_blocks(queue, n)),
+                                    dim3(VXD_GRID_THREADS), args, shared_bytes,
+                                    (cudaStream_t)queue->stream),
+        name, err);
+}
+
+/* The blocks that work on the same rows: all of a launch, or those of one of its jobs. */
+struct vxd_team {
+    uint32_t rank; /* of this block */
+    uint32_t size;
+};
+
+static __device__ __forceinline__ struct vxd_team vxd_team_of_grid(void)
+{
+    return {blockIdx.x, gridDim.x};
+}
+
+/* A barrier over a team, whose word is 0 at first; the team's blocks are all on the device. It
+ * is half a grid's in time, and no team waits for another. passed: by thread 0, of the block,
+ * 0 at first. */
+static __device__ __forceinline__ void vxd_team_wait(uint32_t *word, uint32_t *passed,
+                                                     struct vxd_team team)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        uint32_t arrived;
+
+        *passed += team.size;
+        __threadfence();
+        (void)atomicAdd(word, 1);
+        do {
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                         : "=r"(arrived)
+                         : "l"(__cvta_generic_to_global(word))
+                         : "memory");
+        } while (arrived < *passed);
+    }
+    __syncthreads();
+}
+
+/* Arrives as at a barrier that nobody waits at: true in the block that is the last to, which
+ * sees what the others have written. The team waits no more. */
+static __device__ __forceinline__ bool
+vxd_team_is_last(uint32_t *word, const uint32_t *passed, struct vxd_team team)
+{
+    __shared__ bool is_last;
+
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(word, 1) + 1 == *passed + team.size;
+        __threadfence();
+    }
+    __syncthreads();
+    return is_last;
+}
+
+/* This block's part of n items; those of blocks from number n_parts on are empty. */
+struct vxd_part {
+    uint32_t begin;
+    uint32_t end;
+    uint32_t n_parts;
+};
+
+static __device__ __forceinline__ struct vxd_part vxd_part_of(uint32_t n,
+                                                              struct vxd_team team)
+{
+    uint32_t share = (n + team.size - 1) / team.size;
+    struct vxd_part part;
+
+    share = share > VXD_GRID_LEAST_PART ? (share + 31) & ~31u : VXD_GRID_LEAST_PART;
+    part.begin = min(n, team.rank * share);
+    part.end = min(n, part.begin + share);
+    part.n_parts = (n + share - 1) / share;
+    return part;
+}
+
+/* Of all threads, for all of them. */
+static __device__ __forceinline__ uint64_t vxd_block_sum(uint64_t value)
+{
+    __shared__ uint64_t warps[VXD_GRID_WARPS];
+
+    for (int step = 16; step > 0; step /= 2) {
+        value += __shfl_xor_sync(UINT32_MAX, value, step);
+    }
+    if (threadIdx.x % 32 == 0) {
+        warps[threadIdx.x / 32] = value;
+    }
+    __syncthreads();
+    value = warps[threadIdx.x % 32];
+    for (int step = 16; step > 0; step /= 2) {
+        value += __shfl_xor_sync(UINT32_MAX, value, step);
+    }
+    __syncthreads();
+    return value;
+}
+
+static __device__ __forceinline__ uint64_t vxd_block_or(uint64_t value)
+{
+    __shared__ uint64_t warps[VXD_GRID_WARPS];
+
+    for (int step = 16; step > 0; step /= 2) {
+        value |= __shfl_xor_sync(UINT32_MAX, value, step);
+    }
+    if (threadIdx.x % 32 == 0) {
+        warps[threadIdx.x / 32] = value;
+    }
+    __syncthreads();
+    value = warps[threadIdx.x % 32];
+    for (int step = 16; step > 0; step /= 2) {
+        value |= __shfl_xor_sync(UINT32_MAX, value, step);
+    }
+    __syncthreads();
+    return value;
+}
+
+/* How many threads before this one say true, and how many of the block. */
+static __device__ __forceinline__ uint32_t vxd_block_rank(bool is_true, uint32_t *n_true)
+{
+    __shared__ uint32_t warps[VXD_GRID_WARPS];
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t warp = threadIdx.x / 32;
+    uint32_t ballot = __ballot_sync(UINT32_MAX, is_true);
+    uint32_t before;
+
+    if (lane == 0) {
+        warps[warp] = (uint32_t)__popc(ballot);
+    }
+    __syncthreads();
+    before = __reduce_add_sync(UINT32_MAX, lane < warp ? warps[lane] : 0);
+    *n_true = __reduce_add_sync(UINT32_MAX, warps[lane]);
+    __syncthreads();
+    return before + (uint32_t)__popc(ballot & ((1u << lane) - 1));
+}
+
+struct vxd_sums {
+    uint64_t before; /* of the blocks, or threads, before this one */
+    uint64_t total;
+};
+
+/* Sums of one word a block, which were written before the last barrier over the grid. */
+static __device__ __forceinline__ struct vxd_sums vxd_grid_sum(const uint64_t *words)
+{
+    uint64_t word = threadIdx.x < gridDim.x ? words[threadIdx.x] : 0;
+    struct vxd_sums sum;
+
+    sum.before = vxd_block_sum(threadIdx.x < blockIdx.x ? word : 0);
+    sum.total = vxd_block_sum(word);
+    return sum;
+}
+
+/* Counts of the threads before this one and of the block; each sum below 2^32. */
+static __device__ __forceinline__ struct vxd_sums vxd_block_scan(uint64_t value)
+{
+    __shared__ uint64_t warps[VXD_GRID_WARPS];
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t warp = threadIdx.x / 32;
+    uint64_t end = value;
+    struct vxd_sums sums;
+
+    for (int step = 1; step < 32; step *= 2) {
+        uint64_t other = __shfl_up_sync(UINT32_MAX, end, (unsigned)step);
+
+        end += lane >= (uint32_t)step ? other : 0;
+    }
+    if (lane == 31) {
+        warps[warp] = end;
+    }
+    __syncthreads();
+    sums.before = lane < warp ? warps[lane] : 0;
+    sums.total = warps[lane];
+    for (int step = 16; step > 0; step /= 2) {
+        sums.before += __shfl_xor_sync(UINT32_MAX, sums.before, step);
+        sums.total += __shfl_xor_sync(UINT32_MAX, sums.total, step);
+    }
+    __syncthreads();
+    sums.before += end - value;
+    return sums;
+}
+
+static __device__ __forceinline__ uint64_t vxd_grid_or(const uint64_t *words)
+{
+    return vxd_block_or(threadIdx.x < gridDim.x ? words[threadIdx.x] : 0);
+}
+
+/* By one thread of the grid. */
+static __device__ __forceinline__ void vxd_sparse_fault(uint32_t *error_word,
+                                                        enum vxd_status status)
+{
+    (void)atomicCAS(error_word, (uint32_t)VXD_OK, (uint32_t)status);
+}
+
+/* First of n ascending keys that is not below `key`; n if none. */
+static __device__ __forceinline__ uint32_t vxd_sparse_lower_bound(const uint64_t *keys,
+                                                                  uint32_t n,
+                                                                  uint64_t key)
+{
+    uint32_t low = 0;
+
+    while (n > 0) {
+        uint32_t half = n / 2;
+
+        if (keys[low + half] < key) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
+/* The table of a set's blocks: buckets of four slots, a sector of memory, that fill from their
+ * first slot on; a full one runs over into the next. A slot is 0 (empty) or the upper half of
+ * the block's hash above its number plus one. */
+#define VXD_BUCKET_SLOTS 4
+
+/* Buckets in use, less one: the least power of two that is one a block, where there is room;
+ * then one in fifty is full. */
+static __device__ __forceinline__ uint32_t vxd_sparse_bucket_mask(uint32_t n_blocks,
+                                                                  uint64_t n_slots)
+{
+    uint64_t room = n_slots / VXD_BUCKET_SLOTS;
+    uint64_t n =
+        n_blocks < 2 ? 1 : (uint64_t)1 << (64 - __clzll((long long)n_blocks - 1));
+
+    return (uint32_t)((n < room ? n : room) - 1);
+}
+
+/* Where blocks of a set are found. */
+struct vxd_sparse_lookup {
+    const uint64_t *slots;
+    uint64_t n_slots;
+    const uint64_t *block_keys;
+    const uint64_t *block_mask;
+    const uint32_t *block_row;
+};
+
+/* Cells of a block that have a row, and the row of the first; no cells where the set does not
+ * have the block. */
+struct vxd_sparse_block {
+    uint64_t mask;
+    uint32_t row;
+};
+
+struct vxd_sparse_bucket {
+    ulonglong2 slots[VXD_BUCKET_SLOTS / 2];
+};
+
+static __device__ __forceinline__ struct vxd_sparse_bucket
+vxd_sparse_load_bucket(const struct vxd_sparse_lookup *set, uint32_t bucket)
+{
+    const ulonglong2 *from =
+        (const ulonglong2 *)(const void *)set->slots + (size_t)bucket * 2;
+
+    return {{from[0], from[1]}};
+}
+
+/* The first number plus one that a bucket has for a hash; 0: none, as an empty slot says, too. */
+static __device__ __forceinline__ uint32_t
+vxd_sparse_match(const struct vxd_sparse_bucket *bucket, uint64_t hash)
+{
+    const uint64_t slots[VXD_BUCKET_SLOTS] = {bucket->slots[0].x, bucket->slots[0].y,
+                                              bucket->slots[1].x, bucket->slots[1].y};
+    uint32_t number = 0;
+
+#pragma unroll
+    for (int i = VXD_BUCKET_SLOTS - 1; i >= 0; i--) {
+        number =
+            slots[i] >> 32 == hash >> 32 && slots[i] != 0 ? (uint32_t)slots[i] : number;
+    }
+    return number;
+}
+
+static __device__ __forceinline__ bool
+vxd_sparse_is_full(const struct vxd_sparse_bucket *bucket)
+{
+    return bucket->slots[VXD_BUCKET_SLOTS / 2 - 1].y != 0;
+}
+
+/* The long way: every slot that may be it. */
+static __device__ __noinline__ struct vxd_sparse_block
+vxd_sparse_search_block(const struct vxd_sparse_lookup *set, uint32_t bucket_mask,
+                        uint64_t block)
+{
+    uint64_t hash = vxd_sparse_block_hash(block);
+    struct vxd_sparse_block found = {0, 0};
+    uint32_t bucket = (uint32_t)hash & bucket_mask;
+    bool more = true;
+
+    while (more) {
+        const uint64_t *slots = set->slots + (size_t)bucket * VXD_BUCKET_SLOTS;
+
+        for (int i = 0; i < VXD_BUCKET_SLOTS && more; i++) {
+            uint32_t number = (uint32_t)slots[i] - 1;
+
+            more = slots[i] != 0;
+            if (more && slots[i] >> 32 == hash >> 32 &&
+                set->block_keys[number] == block) {
+                found.mask = set->block_mask[number];
+                found.row = set->block_row[number];
+                more = false;
+            }
+        }
+        bucket = (bucket + 1) & bucket_mask;
+    }
+    return found;
+}
+
+/* N blocks at once, so that their loads go out together; VXD_SPARSE_NO_KEY: none is looked
+ * for. */
+template <int N>
+static __device__ __forceinline__ void
+vxd_sparse_find_blocks(const struct vxd_sparse_lookup *set, uint32_t bucket_mask,
+                       const uint64_t names[N], struct vxd_sparse_block found[N])
+{
+    struct vxd_sparse_bucket buckets[N];
+    uint64_t keys[N];
+
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        buckets[i] = {};
+        if (names[i] != VXD_SPARSE_NO_KEY) {
+            buckets[i] = vxd_sparse_load_bucket(
+                set, (uint32_t)vxd_sparse_block_hash(names[i]) & bucket_mask);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        uint32_t number = vxd_sparse_match(&buckets[i], vxd_sparse_block_hash(names[i]));
+
+        /* Not there: its bucket has an empty slot. */
+        keys[i] = vxd_sparse_is_full(&buckets[i]) ? ~names[i] : names[i];
+        found[i] = {0, 0};
+        if (number != 0) {
+            keys[i] = set->block_keys[number - 1];
+            found[i].mask = set->block_mask[number - 1];
+            found[i].row = set->block_row[number - 1];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (keys[i] != names[i]) {
+            found[i] = vxd_sparse_search_block(set, bucket_mask, names[i]);
+        }
+    }
+}
+
+/* Row of a cell of a block, or -1. */
+static __device__ __forceinline__ int32_t
+vxd_sparse_find_cell(const struct vxd_sparse_block *block, uint32_t cell)
+{
+    if ((block->mask >> cell & 1) == 0) {
+        return -1;
+    }
+    return (int32_t)vxd_sparse_block_cell_row(block->mask, block->row, (int)cell);
+}
+
+#endif

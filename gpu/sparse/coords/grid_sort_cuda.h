@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A stable radix sort inside a cooperative kernel, for counts that only the device knows.
+ *
+ * A pass over 9 bits is three steps with a barrier after each. Every block ranks the keys of
+ * its part among each other, 8192 at a time (by matches within a warp, counts of a warp's
+ * earlier keys, counts of the warps before), writes the ranks down and says how many keys it
+ * has of each digit. Then every warp sums up a digit's counts over the blocks: had each block
+ * to do that for itself, they all would read all counts at once, which took most of a pass.
+ * Last, keys are placed. Digits in which no keys differ take no pass. */
+#ifndef VXD_GPU_SPARSE_COORDS_GRID_SORT_CUDA_H
+#define VXD_GPU_SPARSE_COORDS_GRID_SORT_CUDA_H
+
+#include "gpu/sparse/coords/grid_cuda.h"
+
+#define VXD_SORT_BITS 9
+#define VXD_SORT_BINS (1 << VXD_SORT_BITS)
+#define VXD_SORT_ITEMS 8
+#define VXD_SORT_TILE (VXD_SORT_ITEMS * VXD_GRID_THREADS)
+
+static_assert(2 * VXD_SORT_BINS == VXD_GRID_THREADS, "two threads a digit");
+
+/* Words of scratch for a team of so many blocks: counts of each, and totals. */
+#define VXD_SORT_WORDS(n_blocks) (((size_t)(n_blocks) + 1) * VXD_SORT_BINS)
+
+struct vxd_sort_shared {
+    alignas(16) uint16_t warps[VXD_GRID_WARPS][VXD_SORT_BINS];
+    uint32_t tile[VXD_SORT_BINS]; /* keys of a digit in the tile */
+    uint32_t bins[VXD_SORT_BINS]; /* in those before; then, where they begin */
+    uint32_t sums[VXD_GRID_WARPS];
+};
+
+template <typename KEY> struct vxd_sort_pass {
+    const KEY *keys;
+    const uint32_t *values; /* NULL: a key's place */
+    KEY *to_keys;           /* NULL: not wanted; likewise below */
+    uint32_t *to_values;
+    uint32_t n;
+    int shift;
+    uint32_t *ranks;  /* scratch, n */
+    uint32_t *counts; /* VXD_SORT_WORDS: totals, then the parts' counts digit by digit */
+};
+
+template <typename KEY>
+static __device__ __forceinline__ uint32_t vxd_sort_digit(KEY key, int shift)
+{
+    return (uint32_t)(key >> shift) & (VXD_SORT_BINS - 1);
+}
+
+/* A tile's keys that a thread has, and the number of its first; further ones are 32 on each,
+ * so that a warp's keys follow each other. */
+struct vxd_sort_span {
+    int n_items;
+    uint32_t first;
+};
+
+static __device__ __forceinline__ struct vxd_sort_span vxd_sort_span_of(uint32_t base,
+                                                                        uint32_t end)
+{
+    uint32_t n_items = min((end - base + VXD_GRID_THREADS - 1) / VXD_GRID_THREADS,
+                           (uint32_t)VXD_SORT_ITEMS);
+
+    return {(int)n_items, base + threadIdx.x / 32 * n_items * 32 + threadIdx.x % 32};
+}
+
+/* Lanes with the same digit, of those that have one. */
+static __device__ __forceinline__ uint32_t vxd_sort_peers(bool has_key, uint32_t digit)
+{
+    uint32_t peers = __ballot_sync(UINT32_MAX, has_key);
+
+#pragma unroll
+    for (int bit = 0; bit < VXD_SORT_BITS; bit++) {
+        bool is_set = (digit >> bit & 1) != 0;
+        uint32_t with = __ballot_sync(UINT32_MAX, is_set);
+
+        peers &= is_set ? with : ~with;
+    }
+    return peers;
+}
+
+/* Turns counts of warps to counts of the warps before, two threads a digit, and leaves the
+ * digit's total in tile. */
+static __device__ __forceinline__ void vxd_sort_scan_warps(struct vxd_sort_shared *shared)
+{
+    uint32_t digit = threadIdx.x % VXD_SORT_BINS;
+    uint32_t first = threadIdx.x / VXD_SORT_BINS * (VXD_GRID_WARPS / 2);
+    uint32_t counts[VXD_GRID_WARPS / 2];
+    uint32_t sum = 0;
+
+#pragma unroll
+    for (int w = 0; w < VXD_GRID_WARPS / 2; w++) {
+        counts[w] = shared->warps[first + (uint32_t)w][digit];
+        sum += counts[w];
+    }
+    if (first == 0) {
+        shared->tile[digit] = sum;
+    }
+    __syncthreads();
+    if (first != 0) {
+        uint32_t before = shared->tile[digit];
+
+        shared->tile[digit] = before + sum;
+        sum = before;
+    } else {
+        sum = 0;
+    }
+#pragma unroll
+    for (int w = 0; w < VXD_GRID_WARPS / 2; w++) {
+        shared->warps[first + (uint32_t)w][digit] = (uint16_t)sum;
+        sum += counts[w];
+    }
+}
+
+/* Ranks the tile that begins at base. */
+template <typename KEY>
+static __device__ __forceinline__ void
+vxd_sort_rank(const struct vxd_sort_pass<KEY> *pass, uint32_t base, uint32_t end,
+              struct vxd_sort_shared *shared)
+{
+    uint4 *zeros = (uint4 *)shared->warps;
+    uint16_t *counts = shared->warps[threadIdx.x / 32];
+    uint32_t lane = threadIdx.x % 32;
+    struct vxd_sort_span span = vxd_sort_span_of(base, end);
+    uint32_t digits[VXD_SORT_ITEMS];
+
+    __syncthreads(); /* keys may be this block's own, of just now */
+#pragma unroll
+    for (int j = 0; j < VXD_SORT_ITEMS; j++) {
+        uint32_t i = span.first + 32 * (uint32_t)j;
+
+        digits[j] =
+            j < span.n_items && i < end ? vxd_sort_digit(pass->keys[i], pass->shift) : 0;
+    }
+    for (uint32_t j = threadIdx.x; j < sizeof shared->warps / sizeof *zeros;
+         j += VXD_GRID_THREADS) {
+        zeros[j] = make_uint4(0, 0, 0, 0);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < VXD_SORT_ITEMS; j++) {
+        if (j < span.n_items) {
+            bool has_key = span.first + 32 * (uint32_t)j < end;
+            uint32_t peers = vxd_sort_peers(has_key, digits[j]);
+            uint32_t rank = (uint32_t)__popc(peers & ((1u << lane) - 1));
+            uint32_t before = counts[digits[j]];
+
+            __syncwarp();
+            if (has_key && rank == 0) {
+                counts[digits[j]] = (uint16_t)(before + (uint32_t)__popc(peers));
+            }
+            __syncwarp();
+            digits[j] |= (before + rank) << 16;
+        }
+    }
+    __syncthreads();
+    vxd_sort_scan_warps(shared);
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < VXD_SORT_ITEMS; j++) {
+        uint32_t i = span.first + 32 * (uint32_t)j;
+        uint32_t digit = digits[j] & 0xffff;
+
+        if (j < span.n_items && i < end) {
+            pass->ranks[i] = shared->bins[digit] + counts[digit] + (digits[j] >> 16);
+        }
+    }
+}
+
+/* First step, by all threads of a team: counts and ranks. A barrier over the team follows each
+ * step. */
+template <typename KEY>
+static __device__ __forceinline__ void
+vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_team team,
+               struct vxd_sort_shared *shared)
+{
+    struct vxd_part part = vxd_part_of(pass->n, team);
+    uint32_t digit = threadIdx.x;
+    bool has_digit = digit < VXD_SORT_BINS;
+
+    if (has_digit) {
+        shared->bins[digit] = 0;
+    }
+    for (uint32_t base = part.begin; base < part.end; base += VXD_SORT_TILE) {
+        vxd_sort_rank(pass, base, part.end, shared);
+        __syncthreads();
+        if (has_digit) {
+            shared->bins[digit] += shared->tile[digit];
+        }
+    }
+    if (has_digit && team.rank < part.n_parts) {
+        pass->counts[VXD_SORT_BINS + (size_t)digit * part.n_parts + team.rank] =
+            shared->bins[digit];
+    }
+}
+
+/* Second step: counts become those of the parts before, a warp a digit. */
+template <typename KEY>
+static __device__ __forceinline__ void vxd_sort_sum(const struct vxd_sort_pass<KEY> *pass,
+                                                    struct vxd_team team)
+{
+    uint32_t n_parts = vxd_part_of(pass->n, team).n_parts;
+    uint32_t lane = threadIdx.x % 32;
+
+    for (uint32_t digit = threadIdx.x / 32 * team.size + team.rank; digit < VXD_SORT_BINS;
+         digit += team.size * VXD_GRID_WARPS) {
+        uint32_t *counts = pass->counts + VXD_SORT_BINS + (size_t)digit * n_parts;
+        uint32_t before = 0;
+
+        for (uint32_t first = 0; first < n_parts; first += 32) {
+            uint32_t part = first + lane;
+            uint32_t count = part < n_parts ? counts[part] : 0;
+            uint32_t sum = count;
+
+            for (int step = 1; step < 32; step *= 2) {
+                uint32_t other = __shfl_up_sync(UINT32_MAX, sum, (unsigned)step);
+
+                sum += lane >= (uint32_t)step ? other : 0;
+            }
+            if (part < n_parts) {
+                counts[part] = before + sum - count;
+            }
+            before += __shfl_sync(UINT32_MAX, sum, 31);
+        }
+        if (lane == 0) {
+            pass->counts[digit] = before;
+        }
+    }
+}
+
+/* Leaves in shared->bins where this block's keys of each digit begin. */
+static __device__ __forceinline__ void vxd_sort_starts(const uint32_t *counts,
+                                                       struct vxd_team team,
+                                                       uint32_t n_parts,
+                                                       struct vxd_sort_shared *shared)
+{
+    uint32_t digit = threadIdx.x;
+    uint32_t lane = threadIdx.x % 32;
+    uint32_t warp = threadIdx.x / 32;
+    bool has_digit = digit < VXD_SORT_BINS && team.rank < n_parts;
+    uint32_t total = has_digit ? counts[digit] : 0;
+    uint32_t before =
+        has_digit ? counts[VXD_SORT_BINS + (size_t)digit * n_parts + team.rank] : 0;
+    uint32_t start = total;
+
+    for (int step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(UINT32_MAX, start, (unsigned)step);
+
+        start += lane >= (uint32_t)step ? other : 0;
+    }
+    if (lane == 31) {
+        shared->sums[warp] = start;
+    }
+    __syncthreads();
+    start += __reduce_add_sync(UINT32_MAX, lane < warp ? shared->sums[lane] : 0) - total;
+    if (digit < VXD_SORT_BINS) {
+        shared->bins[digit] = start + before;
+    }
+    __syncthreads();
+}
+
+/* Third step: places. */
+template <typename KEY>
+static __device__ __forceinline__ void
+vxd_sort_scatter(const struct vxd_sort_pass<KEY> *pass, struct vxd_team team,
+                 struct vxd_sort_shared *shared)
+{
+    struct vxd_part part = vxd_part_of(pass->n, team);
+
+    vxd_sort_starts(pass->counts, team, part.n_parts, shared);
+#pragma unroll 4
+    for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
+        KEY key = pass->keys[i];
+        uint32_t at = shared->bins[vxd_sort_digit(key, pass->shift)] + pass->ranks[i];
+
+        if (pass->to_keys != NULL) {
+            pass->to_keys[at] = key;
+        }
+        if (pass->to_values != NULL) {
+            pass->to_values[at] = pass->values != NULL ? pass->values[i] : i;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Coordinate sets of a run. How many rows a set gets is known once it was made and the host
+ * has read its count; before, only a bound is, up to eight times the input's rows a level.
+ * On the CPU each set waits for its parents' counts; on a GPU a wait costs more than memory,
+ * so sets are made of sets not yet counted while the bounds are moderate. */
+#include <stdlib.h>
+
+#include "gpu/sparse/executor/network_internal.h"
+
+/* A bound is moderate up to so many rows, or so many times the input's: what is to be sorted
+ * for a set takes memory and time by its bound, soon more than a wait. */
+#define LOOSE_ROWS ((size_t)1 << 17)
+#define LOOSE_TIMES 8
+#define SETS_AT_ONCE 8
+
+static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *plan,
+                     size_t capacity, size_t n_candidates)
+{
+    bool is_known = (plan->a < 0 || run->sets[plan->a].is_counted) &&
+                    (plan->b < 0 || run->sets[plan->b].is_counted);
+    size_t most;
+    size_t left;
+
+    if (is_known || !VXD_ON_CUDA(run->net->context)) {
+        return !is_known;
+    }
+    left = run->net->options.max_bytes - run->net->info.weight_bytes - run->n_bytes;
+    if (vxd_sparse_set_bytes(capacity) > left / 8) {
+        return true;
+    }
+    most = capacity > n_candidates ? capacity : n_candidates;
+    return most > LOOSE_ROWS && most / LOOSE_TIMES > run->sets[0].capacity;
+}
+
+/* How many rows a set may get, and coordinates it is made of. */
+static void find_bounds(const struct vxd_net_run *run, int number, size_t *capacity,
+                        size_t *n_candidates)
+{
+    const struct vxd_net_set *plan = &run->net->sets[number];
+    size_t rows_a = plan->a >= 0 ? run->sets[plan->a].capacity : 0;
+    size_t rows_b = plan->b >= 0 ? run->sets[plan->b].capacity : 0;
+
+    *n_candidates = 0;
+    *capacity = 0;
+    switch (plan->kind) {
+    case VXD_NET_SET_INPUT:
+        *n_candidates = run->input.n_rows;
+        *capacity = vxd_net_run_capacity(run, number, run->input.n_rows);
+        break;
+    case VXD_NET_SET_DERIVED:
+        *n_candidates = vxd_sparse_derive_candidates(plan->rule, &plan->geometry, rows_a);
+        *capacity = vxd_sparse_derive_bound(plan->rule, &plan->geometry, rows_a,
+                                            plan->shape, run->input.n_samples);
+        break;
+    case VXD_NET_SET_UNION:
+    case VXD_NET_SET_SUBSET:
+        *n_candidates = rows_a + rows_b;
+        *capacity = rows_a + rows_b;
+        break;
+    }
+}
+
+/* The set's memory: its own arrays, then the lists of its parents' rows. */
+static enum vxd_status lay_out_set(struct vxd_queue *queue, struct vxd_net_run *run,
+                                   int number, struct vxd_err *err)
+{
+    const struct vxd_net_set *plan = &run->net->sets[number];
+    struct vxd_net_run_set *to = &run->sets[number];
+    size_t n_lists = plan->kind == VXD_NET_SET_UNION    ? 2
+                     : plan->kind == VXD_NET_SET_SUBSET ? 1
+                                                        : 0;
+    size_t total = vxd_sparse_set_bytes(to->capacity);
+    size_t offsets[2];
+    char *bytes;
+    enum vxd_status status;
+
+    for (size_t i = 0; i < n_lists; i++) {
+        if (!vxd_layout_add(&total, to->capacity, sizeof(int32_t), &offsets[i])) {
+            return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu voxels are too many",
+                            to->capacity);
+        }
+    }
+    VXD_TRY(vxd_net_run_alloc(queue, run, total, &to->block, err));
+    VXD_TRY(
+        vxd_sparse_set_layout(to->block.ptr, to->capacity, plan->shape, &to->set, err));
+    bytes = to->block.ptr;
+    for (size_t i = 0; i < n_lists; i++) {
+        to->rows[i] = (int32_t *)(void *)(bytes + offsets[i]);
+    }
+    to->set.n_rows = (uint32_t *)run->counts.ptr + 2 * (size_t)number + 1;
+out:
+    return status;
+}
+
+static enum vxd_status fill_set(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                int number, struct vxd_err *err)
+{
+    const struct vxd_net_set *plan = &run->net->sets[number];
+    struct vxd_sparse_set to = run->sets[number].set;
+    int32_t *const *rows = run->sets[number].rows;
+
+    if (plan->kind == VXD_NET_SET_UNION) {
+        return vxd_sparse_set_union(queue, &run->sets[plan->a].set,
+                                    &run->sets[plan->b].set, &to, rows[0], rows[1],
+                                    run->scratch.ptr, run->scratch.n_bytes, err);
+    }
+    return vxd_sparse_set_subset(queue, &run->sets[plan->a].set,
+                                 vxd_net_run_item(run, run->net->keep_items[plan->layer]),
+                                 &to, rows[0], run->scratch.ptr, run->scratch.n_bytes,
+                                 err);
+}
+
+static enum vxd_status blame_set(const struct vxd_net_run *run, int number,
+                                 enum vxd_status status, struct vxd_err *err)
+{
+    int layer = run->net->sets[number].layer;
+
+    if (status != VXD_OK && layer >= 0) {
+        vxd_net_blame(err, run->net->nodes[layer].layer.name);
+    }
+    return status;
+}
+
+/* Memory of one more set of the round. */
+static enum vxd_status open_set(struct vxd_queue *queue, struct vxd_net_run *run,
+                                int number, size_t n_candidates, size_t *scratch_bytes,
+                                struct vxd_err *err)
+{
+    struct vxd_net_run_set *to = &run->sets[number];
+    size_t n_bytes = vxd_sparse_set_scratch_bytes(queue, n_candidates, to->capacity);
+    enum vxd_status status;
+
+    if (n_bytes == 0) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "%zu voxels made of %zu coordinates are too many", to->capacity,
+                        n_candidates);
+    }
+    VXD_TRY(lay_out_set(queue, run, number, err));
+    *scratch_bytes = n_bytes > *scratch_bytes ? n_bytes : *scratch_bytes;
+    to->is_made = true;
+    to->in_round = true;
+out:
+    return status;
+}
+
+/* Decides what the round makes; *done: nothing is left for another. */
+static enum vxd_status open_round(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  bool *done, struct vxd_err *err)
+{
+    const struct vxd_net *net = run->net;
+    size_t scratch_bytes = 0;
+    int number;
+    enum vxd_status status = VXD_OK;
+
+    for (number = 0; number < net->n_sets; number++) {
+        const struct vxd_net_set *plan = &net->sets[number];
+        struct vxd_net_run_set *to = &run->sets[number];
+        size_t n_candidates;
+
+        if (!plan->used || plan->phase != run->phase || to->is_made) {
+            continue;
+        }
+        find_bounds(run, number, &to->capacity, &n_candidates);
+        if (is_loose(run, plan, to->capacity, n_candidates)) {
+            break;
+        }
+        VXD_TRY(blame_set(run, number,
+                          open_set(queue, run, number, n_candidates, &scratch_bytes, err),
+                          err));
+    }
+    *done = number == net->n_sets;
+    VXD_TRY(vxd_net_run_alloc(queue, run, scratch_bytes, &run->scratch, err));
+out:
+    return status;
+}
+
+/* Derived sets from number *next on that follow each other in the round, at once. */
+static enum vxd_status derive_sets(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                   int *next, struct vxd_err *err)
+{
+    struct vxd_sparse_derive_request requests[SETS_AT_ONCE];
+    struct vxd_sparse_set to[SETS_AT_ONCE];
+    int first = *next;
+    size_t n = 0;
+
+    while (*next < run->net->n_sets && n < SETS_AT_ONCE) {
+        const struct vxd_net_set *plan = &run->net->sets[*next];
+
+        if (run->sets[*next].in_round) {
+            if (plan->kind != VXD_NET_SET_DERIVED) {
+                break;
+            }
+            to[n] = run->sets[*next].set;
+            requests[n] = (struct vxd_sparse_derive_request){
+                plan->rule, plan->geometry, &run->sets[plan->a].set, &to[n]};
+            n++;
+        }
+        (*next)++;
+    }
+    return blame_set(run, first,
+                     vxd_sparse_sets_derive(queue, requests, n, run->scratch.ptr,
+                                            run->scratch.n_bytes, err),
+                     err);
+}
+
+enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
+                                       const struct vxd_net_run *run, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    for (int i = 0; i < run->net->n_sets; i++) {
+        struct vxd_sparse_set set = run->sets[i].set;
+
+        if (run->sets[i].in_round && run->net->sets[i].kind == VXD_NET_SET_INPUT) {
+            VXD_TRY(vxd_sparse_set_make(queue, run->input.coords, run->input.n_rows,
+                                        run->input.n_samples, &set, run->rows.ptr,
+                                        run->scratch.ptr, run->scratch.n_bytes, err));
+        }
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_net_run_derive_sets(struct vxd_queue *queue,
+                                        const struct vxd_net_run *run,
+                                        struct vxd_err *err)
+{
+    int number = 0;
+    enum vxd_status status = VXD_OK;
+
+    while (number < run->net->n_sets) {
+        enum vxd_net_set_kind kind = run->net->sets[number].kind;
+
+        if (!run->sets[number].in_round || kind == VXD_NET_SET_INPUT) {
+            number++;
+        } else if (kind == VXD_NET_SET_DERIVED) {
+            VXD_TRY(derive_sets(queue, run, &number, err));
+        } else {
+            VXD_TRY(blame_set(run, number, fill_set(queue, run, number, err), err));
+            number++;
+        }
+    }
+out:
+    return status;
+}
+
+/* The input's coordinates are the caller's, elsewhere every time: not part of it. */
+static enum vxd_status enqueue_round(struct vxd_queue *queue, void *args,
+                                     struct vxd_err *err)
+{
+    const struct vxd_net_run *run = args;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_net_run_derive_sets(queue, run, err));
+    VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
+                           run->h_counts.n_bytes, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_net_run_make_sets(struct vxd_queue *queue, struct vxd_net_run *run,
+                                      bool *done, struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(open_round(queue, run, done, err));
+    VXD_TRY(vxd_net_run_make_input(queue, run, err));
+    VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_SETS, enqueue_round, err));
+out:
+    for (int i = 0; i < run->net->n_sets; i++) {
+        run->sets[i].in_round = false;
+    }
+    vxd_net_run_free(queue, run, &run->scratch);
+    return status;
+}
+
+enum vxd_status vxd_net_run_guess_sets(struct vxd_queue *queue, struct vxd_net_run *run,
+                                       bool *is_known, size_t *scratch_bytes,
+                                       struct vxd_err *err)
+{
+    const struct vxd_net *net = run->net;
+    size_t *capacities = malloc((size_t)net->n_sets * sizeof *capacities);
+    enum vxd_status status = VXD_OK;
+
+    *is_known = false;
+    *scratch_bytes = 0;
+    if (capacities == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a run");
+    }
+    if (!vxd_net_run_guess(run, capacities)) {
+        goto out;
+    }
+    *is_known = true;
+    for (int i = 0; i < net->n_sets; i++) {
+        size_t bound;
+        size_t n_candidates;
+
+        if (net->sets[i].used) {
+            find_bounds(run, i, &bound, &n_candidates);
+            run->sets[i].capacity = bound < capacities[i] ? bound : capacities[i];
+            VXD_TRY(open_set(queue, run, i, n_candidates, scratch_bytes, err));
+        }
+    }
+out:
+    free(capacities);
+    return status;
+}
+
+enum vxd_status vxd_net_run_count_sets(struct vxd_net_run *run, struct vxd_err *err)
+{
+    const uint32_t *counts = run->h_counts.ptr;
+
+    for (int i = 0; i < run->net->n_sets; i++) {
+        struct vxd_net_run_set *set = &run->sets[i];
+        size_t most;
+
+        if (!set->is_made || set->is_counted) {
+            continue;
+        }
+        set->n_rows = counts[2 * i + 1];
+        if (set->n_rows > set->capacity) {
+            return vxd_fail(err, VXD_INTERNAL, NULL,
+                            "a set of %zu voxels in room for %zu", set->n_rows,
+                            set->capacity);
+        }
+        set->is_counted = true;
+        most = vxd_net_run_capacity(run, i, set->n_rows);
+        if (run->is_guess) {
+            continue; /* memory is placed */
+        }
+        /* From now on work is sized by what there is. */
+        set->capacity = most < set->capacity ? most : set->capacity;
+        set->set.capacity = set->capacity;
+    }
+    return VXD_OK;
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of the executor share.
+ *
+ * network_builder.c  layers and outputs as they come, each checked alone (network_check.c)
+ * network_shape.c    what each layer's result is: its rows, its channels, which coordinate
+ *                    set and kernel map it needs; equal ones are one (network_share.c)
+ * network_plan.c     the order of work, and for how long each piece of memory is needed
+ * network_weights.c  batch norms folded, weights on the device
+ * network.c          create, destroy, info
+ * network_run.c      a run and its steps; network_sets.c, network_memory.c, network_maps.c and
+ *                    network_layers.c what they enqueue; network_whole.c a run enqueued whole,
+ *                    by what network_repeat.c has kept of others on a GPU; network_result.c
+ *                    what is left of it
+ *
+ * Tensors are numbered from 0, the network's input; layer i makes tensor i + 1. Rows that a
+ * feature decides about (PRUNE) split a run into phases: a set's or a layer's phase is how
+ * many times the host must have read counts after features were computed. */
+#ifndef VXD_GPU_SPARSE_EXECUTOR_NETWORK_INTERNAL_H
+#define VXD_GPU_SPARSE_EXECUTOR_NETWORK_INTERNAL_H
+
+#include "gpu/sparse/layers/layers.h"
+#include "gpu/sparse/executor/network.h"
+
+/* Where the rows of tensors start: 16 bytes, so that matrix units read vectors. */
+#define VXD_NET_ROW_ALIGN 16
+
+enum vxd_net_set_kind {
+    VXD_NET_SET_INPUT = 0,
+    VXD_NET_SET_DERIVED = 1,
+    VXD_NET_SET_UNION = 2,
+    VXD_NET_SET_SUBSET = 3 /* of parent a, by the prune layer `layer` */
+};
+
+struct vxd_net_set {
+    enum vxd_net_set_kind kind;
+    enum vxd_sparse_derive rule;
+    struct vxd_sparse_geometry geometry; /* of what it was derived by */
+    int a;                               /* parents, -1 = none */
+    int b;
+    int32_t shape[3];
+    int32_t times[3]; /* tensor stride, MINKOWSKI's */
+    int phase;
+    int layer; /* that asked for it first, -1 the input */
+    bool used;
+    bool wants_starts;
+    bool wants_coords;
+};
+
+struct vxd_net_map {
+    int in; /* sets */
+    int out;
+    struct vxd_sparse_geometry geometry;
+    int phase;
+    bool used;
+};
+
+struct vxd_net_tensor {
+    int set;      /* -1: n_tokens rows a sample */
+    int n_tokens; /* 0 where it has a set */
+    int slot;     /* of that many tokens, in the run's `tokens` */
+    int n_channels;
+    int phase;
+    bool used;
+    /* Memory: it is part of tensor `root`'s buffer (its own where root is itself), from this
+     * channel on, in rows of `stride` elements. */
+    int root;
+    int first_channel;
+    size_t stride;
+};
+
+struct vxd_net_node {
+    struct vxd_net_layer layer; /* its pointers are NULL */
+    /* Of layers that go over taps; in and out are sets. map -1: one tap, row i reads row i. */
+    bool has_geometry;
+    struct vxd_sparse_geometry geometry;
+    int in;
+    int out;
+    int map;
+    int subset;      /* PRUNE: the set of its result */
+    bool is_swapped; /* ADD_UNION: input 1 has the union's first parent's rows */
+    struct vxd_conv_weights weights;
+    const float *scale; /* device memory, in the net's constants */
+    const float *bias;
+    const float *table;
+};
+
+enum vxd_net_step_kind {
+    VXD_NET_STEP_LOAD = 0,  /* the input */
+    VXD_NET_STEP_LAYER = 1, /* index = layer */
+    VXD_NET_STEP_KEEP = 2,  /* index = prune layer: which rows stay */
+    VXD_NET_STEP_OUTPUT = 3 /* index = output */
+};
+
+struct vxd_net_step {
+    enum vxd_net_step_kind kind;
+    int index;
+    int phase;
+};
+
+/* A piece of memory that steps first to last need. */
+enum vxd_net_item_kind {
+    VXD_NET_ITEM_TENSOR = 0, /* index = tensor, a root */
+    VXD_NET_ITEM_KEEP = 1,   /* index = prune layer */
+    VXD_NET_ITEM_VALUES = 2, /* index = output */
+    VXD_NET_ITEM_LABELS = 3,
+    VXD_NET_ITEM_SCRATCH = 4 /* index = step */
+};
+
+struct vxd_net_item {
+    enum vxd_net_item_kind kind;
+    int index;
+    int first;
+    int last;
+    int phase; /* of `first` */
+};
+
+struct vxd_net_builder {
+    int n_channels;
+    int32_t shape[3];
+    struct vxd_net_layer *layers; /* with copies of what they point to */
+    int n_layers;
+    int layer_room;
+    struct vxd_net_output outputs[VXD_NET_MAX_OUTPUTS];
+    int n_outputs;
+};
+
+struct vxd_net_repeat;
+
+struct vxd_net {
+    struct vxd_context *context;
+    struct vxd_net_options options;
+    struct vxd_net_info info;
+    struct vxd_net_tensor *tensors; /* n_layers + 1 */
+    struct vxd_net_node *nodes;
+    int n_layers;
+    struct vxd_net_set *sets;
+    int n_sets;
+    struct vxd_net_map *maps;
+    int n_maps;
+    struct vxd_net_output outputs[VXD_NET_MAX_OUTPUTS];
+    int n_outputs;
+    struct vxd_net_step *steps;
+    int n_steps;
+    struct vxd_net_item *items;
+    int n_items;
+    int *tensor_items;  /* n_layers + 1: item of each root, -1 */
+    int *keep_items;    /* n_layers */
+    int *scratch_items; /* n_steps */
+    int value_items[VXD_NET_MAX_OUTPUTS];
+    int label_items[VXD_NET_MAX_OUTPUTS];
+    int n_phases;
+    int n_slots;
+    struct vxd_buffer constants;
+    struct vxd_net_repeat *repeat;
+};
+
+/* --- checks and shapes ------------------------------------------------------------------- */
+
+/* Puts "layers[NAME].field" (field NULL: "layers[NAME]") before what is wrong. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 5, 6)))
+#endif
+enum vxd_status
+vxd_net_fail(struct vxd_err *err, enum vxd_status code, const char *name,
+             const char *field, const char *format, ...);
+/* Puts the layer's name before the field that a callee has blamed. */
+void vxd_net_blame(struct vxd_err *err, const char *name);
+
+enum vxd_status vxd_net_check_layer(const struct vxd_net_builder *builder,
+                                    const struct vxd_net_layer *layer,
+                                    struct vxd_err *err);
+bool vxd_net_is_convolution(enum vxd_net_op op);
+bool vxd_net_is_pool(enum vxd_net_op op);
+
+/* Fills tensors, nodes, sets and maps (arrays that are there, zeroed).
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_net_infer(struct vxd_net *net, const struct vxd_net_builder *builder,
+                              struct vxd_err *err);
+
+/* Numbers of a set and of a map, those that are there where they are the same. A map of one
+ * tap that reads the row itself is -1. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_net_share_set(struct vxd_net *net, const struct vxd_net_set *set,
+                                  int *number, struct vxd_err *err);
+enum vxd_status vxd_net_share_map(struct vxd_net *net, const struct vxd_net_map *map,
+                                  int *number, struct vxd_err *err);
+
+/* --- the plan ---------------------------------------------------------------------------- */
+
+enum vxd_status vxd_net_plan(struct vxd_net *net, struct vxd_err *err);
+void vxd_net_plan_free(struct vxd_net *net);
+
+/* Device memory for weights and constants; counts parameters and bytes. */
+enum vxd_status vxd_net_upload(struct vxd_queue *queue, struct vxd_net *net,
+                               const struct vxd_net_builder *builder,
+                               struct vxd_err *err);
+
+/* --- a run ------------------------------------------------------------------------------- */
+
+/* What is enqueued as a whole. */
+enum vxd_net_tag {
+    VXD_NET_TAG_SETS = 0,
+    VXD_NET_TAG_MAPS = 1,
+    VXD_NET_TAG_LAYERS = 2,
+    VXD_NET_TAG_MAPS_AND_LAYERS = 3,
+    VXD_NET_TAG_SETS_AND_MAPS = 4, /* from here on faults go to a word of the run's */
+    VXD_NET_TAG_WHOLE = 5
+};
+
+enum vxd_net_stage {
+    VXD_NET_STAGE_SETS = 0,
+    VXD_NET_STAGE_MAPS = 1,
+    VXD_NET_STAGE_LAYERS = 2,
+    VXD_NET_STAGE_WHOLE = 3, /* all is enqueued, counts are still to be looked at */
+    VXD_NET_STAGE_OVER = 4
+};
+
+/* A set of the run. */
+struct vxd_net_run_set {
+    struct vxd_sparse_set set;
+    struct vxd_buffer block;
+    size_t capacity; /* rows that there may be; less once they are counted */
+    size_t n_rows;   /* counted */
+    bool is_made;
+    bool is_counted;
+    bool in_round;    /* made by the step at hand */
+    int32_t *rows[2]; /* UNION: rows of a and b; SUBSET: of a */
+    uint32_t *starts;
+    int32_t *coords;
+};
+
+struct vxd_net_run_phase {
+    struct vxd_buffer maps; /* kernel maps, starts and coordinates of the phase's sets */
+    struct vxd_buffer items;
+};
+
+struct vxd_net_run {
+    const struct vxd_net *net;
+    struct vxd_net_input input;
+    enum vxd_net_stage stage;
+    int phase;
+    int next_map;
+    int next_step;
+    uint32_t graphs_used; /* a bit an entry of the net's `repeat` */
+    size_t next_row;      /* of step next_step: where a convolution goes on (CPU) */
+    bool is_pending;      /* something queued reads or writes host memory of the run */
+    bool has_guessed;     /* its sets' sizes, or has tried to */
+    bool is_guess;        /* what is enqueued goes by sizes that no count has confirmed */
+    struct vxd_net_run_set *sets;
+    struct vxd_kernel_map *maps;
+    struct vxd_net_run_phase *phases;
+    size_t *item_bytes;
+    size_t *item_offsets;
+    struct vxd_buffer rows; /* of the input's coordinates, from vxd_sparse_set_make */
+    /* A set: 0 and its rows, which are starts of one sample. Then two words: on the CPU the rows
+     * of a part of a convolution, on a GPU the error word of what was guessed. */
+    struct vxd_buffer counts;
+    struct vxd_buffer n_pairs;  /* uint64 a map */
+    struct vxd_buffer h_counts; /* host: the same */
+    struct vxd_buffer scratch;  /* of the sets or maps that a step enqueues */
+    struct vxd_buffer tokens;   /* a slot: 0, rows, then the samples' starts */
+    uint32_t *h_tokens;         /* host: what goes there */
+    size_t n_bytes;             /* device memory now, and most so far */
+    size_t peak_bytes;
+};
+
+/* Device memory of a run, within the network's budget. */
+enum vxd_status vxd_net_run_alloc(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  size_t n_bytes, struct vxd_buffer *out,
+                                  struct vxd_err *err);
+void vxd_net_run_free(struct vxd_queue *queue, struct vxd_net_run *run,
+                      struct vxd_buffer *buffer);
+
+/* --- what runs leave for later ones (GPU) */
+
+enum vxd_status vxd_net_repeat_create(int n_sets, struct vxd_net_repeat **out,
+                                      struct vxd_err *err);
+void vxd_net_repeat_destroy(struct vxd_context *context, struct vxd_net_repeat *repeat);
+
+/* Rows that memory and launches of a set of n rows are sized for: n on the CPU; on a GPU what
+ * other runs of inputs alike had, if that is enough and not much more. Later runs learn of it. */
+size_t vxd_net_run_capacity(const struct vxd_net_run *run, int set, size_t n);
+/* What runs of inputs alike had, a set; false where some used one's is not known. */
+bool vxd_net_run_guess(const struct vxd_net_run *run, size_t *capacities);
+
+/* Has enqueue(queue, run) put its work on the queue; on a GPU by a graph of it where the same
+ * was there before. enqueue changes nothing of the run that later steps look at. `tag` tells
+ * one such function from another. */
+enum vxd_status vxd_net_run_enqueue(struct vxd_queue *queue, struct vxd_net_run *run,
+                                    enum vxd_net_tag tag, vxd_net_enqueue_fn enqueue,
+                                    struct vxd_err *err);
+/* None of its launches is in flight. */
+void vxd_net_run_release_graphs(struct vxd_net_run *run);
+
+/* Makes the sets of the run's phase as far as their sizes are known well enough, and copies
+ * counts to the host; *done when none is left. */
+enum vxd_status vxd_net_run_make_sets(struct vxd_queue *queue, struct vxd_net_run *run,
+                                      bool *done, struct vxd_err *err);
+/* Memory for all sets, of as many rows as other runs had; false where that is not known.
+ * *scratch_bytes is what making them takes. */
+enum vxd_status vxd_net_run_guess_sets(struct vxd_queue *queue, struct vxd_net_run *run,
+                                       bool *is_known, size_t *scratch_bytes,
+                                       struct vxd_err *err);
+/* The set of the caller's coordinates, and those made of it. */
+enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
+                                       const struct vxd_net_run *run,
+                                       struct vxd_err *err);
+enum vxd_status vxd_net_run_derive_sets(struct vxd_queue *queue,
+                                        const struct vxd_net_run *run,
+                                        struct vxd_err *err);
+/* Takes over what the host has read. */
+enum vxd_status vxd_net_run_count_sets(struct vxd_net_run *run, struct vxd_err *err);
+
+/* A run of one phase on a GPU whose sets' sizes can be guessed: enqueues all of it, or sets and
+ * maps where these are wanted apart. Otherwise, and where there is no room, *is_enqueued is
+ * false and nothing has changed. */
+enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  bool *is_enqueued, struct vxd_err *err);
+/* After the wait, whether that was right; false: the run is as it was before. */
+enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_run *run,
+                                        bool *is_right, struct vxd_err *err);
+
+/* Memory of the phase's maps and items, their places, by the sets' capacities; scratch of
+ * scratch_bytes at least. */
+enum vxd_status vxd_net_run_place(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  size_t scratch_bytes, struct vxd_err *err);
+void *vxd_net_run_item(const struct vxd_net_run *run, int item);
+struct vxd_rows vxd_net_run_rows(const struct vxd_net_run *run, int tensor);
+struct vxd_net_extent vxd_net_run_extent(const struct vxd_net_run *run, int tensor);
+size_t vxd_net_run_n_rows(const struct vxd_net_run *run, int tensor);
+size_t vxd_net_run_max_rows(const struct vxd_net_run *run, int tensor);
+
+/* Scratch of a layer's step, and of the phase's maps, device bytes. */
+size_t vxd_net_run_scratch_bytes(const struct vxd_net_run *run, int step);
+size_t vxd_net_run_map_scratch_bytes(const struct vxd_queue *queue,
+                                     const struct vxd_net_run *run);
+
+/* Enqueue, until about budget_ns of work on the CPU: the phase's maps from number *next on
+ * (the sets' starts and coordinates with the first), *next = n_maps after the last; and the
+ * phase's steps from *next on, *next = the next phase's first after the last. A convolution
+ * may be left half done: *row. */
+enum vxd_status vxd_net_run_maps(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                 double budget_ns, int *next, struct vxd_err *err);
+enum vxd_status vxd_net_run_layers(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                   double budget_ns, int *next, size_t *row,
+                                   struct vxd_err *err);
+/* The first step of all; its features are the caller's. */
+enum vxd_status vxd_net_run_load(struct vxd_queue *queue, const struct vxd_net_run *run,
+                                 struct vxd_err *err);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A run enqueued whole, on a GPU. Once a network has run, it is known about how many rows each
+ * set has for an input of some size. So memory and launches can be sized before anything is
+ * counted: sets, maps and layers are one graph, and the host waits once, at the end, where it
+ * also reads whether everything had room. If not, or if anything else went wrong, the run
+ * begins anew and waits for its counts, which says what is wrong in the ordinary way. */
+#include <math.h>
+
+#include "gpu/sparse/executor/network_internal.h"
+
+/* Faults of what is enqueued here are the run's own business at first. */
+static uint32_t *word_of(const struct vxd_net_run *run)
+{
+    return (uint32_t *)run->counts.ptr + 2 * (size_t)run->net->n_sets;
+}
+
+static enum vxd_status enqueue_sets_and_maps(struct vxd_queue *queue, void *args,
+                                             struct vxd_err *err)
+{
+    const struct vxd_net_run *run = args;
+    struct vxd_queue own = *queue;
+    int next = 0;
+    enum vxd_status status;
+
+    own.error_word = word_of(run);
+    VXD_TRY(vxd_net_run_derive_sets(&own, run, err));
+    VXD_TRY(vxd_net_run_maps(&own, run, HUGE_VAL, &next, err));
+    VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
+                           run->h_counts.n_bytes, err));
+out:
+    return status;
+}
+
+static enum vxd_status enqueue_whole(struct vxd_queue *queue, void *args,
+                                     struct vxd_err *err)
+{
+    const struct vxd_net_run *run = args;
+    struct vxd_queue own = *queue;
+    int next_map = 0;
+    int next_step = run->next_step;
+    size_t row = 0;
+    enum vxd_status status;
+
+    own.error_word = word_of(run);
+    VXD_TRY(vxd_net_run_derive_sets(&own, run, err));
+    VXD_TRY(vxd_net_run_maps(&own, run, HUGE_VAL, &next_map, err));
+    VXD_TRY(vxd_net_run_layers(&own, run, HUGE_VAL, &next_step, &row, err));
+    VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
+                           run->h_counts.n_bytes, err));
+out:
+    return status;
+}
+
+/* As before the guess; what it has taken goes back in queue order. */
+static void take_back(struct vxd_queue *queue, struct vxd_net_run *run)
+{
+    for (int i = 0; i < run->net->n_sets; i++) {
+        vxd_net_run_free(queue, run, &run->sets[i].block);
+        run->sets[i] = (struct vxd_net_run_set){0};
+    }
+    vxd_net_run_free(queue, run, &run->phases[0].maps);
+    vxd_net_run_free(queue, run, &run->phases[0].items);
+    vxd_net_run_free(queue, run, &run->scratch);
+    run->stage = VXD_NET_STAGE_SETS;
+    run->next_step = 0;
+    run->is_guess = false;
+}
+
+/* Memory of everything; the input's set is being made meanwhile. */
+static enum vxd_status open_whole(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  bool *is_known, struct vxd_err *err)
+{
+    size_t scratch_bytes;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_net_run_guess_sets(queue, run, is_known, &scratch_bytes, err));
+    if (*is_known) {
+        VXD_TRY(vxd_net_run_place(queue, run, scratch_bytes, err));
+    }
+out:
+    return status;
+}
+
+static enum vxd_status enqueue(struct vxd_queue *queue, struct vxd_net_run *run,
+                               struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    VXD_TRY(vxd_net_run_make_input(queue, run, err));
+    if (run->input.maps_apart) {
+        VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_SETS_AND_MAPS,
+                                    enqueue_sets_and_maps, err));
+        run->stage = VXD_NET_STAGE_LAYERS;
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_net_run_load(queue, run, err));
+    run->next_step++;
+    VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_WHOLE, enqueue_whole, err));
+    run->stage = VXD_NET_STAGE_WHOLE;
+out:
+    return status;
+}
+
+enum vxd_status vxd_net_run_whole(struct vxd_queue *queue, struct vxd_net_run *run,
+                                  bool *is_enqueued, struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    *is_enqueued = false;
+    if (run->has_guessed || run->net->n_phases != 1 || !VXD_ON_CUDA(queue->context)) {
+        return VXD_OK;
+    }
+    run->has_guessed = true;
+    run->is_guess = true;
+    run->is_pending = true;
+    status = open_whole(queue, run, is_enqueued, err);
+    if (status == VXD_RESOURCE_EXHAUSTED) {
+        status = VXD_OK; /* counted sizes may do with less, or name what does not fit */
+        *is_enqueued = false;
+    }
+    if (status != VXD_OK || !*is_enqueued) {
+        take_back(queue, run);
+        return status;
+    }
+    VXD_TRY(enqueue(queue, run, err));
+    for (int i = 0; i < run->net->n_sets; i++) {
+        run->sets[i].in_round = false;
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_run *run,
+                                        bool *is_right, struct vxd_err *err)
+{
+    const uint32_t *counts = run->h_counts.ptr;
+    enum vxd_status status = VXD_OK;
+
+    *is_right = counts[2 * (size_t)run->net->n_sets] == VXD_OK;
+    for (int i = 0; i < run->net->n_sets; i++) {
+        *is_right = *is_right && counts[2 * i + 1] <= run->sets[i].capacity;
+    }
+    if (!*is_right) {
+        take_back(queue, run);
+        VXD_TRY(vxd_queue_fill(queue, run->counts.ptr, 0, run->counts.n_bytes, err));
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_net_run_count_sets(run, err));
+    if (run->stage == VXD_NET_STAGE_WHOLE) {
+        run->phase++;
+        run->stage = VXD_NET_STAGE_OVER;
+        vxd_net_run_free(queue, run, &run->scratch);
+    }
+    run->is_guess = false;
+out:
+    return status;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The twins behind network.h: what layers that are no convolutions run as. The executor has
+ * checked everything; the twins only compute, allocate nothing and wait for nothing. Calls are
+ * copied before a twin returns; what they point to is device memory, used when the queue gets
+ * there.
+ *
+ * Features are elements as the precision says, read to float32, computed in float32 and
+ * rounded once when stored (act_math.h). Every sum's order depends on the layer and, where it
+ * runs over rows, on the sample alone: VXD_NET_PIECE of net_math.h. `out` shares no byte with
+ * an input, except that vxd_net_combine's may be one of its inputs where rows is NULL. */
+#ifndef VXD_GPU_SPARSE_LAYERS_LAYERS_H
+#define VXD_GPU_SPARSE_LAYERS_LAYERS_H
+
+#include "gpu/core/core_cpu.h"
+#include "gpu/sparse/conv/conv.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Rows that there are: of a set, or tokens. */
+struct vxd_net_extent {
+    const uint32_t *n_rows; /* device memory */
+    size_t max_rows;        /* host: *n_rows is no more; sizes the launch */
+    /* n_samples + 1, first row of each sample; NULL where the op is row by row. */
+    const uint32_t *starts;
+    int n_samples;
+};
+
+/* n x n_channels float32 in the caller's order to features.
+ * rows: row of each, from vxd_sparse_set_make; the queue reports INVALID_ARGUMENT unless
+ * rows[i] == i for all n: coordinates out of order, twice, or outside. */
+struct vxd_net_load_call {
+    enum vxd_net_precision precision;
+    const float *features;
+    const int32_t *rows;
+    size_t n;
+    struct vxd_rows out;
+};
+
+/* Features to n x n_channels float32. */
+struct vxd_net_save_call {
+    enum vxd_net_precision precision;
+    struct vxd_net_extent extent;
+    struct vxd_rows in;
+    float *out;
+};
+
+/* out[i] = act((in[0][rows[0][i]] + in[1][rows[1][i]] + ...) * scale + bias), the sum in the
+ * order of the inputs: ADD, ADD_UNION, AFFINE, ACT, and the copies of CAT and PRUNE. */
+struct vxd_net_combine_call {
+    enum vxd_net_precision precision;
+    struct vxd_net_extent extent;
+    int n_inputs; /* 1 to VXD_NET_MAX_INPUTS */
+    struct vxd_rows in[VXD_NET_MAX_INPUTS];
+    const int32_t *rows[VXD_NET_MAX_INPUTS]; /* -1 = zeros; NULL = row i itself */
+    const float *scale;                      /* n_channels float32 each, or NULL */
+    const float *bias;
+    enum vxd_net_act act;
+    float alpha;
+    struct vxd_rows out;
+};
+
+enum vxd_net_pool {
+    VXD_NET_POOL_OF_MAX = 0,       /* 0 where no tap reads a row */
+    VXD_NET_POOL_OF_MAX_AND_0 = 1, /* spconv's: begins at 0 */
+    VXD_NET_POOL_OF_AVG = 2,       /* sum over taps ascending / how many read a row; 0 */
+    VXD_NET_POOL_OF_SUM = 3,
+    VXD_NET_POOL_OF_FIRST = 4 /* of the lowest tap that reads a row; 0: UNPOOL */
+};
+
+/* Over the taps of a kernel map. */
+struct vxd_net_pool_call {
+    enum vxd_net_precision precision;
+    enum vxd_net_pool pool;
+    struct vxd_net_extent extent; /* of the output */
+    struct vxd_kernel_map map;
+    struct vxd_rows in;
+    struct vxd_rows out;
+};
+
+enum vxd_net_global {
+    VXD_NET_GLOBAL_OF_MAX = 0,
+    VXD_NET_GLOBAL_OF_AVG = 1,
+    VXD_NET_GLOBAL_OF_GEM = 2
+};
+
+/* Over the rows of each sample, to row `sample` of out; zeros where it has none. */
+struct vxd_net_global_call {
+    enum vxd_net_precision precision;
+    enum vxd_net_global global;
+    float p; /* GeM */
+    float eps;
+    struct vxd_net_extent extent; /* of the input, with starts */
+    struct vxd_rows in;
+    struct vxd_rows out;
+    void *scratch; /* vxd_net_global_scratch_bytes */
+    size_t scratch_bytes;
+};
+
+/* Each sample by its own mean and biased variance (two passes: the mean, then the mean square
+ * of what it leaves): act((x - mean) / sqrt(variance + eps) * scale + bias), a companion in
+ * the batch changes nothing. */
+struct vxd_net_batch_norm_call {
+    enum vxd_net_precision precision;
+    float eps;
+    struct vxd_net_extent extent; /* with starts */
+    const float *scale;           /* NULL = 1 */
+    const float *bias;            /* NULL = 0 */
+    enum vxd_net_act act;
+    float alpha;
+    struct vxd_rows in;
+    struct vxd_rows out;
+    void *scratch; /* vxd_net_batch_norm_scratch_bytes */
+    size_t scratch_bytes;
+};
+
+enum vxd_net_norm {
+    VXD_NET_NORM_SOFTMAX = 0, /* over channels, less their maximum */
+    VXD_NET_NORM_L2 = 1       /* x / max(sqrt(sum of x * x), eps) */
+};
+
+/* Row by row, over channels. */
+struct vxd_net_norm_call {
+    enum vxd_net_precision precision;
+    enum vxd_net_norm norm;
+    float eps;
+    struct vxd_net_extent extent;
+    struct vxd_rows in;
+    struct vxd_rows out;
+};
+
+/* Rows of a table by channel 0 of the input: vxd_net_embedding_row, zeros where it has none. */
+struct vxd_net_embedding_call {
+    enum vxd_net_precision precision;
+    struct vxd_net_extent extent;
+    const float *table; /* n_entries x out.n_channels float32 */
+    int n_entries;
+    struct vxd_rows in;
+    struct vxd_rows out;
+};
+
+/* keep[i] = channel 0 of row i > threshold, for the rows that there are. */
+struct vxd_net_keep_call {
+    enum vxd_net_precision precision;
+    float threshold;
+    struct vxd_net_extent extent;
+    struct vxd_rows in;
+    uint8_t *keep;
+};
+
+/* out[i] = sum over the rows j of k's sample that i is of: softmax_j(scale * q[i].k[j]) v[j];
+ * zeros where the sample has no such rows. k and v have the same rows and no n x n matrix is
+ * made: keys pass in blocks, in order, with a running maximum. */
+struct vxd_net_attention_call {
+    enum vxd_net_precision precision;
+    float scale;
+    struct vxd_net_extent of_q; /* both with starts, of as many samples */
+    struct vxd_net_extent of_k;
+    struct vxd_rows q;
+    struct vxd_rows k; /* channels as q */
+    struct vxd_rows v; /* channels as out */
+    struct vxd_rows out;
+    void *scratch; /* vxd_net_attention_scratch_bytes */
+    size_t scratch_bytes;
+};
+
+/* Row sample * T + t of out = sum over the sample's rows i of softmax_i(scores[i][t]) *
+ * values[i], T being the scores' channels; zeros where the sample has no rows. */
+struct vxd_net_tokens_call {
+    enum vxd_net_precision precision;
+    struct vxd_net_extent extent; /* of scores and values, with starts */
+    struct vxd_rows scores;
+    struct vxd_rows values;
+    struct vxd_rows out;
+    void *scratch; /* vxd_net_tokens_scratch_bytes */
+    size_t scratch_bytes;
+};
+
+/* Label and value of each row's greatest channel, as vxd_net_is_better says, beginning with
+ * channel 0. */
+struct vxd_net_argmax_call {
+    enum vxd_net_precision precision;
+    struct vxd_net_extent extent;
+    struct vxd_rows in;
+    int32_t *labels; /* max_rows each */
+    float *scores;
+};
+
+/* Rows to vxd_net_bev_place of their cells; all n_floats are written, zeros elsewhere. The
+ * set's shape is bounded on every axis. */
+struct vxd_net_bev_call {
+    enum vxd_net_precision precision;
+    struct vxd_net_extent extent;
+    const uint64_t *keys; /* of the set */
+    int32_t shape[3];
+    struct vxd_rows in;
+    float *out;
+    size_t n_floats;
+};
+
+/* Device bytes of scratch; 0 = none. max_rows as in the extents. */
+size_t vxd_net_global_scratch_bytes_cpu(size_t max_rows, int n_samples, int n_channels);
+size_t vxd_net_global_scratch_bytes_cuda(size_t max_rows, int n_samples, int n_channels);
+size_t vxd_net_batch_norm_scratch_bytes_cpu(size_t max_rows, int n_samples,
+                                            int n_channels);
+size_t vxd_net_batch_norm_scratch_bytes_cuda(size_t max_rows, int n_samples,
+                                             int n_channels);
+size_t vxd_net_attention_scratch_bytes_cpu(size_t max_q, size_t max_k, int n_samples,
+                                           int n_inner, int n_channels);
+size_t vxd_net_attention_scratch_bytes_cuda(size_t max_q, size_t max_k, int n_samples,
+                                            int n_inner, int n_channels);
+size_t vxd_net_tokens_scratch_bytes_cpu(size_t max_rows, int n_samples, int n_tokens,
+                                        int n_channels);
+size_t vxd_net_tokens_scratch_bytes_cuda(size_t max_rows, int n_samples, int n_tokens,
+                                         int n_channels);
+
+#define VXD_NET_TWINS(name)                                                              \
+    enum vxd_status vxd_net_##name##_cpu(struct vxd_queue *queue,                        \
+                                         const struct vxd_net_##name##_call *call,       \
+                                         struct vxd_err *err);                           \
+    enum vxd_status vxd_net_##name##_cuda(struct vxd_queue *queue,                       \
+                                          const struct vxd_net_##name##_call *call,      \
+                                          struct vxd_err *err)
+
+VXD_NET_TWINS(load);
+VXD_NET_TWINS(save);
+VXD_NET_TWINS(combine);
+VXD_NET_TWINS(pool);
+VXD_NET_TWINS(global);
+VXD_NET_TWINS(batch_norm);
+VXD_NET_TWINS(norm);
+VXD_NET_TWINS(embedding);
+VXD_NET_TWINS(keep);
+VXD_NET_TWINS(attention);
+VXD_NET_TWINS(tokens);
+VXD_NET_TWINS(argmax);
+VXD_NET_TWINS(bev);
+
+#undef VXD_NET_TWINS
+
+/* CUDA only: what `enqueue` puts on the queue, recorded once and launched again and again.
+ * enqueue only calls twins (of this header and of backends.h); its error is returned and
+ * nothing is left recorded. The graph is launched on any queue of the context, no earlier
+ * launch need be over; destroying it waits for none, so no launch may be in flight. Faults go
+ * to the word of the queue that it is launched on; with has_own_word no kernel of it uses the
+ * queue's word, and none is handed on. */
+struct vxd_net_graph;
+typedef enum vxd_status (*vxd_net_enqueue_fn)(struct vxd_queue *queue, void *args,
+                                              struct vxd_err *err);
+enum vxd_status vxd_net_graph_record_cuda(struct vxd_queue *queue,
+                                          vxd_net_enqueue_fn enqueue, void *args,
+                                          bool has_own_word, struct vxd_net_graph **out,
+                                          struct vxd_err *err);
+enum vxd_status vxd_net_graph_launch_cuda(struct vxd_queue *queue,
+                                          const struct vxd_net_graph *graph,
+                                          struct vxd_err *err);
+void vxd_net_graph_destroy_cuda(struct vxd_context *context, struct vxd_net_graph *graph);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Transfers from what is no store: an image's words (image_load.c). */
+#ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_SOURCE_H
+#define VXD_GPU_SVDAG_COLLECT_COLLECT_SOURCE_H
+
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/collect/collect.h"
+
+/* What is read. */
+struct vxd_dag_transfer_source {
+    struct vxd_dag_view view; /* of memory that `to` can read */
+    uint32_t n_chunks;
+    uint64_t n_items; /* at least */
+};
+
+/* As vxd_dag_transfer_begin. */
+enum vxd_status vxd_dag_transfer_open(struct vxd_queue *queue,
+                                      const struct vxd_dag_transfer_source *source,
+                                      struct vxd_dag *to, struct vxd_dag_transfer **out,
+                                      struct vxd_err *err);
+
+#endif

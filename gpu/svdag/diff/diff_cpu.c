@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Diffs go over a list of pairs, in Morton order and as low as they surely fit, so that there
+ * is work for all threads wherever in the scene it is: their cells are counted, then each pair
+ * knows its first row. The changes of large cells come last, by another list. */
+#include <string.h>
+
+#include "gpu/svdag/query/query_math.h"
+#include "gpu/svdag/diff/diff_backends.h"
+
+enum {
+    MAX_SPOTS = 4096,
+    LEAST_HEIGHT = 4 /* 64 leaves are not worth sharing out */
+};
+
+/* A pair, and the row of the cell that it is of where there are rows. */
+struct listed {
+    struct vxd_dag_diff_spot spot;
+    uint64_t row;
+};
+
+struct diff_run {
+    const struct vxd_dag_diff_call *call;
+    struct listed lists[2][MAX_SPOTS];
+    const struct listed *list; /* the one that is done */
+    size_t n;
+    bool has_rows; /* it is of large cells, whose changes are looked for */
+    uint64_t starts[MAX_SPOTS + 1]; /* cells of each pair, then their sums */
+};
+
+/* Whether to go below a pair: of one with a row, whether more may be found there. */
+static bool is_open(const struct diff_run *run, const struct listed *listed)
+{
+    const struct vxd_dag_diff_call *call = run->call;
+    unsigned seen;
+    bool is_more;
+
+    if (!run->has_rows) {
+        return true;
+    }
+    seen = call->rows.changes[listed->row];
+    is_more =
+        vxd_dag_diff_bits_spot(&call->view, &call->cells.area, &listed->spot, &seen);
+    call->rows.changes[listed->row] = (uint8_t)seen;
+    return is_more;
+}
+
+/* Puts the children of a pair in which something differs; returns how many. */
+static size_t put_children(const struct vxd_dag_diff_call *call, const struct listed *of,
+                           struct listed *to)
+{
+    size_t n = 0;
+
+    for (int octant = 0; octant < 8; octant++) {
+        to[n].spot = vxd_dag_diff_child(&call->view, &of->spot, octant);
+        to[n].row = of->row;
+        n += vxd_dag_diff_may(&call->cells.area, &to[n].spot);
+    }
+    return n;
+}
+
+/* From the n pairs of one height in the first list, as low as they surely fit. */
+static void make_list(struct diff_run *run, int height, int least)
+{
+    int side = 0;
+
+    for (; height > least && run->n > 0 && run->n <= MAX_SPOTS / 8; height--) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < run->n; i++) {
+            const struct listed *listed = &run->lists[side][i];
+
+            if (is_open(run, listed)) {
+                n += put_children(run->call, listed, &run->lists[1 - side][n]);
+            }
+        }
+        run->n = n;
+        side = 1 - side;
+    }
+    run->list = run->lists[side];
+}
+
+static void count_spots(void *context, size_t begin, size_t end)
+{
+    struct diff_run *run = context;
+
+    for (size_t i = begin; i < end; i++) {
+        run->starts[i] =
+            vxd_dag_diff_count(&run->call->view, &run->list[i].spot, &run->call->cells);
+    }
+}
+
+static void write_spots(void *context, size_t begin, size_t end)
+{
+    const struct diff_run *run = context;
+    const struct vxd_dag_diff_call *call = run->call;
+
+    for (size_t i = begin; i < end; i++) {
+        uint64_t start = run->starts[i];
+        uint64_t skip = start < call->first ? call->first - start : 0;
+        uint64_t row = start > call->first ? start - call->first : 0;
+
+        if (run->starts[i + 1] > start + skip && row < call->limit) {
+            (void)vxd_dag_diff_write(&call->view, &run->list[i].spot, &call->cells,
+                                     &call->rows, row, skip, call->limit - row);
+        }
+    }
+}
+
+/* Looks at a pair for its row, which other threads may look for too. */
+static void find_spots(void *context, size_t begin, size_t end)
+{
+    const struct diff_run *run = context;
+    const struct vxd_dag_diff_call *call = run->call;
+
+    for (size_t i = begin; i < end; i++) {
+        uint8_t *changes = &call->rows.changes[run->list[i].row];
+        const unsigned seen = __atomic_load_n(changes, __ATOMIC_RELAXED);
+
+        (void)__atomic_fetch_or(changes,
+                                (uint8_t)vxd_dag_diff_bits(&call->view, &call->cells.area,
+                                                           &run->list[i].spot, seen,
+                                                           false),
+                                __ATOMIC_RELAXED);
+    }
+}
+
+static void find_rows(void *context, size_t begin, size_t end)
+{
+    const struct diff_run *run = context;
+    const struct vxd_dag_diff_call *call = run->call;
+
+    for (size_t i = begin; i < end; i++) {
+        const struct vxd_dag_diff_spot spot = vxd_dag_diff_of_row(
+            &call->view, call->before, call->after, &call->rows, call->cells.level, i);
+
+        call->rows.changes[i] =
+            (uint8_t)vxd_dag_diff_bits(&call->view, &call->cells.area, &spot, 0, false);
+    }
+}
+
+/* The changes of large cells: of few, a list of pairs below them is shared out. */
+static void find_changes(struct vxd_pool *pool, struct diff_run *run, size_t n_rows)
+{
+    const struct vxd_dag_diff_call *call = run->call;
+
+    if (n_rows > MAX_SPOTS / 8) {
+        vxd_parallel_for(pool, n_rows, 1, find_rows, run);
+        return;
+    }
+    for (size_t i = 0; i < n_rows; i++) {
+        run->lists[0][i].spot = vxd_dag_diff_of_row(
+            &call->view, call->before, call->after, &call->rows, call->cells.level, i);
+        run->lists[0][i].row = i;
+    }
+    memset(call->rows.changes, 0, n_rows);
+    run->n = n_rows;
+    run->has_rows = true;
+    make_list(run, call->cells.level, LEAST_HEIGHT);
+    vxd_parallel_for(pool, run->n, 1, find_spots, run);
+}
+
+static void run_diff(struct vxd_pool *pool, struct diff_run *run)
+{
+    const struct vxd_dag_diff_call *call = run->call;
+    const int level = call->cells.level;
+    uint64_t n_rows;
+    uint64_t n = 0;
+
+    run->lists[0][0].spot = vxd_dag_diff_at(&call->view, call->before, call->after, 0, 0,
+                                            0, call->view.depth);
+    run->lists[0][0].row = 0;
+    run->n = 1;
+    run->has_rows = false;
+    make_list(run, call->view.depth, level > LEAST_HEIGHT ? level : (int)LEAST_HEIGHT);
+    vxd_parallel_for(pool, run->n, 1, count_spots, run);
+    for (size_t i = 0; i < run->n; i++) {
+        uint64_t n_here = run->starts[i];
+
+        run->starts[i] = n;
+        n += n_here;
+    }
+    run->starts[run->n] = n;
+    n_rows = n > call->first ? n - call->first : 0;
+    n_rows = n_rows < call->limit ? n_rows : call->limit;
+    call->n_cells[0] = n_rows;
+    call->n_cells[1] = n;
+    if (n_rows == 0) {
+        return;
+    }
+    vxd_parallel_for(pool, run->n, 1, write_spots, run);
+    if (level > VXD_DAG_DIFF_SMALL && call->rows.changes != NULL) {
+        find_changes(pool, run, (size_t)n_rows);
+    }
+}
+
+static enum vxd_status diff_job(struct vxd_pool *pool, const void *context,
+                                struct vxd_err *err)
+{
+    const struct vxd_dag_diff_call *call = context;
+    struct diff_run *run = call->scratch;
+
+    (void)err;
+    if (vxd_dag_area_is_empty(&call->cells.area) || call->before == call->after) {
+        call->n_cells[0] = 0;
+        call->n_cells[1] = 0;
+        return VXD_OK;
+    }
+    run->call = call;
+    run_diff(pool, run);
+    return VXD_OK;
+}
+
+size_t vxd_dag_diff_run_bytes(void)
+{
+    return sizeof(struct diff_run);
+}
+
+enum vxd_status vxd_dag_diff_cpu(struct vxd_queue *queue,
+                                 const struct vxd_dag_diff_call *call,
+                                 struct vxd_err *err)
+{
+    return vxd_queue_push(queue, diff_job, call, sizeof *call, err);
+}

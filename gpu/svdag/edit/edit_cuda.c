@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Edits on a GPU: one block of scratch for all passes, operations and what they borrow sent
+ * there, a kernel a pass, one that ends the edit, and a copy of the result. The root goes from
+ * pass to pass in device memory; the host waits for nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/svdag/store/store_math.h"
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/edit/shapes_editor.h"
+
+enum {
+    N_SIGNS = 1 << 16 /* 6 MiB: of a wall, few are different */
+};
+
+/* Where the parts of the scratch are: offsets. */
+struct layout {
+    size_t progress;
+    size_t state;
+    size_t result;
+    size_t ops;
+    size_t shape_ops;
+    size_t runs;
+    size_t fields; /* heights and pyramids, one field after the other */
+    size_t cubes;
+    size_t pairs;
+    size_t weights[2]; /* of cubes, pairs */
+    size_t records;
+    size_t slots;
+    size_t total;
+};
+
+struct edit {
+    struct vxd_queue *queue;
+    struct vxd_dag *dag;
+    const struct vxd_dag_op *ops; /* the caller's */
+    size_t n_ops;
+    const struct vxd_dag_undo_state *undo; /* instead of operations; else NULL */
+    struct layout layout;
+    struct vxd_buffer scratch;
+    char *d; /* its memory */
+    /* What is sent, as it lies from layout.state on; malloc'ed. */
+    char *sent;
+    struct vxd_dag_pass pass;
+    size_t n_passes;
+    bool has_signs; /* some shape cuts many cubes alike */
+};
+
+/* The rows of an edit's passes. */
+static bool lay_out_rows(const struct vxd_dag_rooms *rooms, size_t row_bytes,
+                         struct layout *layout)
+{
+    return vxd_layout_add(&layout->total, rooms->n_cubes, row_bytes, &layout->cubes) &&
+           vxd_layout_add(&layout->total, rooms->n_pairs, sizeof(uint64_t),
+                          &layout->pairs);
+}
+
+/* Rows that may stand for more than one, and signs. */
+static bool add_signs(struct layout *layout, const struct vxd_dag_rooms *rooms)
+{
+    size_t *total = &layout->total;
+
+    return vxd_layout_add(total, rooms->n_cubes, sizeof(uint64_t), &layout->weights[0]) &&
+           vxd_layout_add(total, rooms->n_pairs, sizeof(uint64_t), &layout->weights[1]) &&
+           vxd_layout_add(total, N_SIGNS, VXD_DAG_SIGN_WORDS * sizeof(uint64_t),
+                          &layout->records) &&
+           vxd_layout_add(total, (size_t)2 * N_SIGNS, sizeof(uint32_t), &layout->slots);
+}
+
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms)
+{
+    struct layout layout = {0};
+    size_t row_bytes = most(vxd_dag_shapes_row_bytes(VXD_DAG_FORM_LISTS),
+                            most(vxd_dag_copy_row_bytes(), vxd_dag_morph_row_bytes()));
+
+    return lay_out_rows(rooms, row_bytes, &layout) && add_signs(&layout, rooms)
+               ? layout.total
+               : SIZE_MAX;
+}
+
+/* Heights of a field and the squares of its pyramid, bytes. */
+static size_t field_bytes(const struct vxd_dag_heights *field)
+{
+    size_t n = 0;
+    size_t at;
+    int n_levels;
+
+    /* At most 2^26 cells: it fits. */
+    (void)vxd_layout_add(&n, (size_t)field->n_x * field->n_y, sizeof(int64_t), &at);
+    (void)vxd_layout_add(&n, 2 * vxd_dag_pyramid_words(field, &n_levels), sizeof(int32_t),
+                         &at);
+    return n;
+}
+
+static enum vxd_dag_shapes_form form_of(const struct vxd_dag_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].shape.kind == VXD_DAG_VOXELS) {
+            return VXD_DAG_FORM_LISTS;
+        }
+    }
+    return n == 1 && ops[0].shape.kind == VXD_DAG_BALL && vxd_dag_is_overwriting(&ops[0])
+               ? VXD_DAG_FORM_BALL
+               : VXD_DAG_FORM_SHAPES;
+}
+
+/* Counts passes and the bytes that their editors' rows and fields take. */
+static bool measure(struct edit *edit, size_t *row_bytes, size_t *n_field_bytes)
+{
+    if (edit->undo != NULL) {
+        edit->n_passes = 1;
+        edit->has_signs = true;
+        *row_bytes = vxd_dag_undo_row_bytes();
+        return true;
+    }
+    for (size_t i = 0; i < edit->n_ops; edit->n_passes++) {
+        const struct vxd_dag_op *op = &edit->ops[i];
+        size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
+        size_t bytes = n > 0 ? vxd_dag_shapes_row_bytes(form_of(op, n))
+                       : op->action == VXD_DAG_COPY ? vxd_dag_copy_row_bytes()
+                                                    : vxd_dag_morph_row_bytes();
+
+        *row_bytes = most(*row_bytes, bytes);
+        for (size_t k = i; k < i + n; k++) {
+            enum vxd_dag_shape_kind kind = edit->ops[k].shape.kind;
+
+            edit->has_signs =
+                edit->has_signs || kind == VXD_DAG_BOX || kind == VXD_DAG_HALF_SPACE;
+        }
+        i += n > 0 ? n : 1;
+    }
+    for (size_t i = 0; i < edit->n_ops; i++) {
+        if (edit->ops[i].shape.kind == VXD_DAG_HEIGHTFIELD &&
+            !vxd_size_add(*n_field_bytes, field_bytes(&edit->ops[i].shape.field),
+                          n_field_bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum vxd_status lay_out(struct edit *edit, size_t row_bytes, size_t n_field_bytes,
+                               struct vxd_err *err)
+{
+    struct layout *layout = &edit->layout;
+    struct vxd_dag_rooms rooms = vxd_dag_device_rooms(edit->dag);
+    size_t *total = &layout->total;
+
+    *layout = (struct layout){0};
+    if (!vxd_layout_add(total, 1, sizeof(struct vxd_dag_pass_state), &layout->state) ||
+        !vxd_layout_add(total, 1, sizeof(struct vxd_dag_edit_result), &layout->result) ||
+        !vxd_layout_add(total, 1, sizeof(struct vxd_dag_progress), &layout->progress) ||
+        !vxd_layout_add(total, edit->n_ops, sizeof *edit->ops, &layout->ops) ||
+        !vxd_layout_add(total, edit->n_ops, sizeof(struct vxd_dag_shape_op),
+                        &layout->shape_ops) ||
+        !vxd_layout_add(total, edit->n_passes, sizeof(struct vxd_dag_shapes_run),
+                        &layout->runs) ||
+        !vxd_layout_add(total, n_field_bytes, 1, &layout->fields) ||
+        !lay_out_rows(&rooms, row_bytes, layout) ||
+        (edit->has_signs && !add_signs(layout, &rooms))) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu operations",
+                        edit->n_ops);
+    }
+    edit->pass.cubes_capacity = rooms.n_cubes;
+    edit->pass.pairs_capacity = rooms.n_pairs;
+    return VXD_OK;
+}
+
+/* Memory for the edit: with less room where there is none for what earlier ones needed. */
+static enum vxd_status take_scratch(struct edit *edit, struct vxd_err *err)
+{
+    size_t row_bytes = 0;
+    size_t n_field_bytes = 0;
+    struct vxd_err own = {0};
+    enum vxd_status status;
+
+    if (!measure(edit, &row_bytes, &n_field_bytes)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for the heights");
+    }
+    do {
+        status = lay_out(edit, row_bytes, n_field_bytes, &own);
+        if (status == VXD_OK) {
+            status =
+                vxd_device_alloc(edit->queue, edit->layout.total, &edit->scratch, &own);
+        }
+    } while (status == VXD_RESOURCE_EXHAUSTED && vxd_dag_device_shrink_rooms(edit->dag));
+    if (status != VXD_OK && err != NULL) {
+        *err = own;
+    }
+    edit->d = edit->scratch.ptr;
+    return status;
+}
+
+/* A part of the scratch. */
+static void *there(const struct edit *edit, size_t at)
+{
+    return edit->d + at;
+}
+
+static void point_pass(struct edit *edit)
+{
+    struct vxd_dag_pass *pass = &edit->pass;
+
+    vxd_dag_device_begin_pass(edit->dag, pass);
+    pass->progress = (void *)(edit->d + edit->layout.progress);
+    pass->state = (void *)(edit->d + edit->layout.state);
+    pass->cubes = there(edit, edit->layout.cubes);
+    pass->max_visits = edit->dag->max_visits;
+    pass->pairs = (void *)(edit->d + edit->layout.pairs);
+    pass->counts_changes = edit->n_passes == 1;
+    if (edit->has_signs) {
+        pass->cube_weights = there(edit, edit->layout.weights[0]);
+        pass->pair_weights = there(edit, edit->layout.weights[1]);
+        pass->signs = (struct vxd_dag_signs){there(edit, edit->layout.records),
+                                             there(edit, edit->layout.slots), N_SIGNS};
+    }
+}
+
+/* Sending ------------------------------------------------------------------------------- */
+
+/* Where what is sent lies here. */
+static void *here(const struct edit *edit, size_t at)
+{
+    return edit->sent + (at - edit->layout.state);
+}
+
+/* Sends the heights of an operation, checks them and makes their pyramid; *at is where. */
+static enum vxd_status send_field(struct edit *edit, struct vxd_dag_op *op,
+                                  struct vxd_dag_pyramid *pyramid, size_t *at,
+                                  struct vxd_err *err)
+{
+    struct vxd_dag_heights *field = &op->shape.field;
+    size_t n = (size_t)field->n_x * field->n_y;
+    int64_t *heights = there(edit, *at);
+    int32_t *squares;
+    enum vxd_status status;
+    int n_levels;
+
+    VXD_TRY(
+        vxd_queue_copy(edit->queue, heights, field->heights, n * sizeof *heights, err));
+    field->heights = heights;
+    VXD_TRY(vxd_dag_check_heights_pass(edit->queue, heights, n,
+                                       &edit->pass.progress->fault, err));
+    squares = (void *)((char *)heights + ((n * sizeof *heights + 255) & ~(size_t)255));
+    *at += field_bytes(field);
+    pyramid->n_levels = 0;
+    if (n <= VXD_DAG_PYRAMID_FEW) {
+        return VXD_OK;
+    }
+    (void)vxd_dag_pyramid_words(field, &n_levels);
+    for (int number = 0; number < n_levels; number++) {
+        int level = VXD_DAG_PYRAMID_BASE + number;
+        size_t n_squares = (size_t)vxd_dag_pyramid_side(field->n_x, level) *
+                           vxd_dag_pyramid_side(field->n_y, level);
+
+        pyramid->least[number] = squares;
+        pyramid->most[number] = squares + n_squares;
+        VXD_TRY(vxd_dag_pyramid_pass(edit->queue, field, pyramid, number, squares,
+                                     squares + n_squares, err));
+        squares += 2 * n_squares;
+    }
+    pyramid->n_levels = n_levels;
+    return VXD_OK;
+out:
+    return status;
+}
+
+static enum vxd_status check_list(struct edit *edit, const struct vxd_dag_op *op,
+                                  struct vxd_err *err)
+{
+    const struct vxd_dag_format *format = &edit->dag->spec.format;
+    bool uses_values = op->shape.voxels.values != NULL &&
+                       (op->action == VXD_DAG_FILL || op->action == VXD_DAG_PAINT);
+
+    return vxd_dag_check_list_pass(
+        edit->queue, &op->shape.voxels,
+        (uint64_t)1 << 3 * (format->depth - VXD_DAG_LEAF_HEIGHT),
+        vxd_dag_n_materials(format), uses_values, &edit->pass.progress->fault, err);
+}
+
+/* Plans the runs of shapes, with addresses of the device. */
+static void plan_runs(struct edit *edit, struct vxd_dag_op *ops,
+                      struct vxd_dag_shape_op *shape_ops, struct vxd_dag_shapes_run *runs)
+{
+    const struct vxd_dag_op *d_ops = there(edit, edit->layout.ops);
+    const struct vxd_dag_shape_op *d_shape_ops = there(edit, edit->layout.shape_ops);
+    size_t pass = 0;
+
+    for (size_t i = 0; i < edit->n_ops; pass++) {
+        size_t n = vxd_dag_shapes_count(ops + i, edit->n_ops - i);
+
+        if (n > 0) {
+            vxd_dag_shapes_plan(&edit->dag->view, ops + i, n, shape_ops + i, &runs[pass]);
+            runs[pass].ops = d_shape_ops + i;
+        }
+        for (size_t k = i; k < i + n; k++) {
+            shape_ops[k].op = d_ops + k;
+        }
+        i += n > 0 ? n : 1;
+    }
+}
+
+/* Whether something is looked at on the device before the first pass, which may raise a fault. */
+static bool checks_something(const struct edit *edit)
+{
+    for (size_t i = 0; i < edit->n_ops; i++) {
+        enum vxd_dag_shape_kind kind = edit->ops[i].shape.kind;
+
+        if (kind == VXD_DAG_HEIGHTFIELD || kind == VXD_DAG_VOXELS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sends what lies from one place of the layout up to another. */
+static enum vxd_status send_part(struct edit *edit, size_t begin, size_t end,
+                                 struct vxd_err *err)
+{
+    return vxd_queue_copy(edit->queue, there(edit, begin), here(edit, begin), end - begin,
+                          err);
+}
+
+/* Sends everything, in one piece where nothing is checked on the way: the first pass's state
+ * and the result are zeros. What the caller's operations point to on the host goes with them. */
+static enum vxd_status send(struct edit *edit, uint32_t root, struct vxd_err *err)
+{
+    const struct layout *layout = &edit->layout;
+    size_t n_sent = layout->fields - layout->state;
+    size_t begin = layout->state;
+    struct vxd_dag_progress *progress;
+    struct vxd_dag_op *ops;
+    struct vxd_dag_shape_op *shape_ops;
+    size_t field = layout->fields;
+    enum vxd_status status;
+
+    edit->sent = calloc(1, n_sent);
+    if (edit->sent == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for %zu operations",
+                        edit->n_ops);
+    }
+    progress = here(edit, layout->progress);
+    ops = here(edit, layout->ops);
+    shape_ops = here(edit, layout->shape_ops);
+    progress->first_root = root;
+    progress->root = root;
+    if (checks_something(edit)) {
+        VXD_TRY(send_part(edit, begin, layout->ops, err));
+        begin = layout->ops;
+    }
+    if (edit->n_ops > 0) {
+        memcpy(ops, edit->ops, edit->n_ops * sizeof *ops);
+    }
+    for (size_t i = 0; i < edit->n_ops; i++) {
+        if (ops[i].shape.kind == VXD_DAG_HEIGHTFIELD) {
+            VXD_TRY(send_field(edit, &ops[i], &shape_ops[i].pyramid, &field, err));
+        } else if (ops[i].shape.kind == VXD_DAG_VOXELS) {
+            VXD_TRY(check_list(edit, &ops[i], err));
+        }
+    }
+    plan_runs(edit, ops, shape_ops, here(edit, layout->runs));
+    VXD_TRY(send_part(edit, begin, layout->fields, err));
+out:
+    return status;
+}
+
+/* Passes -------------------------------------------------------------------------------- */
+
+/* Clears the state before a pass; before the first one it was sent so. */
+static enum vxd_status clear_state(struct edit *edit, bool is_first, struct vxd_err *err)
+{
+    enum vxd_status status =
+        is_first ? VXD_OK
+                 : vxd_queue_fill(edit->queue, edit->pass.state, 0,
+                                  edit->layout.progress - edit->layout.state, err);
+
+    return status != VXD_OK || !edit->has_signs
+               ? status
+               : vxd_queue_fill(edit->queue, edit->pass.signs.slots, 0,
+                                (size_t)2 * N_SIGNS * sizeof(uint32_t), err);
+}
+
+static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
+{
+    static const struct vxd_dag_passes of_arena = {vxd_dag_shapes_pass, vxd_dag_copy_pass,
+                                                   vxd_dag_morph_pass, vxd_dag_undo_pass,
+                                                   vxd_dag_change_pass};
+    const struct vxd_dag_device_ops *ops = edit->dag->device_ops;
+    const struct vxd_dag_passes *passes = ops == NULL ? &of_arena : ops->passes;
+    const struct vxd_dag_op *d_ops = there(edit, edit->layout.ops);
+    const struct vxd_dag_shapes_run *d_runs = there(edit, edit->layout.runs);
+    enum vxd_status status = VXD_OK;
+    size_t pass = 0;
+
+    if (edit->undo != NULL) {
+        VXD_TRY(clear_state(edit, true, err));
+        VXD_TRY(passes->undo(edit->queue, &edit->pass, edit->undo, err));
+    }
+    for (size_t i = 0; i < edit->n_ops; pass++) {
+        const struct vxd_dag_op *op = &edit->ops[i];
+        size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
+
+        VXD_TRY(clear_state(edit, pass == 0, err));
+        if (n > 0) {
+            VXD_TRY(passes->shapes(edit->queue, &edit->pass, d_runs + pass,
+                                   form_of(op, n), op, err));
+        } else if (op->action == VXD_DAG_COPY) {
+            VXD_TRY(passes->copy(edit->queue, &edit->pass, op, err));
+        } else {
+            VXD_TRY(passes->morph(edit->queue, &edit->pass, d_ops + i, err));
+        }
+        i += n > 0 ? n : 1;
+    }
+    if (edit->n_passes > 1) {
+        VXD_TRY(clear_state(edit, false, err));
+        VXD_TRY(passes->change(edit->queue, &edit->pass, err));
+    }
+out:
+    return status;
+}
+
+/* All of an edit; it is not needed any more. */
+static enum vxd_status run_edit(struct edit *edit, uint32_t root,
+                                struct vxd_dag_edit_result *out, struct vxd_err *err)
+{
+    struct vxd_dag_edit_result *d_result;
+    enum vxd_status status;
+
+    VXD_TRY(take_scratch(edit, err));
+    d_result = there(edit, edit->layout.result);
+    point_pass(edit);
+    VXD_TRY(send(edit, root, err));
+    VXD_TRY(run_passes(edit, err));
+    VXD_TRY(vxd_dag_finish_pass(edit->queue, &edit->pass, d_result, err));
+    VXD_TRY(vxd_queue_copy(edit->queue, out, d_result, sizeof *out, err));
+out:
+    vxd_device_free(edit->queue, &edit->scratch);
+    free(edit->sent);
+    return status;
+}
+
+enum vxd_status vxd_dag_edit_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  uint32_t root, const struct vxd_dag_op *ops,
+                                  size_t n_ops, struct vxd_dag_edit_result *out,
+                                  struct vxd_err *err)
+{
+    struct edit edit = {.queue = queue, .dag = dag, .ops = ops, .n_ops = n_ops};
+
+    if (n_ops == 0) {
+        *out = (struct vxd_dag_edit_result){.root = root};
+        return VXD_OK;
+    }
+    return run_edit(&edit, root, out, err);
+}
+
+enum vxd_status vxd_dag_undo_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
+                                  uint32_t head, const struct vxd_dag_undo_state *roots,
+                                  struct vxd_dag_edit_result *out, struct vxd_err *err)
+{
+    struct edit edit = {.queue = queue, .dag = dag, .undo = roots};
+
+    return run_edit(&edit, head, out, err);
+}

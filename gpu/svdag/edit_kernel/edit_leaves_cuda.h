@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Leaves that are edited, a lane each, and what of them goes to the store. */
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EDIT_LEAVES_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EDIT_LEAVES_CUDA_H
+
+#include "gpu/svdag/edit_kernel/expand_cuda.h"
+
+/* A leaf that was edited, and what it becomes as far as that is known without the store. */
+struct vxd_dag_leaf_made {
+    uint32_t words
+        [VXD_DAG_MAX_ITEM_WORDS]; /* of the item that is to be found or stored next */
+    uint64_t set;
+    int n_words; /* 0: none */
+    bool is_block;
+    uint32_t ref; /* where there is none */
+    bool is_new;  /* of the last one */
+};
+
+VXD_DAG_DEVICE void vxd_dag_make_leaf(const struct vxd_dag_view *view,
+                                      const struct vxd_dag_leaf *leaf,
+                                      struct vxd_dag_leaf_made *made)
+{
+    const int bits = view->value_bits;
+    uint32_t value;
+
+    made->set = leaf->set;
+    if (leaf->set == 0) {
+        made->ref = VXD_DAG_EMPTY;
+    } else if (bits <= 4) {
+        if (vxd_dag_leaf_compose(view, leaf, made->words, &made->ref)) {
+            made->n_words = vxd_dag_leaf_words(bits, leaf->set);
+        }
+    } else if (!vxd_dag_leaf_pack(view, leaf, made->words + 1, &value)) {
+        made->words[0] = (uint32_t)vxd_dag_popc(leaf->set);
+        made->n_words = vxd_dag_block_words(bits, (int)made->words[0]);
+        made->is_block = true;
+    } else {
+        made->ref = VXD_DAG_UNIFORM | value;
+        made->is_block = leaf->set != ~(uint64_t)0;
+    }
+}
+
+/* Once its block has a reference, or is uniform: the leaf's words. */
+VXD_DAG_DEVICE void vxd_dag_join_block(struct vxd_dag_leaf_made *made)
+{
+    made->n_words = 0;
+    if (made->is_block) {
+        made->words[0] = (uint32_t)made->set;
+        made->words[1] = (uint32_t)(made->set >> 32);
+        made->words[2] = made->ref;
+        made->n_words = 3;
+    }
+}
+
+/* Edits the leaf of this lane: what changed, and what its parent's header has of it. */
+template <class Editor>
+VXD_DAG_DEVICE uint32_t
+vxd_dag_edit_leaf(const struct vxd_dag_view *view, const Editor &editor,
+                  const struct vxd_dag_visited<typename Editor::state> *at,
+                  struct vxd_dag_leaf_made *made, struct vxd_dag_change *change)
+{
+    struct vxd_dag_leaf leaf;
+    struct vxd_dag_leaf before;
+    uint16_t values[64];
+    uint64_t occupied;
+
+    vxd_dag_leaf_split(view, at->old, values, &leaf);
+    before = leaf;
+    editor.leaf(view, &at->cube, &at->state, &leaf);
+    if (vxd_dag_change_add_edited(view, at->old, &before, &leaf, change)) {
+        vxd_dag_make_leaf(view, &leaf, made);
+    }
+    occupied = leaf.set & ~leaf.free;
+    return (uint32_t)vxd_dag_popc(occupied) << 10 |
+           (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
+           (leaf.free != 0 ? VXD_DAG_HAS_FREE : 0);
+}
+
+/* Keeps what became of a leaf, but its reference: in its row, and adds what changed; or in its
+ * slot. */
+template <class Editor>
+VXD_DAG_DEVICE void
+vxd_dag_keep_leaf(struct vxd_dag_desk<Editor> *desk,
+                  const struct vxd_dag_visited<typename Editor::state> *at,
+                  uint32_t header, const struct vxd_dag_change *change,
+                  struct vxd_dag_change *sum)
+{
+    if constexpr (Editor::TELLS_ALL) {
+        if (at->slot != VXD_DAG_NO_SLOT) {
+            desk->table.headers[at->slot] = header;
+            desk->table.counts[at->slot] =
+                (uint32_t)change->n_added | (uint32_t)change->n_removed << 8 |
+                (uint32_t)change->n_changed << 16 | (uint32_t)change->n_freed << 24;
+            return;
+        }
+    }
+    vxd_dag_add_times(sum, change, desk->weights[at->top]);
+    (void)atomicAdd(&desk->rows[at->parent].words[0], header & ~((1u << 10) - 1));
+    (void)atomicOr(&desk->rows[at->parent].words[0], header & ((1u << 10) - 1));
+}
+
+/* The same of its reference. */
+template <class Editor>
+VXD_DAG_DEVICE void
+vxd_dag_put_leaf(struct vxd_dag_desk<Editor> *desk,
+                 const struct vxd_dag_visited<typename Editor::state> *at, uint32_t ref)
+{
+    struct vxd_dag_row<typename Editor::state> *row = &desk->rows[at->parent];
+
+    if constexpr (Editor::TELLS_ALL) {
+        if (at->slot != VXD_DAG_NO_SLOT) {
+            desk->table.refs[at->slot] = ref;
+            return;
+        }
+    }
+    if (ref != at->old) {
+        row->words[1 + at->octant] = ref;
+        (void)atomicOr(&row->marks, VXD_DAG_MARK_CHANGED);
+    }
+}
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The path of a pass whose editor says where it edits (Editor::HAS_BOUNDS; a copy does): the cubes
+ * from the root down to the smallest one that holds all of it, one of each height. They are opened
+ * at once, a lane each, as no child of theirs is open but the next one. */
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_PATH_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_EXPAND_PATH_CUDA_H
+
+#include "gpu/svdag/edit_kernel/batch_cuda.h"
+#include "gpu/svdag/edit_kernel/stage_cuda.h"
+
+/* The height of the smallest cube that holds what the editor edits: that of rows at least. */
+template <class Editor>
+VXD_DAG_DEVICE int vxd_dag_path_end(const Editor &editor, int depth,
+                                    struct vxd_dag_cube *end)
+{
+    uint32_t low[3];
+    uint32_t high[3];
+    int height = depth;
+
+    if (editor.bounds(depth, low, high)) {
+        const uint32_t differ =
+            (low[0] ^ high[0]) | (low[1] ^ high[1]) | (low[2] ^ high[2]);
+
+        height = 32 - __clz((int)differ);
+        height = height < vxd_dag_sizes<Editor>::ROW_HEIGHT
+                     ? vxd_dag_sizes<Editor>::ROW_HEIGHT
+                     : height;
+    }
+    end->height = height;
+    end->x = height < depth ? low[0] >> height << height : 0;
+    end->y = height < depth ? low[1] >> height << height : 0;
+    end->z = height < depth ? low[2] >> height << height : 0;
+    return height;
+}
+
+/* Octant of the child of a cube of this height that a cube below is in. */
+VXD_DAG_DEVICE int vxd_dag_path_octant(const struct vxd_dag_cube *end, int height)
+{
+    return (int)((end->x >> (height - 1) & 1) << 2 | (end->y >> (height - 1) & 1) << 1 |
+                 (end->z >> (height - 1) & 1));
+}
+
+/* By one thread: rows of the path, from the root's on; which may end before, where it is known what
+ * becomes of the next cube. The last one is not opened. */
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_path vxd_dag_put_path(const struct vxd_dag_pass *pass,
+                                                    const Editor &editor,
+                                                    const struct vxd_dag_cube *end)
+{
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    row_t *row = (row_t *)pass->cubes;
+    uint32_t ref = pass->progress->root;
+    int height = pass->view.depth;
+
+    editor.begin(&pass->view, ref, &row->state);
+    for (;; height--, row++) {
+        const struct vxd_dag_cube cube = {end->x >> height << height,
+                                          end->y >> height << height,
+                                          end->z >> height << height, height};
+
+        row->place = vxd_dag_place_of(&cube);
+        row->marks = 0;
+        row->ref = ref;
+        pass->state->n_cubes[height] = 1;
+        if (pass->cube_weights != NULL) {
+            pass->cube_weights[pass->view.depth - height] = 1;
+        }
+        if (height > end->height) {
+            const int octant = vxd_dag_path_octant(end, height);
+            const struct vxd_dag_cube child = vxd_dag_cube_child(&cube, octant);
+            uint32_t uniform;
+
+            ref = vxd_dag_below(&pass->view, ref, octant);
+            editor.child(&cube, &row->state, octant, &row[1].state);
+            if (editor.visit(&pass->view, &child, ref, &row[1].state, &uniform) ==
+                VXD_DAG_DESCEND) {
+                continue;
+            }
+        }
+        return {(uint32_t)(pass->view.depth - height), height, 1, 0};
+    }
+}
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Passes of erosion and dilation: the kernel of pass_cuda.h with the editor of morph_math.h. */
+#include "gpu/svdag/edit_kernel/editors_cuda.h"
+#include "gpu/svdag/edit_kernel/edit_launch_cuda.h"
+
+static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS,
+                                         vxd_dag_team_blocks<struct vxd_dag_morph_cuda>())
+    morph_kernel(const __grid_constant__ struct vxd_dag_pass pass,
+                 const __grid_constant__ struct vxd_dag_morph_cuda editor)
+{
+    vxd_dag_run_pass<VXD_DAG_PASS_STORE>(&pass, editor);
+}
+
+size_t VXD_DAG_PASS_FORM(vxd_dag_morph_row_bytes)(void)
+{
+    return sizeof(struct vxd_dag_row<vxd_dag_morph_cuda::state>);
+}
+
+enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_morph_pass)(struct vxd_queue *queue,
+                                                      const struct vxd_dag_pass *pass,
+                                                      const struct vxd_dag_op *op,
+                                                      struct vxd_err *err)
+{
+    static struct vxd_dag_kernel kernel = {
+        (const void *)morph_kernel, vxd_dag_shared_bytes<struct vxd_dag_morph_cuda>(),
+        "morph_kernel", 0};
+    const struct vxd_dag_morph_cuda editor = {op, pass->view};
+
+    return vxd_dag_launch_pass(queue, &kernel, pass, &editor, err);
+}

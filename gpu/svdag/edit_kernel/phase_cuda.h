@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the warps of a block do at the same time (batch_cuda.h), a barrier before and behind it. */
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_PHASE_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_PHASE_CUDA_H
+
+#include "gpu/svdag/edit_kernel/frontier_dedup_cuda.h"
+#include "gpu/svdag/edit_kernel/pair_frontier_cuda.h"
+
+enum vxd_dag_phase_kind {
+    VXD_DAG_PHASE_TELL,    /* cubes of the block: a lane for one (told_cuda.h) */
+    VXD_DAG_PHASE_ASK,     /* editors that tell at once of all children of a cube */
+    VXD_DAG_PHASE_OPEN,    /* cubes: a lane for a child */
+    VXD_DAG_PHASE_LEAVES,  /* edits and stores them */
+    VXD_DAG_PHASE_CLOSE,   /* cubes of the block: a lane makes a node and stores it */
+    VXD_DAG_PHASE_COMPOSE, /* words of others' nodes: a lane for a child */
+    VXD_DAG_PHASE_STORE,   /* these */
+    VXD_DAG_PHASE_PAIRS,
+    VXD_DAG_PHASE_END
+};
+
+/* A phase, and where the rows of its height are. */
+struct vxd_dag_phase {
+    enum vxd_dag_phase_kind kind;
+    bool is_local;  /* the block's own; of pairs, a warp's */
+    bool is_alone;  /* no other block does anything */
+    bool is_path;   /* rows of several heights (path_cuda.h) */
+    int top;        /* the height of the batch, */
+    int height;     /* and of this phase */
+    uint32_t begin; /* row, or pair */
+    uint32_t n;     /* rows, leaves, or pairs; for a step those up to its last one */
+};
+
+/* A row of the phase's kind: of the pass, or the block's own. */
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_row<typename Editor::state> *
+vxd_dag_row_at(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
+               const struct vxd_dag_phase *phase, uint32_t row) {
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+
+    return (phase->is_local ? desk->rows : (row_t *)pass->cubes) + row;
+}
+
+/* The height of a row of the phase. */
+VXD_DAG_DEVICE int
+vxd_dag_row_height(const struct vxd_dag_phase *phase, uint32_t row)
+{
+    return phase->height - (phase->is_path ? (int)(row - phase->begin) : 0);
+}
+
+/* Whether a lane has an item of its own, not a child of one. */
+VXD_DAG_DEVICE bool vxd_dag_phase_is_by_item(enum vxd_dag_phase_kind kind)
+{
+    return kind != VXD_DAG_PHASE_OPEN && kind != VXD_DAG_PHASE_COMPOSE &&
+           kind != VXD_DAG_PHASE_PAIRS;
+}
+
+/* Whether a step of the phase ends with what it finds or stores. */
+VXD_DAG_DEVICE bool vxd_dag_phase_stores(enum vxd_dag_phase_kind kind)
+{
+    return kind == VXD_DAG_PHASE_LEAVES || kind == VXD_DAG_PHASE_CLOSE ||
+           kind == VXD_DAG_PHASE_STORE;
+}
+
+/* Where cubes of the next height are counted that become rows of the pass: while the first
+ * block is alone by itself. */
+template <class Editor>
+VXD_DAG_DEVICE uint64_t *vxd_dag_n_cubes_below(const struct vxd_dag_pass *pass,
+                                               struct vxd_dag_desk<Editor> *desk,
+                                               const struct vxd_dag_phase *phase)
+{
+    const int below = phase->height - 1;
+
+    return phase->is_alone ? &desk->jobs.n_below[below & 1].n_cubes
+                           : &pass->state->n_cubes[below];
+}
+
+/* The same of pairs. */
+template <class Editor>
+VXD_DAG_DEVICE uint64_t *vxd_dag_n_pairs_below(const struct vxd_dag_pass *pass,
+                                               struct vxd_dag_desk<Editor> *desk,
+                                               const struct vxd_dag_phase *phase)
+{
+    const int below = phase->height - 1;
+
+    return phase->is_alone ? &desk->jobs.n_below[below & 1].n_pairs
+                           : &pass->state->n_pairs[below];
+}
+
+/* Of item i of the phase, what the block keeps of it: the row itself, where it is its own. */
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_row<typename Editor::state> *
+vxd_dag_shadow(struct vxd_dag_desk<Editor> *desk, const struct vxd_dag_phase *phase,
+               uint32_t i) {
+    return &desk->rows[phase->is_local ? phase->begin + i : i];
+}
+
+#endif

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rows as the first block has them while it climbs (climb_cuda.h), eight lanes each, a lane for a
+ * child; the nodes they become, which of a height are equal, and where those go that are new. */
+#ifndef VXD_GPU_SVDAG_EDIT_KERNEL_REDUCE_TOP_NODES_CUDA_H
+#define VXD_GPU_SVDAG_EDIT_KERNEL_REDUCE_TOP_NODES_CUDA_H
+
+#include "gpu/svdag/edit_kernel/batch_cuda.h"
+#include "gpu/svdag/store/store_cuda.h"
+
+/* A row, as eight lanes have it. */
+struct vxd_dag_climb_row {
+    uint32_t word; /* of the lane's child */
+    uint32_t header;
+    uint32_t marks;
+    uint32_t ref;
+};
+
+/* What becomes of it, the same to all eight. */
+struct vxd_dag_climb_node {
+    uint32_t ref; /* where it is known */
+    uint32_t header;
+    int n_words;     /* of a node that is to be found or stored; else 0 */
+    bool is_changed; /* something below is not what it was */
+    bool is_sure;    /* the node was not there before */
+};
+
+/* The rows of a height: where they are in the pass, and how many. */
+struct vxd_dag_climb_rows {
+    int height;
+    uint32_t begin;
+    uint32_t n;
+};
+
+VXD_DAG_DEVICE uint32_t vxd_dag_climb_number(void)
+{
+    return threadIdx.x / 8;
+}
+
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_climb_row
+vxd_dag_climb_load(const struct vxd_dag_pass *pass, const struct vxd_dag_climb_rows *rows)
+{
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    const row_t *row = (const row_t *)pass->cubes + rows->begin + vxd_dag_climb_number();
+
+    if (vxd_dag_climb_number() >= rows->n) {
+        return {VXD_DAG_EMPTY, 0, 0, VXD_DAG_EMPTY};
+    }
+    return {row->words[1 + vxd_dag_eight_lane()], row->words[0], row->marks, row->ref};
+}
+
+/* What the lane's child became: of the height below, which is in shared memory but for the
+ * first one (is_first). */
+template <class Editor>
+VXD_DAG_DEVICE struct vxd_dag_climb_row
+vxd_dag_climb_child(const struct vxd_dag_pass *pass, const struct vxd_dag_climb *climb,
+                    const struct vxd_dag_climb_rows *rows,
+                    const struct vxd_dag_climb_row *row, bool is_first)
+{
+    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    const bool is_row = (row->marks >> vxd_dag_eight_lane() & 1) != 0;
+
+    if (is_row && is_first) {
+        const row_t *child = (const row_t *)pass->cubes + row->word;
+
+        return {0, child->words[0], child->marks, child->ref};
+    }
+    if (is_row) {
+        const uint32_t i = row->word - (rows->begin + rows->n);
+
+        return {0, climb->headers[i], climb->marks[i], climb->refs[i]};
+    }
+    return {0, 0, 0, row->word};
+}
+
+/* By all lanes of a warp: what a row becomes, as far as its children tell; words of a node go to
+ * shared memory. */
+VXD_DAG_DEVICE struct vxd_dag_climb_node
+vxd_dag_climb_compose(struct vxd_dag_climb *climb, int height,
+                      const struct vxd_dag_climb_row *row,
+                      const struct vxd_dag_climb_row *child)
+{
+    const uint32_t lane = vxd_dag_eight_lane();
+    const uint32_t even = vxd_dag_eight_get(child->ref, 0);
+    const uint32_t mask = vxd_dag_eight_ballot(child->ref != VXD_DAG_EMPTY);
+    const bool is_even =
+        vxd_dag_eight_ballot(child->ref != even) == 0 && !vxd_dag_is_node(even);
+    const bool is_changed =
+        vxd_dag_eight_ballot(((child->marks | row->marks) & VXD_DAG_MARK_CHANGED) != 0) !=
+        0;
+    const bool is_above_new =
+        vxd_dag_eight_ballot((child->marks & VXD_DAG_MARK_NEW) != 0) != 0;
+    uint32_t header = vxd_dag_headers_join(lane == 0 ? row->header : 0, child->header);
+    struct vxd_dag_climb_node node;
+
+#pragma unroll
+    for (int step = 1; step < 8; step *= 2) {
+        header = vxd_dag_headers_join(header, __shfl_xor_sync(UINT32_MAX, header, step));
+    }
+    node.header = vxd_dag_header_at(header, height) | mask;
+    node.ref = is_changed ? even : row->ref;
+    node.n_words = is_changed && !is_even ? 1 + __popc(mask) : 0;
+    node.is_changed = is_changed;
+    node.is_sure = node.n_words > 0 && is_above_new;
+    if (node.n_words > 0) {
+        uint32_t *words = climb->words[vxd_dag_climb_number()];
+
+        if (child->ref != VXD_DAG_EMPTY) {
+            words[1 + __popc(mask & ((1u << lane) - 1))] = child->ref;
+        }
+        if (lane == 0) {
+            words[0] = node.header;
+        }
+    }
+    __syncwarp();
+    return node;
+}
+
+/* By all lanes of warps whose rows' nodes are all in shared memory: the first of the rows before
+ * this one that are to be stored too and have an equal node; else this one. */
+VXD_DAG_DEVICE uint32_t vxd_dag_climb_alike(const struct vxd_dag_climb *climb,
+                                            const struct vxd_dag_eight *at, bool wants)
+{
+    const uint32_t i = vxd_dag_climb_number();
+    uint32_t first = i;
+
+#pragma unroll 1
+    for (uint32_t begin = 0; begin < VXD_DAG_FEW_ROWS; begin += 8) {
+        const uint32_t other = begin + vxd_dag_eight_lane();
+        const bool is_alike =
+            wants && other < i && climb->n_words[other] == (uint32_t)at->n_words &&
+            climb->hashes[other] == at->hash &&
+            vxd_dag_words_equal(climb->words[other], at->words, at->n_words);
+        const uint32_t alike = vxd_dag_eight_ballot(is_alike);
+
+        if (alike != 0 && first == i) {
+            first = begin + (uint32_t)__ffs((int)alike) - 1;
+        }
+    }
+    return first;
+}
+
+/* What a climb takes, in one word: words, at most ten of each row's, and from this bit on items. */
+#define VXD_DAG_CLIMB_ITEMS 20
+
+VXD_DAG_DEVICE uint32_t vxd_dag_climb_words(uint32_t taken)
+{
+    return taken & ((1u << VXD_DAG_CLIMB_ITEMS) - 1);
+}
+
+/* By all lanes of a warp: words and items that it takes, at *first; they lie in one chunk. False:
+ * there is no room, a fault is raised. */
+VXD_DAG_DEVICE bool vxd_dag_climb_take(const struct vxd_dag_pass *pass,
+                                       struct vxd_dag_climb *climb, uint32_t n_words,
+                                       uint32_t n_items, uint32_t *first)
+{
+    uint32_t taken;
+    uint32_t fault;
+    uint64_t begin;
+
+    do {
+        taken = 0;
+        if (vxd_dag_lane() == 0) {
+            taken =
+                atomicAdd(&climb->n_taken, n_words + (n_items << VXD_DAG_CLIMB_ITEMS));
+        }
+        taken = __shfl_sync(UINT32_MAX, taken, 0);
+        begin = climb->next + vxd_dag_climb_words(taken);
+    } while (begin >> VXD_DAG_CHUNK_BITS != (begin + n_words - 1) >> VXD_DAG_CHUNK_BITS);
+    fault = (taken >> VXD_DAG_CLIMB_ITEMS) + n_items > climb->n_items_left
+                ? VXD_DAG_NO_SLOTS
+                : 0;
+    fault |= begin + n_words > pass->capacity_words ? VXD_DAG_NO_WORDS : 0;
+    if (fault != 0) {
+        vxd_dag_raise(pass, fault);
+    }
+    *first = (uint32_t)begin;
+    return fault == 0;
+}
+
+/* By all lanes of a warp: addresses for nodes that are to be stored (takes), and their words
+ * there. False: there is no room. */
+VXD_DAG_DEVICE bool vxd_dag_climb_place(const struct vxd_dag_pass *pass,
+                                        struct vxd_dag_climb *climb,
+                                        const struct vxd_dag_eight *at, bool takes,
+                                        uint32_t *ref)
+{
+    const uint32_t own = takes ? (uint32_t)at->n_words : 0;
+    const uint32_t number = threadIdx.x % 32 / 8;
+    uint32_t n_words = 0; /* of the warp, */
+    uint32_t before = 0;  /* and of rows before this one */
+    uint32_t n_items = 0;
+    uint32_t first;
+
+#pragma unroll
+    for (uint32_t k = 0; k < 4; k++) {
+        const uint32_t other = __shfl_sync(UINT32_MAX, own, (int)k * 8);
+
+        before += k < number ? other : 0;
+        n_words += other;
+        n_items += other > 0;
+    }
+    if (n_words == 0) {
+        return true;
+    }
+    if (!vxd_dag_climb_take(pass, climb, n_words, n_items, &first)) {
+        return false;
+    }
+    if (takes) {
+        uint32_t *to;
+
+        *ref = first + before;
+        to = vxd_dag_words_to(pass, *ref);
+        for (uint32_t i = vxd_dag_eight_lane(); i < own; i += 8) {
+            to[i] = at->words[i];
+        }
+    }
+    __syncwarp();
+    return true;
+}
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How many voxels differ between two references, as far as it can be told without a walk. */
+#ifndef VXD_GPU_SVDAG_NODE_CHANGE_COUNT_MATH_H
+#define VXD_GPU_SVDAG_NODE_CHANGE_COUNT_MATH_H
+
+#include "gpu/svdag/node/inner_math.h"
+
+/* Voxels, as in struct vxd_dag_edit_result. */
+struct vxd_dag_change {
+    uint64_t n_added;
+    uint64_t n_removed;
+    uint64_t n_changed;
+    uint64_t n_freed;
+};
+
+/* What is known of a reference without a walk. */
+struct vxd_dag_known {
+    uint64_t n_voxels;
+    uint64_t n_occupied; /* where has_count is set */
+    bool has_count;
+    bool is_node;
+    bool may_have_free;
+};
+
+VXD_HD struct vxd_dag_known vxd_dag_know(const struct vxd_dag_view *view, uint32_t ref,
+                                         int height)
+{
+    struct vxd_dag_known known = {(uint64_t)1 << 3 * height, 0, true, false, false};
+    uint32_t head;
+
+    if (!vxd_dag_is_node(ref)) {
+        unsigned state = vxd_dag_uniform_state(view, ref);
+
+        known.n_occupied = state == VXD_DAG_OCCUPIED ? known.n_voxels : 0;
+        known.may_have_free = state == VXD_DAG_FREE;
+        return known;
+    }
+    known.is_node = true;
+    if (height == VXD_DAG_LEAF_HEIGHT) {
+        known.has_count = false;
+        known.may_have_free = view->free_value >= 0;
+        return known;
+    }
+    head = vxd_dag_words(view, ref)[0];
+    known.has_count =
+        height <= VXD_DAG_COUNT_HEIGHT || (head & VXD_DAG_HAS_OCCUPIED) == 0;
+    known.n_occupied = head >> 10;
+    known.may_have_free = (head & VXD_DAG_HAS_FREE) != 0;
+    return known;
+}
+
+/* Changes between two references of which one at least is no node; false where the other's
+ * parts have to be looked at. */
+VXD_HD bool vxd_dag_change_known(const struct vxd_dag_view *view, uint32_t from,
+                                 uint32_t to, int height, struct vxd_dag_change *change)
+{
+    struct vxd_dag_known before = vxd_dag_know(view, from, height);
+    struct vxd_dag_known after = vxd_dag_know(view, to, height);
+    const bool is_from = before.is_node; /* the node */
+    const struct vxd_dag_known node = is_from ? before : after;
+    const struct vxd_dag_known even = is_from ? after : before;
+    uint64_t n = node.n_voxels;
+    uint64_t n_gone = 0;
+
+    change->n_added = 0;
+    change->n_removed = 0;
+    change->n_changed = 0;
+    change->n_freed = 0;
+    if (!node.has_count) {
+        return false;
+    }
+    if (even.n_occupied > 0 && node.n_occupied > 0) {
+        /* Occupied and occupied: of which material, only a look tells; of two regions, or
+         * where there are no materials, none is needed. */
+        if (node.is_node && view->value_bits > 1) {
+            return false;
+        }
+        change->n_changed = node.is_node || view->value_bits <= 1 ? 0 : n;
+    }
+    n_gone = even.n_occupied > 0 ? n - node.n_occupied : node.n_occupied;
+    if (even.n_occupied > 0 ? is_from : !is_from) {
+        change->n_added = n_gone;
+    } else {
+        change->n_removed = n_gone;
+    }
+    /* FREE afterwards: nothing to count where nothing can be, or all was before. */
+    if (after.may_have_free && !(!is_from && before.may_have_free)) {
+        if (node.is_node && node.may_have_free) {
+            return false;
+        }
+        change->n_freed = n;
+    }
+    return true;
+}
+
+/* Of some voxels occupied at two references of leaf height, those that differ in value. */
+VXD_DAG_RARE uint32_t vxd_dag_values_differ(const struct vxd_dag_view *view,
+                                            uint32_t from, uint32_t to, uint64_t both)
+{
+    struct vxd_dag_values were = vxd_dag_values_of(view, from);
+    struct vxd_dag_values are = vxd_dag_values_of(view, to);
+    uint32_t n = 0;
+
+    for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
+        const int bit = vxd_dag_low_bit(rest);
+
+        n += vxd_dag_values_get(view, &were, bit) != vxd_dag_values_get(view, &are, bit);
+    }
+    return n;
+}
+
+/* The same of values of 4 bits. */
+VXD_DAG_RARE uint32_t vxd_dag_octets_differ(const struct vxd_dag_view *view,
+                                            uint32_t from, uint32_t to, uint64_t both)
+{
+    struct vxd_dag_octets were = vxd_dag_octets_of(view, from);
+    struct vxd_dag_octets are = vxd_dag_octets_of(view, to);
+    uint32_t n = 0;
+
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        const uint32_t nibbles = vxd_dag_octets_next(&were) ^ vxd_dag_octets_next(&are);
+
+        n += (uint32_t)vxd_dag_popc(vxd_dag_nibbles_any(nibbles) &
+                                    (uint32_t)(both >> 8 * octant));
+    }
+    return n;
+}
+
+/* The same of a reference whose values differ and of an edited leaf, whose values are packed. */
+VXD_DAG_RARE uint32_t vxd_dag_octets_edited(const struct vxd_dag_view *view,
+                                            uint32_t from, const uint16_t *values,
+                                            uint64_t others, uint32_t first,
+                                            uint32_t other, uint64_t both)
+{
+    struct vxd_dag_octets were = vxd_dag_octets_of(view, from);
+    uint32_t n = 0;
+
+    VXD_DAG_ROLLED
+    for (int octant = 0; octant < 8; octant++) {
+        const uint32_t are =
+            values != NULL ? vxd_dag_octet_get(values, octant)
+                           : vxd_dag_nibbles_of(first) ^
+                                 vxd_dag_octet_mask(others, octant) * (first ^ other);
+        const uint32_t nibbles = vxd_dag_octets_next(&were) ^ are;
+
+        n += (uint32_t)vxd_dag_popc(vxd_dag_nibbles_any(nibbles) &
+                                    (uint32_t)(both >> 8 * octant));
+    }
+    return n;
+}
+
+/* The same of a reference whose values differ and of an edited leaf. */
+VXD_DAG_RARE uint32_t vxd_dag_values_edited(const struct vxd_dag_view *view,
+                                            uint32_t from, const uint16_t *values,
+                                            uint64_t others, uint32_t first,
+                                            uint32_t other, uint64_t both)
+{
+    struct vxd_dag_values were = vxd_dag_values_of(view, from);
+    uint32_t n = 0;
+
+    for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
+        const int bit = vxd_dag_low_bit(rest);
+
+        n += vxd_dag_values_get(view, &were, bit) != (values != NULL ? values[bit]
+                                                      : (others >> bit & 1) != 0 ? other
+                                                                                 : first);
+    }
+    return n;
+}
+
+/* Of most masks, which are 0, without a count where that is long. */
+VXD_HD uint64_t vxd_dag_n_voxels(uint64_t mask)
+{
+    return mask == 0 ? 0 : (uint64_t)vxd_dag_popc(mask);
+}
+
+/* Adds the changes between two leaves. False where they are equal in all, what is not set
+ * (which no number tells) included. */
+VXD_HD bool vxd_dag_change_add_masks(const struct vxd_dag_leaf *from,
+                                     const struct vxd_dag_leaf *to, uint64_t n_changed,
+                                     struct vxd_dag_change *sum)
+{
+    const uint64_t before = from->set & ~from->free;
+    const uint64_t after = to->set & ~to->free;
+
+    sum->n_added += vxd_dag_n_voxels(after & ~before);
+    sum->n_removed += vxd_dag_n_voxels(before & ~after);
+    sum->n_changed += n_changed;
+    sum->n_freed += vxd_dag_n_voxels(to->free & ~from->free);
+    return n_changed > 0 || from->set != to->set || from->free != to->free;
+}
+
+/* Changes between what stands at two references of leaf height. */
+VXD_DAG_RARE struct vxd_dag_change vxd_dag_change_leaves(const struct vxd_dag_view *view,
+                                                         uint32_t from, uint32_t to)
+{
+    struct vxd_dag_leaf before;
+    struct vxd_dag_leaf after;
+    struct vxd_dag_change change = {0, 0, 0, 0};
+    uint64_t n_changed = 0;
+    uint64_t both;
+
+    (void)vxd_dag_leaf_peek(view, from, &before);
+    (void)vxd_dag_leaf_peek(view, to, &after);
+    both = before.set & ~before.free & after.set & ~after.free;
+    if (both != 0 && view->value_bits > 1) {
+        n_changed = !before.is_mixed && !after.is_mixed
+                        ? (before.first != after.first ? vxd_dag_n_voxels(both) : 0)
+                    : before.is_packed ? vxd_dag_octets_differ(view, from, to, both)
+                                       : vxd_dag_values_differ(view, from, to, both);
+    }
+    (void)vxd_dag_change_add_masks(&before, &after, n_changed, &change);
+    return change;
+}
+
+/* Adds the changes from a leaf as it was split to what it became, `from` being the reference it
+ * was split from; the values of `before` are not looked at, they may be those of `to`. False where they are equal
+ * in all, what is not set (which no number tells) included. */
+VXD_HD bool vxd_dag_change_add_edited(const struct vxd_dag_view *view, uint32_t from,
+                                      const struct vxd_dag_leaf *before,
+                                      const struct vxd_dag_leaf *to,
+                                      struct vxd_dag_change *sum)
+{
+    const uint64_t both = before->set & ~before->free & to->set & ~to->free;
+    uint64_t n_changed = 0;
+
+    if (both != 0 && view->value_bits > 1) {
+        const uint16_t *values = to->is_mixed ? to->values : NULL;
+
+        n_changed = !before->is_mixed
+                        ? vxd_dag_n_voxels(
+                              both & ~vxd_dag_leaf_find_value(to, both, before->first))
+                    : before->is_packed
+                        ? vxd_dag_octets_edited(view, from, values, to->others, to->first,
+                                                to->other, both)
+                        : vxd_dag_values_edited(view, from, values, to->others, to->first,
+                                                to->other, both);
+    }
+    return vxd_dag_change_add_masks(before, to, n_changed, sum);
+}
+
+/* Changes of a pair without going below it; false where its children have to be asked. */
+VXD_HD bool vxd_dag_change_at_once(const struct vxd_dag_view *view, uint32_t from,
+                                   uint32_t to, int height, struct vxd_dag_change *change)
+{
+    change->n_added = 0;
+    change->n_removed = 0;
+    change->n_changed = 0;
+    change->n_freed = 0;
+    if (from == to) {
+        return true;
+    }
+    if (!(vxd_dag_is_node(from) && vxd_dag_is_node(to)) &&
+        vxd_dag_change_known(view, from, to, height, change)) {
+        return true;
+    }
+    if (height == VXD_DAG_LEAF_HEIGHT) {
+        *change = vxd_dag_change_leaves(view, from, to);
+        return true;
+    }
+    return false;
+}
+
+VXD_HD void vxd_dag_change_sum(struct vxd_dag_change *sum,
+                               const struct vxd_dag_change *more)
+{
+    sum->n_added += more->n_added;
+    sum->n_removed += more->n_removed;
+    sum->n_changed += more->n_changed;
+    sum->n_freed += more->n_freed;
+}
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cubes, and the canonical words of inner nodes: what editors of both backends see of a tree,
+ * and how what they made becomes items of a store. Leaves are in leaf_math.h. */
+#ifndef VXD_GPU_SVDAG_NODE_INNER_MATH_H
+#define VXD_GPU_SVDAG_NODE_INNER_MATH_H
+
+#include "gpu/svdag/node/leaf_math.h"
+
+/* What an item is: two of different kinds are never the same, whatever their words. */
+enum vxd_dag_kind {
+    VXD_DAG_LEAF = 0,
+    VXD_DAG_INNER = 1,
+    VXD_DAG_BLOCK = 2,
+    VXD_DAG_N_KINDS = 3
+};
+
+/* Words of what a cube is to an editor, at most. */
+enum {
+    VXD_DAG_SIGNATURE_WORDS = 10
+};
+
+/* A node's place: low corner in voxels, side 2^height. */
+struct vxd_dag_cube {
+    uint32_t x, y, z;
+    int height;
+};
+
+/* What an edit does with a cube. */
+enum vxd_dag_visit {
+    VXD_DAG_KEEP,   /* stays as it is */
+    VXD_DAG_SET,    /* becomes *uniform: empty, uniform, or any node of its height */
+    VXD_DAG_DESCEND /* depends on the parts; of a leaf: on its voxels */
+};
+
+/* What becomes of the eight parts of a cube: masks of octants; others stay as they are. */
+struct vxd_dag_told {
+    unsigned set;     /* become `uniform` */
+    unsigned open;    /* depend on their parts; leaves on their voxels */
+    uint32_t uniform; /* empty or uniform */
+};
+
+VXD_HD struct vxd_dag_cube vxd_dag_cube_child(const struct vxd_dag_cube *cube, int octant)
+{
+    struct vxd_dag_cube child;
+
+    child.height = cube->height - 1;
+    child.x = cube->x + ((uint32_t)(octant >> 2) << child.height);
+    child.y = cube->y + ((uint32_t)(octant >> 1 & 1) << child.height);
+    child.z = cube->z + ((uint32_t)(octant & 1) << child.height);
+    return child;
+}
+
+/* Words of an item, from its own first ones. */
+VXD_HD int vxd_dag_item_words(int value_bits, enum vxd_dag_kind kind,
+                              const uint32_t *words)
+{
+    return kind == VXD_DAG_INNER ? vxd_dag_inner_words(words)
+           : kind == VXD_DAG_LEAF
+               ? vxd_dag_leaf_words(value_bits, vxd_dag_leaf_mask(words))
+               : vxd_dag_block_words(value_bits, (int)words[0]);
+}
+
+/* Inner nodes ----------------------------------------------------------------------------- */
+
+/* What of a node the header of its parent repeats. */
+struct vxd_dag_part {
+    uint32_t flags;
+    uint32_t n_occupied; /* where the height is below VXD_DAG_COUNT_HEIGHT */
+};
+
+/* Of what is empty or uniform. */
+VXD_HD struct vxd_dag_part vxd_dag_part_even(const struct vxd_dag_view *view,
+                                             uint32_t ref, int height)
+{
+    struct vxd_dag_part part = {0, 0};
+
+    if (ref == VXD_DAG_EMPTY) {
+        return part;
+    }
+    if (vxd_dag_uniform_state(view, ref) == VXD_DAG_FREE) {
+        part.flags = VXD_DAG_HAS_FREE;
+        return part;
+    }
+    part.flags = VXD_DAG_HAS_OCCUPIED;
+    part.n_occupied = height < VXD_DAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
+    return part;
+}
+
+/* Of an inner node, by its header. */
+VXD_HD struct vxd_dag_part vxd_dag_part_told(uint32_t header)
+{
+    struct vxd_dag_part part;
+
+    part.flags = header & (VXD_DAG_HAS_OCCUPIED | VXD_DAG_HAS_FREE);
+    part.n_occupied = header >> 10;
+    return part;
+}
+
+VXD_HD struct vxd_dag_part vxd_dag_part_of(const struct vxd_dag_view *view, uint32_t ref,
+                                           int height)
+{
+    const uint32_t *words;
+    struct vxd_dag_part part = {0, 0};
+
+    if (!vxd_dag_is_node(ref)) {
+        return vxd_dag_part_even(view, ref, height);
+    }
+    words = vxd_dag_words(view, ref);
+    if (height == VXD_DAG_LEAF_HEIGHT) {
+        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
+        uint64_t occupied = vxd_dag_item_occupied_called(view, &leaf);
+
+        part.n_occupied = (uint32_t)vxd_dag_popc(occupied);
+        part.flags = (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
+                     (occupied != vxd_dag_leaf_mask(words) ? VXD_DAG_HAS_FREE : 0);
+        return part;
+    }
+    return vxd_dag_part_told(words[0]);
+}
+
+/* The words (up to 9) of an inner node of this height, from its eight children. False where
+ * they are even: *ref is empty or uniform then. */
+VXD_HD bool vxd_dag_inner_compose(const struct vxd_dag_view *view, int height,
+                                  const uint32_t children[8], uint32_t *words,
+                                  uint32_t *ref)
+{
+    uint32_t head = 0;
+    uint32_t n_occupied = 0;
+    uint32_t differ = 0;
+    int n = 0;
+
+    for (int i = 0; i < 8; i++) {
+        differ |= children[i] ^ children[0];
+        if (children[i] != VXD_DAG_EMPTY) {
+            struct vxd_dag_part part = vxd_dag_part_of(view, children[i], height - 1);
+
+            head |= 1u << i | part.flags;
+            words[++n] = children[i];
+            n_occupied += part.n_occupied;
+        }
+    }
+    if (differ == 0 && !vxd_dag_is_node(children[0])) {
+        *ref = children[0];
+        return false;
+    }
+    words[0] = head | (height <= VXD_DAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
+    return true;
+}
+
+#endif

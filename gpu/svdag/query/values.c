@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/svdag/query/query.h"
+
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/query/query_backends.h"
+#include "gpu/svdag/store/store_math.h"
+
+enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *dag,
+                               uint32_t root, const int32_t *voxels, size_t n,
+                               uint8_t *states, uint16_t *values, struct vxd_err *err)
+{
+    struct vxd_dag_values_call call = {dag->view, root, n, voxels, states, values};
+    enum vxd_status status;
+
+    if (n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_dag_query_need(voxels, "voxels", err));
+    VXD_TRY(vxd_dag_query_need(states, "states", err));
+    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, values)(queue, &call, err));
+out:
+    return status;
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Points are sorted by the Morton code of their voxel (stable: of one voxel the first point
+ * stands first and the last one last), so that voxels and leaves are runs. Points that hit
+ * nothing but have a ray come behind them. Moves some 24 bytes a point and sorting pass. */
+#include "gpu/svdag/scan/carve_cpu.h"
+
+#include "gpu/core/core_cpu.h"
+
+#define PIECE ((size_t)4096)
+
+/* Either a scan's points or voxels by index. */
+struct input {
+    struct vxd_queue *queue;
+    struct vxd_dag_format format;
+    struct vxd_dag_scan scan; /* n and values for both */
+    const int32_t *voxels;    /* NULL: the scan's points */
+    bool has_values;
+    struct vxd_dag_scan_result *result; /* of a scan, */
+    struct vxd_dag_voxel_list *list;    /* of voxels */
+    uint64_t *n_outside;
+};
+
+struct sorted {
+    const struct input *input;
+    uint64_t *keys; /* vxd_dag_scan_key's */
+    uint64_t *spare_keys;
+    uint32_t *points;
+    uint32_t *spare_points;
+    void *sort_scratch;
+    void *block; /* that holds them all */
+    atomic_uint_least64_t n_class[VXD_DAG_POINT_OUTSIDE + 1];
+    atomic_uint_least64_t n_rays_only;
+    atomic_bool has_bad_value;
+};
+
+/* Where the runs of a piece begin in the list. */
+struct place {
+    size_t n_voxels;
+    size_t n_leaves;
+};
+
+struct writing {
+    const struct sorted *sorted;
+    size_t n; /* hits */
+    struct place *places;
+    uint64_t *codes;
+    uint64_t *masks;
+    uint32_t *first_value;
+    uint16_t *values;
+    uint32_t *rays; /* first points of the voxels; NULL: not wanted */
+};
+
+enum vxd_status vxd_dag_scratch_take(struct vxd_context *context, size_t n_bytes,
+                                     void **out, struct vxd_err *err)
+{
+    *out = NULL;
+    return vxd_block_take(context->device_cache, n_bytes, out, err);
+}
+
+void vxd_dag_scratch_give(struct vxd_context *context, void *ptr)
+{
+    if (ptr != NULL) {
+        vxd_block_release(vxd_block_find(context->device_cache, ptr));
+    }
+}
+
+static void key_piece(void *args, size_t begin, size_t end)
+{
+    struct sorted *sorted = args;
+    const struct input *input = sorted->input;
+    uint32_t n_values = vxd_dag_n_materials(&input->format);
+    uint64_t n_class[VXD_DAG_POINT_OUTSIDE + 1] = {0};
+    uint64_t n_rays_only = 0;
+    const int depth = input->format.depth;
+
+    for (size_t i = begin; i < end; i++) {
+        enum vxd_dag_point point =
+            input->voxels != NULL
+                ? vxd_dag_voxel_key(input->voxels, depth, i, &sorted->keys[i])
+                : vxd_dag_scan_key(&input->scan, depth, i, &sorted->keys[i]);
+
+        sorted->points[i] = (uint32_t)i;
+        n_class[point]++;
+        if (point != VXD_DAG_POINT_HIT) {
+            n_rays_only += sorted->keys[i] != vxd_dag_no_key(depth);
+        } else if (input->scan.values != NULL && input->scan.values[i] >= n_values) {
+            atomic_store_explicit(&sorted->has_bad_value, true, memory_order_relaxed);
+        }
+    }
+    for (int c = 0; c <= VXD_DAG_POINT_OUTSIDE; c++) {
+        (void)atomic_fetch_add_explicit(&sorted->n_class[c], n_class[c],
+                                        memory_order_relaxed);
+    }
+    (void)atomic_fetch_add_explicit(&sorted->n_rays_only, n_rays_only,
+                                    memory_order_relaxed);
+}
+
+/* Makes the keys and sorts them. The caller gives sorted->block back, after a fault too. */
+static enum vxd_status sort_points(struct vxd_pool *pool, const struct input *input,
+                                   struct sorted *sorted, struct vxd_err *err)
+{
+    size_t n = input->scan.n;
+    size_t n_bytes = 0;
+    size_t at[5];
+    enum vxd_status status;
+
+    *sorted = (struct sorted){.input = input};
+    if (!vxd_layout_add(&n_bytes, n, sizeof(uint64_t), &at[0]) ||
+        !vxd_layout_add(&n_bytes, n, sizeof(uint64_t), &at[1]) ||
+        !vxd_layout_add(&n_bytes, n, sizeof(uint32_t), &at[2]) ||
+        !vxd_layout_add(&n_bytes, n, sizeof(uint32_t), &at[3]) ||
+        !vxd_layout_add(&n_bytes,
+                        vxd_sort_pairs_scratch_bytes_cpu(vxd_pool_n_threads(pool), n), 1,
+                        &at[4])) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu points", n);
+    }
+    status = vxd_dag_scratch_take(input->queue->context, n_bytes, &sorted->block, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    sorted->keys = (void *)((char *)sorted->block + at[0]);
+    sorted->spare_keys = (void *)((char *)sorted->block + at[1]);
+    sorted->points = (void *)((char *)sorted->block + at[2]);
+    sorted->spare_points = (void *)((char *)sorted->block + at[3]);
+    sorted->sort_scratch = (char *)sorted->block + at[4];
+    vxd_parallel_for(pool, n, PIECE, key_piece, sorted);
+    if (atomic_load(&sorted->has_bad_value)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "values",
+                        "a point's value is none of the %u materials",
+                        vxd_dag_n_materials(&input->format));
+    }
+    if (vxd_sort_pairs_run(pool, sorted->keys, sorted->points, sorted->spare_keys,
+                           sorted->spare_points, n, 0, 3 * input->format.depth + 1,
+                           sorted->sort_scratch)) {
+        sorted->keys = sorted->spare_keys;
+        sorted->points = sorted->spare_points;
+    }
+    return VXD_OK;
+}
+
+static bool begins(const uint64_t *keys, size_t i, int shift)
+{
+    return i == 0 || keys[i] >> shift != keys[i - 1] >> shift;
+}
+
+static void count_piece(void *args, size_t begin, size_t end)
+{
+    struct writing *writing = args;
+    const uint64_t *keys = writing->sorted->keys;
+    struct place place = {0, 0};
+
+    for (size_t i = begin; i < end; i++) {
+        place.n_voxels += begins(keys, i, 0);
+        place.n_leaves += begins(keys, i, 6);
+    }
+    writing->places[begin / PIECE] = place;
+}
+
+static void write_piece(void *args, size_t begin, size_t end)
+{
+    const struct writing *writing = args;
+    const struct sorted *sorted = writing->sorted;
+    const struct vxd_dag_scan *scan = &sorted->input->scan;
+    const uint64_t *keys = sorted->keys;
+    struct place place = writing->places[begin / PIECE];
+
+    for (size_t i = begin; i < end; i++) {
+        uint32_t point = sorted->points[i];
+
+        if (begins(keys, i, 6)) {
+            uint64_t mask = 0;
+
+            for (size_t k = i; k < writing->n && keys[k] >> 6 == keys[i] >> 6; k++) {
+                mask |= (uint64_t)1 << (keys[k] & 63);
+            }
+            writing->codes[place.n_leaves] = keys[i] >> 6;
+            writing->masks[place.n_leaves] = mask;
+            if (writing->first_value != NULL) {
+                writing->first_value[place.n_leaves] = (uint32_t)place.n_voxels;
+            }
+            place.n_leaves++;
+        }
+        if (begins(keys, i, 0)) {
+            if (writing->rays != NULL) {
+                writing->rays[place.n_voxels] = point;
+            }
+            place.n_voxels++;
+        }
+        if (writing->values != NULL && (i + 1 == writing->n || keys[i + 1] != keys[i])) {
+            writing->values[place.n_voxels - 1] =
+                scan->values != NULL ? scan->values[point] : (uint16_t)scan->value;
+        }
+    }
+}
+
+/* Turns the counts of pieces into their places; gives the totals. */
+static struct place sum_places(struct place *places, size_t n_pieces)
+{
+    struct place total = {0, 0};
+
+    for (size_t i = 0; i < n_pieces; i++) {
+        struct place count = places[i];
+
+        places[i] = total;
+        total.n_voxels += count.n_voxels;
+        total.n_leaves += count.n_leaves;
+    }
+    return total;
+}
+
+/* Memory for a list of that size: its arrays stand where the results tell. */
+static enum vxd_status list_alloc(const struct input *input, const struct place *size,
+                                  struct vxd_dag_voxel_list *list,
+                                  struct writing *writing, struct vxd_err *err)
+{
+    size_t n_first = input->has_values ? size->n_leaves : 0;
+    size_t n_values = input->has_values ? size->n_voxels : 0;
+    size_t n_bytes = 0;
+    size_t at[4];
+    enum vxd_status status;
+    char *block;
+
+    if (!vxd_layout_add(&n_bytes, size->n_leaves, sizeof(uint64_t), &at[0]) ||
+        !vxd_layout_add(&n_bytes, size->n_leaves, sizeof(uint64_t), &at[1]) ||
+        !vxd_layout_add(&n_bytes, n_first, sizeof(uint32_t), &at[2]) ||
+        !vxd_layout_add(&n_bytes, n_values, sizeof(uint16_t), &at[3])) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu leaves",
+                        size->n_leaves);
+    }
+    status = vxd_device_alloc(input->queue, n_bytes, &list->memory, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    block = list->memory.ptr;
+    writing->codes = (void *)(block + at[0]);
+    writing->masks = (void *)(block + at[1]);
+    list->voxels = (struct vxd_dag_voxels){
+        .codes = writing->codes, .masks = writing->masks, .n = size->n_leaves};
+    if (input->has_values) {
+        writing->first_value = (void *)(block + at[2]);
+        writing->values = (void *)(block + at[3]);
+        list->voxels.first_value = writing->first_value;
+        list->voxels.values = writing->values;
+    }
+    return VXD_OK;
+}
+
+/* The list of the n hits that were sorted. With n_more >= 0 also *rays: the first point of
+ * each voxel, and room for n_more others; the caller's, who gives it back. */
+static enum vxd_status list_hits(struct vxd_pool *pool, const struct sorted *sorted,
+                                 size_t n, struct vxd_dag_voxel_list *list,
+                                 size_t *n_voxels, bool wants_rays, size_t n_more,
+                                 uint32_t **rays, struct vxd_err *err)
+{
+    struct vxd_context *context = sorted->input->queue->context;
+    struct writing writing = {.sorted = sorted, .n = n};
+    size_t n_pieces = (n + PIECE - 1) / PIECE;
+    struct place total = {0, 0};
+    void *block = NULL;
+    enum vxd_status status = VXD_OK;
+
+    if (n > 0) {
+        VXD_TRY(vxd_dag_scratch_take(context, n_pieces * sizeof *writing.places, &block,
+                                     err));
+        writing.places = block;
+        vxd_parallel_for(pool, n, PIECE, count_piece, &writing);
+        total = sum_places(writing.places, n_pieces);
+    }
+    *n_voxels = total.n_voxels;
+    if (wants_rays && total.n_voxels + n_more > 0) {
+        void *memory;
+
+        VXD_TRY(vxd_dag_scratch_take(context, (total.n_voxels + n_more) * sizeof **rays,
+                                     &memory, err));
+        *rays = memory;
+        writing.rays = *rays;
+    }
+    if (n > 0) {
+        VXD_TRY(list_alloc(sorted->input, &total, list, &writing, err));
+        vxd_parallel_for(pool, n, PIECE, write_piece, &writing);
+    }
+out:
+    vxd_dag_scratch_give(context, block);
+    return status;
+}
+
+/* The rays of a scan, once its hits are listed; `points` has room behind the n_voxels. */
+static enum vxd_status list_passed(struct vxd_pool *pool, const struct sorted *sorted,
+                                   uint32_t *points, size_t n_voxels,
+                                   struct vxd_dag_scan_result *result,
+                                   struct vxd_err *err)
+{
+    size_t n_rays_only = (size_t)atomic_load(&sorted->n_rays_only);
+    size_t n_hits = (size_t)result->n_hit;
+    struct vxd_dag_rays rays = {.queue = sorted->input->queue,
+                                .scan = &sorted->input->scan,
+                                .depth = sorted->input->format.depth,
+                                .points = points,
+                                .n = n_voxels + n_rays_only,
+                                .hits = &result->hits.voxels};
+
+    for (size_t i = 0; i < n_rays_only; i++) {
+        points[n_voxels + i] = sorted->points[n_hits + i];
+    }
+    return vxd_dag_cast_passed(pool, &rays, &result->passed, &result->n_passed_voxels,
+                               err);
+}
+
+static enum vxd_status scan_job(struct vxd_pool *pool, const void *args,
+                                struct vxd_err *err)
+{
+    const struct input *input = args;
+    struct vxd_dag_scan_result result = {0};
+    struct sorted sorted = {0};
+    uint32_t *rays = NULL;
+    size_t n_voxels = 0;
+    enum vxd_status status;
+
+    VXD_TRY(sort_points(pool, input, &sorted, err));
+    result.n_hit = atomic_load(&sorted.n_class[VXD_DAG_POINT_HIT]);
+    result.n_non_finite = atomic_load(&sorted.n_class[VXD_DAG_POINT_NON_FINITE]);
+    result.n_beyond = atomic_load(&sorted.n_class[VXD_DAG_POINT_BEYOND]);
+    result.n_outside = atomic_load(&sorted.n_class[VXD_DAG_POINT_OUTSIDE]);
+    VXD_TRY(list_hits(pool, &sorted, (size_t)result.n_hit, &result.hits, &n_voxels,
+                      input->scan.carve, (size_t)atomic_load(&sorted.n_rays_only), &rays,
+                      err));
+    result.n_hit_voxels = n_voxels;
+    if (rays != NULL) {
+        VXD_TRY(list_passed(pool, &sorted, rays, n_voxels, &result, err));
+    }
+out:
+    vxd_dag_scratch_give(input->queue->context, rays);
+    vxd_dag_scratch_give(input->queue->context, sorted.block);
+    if (status == VXD_OK) {
+        *input->result = result;
+    } else {
+        vxd_dag_voxel_list_free(input->queue, &result.hits);
+    }
+    return status;
+}
+
+static enum vxd_status voxels_job(struct vxd_pool *pool, const void *args,
+                                  struct vxd_err *err)
+{
+    const struct input *input = args;
+    struct vxd_dag_voxel_list list = {0};
+    struct sorted sorted = {0};
+    size_t n_voxels;
+    enum vxd_status status;
+
+    VXD_TRY(sort_points(pool, input, &sorted, err));
+    VXD_TRY(list_hits(pool, &sorted,
+                      (size_t)atomic_load(&sorted.n_class[VXD_DAG_POINT_HIT]), &list,
+                      &n_voxels, false, 0, NULL, err));
+    *input->list = list;
+    *input->n_outside = atomic_load(&sorted.n_class[VXD_DAG_POINT_OUTSIDE]);
+out:
+    vxd_dag_scratch_give(input->queue->context, sorted.block);
+    return status;
+}
+
+enum vxd_status vxd_dag_scan_voxels_cpu(struct vxd_queue *queue,
+                                        const struct vxd_dag_format *format,
+                                        const struct vxd_dag_scan *scan,
+                                        struct vxd_dag_scan_result *out,
+                                        struct vxd_err *err)
+{
+    struct input input = {.queue = queue,
+                          .format = *format,
+                          .scan = *scan,
+                          .has_values = true,
+                          .result = out};
+
+    return vxd_queue_push(queue, scan_job, &input, sizeof input, err);
+}
+
+enum vxd_status vxd_dag_list_voxels_cpu(struct vxd_queue *queue,
+                                        const struct vxd_dag_format *format,
+                                        const int32_t *voxels, const uint16_t *values,
+                                        size_t n, struct vxd_dag_voxel_list *list,
+                                        uint64_t *n_outside, struct vxd_err *err)
+{
+    struct input input = {.queue = queue,
+                          .format = *format,
+                          .scan = {.values = values, .n = n},
+                          .voxels = voxels,
+                          .has_values = values != NULL,
+                          .list = list,
+                          .n_outside = n_outside};
+
+    /* No array at all is fine where there are no voxels. */
+    return n == 0 ? VXD_OK : vxd_queue_push(queue, voxels_job, &input, sizeof input, err);
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The index of an arena on a GPU: by what items are found again. */
+#include "gpu/svdag/store/store_device_internal.h"
+
+enum {
+    FIRST_BUCKETS = 1 << 14, /* 512 KiB */
+    /* Up to here the index doubles, then it grows by an eighth, then by a sixteenth: an edit for
+     * which it has to grow is done twice, and small scenes change most with each. */
+    SMALL_BUCKETS = 1 << 16,
+    LARGE_BUCKETS = 1 << 20,
+    MAX_BUCKETS = 1 << 29 /* slots have 32-bit numbers */
+};
+
+static enum vxd_status new_index(struct vxd_queue *queue, struct vxd_dag *dag,
+                                 uint32_t n_buckets, struct vxd_err *err)
+{
+    struct vxd_dag_device *device = dag->device;
+    struct vxd_buffer buckets = {0};
+    struct vxd_dag_index index = {.n_buckets = n_buckets,
+                                  .addresses = vxd_dag_index_addresses(
+                                      (uint64_t)device->n_chunks * VXD_DAG_CHUNK_WORDS)};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_device_take(queue, dag, n_buckets * sizeof *index.buckets, &buckets,
+                                err));
+    VXD_TRY(vxd_queue_fill(queue, buckets.ptr, 0, buckets.n_bytes, err));
+    index.buckets = buckets.ptr;
+    if (device->index.n_buckets > 0) {
+        VXD_TRY(vxd_dag_index_move(queue, &dag->view, &device->index, &index, err));
+        /* Where an item has no place, which does not happen, the old one stays. */
+        VXD_TRY(vxd_queue_wait(queue, err));
+        vxd_dag_device_give(queue, dag, &device->buckets);
+    }
+    device->buckets = buckets;
+    device->index = index;
+    return VXD_OK;
+out:
+    if (buckets.ptr != NULL) {
+        vxd_dag_device_give(queue, dag, &buckets);
+    }
+    return status;
+}
+
+enum vxd_status vxd_dag_device_arena_open(struct vxd_queue *queue, struct vxd_dag *dag,
+                                          struct vxd_err *err)
+{
+    return new_index(queue, dag, FIRST_BUCKETS, err);
+}
+
+enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_dag *dag,
+                                          uint64_t n_items, struct vxd_err *err)
+{
+    struct vxd_dag_device *device = dag->device;
+    uint64_t n = device->index.n_buckets;
+    uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n < LARGE_BUCKETS ? n / 8 : n / 16);
+    /* Nine elevenths full then. */
+    uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 11 / 9 + 2;
+
+    if (n_items == 0) {
+        return new_index(queue, dag, device->index.n_buckets, err);
+    }
+    needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
+    wanted = wanted > needed ? wanted : needed;
+    if (needed > MAX_BUCKETS) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "the scene's index has no numbers left: %llu items",
+                        (unsigned long long)n_items);
+    }
+    wanted = wanted < MAX_BUCKETS ? wanted : MAX_BUCKETS;
+    if (wanted > needed && new_index(queue, dag, (uint32_t)wanted, NULL) == VXD_OK) {
+        return VXD_OK;
+    }
+    return new_index(queue, dag, (uint32_t)needed, err);
+}
+
+enum vxd_status vxd_dag_device_arena_copy(struct vxd_queue *queue,
+                                          const struct vxd_dag *dag, char *memory,
+                                          struct vxd_dag_image *out, struct vxd_err *err)
+{
+    const struct vxd_dag_device *device = dag->device;
+
+    out->index = device->index;
+    out->index.buckets = (struct vxd_dag_index_bucket *)(void *)memory;
+    return vxd_queue_copy(queue, memory, device->buckets.ptr,
+                          device->index.n_buckets * sizeof *out->index.buckets, err);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Inner nodes: their canonical form, and what lies below them. */
+#include <assert.h>
+
+#include "gpu/svdag/store/store.h"
+
+enum {
+    N_MEMO = 512 /* nodes whose counts are remembered */
+};
+
+enum vxd_status vxd_dag_inner_put(struct vxd_dag_writer *writer, int height,
+                                  const uint32_t children[8], uint32_t *ref,
+                                  struct vxd_err *err)
+{
+    const struct vxd_dag_view *view = &writer->dag->view;
+    uint32_t words[9];
+
+    assert(height > VXD_DAG_LEAF_HEIGHT && height <= view->depth);
+    return vxd_dag_inner_compose(view, height, children, words, ref)
+               ? vxd_dag_put(writer, VXD_DAG_INNER, height, words,
+                             vxd_dag_inner_words(words), ref, err)
+               : VXD_OK;
+}
+
+struct counts {
+    uint64_t n_occupied;
+    uint64_t n_free;
+};
+
+/* Counts of a reference that need no walk; false where its children have to be asked. */
+static bool counts_known(const struct vxd_dag_view *view, uint32_t ref, int height,
+                         struct counts *out)
+{
+    const uint32_t *words;
+
+    *out = (struct counts){0};
+    if (ref == VXD_DAG_EMPTY) {
+        return true;
+    }
+    if (vxd_dag_is_uniform(ref)) {
+        uint64_t n = (uint64_t)1 << (3 * height);
+
+        if (vxd_dag_uniform_state(view, ref) == VXD_DAG_FREE) {
+            out->n_free = n;
+        } else {
+            out->n_occupied = n;
+        }
+        return true;
+    }
+    words = vxd_dag_words(view, ref);
+    if (height == VXD_DAG_LEAF_HEIGHT) {
+        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
+        uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
+
+        out->n_occupied = (uint64_t)vxd_dag_popc(occupied);
+        out->n_free = (uint64_t)vxd_dag_popc(vxd_dag_leaf_mask(words)) - out->n_occupied;
+        return true;
+    }
+    out->n_occupied = words[0] >> 10;
+    return height <= VXD_DAG_COUNT_HEIGHT && (words[0] & VXD_DAG_HAS_FREE) == 0;
+}
+
+/* A node on the way down, with what its first children hold. */
+struct frame {
+    uint32_t ref;
+    int octant;
+    struct counts sum;
+};
+
+struct memo {
+    uint32_t ref; /* VXD_DAG_EMPTY: none */
+    int height;
+    struct counts counts;
+};
+
+static struct memo *memo_slot(struct memo memo[N_MEMO], uint32_t ref, int height)
+{
+    uint32_t hash = (ref ^ (uint32_t)height << 27) * 0x9e3779b1u;
+
+    return &memo[hash >> 23];
+}
+
+void vxd_dag_ref_count(const struct vxd_dag_view *view, uint32_t ref, int height,
+                       uint64_t *n_occupied, uint64_t *n_free)
+{
+    struct frame stack[VXD_DAG_MAX_DEPTH + 1]; /* by height */
+    struct memo memo[N_MEMO];                  /* a DAG has more paths than nodes */
+    struct counts counts;
+    int top = height;
+
+    if (counts_known(view, ref, height, &counts)) {
+        *n_occupied = counts.n_occupied;
+        *n_free = counts.n_free;
+        return;
+    }
+    for (int i = 0; i < N_MEMO; i++) {
+        memo[i].ref = VXD_DAG_EMPTY;
+    }
+    stack[height] = (struct frame){.ref = ref};
+    for (;;) {
+        struct frame *frame = &stack[top];
+        struct memo *known;
+        uint32_t child;
+
+        if (frame->octant == 8) {
+            counts = frame->sum;
+            *memo_slot(memo, frame->ref, top) = (struct memo){frame->ref, top, counts};
+            if (top == height) {
+                break;
+            }
+            top++;
+            stack[top].sum.n_occupied += counts.n_occupied;
+            stack[top].sum.n_free += counts.n_free;
+            continue;
+        }
+        child = vxd_dag_child_of(view, frame->ref, frame->octant++);
+        if (!counts_known(view, child, top - 1, &counts)) {
+            known = memo_slot(memo, child, top - 1);
+            if (known->ref != child || known->height != top - 1) {
+                top--;
+                stack[top] = (struct frame){.ref = child};
+                continue;
+            }
+            counts = known->counts;
+        }
+        frame->sum.n_occupied += counts.n_occupied;
+        frame->sum.n_free += counts.n_free;
+    }
+    *n_occupied = counts.n_occupied;
+    *n_free = counts.n_free;
+}

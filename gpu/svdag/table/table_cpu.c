@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tables on the CPU: a scene's store of which one kind and length is used, in parallel. */
+#include "gpu/svdag/store/store.h"
+#include "gpu/svdag/table/table_backends.h"
+
+enum {
+    GRAIN = 8192 /* items a piece */
+};
+
+static enum vxd_status table_open(struct vxd_queue *queue, struct vxd_dag_table *table,
+                                  struct vxd_err *err)
+{
+    struct vxd_dag_spec spec = {.format = {VXD_DAG_MAX_DEPTH, 4, false},
+                                .store = table->spec.store,
+                                .load = table->spec.load,
+                                .table_items = table->spec.n_items};
+
+    return vxd_dag_create(queue, &spec, &table->dag, err);
+}
+
+static void table_close(struct vxd_queue *queue, struct vxd_dag_table *table)
+{
+    vxd_dag_destroy(queue, table->dag);
+}
+
+static struct vxd_dag_wanted wanted_of(const struct vxd_dag_table_call *call, size_t i)
+{
+    int n_words = call->table->spec.n_words;
+    struct vxd_dag_wanted wanted = {
+        .kind = (enum vxd_dag_kind)call->table->view.kind,
+        .words = call->items + i * (size_t)n_words,
+        .n_words = n_words,
+    };
+
+    wanted.hash = vxd_dag_hash(wanted.kind, wanted.words, n_words);
+    return wanted;
+}
+
+struct insertion {
+    struct vxd_dag_table_call call;
+    atomic_bool has_failed;
+    enum vxd_status status; /* of the first that failed */
+    struct vxd_err err;
+};
+
+static void insert_piece(void *args, size_t begin, size_t end)
+{
+    struct insertion *insertion = args;
+    const struct vxd_dag_table_call *call = &insertion->call;
+    struct vxd_dag_writer writer = {.dag = call->table->dag};
+    struct vxd_err err = {0};
+
+    for (size_t i = begin; i < end; i++) {
+        struct vxd_dag_wanted wanted = wanted_of(call, i);
+        uint32_t ref = VXD_DAG_EMPTY;
+        bool is_new;
+        enum vxd_status status =
+            writer.dag->ops->put(&writer, &wanted, &ref, &is_new, &err);
+
+        if (status != VXD_OK) {
+            ref = VXD_DAG_EMPTY;
+            if (!atomic_exchange(&insertion->has_failed, true)) {
+                insertion->status = status;
+                insertion->err = err;
+            }
+        }
+        if (call->refs != NULL) {
+            call->refs[i] = ref;
+        }
+    }
+    vxd_dag_writer_close(&writer);
+}
+
+static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
+                                  struct vxd_err *err)
+{
+    struct insertion insertion = {.call = *(const struct vxd_dag_table_call *)args};
+
+    atomic_init(&insertion.has_failed, false);
+    vxd_parallel_for(pool, insertion.call.n, GRAIN, insert_piece, &insertion);
+    if (!atomic_load(&insertion.has_failed)) {
+        return VXD_OK;
+    }
+    if (err != NULL) {
+        *err = insertion.err;
+    }
+    return insertion.status;
+}
+
+static void find_piece(void *args, size_t begin, size_t end)
+{
+    const struct vxd_dag_table_call *call = args;
+    const struct vxd_dag *dag = call->table->dag;
+
+    for (size_t i = begin; i < end; i++) {
+        struct vxd_dag_wanted wanted = wanted_of(call, i);
+
+        call->refs[i] = dag->ops->find(dag, &wanted);
+    }
+}
+
+static enum vxd_status find_job(struct vxd_pool *pool, const void *args,
+                                struct vxd_err *err)
+{
+    struct vxd_dag_table_call call = *(const struct vxd_dag_table_call *)args;
+
+    (void)err;
+    vxd_parallel_for(pool, call.n, GRAIN, find_piece, &call);
+    return VXD_OK;
+}
+
+static enum vxd_status table_insert(struct vxd_queue *queue,
+                                    const struct vxd_dag_table_call *call,
+                                    struct vxd_err *err)
+{
+    return vxd_queue_push(queue, insert_job, call, sizeof *call, err);
+}
+
+static enum vxd_status table_find(struct vxd_queue *queue,
+                                  const struct vxd_dag_table_call *call,
+                                  struct vxd_err *err)
+{
+    return vxd_queue_push(queue, find_job, call, sizeof *call, err);
+}
+
+static enum vxd_status table_get_usage(struct vxd_queue *queue,
+                                       const struct vxd_dag_table *table,
+                                       struct vxd_dag_table_usage *out,
+                                       struct vxd_err *err)
+{
+    struct vxd_dag_usage usage;
+    enum vxd_status status = vxd_queue_wait(queue, err);
+
+    vxd_dag_get_usage(table->dag, &usage);
+    out->n_items = usage.n_leaves + usage.n_inner;
+    out->node_bytes = usage.node_bytes;
+    out->used_bytes = usage.used_bytes;
+    out->n_bytes = usage.n_bytes;
+    return status;
+}
+
+const struct vxd_dag_table_ops vxd_dag_table_cpu = {
+    table_open, table_close, table_insert, table_find, table_get_usage,
+};

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The calls that both backends of node tables answer. */
+#ifndef VXD_GPU_SVDAG_TABLE_TABLE_MATH_H
+#define VXD_GPU_SVDAG_TABLE_TABLE_MATH_H
+
+#include "gpu/svdag/table/table_backends.h"
+
+#endif

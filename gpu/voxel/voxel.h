@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Point clouds, and their voxels: coordinates, reduced features, and which point fell where. */
+#ifndef VXD_GPU_VOXEL_VOXEL_H
+#define VXD_GPU_VOXEL_VOXEL_H
+
+#include "gpu/voxel/cloud.h"
+#include "gpu/voxel/voxelize.h"
+
+#endif

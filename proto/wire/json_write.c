@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Messages to JSON text. The walk calls itself for submessages: as deep as the schema,
+ * which has no recursive message (a test checks that and bounds the depth), whatever the
+ * content. */
+#include "proto/wire/fields.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "proto/base/base64.h"
+#include "proto/wire/tensor_json.h"
+#include "proto/wire/text.h"
+#include "voxeld/v1/common.pb-c.h"
+
+static void write_message(const ProtobufCMessage *message, struct vxd_text *text);
+
+/* False when the value is written: what JSON has no number for, and -0, which readers
+ * would take for an integer and lose the sign. */
+static bool is_plain_number(double value, struct vxd_text *text)
+{
+    if (isnan(value)) {
+        vxd_text_append(text, "\"NaN\"", 5);
+    } else if (isinf(value)) {
+        vxd_text_printf(text, value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+    } else if (value == 0 && signbit(value)) {
+        vxd_text_append(text, "-0.0", 4);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+void vxd_text_json_double(struct vxd_text *text, double value)
+{
+    char number[32];
+
+    if (!is_plain_number(value, text)) {
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(number, sizeof number, "%.*g", digits, value);
+        if (strtod(number, NULL) == value) {
+            break;
+        }
+    }
+    vxd_text_append(text, number, strlen(number));
+}
+
+void vxd_text_json_float(struct vxd_text *text, float value)
+{
+    char number[32];
+
+    if (!is_plain_number((double)value, text)) {
+        return;
+    }
+    for (int digits = 6; digits <= 9; digits++) {
+        (void)snprintf(number, sizeof number, "%.*g", digits, (double)value);
+        if (strtof(number, NULL) == value) {
+            break;
+        }
+    }
+    vxd_text_append(text, number, strlen(number));
+}
+
+static void write_bytes(const ProtobufCBinaryData *bytes, struct vxd_text *text)
+{
+    size_t n_chars = vxd_base64_encoded_bytes(bytes->len);
+    char *at;
+
+    vxd_text_append(text, "\"", 1);
+    at = vxd_text_reserve(text, n_chars);
+    if (at != NULL) {
+        vxd_base64_encode(bytes->data, bytes->len, at);
+        text->n_bytes += n_chars;
+    }
+    vxd_text_append(text, "\"", 1);
+}
+
+static void write_enum(const ProtobufCEnumDescriptor *descriptor, int32_t number,
+                       struct vxd_text *text)
+{
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(descriptor, number);
+
+    if (value != NULL) {
+        vxd_text_printf(text, "\"%s\"", value->name);
+    } else {
+        vxd_text_printf(text, "%ld", (long)number);
+    }
+}
+
+/* Integers of 64 bits are strings: readers in JavaScript have doubles only. */
+static void write_integer(ProtobufCType type, const void *value, struct vxd_text *text)
+{
+    int32_t i32;
+    uint32_t u32;
+    int64_t i64;
+    uint64_t u64;
+
+    switch (type) {
+    case PROTOBUF_C_TYPE_UINT32:
+    case PROTOBUF_C_TYPE_FIXED32:
+        memcpy(&u32, value, sizeof u32);
+        vxd_text_printf(text, "%lu", (unsigned long)u32);
+        break;
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+        memcpy(&i64, value, sizeof i64);
+        vxd_text_printf(text, "\"%lld\"", (long long)i64);
+        break;
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+        memcpy(&u64, value, sizeof u64);
+        vxd_text_printf(text, "\"%llu\"", (unsigned long long)u64);
+        break;
+    default:
+        memcpy(&i32, value, sizeof i32);
+        vxd_text_printf(text, "%ld", (long)i32);
+        break;
+    }
+}
+
+static void write_value(const ProtobufCFieldDescriptor *field, const void *value,
+                        struct vxd_text *text)
+{
+    protobuf_c_boolean truth;
+    ProtobufCBinaryData bytes;
+    const char *string;
+    int32_t number;
+    float f32;
+    double f64;
+
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_FLOAT:
+        memcpy(&f32, value, sizeof f32);
+        vxd_text_json_float(text, f32);
+        break;
+    case PROTOBUF_C_TYPE_DOUBLE:
+        memcpy(&f64, value, sizeof f64);
+        vxd_text_json_double(text, f64);
+        break;
+    case PROTOBUF_C_TYPE_BOOL:
+        memcpy(&truth, value, sizeof truth);
+        vxd_text_printf(text, truth ? "true" : "false");
+        break;
+    case PROTOBUF_C_TYPE_ENUM:
+        memcpy(&number, value, sizeof number);
+        write_enum(field->descriptor, number, text);
+        break;
+    case PROTOBUF_C_TYPE_STRING:
+        string = vxd_field_pointer(value);
+        string = string != NULL ? string : "";
+        vxd_text_json_string(text, string, strlen(string));
+        break;
+    case PROTOBUF_C_TYPE_BYTES:
+        memcpy(&bytes, value, sizeof bytes);
+        write_bytes(&bytes, text);
+        break;
+    case PROTOBUF_C_TYPE_MESSAGE:
+        write_message(vxd_field_pointer(value), text);
+        break;
+    default:
+        write_integer(field->type, value, text);
+        break;
+    }
+}
+
+void vxd_json_write_field(const ProtobufCMessage *message,
+                          const ProtobufCFieldDescriptor *field, struct vxd_text *text)
+{
+    const uint8_t *values;
+    size_t n = vxd_field_values(message, field, &values);
+    size_t value_bytes = vxd_field_value_bytes(field);
+
+    if (field->label != PROTOBUF_C_LABEL_REPEATED) {
+        write_value(field, values, text);
+        return;
+    }
+    vxd_text_append(text, "[", 1);
+    for (size_t i = 0; i < n && !text->failed; i++) {
+        if (i > 0) {
+            vxd_text_append(text, ",", 1);
+        }
+        write_value(field, values + i * value_bytes, text);
+    }
+    vxd_text_append(text, "]", 1);
+}
+
+/* Whether the mapping leaves the field out: proto3 knows no presence for plain scalars.
+ */
+static bool is_left_out(const ProtobufCMessage *message,
+                        const ProtobufCFieldDescriptor *field)
+{
+    static const uint8_t zeros[8];
+    const uint8_t *values;
+    size_t n = vxd_field_values(message, field, &values);
+    ProtobufCBinaryData bytes;
+    const char *string;
+
+    if (n == 0 || field->label == PROTOBUF_C_LABEL_REPEATED ||
+        (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0) {
+        return n == 0;
+    }
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return false;
+    case PROTOBUF_C_TYPE_STRING:
+        string = vxd_field_pointer(values);
+        return string == NULL || string[0] == '\0';
+    case PROTOBUF_C_TYPE_BYTES:
+        memcpy(&bytes, values, sizeof bytes);
+        return bytes.len == 0;
+    default:
+        return memcmp(values, zeros, vxd_field_value_bytes(field)) == 0;
+    }
+}
+
+static void write_message(const ProtobufCMessage *message, struct vxd_text *text)
+{
+    const ProtobufCMessageDescriptor *descriptor = message->descriptor;
+    const ProtobufCFieldDescriptor *as_values = NULL;
+    char name[VXD_FIELD_NAME_BYTES];
+    const char *comma = "";
+
+    if (descriptor == &voxeld__v1__tensor__descriptor &&
+        vxd_tensor_fits_values((const Voxeld__V1__Tensor *)message)) {
+        as_values = protobuf_c_message_descriptor_get_field_by_name(descriptor, "data");
+    }
+    vxd_text_append(text, "{", 1);
+    for (unsigned i = 0; i < descriptor->n_fields && !text->failed; i++) {
+        const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
+
+        if (is_left_out(message, field)) {
+            continue;
+        }
+        if (field == as_values) {
+            vxd_text_printf(text, "%s\"values\":", comma);
+            vxd_tensor_write_values((const Voxeld__V1__Tensor *)message, text);
+        } else {
+            vxd_text_printf(text, "%s\"%s\":", comma, vxd_field_json_name(field, name));
+            vxd_json_write_field(message, field, text);
+        }
+        comma = ",";
+    }
+    vxd_text_append(text, "}", 1);
+}
+
+enum vxd_status vxd_json_write(const ProtobufCMessage *message, struct vxd_text *text,
+                               struct vxd_err *err)
+{
+    write_message(message, text);
+    if (text->failed) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory for the JSON text (%zu bytes so far)", text->n_bytes);
+    }
+    return VXD_OK;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What concerns several keys at once: reach, tokens, order of limits. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/svdag/svdag.h"
+#include "gpu/paper/paper.h"
+#include "server/config/daemon_config.h"
+
+enum {
+    IPC_PATH_BYTES = 107 /* sun_path, less its NUL */
+};
+
+/* Splits "host:port" or "[v6]:port"; false when it is neither, or the port no number. */
+static bool split_address(const char *address, char *host, size_t n_host)
+{
+    const char *colon = strrchr(address, ':');
+    const char *begin = address;
+    const char *end = colon;
+    size_t n_digits;
+
+    if (colon == NULL) {
+        return false;
+    }
+    n_digits = strspn(colon + 1, "0123456789");
+    if (n_digits == 0 || n_digits > 5 || colon[1 + n_digits] != '\0' ||
+        strtoul(colon + 1, NULL, 10) > 65535) {
+        return false;
+    }
+    if (address[0] == '[') {
+        if (colon == address || colon[-1] != ']') {
+            return false;
+        }
+        begin++;
+        end--;
+    } else if (memchr(address, ':', (size_t)(colon - address)) != NULL) {
+        return false; /* IPv6 without its brackets */
+    }
+    if (end <= begin || (size_t)(end - begin) >= n_host) {
+        return false;
+    }
+    memcpy(host, begin, (size_t)(end - begin));
+    host[end - begin] = '\0';
+    return true;
+}
+
+static bool is_loopback(const char *host)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+
+    if (strcmp(host, "localhost") == 0) {
+        return true;
+    }
+    if (inet_pton(AF_INET, host, &v4) == 1) {
+        return (ntohl(v4.s_addr) >> 24) == 127;
+    }
+    return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+static enum vxd_status check_reach(const struct vxd_config *config, const char *field,
+                                   const char *address, struct vxd_err *err)
+{
+    char host[VXD_PATH_BYTES];
+
+    if (!split_address(address, host, sizeof host)) {
+        return vxd_fail(
+            err, VXD_INVALID_ARGUMENT, field,
+            "\"%.100s\" must be host:port, an IPv6 host in brackets, the port "
+            "0 to 65535",
+            address);
+    }
+    if (!is_loopback(host) && !config->allow_insecure && config->tokens_file[0] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "\"%.100s\" can be reached from other machines: configure "
+                        "auth.tokens_file, or set listen.allow_insecure",
+                        address);
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status check_rpc(const struct vxd_config *config, size_t i,
+                                 struct vxd_err *err)
+{
+    const char *url = config->rpc[i];
+    char field[48];
+
+    (void)snprintf(field, sizeof field, "listen.rpc[%zu]", i);
+    if (strncmp(url, "tcp://", 6) == 0) {
+        return check_reach(config, field, url + 6, err);
+    }
+    if (strncmp(url, "ipc:///", 7) != 0 || url[7] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "\"%.100s\" must be ipc:///PATH or tcp://HOST:PORT", url);
+    }
+    if (strlen(url) - 6 > IPC_PATH_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "the socket's path has %zu bytes, the system allows %d",
+                        strlen(url) - 6, IPC_PATH_BYTES);
+    }
+    return VXD_OK;
+}
+
+static bool is_backend(const char *name)
+{
+    size_t n_digits;
+
+    if (strcmp(name, "auto") == 0 || strcmp(name, "cpu") == 0 ||
+        strcmp(name, "cuda") == 0) {
+        return true;
+    }
+    if (strncmp(name, "cuda:", 5) != 0) {
+        return false;
+    }
+    n_digits = strspn(name + 5, "0123456789");
+    return n_digits >= 1 && n_digits <= 3 && name[5 + n_digits] == '\0';
+}
+
+/* The parser knows all stores; those of the papers are an option of the build. */
+static enum vxd_status check_store(const char *store, struct vxd_err *err)
+{
+    if (vxd_paper_stores() == NULL &&
+        strcmp(store, vxd_dag_store_name(VXD_DAG_ARENA)) != 0) {
+        return vxd_fail(err, VXD_UNIMPLEMENTED, "scenes.store",
+                        "store \"%s\" is one of the papers' stores, which this build "
+                        "leaves out (VOXELD_PAPER=OFF); known here: %s",
+                        store, vxd_dag_store_name(VXD_DAG_ARENA));
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    if (config->n_rpc == 0 && config->http[0] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen",
+                        "nobody could reach the daemon: give listen.rpc or listen.http");
+    }
+    for (size_t i = 0; i < config->n_rpc; i++) {
+        VXD_TRY(check_rpc(config, i, err));
+    }
+    if (config->http[0] != '\0') {
+        VXD_TRY(check_reach(config, "listen.http", config->http, err));
+    }
+    if (!is_backend(config->backend)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "engine.backend",
+                        "\"%s\" must be auto, cpu, cuda or cuda:N", config->backend);
+    }
+    VXD_TRY(check_store(config->scene_store, err));
+    if (config->n_networks > 0 && config->networks_dir[0] == '\0') {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "networks",
+                        "%zu networks are named, but there is no networks_dir",
+                        config->n_networks);
+    }
+    if (config->default_timeout_ms > config->max_timeout_ms) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "limits.timeout_ms",
+                        "the default, %u, is above limits.max_timeout_ms, %u",
+                        config->default_timeout_ms, config->max_timeout_ms);
+    }
+    if (config->max_message_bytes > config->inflight_bytes / 2) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "limits.inflight_bytes",
+                        "%llu must be at least twice limits.message_bytes, %llu: a "
+                        "message and its decoded form",
+                        (unsigned long long)config->inflight_bytes,
+                        (unsigned long long)config->max_message_bytes);
+    }
+out:
+    return status;
+}

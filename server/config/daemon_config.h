@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The daemon's configuration: a strict JSON file, then flags over it. Every key is
+ * documented in configs/README.md; unknown keys, wrong types and values out of range are
+ * errors that name the key's path. */
+#ifndef VXD_SERVER_CONFIG_DAEMON_CONFIG_H
+#define VXD_SERVER_CONFIG_DAEMON_CONFIG_H
+
+#include "proto/base/base.h"
+
+#define VXD_CONFIG_MAX_LISTEN 8
+#define VXD_CONFIG_MAX_ORIGINS 32
+#define VXD_CONFIG_MAX_UIDS 32
+#define VXD_CONFIG_MAX_NETWORKS 64
+#define VXD_PATH_BYTES 512
+
+struct vxd_config {
+    /* listen: rpc URLs (ipc:///path, tcp://host:port; port 0 = any free one) and the HTTP
+     * address host:port ("" = no HTTP). Default: ipc in the runtime directory and
+     * 127.0.0.1:8420. */
+    char rpc[VXD_CONFIG_MAX_LISTEN][VXD_PATH_BYTES];
+    size_t n_rpc;
+    uint32_t ipc_mode; /* permission bits of ipc sockets, 0660 */
+    char http[VXD_PATH_BYTES];
+    bool allow_insecure; /* non-loopback without tokens */
+
+    char data_dir[VXD_PATH_BYTES]; /* "" = keeps nothing, takes no lock */
+
+    char networks_dir[VXD_PATH_BYTES]; /* "" = no networks */
+    /* Loaded at the start: "NAME" or "NAME:fp16". */
+    char networks[VXD_CONFIG_MAX_NETWORKS][VXD_PATH_BYTES];
+    size_t n_networks;
+
+    char backend[16]; /* "auto", "cpu", "cuda:N" */
+    uint32_t n_threads;
+    uint64_t device_bytes; /* 0 = the engine's default */
+    uint64_t host_bytes;
+    uint32_t n_read_lanes;   /* at least 2: one takes small requests only */
+    uint32_t batch_delay_ms; /* how long an inference waits for others to run with */
+    uint32_t max_batch;      /* items that run at once; 0 = 8 on a GPU, 1 on the CPU */
+
+    uint64_t max_message_bytes;
+    uint64_t inflight_bytes;
+    uint32_t queue_limit;
+    uint32_t max_connections;
+    uint32_t default_timeout_ms;
+    uint32_t max_timeout_ms;
+    uint32_t bulk_points;    /* requests of more points run on bulk lanes only */
+    uint64_t replay_bytes;   /* of remembered outcomes (exactly_once.h) */
+    uint32_t replay_clients; /* whose outcomes are remembered */
+    uint64_t map_bytes;      /* device memory of all named maps; 0 = half of the budget */
+    uint64_t token_map_bytes; /* of those of one token; 0 = as map_bytes */
+    uint64_t network_bytes;   /* of all networks' weights; 0 = a quarter of the budget */
+    uint64_t scene_bytes;     /* of all scenes; 0 = half of the budget */
+    uint64_t token_scene_bytes; /* of those that one token made; 0 = as scene_bytes */
+    uint32_t n_scenes;          /* at most */
+    /* Per cent by which a scene has grown since its last collection when the next one comes; 0
+     * = never by itself. */
+    uint32_t scene_collect_growth;
+
+    char scene_store[16]; /* of new scenes: "arena", or one of slabs */
+
+    char tokens_file[VXD_PATH_BYTES]; /* "" = no tokens */
+    /* Peer uids trusted with all scopes over ipc without a token; the daemon's own uid
+     * and root always are. */
+    uint32_t ipc_uids[VXD_CONFIG_MAX_UIDS];
+    size_t n_ipc_uids;
+
+    char allowed_hosts[VXD_CONFIG_MAX_ORIGINS]
+                      [VXD_PATH_BYTES]; /* Host values beside ours */
+    size_t n_allowed_hosts;
+    char allowed_origins[VXD_CONFIG_MAX_ORIGINS][VXD_PATH_BYTES];
+    size_t n_allowed_origins;
+    uint32_t http_threads;
+
+    char log_level[16];
+    uint32_t drain_grace_ms;   /* between not-ready and refusing new work */
+    uint32_t drain_timeout_ms; /* most it waits for running work */
+};
+
+/* Fills the defaults; the runtime directory is $XDG_RUNTIME_DIR/voxeld, else /run/voxeld. */
+void vxd_config_default(struct vxd_config *config);
+
+/* Reads a file over *config. errors  INVALID_ARGUMENT, NOT_FOUND; err.field is the key path
+ * ("limits.queue"), the message gives file, line and reason. *config is unchanged then. */
+enum vxd_status vxd_config_read(const char *path, struct vxd_config *config,
+                                struct vxd_err *err);
+
+/* The same from text, for tests and fuzzing; `name` stands for the path in messages. */
+enum vxd_status vxd_config_parse(const char *name, const char *text, size_t n_bytes,
+                                 struct vxd_config *config, struct vxd_err *err);
+
+/* Path of the index-th key of the file ("limits.queue"), NULL past the last; so that a test
+ * can hold the manual against the parser. */
+const char *vxd_config_key(size_t index);
+
+/* Checks what concerns several keys, or the build: a non-loopback address needs tokens or
+ * allow_insecure; timeouts in order; at least one listener.
+ * errors  INVALID_ARGUMENT
+ *         UNIMPLEMENTED     scenes.store is one that this build leaves out (VOXELD_PAPER=OFF) */
+enum vxd_status vxd_config_check(const struct vxd_config *config, struct vxd_err *err);
+
+#endif

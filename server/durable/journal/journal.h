@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The journal: what was changed, on disk before anybody is told that it was. One thread writes;
+ * everybody else hands it transactions and goes on.
+ *
+ *   begin, put..., commit   what is in one transaction is on disk as a whole or not at all
+ *   group commit            all that waits goes into one SQLite transaction, with one sync where
+ *                           any family in it asks for it; completions follow in the order of the
+ *                           commits, on the writer's thread
+ *   a failure               (disk full, EIO) fails the whole group, and by their sequence
+ *                           numbers the later transactions of its families; nothing is tried
+ *                           again behind anybody's back. The journal then answers UNAVAILABLE
+ *                           at once, and probes the disk until it takes a write again
+ *
+ * Sequence numbers of a family's records have no gaps: a record whose number is not the last
+ * one's plus one is ABORTED. So whoever builds on a change that then fails, fails too.
+ *
+ * The tables are told in journal_schema.c. Functions may be called from any thread unless they
+ * say otherwise; those that block wait for the disk. */
+#ifndef VXD_SERVER_DURABLE_JOURNAL_JOURNAL_H
+#define VXD_SERVER_DURABLE_JOURNAL_JOURNAL_H
+
+#include "server/durable/data_dir/data_dir.h"
+
+enum {
+    VXD_JOURNAL_NAME_BYTES = 64,
+    VXD_JOURNAL_SECRET_BYTES = 32,
+    VXD_JOURNAL_DIGEST_BYTES = 16,
+    VXD_JOURNAL_MAX_FAMILY = (1 << 22) - 1 /* ids are 1 to this */
+};
+
+#define VXD_JOURNAL_MAX_SEQUENCE (((uint64_t)1 << 40) - 1)
+#define VXD_JOURNAL_MAX_BYTES                                                            \
+    ((uint64_t)INT64_MAX) /* of a family, and its highest epoch */
+#define VXD_JOURNAL_MAX_BLOB_BYTES ((size_t)512 << 20) /* of a record, a spec, a reply */
+
+/* What a completion promises of a family's changes. In a group of several the strictest rules. */
+enum vxd_fsync {
+    VXD_FSYNC_ALWAYS = 0,   /* they outlive a loss of power */
+    VXD_FSYNC_EVERYSEC = 1, /* they outlive this process; of power, after a second */
+    VXD_FSYNC_OFF =
+        2 /* they outlive this process; of power, when the system writes them */
+};
+
+struct vxd_journal;
+struct vxd_journal_txn;
+
+struct vxd_journal_options {
+    size_t max_queue_bytes; /* of transactions that wait; 0 = 256 MiB */
+    uint32_t probe_ms;      /* between probes while unavailable; 0 = 500 */
+    uint32_t sync_ms;       /* EVERYSEC's second, for tests; 0 = 1000 */
+    uint32_t
+        n_wal_pages; /* 4 KiB each, after which the WAL goes into the database; 0 = 4096 */
+    /* A family's journal came to its max_bytes: called once until a snapshot is taken, on the
+     * writer's thread, which must not wait. NULL = nobody is told. */
+    void (*snapshot_due)(void *user, uint32_t family);
+    void *user;
+};
+
+/* A family in the catalogue. */
+struct vxd_journal_family {
+    uint32_t id; /* of vxd_journal_new_family */
+    char name[VXD_JOURNAL_NAME_BYTES];
+    enum vxd_fsync fsync;
+    uint64_t
+        max_bytes; /* of records after the last snapshot: then one is due; 0 = never */
+    uint64_t epoch;
+    const void *spec; /* the owner's; borrowed */
+    size_t n_spec_bytes;
+};
+
+struct vxd_journal_record {
+    uint32_t family;
+    uint64_t sequence; /* the family's last one plus 1 */
+    uint32_t rules_version;
+    uint32_t kind; /* of record.h; 0 to 65535 */
+    const void *bytes;
+    size_t n_bytes;
+};
+
+/* An exactly-once outcome. */
+struct vxd_journal_reply {
+    const void *client; /* key: who asked, any bytes, 1 to 512 */
+    size_t n_client_bytes;
+    uint64_t sequence; /* 0 where the key alone says which; at most 2^63 - 1 */
+    uint8_t digest[VXD_JOURNAL_DIGEST_BYTES];
+    int64_t unix_ns;
+    const void *bytes;
+    size_t n_bytes;
+};
+
+/* A named thing of a family with the owner's bytes: a head or a named snapshot. */
+struct vxd_journal_item {
+    uint32_t family;
+    const char *name; /* below 64 bytes */
+    const void *bytes;
+    size_t n_bytes;
+};
+
+enum vxd_journal_item_kind {
+    VXD_JOURNAL_HEAD = 1,
+    VXD_JOURNAL_NAMED = 2
+};
+
+/* Opening ---------------------------------------------------------------------------------- */
+
+/* What the last run left behind. */
+struct vxd_journal_found {
+    bool is_new;    /* there was no database */
+    bool was_clean; /* it was closed by vxd_journal_close */
+    bool
+        same_boot; /* the system has not been started since: whatever was written is there */
+    bool is_restored; /* from a backup: what clients were told later is not in it */
+};
+
+/* Opens or makes DIR/voxeld.db and starts the writer. The directory is borrowed until the close.
+ * errors  DATA_LOSS            not a database, or one that SQLite finds damaged
+ *         FAILED_PRECONDITION  a newer server's
+ *         RESOURCE_EXHAUSTED, UNAVAILABLE  memory, disk */
+enum vxd_status vxd_journal_open(const struct vxd_data_dir *dir,
+                                 const struct vxd_journal_options *options,
+                                 struct vxd_journal **out,
+                                 struct vxd_journal_found *found, struct vxd_err *err);
+
+/* Writes what waits, syncs, marks the end as clean and stops the writer. Nobody else may use it
+ * any more. Freed in any case. NULL is fine.
+ * errors  what was not written, if anything */
+enum vxd_status vxd_journal_close(struct vxd_journal *take_journal, struct vxd_err *err);
+
+/* Random bytes that this database was made with, for keyed digests that outlive the process. */
+void vxd_journal_get_secret(const struct vxd_journal *journal,
+                            uint8_t out[VXD_JOURNAL_SECRET_BYTES]);
+
+/* An id that no family had before, dropped ones included. */
+uint32_t vxd_journal_new_family(struct vxd_journal *journal);
+
+/* The highest epoch given out so far (1 in a new database), and a new one, on disk before this
+ * returns. Blocking.
+ * errors  UNAVAILABLE, RESOURCE_EXHAUSTED */
+uint64_t vxd_journal_get_epoch(struct vxd_journal *journal);
+enum vxd_status vxd_journal_raise_epoch(struct vxd_journal *journal, uint64_t *out,
+                                        struct vxd_err *err);
+
+/* Transactions ----------------------------------------------------------------------------- */
+
+/* One is built by one thread. The put functions copy what they are given; their errors are
+ * INVALID_ARGUMENT (names, ids, sizes) and RESOURCE_EXHAUSTED, and leave the transaction as it
+ * was. */
+enum vxd_status vxd_journal_begin(struct vxd_journal *journal,
+                                  struct vxd_journal_txn **out, struct vxd_err *err);
+
+/* Adds a family or replaces its row; the journal's own columns stay. Its policy counts from this
+ * very transaction on, but that a family was made outlives a loss of power with every policy. */
+enum vxd_status vxd_journal_put_family(struct vxd_journal_txn *txn,
+                                       const struct vxd_journal_family *family,
+                                       struct vxd_err *err);
+
+/* Removes it and all that it had; its records go bit by bit behind the scenes. */
+enum vxd_status vxd_journal_drop_family(struct vxd_journal_txn *txn, uint32_t family,
+                                        struct vxd_err *err);
+
+enum vxd_status vxd_journal_put_item(struct vxd_journal_txn *txn,
+                                     enum vxd_journal_item_kind kind,
+                                     const struct vxd_journal_item *item,
+                                     struct vxd_err *err);
+
+/* One that is not there is fine. */
+enum vxd_status vxd_journal_drop_item(struct vxd_journal_txn *txn,
+                                      enum vxd_journal_item_kind kind, uint32_t family,
+                                      const char *name, struct vxd_err *err);
+
+enum vxd_status vxd_journal_add_record(struct vxd_journal_txn *txn,
+                                       const struct vxd_journal_record *record,
+                                       struct vxd_err *err);
+
+/* The transaction is ABORTED unless the family's last record has at least this number when its
+ * turn comes: for changes without a record that build on one. */
+enum vxd_status vxd_journal_need(struct vxd_journal_txn *txn, uint32_t family,
+                                 uint64_t sequence, struct vxd_err *err);
+
+enum vxd_status vxd_journal_put_reply(struct vxd_journal_txn *txn,
+                                      const struct vxd_journal_reply *reply,
+                                      struct vxd_err *err);
+
+/* Forgets one reply; one that is not there is fine. */
+enum vxd_status vxd_journal_forget_reply(struct vxd_journal_txn *txn, const void *client,
+                                         size_t n_client_bytes, uint64_t sequence,
+                                         struct vxd_err *err);
+
+/* A snapshot of all records up to `sequence` is on disk; those up to keep_from (snapshot.h), at
+ * most `sequence`, are no longer needed and go bit by bit. */
+enum vxd_status vxd_journal_snapshot_taken(struct vxd_journal_txn *txn, uint32_t family,
+                                           uint64_t sequence, uint64_t keep_from,
+                                           struct vxd_err *err);
+
+/* Takes a family's records after `sequence` out of the way (into the table set_aside, where
+ * they stay for people): what recovery found damaged, or what follows that. The next record has
+ * the number sequence + 1. */
+enum vxd_status vxd_journal_cut(struct vxd_journal_txn *txn, uint32_t family,
+                                uint64_t sequence, struct vxd_err *err);
+
+/* Hands it over. On success `done` will be called once, on the writer's thread, in the order of
+ * the commits; it must not wait, but may commit more. NULL = nobody wants to know. Never blocks.
+ * The transaction is freed in any case, and on failure `done` is not called.
+ * done's  OK                  with the promise of the strictest family in it
+ * errors  ABORTED             a sequence number or a need that does not hold: something that it
+ *                             builds on has failed
+ *         NOT_FOUND           a family that is not there
+ *         RESOURCE_EXHAUSTED  the disk is full
+ *         UNAVAILABLE         the disk does not take it
+ * errors  UNAVAILABLE         the queue is full, or the journal waits for the disk; says which */
+enum vxd_status vxd_journal_commit(struct vxd_journal_txn *take_txn,
+                                   void (*done)(void *user, enum vxd_status status,
+                                                const struct vxd_err *err),
+                                   void *user, struct vxd_err *err);
+
+/* Commits and waits. */
+enum vxd_status vxd_journal_commit_wait(struct vxd_journal_txn *take_txn,
+                                        struct vxd_err *err);
+
+/* Drops a family by itself, and waits. Records of it that were set aside stay for people.
+ * errors  as vxd_journal_begin and vxd_journal_commit_wait */
+enum vxd_status vxd_journal_forget_family(struct vxd_journal *journal, uint32_t family,
+                                          struct vxd_err *err);
+
+/* NULL is fine. */
+void vxd_journal_abandon(struct vxd_journal_txn *take_txn);
+
+/* Waits until all that was handed over before is decided, and what was committed is synced,
+ * whatever the policies. Blocking.
+ * errors  UNAVAILABLE, RESOURCE_EXHAUSTED  it is not */
+enum vxd_status vxd_journal_flush(struct vxd_journal *journal, struct vxd_err *err);
+
+/* Reading ---------------------------------------------------------------------------------- */
+
+/* What is committed. The functions block, and the writer between their calls back waits for
+ * them: those should be short. A call back that fails ends the reading with its status.
+ * errors  DATA_LOSS    a row that its CRC does not fit, or a database that SQLite finds damaged
+ *         UNAVAILABLE  the disk does not give it */
+
+/* Where a family stands. */
+struct vxd_journal_state {
+    uint64_t last_sequence;     /* 0 = no record yet */
+    uint64_t snapshot_sequence; /* of the last snapshot taken, 0 = none */
+    uint64_t kept_from;         /* records up to it are gone or go */
+    uint64_t journal_bytes;     /* of records after the last snapshot */
+    bool snapshot_due;
+    /* An earlier run may have written records, told people, and lost them with the power: it did
+     * not end well, the policy is not ALWAYS, and the system was started anew since. */
+    bool may_have_lost;
+};
+
+/* errors  NOT_FOUND */
+enum vxd_status vxd_journal_get_state(struct vxd_journal *journal, uint32_t family,
+                                      struct vxd_journal_state *out, struct vxd_err *err);
+
+/* By id. Rows with a wrong CRC are named in the error, and the rest is not read. */
+enum vxd_status vxd_journal_read_families(
+    struct vxd_journal *journal,
+    enum vxd_status (*each)(void *user, const struct vxd_journal_family *family,
+                            struct vxd_err *err),
+    void *user, struct vxd_err *err);
+
+/* By name. */
+enum vxd_status vxd_journal_read_items(
+    struct vxd_journal *journal, enum vxd_journal_item_kind kind, uint32_t family,
+    enum vxd_status (*each)(void *user, const struct vxd_journal_item *item,
+                            struct vxd_err *err),
+    void *user, struct vxd_err *err);
+
+/* first to last, in order; stops before the first that is missing (then *next, the number that
+ * would have been next, is below last + 1) or damaged (DATA_LOSS; *next is its number). next may
+ * be NULL. */
+enum vxd_status vxd_journal_read_records(
+    struct vxd_journal *journal, uint32_t family, uint64_t first, uint64_t last,
+    enum vxd_status (*each)(void *user, const struct vxd_journal_record *record,
+                            struct vxd_err *err),
+    void *user, uint64_t *next, struct vxd_err *err);
+
+/* By time, client and sequence; damaged ones are left out and counted. */
+enum vxd_status vxd_journal_read_replies(
+    struct vxd_journal *journal,
+    enum vxd_status (*each)(void *user, const struct vxd_journal_reply *reply,
+                            struct vxd_err *err),
+    void *user, uint64_t *n_damaged, struct vxd_err *err);
+
+struct vxd_journal_stats {
+    uint64_t n_groups;       /* SQLite transactions that were committed */
+    uint64_t n_transactions; /* in them */
+    uint64_t n_records;
+    uint64_t n_record_bytes;
+    uint64_t n_failed; /* transactions */
+    uint64_t n_syncs;  /* of the WAL beyond commits: EVERYSEC's */
+    uint64_t n_checkpoints;
+    uint64_t longest_group_us; /* from its first write to its last sync */
+    uint64_t last_group_us;
+    size_t n_queued; /* now */
+    size_t n_queued_bytes;
+    size_t n_queued_bytes_peak;
+    bool
+        is_idle; /* the writer waits, with nothing to do until somebody comes or a second ends */
+    bool is_available;
+    char reason[200]; /* why not */
+};
+
+void vxd_journal_get_stats(struct vxd_journal *journal, struct vxd_journal_stats *out);
+
+#endif

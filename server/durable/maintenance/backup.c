@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Why the copy fits together: a snapshot alone is enough where the journal after it is there. The
+ * database, copied after the first pass over the snapshot files, still has all records after the
+ * older of the two newest of its time; that one was either linked by the first pass or came later,
+ * and then it, or newer ones, are linked by the second. */
+#include "server/durable/maintenance/backup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/durable/journal/journal_internal.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+
+enum {
+    SLICE_PAGES = 256, /* copied between two commits */
+    COPY_BYTES = 1 << 20
+};
+
+struct backup {
+    const struct vxd_file_ops *ops;
+    const char *from; /* directories */
+    const char *to;
+    struct vxd_backup_info info;
+    struct vxd_err *err;
+    enum vxd_status status;
+};
+
+static enum vxd_status copy_bytes(struct backup *backup, int from, int to,
+                                  const char *path, uint8_t *bytes)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    uint64_t at = 0;
+    enum vxd_status status = VXD_OK;
+    int result;
+
+    for (;;) {
+        int64_t n = ops->read(ops->user, from, bytes, COPY_BYTES, at);
+
+        if (n < 0) {
+            VXD_TRY(vxd_file_fail(backup->err, n, "copy", path));
+        }
+        if (n == 0) {
+            break;
+        }
+        VXD_TRY(vxd_file_write_all(ops, to, bytes, (size_t)n, at, path, backup->err));
+        at += (uint64_t)n;
+    }
+    result = ops->sync(ops->user, to);
+    if (result != 0) {
+        status = vxd_file_fail(backup->err, result, "sync", path);
+    }
+out:
+    return status;
+}
+
+static enum vxd_status copy_file(struct backup *backup, const char *from, const char *to)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    uint8_t *bytes = malloc(COPY_BYTES);
+    int source = -1;
+    int copy = -1;
+    enum vxd_status status = VXD_OK;
+
+    if (bytes == NULL) {
+        return vxd_fail(backup->err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "no memory to copy with");
+    }
+    source = ops->open(ops->user, from, O_RDONLY, 0);
+    if (source < 0) {
+        VXD_TRY(vxd_file_fail(backup->err, source, "open", from));
+    }
+    copy = ops->open(ops->user, to, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (copy < 0) {
+        VXD_TRY(vxd_file_fail(backup->err, copy, "make", to));
+    }
+    VXD_TRY(copy_bytes(backup, source, copy, to, bytes));
+out:
+    if (copy >= 0) {
+        (void)ops->close(ops->user, copy);
+    }
+    if (source >= 0) {
+        (void)ops->close(ops->user, source);
+    }
+    free(bytes);
+    return status;
+}
+
+/* One that goes away meanwhile is not needed any more; one that is there already was linked by
+ * the first pass. */
+static void take_snapshot(void *arg, const char *name)
+{
+    struct backup *backup = arg;
+    const struct vxd_file_ops *ops = backup->ops;
+    char from[VXD_DURABLE_PATH_BYTES];
+    char to[VXD_DURABLE_PATH_BYTES];
+    uint32_t family;
+    uint64_t sequence;
+    int64_t n_bytes;
+    int result;
+
+    if (backup->status != VXD_OK || !vxd_snapshot_parse_name(name, &family, &sequence)) {
+        return;
+    }
+    (void)snprintf(from, sizeof from, "%s/snapshots/%s", backup->from, name);
+    (void)snprintf(to, sizeof to, "%s/snapshots/%s", backup->to, name);
+    result = ops->link(ops->user, from, to);
+    if (result == -EEXIST || result == -ENOENT) {
+        return;
+    }
+    if (result == -EXDEV || result == -EPERM || result == -EMLINK ||
+        result == -EOPNOTSUPP) {
+        backup->status = copy_file(backup, from, to);
+        if (backup->status == VXD_NOT_FOUND) {
+            backup->status = VXD_OK;
+            return;
+        }
+    } else if (result != 0) {
+        backup->status = vxd_file_fail(backup->err, result, "link", to);
+    } else {
+        backup->info.n_linked++;
+    }
+    if (backup->status == VXD_OK) {
+        int file = ops->open(ops->user, to, O_RDONLY, 0);
+
+        n_bytes = file >= 0 ? ops->size(ops->user, file) : 0;
+        backup->info.n_snapshot_bytes += n_bytes > 0 ? (uint64_t)n_bytes : 0;
+        backup->info.n_snapshots++;
+        if (file >= 0) {
+            (void)ops->close(ops->user, file);
+        }
+    }
+}
+
+static enum vxd_status take_snapshots(struct backup *backup)
+{
+    char folder[VXD_DURABLE_PATH_BYTES];
+    int result;
+
+    (void)snprintf(folder, sizeof folder, "%s/snapshots", backup->from);
+    result = backup->ops->list(backup->ops->user, folder, take_snapshot, backup);
+    return result == 0 ? backup->status
+                       : vxd_file_fail(backup->err, result, "read", folder);
+}
+
+/* The writer writes what it changes to the copy too, since it is its connection that is copied
+ * from: the copy never begins anew. So the copy's connection is used under its lock only. */
+static enum vxd_status copy_pages(struct backup *backup, struct vxd_journal *journal,
+                                  sqlite3 *copy)
+{
+    sqlite3_backup *pages;
+    int result;
+
+    (void)pthread_mutex_lock(&journal->db_lock);
+    pages = sqlite3_backup_init(copy, "main", journal->db, "main");
+    if (pages == NULL) {
+        enum vxd_status status = vxd_journal_sql_fail(
+            backup->err, copy, sqlite3_errcode(copy), "begin the backup");
+
+        (void)pthread_mutex_unlock(&journal->db_lock);
+        return status;
+    }
+    while ((result = sqlite3_backup_step(pages, SLICE_PAGES)) == SQLITE_OK) {
+        (void)pthread_mutex_unlock(&journal->db_lock);
+        (void)sched_yield();
+        (void)pthread_mutex_lock(&journal->db_lock);
+    }
+    backup->info.n_database_bytes = (uint64_t)sqlite3_backup_pagecount(pages) * 4096;
+    (void)sqlite3_backup_finish(pages);
+    (void)pthread_mutex_unlock(&journal->db_lock);
+    return result == SQLITE_DONE
+               ? VXD_OK
+               : vxd_journal_sql_fail(backup->err, NULL, result, "copy it");
+}
+
+static enum vxd_status sync_file(struct backup *backup, const char *path)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    int file = ops->open(ops->user, path, O_RDWR, 0);
+    int result = file >= 0 ? ops->sync(ops->user, file) : file;
+
+    if (file >= 0) {
+        (void)ops->close(ops->user, file);
+    }
+    return result == 0 ? VXD_OK : vxd_file_fail(backup->err, result, "sync", path);
+}
+
+/* A server that opens it is to know where it comes from. */
+static enum vxd_status mark_copy(struct backup *backup, const char *path)
+{
+    sqlite3 *db = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_connect(backup->ops, path, false, &db, backup->err));
+    VXD_TRY(vxd_journal_execute(
+        db,
+        "PRAGMA synchronous = OFF;"
+        "UPDATE meta SET value = 1 WHERE key IN ('clean', 'restored')",
+        backup->err));
+out:
+    if (sqlite3_close(db) != SQLITE_OK && status == VXD_OK) {
+        status = vxd_fail(backup->err, VXD_UNAVAILABLE, "data_dir", "cannot close %.140s",
+                          path);
+    }
+    return status;
+}
+
+static enum vxd_status copy_database(struct backup *backup, struct vxd_journal *journal)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    char path[VXD_DURABLE_PATH_BYTES];
+    sqlite3 *copy = NULL;
+    int result;
+    enum vxd_status status = VXD_OK;
+
+    (void)snprintf(path, sizeof path, "%s/voxeld.db", backup->to);
+    result = ops->open(ops->user, path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (result < 0) {
+        return vxd_file_fail(backup->err, result, "make", path);
+    }
+    (void)ops->close(ops->user, result);
+    result = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                             ops->sqlite_vfs);
+    if (result != SQLITE_OK) {
+        VXD_TRY(vxd_journal_sql_fail(backup->err, copy, result, "make the copy"));
+    }
+    /* Half a copy is none: it needs no journal of its own, and is synced once, at the end. */
+    VXD_TRY(vxd_journal_execute(copy,
+                                "PRAGMA locking_mode = EXCLUSIVE;"
+                                "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;",
+                                backup->err));
+    VXD_TRY(copy_pages(backup, journal, copy));
+    (void)sqlite3_close(copy);
+    copy = NULL;
+    VXD_TRY(mark_copy(backup, path));
+    VXD_TRY(sync_file(backup, path));
+out:
+    (void)sqlite3_close(copy);
+    return status;
+}
+
+static enum vxd_status sync_all(struct backup *backup)
+{
+    char path[VXD_DURABLE_PATH_BYTES];
+    char *slash;
+    enum vxd_status status;
+
+    (void)snprintf(path, sizeof path, "%s/snapshots", backup->to);
+    VXD_TRY(vxd_file_sync_directory(backup->ops, path, backup->err));
+    VXD_TRY(vxd_file_sync_directory(backup->ops, backup->to, backup->err));
+    (void)snprintf(path, sizeof path, "%s", backup->to);
+    slash = strrchr(path, '/');
+    if (slash == NULL) {
+        (void)snprintf(path, sizeof path, ".");
+    } else {
+        slash[slash == path ? 1 : 0] = '\0';
+    }
+    VXD_TRY(vxd_file_sync_directory(backup->ops, path, backup->err));
+out:
+    return status;
+}
+
+static void remove_snapshot(void *arg, const char *name)
+{
+    const struct backup *backup = arg;
+    char path[VXD_DURABLE_PATH_BYTES + 256];
+
+    (void)snprintf(path, sizeof path, "%s/snapshots/%s", backup->to, name);
+    (void)backup->ops->unlink(backup->ops->user, path);
+}
+
+static void remove_all(struct backup *backup)
+{
+    static const char *const files[] = {"voxeld.db", "voxeld.db-wal",
+                                        "voxeld.db-journal"};
+    const struct vxd_file_ops *ops = backup->ops;
+    char path[VXD_DURABLE_PATH_BYTES];
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", backup->to, files[i]);
+        (void)ops->unlink(ops->user, path);
+    }
+    (void)snprintf(path, sizeof path, "%s/snapshots", backup->to);
+    (void)ops->list(ops->user, path, remove_snapshot, backup);
+    (void)ops->remove_directory(ops->user, path);
+    (void)ops->remove_directory(ops->user, backup->to);
+}
+
+static enum vxd_status make_directories(struct backup *backup)
+{
+    const struct vxd_file_ops *ops = backup->ops;
+    char path[VXD_DURABLE_PATH_BYTES];
+    int result = ops->make_directory(ops->user, backup->to, 0700);
+
+    if (result == -EEXIST) {
+        return vxd_fail(backup->err, VXD_ALREADY_EXISTS, "path",
+                        "%.200s is there already", backup->to);
+    }
+    if (result != 0) {
+        return vxd_file_fail(backup->err, result, "make", backup->to);
+    }
+    (void)snprintf(path, sizeof path, "%s/snapshots", backup->to);
+    result = ops->make_directory(ops->user, path, 0700);
+    if (result != 0) {
+        (void)ops->remove_directory(ops->user, backup->to);
+        return vxd_file_fail(backup->err, result, "make", path);
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status fill(struct backup *backup, struct vxd_journal *journal)
+{
+    enum vxd_status status;
+
+    VXD_TRY(take_snapshots(backup));
+    VXD_TRY(copy_database(backup, journal));
+    VXD_TRY(take_snapshots(backup));
+    VXD_TRY(sync_all(backup));
+out:
+    return status;
+}
+
+static bool claim(struct vxd_journal *journal)
+{
+    bool is_ours;
+
+    (void)pthread_mutex_lock(&journal->lock);
+    is_ours = !journal->is_backing_up;
+    journal->is_backing_up = true;
+    (void)pthread_mutex_unlock(&journal->lock);
+    return is_ours;
+}
+
+enum vxd_status vxd_backup(const struct vxd_data_dir *dir, struct vxd_journal *journal,
+                           const char *path, struct vxd_backup_info *out,
+                           struct vxd_err *err)
+{
+    char to[VXD_DATA_DIR_BYTES];
+    struct backup backup = {
+        .ops = dir->ops, .from = dir->path, .to = to, .err = err, .status = VXD_OK};
+    size_t n = strlen(path);
+    enum vxd_status status;
+
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    if (n == 0 || n >= sizeof to) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "path", "must have 1 to %zu bytes",
+                        sizeof to - 1);
+    }
+    memcpy(to, path, n);
+    to[n] = '\0';
+    if (!claim(journal)) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, NULL, "another backup runs");
+    }
+    VXD_TRY(make_directories(&backup));
+    status = fill(&backup, journal);
+    if (status != VXD_OK) {
+        remove_all(&backup);
+    }
+    *out = backup.info;
+out:
+    (void)pthread_mutex_lock(&journal->lock);
+    journal->is_backing_up = false;
+    (void)pthread_mutex_unlock(&journal->lock);
+    return status;
+}

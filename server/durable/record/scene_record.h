@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a record of the journal says: one change of one head (a named scene) of a family, with
+ * its inputs as the engine takes them, so that the same rules give the same scene again. The
+ * bytes are told in record.c, those of lists of voxels in record_voxels.c. Equal changes, equal
+ * bytes. */
+#ifndef VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
+#define VXD_SERVER_DURABLE_RECORD_SCENE_RECORD_H
+
+#include "gpu/svdag/brush/brush.h"
+
+enum {
+    /* By which rules the engine turns operations into voxels. Raised when an old record would
+     * give another scene; older ones stay replayable. */
+    VXD_RULES_VERSION = 1,
+    VXD_RECORD_NAME_BYTES = 64 /* with the zero */
+};
+
+enum vxd_record_kind {
+    VXD_RECORD_EDIT = 1,     /* operations, applied to the head */
+    VXD_RECORD_UNDO = 2,     /* of_version taken back where it still holds */
+    VXD_RECORD_REDO = 3,     /* of_version, an undo, taken back likewise */
+    VXD_RECORD_CREATE = 4,   /* the head, empty; spec is the owner's */
+    VXD_RECORD_BRANCH = 5,   /* the head, from `from` at of_version */
+    VXD_RECORD_DROP = 6,     /* the head */
+    VXD_RECORD_INTEGRATE = 7 /* as EDIT; of a scan */
+};
+
+struct vxd_version {
+    uint64_t epoch;
+    uint64_t n;
+};
+
+struct vxd_record {
+    enum vxd_record_kind kind;
+    char head[VXD_RECORD_NAME_BYTES]; /* not empty */
+    /* Who asked: the token's name and the client_id; may be "". */
+    char author[VXD_RECORD_NAME_BYTES];
+    char client[VXD_RECORD_NAME_BYTES];
+    int64_t unix_ns;
+    struct vxd_version version;       /* that the change made */
+    struct vxd_version of_version;    /* UNDO, REDO, BRANCH */
+    char from[VXD_RECORD_NAME_BYTES]; /* BRANCH: the head branched from */
+    const struct vxd_dag_op
+        *ops;            /* EDIT, INTEGRATE: n_ops, 0 to VXD_DAG_MAX_OPS; lists in host */
+    size_t n_ops;        /* memory */
+    const uint8_t *spec; /* CREATE */
+    size_t n_spec_bytes;
+};
+
+/* Bytes of a record, and the memory behind them. */
+struct vxd_record_bytes {
+    uint8_t *bytes;
+    size_t n_bytes;
+};
+
+/* Packs a record. *out is the caller's to free (vxd_record_bytes_free).
+ * errors  INVALID_ARGUMENT    a name or kind that is none, lists that do not ascend, values that
+ *                             the engine would not take; err.field as the engine's
+ *         RESOURCE_EXHAUSTED  no memory */
+enum vxd_status vxd_record_encode(const struct vxd_record *record,
+                                  struct vxd_record_bytes *out, struct vxd_err *err);
+
+void vxd_record_bytes_free(struct vxd_record_bytes *bytes);
+
+/* A record that was unpacked: its pointers lead into `memory` and nowhere else. */
+struct vxd_record_decoded {
+    struct vxd_record record;
+    struct vxd_record_block *memory;
+    size_t n_bytes; /* of memory */
+};
+
+/* Unpacks a record. Whatever the bytes, every field is as the engine's ranges demand, lists
+ * ascend, and no more than max_bytes of memory is taken. *out is the caller's to free
+ * (vxd_record_decoded_free).
+ *
+ * in      rules_version  the record's
+ * errors  FAILED_PRECONDITION  newer rules than this program's; says which
+ *         DATA_LOSS            not a record, or not all of one, or more after it; says what and
+ *                              at which byte
+ *         RESOURCE_EXHAUSTED   more than max_bytes (0 = VXD_RECORD_MAX_BYTES), or no memory */
+enum vxd_status vxd_record_decode(const void *bytes, size_t n_bytes,
+                                  uint32_t rules_version, size_t max_bytes,
+                                  struct vxd_record_decoded *out, struct vxd_err *err);
+
+#define VXD_RECORD_MAX_BYTES ((size_t)4 << 30)
+
+/* Reads what stands before a record's operations or spec, which *out has none of. Nothing is to be
+ * freed; what follows may be damaged.
+ * errors  FAILED_PRECONDITION, DATA_LOSS, as of vxd_record_decode */
+enum vxd_status vxd_record_decode_head(const void *bytes, size_t n_bytes,
+                                       uint32_t rules_version, struct vxd_record *out,
+                                       struct vxd_err *err);
+
+void vxd_record_decoded_free(struct vxd_record_decoded *decoded);
+
+#endif

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One family after the other: its catalogue row, the newest snapshot that is whole, the records
+ * after it as far as they go. What cannot be had is said, cut, and told the owner. */
+#include "server/durable/recovery/recovery.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/durable/journal/journal_internal.h"
+#include "server/durable/recovery/recovery_prefetch.h"
+#include "server/durable/snapshot/snapshot_internal.h"
+#include "server/observe/log/log.h"
+
+enum {
+    RECORDS_A_NOTE = 100 /* between two calls of `progress` */
+};
+
+/* A family with bytes of its own. */
+struct listed {
+    struct vxd_journal_family family;
+    uint8_t *spec;
+};
+
+struct recovery {
+    const struct vxd_data_dir *dir;
+    struct vxd_journal *journal;
+    const struct vxd_journal_found *found;
+    const struct vxd_recovery_visitor *visitor;
+    struct listed *listed;
+    size_t n_listed;
+    size_t room;
+    /* The family in hand. */
+    const struct vxd_journal_family *family;
+    struct vxd_recovered_family result;
+    struct vxd_recovery_progress progress;
+    uint64_t foreseen; /* the number after the last that the owner was told of */
+};
+
+/* Lists the families, so that the journal is free while each is worked at. */
+static enum vxd_status list_family(void *user, const struct vxd_journal_family *family,
+                                   struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct listed *next;
+    uint8_t *spec;
+
+    if (recovery->visitor->is_ours != NULL && !recovery->visitor->is_ours(family)) {
+        return VXD_OK;
+    }
+    if (recovery->n_listed == recovery->room) {
+        size_t room = 2 * recovery->room + 16;
+        struct listed *listed = realloc(recovery->listed, room * sizeof *listed);
+
+        if (listed == NULL) {
+            return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for families");
+        }
+        recovery->listed = listed;
+        recovery->room = room;
+    }
+    spec = malloc(family->n_spec_bytes > 0 ? family->n_spec_bytes : 1);
+    if (spec == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a family");
+    }
+    memcpy(spec, family->spec, family->n_spec_bytes);
+    next = &recovery->listed[recovery->n_listed++];
+    *next = (struct listed){.family = *family, .spec = spec};
+    next->family.spec = spec;
+    return VXD_OK;
+}
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void
+lose(struct recovery *recovery, const char *format, ...)
+{
+    struct vxd_recovered_family *result = &recovery->result;
+    va_list args;
+
+    if (result->is_lossy) {
+        return; /* the first reason says most */
+    }
+    result->is_lossy = true;
+    va_start(args, format);
+    (void)vsnprintf(result->reason, sizeof result->reason, format, args);
+    va_end(args);
+    vxd_log(VXD_LOG_ERROR, "a family came back without something that clients were told",
+            "family", recovery->family->name, "reason", result->reason);
+}
+
+static void report(struct recovery *recovery)
+{
+    if (recovery->visitor->progress != NULL) {
+        recovery->visitor->progress(recovery->visitor->user, &recovery->progress);
+    }
+}
+
+/* Snapshots -------------------------------------------------------------------------------- */
+
+static enum vxd_status load_snapshot(struct recovery *recovery, uint64_t sequence,
+                                     struct vxd_err *err)
+{
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    struct vxd_snapshot_reader *reader = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(
+        vxd_snapshot_open(recovery->dir, recovery->family->id, sequence, &reader, err));
+    VXD_TRY(visitor->snapshot(visitor->user, recovery->family, reader, err));
+    VXD_TRY(vxd_snapshot_read_end(reader, err));
+out:
+    vxd_snapshot_close(reader);
+    return status;
+}
+
+/* A file that is no good, out of the way of those to come; it stays for people. */
+static void set_aside(struct recovery *recovery, uint64_t sequence)
+{
+    const struct vxd_file_ops *ops = recovery->dir->ops;
+    char from[VXD_DURABLE_PATH_BYTES];
+    char to[VXD_DURABLE_PATH_BYTES];
+
+    vxd_snapshot_path(recovery->dir, recovery->family->id, sequence, "", from);
+    vxd_snapshot_path(recovery->dir, recovery->family->id, sequence, ".bad", to);
+    (void)ops->rename(ops->user, from, to);
+}
+
+/* Loads the newest that is whole, beginning anew after each that is not; where it came to. */
+static enum vxd_status load_newest(struct recovery *recovery, uint64_t *sequence,
+                                   struct vxd_err *err)
+{
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    uint64_t *sequences = NULL;
+    size_t n = 0;
+    enum vxd_status status;
+
+    *sequence = 0;
+    VXD_TRY(vxd_snapshot_list(recovery->dir, recovery->family->id, &sequences, &n, err));
+    VXD_TRY(visitor->family(visitor->user, recovery->family, err));
+    for (size_t i = 0; i < n; i++) {
+        struct vxd_err fault = {0};
+
+        status = load_snapshot(recovery, sequences[i], &fault);
+        if (status == VXD_OK) {
+            *sequence = sequences[i];
+            break;
+        }
+        if (status != VXD_DATA_LOSS && status != VXD_UNAVAILABLE &&
+            status != VXD_NOT_FOUND) {
+            *err = fault;
+            goto out;
+        }
+        vxd_log(VXD_LOG_ERROR, "a snapshot is no good, the one before it is tried",
+                "family", recovery->family->name, "reason", fault.message);
+        set_aside(recovery, sequences[i]);
+        VXD_TRY(visitor->family(visitor->user, recovery->family, err));
+    }
+    status = VXD_OK;
+out:
+    free(sequences);
+    return status;
+}
+
+/* Records ---------------------------------------------------------------------------------- */
+
+static void count_record(struct recovery *recovery)
+{
+    recovery->result.n_replayed++;
+    recovery->progress.i_record++;
+    if (recovery->progress.i_record % RECORDS_A_NOTE == 0) {
+        report(recovery);
+    }
+}
+
+static enum vxd_status replay_records(void *user, uint64_t sequence,
+                                      const struct vxd_record_decoded *records, size_t n,
+                                      size_t *n_taken, struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    enum vxd_status status = VXD_OK;
+
+    *n_taken = 0;
+    if (visitor->records != NULL) {
+        status = visitor->records(visitor->user, recovery->family, sequence, records, n,
+                                  n_taken, err);
+    }
+    while (visitor->records == NULL && *n_taken < n) {
+        VXD_TRY(visitor->record(visitor->user, recovery->family, sequence + *n_taken,
+                                &records[*n_taken].record, err));
+        ++*n_taken;
+    }
+out:
+    for (size_t i = 0; i < *n_taken; i++) {
+        count_record(recovery);
+    }
+    return status;
+}
+
+static enum vxd_status replay_own_record(void *user,
+                                         const struct vxd_journal_record *record,
+                                         struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    enum vxd_status status;
+
+    VXD_TRY(visitor->own_record(visitor->user, recovery->family, record, err));
+    count_record(recovery);
+out:
+    return status;
+}
+
+/* Cuts what is behind the last good record, if there is or may be anything, and tells the journal
+ * where the family stands. */
+static enum vxd_status settle_journal(struct recovery *recovery, uint64_t told,
+                                      struct vxd_err *err)
+{
+    uint64_t last = recovery->result.last_sequence;
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status;
+
+    if (last == told) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_journal_begin(recovery->journal, &txn, err));
+    status = last < told
+                 ? vxd_journal_cut(txn, recovery->family->id, last, err)
+                 : vxd_journal_snapshot_taken(txn, recovery->family->id, last, 0, err);
+    if (status != VXD_OK) {
+        vxd_journal_abandon(txn);
+        return status;
+    }
+    VXD_TRY(vxd_journal_commit_wait(txn, err));
+out:
+    return status;
+}
+
+static enum vxd_status foresee_record(void *user, const struct vxd_journal_record *record,
+                                      struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    struct vxd_record head;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_record_decode_head(record->bytes, record->n_bytes, record->rules_version,
+                                   &head, err));
+    visitor->foresee(visitor->user, recovery->family, record->sequence, &head);
+    recovery->foreseen = record->sequence + 1;
+out:
+    return status;
+}
+
+/* Applies the records from `from` on, as far as they go: *next is behind them. A failure is that
+ * of the next one. With `foresees` the owner is told first, and *is_as_foreseen then says
+ * whether they went as far as it was told. */
+static enum vxd_status read_records(struct recovery *recovery, uint64_t from,
+                                    bool foresees, uint64_t *next, bool *is_as_foreseen,
+                                    struct vxd_err *err)
+{
+    struct vxd_journal *journal = recovery->journal;
+    uint32_t family = recovery->family->id;
+    size_t most = recovery->visitor->records_at_once != 0
+                      ? recovery->visitor->records_at_once
+                      : VXD_RECORDS_AT_ONCE;
+    enum vxd_status status;
+
+    recovery->foreseen = from;
+    status =
+        recovery->visitor->own_record != NULL
+            ? vxd_journal_read_records(journal, family, from, VXD_JOURNAL_MAX_SEQUENCE,
+                                       replay_own_record, recovery, next, err)
+            : vxd_read_records_ahead(journal, family, from, most,
+                                     foresees ? foresee_record : NULL, replay_records,
+                                     recovery, next, err);
+    *is_as_foreseen = !foresees || *next == recovery->foreseen;
+    return status;
+}
+
+static enum vxd_status replay(struct recovery *recovery,
+                              const struct vxd_journal_state *state, bool foresees,
+                              bool *is_as_foreseen, struct vxd_err *err)
+{
+    uint64_t from = recovery->result.snapshot_sequence;
+    struct vxd_err fault = {0};
+    uint64_t next = from + 1;
+    enum vxd_status status;
+
+    recovery->progress.i_record = 0;
+    recovery->progress.n_records =
+        state->last_sequence > from ? state->last_sequence - from : 0;
+    report(recovery);
+    status = read_records(recovery, next, foresees, &next, is_as_foreseen, &fault);
+    if (!*is_as_foreseen && (status == VXD_OK || status == VXD_DATA_LOSS)) {
+        return VXD_OK;
+    }
+    if (status == VXD_DATA_LOSS) {
+        lose(recovery, "%s; what follows was set aside", fault.message);
+    } else if (status != VXD_OK) {
+        *err = fault;
+        return status;
+    }
+    recovery->result.last_sequence = next - 1;
+    if (next - 1 < state->last_sequence) {
+        lose(recovery, "the journal ends at %llu, but %llu were written",
+             (unsigned long long)(next - 1), (unsigned long long)state->last_sequence);
+    }
+    report(recovery);
+    return VXD_OK;
+}
+
+/* The family -------------------------------------------------------------------------------- */
+
+struct item_visit {
+    struct recovery *recovery;
+    enum vxd_journal_item_kind kind;
+};
+
+static enum vxd_status visit_item(void *user, const struct vxd_journal_item *item,
+                                  struct vxd_err *err)
+{
+    const struct item_visit *visit = user;
+    const struct vxd_recovery_visitor *visitor = visit->recovery->visitor;
+
+    return visitor->item(visitor->user, visit->kind, item, err);
+}
+
+static enum vxd_status visit_items(struct recovery *recovery, struct vxd_err *err)
+{
+    static const enum vxd_journal_item_kind kinds[] = {VXD_JOURNAL_HEAD,
+                                                       VXD_JOURNAL_NAMED};
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; recovery->visitor->item != NULL && i < 2; i++) {
+        struct item_visit visit = {recovery, kinds[i]};
+
+        VXD_TRY(vxd_journal_read_items(recovery->journal, kinds[i], recovery->family->id,
+                                       visit_item, &visit, err));
+    }
+out:
+    return status;
+}
+
+static enum vxd_status recover_family(struct recovery *recovery, struct vxd_err *err)
+{
+    const struct vxd_recovery_visitor *visitor = recovery->visitor;
+    struct vxd_recovered_family *result = &recovery->result;
+    bool foresees = visitor->foresee != NULL;
+    struct vxd_journal_state state;
+    bool is_as_foreseen;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_get_state(recovery->journal, recovery->family->id, &state, err));
+    do {
+        *result = (struct vxd_recovered_family){.family = recovery->family};
+        VXD_TRY(load_newest(recovery, &result->snapshot_sequence, err));
+        VXD_TRY(replay(recovery, &state, foresees, &is_as_foreseen, err));
+        foresees = false;
+    } while (!is_as_foreseen);
+    if (recovery->found->is_restored) {
+        lose(recovery, "restored from a backup: what came later is not in it");
+    }
+    if (state.may_have_lost) {
+        lose(recovery, "the system went down before the last changes were synced");
+    }
+    VXD_TRY(settle_journal(recovery, state.last_sequence, err));
+    VXD_TRY(visit_items(recovery, err));
+    if (visitor->done != NULL) {
+        VXD_TRY(visitor->done(visitor->user, result, err));
+    }
+out:
+    return status;
+}
+
+/* From now on the database is one like any other. Behind what the owner committed. */
+static enum vxd_status end_restoring(struct vxd_journal *journal, struct vxd_err *err)
+{
+    struct vxd_journal_txn *txn;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_journal_begin(journal, &txn, err));
+    status = vxd_journal_put_meta(txn, "restored", 0, err);
+    if (status != VXD_OK) {
+        vxd_journal_abandon(txn);
+        return status;
+    }
+    VXD_TRY(vxd_journal_commit_wait(txn, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_recover(const struct vxd_data_dir *dir, struct vxd_journal *journal,
+                            const struct vxd_journal_found *found,
+                            const struct vxd_recovery_visitor *visitor,
+                            struct vxd_recovery_result *out, struct vxd_err *err)
+{
+    struct recovery recovery = {
+        .dir = dir, .journal = journal, .found = found, .visitor = visitor};
+    enum vxd_status status;
+
+    *out = (struct vxd_recovery_result){0};
+    VXD_TRY(vxd_journal_read_families(journal, list_family, &recovery, err));
+    for (size_t i = 0; i < recovery.n_listed; i++) {
+        recovery.family = &recovery.listed[i].family;
+        recovery.progress =
+            (struct vxd_recovery_progress){.n_families = recovery.n_listed,
+                                           .i_family = i,
+                                           .name = recovery.family->name};
+        VXD_TRY(recover_family(&recovery, err));
+        out->n_families++;
+        out->n_lossy += recovery.result.is_lossy;
+        out->n_replayed += recovery.result.n_replayed;
+    }
+    if (found->is_restored && !visitor->is_not_last) {
+        VXD_TRY(end_restoring(journal, err));
+    }
+out:
+    for (size_t i = 0; i < recovery.n_listed; i++) {
+        free(recovery.listed[i].spec);
+    }
+    free(recovery.listed);
+    return status;
+}

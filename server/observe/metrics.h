@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Prometheus metrics, base units, names as in research/service_and_style.md row 14:
+ * voxeld_requests_total{op,code}, voxeld_request_duration_seconds{op} and
+ * voxeld_queue_wait_seconds (histograms), voxeld_queue_depth, voxeld_inflight_bytes,
+ * voxeld_device_memory_bytes{use}, voxeld_host_memory_bytes{use}, voxeld_superseded_total,
+ * voxeld_rejected_total{reason}, voxeld_points_total, voxeld_maps, voxeld_map_bytes{use},
+ * voxeld_networks, voxeld_network_bytes{use}, voxeld_scenes, voxeld_scene_bytes{use},
+ * voxeld_scene_publish_seconds (histogram), voxeld_replay_clients, voxeld_replay_outcomes,
+ * voxeld_replay_bytes, voxeld_build_info, process_*. */
+#ifndef VXD_SERVER_OBSERVE_METRICS_H
+#define VXD_SERVER_OBSERVE_METRICS_H
+
+#include "proto/wire/wire.h"
+
+#define VXD_METRICS_MAX_METHODS 64
+
+struct vxd_metrics;
+
+enum vxd_status vxd_metrics_create(struct vxd_metrics **out, struct vxd_err *err);
+void vxd_metrics_destroy(struct vxd_metrics *metrics);
+
+/* Thread-safe, lock-free or one short lock. method is an index into the method table,
+ * VXD_METRICS_MAX_METHODS - 1 for requests that named no known method; queue_s is below zero
+ * for requests that never queue. */
+void vxd_metrics_count_request(struct vxd_metrics *metrics, size_t method,
+                               enum vxd_status code, double queue_s, double total_s);
+/* A version of a scene: from the end of the work that made it, of a durable scene from the
+ * journal's word that it is on the disk, until everybody sees it. */
+void vxd_metrics_count_publish(struct vxd_metrics *metrics, double seconds);
+void vxd_metrics_count_superseded(struct vxd_metrics *metrics);
+void vxd_metrics_count_rejected(struct vxd_metrics *metrics, const char *reason);
+void vxd_metrics_count_points(struct vxd_metrics *metrics, uint64_t n_points);
+
+/* Totals of one method, for /v1/status. */
+void vxd_metrics_method(struct vxd_metrics *metrics, size_t method, uint64_t *n_ok,
+                        uint64_t *n_failed, double *mean_ms);
+
+struct vxd_server;
+
+/* Appends the whole text exposition (version 0.0.4), gauges read from the server. */
+void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text);
+
+#endif

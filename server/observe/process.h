@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the operating system says about this process. */
+#ifndef VXD_SERVER_OBSERVE_PROCESS_H
+#define VXD_SERVER_OBSERVE_PROCESS_H
+
+#include "proto/base/base.h"
+
+struct vxd_process_usage {
+    uint64_t resident_bytes;
+    uint64_t virtual_bytes;
+    double cpu_seconds;
+    uint64_t n_open_fds;
+};
+
+/* Zeros where /proc does not tell. */
+void vxd_process_get_usage(struct vxd_process_usage *out);
+
+#endif

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Maps as bytes. Numbers are as bytes.h has them (base 128); doubles are their 8 bytes, little
+ * end first; a text is its length and its bytes.
+ *
+ * description   77, 1                      a map's, and its layout
+ *               text name, text owner, number max_bytes, number fsync,
+ *               number journal_max_bytes
+ *               number key_dtype, number n_components, number capacity at the start
+ *               number n_values, then each: text name, number dtype, number n_elements
+ *               number has_lattice (0, 1); if 1: 3 doubles size_m, 3 doubles origin_m,
+ *               text frame_id
+ *               number generation, number first_epoch, signed created_unix_ns
+ *
+ * A snapshot file (snapshot_read.c):
+ * catalogue     description
+ * image         8 bytes each, little end first: erase epoch, capacity, n entries; then
+ *               4n       numbers, int32, ascending, below the capacity
+ *                        keys, rows of components, in that order
+ *                        the rows of each array, likewise */
+#include "server/registry/maps/map_catalogue.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <nettle/sha2.h>
+
+enum {
+    OWNER_KIND = 77,
+    LAYOUT = 1,
+    PIECE_BYTES = 4 << 20,
+    MAX_DESCRIPTION_BYTES = 1 << 16,
+    CUT_NAME = 42 /* of a long name, in a family's */
+};
+
+static const char family_prefix[] = "map:";
+
+void vxd_map_family_name(const char *map, char out[VXD_JOURNAL_NAME_BYTES])
+{
+    size_t n_prefix = sizeof family_prefix - 1;
+    struct sha256_ctx hash;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    size_t at;
+
+    if (strlen(map) + n_prefix < VXD_JOURNAL_NAME_BYTES) {
+        (void)snprintf(out, VXD_JOURNAL_NAME_BYTES, "%s%s", family_prefix, map);
+        return;
+    }
+    sha256_init(&hash);
+    sha256_update(&hash, strlen(map), (const uint8_t *)map);
+    sha256_digest(&hash, sizeof digest, digest);
+    (void)snprintf(out, VXD_JOURNAL_NAME_BYTES, "%s%.*s~", family_prefix, CUT_NAME, map);
+    at = strlen(out);
+    for (size_t i = 0; i < 8; i++, at += 2) {
+        (void)snprintf(out + at, VXD_JOURNAL_NAME_BYTES - at, "%02x", digest[i]);
+    }
+}
+
+bool vxd_is_map_family(const struct vxd_journal_family *family)
+{
+    return strncmp(family->name, family_prefix, sizeof family_prefix - 1) == 0;
+}
+
+void vxd_map_name_of_family(const struct vxd_journal_family *family,
+                            char out[VXD_NAME_BYTES])
+{
+    (void)snprintf(out, VXD_NAME_BYTES, "%s",
+                   vxd_is_map_family(family) ? family->name + sizeof family_prefix - 1
+                                             : "");
+}
+
+/* --- descriptions ----------------------------------------------------------------------- */
+
+static void put_text(struct vxd_bytes_out *out, const char *text)
+{
+    size_t n = strlen(text);
+
+    vxd_bytes_put_number(out, n);
+    vxd_bytes_put(out, text, n);
+}
+
+/* Hosts are little-endian (base.h). */
+static void put_doubles(struct vxd_bytes_out *out, const double *values, size_t n)
+{
+    vxd_bytes_put(out, values, n * sizeof *values);
+}
+
+void vxd_map_describe(struct vxd_bytes_out *out, const struct vxd_map_described *map)
+{
+    const struct vxd_map_spec *spec = &map->spec;
+
+    vxd_bytes_put_number(out, OWNER_KIND);
+    vxd_bytes_put_number(out, LAYOUT);
+    put_text(out, map->terms.name);
+    put_text(out, map->terms.owner);
+    vxd_bytes_put_number(out, map->terms.max_bytes);
+    vxd_bytes_put_number(out, (uint64_t)map->terms.fsync);
+    vxd_bytes_put_number(out, map->terms.journal_max_bytes);
+    vxd_bytes_put_number(out, (uint64_t)spec->engine.key_dtype);
+    vxd_bytes_put_number(out, (uint64_t)spec->engine.n_components);
+    vxd_bytes_put_number(out, spec->engine.capacity);
+    vxd_bytes_put_number(out, (uint64_t)spec->engine.n_values);
+    for (int i = 0; i < spec->engine.n_values; i++) {
+        put_text(out, spec->array_names[i]);
+        vxd_bytes_put_number(out, (uint64_t)spec->engine.values[i].dtype);
+        vxd_bytes_put_number(out, spec->engine.values[i].n_elements);
+    }
+    vxd_bytes_put_number(out, spec->has_lattice ? 1 : 0);
+    if (spec->has_lattice) {
+        put_doubles(out, spec->size_m, 3);
+        put_doubles(out, spec->origin_m, 3);
+        put_text(out, spec->frame_id);
+    }
+    vxd_bytes_put_number(out, map->generation);
+    vxd_bytes_put_number(out, map->first_epoch);
+    vxd_bytes_put_signed(out, map->created_unix_ns);
+}
+
+static void get_text(struct vxd_bytes_in *in, char *out, size_t room)
+{
+    uint64_t n = vxd_bytes_get_number(in);
+    const uint8_t *from = n < room ? vxd_bytes_get(in, (size_t)n) : NULL;
+
+    out[0] = '\0';
+    if (from == NULL || (n > 0 && memchr(from, 0, (size_t)n) != NULL)) {
+        in->is_bad = true;
+        return;
+    }
+    memcpy(out, from, (size_t)n);
+    out[n] = '\0';
+}
+
+/* Below a bound. */
+static uint64_t get_below(struct vxd_bytes_in *in, uint64_t bound)
+{
+    uint64_t value = vxd_bytes_get_number(in);
+
+    in->is_bad = in->is_bad || value >= bound;
+    return in->is_bad ? 0 : value;
+}
+
+static void get_doubles(struct vxd_bytes_in *in, double *out, size_t n)
+{
+    const uint8_t *from = vxd_bytes_get(in, n * sizeof *out);
+
+    if (from != NULL) {
+        memcpy(out, from, n * sizeof *out);
+    }
+    for (size_t i = 0; i < n; i++) {
+        in->is_bad = in->is_bad || !isfinite(out[i]);
+    }
+}
+
+static void get_keys(struct vxd_bytes_in *in, struct vxd_map_spec *spec)
+{
+    uint64_t dtype = get_below(in, 32);
+
+    in->is_bad =
+        in->is_bad || (dtype != VXD_INT16 && dtype != VXD_INT32 && dtype != VXD_INT64);
+    spec->engine.key_dtype = (enum vxd_dtype)dtype;
+    spec->engine.n_components = (int)get_below(in, VXD_HASHMAP_MAX_COMPONENTS + 1);
+    in->is_bad = in->is_bad || spec->engine.n_components < 1;
+    spec->engine.capacity = (size_t)get_below(in, VXD_HASHMAP_MAX_CAPACITY + 1);
+}
+
+static void get_arrays(struct vxd_bytes_in *in, struct vxd_map_spec *spec)
+{
+    spec->engine.n_values = (int)get_below(in, VXD_HASHMAP_MAX_VALUES + 1);
+    for (int i = 0; i < spec->engine.n_values && !in->is_bad; i++) {
+        struct vxd_hashmap_array *array = &spec->engine.values[i];
+        size_t n_bytes;
+
+        get_text(in, spec->array_names[i], VXD_NAME_BYTES);
+        array->dtype = (enum vxd_dtype)get_below(in, 32);
+        array->n_elements = (uint32_t)get_below(in, VXD_HASHMAP_MAX_ROW_BYTES + 1);
+        n_bytes = vxd_dtype_bytes(array->dtype);
+        in->is_bad = in->is_bad || n_bytes == 0 || array->n_elements < 1 ||
+                     array->n_elements > VXD_HASHMAP_MAX_ROW_BYTES / n_bytes ||
+                     !vxd_is_map_name(spec->array_names[i]);
+    }
+}
+
+static void get_lattice(struct vxd_bytes_in *in, struct vxd_map_spec *spec)
+{
+    spec->has_lattice = get_below(in, 2) == 1;
+    if (spec->has_lattice) {
+        get_doubles(in, spec->size_m, 3);
+        get_doubles(in, spec->origin_m, 3);
+        get_text(in, spec->frame_id, VXD_MAP_FRAME_BYTES);
+        for (int i = 0; i < 3; i++) {
+            in->is_bad = in->is_bad || !(spec->size_m[i] > 0);
+        }
+        in->is_bad = in->is_bad || spec->engine.n_components != 3;
+    }
+}
+
+enum vxd_status vxd_map_read_description(const void *bytes, size_t n_bytes,
+                                         struct vxd_map_described *out,
+                                         struct vxd_err *err)
+{
+    struct vxd_bytes_in in = {.bytes = bytes, .n = n_bytes};
+
+    memset(out, 0, sizeof *out);
+    if (vxd_bytes_get_number(&in) != OWNER_KIND || vxd_bytes_get_number(&in) != LAYOUT) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "this is no map's description");
+    }
+    get_text(&in, out->terms.name, VXD_NAME_BYTES);
+    get_text(&in, out->terms.owner, VXD_NAME_BYTES);
+    out->terms.max_bytes = vxd_bytes_get_number(&in);
+    out->terms.durable = true;
+    out->terms.fsync = (enum vxd_fsync)get_below(&in, VXD_FSYNC_OFF + 1);
+    out->terms.journal_max_bytes = vxd_bytes_get_number(&in);
+    get_keys(&in, &out->spec);
+    get_arrays(&in, &out->spec);
+    get_lattice(&in, &out->spec);
+    out->generation = vxd_bytes_get_number(&in);
+    out->first_epoch = vxd_bytes_get_number(&in);
+    out->created_unix_ns = vxd_bytes_get_signed(&in);
+    return !in.is_bad && in.at == in.n && vxd_is_map_name(out->terms.name)
+               ? VXD_OK
+               : vxd_fail(err, VXD_DATA_LOSS, NULL, "a map's description is damaged");
+}
+
+/* --- writing a snapshot ------------------------------------------------------------------- */
+
+/* The entries' numbers; both buffers are to be freed. */
+static enum vxd_status list_numbers(struct vxd_queue *queue, struct vxd_hashmap *hashmap,
+                                    size_t n, struct vxd_buffer *numbers,
+                                    struct vxd_err *err)
+{
+    struct vxd_buffer count = {0};
+    size_t bound = vxd_hashmap_size_bound(hashmap);
+    enum vxd_status status;
+
+    VXD_TRY(vxd_device_alloc(queue, (bound > n ? bound : n) * sizeof(int32_t) + 1,
+                             numbers, err));
+    VXD_TRY(vxd_device_alloc(queue, sizeof(uint32_t), &count, err));
+    VXD_TRY(vxd_hashmap_active(queue, hashmap, numbers->ptr, bound > n ? bound : n,
+                               count.ptr, err));
+    status = vxd_queue_wait(queue, err);
+out:
+    vxd_device_free(queue, &count);
+    return status;
+}
+
+/* What is gathered of an array, -1 = the keys, on the way to the file. The queue's context is the
+ * CPU's: its device memory is read here. */
+static enum vxd_status write_rows(struct vxd_snapshot_writer *writer,
+                                  struct vxd_queue *queue,
+                                  const struct vxd_hashmap *hashmap,
+                                  const int32_t *numbers, size_t n, int array,
+                                  struct vxd_err *err)
+{
+    const struct vxd_hashmap_spec *spec = vxd_hashmap_get_spec(hashmap);
+    size_t row_bytes =
+        array < 0 ? vxd_map_key_bytes(spec) : vxd_map_row_bytes(spec, array);
+    size_t at_once = PIECE_BYTES / row_bytes > 0 ? PIECE_BYTES / row_bytes : 1;
+    void *values[VXD_HASHMAP_MAX_VALUES] = {NULL};
+    struct vxd_buffer rows = {0};
+    enum vxd_status status;
+
+    at_once = at_once < n ? at_once : n;
+    VXD_TRY(vxd_device_alloc(queue, at_once * row_bytes + 1, &rows, err));
+    if (array >= 0) {
+        values[array] = rows.ptr;
+    }
+    for (size_t i = 0; i < n; i += at_once) {
+        size_t n_now = n - i < at_once ? n - i : at_once;
+
+        VXD_TRY(vxd_hashmap_gather(queue, hashmap, numbers + i, n_now,
+                                   array < 0 ? rows.ptr : NULL, values, NULL, err));
+        VXD_TRY(vxd_queue_wait(queue, err));
+        VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_IMAGE, rows.ptr,
+                                   n_now * row_bytes, err));
+    }
+out:
+    vxd_device_free(queue, &rows);
+    return status;
+}
+
+static enum vxd_status write_image(struct vxd_snapshot_writer *writer,
+                                   struct vxd_queue *queue, struct vxd_hashmap *hashmap,
+                                   struct vxd_err *err)
+{
+    const struct vxd_hashmap_spec *spec = vxd_hashmap_get_spec(hashmap);
+    struct vxd_buffer numbers = {0};
+    uint64_t head[3] = {vxd_hashmap_erase_epoch(hashmap), vxd_hashmap_capacity(hashmap)};
+    size_t n = 0;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_hashmap_size(queue, hashmap, &n, err));
+    head[2] = n;
+    VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_IMAGE, head, sizeof head, err));
+    VXD_TRY(list_numbers(queue, hashmap, n, &numbers, err));
+    VXD_TRY(vxd_snapshot_write(writer, VXD_SNAPSHOT_IMAGE, numbers.ptr,
+                               n * sizeof(int32_t), err));
+    for (int i = -1; i < spec->n_values && n > 0; i++) {
+        VXD_TRY(write_rows(writer, queue, hashmap, numbers.ptr, n, i, err));
+    }
+out:
+    vxd_device_free(queue, &numbers);
+    (void)vxd_queue_wait(queue, NULL);
+    return status;
+}
+
+enum vxd_status vxd_map_write_snapshot(struct vxd_snapshot_writer *writer,
+                                       const struct vxd_map_described *map,
+                                       struct vxd_queue *queue,
+                                       struct vxd_hashmap *hashmap, struct vxd_err *err)
+{
+    struct vxd_bytes_out catalogue = {0};
+    enum vxd_status status;
+
+    vxd_map_describe(&catalogue, map);
+    status = !catalogue.is_out_of_memory
+                 ? vxd_snapshot_write(writer, VXD_SNAPSHOT_CATALOGUE, catalogue.bytes,
+                                      catalogue.n, err)
+                 : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                            "no memory for a map's description");
+    free(catalogue.bytes);
+    return status == VXD_OK ? write_image(writer, queue, hashmap, err) : status;
+}
+
+/* --- reading one -------------------------------------------------------------------------- */
+
+static enum vxd_status read_all(struct vxd_snapshot_reader *reader, void *to,
+                                size_t n_bytes, struct vxd_err *err)
+{
+    size_t n_read = 0;
+    enum vxd_status status =
+        vxd_snapshot_read(reader, VXD_SNAPSHOT_IMAGE, to, n_bytes, &n_read, err);
+
+    return status != VXD_OK || n_read == n_bytes
+               ? status
+               : vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's entries are cut off");
+}
+
+enum vxd_status vxd_map_read_catalogue(struct vxd_snapshot_reader *reader,
+                                       struct vxd_map_described *out, struct vxd_err *err)
+{
+    uint8_t *bytes = malloc(MAX_DESCRIPTION_BYTES);
+    size_t n = 0;
+    enum vxd_status status;
+
+    if (bytes == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a snapshot");
+    }
+    VXD_TRY(vxd_snapshot_read(reader, VXD_SNAPSHOT_CATALOGUE, bytes,
+                              MAX_DESCRIPTION_BYTES, &n, err));
+    status = vxd_map_read_description(bytes, n, out, err);
+out:
+    free(bytes);
+    return status;
+}
+
+/* The same map's keys and arrays. */
+static enum vxd_status check_catalogue(struct vxd_snapshot_reader *reader,
+                                       const struct vxd_map_described *map,
+                                       struct vxd_err *err)
+{
+    struct vxd_map_described described;
+    enum vxd_status status = vxd_map_read_catalogue(reader, &described, err);
+
+    return status != VXD_OK || vxd_map_spec_equal(&described.spec, &map->spec)
+               ? status
+               : vxd_fail(err, VXD_DATA_LOSS, NULL,
+                          "a snapshot is of a map with other keys or arrays");
+}
+
+static enum vxd_status read_entries(struct vxd_snapshot_reader *reader,
+                                    struct vxd_hashmap_image *image, struct vxd_err *err)
+{
+    size_t n = image->n_entries;
+    uint8_t more;
+    size_t n_more = 0;
+    enum vxd_status status;
+
+    VXD_TRY(read_all(reader, image->indices.ptr, n * sizeof(int32_t), err));
+    VXD_TRY(read_all(reader, image->keys.ptr, n * vxd_map_key_bytes(&image->spec), err));
+    for (int i = 0; i < image->spec.n_values; i++) {
+        VXD_TRY(read_all(reader, image->values[i].ptr,
+                         n * vxd_map_row_bytes(&image->spec, i), err));
+    }
+    VXD_TRY(vxd_snapshot_read(reader, VXD_SNAPSHOT_IMAGE, &more, 1, &n_more, err));
+    if (n_more > 0) {
+        status = vxd_fail(err, VXD_DATA_LOSS, NULL, "more follows a snapshot's entries");
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_map_read_snapshot(struct vxd_snapshot_reader *reader,
+                                      const struct vxd_map_described *map,
+                                      struct vxd_queue *queue, struct vxd_hashmap **out,
+                                      struct vxd_err *err)
+{
+    struct vxd_hashmap_spec spec = map->spec.engine;
+    struct vxd_hashmap_image image = {0};
+    uint64_t head[3];
+    enum vxd_status status;
+
+    *out = NULL;
+    VXD_TRY(check_catalogue(reader, map, err));
+    VXD_TRY(read_all(reader, head, sizeof head, err));
+    /* More than the file has would take memory that a start then has not. */
+    if (head[1] > VXD_HASHMAP_MAX_CAPACITY || head[2] > head[1] ||
+        head[2] > vxd_snapshot_get_size(reader) /
+                      (sizeof(int32_t) + vxd_map_key_bytes(&spec))) {
+        VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL,
+                         "a snapshot has %" PRIu64 " entries with room for %" PRIu64
+                         ", or not their bytes",
+                         head[2], head[1]));
+    }
+    spec.capacity = (size_t)head[1];
+    spec.max_bytes = 0;
+    VXD_TRY(vxd_hashmap_image_alloc(vxd_queue_context(queue), &spec, (size_t)head[2],
+                                    &image, err));
+    image.erase_epoch = head[0];
+    VXD_TRY(read_entries(reader, &image, err));
+    status = vxd_hashmap_import(queue, &image, out, err);
+    if (status == VXD_INVALID_ARGUMENT) {
+        status = err != NULL ? (err->code = VXD_DATA_LOSS) : VXD_DATA_LOSS;
+    }
+out:
+    vxd_hashmap_image_free(&image);
+    return status;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Saved maps. The file is told byte by byte in map_file.c. */
+#ifndef VXD_SERVER_REGISTRY_MAPS_MAP_FILE_H
+#define VXD_SERVER_REGISTRY_MAPS_MAP_FILE_H
+
+#include "server/registry/maps/named_maps.h"
+
+struct vxd_map_file_info {
+    uint64_t n_bytes;
+    /* Of spec, names, lattice, numbers, keys and rows: equal maps, equal digests, on every
+     * backend; capacity and erase epoch do not count. */
+    uint64_t digest;
+};
+
+/* Writes DIRECTORY/maps/NAME.vxm: beside it first, synced, then renamed over an older one, so
+ * that at any moment a whole file is there. Makes DIRECTORY/maps where it is missing.
+ * errors  RESOURCE_EXHAUSTED  no space is left; an older file stays
+ *         UNAVAILABLE         the directory or the disk does not take it; likewise. (When only
+ *                             the directory's own sync failed, the new one may be there) */
+enum vxd_status vxd_map_file_write(const char *directory, const char *name,
+                                   const struct vxd_map_spec *spec,
+                                   const struct vxd_hashmap_image *image,
+                                   struct vxd_map_file_info *out, struct vxd_err *err);
+
+/* Removes what a server that was killed while it wrote has left behind. Nobody may write. */
+void vxd_map_file_sweep(const char *directory);
+
+/* Reads DIRECTORY/maps/NAME.vxm; on success *image is the caller's to free. Nothing is
+ * allocated for what the file only claims: its size is held against its head first.
+ * errors  NOT_FOUND
+ *         DATA_LOSS            damaged; says what and at which byte
+ *         FAILED_PRECONDITION  written by a newer server
+ *         RESOURCE_EXHAUSTED   no memory for its entries
+ *         UNAVAILABLE          cannot be read */
+enum vxd_status vxd_map_file_read(struct vxd_context *context, const char *directory,
+                                  const char *name, struct vxd_map_spec *spec,
+                                  struct vxd_hashmap_image *image,
+                                  struct vxd_map_file_info *out, struct vxd_err *err);
+
+/* The same from an open file, for tests and fuzzing. */
+enum vxd_status vxd_map_file_parse(struct vxd_context *context, FILE *file,
+                                   struct vxd_map_spec *spec,
+                                   struct vxd_hashmap_image *image,
+                                   struct vxd_map_file_info *out, struct vxd_err *err);
+
+#endif

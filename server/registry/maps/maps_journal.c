@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Handing changes of maps over to the journal. Its sequence numbers are a map's, its order is the
+ * write lane's: changes of a map are decided in the order in which they were made. */
+#include "server/registry/maps/maps_journal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps_internal.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/registry/scenes/scenes_recover.h"
+
+enum {
+    MAX_WAITING_BYTES = 128 << 20 /* of the journal's queue, which holds twice as much */
+};
+
+enum vxd_status vxd_maps_open_journal(struct vxd_maps *maps, struct vxd_journal *journal,
+                                      const struct vxd_data_dir *dir,
+                                      struct vxd_scene_saver *saver,
+                                      const struct vxd_journal_found *found,
+                                      struct vxd_err *err)
+{
+    maps->journal = journal;
+    maps->dir = dir;
+    maps->saver = saver;
+    return vxd_maps_recover(maps, found, err);
+}
+
+void vxd_maps_close_journal(struct vxd_maps *maps)
+{
+    if (maps != NULL) {
+        maps->journal = NULL;
+        maps->dir = NULL;
+        maps->saver = NULL;
+    }
+}
+
+bool vxd_maps_have_journal(const struct vxd_maps *maps)
+{
+    return maps->journal != NULL;
+}
+
+void vxd_map_get_description(const struct vxd_map *map, struct vxd_map_described *out)
+{
+    out->terms = map->terms;
+    out->spec = map->spec;
+    out->generation = map->generation;
+    out->first_epoch = map->first_epoch;
+    out->created_unix_ns = map->created_unix_ns;
+}
+
+/* --- a map that is not what the disk has --------------------------------------------------- */
+
+/* Takes what the map has away first: both may not fit. */
+static enum vxd_status empty(struct vxd_maps *maps, struct vxd_map *map,
+                             struct vxd_err *err)
+{
+    struct vxd_hashmap_spec spec = map->spec.engine;
+    struct vxd_hashmap *hashmap;
+    enum vxd_status status;
+
+    spec.capacity = 0;
+    spec.max_bytes = 0;
+    VXD_TRY(vxd_hashmap_create(maps->queue, &spec, &hashmap, err));
+    vxd_hashmap_destroy(maps->queue, map->hashmap);
+    map->hashmap = hashmap;
+    map->n_entries = 0;
+    status = vxd_queue_wait(maps->queue, err);
+    vxd_maps_account(maps, map);
+out:
+    return status;
+}
+
+static enum vxd_status bring_back(struct vxd_maps *maps, struct vxd_map *map,
+                                  struct vxd_err *err)
+{
+    struct vxd_map_described described;
+    struct vxd_hashmap *hashmap = NULL;
+    size_t n_entries = 0;
+    enum vxd_status status;
+
+    vxd_map_get_description(map, &described);
+    VXD_TRY(empty(maps, map, err));
+    VXD_TRY(vxd_map_bring_back(maps->queue, maps->journal, maps->dir,
+                               map->durable.journal_id, &described, map->durable.decided,
+                               &hashmap, err));
+    vxd_hashmap_destroy(maps->queue, map->hashmap);
+    map->hashmap = hashmap;
+    VXD_TRY(vxd_hashmap_size(maps->queue, map->hashmap, &n_entries, err));
+    map->n_entries = n_entries;
+    map->durable.sequence = map->durable.decided;
+    map->durable.is_broken = false;
+    vxd_log(VXD_LOG_INFO, "a map was brought back from the disk", "map", map->terms.name);
+out:
+    (void)vxd_queue_wait(maps->queue, NULL);
+    vxd_maps_account(maps, map);
+    if (status != VXD_OK) {
+        vxd_log(VXD_LOG_ERROR, "a map could not be brought back from the disk", "map",
+                map->terms.name, "error", err->message);
+    }
+    return status;
+}
+
+/* When nothing waits that was built on what failed. */
+static void mend(struct vxd_maps *maps, struct vxd_map *map)
+{
+    struct vxd_err err = {0};
+
+    if (map->durable.is_broken && map->durable.n_waiting == 0 && !map->durable.is_gone) {
+        (void)bring_back(maps, map, &err);
+    }
+}
+
+void vxd_map_spoil(struct vxd_maps *maps, struct vxd_map *map)
+{
+    if (map->durable.journal_id != 0) {
+        map->durable.is_broken = true;
+        mend(maps, map);
+    }
+}
+
+enum vxd_status vxd_map_check_seen(struct vxd_maps *maps, struct vxd_map *map,
+                                   struct vxd_err *err)
+{
+    if (map->durable.is_leaving) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "the map \"%s\" is being dropped; try again", map->terms.name);
+    }
+    mend(maps, map);
+    return !map->durable.is_broken
+               ? VXD_OK
+               : vxd_fail(
+                     err, VXD_UNAVAILABLE, NULL,
+                     "a change of the map could not be written to the disk, and what "
+                     "was built on it goes with it; try again");
+}
+
+enum vxd_status vxd_map_check_journal(struct vxd_maps *maps, const struct vxd_map *map,
+                                      size_t n_bytes, struct vxd_err *err)
+{
+    struct vxd_journal_stats stats;
+
+    if (map->durable.journal_id == 0) {
+        return VXD_OK;
+    }
+    vxd_journal_get_stats(maps->journal, &stats);
+    if (!stats.is_available) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL, "the disk does not take changes: %s",
+                        stats.reason);
+    }
+    if (stats.n_queued > 0 && (n_bytes > MAX_WAITING_BYTES ||
+                               stats.n_queued_bytes > MAX_WAITING_BYTES - n_bytes)) {
+        return vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                        "%zu bytes of changes wait for the disk already; try again",
+                        stats.n_queued_bytes);
+    }
+    return VXD_OK;
+}
+
+bool vxd_map_is_waiting(struct vxd_maps *maps, const struct vxd_map *map)
+{
+    if (map != NULL) {
+        return map->durable.n_waiting > 0;
+    }
+    for (const struct vxd_map *m = maps->first; m != NULL; m = m->next) {
+        if (m->durable.n_waiting > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- handing over --------------------------------------------------------------------------- */
+
+void vxd_map_enter_journal(struct vxd_maps *maps, struct vxd_map *map)
+{
+    map->durable.journal_id = vxd_journal_new_family(maps->journal);
+}
+
+/* On the journal's thread. */
+static void decided(void *user, enum vxd_status status, const struct vxd_err *err)
+{
+    struct vxd_err why = {0};
+
+    if (status == VXD_ABORTED || status == VXD_NOT_FOUND) {
+        (void)vxd_fail(&why, VXD_UNAVAILABLE, NULL,
+                       "a change that this one was built on could not be written to the "
+                       "disk; try again");
+        err = &why;
+    }
+    vxd_commit_decide(user, status == VXD_OK ? NULL : err);
+}
+
+static enum vxd_status put_family(const struct vxd_map *map, struct vxd_journal_txn *txn,
+                                  struct vxd_err *err)
+{
+    struct vxd_journal_family row = {.id = map->durable.journal_id,
+                                     .fsync = map->terms.fsync,
+                                     .max_bytes = map->terms.journal_max_bytes,
+                                     .epoch = map->generation};
+    struct vxd_bytes_out bytes = {0};
+    struct vxd_map_described described;
+    enum vxd_status status;
+
+    vxd_map_family_name(map->terms.name, row.name);
+    vxd_map_get_description(map, &described);
+    vxd_map_describe(&bytes, &described);
+    row.spec = bytes.bytes;
+    row.n_spec_bytes = bytes.n;
+    status = !bytes.is_out_of_memory ? vxd_journal_put_family(txn, &row, err)
+                                     : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                                                "no memory for a map's description");
+    free(bytes.bytes);
+    return status;
+}
+
+static enum vxd_status need(const struct vxd_map *map, struct vxd_journal_txn *txn,
+                            struct vxd_err *err)
+{
+    return vxd_journal_need(txn, map->durable.journal_id, map->durable.sequence, err);
+}
+
+/* What was seen of a map, of all where it is NULL. */
+static enum vxd_status need_seen(const struct vxd_maps *maps, const struct vxd_map *map,
+                                 struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    enum vxd_status status = VXD_OK;
+
+    if (map != NULL) {
+        return need(map, txn, err);
+    }
+    for (const struct vxd_map *m = maps->first; m != NULL && status == VXD_OK;
+         m = m->next) {
+        /* One that is being dropped may be gone by then, which is no fault. */
+        status = m->durable.n_waiting > 0 && !m->durable.is_leaving ? need(m, txn, err)
+                                                                    : VXD_OK;
+    }
+    return status;
+}
+
+static enum vxd_status put_change(const struct vxd_maps *maps, struct vxd_map *map,
+                                  struct vxd_map_entry *entry,
+                                  struct vxd_journal_txn *txn, struct vxd_err *err)
+{
+    struct vxd_journal_record record = {.rules_version = VXD_MAP_RULES_VERSION,
+                                        .kind = (uint32_t)entry->record_kind,
+                                        .bytes = entry->record.bytes,
+                                        .n_bytes = entry->record.n_bytes};
+
+    switch (entry->kind) {
+    case VXD_MAP_MADE:
+        return put_family(map, txn, err);
+    case VXD_MAP_DROPPED:
+        return vxd_journal_drop_family(txn, map->durable.journal_id, err);
+    case VXD_MAP_READ:
+        return need_seen(maps, map, txn, err);
+    case VXD_MAP_CHANGED:
+    default:
+        record.family = map->durable.journal_id;
+        record.sequence = map->durable.sequence + 1;
+        return vxd_journal_add_record(txn, &record, err);
+    }
+}
+
+enum vxd_status vxd_map_hand_over(struct vxd_maps *maps, struct vxd_map *map,
+                                  struct vxd_request *request,
+                                  struct vxd_map_entry *entry, struct vxd_err *err)
+{
+    struct vxd_journal_txn *txn = NULL;
+    struct timespec now = {0};
+    enum vxd_status status;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    VXD_TRY(vxd_journal_begin(maps->journal, &txn, err));
+    VXD_TRY(put_change(maps, map, entry, txn, err));
+    VXD_TRY(vxd_scene_put_outcome(request, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
+                                  txn, err));
+    status = vxd_journal_commit(txn, decided, request, err);
+    txn = NULL;
+    if (status == VXD_OK && entry->kind != VXD_MAP_READ) {
+        entry->is_handed_over = true;
+        map->durable.n_waiting++;
+        map->durable.is_leaving = entry->kind == VXD_MAP_DROPPED;
+        map->durable.sequence += entry->kind == VXD_MAP_CHANGED ? 1 : 0;
+        entry->sequence = map->durable.sequence;
+    }
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
+/* --- what is decided ------------------------------------------------------------------------ */
+
+/* Its name is free again. */
+static void take_away(struct vxd_maps *maps, struct vxd_map *map)
+{
+    if (!map->durable.is_gone) {
+        map->durable.is_gone = true;
+        vxd_maps_remove(maps, maps->queue, map);
+        (void)vxd_queue_wait(maps->queue, NULL);
+    }
+}
+
+void vxd_map_note_decided(struct vxd_maps *maps, struct vxd_map *map,
+                          struct vxd_map_entry *entry, bool committed)
+{
+    struct vxd_map_durable *durable;
+
+    if (entry->kind == VXD_MAP_READ) {
+        return; /* of a list, there is no map */
+    }
+    durable = &map->durable;
+    durable->n_waiting -= entry->is_handed_over ? 1 : 0;
+    if (entry->kind == VXD_MAP_CHANGED) {
+        durable->decided = committed ? entry->sequence : durable->decided;
+        durable->is_broken = durable->is_broken || !committed;
+    } else if (entry->kind == VXD_MAP_MADE && !committed) {
+        durable->is_broken = true;
+        take_away(maps, map);
+    } else if (entry->kind == VXD_MAP_DROPPED) {
+        durable->is_leaving = false;
+        if (committed) {
+            /* Before the map goes: with its last reference the id is lost. */
+            vxd_scene_saver_ask(maps->saver, durable->journal_id);
+            take_away(maps, map);
+            return;
+        }
+    }
+    mend(maps, map);
+}

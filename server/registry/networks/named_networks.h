@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The loaded networks, by name. A network is immutable once it is loaded; whoever uses one
+ * holds it, so it outlives its name's being unloaded or loaded anew, and its memory goes with
+ * the last who holds it. All functions may be called from any thread.
+ *
+ * Memory: the weights of all networks that exist count against limits.network_bytes; while one
+ * is loaded anew, the old one and the new one do. */
+#ifndef VXD_SERVER_REGISTRY_NETWORKS_NAMED_NETWORKS_H
+#define VXD_SERVER_REGISTRY_NETWORKS_NAMED_NETWORKS_H
+
+#include "server/model/model.h"
+#include "server/request/request.h"
+
+enum {
+    VXD_NETWORKS_MAX = 256,
+    VXD_NETWORK_ANY_PRECISION = -1, /* what the config recommends */
+    VXD_NETWORK_MAX_ITEMS = 256,    /* of a request */
+    VXD_NETWORK_MAX_VOXELS = 1 << 24
+};
+
+struct vxd_networks;
+
+/* Of one run. */
+struct vxd_network_timings {
+    int64_t voxelize_ns;
+    int64_t sets_ns;
+    int64_t layers_ns;
+    int64_t outputs_ns;
+    uint32_t n_items;
+    uint64_t n_voxels;
+};
+
+struct vxd_network {
+    struct vxd_model *model;
+    struct vxd_net *net;
+    struct vxd_net_info info;
+    enum vxd_net_precision precision;
+    int64_t loaded_unix_ns;
+    /* The registry's. */
+    struct vxd_networks *networks;
+    size_t n_bytes; /* as accounted */
+    int references;
+    uint64_t n_requests;
+    struct vxd_network_timings last;
+    struct vxd_network *next;
+};
+
+/* errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_networks_create(struct vxd_server *server, struct vxd_networks **out,
+                                    struct vxd_err *err);
+
+/* Nobody may hold one any more. NULL is fine. */
+void vxd_networks_destroy(struct vxd_networks *networks);
+
+/* Reads NAME of networks_dir, builds it and runs it once. Nobody can find it yet; the caller
+ * holds it. Where the network of that name has the same digest and precision, it is that one,
+ * and *existed is true. Blocking, with the queue, for as long as files and device take.
+ *
+ * in      precision  of enum vxd_net_precision, or VXD_NETWORK_ANY_PRECISION
+ * errors  FAILED_PRECONDITION  the server has no networks_dir
+ *         NOT_FOUND            no such files; err.field "name"
+ *         INVALID_ARGUMENT     a fault in them: the message says which and where
+ *         RESOURCE_EXHAUSTED   over limits.network_bytes or the engine's budget, too many */
+enum vxd_status vxd_networks_load(struct vxd_networks *networks, struct vxd_queue *queue,
+                                  const char *name, int precision, bool *existed,
+                                  struct vxd_network **out, struct vxd_err *err);
+
+/* Makes it what its name finds; the registry holds it as well. Whether another was there, which
+ * those who hold it keep. Cannot fail. */
+bool vxd_networks_publish(struct vxd_networks *networks, struct vxd_network *network);
+
+/* Loads and publishes those of the configuration, "NAME" or "NAME:fp16".
+ * errors  as vxd_networks_load; INVALID_ARGUMENT  another precision; err.field "networks[2]" */
+enum vxd_status vxd_networks_load_configured(struct vxd_networks *networks,
+                                             struct vxd_err *err);
+
+/* The network, held; NULL where there is none. */
+struct vxd_network *vxd_networks_find(struct vxd_networks *networks, const char *name);
+
+/* Takes the name away; false where there is none. */
+bool vxd_networks_remove(struct vxd_networks *networks, const char *name);
+
+/* Up to VXD_NETWORKS_MAX in order of their names, each held; how many. */
+size_t vxd_networks_list(struct vxd_networks *networks,
+                         struct vxd_network *out[VXD_NETWORKS_MAX]);
+
+void vxd_network_hold(struct vxd_network *network);
+/* NULL is fine. */
+void vxd_network_drop(struct vxd_network *network);
+
+/* A run of n_requests is over; and what is known of the last one. */
+void vxd_network_note_run(struct vxd_network *network, uint64_t n_requests,
+                          const struct vxd_network_timings *timings);
+void vxd_network_get_runs(const struct vxd_network *network, uint64_t *n_requests,
+                          struct vxd_network_timings *last);
+
+/* Device bytes that a run of at most n_rows voxels will take, for admission: more than most
+ * take, and never more than the engine's budget. */
+uint64_t vxd_network_run_bytes(const struct vxd_network *network, size_t n_rows);
+
+struct vxd_networks_usage {
+    size_t n_networks;
+    uint64_t n_bytes;
+    uint64_t limit_bytes;
+};
+
+void vxd_networks_get_usage(struct vxd_networks *networks,
+                            struct vxd_networks_usage *out);
+
+#endif

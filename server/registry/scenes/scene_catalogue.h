@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Scenes as bytes: what a scene is (of CREATE records and families' rows), and what heads a
+ * family has (of snapshot files). Told byte by byte in scene_catalogue.c. */
+#ifndef VXD_SERVER_REGISTRY_SCENES_SCENE_CATALOGUE_H
+#define VXD_SERVER_REGISTRY_SCENES_SCENE_CATALOGUE_H
+
+#include "proto/base/bytes.h"
+#include "server/registry/scenes/scenes_internal.h"
+
+/* What was read. */
+struct vxd_scene_described {
+    struct vxd_scene_terms terms;
+    struct vxd_scene_spec spec;
+    struct vxd_scene_material *palette; /* to be freed, with the names behind it */
+    uint64_t generation;
+    int64_t created_unix_ns;
+};
+
+/* Adds a scene's description; out of memory shows at the end (vxd_bytes_out). */
+void vxd_scene_describe(struct vxd_bytes_out *out, const struct vxd_scene_terms *terms,
+                        const struct vxd_scene_spec *spec, uint64_t generation,
+                        int64_t created_unix_ns);
+
+/* errors  DATA_LOSS, RESOURCE_EXHAUSTED; then nothing is to be freed */
+enum vxd_status vxd_scene_read_description(struct vxd_bytes_in *in,
+                                           struct vxd_scene_described *out,
+                                           struct vxd_err *err);
+
+/* Adds what everybody sees of a history; roots are replaced by numbers from *n_roots on, and
+ * written to roots (room for all). */
+void vxd_scene_write_history(struct vxd_bytes_out *out,
+                             const struct vxd_scene_history *history, uint32_t *roots,
+                             size_t *n_roots);
+
+/* Reads one; roots are the numbers, below n_roots. The history is freed by
+ * vxd_scene_history_free, also after a failure.
+ * errors  DATA_LOSS, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_scene_read_history(struct vxd_bytes_in *in,
+                                       struct vxd_scene_history *out, uint64_t n_roots,
+                                       struct vxd_err *err);
+
+/* A version that a name keeps, as an item of the journal: whose scene, name, taker, time, number.
+ * The item's name is made of both names. */
+enum {
+    VXD_SCENE_ITEM_BYTES = 64
+};
+void vxd_scene_item_name(const char *scene, const char *snapshot,
+                         char out[VXD_SCENE_ITEM_BYTES]);
+void vxd_scene_write_named(struct vxd_bytes_out *out, const char *scene,
+                           const struct vxd_scene_snapshot *snapshot);
+/* Only the version's number is set of it. errors  DATA_LOSS */
+enum vxd_status vxd_scene_read_named(struct vxd_bytes_in *in, char scene[VXD_NAME_BYTES],
+                                     struct vxd_scene_snapshot *out, struct vxd_err *err);
+
+#endif

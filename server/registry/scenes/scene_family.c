@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What scenes that branched from one another share: a store, the memory it may take, and its
+ * collection. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/svdag/collect/collect.h"
+#include "server/observe/log/log.h"
+#include "server/registry/scenes/scenes_internal.h"
+#include "server/instance/instance.h"
+
+enum {
+    SLICE_US = 2000,          /* of a collection on a GPU; */
+    SLICE_CPU_US = 10000,     /* requests wait for one at most */
+    COLLECT_BYTES = 16 << 20, /* stores below are not worth it */
+    MAX_DEBT_NS = 500000000
+};
+
+/* --- memory ----------------------------------------------------------------------------- */
+
+/* Bytes that the limits leave for a store, what it has already included. */
+struct room {
+    uint64_t of_all;
+    uint64_t of_owner;
+};
+
+static struct room room_for(const struct vxd_scene_family *family, uint64_t own)
+{
+    const struct vxd_scenes *scenes = family->scenes;
+    uint64_t others = atomic_load(&scenes->n_bytes) - own;
+    uint64_t owners = 0;
+
+    vxd_scenes_lock(scenes);
+    for (const struct vxd_scene_family *f = scenes->families; f != NULL; f = f->next) {
+        if (f != family && strcmp(f->owner, family->owner) == 0) {
+            owners += f->store->n_bytes; /* only this lane changes it */
+        }
+    }
+    vxd_scenes_unlock(scenes);
+    return (struct room){
+        .of_all = scenes->limit_bytes > others ? scenes->limit_bytes - others : 0,
+        .of_owner =
+            scenes->token_limit_bytes > owners ? scenes->token_limit_bytes - owners : 0};
+}
+
+static uint64_t allowance(const struct vxd_scene_family *family, uint64_t own)
+{
+    struct room room = room_for(family, own);
+    uint64_t allowed = room.of_owner < room.of_all ? room.of_owner : room.of_all;
+
+    if (family->scenes->is_recovering) {
+        /* A replay keeps more than there was: nothing is collected in between. */
+        return 0;
+    }
+    if (family->max_bytes > 0 && family->max_bytes < allowed) {
+        allowed = family->max_bytes;
+    }
+    return allowed > 0 ? allowed : 1; /* 0 would mean no limit */
+}
+
+void vxd_scene_allow(struct vxd_scene *scene)
+{
+    struct vxd_scene_family *family = scene->family;
+
+    vxd_dag_set_max_bytes(family->store->dag,
+                          (size_t)allowance(family, family->store->n_bytes));
+}
+
+static void explain(const struct vxd_scene_family *family, uint64_t own,
+                    struct vxd_err *err)
+{
+    struct room room = room_for(family, own);
+    bool is_owners = room.of_owner < room.of_all;
+    uint64_t left = is_owners ? room.of_owner : room.of_all;
+    char what[160];
+
+    if (err == NULL || err->code != VXD_RESOURCE_EXHAUSTED ||
+        strcmp(err->field, "max_bytes") != 0) {
+        return;
+    }
+    (void)snprintf(what, sizeof what, "%.159s", err->message);
+    if (family->max_bytes > 0 && family->max_bytes <= left) {
+        (void)vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%s (its max_bytes)", what);
+    } else {
+        (void)vxd_fail(
+            err, VXD_RESOURCE_EXHAUSTED, NULL, "%s: %s of %" PRIu64 " leaves it %" PRIu64,
+            what, is_owners ? "limits.scene_bytes_per_token" : "limits.scene_bytes",
+            is_owners ? family->scenes->token_limit_bytes : family->scenes->limit_bytes,
+            left);
+    }
+}
+
+void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err)
+{
+    explain(scene->family, scene->family->store->n_bytes, err);
+}
+
+static void account(struct vxd_scenes *scenes, struct vxd_scene_store *store)
+{
+    struct vxd_dag_usage usage;
+
+    vxd_dag_get_usage(store->dag, &usage);
+    atomic_fetch_add(&scenes->n_bytes, usage.n_bytes);
+    atomic_fetch_sub(&scenes->n_bytes, store->n_bytes);
+    store->n_bytes = usage.n_bytes;
+}
+
+static void set_due(struct vxd_scene_family *family, bool is_due)
+{
+    if (family->is_due != is_due) {
+        family->is_due = is_due;
+        atomic_fetch_add(&family->scenes->n_due, is_due ? (size_t)1 : (size_t)-1);
+    }
+}
+
+void vxd_scene_account(struct vxd_scene *scene)
+{
+    struct vxd_scene_family *family = scene->family;
+
+    account(family->scenes, family->store);
+    if (family->scenes->collect_growth > 0 &&
+        family->store->n_bytes >= family->collect_bytes) {
+        set_due(family, true);
+    }
+}
+
+void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_dag_usage *out)
+{
+    struct vxd_scenes *scenes = scene->scenes;
+    struct vxd_scene_store *store;
+
+    vxd_scenes_lock(scenes);
+    store = scene->family->store;
+    /* Short, and no store goes while the mutex is held. */
+    vxd_dag_get_usage(store->dag, out);
+    vxd_scenes_unlock(scenes);
+}
+
+bool vxd_scene_shares(const struct vxd_scene *a, const struct vxd_scene *b)
+{
+    return a->family == b->family;
+}
+
+/* --- stores and families ---------------------------------------------------------------- */
+
+static enum vxd_status new_store(struct vxd_scene_family *family, struct vxd_queue *queue,
+                                 const struct vxd_dag_spec *like, uint64_t own,
+                                 struct vxd_scene_store **out, struct vxd_err *err)
+{
+    struct vxd_dag_spec spec = *like;
+    struct vxd_scene_store *store = calloc(1, sizeof *store);
+    enum vxd_status status;
+
+    if (store == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
+    }
+    spec.max_bytes = (size_t)allowance(family, own);
+    status = vxd_dag_create(queue, &spec, &store->dag, err);
+    if (status != VXD_OK) {
+        explain(family, own, err);
+        free(store);
+        return status;
+    }
+    store->references = 1;
+    account(family->scenes, store);
+    *out = store;
+    return VXD_OK;
+}
+
+void vxd_scene_store_drop(struct vxd_scenes *scenes, struct vxd_scene_store *store,
+                          struct vxd_queue *queue)
+{
+    bool is_last;
+
+    if (store == NULL) {
+        return;
+    }
+    vxd_scenes_lock(scenes);
+    is_last = --store->references == 0;
+    vxd_scenes_unlock(scenes);
+    if (is_last) {
+        vxd_dag_destroy(queue, store->dag);
+        atomic_fetch_sub(&scenes->n_bytes, store->n_bytes);
+        free(store);
+    }
+}
+
+/* At what size a store of this one's is collected by itself. */
+static void set_collect_bytes(struct vxd_scene_family *family)
+{
+    uint64_t now = family->store->n_bytes;
+    uint64_t growth = family->scenes->collect_growth;
+
+    family->collect_bytes = now / 100 * growth + now;
+    if (family->collect_bytes < COLLECT_BYTES) {
+        family->collect_bytes = COLLECT_BYTES;
+    }
+}
+
+enum vxd_status vxd_scene_family_new(struct vxd_scene *scene, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    const struct vxd_dag_spec spec = {.format = scene->spec.format,
+                                      .store = scene->scenes->store};
+    struct vxd_scenes *scenes = scene->scenes;
+    struct vxd_scene_family *family = calloc(1, sizeof *family);
+    enum vxd_status status;
+
+    if (family == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
+    }
+    family->scenes = scenes;
+    family->max_bytes = scene->terms.max_bytes;
+    (void)snprintf(family->owner, sizeof family->owner, "%s", scene->terms.owner);
+    status = new_store(family, queue, &spec, 0, &family->store, err);
+    if (status != VXD_OK) {
+        free(family);
+        return status;
+    }
+    set_collect_bytes(family);
+    vxd_scene_family_join(family, scene);
+    vxd_scenes_lock(scenes);
+    family->next = scenes->families;
+    scenes->families = family;
+    vxd_scenes_unlock(scenes);
+    return VXD_OK;
+}
+
+void vxd_scene_family_join(struct vxd_scene_family *family, struct vxd_scene *scene)
+{
+    vxd_scenes_lock(family->scenes);
+    family->references++;
+    scene->family = family;
+    scene->next_in_family = family->first;
+    family->first = scene;
+    vxd_scenes_unlock(family->scenes);
+}
+
+static void end_collection(struct vxd_scene_family *family, struct vxd_queue *queue)
+{
+    vxd_dag_transfer_end(queue, family->transfer);
+    family->transfer = NULL;
+    vxd_scene_store_drop(family->scenes, family->fresh, queue);
+    family->fresh = NULL;
+    set_due(family, false);
+}
+
+/* Lets go of it. */
+static void drop_family(struct vxd_scene_family *family, struct vxd_queue *queue)
+{
+    struct vxd_scenes *scenes = family->scenes;
+    struct vxd_scene_family **at;
+    bool is_last;
+
+    vxd_scenes_lock(scenes);
+    is_last = --family->references == 0;
+    for (at = &scenes->families; is_last && *at != family; at = &(*at)->next) {
+    }
+    if (is_last) {
+        *at = family->next;
+    }
+    vxd_scenes_unlock(scenes);
+    if (is_last) {
+        end_collection(family, queue);
+        vxd_scene_store_drop(scenes, family->store, queue);
+        free(family);
+    }
+}
+
+void vxd_scene_family_leave(struct vxd_scene *scene, struct vxd_queue *queue)
+{
+    struct vxd_scene_family *family = scene->family;
+    struct vxd_scene **at;
+
+    if (family == NULL) {
+        return;
+    }
+    vxd_scenes_lock(family->scenes);
+    for (at = &family->first; *at != scene; at = &(*at)->next_in_family) {
+    }
+    *at = scene->next_in_family;
+    vxd_scenes_unlock(family->scenes);
+    drop_family(family, queue);
+}
+
+/* --- collection ------------------------------------------------------------------------- */
+
+struct adding {
+    struct vxd_dag_transfer *transfer;
+    struct vxd_err *err;
+    enum vxd_status status;
+};
+
+static uint32_t add_root(void *argument, uint32_t root)
+{
+    struct adding *adding = argument;
+
+    if (adding->status == VXD_OK) {
+        adding->status = vxd_dag_transfer_add(adding->transfer, root, adding->err);
+    }
+    return root;
+}
+
+/* Roots of all scenes of the family, of those too that nobody finds any more: who holds one may
+ * pin a version yet. With the mutex held. */
+static void map_roots(struct vxd_scene_family *family,
+                      uint32_t (*map)(void *argument, uint32_t root), void *argument)
+{
+    for (struct vxd_scene *scene = family->first; scene != NULL;
+         scene = scene->next_in_family) {
+        vxd_scene_history_map(&scene->history, map, argument);
+    }
+}
+
+static enum vxd_status begin(struct vxd_scene_family *family, struct vxd_queue *queue,
+                             struct vxd_err *err)
+{
+    const struct vxd_dag_spec *spec = vxd_dag_get_spec(family->store->dag);
+    struct adding adding = {.err = err};
+    enum vxd_status status;
+
+    set_due(family, true);
+    family->n_collections++;
+    memset(&family->collected, 0, sizeof family->collected);
+    vxd_dag_get_usage(family->store->dag, &family->collected.before);
+    /* Beside the old store, which goes afterwards, it may be as large as that. */
+    VXD_TRY(new_store(family, queue, spec, family->store->n_bytes, &family->fresh, err));
+    VXD_TRY(vxd_dag_transfer_begin(queue, family->store->dag, family->fresh->dag,
+                                   &family->transfer, err));
+    adding.transfer = family->transfer;
+    vxd_scenes_lock(family->scenes);
+    map_roots(family, add_root, &adding);
+    vxd_scenes_unlock(family->scenes);
+    status = adding.status;
+out:
+    return status;
+}
+
+void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root)
+{
+    struct vxd_err err = {0};
+
+    if (family->transfer != NULL &&
+        vxd_dag_transfer_add(family->transfer, root, &err) != VXD_OK) {
+        /* Without this root the new store would lack it: another collection comes later. */
+        vxd_log(VXD_LOG_WARNING, "collection given up", "error", err.message);
+        end_collection(family, family->scenes->queue);
+    }
+}
+
+static uint32_t new_root(void *argument, uint32_t root)
+{
+    uint32_t moved = root;
+
+    (void)vxd_dag_transfer_root(argument, root, &moved);
+    return moved;
+}
+
+/* All roots are in the new store: it takes the old one's place. */
+static void swap_stores(struct vxd_scene_family *family, struct vxd_queue *queue)
+{
+    struct vxd_scenes *scenes = family->scenes;
+    struct vxd_scene_store *old = family->store;
+
+    account(scenes, family->fresh);
+    vxd_scenes_lock(scenes);
+    map_roots(family, new_root, family->transfer);
+    family->store = family->fresh;
+    family->fresh = NULL;
+    vxd_scenes_unlock(scenes);
+    vxd_dag_get_usage(family->store->dag, &family->collected.after);
+    vxd_scene_store_drop(scenes, old, queue);
+    set_collect_bytes(family);
+    atomic_fetch_add(&scenes->n_collections, 1);
+    if (family->collected.before.n_bytes > family->collected.after.n_bytes) {
+        atomic_fetch_add(&scenes->collected_bytes, family->collected.before.n_bytes -
+                                                       family->collected.after.n_bytes);
+    }
+}
+
+static enum vxd_status slice(struct vxd_scene_family *family, struct vxd_queue *queue,
+                             bool *is_done, struct vxd_err *err)
+{
+    struct vxd_context *context = family->scenes->context;
+    bool is_cpu = vxd_context_backend(context) == VXD_BACKEND_CPU;
+    int64_t since_ns = vxd_clock_ns();
+    int64_t lasted_ns;
+    enum vxd_status status;
+
+    *is_done = false;
+    if (family->transfer == NULL) {
+        VXD_TRY(begin(family, queue, err));
+    }
+    VXD_TRY(vxd_dag_transfer_step(queue, family->transfer,
+                                  (is_cpu ? SLICE_CPU_US : SLICE_US) * UINT64_C(1000),
+                                  is_done, err));
+    account(family->scenes, family->fresh);
+    if (*is_done) {
+        swap_stores(family, queue);
+    }
+out:
+    lasted_ns = vxd_clock_ns() - since_ns;
+    family->collected.n_slices++;
+    if (lasted_ns > family->collected.longest_slice_ns) {
+        family->collected.longest_slice_ns = lasted_ns;
+    }
+    if (status != VXD_OK || *is_done) {
+        end_collection(family, queue);
+    }
+    if (status != VXD_OK) {
+        /* Not again before it is larger still. */
+        set_collect_bytes(family);
+        explain(family, family->store->n_bytes, err);
+    }
+    return status;
+}
+
+enum vxd_status vxd_scene_collect(struct vxd_scene *scene, struct vxd_queue *queue,
+                                  uint64_t *which, bool *is_done,
+                                  struct vxd_scene_collected *out, struct vxd_err *err)
+{
+    struct vxd_scene_family *family = scene->family;
+    enum vxd_status status = VXD_OK;
+
+    /* One that began may have ended between requests (vxd_scenes_tend). */
+    *is_done = *which > 0 && family->transfer == NULL &&
+               family->n_collections == *which && family->collected.after.n_bytes > 0;
+    if (!*is_done) {
+        status = slice(family, queue, is_done, err);
+        *which = family->n_collections;
+    }
+    *out = family->collected;
+    return status;
+}
+
+bool vxd_scenes_are_due(struct vxd_scenes *scenes)
+{
+    return atomic_load(&scenes->n_due) > 0;
+}
+
+/* A family that is to be collected, kept from going; NULL. */
+static struct vxd_scene_family *hold_due(struct vxd_scenes *scenes)
+{
+    struct vxd_scene_family *family;
+
+    vxd_scenes_lock(scenes);
+    family = scenes->families;
+    while (family != NULL && !family->is_due) {
+        family = family->next;
+    }
+    if (family != NULL) {
+        family->references++;
+    }
+    vxd_scenes_unlock(scenes);
+    return family;
+}
+
+bool vxd_scenes_tend(struct vxd_scenes *scenes, struct vxd_queue *queue,
+                     int64_t requests_ns)
+{
+    struct vxd_scene_family *family = NULL;
+    struct vxd_err err = {0};
+    int64_t since_ns = vxd_clock_ns();
+    bool is_done = false;
+
+    if (vxd_scenes_are_due(scenes)) {
+        family = hold_due(scenes);
+    }
+    if (family == NULL) {
+        scenes->debt_ns = 0;
+        return false;
+    }
+    scenes->debt_ns += requests_ns;
+    if (scenes->debt_ns > MAX_DEBT_NS) {
+        scenes->debt_ns = MAX_DEBT_NS;
+    }
+    do {
+        if (slice(family, queue, &is_done, &err) != VXD_OK) {
+            vxd_log(VXD_LOG_WARNING, "collection failed", "error", err.message);
+            is_done = true;
+        }
+    } while (!is_done && vxd_clock_ns() - since_ns < scenes->debt_ns);
+    scenes->debt_ns -= vxd_clock_ns() - since_ns;
+    if (scenes->debt_ns < 0) {
+        scenes->debt_ns = 0;
+    }
+    drop_family(family, queue);
+    return true;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a snapshot file has of a family.
+ *
+ * catalogue   number n_scenes, then each: description, history (scene_catalogue.c); roots are
+ *             numbers into the list of roots
+ * image       pieces: 4 bytes n_words, little end first, then the words; n_words 0 ends them;
+ *             then numbers n_words in all, leaves, inner (gpu/svdag/image/image.h), n_roots, and each
+ *             root's reference in the image */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/svdag/image/image.h"
+#include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scenes_recover.h"
+
+enum {
+    PART_BYTES = 1 << 20,
+    MAX_SCENES = 65536
+};
+
+/* All bytes of a kind; *out is to be freed. */
+static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
+                                enum vxd_snapshot_kind kind, struct vxd_bytes_out *out,
+                                struct vxd_err *err)
+{
+    size_t n_read = PART_BYTES;
+    enum vxd_status status = VXD_OK;
+
+    while (n_read == PART_BYTES) {
+        uint8_t *to = vxd_bytes_room(out, PART_BYTES);
+
+        if (to == NULL) {
+            return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                            "no memory for a snapshot's %zu bytes", out->n);
+        }
+        status = vxd_snapshot_read(reader, kind, to, PART_BYTES, &n_read, err);
+        if (status != VXD_OK) {
+            return status;
+        }
+        out->n += n_read;
+    }
+    return VXD_OK;
+}
+
+struct image {
+    struct vxd_dag_image_info info;
+    uint32_t *words; /* in `memory`, which a store may come to keep, or where that has no
+                      * room of malloc */
+    struct vxd_buffer memory;
+    uint32_t *roots;
+    size_t n_roots;
+};
+
+/* Room for all words that the file may have: page-locked where a GPU takes them. */
+static enum vxd_status make_room(struct vxd_context *context, uint64_t n_bytes,
+                                 struct image *image, struct vxd_err *err)
+{
+    if (vxd_dag_image_alloc(context, n_bytes / sizeof(uint32_t), &image->memory, err) ==
+        VXD_OK) {
+        image->words = image->memory.ptr;
+        return VXD_OK;
+    }
+    image->words = malloc(n_bytes);
+    return image->words != NULL
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                          "no memory for a snapshot's %" PRIu64 " bytes", n_bytes);
+}
+
+static void free_image(struct vxd_context *context, struct image *image)
+{
+    if (image->memory.ptr == NULL) {
+        free(image->words);
+    }
+    vxd_host_free(context, &image->memory);
+    free(image->roots);
+}
+
+/* The pieces, each to where it belongs. */
+static enum vxd_status read_words(struct vxd_context *context,
+                                  struct vxd_snapshot_reader *reader, struct image *image,
+                                  uint64_t *n_words, struct vxd_err *err)
+{
+    uint64_t room = vxd_snapshot_get_size(reader) / sizeof(uint32_t);
+    enum vxd_status status;
+
+    *n_words = 0;
+    VXD_TRY(make_room(context, room * sizeof(uint32_t), image, err));
+    for (;;) {
+        uint8_t head[4] = {0};
+        size_t n_read;
+        size_t n;
+
+        VXD_TRY(vxd_snapshot_read(reader, VXD_SNAPSHOT_IMAGE, head, sizeof head, &n_read,
+                                  err));
+        n = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 |
+            (size_t)head[3] << 24;
+        if (n_read < sizeof head || n > room - *n_words) {
+            VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's image is cut off"));
+        }
+        if (n == 0) {
+            break;
+        }
+        /* Files are little-endian, and so are all hosts that this is built for (base.h). */
+        VXD_TRY(vxd_snapshot_read(reader, VXD_SNAPSHOT_IMAGE, image->words + *n_words,
+                                  n * sizeof(uint32_t), &n_read, err));
+        if (n_read < n * sizeof(uint32_t)) {
+            VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's image is cut off"));
+        }
+        *n_words += n;
+    }
+out:
+    return status;
+}
+
+/* What follows the pieces. */
+static enum vxd_status read_roots(const struct vxd_bytes_out *bytes, uint64_t n_words,
+                                  struct image *image, struct vxd_err *err)
+{
+    struct vxd_bytes_in in = {.bytes = bytes->bytes, .n = bytes->n};
+    uint64_t n_roots;
+
+    image->info.n_words = vxd_bytes_get_number(&in);
+    image->info.leaves = vxd_bytes_get_number(&in);
+    image->info.inner = vxd_bytes_get_number(&in);
+    n_roots = vxd_bytes_get_number(&in);
+    if (in.is_bad || n_roots > in.n - in.at || image->info.n_words != n_words) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's roots are cut off");
+    }
+    image->roots = calloc((size_t)n_roots + 1, sizeof *image->roots);
+    if (image->roots == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for roots");
+    }
+    image->n_roots = (size_t)n_roots;
+    for (size_t i = 0; i < image->n_roots; i++) {
+        uint64_t root = vxd_bytes_get_number(&in);
+
+        in.is_bad = in.is_bad || root > UINT32_MAX;
+        image->roots[i] = (uint32_t)root;
+    }
+    return !in.is_bad && in.at == in.n
+               ? VXD_OK
+               : vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's roots are damaged");
+}
+
+static enum vxd_status read_image(struct vxd_context *context,
+                                  struct vxd_snapshot_reader *reader, struct image *image,
+                                  struct vxd_err *err)
+{
+    struct vxd_bytes_out rest = {0};
+    uint64_t n_words;
+    enum vxd_status status;
+
+    VXD_TRY(read_words(context, reader, image, &n_words, err));
+    VXD_TRY(read_all(reader, VXD_SNAPSHOT_IMAGE, &rest, err));
+    status = read_roots(&rest, n_words, image, err);
+out:
+    free(rest.bytes);
+    return status;
+}
+
+static enum vxd_status read_scene(struct vxd_scenes *scenes, uint32_t journal_id,
+                                  uint64_t least_generation, struct vxd_bytes_in *in,
+                                  uint64_t n_roots, struct vxd_err *err)
+{
+    struct vxd_scene_described described;
+    struct vxd_scene_history history = {0};
+    struct vxd_scene *scene;
+    uint64_t generation;
+    enum vxd_status status = vxd_scene_read_description(in, &described, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    VXD_TRY(vxd_scene_read_history(in, &history, n_roots, err));
+    generation =
+        described.generation > least_generation ? described.generation : least_generation;
+    VXD_TRY(vxd_scenes_add_described(scenes, journal_id, &described.terms,
+                                     &described.spec, generation,
+                                     described.created_unix_ns, &scene, err));
+    history.keeps_all = true;
+    history.filed = history.snapshots;
+    history.n_filed = history.n_snapshots;
+    history.snapshots = NULL;
+    history.n_snapshots = 0;
+    scene->history = history;
+    memset(&history, 0, sizeof history);
+out:
+    vxd_scene_history_free(&history);
+    free(described.palette);
+    return status;
+}
+
+static uint32_t root_of(void *argument, uint32_t number)
+{
+    const struct image *image = argument;
+
+    return image->roots[number];
+}
+
+/* All roots at once, so that what they share is stored once. */
+static enum vxd_status load_roots(struct vxd_scenes *scenes, uint32_t journal_id,
+                                  struct image *image, struct vxd_err *err)
+{
+    struct vxd_scene_family *family = vxd_scenes_find_family(scenes, journal_id);
+    enum vxd_status status;
+
+    if (family == NULL) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot has no scene");
+    }
+    image->info.format = family->first->spec.format;
+    vxd_scene_allow(family->first);
+    if (image->memory.ptr == NULL) {
+        status = vxd_dag_image_load(scenes->queue, family->store->dag, &image->info,
+                                    image->words, image->roots, image->n_roots, err);
+    } else {
+        status =
+            vxd_dag_image_load_own(scenes->queue, family->store->dag, &image->info,
+                                   &image->memory, image->roots, image->n_roots, err);
+        image->words = image->memory.ptr;
+    }
+    vxd_scene_account(family->first);
+    if (status != VXD_OK) {
+        return status == VXD_INVALID_ARGUMENT ? (err->code = VXD_DATA_LOSS) : status;
+    }
+    for (struct vxd_scene *scene = family->first; scene != NULL;
+         scene = scene->next_in_family) {
+        vxd_scene_history_map(&scene->history, root_of, image);
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scenes_load(struct vxd_scenes *scenes, uint32_t journal_id,
+                                uint64_t least_generation,
+                                struct vxd_snapshot_reader *reader, struct vxd_err *err)
+{
+    struct vxd_bytes_out catalogue = {0};
+    struct image image = {0};
+    struct vxd_bytes_in in;
+    uint64_t n_scenes;
+    enum vxd_status status;
+
+    VXD_TRY(read_all(reader, VXD_SNAPSHOT_CATALOGUE, &catalogue, err));
+    VXD_TRY(read_image(scenes->context, reader, &image, err));
+    in = (struct vxd_bytes_in){.bytes = catalogue.bytes, .n = catalogue.n};
+    n_scenes = vxd_bytes_get_number(&in);
+    if (in.is_bad || n_scenes == 0 || n_scenes > MAX_SCENES) {
+        VXD_TRY(vxd_fail(err, VXD_DATA_LOSS, NULL, "a snapshot's catalogue is damaged"));
+    }
+    for (uint64_t i = 0; i < n_scenes; i++) {
+        VXD_TRY(
+            read_scene(scenes, journal_id, least_generation, &in, image.n_roots, err));
+    }
+    VXD_TRY(in.at == in.n ? VXD_OK
+                          : vxd_fail(err, VXD_DATA_LOSS, NULL,
+                                     "more follows a snapshot's catalogue"));
+    status = load_roots(scenes, journal_id, &image, err);
+out:
+    free(catalogue.bytes);
+    free_image(scenes->context, &image);
+    return status;
+}

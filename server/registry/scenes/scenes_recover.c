@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Scenes after a start: each family from its newest valid snapshot and the records after it.
+ * Until a family is done its scenes keep all versions, since what a name keeps is known last. */
+#include "server/registry/scenes/scenes_recover.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/durable/recovery/recovery.h"
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/map_catalogue.h"
+#include "server/registry/scenes/scene_catalogue.h"
+#include "server/registry/scenes/scenes_journal.h"
+#include "server/registry/scenes/scenes_replay.h"
+#include "server/instance/instance.h"
+
+enum {
+    ON_CUDA_AT_ONCE = 64
+};
+
+struct recovery {
+    struct vxd_scenes *scenes;
+    uint64_t least_generation;  /* of the family that is recovered */
+    struct vxd_scene_plan plan; /* of its records */
+    size_t most_together;       /* of them, as one edit */
+    uint64_t logged_ns;         /* 0: not yet, so that the first line comes at once */
+};
+
+struct vxd_scene_family *vxd_scenes_find_family(struct vxd_scenes *scenes,
+                                                uint32_t journal_id)
+{
+    struct vxd_scene_family *family = scenes->families;
+
+    while (family != NULL && family->journal_id != journal_id) {
+        family = family->next;
+    }
+    return family;
+}
+
+void vxd_scene_set_generation(struct vxd_scene *scene, uint64_t least,
+                              uint64_t generation)
+{
+    struct vxd_scenes *scenes = scene->scenes;
+
+    scene->generation = generation > least ? generation : least;
+    if (scene->generation > scenes->last_generation) {
+        scenes->last_generation = scene->generation;
+    }
+}
+
+static bool formats_equal(const struct vxd_dag_format *a, const struct vxd_dag_format *b)
+{
+    return a->depth == b->depth && a->material_bits == b->material_bits &&
+           a->tracks_free == b->tracks_free;
+}
+
+enum vxd_status vxd_scenes_add_described(struct vxd_scenes *scenes, uint32_t journal_id,
+                                         const struct vxd_scene_terms *terms,
+                                         const struct vxd_scene_spec *spec,
+                                         uint64_t generation, int64_t created_unix_ns,
+                                         struct vxd_scene **out, struct vxd_err *err)
+{
+    struct vxd_scene_family *family = vxd_scenes_find_family(scenes, journal_id);
+    struct vxd_scene *scene = vxd_scenes_find(scenes, terms->name);
+    enum vxd_status status;
+
+    if (scene != NULL) {
+        vxd_scene_drop(scene, scenes->queue);
+        return vxd_fail(err, VXD_DATA_LOSS, NULL, "there are two scenes \"%s\"",
+                        terms->name);
+    }
+    if (family != NULL && !formats_equal(&family->first->spec.format, &spec->format)) {
+        return vxd_fail(err, VXD_DATA_LOSS, NULL,
+                        "\"%s\" has another depth or materials than its family",
+                        terms->name);
+    }
+    status = vxd_scene_restore(scenes, family, terms, spec, &scene, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    scene->family->journal_id = journal_id;
+    vxd_scene_set_generation(scene, 0, generation);
+    scene->created_unix_ns = created_unix_ns;
+    scene->history.keeps_all = true;
+    vxd_scenes_publish(scenes, scene);
+    vxd_scene_drop(scene, scenes->queue); /* the registry holds it */
+    *out = scene;
+    return VXD_OK;
+}
+
+/* --- the visitor ------------------------------------------------------------------------- */
+
+/* What is wrong with an item is said when its name is given back. */
+static enum vxd_status plan_name(void *user, const struct vxd_journal_item *item,
+                                 struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_bytes_in in = {.bytes = item->bytes, .n = item->n_bytes};
+    struct vxd_scene_snapshot named;
+    char name[VXD_NAME_BYTES];
+
+    (void)err;
+    if (vxd_scene_read_named(&in, name, &named, NULL) == VXD_OK) {
+        vxd_scene_plan_name(&recovery->plan, name, named.version.number);
+    }
+    return VXD_OK;
+}
+
+static enum vxd_backend backend_of(const struct vxd_scenes *scenes)
+{
+    return vxd_context_backend(vxd_queue_context(scenes->queue));
+}
+
+/* A GPU makes what an edit has room for over and over until there is: not of much at a time, and what
+ * follows is unpacked meanwhile. */
+static size_t most_at_once(const struct vxd_scenes *scenes)
+{
+    return backend_of(scenes) == VXD_BACKEND_CUDA ? ON_CUDA_AT_ONCE : VXD_RECORDS_AT_ONCE;
+}
+
+static enum vxd_status begin_family(void *user, const struct vxd_journal_family *row,
+                                    struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_scene_family *family;
+
+    (void)err;
+    recovery->least_generation = row->epoch;
+    /* Again, after a snapshot that was no good: what it brought goes. */
+    while ((family = vxd_scenes_find_family(recovery->scenes, row->id)) != NULL) {
+        vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, family->first);
+    }
+    vxd_scene_plan_free(&recovery->plan);
+    recovery->plan.backend = backend_of(recovery->scenes);
+    recovery->most_together = most_at_once(recovery->scenes);
+    return vxd_journal_read_items(recovery->scenes->journal, VXD_JOURNAL_NAMED, row->id,
+                                  plan_name, recovery, err);
+}
+
+static void foresee(void *user, const struct vxd_journal_family *row, uint64_t sequence,
+                    const struct vxd_record *head)
+{
+    struct recovery *recovery = user;
+
+    (void)row;
+    vxd_scene_plan_record(&recovery->plan, sequence, head);
+}
+
+static enum vxd_status load(void *user, const struct vxd_journal_family *row,
+                            struct vxd_snapshot_reader *reader, struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+
+    return vxd_scenes_load(recovery->scenes, row->id, recovery->least_generation, reader,
+                           err);
+}
+
+/* A snapshot may have one change more than its number says: that is there already. */
+static bool is_there(struct recovery *recovery, uint32_t id, const char *name)
+{
+    struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
+    bool is_ours = scene != NULL && scene->family->journal_id == id;
+
+    vxd_scene_drop(scene, recovery->scenes->queue);
+    return is_ours;
+}
+
+static enum vxd_status create(struct recovery *recovery, uint32_t id,
+                              const struct vxd_record *record, struct vxd_err *err)
+{
+    struct vxd_bytes_in in = {.bytes = record->spec, .n = record->n_spec_bytes};
+    struct vxd_scene_described described;
+    struct vxd_scene *scene;
+    uint64_t generation;
+    enum vxd_status status = vxd_scene_read_description(&in, &described, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    generation = described.generation > recovery->least_generation
+                     ? described.generation
+                     : recovery->least_generation;
+    VXD_TRY(vxd_scenes_add_described(recovery->scenes, id, &described.terms,
+                                     &described.spec, generation,
+                                     described.created_unix_ns, &scene, err));
+    status = vxd_scene_history_begin(scene, VXD_DAG_EMPTY, err);
+out:
+    free(described.palette);
+    return status;
+}
+
+/* A scene of this family by name. errors  DATA_LOSS */
+static enum vxd_status find_scene(struct recovery *recovery, uint32_t id,
+                                  const char *name, struct vxd_scene **out,
+                                  struct vxd_err *err)
+{
+    struct vxd_scene *scene = vxd_scenes_find(recovery->scenes, name);
+
+    *out = NULL;
+    if (scene == NULL || scene->family->journal_id != id) {
+        vxd_scene_drop(scene, recovery->scenes->queue);
+        return vxd_fail(err, VXD_DATA_LOSS, NULL,
+                        "a record is of the scene \"%s\", which is not there", name);
+    }
+    vxd_scene_drop(scene, recovery->scenes->queue); /* nobody else drops any */
+    *out = scene;
+    return VXD_OK;
+}
+
+static enum vxd_status branch(struct recovery *recovery, uint32_t id,
+                              const struct vxd_record *record, struct vxd_err *err)
+{
+    const struct vxd_scene_at at = {record->of_version.n, NULL};
+    struct vxd_scene_state state;
+    struct vxd_scene_terms terms;
+    struct vxd_scene *from;
+    struct vxd_scene *scene;
+    enum vxd_status status;
+
+    VXD_TRY(find_scene(recovery, id, record->from, &from, err));
+    status = vxd_scene_pin(from, &at, &state, err);
+    if (status != VXD_OK) {
+        err->code = VXD_DATA_LOSS;
+        return VXD_DATA_LOSS;
+    }
+    terms = from->terms;
+    (void)snprintf(terms.name, sizeof terms.name, "%s", record->head);
+    (void)snprintf(terms.owner, sizeof terms.owner, "%s", record->author);
+    status = vxd_scenes_add_described(recovery->scenes, id, &terms, &from->spec, 0,
+                                      record->unix_ns, &scene, err);
+    if (status == VXD_OK) {
+        vxd_scene_set_generation(scene, recovery->least_generation,
+                                 record->version.epoch);
+        status = vxd_scene_history_begin(scene, state.root, err);
+    }
+    vxd_scene_unpin(recovery->scenes, &state, recovery->scenes->queue);
+out:
+    return status;
+}
+
+static bool is_change(const struct vxd_record *record)
+{
+    return record->kind != VXD_RECORD_CREATE && record->kind != VXD_RECORD_BRANCH &&
+           record->kind != VXD_RECORD_DROP;
+}
+
+static enum vxd_status change(struct recovery *recovery, uint32_t id,
+                              const struct vxd_record_decoded *record,
+                              struct vxd_err *err)
+{
+    struct vxd_scene *scene;
+    enum vxd_status status;
+
+    VXD_TRY(find_scene(recovery, id, record->record.head, &scene, err));
+    status = vxd_scene_replay(scene, recovery->least_generation, record, 1, err);
+    if (status == VXD_NOT_FOUND || status == VXD_FAILED_PRECONDITION) {
+        err->code = VXD_DATA_LOSS; /* an undo of what is not there */
+        status = VXD_DATA_LOSS;
+    }
+out:
+    return status;
+}
+
+/* A scene begins or ends. */
+static enum vxd_status turn(struct recovery *recovery, uint32_t id,
+                            const struct vxd_record *record, struct vxd_err *err)
+{
+    struct vxd_scene *scene;
+    enum vxd_status status;
+    bool is_made = record->kind == VXD_RECORD_CREATE || record->kind == VXD_RECORD_BRANCH;
+
+    if (is_there(recovery, id, record->head) == is_made) {
+        return VXD_OK;
+    }
+    if (is_made) {
+        return record->kind == VXD_RECORD_CREATE ? create(recovery, id, record, err)
+                                                 : branch(recovery, id, record, err);
+    }
+    VXD_TRY(find_scene(recovery, id, record->head, &scene, err));
+    vxd_scenes_remove(recovery->scenes, recovery->scenes->queue, scene);
+out:
+    return status;
+}
+
+/* The next change of its scene, which a snapshot has not got already. */
+static bool is_next(struct vxd_scene *scene, const struct vxd_record *record)
+{
+    struct vxd_scene_state state;
+
+    vxd_scene_pin_last(scene, &state);
+    vxd_scene_unpin(scene->scenes, &state, scene->scenes->queue);
+    return record->version.n == state.version + 1;
+}
+
+/* How many may be one edit: that was done, where *is_done is set; else, which a single one and those
+ * that failed are, they are to be applied one after the other. What there was no room for is
+ * not tried again: half as many are. */
+static size_t apply_together(struct recovery *recovery, uint32_t id, uint64_t sequence,
+                             const struct vxd_record_decoded *records, size_t n,
+                             bool *is_done)
+{
+    struct vxd_scene *scene;
+    size_t n_together = n < recovery->most_together ? n : recovery->most_together;
+    enum vxd_status status;
+
+    *is_done = false;
+    if (n_together < 2 || !is_change(&records[0].record) ||
+        find_scene(recovery, id, records[0].record.head, &scene, NULL) != VXD_OK ||
+        !is_next(scene, &records[0].record)) {
+        return 1;
+    }
+    n_together =
+        vxd_scene_plan_count(&recovery->plan, scene, sequence, records, n_together);
+    if (n_together == 1) {
+        return 1;
+    }
+    status =
+        vxd_scene_replay(scene, recovery->least_generation, records, n_together, NULL);
+    *is_done = status == VXD_OK;
+    if (status == VXD_RESOURCE_EXHAUSTED) {
+        recovery->most_together = n_together / 2;
+        return 1;
+    }
+    return n_together;
+}
+
+static enum vxd_status apply(void *user, const struct vxd_journal_family *row,
+                             uint64_t sequence, const struct vxd_record_decoded *records,
+                             size_t n, size_t *n_done, struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    enum vxd_status status = VXD_OK;
+
+    *n_done = 0;
+    while (*n_done < n) {
+        bool is_done;
+        size_t end = *n_done + apply_together(recovery, row->id, sequence + *n_done,
+                                              records + *n_done, n - *n_done, &is_done);
+
+        for (; *n_done < end; ++*n_done) {
+            const struct vxd_record_decoded *next = &records[*n_done];
+
+            if (!is_done) {
+                VXD_TRY(is_change(&next->record)
+                            ? change(recovery, row->id, next, err)
+                            : turn(recovery, row->id, &next->record, err));
+            }
+        }
+    }
+out:
+    return status;
+}
+
+/* A version that a name keeps; of scenes or versions that are gone it is left out. */
+static enum vxd_status name_version(void *user, enum vxd_journal_item_kind kind,
+                                    const struct vxd_journal_item *item,
+                                    struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_bytes_in in = {.bytes = item->bytes, .n = item->n_bytes};
+    struct vxd_scene_snapshot named;
+    struct vxd_scene_state state;
+    struct vxd_scene_at at = {0};
+    char name[VXD_NAME_BYTES];
+    struct vxd_scene *scene;
+    enum vxd_status status;
+
+    if (kind != VXD_JOURNAL_NAMED) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_scene_read_named(&in, name, &named, err));
+    VXD_TRY(find_scene(recovery, item->family, name, &scene, err));
+    at.version = named.version.number;
+    VXD_TRY(vxd_scene_pin(scene, &at, &state, err));
+    status = vxd_scene_check_snapshot(scene, &state, false, true, &named, err);
+    if (status == VXD_OK) {
+        vxd_scene_set_snapshot(scene, &named, false);
+    }
+    vxd_scene_unpin(recovery->scenes, &state, recovery->scenes->queue);
+out:
+    if (status == VXD_RESOURCE_EXHAUSTED) {
+        return status;
+    }
+    if (status != VXD_OK) {
+        vxd_log(VXD_LOG_WARNING, "a snapshot's version is not there any more", "error",
+                err->message);
+    }
+    return VXD_OK;
+}
+
+/* All its scenes were dropped, the last two at once: nothing of it is needed any more. */
+static enum vxd_status forget_family(struct vxd_scenes *scenes, uint32_t id,
+                                     struct vxd_err *err)
+{
+    enum vxd_status status = vxd_journal_forget_family(scenes->journal, id, err);
+
+    vxd_scene_saver_ask(scenes->saver, id);
+    return status;
+}
+
+static enum vxd_status done(void *user, const struct vxd_recovered_family *result,
+                            struct vxd_err *err)
+{
+    struct recovery *recovery = user;
+    struct vxd_scenes *scenes = recovery->scenes;
+    struct vxd_scene_family *family = vxd_scenes_find_family(scenes, result->family->id);
+    struct vxd_journal_family row = *result->family;
+    struct vxd_journal_txn *txn = NULL;
+    enum vxd_status status = VXD_OK;
+
+    if (family == NULL) {
+        /* Of one that lost something people may want to see what is left. */
+        return result->is_lossy ? VXD_OK : forget_family(scenes, row.id, err);
+    }
+    family->sequence = result->last_sequence;
+    family->decided = result->last_sequence;
+    for (struct vxd_scene *scene = family->first; scene != NULL;
+         scene = scene->next_in_family) {
+        vxd_scene_end_recovery(scene);
+    }
+    if (!result->is_lossy) {
+        return VXD_OK;
+    }
+    vxd_log(VXD_LOG_ERROR, "a scene has lost changes; its generation is another one",
+            "scene", row.name, "reason", result->reason);
+    row.epoch = vxd_scenes_new_generation(scenes);
+    for (struct vxd_scene *scene = family->first; scene != NULL;
+         scene = scene->next_in_family) {
+        scene->generation = row.epoch;
+    }
+    VXD_TRY(vxd_journal_begin(scenes->journal, &txn, err));
+    VXD_TRY(vxd_journal_put_family(txn, &row, err));
+    status = vxd_journal_commit_wait(txn, err);
+    txn = NULL;
+out:
+    vxd_journal_abandon(txn);
+    return status;
+}
+
+static void progress(void *user, const struct vxd_recovery_progress *at)
+{
+    struct recovery *recovery = user;
+    uint64_t now = (uint64_t)vxd_clock_ns();
+    char text[96];
+
+    if (now - recovery->logged_ns < UINT64_C(1000000000)) {
+        return;
+    }
+    recovery->logged_ns = now;
+    (void)snprintf(text, sizeof text,
+                   "%" PRIu64 " of %" PRIu64 " records, scene %zu of %zu", at->i_record,
+                   at->n_records, at->i_family + 1, at->n_families);
+    vxd_log(VXD_LOG_INFO, "bringing back scenes", "done", text, "scene", at->name);
+}
+
+static bool is_scenes(const struct vxd_journal_family *family)
+{
+    return !vxd_is_map_family(family);
+}
+
+enum vxd_status vxd_scenes_recover(struct vxd_scenes *scenes,
+                                   const struct vxd_journal_found *found,
+                                   struct vxd_err *err)
+{
+    struct recovery recovery = {.scenes = scenes};
+    const struct vxd_recovery_visitor visitor = {.user = &recovery,
+                                                 .family = begin_family,
+                                                 .snapshot = load,
+                                                 .records = apply,
+                                                 .records_at_once = most_at_once(scenes),
+                                                 .foresee = foresee,
+                                                 .is_ours = is_scenes,
+                                                 .item = name_version,
+                                                 .done = done,
+                                                 .progress = progress};
+    struct vxd_recovery_result result;
+    enum vxd_status status;
+    char text[96];
+
+    scenes->is_recovering = true;
+    status = vxd_recover(scenes->dir, scenes->journal, found, &visitor, &result, err);
+    scenes->is_recovering = false;
+    vxd_scene_plan_free(&recovery.plan);
+
+    if (status == VXD_OK && result.n_families > 0) {
+        (void)snprintf(text, sizeof text, "%zu, %" PRIu64 " records replayed",
+                       result.n_families, result.n_replayed);
+        vxd_log(VXD_LOG_INFO, "scenes are back", "families", text);
+    }
+    return status;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/registry/scenes/scenes_replay.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/svdag/edit/edit.h"
+#include "server/registry/scenes/scenes_recover.h"
+
+/* Lists that the engine takes from device memory. */
+static enum vxd_status upload_lists(struct vxd_queue *queue, struct vxd_dag_op *op,
+                                    struct vxd_buffer buffers[4], struct vxd_err *err)
+{
+    struct vxd_dag_voxels *voxels = &op->shape.voxels;
+    size_t n_values = 0;
+    const void *at;
+    enum vxd_status status;
+
+    if (op->shape.kind != VXD_DAG_VOXELS || voxels->n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_upload(queue, voxels->codes, voxels->n * sizeof *voxels->codes,
+                       &buffers[0], &at, err));
+    if (voxels->values != NULL) {
+        n_values = voxels->first_value[voxels->n - 1] +
+                   (size_t)__builtin_popcountll(voxels->masks[voxels->n - 1]);
+    }
+    voxels->codes = at;
+    VXD_TRY(vxd_upload(queue, voxels->masks, voxels->n * sizeof *voxels->masks,
+                       &buffers[1], &at, err));
+    voxels->masks = at;
+    if (n_values > 0) {
+        VXD_TRY(vxd_upload(queue, voxels->first_value,
+                           voxels->n * sizeof *voxels->first_value, &buffers[2], &at,
+                           err));
+        voxels->first_value = at;
+        VXD_TRY(vxd_upload(queue, voxels->values, n_values * sizeof *voxels->values,
+                           &buffers[3], &at, err));
+        voxels->values = at;
+    }
+out:
+    return status;
+}
+
+static size_t count_ops(const struct vxd_record_decoded *records, size_t n)
+{
+    size_t n_ops = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        n_ops += records[i].record.n_ops;
+    }
+    return n_ops;
+}
+
+/* All operations of n records. */
+static enum vxd_status edit(struct vxd_queue *queue, const struct vxd_scene_state *state,
+                            const struct vxd_record_decoded *records, size_t n,
+                            struct vxd_dag_edit_result *result, struct vxd_err *err)
+{
+    size_t n_ops = count_ops(records, n);
+    struct vxd_buffer(*buffers)[4] = calloc(n_ops + 1, sizeof *buffers);
+    struct vxd_dag_op *ops = calloc(n_ops + 1, sizeof *ops);
+    size_t n_copied = 0;
+    enum vxd_status status;
+
+    if (buffers == NULL || ops == NULL) {
+        status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a record");
+        goto out;
+    }
+    for (size_t i = 0; i < n; n_copied += records[i++].record.n_ops) {
+        memcpy(ops + n_copied, records[i].record.ops,
+               records[i].record.n_ops * sizeof *ops);
+    }
+    for (size_t i = 0; i < n_ops; i++) {
+        VXD_TRY(upload_lists(queue, &ops[i], buffers[i], err));
+    }
+    status = vxd_dag_edit_wait(queue, state->dag, state->root, ops, n_ops, result, err);
+out:
+    for (size_t i = 0; buffers != NULL && i < n_ops; i++) {
+        for (int k = 0; k < 4; k++) {
+            vxd_device_free(queue, &buffers[i][k]);
+        }
+    }
+    (void)vxd_queue_wait(queue, NULL);
+    free(buffers);
+    free(ops);
+    return status;
+}
+
+static enum vxd_scene_made_by made_by(enum vxd_record_kind kind)
+{
+    return kind == VXD_RECORD_UNDO        ? VXD_SCENE_UNDONE
+           : kind == VXD_RECORD_REDO      ? VXD_SCENE_REDONE
+           : kind == VXD_RECORD_INTEGRATE ? VXD_SCENE_INTEGRATED
+                                          : VXD_SCENE_EDITED;
+}
+
+/* errors  DATA_LOSS  they are not the next versions */
+static enum vxd_status check_versions(const struct vxd_scene *scene, uint64_t last,
+                                      const struct vxd_record_decoded *records, size_t n,
+                                      struct vxd_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t number = records[i].record.version.n;
+
+        if (number != last + 1 + i) {
+            return vxd_fail(err, VXD_DATA_LOSS, NULL,
+                            "a record makes version %" PRIu64 " of \"%s\", which is at "
+                            "%" PRIu64,
+                            number, scene->terms.name, last + i);
+        }
+    }
+    return VXD_OK;
+}
+
+/* An undo or a redo. errors  as of vxd_scene_find_undoing, and of the engine */
+static enum vxd_status undo(struct vxd_scene *scene, const struct vxd_scene_state *state,
+                            const struct vxd_record *record,
+                            struct vxd_dag_edit_result *result, struct vxd_err *err)
+{
+    struct vxd_scene_undoing undoing;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_find_undoing(scene, record->kind == VXD_RECORD_REDO,
+                                   record->of_version.n, NULL, &undoing, err));
+    VXD_TRY(vxd_dag_undo_wait(scene->scenes->queue, state->dag, state->root,
+                              undoing.before, undoing.after, result, err));
+out:
+    return status;
+}
+
+/* Its place is reserved. Counts are known of an edit of its own. */
+static void add_version(struct vxd_scene *scene, const struct vxd_record *record,
+                        const struct vxd_dag_edit_result *result, bool is_alone)
+{
+    struct vxd_scene_version version = {.kind = made_by(record->kind),
+                                        .of_version = record->of_version.n,
+                                        .unix_ns = record->unix_ns,
+                                        .root = result->root};
+
+    if (is_alone) {
+        version.n_added = result->n_added;
+        version.n_removed = result->n_removed;
+        version.n_changed = result->n_changed;
+        version.n_freed = result->n_freed;
+    }
+    (void)snprintf(version.by, sizeof version.by, "%s", record->author);
+    (void)snprintf(version.client_id, sizeof version.client_id, "%s", record->client);
+    (void)vxd_scene_add_version(scene, &version, false);
+}
+
+enum vxd_status vxd_scene_replay(struct vxd_scene *scene, uint64_t least_generation,
+                                 const struct vxd_record_decoded *records, size_t n,
+                                 struct vxd_err *err)
+{
+    struct vxd_queue *queue = scene->scenes->queue;
+    const struct vxd_record *first = &records[0].record;
+    struct vxd_dag_edit_result result = {0};
+    struct vxd_scene_state state;
+    enum vxd_status status = VXD_OK;
+
+    vxd_scene_pin_last(scene, &state);
+    if (n == 1 && first->version.n <= state.version) {
+        goto out;
+    }
+    VXD_TRY(check_versions(scene, state.version, records, n, err));
+    VXD_TRY(vxd_scene_reserve_versions(scene, n, err));
+    vxd_scene_allow(scene);
+    if (first->of_version.n > 0) {
+        VXD_TRY(undo(scene, &state, first, &result, err));
+    } else {
+        VXD_TRY(edit(queue, &state, records, n, &result, err));
+    }
+    vxd_scene_account(scene);
+    for (size_t i = 0; i < n; i++) {
+        add_version(scene, &records[i].record, &result, n == 1);
+        vxd_scene_set_generation(scene, least_generation,
+                                 records[i].record.version.epoch);
+    }
+out:
+    vxd_scene_unpin(scene->scenes, &state, queue);
+    return status;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who may do what: bearer tokens kept as SHA-256 hashes in a file, and the peer's uid on
+ * ipc sockets. */
+#ifndef VXD_SERVER_REQUEST_AUTH_H
+#define VXD_SERVER_REQUEST_AUTH_H
+
+#include "server/config/config.h"
+
+enum vxd_scope {
+    VXD_SCOPE_READ = 1,
+    VXD_SCOPE_WRITE = 2,
+    VXD_SCOPE_ADMIN = 4
+};
+
+#define VXD_ALL_SCOPES 7u
+
+/* Who sends a request; name for logs, never the token. */
+struct vxd_principal {
+    char name[64];
+    uint32_t scopes;
+};
+
+struct vxd_auth;
+
+/* Reads config->tokens_file (lines "NAME SCOPES SHA256HEX", # comments; NAME as names are,
+ * SCOPES a comma list of read, write, admin). Also what SIGHUP calls: a bad new file keeps
+ * the old tokens. errors  INVALID_ARGUMENT (file and line), NOT_FOUND. Thread-safe. */
+enum vxd_status vxd_auth_create(const struct vxd_config *config, struct vxd_auth **out,
+                                struct vxd_err *err);
+enum vxd_status vxd_auth_reload(struct vxd_auth *auth, struct vxd_err *err);
+void vxd_auth_destroy(struct vxd_auth *auth);
+
+/* Decides who it is. With tokens configured, a token is required except for trusted ipc
+ * peers; without, every peer that can connect has all scopes. peer_uid is -1 where unknown.
+ * The comparison takes the same time for any wrong token.
+ * errors  UNAUTHENTICATED  a token is missing or unknown */
+enum vxd_status vxd_auth_identify(struct vxd_auth *auth, const char *token,
+                                  int64_t peer_uid, struct vxd_principal *out,
+                                  struct vxd_err *err);
+
+/* errors  PERMISSION_DENIED  names the scope that is missing */
+enum vxd_status vxd_auth_require(const struct vxd_principal *principal,
+                                 enum vxd_scope scope, struct vxd_err *err);
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The one method table behind both transports. A method is a few functions; adding one is
+ * one file in service/ and one row in method.c. */
+#ifndef VXD_SERVER_REQUEST_METHOD_H
+#define VXD_SERVER_REQUEST_METHOD_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "gpu/core/core.h"
+#include "server/request/auth.h"
+
+struct vxd_body;
+struct vxd_request;
+
+enum vxd_lane_kind {
+    VXD_LANE_NONE = 0, /* answered on the transport's thread, never queued: check only */
+    VXD_LANE_READ = 1, /* changes nothing; several run at once */
+    VXD_LANE_WRITE = 2 /* one at a time, in order */
+};
+
+/* A decoded query of a file upload: "size" -> "0.1". */
+struct vxd_query_item {
+    const char *key;
+    const char *value;
+};
+
+struct vxd_method {
+    const char *name; /* "voxelize": HTTP path, log and metrics label */
+    uint32_t tag;     /* field number in Request and Response */
+    const char *summary;
+    enum vxd_scope scope;
+    enum vxd_lane_kind lane;
+    const ProtobufCMessageDescriptor *input;
+    const ProtobufCMessageDescriptor *output;
+
+    /* NULL: the method changes nothing. Else whether this decoded request does: it then
+     * needs the scope write, takes effect exactly once, and runs to its end once begun. All
+     * it does is all or nothing: an error means that nothing changed. */
+    bool (*changes)(const struct vxd_request *request);
+
+    /* Requests that set a batch_key may run as one (request.h): submit, finish and release are
+     * then called for the first of them, whose companions are the others; finish sets every
+     * one's output. Where that fails, release comes, and submit again for each alone: so
+     * release leaves a request as check made it, and no request suffers for another. */
+
+    /* On the transport's thread: checks every field of request->input, sets
+     * request->bulk and request->cost_bytes (engine memory it will take, for admission),
+     * and request->lane where it is not the method's.
+     * For VXD_LANE_NONE it also sets request->output. Refuses nothing for what other requests
+     * change: a repeated request passes as the first one did. */
+    enum vxd_status (*check)(struct vxd_request *request, struct vxd_err *err);
+
+    /* On a lane's thread: enqueues one stage on the queue and returns without waiting.
+     * Sets request->more when another stage must follow once the queue has run this one;
+     * other requests may run between stages, and the next stage may come on another lane
+     * of the same context. NULL for VXD_LANE_NONE. */
+    enum vxd_status (*submit)(struct vxd_request *request, struct vxd_queue *queue,
+                              struct vxd_err *err);
+
+    /* On a lane's thread, after the last stage has run: sets request->output (message and
+     * arrays stay valid until release). What changed something must not fail here. */
+    enum vxd_status (*finish)(struct vxd_request *request, struct vxd_queue *queue,
+                              struct vxd_err *err);
+
+    /* On a lane's thread, once, after the reply, also after failures and expiry, if submit
+     * was ever called: frees request->state and what it holds. */
+    void (*release)(struct vxd_request *request, struct vxd_queue *queue);
+
+    /* Optional, on any thread, once, when the request is gone, run or not: lets go of what
+     * check took. request->state is set where check set it. */
+    void (*forget)(struct vxd_request *request);
+
+    /* Optional, on any thread, when a request that repeats no other is about to be queued:
+     * another one may have to run before it (request_ahead.h). Where one does, *waits is set,
+     * and take_ahead gets its output, on that one's thread. */
+    enum vxd_status (*ahead)(struct vxd_request *request, bool *waits,
+                             struct vxd_err *err);
+    enum vxd_status (*take_ahead)(struct vxd_request *request,
+                                  const ProtobufCMessage *output, struct vxd_err *err);
+
+    /* Optional, on the transport's thread: builds request->input from a file sent as a
+     * body (?format=pcd&size=0.1). The bytes stay valid as long as the request. */
+    enum vxd_status (*from_file)(struct vxd_request *request, const struct vxd_body *body,
+                                 struct vxd_err *err);
+};
+
+/* The table, in the order of the schema's field numbers. */
+const struct vxd_method *vxd_methods(size_t *n_methods);
+
+/* NULL when there is none. */
+const struct vxd_method *vxd_method_by_tag(uint32_t tag);
+const struct vxd_method *vxd_method_by_name(const char *name);
+
+/* Index in the table, for metrics. */
+size_t vxd_method_index(const struct vxd_method *method);
+
+#endif

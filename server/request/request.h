@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The life of a request: who asks, which method, what comes before it, its commit, and the
+ * memory that makes it exactly-once. */
+#ifndef VXD_SERVER_REQUEST_REQUEST_H
+#define VXD_SERVER_REQUEST_REQUEST_H
+
+#include "server/request/auth.h"
+#include "server/request/commit.h"
+#include "server/request/exactly_once.h"
+#include "server/request/method.h"
+#include "server/request/request_life.h"
+#include "server/request/request_prerequisite.h"
+
+#endif

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The life of one request, the same for both transports:
+ *
+ *   create -> admit (before the body is read) -> submit (decode, check, queue)
+ *          -> lane stages -> finish -> reply -> release
+ *
+ * A repeated request that changes something leaves this path before the queue: it waits for
+ * the first one, or gets its outcome (exactly_once.h).
+ *
+ * Whatever happens, the transport's reply function is called exactly once: with the
+ * result, with an error, or on the timer's thread when the deadline passes first. */
+#ifndef VXD_SERVER_REQUEST_REQUEST_LIFE_H
+#define VXD_SERVER_REQUEST_REQUEST_LIFE_H
+
+#include <stdatomic.h>
+
+#include "gpu/core/core.h"
+#include "proto/wire/wire.h"
+#include "server/request/method.h"
+
+struct vxd_server;
+
+#define VXD_NAME_BYTES 64
+#define VXD_TOKEN_BYTES 256
+
+/* What the envelope's header (rpc) or the HTTP headers say; strings are copied by
+ * vxd_request_create, empty or NULL where absent. */
+struct vxd_request_header {
+    const char *request_id;
+    const char *token;
+    const char *client_id;
+    const char *stream;
+    uint64_t sequence;
+    const char *idempotency_key; /* instead of a sequence */
+    bool resends; /* the transport sends again by itself: what changes something needs
+                   * client_id and sequence */
+    uint32_t timeout_ms;
+    uint32_t keep_last;
+    uint32_t max_age_ms;
+    const char *peer; /* "ipc", "tcp 10.0.0.7:4242", "http 127.0.0.1:5555": for logs, and
+                       * the fairness key where client_id is empty */
+    int64_t peer_uid; /* -1 where unknown */
+};
+
+enum vxd_body_kind {
+    VXD_BODY_PROTOBUF = 0,
+    VXD_BODY_JSON = 1,
+    VXD_BODY_FILE = 2
+};
+
+struct vxd_body {
+    enum vxd_body_kind kind;
+    const uint8_t *bytes; /* must stay valid until the transport's reply_fn was called and
+                           * `discard` (below) ran */
+    size_t n_bytes;
+    const char *format; /* VXD_BODY_FILE: ?format= */
+    const struct vxd_query_item *query;
+    size_t n_query;
+};
+
+struct vxd_commit;
+struct vxd_once_record;
+
+struct vxd_request {
+    struct vxd_server *server;
+    const struct vxd_method *method;
+    struct vxd_principal principal;
+    char id[VXD_NAME_BYTES];
+    char client_id[VXD_NAME_BYTES];
+    char stream[VXD_NAME_BYTES];
+    char peer[VXD_NAME_BYTES];
+    char token[VXD_TOKEN_BYTES]; /* wiped by admit; never logged */
+    char idempotency_key[VXD_NAME_BYTES];
+    int64_t peer_uid;
+    uint64_t sequence;
+    bool resends;
+    uint32_t keep_last;
+    int64_t received_ns; /* monotonic clock, like all *_ns here */
+    int64_t deadline_ns;
+    int64_t max_age_ns;         /* absolute; INT64_MAX = none */
+    _Atomic int64_t started_ns; /* first submit; 0 before */
+    int64_t engine_ns; /* spent in stages so far: submitting and waiting; for finish */
+    int64_t ran_ns;    /* when the last stage had run; of a commit, when it was decided */
+    uint64_t body_bytes;
+    uint64_t reserved_bytes; /* of the server's inflight_bytes, this request's share */
+    uint64_t decoder_bytes;  /* of these, the decoder's budget */
+
+    struct vxd_decoder *decoder; /* owns input and whatever the service builds in it */
+    ProtobufCMessage *input;
+
+    bool changes;            /* decided once it is decoded */
+    enum vxd_lane_kind lane; /* the method's, unless its check wants another */
+
+    /* Set by the method's functions. */
+    bool bulk;
+    bool more;
+    uint64_t cost_bytes;
+    uint64_t n_points; /* for the metrics */
+    void *state;
+    ProtobufCMessage *output; /* packed by the transport inside reply_fn */
+
+    /* Requests that may run as one. Set by check where another request of the method with the
+     * same key may run with this one, batch_items of all at most batch_limit; it then waits
+     * for others until ready_ns, or until so many wait. */
+    const void *batch_key;
+    uint32_t batch_items;
+    uint32_t batch_limit;
+    int64_t ready_ns;
+    /* The scheduler's: who runs with this one, linked by next_companion. */
+    struct vxd_request *companions;
+    struct vxd_request *next_companion;
+
+    /* Set by finish where the change is to be on disk before anybody sees it, or its reply. */
+    struct vxd_commit *commit;
+
+    /* Exactly-once (exactly_once.h). */
+    struct vxd_once_record *once; /* the record this request must end or abandon */
+    struct vxd_request *next_repeat;
+    /* For the reply's header, where it is OK: its deadline may answer at any time. */
+    atomic_bool replayed;
+    atomic_bool arrays_dropped;
+
+    /* Result, valid inside reply_fn: err.code VXD_OK and output, or an error. */
+    struct vxd_err err;
+    double queue_ms;
+    double total_ms;
+
+    /* The transport's. reply_fn packs and sends; it may run on any thread, must not block
+     * and must not touch the request after it returns. On expiry it runs while the method
+     * is still working: then err is set and output must not be read. discard runs last, when
+     * nobody uses the body bytes any more; the request is freed right after. */
+    void (*reply_fn)(struct vxd_request *request, const struct vxd_err *err,
+                     const ProtobufCMessage *output);
+    void (*discard_fn)(struct vxd_request *request);
+    void *transport;
+
+    /* The scheduler's. */
+    atomic_int answered;
+    atomic_int references;
+    struct vxd_request *next;
+    size_t timer_slot; /* index in the timer's heap + 1; 0 = not in it */
+    bool queued;       /* in the scheduler's list */
+    bool submitted;
+    bool continues; /* another has run ahead of it: it has begun, for all but the lanes */
+};
+
+/* Makes a request with one reference and an id of its own where the header has none.
+ * errors  RESOURCE_EXHAUSTED; INVALID_ARGUMENT for a malformed request_id (not 1-63
+ *         printable ASCII), idempotency_key (likewise), client_id or stream (names:
+ *         [a-z0-9][a-z0-9._-]{0,62}), keep_last without stream, timeout above the limit, a
+ *         token of more than 255 bytes. Even then *out is a request
+ *         that can be answered with vxd_request_fail, unless memory ran out (NULL). */
+enum vxd_status vxd_request_create(struct vxd_server *server,
+                                   const struct vxd_request_header *header,
+                                   struct vxd_request **out, struct vxd_err *err);
+
+/* Before the body is read: identifies the sender, checks scope and draining, the body's
+ * size, and reserves its bytes. errors  UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE
+ * (draining or the engine is lost), RESOURCE_EXHAUSTED (too large; no bytes left),
+ * UNIMPLEMENTED (method is NULL). The caller then answers with vxd_request_fail. */
+enum vxd_status vxd_request_admit(struct vxd_request *request,
+                                  const struct vxd_method *method, size_t body_bytes,
+                                  struct vxd_err *err);
+
+/* Decodes and checks the body, then queues the request (or answers it at once). Always ends in
+ * reply_fn, perhaps before this returns. Consumes the caller's reference. */
+void vxd_request_submit(struct vxd_request *request, const struct vxd_body *body);
+
+/* Its decoder, with its share of the server's inflight bytes.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_request_open_decoder(struct vxd_request *request,
+                                         struct vxd_err *err);
+
+/* Answers with an error: logs, counts, calls reply_fn and then discard_fn. Consumes the
+ * caller's reference. */
+void vxd_request_fail(struct vxd_request *request, const struct vxd_err *err);
+
+/* Used by the scheduler: answers once (later calls do nothing and return false). err NULL
+ * = OK. */
+bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
+                        const ProtobufCMessage *output);
+void vxd_request_hold(struct vxd_request *request);
+void vxd_request_drop(struct vxd_request *request);
+
+/* What a transport says instead of a reply that it has no memory for. What changed something
+ * has done so then: UNAVAILABLE, and asking again gives the outcome. */
+void vxd_request_fail_reply(const struct vxd_request *request, struct vxd_err *err);
+
+/* Who is served fairly: the client_id, else the peer. */
+const char *vxd_request_client(const struct vxd_request *request);
+
+/* HTTP status for a code (see Code in common.proto). */
+int vxd_http_status(enum vxd_status code);
+
+/* "INVALID_ARGUMENT". */
+const char *vxd_status_name(enum vxd_status code);
+
+#endif

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One lane: takes a request, runs one stage of it, and either gives it back for the next
+ * stage or finishes it. A request that was answered meanwhile (its deadline passed) is only
+ * released, unless it changes something and was begun: then it goes on to its end, so that
+ * asking again gives the outcome. */
+#include "server/request/request.h"
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/schedule/scheduler_internal.h"
+
+/* Answers are given and memory freed outside the mutex. */
+static void end_request(struct vxd_lane *lane, struct vxd_request *request)
+{
+    if (request->submitted && request->method->release != NULL) {
+        request->method->release(request, lane->queue);
+        /* Memory goes back in queue order: now, not with the next request. A fault here
+         * can only be a lost device, which the next stage reports. */
+        (void)vxd_queue_wait(lane->queue, NULL);
+    }
+    vxd_scheduler_end(lane, request);
+    vxd_scheduler_drop(request);
+}
+
+/* Submits a stage and waits for it; the queue is empty afterwards whatever happened. */
+static enum vxd_status run_stage(struct vxd_lane *lane, struct vxd_request *request,
+                                 struct vxd_err *err)
+{
+    struct vxd_err wait_err = {0};
+    int64_t begin = vxd_clock_ns();
+    enum vxd_status status;
+    enum vxd_status wait_status;
+
+    request->more = false;
+    request->submitted = true;
+    status = request->method->submit(request, lane->queue, err);
+    wait_status = vxd_queue_wait(lane->queue, &wait_err);
+    request->ran_ns = vxd_clock_ns();
+    request->engine_ns += request->ran_ns - begin;
+    if (status == VXD_OK && wait_status != VXD_OK) {
+        *err = wait_err;
+        status = wait_status;
+    }
+    if (status != VXD_OK && vxd_context_is_lost(vxd_queue_context(lane->queue))) {
+        vxd_log(VXD_LOG_ERROR, "the engine's device is lost", "error", err->message);
+        vxd_server_stop(request->server, true);
+        /* Whatever it reported, the sender may try again elsewhere or later. */
+        status =
+            vxd_fail(err, VXD_UNAVAILABLE, NULL, "the GPU failed; the server restarts");
+    }
+    return status;
+}
+
+enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,
+                                        struct vxd_err *err)
+{
+    int64_t now = vxd_clock_ns();
+
+    if (now < request->max_age_ns) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_ABORTED, "header.max_age_ms",
+                    "waited %.1f ms, longer than max_age_ms",
+                    (double)(now - request->received_ns) / 1e6);
+}
+
+/* Those of a request and its companions that waited longer than their senders want are
+ * answered; false when nobody is left. */
+static bool begin_request(struct vxd_request *request)
+{
+    for (struct vxd_request *r = request; r != NULL;
+         r = r == request ? request->companions : r->next_companion) {
+        struct vxd_err err = {0};
+
+        if (r->continues) {
+            continue; /* it began with what ran ahead of it */
+        }
+        if (vxd_scheduler_check_age(r, &err) != VXD_OK) {
+            (void)vxd_request_answer(r, &err, NULL);
+        } else {
+            atomic_store(&r->started_ns, vxd_clock_ns());
+        }
+    }
+    return !vxd_scheduler_all_answered(request);
+}
+
+/* Whether nobody wants the request any more, nor its companions. */
+static bool is_given_up(const struct vxd_request *request)
+{
+    return vxd_scheduler_all_answered(request) &&
+           !(request->changes && request->submitted);
+}
+
+/* Its outcome is remembered first by who waits for it, then by who asks later. */
+static void end_once(struct vxd_request *request, const struct vxd_err *err)
+{
+    if (request->once != NULL) {
+        vxd_once_finish(request, err, request->output);
+    }
+}
+
+/* Running with its companions has failed; whose fault it was shows when each runs alone. */
+static void separate(struct vxd_lane *lane, struct vxd_request *request,
+                     const struct vxd_err *err)
+{
+    if (vxd_context_is_lost(vxd_queue_context(lane->queue))) {
+        vxd_scheduler_answer(request, err);
+        end_request(lane, request);
+        return;
+    }
+    request->method->release(request, lane->queue);
+    (void)vxd_queue_wait(lane->queue, NULL);
+    vxd_scheduler_split(lane, request);
+}
+
+/* With the mutex held: it is decided. They are decided in this order, the last refused. */
+static void leave_committing(struct vxd_lane *lane, const struct vxd_request *request)
+{
+    struct vxd_request **at = &lane->committing;
+
+    while (*at != request) {
+        at = &(*at)->commit->next_handed_over;
+    }
+    *at = request->commit->next_handed_over;
+    lane->n_committing--;
+}
+
+/* The change is made and its reply is complete; whoever is decided comes back to
+ * end_committed. */
+static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *request,
+                                 struct vxd_err *err)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    struct vxd_request **at = &lane->committing;
+    enum vxd_status status;
+
+    request->commit->lane = lane;
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    while (*at != NULL) {
+        at = &(*at)->commit->next_handed_over;
+    }
+    *at = request;
+    request->commit->next_handed_over = NULL;
+    lane->running = NULL;
+    lane->n_committing++;
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    status = request->commit->begin(request, err);
+    if (status != VXD_OK) {
+        (void)pthread_mutex_lock(&scheduler->mutex);
+        leave_committing(lane, request);
+        lane->running = request;
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        request->commit->end(request, false);
+    }
+    return status;
+}
+
+void vxd_commit_decide(struct vxd_request *request, const struct vxd_err *err)
+{
+    struct vxd_commit *commit = request->commit;
+    struct vxd_lane *lane = commit->lane;
+    struct vxd_scheduler *scheduler = lane->scheduler;
+
+    request->ran_ns = vxd_clock_ns();
+    commit->err = (struct vxd_err){0};
+    if (err != NULL) {
+        commit->err = *err;
+    }
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    commit->next = NULL;
+    if (lane->decided == NULL) {
+        lane->decided = request;
+    } else {
+        lane->last_decided->commit->next = request;
+    }
+    lane->last_decided = request;
+    lane->idle = false;
+    (void)pthread_cond_signal(&lane->wake);
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+}
+
+/* With the mutex held: the first that was decided, taken; NULL. */
+static struct vxd_request *take_decided(struct vxd_lane *lane)
+{
+    struct vxd_request *request = lane->decided;
+
+    if (request != NULL) {
+        lane->decided = request->commit->next;
+        leave_committing(lane, request);
+        lane->running = request;
+    }
+    return request;
+}
+
+/* Without it. */
+static void end_committed(struct vxd_lane *lane, struct vxd_request *request)
+{
+    bool committed = request->commit->err.code == VXD_OK;
+    const struct vxd_err *err = committed ? NULL : &request->commit->err;
+
+    request->commit->end(request, committed);
+    (void)vxd_request_answer(request, err, committed ? request->output : NULL);
+    end_once(request, err);
+    end_request(lane, request);
+}
+
+static void run_request(struct vxd_lane *lane, struct vxd_request *request)
+{
+    struct vxd_err err = {0};
+    enum vxd_status status = VXD_OK;
+
+    if (is_given_up(request) || (!request->submitted && !begin_request(request))) {
+        end_request(lane, request);
+        return;
+    }
+    VXD_TRY(run_stage(lane, request, &err));
+    if (is_given_up(request)) {
+        end_request(lane, request);
+        return;
+    }
+    if (request->more) {
+        vxd_scheduler_requeue(lane, request);
+        return;
+    }
+    VXD_TRY(request->method->finish(request, lane->queue, &err));
+    if (request->commit != NULL) {
+        VXD_TRY(hand_over(lane, request, &err));
+        return;
+    }
+    (void)vxd_request_answer(request, NULL, request->output);
+    for (struct vxd_request *r = request->companions; r != NULL; r = r->next_companion) {
+        (void)vxd_request_answer(r, NULL, r->output);
+    }
+    end_once(request, NULL);
+out:
+    if (status != VXD_OK && request->companions != NULL) {
+        separate(lane, request, &err);
+        return;
+    }
+    if (status != VXD_OK) {
+        (void)vxd_request_answer(request, &err, NULL);
+        end_once(request, &err);
+    }
+    end_request(lane, request);
+}
+
+/* Without the mutex: drops the maps whose time was over at now_ns. */
+static void reap_maps(struct vxd_lane *lane, int64_t now_ns)
+{
+    struct vxd_maps *maps = lane->scheduler->server->maps;
+
+    if (now_ns >= vxd_maps_next_reap_ns(maps)) {
+        vxd_maps_reap(maps, lane->queue, now_ns);
+        (void)vxd_queue_wait(lane->queue, NULL);
+    }
+}
+
+/* Without the mutex: what collects scenes goes on, after requests that took this long. */
+static void tend_scenes(struct vxd_lane *lane, int64_t requests_ns)
+{
+    if (vxd_scenes_tend(lane->scheduler->server->scenes, lane->queue, requests_ns)) {
+        (void)vxd_queue_wait(lane->queue, NULL);
+    }
+}
+
+/* Until there may be something to do, a batch's waiting for more requests being over included;
+ * the mutex is held. The write lane drops maps when their
+ * time is over, whether anybody asks or not. */
+static void wait_for_work(struct vxd_lane *lane)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    int64_t reap_ns = lane->kind == VXD_LANE_WRITE
+                          ? vxd_maps_next_reap_ns(scheduler->server->maps)
+                          : INT64_MAX;
+    int64_t ready_ns = vxd_scheduler_next_ready_ns(lane);
+    int64_t until_ns = reap_ns < ready_ns ? reap_ns : ready_ns;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
+                             .tv_nsec = (long)(until_ns % 1000000000)};
+
+    if (reap_ns <= vxd_clock_ns()) {
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        reap_maps(lane, vxd_clock_ns());
+        (void)pthread_mutex_lock(&scheduler->mutex);
+        return;
+    }
+    if (lane->kind == VXD_LANE_WRITE && vxd_scenes_are_due(scheduler->server->scenes)) {
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        tend_scenes(lane, 0);
+        (void)pthread_mutex_lock(&scheduler->mutex);
+        return;
+    }
+    lane->idle = true;
+    if (until_ns == INT64_MAX) {
+        (void)pthread_cond_wait(&lane->wake, &scheduler->mutex);
+    } else {
+        (void)pthread_cond_timedwait(&lane->wake, &scheduler->mutex, &until);
+    }
+    lane->idle = false;
+}
+
+static void *run(void *argument)
+{
+    struct vxd_lane *lane = argument;
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    int64_t begin_ns;
+
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    while (!scheduler->stopping || lane->n_committing > 0) {
+        struct vxd_request *request = take_decided(lane);
+
+        if (request != NULL) {
+            (void)pthread_mutex_unlock(&scheduler->mutex);
+            end_committed(lane, request);
+            (void)pthread_mutex_lock(&scheduler->mutex);
+            continue;
+        }
+        request = scheduler->stopping ? NULL : vxd_scheduler_take(lane);
+        if (request == NULL) {
+            wait_for_work(lane);
+            continue;
+        }
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        if (lane->kind == VXD_LANE_WRITE) {
+            /* What arrived in time finds its map, however long it waited. */
+            reap_maps(lane, request->received_ns);
+        }
+        begin_ns = vxd_clock_ns();
+        run_request(lane, request);
+        if (lane->kind == VXD_LANE_WRITE) {
+            /* Also where requests never cease. */
+            tend_scenes(lane, vxd_clock_ns() - begin_ns);
+        }
+        (void)pthread_mutex_lock(&scheduler->mutex);
+    }
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    return NULL;
+}
+
+enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err)
+{
+    enum vxd_status status =
+        vxd_queue_create(lane->scheduler->server->context, &lane->queue, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    if (!vxd_timer_init_condition(&lane->wake)) {
+        vxd_queue_destroy(lane->queue);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a lane");
+    }
+    if (pthread_create(&lane->thread, NULL, run, lane) != 0) {
+        (void)pthread_cond_destroy(&lane->wake);
+        vxd_queue_destroy(lane->queue);
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no thread for a lane");
+    }
+    return VXD_OK;
+}
+
+void vxd_lane_join(struct vxd_lane *lane)
+{
+    (void)pthread_join(lane->thread, NULL);
+    (void)pthread_cond_destroy(&lane->wake);
+}
+
+void vxd_lane_close(struct vxd_lane *lane)
+{
+    vxd_queue_destroy(lane->queue);
+    lane->queue = NULL;
+}

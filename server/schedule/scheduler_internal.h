@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What scheduler.c (the list, admission to it, expiry), scheduler_drain.c and lane.c (the
+ * threads that run requests) share. */
+#ifndef VXD_SERVER_SCHEDULE_SCHEDULER_INTERNAL_H
+#define VXD_SERVER_SCHEDULE_SCHEDULER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "server/schedule/schedule.h"
+#include "server/instance/instance.h"
+#include "server/schedule/timer.h"
+
+enum {
+    VXD_MAX_LANES = 17, /* 16 read lanes and the write lane */
+    VXD_CLIENT_SLOTS = 1024,
+    /* Bulk requests begun and not finished, where fewer lanes than these take bulk. */
+    VXD_BEGUN_BULK = 4
+};
+
+/* A thread with a queue of the engine. */
+struct vxd_lane {
+    struct vxd_scheduler *scheduler;
+    struct vxd_queue *queue;
+    pthread_t thread;
+    enum vxd_lane_kind kind;
+    bool takes_bulk;
+    /* Guarded by the scheduler's mutex. */
+    pthread_cond_t wake;
+    bool idle;                      /* waits and nobody woke it yet */
+    struct vxd_request *running;    /* borrowed; for a drain that ran out of time */
+    size_t n_committing;            /* requests handed over (commit.h) and not ended */
+    struct vxd_request *committing; /* they, not decided; by commit->next_handed_over */
+    struct vxd_request
+        *decided; /* of them; linked by commit->next, first decided first */
+    struct vxd_request *last_decided;
+};
+
+struct vxd_scheduler {
+    struct vxd_server *server;
+    struct vxd_timer *timer;
+    struct vxd_lane lanes[VXD_MAX_LANES];
+    size_t n_lanes;
+    uint64_t memory_bytes; /* the engine's device budget */
+
+    pthread_mutex_t mutex; /* guards all below */
+    struct vxd_request *first;
+    struct vxd_request *last;
+    size_t n_queued;  /* in the list and not begun */
+    size_t n_running; /* begun and not finished, in the list between stages included */
+    size_t n_running_bulk;
+    uint64_t begun_bytes; /* cost of the begun */
+    bool refusing;
+    bool stopping;
+    /* When each client was served last, by hash of its name: two clients that share a slot
+     * count as one, which costs them fairness and nothing else. */
+    uint64_t n_served;
+    uint64_t served[VXD_CLIENT_SLOTS];
+};
+
+/* Takes a request out of the list; before is the one in front of it, NULL for the first. The
+ * mutex is held. */
+void vxd_scheduler_unlink(struct vxd_scheduler *scheduler, struct vxd_request *before,
+                          struct vxd_request *request);
+
+/* Answers and drops linked requests that were taken out of the list. */
+void vxd_scheduler_answer_all(struct vxd_request *requests, const struct vxd_err *err);
+
+/* The request this lane should run next, taken from the list; the mutex is held. NULL when
+ * there is none. */
+struct vxd_request *vxd_scheduler_take(struct vxd_lane *lane);
+
+/* Back into the list between two stages. */
+void vxd_scheduler_requeue(struct vxd_lane *lane, struct vxd_request *request);
+
+/* The lane is through with a request it took, and its companions: what they held is free for
+ * others. */
+void vxd_scheduler_end(struct vxd_lane *lane, struct vxd_request *request);
+
+/* Begun or ended: counts it among what runs, or no more. The mutex is held. */
+void vxd_scheduler_count_begun(struct vxd_scheduler *scheduler,
+                               const struct vxd_request *request);
+void vxd_scheduler_count_ended(struct vxd_scheduler *scheduler,
+                               const struct vxd_request *request);
+
+/* Whether the engine has the memory for one more. The mutex is held. */
+bool vxd_scheduler_fits(const struct vxd_scheduler *scheduler,
+                        const struct vxd_request *request);
+
+/* scheduler_batch.c: requests that run as one. The mutex is held, but
+ * where it says not. */
+
+/* Takes from the list what may run with a request that is about to begin, as its companions. */
+void vxd_scheduler_collect(const struct vxd_lane *lane, struct vxd_request *leader);
+
+/* A request was queued: where its batch is full now, nobody waits for more. */
+void vxd_scheduler_note_queued(struct vxd_scheduler *scheduler,
+                               const struct vxd_request *request);
+
+/* When the next request that waits for companions begins without them; INT64_MAX = none. */
+int64_t vxd_scheduler_next_ready_ns(const struct vxd_lane *lane);
+
+/* Not held. Whether everybody who would get an answer from this request and its companions has one. */
+bool vxd_scheduler_all_answered(const struct vxd_request *leader);
+
+/* Not held. Running as one failed: all that are not answered go back to the list, to run alone, and the
+ * lane is through with them. */
+void vxd_scheduler_split(struct vxd_lane *lane, struct vxd_request *leader);
+
+/* Not held. Answers a request and its companions with an error, those that have no answer yet. */
+void vxd_scheduler_answer(struct vxd_request *leader, const struct vxd_err *err);
+
+/* Not held. Drops the lists' references of a request and its companions. */
+void vxd_scheduler_drop(struct vxd_request *leader);
+
+/* Idle lanes look at the list again. The mutex is held. */
+void vxd_scheduler_wake_lanes(struct vxd_scheduler *scheduler);
+
+/* Whether a lane may run the request. */
+bool vxd_lane_takes(const struct vxd_lane *lane, const struct vxd_request *request);
+
+/* errors  ABORTED  the request has waited longer than its sender wants */
+enum vxd_status vxd_scheduler_check_age(const struct vxd_request *request,
+                                        struct vxd_err *err);
+
+/* Begins the lane's thread. errors  RESOURCE_EXHAUSTED, and what vxd_queue_create gives */
+enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err);
+
+/* Joins it; scheduler->stopping is set and the lane was woken. Its queue stays, for releasing
+ * requests that no lane will run any more. */
+void vxd_lane_join(struct vxd_lane *lane);
+void vxd_lane_close(struct vxd_lane *lane);
+
+#endif

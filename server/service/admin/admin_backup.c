@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A copy of the data directory while it is in use. It is one stage: the lane, which takes bulk,
+ * waits for the disk, and nobody waits for it. */
+#include "server/durable/maintenance/maintenance.h"
+
+#include <errno.h>
+
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/registry/scenes/scenes.h"
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "voxeld/v1/admin.pb-c.h"
+
+enum vxd_status vxd_backup_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__BackupRequest *input =
+        (const Voxeld__V1__BackupRequest *)request->input;
+
+    request->bulk = true;
+    if (!vxd_is_map_name(input->name)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
+                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->name);
+    }
+    return vxd_scenes_get_journal(request->server->scenes) != NULL
+               ? VXD_OK
+               : vxd_fail(err, VXD_FAILED_PRECONDITION, NULL,
+                          "the server keeps nothing: it has no data_dir");
+}
+
+/* DIR/backups, made where it is missing, and what is to be in it. */
+static enum vxd_status choose_path(const struct vxd_data_dir *dir, const char *name,
+                                   char path[VXD_DURABLE_PATH_BYTES], struct vxd_err *err)
+{
+    int made;
+
+    (void)snprintf(path, VXD_DURABLE_PATH_BYTES, "%s/backups", dir->path);
+    made = dir->ops->make_directory(dir->ops->user, path, 0700);
+    if (made != 0 && made != -EEXIST) {
+        return vxd_file_fail(err, made, "make", path);
+    }
+    (void)snprintf(path, VXD_DURABLE_PATH_BYTES, "%s/backups/%s", dir->path, name);
+    return VXD_OK;
+}
+
+enum vxd_status vxd_backup_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err)
+{
+    const Voxeld__V1__BackupRequest *input =
+        (const Voxeld__V1__BackupRequest *)request->input;
+    struct vxd_scenes *scenes = request->server->scenes;
+    const struct vxd_data_dir *dir = vxd_scenes_get_data_dir(scenes);
+    Voxeld__V1__BackupResponse *reply =
+        vxd_message_new(request->decoder, &voxeld__v1__backup_response__descriptor, err);
+    char *path = vxd_message_array(request->decoder, VXD_DURABLE_PATH_BYTES, 1, err);
+    int64_t since_ns = vxd_clock_ns();
+    struct vxd_backup_info info;
+    enum vxd_status status;
+
+    (void)queue;
+    if (reply == NULL || path == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(choose_path(dir, input->name, path, err));
+    VXD_TRY(vxd_backup(dir, vxd_scenes_get_journal(scenes), path, &info, err));
+    reply->path = path;
+    reply->n_database_bytes = info.n_database_bytes;
+    reply->n_snapshot_bytes = info.n_snapshot_bytes;
+    reply->n_snapshots = info.n_snapshots;
+    reply->n_linked = info.n_linked;
+    reply->elapsed_ms = (double)(vxd_clock_ns() - since_ns) / 1e6;
+    request->output = &reply->base;
+    vxd_log(VXD_LOG_INFO, "backup made", "path", path, "by", request->principal.name);
+out:
+    return status;
+}
+
+enum vxd_status vxd_backup_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                  struct vxd_err *err)
+{
+    (void)request;
+    (void)queue;
+    (void)err;
+    return VXD_OK;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/service/clouds/clouds.h"
+
+#include "server/service/service.h"
+
+/* One item: the cloud and its sweeps. *scratch is one engine cloud, reused for all. */
+static enum vxd_status check_cloud(struct vxd_clouds *clouds, size_t index,
+                                   struct vxd_cloud *scratch, uint64_t *n_points,
+                                   struct vxd_err *err)
+{
+    const Voxeld__V1__Cloud *cloud = clouds->clouds[index];
+
+    for (size_t i = 0; i <= cloud->n_sweeps; i++) {
+        struct vxd_source source = {index, i > 0, i > 0 ? i - 1 : 0};
+        enum vxd_status status;
+
+        if (++clouds->n_sources > VXD_CLOUDS_MAX_SOURCES) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",
+                            "have more than %d clouds and sweeps in all",
+                            VXD_CLOUDS_MAX_SOURCES);
+        }
+        /* Names are compared pair by pair: without a limit, for seconds. */
+        clouds->n_fields += i == 0 ? cloud->n_fields : cloud->sweeps[i - 1]->n_fields;
+        if (clouds->n_fields > VXD_CLOUDS_ALL_FIELDS) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",
+                            "have more than %d fields in all", VXD_CLOUDS_ALL_FIELDS);
+        }
+        status = vxd_source_build(clouds, &source, scratch, err);
+        if (status != VXD_OK) {
+            return status;
+        }
+        *n_points += scratch->n_points;
+        if (*n_points > INT32_MAX) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "clouds",
+                            "have more than %d points in all", INT32_MAX);
+        }
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_clouds_check(struct vxd_request *request, struct vxd_clouds *clouds,
+                                 struct vxd_err *err)
+{
+    struct vxd_cloud scratch = {0};
+    uint64_t n_points = 0;
+    enum vxd_status status = VXD_OK;
+
+    clouds->starts = vxd_message_array(request->decoder, clouds->n_clouds + 1,
+                                       sizeof *clouds->starts, err);
+    if (clouds->starts == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < clouds->n_clouds; i++) {
+        VXD_TRY(check_cloud(clouds, i, &scratch, &n_points, err));
+        clouds->starts[i + 1] = (uint32_t)n_points;
+    }
+    clouds->uploads = vxd_message_array(request->decoder, clouds->n_sources,
+                                        sizeof *clouds->uploads, err);
+    if (clouds->uploads == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    clouds->n_points = (size_t)n_points;
+out:
+    return status;
+}
+
+enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
+                                  struct vxd_queue *queue, float *positions,
+                                  float *features, struct vxd_err *err)
+{
+    size_t n_channels = (size_t)clouds->n_channels;
+    size_t row = 0;
+    size_t n_source = 0;
+
+    for (size_t i = 0; i < clouds->n_clouds; i++) {
+        for (size_t k = 0; k <= clouds->clouds[i]->n_sweeps; k++, n_source++) {
+            const struct vxd_source source = {i, k > 0, k > 0 ? k - 1 : 0};
+            struct vxd_cloud cloud = {0};
+            enum vxd_status status = vxd_source_build(clouds, &source, &cloud, err);
+
+            if (status == VXD_OK && cloud.n_points > 0) {
+                status = vxd_upload(queue, cloud.data, cloud.n_points * cloud.point_step,
+                                    &clouds->uploads[n_source], &cloud.data, err);
+            }
+            if (status == VXD_OK && cloud.n_points > 0) {
+                status = vxd_cloud_decode(
+                    queue, &cloud, positions + 3 * row,
+                    n_channels > 0 ? features + n_channels * row : NULL, err);
+            }
+            if (status != VXD_OK) {
+                return status;
+            }
+            row += cloud.n_points;
+        }
+    }
+    return VXD_OK;
+}
+
+void vxd_clouds_free(const struct vxd_clouds *clouds, struct vxd_queue *queue)
+{
+    for (size_t i = 0; i < clouds->n_sources && clouds->uploads != NULL; i++) {
+        vxd_device_free(queue, &clouds->uploads[i]);
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The clouds of a request, from the schema to rows of positions and features on the device.
+ * Private to service/. */
+#ifndef VXD_SERVER_SERVICE_CLOUDS_CLOUDS_H
+#define VXD_SERVER_SERVICE_CLOUDS_CLOUDS_H
+
+#include "gpu/core/core.h"
+#include "gpu/voxel/voxel.h"
+#include "server/request/request.h"
+#include "voxeld/v1/common.pb-c.h"
+
+enum {
+    VXD_CLOUDS_MAX_SOURCES = 4096, /* clouds and sweeps of a request */
+    VXD_CLOUDS_MAX_FIELDS = 256,   /* of a cloud */
+    VXD_CLOUDS_ALL_FIELDS = 65536, /* of all clouds and sweeps */
+    VXD_FEATURE_NAME_BYTES = 64
+};
+
+/* One column of the features. */
+struct vxd_cloud_channel {
+    const char *name; /* a field's; "x", "y", "z": the position; "dt": the sweep's lag */
+    double scale;     /* of that; 0 counts as 1 */
+    double bias;
+    bool is_constant; /* `constant` instead, for every point */
+    float constant;
+};
+
+struct vxd_clouds {
+    /* The caller's. */
+    Voxeld__V1__Cloud *const *clouds;
+    size_t n_clouds;
+    struct vxd_cloud_channel channels[VXD_MAX_CHANNELS];
+    int n_channels;
+    const char
+        *channels_field;  /* the request's member that names channels; NULL = none */
+    double origin[3];     /* subtracted from the pose */
+    bool in_sensor_frame; /* T_map_sensor is not applied, nor the origin */
+    double unit_m;        /* positions are in units of so many metres; 0 = 1 */
+    /* Set by vxd_clouds_check. */
+    size_t n_points;
+    uint32_t *starts; /* n_clouds + 1: first point of each, its sweeps' included */
+    size_t n_sources;
+    size_t n_fields;            /* of all sources that have their own */
+    struct vxd_buffer *uploads; /* n_sources; filled by vxd_clouds_decode */
+};
+
+/* Checks every layout, size and pose. Memory is the request's decoder's.
+ * errors  INVALID_ARGUMENT  err.field is the path, "clouds[0].sweeps[1].point_step"
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_clouds_check(struct vxd_request *request, struct vxd_clouds *clouds,
+                                 struct vxd_err *err);
+
+/* Enqueues bringing all points to the device, as rows from `positions` and `features` on
+ * (NULL without channels). errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_clouds_decode(const struct vxd_clouds *clouds,
+                                  struct vxd_queue *queue, float *positions,
+                                  float *features, struct vxd_err *err);
+
+/* Frees what decoding took, in queue order; harmless when there is nothing. */
+void vxd_clouds_free(const struct vxd_clouds *clouds, struct vxd_queue *queue);
+
+/* --- clouds_source.c -------------------------------------------------------------------- */
+
+/* Names one cloud or sweep. */
+struct vxd_source {
+    size_t cloud;
+    bool is_sweep;
+    size_t sweep;
+};
+
+/* Checks the layout, data and pose of one cloud or sweep and fills *out, whose data is the
+ * message's (host memory) and whose pose is relative to the origin.
+ * errors  INVALID_ARGUMENT  as vxd_clouds_check */
+enum vxd_status vxd_source_build(const struct vxd_clouds *clouds,
+                                 const struct vxd_source *source, struct vxd_cloud *out,
+                                 struct vxd_err *err);
+
+/* 0, 1, 2 for "x", "y", "z", else -1. */
+int vxd_axis_of(const char *name);
+
+/* --- clouds_file.c ---------------------------------------------------------------------- */
+
+/* A key of a method's query, and what takes its value. */
+struct vxd_query_key {
+    const char *key;
+    enum vxd_status (*take)(void *query, const struct vxd_query_item *item);
+};
+
+/* All of a method's, and what they take into. */
+struct vxd_query_keys {
+    const struct vxd_query_key *keys;
+    size_t n_keys;
+    void *query;
+};
+
+/* A scan file as the body of a POST: takes the query beside it and reads the file. *out becomes a
+ * list of one cloud, whose points stay in the file where they are as records. format, frame_id
+ * and stamp_ns are keys of every method.
+ * errors  INVALID_ARGUMENT  also for keys that are unknown or given twice
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_cloud_from_body(struct vxd_request *request,
+                                    const struct vxd_body *body,
+                                    const struct vxd_query_keys *keys,
+                                    Voxeld__V1__Cloud ***out, struct vxd_err *err);
+
+/* A copy of the value in the request's memory. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_query_text(struct vxd_decoder *decoder,
+                               const struct vxd_query_item *item, char **out,
+                               struct vxd_err *err);
+
+/* Likewise of names separated by commas, at most `most` of them.
+ * errors  INVALID_ARGUMENT  it is anything else than what is wanted
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_query_names(struct vxd_decoder *decoder,
+                                const struct vxd_query_item *item, size_t most,
+                                const char *wanted, char ***out, size_t *n,
+                                struct vxd_err *err);
+
+/* Numbers separated by commas; returns how many, 0 when the text is anything else or has more
+ * than `most`. */
+size_t vxd_query_numbers(const char *text, double *out, size_t most);
+
+/* INVALID_ARGUMENT: the value is not what is wanted. */
+enum vxd_status vxd_query_fail(struct vxd_err *err, const struct vxd_query_item *item,
+                               const char *wanted);
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Inference between its functions. A request's job is made by check; the run is the batch's,
+ * which the first request of a batch owns, be it alone or not. Private to service/infer*.c.
+ *
+ * Stages: decode and group points (networks that normalize do so between the two, on the
+ * host); coordinate sets and kernel maps; layers, a part a stage; how many rows there turned
+ * out to be; the rows that were asked for, in their types, to where the reply takes them. */
+#ifndef VXD_SERVER_SERVICE_INFER_INFER_H
+#define VXD_SERVER_SERVICE_INFER_INFER_H
+
+#include "server/registry/networks/networks.h"
+#include "server/service/clouds/clouds.h"
+#include "voxeld/v1/network.pb-c.h"
+
+/* An array on its way to the reply. */
+struct vxd_infer_array {
+    size_t n_bytes;
+    struct vxd_buffer device;
+    struct vxd_buffer host; /* CUDA: where the copy lands */
+    const void *bytes;      /* readable once the queue has run */
+};
+
+/* One output of the network, for one request. */
+struct vxd_infer_output {
+    bool wanted;
+    size_t n_rows;
+    int64_t shape[4]; /* of the values, or with argmax of labels and scores */
+    size_t n_shape;
+    struct vxd_infer_array values;
+    struct vxd_infer_array labels;
+    struct vxd_buffer coords; /* host */
+    uint64_t *first_rows;     /* VOXELS: n_items + 1 */
+};
+
+enum vxd_infer_stage {
+    VXD_INFER_DECODE = 0,
+    VXD_INFER_NORMALIZE,
+    VXD_INFER_MAPS,
+    VXD_INFER_LAYERS,
+    VXD_INFER_COUNTS,
+    VXD_INFER_OUTPUTS
+};
+
+/* What happened to points before vxd_voxelize saw them. */
+struct vxd_infer_dropped {
+    uint32_t n_non_finite;
+    uint32_t n_out_of_range;
+    uint32_t n_not_picked;
+};
+
+struct vxd_infer_batch {
+    struct vxd_network *network; /* the leader's */
+    enum vxd_infer_stage stage;
+    size_t n_items;
+    size_t n_points; /* as sent */
+    size_t n_requests;
+    bool wants_inverse;
+
+    struct vxd_voxelize_args args;
+    uint32_t *starts;                  /* n_items + 1: of the points that are voxelized */
+    struct vxd_infer_dropped *dropped; /* n_items */
+    size_t features_offset;            /* in work, behind the positions */
+    struct vxd_buffer work;
+    struct vxd_buffer results;
+    /* In results, device memory. */
+    struct vxd_voxels voxels;
+    float *features;
+    const int32_t *inverse; /* of every point sent */
+    /* Host, after their stage. */
+    const struct vxd_voxel_totals *totals;
+    const uint32_t *voxel_starts;
+    struct vxd_buffer totals_host;
+    struct vxd_buffer starts_host;
+
+    /* Networks that normalize. */
+    const float *raw_positions;
+    const float *raw_features;
+    struct vxd_buffer raw_positions_host;
+    struct vxd_buffer raw_features_host;
+    struct vxd_buffer
+        normal_host; /* positions, features and picked indices of what is kept */
+    struct vxd_buffer normal_device;
+    const uint32_t *picked;
+    const int32_t *kept_inverse;
+    struct vxd_buffer kept_inverse_host;
+    struct vxd_buffer inverse_host;
+    struct vxd_buffer inverse_device;
+
+    struct vxd_net_run *run;
+    struct vxd_net_result *net_results; /* one an output of the model */
+    struct vxd_buffer *row_starts_host; /* likewise */
+    const uint32_t **row_starts;
+
+    struct vxd_network_timings timings;
+    int64_t timed_ns; /* the leader's engine_ns up to the stage that runs */
+};
+
+struct vxd_infer_job {
+    const Voxeld__V1__InferRequest *input;
+    struct vxd_network *network; /* held from check to forget */
+    struct vxd_clouds clouds;
+    enum vxd_dtype dtype;
+    struct vxd_infer_output *outputs; /* one an output of the model */
+    size_t first_item;                /* in the batch */
+    size_t first_point;
+    struct vxd_infer_batch *batch; /* the leader's; NULL before submit */
+};
+
+/* The next of the requests that run with `leader`, which comes first; NULL after the last. */
+static inline struct vxd_request *vxd_infer_next(const struct vxd_request *leader,
+                                                 const struct vxd_request *request)
+{
+    return request == leader ? leader->companions : request->next_companion;
+}
+
+/* infer_check.c: instead of what a checked request asks for, the labels by point and nothing
+ * else.
+ *
+ * in      name    an output, "" = the only one that is such
+ * out     index   of it in the model
+ * errors  INVALID_ARGUMENT  no such output; err.field "network" or "output" */
+enum vxd_status vxd_infer_choose_labels(struct vxd_infer_job *job, const char *name,
+                                        size_t *index, struct vxd_err *err);
+
+/* infer_input.c: points to voxels. Enqueues; the leader's job->batch is set.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_infer_decode(struct vxd_request *leader, struct vxd_queue *queue,
+                                 struct vxd_err *err);
+enum vxd_status vxd_infer_normalize(struct vxd_request *leader, struct vxd_queue *queue,
+                                    struct vxd_err *err);
+
+/* The arguments of the network's own voxelization, without points: within what a network can
+ * count. */
+void vxd_infer_voxelize_args(const struct vxd_model_input *input,
+                             struct vxd_voxelize_args *out);
+
+/* infer_normalize.c: the network's normalization, on the host. The batch's raw positions and
+ * features are there; makes starts, dropped, and the kept rows in normal_host.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_infer_pick(struct vxd_request *leader, struct vxd_queue *queue,
+                               struct vxd_err *err);
+/* Spreads the kept points' inverse map over all points, on the device: batch->inverse.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_infer_spread_inverse(struct vxd_request *leader,
+                                         struct vxd_queue *queue, struct vxd_err *err);
+
+/* infer_output.c: results to the requests' arrays. Enqueues.
+ * errors  RESOURCE_EXHAUSTED; INTERNAL  the engine's results do not fit the model */
+enum vxd_status vxd_infer_fetch_counts(struct vxd_request *leader,
+                                       struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_infer_fetch_outputs(struct vxd_request *leader,
+                                        struct vxd_queue *queue, struct vxd_err *err);
+void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue);
+
+/* infer_reply.c: request->output. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_infer_reply(struct vxd_request *request,
+                                const struct vxd_infer_batch *batch, struct vxd_err *err);
+
+/* network_info.c: what the methods on networks share. */
+Voxeld__V1__NetworkPrecision vxd_network_wire_precision(enum vxd_net_precision precision);
+Voxeld__V1__NetworkOutputKind vxd_network_wire_kind(enum vxd_model_output_kind kind);
+bool vxd_network_is_default_output(const struct vxd_model_output *output);
+/* errors  INVALID_ARGUMENT  err.field */
+enum vxd_status vxd_network_check_name(const char *name, const char *field,
+                                       struct vxd_err *err);
+/* errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_network_new_info(struct vxd_request *request,
+                                     const struct vxd_network *network, bool with_layers,
+                                     Voxeld__V1__NetworkInfo **out, struct vxd_err *err);
+Voxeld__V1__NetworkTimings *
+vxd_network_new_timings(struct vxd_request *request,
+                        const struct vxd_network_timings *timings, struct vxd_err *err);
+Voxeld__V1__Vec3 *vxd_network_new_vector(struct vxd_request *request, double x, double y,
+                                         double z, struct vxd_err *err);
+
+#endif

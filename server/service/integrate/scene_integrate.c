@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A scan into a scene, perhaps after a network has said what its points are: its points and those of its sweeps are decoded to voxels from the one
+ * that the sensor is in, lists of hit and passed voxels are made of each sweep, from its own
+ * origin, and one edit frees or erases what was passed, then fills what was hit. On the write
+ * lane nobody waits for a turn in between, so it is one stage. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "server/instance/instance.h"
+#include "server/service/clouds/clouds.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
+
+enum {
+    MAX_SOURCE_OPS = 3, /* hits, what was passed, and what dropped points' rays passed */
+    MAX_SWEEPS = VXD_DAG_MAX_OPS / MAX_SOURCE_OPS - 1
+};
+
+/* Voxels from the scene's low corner that the sensor may be away. */
+#define MAX_BASE ((double)((int64_t)1 << 40))
+
+struct integrate_job {
+    struct vxd_scene_job base; /* first: request->state is both */
+    struct vxd_clouds clouds;
+    Voxeld__V1__Cloud *cloud; /* as the decoder shall see it */
+    struct vxd_scene_rule rule;
+    struct vxd_scene_network network;
+    size_t n_sources;
+    double base_voxel[3];
+    float *positions; /* device, n_points x 3 voxels from base_voxel */
+    float *features;
+    /* The same points as they are scanned; values NULL = all take the rule's material. */
+    struct vxd_scene_split split;
+    struct vxd_dag_scan_result *scans; /* of the sources, then of their dropped points */
+    struct vxd_dag_op *ops;
+    struct vxd_dag_edit_result result;
+    Voxeld__V1__SceneIntegrateResponse *reply;
+};
+
+/* --- check -------------------------------------------------------------------------------- */
+
+/* What is checked is a list of one cloud; the message has a cloud. */
+static void rename_field(struct vxd_err *err)
+{
+    static const char list[] = "clouds[0]";
+    char field[sizeof err->field];
+
+    if (strncmp(err->field, list, sizeof list - 1) == 0) {
+        (void)snprintf(field, sizeof field, "cloud%s", err->field + sizeof list - 1);
+        memcpy(err->field, field, sizeof field);
+    } else if (strcmp(err->field, "clouds") == 0) {
+        (void)snprintf(err->field, sizeof err->field, "cloud");
+    }
+}
+
+static enum vxd_status check_clouds(struct vxd_request *request,
+                                    struct vxd_clouds *clouds, struct vxd_err *err)
+{
+    enum vxd_status status = vxd_clouds_check(request, clouds, err);
+
+    if (status != VXD_OK && err != NULL) {
+        rename_field(err);
+    }
+    return status;
+}
+
+static enum vxd_status check_cloud(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    Voxeld__V1__Cloud *const *given = &input->cloud;
+    struct vxd_clouds as_given = {.clouds = given, .n_clouds = 1};
+    enum vxd_status status;
+
+    if (input->cloud == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud", "is required");
+    }
+    if (input->cloud->n_sweeps > MAX_SWEEPS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud.sweeps",
+                        "has %zu entries, at most %d are possible",
+                        input->cloud->n_sweeps, MAX_SWEEPS);
+    }
+    VXD_TRY(check_clouds(request, &as_given, err));
+    VXD_TRY(vxd_scene_rule_bind(request, input->rule, input->cloud, &job->rule,
+                                &job->cloud, err));
+    job->n_sources = 1 + input->cloud->n_sweeps;
+    job->clouds.clouds = &job->cloud;
+    job->clouds.n_clouds = 1;
+    job->clouds.n_channels = job->rule.n_channels;
+    for (int i = 0; i < job->rule.n_channels; i++) {
+        job->clouds.channels[i].name = vxd_scene_rule_channels[i];
+    }
+    status = check_clouds(request, &job->clouds, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_integrate_check(struct vxd_request *request,
+                                          struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_begin_check(request, sizeof *job, input->name, err));
+    job = request->state;
+    VXD_TRY(check_cloud(request, err));
+    VXD_TRY(vxd_scene_network_check(request, input, &job->network, err));
+    if (input->carve != NULL &&
+        (!(input->carve->max_range_m >= 0) || !isfinite(input->carve->max_range_m))) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "carve.max_range_m",
+                         "is %g, it must be >= 0 and finite", input->carve->max_range_m));
+    }
+    request->n_points = job->clouds.n_points;
+    /* Positions, features, materials; then lists, which are smaller than their points but for
+     * long rays. */
+    request->cost_bytes = request->body_bytes + job->clouds.n_points * 64;
+out:
+    return status;
+}
+
+/* --- the network, ahead of submit ---------------------------------------------------------- */
+
+enum vxd_status vxd_scene_integrate_ahead(struct vxd_request *request, bool *waits,
+                                          struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    enum vxd_status status;
+
+    *waits = job->network.message != NULL;
+    if (!*waits) {
+        return VXD_OK;
+    }
+    status = vxd_scene_network_run(request, &job->network, err);
+    if (status != VXD_OK && err != NULL) {
+        rename_field(err);
+    }
+    return status;
+}
+
+enum vxd_status vxd_scene_integrate_take_ahead(struct vxd_request *request,
+                                               const ProtobufCMessage *output,
+                                               struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+
+    return vxd_scene_network_take(request, output, job->clouds.n_points, &job->network,
+                                  err);
+}
+
+void vxd_scene_integrate_forget(struct vxd_request *request)
+{
+    struct integrate_job *job = request->state;
+
+    vxd_scene_network_free(request, &job->network);
+}
+
+/* --- submit ------------------------------------------------------------------------------- */
+
+/* Floats stay exact near the sensor, wherever in the scene it is. */
+static enum vxd_status choose_base(struct integrate_job *job, struct vxd_err *err)
+{
+    const struct vxd_scene_spec *spec = &job->base.scene->spec;
+    const Voxeld__V1__Pose *pose = job->cloud->t_map_sensor;
+    const Voxeld__V1__Vec3 *t = pose != NULL ? pose->translation : NULL;
+    const double sensor[3] = {t != NULL ? t->x : 0, t != NULL ? t->y : 0,
+                              t != NULL ? t->z : 0};
+
+    for (int i = 0; i < 3; i++) {
+        job->base_voxel[i] = floor((sensor[i] - spec->origin_m[i]) / spec->voxel_size_m);
+        if (!(fabs(job->base_voxel[i]) <= MAX_BASE)) {
+            return vxd_fail(err, VXD_OUT_OF_RANGE, "cloud.T_map_sensor.translation",
+                            "lies more than 2^40 voxels from the scene's low corner");
+        }
+        job->clouds.origin[i] =
+            spec->origin_m[i] + job->base_voxel[i] * spec->voxel_size_m;
+    }
+    job->clouds.unit_m = spec->voxel_size_m;
+    return VXD_OK;
+}
+
+static enum vxd_status decode(struct vxd_request *request, struct vxd_queue *queue,
+                              struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    size_t n = job->clouds.n_points;
+    void *positions;
+    void *features = NULL;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_take_device(request, queue, n, 3 * sizeof(float), &positions, err));
+    if (job->rule.n_channels > 0) {
+        VXD_TRY(vxd_scene_take_device(request, queue, n,
+                                      (size_t)job->rule.n_channels * sizeof(float),
+                                      &features, err));
+    }
+    VXD_TRY(vxd_clouds_decode(&job->clouds, queue, positions, features, err));
+    job->positions = positions;
+    job->features = features;
+    status = vxd_queue_wait(queue, err);
+out:
+    if (status != VXD_OK && err != NULL) {
+        rename_field(err);
+    }
+    return status;
+}
+
+/* Materials by the rule, where not all points take the same. */
+static enum vxd_status choose_values(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    size_t n = job->clouds.n_points;
+    struct vxd_scene_output looked_at = {.n_bytes = n * 3 * sizeof(float),
+                                         .device = job->positions};
+    const void *values;
+    void *block;
+    enum vxd_status status;
+
+    if (n == 0 || job->rule.message == NULL ||
+        job->rule.message->kind == VOXELD__V1__SCENE_MATERIAL_RULE__KIND__CONSTANT) {
+        return VXD_OK;
+    }
+    if (job->features != NULL) {
+        looked_at.n_bytes = n * (size_t)job->rule.n_channels * sizeof(float);
+        looked_at.device = job->features;
+    }
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &looked_at, err));
+    VXD_TRY(vxd_scene_take_host(request, n, sizeof(uint16_t), &block, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    VXD_TRY(vxd_scene_rule_apply(&job->rule, &job->base.scene->spec, looked_at.bytes,
+                                 job->base_voxel[2], n, block, err));
+    VXD_TRY(vxd_scene_upload(request, queue, block, n * sizeof(uint16_t), &values, err));
+    job->split.values = values;
+out:
+    return status;
+}
+
+/* Materials by the network's labels, which some points have none of. */
+static enum vxd_status split_points(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    size_t *n_of_source;
+    void *block;
+    enum vxd_status status;
+
+    VXD_TRY(
+        vxd_scene_take_host(request, job->n_sources, sizeof *n_of_source, &block, err));
+    n_of_source = block;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
+        struct vxd_cloud cloud = {0};
+
+        VXD_TRY(vxd_source_build(&job->clouds, &source, &cloud, err));
+        n_of_source[i] = cloud.n_points;
+    }
+    VXD_TRY(vxd_scene_network_split(request, queue, &job->network, &job->base.scene->spec,
+                                    job->positions, job->clouds.n_points, n_of_source,
+                                    job->n_sources, &job->split, err));
+    status = vxd_queue_wait(queue, err);
+out:
+    return status;
+}
+
+/* What each point becomes. */
+static enum vxd_status choose_materials(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+
+    job->split.positions = job->positions;
+    return job->network.message != NULL ? split_points(request, queue, err)
+                                        : choose_values(request, queue, err);
+}
+
+/* Where the next source's points begin. */
+struct place {
+    size_t kept;
+    size_t dropped;
+};
+
+/* Scans the kept points of a source, and the dropped ones for themselves. */
+static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue *queue,
+                                   size_t i, struct place *place, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    const struct vxd_scene_spec *spec = &job->base.scene->spec;
+    const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
+    struct vxd_cloud cloud = {0};
+    struct vxd_dag_scan scan = {.carve = input->carve != NULL};
+    size_t n_kept;
+    size_t n_dropped;
+    enum vxd_status status = vxd_source_build(&job->clouds, &source, &cloud, err);
+
+    if (status != VXD_OK || cloud.n_points == 0) {
+        return status;
+    }
+    n_kept = job->split.n_kept != NULL ? job->split.n_kept[i] : cloud.n_points;
+    n_dropped = cloud.n_points - n_kept;
+    for (int axis = 0; axis < 3; axis++) {
+        scan.base[axis] = (int64_t)job->base_voxel[axis];
+        scan.origin[axis] = cloud.translation[axis];
+    }
+    if (scan.carve) {
+        scan.max_range = input->carve->max_range_m / spec->voxel_size_m;
+    }
+    if (n_kept > 0) {
+        scan.points = job->split.positions + 3 * place->kept;
+        scan.values = job->split.values != NULL ? job->split.values + place->kept : NULL;
+        scan.n = n_kept;
+        scan.value = input->rule != NULL ? input->rule->material : 0;
+        VXD_TRY(vxd_dag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err));
+    }
+    if (n_dropped > 0) {
+        scan.points = job->split.dropped + 3 * place->dropped;
+        scan.values = NULL;
+        scan.n = n_dropped;
+        scan.value = 0;
+        VXD_TRY(vxd_dag_scan_voxels(queue, &spec->format, &scan,
+                                    &job->scans[job->n_sources + i], err));
+    }
+    place->kept += n_kept;
+    place->dropped += n_dropped;
+out:
+    return status;
+}
+
+static void count_scans(struct integrate_job *job)
+{
+    Voxeld__V1__SceneIntegrateResponse *reply = job->reply;
+
+    for (size_t i = 0; i < 2 * job->n_sources; i++) {
+        const struct vxd_dag_scan_result *scan = &job->scans[i];
+        bool is_dropped = i >= job->n_sources;
+
+        reply->n_used += is_dropped ? 0 : scan->n_hit;
+        reply->n_dropped += is_dropped ? scan->n_hit : 0;
+        reply->n_non_finite += scan->n_non_finite;
+        reply->n_outside += scan->n_outside;
+        reply->n_beyond += scan->n_beyond;
+        reply->n_hit_voxels += is_dropped ? 0 : scan->n_hit_voxels;
+        reply->n_passed_voxels += scan->n_passed_voxels;
+    }
+}
+
+static enum vxd_status cast(struct vxd_request *request, struct vxd_queue *queue,
+                            struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    struct place place = {0, 0};
+    enum vxd_status status = VXD_OK;
+
+    for (size_t i = 0; i < job->n_sources; i++) {
+        VXD_TRY(scan_source(request, queue, i, &place, err));
+    }
+    VXD_TRY(vxd_queue_wait(queue, err));
+    count_scans(job);
+    /* The points' memory goes back first: the edit needs only the lists. */
+    vxd_clouds_free(&job->clouds, queue);
+    vxd_scene_free_blocks(request, queue);
+out:
+    return status;
+}
+
+/* All that was passed comes before all that was hit, whichever sweep hit it; what dropped
+ * points hit is left as it is. */
+static size_t make_ops(struct integrate_job *job,
+                       const Voxeld__V1__SceneIntegrateRequest *input)
+{
+    bool erase = !job->base.scene->spec.format.tracks_free ||
+                 (input->carve && input->carve->erase);
+    size_t n_ops = 0;
+
+    for (size_t i = 0; i < 2 * job->n_sources; i++) {
+        if (job->scans[i].passed.voxels.n > 0) {
+            job->ops[n_ops].shape.kind = VXD_DAG_VOXELS;
+            job->ops[n_ops].shape.voxels = job->scans[i].passed.voxels;
+            job->ops[n_ops++].action = erase ? VXD_DAG_ERASE : VXD_DAG_SET_FREE;
+        }
+    }
+    for (size_t i = 0; i < job->n_sources; i++) {
+        if (job->scans[i].hits.voxels.n > 0) {
+            job->ops[n_ops].shape.kind = VXD_DAG_VOXELS;
+            job->ops[n_ops].shape.voxels = job->scans[i].hits.voxels;
+            job->ops[n_ops].value = input->rule != NULL ? input->rule->material : 0;
+            job->ops[n_ops++].action = VXD_DAG_FILL;
+        }
+    }
+    return n_ops;
+}
+
+/* Everything that the reply needs memory for. */
+static enum vxd_status new_reply(struct vxd_request *request, struct vxd_err *err)
+{
+    struct integrate_job *job = request->state;
+    Voxeld__V1__SceneIntegrateResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__scene_integrate_response__descriptor, err);
+
+    job->reply = reply;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply->change =
+        vxd_message_new(request->decoder, &voxeld__v1__scene_change__descriptor, err);
+    reply->stamp_ns = job->cloud->stamp_ns;
+    reply->frame_id = job->cloud->frame_id; /* the request's memory */
+    reply->n_points = job->clouds.n_points;
+    if (job->network.message != NULL) {
+        reply->digest = job->network.digest;
+        reply->network = job->network.timings;
+    }
+    job->scans = calloc(2 * job->n_sources, sizeof *job->scans);
+    job->ops = calloc(MAX_SOURCE_OPS * job->n_sources, sizeof *job->ops);
+    if (reply->change == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    return job->scans != NULL && job->ops != NULL
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scan");
+}
+
+static double lap_ms(int64_t *since_ns)
+{
+    int64_t now = vxd_clock_ns();
+    double ms = (double)(now - *since_ns) / 1e6;
+
+    *since_ns = now;
+    return ms;
+}
+
+enum vxd_status vxd_scene_integrate_submit(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneIntegrateRequest *input =
+        (const Voxeld__V1__SceneIntegrateRequest *)request->input;
+    struct integrate_job *job = request->state;
+    int64_t since_ns = vxd_clock_ns();
+    enum vxd_status status;
+
+    VXD_TRY(new_reply(request, err));
+    VXD_TRY(vxd_scene_open(request, input->name, NULL, err));
+    VXD_TRY(vxd_scene_check_version(&job->base, input->if_version, err));
+    VXD_TRY(vxd_scene_rule_check(&job->rule, job->base.scene, err));
+    VXD_TRY(choose_base(job, err));
+    VXD_TRY(decode(request, queue, err));
+    VXD_TRY(choose_materials(request, queue, err));
+    job->reply->decode_ms = lap_ms(&since_ns);
+    VXD_TRY(cast(request, queue, err));
+    job->reply->carve_ms = lap_ms(&since_ns);
+    VXD_TRY(vxd_scene_apply(request, queue, VXD_RECORD_INTEGRATE, job->ops,
+                            make_ops(job, input), &job->result, err));
+    job->reply->edit_ms = lap_ms(&since_ns);
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_integrate_finish(struct vxd_request *request,
+                                           struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct integrate_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    vxd_scene_publish(request, &job->result, VXD_SCENE_INTEGRATED, 0, job->reply->change);
+    job->reply->engine_ms = (double)request->engine_ns / 1e6;
+    if (job->network.message != NULL) {
+        const Voxeld__V1__NetworkTimings *network = job->network.timings;
+
+        job->reply->engine_ms += network->voxelize_ms + network->sets_ms +
+                                 network->layers_ms + network->outputs_ms;
+    }
+    return VXD_OK;
+}
+
+void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct integrate_job *job = request->state;
+
+    vxd_clouds_free(&job->clouds, queue);
+    for (size_t i = 0; job->scans != NULL && i < 2 * job->n_sources; i++) {
+        vxd_dag_voxel_list_free(queue, &job->scans[i].hits);
+        vxd_dag_voxel_list_free(queue, &job->scans[i].passed);
+    }
+    free(job->scans);
+    free(job->ops);
+    job->scans = NULL;
+    job->ops = NULL;
+    vxd_scene_release(request, queue);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the methods of hashmap.proto share. Private to service/hashmap*.c and
+ * service/voxelize_merge.c.
+ *
+ * check (any thread) looks at what the message alone says; the map is found when the
+ * request's turn has come on the write lane, in submit. There everything that can fail comes
+ * before the first change of the map: memory for the outputs, the reply itself, the engine's
+ * blocking prepare. finish only fills in numbers. */
+#ifndef VXD_SERVER_SERVICE_MAP_MAP_H
+#define VXD_SERVER_SERVICE_MAP_MAP_H
+
+#include "server/request/request.h"
+#include "server/registry/maps/maps.h"
+#include "voxeld/v1/hashmap.pb-c.h"
+
+enum {
+    VXD_MAP_MAX_OUTPUTS = VXD_HASHMAP_MAX_VALUES + 4,
+    VXD_MAP_MAX_BUFFERS = 2 * VXD_HASHMAP_MAX_VALUES + 8
+};
+
+/* An array that the engine fills and the reply shows. */
+struct vxd_map_output {
+    size_t n_bytes;
+    void *device;
+    struct vxd_buffer device_buffer;
+    struct vxd_buffer host_buffer; /* CUDA: where the copy lands */
+    const void *bytes;             /* readable once the queue has run */
+};
+
+/* A request on a durable map on its way to the disk. Zero-initialised = none. */
+struct vxd_map_commit {
+    struct vxd_commit base; /* first: request->commit is both */
+    struct vxd_map *map;    /* held by the job; NULL: a list's, of all */
+    struct vxd_map_entry entry;
+    bool has_changed; /* the map in memory is not what it was */
+    bool is_ended;
+};
+
+struct vxd_map_job {
+    struct vxd_map *map;  /* held */
+    struct vxd_map *made; /* a new one, not findable yet; held */
+    struct vxd_buffer device[VXD_MAP_MAX_BUFFERS];
+    struct vxd_buffer host[VXD_MAP_MAX_BUFFERS];
+    size_t n_device;
+    size_t n_host;
+    struct vxd_map_output outputs[VXD_MAP_MAX_OUTPUTS];
+    size_t n_outputs;
+    struct vxd_hashmap_image image; /* save, load */
+    struct vxd_decoder *arena;      /* a list's */
+    struct vxd_map_commit commit;
+};
+
+/* Find and export. */
+struct vxd_map_read_job {
+    struct vxd_map_job base; /* first: request->state is both */
+    size_t n;                /* rows */
+    size_t first;            /* export: entries skipped */
+    bool wanted[VXD_HASHMAP_MAX_VALUES];
+    size_t n_wanted;
+    struct vxd_map_output *indices;
+    struct vxd_map_output *found;
+    struct vxd_map_output *neighbours;
+    struct vxd_map_output *keys;
+    struct vxd_map_output *rows[VXD_HASHMAP_MAX_VALUES];
+    void
+        *values[VXD_HASHMAP_MAX_VALUES]; /* the engine reads it until the queue has run */
+};
+/* What is left of 2 GiB for the arrays when the small parts are in. */
+#define VXD_MAP_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
+
+/* --- hashmap_job.c: memory of a request ------------------------------------------------ */
+
+/* request->state = a new job. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job **out,
+                                struct vxd_err *err);
+
+/* Finds the map and holds it: job->map. errors  NOT_FOUND */
+enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
+                             struct vxd_err *err);
+
+/* Memory until release. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_map_take_device(struct vxd_map_job *job, struct vxd_queue *queue,
+                                    size_t n_bytes, void **out, struct vxd_err *err);
+enum vxd_status vxd_map_take_host(struct vxd_map_job *job, struct vxd_queue *queue,
+                                  size_t n_bytes, void **out, struct vxd_err *err);
+
+/* The host's bytes on the device. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_map_upload(struct vxd_map_job *job, struct vxd_queue *queue,
+                               const void *host, size_t n_bytes, const void **out,
+                               struct vxd_err *err);
+
+/* Memory for an output, on both sides. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_map_reserve_output(struct vxd_map_job *job, struct vxd_queue *queue,
+                                       size_t n_rows, size_t row_bytes,
+                                       struct vxd_map_output **out, struct vxd_err *err);
+
+/* Queues bringing all outputs to the host; fails only with the device. */
+enum vxd_status vxd_map_fetch_outputs(struct vxd_map_job *job, struct vxd_queue *queue,
+                                      struct vxd_err *err);
+
+/* Ones in the mask of n bytes. */
+size_t vxd_map_count(const struct vxd_map_output *mask, size_t n);
+
+/* Numbers the size anew and accounts for memory, after a change. */
+void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue);
+
+/* --- hashmap_commit.c: durable maps ------------------------------------------------------ */
+
+/* Before the first change of a map: packs the record of one that is durable, of which kind,
+ * entries and rows are set, in host memory. From then on the caller sets commit->has_changed once
+ * the map is changed.
+ * errors  UNAVAILABLE         the disk does not take changes now
+ *         RESOURCE_EXHAUSTED  no memory, or more than the journal takes at once */
+enum vxd_status vxd_map_pack_change(struct vxd_request *request,
+                                    struct vxd_map_commit *commit, struct vxd_map *map,
+                                    struct vxd_map_record *record, struct vxd_err *err);
+
+/* At the end of finish, the reply being complete: of a durable map it is given once the change,
+ * or what was read, is on the disk. map NULL: all maps were read. */
+void vxd_map_conclude(struct vxd_request *request, struct vxd_map_commit *commit,
+                      struct vxd_map *map, enum vxd_map_change_kind kind);
+
+/* In release, while the map is still held. */
+void vxd_map_end_commit(struct vxd_request *request, struct vxd_map_commit *commit);
+
+/* --- hashmap_tensor.c: arrays in and out ----------------------------------------------- */
+
+/* Everything about a tensor that needs no map: a shape of 1 or 2 extents whose product its
+ * data or values have. *n_rows is its first extent.
+ * errors  INVALID_ARGUMENT  err.field is `field` */
+enum vxd_status vxd_map_check_tensor(const Voxeld__V1__Tensor *tensor, const char *field,
+                                     size_t *n_rows, struct vxd_err *err);
+
+/* n rows of n_elements integers as `dtype` (INT16, INT32, INT64), in host memory: the
+ * message's own where they are so already.
+ * errors  INVALID_ARGUMENT    no integers, another row length, or a number outside of dtype;
+ *                             names the row
+ *         RESOURCE_EXHAUSTED */
+enum vxd_status vxd_map_read_integers(struct vxd_map_job *job, struct vxd_queue *queue,
+                                      const Voxeld__V1__Tensor *tensor, const char *field,
+                                      enum vxd_dtype dtype, size_t n_elements,
+                                      const void **out, struct vxd_err *err);
+
+/* n rows of an array as they are; those given as JSON numbers become `dtype`. *dtype is what
+ * they should be, and comes back as what they are where `widens` allows another: UINT32 for
+ * UINT64, FLOAT32 for FLOAT64.
+ * errors  as above */
+enum vxd_status vxd_map_read_rows(struct vxd_map_job *job, struct vxd_queue *queue,
+                                  const Voxeld__V1__Tensor *tensor, const char *field,
+                                  size_t n, size_t n_elements, bool widens,
+                                  enum vxd_dtype *dtype, const void **out,
+                                  struct vxd_err *err);
+
+/* A tensor of n rows that shows the output's bytes, once they are there (the bytes are set by
+ * vxd_map_show). columns 0 = one extent only. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_map_new_tensor(struct vxd_request *request, enum vxd_dtype dtype,
+                                   size_t n, size_t columns, Voxeld__V1__Tensor **out,
+                                   struct vxd_err *err);
+void vxd_map_show(Voxeld__V1__Tensor *tensor, const struct vxd_map_output *output);
+
+/* --- hashmap_ply.c ---------------------------------------------------------------------- */
+
+/* Fills reply->ply from what an export has gathered; the file lives as long as the job.
+ * errors  RESOURCE_EXHAUSTED
+ *         FAILED_PRECONDITION  two properties would have one name */
+enum vxd_status vxd_map_write_ply(struct vxd_request *request, struct vxd_queue *queue,
+                                  Voxeld__V1__MapExportResponse *reply,
+                                  struct vxd_err *err);
+
+/* --- hashmap_info.c: specs and MapInfo ------------------------------------------------- */
+
+/* errors  INVALID_ARGUMENT  err.field "name" or as given */
+enum vxd_status vxd_map_check_name(const char *name, const char *field,
+                                   struct vxd_err *err);
+
+/* The schema's spec and lattice as ours.
+ * errors  INVALID_ARGUMENT  err.field "spec.values[2].dtype", "lattice.size", ... */
+enum vxd_status vxd_map_read_spec(const Voxeld__V1__MapSpec *spec,
+                                  const Voxeld__V1__MapLattice *lattice,
+                                  uint64_t capacity, struct vxd_map_spec *out,
+                                  struct vxd_err *err);
+
+/* errors  INVALID_ARGUMENT  ttl_s below 0, not a number or above a year */
+enum vxd_status vxd_map_read_terms(const struct vxd_request *request, const char *name,
+                                   uint64_t max_bytes, double ttl_s,
+                                   struct vxd_map_terms *out, struct vxd_err *err);
+
+/* In the arena; numbers that change come with vxd_map_fill_info.
+ * errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_map_new_info(struct vxd_decoder *arena, const struct vxd_map *map,
+                                 Voxeld__V1__MapInfo **out, struct vxd_err *err);
+void vxd_map_fill_info(Voxeld__V1__MapInfo *info, const struct vxd_map *map);
+
+/* NULL where the map has no lattice. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_map_new_lattice(struct vxd_decoder *arena,
+                                    const struct vxd_map_spec *spec,
+                                    Voxeld__V1__MapLattice **out, struct vxd_err *err);
+
+/* Which array has this name, -1 = none. */
+int vxd_map_find_array(const struct vxd_map_spec *spec, const char *name);
+
+/* The arrays named in a request ("*" = all) as wanted[i].
+ * errors  INVALID_ARGUMENT  no array has the name */
+enum vxd_status vxd_map_choose_arrays(const struct vxd_map_spec *spec, char *const *names,
+                                      size_t n_names, bool wanted[VXD_HASHMAP_MAX_VALUES],
+                                      struct vxd_err *err);
+
+/* hashmap_write.c: updates one array after the other; all or none are changed. has_changed:
+ * the request has changed the map already, so there is no way back. */
+enum vxd_status vxd_map_update_arrays(struct vxd_queue *queue, struct vxd_map *map,
+                                      const struct vxd_hashmap_update_args *args,
+                                      size_t n_args, bool has_changed,
+                                      struct vxd_err *err);
+
+/* FAILED_PRECONDITION where numbers are from another epoch than the map's. */
+enum vxd_status vxd_map_check_epoch(const struct vxd_map *map, uint64_t epoch,
+                                    struct vxd_err *err);
+
+#endif

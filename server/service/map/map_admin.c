@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Maps as a whole: create, drop, list, get. */
+#include <inttypes.h>
+
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
+#include "server/service/service.h"
+
+enum {
+    MAX_INFO_BYTES = 8192 /* of one MapInfo with all that it may have */
+};
+
+/* --- create ---------------------------------------------------------------------------- */
+
+struct create_job {
+    struct vxd_map_job base; /* first: request->state is both */
+    struct vxd_map_terms terms;
+    struct vxd_map_spec spec;
+    Voxeld__V1__MapCreateResponse *reply;
+};
+
+static enum vxd_status read_durability(const struct vxd_request *request,
+                                       const Voxeld__V1__MapCreateRequest *input,
+                                       struct vxd_map_terms *terms, struct vxd_err *err)
+{
+    if (protobuf_c_enum_descriptor_get_value(&voxeld__v1__map_fsync__descriptor,
+                                             (int)input->fsync) == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "fsync",
+                        "is %d; known: MAP_FSYNC_ALWAYS, MAP_FSYNC_EVERYSEC, "
+                        "MAP_FSYNC_OFF",
+                        (int)input->fsync);
+    }
+    if (!input->durable) {
+        return input->fsync == VOXELD__V1__MAP_FSYNC__MAP_FSYNC_ALWAYS &&
+                       input->journal_max_bytes == 0
+                   ? VXD_OK
+                   : vxd_fail(err, VXD_INVALID_ARGUMENT,
+                              input->journal_max_bytes > 0 ? "journal_max_bytes"
+                                                           : "fsync",
+                              "goes with durable");
+    }
+    if (!vxd_maps_have_journal(request->server->maps)) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "durable",
+                        "the server keeps nothing: it has no data_dir");
+    }
+    if (terms->ttl_ns > 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "ttl_s",
+                        "must be 0 of a durable map, which lasts until it is dropped");
+    }
+    if (input->journal_max_bytes > VXD_JOURNAL_MAX_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "journal_max_bytes",
+                        "is %" PRIu64 ", at most 2^63 - 1 is possible",
+                        input->journal_max_bytes);
+    }
+    terms->durable = true;
+    terms->fsync = (enum vxd_fsync)input->fsync;
+    terms->journal_max_bytes =
+        input->journal_max_bytes > 0 ? input->journal_max_bytes : VXD_MAP_JOURNAL_BYTES;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__MapCreateRequest *input =
+        (const Voxeld__V1__MapCreateRequest *)request->input;
+    struct create_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    enum vxd_status status;
+
+    if (job == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_map_read_terms(request, input->name, input->max_bytes, input->ttl_s,
+                               &job->terms, err));
+    VXD_TRY(read_durability(request, input, &job->terms, err));
+    VXD_TRY(
+        vxd_map_read_spec(input->spec, input->lattice, input->capacity, &job->spec, err));
+    request->cost_bytes = vxd_hashmap_bytes(request->server->context, &job->spec.engine);
+    request->state = job;
+out:
+    return status;
+}
+
+static bool is_equal(const struct vxd_map *map, const struct create_job *job)
+{
+    return vxd_map_spec_equal(&map->spec, &job->spec) &&
+           map->terms.max_bytes == job->terms.max_bytes &&
+           map->terms.ttl_ns == job->terms.ttl_ns &&
+           map->terms.durable == job->terms.durable &&
+           map->terms.fsync == job->terms.fsync &&
+           map->terms.journal_max_bytes == job->terms.journal_max_bytes;
+}
+
+enum vxd_status vxd_map_create_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct create_job *job = request->state;
+    struct vxd_maps *maps = request->server->maps;
+    struct vxd_map *map = vxd_maps_find(maps, job->terms.name);
+    enum vxd_status status;
+
+    job->reply = vxd_message_new(request->decoder,
+                                 &voxeld__v1__map_create_response__descriptor, err);
+    if (job->reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (map != NULL) {
+        job->base.map = map;
+        vxd_map_hold(map);
+        VXD_TRY(vxd_map_check_seen(maps, map, err));
+    }
+    if (map != NULL && !is_equal(map, job)) {
+        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
+                         "the map \"%s\" exists with another spec, lattice, max_bytes, "
+                         "ttl_s or durability",
+                         job->terms.name));
+    }
+    job->reply->existed = map != NULL;
+    if (map == NULL) {
+        VXD_TRY(vxd_map_new(maps, queue, &job->terms, &job->spec, NULL, &job->base.made,
+                            err));
+        map = job->base.made;
+        if (map->terms.durable) {
+            vxd_map_enter_journal(maps, map);
+            VXD_TRY(vxd_map_check_journal(maps, map, 0, err));
+        }
+    }
+    status = vxd_map_new_info(request->decoder, map, &job->reply->map, err);
+out:
+    return status;
+}
+
+enum vxd_status vxd_map_create_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct create_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    request->output = &job->reply->base;
+    if (job->base.made != NULL) {
+        vxd_maps_publish(request->server->maps, job->base.made);
+        vxd_map_conclude(request, &job->base.commit, job->base.made, VXD_MAP_MADE);
+    } else {
+        vxd_map_conclude(request, &job->base.commit, job->base.map, VXD_MAP_READ);
+    }
+    return VXD_OK;
+}
+
+/* --- drop ------------------------------------------------------------------------------ */
+
+enum vxd_status vxd_map_drop_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__MapDropRequest *input =
+        (const Voxeld__V1__MapDropRequest *)request->input;
+    struct vxd_map_job *job;
+    enum vxd_status status = vxd_map_check_name(input->name, "name", err);
+
+    return status == VXD_OK ? vxd_map_job_new(request, &job, err) : status;
+}
+
+enum vxd_status vxd_map_drop_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    const Voxeld__V1__MapDropRequest *input =
+        (const Voxeld__V1__MapDropRequest *)request->input;
+    Voxeld__V1__MapDropResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__map_drop_response__descriptor, err);
+    const struct vxd_map_job *job = request->state;
+    enum vxd_status status;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    status = vxd_map_open(request, input->name, err);
+    if (status == VXD_NOT_FOUND && input->missing_ok) {
+        status = VXD_OK;
+    }
+    if (status == VXD_UNAVAILABLE && !job->map->durable.is_leaving &&
+        job->map->durable.n_waiting == 0) {
+        status = VXD_OK; /* one that the disk does not give back can go */
+    }
+    if (status == VXD_OK && job->map != NULL) {
+        status = vxd_map_check_journal(request->server->maps, job->map, 0, err);
+    }
+    request->output = &reply->base;
+    return status;
+}
+
+enum vxd_status vxd_map_drop_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct vxd_map_job *job = request->state;
+
+    (void)err;
+    if (job->map == NULL) {
+        return VXD_OK;
+    }
+    ((Voxeld__V1__MapDropResponse *)request->output)->existed = true;
+    if (job->map->terms.durable) {
+        vxd_map_conclude(request, &job->commit, job->map, VXD_MAP_DROPPED);
+    } else {
+        vxd_maps_remove(request->server->maps, queue, job->map);
+    }
+    return VXD_OK;
+}
+
+/* --- list ------------------------------------------------------------------------------ */
+
+enum vxd_status vxd_map_list_check(struct vxd_request *request, struct vxd_err *err)
+{
+    struct vxd_map_job *job;
+
+    return vxd_map_job_new(request, &job, err);
+}
+
+enum vxd_status vxd_map_list_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct vxd_maps *maps = request->server->maps;
+    struct vxd_map_job *job = request->state;
+    Voxeld__V1__MapListResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__map_list_response__descriptor, err);
+    struct vxd_maps_usage usage;
+    enum vxd_status status;
+
+    (void)queue;
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    /* Not of the request's decoder, whose budget goes by the request's size. */
+    vxd_maps_get_usage(maps, &usage);
+    status =
+        vxd_decoder_create((usage.n_maps + 1) * MAX_INFO_BYTES, NULL, &job->arena, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    reply->maps = vxd_message_pointers(job->arena, usage.n_maps, err);
+    if (reply->maps == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (struct vxd_map *m = vxd_maps_next(maps, NULL); m != NULL;
+         m = vxd_maps_next(maps, m)) {
+        struct vxd_err why;
+
+        (void)vxd_map_check_seen(maps, m, &why); /* brings it back where it can be */
+        status = vxd_map_new_info(job->arena, m, &reply->maps[reply->n_maps], err);
+        if (status != VXD_OK) {
+            return status;
+        }
+        reply->n_maps++;
+    }
+    reply->n_bytes = usage.n_bytes;
+    reply->limit_bytes = usage.limit_bytes;
+    request->output = &reply->base;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_map_list_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                    struct vxd_err *err)
+{
+    struct vxd_map_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    vxd_map_conclude(request, &job->commit, NULL, VXD_MAP_READ);
+    return VXD_OK;
+}
+
+/* --- get ------------------------------------------------------------------------------- */
+
+enum vxd_status vxd_map_get_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__MapGetRequest *input =
+        (const Voxeld__V1__MapGetRequest *)request->input;
+    struct vxd_map_job *job;
+    enum vxd_status status = vxd_map_check_name(input->name, "name", err);
+
+    return status == VXD_OK ? vxd_map_job_new(request, &job, err) : status;
+}
+
+enum vxd_status vxd_map_get_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err)
+{
+    const Voxeld__V1__MapGetRequest *input =
+        (const Voxeld__V1__MapGetRequest *)request->input;
+    Voxeld__V1__MapGetResponse *reply =
+        vxd_message_new(request->decoder, &voxeld__v1__map_get_response__descriptor, err);
+    struct vxd_map *map = vxd_maps_peek(request->server->maps, input->name);
+    struct vxd_map_job *job = request->state;
+    struct vxd_hashmap_stats stats;
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (map == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"",
+                        input->name);
+    }
+    if (map->terms.durable) {
+        job->map = map; /* of others this is no use */
+        vxd_map_hold(map);
+        VXD_TRY(vxd_map_check_seen(request->server->maps, map, err));
+    }
+    VXD_TRY(vxd_map_new_info(request->decoder, map, &reply->map, err));
+    VXD_TRY(vxd_hashmap_get_stats(queue, map->hashmap, &stats, err));
+    reply->map->load = stats.load;
+    reply->map->mean_probes = stats.mean_probes;
+    reply->map->max_probes = stats.max_probes;
+    reply->map->index_bytes_per_entry = stats.bytes_per_key;
+    request->output = &reply->base;
+out:
+    return status;
+}
+
+enum vxd_status vxd_map_get_finish(struct vxd_request *request, struct vxd_queue *queue,
+                                   struct vxd_err *err)
+{
+    struct vxd_map_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    if (job->map != NULL) {
+        vxd_map_conclude(request, &job->commit, job->map, VXD_MAP_READ);
+    }
+    return VXD_OK;
+}
+
+/* The reply was complete before the queue ran. */
+enum vxd_status vxd_map_done(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
+{
+    (void)request;
+    (void)queue;
+    (void)err;
+    return VXD_OK;
+}

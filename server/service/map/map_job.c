@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The memory of one request on a map. */
+#include <stdlib.h>
+
+#include "server/instance/instance.h"
+#include "server/service/map/map.h"
+#include "server/service/service.h"
+
+/* Of the methods that always do. */
+bool vxd_map_changes(const struct vxd_request *request)
+{
+    (void)request;
+    return true;
+}
+
+enum vxd_status vxd_map_job_new(struct vxd_request *request, struct vxd_map_job **out,
+                                struct vxd_err *err)
+{
+    *out = vxd_message_array(request->decoder, 1, sizeof **out, err);
+    request->state = *out;
+    return *out != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_map_open(struct vxd_request *request, const char *name,
+                             struct vxd_err *err)
+{
+    struct vxd_map_job *job = request->state;
+
+    job->map = vxd_maps_find(request->server->maps, name);
+    if (job->map == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no map \"%s\"", name);
+    }
+    vxd_map_hold(job->map);
+    return vxd_map_check_seen(request->server->maps, job->map, err);
+}
+
+enum vxd_status vxd_map_take_device(struct vxd_map_job *job, struct vxd_queue *queue,
+                                    size_t n_bytes, void **out, struct vxd_err *err)
+{
+    struct vxd_buffer *buffer = &job->device[job->n_device];
+    enum vxd_status status = vxd_device_alloc(queue, n_bytes, buffer, err);
+
+    if (status == VXD_OK) {
+        job->n_device++;
+        *out = buffer->ptr;
+    }
+    return status;
+}
+
+enum vxd_status vxd_map_take_host(struct vxd_map_job *job, struct vxd_queue *queue,
+                                  size_t n_bytes, void **out, struct vxd_err *err)
+{
+    struct vxd_buffer *buffer = &job->host[job->n_host];
+    enum vxd_status status =
+        vxd_host_alloc(vxd_queue_context(queue), n_bytes, buffer, err);
+
+    if (status == VXD_OK) {
+        job->n_host++;
+        *out = buffer->ptr;
+    }
+    return status;
+}
+
+enum vxd_status vxd_map_upload(struct vxd_map_job *job, struct vxd_queue *queue,
+                               const void *host, size_t n_bytes, const void **out,
+                               struct vxd_err *err)
+{
+    enum vxd_status status =
+        vxd_upload(queue, host, n_bytes, &job->device[job->n_device], out, err);
+
+    job->n_device += status == VXD_OK ? 1 : 0;
+    return status;
+}
+
+enum vxd_status vxd_map_reserve_output(struct vxd_map_job *job, struct vxd_queue *queue,
+                                       size_t n_rows, size_t row_bytes,
+                                       struct vxd_map_output **out, struct vxd_err *err)
+{
+    struct vxd_map_output *output = &job->outputs[job->n_outputs];
+    struct vxd_context *context = vxd_queue_context(queue);
+    enum vxd_status status;
+
+    if (!vxd_size_mul(n_rows, row_bytes, &output->n_bytes)) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu rows are too many",
+                        n_rows);
+    }
+    job->n_outputs++;
+    VXD_TRY(vxd_device_alloc(queue, output->n_bytes, &output->device_buffer, err));
+    if (vxd_context_backend(context) == VXD_BACKEND_CUDA) {
+        VXD_TRY(vxd_host_alloc(context, output->n_bytes, &output->host_buffer, err));
+    }
+    output->device = output->device_buffer.ptr;
+    *out = output;
+out:
+    return status;
+}
+
+enum vxd_status vxd_map_fetch_outputs(struct vxd_map_job *job, struct vxd_queue *queue,
+                                      struct vxd_err *err)
+{
+    bool is_cuda = vxd_context_backend(vxd_queue_context(queue)) == VXD_BACKEND_CUDA;
+
+    for (size_t i = 0; i < job->n_outputs; i++) {
+        struct vxd_map_output *output = &job->outputs[i];
+        enum vxd_status status = VXD_OK;
+
+        output->bytes = is_cuda ? output->host_buffer.ptr : output->device;
+        if (is_cuda) {
+            status = vxd_queue_copy(queue, output->host_buffer.ptr, output->device,
+                                    output->n_bytes, err);
+        }
+        if (status != VXD_OK) {
+            return status;
+        }
+    }
+    return VXD_OK;
+}
+
+size_t vxd_map_count(const struct vxd_map_output *mask, size_t n)
+{
+    const uint8_t *bytes = mask->bytes;
+    size_t n_ones = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        n_ones += bytes[i];
+    }
+    return n_ones;
+}
+
+void vxd_map_settle(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_map_job *job = request->state;
+    size_t n_entries;
+
+    /* Nothing is queued: it cannot report a fault, only have no memory for asking. */
+    if (vxd_hashmap_size(queue, job->map->hashmap, &n_entries, NULL) == VXD_OK) {
+        job->map->n_entries = n_entries;
+    }
+    vxd_maps_account(request->server->maps, job->map);
+}
+
+void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_map_job *job = request->state;
+    struct vxd_context *context = vxd_queue_context(queue);
+    struct vxd_maps *maps = request->server->maps;
+
+    for (size_t i = 0; i < job->n_outputs; i++) {
+        vxd_device_free(queue, &job->outputs[i].device_buffer);
+        vxd_host_free(context, &job->outputs[i].host_buffer);
+    }
+    for (size_t i = 0; i < job->n_device; i++) {
+        vxd_device_free(queue, &job->device[i]);
+    }
+    for (size_t i = 0; i < job->n_host; i++) {
+        vxd_host_free(context, &job->host[i]);
+    }
+    if (job->image.context != NULL) {
+        vxd_hashmap_image_free(&job->image);
+    }
+    vxd_decoder_destroy(job->arena);
+    job->arena = NULL;
+    vxd_map_end_commit(request, &job->commit);
+    if (job->map != NULL) {
+        /* Growing may have come before a failure. */
+        vxd_maps_account(maps, job->map);
+        vxd_map_drop(maps, queue, job->map);
+    }
+    if (job->made != NULL) {
+        vxd_map_drop(maps, queue, job->made);
+    }
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Scenes as a whole: create, drop, list, get. */
+#include <inttypes.h>
+
+#include "server/observe/log/log.h"
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
+
+/* --- create ----------------------------------------------------------------------------- */
+
+struct create_job {
+    struct vxd_scene_job base; /* first: request->state is both */
+    struct vxd_scene_terms terms;
+    struct vxd_scene_spec spec;
+    Voxeld__V1__SceneCreateResponse *reply;
+};
+
+static enum vxd_status read_retention(const Voxeld__V1__SceneRetention *retention,
+                                      struct vxd_scene_terms *terms, struct vxd_err *err)
+{
+    uint32_t versions = retention != NULL ? retention->versions : 0;
+
+    if (versions > VXD_SCENE_MAX_VERSIONS) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "retention.versions",
+                        "is %u, it must be at most %d (0 counts as %d)", versions,
+                        VXD_SCENE_MAX_VERSIONS, VXD_SCENE_KEEP_VERSIONS);
+    }
+    terms->keep_versions = versions > 0 ? versions : VXD_SCENE_KEEP_VERSIONS;
+    terms->keep_seconds = retention != NULL ? retention->seconds : 0;
+    return VXD_OK;
+}
+
+static enum vxd_status read_durability(const struct vxd_request *request,
+                                       const Voxeld__V1__SceneDurability *durability,
+                                       struct vxd_scene_terms *terms, struct vxd_err *err)
+{
+    if (durability == NULL) {
+        return VXD_OK;
+    }
+    if (vxd_scenes_get_journal(request->server->scenes) == NULL) {
+        return vxd_fail(err, VXD_FAILED_PRECONDITION, "durability",
+                        "the server keeps nothing: it has no data_dir");
+    }
+    if ((int)durability->fsync < VXD_FSYNC_ALWAYS ||
+        (int)durability->fsync > VXD_FSYNC_OFF) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "durability.fsync",
+                        "is %d; known: SCENE_FSYNC_ALWAYS, SCENE_FSYNC_EVERYSEC, "
+                        "SCENE_FSYNC_OFF",
+                        (int)durability->fsync);
+    }
+    if (durability->journal_max_bytes > VXD_JOURNAL_MAX_BYTES) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "durability.journal_max_bytes",
+                        "is %" PRIu64 ", at most 2^63 - 1 is possible",
+                        durability->journal_max_bytes);
+    }
+    terms->durable = true;
+    terms->fsync = (enum vxd_fsync)durability->fsync;
+    terms->journal_max_bytes = durability->journal_max_bytes > 0
+                                   ? durability->journal_max_bytes
+                                   : VXD_SCENE_JOURNAL_BYTES;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneCreateRequest *input =
+        (const Voxeld__V1__SceneCreateRequest *)request->input;
+    struct create_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+    enum vxd_status status;
+
+    if (job == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_scene_check_name(input->name, err));
+    VXD_TRY(vxd_scene_read_spec(request, input->spec, &job->spec, err));
+    (void)snprintf(job->terms.name, sizeof job->terms.name, "%s", input->name);
+    (void)snprintf(job->terms.owner, sizeof job->terms.owner, "%s",
+                   request->principal.name);
+    job->terms.max_bytes = input->max_bytes;
+    VXD_TRY(read_retention(input->retention, &job->terms, err));
+    VXD_TRY(read_durability(request, input->durability, &job->terms, err));
+    request->state = job;
+out:
+    return status;
+}
+
+static bool are_terms_equal(const struct vxd_scene *scene,
+                            const struct vxd_scene_terms *terms)
+{
+    return scene->terms.max_bytes == terms->max_bytes &&
+           scene->terms.keep_versions == terms->keep_versions &&
+           scene->terms.keep_seconds == terms->keep_seconds &&
+           scene->terms.durable == terms->durable && scene->terms.fsync == terms->fsync &&
+           scene->terms.journal_max_bytes == terms->journal_max_bytes;
+}
+
+enum vxd_status vxd_scene_create_submit(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct create_job *job = request->state;
+    struct vxd_scenes *scenes = request->server->scenes;
+    struct vxd_scene *scene = vxd_scenes_find(scenes, job->terms.name);
+    enum vxd_status status = VXD_OK;
+
+    job->base.scene = scene;
+    job->reply = vxd_message_new(request->decoder,
+                                 &voxeld__v1__scene_create_response__descriptor, err);
+    if (job->reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (scene != NULL && (!vxd_scene_spec_equal(&scene->spec, &job->spec) ||
+                          !are_terms_equal(scene, &job->terms))) {
+        VXD_TRY(vxd_fail(err, VXD_ALREADY_EXISTS, "name",
+                         "the scene \"%s\" exists with another spec, max_bytes, "
+                         "retention or durability",
+                         job->terms.name));
+    }
+    job->reply->existed = scene != NULL;
+    if (scene == NULL) {
+        VXD_TRY(
+            vxd_scene_new(scenes, queue, &job->terms, &job->spec, &job->base.made, err));
+        scene = job->base.made;
+        VXD_TRY(vxd_scene_reserve(request, "name", err));
+        VXD_TRY(vxd_scene_prepare(request, queue, VXD_RECORD_CREATE, NULL, 0, 0, err));
+    }
+    VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(scene, true), NULL, &job->base.arena,
+                               err));
+    status = vxd_scene_new_info(job->base.arena, scene, true, &job->reply->scene, err);
+    request->output = &job->reply->base;
+out:
+    return status;
+}
+
+static void show_made(struct vxd_request *request, bool committed)
+{
+    const struct create_job *job = request->state;
+
+    if (committed) {
+        vxd_scenes_publish(request->server->scenes, job->base.made);
+        vxd_log(VXD_LOG_INFO, "scene made", "scene", job->terms.name, "by",
+                job->terms.owner);
+    }
+}
+
+enum vxd_status vxd_scene_create_finish(struct vxd_request *request,
+                                        struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct create_job *job = request->state;
+
+    (void)queue;
+    (void)err;
+    if (job->base.made != NULL) {
+        vxd_scene_conclude(request, show_made);
+    }
+    return VXD_OK;
+}
+
+/* --- drop ------------------------------------------------------------------------------- */
+
+enum vxd_status vxd_scene_drop_check(struct vxd_request *request, struct vxd_err *err)
+{
+    return vxd_scene_begin_check(
+        request, sizeof(struct vxd_scene_job),
+        ((const Voxeld__V1__SceneDropRequest *)request->input)->name, err);
+}
+
+enum vxd_status vxd_scene_drop_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneDropRequest *input =
+        (const Voxeld__V1__SceneDropRequest *)request->input;
+    Voxeld__V1__SceneDropResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__scene_drop_response__descriptor, err);
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    status = vxd_scene_open(request, input->name, NULL, err);
+    reply->existed = status == VXD_OK;
+    request->output = &reply->base;
+    if (status == VXD_OK) {
+        return vxd_scene_prepare(request, queue, VXD_RECORD_DROP, NULL, 0, 0, err);
+    }
+    return status == VXD_NOT_FOUND && input->missing_ok ? VXD_OK : status;
+}
+
+static void show_dropped(struct vxd_request *request, bool committed)
+{
+    const struct vxd_scene_job *job = request->state;
+    struct vxd_scenes *scenes = request->server->scenes;
+
+    if (committed) {
+        vxd_log(VXD_LOG_INFO, "scene dropped", "scene", job->scene->terms.name, "by",
+                request->principal.name);
+        vxd_scenes_remove(scenes, NULL, job->scene);
+    }
+}
+
+enum vxd_status vxd_scene_drop_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    (void)err;
+    if (job->scene != NULL) {
+        vxd_scene_conclude(request, show_dropped);
+        if (request->commit == NULL) {
+            vxd_scene_close(request, queue);
+        }
+    }
+    return VXD_OK;
+}
+
+/* --- list ------------------------------------------------------------------------------- */
+
+enum vxd_status vxd_scene_list_check(struct vxd_request *request, struct vxd_err *err)
+{
+    struct vxd_scene_job *job = vxd_message_array(request->decoder, 1, sizeof *job, err);
+
+    request->state = job;
+    return job != NULL ? VXD_OK : VXD_RESOURCE_EXHAUSTED;
+}
+
+/* Of the scenes that are held. */
+static enum vxd_status new_list(struct vxd_scene_job *job, struct vxd_scene *const *held,
+                                size_t n, Voxeld__V1__SceneListResponse *reply,
+                                struct vxd_err *err)
+{
+    size_t n_bytes = 4096 + n * sizeof(void *);
+    enum vxd_status status;
+
+    for (size_t i = 0; i < n; i++) {
+        n_bytes += vxd_scene_info_bytes(held[i], false);
+    }
+    VXD_TRY(vxd_decoder_create(n_bytes, NULL, &job->arena, err));
+    reply->scenes = vxd_message_pointers(job->arena, n, err);
+    if (reply->scenes == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        VXD_TRY(vxd_scene_new_info(job->arena, held[i], false, &reply->scenes[i], err));
+        reply->n_scenes = i + 1;
+    }
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_list_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct vxd_scenes *scenes = request->server->scenes;
+    Voxeld__V1__SceneListResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__scene_list_response__descriptor, err);
+    struct vxd_scenes_usage usage;
+    struct vxd_scene **held;
+    void *block;
+    size_t n;
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    vxd_scenes_get_usage(scenes, &usage);
+    status =
+        vxd_scene_take_host(request, usage.n_scenes + 1, sizeof(void *), &block, err);
+    if (status != VXD_OK) {
+        return status;
+    }
+    held = block;
+    n = vxd_scenes_list(scenes, held, usage.n_scenes + 1);
+    status = new_list(request->state, held, n, reply, err);
+    for (size_t i = 0; i < n; i++) {
+        vxd_scene_drop(held[i], queue);
+    }
+    reply->n_bytes = usage.n_bytes;
+    reply->limit_bytes = usage.limit_bytes;
+    request->output = &reply->base;
+    return status;
+}
+
+/* --- get -------------------------------------------------------------------------------- */
+
+enum vxd_status vxd_scene_get_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneGetRequest *input =
+        (const Voxeld__V1__SceneGetRequest *)request->input;
+    enum vxd_status status =
+        vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err);
+
+    request->bulk = true; /* it walks the whole scene */
+    return status == VXD_OK ? vxd_scene_check_at(input->at, "at", err) : status;
+}
+
+enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                     struct vxd_err *err)
+{
+    const Voxeld__V1__SceneGetRequest *input =
+        (const Voxeld__V1__SceneGetRequest *)request->input;
+    struct vxd_scene_job *job = request->state;
+    Voxeld__V1__SceneGetResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__scene_get_response__descriptor, err);
+    struct vxd_dag_summary summary;
+    Voxeld__V1__SceneInfo *info;
+    char digest[33];
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
+    VXD_TRY(vxd_dag_verify(queue, job->state.dag, job->state.root, &summary, err));
+    VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->scene, true), NULL, &job->arena,
+                               err));
+    VXD_TRY(vxd_scene_new_info(job->arena, job->scene, true, &info, err));
+    (void)snprintf(digest, sizeof digest, "%016" PRIx64 "%016" PRIx64, summary.digest[0],
+                   summary.digest[1]);
+    info->digest = vxd_message_text(job->arena, digest, strlen(digest), err);
+    if (info->digest == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    /* Of the root that was walked, whatever came since. */
+    info->version = job->state.version;
+    info->changed_ns = job->state.changed_unix_ns;
+    info->n_occupied = summary.n_occupied;
+    info->n_free = summary.n_free;
+    info->live_node_bytes = summary.node_bytes;
+    reply->scene = info;
+    request->output = &reply->base;
+out:
+    return status;
+}

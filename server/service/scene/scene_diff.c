@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where two versions differ. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "gpu/svdag/diff/diff.h"
+#include "server/registry/maps/maps.h"
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
+#include "voxeld/v1/scene_version.pb-c.h"
+
+enum {
+    ROW_BYTES = 3 * sizeof(int32_t) + 1,
+    COST_CELLS = 1 << 20,       /* for admission, where no limit is said */
+    REPLY_SPARE_BYTES = 1 << 16 /* of a message, for what is beside the arrays */
+};
+
+struct diff_job {
+    struct vxd_scene_job base; /* first: request->state is both; the version `to` */
+    uint64_t from_version;
+    uint32_t from;
+    uint64_t generation;
+    struct vxd_dag_diff_box box;
+    bool counted;
+    uint64_t n_cells;
+    size_t n;
+    struct vxd_scene_output cells;
+    struct vxd_scene_output changes;
+    struct vxd_scene_output total;   /* of the first stage: 2 uint64 */
+    struct vxd_scene_output written; /* of the second */
+};
+
+enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneDiffRequest *input =
+        (const Voxeld__V1__SceneDiffRequest *)request->input;
+    uint64_t n =
+        input->limit > 0 && input->limit < COST_CELLS ? input->limit : COST_CELLS;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_begin_check(request, sizeof(struct diff_job), input->name, err));
+    VXD_TRY(vxd_scene_check_at(input->from, "from", err));
+    VXD_TRY(vxd_scene_check_at(input->to, "to", err));
+    if (input->to_name[0] != '\0' && !vxd_is_map_name(input->to_name)) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "to_name",
+                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->to_name));
+    }
+    VXD_TRY(vxd_scene_check_level(input->level, err));
+    if (input->box != NULL) {
+        VXD_TRY(vxd_scene_check_box(input->box, "box", err));
+    }
+    request->bulk = true;
+    request->cost_bytes = n * ROW_BYTES;
+out:
+    return status;
+}
+
+static enum vxd_status read_box(const Voxeld__V1__SceneDiffRequest *input,
+                                struct diff_job *job, struct vxd_err *err)
+{
+    const struct vxd_scene_spec *spec = &job->base.scene->spec;
+    struct vxd_dag_diff_box *box = &job->box;
+    enum vxd_status status = vxd_scene_read_level(spec, input->level, &box->level, err);
+
+    if (status != VXD_OK) {
+        return status;
+    }
+    vxd_scene_voxels_in(spec, input->in_voxels, input->box, box->low, box->high);
+    for (int i = 0; i < 3; i++) {
+        box->high[i] = box->high[i] < box->low[i] ? box->low[i] : box->high[i];
+    }
+    return VXD_OK;
+}
+
+/* The version that `from` is, of the store that `to` was pinned in. */
+static enum vxd_status read_from(struct vxd_scene *scene,
+                                 const Voxeld__V1__SceneDiffRequest *input,
+                                 struct diff_job *job, struct vxd_queue *queue,
+                                 struct vxd_err *err)
+{
+    struct vxd_scene_at at = {input->from != NULL ? input->from->version : 0,
+                              input->from != NULL ? input->from->snapshot : NULL};
+    struct vxd_scene_state from;
+    struct vxd_scene_past past;
+    enum vxd_status status;
+
+    if (input->from == NULL && scene == job->base.scene) {
+        vxd_scene_get_past(scene, &past);
+        at.version = past.version > past.oldest ? past.version - 1 : past.version;
+    }
+    status = vxd_scene_pin(scene, &at, &from, err);
+    if (status != VXD_OK) {
+        /* It speaks of `at`. */
+        (void)snprintf(err->field, sizeof err->field, "from");
+        return status;
+    }
+    job->from = from.root;
+    job->from_version = from.version;
+    job->generation = scene->generation;
+    if (from.store != job->base.state.store) {
+        status = vxd_fail(err, VXD_UNAVAILABLE, NULL,
+                          "the scene was collected at this moment; try again");
+    }
+    vxd_scene_unpin(scene->scenes, &from, queue);
+    return status;
+}
+
+static enum vxd_status open_both(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err)
+{
+    const Voxeld__V1__SceneDiffRequest *input =
+        (const Voxeld__V1__SceneDiffRequest *)request->input;
+    struct diff_job *job = request->state;
+    bool is_other = input->to_name[0] != '\0';
+    struct vxd_scene *scene;
+    enum vxd_status status =
+        vxd_scene_open(request, is_other ? input->to_name : input->name, input->to, err);
+
+    if (status != VXD_OK) {
+        const char *field = strcmp(err->field, "name") == 0 && is_other ? "to_name"
+                            : strcmp(err->field, "name") == 0           ? "name"
+                                                                        : "to";
+
+        (void)snprintf(err->field, sizeof err->field, "%s", field);
+        return status;
+    }
+    scene = vxd_scenes_find(request->server->scenes, input->name);
+    if (scene == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no scene \"%s\"",
+                        input->name);
+    }
+    if (vxd_scene_shares(scene, job->base.scene)) {
+        status = read_from(scene, input, job, queue, err);
+    } else {
+        status = vxd_fail(err, VXD_FAILED_PRECONDITION, "to_name",
+                          "\"%s\" shares nothing with \"%s\": neither branched from the "
+                          "other",
+                          input->to_name, input->name);
+    }
+    vxd_scene_drop(scene, queue);
+    return status;
+}
+
+static enum vxd_status count(struct vxd_request *request, struct vxd_queue *queue,
+                             struct vxd_err *err)
+{
+    struct diff_job *job = request->state;
+    const struct vxd_scene_state *to = &job->base.state;
+    enum vxd_status status;
+
+    VXD_TRY(
+        vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &job->total, err));
+    VXD_TRY(vxd_dag_diff(queue, to->dag, job->from, to->root, &job->box, 0, 0, NULL, NULL,
+                         job->total.device, err));
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->total, err));
+    job->counted = true;
+    request->more = true;
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_diff_submit(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    const Voxeld__V1__SceneDiffRequest *input =
+        (const Voxeld__V1__SceneDiffRequest *)request->input;
+    struct diff_job *job = request->state;
+    const struct vxd_scene_state *to = &job->base.state;
+    uint64_t most = request->server->config.max_message_bytes;
+    uint64_t left;
+    enum vxd_status status;
+
+    if (!job->counted) {
+        VXD_TRY(open_both(request, queue, err));
+        VXD_TRY(read_box(input, job, err));
+        return count(request, queue, err);
+    }
+    most = most < VXD_SCENE_REPLY_BYTES ? most : VXD_SCENE_REPLY_BYTES;
+    most = (most - (most > REPLY_SPARE_BYTES ? REPLY_SPARE_BYTES : 0)) / ROW_BYTES;
+    job->n_cells = ((const uint64_t *)job->total.bytes)[1];
+    left = input->first < job->n_cells ? job->n_cells - input->first : 0;
+    left = input->limit > 0 && input->limit < left ? input->limit : left;
+    job->n = (size_t)(left < most ? left : most);
+    if (job->n == 0) {
+        return VXD_OK;
+    }
+    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 3 * sizeof(int32_t),
+                                     &job->cells, err));
+    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->changes, err));
+    VXD_TRY(vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &job->written,
+                                     err));
+    VXD_TRY(vxd_dag_diff(queue, to->dag, job->from, to->root, &job->box, input->first,
+                         job->n, job->cells.device, job->changes.device,
+                         job->written.device, err));
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->cells, err));
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->changes, err));
+    VXD_TRY(vxd_scene_fetch_output(request, queue, &job->written, err));
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_diff_finish(struct vxd_request *request,
+                                      struct vxd_queue *queue, struct vxd_err *err)
+{
+    struct diff_job *job = request->state;
+    const struct vxd_scene_spec *spec = &job->base.scene->spec;
+    Voxeld__V1__SceneDiffResponse *reply = vxd_message_new(
+        request->decoder, &voxeld__v1__scene_diff_response__descriptor, err);
+    enum vxd_status status;
+
+    if (reply == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    if (job->n > 0 && *(const uint64_t *)job->written.bytes != job->n) {
+        return vxd_fail(err, VXD_INTERNAL, NULL,
+                        "%" PRIu64 " cells came of %zu that were counted",
+                        *(const uint64_t *)job->written.bytes, job->n);
+    }
+    VXD_TRY(vxd_scene_show(request, VXD_INT32, job->n, 3, job->cells.bytes, &reply->cells,
+                           err));
+    VXD_TRY(vxd_scene_show(request, VXD_UINT8, job->n, 0, job->changes.bytes,
+                           &reply->changes, err));
+    reply->origin = vxd_message_new(request->decoder, &voxeld__v1__vec3__descriptor, err);
+    reply->frame_id =
+        vxd_message_text(request->decoder, spec->frame_id, strlen(spec->frame_id), err);
+    if (reply->origin == NULL || reply->frame_id == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    reply->origin->x = spec->origin_m[0];
+    reply->origin->y = spec->origin_m[1];
+    reply->origin->z = spec->origin_m[2];
+    reply->cell_size_m = ldexp(spec->voxel_size_m, job->box.level);
+    reply->from_version = job->from_version;
+    reply->to_version = job->base.state.version;
+    reply->generation = job->generation;
+    reply->n_cells = job->n_cells;
+    reply->engine_ms = (double)request->engine_ns / 1e6;
+    request->output = &reply->base;
+    vxd_scene_close(request, queue);
+out:
+    return status;
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Specs and SceneInfo: between the schema and the registry. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "server/registry/maps/maps.h"
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
+
+enum {
+    DEFAULT_DEPTH = 17,
+    /* Of an info without palette, and of an entry of that without its name; in an arena, whose
+     * blocks are aligned. */
+    INFO_BYTES = 4096,
+    ENTRY_BYTES = sizeof(Voxeld__V1__SceneMaterial) + 64
+};
+
+enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err)
+{
+    if (vxd_is_map_name(name)) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
+                    "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", name);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct vxd_scene_material *const *x = a;
+    const struct vxd_scene_material *const *y = b;
+    int order = strcmp((*x)->name, (*y)->name);
+
+    /* Of equal ones the first comes first, so that the other is to blame. */
+    return order != 0 ? order : *x < *y ? -1 : 1;
+}
+
+static enum vxd_status check_unique(struct vxd_request *request,
+                                    const struct vxd_scene_material *palette, size_t n,
+                                    struct vxd_err *err)
+{
+    const struct vxd_scene_material **sorted =
+        vxd_message_pointers(request->decoder, n, err);
+
+    if (sorted == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = &palette[i];
+    }
+    qsort(sorted, n, sizeof(void *), compare_names);
+    for (size_t i = 1; i < n; i++) {
+        if (sorted[i]->name[0] != '\0' &&
+            strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {
+            char field[VXD_SCENE_PATH_BYTES];
+
+            (void)snprintf(field, sizeof field, "spec.palette[%zu].name",
+                           (size_t)(sorted[i] - palette));
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                            "\"%s\" is also the name of spec.palette[%zu]",
+                            sorted[i]->name, (size_t)(sorted[i - 1] - palette));
+        }
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status read_palette(struct vxd_request *request,
+                                    const Voxeld__V1__SceneSpec *spec,
+                                    struct vxd_scene_spec *out, struct vxd_err *err)
+{
+    uint32_t n_materials = vxd_dag_n_materials(&out->format);
+    struct vxd_scene_material *palette;
+    char field[VXD_SCENE_PATH_BYTES];
+
+    if (spec->n_palette > n_materials) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.palette",
+                        "has %zu entries, the scene has %u materials", spec->n_palette,
+                        n_materials);
+    }
+    palette = vxd_message_array(request->decoder, spec->n_palette, sizeof *palette, err);
+    if (palette == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < spec->n_palette; i++) {
+        const Voxeld__V1__SceneMaterial *material = spec->palette[i];
+
+        if (material->name[0] != '\0' && !vxd_is_map_name(material->name)) {
+            (void)snprintf(field, sizeof field, "spec.palette[%zu].name", i);
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                            "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}",
+                            material->name);
+        }
+        if (material->rgb > 0xffffff) {
+            (void)snprintf(field, sizeof field, "spec.palette[%zu].rgb", i);
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                            "is 0x%x, it must be 0xRRGGBB", material->rgb);
+        }
+        palette[i] = (struct vxd_scene_material){material->name, material->rgb};
+    }
+    out->palette = palette;
+    out->n_palette = spec->n_palette;
+    return check_unique(request, palette, spec->n_palette, err);
+}
+
+static enum vxd_status read_format(const Voxeld__V1__SceneSpec *spec,
+                                   struct vxd_dag_format *out, struct vxd_err *err)
+{
+    uint32_t bits = spec->material_bits;
+
+    if (spec->depth != 0 &&
+        (spec->depth < VXD_DAG_MIN_DEPTH || spec->depth > VXD_DAG_MAX_DEPTH)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.depth",
+                        "is %u, it must be %d to %d (0 counts as %d)", spec->depth,
+                        VXD_DAG_MIN_DEPTH, VXD_DAG_MAX_DEPTH, DEFAULT_DEPTH);
+    }
+    if (bits != 0 && bits != 4 && bits != 8 && bits != 16) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.material_bits",
+                        "is %u, it must be 0, 4, 8 or 16", bits);
+    }
+    out->depth = spec->depth != 0 ? (int)spec->depth : DEFAULT_DEPTH;
+    out->material_bits = (int)bits;
+    out->tracks_free = spec->track_free;
+    return VXD_OK;
+}
+
+static enum vxd_status read_origin(const Voxeld__V1__SceneSpec *spec,
+                                   struct vxd_scene_spec *out, struct vxd_err *err)
+{
+    double side = ldexp(out->voxel_size_m, out->format.depth);
+    enum vxd_status status;
+
+    if (!isfinite(side)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.voxel_size_m",
+                        "is %g: the scene would be larger than numbers are",
+                        out->voxel_size_m);
+    }
+    for (int i = 0; i < 3; i++) {
+        out->origin_m[i] = -side / 2;
+    }
+    if (spec->origin == NULL) {
+        return VXD_OK;
+    }
+    status = vxd_scene_check_vector(spec->origin, "spec.origin", err);
+    out->origin_m[0] = spec->origin->x;
+    out->origin_m[1] = spec->origin->y;
+    out->origin_m[2] = spec->origin->z;
+    return status;
+}
+
+enum vxd_status vxd_scene_read_spec(struct vxd_request *request,
+                                    const Voxeld__V1__SceneSpec *spec,
+                                    struct vxd_scene_spec *out, struct vxd_err *err)
+{
+    enum vxd_status status;
+
+    memset(out, 0, sizeof *out);
+    if (spec == NULL) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec", "is required");
+    }
+    if (!(spec->voxel_size_m > 0) || !isfinite(spec->voxel_size_m)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.voxel_size_m",
+                        "is %g, it must be > 0 and finite, in metres",
+                        spec->voxel_size_m);
+    }
+    out->voxel_size_m = spec->voxel_size_m;
+    VXD_TRY(read_format(spec, &out->format, err));
+    VXD_TRY(read_origin(spec, out, err));
+    if (strlen(spec->frame_id) >= VXD_SCENE_FRAME_BYTES) {
+        VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.frame_id",
+                         "has %zu bytes, at most %d are allowed", strlen(spec->frame_id),
+                         VXD_SCENE_FRAME_BYTES - 1));
+    }
+    (void)snprintf(out->frame_id, sizeof out->frame_id, "%s", spec->frame_id);
+    status = read_palette(request, spec, out, err);
+out:
+    return status;
+}
+
+/* --- SceneInfo -------------------------------------------------------------------------- */
+
+size_t vxd_scene_info_bytes(const struct vxd_scene *scene, bool with_palette)
+{
+    return INFO_BYTES + (with_palette ? scene->spec.n_palette * ENTRY_BYTES +
+                                            scene->palette_memory.n_bytes
+                                      : 0);
+}
+
+static char *copy_text(struct vxd_decoder *arena, const char *text, struct vxd_err *err)
+{
+    return vxd_message_text(arena, text, strlen(text), err);
+}
+
+static enum vxd_status new_palette(struct vxd_decoder *arena,
+                                   const struct vxd_scene_spec *spec,
+                                   Voxeld__V1__SceneSpec *out, struct vxd_err *err)
+{
+    out->palette = vxd_message_pointers(arena, spec->n_palette, err);
+    if (out->palette == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    for (size_t i = 0; i < spec->n_palette; i++) {
+        Voxeld__V1__SceneMaterial *material =
+            vxd_message_new(arena, &voxeld__v1__scene_material__descriptor, err);
+
+        if (material == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        material->name = copy_text(arena, spec->palette[i].name, err);
+        if (material->name == NULL) {
+            return VXD_RESOURCE_EXHAUSTED;
+        }
+        material->rgb = spec->palette[i].rgb;
+        out->palette[i] = material;
+        out->n_palette = i + 1;
+    }
+    return VXD_OK;
+}
+
+static enum vxd_status new_spec(struct vxd_decoder *arena,
+                                const struct vxd_scene_spec *spec, bool with_palette,
+                                Voxeld__V1__SceneSpec **out, struct vxd_err *err)
+{
+    Voxeld__V1__SceneSpec *copy =
+        vxd_message_new(arena, &voxeld__v1__scene_spec__descriptor, err);
+
+    if (copy == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    copy->origin = vxd_message_new(arena, &voxeld__v1__vec3__descriptor, err);
+    copy->frame_id = copy_text(arena, spec->frame_id, err);
+    if (copy->origin == NULL || copy->frame_id == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    copy->voxel_size_m = spec->voxel_size_m;
+    copy->depth = (uint32_t)spec->format.depth;
+    copy->material_bits = (uint32_t)spec->format.material_bits;
+    copy->track_free = spec->format.tracks_free;
+    copy->origin->x = spec->origin_m[0];
+    copy->origin->y = spec->origin_m[1];
+    copy->origin->z = spec->origin_m[2];
+    *out = copy;
+    return with_palette ? new_palette(arena, spec, copy, err) : VXD_OK;
+}
+
+/* How it is kept: how long, and where. */
+static enum vxd_status add_keeping(struct vxd_decoder *arena,
+                                   const struct vxd_scene_terms *terms,
+                                   Voxeld__V1__SceneInfo *info, struct vxd_err *err)
+{
+    info->retention =
+        vxd_message_new(arena, &voxeld__v1__scene_retention__descriptor, err);
+    if (info->retention == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    info->retention->versions = terms->keep_versions;
+    info->retention->seconds = terms->keep_seconds;
+    if (!terms->durable) {
+        return VXD_OK;
+    }
+    info->durability =
+        vxd_message_new(arena, &voxeld__v1__scene_durability__descriptor, err);
+    if (info->durability == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    info->durability->fsync = (Voxeld__V1__SceneFsync)terms->fsync;
+    info->durability->journal_max_bytes = terms->journal_max_bytes;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *scene,
+                                   bool with_palette, Voxeld__V1__SceneInfo **out,
+                                   struct vxd_err *err)
+{
+    Voxeld__V1__SceneInfo *info =
+        vxd_message_new(arena, &voxeld__v1__scene_info__descriptor, err);
+    struct vxd_scene_past past;
+    struct vxd_dag_usage usage;
+    enum vxd_status status;
+
+    if (info == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(new_spec(arena, &scene->spec, with_palette, &info->spec, err));
+    info->name = copy_text(arena, scene->terms.name, err);
+    info->owner = copy_text(arena, scene->terms.owner, err);
+    if (info->name == NULL || info->owner == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(add_keeping(arena, &scene->terms, info, err));
+    vxd_scene_get_past(scene, &past);
+    vxd_scene_get_usage(scene, &usage);
+    info->version = past.version;
+    info->oldest_version = past.oldest;
+    info->n_snapshots = (uint32_t)past.n_snapshots;
+    info->n_sharing = (uint32_t)past.n_sharing;
+    info->generation = scene->generation;
+    info->n_bytes = usage.n_bytes;
+    info->max_bytes = scene->terms.max_bytes;
+    info->node_bytes = usage.node_bytes;
+    info->n_nodes = usage.n_leaves + usage.n_inner;
+    info->created_ns = scene->created_unix_ns;
+    info->changed_ns = past.changed_unix_ns;
+    *out = info;
+out:
+    return status;
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The memory of one request on a scene. */
+#include <inttypes.h>
+
+#include "server/registry/maps/maps.h"
+#include "gpu/svdag/edit/edit.h"
+#include "server/instance/instance.h"
+#include "server/service/service.h"
+#include "server/service/scene/scene.h"
+
+/* Of the methods that always do. */
+bool vxd_scene_changes(const struct vxd_request *request)
+{
+    (void)request;
+    return true;
+}
+
+enum vxd_status vxd_scene_begin_check(struct vxd_request *request, size_t n_bytes,
+                                      const char *name, struct vxd_err *err)
+{
+    request->state = vxd_message_array(request->decoder, 1, n_bytes, err);
+    return request->state != NULL ? vxd_scene_check_name(name, err)
+                                  : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *field,
+                                   struct vxd_err *err)
+{
+    char path[VXD_SCENE_PATH_BYTES];
+
+    if (at == NULL || at->snapshot[0] == '\0') {
+        return VXD_OK;
+    }
+    if (at->version > 0) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
+                        "has a version and a snapshot, it must have one of them");
+    }
+    if (!vxd_is_map_name(at->snapshot)) {
+        (void)snprintf(path, sizeof path, "%s.snapshot", field);
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
+                        "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", at->snapshot);
+    }
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scene_open(struct vxd_request *request, const char *name,
+                               const Voxeld__V1__SceneAt *at, struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    const struct vxd_scene_at which = {.version = at != NULL ? at->version : 0,
+                                       .snapshot = at != NULL ? at->snapshot : NULL};
+
+    job->scene = vxd_scenes_find(request->server->scenes, name);
+    if (job->scene == NULL) {
+        return vxd_fail(err, VXD_NOT_FOUND, "name", "there is no scene \"%s\"", name);
+    }
+    return vxd_scene_pin(job->scene, &which, &job->state, err);
+}
+
+/* A record in the request's own memory, so that release finds the block. */
+static struct vxd_scene_block *
+add_block(struct vxd_request *request, struct vxd_scene_block **list, struct vxd_err *err)
+{
+    struct vxd_scene_block *block =
+        vxd_message_array(request->decoder, 1, sizeof *block, err);
+
+    if (block != NULL) {
+        block->next = *list;
+        *list = block;
+    }
+    return block;
+}
+
+static enum vxd_status count_bytes(size_t n_items, size_t item_bytes, size_t *n_bytes,
+                                   struct vxd_err *err)
+{
+    return vxd_size_mul(n_items, item_bytes, n_bytes)
+               ? VXD_OK
+               : vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "%zu rows are too many",
+                          n_items);
+}
+
+enum vxd_status vxd_scene_take_device(struct vxd_request *request,
+                                      struct vxd_queue *queue, size_t n_items,
+                                      size_t item_bytes, void **out, struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    struct vxd_scene_block *block = add_block(request, &job->device, err);
+    size_t n_bytes;
+    enum vxd_status status;
+
+    if (block == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(count_bytes(n_items, item_bytes, &n_bytes, err));
+    VXD_TRY(vxd_device_alloc(queue, n_bytes, &block->buffer, err));
+    *out = block->buffer.ptr;
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_take_host(struct vxd_request *request, size_t n_items,
+                                    size_t item_bytes, void **out, struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    struct vxd_scene_block *block = add_block(request, &job->host, err);
+    size_t n_bytes;
+    enum vxd_status status;
+
+    if (block == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    VXD_TRY(count_bytes(n_items, item_bytes, &n_bytes, err));
+    VXD_TRY(vxd_host_alloc(request->server->context, n_bytes, &block->buffer, err));
+    *out = block->buffer.ptr;
+out:
+    return status;
+}
+
+enum vxd_status vxd_scene_upload(struct vxd_request *request, struct vxd_queue *queue,
+                                 const void *host, size_t n_bytes, const void **out,
+                                 struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    struct vxd_scene_block *block = add_block(request, &job->device, err);
+
+    return block != NULL ? vxd_upload(queue, host, n_bytes, &block->buffer, out, err)
+                         : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_scene_reserve_output(struct vxd_request *request,
+                                         struct vxd_queue *queue, size_t n_items,
+                                         size_t item_bytes, struct vxd_scene_output *out,
+                                         struct vxd_err *err)
+{
+    enum vxd_status status =
+        vxd_scene_take_device(request, queue, n_items, item_bytes, &out->device, err);
+
+    out->n_bytes = status == VXD_OK ? n_items * item_bytes : 0;
+    return status;
+}
+
+enum vxd_status vxd_scene_fetch_output(struct vxd_request *request,
+                                       struct vxd_queue *queue,
+                                       struct vxd_scene_output *output,
+                                       struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    struct vxd_scene_block *block;
+
+    if (output->n_bytes == 0) {
+        return VXD_OK;
+    }
+    block = add_block(request, &job->host, err);
+    return block != NULL ? vxd_download(queue, output->device, output->n_bytes,
+                                        &block->buffer, &output->bytes, err)
+                         : VXD_RESOURCE_EXHAUSTED;
+}
+
+enum vxd_status vxd_scene_show(struct vxd_request *request, enum vxd_dtype dtype,
+                               size_t n, size_t columns, const void *bytes,
+                               Voxeld__V1__Tensor **out, struct vxd_err *err)
+{
+    Voxeld__V1__Tensor *tensor =
+        vxd_message_new(request->decoder, &voxeld__v1__tensor__descriptor, err);
+    size_t n_bytes = n * (columns > 0 ? columns : 1) * vxd_dtype_bytes(dtype);
+
+    if (tensor == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    tensor->shape = vxd_message_array(request->decoder, 2, sizeof *tensor->shape, err);
+    if (tensor->shape == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    tensor->dtype = (Voxeld__V1__DType)dtype;
+    tensor->shape[0] = (int64_t)n;
+    tensor->shape[1] = (int64_t)columns;
+    tensor->n_shape = columns > 0 ? 2 : 1;
+    if (n_bytes > 0) {
+        tensor->data.len = n_bytes;
+        /* The wire reads, the field's type does not say so. */
+        tensor->data.data = (uint8_t *)(uintptr_t)bytes;
+    }
+    *out = tensor;
+    return VXD_OK;
+}
+
+static bool has_materials(const struct vxd_request *request)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    return job->scene->spec.format.material_bits > 0;
+}
+
+enum vxd_status vxd_scene_reserve_materials(struct vxd_request *request,
+                                            struct vxd_queue *queue, size_t n,
+                                            struct vxd_scene_output *out,
+                                            struct vxd_err *err)
+{
+    return has_materials(request)
+               ? vxd_scene_reserve_output(request, queue, n, sizeof(uint16_t), out, err)
+               : VXD_OK;
+}
+
+enum vxd_status vxd_scene_show_materials(struct vxd_request *request, size_t n,
+                                         const uint16_t *materials,
+                                         Voxeld__V1__Tensor **out, struct vxd_err *err)
+{
+    return has_materials(request)
+               ? vxd_scene_show(request, VXD_UINT16, n, 0, materials, out, err)
+               : VXD_OK;
+}
+
+enum vxd_status vxd_scene_new_seen(struct vxd_request *request,
+                                   Voxeld__V1__SceneSeen **out, struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+    Voxeld__V1__SceneSeen *seen =
+        vxd_message_new(request->decoder, &voxeld__v1__scene_seen__descriptor, err);
+
+    if (seen == NULL) {
+        return VXD_RESOURCE_EXHAUSTED;
+    }
+    seen->version = job->state.version;
+    seen->generation = job->scene->generation;
+    seen->engine_ms = (double)request->engine_ns / 1e6;
+    *out = seen;
+    return VXD_OK;
+}
+
+enum vxd_status vxd_scene_check_reply(size_t n, size_t row_bytes, struct vxd_err *err)
+{
+    size_t n_bytes;
+
+    if (!vxd_size_mul(row_bytes, n, &n_bytes) || n_bytes > VXD_SCENE_REPLY_BYTES) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
+                        "%zu rows of %zu bytes are more than a reply holds (%zu bytes): "
+                        "ask for fewer at once",
+                        n, row_bytes, VXD_SCENE_REPLY_BYTES);
+    }
+    return VXD_OK;
+}
+
+size_t vxd_scene_next_part(struct vxd_request *request, size_t n, size_t part,
+                           size_t *done)
+{
+    size_t left = n - *done;
+    size_t now = left < part ? left : part;
+
+    *done += now;
+    request->more = *done < n;
+    return now;
+}
+
+void vxd_scene_close(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_scene_job *job = request->state;
+
+    vxd_scene_unpin(request->server->scenes, &job->state, queue);
+    vxd_scene_drop(job->scene, queue);
+    job->scene = NULL;
+}
+
+/* The reply was complete before the queue ran. */
+enum vxd_status vxd_scene_done(struct vxd_request *request, struct vxd_queue *queue,
+                               struct vxd_err *err)
+{
+    (void)err;
+    vxd_scene_close(request, queue);
+    return VXD_OK;
+}
+
+void vxd_scene_free_blocks(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_scene_job *job = request->state;
+
+    for (struct vxd_scene_block *b = job->device; b != NULL; b = b->next) {
+        vxd_device_free(queue, &b->buffer);
+    }
+    for (struct vxd_scene_block *b = job->host; b != NULL; b = b->next) {
+        vxd_host_free(request->server->context, &b->buffer);
+    }
+    job->device = NULL;
+    job->host = NULL;
+}
+
+enum vxd_status vxd_scene_check_version(const struct vxd_scene_job *job,
+                                        uint64_t if_version, struct vxd_err *err)
+{
+    if (if_version == 0 || if_version == job->state.version) {
+        return VXD_OK;
+    }
+    return vxd_fail(err, VXD_ABORTED, "if_version",
+                    "is %" PRIu64 ", the scene is at version %" PRIu64, if_version,
+                    job->state.version);
+}
+
+enum vxd_status vxd_scene_begin_change(struct vxd_request *request,
+                                       struct vxd_queue *queue, uint64_t if_version,
+                                       struct vxd_err *err)
+{
+    struct vxd_scene_job *job = request->state;
+    enum vxd_status status;
+
+    vxd_scene_unpin(request->server->scenes, &job->state, queue);
+    vxd_scene_pin_last(job->scene, &job->state);
+    if (vxd_scene_is_durable(job->scene)) {
+        VXD_TRY(vxd_scene_check_journal(job->scene, err));
+    }
+    VXD_TRY(vxd_scene_check_version(job, if_version, err));
+    VXD_TRY(vxd_scene_reserve_version(job->scene, err));
+    vxd_scene_allow(job->scene);
+out:
+    return status;
+}
+
+void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+
+    /* What a failed edit had made stays in the store until another one makes it again, or it is
+     * collected. */
+    vxd_scene_account(job->scene);
+    vxd_scene_explain(job->scene, err);
+}
+
+enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
+                                enum vxd_record_kind kind, const struct vxd_dag_op *ops,
+                                size_t n_ops, struct vxd_dag_edit_result *result,
+                                struct vxd_err *err)
+{
+    const struct vxd_scene_job *job = request->state;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
+    status = vxd_dag_edit_wait(queue, job->state.dag, job->state.root, ops, n_ops, result,
+                               err);
+    vxd_scene_end_change(request, err);
+    VXD_TRY(status);
+    status = vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err);
+out:
+    return status;
+}
+
+void vxd_scene_release(struct vxd_request *request, struct vxd_queue *queue)
+{
+    struct vxd_scene_job *job = request->state;
+
+    vxd_scene_free_blocks(request, queue);
+    vxd_decoder_destroy(job->arena);
+    job->arena = NULL;
+    vxd_scene_free_entry(&job->commit.entry);
+    vxd_scene_drop(job->made, queue);
+    job->made = NULL;
+    vxd_scene_close(request, queue);
+}

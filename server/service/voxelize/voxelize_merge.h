@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Merging the voxels of a request into a named map. Private to service/voxelize*.c. */
+#ifndef VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_MERGE_H
+#define VXD_SERVER_SERVICE_VOXELIZE_VOXELIZE_MERGE_H
+
+#include "server/service/voxelize/voxelize_job.h"
+
+/* What the request says about the map, when everything else was checked: sets job->merge, the
+ * results it needs, the request's lane and its part of request->cost_bytes.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_merge_check(struct vxd_request *request, struct vxd_err *err);
+
+/* Whether counts and sums are wanted on the host as well: for the journal of a durable map. */
+bool vxd_merge_needs_rows(struct vxd_request *request);
+
+/* The last stage: coordinates are on the host, counts and sums on the device. Makes the reply
+ * first, so that nothing can fail once the map has changed.
+ * errors  NOT_FOUND            no such map, and not to be made
+ *         FAILED_PRECONDITION  the map's keys, arrays or lattice are others
+ *         RESOURCE_EXHAUSTED   the map is unchanged */
+enum vxd_status vxd_merge_submit(struct vxd_request *request, struct vxd_queue *queue,
+                                 struct vxd_err *err);
+
+/* Fills in the numbers; a map that was made is found from now on. */
+void vxd_merge_finish(struct vxd_request *request, struct vxd_queue *queue);
+
+void vxd_merge_release(struct vxd_request *request, struct vxd_queue *queue);
+
+#endif

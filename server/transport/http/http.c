@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The HTTP transport: libmicrohttpd calls on_request first with the headers, then with
+ * each piece of the body, then once more without any.
+ *
+ *   headers  route, guard, admit; whatever is wrong is known before the body is read
+ *   pieces   copied straight into one buffer of the body's size
+ *   end      the connection is suspended, the request submitted; its reply, on whatever
+ *            thread, stores the response and resumes the connection
+ *   resumed  the response is queued
+ *
+ * Suspending comes before submitting: the reply may come before submit returns. */
+#include "server/transport/http/http.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/observe/log/log.h"
+#include "server/registry/maps/maps.h"
+#include "server/transport/http/http_internal.h"
+
+#define CONNECTION_BYTES (256u * 1024u)
+#define IDLE_TIMEOUT_S 60u
+/* A refused body of at most this size is read and dropped, so that the connection lives
+ * on; a larger one is answered at once, and the connection ends. */
+#define SWALLOW_BYTES 65536u
+#define STOP_TIMEOUT_MS 5000
+#define STOP_STEP_MS 5
+
+/* What may be done at a path, as the header Allow says it; compared by address. */
+static const char allow_view[] = "GET, HEAD, OPTIONS";
+static const char allow_method[] = "POST, OPTIONS";
+static const char allow_both[] = "GET, HEAD, POST, OPTIONS";
+
+void vxd_http_exchange_drop(struct vxd_http_exchange *exchange)
+{
+    if (atomic_fetch_sub(&exchange->references, 1) != 1) {
+        return;
+    }
+    if (exchange->response != NULL) {
+        MHD_destroy_response(exchange->response);
+    }
+    free(exchange->query_text);
+    free(exchange);
+}
+
+static void discard_request(struct vxd_request *request)
+{
+    struct vxd_http_exchange *exchange = request->transport;
+
+    vxd_host_free(request->server->context, &exchange->body);
+    request->transport = NULL;
+    vxd_http_exchange_drop(exchange);
+}
+
+/* Binds exchange->request to its exchange. */
+static enum vxd_status create_request(struct vxd_http_exchange *exchange,
+                                      struct vxd_err *err)
+{
+    enum vxd_status status = vxd_http_create_request(exchange, err);
+
+    if (exchange->request != NULL) {
+        exchange->request->transport = exchange;
+        exchange->request->reply_fn = vxd_http_reply;
+        exchange->request->discard_fn = discard_request;
+        atomic_fetch_add(&exchange->references, 1);
+    }
+    return status;
+}
+
+/* Answers with an error, through a request, so that it is logged, counted and has an id. */
+static void fail(struct vxd_http_exchange *exchange, const struct vxd_err *err)
+{
+    struct vxd_request *request;
+    struct vxd_err ignored;
+
+    if (exchange->request == NULL) {
+        (void)create_request(exchange, &ignored);
+    }
+    request = exchange->request;
+    exchange->request = NULL;
+    if (request != NULL) {
+        vxd_request_fail(request, err);
+    } else {
+        vxd_http_set_error(exchange, "", err);
+    }
+}
+
+static bool is_read(const char *verb)
+{
+    return strcmp(verb, MHD_HTTP_METHOD_GET) == 0 ||
+           strcmp(verb, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
+/* Only these have nothing to say in a body, or say it in their path. */
+static bool has_get(const struct vxd_method *method)
+{
+    return strcmp(method->name, "status") == 0 ||
+           strcmp(method->name, "server_info") == 0;
+}
+
+/* The methods behind a folder of the API, /v1/maps say, and behind a name in it; NULL where
+ * the URL is none of these. */
+static const struct vxd_method *find_in_folder(struct vxd_http_exchange *exchange,
+                                               const char *url, const char *folder,
+                                               const char *list, const char *get)
+{
+    const char *rest = url + strlen(folder);
+
+    if (strncmp(url, folder, strlen(folder)) != 0) {
+        return NULL;
+    }
+    if (rest[0] == '\0') {
+        return vxd_method_by_name(list);
+    }
+    if (rest[0] != '/' || !vxd_is_map_name(rest + 1)) {
+        return NULL;
+    }
+    (void)snprintf(exchange->get_body, sizeof exchange->get_body, "{\"name\":\"%s\"}",
+                   rest + 1);
+    return vxd_method_by_name(get);
+}
+
+static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
+                                          const char *url)
+{
+    const struct vxd_method *method =
+        find_in_folder(exchange, url, "/v1/maps", "map_list", "map_get");
+
+    if (method == NULL) {
+        method = find_in_folder(exchange, url, "/v1/scenes", "scene_list", "scene_get");
+    }
+    return method != NULL ? method
+                          : find_in_folder(exchange, url, "/v1/networks", "network_list",
+                                           "network_get");
+}
+
+/* The method of a URL, and what is allowed there. */
+static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
+                                            const char *url)
+{
+    const struct vxd_method *method = find_path(exchange, url);
+
+    exchange->allow = allow_view;
+    if (method == NULL && strncmp(url, "/v1/", 4) == 0) {
+        method = vxd_method_by_name(url + 4);
+        exchange->allow = method != NULL && has_get(method) ? allow_both : allow_method;
+    }
+    return method;
+}
+
+/* The page or method of a URL; sets exchange->method or *view. */
+static enum vxd_status route(struct vxd_http_exchange *exchange, const char *url,
+                             const struct vxd_http_view **view, struct vxd_err *err)
+{
+    *view = vxd_http_view_find(url);
+    exchange->allow = allow_view;
+    if (*view == NULL) {
+        exchange->method = find_method(exchange, url);
+        if (exchange->method == NULL) {
+            exchange->allow = NULL;
+            exchange->fixed_status = MHD_HTTP_NOT_FOUND;
+            return vxd_fail(err, VXD_NOT_FOUND, "path", "nothing is at %.150s", url);
+        }
+    }
+    if (strcmp(exchange->verb, MHD_HTTP_METHOD_OPTIONS) == 0 ||
+        (exchange->allow != allow_view &&
+         strcmp(exchange->verb, MHD_HTTP_METHOD_POST) == 0) ||
+        (exchange->allow != allow_method && is_read(exchange->verb))) {
+        return VXD_OK;
+    }
+    exchange->fixed_status = MHD_HTTP_METHOD_NOT_ALLOWED;
+    return vxd_fail(err, VXD_UNIMPLEMENTED, "method",
+                    "%.40s is not possible here; %s are", exchange->verb,
+                    exchange->allow);
+}
+
+/* Everything that the headers alone decide. On success either the response is there or the
+ * request is admitted and its buffer waits for the body. */
+static enum vxd_status examine(struct vxd_http_exchange *exchange, const char *url,
+                               const char *version, struct vxd_err *err)
+{
+    const struct vxd_http_view *view = vxd_http_view_find(url);
+    struct vxd_server *server = exchange->http->server;
+    enum vxd_status status;
+
+    vxd_http_read_headers(exchange);
+    exchange->n_expected = vxd_http_body_bytes(&exchange->headers);
+    if (view == NULL || !view->is_public) {
+        VXD_TRY(vxd_http_guard(exchange, version, err));
+    }
+    VXD_TRY(route(exchange, url, &view, err));
+    if (strcmp(exchange->verb, MHD_HTTP_METHOD_OPTIONS) == 0) {
+        vxd_http_set_static(exchange, MHD_HTTP_NO_CONTENT, NULL, "", 0);
+        vxd_http_add_header(exchange, MHD_HTTP_HEADER_ALLOW, exchange->allow);
+        return VXD_OK;
+    }
+    exchange->allow = NULL;
+    VXD_TRY(vxd_http_check_body(exchange, err));
+    if (view != NULL) {
+        if (view->check != NULL) {
+            VXD_TRY(view->check(exchange, err));
+        }
+        view->write(exchange);
+        return VXD_OK;
+    }
+    VXD_TRY(create_request(exchange, err));
+    VXD_TRY(vxd_request_admit(exchange->request, exchange->method, exchange->n_expected,
+                              err));
+    VXD_TRY(vxd_host_alloc(server->context, exchange->n_expected, &exchange->body, err));
+out:
+    return status;
+}
+
+/* An upload may pause no longer than its request may take: its buffer is reserved. */
+static void limit_pause(struct vxd_http_exchange *exchange)
+{
+    int64_t left_ns = exchange->request->deadline_ns - vxd_clock_ns();
+    unsigned left_s = left_ns > 0 ? (unsigned)(left_ns / 1000000000) + 1 : 1;
+
+    (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                    left_s < IDLE_TIMEOUT_S ? left_s : IDLE_TIMEOUT_S);
+}
+
+/* True when the peer has closed and nothing of it is left to read. The library misses an
+ * end that arrived before its last, partial read (its epoll is edge-triggered), and would
+ * keep the buffer until the connection times out. */
+static bool has_ended(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+
+    return info != NULL && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static enum MHD_Result send_response(struct vxd_http_exchange *exchange)
+{
+    if (exchange->response == NULL) {
+        return MHD_NO; /* no memory even for an error: closes the connection */
+    }
+    return MHD_queue_response(exchange->connection, exchange->status, exchange->response);
+}
+
+static enum MHD_Result begin(struct vxd_http *http, struct MHD_Connection *connection,
+                             const char *url, const char *verb, const char *version,
+                             void **context)
+{
+    struct vxd_http_exchange *exchange = calloc(1, sizeof *exchange);
+    struct vxd_err err = {0};
+
+    if (exchange == NULL) {
+        return MHD_NO;
+    }
+    *context = exchange;
+    exchange->http = http;
+    exchange->connection = connection;
+    exchange->verb = verb;
+    atomic_init(&exchange->references, 1);
+    atomic_fetch_add(&http->n_exchanges, 1);
+    if (examine(exchange, url, version, &err) != VXD_OK) {
+        fail(exchange, &err);
+    }
+    if (exchange->request != NULL) {
+        limit_pause(exchange);
+        return MHD_YES;
+    }
+    if (exchange->headers.expect != NULL) {
+        return send_response(exchange); /* so that it does not come */
+    }
+    /* An answer given here ends the connection; behind the body it does not. */
+    return exchange->n_expected <= SWALLOW_BYTES &&
+                   exchange->headers.transfer_encoding == NULL
+               ? MHD_YES
+               : vxd_http_refuse_body(exchange);
+}
+
+/* An upload whose time is over, its own or the server's, is answered in its midst. */
+static enum MHD_Result check_upload(struct vxd_http_exchange *exchange)
+{
+    struct vxd_err err = {0};
+
+    if (vxd_clock_ns() > exchange->request->deadline_ns) {
+        (void)vxd_fail(&err, VXD_DEADLINE_EXCEEDED, NULL,
+                       "the time was over with %zu of %zu bytes received",
+                       exchange->n_received, exchange->n_expected);
+    } else if (atomic_load(&exchange->http->stopping)) {
+        (void)vxd_fail(&err, VXD_UNAVAILABLE, NULL,
+                       "the server shut down with %zu of %zu bytes received",
+                       exchange->n_received, exchange->n_expected);
+    } else {
+        return MHD_YES;
+    }
+    fail(exchange, &err);
+    return vxd_http_refuse_body(exchange);
+}
+
+static enum MHD_Result take_piece(struct vxd_http_exchange *exchange, const char *bytes,
+                                  size_t *n_bytes)
+{
+    if (exchange->request != NULL && check_upload(exchange) != MHD_YES) {
+        return MHD_NO;
+    }
+    if (exchange->linger_until_ns != 0) {
+        *n_bytes = 0;
+        return vxd_clock_ns() < exchange->linger_until_ns ? MHD_YES : MHD_NO;
+    }
+    if (*n_bytes > exchange->n_expected - exchange->n_received) {
+        return MHD_NO;
+    }
+    if (exchange->request != NULL) {
+        memcpy((uint8_t *)exchange->body.ptr + exchange->n_received, bytes, *n_bytes);
+    }
+    exchange->n_received += *n_bytes;
+    *n_bytes = 0;
+    if (exchange->n_received < exchange->n_expected && has_ended(exchange->connection)) {
+        return MHD_NO;
+    }
+    return MHD_YES;
+}
+
+static enum MHD_Result run_request(struct vxd_http_exchange *exchange)
+{
+    struct vxd_request *request = exchange->request;
+    struct vxd_body body = {.kind = exchange->body_kind,
+                            .bytes = exchange->body.ptr,
+                            .n_bytes = exchange->n_received,
+                            .format = exchange->format,
+                            .query = exchange->query,
+                            .n_query = exchange->n_query};
+
+    if (exchange->n_expected == 0) {
+        bool is_json = exchange->body_kind == VXD_BODY_JSON;
+
+        body.bytes = (const uint8_t *)(is_json ? "{}" : "");
+        body.n_bytes = is_json ? 2 : 0;
+        if (exchange->get_body[0] != '\0') {
+            body.bytes = (const uint8_t *)exchange->get_body;
+            body.n_bytes = strlen(exchange->get_body);
+        }
+    }
+    (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                    IDLE_TIMEOUT_S);
+    exchange->request = NULL;
+    exchange->suspended = true;
+    MHD_suspend_connection(exchange->connection);
+    vxd_request_submit(request, &body);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
+                                  const char *url, const char *verb, const char *version,
+                                  const char *upload, size_t *upload_bytes,
+                                  void **context)
+{
+    struct vxd_http_exchange *exchange = *context;
+
+    if (exchange == NULL) {
+        return begin(cls, connection, url, verb, version, context);
+    }
+    if (*upload_bytes > 0) {
+        return take_piece(exchange, upload, upload_bytes);
+    }
+    if (exchange->request != NULL) {
+        return run_request(exchange);
+    }
+    return exchange->linger_until_ns == 0 ? send_response(exchange) : MHD_NO;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode reason)
+{
+    struct vxd_http_exchange *exchange = *context;
+    struct vxd_http *http = cls;
+    struct vxd_err err = {0};
+
+    (void)connection;
+    (void)reason;
+    if (exchange == NULL) {
+        return;
+    }
+    *context = NULL;
+    if (exchange->request != NULL) {
+        exchange->abandoned = true;
+        (void)vxd_fail(&err, VXD_CANCELLED, NULL,
+                       "the connection ended with %zu of %zu bytes received",
+                       exchange->n_received, exchange->n_expected);
+        fail(exchange, &err);
+    }
+    vxd_http_exchange_drop(exchange);
+    atomic_fetch_sub(&http->n_exchanges, 1);
+}
+
+__attribute__((format(printf, 2, 0))) static void
+on_library_log(void *cls, const char *format, va_list args)
+{
+    char line[256];
+    size_t n_bytes;
+
+    (void)cls;
+    if (vxd_log_get_level() > VXD_LOG_DEBUG) {
+        return;
+    }
+    (void)vsnprintf(line, sizeof line, format, args);
+    n_bytes = strlen(line);
+    while (n_bytes > 0 && line[n_bytes - 1] == '\n') {
+        line[--n_bytes] = '\0';
+    }
+    vxd_log(VXD_LOG_DEBUG, line);
+}
+
+static enum vxd_status start_daemon(struct vxd_http *http, struct vxd_err *err)
+{
+    const struct vxd_config *config = &http->server->config;
+    unsigned n_connections = config->max_connections;
+    unsigned n_threads =
+        config->http_threads < n_connections ? config->http_threads : n_connections;
+    struct MHD_OptionItem pool[] = {
+        {MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)n_threads, NULL},
+        {MHD_OPTION_END, 0, NULL}};
+
+    if (n_threads < 2) {
+        pool[0].option = MHD_OPTION_END; /* one thread is the daemon's own */
+    }
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
+        NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, http->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+        n_connections, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_ARRAY, pool,
+        MHD_OPTION_END);
+    if (http->daemon == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "listen.http",
+                        "cannot start %u HTTP threads", n_threads);
+    }
+    return VXD_OK;
+}
+
+static void destroy(struct vxd_http *http)
+{
+    if (http->listen_fd >= 0) {
+        (void)close(http->listen_fd);
+    }
+    free(http->openapi.bytes);
+    free(http);
+}
+
+enum vxd_status vxd_http_start(struct vxd_server *server, struct vxd_http **out,
+                               struct vxd_err *err)
+{
+    struct vxd_http *http = calloc(1, sizeof *http);
+    enum vxd_status status;
+
+    if (http == NULL) {
+        return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the transport");
+    }
+    http->server = server;
+    http->listen_fd = -1;
+    VXD_TRY(vxd_http_write_openapi(http, err));
+    VXD_TRY(vxd_http_listen(http, err));
+    VXD_TRY(start_daemon(http, err));
+    *out = http;
+out:
+    if (status != VXD_OK) {
+        destroy(http);
+    }
+    return status;
+}
+
+void vxd_http_refuse_new(struct vxd_http *http)
+{
+    if (!http->quiesced) {
+        (void)MHD_quiesce_daemon(http->daemon);
+        http->quiesced = true;
+        /* The library's threads may still look at the descriptor, so it is not closed
+         * yet; this makes the kernel refuse what would wait in its backlog. */
+        (void)shutdown(http->listen_fd, SHUT_RDWR);
+    }
+}
+
+void vxd_http_stop(struct vxd_http *http)
+{
+    const struct timespec step = {.tv_nsec = STOP_STEP_MS * 1000000L};
+    int64_t until_ns = vxd_clock_ns() + STOP_TIMEOUT_MS * INT64_C(1000000);
+
+    vxd_http_refuse_new(http);
+    atomic_store(&http->stopping, true);
+    /* Every request has been answered, so nothing stays suspended; what is left are
+     * replies on their way and bodies still coming. */
+    while (atomic_load(&http->n_exchanges) > 0 && vxd_clock_ns() < until_ns) {
+        (void)nanosleep(&step, NULL);
+    }
+    MHD_stop_daemon(http->daemon);
+    destroy(http);
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of the HTTP transport share; nobody else includes this. */
+#ifndef VXD_SERVER_TRANSPORT_HTTP_HTTP_INTERNAL_H
+#define VXD_SERVER_TRANSPORT_HTTP_HTTP_INTERNAL_H
+
+#include <microhttpd.h>
+
+#include "proto/wire/wire.h"
+#include "server/request/request.h"
+#include "server/instance/instance.h"
+
+#define VXD_HTTP_MAX_QUERY 32
+
+struct vxd_http {
+    struct vxd_server *server;
+    struct MHD_Daemon *daemon;
+    int listen_fd;
+    bool quiesced;             /* then the descriptor is ours to close */
+    char host[VXD_PATH_BYTES]; /* as configured, without brackets */
+    uint16_t port;             /* really bound */
+    struct vxd_text openapi;   /* written once */
+    atomic_size_t n_exchanges;
+    atomic_bool stopping; /* the time of uploads is over */
+};
+
+/* The request headers that are read, NULL where absent. They live in the connection's
+ * memory until its completion callback. */
+struct vxd_http_headers {
+    const char *host;
+    const char *origin;
+    const char *content_type;
+    const char *content_length;
+    const char *transfer_encoding;
+    const char *expect;
+    const char *accept;
+    const char *authorization;
+    const char *request_id;
+    const char *timeout_ms;
+    const char *client_id;
+    const char *idempotency_key;
+    const char *stream;
+    const char *keep_last;
+    const char *max_age_ms;
+    const char *duplicate; /* name of one of these that came twice */
+};
+
+enum vxd_http_format {
+    VXD_HTTP_JSON = 0,
+    VXD_HTTP_PROTOBUF = 1,
+    VXD_HTTP_SAFETENSORS = 2
+};
+
+/* One request of a connection and its answer. Two may hold it: microhttpd until the
+ * completion callback, and the vxd_request until its discard_fn. */
+struct vxd_http_exchange {
+    struct vxd_http *http;
+    struct MHD_Connection *connection;
+    atomic_int references;
+    const char *verb;
+    struct vxd_http_headers headers;
+    const char *cors_origin; /* an allowed foreign origin, else NULL */
+
+    const struct vxd_method *method;
+    struct vxd_request *request; /* ours until it is submitted or failed */
+    bool suspended;              /* the reply must resume the connection */
+    bool abandoned; /* the connection ended before the request was complete */
+
+    enum vxd_body_kind body_kind;
+    struct vxd_buffer body;
+    size_t n_expected; /* Content-Length */
+    size_t n_received;
+    const char *format; /* of a file body, in query_text */
+    char
+        get_body[VXD_NAME_BYTES + 16]; /* what a GET's path says, as JSON; "" = nothing */
+    struct vxd_query_item query[VXD_HTTP_MAX_QUERY];
+    size_t n_query;
+    char *query_text; /* owns the strings above: they outlive the connection's */
+
+    /* The answer. fixed_status and allow go with errors that HTTP has a status of its own
+     * for (404, 405, 411, 413, 415); 0 and NULL otherwise. */
+    unsigned fixed_status;
+    const char *allow;
+    enum vxd_http_format reply_format;
+    struct MHD_Response *response;
+    unsigned status;
+    const char *bytes; /* the response's */
+    size_t n_bytes;
+    int64_t linger_until_ns; /* answered; until then what comes is dropped. 0 = not yet */
+};
+
+void vxd_http_exchange_drop(struct vxd_http_exchange *exchange);
+
+/* http_listen.c: a bound, listening socket for config->http; fills host and port of *http
+ * and server->http_bound. errors  INVALID_ARGUMENT, UNAVAILABLE */
+enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err);
+
+/* The numeric address of one end of a connection and its port. */
+void vxd_http_address(const struct sockaddr *address, char *host, size_t capacity,
+                      uint16_t *port);
+
+/* http_guard.c: reads the known headers of the connection. */
+void vxd_http_read_headers(struct vxd_http_exchange *exchange);
+
+/* Who may talk to us at all: the Host is ours, the Origin absent, ours or allowed (then
+ * cors_origin is set). errors  PERMISSION_DENIED, INVALID_ARGUMENT (no or two Hosts) */
+enum vxd_status vxd_http_guard(struct vxd_http_exchange *exchange, const char *version,
+                               struct vxd_err *err);
+
+/* http_body.c: the announced size of the body, 0 when there is none or nobody knows. */
+size_t vxd_http_body_bytes(const struct vxd_http_headers *headers);
+
+/* What the body is and whether its size is acceptable: fills body_kind,
+ * format, query and reply_format; sets fixed_status on 411, 413 and 415.
+ * errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_check_body(struct vxd_http_exchange *exchange,
+                                    struct vxd_err *err);
+
+/* Makes exchange->request from the headers. On errors the request is there too, to be
+ * failed, unless memory ran out.
+ * errors  INVALID_ARGUMENT (names the header), UNAUTHENTICATED, RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_create_request(struct vxd_http_exchange *exchange,
+                                        struct vxd_err *err);
+
+/* The bearer token, NULL when there is no Authorization. errors  UNAUTHENTICATED */
+enum vxd_status vxd_http_token(const struct vxd_http_exchange *exchange,
+                               const char **token, struct vxd_err *err);
+
+/* http_reply.c: how the answer is to be written, from Accept; fallback where Accept is
+ * absent or names nothing we have. */
+enum vxd_http_format vxd_http_accept(const char *accept, enum vxd_http_format fallback);
+
+/* Each of these makes exchange->response; none when memory runs out (then the connection
+ * is closed). */
+void vxd_http_set_bytes(struct vxd_http_exchange *exchange, unsigned status,
+                        const char *content_type, char *take_bytes, size_t n_bytes);
+void vxd_http_set_static(struct vxd_http_exchange *exchange, unsigned status,
+                         const char *content_type, const char *bytes, size_t n_bytes);
+void vxd_http_set_error(struct vxd_http_exchange *exchange, const char *request_id,
+                        const struct vxd_err *err);
+
+/* reply_fn of HTTP requests. */
+void vxd_http_reply(struct vxd_request *request, const struct vxd_err *err,
+                    const ProtobufCMessage *output);
+
+/* Adds a header to the response, when there is one. */
+void vxd_http_add_header(struct vxd_http_exchange *exchange, const char *name,
+                         const char *value);
+
+/* http_refuse.c: sends the response now though the body still comes, which is dropped from
+ * then on. MHD_NO where that is not possible: the connection is to be closed. */
+enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange);
+
+/* http_views.c: a page that is no method. */
+struct vxd_http_view {
+    const char *path;
+    bool is_public; /* answered whatever Host and Origin say: health probes */
+    /* Who may see it; NULL = everybody. errors  UNAUTHENTICATED, PERMISSION_DENIED */
+    enum vxd_status (*check)(struct vxd_http_exchange *exchange, struct vxd_err *err);
+    void (*write)(struct vxd_http_exchange *exchange);
+};
+
+/* NULL when there is none at this path. */
+const struct vxd_http_view *vxd_http_view_find(const char *path);
+
+/* Fills http->openapi. errors  RESOURCE_EXHAUSTED */
+enum vxd_status vxd_http_write_openapi(struct vxd_http *http, struct vxd_err *err);
+
+#endif

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The listening socket of the HTTP transport. It is made here rather than by the library,
+ * so that port 0, IPv6 and a clear message when an address is taken all work. */
+#include "server/transport/http/http_internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+void vxd_http_address(const struct sockaddr *address, char *host, size_t capacity,
+                      uint16_t *port)
+{
+    const char *text = NULL;
+
+    *port = 0;
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+
+        text = inet_ntop(AF_INET, &v4->sin_addr, host, (socklen_t)capacity);
+        *port = ntohs(v4->sin_port);
+    } else if (address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 =
+            (const struct sockaddr_in6 *)(const void *)address;
+        const uint8_t *bytes = v6->sin6_addr.s6_addr;
+
+        /* An IPv4 peer of a socket that serves both families. */
+        text = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)
+                   ? inet_ntop(AF_INET, bytes + 12, host, (socklen_t)capacity)
+                   : inet_ntop(AF_INET6, bytes, host, (socklen_t)capacity);
+        *port = ntohs(v6->sin6_port);
+    }
+    if (text == NULL) {
+        (void)snprintf(host, capacity, "unknown");
+    }
+}
+
+/* Splits "host:port" or "[v6]:port". */
+static enum vxd_status split_address(const char *address, char host[VXD_PATH_BYTES],
+                                     char port[8], struct vxd_err *err)
+{
+    const char *colon = strrchr(address, ':');
+    size_t n_host = colon != NULL ? (size_t)(colon - address) : 0;
+
+    if (colon == NULL || strlen(colon + 1) == 0 || strlen(colon + 1) > 5 ||
+        strspn(colon + 1, "0123456789") != strlen(colon + 1)) {
+        return vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http",
+                        "'%.150s' is not HOST:PORT or [IPV6]:PORT", address);
+    }
+    if (n_host >= 2 && address[0] == '[' && address[n_host - 1] == ']') {
+        address++;
+        n_host -= 2;
+    }
+    memcpy(host, address, n_host);
+    host[n_host] = '\0';
+    (void)snprintf(port, 8, "%s", colon + 1);
+    return VXD_OK;
+}
+
+static int open_socket(const struct addrinfo *info)
+{
+    int fd = socket(info->ai_family, info->ai_socktype, info->ai_protocol);
+    int on = 1;
+    int saved;
+
+    if (fd < 0) {
+        return -1;
+    }
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0) {
+        return fd;
+    }
+    saved = errno;
+    (void)close(fd);
+    errno = saved;
+    return -1;
+}
+
+/* Reads back what was bound. */
+static void describe(struct vxd_http *http)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t n_bytes = sizeof address;
+    char host[INET6_ADDRSTRLEN];
+    bool is_v6;
+
+    (void)getsockname(http->listen_fd, (struct sockaddr *)&address, &n_bytes);
+    vxd_http_address((const struct sockaddr *)&address, host, sizeof host, &http->port);
+    is_v6 = strchr(host, ':') != NULL;
+    (void)snprintf(http->server->http_bound, sizeof http->server->http_bound, "%s%s%s:%u",
+                   is_v6 ? "[" : "", host, is_v6 ? "]" : "", http->port);
+}
+
+enum vxd_status vxd_http_listen(struct vxd_http *http, struct vxd_err *err)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    const char *configured = http->server->config.http;
+    struct addrinfo *found = NULL;
+    char port[8];
+    enum vxd_status status;
+    int result;
+    int last_error = 0;
+
+    VXD_TRY(split_address(configured, http->host, port, err));
+    result = getaddrinfo(http->host[0] != '\0' ? http->host : NULL, port, &hints, &found);
+    if (result != 0) {
+        status = vxd_fail(err, VXD_INVALID_ARGUMENT, "listen.http", "'%.150s': %s",
+                          configured, gai_strerror(result));
+        goto out;
+    }
+    for (const struct addrinfo *info = found; info != NULL && http->listen_fd < 0;
+         info = info->ai_next) {
+        http->listen_fd = open_socket(info);
+        last_error = errno;
+    }
+    if (http->listen_fd < 0) {
+        status =
+            vxd_fail(err, VXD_UNAVAILABLE, "listen.http", "cannot listen on %.150s: %s",
+                     configured, strerror(last_error));
+        goto out;
+    }
+    describe(http);
+out:
+    if (found != NULL) {
+        freeaddrinfo(found);
+    }
+    return status;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Answers to bodies that nobody wants, while they still come. libmicrohttpd answers before the
+ * body or behind it. Before, it closes the connection at once, and a sender that is not done
+ * gets a reset in place of the answer; behind, the answer comes when all was sent. So the
+ * answer is written here, past the library, and what still comes is read and dropped for a
+ * while. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "server/transport/http/http_internal.h"
+
+/* How long a sender may take to notice. */
+#define LINGER_S 2u
+
+static enum MHD_Result append_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+    struct vxd_text *text = cls;
+
+    (void)kind;
+    if (strcasecmp(name, MHD_HTTP_HEADER_CONNECTION) != 0) {
+        vxd_text_printf(text, "%s: %s\r\n", name, value);
+    }
+    return MHD_YES;
+}
+
+/* All of a small answer fits into a socket that has sent nothing of it yet. */
+static bool send_all(int fd, const struct vxd_text *text)
+{
+    ssize_t n = send(fd, text->bytes, text->n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    return n == (ssize_t)text->n_bytes && shutdown(fd, SHUT_WR) == 0;
+}
+
+enum MHD_Result vxd_http_refuse_body(struct vxd_http_exchange *exchange)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct vxd_text text = {0};
+    bool sent;
+
+    if (exchange->response == NULL || info == NULL) {
+        return MHD_NO; /* no memory even for an error: closes the connection */
+    }
+    vxd_text_printf(
+        &text, "HTTP/1.1 %u %s\r\nConnection: close\r\nContent-Length: %zu\r\n",
+        exchange->status, MHD_get_reason_phrase_for(exchange->status), exchange->n_bytes);
+    (void)MHD_get_response_headers(exchange->response, append_header, &text);
+    vxd_text_append(&text, "\r\n", 2);
+    vxd_text_append(&text, exchange->bytes, exchange->n_bytes);
+    sent = !text.failed && send_all(info->connect_fd, &text);
+    free(text.bytes);
+    exchange->linger_until_ns = vxd_clock_ns() + LINGER_S * INT64_C(1000000000);
+    (void)MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                    LINGER_S);
+    return sent ? MHD_YES : MHD_NO;
+}

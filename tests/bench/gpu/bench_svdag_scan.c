@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Times what a robot asks for ten times a second: a scan of points decoded, cast and edited
+ * into a scene as one version. The scan (made up, or files in turn) is seen again and again
+ * along a drive. Prints a row a stage: medians, the first scan apart, as it meets an empty
+ * scene.
+ * usage: bench_gpu_dag_scan [--backend cpu|cuda] [--threads N] [--scans N] [--bits 0|4|8|16]
+ *                           [--free 0|1] [--size METRES] [--range METRES] [--step METRES]
+ *                           [--cloud FILE.bin|FILE.npy] [--second FILE.bin|FILE.npy] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/svdag/scan/scan.h"
+#include "gpu/svdag/edit/edit.h"
+#include "gpu/voxel/voxel.h"
+#include "tests/bench/support/bench_cloud.h"
+#include "tests/bench/support/bench_device.h"
+
+#define MAX_SCANS 1000
+#define DEPTH 17
+
+enum stage {
+    STAGE_DECODE,
+    STAGE_SCAN,
+    STAGE_EDIT,
+    STAGE_ALL,
+    N_STAGES
+};
+
+static const char *const stage_names[N_STAGES] = {"decode", "cast", "edit", "all"};
+
+struct bench {
+    enum vxd_backend backend;
+    int n_threads;
+    int n_scans;
+    int bits;
+    bool tracks_free;
+    double size_m;
+    double range_m;
+    double step_m;
+    const char *names[2];
+    struct bench_cloud clouds[2];
+    struct bench_device device;
+    struct vxd_buffer records[2];
+    struct vxd_buffer points;
+    struct vxd_dag *dag;
+    uint32_t root;
+    double times[N_STAGES][MAX_SCANS]; /* ms */
+    struct vxd_dag_scan_result last;   /* its numbers */
+    struct vxd_dag_edit_result change;
+};
+
+static enum vxd_status load(struct bench *bench, struct vxd_err *err)
+{
+    struct vxd_queue *queue = bench->device.queue;
+    size_t most = 0;
+    enum vxd_status status = VXD_OK;
+
+    for (int k = 0; k < 2; k++) {
+        struct bench_cloud *cloud = &bench->clouds[k];
+        const char *name = bench->names[k] != NULL ? bench->names[k] : bench->names[0];
+        size_t n_bytes;
+
+        if (name != NULL ? !bench_cloud_read(name, 4, cloud) : !bench_cloud_make(cloud)) {
+            return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud", "could not be read");
+        }
+        n_bytes = cloud->n_points * (size_t)cloud->n_columns * sizeof(float);
+        VXD_TRY(vxd_device_alloc(queue, n_bytes, &bench->records[k], err));
+        VXD_TRY(vxd_queue_copy(queue, bench->records[k].ptr, cloud->rows, n_bytes, err));
+        most = cloud->n_points > most ? cloud->n_points : most;
+    }
+    VXD_TRY(vxd_device_alloc(queue, most * 3 * sizeof(float), &bench->points, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+out:
+    return status;
+}
+
+/* To voxels from the sensor: the scene's place is the scan's base. */
+static enum vxd_status decode(struct bench *bench, int scan, struct vxd_err *err)
+{
+    const struct bench_cloud *cloud = &bench->clouds[scan % 2];
+    struct vxd_cloud args = {.data = bench->records[scan % 2].ptr,
+                             .n_points = cloud->n_points,
+                             .point_step = (uint32_t)cloud->n_columns * 4};
+    enum vxd_status status;
+
+    for (int a = 0; a < 3; a++) {
+        args.position[a] = (struct vxd_field){(uint32_t)a * 4, VXD_FLOAT32, 1, 0};
+        args.rotation[4 * a] = 1 / bench->size_m;
+    }
+    VXD_TRY(vxd_cloud_decode(bench->device.queue, &args, bench->points.ptr, NULL, err));
+    VXD_TRY(vxd_queue_wait(bench->device.queue, err));
+out:
+    return status;
+}
+
+static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *err)
+{
+    struct vxd_queue *queue = bench->device.queue;
+    const struct vxd_dag_format *format = &vxd_dag_get_spec(bench->dag)->format;
+    const int64_t centre = (int64_t)1 << (DEPTH - 1);
+    struct vxd_dag_scan args = {.points = bench->points.ptr,
+                                .n = bench->clouds[scan % 2].n_points,
+                                .base = {centre, centre, centre},
+                                .max_range = bench->range_m / bench->size_m,
+                                .carve = true};
+    struct vxd_dag_op ops[2] = {
+        {.shape = {.kind = VXD_DAG_VOXELS},
+         .action = bench->tracks_free ? VXD_DAG_SET_FREE : VXD_DAG_ERASE},
+        {.shape = {.kind = VXD_DAG_VOXELS}, .action = VXD_DAG_FILL}};
+    double at[N_STAGES];
+    enum vxd_status status;
+
+    bench->last = (struct vxd_dag_scan_result){0};
+    args.base[0] += (int64_t)(scan * bench->step_m / bench->size_m);
+    at[STAGE_DECODE] = bench_now_s();
+    VXD_TRY(decode(bench, scan, err));
+    at[STAGE_SCAN] = bench_now_s();
+    VXD_TRY(vxd_dag_scan_voxels(queue, format, &args, &bench->last, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    at[STAGE_EDIT] = bench_now_s();
+    ops[0].shape.voxels = bench->last.passed.voxels;
+    ops[1].shape.voxels = bench->last.hits.voxels;
+    VXD_TRY(
+        vxd_dag_edit_wait(queue, bench->dag, bench->root, ops, 2, &bench->change, err));
+    at[STAGE_ALL] = bench_now_s();
+    bench->root = bench->change.root;
+    for (int stage = 0; stage < STAGE_ALL; stage++) {
+        bench->times[stage][scan] = (at[stage + 1] - at[stage]) * 1e3;
+    }
+    bench->times[STAGE_ALL][scan] = (at[STAGE_ALL] - at[STAGE_DECODE]) * 1e3;
+out:
+    vxd_dag_voxel_list_free(queue, &bench->last.hits);
+    vxd_dag_voxel_list_free(queue, &bench->last.passed);
+    return status;
+}
+
+static void print(struct bench *bench)
+{
+    struct vxd_dag_usage usage;
+
+    vxd_dag_get_usage(bench->dag, &usage);
+    (void)printf(
+        "%zu points, range %g m, voxels %g m, %d material bits, free space %s; of "
+        "the last scan: %llu hit voxels, %llu passed, %llu added, %llu removed, "
+        "%llu freed; store %.1f MiB\n\n| stage | first scan, ms | median, ms |\n"
+        "|---|---|---|\n",
+        bench->clouds[0].n_points, bench->range_m, bench->size_m, bench->bits,
+        bench->tracks_free ? "told" : "not told",
+        (unsigned long long)bench->last.n_hit_voxels,
+        (unsigned long long)bench->last.n_passed_voxels,
+        (unsigned long long)bench->change.n_added,
+        (unsigned long long)bench->change.n_removed,
+        (unsigned long long)bench->change.n_freed, (double)usage.n_bytes / 1048576);
+    for (int stage = 0; stage < N_STAGES; stage++) {
+        double *times = bench->times[stage];
+        double first = times[0];
+
+        (void)printf("| %s | %.2f | %.2f |\n", stage_names[stage], first,
+                     bench->n_scans > 1 ? bench_median(times + 1, bench->n_scans - 1)
+                                        : first);
+    }
+}
+
+static enum vxd_status run(struct bench *bench, struct vxd_err *err)
+{
+    struct vxd_dag_spec spec = {.format = {DEPTH, bench->bits, bench->tracks_free}};
+    enum vxd_status status;
+
+    VXD_TRY(bench_device_open(bench->backend, bench->n_threads, &bench->device, err));
+    VXD_TRY(load(bench, err));
+    VXD_TRY(vxd_dag_create(bench->device.queue, &spec, &bench->dag, err));
+    for (int scan = 0; scan < bench->n_scans; scan++) {
+        VXD_TRY(integrate(bench, scan, err));
+    }
+    print(bench);
+out:
+    if (bench->device.queue != NULL) {
+        vxd_dag_destroy(bench->device.queue, bench->dag);
+        vxd_device_free(bench->device.queue, &bench->points);
+        vxd_device_free(bench->device.queue, &bench->records[0]);
+        vxd_device_free(bench->device.queue, &bench->records[1]);
+    }
+    bench_cloud_free(&bench->clouds[0]);
+    bench_cloud_free(&bench->clouds[1]);
+    bench_device_close(&bench->device);
+    return status;
+}
+
+static bool parse(int argc, char **argv, struct bench *bench)
+{
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *name = argv[i];
+        const char *value = argv[i + 1];
+        double number = strtod(value, NULL);
+
+        if (strcmp(name, "--backend") == 0) {
+            bench->backend =
+                strcmp(value, "cuda") == 0 ? VXD_BACKEND_CUDA : VXD_BACKEND_CPU;
+        } else if (strcmp(name, "--threads") == 0) {
+            bench->n_threads = (int)number;
+        } else if (strcmp(name, "--scans") == 0) {
+            bench->n_scans = (int)number;
+        } else if (strcmp(name, "--bits") == 0) {
+            bench->bits = (int)number;
+        } else if (strcmp(name, "--free") == 0) {
+            bench->tracks_free = number != 0;
+        } else if (strcmp(name, "--size") == 0) {
+            bench->size_m = number;
+        } else if (strcmp(name, "--range") == 0) {
+            bench->range_m = number;
+        } else if (strcmp(name, "--step") == 0) {
+            bench->step_m = number;
+        } else if (strcmp(name, "--cloud") == 0) {
+            bench->names[0] = value;
+        } else if (strcmp(name, "--second") == 0) {
+            bench->names[1] = value;
+        } else {
+            return false;
+        }
+    }
+    return argc % 2 == 1 && bench->n_scans >= 1 && bench->n_scans <= MAX_SCANS &&
+           bench->size_m > 0 && bench->range_m >= 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    struct vxd_err err = {0};
+    int code = EXIT_FAILURE;
+
+    if (bench == NULL) {
+        return EXIT_FAILURE;
+    }
+    bench->n_scans = 11;
+    bench->tracks_free = true;
+    bench->size_m = 0.1;
+    bench->range_m = 50;
+    bench->step_m = 1;
+    if (!parse(argc, argv, bench)) {
+        (void)fprintf(stderr, "usage: the head of bench_svdag_scan.c says\n");
+    } else if (run(bench, &err) != VXD_OK) {
+        (void)fprintf(stderr, "bench_gpu_dag_scan: %s: %s\n", err.field, err.message);
+    } else {
+        code = EXIT_SUCCESS;
+    }
+    free(bench);
+    return code;
+}

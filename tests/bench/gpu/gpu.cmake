@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# bench_voxelize times voxelization on either backend; see ../RESULTS.md. The ctest run only
+# proves that it works: times are read by people, not asserted.
+add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_voxelize PRIVATE voxeld_build voxeld_engine)
+# bench_hashmap times hash maps likewise; plot_hashmap.py draws its sweeps.
+add_executable(bench_hashmap ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_load.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_sweep.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_hashmap_table.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_hashmap PRIVATE voxeld_build voxeld_engine)
+# bench_sparse times sets, kernel maps and one layer.
+add_executable(bench_sparse ${CMAKE_CURRENT_LIST_DIR}/bench_sparse.c)
+target_link_libraries(bench_sparse PRIVATE voxeld_build voxeld_engine)
+# bench_sparse_maps times all sets and kernel maps of a U-Net.
+add_executable(bench_sparse_maps ${CMAKE_CURRENT_LIST_DIR}/bench_sparse_maps.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_sparse_maps PRIVATE voxeld_build voxeld_engine)
+# bench_conv times a network's convolutions one by one, beside their floors.
+add_executable(bench_conv ${CMAKE_CURRENT_LIST_DIR}/bench_conv.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_conv PRIVATE voxeld_build voxeld_engine)
+target_compile_definitions(bench_conv PRIVATE VOXELD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+# bench_network times whole networks with random weights.
+add_executable(bench_network ${CMAKE_CURRENT_LIST_DIR}/bench_network.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_nets.c
+  ${CMAKE_CURRENT_LIST_DIR}/bench_soak.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_network PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag times edits of scenes.
+add_executable(bench_gpu_dag ${CMAKE_CURRENT_LIST_DIR}/bench_svdag.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_gpu_dag PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_collect times transfers between stores and images.
+add_executable(bench_gpu_dag_collect ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_collect.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_gpu_dag_collect PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_tables compares the stores of scenes.
+if(VOXELD_PAPER)
+  add_executable(bench_gpu_dag_tables ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_tables.c
+    ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+  target_link_libraries(bench_gpu_dag_tables PRIVATE voxeld_build voxeld_engine)
+  set(bench_paper bench_gpu_dag_tables)
+  add_test(NAME bench_gpu_dag_tables_smoke COMMAND bench_gpu_dag_tables --backend cpu
+    --items 20000 --repeat 1 --radius 40)
+endif()
+# bench_gpu_dag_query times rays and other questions to a map of scans.
+add_executable(bench_gpu_dag_query ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_query.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_gpu_dag_query PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_scan times scans integrated into a scene.
+add_executable(bench_gpu_dag_scan ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_scan.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_gpu_dag_scan PRIVATE voxeld_build voxeld_engine)
+# bench_gpu_dag_versions times undos and diffs.
+add_executable(bench_gpu_dag_versions ${CMAKE_CURRENT_LIST_DIR}/bench_svdag_versions.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/bench_device.c)
+target_link_libraries(bench_gpu_dag_versions PRIVATE voxeld_build voxeld_engine)
+if(VOXELD_WITH_CUDA)
+  foreach(bench bench_voxelize bench_hashmap bench_conv bench_network bench_sparse_maps
+      bench_gpu_dag bench_gpu_dag_collect bench_gpu_dag_query bench_gpu_dag_scan
+      bench_gpu_dag_versions ${bench_paper})
+    target_sources(${bench} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../support/floors.cu)
+    target_compile_definitions(${bench} PRIVATE VXD_WITH_CUDA)
+  endforeach()
+endif()
+add_test(NAME bench_voxelize_smoke COMMAND bench_voxelize --backend cpu --points 1,20000
+  --sizes 0.1 --repeat 2)
+add_test(NAME bench_hashmap_smoke COMMAND bench_hashmap --backend cpu --keys 20000
+  --capacities 1000 --part all --repeat 2)
+add_test(NAME bench_conv_smoke COMMAND bench_conv --backend cpu --voxel-mm 2000 --repeat 1)
+add_test(NAME bench_sparse_smoke COMMAND bench_sparse --backend cpu --repeat 1
+  --channels 16,16)
+add_test(NAME bench_network_smoke COMMAND bench_network --backend cpu --size 0.4
+  --repeat 1 --bandwidth 10)
+add_test(NAME bench_network_soak_smoke COMMAND bench_network --backend cpu --size 3
+  --soak 1 --loads 1)
+add_test(NAME bench_sparse_maps_smoke COMMAND bench_sparse_maps --backend cpu --size 0.2
+  --repeat 1)
+add_test(NAME bench_gpu_dag_smoke COMMAND bench_gpu_dag --backend cpu --radius 100
+  --repeat 2)
+add_test(NAME bench_gpu_dag_collect_smoke COMMAND bench_gpu_dag_collect --backend cpu
+  --nodes 100000 --repeat 1 --verify)
+add_test(NAME bench_gpu_dag_query_smoke COMMAND bench_gpu_dag_query --backend cpu
+  --scans 2 --queries 2000 --repeat 1)
+add_test(NAME bench_gpu_dag_scan_smoke COMMAND bench_gpu_dag_scan --backend cpu --scans 2
+  --size 0.5)
+add_test(NAME bench_gpu_dag_versions_smoke COMMAND bench_gpu_dag_versions --backend cpu
+  --leaves 20000 --repeat 2 --radius 50)

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A device under a benchmark: context, queue and a clock, CUDA events where it is a GPU. */
+#ifndef VXD_TESTS_BENCH_SUPPORT_BENCH_DEVICE_H
+#define VXD_TESTS_BENCH_SUPPORT_BENCH_DEVICE_H
+
+#include "gpu/core/core.h"
+
+/* Random reads and compare-and-swaps a second, and copied bytes a second (read and written
+ * both counted); 0 = not measured (the CPU has the copy only). */
+struct bench_floors {
+    double copy_bytes_per_s;
+    double gather_per_s; /* pieces of 32 bytes */
+    double cas_per_s;    /* 64-bit words */
+};
+
+struct vxd_bench_clock;
+
+struct bench_device {
+    struct vxd_context *context;
+    struct vxd_queue *queue;
+    struct vxd_bench_clock *clock; /* NULL on the CPU */
+    struct vxd_buffer flush; /* GPU: written before a timed call, to empty its caches */
+    double started_s;
+};
+
+/* n_threads: of the CPU pool, 0 = all cores. On failure nothing is left open. */
+enum vxd_status bench_device_open(enum vxd_backend backend, int n_threads,
+                                  struct bench_device *out, struct vxd_err *err);
+/* A zeroed or closed device is fine. */
+void bench_device_close(struct bench_device *device);
+
+/* Seconds of the wall clock, from an unknown start. */
+double bench_now_s(void);
+
+/* A whole number of the command line, from least to most; anything else ends in usage(), which does
+ * not return. */
+long bench_number(const char *text, long least, long most, void (*usage)(void));
+
+/* Empties the caches by writes that last longer than the host takes to queue what follows, so
+ * that launch gaps are not counted as device time. Nothing on the CPU. */
+enum vxd_status bench_device_flush(struct bench_device *device, struct vxd_err *err);
+
+/* A stretch of queued work. Seconds: after a vxd_queue_wait; the device's own where it is a
+ * GPU, else the wall clock's since the start. */
+bool bench_device_start(struct bench_device *device);
+bool bench_device_stop(struct bench_device *device);
+double bench_device_seconds(struct bench_device *device);
+
+/* Reorders the times. */
+double bench_median(double *times, int n);
+
+/* Floors over a table of n_bytes (at least 1 MiB), with n random accesses. */
+enum vxd_status bench_device_floors(struct bench_device *device, size_t n_bytes, size_t n,
+                                    struct bench_floors *out, struct vxd_err *err);
+
+#endif

@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-foreach(name bin convert json_file las npy npz pcd ply)
-  voxeld_add_fuzz(NAME fuzz_${name} SOURCES fuzz/fuzz_${name}.c
-                  LIBRARIES voxeld_files CORPUS fuzz/corpus/${name})
-endforeach()

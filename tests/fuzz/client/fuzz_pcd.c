@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The reader of PCD: whatever the bytes, an error with a code and a message, or points
+ * that lie where they should. */
+#include "tests/fuzz/client/fuzz_cloud.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_cloud("pcd", data, size);
+    return 0;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A plain map that gpu/hash is compared with: chained buckets over the keys' bytes, one key
+ * at a time, written from the contract in gpu/hash/hash.h and from nothing else. All
+ * arrays are host memory. */
+#ifndef VXD_TESTS_SUPPORT_HASH_HASH_MODEL_H
+#define VXD_TESTS_SUPPORT_HASH_HASH_MODEL_H
+
+#include "gpu/hash/hash.h"
+
+struct hash_model {
+    struct vxd_hashmap_spec spec;
+    size_t key_bytes;
+    size_t row_bytes[VXD_HASHMAP_MAX_VALUES];
+    size_t capacity;
+    size_t n_entries;
+    size_t lowest; /* no number below it is free */
+    size_t n_buckets;
+    unsigned char *keys; /* capacity rows, zero where no entry lives; values likewise */
+    unsigned char *values[VXD_HASHMAP_MAX_VALUES];
+    unsigned char *lives;
+    int32_t *heads;
+    int32_t *next;
+};
+
+/* Memory failures end the program, as in the other helpers. */
+void hash_model_init(struct hash_model *model, const struct vxd_hashmap_spec *spec,
+                     size_t capacity);
+void hash_model_free(struct hash_model *model);
+
+/* Numbers stay. */
+void hash_model_grow(struct hash_model *model, size_t capacity);
+
+int32_t hash_model_find(const struct hash_model *model, const void *key);
+
+/* Adds a key that is not there, with the lowest free number when `number` is VXD_NO_ENTRY;
+ * gives the number. Row `row` of every array of `values` is taken; NULL: zeros. */
+int32_t hash_model_add(struct hash_model *model, const void *key, int32_t number,
+                       const void *const *values, size_t row);
+
+/* The number that became free, or VXD_NO_ENTRY. */
+int32_t hash_model_erase(struct hash_model *model, const void *key);
+void hash_model_clear(struct hash_model *model);
+
+/* How many of n keys are not there, equal ones counted once. */
+size_t hash_model_count_new(const struct hash_model *model, const void *keys, size_t n);
+
+/* vxd_hashmap_update over host arrays; args->updated may be NULL. */
+void hash_model_update(struct hash_model *model,
+                       const struct vxd_hashmap_update_args *args);
+
+/* Row of neighbour `column`; false where it is past the dtype's range. */
+bool hash_model_neighbour(const struct hash_model *model, const void *key, int kind,
+                          int column, void *out);
+
+int64_t hash_model_component(const struct vxd_hashmap_spec *spec, const void *key, int c);
+/* False where the dtype cannot hold the value; nothing is written then. */
+bool hash_model_set_component(const struct vxd_hashmap_spec *spec, void *key, int c,
+                              int64_t value);
+
+#endif

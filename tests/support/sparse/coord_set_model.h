@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The model of a coordinate set: a sorted list of keys. */
+#ifndef VXD_TESTS_SUPPORT_SPARSE_COORD_SET_MODEL_H
+#define VXD_TESTS_SUPPORT_SPARSE_COORD_SET_MODEL_H
+
+#include "tests/support/sparse/sparse_helpers.h"
+
+struct gpu_model {
+    uint64_t *keys;
+    size_t n;
+};
+
+/* Of a row, and back. */
+uint64_t gpu_model_key(const int32_t c[4]);
+void gpu_model_coords(uint64_t key, int32_t c[4]);
+/* Of two keys, for qsort. */
+int gpu_model_compare(const void *a, const void *b);
+/* Sorts, drops duplicates. */
+void gpu_model_close_up(struct gpu_model *model);
+/* Of rows in any order; those out of the shape (0: no end) are left out. keys is to be freed, as
+ * of the next one. */
+struct gpu_model gpu_model_of(const int32_t *coords, size_t n, int n_samples,
+                              const int32_t shape[3]);
+/* Row of a key, or -1. */
+int32_t gpu_model_row(const struct gpu_model *model, uint64_t key);
+/* How many rows, or blocks, are not what the model says. */
+size_t gpu_model_other_rows(const struct gpu_set *set, const struct gpu_model *model);
+size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_set *set,
+                              const struct gpu_model *model);
+/* A cloud like a scan's, with some rows out of the range if has_strays; to be freed. */
+int32_t *gpu_model_random(size_t n, int n_samples, bool has_strays, uint64_t seed);
+/* Every row divided by the stride, rounded down. */
+struct gpu_model gpu_model_floors(const struct gpu_model *model, const int32_t stride[3]);
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Images of scenes in memory, for tests. Failures of the machinery end the test program. */
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_IMAGE_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_IMAGE_H
+
+#include "gpu/svdag/image/image.h"
+#include "tests/support/svdag/svdag_grid.h"
+
+enum {
+    GPU_DAG_IMAGE_ROOTS = 4
+};
+
+struct gpu_dag_image {
+    struct vxd_dag_image_info info;
+    uint32_t *words;
+    uint64_t n_words; /* that the sink got */
+    uint64_t capacity;
+    int n_refused; /* pieces that it will refuse */
+    uint32_t roots[GPU_DAG_IMAGE_ROOTS];
+};
+
+/* Piece by piece; a piece that is refused is offered again. The caller frees the words. */
+enum vxd_status gpu_dag_image_save(struct vxd_queue *queue, const struct vxd_dag *dag,
+                                   const uint32_t *roots, struct gpu_dag_image *image,
+                                   struct vxd_err *err);
+void gpu_dag_image_must_save(struct gpu_env *env, const struct vxd_dag *dag,
+                             const uint32_t *roots, struct gpu_dag_image *image);
+
+bool gpu_dag_image_is_same(const struct gpu_dag_image *a, const struct gpu_dag_image *b);
+
+struct vxd_dag *gpu_dag_image_make_dag(struct gpu_env *env,
+                                       const struct vxd_dag_format *format,
+                                       enum vxd_dag_store store);
+
+struct vxd_dag_summary gpu_dag_image_verify(struct gpu_env *env,
+                                            const struct vxd_dag *dag, uint32_t root);
+
+/* Every third version of a random history, with voxels beside it where grids is not NULL; the
+ * first root is then uniform, and the second one the third. */
+void gpu_dag_image_scenes(struct gpu_env *env, struct vxd_dag *dag, uint64_t seed,
+                          uint32_t roots[GPU_DAG_IMAGE_ROOTS],
+                          struct gpu_dag_grid *grids);
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Versions of a scene beside plain grids of the same voxels: what undos and diffs are compared
+ * with. Failures of the machinery end the program. */
+#ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_VERSIONS_H
+#define VXD_TESTS_SUPPORT_SVDAG_SVDAG_VERSIONS_H
+
+#include "gpu/svdag/edit/edit.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/svdag/svdag_run.h"
+#include "tests/support/svdag/svdag_scene.h"
+
+enum {
+    GPU_DAG_MAX_VERSIONS = 32
+};
+
+/* The first version is empty. */
+struct gpu_dag_versions {
+    struct gpu_env *env;
+    struct vxd_dag *dag;
+    struct gpu_env cpu;   /* its store is built from grids alone */
+    struct vxd_dag *twin; /* there */
+    struct gpu_dag_grid grids[GPU_DAG_MAX_VERSIONS];
+    uint32_t roots[GPU_DAG_MAX_VERSIONS];
+    size_t n;
+};
+
+void gpu_dag_versions_open(struct gpu_env *env, const struct vxd_dag_format *format,
+                           struct gpu_dag_versions *out);
+void gpu_dag_versions_close(struct gpu_dag_versions *versions);
+
+struct vxd_dag *gpu_dag_versions_store(struct gpu_env *env,
+                                       const struct vxd_dag_format *format,
+                                       size_t max_bytes);
+
+/* A box or a ball, of any size, on borders of nodes or not. */
+struct vxd_dag_op gpu_dag_random_op(const struct vxd_dag_format *format, uint64_t *seed);
+
+/* What gpu/svdag/edit/undo.h says, voxel by voxel, into *out. */
+void gpu_dag_grid_undo(const struct gpu_dag_grid *head, const struct gpu_dag_grid *before,
+                       const struct gpu_dag_grid *after, struct gpu_dag_grid *out);
+
+/* Adds a version: some random operations on the last one, by edit and by grid. */
+void gpu_dag_versions_edit(struct gpu_dag_versions *versions, uint64_t *seed);
+
+/* Adds a version: from `head` what differs between `before` and `after` is taken back, by
+ * undo and by grid. The result has the grid's counts, and the root that a scene built of the
+ * grid has (in another store: its summary); else the program ends. */
+void gpu_dag_versions_undo(struct gpu_dag_versions *versions, size_t head, size_t before,
+                           size_t after);
+
+#endif

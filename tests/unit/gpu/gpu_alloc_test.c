@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Fails every allocation of the engine in turn: linked with --wrap, so that malloc, calloc
+ * and posix_memalign of the engine come here. Leaks show under AddressSanitizer. */
+#include "gpu/hash/hash.h"
+#include "gpu/paper/paper.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
+
+/* Decodes and voxelizes a small cloud in a context of its own. */
+static enum vxd_status use_engine(struct vxd_err *err)
+{
+    static const float records[8] = {0, 0, 0, 1, 1, 1, 1, 1};
+    static const uint32_t starts[2] = {0, 2};
+    struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
+    struct vxd_context *context = NULL;
+    struct vxd_queue *queue = NULL;
+    struct vxd_buffer data = {0};
+    struct vxd_buffer positions = {0};
+    struct vxd_buffer host = {0};
+    struct vxd_cloud cloud = {.n_points = 2, .point_step = 16};
+    struct vxd_voxelize_args args = {.n_points = 2,
+                                     .batch_starts = starts,
+                                     .n_batch = 1,
+                                     .rule = VXD_RULE_MINKOWSKI,
+                                     .size_m = {1, 1, 1}};
+    struct vxd_voxels out = {.capacity = 2};
+    enum vxd_status status;
+
+    VXD_TRY(vxd_context_create(&options, &context, err));
+    VXD_TRY(vxd_queue_create(context, &queue, err));
+    VXD_TRY(vxd_host_alloc(context, 4096, &host, err));
+    VXD_TRY(vxd_device_alloc(queue, sizeof records, &data, err));
+    VXD_TRY(vxd_device_alloc(queue, 24, &positions, err));
+    VXD_TRY(vxd_queue_copy(queue, data.ptr, records, sizeof records, err));
+    VXD_TRY(vxd_queue_fill(queue, positions.ptr, 0, 24, err));
+    cloud.data = data.ptr;
+    for (uint32_t i = 0; i < 3; i++) {
+        cloud.position[i] = (struct vxd_field){4 * i, VXD_FLOAT32, 1, 0};
+        cloud.rotation[4 * i] = 1;
+    }
+    VXD_TRY(vxd_cloud_decode(queue, &cloud, positions.ptr, NULL, err));
+    args.positions = positions.ptr;
+    out.totals = host.ptr;
+    out.starts = (uint32_t *)host.ptr + 512;
+    VXD_TRY(vxd_voxelize(queue, &args, &out, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    CHECK_INT(out.starts[1], 2);
+out:
+    if (queue != NULL) {
+        vxd_device_free(queue, &data);
+        vxd_device_free(queue, &positions);
+    }
+    if (context != NULL) {
+        vxd_host_free(context, &host);
+    }
+    vxd_queue_destroy(queue);
+    vxd_context_destroy(context);
+    return status;
+}
+
+/* Puts 5 keys, of 4, into the map; whatever fails, it holds what it held or all of them. */
+static enum vxd_status fill_map(struct vxd_queue *queue, struct vxd_hashmap *map,
+                                struct vxd_err *err)
+{
+    static const int32_t keys[15] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 7, 8, 9, 1 << 30, 0, 0};
+    static const float rows[5] = {1, 2, 3, 4, 5};
+    static const int32_t indices[5] = {0, 1, 0, 2, 3};
+    const void *values[1] = {rows};
+    struct vxd_hashmap_insert_args insert = {.keys = keys, .n = 5, .values = values};
+    struct vxd_hashmap_update_args update = {.indices = indices,
+                                             .n = 5,
+                                             .rows = rows,
+                                             .dtype = VXD_FLOAT32,
+                                             .combine = VXD_COMBINE_ADD};
+    int32_t found[5 * 27];
+    enum vxd_status status;
+
+    VXD_TRY(vxd_hashmap_prepare(queue, map, keys, 5, &insert.max_new, err));
+    VXD_TRY(vxd_hashmap_insert(queue, map, &insert, err));
+    VXD_TRY(vxd_hashmap_update(queue, map, &update, err));
+    VXD_TRY(vxd_hashmap_neighbours(queue, map, keys, 5, VXD_NEIGHBOURS_27, found, err));
+    VXD_TRY(vxd_hashmap_erase(queue, map, keys, 1, VXD_HASH_FIRST, NULL, err));
+    VXD_TRY(vxd_hashmap_gather(queue, map, indices, 5, NULL, NULL, NULL, err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+    CHECK_INT(found[13], 0);
+    CHECK_INT(found[4 * 27 + 13], 3);
+out:
+    if (status != VXD_OK) {
+        size_t n_entries = 99;
+
+        (void)stop_failing();
+        (void)vxd_queue_wait(queue, NULL);
+        CHECK_INT(vxd_hashmap_size(queue, map, &n_entries, err), VXD_OK);
+        CHECK(n_entries == 0 || n_entries == 4 || n_entries == 3);
+        err->code = status;
+    }
+    return status;
+}
+
+/* Every operation on maps, in a context of its own. */
+static enum vxd_status use_maps(enum vxd_hash_index index, struct vxd_err *err)
+{
+    struct vxd_context_options options = {
+        .backend = VXD_BACKEND_CPU, .n_threads = 1, .extras = vxd_paper_stores()};
+    struct vxd_hashmap_spec spec = {.key_dtype = VXD_INT32,
+                                    .n_components = 3,
+                                    .n_values = 1,
+                                    .values = {{VXD_FLOAT32, 1}},
+                                    .index = index,
+                                    .capacity = 2};
+    struct vxd_context *context = NULL;
+    struct vxd_queue *queue = NULL;
+    struct vxd_hashmap *maps[5] = {NULL};
+    struct vxd_hashmap_stats stats;
+    enum vxd_status status;
+
+    VXD_TRY(vxd_context_create(&options, &context, err));
+    VXD_TRY(vxd_queue_create(context, &queue, err));
+    VXD_TRY(vxd_hashmap_create(queue, &spec, &maps[0], err));
+    VXD_TRY(fill_map(queue, maps[0], err));
+    VXD_TRY(vxd_hashmap_get_stats(queue, maps[0], &stats, err));
+    CHECK_INT(stats.n_entries, 3);
+    VXD_TRY(vxd_hashmap_copy(queue, maps[0], queue, index, &maps[1], err));
+    VXD_TRY(vxd_hashmap_union(queue, maps[0], maps[1], &maps[2], err));
+    VXD_TRY(vxd_hashmap_intersection(queue, maps[0], maps[1], &maps[3], err));
+    VXD_TRY(vxd_hashmap_difference(queue, maps[0], maps[1], &maps[4], err));
+    CHECK_INT(vxd_hashmap_capacity(maps[2]), 3);
+    CHECK_INT(vxd_hashmap_capacity(maps[3]), 3);
+    CHECK_INT(vxd_hashmap_capacity(maps[4]), 0);
+    VXD_TRY(vxd_hashmap_clear(queue, maps[0], err));
+    VXD_TRY(vxd_queue_wait(queue, err));
+out:
+    for (int i = 0; i < 5; i++) {
+        vxd_hashmap_destroy(queue, maps[i]);
+    }
+    vxd_queue_destroy(queue);
+    vxd_context_destroy(context);
+    return status;
+}
+
+static enum vxd_status use_open_maps(struct vxd_err *err)
+{
+    return use_maps(VXD_HASH_OPEN, err);
+}
+
+static enum vxd_status use_other_maps(struct vxd_err *err)
+{
+    return use_maps(GPU_OTHER_INDEX, err);
+}
+
+static void fail_each(enum vxd_status (*use)(struct vxd_err *err))
+{
+    int k = 0;
+    enum vxd_status status;
+
+    do {
+        struct vxd_err err = {0};
+
+        fail_allocation(k++);
+        status = use(&err);
+        (void)stop_failing();
+        CHECK(status == VXD_OK || status == VXD_RESOURCE_EXHAUSTED);
+        CHECK(status == VXD_OK || err.code == status);
+    } while (status != VXD_OK && k < 1000);
+    CHECK(k > 15); /* the engine does allocate through the wrappers */
+    CHECK_INT(status, VXD_OK);
+}
+
+static void test_every_allocation_failing_in_turn_is_answered(void)
+{
+    fail_each(use_engine);
+}
+
+static void test_every_allocation_of_maps_failing_in_turn_is_answered(void)
+{
+    fail_each(use_open_maps);
+    fail_each(use_other_maps);
+}
+
+/* Budgets may be more than the machine has: what the cache keeps is given back first. */
+static void test_machine_without_memory_gets_kept_blocks_back(void)
+{
+    struct vxd_context_options options = {.backend = VXD_BACKEND_CPU, .n_threads = 1};
+    struct vxd_context *context = NULL;
+    struct vxd_buffer small = {0};
+    struct vxd_buffer large = {0};
+    struct vxd_err err = {0};
+
+    REQUIRE(vxd_context_create(&options, &context, &err) == VXD_OK);
+    CHECK_INT(vxd_host_alloc(context, 100000, &small, &err), VXD_OK);
+    vxd_host_free(context, &small); /* kept */
+    fail_allocation(1);             /* the record is given, the memory is not */
+    CHECK_INT(vxd_host_alloc(context, 200000, &large, &err), VXD_OK);
+    CHECK(stop_failing());
+    vxd_host_free(context, &large);
+    CHECK_INT(vxd_host_alloc(context, 200000, &large, &err), VXD_OK); /* kept again */
+    fail_allocation(1); /* now nothing is kept: refused */
+    CHECK_INT(vxd_host_alloc(context, 100000, &small, &err), VXD_RESOURCE_EXHAUSTED);
+    (void)stop_failing();
+    CHECK(small.ptr == NULL && small.n_bytes == 0);
+    vxd_host_free(context, &large);
+    vxd_context_destroy(context);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_every_allocation_failing_in_turn_is_answered),
+    VXD_TEST(test_every_allocation_of_maps_failing_in_turn_is_answered),
+    VXD_TEST(test_machine_without_memory_gets_kept_blocks_back),
+};
+
+VXD_TEST_MAIN(tests)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is told of a ball's cubes and leaves all at once is what single voxels say, near and far,
+ * at the ends of what coordinates and radii may be. */
+#include "gpu/svdag/brush/brush_math.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
+
+enum {
+    N_CASES = 200000,
+    MAX_DEPTH = VXD_DAG_MAX_DEPTH
+};
+
+struct ball_case {
+    struct vxd_dag_shape shape;
+    uint32_t corner[3]; /* voxels */
+    int height;
+};
+
+static bool is_in(const struct vxd_dag_shape *shape, const int64_t c[3])
+{
+    unsigned __int128 sum = 0;
+
+    for (int axis = 0; axis < 3; axis++) {
+        __int128 d = (__int128)c[axis] - shape->a[axis];
+
+        sum += (unsigned __int128)(d * d);
+    }
+    return sum <= (unsigned __int128)shape->r * (unsigned __int128)shape->r;
+}
+
+/* A cube anywhere, and a ball whose surface goes near its corner: of most the centre is as far as
+ * the radius along one axis, or in between along all. */
+static struct ball_case random_case(uint64_t *seed)
+{
+    const int64_t most = VXD_DAG_MAX_COORDINATE;
+    struct ball_case out = {.shape = {.kind = VXD_DAG_BALL}};
+    int bits = (int)(gpu_random(seed) % 32);
+    int64_t r = (int64_t)(gpu_random(seed) >> (63 - bits));
+    int64_t jitter = gpu_random(seed) % 4 == 0 ? 1 : (int64_t)4 * VXD_DAG_UNIT;
+
+    out.height = VXD_DAG_LEAF_HEIGHT + (int)(gpu_random(seed) % (MAX_DEPTH - 1));
+    out.shape.r = r < most ? r : most;
+    for (int axis = 0; axis < 3; axis++) {
+        uint32_t at = (uint32_t)(gpu_random(seed) >> (64 - MAX_DEPTH));
+        int64_t d = (int64_t)(gpu_random(seed) % 3) * out.shape.r *
+                    (gpu_random(seed) % 2 == 0 ? 1 : -1) / 2;
+
+        out.corner[axis] = at & ~((1u << out.height) - 1);
+        d += (int64_t)(gpu_random(seed) % (uint64_t)(2 * jitter)) - jitter;
+        d += vxd_dag_centre(out.corner[axis]);
+        out.shape.a[axis] = d < -most ? -most : d > most ? most : d;
+    }
+    return out;
+}
+
+static uint64_t mask_by_voxel(const struct ball_case *at)
+{
+    uint64_t mask = 0;
+
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t x = i >> 4;
+        uint32_t y = i >> 2 & 3;
+        uint32_t z = i & 3;
+        int64_t c[3] = {vxd_dag_centre(at->corner[0] + x),
+                        vxd_dag_centre(at->corner[1] + y),
+                        vxd_dag_centre(at->corner[2] + z)};
+
+        mask |= (uint64_t)is_in(&at->shape, c)
+                << vxd_dag_leaf_index((int)x, (int)y, (int)z);
+    }
+    return mask;
+}
+
+static void test_ball_mask_of_a_leaf_is_that_of_its_voxels(void)
+{
+    uint64_t seed = 5;
+    int n_partial = 0;
+
+    for (int i = 0; i < N_CASES; i++) {
+        struct ball_case at = random_case(&seed);
+        struct vxd_dag_extent extent =
+            vxd_dag_extent_of(at.corner[0], at.corner[1], at.corner[2], 2);
+        uint64_t expected = mask_by_voxel(&at);
+
+        REQUIRE(vxd_dag_ball_mask(&at.shape, &extent) == expected);
+        n_partial += expected != 0 && expected != ~(uint64_t)0;
+    }
+    CHECK(n_partial > N_CASES / 20);
+}
+
+static void test_ball_octants_are_what_each_part_is(void)
+{
+    uint64_t seed = 6;
+    int n_of[3] = {0};
+
+    for (int i = 0; i < N_CASES; i++) {
+        struct ball_case at = random_case(&seed);
+        struct vxd_dag_extent extent =
+            vxd_dag_extent_of(at.corner[0], at.corner[1], at.corner[2], at.height);
+        uint32_t side = 1u << (at.height - 1);
+        unsigned outside;
+        unsigned inside;
+
+        vxd_dag_ball_octants(&at.shape, &extent, at.height, &outside, &inside);
+        for (unsigned k = 0; k < 8; k++) {
+            struct vxd_dag_extent part = vxd_dag_extent_of(
+                at.corner[0] + (k >> 2) * side, at.corner[1] + (k >> 1 & 1) * side,
+                at.corner[2] + (k & 1) * side, at.height - 1);
+            enum vxd_dag_relation told = (outside >> k & 1) != 0  ? VXD_DAG_OUTSIDE
+                                         : (inside >> k & 1) != 0 ? VXD_DAG_INSIDE
+                                                                  : VXD_DAG_PARTIAL;
+
+            REQUIRE(told == vxd_dag_ball_relation(&at.shape, &part));
+            n_of[told]++;
+        }
+        CHECK_INT(outside & inside, 0);
+    }
+    CHECK(n_of[0] > N_CASES / 4 && n_of[1] > N_CASES / 4 && n_of[2] > N_CASES / 4);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_ball_mask_of_a_leaf_is_that_of_its_voxels),
+    VXD_TEST(test_ball_octants_are_what_each_part_is)};
+
+VXD_TEST_MAIN(tests)

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is told of the eight parts of a cube at once, and of a leaf's voxels several at a time, is what
+ * single voxels say: shapes of all sizes, brushes that 64 bits do for and those that they do not. */
+#include "gpu/svdag/brush/brush_cpu.h"
+#include "tests/support/svdag/svdag_grid.h"
+#include "tests/support/gpu/gpu_helpers.h"
+#include "tests/support/test.h"
+
+enum {
+    N_CASES = 40000,
+    DEPTH = VXD_DAG_MAX_DEPTH,
+    MAX_SHAPE_BITS = 29, /* so that the rule's products fit 128 bits */
+    MAX_SEEN_HEIGHT = 4  /* cubes whose voxels are all asked */
+};
+
+struct octants_case {
+    struct vxd_dag_shape shape;
+    uint32_t corner[3]; /* voxels */
+    int height;
+};
+
+/* Of any magnitude below 2^bits, and sign. */
+static int64_t random_length(uint64_t *seed, int bits)
+{
+    int64_t length =
+        (int64_t)(gpu_random(seed) >> (63 - gpu_random(seed) % (unsigned)bits));
+
+    return gpu_random(seed) % 2 == 0 ? length : -length;
+}
+
+static int64_t within(int64_t c)
+{
+    const int64_t most = (int64_t)1 << MAX_SHAPE_BITS;
+
+    return c < -most ? -most : c > most ? most : c;
+}
+
+/* A cube anywhere, and a shape whose surface is about it. */
+static struct octants_case random_case(enum vxd_dag_shape_kind kind, int height,
+                                       uint64_t *seed)
+{
+    struct octants_case out = {.shape = {.kind = kind}, .height = height};
+    struct vxd_dag_shape *shape = &out.shape;
+    int64_t side = (int64_t)VXD_DAG_UNIT << height;
+    int64_t size = random_length(seed, kind == VXD_DAG_NOISE_BALL ? 16 : 24);
+
+    size = size < 0 ? -size : size;
+    shape->r = size;
+    shape->amplitude = (int64_t)(gpu_random(seed) % (uint64_t)(size / 2 + 2));
+    shape->cell_bits = (int)(gpu_random(seed) % 6);
+    shape->seed = (uint32_t)gpu_random(seed);
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t centre;
+
+        out.corner[axis] = (uint32_t)(gpu_random(seed) >> (64 - DEPTH)) >> height
+                                                                               << height;
+        centre = vxd_dag_centre(out.corner[axis]) +
+                 (int64_t)(gpu_random(seed) % (uint64_t)side);
+        shape->a[axis] = within(centre + random_length(seed, 3) * size / 8);
+        shape->b[axis] = within(shape->a[axis] + random_length(seed, 24));
+        shape->low[axis] = within(centre - random_length(seed, 20) - size % 4096);
+        shape->high[axis] = within(centre + random_length(seed, 20) + size % 4096);
+        shape->n[axis] = (int32_t)random_length(seed, 12) | (axis == 0);
+        shape->d += shape->n[axis] * centre;
+    }
+    return out;
+}
+
+static bool is_in(const struct octants_case *at, uint32_t x, uint32_t y, uint32_t z)
+{
+    const int64_t c[3] = {vxd_dag_centre(at->corner[0] + x),
+                          vxd_dag_centre(at->corner[1] + y),
+                          vxd_dag_centre(at->corner[2] + z)};
+
+    return gpu_dag_is_in(&at->shape, c);
+}
+
+static uint64_t mask_by_voxel(const struct octants_case *at)
+{
+    uint64_t mask = 0;
+
+    for (uint32_t i = 0; i < 64; i++) {
+        mask |= (uint64_t)is_in(at, i >> 4, i >> 2 & 3, i & 3)
+                << vxd_dag_leaf_index((int)(i >> 4), (int)(i >> 2 & 3), (int)(i & 3));
+    }
+    return mask;
+}
+
+static void check_masks(enum vxd_dag_shape_kind kind,
+                        uint64_t (*mask)(const struct vxd_dag_shape *shape,
+                                         const struct vxd_dag_extent *extent))
+{
+    const int n_cases = vxd_test_rounds(N_CASES);
+    uint64_t seed = 7 + (uint64_t)kind;
+    int n_partial = 0;
+
+    for (int i = 0; i < n_cases; i++) {
+        struct octants_case at = random_case(kind, VXD_DAG_LEAF_HEIGHT, &seed);
+        struct vxd_dag_extent extent =
+            vxd_dag_extent_of(at.corner[0], at.corner[1], at.corner[2], at.height);
+        uint64_t expected = mask_by_voxel(&at);
+
+        REQUIRE(mask(&at.shape, &extent) == expected);
+        n_partial += expected != 0 && expected != ~(uint64_t)0;
+    }
+    CHECK(n_partial > n_cases / 40);
+}
+
+static uint64_t capsule_mask(const struct vxd_dag_shape *shape,
+                             const struct vxd_dag_extent *extent)
+{
+    return vxd_dag_capsule_mask(shape, extent);
+}
+
+static uint64_t noise_mask(const struct vxd_dag_shape *shape,
+                           const struct vxd_dag_extent *extent)
+{
+    return vxd_dag_noise_ball_mask(shape, extent);
+}
+
+static void test_capsule_mask_of_a_leaf_is_that_of_its_voxels(void)
+{
+    check_masks(VXD_DAG_CAPSULE, capsule_mask);
+}
+
+static void test_noise_mask_of_a_leaf_is_that_of_its_voxels(void)
+{
+    check_masks(VXD_DAG_NOISE_BALL, noise_mask);
+}
+
+static void test_capsule_that_64_bits_do_for_is_as_in_128(void)
+{
+    const int n_cases = vxd_test_rounds(N_CASES);
+    uint64_t seed = 23;
+    int n_of[2][2] = {0}; /* by brush, by answer */
+
+    for (int i = 0; i < 10 * n_cases; i++) {
+        struct octants_case at = random_case(VXD_DAG_CAPSULE, VXD_DAG_LEAF_HEIGHT, &seed);
+        const struct vxd_dag_shape *shape = &at.shape;
+        int64_t d[3];
+        int64_t v[3];
+        int64_t c[3];
+        bool is_near;
+
+        for (int axis = 0; axis < 3; axis++) {
+            c[axis] = vxd_dag_centre(at.corner[axis]);
+            d[axis] = shape->b[axis] - shape->a[axis];
+            v[axis] = c[axis] - shape->a[axis];
+        }
+        is_near = vxd_dag_is_near_line(c, shape->a, shape->b, shape->r);
+        REQUIRE(vxd_dag_is_near_segment(c, shape->a, shape->b, shape->r) == is_near);
+        n_of[vxd_dag_is_brush(d, vxd_dag_length_1(v))][is_near]++;
+    }
+    CHECK(n_of[0][0] > n_cases / 4 && n_of[0][1] > n_cases / 4);
+    CHECK(n_of[1][0] > n_cases / 4 && n_of[1][1] > n_cases / 4);
+}
+
+static struct vxd_dag_relations octants_of(const struct octants_case *at)
+{
+    const struct vxd_dag_extent extent =
+        vxd_dag_extent_of(at->corner[0], at->corner[1], at->corner[2], at->height);
+
+    switch (at->shape.kind) {
+    case VXD_DAG_BOX:
+        return vxd_dag_box_octants(&at->shape, &extent, at->height);
+    case VXD_DAG_HALF_SPACE:
+        return vxd_dag_half_space_octants(&at->shape, &extent, at->height);
+    case VXD_DAG_CAPSULE:
+        return vxd_dag_capsule_octants(&at->shape, &extent, at->height);
+    default:
+        return vxd_dag_noise_ball_octants(&at->shape, &extent, at->height);
+    }
+}
+
+static enum vxd_dag_relation relation_of(const struct vxd_dag_shape *shape,
+                                         const struct vxd_dag_extent *extent)
+{
+    return shape->kind == VXD_DAG_BOX ? vxd_dag_box_relation(shape, extent)
+           : shape->kind == VXD_DAG_HALF_SPACE
+               ? vxd_dag_half_space_relation(shape, extent)
+           : shape->kind == VXD_DAG_CAPSULE ? vxd_dag_capsule_relation(shape, extent)
+                                            : vxd_dag_noise_ball_relation(shape, extent);
+}
+
+/* Voxels of the part: all are asked. */
+static void check_voxels(const struct octants_case *at, unsigned octant,
+                         enum vxd_dag_relation told)
+{
+    const uint32_t side = 1u << (at->height - 1);
+    const uint32_t n = side * side * side;
+
+    for (uint32_t i = 0; told != VXD_DAG_PARTIAL && i < n; i++) {
+        REQUIRE(is_in(at, (octant >> 2) * side + i / side / side,
+                      (octant >> 1 & 1) * side + i / side % side,
+                      (octant & 1) * side + i % side) == (told == VXD_DAG_INSIDE));
+    }
+}
+
+static void check_octants(enum vxd_dag_shape_kind kind)
+{
+    const int n_cases = vxd_test_rounds(N_CASES);
+    uint64_t seed = 40 + (uint64_t)kind;
+    int n_of[3] = {0};
+
+    for (int i = 0; i < n_cases; i++) {
+        const int n_heights = i % 4 == 0 ? DEPTH - VXD_DAG_LEAF_HEIGHT : 2;
+        struct octants_case at = random_case(
+            kind,
+            VXD_DAG_LEAF_HEIGHT + 1 + (int)(gpu_random(&seed) % (unsigned)n_heights),
+            &seed);
+        const struct vxd_dag_relations octants = octants_of(&at);
+        const uint32_t side = 1u << (at.height - 1);
+
+        CHECK_INT(octants.outside & octants.inside, 0);
+        for (unsigned k = 0; k < 8; k++) {
+            const struct vxd_dag_extent part = vxd_dag_extent_of(
+                at.corner[0] + (k >> 2) * side, at.corner[1] + (k >> 1 & 1) * side,
+                at.corner[2] + (k & 1) * side, at.height - 1);
+            const enum vxd_dag_relation told =
+                (octants.outside >> k & 1) != 0  ? VXD_DAG_OUTSIDE
+                : (octants.inside >> k & 1) != 0 ? VXD_DAG_INSIDE
+                                                 : VXD_DAG_PARTIAL;
+
+            /* Noise is not asked of leaves. */
+            if (kind != VXD_DAG_NOISE_BALL || told != VXD_DAG_PARTIAL ||
+                at.height > VXD_DAG_LEAF_HEIGHT + 1) {
+                REQUIRE(told == relation_of(&at.shape, &part));
+            }
+            if (at.height <= MAX_SEEN_HEIGHT) {
+                check_voxels(&at, k, told);
+            }
+            n_of[told]++;
+        }
+    }
+    CHECK(n_of[0] > n_cases / 4 && n_of[1] > n_cases / 4 && n_of[2] > n_cases / 4);
+}
+
+static void test_octants_of_boxes_are_what_each_part_is(void)
+{
+    check_octants(VXD_DAG_BOX);
+}
+
+static void test_octants_of_half_spaces_are_what_each_part_is(void)
+{
+    check_octants(VXD_DAG_HALF_SPACE);
+}
+
+static void test_octants_of_capsules_are_what_each_part_is(void)
+{
+    check_octants(VXD_DAG_CAPSULE);
+}
+
+static void test_octants_of_noisy_balls_are_what_each_part_is(void)
+{
+    check_octants(VXD_DAG_NOISE_BALL);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_capsule_mask_of_a_leaf_is_that_of_its_voxels),
+    VXD_TEST(test_noise_mask_of_a_leaf_is_that_of_its_voxels),
+    VXD_TEST(test_capsule_that_64_bits_do_for_is_as_in_128),
+    VXD_TEST(test_octants_of_boxes_are_what_each_part_is),
+    VXD_TEST(test_octants_of_half_spaces_are_what_each_part_is),
+    VXD_TEST(test_octants_of_capsules_are_what_each_part_is),
+    VXD_TEST(test_octants_of_noisy_balls_are_what_each_part_is)};
+
+VXD_TEST_MAIN(tests)

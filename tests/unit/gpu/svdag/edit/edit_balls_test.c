@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How many nodes a ball has: the large one's counts are known from an independent program,
+ * small ones' are found here by brute force. */
+#include "tests/support/test.h"
+
+#include "tests/support/svdag/svdag_run.h"
+
+/* Partial nodes: in the tree (each place of its own), and distinct by height. */
+struct counts {
+    uint64_t n_tree[VXD_DAG_MAX_DEPTH + 1];
+    uint64_t n_distinct[VXD_DAG_MAX_DEPTH + 1];
+};
+
+/* A ball into an empty scene without materials; its root, in *dag. */
+static uint32_t fill_ball(struct gpu_env *env, int depth, const int64_t centre[3],
+                          int64_t r, struct vxd_dag **dag,
+                          struct vxd_dag_edit_result *result)
+{
+    struct vxd_dag_spec spec = {.format = {depth, 0, false}};
+    struct vxd_dag_op op = {.action = VXD_DAG_FILL};
+    struct vxd_err err = {0};
+
+    op.shape.kind = VXD_DAG_BALL;
+    memcpy(op.shape.a, centre, sizeof op.shape.a);
+    op.shape.r = r;
+    if (vxd_dag_create(env->queue, &spec, dag, &err) != VXD_OK ||
+        gpu_dag_edit(env, *dag, VXD_DAG_EMPTY, &op, 1, result, &err) != VXD_OK) {
+        (void)fprintf(stderr, "%s\n", err.message);
+        exit(EXIT_FAILURE);
+    }
+    return result->root;
+}
+
+/* Nodes of a tree by height, every place counted. */
+static void count_tree(struct gpu_env *env, const struct vxd_dag *dag, uint32_t root,
+                       uint64_t *n_tree)
+{
+    struct {
+        uint32_t ref;
+        int octant;
+    } stack[VXD_DAG_MAX_DEPTH + 1];
+    struct vxd_dag_image image;
+    const struct vxd_dag_view *view = &image.view;
+    int height = dag->view.depth;
+
+    gpu_dag_image_open(env, dag, &image);
+    stack[height].ref = root;
+    stack[height].octant = 0;
+    n_tree[height]++;
+    while (height <= view->depth) {
+        uint32_t child;
+
+        if (stack[height].octant == 8) {
+            height++;
+            continue;
+        }
+        child =
+            vxd_dag_child(vxd_dag_words(view, stack[height].ref), stack[height].octant++);
+        if (!vxd_dag_is_node(child)) {
+            continue;
+        }
+        n_tree[height - 1]++;
+        if (height - 1 > VXD_DAG_LEAF_HEIGHT) {
+            height--;
+            stack[height].ref = child;
+            stack[height].octant = 0;
+        }
+    }
+    gpu_dag_image_close(env, &image);
+}
+
+static uint64_t sum_inner(const uint64_t *by_height)
+{
+    uint64_t sum = 0;
+
+    for (int height = VXD_DAG_LEAF_HEIGHT + 1; height <= VXD_DAG_MAX_DEPTH; height++) {
+        sum += by_height[height];
+    }
+    return sum;
+}
+
+static void large_ball(struct gpu_env *env)
+{
+    /* Voxel units 27390.5, 67726.5, 43404.5. */
+    static const int64_t centre[3] = {27390 * 256 + 128, 67726 * 256 + 128,
+                                      43404 * 256 + 128};
+    struct vxd_dag *dag;
+    struct vxd_dag_edit_result result;
+    struct vxd_dag_usage usage;
+    struct vxd_dag_summary summary = {0};
+    struct counts counts = {0};
+    uint32_t root;
+
+    root = fill_ball(env, 17, centre, 1820 * 256, &dag, &result);
+    count_tree(env, dag, root, counts.n_tree);
+    CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, NULL), VXD_OK);
+    CHECK_INT(counts.n_tree[2], 2926873);
+    CHECK_INT(summary.n_nodes[2], 35516);
+    CHECK_INT(sum_inner(counts.n_tree), 1161457);
+    CHECK_INT(sum_inner(summary.n_nodes), 839057);
+    CHECK_INT(result.n_added, summary.n_occupied);
+    vxd_dag_get_usage(dag, &usage);
+    CHECK_INT(usage.n_leaves, summary.n_nodes[2]);
+    vxd_dag_destroy(env->queue, dag);
+}
+
+static void test_ball_of_radius_1820_has_the_known_counts_of_nodes(void)
+{
+    gpu_each_backend(large_ball);
+}
+
+/* Brute force ----------------------------------------------------------------------------- */
+
+static int compare_words(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a;
+    uint64_t right = *(const uint64_t *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static uint64_t count_distinct(uint64_t *words, size_t n)
+{
+    uint64_t n_distinct = 0;
+
+    qsort(words, n, sizeof *words, compare_words);
+    for (size_t i = 0; i < n; i++) {
+        n_distinct += i == 0 || words[i] != words[i - 1];
+    }
+    return n_distinct;
+}
+
+/* A cube's voxels as a word: 0 and 1 are all empty and all set, else a hash of its children's
+ * words, the same for the same voxels. */
+static void count_by_force(int depth, const int64_t centre[3], int64_t r,
+                           struct counts *out)
+{
+    size_t side = (size_t)1 << depth;
+    uint64_t *words = gpu_alloc(side * side * side * sizeof *words);
+    uint64_t *partial = gpu_alloc(side * side * side / 64 * sizeof *partial);
+
+    for (size_t i = 0; i < side * side * side; i++) {
+        double x = (double)(i / side / side) + 0.5 - (double)centre[0] / 256;
+        double y = (double)(i / side % side) + 0.5 - (double)centre[1] / 256;
+        double z = (double)(i % side) + 0.5 - (double)centre[2] / 256;
+
+        words[i] = x * x + y * y + z * z <= (double)r * (double)r / 65536;
+    }
+    for (int height = 1; height <= depth; height++) {
+        size_t below = side;
+        size_t n = 0;
+
+        side /= 2;
+        for (size_t i = 0; i < side * side * side; i++) {
+            size_t x = i / side / side * 2;
+            size_t y = i / side % side * 2;
+            size_t z = i % side * 2;
+            uint64_t hash = GPU_FNV_START;
+            uint64_t sum = 0;
+
+            for (size_t k = 0; k < 8; k++) {
+                uint64_t word =
+                    words[((x + k / 4) * below + y + k / 2 % 2) * below + z + k % 2];
+
+                sum += word > 1 ? 100 : word;
+                hash = gpu_digest(hash, &word, sizeof word);
+            }
+            words[i] = sum == 0 ? 0 : sum == 8 ? 1 : hash;
+            if (words[i] > 1 && height >= VXD_DAG_LEAF_HEIGHT) {
+                partial[n++] = words[i];
+            }
+        }
+        out->n_tree[height] = n;
+        out->n_distinct[height] = count_distinct(partial, n);
+    }
+    free(words);
+    free(partial);
+}
+
+static void small_balls(struct gpu_env *env)
+{
+    uint64_t seed = 3;
+
+    for (int i = 0; i < vxd_test_rounds(12); i++) {
+        int depth = 6 + i % 2;
+        int64_t units = (int64_t)256 << depth;
+        int64_t r = (int64_t)(gpu_random(&seed) % (uint64_t)(units / 2));
+        struct vxd_dag_edit_result result;
+        struct vxd_dag_summary summary = {0};
+        struct counts forced = {0};
+        struct counts counts = {0};
+        struct vxd_dag *dag;
+        int64_t centre[3];
+        uint32_t root;
+
+        for (int axis = 0; axis < 3; axis++) {
+            centre[axis] = (int64_t)(gpu_random(&seed) % (uint64_t)units);
+        }
+        root = fill_ball(env, depth, centre, r, &dag, &result);
+        count_by_force(depth, centre, r, &forced);
+        REQUIRE(vxd_dag_is_node(root));
+        count_tree(env, dag, root, counts.n_tree);
+        CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, NULL), VXD_OK);
+        for (int height = VXD_DAG_LEAF_HEIGHT; height <= depth; height++) {
+            CHECK_INT(counts.n_tree[height], forced.n_tree[height]);
+            CHECK_INT(summary.n_nodes[height], forced.n_distinct[height]);
+        }
+        vxd_dag_destroy(env->queue, dag);
+    }
+}
+
+static void test_small_balls_have_the_nodes_of_brute_force(void)
+{
+    gpu_each_backend(small_balls);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_ball_of_radius_1820_has_the_known_counts_of_nodes),
+    VXD_TEST(test_small_balls_have_the_nodes_of_brute_force)};
+
+VXD_TEST_MAIN(tests)

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Undo and redo, against the definition over plain grids, in random histories of every format;
+ * where walls and budgets are large, and beside readers. */
+#include "tests/support/test.h"
+#include "gpu/svdag/edit/edit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tests/support/svdag/svdag_versions.h"
+
+enum {
+    N_FORMATS = 8,
+    N_HISTORIES = 64, /* of each format */
+    N_STEPS = 14,
+    MAX_FILLERS = 3000,
+    N_PLACES = 36 /* of fillers, on an axis */
+};
+
+static const struct vxd_dag_format formats[N_FORMATS] = {
+    {4, 0, false}, {4, 0, true}, {4, 4, false},  {4, 4, true},
+    {4, 8, false}, {4, 8, true}, {4, 16, false}, {4, 16, true}};
+
+/* Edits, undos of what any of them did, redos, and undos between versions that have nothing to
+ * do with each other. */
+static void history(struct gpu_env *env, const struct vxd_dag_format *format,
+                    uint64_t seed)
+{
+    struct gpu_dag_versions versions;
+
+    gpu_dag_versions_open(env, format, &versions);
+    for (int step = 0; step < N_STEPS; step++) {
+        size_t head = versions.n - 1;
+        size_t of = gpu_random(&seed) % versions.n;
+        size_t other = gpu_random(&seed) % versions.n;
+
+        switch (step < 2 ? 0 : gpu_random(&seed) % 8) {
+        case 0:
+        case 1:
+        case 2:
+            gpu_dag_versions_edit(&versions, &seed);
+            break;
+        case 3:
+        case 4:
+        case 5: /* version 1 and later: of an edit, or of an undo */
+            of = of == 0 ? 1 : of;
+            gpu_dag_versions_undo(&versions, head, of - 1, of);
+            break;
+        case 6:
+            of = of == 0 ? 1 : of;
+            gpu_dag_versions_undo(&versions, head, of, of - 1);
+            break;
+        default:
+            gpu_dag_versions_undo(&versions, gpu_random(&seed) % versions.n, of, other);
+            break;
+        }
+    }
+    gpu_dag_versions_close(&versions);
+}
+
+static void histories(struct gpu_env *env)
+{
+    for (uint64_t i = 0; i < (uint64_t)vxd_test_rounds(N_HISTORIES) * N_FORMATS; i++) {
+        history(env, &formats[i % N_FORMATS], i + 1);
+    }
+}
+
+static void test_undo_in_random_histories_gives_the_voxels_of_a_grid(void)
+{
+    gpu_each_backend(histories);
+}
+
+static void larger_histories(struct gpu_env *env)
+{
+    for (uint64_t i = 0; i < N_FORMATS; i++) {
+        struct vxd_dag_format format = formats[i];
+
+        format.depth = i % 2 == 0 ? 5 : 6;
+        history(env, &format, i + 1000);
+    }
+}
+
+static void test_undo_in_larger_scenes_gives_the_voxels_of_a_grid(void)
+{
+    gpu_each_backend(larger_histories);
+}
+
+/* The last edit taken back and done again: the roots themselves. */
+static void there_and_back(struct gpu_env *env)
+{
+    uint64_t seed = 5;
+
+    for (int i = 0; i < N_FORMATS; i++) {
+        struct gpu_dag_versions versions;
+
+        gpu_dag_versions_open(env, &formats[i], &versions);
+        gpu_dag_versions_edit(&versions, &seed); /* 1 */
+        gpu_dag_versions_edit(&versions, &seed); /* 2 */
+        gpu_dag_versions_undo(&versions, 2, 1, 2);
+        CHECK_INT(versions.roots[3], versions.roots[1]);
+        gpu_dag_versions_undo(&versions, 3, 2, 1);
+        CHECK_INT(versions.roots[4], versions.roots[2]);
+        /* An undo of the undo is the redo. */
+        gpu_dag_versions_undo(&versions, 3, versions.n - 3, 3);
+        CHECK_INT(versions.roots[5], versions.roots[2]);
+        /* What is not there any more is not taken back again. */
+        gpu_dag_versions_undo(&versions, 3, 1, 2);
+        CHECK_INT(versions.roots[6], versions.roots[1]);
+        gpu_dag_versions_undo(&versions, 2, 2, 2);
+        CHECK_INT(versions.roots[7], versions.roots[2]);
+        gpu_dag_versions_close(&versions);
+    }
+}
+
+static void test_undo_of_the_last_edit_and_redo_give_its_two_roots(void)
+{
+    gpu_each_backend(there_and_back);
+}
+
+/* Large scenes ---------------------------------------------------------------------------- */
+
+static struct vxd_dag_op box(enum vxd_dag_action action, const int64_t low[3],
+                             const int64_t high[3], uint32_t value)
+{
+    struct vxd_dag_op op = {.action = action, .value = value};
+
+    op.shape.kind = VXD_DAG_BOX;
+    for (int axis = 0; axis < 3; axis++) {
+        op.shape.low[axis] = low[axis] * VXD_DAG_UNIT;
+        op.shape.high[axis] = high[axis] * VXD_DAG_UNIT;
+    }
+    return op;
+}
+
+static uint32_t edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
+                     const struct vxd_dag_op *op)
+{
+    struct vxd_dag_edit_result result = {.root = root};
+    struct vxd_err err = {0};
+
+    CHECK_INT(gpu_dag_edit(env, dag, root, op, 1, &result, &err), VXD_OK);
+    CHECK_STR(err.message, "");
+    return result.root;
+}
+
+/* Walls through the largest scenes: millions of leaves are cut alike, few are looked at. */
+static void walls(struct gpu_env *env)
+{
+    static const struct vxd_dag_format format = {17, 4, true};
+    const int64_t side = (int64_t)1 << 17;
+    const int64_t none[3] = {0, 0, 0};
+    const int64_t floor_high[3] = {side, side, 1001};
+    const int64_t wall_low[3] = {70001, 0, 0};
+    const int64_t all[3] = {side, side, side};
+    const struct vxd_dag_op floor_op = box(VXD_DAG_FILL, none, floor_high, 3);
+    const struct vxd_dag_op wall_op = box(VXD_DAG_SET_FREE, wall_low, all, 0);
+    struct vxd_dag *dag = gpu_dag_versions_store(env, &format, 0);
+    const uint32_t floor_root = edit(env, dag, VXD_DAG_EMPTY, &floor_op);
+    const uint32_t both = edit(env, dag, floor_root, &wall_op);
+    const uint32_t wall_root = edit(env, dag, VXD_DAG_EMPTY, &wall_op);
+    struct vxd_dag_edit_result result = {0};
+    struct vxd_err err = {0};
+
+    CHECK_INT(vxd_dag_undo_wait(env->queue, dag, both, VXD_DAG_EMPTY, floor_root, &result,
+                                &err),
+              VXD_OK);
+    CHECK_STR(err.message, "");
+    CHECK_INT(result.root, wall_root);
+    CHECK_INT(result.n_removed, 70001 * side * 1001);
+    CHECK_INT(result.n_added, 0);
+    CHECK_INT(vxd_dag_undo_wait(env->queue, dag, both, floor_root, both, &result, &err),
+              VXD_OK);
+    CHECK_INT(result.root, floor_root);
+    CHECK_INT(result.n_added, (side - 70001) * side * 1001);
+    CHECK_INT(result.n_freed, 0);
+    CHECK_INT(
+        vxd_dag_undo_wait(env->queue, dag, floor_root, both, floor_root, &result, &err),
+        VXD_OK);
+    CHECK_INT(result.root, both);
+    CHECK_INT(result.n_freed, (side - 70001) * side * side);
+    vxd_dag_destroy(env->queue, dag);
+}
+
+static void test_undo_of_walls_through_the_largest_scene_ends_soon(void)
+{
+    gpu_each_backend(walls);
+}
+
+/* Budgets --------------------------------------------------------------------------------- */
+
+/* Of a ball, over which another, rough one was painted, the rest is taken back: the rough one's
+ * surface has to be stored anew. */
+struct rough {
+    struct vxd_dag *dag;
+    uint32_t ball;
+    uint32_t painted;
+    struct vxd_dag_summary summary; /* of painted */
+};
+
+static void rough_open(struct gpu_env *env, struct rough *out)
+{
+    static const struct vxd_dag_format format = {12, 4, false};
+    struct vxd_dag_op op = {.action = VXD_DAG_FILL, .value = 3};
+
+    out->dag = gpu_dag_versions_store(env, &format, 0);
+    op.shape.kind = VXD_DAG_NOISE_BALL;
+    op.shape.r = 400 * VXD_DAG_UNIT;
+    for (int axis = 0; axis < 3; axis++) {
+        op.shape.a[axis] = 2000 * VXD_DAG_UNIT;
+    }
+    op.shape.cell_bits = 3;
+    out->ball = edit(env, out->dag, VXD_DAG_EMPTY, &op);
+    op.shape.r = 300 * VXD_DAG_UNIT;
+    op.shape.amplitude = 12 * VXD_DAG_UNIT;
+    op.action = VXD_DAG_PAINT;
+    op.value = 5;
+    out->painted = edit(env, out->dag, out->ball, &op);
+    CHECK_INT(vxd_dag_verify(env->queue, out->dag, out->painted, &out->summary, NULL),
+              VXD_OK);
+}
+
+static void check_painted(struct gpu_env *env, const struct rough *rough)
+{
+    struct vxd_dag_summary summary;
+
+    CHECK_INT(vxd_dag_verify(env->queue, rough->dag, rough->painted, &summary, NULL),
+              VXD_OK);
+    CHECK(memcmp(&summary, &rough->summary, sizeof summary) == 0);
+}
+
+/* Fills the room that a store has taken, with rough balls here and there, until there is none
+ * left for another one. They are far smaller than what the undo stores. */
+static void fill_up(struct gpu_env *env, const struct rough *rough)
+{
+    struct vxd_dag_op op = {.action = VXD_DAG_FILL, .value = 3};
+    struct vxd_dag_edit_result result;
+    enum vxd_status status = VXD_OK;
+
+    op.shape.kind = VXD_DAG_NOISE_BALL;
+    op.shape.r = 120 * VXD_DAG_UNIT;
+    op.shape.amplitude = 12 * VXD_DAG_UNIT;
+    op.shape.cell_bits = 3;
+    for (int i = 0; i < MAX_FILLERS && status == VXD_OK; i++) {
+        for (int axis = 0, place = i; axis < 3; axis++, place /= N_PLACES) {
+            op.shape.a[axis] = (200 + place % N_PLACES * 100) * VXD_DAG_UNIT;
+        }
+        status = vxd_dag_edit_wait(env->queue, rough->dag, VXD_DAG_EMPTY, &op, 1, &result,
+                                   NULL);
+    }
+    CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
+}
+
+static void without_room(struct gpu_env *env)
+{
+    struct vxd_dag_edit_result result = {0};
+    struct vxd_dag_usage usage;
+    struct vxd_err err = {0};
+    struct rough rough;
+    int n_tries = 0;
+
+    rough_open(env, &rough);
+    vxd_dag_get_usage(rough.dag, &usage);
+    vxd_dag_set_max_bytes(rough.dag, (size_t)usage.n_bytes);
+    fill_up(env, &rough);
+    CHECK_INT(vxd_dag_undo_wait(env->queue, rough.dag, rough.painted, VXD_DAG_EMPTY,
+                                rough.ball, &result, &err),
+              VXD_RESOURCE_EXHAUSTED);
+    CHECK(strstr(err.message, "full") != NULL);
+    check_painted(env, &rough);
+    vxd_dag_set_max_bytes(rough.dag, 0);
+    if (!gpu_is_cuda(env)) {
+        vxd_dag_set_max_visits(rough.dag, 1);
+        CHECK_INT(vxd_dag_undo_wait(env->queue, rough.dag, rough.painted, VXD_DAG_EMPTY,
+                                    rough.ball, &result, &err),
+                  VXD_RESOURCE_EXHAUSTED);
+        check_painted(env, &rough);
+        vxd_dag_set_max_visits(rough.dag, VXD_DAG_MAX_VISITS);
+    }
+    /* Step by step. */
+    for (;;) {
+        CHECK_INT(vxd_dag_undo(env->queue, rough.dag, rough.painted, VXD_DAG_EMPTY,
+                               rough.ball, &result, &err),
+                  VXD_OK);
+        gpu_wait(env);
+        if (!result.needs_room || ++n_tries == 32) {
+            break;
+        }
+        CHECK_INT(result.root, rough.painted);
+        CHECK_INT(vxd_dag_make_room(env->queue, rough.dag, &result, &err), VXD_OK);
+    }
+    CHECK(gpu_is_cuda(env) ? n_tries > 0 && n_tries < 32 : n_tries == 0);
+    check_painted(env, &rough);
+    CHECK(result.n_removed > 0 && result.n_removed < rough.summary.n_occupied);
+    CHECK_INT(vxd_dag_verify(env->queue, rough.dag, result.root, &rough.summary, &err),
+              VXD_OK);
+    vxd_dag_destroy(env->queue, rough.dag);
+}
+
+static void test_undo_over_a_budget_leaves_all_roots_as_they_were(void)
+{
+    gpu_each_backend(without_room);
+}
+
+/* Readers --------------------------------------------------------------------------------- */
+
+struct reader {
+    const struct vxd_dag *dag;
+    uint32_t root;
+    atomic_bool stops;
+    atomic_size_t n_wrong;
+};
+
+/* Voxels below 16 are set there, others not. */
+static void *read_voxels(void *args)
+{
+    struct reader *reader = args;
+    uint64_t seed = 1;
+
+    while (!atomic_load(&reader->stops)) {
+        uint32_t p[3];
+        uint32_t value;
+        unsigned state;
+
+        for (int axis = 0; axis < 3; axis++) {
+            p[axis] = (uint32_t)(gpu_random(&seed) % 64);
+        }
+        state = vxd_dag_voxel(&reader->dag->view, reader->root, p[0], p[1], p[2], &value);
+        atomic_fetch_add(&reader->n_wrong, (state == VXD_DAG_OCCUPIED) !=
+                                               (p[0] < 16 && p[1] < 16 && p[2] < 16));
+    }
+    return NULL;
+}
+
+static void test_undo_beside_readers_of_an_old_root_disturbs_none(void)
+{
+    static const struct vxd_dag_format format = {6, 4, true};
+    const int64_t low[3] = {0, 0, 0};
+    const int64_t high[3] = {16, 16, 16};
+    const struct vxd_dag_op first = box(VXD_DAG_FILL, low, high, 3);
+    struct reader reader = {0};
+    struct vxd_dag_edit_result result;
+    struct vxd_dag *dag;
+    struct gpu_env env;
+    uint32_t roots[2];
+    pthread_t threads[2];
+    uint64_t seed = 9;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
+    dag = gpu_dag_versions_store(&env, &format, 0);
+    roots[0] = edit(&env, dag, VXD_DAG_EMPTY, &first);
+    reader.dag = dag;
+    reader.root = roots[0];
+    atomic_init(&reader.stops, false);
+    atomic_init(&reader.n_wrong, 0);
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(pthread_create(&threads[i], NULL, read_voxels, &reader) == 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        struct vxd_dag_op op = gpu_dag_random_op(&format, &seed);
+        uint32_t head;
+
+        roots[1] = edit(&env, dag, roots[0], &op);
+        op = gpu_dag_random_op(&format, &seed);
+        head = edit(&env, dag, roots[1], &op);
+        CHECK_INT(
+            vxd_dag_undo_wait(env.queue, dag, head, roots[0], roots[1], &result, NULL),
+            VXD_OK);
+        roots[0] = result.root;
+    }
+    atomic_store(&reader.stops, true);
+    for (int i = 0; i < 2; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    CHECK_INT(atomic_load(&reader.n_wrong), 0);
+    vxd_dag_destroy(env.queue, dag);
+    gpu_env_close(&env);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_undo_in_random_histories_gives_the_voxels_of_a_grid),
+    VXD_TEST(test_undo_in_larger_scenes_gives_the_voxels_of_a_grid),
+    VXD_TEST(test_undo_of_the_last_edit_and_redo_give_its_two_roots),
+    VXD_TEST(test_undo_of_walls_through_the_largest_scene_ends_soon),
+    VXD_TEST(test_undo_over_a_budget_leaves_all_roots_as_they_were),
+    VXD_TEST(test_undo_beside_readers_of_an_old_root_disturbs_none)};
+
+VXD_TEST_MAIN(tests)

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Images that lie: words with anything wrong are refused, by name, or hold another scene. */
+#include "tests/support/test.h"
+
+#include "tests/support/svdag/svdag_image.h"
+#include "tests/support/svdag/svdag_run.h"
+
+static const struct vxd_dag_format formats[] = {
+    {5, 0, false}, {5, 0, true},  {5, 4, false}, {5, 4, true},
+    {5, 8, true},  {5, 16, true}, {5, 16, false}};
+
+struct lie {
+    struct gpu_env *env;
+    struct gpu_dag_image image; /* the true one */
+    struct vxd_dag *filled;
+    int n_loaded;
+};
+
+/* Loads what may be anything, from memory that ends with it: it is refused, or a scene. */
+static void load_lie(struct lie *lie, const struct vxd_dag_image_info *info,
+                     const uint32_t *words, const uint32_t *true_roots)
+{
+    struct gpu_env *env = lie->env;
+    size_t n_bytes = info->n_words * sizeof *words;
+    uint32_t *own = gpu_alloc(n_bytes);
+    uint32_t roots[GPU_DAG_IMAGE_ROOTS];
+    struct vxd_err err = {0};
+    struct vxd_dag *dag = gpu_dag_image_make_dag(env, &info->format, VXD_DAG_ARENA);
+    struct vxd_dag *const dags[2] = {dag, lie->filled};
+    enum vxd_status first = VXD_OK;
+
+    memcpy(own, words, n_bytes);
+    for (int i = 0; i < 2; i++) {
+        enum vxd_status status;
+
+        memcpy(roots, true_roots, sizeof roots);
+        status = vxd_dag_image_load(env->queue, dags[i], info, own, roots,
+                                    GPU_DAG_IMAGE_ROOTS, &err);
+        first = i == 0 ? status : first;
+        CHECK_INT(status, first);
+        CHECK(status == VXD_OK || (status == VXD_DATA_LOSS && err.message[0] != '\0'));
+        for (int k = 0; status == VXD_OK && k < GPU_DAG_IMAGE_ROOTS; k++) {
+            (void)gpu_dag_image_verify(env, dags[i], roots[k]);
+        }
+    }
+    lie->n_loaded += first == VXD_OK;
+    vxd_dag_destroy(env->queue, dag);
+    free(own);
+}
+
+static void lies_of(struct gpu_env *env, const struct vxd_dag_format *format, int n_lies)
+{
+    struct lie lie = {.env = env};
+    struct vxd_dag *dag = gpu_dag_image_make_dag(env, format, VXD_DAG_ARENA);
+    struct vxd_dag_image_info info;
+    uint32_t roots[GPU_DAG_IMAGE_ROOTS];
+    uint64_t seed = 21;
+    uint32_t *words;
+
+    lie.filled = gpu_dag_image_make_dag(env, format, VXD_DAG_ARENA);
+    gpu_dag_image_scenes(env, dag, 6, roots, NULL);
+    gpu_dag_image_must_save(env, dag, roots, &lie.image);
+    words = lie.image.words;
+    for (int i = 0; i < n_lies; i++) {
+        uint64_t at = gpu_random(&seed) % lie.image.n_words;
+        uint64_t other = gpu_random(&seed) % lie.image.n_words;
+        uint32_t saved = words[at];
+        uint32_t saved_other = words[other];
+
+        switch (gpu_random(&seed) % 5) {
+        case 0:
+            words[at] ^= 1u << gpu_random(&seed) % 32;
+            break;
+        case 1: /* of small numbers */
+            words[at] ^= 1u << gpu_random(&seed) % 10;
+            break;
+        case 2:
+            words[at] = words[other];
+            break;
+        case 3:
+            words[at] = (uint32_t)gpu_random(&seed);
+            break;
+        default:
+            words[at] ^= 1u << gpu_random(&seed) % 16;
+            words[other] ^= 1u << gpu_random(&seed) % 16;
+            break;
+        }
+        load_lie(&lie, &lie.image.info, words, lie.image.roots);
+        words[other] = saved_other;
+        words[at] = saved;
+    }
+    for (int i = 0; i < n_lies / 8; i++) {
+        uint64_t by = 1 + gpu_random(&seed) % 3;
+
+        info = lie.image.info;
+        memcpy(roots, lie.image.roots, sizeof roots);
+        switch (gpu_random(&seed) % 4) {
+        case 0:
+            info.n_words -= gpu_random(&seed) % info.n_words;
+            break;
+        case 1:
+            info.leaves += gpu_random(&seed) % 2 != 0 ? by : (uint64_t)0 - by;
+            break;
+        case 2:
+            info.inner += gpu_random(&seed) % 2 != 0 ? by : (uint64_t)0 - by;
+            break;
+        default:
+            roots[3] = (uint32_t)(gpu_random(&seed) % (2 * info.n_words));
+            break;
+        }
+        load_lie(&lie, &info, words, roots);
+    }
+    /* Other values are another scene. */
+    CHECK(lie.n_loaded < n_lies);
+    free(lie.image.words);
+    vxd_dag_destroy(env->queue, lie.filled);
+    vxd_dag_destroy(env->queue, dag);
+}
+
+static void lies(struct gpu_env *env)
+{
+    const char *many = getenv("VOXELD_TEST_LIES");
+    int n_lies = many != NULL ? atoi(many) : gpu_is_cuda(env) ? 48 : vxd_test_rounds(400);
+
+    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
+        lies_of(env, &formats[f], n_lies);
+    }
+}
+
+static void test_image_with_any_word_wrong_is_refused_or_another_scene(void)
+{
+    gpu_each_backend(lies);
+}
+
+/* Known lies, and what is said of them. */
+static void refusals(struct gpu_env *env)
+{
+    static const struct vxd_dag_format format = {4, 4, false};
+    /* A leaf of voxel 0, material 5, at 1; at height 3 a node of it in octant 0, at 4; at 6 the
+     * root of that in octants 0 and 7. */
+    static const uint32_t good[] = {0, 1, 0, 5, 0x501, 1, (2u << 10) | 0x181, 4, 4};
+    static const struct {
+        int at;
+        uint32_t word;
+        const char *message;
+    } cases[] = {{-1, 0, ""},
+                 {0, 1, "word 0 is not 0"},
+                 {1, 0, "leaf at word 1: not a whole item"},
+                 {3, 0x15, "leaf at word 1: not zero after its values"},
+                 {4, 0x901,
+                  "inner node at word 4: its header does not tell what is below, at any "
+                  "height"},
+                 {4, 0x101,
+                  "inner node at word 4: its header does not tell what is below, at any "
+                  "height"},
+                 {5, 0, "inner node at word 4: an empty child is present"},
+                 {5, 2, "inner node at word 4: a child is no node before it"},
+                 {5, 4, "inner node at word 4: a child is no node before it"},
+                 {5, 0xffff0010, "inner node at word 4: uniform of a value that is none"},
+                 {7, 1,
+                  "inner node at word 6: its header does not tell what is below, at any "
+                  "height"},
+                 {6, (2u << 10) | 0x1c1, "inner node at word 6: not a whole item"}};
+    const struct vxd_dag_image_info info = {format, 9, 1, 4};
+    const struct vxd_dag_image_info bad[] = {{{3, 4, false}, 9, 1, 4},
+                                             {{4, 3, false}, 9, 1, 4}};
+    struct vxd_dag_image_info none = info;
+    struct vxd_err err;
+    uint32_t root = 6;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t words[9];
+
+        memcpy(words, good, sizeof words);
+        if (cases[i].at >= 0) {
+            words[cases[i].at] = cases[i].word;
+        }
+        err = (struct vxd_err){0};
+        CHECK_INT(vxd_dag_image_check(env->context, &info, words, &root, 1, &err),
+                  cases[i].at < 0 ? VXD_OK : VXD_DATA_LOSS);
+        CHECK_STR(err.message, cases[i].message);
+    }
+    for (uint32_t i = 0; i < 9; i++) {
+        CHECK_INT(vxd_dag_image_check(env->context, &info, good, &i, 1, NULL),
+                  i == 6 ? VXD_OK : VXD_DATA_LOSS);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_INT(vxd_dag_image_check(env->context, &bad[i], good, &root, 1, NULL),
+                  VXD_INVALID_ARGUMENT);
+    }
+    none.n_words = 0;
+    CHECK_INT(vxd_dag_image_check(env->context, &none, good, &root, 1, NULL),
+              VXD_DATA_LOSS);
+}
+
+static void test_image_that_breaks_a_rule_is_refused_by_name(void)
+{
+    gpu_each_backend(refusals);
+}
+
+/* Equal items become one. */
+static void twice(struct gpu_env *env)
+{
+    /* As above, with a second leaf and node of the same words. */
+    static const uint32_t words[] = {0,     1, 0,     5, 1,     0, 5,
+                                     0x501, 1, 0x501, 4, 0x981, 7, 9};
+    const struct vxd_dag_image_info info = {{4, 4, false}, 14, 1, 7};
+    struct vxd_dag *dag = gpu_dag_image_make_dag(env, &info.format, VXD_DAG_ARENA);
+    struct vxd_dag_usage usage;
+    struct vxd_err err = {0};
+    uint32_t root = 11;
+
+    CHECK_INT(vxd_dag_image_load(env->queue, dag, &info, words, &root, 1, &err), VXD_OK);
+    CHECK_STR(err.message, "");
+    CHECK_INT(gpu_dag_image_verify(env, dag, root).n_occupied, 2);
+    vxd_dag_get_usage(dag, &usage);
+    CHECK_INT(usage.n_leaves, 1);
+    CHECK_INT(usage.n_inner, 2);
+    vxd_dag_destroy(env->queue, dag);
+}
+
+static void test_image_with_equal_items_loads_them_as_one(void)
+{
+    gpu_each_backend(twice);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_image_with_any_word_wrong_is_refused_or_another_scene),
+    VXD_TEST(test_image_that_breaks_a_rule_is_refused_by_name),
+    VXD_TEST(test_image_with_equal_items_loads_them_as_one),
+};
+
+VXD_TEST_MAIN(tests)

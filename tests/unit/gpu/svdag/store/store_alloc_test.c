@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Fails every allocation of a store in turn: linked with --wrap, as test_gpu_alloc. Leaks
+ * show under AddressSanitizer. */
+#include "tests/support/test.h"
+
+#include "gpu/svdag/store/store.h"
+#include "tests/support/failing_alloc.h"
+#include "tests/support/gpu/gpu_helpers.h"
+
+/* Puts one tree of 4^3 random leaves into a store of its own and verifies it. */
+static enum vxd_status use_store(struct gpu_env *env, enum vxd_dag_store store,
+                                 struct vxd_dag_summary *out, struct vxd_err *err)
+{
+    bool is_arena = store == VXD_DAG_ARENA;
+    const struct vxd_dag_spec spec = {.format = {4, is_arena ? 8 : 4, true},
+                                      .store = store};
+    struct vxd_dag_writer writer = {0};
+    struct vxd_dag *dag = NULL;
+    uint64_t state = 3;
+    uint32_t refs[64];
+    enum vxd_status status;
+
+    VXD_TRY(vxd_dag_create(env->queue, &spec, &dag, err));
+    writer.dag = dag;
+    for (int i = 0; i < 64; i++) {
+        uint16_t values[64];
+        struct vxd_dag_leaf leaf = {.set = gpu_random(&state),
+                                    .free = gpu_random(&state),
+                                    .is_mixed = true,
+                                    .values = values};
+
+        for (int k = 0; k < 64; k++) {
+            values[k] = (uint16_t)(gpu_random(&state) % (is_arena ? 255 : 15));
+        }
+        VXD_TRY(vxd_dag_leaf_put(&writer, &leaf, &refs[i], err));
+    }
+    for (int i = 0; i < 8; i++) {
+        uint32_t children[8];
+
+        memcpy(children, refs + 8 * i, sizeof children);
+        VXD_TRY(vxd_dag_inner_put(&writer, 3, children, &refs[i], err));
+    }
+    VXD_TRY(vxd_dag_inner_put(&writer, 4, refs, &refs[0], err));
+    VXD_TRY(vxd_dag_verify(env->queue, dag, refs[0], out, err));
+
+out:
+    if (dag != NULL) {
+        vxd_dag_writer_close(&writer);
+    }
+    vxd_dag_destroy(env->queue, dag);
+    return status;
+}
+
+static void fail_each(enum vxd_dag_store store, int n_least)
+{
+    struct vxd_dag_summary wanted;
+    struct gpu_env env;
+    int n_failures = 0;
+    bool has_run_out = false;
+
+    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    REQUIRE(use_store(&env, store, &wanted, NULL) == VXD_OK);
+    gpu_env_close(&env);
+    for (int k = 0; !has_run_out; k++) {
+        struct vxd_dag_summary summary;
+        struct vxd_memory_usage memory;
+        struct vxd_err err = {0};
+        enum vxd_status status;
+
+        gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+        fail_allocation(k);
+        status = use_store(&env, store, &summary, &err);
+        has_run_out = !stop_failing();
+        if (status == VXD_OK) {
+            /* Also where only a writer's memory of items failed. */
+            CHECK(memcmp(&summary, &wanted, sizeof wanted) == 0);
+        } else {
+            CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
+            CHECK(err.message[0] != '\0');
+            n_failures++;
+        }
+        vxd_context_get_memory(env.context, &memory);
+        CHECK_INT(memory.device_bytes + memory.host_bytes, 0);
+        gpu_env_close(&env);
+    }
+    CHECK(n_failures >= n_least);
+}
+
+static void test_store_of_each_failed_allocation_gives_all_back(void)
+{
+    fail_each(VXD_DAG_ARENA, 100);
+#if defined(VXD_WITH_PAPER)
+    /* The scene, its lists, and a chunk for each of four lengths at least. */
+    fail_each(VXD_DAG_ATOMIC64, 6);
+    fail_each(VXD_DAG_ACCEL8, 6);
+#endif
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_store_of_each_failed_allocation_gives_all_back),
+};
+
+VXD_TEST_MAIN(tests)

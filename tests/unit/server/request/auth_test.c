@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/test.h"
+
+#include <unistd.h>
+
+#include "server/request/request.h"
+
+/* printf %s TOKEN | sha256sum */
+#define HASH_SECRET "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+#define HASH_OTHER "d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa"
+
+static char path[] = "/tmp/voxeld-tokens-XXXXXX";
+
+static void write_tokens(const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    if (file == NULL || fputs(text, file) < 0) {
+        abort();
+    }
+    (void)fclose(file);
+}
+
+static struct vxd_auth *make(const char *text, struct vxd_err *err)
+{
+    static struct vxd_config config;
+    struct vxd_auth *auth = NULL;
+
+    memset(&config, 0, sizeof config);
+    memset(err, 0, sizeof *err);
+    config.ipc_uids[0] = 4242;
+    config.n_ipc_uids = 1;
+    if (text != NULL) {
+        int fd;
+
+        (void)snprintf(path, sizeof path, "/tmp/voxeld-tokens-XXXXXX");
+        fd = mkstemp(path);
+        if (fd < 0) {
+            abort();
+        }
+        (void)close(fd);
+        write_tokens(text);
+        (void)snprintf(config.tokens_file, sizeof config.tokens_file, "%s", path);
+    }
+    if (vxd_auth_create(&config, &auth, err) != VXD_OK && text != NULL) {
+        (void)unlink(path);
+    }
+    return auth;
+}
+
+static void finish(struct vxd_auth *auth)
+{
+    vxd_auth_destroy(auth);
+    (void)unlink(path);
+}
+
+static void test_token_known_gives_its_name_and_scopes(void)
+{
+    struct vxd_principal who;
+    struct vxd_err err;
+    struct vxd_auth *auth = make("# comment\n\nrobot read,write " HASH_SECRET
+                                 " # trailing\nchief admin " HASH_OTHER "\n",
+                                 &err);
+
+    REQUIRE(auth != NULL);
+    CHECK_INT(vxd_auth_identify(auth, "secret", -1, &who, &err), VXD_OK);
+    CHECK_STR(who.name, "robot");
+    CHECK_INT(who.scopes, VXD_SCOPE_READ | VXD_SCOPE_WRITE);
+    CHECK_INT(vxd_auth_require(&who, VXD_SCOPE_WRITE, &err), VXD_OK);
+    CHECK_INT(vxd_auth_require(&who, VXD_SCOPE_ADMIN, &err), VXD_PERMISSION_DENIED);
+    CHECK(strstr(err.message, "admin") != NULL);
+    CHECK_INT(vxd_auth_identify(auth, "other", -1, &who, &err), VXD_OK);
+    CHECK_STR(who.name, "chief");
+    finish(auth);
+}
+
+static void test_token_wrong_or_missing_is_unauthenticated(void)
+{
+    struct vxd_principal who;
+    struct vxd_err err;
+    struct vxd_auth *auth = make("robot read " HASH_SECRET "\n", &err);
+
+    REQUIRE(auth != NULL);
+    CHECK_INT(vxd_auth_identify(auth, "Secret", -1, &who, &err), VXD_UNAUTHENTICATED);
+    CHECK(strstr(err.message, "Secret") == NULL);
+    CHECK_INT(vxd_auth_identify(auth, "", -1, &who, &err), VXD_UNAUTHENTICATED);
+    CHECK_INT(vxd_auth_identify(auth, NULL, 99, &who, &err), VXD_UNAUTHENTICATED);
+    /* A wrong token is wrong for a trusted peer too. */
+    CHECK_INT(vxd_auth_identify(auth, "no", 0, &who, &err), VXD_UNAUTHENTICATED);
+    finish(auth);
+}
+
+static void test_ipc_peer_trusted_needs_no_token(void)
+{
+    struct vxd_principal who;
+    struct vxd_err err;
+    struct vxd_auth *auth = make("robot read " HASH_SECRET "\n", &err);
+    const int64_t uids[] = {0, (int64_t)geteuid(), 4242};
+
+    REQUIRE(auth != NULL);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(vxd_auth_identify(auth, NULL, uids[i], &who, &err), VXD_OK);
+        CHECK_INT(who.scopes, VXD_ALL_SCOPES);
+    }
+    CHECK_STR(who.name, "uid-4242");
+    finish(auth);
+}
+
+static void test_no_tokens_configured_lets_everybody_in(void)
+{
+    struct vxd_principal who;
+    struct vxd_err err;
+    struct vxd_auth *auth = make(NULL, &err);
+
+    REQUIRE(auth != NULL);
+    CHECK_INT(vxd_auth_identify(auth, "whatever", -1, &who, &err), VXD_OK);
+    CHECK_INT(who.scopes, VXD_ALL_SCOPES);
+    CHECK_STR(who.name, "anonymous");
+    vxd_auth_destroy(auth);
+}
+
+static void test_tokens_file_faulty_is_refused_with_its_line(void)
+{
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {"robot read\n", ":1: a line is NAME SCOPES SHA256HEX"},
+        {"\nrobot read " HASH_SECRET " more\n", ":2: a line is"},
+        {"Robot read " HASH_SECRET "\n", ":1: a name is"},
+        {"-robot read " HASH_SECRET "\n", ":1: a name is"},
+        {"robot reed " HASH_SECRET "\n", ":1: scopes are"},
+        {"robot read, " HASH_SECRET "\n", ":1: scopes are"},
+        {"robot read secret\n", ":1: the hash must be 64"},
+        {"robot read " HASH_SECRET "0\n", ":1: the hash must be 64"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct vxd_err err;
+        struct vxd_auth *auth = make(cases[i].text, &err);
+
+        CHECK(auth == NULL);
+        CHECK_INT(err.code, VXD_INVALID_ARGUMENT);
+        CHECK_STR(err.field, "auth.tokens_file");
+        CHECK(strstr(err.message, cases[i].message) != NULL);
+        vxd_auth_destroy(auth);
+    }
+}
+
+static void test_reload_swaps_tokens_and_a_bad_file_keeps_them(void)
+{
+    struct vxd_principal who;
+    struct vxd_err err;
+    struct vxd_auth *auth = make("robot read " HASH_SECRET "\n", &err);
+
+    REQUIRE(auth != NULL);
+    write_tokens("robot read nonsense\n");
+    CHECK_INT(vxd_auth_reload(auth, &err), VXD_INVALID_ARGUMENT);
+    CHECK_INT(vxd_auth_identify(auth, "secret", -1, &who, &err), VXD_OK);
+    write_tokens("chief admin " HASH_OTHER "\n");
+    CHECK_INT(vxd_auth_reload(auth, &err), VXD_OK);
+    CHECK_INT(vxd_auth_identify(auth, "secret", -1, &who, &err), VXD_UNAUTHENTICATED);
+    CHECK_INT(vxd_auth_identify(auth, "other", -1, &who, &err), VXD_OK);
+    (void)unlink(path);
+    CHECK_INT(vxd_auth_reload(auth, &err), VXD_NOT_FOUND);
+    CHECK_INT(vxd_auth_identify(auth, "other", -1, &who, &err), VXD_OK);
+    vxd_auth_destroy(auth);
+}
+
+static const struct vxd_test tests[] = {
+    VXD_TEST(test_token_known_gives_its_name_and_scopes),
+    VXD_TEST(test_token_wrong_or_missing_is_unauthenticated),
+    VXD_TEST(test_ipc_peer_trusted_needs_no_token),
+    VXD_TEST(test_no_tokens_configured_lets_everybody_in),
+    VXD_TEST(test_tokens_file_faulty_is_refused_with_its_line),
+    VXD_TEST(test_reload_swaps_tokens_and_a_bad_file_keeps_them),
+};
+
+VXD_TEST_MAIN(tests)
