@@ -268,9 +268,40 @@ static void test_record_that_the_engine_would_not_take_is_refused(void)
     sample.ops[5].matrix[0][0] = 1;
     CHECK(vxd_record_encode(&sample.record, &bytes, &err) == VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "ops[5]");
-    make_sample(&sample);
-    sample.record.head[0] = '\0';
-    CHECK(vxd_record_encode(&sample.record, &bytes, &err) == VXD_INVALID_ARGUMENT);
+}
+
+static void test_record_with_a_name_of_no_length_or_no_end_is_refused(void)
+{
+    static const char *const fields[] = {"head", "head", "author", "client"};
+
+    for (int i = 0; i < 4; i++) {
+        struct vxd_record record = {
+            .kind = VXD_RECORD_UNDO, .head = "yard", .version = {1, 1}};
+        char *names[] = {record.head, record.head, record.author, record.client};
+        struct vxd_record_bytes bytes = {0};
+        struct vxd_err err = {0};
+
+        memset(names[i], i == 0 ? 0 : 'x', sizeof record.head);
+        CHECK_INT(vxd_record_encode(&record, &bytes, &err), VXD_INVALID_ARGUMENT);
+        CHECK_STR(err.field, fields[i]);
+        vxd_record_bytes_free(&bytes);
+    }
+}
+
+static void test_record_of_no_kind_is_refused(void)
+{
+    static const int kinds[] = {VXD_RECORD_EDIT - 1, VXD_RECORD_INTEGRATE + 1};
+
+    for (int i = 0; i < 2; i++) {
+        const struct vxd_record record = {
+            .kind = (enum vxd_record_kind)kinds[i], .head = "yard", .version = {1, 1}};
+        struct vxd_record_bytes bytes = {0};
+        struct vxd_err err = {0};
+
+        CHECK_INT(vxd_record_encode(&record, &bytes, &err), VXD_INVALID_ARGUMENT);
+        CHECK_STR(err.field, "kind");
+        vxd_record_bytes_free(&bytes);
+    }
 }
 
 static void test_other_kinds_of_records_come_back(void)
@@ -534,6 +565,8 @@ int main(int argc, char **argv)
         VXD_TEST(test_record_comes_back_as_it_was),
         VXD_TEST(test_damaged_record_is_refused_or_is_another),
         VXD_TEST(test_record_that_the_engine_would_not_take_is_refused),
+        VXD_TEST(test_record_with_a_name_of_no_length_or_no_end_is_refused),
+        VXD_TEST(test_record_of_no_kind_is_refused),
         VXD_TEST(test_other_kinds_of_records_come_back),
         VXD_TEST(test_snapshot_comes_back_in_any_pieces),
         VXD_TEST(test_any_damage_of_a_snapshot_is_found),

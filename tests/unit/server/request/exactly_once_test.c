@@ -58,6 +58,7 @@ static enum vxd_status finish(struct vxd_request *request, struct vxd_queue *que
     if (reply == NULL) {
         return VXD_RESOURCE_EXHAUSTED;
     }
+    CHECK(request->engine_ns > 0);
     *reply = empty;
     request->output = &reply->base; /* nobody may see it after a failure */
     if (atomic_load(&n_to_fail) > 0) {
