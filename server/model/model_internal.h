@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Between the files that read a model. Private to server/models. */
+/* Between the files that read a model. Private to server/model. */
 #ifndef VXD_SERVER_MODEL_MODEL_INTERNAL_H
 #define VXD_SERVER_MODEL_MODEL_INTERNAL_H
 

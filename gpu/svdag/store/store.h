@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files of gpu/dag share: the store behind the opaque name, finding or inserting
+/* What the files of gpu/svdag share: the store behind the opaque name, finding or inserting
  * nodes, and how an edit goes over a tree. */
 #ifndef VXD_GPU_SVDAG_STORE_STORE_H
 #define VXD_GPU_SVDAG_STORE_STORE_H

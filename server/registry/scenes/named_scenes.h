@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The named scenes and their versions. A scene's voxels stand in a store of immutable nodes
- * (gpu/dag), a version of it is one number there, the root. Changes run on the write lane, one
+ * (gpu/svdag), a version of it is one number there, the root. Changes run on the write lane, one
  * after the other; each ends in a new version, which queries see as a whole or not at all:
  * they pin a version once, when their turn comes, and with it the store, so that both outlive
  * the scene's name being dropped and the store being collected. All functions may be called

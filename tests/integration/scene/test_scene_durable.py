@@ -21,6 +21,7 @@ import pynng
 import pytest
 from harness import (
     BIN,
+    HAS_PAPER,
     OK,
     Daemon,
     common_pb2,
@@ -404,3 +405,22 @@ def test_damaged_journal_loses_no_more_than_it_must(tmp_path: Path) -> None:
         scenes.edit("a", random_operation(rng))
     with running(tmp_path) as daemon, Scenes(daemon) as scenes:
         assert scenes.call("scene_get", name="a").scene.version == version + 1
+
+
+@pytest.mark.skipif(not HAS_PAPER, reason="the build leaves the papers' stores out")
+@pytest.mark.parametrize("store", ["atomic64", "ticket", "accel32", "accel8"])
+@pytest.mark.parametrize("journal_max_bytes", [0, 4000])
+def test_scenes_of_a_papers_store_come_back_in_the_arena(
+    tmp_path: Path, store: str, journal_max_bytes: int
+) -> None:
+    """Neither journal nor snapshot files know of stores: a build without the papers' loses
+    nothing."""
+    rng = np.random.default_rng(9)
+    with running(tmp_path, {"scenes": {"store": store}}) as daemon, Scenes(daemon) as scenes:
+        create(scenes, "a", durability=durable(FSYNCS[0], journal_max_bytes))
+        for _ in range(30):
+            scenes.edit("a", random_operation(rng))
+        before = picture(scenes, ["a"])
+    for now in ("arena", store):
+        with running(tmp_path, {"scenes": {"store": now}}) as daemon, Scenes(daemon) as scenes:
+            assert picture(scenes, ["a"]) == before

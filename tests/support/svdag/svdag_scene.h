@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Scenes for tests and benchmarks of gpu/dag, built from their voxels bottom up, by the
+/* Scenes for tests and benchmarks of gpu/svdag, built from their voxels bottom up, by the
  * store's leaves and inner nodes alone: no editor has a part in it. */
 #ifndef VXD_TESTS_SUPPORT_SVDAG_SVDAG_SCENE_H
 #define VXD_TESTS_SUPPORT_SVDAG_SVDAG_SCENE_H
