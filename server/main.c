@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/clock.h"
 #include "server/data_tools.h"
 #include "server/durable/data_dir/data_dir.h"
 #include "server/observe/log/log.h"

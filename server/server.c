@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gpu/core/core.h"
 #include "gpu/paper/paper.h"
+#include "proto/base/clock.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
@@ -17,14 +17,6 @@
 #include "server/registry/scenes/scenes.h"
 #include "server/signals.h"
 #include "server/observe/observe.h"
-
-int64_t vxd_clock_ns(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 void vxd_server_stop(struct vxd_server *server, bool lost)
 {
@@ -143,7 +135,6 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
                                 const struct vxd_config *config, struct vxd_err *err)
 {
     enum vxd_log_level level;
-    struct timespec now = {0};
     enum vxd_status status;
 
     memset(server, 0, sizeof *server);
@@ -151,8 +142,7 @@ enum vxd_status vxd_server_open(struct vxd_server *server,
     server->event_fd = -1;
     atomic_init(&server->state, VXD_STATE_STARTING);
     server->started_ns = vxd_clock_ns();
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    server->started_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    server->started_unix_ns = vxd_clock_unix_ns();
     VXD_TRY(vxd_log_level_parse(config->log_level, &level, err));
     apply_limits(server, config);
     VXD_TRY(make_instance_id(server->instance_id, err));

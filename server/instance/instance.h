@@ -83,9 +83,6 @@ const char *vxd_server_state_name(const struct vxd_server *server);
 /* "cpu" or "cuda:N". */
 void vxd_server_backend_name(const struct vxd_server *server, char *out, size_t n_bytes);
 
-/* Monotonic nanoseconds, the clock of all deadlines. */
-int64_t vxd_clock_ns(void);
-
 /* Wakes main.c to begin draining, as SIGTERM does; `lost` = the engine is lost. Any thread. */
 void vxd_server_stop(struct vxd_server *server, bool lost);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 #include "server/request/exactly_once.h"
 #include "server/observe/log/log.h"

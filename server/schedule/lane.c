@@ -4,6 +4,7 @@
  * released, unless it changes something and was begun: then it goes on to its end, so that
  * asking again gives the outcome. */
 #include "server/request/request.h"
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scenes.h"
@@ -344,7 +345,7 @@ enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err)
     if (status != VXD_OK) {
         return status;
     }
-    if (!vxd_timer_init_condition(&lane->wake)) {
+    if (!vxd_clock_init_condition(&lane->wake)) {
         vxd_queue_destroy(lane->queue);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a lane");
     }

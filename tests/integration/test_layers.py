@@ -51,7 +51,6 @@ STILL_SHARED = (
     "server/observe/metrics_internal.h",
     "server/registry/maps/map_catalogue.h",
     "server/registry/scenes/scenes_recover.h",
-    "server/schedule/timer.h",
 )
 STILL_IN_A_CYCLE = {
     "server/instance",

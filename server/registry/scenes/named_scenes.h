@@ -189,9 +189,6 @@ size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t
 void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
                        struct vxd_scene *scene);
 
-/* Wall clock. */
-int64_t vxd_scene_now_ns(void);
-
 /* Lets go of it; with the last who does so its memory goes, in the queue's order. NULL is
  * fine. */
 void vxd_scene_drop(struct vxd_scene *scene, struct vxd_queue *queue);

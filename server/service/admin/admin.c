@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scenes.h"

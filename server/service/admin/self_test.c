@@ -5,6 +5,7 @@
 
 #include "gpu/core/core.h"
 #include "gpu/voxel/voxel.h"
+#include "proto/base/clock.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"

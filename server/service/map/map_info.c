@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "proto/base/clock.h"
 #include "server/instance/instance.h"
 #include "server/service/map/map.h"
 #include "server/service/service.h"

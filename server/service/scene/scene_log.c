@@ -2,6 +2,7 @@
 /* The history of scenes: log, snapshots, branches. */
 #include <inttypes.h>
 
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/instance/instance.h"
@@ -188,7 +189,7 @@ enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(vxd_scene_take_host(request, 1, sizeof *snapshot, &block, err));
     snapshot = block;
-    *snapshot = (struct vxd_scene_snapshot){.taken_unix_ns = vxd_scene_now_ns()};
+    *snapshot = (struct vxd_scene_snapshot){.taken_unix_ns = vxd_clock_unix_ns()};
     (void)snprintf(snapshot->name, sizeof snapshot->name, "%s", input->snapshot);
     (void)snprintf(snapshot->by, sizeof snapshot->by, "%s", request->principal.name);
     VXD_TRY(vxd_scene_check_snapshot(job->scene, &job->state, input->drop, input->replace,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 
 #define TYPE_JSON "application/json"

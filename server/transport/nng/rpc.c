@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 #include "server/observe/log/log.h"
 #include "tests/fuzz/server/mutate.h"

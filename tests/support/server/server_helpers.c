@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "tests/support/server/server_checks.h"
 
