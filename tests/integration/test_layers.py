@@ -54,7 +54,6 @@ STILL_SHARED = (
 )
 STILL_IN_A_CYCLE = {
     "server/instance",
-    "server/observe",
     "server/registry/maps",
     "server/registry/networks",
     "server/registry/scenes",

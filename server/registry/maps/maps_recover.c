@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "server/durable/recovery/recovery.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps_internal.h"
@@ -80,7 +81,7 @@ static enum vxd_status describe(const struct recovery *recovery,
     if (strcmp(name, row->name) != 0) {
         vxd_map_name_of_family(row, out->terms.name);
     }
-    if (!vxd_is_map_name(out->terms.name)) {
+    if (!vxd_is_name(out->terms.name)) {
         status = vxd_fail(err, VXD_DATA_LOSS, NULL, "its name is another map's");
     }
 out:

@@ -42,14 +42,6 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
     return VXD_OK;
 }
 
-bool vxd_is_map_name(const char *text)
-{
-    size_t n = strlen(text);
-
-    return n > 0 && n < VXD_NAME_BYTES && strchr("._-", text[0]) == NULL &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
-}
-
 size_t vxd_map_key_bytes(const struct vxd_hashmap_spec *spec)
 {
     return vxd_dtype_bytes(spec->key_dtype) * (size_t)spec->n_components;

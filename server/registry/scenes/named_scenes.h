@@ -14,6 +14,7 @@
 #define VXD_SERVER_REGISTRY_SCENES_NAMED_SCENES_H
 
 #include "gpu/svdag/svdag.h"
+#include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
 #include "server/request/request.h"
 

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "server/observe/log/log.h"
-#include "server/registry/maps/maps.h"
 #include "server/transport/http/http_internal.h"
 
 #define CONNECTION_BYTES (256u * 1024u)
@@ -116,7 +116,7 @@ static const struct vxd_method *find_in_folder(struct vxd_http_exchange *exchang
     if (rest[0] == '\0') {
         return vxd_method_by_name(list);
     }
-    if (rest[0] != '/' || !vxd_is_map_name(rest + 1)) {
+    if (rest[0] != '/' || !vxd_is_name(rest + 1)) {
         return NULL;
     }
     (void)snprintf(exchange->get_body, sizeof exchange->get_body, "{\"name\":\"%s\"}",

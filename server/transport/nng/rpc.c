@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"

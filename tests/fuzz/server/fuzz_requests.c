@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fuzz.pb-c.h"
+#include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "server/transport/nng/nng.h"
 #include "tests/fuzz/server/daemon.h"

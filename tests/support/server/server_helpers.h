@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "proto/base/name.h"
 #include "server/instance/instance.h"
 
 /* One request and what became of it. Every call must outlive the request: call_finish. */
