@@ -6,6 +6,7 @@
 
 #include "server/instance/instance.h"
 #include "server/service/infer/infer.h"
+#include "server/service/network/network.h"
 #include "server/service/service.h"
 
 enum {

@@ -7,6 +7,7 @@
 #include "server/request/request.h"
 #include "server/instance/instance.h"
 #include "server/service/infer/infer.h"
+#include "server/service/network/network.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 

@@ -3,7 +3,7 @@
  * to maps need not wait for files and weights. The other three need no lane at all. */
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
-#include "server/service/infer/infer.h"
+#include "server/service/network/network.h"
 #include "server/service/service.h"
 
 bool vxd_network_changes(const struct vxd_request *request)
