@@ -16,6 +16,7 @@
 #include "server/request/request_prerequisite.h"
 #include "server/instance/instance.h"
 #include "server/observe/observe.h"
+#include "server/schedule/schedule.h"
 
 enum {
     DECODER_FACTOR =

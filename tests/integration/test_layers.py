@@ -53,7 +53,6 @@ STILL_SHARED = (
     "server/registry/scenes/scenes_recover.h",
 )
 STILL_IN_A_CYCLE = {
-    "server/instance",
     "server/registry/maps",
     "server/registry/networks",
     "server/registry/scenes",

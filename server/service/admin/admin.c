@@ -12,6 +12,7 @@
 #include "server/observe/observe.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/instance/instance.h"
+#include "server/schedule/schedule.h"
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"
 

@@ -10,6 +10,7 @@
 #include "server/observe/observe.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/instance/instance.h"
+#include "server/schedule/schedule.h"
 
 static void describe(struct vxd_text *text, const char *name, const char *type,
                      const char *help)

@@ -6,6 +6,7 @@
 #include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
+#include "server/observe/observe.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 #include "server/registry/scenes/scenes.h"

@@ -20,6 +20,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
+#include "server/observe/observe.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
 #include "server/transport/nng/rpc_internal.h"

@@ -9,6 +9,8 @@
 
 #include "client/c/include/voxeld_scene.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "tests/bench/support/bench_device.h"
 #include "tests/bench/server/bench_recovery.h"
 

@@ -11,6 +11,8 @@
 #include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 #include "server/observe/log/log.h"
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "tests/fuzz/server/mutate.h"
 
 enum {

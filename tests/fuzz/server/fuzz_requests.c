@@ -10,6 +10,7 @@
 #include "fuzz.pb-c.h"
 #include "proto/base/name.h"
 #include "proto/wire/wire.h"
+#include "server/request/request.h"
 #include "server/transport/nng/nng.h"
 #include "tests/fuzz/server/daemon.h"
 #include "tests/fuzz/server/mutate.h"

@@ -3,7 +3,9 @@
 
 #include "server/durable/snapshot/snapshot_internal.h"
 #include "server/registry/scenes/scenes_recover.h"
+#include "server/schedule/schedule.h"
 #include "server/schedule/scheduler_internal.h"
+#include "server/server.h"
 #include "tests/support/server/server_checks.h"
 #include "voxeld/v1/scene.pb-c.h"
 

@@ -5,6 +5,8 @@
 
 #include "proto/base/clock.h"
 #include "server/observe/log/log.h"
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "tests/support/server/server_checks.h"
 
 void wait_ms(long ms)

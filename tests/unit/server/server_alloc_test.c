@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "server/model/model.h"
+#include "server/server.h"
 #include "tests/support/failing_alloc.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"

@@ -6,6 +6,7 @@
 
 #include "server/observe/log/log.h"
 #include "server/observe/observe.h"
+#include "server/server.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"

@@ -4,6 +4,7 @@
 #include "tests/support/test.h"
 
 #include "proto/base/clock.h"
+#include "server/schedule/schedule.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"

@@ -2,6 +2,8 @@
 /* The queue, lanes and timer, driven by methods that sleep on a real CPU context. */
 #include "tests/support/test.h"
 
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/sleep_methods.h"
 
