@@ -83,13 +83,16 @@ static void apply_limits(struct vxd_server *server, const struct vxd_config *con
 }
 
 enum vxd_status vxd_server_open(struct vxd_server *server,
-                                const struct vxd_config *config, struct vxd_err *err)
+                                const struct vxd_config *config,
+                                const struct vxd_method_table *methods,
+                                struct vxd_err *err)
 {
     enum vxd_log_level level;
     enum vxd_status status;
 
     memset(server, 0, sizeof *server);
     server->config = *config;
+    server->methods = methods;
     server->event_fd = -1;
     atomic_init(&server->state, VXD_STATE_STARTING);
     server->started_ns = vxd_clock_ns();

@@ -32,6 +32,7 @@ enum vxd_event {
 struct vxd_auth;
 struct vxd_context;
 struct vxd_maps;
+struct vxd_method_table;
 struct vxd_metrics;
 struct vxd_networks;
 struct vxd_once;
@@ -49,6 +50,7 @@ struct vxd_limits {
 
 struct vxd_server {
     struct vxd_config config;
+    const struct vxd_method_table *methods; /* borrowed */
     struct vxd_limits limits;
     struct vxd_auth *auth;
     struct vxd_metrics *metrics;

@@ -527,8 +527,9 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
         request->err = *err;
     }
     vxd_metrics_count_request(server->metrics,
-                              request->method != NULL ? vxd_method_index(request->method)
-                                                      : VXD_METRICS_MAX_METHODS - 1,
+                              request->method != NULL
+                                  ? vxd_method_index(server->methods, request->method)
+                                  : VXD_METRICS_MAX_METHODS - 1,
                               request->err.code, queues ? request->queue_ms / 1e3 : -1,
                               request->total_ms / 1e3);
     if (output != NULL) {

@@ -146,6 +146,16 @@ enum vxd_status vxd_network_unload_submit(struct vxd_request *request,
     return VXD_OK;
 }
 
+/* The reply was complete before the queue ran. */
+enum vxd_status vxd_network_unload_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err)
+{
+    (void)request;
+    (void)queue;
+    (void)err;
+    return VXD_OK;
+}
+
 /* --- list ------------------------------------------------------------------------------ */
 
 static enum vxd_status set_available(struct vxd_request *request,

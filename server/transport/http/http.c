@@ -114,14 +114,14 @@ static const struct vxd_method *find_in_folder(struct vxd_http_exchange *exchang
         return NULL;
     }
     if (rest[0] == '\0') {
-        return vxd_method_by_name(list);
+        return vxd_method_by_name(exchange->http->server->methods, list);
     }
     if (rest[0] != '/' || !vxd_is_name(rest + 1)) {
         return NULL;
     }
     (void)snprintf(exchange->get_body, sizeof exchange->get_body, "{\"name\":\"%s\"}",
                    rest + 1);
-    return vxd_method_by_name(get);
+    return vxd_method_by_name(exchange->http->server->methods, get);
 }
 
 static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
@@ -146,7 +146,7 @@ static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
 
     exchange->allow = allow_view;
     if (method == NULL && strncmp(url, "/v1/", 4) == 0) {
-        method = vxd_method_by_name(url + 4);
+        method = vxd_method_by_name(exchange->http->server->methods, url + 4);
         exchange->allow = method != NULL && has_get(method) ? allow_both : allow_method;
     }
     return method;
