@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The one method table behind both transports. A method is a few functions; adding one is
- * one file in service/ and one row in method.c. */
+/* A method is a few functions, and a table of methods stands behind both transports. The
+ * server's own is in server/method_table.c: a new method is one file in service/ and one row
+ * there. main.c hands it in, so that nothing here knows the services. */
 #ifndef VXD_SERVER_REQUEST_METHOD_H
 #define VXD_SERVER_REQUEST_METHOD_H
 
@@ -84,14 +85,20 @@ struct vxd_method {
                                  struct vxd_err *err);
 };
 
-/* The table, in the order of the schema's field numbers. */
-const struct vxd_method *vxd_methods(size_t *n_methods);
+/* The methods of a server, in the order of the schema's field numbers. */
+struct vxd_method_table {
+    const struct vxd_method *methods;
+    size_t n_methods;
+};
 
 /* NULL when there is none. */
-const struct vxd_method *vxd_method_by_tag(uint32_t tag);
-const struct vxd_method *vxd_method_by_name(const char *name);
+const struct vxd_method *vxd_method_by_tag(const struct vxd_method_table *table,
+                                           uint32_t tag);
+const struct vxd_method *vxd_method_by_name(const struct vxd_method_table *table,
+                                            const char *name);
 
-/* Index in the table, for metrics. */
-size_t vxd_method_index(const struct vxd_method *method);
+/* Index in the table, for metrics; SIZE_MAX for a method that is not in it. */
+size_t vxd_method_index(const struct vxd_method_table *table,
+                        const struct vxd_method *method);
 
 #endif

@@ -95,8 +95,6 @@ enum vxd_status vxd_map_save_finish(struct vxd_request *request, struct vxd_queu
 enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
 /* Of those whose reply submit has made. */
-enum vxd_status vxd_map_done(struct vxd_request *request, struct vxd_queue *queue,
-                             struct vxd_err *err);
 void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/network_admin.c */
@@ -109,6 +107,8 @@ enum vxd_status vxd_network_get_check(struct vxd_request *request, struct vxd_er
 enum vxd_status vxd_network_load_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_network_unload_submit(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_network_unload_finish(struct vxd_request *request,
                                           struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_network_load_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);

@@ -51,11 +51,8 @@ STILL_SHARED = (
     "server/observe/metrics_internal.h",
     "server/registry/maps/map_catalogue.h",
     "server/registry/scenes/scenes_recover.h",
-    "server/schedule/timer.h",
 )
 STILL_IN_A_CYCLE = {
-    "server/instance",
-    "server/observe",
     "server/registry/maps",
     "server/registry/networks",
     "server/registry/scenes",

@@ -19,7 +19,7 @@
 #define VXD_GPU_SPARSE_EXECUTOR_NETWORK_INTERNAL_H
 
 #include "gpu/sparse/layers/layers.h"
-#include "gpu/sparse/executor/network.h"
+#include "gpu/sparse/executor/net.h"
 
 /* Where the rows of tensors start: 16 bytes, so that matrix units read vectors. */
 #define VXD_NET_ROW_ALIGN 16

@@ -3,6 +3,8 @@
  * its parameter: duration_ms a stage, n_points items. */
 #include "tests/support/test.h"
 
+#include "proto/base/clock.h"
+#include "server/schedule/schedule.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
