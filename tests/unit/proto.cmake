@@ -14,4 +14,4 @@ voxeld_add_tests(unit/proto LIBRARIES voxeld_schema TESTS
   proto_envelope envelope)
 voxeld_add_tests(unit/proto LIBRARIES voxeld_schema voxeld_test_kinds TESTS
   proto_borrow  borrow)
-target_link_options(test_proto_alloc PRIVATE -Wl,--wrap=malloc,--wrap=realloc)
+target_link_options(test_proto_alloc PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)

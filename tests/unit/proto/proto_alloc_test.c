@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fails the k-th allocation, for every k, in all that proto/ does: each time the answer is
  * RESOURCE_EXHAUSTED, nothing leaks (the sanitizer builds look), and at last it succeeds.
- * The linker puts our malloc and realloc in front (--wrap). */
+ * The linker puts our malloc, calloc and realloc in front (--wrap). */
 #include <jansson.h>
 
 #include "kinds.pb-c.h"
 #include "proto/wire/wire.h"
 #include "tests/support/failing_alloc.h"
 #include "tests/support/test.h"
+#include "voxeld/v1/hashmap.pb-c.h"
 #include "voxeld/v1/rpc.pb-c.h"
 
 static void *jansson_malloc(size_t n_bytes)
@@ -131,6 +132,39 @@ static enum vxd_status write_safetensors(struct vxd_err *err)
     return status;
 }
 
+/* Tensors within elements of a repeated field: the header is written from copies of those. */
+static enum vxd_status write_safetensors_of_elements(struct vxd_err *err)
+{
+    static uint8_t data[4];
+    static char names[2][4] = {"sum", "max"};
+    Voxeld__V1__MapExportResponse reply = VOXELD__V1__MAP_EXPORT_RESPONSE__INIT;
+    Voxeld__V1__Tensor tensor = VOXELD__V1__TENSOR__INIT;
+    Voxeld__V1__MapRows rows[2] = {VOXELD__V1__MAP_ROWS__INIT,
+                                   VOXELD__V1__MAP_ROWS__INIT};
+    Voxeld__V1__MapRows *values[2] = {&rows[0], &rows[1]};
+    int64_t shape = 4;
+    uint8_t *file = NULL;
+    size_t n_bytes = 0;
+    enum vxd_status status;
+
+    tensor.dtype = VOXELD__V1__DTYPE__UINT8;
+    tensor.shape = &shape;
+    tensor.n_shape = 1;
+    tensor.data.data = data;
+    tensor.data.len = sizeof data;
+    for (int i = 0; i < 2; i++) {
+        rows[i].name = names[i];
+        rows[i].rows = &tensor;
+    }
+    reply.values = values;
+    reply.n_values = 2;
+    status = vxd_safetensors_write(&reply.base, &file, &n_bytes, err);
+    if (status == VXD_OK) {
+        free(file);
+    }
+    return status;
+}
+
 static void fail_each(enum vxd_status (*run)(struct vxd_err *err), long n_min)
 {
     enum {
@@ -196,6 +230,7 @@ static void test_openapi_any_failing_allocation_is_resource_exhausted(void)
 static void test_safetensors_any_failing_allocation_is_resource_exhausted(void)
 {
     fail_each(write_safetensors, 3);
+    fail_each(write_safetensors_of_elements, 6);
 }
 
 static const struct vxd_test tests[] = {

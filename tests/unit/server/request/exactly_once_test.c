@@ -395,6 +395,36 @@ static void test_clients_silent_longest_are_forgotten_first(void)
     server_finish(server);
 }
 
+static void test_clients_of_one_bucket_are_kept_apart(void)
+{
+    struct vxd_server *server = start();
+    struct vxd_request_header first = numbered("robot", 1);
+    const struct vxd_once_client *robot = NULL;
+    uint32_t bucket = 0;
+    char name[32] = "";
+
+    REQUIRE(server != NULL);
+    CHECK_INT(ask(server, &first, "{}", VXD_OK), 1);
+    while (bucket < VXD_ONCE_BUCKETS && server->once->buckets[bucket] == NULL) {
+        bucket++;
+    }
+    REQUIRE(bucket < VXD_ONCE_BUCKETS);
+    robot = server->once->buckets[bucket];
+    for (int i = 0; name[0] == '\0' ||
+                    vxd_once_hash(robot->principal, name) % VXD_ONCE_BUCKETS != bucket;
+         i++) {
+        (void)snprintf(name, sizeof name, "other-%d", i);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct vxd_request_header other = numbered(name, 1);
+
+        CHECK_INT(ask(server, &other, "{}", VXD_OK), 2);
+        CHECK_INT(ask(server, &first, "{}", VXD_OK), 1);
+    }
+    CHECK_INT(atomic_load(&n_effects), 2);
+    server_finish(server);
+}
+
 /* The numbers of so many clients that went, and no more, and none of keys. */
 static void test_floors_are_of_the_clients_that_went_last(void)
 {
@@ -588,6 +618,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_change_superseded_had_no_effect_and_may_come_again),
     VXD_TEST(test_outcomes_beyond_the_last_64_are_refused),
     VXD_TEST(test_clients_silent_longest_are_forgotten_first),
+    VXD_TEST(test_clients_of_one_bucket_are_kept_apart),
     VXD_TEST(test_floors_are_of_the_clients_that_went_last),
     VXD_TEST(test_change_from_many_threads_has_one_effect_each),
     VXD_TEST(test_drain_answers_who_waits_for_an_outcome),

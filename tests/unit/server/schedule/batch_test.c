@@ -4,7 +4,7 @@
 #include "tests/support/test.h"
 
 #include "proto/base/clock.h"
-#include "server/schedule/schedule.h"
+#include "server/schedule/scheduler_internal.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
@@ -351,6 +351,35 @@ static void test_batch_that_waits_is_answered_when_the_server_drains(void)
     CHECK_INT(seen.n_released, 0);
 }
 
+/* As when the device is lost under them. */
+static void test_batch_is_answered_with_one_error_all_together(void)
+{
+    struct vxd_server *server = server_start(&(struct server_setup){0});
+    const struct vxd_request_header header = {.peer = "test", .peer_uid = -1};
+    struct vxd_request *requests[3] = {NULL};
+    struct call calls[3];
+    struct vxd_err err = {0};
+
+    REQUIRE(server != NULL);
+    for (int i = 0; i < 3; i++) {
+        call_begin(&calls[i]);
+        REQUIRE(vxd_request_create(server, &header, &requests[i], &err) == VXD_OK);
+        call_adopt(&calls[i], requests[i]);
+    }
+    requests[0]->companions = requests[1];
+    requests[1]->next_companion = requests[2];
+    (void)vxd_fail(&err, VXD_UNAVAILABLE, NULL, "the device is lost");
+    vxd_scheduler_answer(requests[0], &err);
+    vxd_scheduler_drop(requests[0]);
+    for (int i = 0; i < 3; i++) {
+        CHECK(call_is_answered(&calls[i]));
+        CHECK_INT(call_wait(&calls[i]), VXD_UNAVAILABLE);
+        CHECK_STR(calls[i].err.message, "the device is lost");
+        call_finish(&calls[i]);
+    }
+    server_finish(server);
+}
+
 struct hammer {
     struct vxd_server *server;
     uint64_t seed;
@@ -408,6 +437,7 @@ static const struct vxd_test tests[] = {
     VXD_TEST(test_batch_that_fails_runs_again_one_by_one),
     VXD_TEST(test_batch_deadline_of_one_is_no_others),
     VXD_TEST(test_batch_that_waits_is_answered_when_the_server_drains),
+    VXD_TEST(test_batch_is_answered_with_one_error_all_together),
     VXD_TEST(test_batch_racing_ends_give_every_request_its_answer),
 };
 

@@ -177,6 +177,7 @@ static void test_max_age_over_when_decoded_is_answered_at_once(void)
     struct vxd_request_header header = from("robot");
     struct call lanes[2];
     struct call late;
+    double waited_ms;
 
     REQUIRE(server != NULL);
     header.max_age_ms = 10;
@@ -184,6 +185,9 @@ static void test_max_age_over_when_decoded_is_answered_at_once(void)
     send(&late, server, &slow_method, &header, 1, 1);
     CHECK_INT(call_wait(&late), VXD_ABORTED);
     CHECK_STR(late.err.field, "header.max_age_ms");
+    CHECK(strncmp(late.err.message, "waited ", 7) == 0);
+    waited_ms = strtod(late.err.message + 7, NULL);
+    CHECK(waited_ms >= 9.9 && waited_ms <= call_ms(&late) + 0.1);
     call_finish(&late);
     let_go(lanes);
     server_finish(server);
@@ -199,7 +203,7 @@ static size_t most_running(struct vxd_server *server, const struct vxd_method *m
     size_t most = 0;
 
     for (size_t i = 0; i < n; i++) {
-        char client[16];
+        char client[32];
         struct vxd_request_header header;
 
         (void)snprintf(client, sizeof client, "client-%zu", i);
@@ -232,9 +236,12 @@ static void test_request_waits_for_engine_memory_instead_of_failing(void)
 {
     struct vxd_server *server =
         server_start(&(struct server_setup){.device_bytes = 16 << 20});
+    struct call lanes[2];
 
     REQUIRE(server != NULL);
     CHECK(most_running(server, &large_method, 6) <= 1);
+    occupy(server, lanes); /* what they held is free again: two run at once */
+    let_go(lanes);
     server_finish(server);
 }
 
