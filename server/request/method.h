@@ -51,7 +51,14 @@ struct vxd_method {
      * change: a repeated request passes as the first one did. */
     enum vxd_status (*check)(struct vxd_request *request, struct vxd_err *err);
 
-    /* On a lane's thread: enqueues one stage on the queue and returns without waiting.
+    /* On a lane's thread: enqueues one stage on the queue. On a read lane it returns without
+     * waiting. On the write lane it may wait for the queue where the next step depends on
+     * what the device found, and this is the whole list:
+     *   - capacity: vxd_hashmap_prepare counts distinct new keys before a map changes;
+     *   - an edit of a scene (vxd_dag_edit_wait), which grows the store and begins again where
+     *     something did not fit, and the voxels of a scan before they are edited;
+     *   - what the journal's record is made of: inputs that are copied from the device.
+     * So a write holds its lane as long as the device works for it. Reads go on meanwhile.
      * Sets request->more when another stage must follow once the queue has run this one;
      * other requests may run between stages, and the next stage may come on another lane
      * of the same context. NULL for VXD_LANE_NONE. */
@@ -72,7 +79,7 @@ struct vxd_method {
     void (*forget)(struct vxd_request *request);
 
     /* Optional, on any thread, when a request that repeats no other is about to be queued:
-     * another one may have to run before it (request_ahead.h). Where one does, *waits is set,
+     * another one may have to run before it (request_prerequisite.h). Where one does, *waits is set,
      * and take_ahead gets its output, on that one's thread. */
     enum vxd_status (*ahead)(struct vxd_request *request, bool *waits,
                              struct vxd_err *err);
