@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 TESTS = (
     (r"gpu/hash/", r"gpu_(hash_.*|digests|alloc)"),
     (r"gpu/paper/slab_map", r"gpu_(hash_.*|alloc)"),
-    (r"gpu/paper/", r"gpu_dag_(store|store_items|rays|image|transfer)_store\d"),
+    (r"gpu/paper/", r"gpu_(paper|dag_(store|store_items|rays|image|transfer)_store\d)"),
     (r"gpu/voxel/", r"gpu_(cloud|voxelize|digests|facts|alloc)"),
     (r"gpu/sparse/conv/", r"gpu_(sparse_.*|network(_ops|_taps|_runs)?|digests)"),
     (r"gpu/sparse/(executor|layers)/", r"gpu_(network.*|gather|digests)"),
@@ -57,6 +57,10 @@ TESTS = (
     (r"request/exactly_once",
      r"server_(once|once_disk|request|alloc|durable_alloc|scene_faults)"),
     (r"server/", r"server_(request|once|scheduler|batch|alloc)"),
+    (r"proto/base/(json_file|number)", r"client_(json|arrays|files|write)"),
+    (r"proto/base/crc32c", r"server_durable_files"),
+    (r"proto/base/xxh64", r"server_map_file"),
+    (r"proto/base/clock", r"server_(scheduler|batch)"),
     (r"proto/", r"proto_.*"),
 )
 # What is drawn from, of the .c files that are built and of headers with code of the CPU.

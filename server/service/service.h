@@ -94,7 +94,6 @@ enum vxd_status vxd_map_save_finish(struct vxd_request *request, struct vxd_queu
                                     struct vxd_err *err);
 enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
-/* Of those whose reply submit has made. */
 void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
 
 /* service/network */
