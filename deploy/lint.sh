@@ -70,5 +70,5 @@ mapfile -t units < <(git ls-files -co --exclude-standard \
 # One file a run: clang-tidy 14 carries va_list state over from file to file.
 printf '%s\n' "${units[@]}" |
     xargs -P "$jobs" -n 1 clang-tidy-14 -p "$root/lint" --quiet --warnings-as-errors='*' \
-        "${checks[@]}" \
+        "${checks[@]}" --extra-arg="-I$PWD/client/c/include" \
         2> >(grep -v -e 'warnings generated' -e 'Suppressed' -e 'Use -header-filter' >&2)

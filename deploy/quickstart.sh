@@ -29,14 +29,19 @@ deploy/packages.sh
 if [ -z "${CUDACXX:-}" ] && [ -x /usr/local/cuda/bin/nvcc ]; then
     export CUDACXX=/usr/local/cuda/bin/nvcc
 fi
-# "9.0" a device; empty without a driver or a device.
+# "9.0" a device; empty without a driver or a device. The kernels need 8.0. Where nvcc is older than
+# the device, or devices differ, the default architectures' PTX is compiled by the driver.
 capabilities=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true)
 architectures=()
-if [[ $capabilities =~ ^[0-9]+\.[0-9]+ ]]; then
-    if [ -n "${CUDACXX:-}" ] || command -v nvcc >/dev/null; then
+lowest=$(sort -V <<<"$capabilities" | head -n 1 | tr -d ' ')
+if [[ $lowest =~ ^[0-9]+\.[0-9]+$ ]] && [ "${lowest%.*}" -ge 8 ]; then
+    nvcc=${CUDACXX:-$(command -v nvcc || true)}
+    if [ -n "$nvcc" ]; then
         cuda=ON
-        architectures=("-DVOXELD_CUDA_ARCHITECTURES=$(sort -u <<<"$capabilities" |
-            sed 's/\.//; s/ *$/-real/' | paste -sd ';')")
+        if [ "$(sort -u <<<"$capabilities" | wc -l)" -eq 1 ] &&
+            "$nvcc" --list-gpu-arch | grep -qx "compute_${lowest/./}"; then
+            architectures=("-DVOXELD_CUDA_ARCHITECTURES=${lowest/./}-real")
+        fi
     else
         echo "A GPU answers, but there is no nvcc: building for the CPU." \
             "Install the CUDA toolkit or set CUDACXX to use the GPU."

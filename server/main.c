@@ -5,15 +5,18 @@
 #include <unistd.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/clock.h"
 #include "server/data_tools.h"
 #include "server/durable/data_dir/data_dir.h"
+#include "server/method_table.h"
 #include "server/observe/log/log.h"
 #include "server/network_tools.h"
 #include "server/registry/networks/networks.h"
 #include "server/notify.h"
 #include "server/config/config.h"
 #include "server/registry/scenes/scenes.h"
-#include "server/instance/instance.h"
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "server/signals.h"
 #include "server/transport/http/http.h"
 #include "server/transport/nng/nng.h"
@@ -205,7 +208,7 @@ static int run(struct daemon *d)
         vxd_data_dir_open(NULL, d->config.data_dir, &d->data_dir, &err) != VXD_OK) {
         return fail("cannot take the data directory", &err);
     }
-    if (vxd_server_open(&d->server, &d->config, &err) != VXD_OK) {
+    if (vxd_server_open(&d->server, &d->config, vxd_method_table(), &err) != VXD_OK) {
         return fail("cannot start", &err);
     }
     /* A budget too small for it may still serve small requests. */

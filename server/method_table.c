@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/request/request.h"
-
-#include <string.h>
+#include "server/method_table.h"
 
 #include "server/service/service.h"
 #include "voxeld/v1/rpc.pb-c.h"
@@ -215,7 +213,7 @@ static const struct vxd_method methods[] = {
      .changes = vxd_network_changes,
      .check = vxd_network_unload_check,
      .submit = vxd_network_unload_submit,
-     .finish = vxd_map_done},
+     .finish = vxd_network_unload_finish},
     {.name = "network_list",
      .tag = VOXELD__V1__REQUEST__METHOD_NETWORK_LIST,
      .summary = "The loaded networks, by name, and those that may be.",
@@ -467,41 +465,11 @@ static const struct vxd_method methods[] = {
      .finish = vxd_scene_collect_finish,
      .release = vxd_scene_release},
 };
-#define N_METHODS (sizeof methods / sizeof methods[0])
 
-const struct vxd_method *vxd_methods(size_t *n_methods)
+const struct vxd_method_table *vxd_method_table(void)
 {
-    *n_methods = N_METHODS;
-    return methods;
-}
+    static const struct vxd_method_table table = {
+        .methods = methods, .n_methods = sizeof methods / sizeof methods[0]};
 
-const struct vxd_method *vxd_method_by_tag(uint32_t tag)
-{
-    for (size_t i = 0; i < N_METHODS; i++) {
-        if (methods[i].tag == tag) {
-            return &methods[i];
-        }
-    }
-    return NULL;
-}
-
-const struct vxd_method *vxd_method_by_name(const char *name)
-{
-    for (size_t i = 0; i < N_METHODS; i++) {
-        if (strcmp(methods[i].name, name) == 0) {
-            return &methods[i];
-        }
-    }
-    return NULL;
-}
-
-/* A method of a test's own counts among the unknown ones. */
-size_t vxd_method_index(const struct vxd_method *method)
-{
-    for (size_t i = 0; i < N_METHODS; i++) {
-        if (method == &methods[i]) {
-            return i;
-        }
-    }
-    return SIZE_MAX;
+    return &table;
 }

@@ -1,79 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/instance/instance.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gpu/core/core.h"
 #include "gpu/paper/paper.h"
+#include "proto/base/clock.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/scenes/scenes.h"
-#include "server/signals.h"
 #include "server/observe/observe.h"
-
-int64_t vxd_clock_ns(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-void vxd_server_stop(struct vxd_server *server, bool lost)
-{
-    char event = lost ? VXD_EVENT_LOST : VXD_EVENT_STOP;
-
-    if (lost) {
-        atomic_store(&server->state, VXD_STATE_LOST);
-    }
-    if (server->event_fd >= 0) {
-        while (write(server->event_fd, &event, 1) < 0 && errno == EINTR) {
-        }
-    }
-}
-
-void vxd_server_set_state(struct vxd_server *server, enum vxd_server_state state)
-{
-    int before = atomic_load(&server->state);
-
-    while (before != VXD_STATE_LOST &&
-           !atomic_compare_exchange_weak(&server->state, &before, (int)state)) {
-    }
-}
-
-const char *vxd_server_state_name(const struct vxd_server *server)
-{
-    switch (atomic_load(&server->state)) {
-    case VXD_STATE_STARTING:
-        return "starting";
-    case VXD_STATE_SERVING:
-        return "serving";
-    case VXD_STATE_LOST:
-        return "lost";
-    default:
-        return "draining";
-    }
-}
-
-void vxd_server_backend_name(const struct vxd_server *server, char *out, size_t n_bytes)
-{
-    if (vxd_context_backend(server->context) == VXD_BACKEND_CPU) {
-        (void)snprintf(out, n_bytes, "cpu");
-    } else {
-        (void)snprintf(out, n_bytes, "%s",
-                       strcmp(server->config.backend, "auto") == 0 ||
-                               strcmp(server->config.backend, "cuda") == 0
-                           ? "cuda:0"
-                           : server->config.backend);
-    }
-}
+#include "server/schedule/schedule.h"
 
 /* "auto" tries the GPU and says once why it takes the CPU instead. */
 static enum vxd_status open_context(struct vxd_server *server, struct vxd_err *err)
@@ -140,19 +83,20 @@ static void apply_limits(struct vxd_server *server, const struct vxd_config *con
 }
 
 enum vxd_status vxd_server_open(struct vxd_server *server,
-                                const struct vxd_config *config, struct vxd_err *err)
+                                const struct vxd_config *config,
+                                const struct vxd_method_table *methods,
+                                struct vxd_err *err)
 {
     enum vxd_log_level level;
-    struct timespec now = {0};
     enum vxd_status status;
 
     memset(server, 0, sizeof *server);
     server->config = *config;
+    server->methods = methods;
     server->event_fd = -1;
     atomic_init(&server->state, VXD_STATE_STARTING);
     server->started_ns = vxd_clock_ns();
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    server->started_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    server->started_unix_ns = vxd_clock_unix_ns();
     VXD_TRY(vxd_log_level_parse(config->log_level, &level, err));
     apply_limits(server, config);
     VXD_TRY(make_instance_id(server->instance_id, err));

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/instance/instance.h"
 #include "server/observe/log/log.h"
 
 struct vxd_signals {

@@ -6,12 +6,6 @@
 
 #include "proto/base/base.h"
 
-enum vxd_event {
-    VXD_EVENT_STOP = 'S',   /* SIGTERM, SIGINT, vxd_server_stop */
-    VXD_EVENT_RELOAD = 'R', /* SIGHUP */
-    VXD_EVENT_LOST = 'L'    /* vxd_server_stop(lost) */
-};
-
 struct vxd_signals;
 
 /* Blocks the signals in the calling thread and so in all made later: call it first. SIGPIPE
@@ -23,7 +17,7 @@ void vxd_signals_stop(struct vxd_signals *signals);
 /* For vxd_server.event_fd. */
 int vxd_signals_fd(const struct vxd_signals *signals);
 
-/* Blocks until the next event, at most timeout_ms (-1 = for ever); 0 when none came. */
+/* Blocks until the next event (enum vxd_event), at most timeout_ms (-1 = for ever); 0 when none came. */
 int vxd_signals_wait(struct vxd_signals *signals, int timeout_ms);
 
 #endif

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 TESTS = (
     (r"gpu/hash/", r"gpu_(hash_.*|digests|alloc)"),
     (r"gpu/paper/slab_map", r"gpu_(hash_.*|alloc)"),
-    (r"gpu/paper/", r"gpu_dag_(store|store_items|rays|image|transfer)_store\d"),
+    (r"gpu/paper/", r"gpu_(paper|dag_(store|store_items|rays|image|transfer)_store\d)"),
     (r"gpu/voxel/", r"gpu_(cloud|voxelize|digests|facts|alloc)"),
     (r"gpu/sparse/conv/", r"gpu_(sparse_.*|network(_ops|_taps|_runs)?|digests)"),
     (r"gpu/sparse/(executor|layers)/", r"gpu_(network.*|gather|digests)"),
@@ -54,10 +54,11 @@ TESTS = (
     (r"server/durable/", r"server_(durable_.*|map_record|once_disk|scene_faults)"),
     (r"request/auth", r"server_(auth|config)"),
     (r"server/schedule/", r"server_(scheduler|batch|request|once|alloc)"),
-    (r"request/exactly_once",
-     r"server_(once|once_disk|request|alloc|durable_alloc|scene_faults)"),
+    (r"request/exactly_once", r"server_(once|once_disk|request|alloc|durable_alloc|scene_faults)"),
     (r"server/", r"server_(request|once|scheduler|batch|alloc)"),
-    (r"proto/base/(json_file|xxh64)", r"client_(json|alloc)|server_map_file"),
+    (r"proto/base/(json_file|number)", r"client_(json|arrays|files|write)"),
+    (r"proto/base/(crc32c|xxh64)", r"server_(durable_files|map_file)"),
+    (r"proto/base/clock", r"server_(scheduler|batch)"),
     (r"proto/", r"proto_.*"),
 )
 # What is drawn from, of the .c files that are built and of headers with code of the CPU.
@@ -315,8 +316,7 @@ def main() -> int:
         sys.exit(f"nothing to mutate in {' '.join(args.one or folders)}")
     equal_lines = (Path(__file__).parent / "mutants_equal.txt").read_text().splitlines()
     if args.list:
-        for mutant in drawn[: args.number]:
-            print(f"{mutant.place()}  {mutant.mutation}  {mutant.text}")
+        print(*(f"{m.place()}  {m.mutation}  {m.text}" for m in drawn[: args.number]), sep="\n")
         return 0
     tree.prepare(sorted({test for m in drawn[: args.number] for test in tree.tests_of(m.file)}))
 

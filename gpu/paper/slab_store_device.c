@@ -50,7 +50,7 @@ static struct vxd_dag_slab_form form_of(const struct vxd_dag *dag, int i)
 static struct vxd_dag_slab_room room_of(const struct vxd_dag *dag, int i)
 {
     const volatile struct vxd_dag_store_state *mirror = dag->device->mirror.ptr;
-    const volatile uint32_t *own = &mirror->own[2 * i];
+    const volatile uint32_t *own = &mirror->own[2 * (size_t)i];
 
     return (struct vxd_dag_slab_room){own[0], own[1]};
 }

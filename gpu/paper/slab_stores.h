@@ -50,7 +50,7 @@ enum vxd_status vxd_dag_slabs_spread(struct vxd_queue *queue, const uint32_t *fr
                                      uint32_t n_from, uint32_t factor, uint32_t *to,
                                      struct vxd_err *err);
 
-/* passes_atomic64.cu, ...: the kernels of edits. */
+/* edit_kernel_atomic64.cu, ...: the kernels of edits. */
 VXD_DAG_PASSES(_atomic64);
 VXD_DAG_PASSES(_ticket);
 VXD_DAG_PASSES(_accel32);

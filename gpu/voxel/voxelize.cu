@@ -13,8 +13,9 @@
  *   moved       n (68 + 24 P + 4 C) + m (40 + 4 C); PACKED n (60 + 16 P + 4 C),
  *               KEYS n (52 + 16 P) + 36 m
  * 8 M points, 4 channels, m = n, 63 bits: 0.54 and 2.7 GB, 0.13 and 0.65 ms at 4.1 TB/s;
- * an H200 takes 1.13 ms, 0.66 of it in the sort (tests/bench/RESULTS.md). Source: ASH,
- * section 6.1, with a sort for its hash: sums in point order need that order anyway. */
+ * an H200 takes 1.13 ms, 0.66 of it in the sort (tests/bench/results/voxelization.md).
+ * Source: ASH, section 6.1, with a sort for its hash: sums in point order need that order
+ * anyway. */
 #include "gpu/voxel/voxelize_cuda.h"
 
 #define N_THREADS 256

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The daemon's parts, made in order by main.c and torn down in reverse. */
+/* The daemon's parts, as all of its code finds them: configuration, limits, state, and a
+ * pointer to each module's own object. It knows the modules by name only; server/server.h
+ * makes them. */
 #ifndef VXD_SERVER_INSTANCE_INSTANCE_H
 #define VXD_SERVER_INSTANCE_INSTANCE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "server/request/request.h"
 #include "server/config/config.h"
-#include "server/observe/observe.h"
-#include "server/schedule/schedule.h"
 
 #define VXD_VERSION "0.1.0"
 
@@ -20,10 +22,22 @@ enum vxd_server_state {
     VXD_STATE_LOST = 4      /* the GPU failed; the process is about to end with 70 */
 };
 
+/* What goes through event_fd, a byte each. */
+enum vxd_event {
+    VXD_EVENT_STOP = 'S',   /* SIGTERM, SIGINT, vxd_server_stop */
+    VXD_EVENT_RELOAD = 'R', /* SIGHUP */
+    VXD_EVENT_LOST = 'L'    /* vxd_server_stop(lost) */
+};
+
+struct vxd_auth;
+struct vxd_context;
 struct vxd_maps;
+struct vxd_method_table;
+struct vxd_metrics;
 struct vxd_networks;
 struct vxd_once;
 struct vxd_scenes;
+struct vxd_scheduler;
 struct vxd_slowlog;
 
 /* What SIGHUP may change while requests run; everything else in config stays as it was at
@@ -36,6 +50,7 @@ struct vxd_limits {
 
 struct vxd_server {
     struct vxd_config config;
+    const struct vxd_method_table *methods; /* borrowed */
     struct vxd_limits limits;
     struct vxd_auth *auth;
     struct vxd_metrics *metrics;
@@ -59,21 +74,6 @@ struct vxd_server {
     char http_bound[VXD_PATH_BYTES];
 };
 
-/* Makes the parts between the log and the transports: engine context (backend "auto" takes
- * a GPU where one answers, else the CPU, and says which), tokens, metrics, slow log, scheduler.
- * *config is copied; the state is VXD_STATE_STARTING.
- * errors  what the parts give; then nothing is left to close */
-enum vxd_status vxd_server_open(struct vxd_server *server,
-                                const struct vxd_config *config, struct vxd_err *err);
-
-/* The reverse; no transport may run and every request must be gone. */
-void vxd_server_close(struct vxd_server *server);
-
-/* Swaps in what may change at run time, once all of it is found valid, the tokens included.
- * errors  INVALID_ARGUMENT, NOT_FOUND; then nothing has changed */
-enum vxd_status vxd_server_reload(struct vxd_server *server,
-                                  const struct vxd_config *config, struct vxd_err *err);
-
 /* Moves on to another state, unless the engine is lost: that is the last one. Any thread. */
 void vxd_server_set_state(struct vxd_server *server, enum vxd_server_state state);
 
@@ -82,9 +82,6 @@ const char *vxd_server_state_name(const struct vxd_server *server);
 
 /* "cpu" or "cuda:N". */
 void vxd_server_backend_name(const struct vxd_server *server, char *out, size_t n_bytes);
-
-/* Monotonic nanoseconds, the clock of all deadlines. */
-int64_t vxd_clock_ns(void);
 
 /* Wakes main.c to begin draining, as SIGTERM does; `lost` = the engine is lost. Any thread. */
 void vxd_server_stop(struct vxd_server *server, bool lost);

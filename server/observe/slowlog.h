@@ -4,7 +4,11 @@
 #ifndef VXD_SERVER_OBSERVE_SLOWLOG_H
 #define VXD_SERVER_OBSERVE_SLOWLOG_H
 
-#include "server/request/request.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/base.h"
+#include "proto/base/name.h"
 
 #define VXD_SLOWLOG_ENTRIES 128
 #define VXD_SLOWLOG_MS 10.0

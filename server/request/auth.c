@@ -9,16 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/base/name.h"
+
 enum {
     MAX_TOKENS = 4096,
-    LINE_BYTES = 512,
-    NAME_BYTES = 64
+    LINE_BYTES = 512
 };
 
 #define HEX_DIGITS ((size_t)2 * SHA256_DIGEST_SIZE)
 
 struct token {
-    char name[NAME_BYTES];
+    char name[VXD_NAME_BYTES];
     uint32_t scopes;
     uint8_t digest[SHA256_DIGEST_SIZE];
 };
@@ -83,14 +84,6 @@ static bool parse_digest(const char *text, uint8_t out[SHA256_DIGEST_SIZE])
     return true;
 }
 
-static bool is_name(const char *text)
-{
-    size_t n = strlen(text);
-
-    return n >= 1 && n < NAME_BYTES && text[0] != '.' && text[0] != '_' &&
-           text[0] != '-' && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
-}
-
 /* One line that is neither empty nor a comment: NAME SCOPES SHA256HEX. */
 static enum vxd_status parse_line(const char *path, int number, char *line,
                                   struct token *out, struct vxd_err *err)
@@ -105,7 +98,7 @@ static enum vxd_status parse_line(const char *path, int number, char *line,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "auth.tokens_file",
                         "%.100s:%d: a line is NAME SCOPES SHA256HEX", path, number);
     }
-    if (!is_name(name)) {
+    if (!vxd_is_name(name)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "auth.tokens_file",
                         "%.100s:%d: a name is [a-z0-9][a-z0-9._-]{0,62}", path, number);
     }

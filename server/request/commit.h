@@ -18,7 +18,8 @@ struct vxd_commit {
     /* On the lane, once, also where begin failed: everybody sees the change now, or nobody
      * ever. */
     void (*end)(struct vxd_request *request, bool committed);
-    /* The lane's. */
+    /* The lane's. `decide` is what vxd_commit_decide calls. */
+    void (*decide)(struct vxd_request *request, const struct vxd_err *err);
     struct vxd_lane *lane;
     struct vxd_err err; /* code VXD_OK: committed */
     struct vxd_request *next;

@@ -19,6 +19,7 @@
 #ifndef VXD_SERVER_REQUEST_EXACTLY_ONCE_H
 #define VXD_SERVER_REQUEST_EXACTLY_ONCE_H
 
+#include "proto/base/name.h"
 #include "server/request/request_life.h"
 
 enum {

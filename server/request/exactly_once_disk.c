@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
 #include "server/request/exactly_once_internal.h"
 #include "server/instance/instance.h"

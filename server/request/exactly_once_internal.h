@@ -7,6 +7,7 @@
 #include <nettle/umac.h>
 #include <pthread.h>
 
+#include "proto/base/name.h"
 #include "server/request/exactly_once.h"
 
 enum {

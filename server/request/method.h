@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The one method table behind both transports. A method is a few functions; adding one is
- * one file in service/ and one row in method.c. */
+/* A method is a few functions, and a table of methods stands behind both transports. The
+ * server's own is in server/method_table.c: a new method is one file in service/ and one row
+ * there. main.c hands it in, so that nothing here knows the services. */
 #ifndef VXD_SERVER_REQUEST_METHOD_H
 #define VXD_SERVER_REQUEST_METHOD_H
 
@@ -50,7 +51,14 @@ struct vxd_method {
      * change: a repeated request passes as the first one did. */
     enum vxd_status (*check)(struct vxd_request *request, struct vxd_err *err);
 
-    /* On a lane's thread: enqueues one stage on the queue and returns without waiting.
+    /* On a lane's thread: enqueues one stage on the queue. On a read lane it returns without
+     * waiting. On the write lane it may wait for the queue where the next step depends on
+     * what the device found, and this is the whole list:
+     *   - capacity: vxd_hashmap_prepare counts distinct new keys before a map changes;
+     *   - an edit of a scene (vxd_dag_edit_wait), which grows the store and begins again where
+     *     something did not fit, and the voxels of a scan before they are edited;
+     *   - what the journal's record is made of: inputs that are copied from the device.
+     * So a write holds its lane as long as the device works for it. Reads go on meanwhile.
      * Sets request->more when another stage must follow once the queue has run this one;
      * other requests may run between stages, and the next stage may come on another lane
      * of the same context. NULL for VXD_LANE_NONE. */
@@ -71,7 +79,7 @@ struct vxd_method {
     void (*forget)(struct vxd_request *request);
 
     /* Optional, on any thread, when a request that repeats no other is about to be queued:
-     * another one may have to run before it (request_ahead.h). Where one does, *waits is set,
+     * another one may have to run before it (request_prerequisite.h). Where one does, *waits is set,
      * and take_ahead gets its output, on that one's thread. */
     enum vxd_status (*ahead)(struct vxd_request *request, bool *waits,
                              struct vxd_err *err);
@@ -84,14 +92,20 @@ struct vxd_method {
                                  struct vxd_err *err);
 };
 
-/* The table, in the order of the schema's field numbers. */
-const struct vxd_method *vxd_methods(size_t *n_methods);
+/* The methods of a server, in the order of the schema's field numbers. */
+struct vxd_method_table {
+    const struct vxd_method *methods;
+    size_t n_methods;
+};
 
 /* NULL when there is none. */
-const struct vxd_method *vxd_method_by_tag(uint32_t tag);
-const struct vxd_method *vxd_method_by_name(const char *name);
+const struct vxd_method *vxd_method_by_tag(const struct vxd_method_table *table,
+                                           uint32_t tag);
+const struct vxd_method *vxd_method_by_name(const struct vxd_method_table *table,
+                                            const char *name);
 
-/* Index in the table, for metrics. */
-size_t vxd_method_index(const struct vxd_method *method);
+/* Index in the table, for metrics; SIZE_MAX for a method that is not in it. */
+size_t vxd_method_index(const struct vxd_method_table *table,
+                        const struct vxd_method *method);
 
 #endif

@@ -8,12 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "server/request/exactly_once.h"
 #include "server/observe/log/log.h"
 #include "server/request/request_prerequisite.h"
 #include "server/instance/instance.h"
 #include "server/observe/observe.h"
+#include "server/schedule/schedule.h"
 
 enum {
     DECODER_FACTOR =
@@ -25,12 +28,9 @@ enum {
     SLOW_MS = 1000
 };
 
-static bool is_name(const char *text)
+static bool is_name_or_empty(const char *text)
 {
-    size_t n = strlen(text);
-
-    return n < VXD_NAME_BYTES && text[0] != '.' && text[0] != '_' && text[0] != '-' &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+    return text[0] == '\0' || vxd_is_name(text);
 }
 
 static bool is_printable(const char *text)
@@ -76,12 +76,12 @@ static enum vxd_status take_header(struct vxd_request *request,
                         VXD_TOKEN_BYTES - 1);
     }
     (void)snprintf(request->token, sizeof request->token, "%s", token);
-    if (!is_name(client)) {
+    if (!is_name_or_empty(client)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "header.client_id",
                         "must be [a-z0-9][a-z0-9._-]{0,62}");
     }
     copy_text(request->client_id, client);
-    if (!is_name(stream)) {
+    if (!is_name_or_empty(stream)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "header.stream",
                         "must be [a-z0-9][a-z0-9._-]{0,62}");
     }
@@ -527,8 +527,9 @@ bool vxd_request_answer(struct vxd_request *request, const struct vxd_err *err,
         request->err = *err;
     }
     vxd_metrics_count_request(server->metrics,
-                              request->method != NULL ? vxd_method_index(request->method)
-                                                      : VXD_METRICS_MAX_METHODS - 1,
+                              request->method != NULL
+                                  ? vxd_method_index(server->methods, request->method)
+                                  : VXD_METRICS_MAX_METHODS - 1,
                               request->err.code, queues ? request->queue_ms / 1e3 : -1,
                               request->total_ms / 1e3);
     if (output != NULL) {

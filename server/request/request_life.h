@@ -15,12 +15,12 @@
 #include <stdatomic.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "server/request/method.h"
 
 struct vxd_server;
 
-#define VXD_NAME_BYTES 64
 #define VXD_TOKEN_BYTES 256
 
 /* What the envelope's header (rpc) or the HTTP headers say; strings are copied by

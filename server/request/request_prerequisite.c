@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/instance/instance.h"
+#include "server/schedule/schedule.h"
 
 enum vxd_status vxd_request_queue(struct vxd_request *request, struct vxd_err *err)
 {

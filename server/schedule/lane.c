@@ -4,6 +4,7 @@
  * released, unless it changes something and was begun: then it goes on to its end, so that
  * asking again gives the outcome. */
 #include "server/request/request.h"
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scenes.h"
@@ -125,37 +126,8 @@ static void leave_committing(struct vxd_lane *lane, const struct vxd_request *re
     lane->n_committing--;
 }
 
-/* The change is made and its reply is complete; whoever is decided comes back to
- * end_committed. */
-static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *request,
-                                 struct vxd_err *err)
-{
-    struct vxd_scheduler *scheduler = lane->scheduler;
-    struct vxd_request **at = &lane->committing;
-    enum vxd_status status;
-
-    request->commit->lane = lane;
-    (void)pthread_mutex_lock(&scheduler->mutex);
-    while (*at != NULL) {
-        at = &(*at)->commit->next_handed_over;
-    }
-    *at = request;
-    request->commit->next_handed_over = NULL;
-    lane->running = NULL;
-    lane->n_committing++;
-    (void)pthread_mutex_unlock(&scheduler->mutex);
-    status = request->commit->begin(request, err);
-    if (status != VXD_OK) {
-        (void)pthread_mutex_lock(&scheduler->mutex);
-        leave_committing(lane, request);
-        lane->running = request;
-        (void)pthread_mutex_unlock(&scheduler->mutex);
-        request->commit->end(request, false);
-    }
-    return status;
-}
-
-void vxd_commit_decide(struct vxd_request *request, const struct vxd_err *err)
+/* On any thread: the lane comes back to the change when it is free. Never waits. */
+static void note_decided(struct vxd_request *request, const struct vxd_err *err)
 {
     struct vxd_commit *commit = request->commit;
     struct vxd_lane *lane = commit->lane;
@@ -177,6 +149,37 @@ void vxd_commit_decide(struct vxd_request *request, const struct vxd_err *err)
     lane->idle = false;
     (void)pthread_cond_signal(&lane->wake);
     (void)pthread_mutex_unlock(&scheduler->mutex);
+}
+
+/* The change is made and its reply is complete; whoever is decided comes back to
+ * end_committed. */
+static enum vxd_status hand_over(struct vxd_lane *lane, struct vxd_request *request,
+                                 struct vxd_err *err)
+{
+    struct vxd_scheduler *scheduler = lane->scheduler;
+    struct vxd_request **at = &lane->committing;
+    enum vxd_status status;
+
+    request->commit->decide = note_decided;
+    request->commit->lane = lane;
+    (void)pthread_mutex_lock(&scheduler->mutex);
+    while (*at != NULL) {
+        at = &(*at)->commit->next_handed_over;
+    }
+    *at = request;
+    request->commit->next_handed_over = NULL;
+    lane->running = NULL;
+    lane->n_committing++;
+    (void)pthread_mutex_unlock(&scheduler->mutex);
+    status = request->commit->begin(request, err);
+    if (status != VXD_OK) {
+        (void)pthread_mutex_lock(&scheduler->mutex);
+        leave_committing(lane, request);
+        lane->running = request;
+        (void)pthread_mutex_unlock(&scheduler->mutex);
+        request->commit->end(request, false);
+    }
+    return status;
 }
 
 /* With the mutex held: the first that was decided, taken; NULL. */
@@ -344,7 +347,7 @@ enum vxd_status vxd_lane_start(struct vxd_lane *lane, struct vxd_err *err)
     if (status != VXD_OK) {
         return status;
     }
-    if (!vxd_timer_init_condition(&lane->wake)) {
+    if (!vxd_clock_init_condition(&lane->wake)) {
         vxd_queue_destroy(lane->queue);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a lane");
     }

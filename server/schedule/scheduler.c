@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
+#include "server/observe/observe.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/networks/networks.h"
 #include "server/registry/scenes/scenes.h"

@@ -2,6 +2,7 @@
 /* The end of serving: what is begun or waits gets its time, then an answer. */
 #include <time.h>
 
+#include "proto/base/clock.h"
 #include "server/request/request.h"
 #include "server/schedule/scheduler_internal.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "server/instance/instance.h"
+#include "proto/base/clock.h"
 
 enum {
     FIRST_CAPACITY = 64
@@ -113,26 +113,12 @@ static void *run(void *argument)
     return NULL;
 }
 
-bool vxd_timer_init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-    bool ok;
-
-    if (pthread_condattr_init(&attributes) != 0) {
-        return false;
-    }
-    ok = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-         pthread_cond_init(condition, &attributes) == 0;
-    (void)pthread_condattr_destroy(&attributes);
-    return ok;
-}
-
 enum vxd_status vxd_timer_create(vxd_timer_fn fire, void *context, struct vxd_timer **out,
                                  struct vxd_err *err)
 {
     struct vxd_timer *timer = calloc(1, sizeof *timer);
 
-    if (timer == NULL || !vxd_timer_init_condition(&timer->changed)) {
+    if (timer == NULL || !vxd_clock_init_condition(&timer->changed)) {
         free(timer);
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for the timer");
     }

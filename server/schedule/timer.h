@@ -3,8 +3,6 @@
 #ifndef VXD_SERVER_SCHEDULE_TIMER_H
 #define VXD_SERVER_SCHEDULE_TIMER_H
 
-#include <pthread.h>
-
 #include "server/request/request.h"
 
 struct vxd_timer;
@@ -26,9 +24,5 @@ enum vxd_status vxd_timer_add(struct vxd_timer *timer, struct vxd_request *reque
 
 /* Does nothing for a request that is not watched (any more). */
 void vxd_timer_remove(struct vxd_timer *timer, struct vxd_request *request);
-
-/* A condition whose timed waits go by the monotonic clock (vxd_clock_ns), so that setting the
- * date moves no deadline. */
-bool vxd_timer_init_condition(pthread_cond_t *condition);
 
 #endif

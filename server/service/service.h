@@ -6,19 +6,19 @@
 #include "server/service/message.h"
 #include "server/request/request.h"
 
-/* service/admin.c */
+/* service/admin/admin.c */
 enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_status_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_set_log_level_check(struct vxd_request *request, struct vxd_err *err);
 
-/* service/backup.c */
+/* service/admin/admin_backup.c */
 enum vxd_status vxd_backup_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_backup_submit(struct vxd_request *request, struct vxd_queue *queue,
                                   struct vxd_err *err);
 enum vxd_status vxd_backup_finish(struct vxd_request *request, struct vxd_queue *queue,
                                   struct vxd_err *err);
 
-/* service/self_test.c */
+/* service/admin/self_test.c */
 enum vxd_status vxd_self_test_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_self_test_submit(struct vxd_request *request, struct vxd_queue *queue,
                                      struct vxd_err *err);
@@ -26,7 +26,7 @@ enum vxd_status vxd_self_test_finish(struct vxd_request *request, struct vxd_que
                                      struct vxd_err *err);
 void vxd_self_test_release(struct vxd_request *request, struct vxd_queue *queue);
 
-/* service/voxelize*.c */
+/* service/voxelize */
 bool vxd_voxelize_changes(const struct vxd_request *request);
 enum vxd_status vxd_voxelize_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_voxelize_submit(struct vxd_request *request, struct vxd_queue *queue,
@@ -37,7 +37,7 @@ void vxd_voxelize_release(struct vxd_request *request, struct vxd_queue *queue);
 enum vxd_status vxd_voxelize_from_file(struct vxd_request *request,
                                        const struct vxd_body *body, struct vxd_err *err);
 
-/* service/hashmap*.c */
+/* service/map */
 bool vxd_map_changes(const struct vxd_request *request);
 enum vxd_status vxd_map_create_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_map_drop_check(struct vxd_request *request, struct vxd_err *err);
@@ -94,12 +94,9 @@ enum vxd_status vxd_map_save_finish(struct vxd_request *request, struct vxd_queu
                                     struct vxd_err *err);
 enum vxd_status vxd_map_load_finish(struct vxd_request *request, struct vxd_queue *queue,
                                     struct vxd_err *err);
-/* Of those whose reply submit has made. */
-enum vxd_status vxd_map_done(struct vxd_request *request, struct vxd_queue *queue,
-                             struct vxd_err *err);
 void vxd_map_release(struct vxd_request *request, struct vxd_queue *queue);
 
-/* service/network_admin.c */
+/* service/network */
 bool vxd_network_changes(const struct vxd_request *request);
 enum vxd_status vxd_network_load_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_network_unload_check(struct vxd_request *request,
@@ -110,11 +107,13 @@ enum vxd_status vxd_network_load_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_network_unload_submit(struct vxd_request *request,
                                           struct vxd_queue *queue, struct vxd_err *err);
+enum vxd_status vxd_network_unload_finish(struct vxd_request *request,
+                                          struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_network_load_finish(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err);
 void vxd_network_load_release(struct vxd_request *request, struct vxd_queue *queue);
 
-/* service/infer*.c */
+/* service/infer */
 enum vxd_status vxd_infer_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_infer_submit(struct vxd_request *request, struct vxd_queue *queue,
                                  struct vxd_err *err);
@@ -125,7 +124,7 @@ void vxd_infer_forget(struct vxd_request *request);
 enum vxd_status vxd_infer_from_file(struct vxd_request *request,
                                     const struct vxd_body *body, struct vxd_err *err);
 
-/* service/scene*.c */
+/* service/scene and service/integrate */
 bool vxd_scene_changes(const struct vxd_request *request);
 enum vxd_status vxd_scene_create_check(struct vxd_request *request, struct vxd_err *err);
 enum vxd_status vxd_scene_drop_check(struct vxd_request *request, struct vxd_err *err);

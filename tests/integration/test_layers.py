@@ -51,11 +51,8 @@ STILL_SHARED = (
     "server/observe/metrics_internal.h",
     "server/registry/maps/map_catalogue.h",
     "server/registry/scenes/scenes_recover.h",
-    "server/schedule/timer.h",
 )
 STILL_IN_A_CYCLE = {
-    "server/instance",
-    "server/observe",
     "server/registry/maps",
     "server/registry/networks",
     "server/registry/scenes",
@@ -63,6 +60,7 @@ STILL_IN_A_CYCLE = {
     "server/schedule",
 }
 MAX_FILES = 30  # of code, in one folder of the product
+MAX_LINES = 1000  # of one file, which is one idea
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = {".c", ".h", ".cu", ".cuh"}
 WITH_SPDX = CODE | {".py", ".sh", ".cmake", ".proto", ".yml", ".yaml", ".toml"}
@@ -213,6 +211,6 @@ def test_files_stay_short_enough_to_read() -> None:
         folder = path.relative_to(SOURCE).as_posix().split("/", 1)[0]
         if path.suffix in CODE and folder in ALLOWED:
             n_lines = len(path.read_text().splitlines())
-            if n_lines > 700:
+            if n_lines > MAX_LINES:
                 wrong.append(f"{path.relative_to(SOURCE)} has {n_lines} lines")
     assert not wrong, "\n".join(wrong)

@@ -4,6 +4,6 @@
 #define VXD_GPU_SPARSE_EXECUTOR_EXECUTOR_H
 
 #include "gpu/sparse/executor/gather_rows.h"
-#include "gpu/sparse/executor/network.h"
+#include "gpu/sparse/executor/net.h"
 
 #endif

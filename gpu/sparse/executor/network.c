@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A network: made of a builder's layers, immutable afterwards. */
-#include "gpu/sparse/executor/network.h"
+#include "gpu/sparse/executor/net.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,8 @@
  * network_plan.c     the order of work, and for how long each piece of memory is needed
  * network_weights.c  batch norms folded, weights on the device
  * network.c          create, destroy, info
- * network_run.c      a run and its steps; network_sets.c, network_memory.c, network_maps.c and
- *                    network_layers.c what they enqueue; network_whole.c a run enqueued whole,
+ * network_run.c      a run and its steps; network_coord_sets.c, network_memory.c, network_maps.c and
+ *                    network_layers.c what they enqueue; network_run_whole.c a run enqueued whole,
  *                    by what network_repeat.c has kept of others on a GPU; network_result.c
  *                    what is left of it
  *
@@ -19,7 +19,7 @@
 #define VXD_GPU_SPARSE_EXECUTOR_NETWORK_INTERNAL_H
 
 #include "gpu/sparse/layers/layers.h"
-#include "gpu/sparse/executor/network.h"
+#include "gpu/sparse/executor/net.h"
 
 /* Where the rows of tensors start: 16 bytes, so that matrix units read vectors. */
 #define VXD_NET_ROW_ALIGN 16

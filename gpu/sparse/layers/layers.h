@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The twins behind network.h: what layers that are no convolutions run as. The executor has
+/* The twins behind net.h: what layers that are no convolutions run as. The executor has
  * checked everything; the twins only compute, allocate nothing and wait for nothing. Calls are
  * copied before a twin returns; what they point to is device memory, used when the queue gets
  * there.

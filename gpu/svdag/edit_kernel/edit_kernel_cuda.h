@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One way over a tree with an editor: one cooperative kernel, in stages with a barrier between.
  *
- * path   the first block: cubes that hold all of an edit whose bounds are known (path_cuda.h), or of a
- *        ball the upper ones, as long as they are few (fan_cuda.h)
+ * path   the first block: cubes that hold all of an edit whose bounds are known (expand_path_cuda.h), or of a
+ *        ball the upper ones, as long as they are few (expand_top_cuda.h)
  * open   height by height, cubes become rows; the first block alone as long as they are few
  * join   of what was opened, children that are equal to another's take its row, and count for as
  *        many

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "server/durable/journal/journal_internal.h"
 #include "server/observe/log/log.h"

@@ -125,7 +125,7 @@ struct vxd_journal {
     bool is_full;           /* PRAGMA synchronous as it is */
     bool is_wal_dirty;      /* commits since its last sync, */
     bool is_everysec_dirty; /* some of EVERYSEC, */
-    uint64_t everysec_ns;   /* the first of them at this time */
+    int64_t everysec_ns;    /* the first of them at this time */
     int n_wal_frames;       /* as the last commit told */
     uint64_t n_probes;
     uint32_t *dropped; /* families whose records go */
@@ -269,7 +269,6 @@ void *vxd_journal_thread(void *journal);
 /* PRAGMA synchronous: whether commits sync. */
 enum vxd_status vxd_journal_set_full(struct vxd_journal *journal, bool is_full,
                                      struct vxd_err *err);
-uint64_t vxd_journal_clock_ns(void);
 
 /* journal_txn.c ---------------------------------------------------------------------------- */
 

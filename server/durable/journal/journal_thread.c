@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/base/clock.h"
 #include "server/durable/journal/journal_internal.h"
 #include "server/observe/log/log.h"
 
@@ -34,14 +35,6 @@ struct group {
     bool is_full;
     bool has_everysec;
 };
-
-uint64_t vxd_journal_clock_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 enum vxd_status vxd_journal_set_full(struct vxd_journal *journal, bool is_full,
                                      struct vxd_err *err)
@@ -178,7 +171,7 @@ static enum vxd_status write_group(struct vxd_journal *journal, struct group *gr
         journal->is_wal_dirty = true;
         if (group->has_everysec && !journal->is_everysec_dirty) {
             journal->is_everysec_dirty = true;
-            journal->everysec_ns = vxd_journal_clock_ns();
+            journal->everysec_ns = vxd_clock_ns();
         }
     }
 out:
@@ -222,10 +215,10 @@ static void settle_rows(struct vxd_journal *journal, bool is_committed)
 }
 
 static void count_group(struct vxd_journal *journal, const struct group *group,
-                        uint64_t begin_ns)
+                        int64_t begin_ns)
 {
     struct vxd_journal_stats *stats = &journal->stats;
-    uint64_t took_us = (vxd_journal_clock_ns() - begin_ns) / 1000;
+    uint64_t took_us = (uint64_t)(vxd_clock_ns() - begin_ns) / 1000;
 
     stats->n_groups++;
     stats->n_transactions += group->n_written;
@@ -281,7 +274,7 @@ static void complete(struct vxd_journal *journal, struct group *group)
 static void run_group(struct vxd_journal *journal, struct group *group)
 {
     struct vxd_err err = {0};
-    uint64_t begin_ns = vxd_journal_clock_ns();
+    int64_t begin_ns = vxd_clock_ns();
     enum vxd_status status = VXD_OK;
     bool is_written = false;
 
@@ -491,11 +484,11 @@ out:
 /* The loop --------------------------------------------------------------------------------- */
 
 /* Waits for work until a time (0 = for ever); true when there is any. With the lock. */
-static bool wait_until(struct vxd_journal *journal, uint64_t until_ns)
+static bool wait_until(struct vxd_journal *journal, int64_t until_ns)
 {
     while (journal->first == NULL && !journal->is_stopping) {
-        struct timespec until = {.tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
-                                 .tv_nsec = (long)(until_ns % UINT64_C(1000000000))};
+        struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
+                                 .tv_nsec = (long)(until_ns % 1000000000)};
 
         journal->stats.is_idle = true;
         if (until_ns == 0) {
@@ -509,15 +502,15 @@ static bool wait_until(struct vxd_journal *journal, uint64_t until_ns)
     return journal->first != NULL;
 }
 
-static uint64_t ms_after(uint64_t time_ns, uint32_t ms)
+static int64_t ms_after(int64_t time_ns, uint32_t ms)
 {
-    return time_ns + (uint64_t)ms * 1000000;
+    return time_ns + (int64_t)ms * 1000000;
 }
 
 /* One turn while writes work. False when the end has come. */
 static bool turn(struct vxd_journal *journal, bool *has_trims)
 {
-    uint64_t until_ns = 0;
+    int64_t until_ns = 0;
     struct group group = {0};
     bool has_work;
 
@@ -538,7 +531,7 @@ static bool turn(struct vxd_journal *journal, bool *has_trims)
         run_group(journal, &group);
         tell_due(journal);
     }
-    if (until_ns != 0 && vxd_journal_clock_ns() >= until_ns) {
+    if (until_ns != 0 && vxd_clock_ns() >= until_ns) {
         sync_every_second(journal);
     }
     copy_long_wal(journal);
@@ -547,7 +540,7 @@ static bool turn(struct vxd_journal *journal, bool *has_trims)
 }
 
 /* One turn while they do not: whoever comes is refused, until a probe goes through. */
-static bool turn_unavailable(struct vxd_journal *journal, uint64_t *probe_ns)
+static bool turn_unavailable(struct vxd_journal *journal, int64_t *probe_ns)
 {
     struct group group = {0};
     bool has_work;
@@ -565,7 +558,7 @@ static bool turn_unavailable(struct vxd_journal *journal, uint64_t *probe_ns)
     if (has_work) {
         refuse_group(journal, &group);
     }
-    if (vxd_journal_clock_ns() >= *probe_ns) {
+    if (vxd_clock_ns() >= *probe_ns) {
         probe(journal);
         *probe_ns = 0;
     }
@@ -575,7 +568,7 @@ static bool turn_unavailable(struct vxd_journal *journal, uint64_t *probe_ns)
 void *vxd_journal_thread(void *args)
 {
     struct vxd_journal *journal = args;
-    uint64_t probe_ns = 0;
+    int64_t probe_ns = 0;
     bool has_trims = true; /* perhaps left by the last run */
     bool goes_on = true;
 
@@ -590,7 +583,7 @@ void *vxd_journal_thread(void *args)
             goes_on = turn(journal, &has_trims);
         } else {
             if (probe_ns == 0) {
-                probe_ns = ms_after(vxd_journal_clock_ns(), journal->options.probe_ms);
+                probe_ns = ms_after(vxd_clock_ns(), journal->options.probe_ms);
             }
             goes_on = turn_unavailable(journal, &probe_ns);
         }

@@ -23,6 +23,8 @@
 #include <math.h>
 #include <nettle/sha2.h>
 
+#include "proto/base/name.h"
+
 enum {
     OWNER_KIND = 77,
     LAYOUT = 1,
@@ -174,7 +176,7 @@ static void get_arrays(struct vxd_bytes_in *in, struct vxd_map_spec *spec)
         n_bytes = vxd_dtype_bytes(array->dtype);
         in->is_bad = in->is_bad || n_bytes == 0 || array->n_elements < 1 ||
                      array->n_elements > VXD_HASHMAP_MAX_ROW_BYTES / n_bytes ||
-                     !vxd_is_map_name(spec->array_names[i]);
+                     !vxd_is_name(spec->array_names[i]);
     }
 }
 
@@ -214,7 +216,7 @@ enum vxd_status vxd_map_read_description(const void *bytes, size_t n_bytes,
     out->generation = vxd_bytes_get_number(&in);
     out->first_epoch = vxd_bytes_get_number(&in);
     out->created_unix_ns = vxd_bytes_get_signed(&in);
-    return !in.is_bad && in.at == in.n && vxd_is_map_name(out->terms.name)
+    return !in.is_bad && in.at == in.n && vxd_is_name(out->terms.name)
                ? VXD_OK
                : vxd_fail(err, VXD_DATA_LOSS, NULL, "a map's description is damaged");
 }

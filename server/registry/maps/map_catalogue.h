@@ -5,6 +5,7 @@
 #define VXD_SERVER_REGISTRY_MAPS_MAP_CATALOGUE_H
 
 #include "proto/base/bytes.h"
+#include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
 #include "server/durable/snapshot/snapshot.h"
 #include "server/registry/maps/named_maps.h"

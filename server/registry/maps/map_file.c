@@ -35,6 +35,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/base/name.h"
 #include "proto/base/xxh64.h"
 
 enum {
@@ -400,7 +401,7 @@ static enum vxd_status read_array(const uint8_t *head, int i, struct vxd_map_spe
     size_t n_bytes;
 
     if (!get_text(head + at, VXD_NAME_BYTES, spec->array_names[i]) ||
-        !vxd_is_map_name(spec->array_names[i])) {
+        !vxd_is_name(spec->array_names[i])) {
         return fail_at(err, at, "array %d has no proper name", i);
     }
     for (int k = 0; k < i; k++) {

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "proto/base/clock.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps_internal.h"
@@ -271,14 +271,11 @@ enum vxd_status vxd_map_hand_over(struct vxd_maps *maps, struct vxd_map *map,
                                   struct vxd_map_entry *entry, struct vxd_err *err)
 {
     struct vxd_journal_txn *txn = NULL;
-    struct timespec now = {0};
     enum vxd_status status;
 
-    (void)clock_gettime(CLOCK_REALTIME, &now);
     VXD_TRY(vxd_journal_begin(maps->journal, &txn, err));
     VXD_TRY(put_change(maps, map, entry, txn, err));
-    VXD_TRY(vxd_scene_put_outcome(request, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
-                                  txn, err));
+    VXD_TRY(vxd_scene_put_outcome(request, vxd_clock_unix_ns(), txn, err));
     status = vxd_journal_commit(txn, decided, request, err);
     txn = NULL;
     if (status == VXD_OK && entry->kind != VXD_MAP_READ) {

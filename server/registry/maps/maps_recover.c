@@ -3,8 +3,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "server/durable/recovery/recovery.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps_internal.h"
@@ -80,7 +81,7 @@ static enum vxd_status describe(const struct recovery *recovery,
     if (strcmp(name, row->name) != 0) {
         vxd_map_name_of_family(row, out->terms.name);
     }
-    if (!vxd_is_map_name(out->terms.name)) {
+    if (!vxd_is_name(out->terms.name)) {
         status = vxd_fail(err, VXD_DATA_LOSS, NULL, "its name is another map's");
     }
 out:
@@ -168,12 +169,9 @@ static enum vxd_status raise_generation(struct vxd_maps *maps, struct vxd_map *m
     struct vxd_bytes_out bytes = {0};
     struct vxd_journal_txn *txn = NULL;
     struct vxd_map_described described;
-    struct timespec now = {0};
-    uint64_t now_ns;
+    uint64_t now_ns = (uint64_t)vxd_clock_unix_ns();
     enum vxd_status status;
 
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     map->generation = now_ns > map->generation ? now_ns : map->generation + 1;
     map->first_epoch =
         (now_ns / 1000 > vxd_map_epoch(map) ? now_ns / 1000 : vxd_map_epoch(map) + 1);

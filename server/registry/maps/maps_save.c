@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/clock.h"
 #include "server/durable/record/record.h"
 #include "server/durable/snapshot/snapshot.h"
 #include "server/observe/log/log.h"
@@ -77,15 +77,13 @@ static enum vxd_status save(struct vxd_maps *maps, struct row *row, struct vxd_e
     struct vxd_queue *queue = NULL;
     struct vxd_hashmap *hashmap = NULL;
     struct vxd_journal_state state;
-    struct timespec now = {0};
     enum vxd_status status;
 
     VXD_TRY(vxd_journal_get_state(maps->journal, row->id, &state, err));
-    (void)clock_gettime(CLOCK_REALTIME, &now);
     row->head.family = row->id;
     row->head.sequence = state.last_sequence;
     row->head.rules_version = VXD_MAP_RULES_VERSION;
-    row->head.unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    row->head.unix_ns = vxd_clock_unix_ns();
     VXD_TRY(vxd_context_create(&options, &context, err));
     VXD_TRY(vxd_queue_create(context, &queue, err));
     VXD_TRY(vxd_map_bring_back(queue, maps->journal, maps->dir, row->id, row->described,

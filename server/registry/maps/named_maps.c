@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
 #include "server/registry/maps/map_file.h"
@@ -40,14 +40,6 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
     }
     *out = maps;
     return VXD_OK;
-}
-
-bool vxd_is_map_name(const char *text)
-{
-    size_t n = strlen(text);
-
-    return n > 0 && n < VXD_NAME_BYTES && strchr("._-", text[0]) == NULL &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
 }
 
 size_t vxd_map_key_bytes(const struct vxd_hashmap_spec *spec)
@@ -292,7 +284,6 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
                             struct vxd_err *err)
 {
     struct vxd_map *map = NULL;
-    struct timespec now = {0};
     enum vxd_status status = VXD_OK;
 
     if (atomic_load(&maps->n_maps) >= VXD_MAPS_MAX && !maps->is_recovering) {
@@ -310,8 +301,7 @@ enum vxd_status vxd_map_new(struct vxd_maps *maps, struct vxd_queue *queue,
         VXD_TRY(vxd_hashmap_create(queue, &map->spec.engine, &take_hashmap, err));
     }
     map->hashmap = take_hashmap;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    map->created_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    map->created_unix_ns = vxd_clock_unix_ns();
     map->used_ns = vxd_clock_ns();
     /* Another start of the server makes others, too. */
     map->generation = (uint64_t)map->created_unix_ns + maps->n_made++;

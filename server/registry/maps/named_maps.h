@@ -9,6 +9,7 @@
 #define VXD_SERVER_REGISTRY_MAPS_NAMED_MAPS_H
 
 #include "gpu/hash/hash.h"
+#include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
 #include "server/request/request.h"
 
@@ -78,9 +79,6 @@ enum vxd_status vxd_maps_create(struct vxd_server *server, struct vxd_maps **out
 
 /* No request may run. NULL is fine. */
 void vxd_maps_destroy(struct vxd_maps *maps);
-
-/* Any thread: whether text is a map's, file's or array's name: [a-z0-9][a-z0-9._-]{0,62}. */
-bool vxd_is_map_name(const char *text);
 
 /* Equal keys, arrays and lattice; capacity and limits may differ. */
 bool vxd_map_spec_equal(const struct vxd_map_spec *a, const struct vxd_map_spec *b);

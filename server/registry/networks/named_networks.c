@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/registry/networks/networks_warm_up.h"
 #include "server/instance/instance.h"
@@ -250,7 +250,6 @@ static enum vxd_status build(struct vxd_network *network, struct vxd_queue *queu
     const struct vxd_net_options options = {.precision = network->precision,
                                             .max_rows = VXD_NETWORK_MAX_VOXELS,
                                             .max_samples = VXD_NETWORK_MAX_ITEMS};
-    struct timespec now = {0};
     enum vxd_status status;
 
     VXD_TRY(vxd_net_create(queue, vxd_model_builder(network->model), &options,
@@ -258,8 +257,7 @@ static enum vxd_status build(struct vxd_network *network, struct vxd_queue *queu
     vxd_net_get_info(network->net, &network->info);
     VXD_TRY(account(network, err));
     VXD_TRY(vxd_network_warm_up(network, queue, err));
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    network->loaded_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    network->loaded_unix_ns = vxd_clock_unix_ns();
 out:
     return status;
 }

@@ -3,8 +3,8 @@
  * (stores, giving memory back) is done outside of it. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "proto/base/clock.h"
 #include "server/registry/scenes/scenes_internal.h"
 #include "server/instance/instance.h"
 
@@ -21,14 +21,6 @@ void vxd_scenes_lock(const struct vxd_scenes *scenes)
 void vxd_scenes_unlock(const struct vxd_scenes *scenes)
 {
     (void)pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&scenes->mutex);
-}
-
-int64_t vxd_scene_now_ns(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static void choose_store(struct vxd_scenes *scenes, const struct vxd_server *server)
@@ -150,7 +142,7 @@ static void destroy(struct vxd_scene *scene, struct vxd_queue *queue)
 
 uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes)
 {
-    uint64_t now = (uint64_t)vxd_scene_now_ns();
+    uint64_t now = (uint64_t)vxd_clock_unix_ns();
 
     /* Clocks may go back while the server runs. */
     scenes->last_generation =
@@ -213,7 +205,7 @@ static enum vxd_status new_scene(struct vxd_scenes *scenes,
     scene->spec = *spec;
     scene->spec.palette = NULL;
     scene->references = 1;
-    scene->created_unix_ns = vxd_scene_now_ns();
+    scene->created_unix_ns = vxd_clock_unix_ns();
     scene->generation = vxd_scenes_new_generation(scenes);
     status = copy_palette(scene, spec, err);
     if (status != VXD_OK) {

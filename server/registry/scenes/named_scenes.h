@@ -14,6 +14,7 @@
 #define VXD_SERVER_REGISTRY_SCENES_NAMED_SCENES_H
 
 #include "gpu/svdag/svdag.h"
+#include "proto/base/name.h"
 #include "server/durable/journal/journal.h"
 #include "server/request/request.h"
 
@@ -188,9 +189,6 @@ size_t vxd_scenes_list(struct vxd_scenes *scenes, struct vxd_scene **out, size_t
  * lane: the registry's own. */
 void vxd_scenes_remove(struct vxd_scenes *scenes, struct vxd_queue *queue,
                        struct vxd_scene *scene);
-
-/* Wall clock. */
-int64_t vxd_scene_now_ns(void);
 
 /* Lets go of it; with the last who does so its memory goes, in the queue's order. NULL is
  * fine. */

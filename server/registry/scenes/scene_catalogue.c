@@ -19,7 +19,7 @@
 #include <math.h>
 #include <nettle/sha2.h>
 
-#include "server/registry/maps/maps.h"
+#include "proto/base/name.h"
 
 enum {
     LAYOUT = 1
@@ -200,7 +200,7 @@ static void get_terms(struct vxd_bytes_in *in, struct vxd_scene_terms *terms)
     terms->durable = true;
     terms->fsync = (enum vxd_fsync)get_below(in, VXD_FSYNC_OFF);
     terms->journal_max_bytes = vxd_bytes_get_number(in);
-    in->is_bad = in->is_bad || !vxd_is_map_name(terms->name) || terms->keep_versions == 0;
+    in->is_bad = in->is_bad || !vxd_is_name(terms->name) || terms->keep_versions == 0;
 }
 
 static void get_spec(struct vxd_bytes_in *in, struct vxd_scene_spec *spec)

@@ -5,6 +5,7 @@
 #define VXD_SERVER_REGISTRY_SCENES_SCENE_CATALOGUE_H
 
 #include "proto/base/bytes.h"
+#include "proto/base/name.h"
 #include "server/registry/scenes/scenes_internal.h"
 
 /* What was read. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu/svdag/collect/collect.h"
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/registry/scenes/scenes_internal.h"
 #include "server/instance/instance.h"

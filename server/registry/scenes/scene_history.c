@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "server/registry/scenes/scenes_internal.h"
 
 #define NS_PER_S INT64_C(1000000000)
@@ -348,7 +349,7 @@ void vxd_scene_end_recovery(struct vxd_scene *scene)
     history->filed = NULL;
     history->n_filed = 0;
     history->keeps_all = false;
-    drop_old(scene, vxd_scene_now_ns());
+    drop_old(scene, vxd_clock_unix_ns());
     vxd_scenes_unlock(scene->scenes);
 }
 
@@ -365,7 +366,7 @@ uint64_t vxd_scene_add_version(struct vxd_scene *scene,
     *added = *version;
     added->number = history->n > 0 ? added[-1].number + 1 : 1;
     if (added->unix_ns == 0) {
-        added->unix_ns = vxd_scene_now_ns();
+        added->unix_ns = vxd_clock_unix_ns();
     }
     number = added->number;
     history->n++;

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "proto/base/name.h"
 #include "server/registry/scenes/named_scenes.h"
 
 struct vxd_dag_transfer;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "server/request/request.h"
 #include "server/durable/recovery/recovery.h"
 #include "server/observe/log/log.h"
@@ -264,7 +265,7 @@ enum vxd_status vxd_scene_commit_snapshot(struct vxd_scene *scene,
     VXD_TRY(vxd_scene_check_journal(scene, err));
     VXD_TRY(vxd_journal_begin(scene->scenes->journal, &txn, err));
     VXD_TRY(put_named(scene, snapshot, drop, txn, err));
-    VXD_TRY(vxd_scene_put_outcome(request, vxd_scene_now_ns(), txn, err));
+    VXD_TRY(vxd_scene_put_outcome(request, vxd_clock_unix_ns(), txn, err));
     status = vxd_journal_commit_wait(txn, err);
     txn = NULL;
 out:

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "server/durable/recovery/recovery.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"

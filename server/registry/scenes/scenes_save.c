@@ -8,13 +8,13 @@
 #include <time.h>
 
 #include "gpu/svdag/image/image.h"
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scene_catalogue.h"
 #include "server/registry/scenes/scenes_journal.h"
 #include "server/registry/scenes/scenes_recover.h"
 #include "server/instance/instance.h"
-#include "server/schedule/timer.h"
 
 enum {
     STEP_NS = 5000000, /* the pool's workers are shared with requests */
@@ -127,7 +127,7 @@ static enum vxd_status take(struct vxd_scene_saver *saver, struct picture *pictu
     picture->head.family = picture->family->journal_id;
     picture->head.epoch = picture->scene->generation;
     picture->head.rules_version = VXD_RULES_VERSION;
-    picture->head.unix_ns = vxd_scene_now_ns();
+    picture->head.unix_ns = vxd_clock_unix_ns();
     (void)snprintf(picture->head.name, sizeof picture->head.name, "%s",
                    picture->scene->terms.name);
     vxd_scenes_lock(scenes);
@@ -371,7 +371,7 @@ enum vxd_status vxd_scene_saver_start(struct vxd_scenes *scenes,
         return status;
     }
     (void)pthread_mutex_init(&saver->mutex, NULL);
-    if (!vxd_timer_init_condition(&saver->wake)) {
+    if (!vxd_clock_init_condition(&saver->wake)) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for snapshots");
     } else if (pthread_create(&saver->thread, NULL, run, saver) != 0) {
         (void)pthread_cond_destroy(&saver->wake);

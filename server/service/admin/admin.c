@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/clock.h"
 #include "proto/wire/wire.h"
 #include "server/observe/log/log.h"
 #include "server/registry/maps/maps.h"
@@ -11,6 +12,7 @@
 #include "server/observe/observe.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/instance/instance.h"
+#include "server/schedule/schedule.h"
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"
 
@@ -28,8 +30,8 @@ static enum vxd_status set_methods(struct vxd_request *request,
                                    Voxeld__V1__ServerInfoResponse *reply,
                                    struct vxd_err *err)
 {
-    size_t n;
-    const struct vxd_method *methods = vxd_methods(&n);
+    const struct vxd_method *methods = request->server->methods->methods;
+    size_t n = request->server->methods->n_methods;
 
     reply->methods = vxd_message_pointers(request->decoder, n, err);
     if (reply->methods == NULL) {
@@ -79,8 +81,8 @@ enum vxd_status vxd_server_info_check(struct vxd_request *request, struct vxd_er
 static enum vxd_status set_totals(struct vxd_request *request,
                                   Voxeld__V1__StatusResponse *reply, struct vxd_err *err)
 {
-    size_t n;
-    const struct vxd_method *methods = vxd_methods(&n);
+    const struct vxd_method *methods = request->server->methods->methods;
+    size_t n = request->server->methods->n_methods;
 
     reply->methods = vxd_message_pointers(request->decoder, n, err);
     if (reply->methods == NULL) {

@@ -5,8 +5,9 @@
 
 #include <errno.h>
 
+#include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "server/observe/log/log.h"
-#include "server/registry/maps/maps.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
@@ -18,7 +19,7 @@ enum vxd_status vxd_backup_check(struct vxd_request *request, struct vxd_err *er
         (const Voxeld__V1__BackupRequest *)request->input;
 
     request->bulk = true;
-    if (!vxd_is_map_name(input->name)) {
+    if (!vxd_is_name(input->name)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->name);
     }

@@ -10,6 +10,7 @@
 #include "server/observe/observe.h"
 #include "server/registry/scenes/scenes.h"
 #include "server/instance/instance.h"
+#include "server/schedule/schedule.h"
 
 static void describe(struct vxd_text *text, const char *name, const char *type,
                      const char *help)
@@ -56,26 +57,25 @@ static void write_histogram(struct vxd_text *text, const char *name, const char 
 }
 
 /* Rows of the method table, then the one for unknown methods; NULL past the end. */
-static const char *op_name(size_t row, size_t *index)
+static const char *op_name(const struct vxd_method_table *table, size_t row,
+                           size_t *index)
 {
-    size_t n_methods;
-    const struct vxd_method *methods = vxd_methods(&n_methods);
-
-    if (row < n_methods) {
+    if (row < table->n_methods) {
         *index = row;
-        return methods[row].name;
+        return table->methods[row].name;
     }
     *index = VXD_METRICS_MAX_METHODS - 1;
-    return row == n_methods ? "unknown" : NULL;
+    return row == table->n_methods ? "unknown" : NULL;
 }
 
-static void write_requests(const struct vxd_metrics *metrics, struct vxd_text *text)
+static void write_requests(const struct vxd_metrics *metrics,
+                           const struct vxd_method_table *table, struct vxd_text *text)
 {
     const char *op;
     size_t index;
 
     describe(text, "voxeld_requests_total", "counter", "Requests answered.");
-    for (size_t row = 0; (op = op_name(row, &index)) != NULL; row++) {
+    for (size_t row = 0; (op = op_name(table, row, &index)) != NULL; row++) {
         for (int code = 0; code < VXD_METRICS_CODES; code++) {
             uint64_t n = atomic_load(&metrics->methods[index].requests[code]);
 
@@ -88,7 +88,7 @@ static void write_requests(const struct vxd_metrics *metrics, struct vxd_text *t
     }
     describe(text, "voxeld_request_duration_seconds", "histogram",
              "From arrival to reply.");
-    for (size_t row = 0; (op = op_name(row, &index)) != NULL; row++) {
+    for (size_t row = 0; (op = op_name(table, row, &index)) != NULL; row++) {
         char label[80];
 
         (void)snprintf(label, sizeof label, "op=\"%s\"", op);
@@ -212,7 +212,7 @@ void vxd_metrics_write(struct vxd_server *server, struct vxd_text *text)
     vxd_scheduler_get_load(server->scheduler, &load);
     vxd_context_get_memory(server->context, &memory);
     vxd_server_backend_name(server, backend, sizeof backend);
-    write_requests(server->metrics, text);
+    write_requests(server->metrics, server->methods, text);
     write_uint(text, "voxeld_queue_depth", "gauge", "Requests waiting.", load.n_queued);
     write_uint(text, "voxeld_running", "gauge", "Requests begun and not finished.",
                load.n_running);

@@ -5,7 +5,10 @@
 
 #include "gpu/core/core.h"
 #include "gpu/voxel/voxel.h"
+#include "proto/base/clock.h"
 #include "server/instance/instance.h"
+#include "server/request/request.h"
+#include "server/schedule/schedule.h"
 #include "server/service/service.h"
 #include "voxeld/v1/admin.pb-c.h"
 

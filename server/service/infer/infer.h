@@ -156,21 +156,4 @@ void vxd_infer_free_outputs(struct vxd_request *request, struct vxd_queue *queue
 enum vxd_status vxd_infer_reply(struct vxd_request *request,
                                 const struct vxd_infer_batch *batch, struct vxd_err *err);
 
-/* network_info.c: what the methods on networks share. */
-Voxeld__V1__NetworkPrecision vxd_network_wire_precision(enum vxd_net_precision precision);
-Voxeld__V1__NetworkOutputKind vxd_network_wire_kind(enum vxd_model_output_kind kind);
-bool vxd_network_is_default_output(const struct vxd_model_output *output);
-/* errors  INVALID_ARGUMENT  err.field */
-enum vxd_status vxd_network_check_name(const char *name, const char *field,
-                                       struct vxd_err *err);
-/* errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_network_new_info(struct vxd_request *request,
-                                     const struct vxd_network *network, bool with_layers,
-                                     Voxeld__V1__NetworkInfo **out, struct vxd_err *err);
-Voxeld__V1__NetworkTimings *
-vxd_network_new_timings(struct vxd_request *request,
-                        const struct vxd_network_timings *timings, struct vxd_err *err);
-Voxeld__V1__Vec3 *vxd_network_new_vector(struct vxd_request *request, double x, double y,
-                                         double z, struct vxd_err *err);
-
 #endif

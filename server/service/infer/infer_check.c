@@ -5,7 +5,9 @@
 #include <math.h>
 
 #include "server/instance/instance.h"
+#include "server/schedule/schedule.h"
 #include "server/service/infer/infer.h"
+#include "server/service/network/network.h"
 #include "server/service/service.h"
 
 enum {

@@ -2,6 +2,7 @@
 /* The reply of one request of a batch: its tensors point at the arrays, so no row is copied
  * before the transport packs the message. */
 #include "server/service/infer/infer.h"
+#include "server/service/network/network.h"
 #include "server/service/service.h"
 
 static enum vxd_status new_tensor(struct vxd_request *request, enum vxd_dtype dtype,

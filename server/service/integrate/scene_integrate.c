@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "proto/base/clock.h"
 #include "server/instance/instance.h"
 #include "server/service/clouds/clouds.h"
 #include "server/service/service.h"

@@ -7,6 +7,7 @@
 #include "server/request/request.h"
 #include "server/instance/instance.h"
 #include "server/service/infer/infer.h"
+#include "server/service/network/network.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 
@@ -87,7 +88,8 @@ enum vxd_status vxd_scene_network_run(struct vxd_request *request,
     size_t index = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_request_create_ahead(request, vxd_method_by_name("infer"), &ahead, err));
+    VXD_TRY(vxd_request_create_ahead(
+        request, vxd_method_by_name(request->server->methods, "infer"), &ahead, err));
     VXD_TRY(new_input(ahead, network->message, err));
     ahead->body_bytes = request->body_bytes;
     VXD_TRY(ahead->method->check(ahead, err));

@@ -326,13 +326,3 @@ enum vxd_status vxd_map_get_finish(struct vxd_request *request, struct vxd_queue
     }
     return VXD_OK;
 }
-
-/* The reply was complete before the queue ran. */
-enum vxd_status vxd_map_done(struct vxd_request *request, struct vxd_queue *queue,
-                             struct vxd_err *err)
-{
-    (void)request;
-    (void)queue;
-    (void)err;
-    return VXD_OK;
-}

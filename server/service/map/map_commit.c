@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests on durable maps on their way to the disk: what the journal gets of them, and what is
  * done when that is decided. */
-#include <time.h>
 
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
 #include "server/service/map/map.h"
@@ -12,7 +12,6 @@ enum vxd_status vxd_map_pack_change(struct vxd_request *request,
                                     struct vxd_map_record *record, struct vxd_err *err)
 {
     struct vxd_map_entry *entry = &commit->entry;
-    struct timespec now = {0};
     enum vxd_status status = VXD_OK;
 
     commit->map = map;
@@ -21,8 +20,7 @@ enum vxd_status vxd_map_pack_change(struct vxd_request *request,
     }
     /* First without the record, which may be long work for nothing. */
     VXD_TRY(vxd_map_check_journal(request->server->maps, map, 0, err));
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    record->unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    record->unix_ns = vxd_clock_unix_ns();
     (void)snprintf(record->author, sizeof record->author, "%s", request->principal.name);
     (void)snprintf(record->client, sizeof record->client, "%s", request->client_id);
     record->key_dtype = map->spec.engine.key_dtype;

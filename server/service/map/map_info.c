@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "server/instance/instance.h"
 #include "server/service/map/map.h"
 #include "server/service/service.h"
@@ -12,7 +14,7 @@
 enum vxd_status vxd_map_check_name(const char *name, const char *field,
                                    struct vxd_err *err)
 {
-    if (vxd_is_map_name(name)) {
+    if (vxd_is_name(name)) {
         return VXD_OK;
     }
     return vxd_fail(err, VXD_INVALID_ARGUMENT, field,

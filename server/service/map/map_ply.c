@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/files/files.h"
+#include "proto/base/name.h"
 #include "server/service/map/map.h"
 
 enum {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From the registry to the schema. */
-#include "server/service/infer/infer.h"
+#include "server/service/network/network.h"
 #include "server/service/service.h"
 
 Voxeld__V1__NetworkPrecision vxd_network_wire_precision(enum vxd_net_precision precision)

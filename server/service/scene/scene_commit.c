@@ -3,8 +3,10 @@
  * what everybody sees when that is decided. */
 #include <inttypes.h>
 
+#include "proto/base/clock.h"
 #include "server/observe/log/log.h"
 #include "server/instance/instance.h"
+#include "server/observe/observe.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
 #include "server/registry/scenes/scenes.h"
@@ -102,7 +104,7 @@ enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue 
     VXD_TRY(fetch_ops(request, queue, ops, n_ops, &here, err));
     entry->kind = kind;
     entry->version = job->made != NULL ? 1 : job->state.version + 1;
-    entry->unix_ns = job->made != NULL ? scene->created_unix_ns : vxd_scene_now_ns();
+    entry->unix_ns = job->made != NULL ? scene->created_unix_ns : vxd_clock_unix_ns();
     status = vxd_scene_pack_entry(scene, request, here, n_ops,
                                   is_branch ? job->scene : NULL, of_version, entry, err);
 out:

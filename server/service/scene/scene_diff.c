@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "gpu/svdag/diff/diff.h"
-#include "server/registry/maps/maps.h"
+#include "proto/base/name.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
@@ -42,7 +42,7 @@ enum vxd_status vxd_scene_diff_check(struct vxd_request *request, struct vxd_err
     VXD_TRY(vxd_scene_begin_check(request, sizeof(struct diff_job), input->name, err));
     VXD_TRY(vxd_scene_check_at(input->from, "from", err));
     VXD_TRY(vxd_scene_check_at(input->to, "to", err));
-    if (input->to_name[0] != '\0' && !vxd_is_map_name(input->to_name)) {
+    if (input->to_name[0] != '\0' && !vxd_is_name(input->to_name)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "to_name",
                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->to_name));
     }

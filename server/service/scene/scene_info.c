@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "server/registry/maps/maps.h"
+#include "proto/base/name.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
@@ -19,7 +19,7 @@ enum {
 
 enum vxd_status vxd_scene_check_name(const char *name, struct vxd_err *err)
 {
-    if (vxd_is_map_name(name)) {
+    if (vxd_is_name(name)) {
         return VXD_OK;
     }
     return vxd_fail(err, VXD_INVALID_ARGUMENT, "name",
@@ -85,7 +85,7 @@ static enum vxd_status read_palette(struct vxd_request *request,
     for (size_t i = 0; i < spec->n_palette; i++) {
         const Voxeld__V1__SceneMaterial *material = spec->palette[i];
 
-        if (material->name[0] != '\0' && !vxd_is_map_name(material->name)) {
+        if (material->name[0] != '\0' && !vxd_is_name(material->name)) {
             (void)snprintf(field, sizeof field, "spec.palette[%zu].name", i);
             return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                             "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}",

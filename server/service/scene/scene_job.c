@@ -2,7 +2,7 @@
 /* The memory of one request on a scene. */
 #include <inttypes.h>
 
-#include "server/registry/maps/maps.h"
+#include "proto/base/name.h"
 #include "gpu/svdag/edit/edit.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
@@ -35,7 +35,7 @@ enum vxd_status vxd_scene_check_at(const Voxeld__V1__SceneAt *at, const char *fi
         return vxd_fail(err, VXD_INVALID_ARGUMENT, field,
                         "has a version and a snapshot, it must have one of them");
     }
-    if (!vxd_is_map_name(at->snapshot)) {
+    if (!vxd_is_name(at->snapshot)) {
         (void)snprintf(path, sizeof path, "%s.snapshot", field);
         return vxd_fail(err, VXD_INVALID_ARGUMENT, path,
                         "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", at->snapshot);

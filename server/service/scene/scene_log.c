@@ -2,8 +2,9 @@
 /* The history of scenes: log, snapshots, branches. */
 #include <inttypes.h>
 
+#include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "server/observe/log/log.h"
-#include "server/registry/maps/maps.h"
 #include "server/instance/instance.h"
 #include "server/service/service.h"
 #include "server/service/scene/scene.h"
@@ -150,7 +151,7 @@ enum vxd_status vxd_scene_snapshot_check(struct vxd_request *request, struct vxd
 
     VXD_TRY(
         vxd_scene_begin_check(request, sizeof(struct vxd_scene_job), input->name, err));
-    if (!vxd_is_map_name(input->snapshot)) {
+    if (!vxd_is_name(input->snapshot)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "snapshot",
                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->snapshot));
     }
@@ -188,7 +189,7 @@ enum vxd_status vxd_scene_snapshot_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
     VXD_TRY(vxd_scene_take_host(request, 1, sizeof *snapshot, &block, err));
     snapshot = block;
-    *snapshot = (struct vxd_scene_snapshot){.taken_unix_ns = vxd_scene_now_ns()};
+    *snapshot = (struct vxd_scene_snapshot){.taken_unix_ns = vxd_clock_unix_ns()};
     (void)snprintf(snapshot->name, sizeof snapshot->name, "%s", input->snapshot);
     (void)snprintf(snapshot->by, sizeof snapshot->by, "%s", request->principal.name);
     VXD_TRY(vxd_scene_check_snapshot(job->scene, &job->state, input->drop, input->replace,
@@ -218,7 +219,7 @@ enum vxd_status vxd_scene_branch_check(struct vxd_request *request, struct vxd_e
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_begin_check(request, sizeof(struct branch_job), input->name, err));
-    if (!vxd_is_map_name(input->new_name)) {
+    if (!vxd_is_name(input->new_name)) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "new_name",
                          "\"%.63s\" must be [a-z0-9][a-z0-9._-]{0,62}", input->new_name));
     }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "server/instance/instance.h"
+#include "server/schedule/schedule.h"
 #include "server/service/service.h"
 #include "server/service/voxelize/voxelize_merge.h"
 

@@ -3,6 +3,7 @@
  * what is there. Voxels of several items that are the same place are one entry. */
 #include "server/service/voxelize/voxelize_merge.h"
 
+#include "proto/base/name.h"
 #include "server/instance/instance.h"
 #include "server/service/map/map.h"
 #include "server/service/service.h"

@@ -17,8 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "server/observe/log/log.h"
-#include "server/registry/maps/maps.h"
 #include "server/transport/http/http_internal.h"
 
 #define CONNECTION_BYTES (256u * 1024u)
@@ -113,14 +114,14 @@ static const struct vxd_method *find_in_folder(struct vxd_http_exchange *exchang
         return NULL;
     }
     if (rest[0] == '\0') {
-        return vxd_method_by_name(list);
+        return vxd_method_by_name(exchange->http->server->methods, list);
     }
-    if (rest[0] != '/' || !vxd_is_map_name(rest + 1)) {
+    if (rest[0] != '/' || !vxd_is_name(rest + 1)) {
         return NULL;
     }
     (void)snprintf(exchange->get_body, sizeof exchange->get_body, "{\"name\":\"%s\"}",
                    rest + 1);
-    return vxd_method_by_name(get);
+    return vxd_method_by_name(exchange->http->server->methods, get);
 }
 
 static const struct vxd_method *find_path(struct vxd_http_exchange *exchange,
@@ -145,7 +146,7 @@ static const struct vxd_method *find_method(struct vxd_http_exchange *exchange,
 
     exchange->allow = allow_view;
     if (method == NULL && strncmp(url, "/v1/", 4) == 0) {
-        method = vxd_method_by_name(url + 4);
+        method = vxd_method_by_name(exchange->http->server->methods, url + 4);
         exchange->allow = method != NULL && has_get(method) ? allow_both : allow_method;
     }
     return method;

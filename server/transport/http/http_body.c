@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/base/name.h"
+
 #define BEARER "Bearer "
 
 enum content {

@@ -5,6 +5,7 @@
 
 #include <microhttpd.h>
 
+#include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "server/request/request.h"
 #include "server/instance/instance.h"

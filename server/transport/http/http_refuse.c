@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "proto/base/clock.h"
 #include "server/transport/http/http_internal.h"
 
 /* How long a sender may take to notice. */

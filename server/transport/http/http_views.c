@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/clock.h"
 #include "proto/wire/wire.h"
+#include "server/observe/observe.h"
 
 #define TYPE_JSON "application/json"
 #define TYPE_HTML "text/html; charset=utf-8"
@@ -70,10 +72,9 @@ static void write_index(struct vxd_http_exchange *exchange)
 {
     const struct vxd_server *server = exchange->http->server;
     struct vxd_text text = {0};
-    const struct vxd_method *methods;
-    size_t n_methods;
+    const struct vxd_method *methods = server->methods->methods;
+    size_t n_methods = server->methods->n_methods;
 
-    methods = vxd_methods(&n_methods);
     vxd_text_printf(&text,
                     "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                     "<meta name=\"viewport\" content=\"width=device-width\">\n"
@@ -174,11 +175,10 @@ const struct vxd_http_view *vxd_http_view_find(const char *path)
 enum vxd_status vxd_http_write_openapi(struct vxd_http *http, struct vxd_err *err)
 {
     struct vxd_openapi_method *rows;
-    const struct vxd_method *methods;
-    size_t n_methods;
+    const struct vxd_method *methods = http->server->methods->methods;
+    size_t n_methods = http->server->methods->n_methods;
     enum vxd_status status;
 
-    methods = vxd_methods(&n_methods);
     rows = calloc(n_methods, sizeof *rows);
     if (rows == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,

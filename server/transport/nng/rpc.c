@@ -17,7 +17,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/base/clock.h"
+#include "proto/base/name.h"
 #include "proto/wire/wire.h"
+#include "server/observe/observe.h"
 #include "server/request/request.h"
 #include "server/observe/log/log.h"
 #include "server/transport/nng/rpc_internal.h"
@@ -201,7 +204,8 @@ out:
 static enum vxd_status admit(struct vxd_request *request,
                              const struct vxd_envelope *envelope, struct vxd_err *err)
 {
-    const struct vxd_method *method = vxd_method_by_tag(envelope->method_tag);
+    const struct vxd_method *method =
+        vxd_method_by_tag(request->server->methods, envelope->method_tag);
 
     if (method == NULL) {
         return vxd_fail(err, VXD_UNIMPLEMENTED, "method",

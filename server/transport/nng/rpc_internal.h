@@ -5,6 +5,7 @@
 
 #include <nng/nng.h>
 
+#include "proto/base/name.h"
 #include "server/request/request.h"
 
 /* One listener, made with its limits set and started.

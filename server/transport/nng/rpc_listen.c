@@ -15,6 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "proto/base/name.h"
+
 /* What the kernel may hold of a reply that its receiver has not read yet, a connection; it
  * takes the double of what is asked for, and asks less where net.core.wmem_max does. By
  * default it is 208 KiB, and a reply of megabytes crosses in twenty steps, each of which

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/name.h"
 #include "proto/wire/wire.h"
 #include "proto/base/utf8.h"
 #include "voxeld/v1/rpc.pb-c.h"

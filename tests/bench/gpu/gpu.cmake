@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# bench_voxelize times voxelization on either backend; see ../RESULTS.md. The ctest run only
+# bench_voxelize times voxelization on either backend; see ../results/. The ctest run only
 # proves that it works: times are read by people, not asserted.
 add_executable(bench_voxelize ${CMAKE_CURRENT_LIST_DIR}/bench_voxelize.c
   ${CMAKE_CURRENT_LIST_DIR}/../support/bench_cloud.c

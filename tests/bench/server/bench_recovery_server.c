@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include "client/c/include/voxeld_scene.h"
+#include "server/method_table.h"
 #include "server/registry/scenes/scenes.h"
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "tests/bench/support/bench_device.h"
 #include "tests/bench/server/bench_recovery.h"
 
@@ -50,7 +53,7 @@ enum vxd_status bench_server_open(struct bench_server *bench, struct vxd_err *er
                    (int)getpid());
     config->max_timeout_ms = TIMEOUT_MS;
     config->default_timeout_ms = TIMEOUT_MS;
-    status = vxd_server_open(server, config, err);
+    status = vxd_server_open(server, config, vxd_method_table(), err);
     if (status != VXD_OK) {
         free(server);
         goto out;

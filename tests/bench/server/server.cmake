@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# bench_daemon and bench_infer ask a running daemon; see ../RESULTS.md.
+# bench_daemon and bench_infer ask a running daemon; see ../results/.
 if(TARGET voxeld_client)
   foreach(bench bench_daemon bench_infer)
     add_executable(${bench}

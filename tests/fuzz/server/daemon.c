@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/clock.h"
 #include "proto/wire/wire.h"
+#include "server/method_table.h"
 #include "server/observe/log/log.h"
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "tests/fuzz/server/mutate.h"
 
 enum {
@@ -89,7 +93,7 @@ struct vxd_server *fuzz_server_start(const char *http)
     config->max_timeout_ms = MAX_TIMEOUT_MS;
     config->max_connections = 8;
     config->http_threads = 1;
-    status = vxd_server_open(server, config, &err);
+    status = vxd_server_open(server, config, vxd_method_table(), &err);
     free(config);
     FUZZ_EXPECT(status == VXD_OK, "%s", err.message);
     atomic_store(&server->state, VXD_STATE_SERVING);

@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "fuzz.pb-c.h"
+#include "proto/base/name.h"
 #include "proto/wire/wire.h"
+#include "server/method_table.h"
+#include "server/request/request.h"
 #include "server/transport/nng/nng.h"
 #include "tests/fuzz/server/daemon.h"
 #include "tests/fuzz/server/mutate.h"
@@ -163,7 +166,8 @@ static void check_reply(struct exchange *exchange, const uint8_t *bytes, size_t 
 {
     Voxeld__V1__Response *reply = voxeld__v1__response__unpack(NULL, n_bytes, bytes);
     const Voxeld__V1__ResponseHeader *header;
-    const struct vxd_method *method = vxd_method_by_tag(exchange->tag);
+    const struct vxd_method *method =
+        vxd_method_by_tag(vxd_method_table(), exchange->tag);
 
     FUZZ_EXPECT(reply != NULL && reply->header != NULL, "no reply in %zu bytes", n_bytes);
     header = reply->header;

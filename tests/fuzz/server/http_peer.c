@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "proto/base/clock.h"
 #include "tests/fuzz/server/daemon.h"
 
 enum {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ten times what the daemon can serve: what it answers is right, what it refuses it refuses
-at once and says why. VOXELD_OVERLOAD_SECONDS=60 for the run that RESULTS.md tells of."""
+at once and says why. VOXELD_OVERLOAD_SECONDS=60 for the run in tests/bench/results/daemon.md."""
 
 from __future__ import annotations
 

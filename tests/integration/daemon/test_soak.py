@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mixed load for a while, beside clients that are killed in the middle of a request: every
 answer right, and in the end no memory, descriptor, thread or byte more than in the beginning.
-VOXELD_SOAK_SECONDS=600 for the run that RESULTS.md tells of."""
+VOXELD_SOAK_SECONDS=600 for the run in tests/bench/results/daemon.md."""
 
 from __future__ import annotations
 

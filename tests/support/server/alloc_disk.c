@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include "server/method_table.h"
 #include "tests/support/server/server_checks.h"
 
 static char folder[64];
@@ -82,8 +83,8 @@ enum vxd_status alloc_send(struct world *world, struct call *call, const char *m
         return status;
     }
     call_adopt(call, request);
-    EXPECT(vxd_request_admit(request, vxd_method_by_name(method), body.n_bytes, &err) ==
-           VXD_OK);
+    EXPECT(vxd_request_admit(request, vxd_method_by_name(vxd_method_table(), method),
+                             body.n_bytes, &err) == VXD_OK);
     vxd_request_submit(request, &body);
     return call_wait(call);
 }

@@ -2,8 +2,11 @@
 #include "tests/support/server/scenes_disk.h"
 
 #include "server/durable/snapshot/snapshot_internal.h"
+#include "server/method_table.h"
 #include "server/registry/scenes/scenes_recover.h"
+#include "server/schedule/schedule.h"
 #include "server/schedule/scheduler_internal.h"
+#include "server/server.h"
 #include "tests/support/server/server_checks.h"
 #include "voxeld/v1/scene.pb-c.h"
 
@@ -114,7 +117,8 @@ void world_send(struct world *world, struct call *call, const char *method,
         .peer = "test", .peer_uid = -1, .client_id = "robot", .sequence = sequence};
 
     call_begin(call);
-    call_json(call, world->server, vxd_method_by_name(method), &header, json);
+    call_json(call, world->server, vxd_method_by_name(vxd_method_table(), method),
+              &header, json);
 }
 
 enum vxd_status world_receive(struct call *call)

@@ -3,7 +3,11 @@
 
 #include <time.h>
 
+#include "proto/base/clock.h"
+#include "server/method_table.h"
 #include "server/observe/log/log.h"
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "tests/support/server/server_checks.h"
 
 void wait_ms(long ms)
@@ -122,7 +126,7 @@ struct vxd_server *server_start(const struct server_setup *setup)
         (void)snprintf(config->networks_dir, sizeof config->networks_dir, "%s",
                        setup->networks_dir);
     }
-    status = vxd_server_open(server, config, &err);
+    status = vxd_server_open(server, config, vxd_method_table(), &err);
     free(config);
     if (status != VXD_OK) {
         vxd_test_note_failure("server_start", err.message);

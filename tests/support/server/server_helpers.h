@@ -5,7 +5,9 @@
 
 #include <pthread.h>
 
+#include "proto/base/name.h"
 #include "server/instance/instance.h"
+#include "server/request/request.h"
 
 /* One request and what became of it. Every call must outlive the request: call_finish. */
 struct call {

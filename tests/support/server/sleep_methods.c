@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/base/name.h"
 #include "voxeld/v1/admin.pb-c.h"
 
 struct sleep_record seen = {.mutex = PTHREAD_MUTEX_INITIALIZER};

@@ -4,6 +4,7 @@
 #ifndef VXD_TESTS_SUPPORT_SERVER_SLEEP_METHODS_H
 #define VXD_TESTS_SUPPORT_SERVER_SLEEP_METHODS_H
 
+#include "proto/base/name.h"
 #include "tests/support/server/server_helpers.h"
 
 enum {

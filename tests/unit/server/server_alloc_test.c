@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "server/method_table.h"
 #include "server/model/model.h"
+#include "server/server.h"
 #include "tests/support/failing_alloc.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
@@ -51,7 +53,8 @@ static enum vxd_status send_request(struct vxd_server *server, const char *metho
     }
     call_begin(&call);
     call_adopt(&call, request);
-    status = vxd_request_admit(request, vxd_method_by_name(method), body->n_bytes, &err);
+    status = vxd_request_admit(request, vxd_method_by_name(vxd_method_table(), method),
+                               body->n_bytes, &err);
     CHECK_INT(status, VXD_OK);
     vxd_request_submit(request, body);
     status = call_wait(&call);
@@ -129,7 +132,8 @@ static enum vxd_status send_json(struct vxd_server *server, const char *method,
 static void ask_export(struct call *call, struct vxd_server *server)
 {
     call_begin(call);
-    call_json(call, server, vxd_method_by_name("map_export"), NULL, "{\"name\":\"m\"}");
+    call_json(call, server, vxd_method_by_name(vxd_method_table(), "map_export"), NULL,
+              "{\"name\":\"m\"}");
     CHECK_INT(call_wait(call), VXD_OK);
 }
 
@@ -219,7 +223,8 @@ static void look_at_scene(struct vxd_server *server, struct look *look)
 
     memset(look, 0, sizeof *look);
     call_begin(&call);
-    call_json(&call, server, vxd_method_by_name("scene_get"), NULL, "{\"name\":\"s\"}");
+    call_json(&call, server, vxd_method_by_name(vxd_method_table(), "scene_get"), NULL,
+              "{\"name\":\"s\"}");
     CHECK_INT(call_wait(&call), VXD_OK);
     reply = voxeld__v1__scene_get_response__unpack(NULL, call.n_packed, call.packed);
     if (reply != NULL) {
@@ -475,7 +480,7 @@ static void test_server_any_failing_allocation_opens_nothing(void)
         bool failed;
 
         fail_allocation(k);
-        status = vxd_server_open(server, &config, &err);
+        status = vxd_server_open(server, &config, vxd_method_table(), &err);
         failed = stop_failing();
         CHECK_INT(status, failed ? VXD_RESOURCE_EXHAUSTED : VXD_OK);
         CHECK_INT(err.code, status);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gpu/core/core.h"
+#include "proto/base/name.h"
 #include "server/durable/data_dir/data_dir.h"
 #include "server/durable/record/record.h"
 #include "server/registry/maps/map_catalogue.h"

@@ -7,6 +7,7 @@
 
 #include "server/durable/snapshot/snapshot_internal.h"
 #include "server/registry/scenes/scenes_recover.h"
+#include "server/schedule/schedule.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/scenes_disk.h"
 

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "server/method_table.h"
 #include "server/request/exactly_once_internal.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/scenes_disk.h"
@@ -38,7 +39,8 @@ static enum vxd_status edit(struct world *world, const char *client, uint64_t se
                    "\"material\":%d}]}",
                    i % 16);
     call_begin(&call);
-    call_json(&call, world->server, vxd_method_by_name("scene_edit"), &header, json);
+    call_json(&call, world->server, vxd_method_by_name(vxd_method_table(), "scene_edit"),
+              &header, json);
     return world_receive(&call);
 }
 
@@ -184,7 +186,8 @@ static void test_floor_holds_where_one_of_two_that_run_fails(void)
 
         now.sequence = N_KEPT + 1 + (uint64_t)i;
         call_begin(&calls[i]);
-        call_json(&calls[i], world.server, vxd_method_by_name("scene_edit"), &now,
+        call_json(&calls[i], world.server,
+                  vxd_method_by_name(vxd_method_table(), "scene_edit"), &now,
                   world_edit_json("a", i, json));
         world_wait_for_changes(&world, 1 + (size_t)i);
     }

@@ -4,6 +4,7 @@
 #include "tests/support/test.h"
 
 #include "server/request/exactly_once_internal.h"
+#include "server/schedule/schedule.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"

@@ -4,8 +4,10 @@
 
 #include <unistd.h>
 
+#include "server/method_table.h"
 #include "server/observe/log/log.h"
 #include "server/observe/observe.h"
+#include "server/server.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/admin.pb-c.h"
@@ -14,7 +16,7 @@ VXD_TEST_HELPERS
 
 static const struct vxd_method *method(const char *name)
 {
-    return vxd_method_by_name(name);
+    return vxd_method_by_name(vxd_method_table(), name);
 }
 
 /* Sends, waits, and hands back code, field and a part of the message. */
@@ -91,8 +93,8 @@ static void test_method_unknown_is_unimplemented(void)
 
     REQUIRE(server != NULL);
     check_answer(server, NULL, NULL, "{}", VXD_UNIMPLEMENTED, "", "no such method");
-    CHECK(vxd_method_by_name("nope") == NULL);
-    CHECK(vxd_method_by_tag(999) == NULL);
+    CHECK(vxd_method_by_name(vxd_method_table(), "nope") == NULL);
+    CHECK(vxd_method_by_tag(vxd_method_table(), 999) == NULL);
     server_finish(server);
 }
 

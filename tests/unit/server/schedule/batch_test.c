@@ -3,6 +3,7 @@
  * its parameter: duration_ms a stage, n_points items. */
 #include "tests/support/test.h"
 
+#include "proto/base/clock.h"
 #include "server/schedule/scheduler_internal.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"

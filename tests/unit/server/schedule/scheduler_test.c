@@ -2,6 +2,9 @@
 /* The queue, lanes and timer, driven by methods that sleep on a real CPU context. */
 #include "tests/support/test.h"
 
+#include "server/method_table.h"
+#include "server/schedule/schedule.h"
+#include "server/server.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/sleep_methods.h"
 
@@ -75,7 +78,8 @@ static void test_queue_full_is_answered_unavailable_at_once(void)
     call_finish(&refused);
     /* Before the body is looked at. */
     call_begin(&refused);
-    call_json(&refused, server, vxd_method_by_name("voxelize"), NULL, "no JSON");
+    call_json(&refused, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
+              "no JSON");
     CHECK_INT(call_wait(&refused), VXD_UNAVAILABLE);
     call_finish(&refused);
     let_go(lanes);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "proto/wire/wire.h"
+#include "server/method_table.h"
 #include "tests/support/server/server_checks.h"
 #include "tests/support/server/server_helpers.h"
 #include "voxeld/v1/voxelize.pb-c.h"
@@ -122,7 +123,8 @@ static void test_voxelize_wrong_field_is_refused_with_path_and_limit(void)
         struct call call;
 
         call_begin(&call);
-        call_json(&call, server, vxd_method_by_name("voxelize"), NULL, faults[i].json);
+        call_json(&call, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
+                  faults[i].json);
         if (call_wait(&call) != VXD_INVALID_ARGUMENT ||
             strcmp(call.err.field, faults[i].field) != 0 ||
             strstr(call.err.message, faults[i].message) == NULL) {
@@ -176,7 +178,8 @@ static void test_voxelize_unknown_enum_is_refused_with_the_known_names(void)
 
         memcpy(packed + n, cases[i].bytes, cases[i].n_bytes);
         call_begin(&call);
-        call_send(&call, server, vxd_method_by_name("voxelize"), NULL, &body);
+        call_send(&call, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
+                  &body);
         CHECK_INT(call_wait(&call), VXD_INVALID_ARGUMENT);
         CHECK_STR(call.err.field, cases[i].field);
         CHECK(strstr(call.err.message, cases[i].message) != NULL);
@@ -221,7 +224,8 @@ static void test_voxelize_beyond_the_device_budget_is_resource_exhausted(void)
     body.bytes = packed;
     (void)voxeld__v1__voxelize_request__pack(&input, packed);
     call_begin(&call);
-    call_send(&call, server, vxd_method_by_name("voxelize"), NULL, &body);
+    call_send(&call, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
+              &body);
     CHECK_INT(call_wait(&call), VXD_RESOURCE_EXHAUSTED);
     CHECK(strstr(call.err.message, "its budget is 16777216") != NULL);
     call_finish(&call);
@@ -250,7 +254,8 @@ static Voxeld__V1__VoxelizeResponse *send_file(struct vxd_server *server,
                                   .n_query = n_query};
 
     call_begin(call);
-    call_send(call, server, vxd_method_by_name("voxelize"), NULL, &body);
+    call_send(call, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
+              &body);
     return call_wait(call) == VXD_OK
                ? voxeld__v1__voxelize_response__unpack(NULL, call->n_packed, call->packed)
                : NULL;
@@ -413,7 +418,7 @@ static void test_voxelize_no_points_gives_no_voxels(void)
 
     REQUIRE(server != NULL);
     call_begin(&call);
-    call_json(&call, server, vxd_method_by_name("voxelize"), NULL,
+    call_json(&call, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
               "{\"clouds\":[{\"fields\":[" XYZ "],\"pointStep\":12}," CLOUD
               ",{\"fields\":[" XYZ "],\"pointStep\":12}]," SIZE "}");
     REQUIRE(call_wait(&call) == VXD_OK);
@@ -426,7 +431,7 @@ static void test_voxelize_no_points_gives_no_voxels(void)
     voxeld__v1__voxelize_response__free_unpacked(reply, NULL);
     call_finish(&call);
     call_begin(&call);
-    call_json(&call, server, vxd_method_by_name("voxelize"), NULL,
+    call_json(&call, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
               "{\"clouds\":[{\"fields\":[" XYZ "],\"pointStep\":12}]," SIZE "}");
     REQUIRE(call_wait(&call) == VXD_OK);
     reply = voxeld__v1__voxelize_response__unpack(NULL, call.n_packed, call.packed);
@@ -452,7 +457,7 @@ static void test_voxelize_sweep_is_moved_by_both_poses(void)
 
     REQUIRE(server != NULL);
     call_begin(&call);
-    call_json(&call, server, vxd_method_by_name("voxelize"), NULL,
+    call_json(&call, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
               "{\"clouds\":[" CLOUD_WITH(
                   ",\"TMapSensor\":{\"translation\":{\"x\":100.5,\"y\":"
                   "0.5,\"z\":0.5},"
@@ -533,7 +538,8 @@ static void test_voxelize_too_many_fields_in_all_are_refused(void)
         body.bytes = packed;
         (void)voxeld__v1__voxelize_request__pack(&input, packed);
         call_begin(&call);
-        call_send(&call, server, vxd_method_by_name("voxelize"), NULL, &body);
+        call_send(&call, server, vxd_method_by_name(vxd_method_table(), "voxelize"), NULL,
+                  &body);
         CHECK_INT(call_wait(&call),
                   cloud.n_sweeps < N_SWEEPS ? VXD_OK : VXD_INVALID_ARGUMENT);
         if (cloud.n_sweeps == N_SWEEPS) {

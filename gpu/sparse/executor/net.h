@@ -9,8 +9,8 @@
  *
  * Three-vectors are x, y, z and taps are numbered (rx * ky + ry) * kz + rz everywhere here:
  * whoever reads a config permutes. */
-#ifndef VXD_GPU_SPARSE_EXECUTOR_NETWORK_H
-#define VXD_GPU_SPARSE_EXECUTOR_NETWORK_H
+#ifndef VXD_GPU_SPARSE_EXECUTOR_NET_H
+#define VXD_GPU_SPARSE_EXECUTOR_NET_H
 
 #include "gpu/sparse/conv/conv.h"
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The names that users choose for maps, scenes, files, clients and streams. */
+#ifndef VXD_PROTO_BASE_NAME_H
+#define VXD_PROTO_BASE_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Room for a name with its closing zero byte. */
+#define VXD_NAME_BYTES 64
+
+/* Whether text is a name: [a-z0-9][a-z0-9._-]{0,62}. The empty text is none. */
+static inline bool vxd_is_name(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n > 0 && n < VXD_NAME_BYTES && strchr("._-", text[0]) == NULL &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+}
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/request/method.h"
+
+#include <string.h>
+
+const struct vxd_method *vxd_method_by_tag(const struct vxd_method_table *table,
+                                           uint32_t tag)
+{
+    for (size_t i = 0; i < table->n_methods; i++) {
+        if (table->methods[i].tag == tag) {
+            return &table->methods[i];
+        }
+    }
+    return NULL;
+}
+
+const struct vxd_method *vxd_method_by_name(const struct vxd_method_table *table,
+                                            const char *name)
+{
+    for (size_t i = 0; i < table->n_methods; i++) {
+        if (strcmp(table->methods[i].name, name) == 0) {
+            return &table->methods[i];
+        }
+    }
+    return NULL;
+}
+
+/* A method of a test's own counts among the unknown ones. */
+size_t vxd_method_index(const struct vxd_method_table *table,
+                        const struct vxd_method *method)
+{
+    for (size_t i = 0; i < table->n_methods; i++) {
+        if (method == &table->methods[i]) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
