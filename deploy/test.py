@@ -84,7 +84,7 @@ TREES = {
     ),
     "fuzz": Tree(
         ["-DVOXELD_FUZZ=ON", "-DVOXELD_TESTS=OFF", "-DVOXELD_CUDA=OFF",
-         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_C_COMPILER=clang-14", *NO_PAPER,
+         *SANITIZER_BUILD, "-DCMAKE_C_COMPILER=clang-14", *NO_PAPER,
          "-DVOXELD_FUZZ_SECONDS=5"],
         full_options=["-DVOXELD_FUZZ_SECONDS=120"],
     ),
