@@ -70,7 +70,7 @@ bool bench_cloud_read(const char *path, int bin_columns, struct bench_cloud *out
 {
     size_t length = strlen(path);
     FILE *file = fopen(path, "rb");
-    size_t n_floats;
+    size_t n_floats = 0;
     bool ok;
 
     *out = (struct bench_cloud){0, 0, NULL};
