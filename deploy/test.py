@@ -271,6 +271,9 @@ def run_tests(names: list[str], is_full: bool, n_jobs: int, repeat: int,
     pool = ROOT / "pool"
     shutil.rmtree(pool, ignore_errors=True)
     pool.mkdir(parents=True)
+    # ctest tells no command whose program is not there yet.
+    run_logged("venv", [sys.executable, "tests/integration/setup_venv.py", str(ROOT / "venv"),
+                        "tests/integration/requirements.txt"])
     lines = [line for name in names for line in tests_of(name, is_full)]
     if "aarch64" in names:
         if "release" not in names:
