@@ -76,7 +76,7 @@ TREES = {
     "emulator": Tree(
         ["-DVOXELD_CUDA=EMULATED", "-DCMAKE_BUILD_TYPE=Release", *PAPER],
         only=r"^test_(emulator.*|gpu_(core|hash_basic|voxelize|"
-        r"paper|dag_(store|store_store[0-9]|carve|scan|grid|planes|edit_alloc)))$",
+        r"paper|dag_(store|carve|scan|grid|planes|edit_alloc)))$",
         full_but=r"dag_undo|_traces",
         env={"VOXELD_EMULATOR_RACES": "1", "VOXELD_TEST_SLOW": "64"},
         full_env={"VOXELD_EMULATOR_RACES": "1", "VOXELD_TEST_SLOW": "64"},

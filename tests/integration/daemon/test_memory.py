@@ -14,6 +14,7 @@ from harness import (
     Daemon,
     Rpc,
     cloud_of,
+    idle_bytes,
     inflight_bytes,
     random_points,
     voxelize_request,
@@ -45,7 +46,7 @@ def run(daemon: Daemon, n: int) -> None:
 
 
 def test_resident_memory_is_flat_over_many_requests(daemon: Daemon) -> None:
-    reserved = inflight_bytes(daemon)
+    reserved = idle_bytes(daemon)
     run(daemon, N_REQUESTS // 5)
     before = daemon.resident_bytes()
     run(daemon, N_REQUESTS)

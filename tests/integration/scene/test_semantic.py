@@ -27,6 +27,7 @@ from harness import (
     cloud_of,
     common_pb2,
     http_call,
+    idle_bytes,
     inflight_bytes,
     network_pb2,
     running,
@@ -404,7 +405,7 @@ def test_deadline_while_the_network_waits_changes_nothing_and_asking_again_does(
 ) -> None:
     with running(directory, delayed(directory_of_networks)) as daemon, Scenes(daemon) as client:
         make(client)
-        idle = inflight_bytes(daemon)
+        idle = idle_bytes(daemon)
         request = scene_pb2.SceneIntegrateRequest(
             name="s", cloud=cloud(some_points(500)), network="signs"
         )

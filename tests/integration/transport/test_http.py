@@ -25,6 +25,7 @@ from harness import (
     array_of,
     cloud_of,
     http_call,
+    idle_bytes,
     inflight_bytes,
     random_points,
     raw_http,
@@ -367,7 +368,7 @@ def test_upload_that_ends_early_harms_nobody(daemon: Daemon) -> None:
         f"POST /v1/voxelize HTTP/1.1\r\nHost: localhost:{daemon.http_port}\r\n"
         "Content-Type: application/x-protobuf\r\nContent-Length: 1000000\r\n\r\n"
     )
-    before = inflight_bytes(daemon)
+    before = idle_bytes(daemon)
     for _ in range(5):
         with socket.create_connection(("127.0.0.1", daemon.http_port)) as s:
             s.sendall(head.encode() + bytes(300000))
