@@ -17,6 +17,7 @@ import pytest
 from harness import (
     BIN,
     OK,
+    SANITIZE,
     SLOW,
     SOURCE,
     Daemon,
@@ -442,14 +443,13 @@ def test_network_unloaded_while_it_runs_goes_on_to_the_end(
             same_arrays(expected, reply.infer)
         assert {r.header.code for r in replies} <= {OK, common_pb2.NOT_FOUND}
         networks.fails("infer", common_pb2.NOT_FOUND, network="tiny", clouds=[cloud(points)])
-        status = wait_until(
+        wait_until(
             lambda: (s := http_call(daemon, "GET", "/v1/status").json())
             and int(s.get("networkBytes", 0)) == 0
-            and s,
+            and int(s.get("deviceBytes", 0)) < int(idle["deviceBytes"]),
             20,
             "its memory is free",
         )
-        assert int(status.get("deviceBytes", 0)) < int(idle["deviceBytes"])
 
 
 def wait_until_free(daemon: Daemon) -> None:
@@ -482,7 +482,9 @@ def test_network_loads_and_unloads_leave_memory_flat(fresh: tuple[Daemon, Path])
             round_trip(seed)
         networks.call("network_unload", name="tiny", missing_ok=True)
         wait_until_free(daemon)
-        assert daemon.resident_bytes() < before + 12 * 1024 * 1024
+        # A sanitizer keeps memory of its own for each mutex and thread that ever was; leaks it
+        # reports itself.
+        assert SANITIZE or daemon.resident_bytes() < before + 4 * 1024 * 1024
 
 
 def test_network_limits_hold(directory: Path) -> None:
