@@ -19,14 +19,14 @@ enum vxd_backend {
     VXD_BACKEND_CUDA = 1
 };
 
-struct vxd_dag_stores;   /* gpu/svdag/store/store_table.h */
+struct vxd_svdag_stores; /* gpu/svdag/store/store_table.h */
 struct vxd_hash_indexes; /* gpu/hash/hash_internal.h */
 
 /* Tables of functions that a context is given when it opens, so that what is behind them need not
  * be in every build: further stores of scenes and further indexes of hash maps. Either may be
  * NULL. Both are constants that outlive the context. */
 struct vxd_context_extras {
-    const struct vxd_dag_stores *stores;
+    const struct vxd_svdag_stores *stores;
     const struct vxd_hash_indexes *indexes;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The passes of edits for scenes in the store ATOMIC64, which splits items (vxd_dag_reads_split). */
-#define VXD_DAG_SPLIT_FORM
+/* The passes of edits for scenes in the store ATOMIC64, which splits items (vxd_svdag_reads_split). */
+#define VXD_SVDAG_SPLIT_FORM
 
 #include "gpu/paper/slab_store_cuda.h"
 
-#define VXD_DAG_PASS_STORE struct vxd_dag_slabs_cuda<VXD_DAG_ATOMIC64>
-#define VXD_DAG_PASS_FORM(name) name##_atomic64
+#define VXD_SVDAG_PASS_STORE struct vxd_svdag_slabs_cuda<VXD_SVDAG_ATOMIC64>
+#define VXD_SVDAG_PASS_FORM(name) name##_atomic64
 
 #include "gpu/svdag/edit_kernel/change_kernel.cu"
 #include "gpu/svdag/edit_kernel/copy_kernel.cu"

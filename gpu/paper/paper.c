@@ -19,11 +19,11 @@
 
 const struct vxd_context_extras *vxd_paper_stores(void)
 {
-    static const struct vxd_dag_stores stores = {
-        {[VXD_DAG_ATOMIC64] = ON_BOTH(vxd_paper_slabs_cpu, vxd_paper_atomic64_cuda),
-         [VXD_DAG_TICKET] = ON_BOTH(vxd_paper_slabs_cpu, vxd_paper_ticket_cuda),
-         [VXD_DAG_ACCEL32] = ON_BOTH(vxd_paper_slabs_cpu, vxd_paper_accel32_cuda),
-         [VXD_DAG_ACCEL8] = ON_BOTH(vxd_paper_slabs_cpu, vxd_paper_accel8_cuda)}};
+    static const struct vxd_svdag_stores stores = {
+        {[VXD_SVDAG_ATOMIC64] = ON_BOTH(vxd_paper_slabs_cpu, vxd_paper_atomic64_cuda),
+         [VXD_SVDAG_TICKET] = ON_BOTH(vxd_paper_slabs_cpu, vxd_paper_ticket_cuda),
+         [VXD_SVDAG_ACCEL32] = ON_BOTH(vxd_paper_slabs_cpu, vxd_paper_accel32_cuda),
+         [VXD_SVDAG_ACCEL8] = ON_BOTH(vxd_paper_slabs_cpu, vxd_paper_accel8_cuda)}};
     static const struct vxd_hash_indexes indexes = {
         {[VXD_HASH_SLAB] = ON_BOTH(vxd_paper_slab_map_cpu, vxd_paper_slab_map_cuda)}};
     static const struct vxd_context_extras extras = {&stores, &indexes};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The other compiled form of the kernels that walk over nodes: for stores that split items
- * (vxd_dag_reads_split). */
-#define VXD_DAG_SPLIT_FORM
+ * (vxd_svdag_reads_split). */
+#define VXD_SVDAG_SPLIT_FORM
 
 #include "gpu/paper/slab_stores.h"
 

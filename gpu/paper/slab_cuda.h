@@ -37,24 +37,24 @@ static __device__ __forceinline__ uint32_t vxd_slab_bytes(uint32_t word, uint32_
 }
 
 /* Vectors of four words at the front of a slab that tell of its places. */
-VXD_HD constexpr uint32_t vxd_slab_vectors(enum vxd_dag_store store)
+VXD_HD constexpr uint32_t vxd_slab_vectors(enum vxd_svdag_store store)
 {
-    return store == VXD_DAG_ATOMIC64 ? 16 : store == VXD_DAG_ACCEL32 ? 8 : 2;
+    return store == VXD_SVDAG_ATOMIC64 ? 16 : store == VXD_SVDAG_ACCEL32 ? 8 : 2;
 }
 
 /* The places that vector i tells to hold `value`. */
-template <enum vxd_dag_store STORE>
+template <enum vxd_svdag_store STORE>
 static __device__ __forceinline__ uint32_t vxd_slab_match(uint4 v, uint32_t i,
                                                           uint64_t value)
 {
     uint32_t word = (uint32_t)value;
 
-    if (STORE == VXD_DAG_ATOMIC64) {
+    if (STORE == VXD_SVDAG_ATOMIC64) {
         return ((vxd_slab_pair(v.x, v.y) == value ? 1u : 0u) |
                 (vxd_slab_pair(v.z, v.w) == value ? 2u : 0u))
                << (2 * i);
     }
-    if (STORE == VXD_DAG_ACCEL32) {
+    if (STORE == VXD_SVDAG_ACCEL32) {
         return ((v.x == word ? 1u : 0u) | (v.y == word ? 2u : 0u) |
                 (v.z == word ? 4u : 0u) | (v.w == word ? 8u : 0u))
                << (4 * i);
@@ -71,12 +71,12 @@ static __device__ __forceinline__ uint32_t vxd_slab_match(uint4 v, uint32_t i,
 /* The number of a slab, now the caller's, of one memory block of a chunk, or
  * VXD_SLAB_NONE_TAKEN. By a whole warp: a lane has a word of the block's bits each. */
 static __device__ __forceinline__ uint32_t
-vxd_slab_take_of_block(const struct vxd_dag_slab_form *form, uint32_t *chunk,
+vxd_slab_take_of_block(const struct vxd_svdag_slab_form *form, uint32_t *chunk,
                        uint32_t block, uint32_t lane, uint32_t seed)
 {
-    uint32_t word = block * VXD_DAG_BLOCK_BITMAP_WORDS + lane;
+    uint32_t word = block * VXD_SVDAG_BLOCK_BITMAP_WORDS + lane;
     uint32_t *bits = chunk + word;
-    uint32_t room = ~vxd_slab_read(bits) & vxd_dag_slab_bits(form, word);
+    uint32_t room = ~vxd_slab_read(bits) & vxd_svdag_slab_bits(form, word);
     uint32_t turn = seed % 32;
     uint32_t lanes;
 

@@ -15,9 +15,9 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
 }
 
-enum vxd_status vxd_dag_slabs_spread(struct vxd_queue *queue, const uint32_t *from,
-                                     uint32_t n_from, uint32_t factor, uint32_t *to,
-                                     struct vxd_err *err)
+enum vxd_status vxd_svdag_slabs_spread(struct vxd_queue *queue, const uint32_t *from,
+                                       uint32_t n_from, uint32_t factor, uint32_t *to,
+                                       struct vxd_err *err)
 {
     const uint32_t n_to = n_from * factor;
     enum vxd_status status = vxd_cuda_enter(queue->context, err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How a warp finds or stores items in the slab tables of a scene while others do: the stores of
  * slab_store_math.h behind the type that passes and transfers are compiled for (store_cuda.h). For
- * .cu files only; those of ATOMIC64 define VXD_DAG_SPLIT_FORM first, or VXD_DAG_ANY_FORM.
+ * .cu files only; those of ATOMIC64 define VXD_SVDAG_SPLIT_FORM first, or VXD_SVDAG_ANY_FORM.
  *
  * Each lane goes through its item's list by itself, a slab a turn. The lanes of a warp take their
  * turns together, and nothing within a turn waits: what a lane has to wait for is looked at
@@ -42,7 +42,7 @@ struct vxd_slab_seen {
 struct vxd_slab_search {
     uint64_t hash;
     uint32_t *list;
-    uint32_t slab;   /* to be looked at next; VXD_DAG_EMPTY: the list's front */
+    uint32_t slab;   /* to be looked at next; VXD_SVDAG_EMPTY: the list's front */
     uint32_t front;  /* where this way through the list began, */
     uint32_t behind; /* the slab behind it, */
     uint32_t place;  /* and its first free place, or VXD_SLAB_NONE */
@@ -62,25 +62,27 @@ enum vxd_slab_taking {
     VXD_SLAB_NO_CHUNK
 };
 
-VXD_DAG_DEVICE uint4 vxd_slab_load_now(const uint32_t *words)
+VXD_SVDAG_DEVICE uint4 vxd_slab_load_now(const uint32_t *words)
 {
     return __ldcg((const uint4 *)(const void *)words);
 }
 
 /* By what its places are looked up. */
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE uint64_t vxd_slab_value(const struct vxd_dag_sought *sought, uint64_t hash)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE uint64_t vxd_slab_value(const struct vxd_svdag_sought *sought,
+                                         uint64_t hash)
 {
-    return STORE == VXD_DAG_ACCEL32  ? vxd_dag_slab_hash32(hash)
-           : STORE == VXD_DAG_ACCEL8 ? vxd_dag_slab_hash8(hash)
-                                     : vxd_slab_pair(sought->words[0], sought->words[1]);
+    return STORE == VXD_SVDAG_ACCEL32 ? vxd_svdag_slab_hash32(hash)
+           : STORE == VXD_SVDAG_ACCEL8
+               ? vxd_svdag_slab_hash8(hash)
+               : vxd_slab_pair(sought->words[0], sought->words[1]);
 }
 
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE struct vxd_slab_seen vxd_slab_see(const struct vxd_dag_slab_form *form,
-                                                 const uint32_t *slab, uint64_t value)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE struct vxd_slab_seen vxd_slab_see(const struct vxd_svdag_slab_form *form,
+                                                   const uint32_t *slab, uint64_t value)
 {
-    struct vxd_slab_seen seen = {0, 0, VXD_DAG_EMPTY};
+    struct vxd_slab_seen seen = {0, 0, VXD_SVDAG_EMPTY};
 
 #pragma unroll 4
     for (uint32_t i = 0; i < vxd_slab_vectors(STORE); i++) {
@@ -91,18 +93,18 @@ VXD_DAG_DEVICE struct vxd_slab_seen vxd_slab_see(const struct vxd_dag_slab_form 
     }
     seen.equal &= form->places;
     seen.taken = ~seen.taken & form->places;
-    seen.next = vxd_dag_load_now(slab + form->next);
+    seen.next = vxd_svdag_load_now(slab + form->next);
     return seen;
 }
 
 /* Of a ticket board. The bits of items' first words are looked at in slabs behind the front alone:
  * those were full, with all their bits, before another slab came to the front of them. */
-VXD_DAG_DEVICE struct vxd_slab_seen
-vxd_slab_see_tickets(const struct vxd_dag_slab_form *form, const uint32_t *slab,
+VXD_SVDAG_DEVICE struct vxd_slab_seen
+vxd_slab_see_tickets(const struct vxd_svdag_slab_form *form, const uint32_t *slab,
                      uint64_t head, bool is_front)
 {
     const uint4 board = vxd_slab_load_now(slab);
-    const uint32_t filter = vxd_dag_slab_filter((uint32_t)head, (uint32_t)(head >> 32));
+    const uint32_t filter = vxd_svdag_slab_filter((uint32_t)head, (uint32_t)(head >> 32));
     const uint32_t ready = board.x & board.z;
     struct vxd_slab_seen seen = {board.x & ~ready, board.x, board.y};
 
@@ -112,7 +114,7 @@ vxd_slab_see_tickets(const struct vxd_dag_slab_form *form, const uint32_t *slab,
     }
     __threadfence(); /* heads that are ready are there */
 #pragma unroll 4
-    for (uint32_t i = 0; i < VXD_DAG_SLAB_PLACES; i++) {
+    for (uint32_t i = 0; i < VXD_SVDAG_SLAB_PLACES; i++) {
         const uint32_t *words = slab + form->items + i * form->n_words;
 
         seen.equal |=
@@ -122,19 +124,19 @@ vxd_slab_see_tickets(const struct vxd_dag_slab_form *form, const uint32_t *slab,
 }
 
 /* Where the words of an item go from the third on, less two. */
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE uint32_t *vxd_slab_rest(uint32_t *words, uint32_t ref, int n_words)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE uint32_t *vxd_slab_rest(uint32_t *words, uint32_t ref, int n_words)
 {
-    return STORE == VXD_DAG_ATOMIC64 && n_words > 2
-               ? words + vxd_dag_split_distance(ref, n_words) - 2
+    return STORE == VXD_SVDAG_ATOMIC64 && n_words > 2
+               ? words + vxd_svdag_split_distance(ref, n_words) - 2
                : words;
 }
 
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE bool vxd_slab_holds(const struct vxd_dag_pass *pass, uint32_t ref,
-                                   const struct vxd_dag_sought *sought)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE bool vxd_slab_holds(const struct vxd_svdag_pass *pass, uint32_t ref,
+                                     const struct vxd_svdag_sought *sought)
 {
-    uint32_t *words = vxd_dag_words_to(pass, ref);
+    uint32_t *words = vxd_svdag_words_to(pass, ref);
     uint32_t *rest = vxd_slab_rest<STORE>(words, ref, sought->n_words);
     uint32_t differ =
         (__ldcg(words) ^ sought->words[0]) | (__ldcg(words + 1) ^ sought->words[1]);
@@ -148,10 +150,10 @@ VXD_DAG_DEVICE bool vxd_slab_holds(const struct vxd_dag_pass *pass, uint32_t ref
 
 /* Looks at the places that may hold the item. GOES_ON: none does; *is_unsure: but one may that is
  * not ready. */
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE enum vxd_slab_turn
-vxd_slab_compare(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *sought,
-                 const struct vxd_dag_slab_form *form, uint32_t slab, uint32_t equal,
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE enum vxd_slab_turn
+vxd_slab_compare(const struct vxd_svdag_pass *pass, const struct vxd_svdag_sought *sought,
+                 const struct vxd_svdag_slab_form *form, uint32_t slab, uint32_t equal,
                  uint32_t *ref, bool *is_unsure)
 {
     uint32_t ready;
@@ -160,58 +162,58 @@ vxd_slab_compare(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *s
     if (equal == 0) {
         return VXD_SLAB_GOES_ON;
     }
-    ready = vxd_dag_load_published(vxd_dag_words_to(pass, slab) + form->ready);
+    ready = vxd_svdag_load_published(vxd_svdag_words_to(pass, slab) + form->ready);
     *is_unsure = (equal & ~ready) != 0;
     for (uint32_t rest = equal & ready; rest != 0; rest &= rest - 1) {
-        *ref = slab + vxd_dag_slab_item(form, (uint32_t)__ffs((int)rest) - 1);
+        *ref = slab + vxd_svdag_slab_item(form, (uint32_t)__ffs((int)rest) - 1);
         if (vxd_slab_holds<STORE>(pass, *ref, sought)) {
             return VXD_SLAB_FOUND;
         }
     }
-    *ref = VXD_DAG_EMPTY;
+    *ref = VXD_SVDAG_EMPTY;
     return VXD_SLAB_GOES_ON;
 }
 
 /* Takes a place that was free, by the one swap that the store is named after. False: another
  * one did. */
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE bool vxd_slab_claim(uint32_t *slab, uint32_t place, uint64_t value)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE bool vxd_slab_claim(uint32_t *slab, uint32_t place, uint64_t value)
 {
-    if (STORE == VXD_DAG_ATOMIC64) {
-        return vxd_dag_atomic_cas64((uint64_t *)(void *)(slab + 2 * place), 0, value) ==
+    if (STORE == VXD_SVDAG_ATOMIC64) {
+        return vxd_svdag_atomic_cas64((uint64_t *)(void *)(slab + 2 * place), 0, value) ==
                0;
     }
-    if (STORE == VXD_DAG_ACCEL32) {
-        return vxd_dag_atomic_cas(slab + place, 0, (uint32_t)value) == 0;
+    if (STORE == VXD_SVDAG_ACCEL32) {
+        return vxd_svdag_atomic_cas(slab + place, 0, (uint32_t)value) == 0;
     }
-    if (STORE == VXD_DAG_ACCEL8) {
+    if (STORE == VXD_SVDAG_ACCEL8) {
         uint32_t *word = slab + place / 4;
-        const uint32_t seen = vxd_dag_load_now(word);
+        const uint32_t seen = vxd_svdag_load_now(word);
         const uint32_t shift = place % 4 * 8;
 
         /* Places before it are taken, those after it cannot be: only its own byte changes. */
         return (seen >> shift & 0xffu) == 0 &&
-               vxd_dag_atomic_cas(word, seen, seen | (uint32_t)value << shift) == seen;
+               vxd_svdag_atomic_cas(word, seen, seen | (uint32_t)value << shift) == seen;
     }
     /* Who sees the place taken, and a slab before this one, sees its item's bit too. */
-    vxd_dag_atomic_or(slab + 3,
-                      vxd_dag_slab_filter((uint32_t)value, (uint32_t)(value >> 32)));
+    vxd_svdag_atomic_or(slab + 3,
+                        vxd_svdag_slab_filter((uint32_t)value, (uint32_t)(value >> 32)));
     __threadfence();
     return (atomicOr(slab, 1u << place) >> place & 1u) == 0;
 }
 
 /* Writes an item to a place that is the lane's, and says so. */
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE uint32_t vxd_slab_write(const struct vxd_dag_pass *pass,
-                                       const struct vxd_dag_sought *sought,
-                                       const struct vxd_dag_slab_form *form,
-                                       uint32_t slab, uint32_t place)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE uint32_t vxd_slab_write(const struct vxd_svdag_pass *pass,
+                                         const struct vxd_svdag_sought *sought,
+                                         const struct vxd_svdag_slab_form *form,
+                                         uint32_t slab, uint32_t place)
 {
-    const uint32_t ref = slab + vxd_dag_slab_item(form, place);
-    uint32_t *words = vxd_dag_words_to(pass, ref);
+    const uint32_t ref = slab + vxd_svdag_slab_item(form, place);
+    uint32_t *words = vxd_svdag_words_to(pass, ref);
     uint32_t *rest = vxd_slab_rest<STORE>(words, ref, sought->n_words);
 
-    if (STORE != VXD_DAG_ATOMIC64) { /* there the swap wrote them */
+    if (STORE != VXD_SVDAG_ATOMIC64) { /* there the swap wrote them */
         words[0] = sought->words[0];
         words[1] = sought->words[1];
     }
@@ -219,14 +221,14 @@ VXD_DAG_DEVICE uint32_t vxd_slab_write(const struct vxd_dag_pass *pass,
         rest[i] = sought->words[i];
     }
     __threadfence();
-    vxd_dag_atomic_or(vxd_dag_words_to(pass, slab) + form->ready, 1u << place);
+    vxd_svdag_atomic_or(vxd_svdag_words_to(pass, slab) + form->ready, 1u << place);
     return ref;
 }
 
 /* Begins a way through the list, or locks it where all of it was looked at. */
-VXD_DAG_DEVICE enum vxd_slab_turn vxd_slab_begin(struct vxd_slab_search *at)
+VXD_SVDAG_DEVICE enum vxd_slab_turn vxd_slab_begin(struct vxd_slab_search *at)
 {
-    const uint32_t seen = vxd_dag_load_published(at->list);
+    const uint32_t seen = vxd_svdag_load_published(at->list);
     const uint32_t front = seen & ~VXD_SLAB_LOCKED;
 
     at->front = front;
@@ -235,32 +237,34 @@ VXD_DAG_DEVICE enum vxd_slab_turn vxd_slab_begin(struct vxd_slab_search *at)
         return VXD_SLAB_GOES_ON;
     }
     return seen == front &&
-                   vxd_dag_atomic_cas(at->list, front, front | VXD_SLAB_LOCKED) == front
+                   vxd_svdag_atomic_cas(at->list, front, front | VXD_SLAB_LOCKED) == front
                ? VXD_SLAB_LACKS
                : VXD_SLAB_GOES_ON;
 }
 
 /* A turn of one lane. */
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE enum vxd_slab_turn
-vxd_slab_take_turn(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *sought,
-                   struct vxd_slab_search *at, uint32_t *ref)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE enum vxd_slab_turn
+vxd_slab_take_turn(const struct vxd_svdag_pass *pass,
+                   const struct vxd_svdag_sought *sought, struct vxd_slab_search *at,
+                   uint32_t *ref)
 {
-    const struct vxd_dag_slab_form form = vxd_dag_slab_form_of(STORE, sought->n_words);
+    const struct vxd_svdag_slab_form form =
+        vxd_svdag_slab_form_of(STORE, sought->n_words);
     const uint64_t value = vxd_slab_value<STORE>(sought, at->hash);
     struct vxd_slab_seen seen;
     bool is_unsure;
     uint32_t *slab;
 
-    if (at->slab == VXD_DAG_EMPTY) {
+    if (at->slab == VXD_SVDAG_EMPTY) {
         const enum vxd_slab_turn turn = vxd_slab_begin(at);
 
-        if (at->slab == VXD_DAG_EMPTY) {
+        if (at->slab == VXD_SVDAG_EMPTY) {
             return turn;
         }
     }
-    slab = vxd_dag_words_to(pass, at->slab);
-    if constexpr (STORE == VXD_DAG_TICKET) {
+    slab = vxd_svdag_words_to(pass, at->slab);
+    if constexpr (STORE == VXD_SVDAG_TICKET) {
         seen = vxd_slab_see_tickets(&form, slab, value, at->slab == at->front);
     } else {
         seen = vxd_slab_see<STORE>(&form, slab, value);
@@ -284,13 +288,13 @@ vxd_slab_take_turn(const struct vxd_dag_pass *pass, const struct vxd_dag_sought 
     }
     if (at->place == VXD_SLAB_NONE) {
         at->stop = at->front;
-        at->slab = VXD_DAG_EMPTY;
+        at->slab = VXD_SVDAG_EMPTY;
         return VXD_SLAB_GOES_ON;
     }
     /* What is behind the front does not change any more. */
     at->stop = at->behind;
     at->slab = at->front;
-    if (!vxd_slab_claim<STORE>(vxd_dag_words_to(pass, at->front), at->place, value)) {
+    if (!vxd_slab_claim<STORE>(vxd_svdag_words_to(pass, at->front), at->place, value)) {
         return VXD_SLAB_GOES_ON;
     }
     *ref = vxd_slab_write<STORE>(pass, sought, &form, at->front, at->place);
@@ -300,42 +304,41 @@ vxd_slab_take_turn(const struct vxd_dag_pass *pass, const struct vxd_dag_sought 
 /* SlabAlloc ------------------------------------------------------------------------------- */
 
 /* The store's next chunk becomes the table's, of which `seen` is full. By one lane. */
-VXD_DAG_DEVICE enum vxd_slab_taking vxd_slab_next_chunk(const struct vxd_dag_pass *pass,
-                                                        struct vxd_dag_slab_room *room,
-                                                        uint32_t seen)
+VXD_SVDAG_DEVICE enum vxd_slab_taking
+vxd_slab_next_chunk(const struct vxd_svdag_pass *pass, struct vxd_svdag_slab_room *room,
+                    uint32_t seen)
 {
     uint64_t first;
 
-    if (vxd_dag_atomic_cas(&room->chunk, seen, seen | VXD_SLAB_LOCKED) != seen) {
+    if (vxd_svdag_atomic_cas(&room->chunk, seen, seen | VXD_SLAB_LOCKED) != seen) {
         return VXD_SLAB_IS_BUSY;
     }
-    first = vxd_dag_atomic_add(&pass->store->next, VXD_DAG_CHUNK_WORDS);
-    if (first + VXD_DAG_CHUNK_WORDS > pass->capacity_words) {
-        (void)vxd_dag_atomic_add(&pass->store->next,
-                                 ~(uint64_t)0 - VXD_DAG_CHUNK_WORDS + 1);
+    first = vxd_svdag_atomic_add(&pass->store->next, VXD_SVDAG_CHUNK_WORDS);
+    if (first + VXD_SVDAG_CHUNK_WORDS > pass->capacity_words) {
+        (void)vxd_svdag_atomic_add(&pass->store->next,
+                                   ~(uint64_t)0 - VXD_SVDAG_CHUNK_WORDS + 1);
         (void)atomicExch(&room->chunk, seen);
         return VXD_SLAB_NO_CHUNK;
     }
     (void)atomicExch(&room->chunk,
-                     vxd_dag_slab_room_of((uint32_t)(first >> VXD_DAG_CHUNK_BITS)));
+                     vxd_svdag_slab_room_of((uint32_t)(first >> VXD_SVDAG_CHUNK_BITS)));
     return VXD_SLAB_TAKEN;
 }
 
 /* By all lanes of a warp: a slab of zeros, *slab, that no list has. */
-VXD_DAG_DEVICE enum vxd_slab_taking vxd_slab_take(const struct vxd_dag_pass *pass,
-                                                  uint32_t table,
-                                                  const struct vxd_dag_slab_form *form,
-                                                  uint32_t seed, uint32_t *slab)
+VXD_SVDAG_DEVICE enum vxd_slab_taking
+vxd_slab_take(const struct vxd_svdag_pass *pass, uint32_t table,
+              const struct vxd_svdag_slab_form *form, uint32_t seed, uint32_t *slab)
 {
-    struct vxd_dag_slab_room *room =
-        (struct vxd_dag_slab_room *)(void *)pass->store->own + table;
+    struct vxd_svdag_slab_room *room =
+        (struct vxd_svdag_slab_room *)(void *)pass->store->own + table;
     const uint32_t n_blocks = (form->n_slabs + 1023) / 1024;
-    const uint32_t lane = vxd_dag_lane();
+    const uint32_t lane = vxd_svdag_lane();
 
     /* A new chunk that is full at once, by all the others, is as good as none for now. */
     for (int k = 0; k < 2; k++) {
-        const uint32_t seen = vxd_slab_from_warp(vxd_dag_load_now(&room->chunk), 0);
-        const uint32_t chunk = vxd_dag_slab_room_chunk(seen);
+        const uint32_t seen = vxd_slab_from_warp(vxd_svdag_load_now(&room->chunk), 0);
+        const uint32_t chunk = vxd_svdag_slab_room_chunk(seen);
         uint32_t block = __umulhi(seed, n_blocks);
         uint32_t taking = VXD_SLAB_IS_BUSY;
 
@@ -349,9 +352,9 @@ VXD_DAG_DEVICE enum vxd_slab_taking vxd_slab_take(const struct vxd_dag_pass *pas
             if (number != VXD_SLAB_NONE_TAKEN) {
                 if (lane == 0) {
                     (void)atomicAdd(&room->n_slabs, 1u);
-                    (void)vxd_dag_atomic_add(&pass->state->n_taken, form->stride);
+                    (void)vxd_svdag_atomic_add(&pass->state->n_taken, form->stride);
                 }
-                *slab = vxd_dag_slab_address(form, chunk, number);
+                *slab = vxd_svdag_slab_address(form, chunk, number);
                 return VXD_SLAB_TAKEN;
             }
             block = block + 1 == n_blocks ? 0 : block + 1;
@@ -368,13 +371,14 @@ VXD_DAG_DEVICE enum vxd_slab_taking vxd_slab_take(const struct vxd_dag_pass *pas
 }
 
 /* By the lane that locked the list: the slab, of zeros, comes to its front with the lane's item. */
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE uint32_t vxd_slab_lengthen(const struct vxd_dag_pass *pass,
-                                          const struct vxd_dag_sought *sought,
-                                          const struct vxd_dag_slab_form *form,
-                                          const struct vxd_slab_search *at, uint32_t slab)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE uint32_t vxd_slab_lengthen(const struct vxd_svdag_pass *pass,
+                                            const struct vxd_svdag_sought *sought,
+                                            const struct vxd_svdag_slab_form *form,
+                                            const struct vxd_slab_search *at,
+                                            uint32_t slab)
 {
-    uint32_t *words = vxd_dag_words_to(pass, slab);
+    uint32_t *words = vxd_svdag_words_to(pass, slab);
     const uint32_t place = (uint32_t)__ffs((int)form->places) - 1;
     uint32_t ref;
 
@@ -388,13 +392,13 @@ VXD_DAG_DEVICE uint32_t vxd_slab_lengthen(const struct vxd_dag_pass *pass,
 
 /* By all lanes of a warp: a slab for each that lacks one. Gives whether the lane has stored its
  * item, or (*is_over) there is no room for it; else its search goes on. */
-template <enum vxd_dag_store STORE>
-VXD_DAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_dag_pass *pass,
-                                          const struct vxd_dag_sought *sought,
-                                          const struct vxd_slab_search *at, bool lacks,
-                                          uint32_t *ref, bool *is_over)
+template <enum vxd_svdag_store STORE>
+VXD_SVDAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_svdag_pass *pass,
+                                            const struct vxd_svdag_sought *sought,
+                                            const struct vxd_slab_search *at, bool lacks,
+                                            uint32_t *ref, bool *is_over)
 {
-    const uint32_t lane = vxd_dag_lane();
+    const uint32_t lane = vxd_svdag_lane();
     bool is_stored = false;
 
     *is_over = false;
@@ -404,10 +408,11 @@ VXD_DAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_dag_pass *pass,
         const uint32_t n_words = vxd_slab_from_warp((uint32_t)sought->n_words, owner);
         const uint32_t kind = vxd_slab_from_warp((uint32_t)sought->kind, owner);
         const uint32_t seed = vxd_slab_from_warp((uint32_t)at->hash, owner);
-        const struct vxd_dag_slab_form form = vxd_dag_slab_form_of(STORE, (int)n_words);
-        uint32_t slab = VXD_DAG_EMPTY;
+        const struct vxd_svdag_slab_form form =
+            vxd_svdag_slab_form_of(STORE, (int)n_words);
+        uint32_t slab = VXD_SVDAG_EMPTY;
         const enum vxd_slab_taking taking = vxd_slab_take(
-            pass, vxd_dag_slab_table_of((enum vxd_dag_kind)kind, (int)n_words), &form,
+            pass, vxd_svdag_slab_table_of((enum vxd_svdag_kind)kind, (int)n_words), &form,
             seed, &slab);
 
         if (lane == owner) {
@@ -422,13 +427,13 @@ VXD_DAG_DEVICE bool vxd_slab_lengthen_all(const struct vxd_dag_pass *pass,
         __syncwarp();
     }
     if (*is_over) {
-        vxd_dag_raise(pass, VXD_DAG_NO_WORDS);
+        vxd_svdag_raise(pass, VXD_SVDAG_NO_WORDS);
     }
     return is_stored;
 }
 
-/* A slab store, as struct vxd_dag_arena_cuda tells. */
-template <enum vxd_dag_store STORE> struct vxd_dag_slabs_cuda {
+/* A slab store, as struct vxd_svdag_arena_cuda tells. */
+template <enum vxd_svdag_store STORE> struct vxd_svdag_slabs_cuda {
     struct spare {
     };
     static const bool RESERVES = false;
@@ -439,29 +444,29 @@ template <enum vxd_dag_store STORE> struct vxd_dag_slabs_cuda {
     }
 
     static __device__ __forceinline__ uint32_t
-    find_or_store(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *sought,
-                  spare *own, bool *is_new)
+    find_or_store(const struct vxd_svdag_pass *pass,
+                  const struct vxd_svdag_sought *sought, spare *own, bool *is_new)
     {
         struct vxd_slab_search at = {0,
                                      NULL,
-                                     VXD_DAG_EMPTY,
-                                     VXD_DAG_EMPTY,
-                                     VXD_DAG_EMPTY,
+                                     VXD_SVDAG_EMPTY,
+                                     VXD_SVDAG_EMPTY,
+                                     VXD_SVDAG_EMPTY,
                                      VXD_SLAB_NONE,
-                                     VXD_DAG_EMPTY};
-        uint32_t ref = VXD_DAG_EMPTY;
+                                     VXD_SVDAG_EMPTY};
+        uint32_t ref = VXD_SVDAG_EMPTY;
         bool is_busy = sought->n_words > 0;
 
         (void)own;
         *is_new = false;
         if (is_busy) {
-            const struct vxd_dag_slab_table *table =
-                (const struct vxd_dag_slab_table *)pass->tables +
-                vxd_dag_slab_table_of(sought->kind, sought->n_words);
+            const struct vxd_svdag_slab_table *table =
+                (const struct vxd_svdag_slab_table *)pass->tables +
+                vxd_svdag_slab_table_of(sought->kind, sought->n_words);
 
             at.hash =
-                vxd_dag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
-            at.list = table->lists + vxd_dag_slab_list(at.hash, table->n_lists);
+                vxd_svdag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
+            at.list = table->lists + vxd_svdag_slab_list(at.hash, table->n_lists);
         }
         for (uint32_t left = VXD_SLAB_TURNS; __any_sync(VXD_SLAB_WARP, is_busy); left--) {
             enum vxd_slab_turn turn = VXD_SLAB_GOES_ON;
@@ -482,7 +487,7 @@ template <enum vxd_dag_store STORE> struct vxd_dag_slabs_cuda {
             *is_new = *is_new || turn == VXD_SLAB_STORED;
             is_busy = is_busy && turn != VXD_SLAB_FOUND && turn != VXD_SLAB_STORED;
             if (left == 0) {
-                vxd_dag_raise(pass, VXD_DAG_STUCK);
+                vxd_svdag_raise(pass, VXD_SVDAG_STUCK);
                 break;
             }
         }
@@ -490,24 +495,24 @@ template <enum vxd_dag_store STORE> struct vxd_dag_slabs_cuda {
     }
 
     /* Slabs were counted as they were taken. */
-    static __device__ __forceinline__ void end(const struct vxd_dag_pass *pass)
+    static __device__ __forceinline__ void end(const struct vxd_svdag_pass *pass)
     {
         (void)pass;
     }
 
-    static __device__ __forceinline__ void tell_needs(const struct vxd_dag_pass *pass,
+    static __device__ __forceinline__ void tell_needs(const struct vxd_svdag_pass *pass,
                                                       uint32_t fault, uint64_t n_done,
                                                       uint64_t n_rows, uint64_t n_above)
     {
         const uint64_t n_words =
-            vxd_dag_taken_words(vxd_dag_load_now64(&pass->state->n_taken));
+            vxd_svdag_taken_words(vxd_svdag_load_now64(&pass->state->n_taken));
         const uint64_t done = n_done > n_rows / 8 ? n_done : n_rows / 8 + 1;
         const uint64_t left = n_done < n_rows ? 24 * (n_rows - n_done) / done : 0;
 
         /* As the arena's; chunks that are wanted for their first slabs are the host's to
          * think of. */
-        if ((fault & VXD_DAG_NO_WORDS) != 0) {
-            pass->progress->needs.n_words = vxd_dag_load_now64(&pass->store->next) +
+        if ((fault & VXD_SVDAG_NO_WORDS) != 0) {
+            pass->progress->needs.n_words = vxd_svdag_load_now64(&pass->store->next) +
                                             n_words * left / 64 + 6 * n_above;
         }
     }

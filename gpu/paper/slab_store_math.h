@@ -6,7 +6,7 @@
  * and only the first one has room, as nothing is taken out. All words begin as zeros.
  *
  *   ATOMIC64  words 0-61 the items' first two words, 62 the next slab, 63 ready; the rest of
- *             place i stands apart (vxd_dag_split_distance). Two words of zeros are a free
+ *             place i stands apart (vxd_svdag_split_distance). Two words of zeros are a free
  *             place: no item begins so
  *   TICKET    word 0 the mask of taken places, 1 the next slab, 2 ready, 3 a bit for each
  *             taken place by its item's first two words, so that half of the slabs without an
@@ -30,38 +30,38 @@
 #include "gpu/svdag/node/node_math.h"
 
 enum {
-    VXD_DAG_SLAB_MIN_WORDS = 2, /* of an item */
-    VXD_DAG_SLAB_MAX_WORDS = 10,
-    VXD_DAG_SLAB_SIZES = VXD_DAG_SLAB_MAX_WORDS + 1,
+    VXD_SVDAG_SLAB_MIN_WORDS = 2, /* of an item */
+    VXD_SVDAG_SLAB_MAX_WORDS = 10,
+    VXD_SVDAG_SLAB_SIZES = VXD_SVDAG_SLAB_MAX_WORDS + 1,
     /* A scene's, of leaves and of inner nodes; not all lengths occur. */
-    VXD_DAG_SLAB_TABLES = VXD_DAG_BLOCK * VXD_DAG_SLAB_SIZES,
-    VXD_DAG_SLAB_PLACES = 32,
-    VXD_DAG_CHUNK_BITMAP_WORDS = VXD_DAG_SPLIT_FIRST,
-    VXD_DAG_BLOCK_BITMAP_WORDS = 32
+    VXD_SVDAG_SLAB_TABLES = VXD_SVDAG_BLOCK * VXD_SVDAG_SLAB_SIZES,
+    VXD_SVDAG_SLAB_PLACES = 32,
+    VXD_SVDAG_CHUNK_BITMAP_WORDS = VXD_SVDAG_SPLIT_FIRST,
+    VXD_SVDAG_BLOCK_BITMAP_WORDS = 32
 };
 
 /* Which of a scene's tables has the items of a kind and length. */
-VXD_HD uint32_t vxd_dag_slab_table_of(enum vxd_dag_kind kind, int n_words)
+VXD_HD uint32_t vxd_svdag_slab_table_of(enum vxd_svdag_kind kind, int n_words)
 {
-    return (uint32_t)kind * VXD_DAG_SLAB_SIZES + (uint32_t)n_words;
+    return (uint32_t)kind * VXD_SVDAG_SLAB_SIZES + (uint32_t)n_words;
 }
 
 /* Whether such items occur. */
-VXD_HD bool vxd_dag_slab_occurs(int value_bits, enum vxd_dag_kind kind, int n_words)
+VXD_HD bool vxd_svdag_slab_occurs(int value_bits, enum vxd_svdag_kind kind, int n_words)
 {
-    if (kind == VXD_DAG_INNER) {
+    if (kind == VXD_SVDAG_INNER) {
         return n_words >= 2 && n_words <= 9;
     }
-    if (kind == VXD_DAG_BLOCK) {
+    if (kind == VXD_SVDAG_BLOCK) {
         return false;
     }
-    return value_bits == 4 ? n_words >= 3 && n_words <= VXD_DAG_SLAB_MAX_WORDS
-                           : n_words == vxd_dag_leaf_words(value_bits, 1);
+    return value_bits == 4 ? n_words >= 3 && n_words <= VXD_SVDAG_SLAB_MAX_WORDS
+                           : n_words == vxd_svdag_leaf_words(value_bits, 1);
 }
 
 /* A table's geometry. */
-struct vxd_dag_slab_form {
-    enum vxd_dag_store store;
+struct vxd_svdag_slab_form {
+    enum vxd_svdag_store store;
     uint32_t n_words; /* an item */
     uint32_t stride;  /* words from a slab to the next; of ATOMIC64 with its rest */
     uint32_t n_slabs; /* a chunk */
@@ -71,84 +71,86 @@ struct vxd_dag_slab_form {
     uint32_t places;  /* mask of those that hold items */
 };
 
-VXD_HD struct vxd_dag_slab_form vxd_dag_slab_form_of(enum vxd_dag_store store,
-                                                     int n_words)
+VXD_HD struct vxd_svdag_slab_form vxd_svdag_slab_form_of(enum vxd_svdag_store store,
+                                                         int n_words)
 {
-    struct vxd_dag_slab_form form;
+    struct vxd_svdag_slab_form form;
 
     form.store = store;
     form.n_words = (uint32_t)n_words;
-    form.items = store == VXD_DAG_ATOMIC64  ? 0
-                 : store == VXD_DAG_TICKET  ? 4
-                 : store == VXD_DAG_ACCEL32 ? 32
-                                            : 16;
-    form.next = store == VXD_DAG_ATOMIC64  ? 62
-                : store == VXD_DAG_TICKET  ? 1
-                : store == VXD_DAG_ACCEL32 ? 0
-                                           : 8;
-    form.ready = store == VXD_DAG_ATOMIC64  ? 63
-                 : store == VXD_DAG_TICKET  ? 2
-                 : store == VXD_DAG_ACCEL32 ? 32
-                                            : 9;
-    form.places = store == VXD_DAG_ATOMIC64  ? 0x7fffffffu
-                  : store == VXD_DAG_ACCEL32 ? 0xfffffffeu
-                                             : 0xffffffffu;
-    form.stride = form.items + VXD_DAG_SLAB_PLACES * form.n_words;
-    form.n_slabs = (VXD_DAG_CHUNK_WORDS - VXD_DAG_CHUNK_BITMAP_WORDS) / form.stride;
-    if (store == VXD_DAG_ATOMIC64) {
+    form.items = store == VXD_SVDAG_ATOMIC64  ? 0
+                 : store == VXD_SVDAG_TICKET  ? 4
+                 : store == VXD_SVDAG_ACCEL32 ? 32
+                                              : 16;
+    form.next = store == VXD_SVDAG_ATOMIC64  ? 62
+                : store == VXD_SVDAG_TICKET  ? 1
+                : store == VXD_SVDAG_ACCEL32 ? 0
+                                             : 8;
+    form.ready = store == VXD_SVDAG_ATOMIC64  ? 63
+                 : store == VXD_SVDAG_TICKET  ? 2
+                 : store == VXD_SVDAG_ACCEL32 ? 32
+                                              : 9;
+    form.places = store == VXD_SVDAG_ATOMIC64  ? 0x7fffffffu
+                  : store == VXD_SVDAG_ACCEL32 ? 0xfffffffeu
+                                               : 0xffffffffu;
+    form.stride = form.items + VXD_SVDAG_SLAB_PLACES * form.n_words;
+    form.n_slabs = (VXD_SVDAG_CHUNK_WORDS - VXD_SVDAG_CHUNK_BITMAP_WORDS) / form.stride;
+    if (store == VXD_SVDAG_ATOMIC64) {
         form.n_slabs &= ~1u; /* in pairs */
     }
     return form;
 }
 
 /* A chunk's number as a table keeps it, and back. */
-VXD_HD uint32_t vxd_dag_slab_room_of(uint32_t chunk)
+VXD_HD uint32_t vxd_svdag_slab_room_of(uint32_t chunk)
 {
     return (chunk + 1) << 1;
 }
 
-VXD_HD uint32_t vxd_dag_slab_room_chunk(uint32_t room)
+VXD_HD uint32_t vxd_svdag_slab_room_chunk(uint32_t room)
 {
     return (room >> 1) - 1;
 }
 
 /* Items a slab holds. */
-VXD_HD uint32_t vxd_dag_slab_places(const struct vxd_dag_slab_form *form)
+VXD_HD uint32_t vxd_svdag_slab_places(const struct vxd_svdag_slab_form *form)
 {
-    return (uint32_t)vxd_dag_popc(form->places);
+    return (uint32_t)vxd_svdag_popc(form->places);
 }
 
 /* Address of slab i of a chunk. */
-VXD_HD uint32_t vxd_dag_slab_address(const struct vxd_dag_slab_form *form, uint32_t chunk,
-                                     uint32_t i)
+VXD_HD uint32_t vxd_svdag_slab_address(const struct vxd_svdag_slab_form *form,
+                                       uint32_t chunk, uint32_t i)
 {
-    uint32_t first = (chunk << VXD_DAG_CHUNK_BITS) + VXD_DAG_CHUNK_BITMAP_WORDS;
+    uint32_t first = (chunk << VXD_SVDAG_CHUNK_BITS) + VXD_SVDAG_CHUNK_BITMAP_WORDS;
 
-    return form->store != VXD_DAG_ATOMIC64
+    return form->store != VXD_SVDAG_ATOMIC64
                ? first + i * form->stride
-               : first + i / 2 * 2 * form->stride + i % 2 * VXD_DAG_SPLIT_ROW;
+               : first + i / 2 * 2 * form->stride + i % 2 * VXD_SVDAG_SPLIT_ROW;
 }
 
 /* Which slab of its chunk stands at an address. */
-VXD_HD uint32_t vxd_dag_slab_number(const struct vxd_dag_slab_form *form, uint32_t slab)
+VXD_HD uint32_t vxd_svdag_slab_number(const struct vxd_svdag_slab_form *form,
+                                      uint32_t slab)
 {
-    uint32_t at = (slab & (VXD_DAG_CHUNK_WORDS - 1)) - VXD_DAG_CHUNK_BITMAP_WORDS;
+    uint32_t at = (slab & (VXD_SVDAG_CHUNK_WORDS - 1)) - VXD_SVDAG_CHUNK_BITMAP_WORDS;
 
-    return form->store != VXD_DAG_ATOMIC64
+    return form->store != VXD_SVDAG_ATOMIC64
                ? at / form->stride
                : at / (2 * form->stride) * 2 +
-                     at % (2 * form->stride) / VXD_DAG_SPLIT_ROW;
+                     at % (2 * form->stride) / VXD_SVDAG_SPLIT_ROW;
 }
 
 /* Word of a slab where a place's item begins. */
-VXD_HD uint32_t vxd_dag_slab_item(const struct vxd_dag_slab_form *form, uint32_t place)
+VXD_HD uint32_t vxd_svdag_slab_item(const struct vxd_svdag_slab_form *form,
+                                    uint32_t place)
 {
-    return form->store == VXD_DAG_ATOMIC64 ? 2 * place
-                                           : form->items + place * form->n_words;
+    return form->store == VXD_SVDAG_ATOMIC64 ? 2 * place
+                                             : form->items + place * form->n_words;
 }
 
 /* The slabs of word w of a chunk's bits that there are. */
-VXD_HD uint32_t vxd_dag_slab_bits(const struct vxd_dag_slab_form *form, uint32_t w)
+VXD_HD uint32_t vxd_svdag_slab_bits(const struct vxd_svdag_slab_form *form, uint32_t w)
 {
     return form->n_slabs >= 32 * w + 32 ? 0xffffffffu
            : form->n_slabs <= 32 * w    ? 0
@@ -156,7 +158,7 @@ VXD_HD uint32_t vxd_dag_slab_bits(const struct vxd_dag_slab_form *form, uint32_t
 }
 
 /* Lists of a table that is made for n_items. */
-VXD_HD uint32_t vxd_dag_slab_lists(uint64_t n_items, uint32_t load)
+VXD_HD uint32_t vxd_svdag_slab_lists(uint64_t n_items, uint32_t load)
 {
     uint64_t n = (n_items + load - 1) / load;
 
@@ -164,31 +166,31 @@ VXD_HD uint32_t vxd_dag_slab_lists(uint64_t n_items, uint32_t load)
 }
 
 /* Lists of a table of a new scene. */
-VXD_HD uint32_t vxd_dag_slab_spec_lists(const struct vxd_dag_spec *spec)
+VXD_HD uint32_t vxd_svdag_slab_spec_lists(const struct vxd_svdag_spec *spec)
 {
-    return vxd_dag_slab_lists(spec->table_items != 0 ? spec->table_items
-                                                     : VXD_DAG_TABLE_ITEMS,
-                              spec->load != 0 ? spec->load : VXD_DAG_LOAD);
+    return vxd_svdag_slab_lists(spec->table_items != 0 ? spec->table_items
+                                                       : VXD_SVDAG_TABLE_ITEMS,
+                                spec->load != 0 ? spec->load : VXD_SVDAG_LOAD);
 }
 
-VXD_HD uint32_t vxd_dag_slab_list(uint64_t hash, uint32_t n_lists)
+VXD_HD uint32_t vxd_svdag_slab_list(uint64_t hash, uint32_t n_lists)
 {
     return (uint32_t)((hash >> 32) * n_lists >> 32);
 }
 
 /* What ACCEL32 and ACCEL8 keep of a hash: bits that do not choose the list, never 0. */
-VXD_HD uint32_t vxd_dag_slab_hash32(uint64_t hash)
+VXD_HD uint32_t vxd_svdag_slab_hash32(uint64_t hash)
 {
     return (uint32_t)hash == 0 ? 1 : (uint32_t)hash;
 }
 
-VXD_HD uint32_t vxd_dag_slab_hash8(uint64_t hash)
+VXD_HD uint32_t vxd_svdag_slab_hash8(uint64_t hash)
 {
     return 1 + ((uint32_t)hash & 0xffffu) * 255 / 65536;
 }
 
 /* An item's bit of what TICKET keeps of a slab's. */
-VXD_HD uint32_t vxd_dag_slab_filter(uint32_t word0, uint32_t word1)
+VXD_HD uint32_t vxd_svdag_slab_filter(uint32_t word0, uint32_t word1)
 {
     return 1u << ((word0 * 0x9e3779b1u ^ word1) * 0x85ebca6bu >> 27);
 }

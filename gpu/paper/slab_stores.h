@@ -14,63 +14,63 @@ extern "C" {
 #endif
 
 /* A table of slabs as kernels see it; all zeros where the format has no such items. A scene has
- * VXD_DAG_SLAB_TABLES of them (struct vxd_dag_pass's tables). */
-struct vxd_dag_slab_table {
+ * VXD_SVDAG_SLAB_TABLES of them (struct vxd_svdag_pass's tables). */
+struct vxd_svdag_slab_table {
     uint32_t
         *lists; /* addresses of their front slabs. Lowest bit: another one is coming */
     uint32_t n_lists;
 };
 
-/* Where a table of slabs takes them from; a scene's VXD_DAG_SLAB_TABLES are the own words of its
+/* Where a table of slabs takes them from; a scene's VXD_SVDAG_SLAB_TABLES are the own words of its
  * store's state. */
-struct vxd_dag_slab_room {
+struct vxd_svdag_slab_room {
     uint32_t
-        chunk; /* vxd_dag_slab_room_of; 0: none yet. Lowest bit: the next one is coming */
+        chunk; /* vxd_svdag_slab_room_of; 0: none yet. Lowest bit: the next one is coming */
     uint32_t n_slabs; /* taken so far: all of its chunks before this one are full */
 };
 
 /* slab_store_cpu.c: the four stores on the CPU, by spec.store. */
-extern const struct vxd_dag_store_ops vxd_paper_slabs_cpu;
+extern const struct vxd_svdag_store_ops vxd_paper_slabs_cpu;
 
-/* slab_store_cpu.c. The address of an item in the list of slabs that begins at `front`, VXD_DAG_EMPTY
+/* slab_store_cpu.c. The address of an item in the list of slabs that begins at `front`, VXD_SVDAG_EMPTY
  * where it is not. Nobody stores in the list meanwhile. */
-uint32_t vxd_dag_slab_find(const struct vxd_dag_view *view,
-                           const struct vxd_dag_slab_form *form, uint32_t front,
-                           const struct vxd_dag_wanted *wanted);
+uint32_t vxd_svdag_slab_find(const struct vxd_svdag_view *view,
+                             const struct vxd_svdag_slab_form *form, uint32_t front,
+                             const struct vxd_svdag_wanted *wanted);
 
 /* slab_store_device.c: the stores on a GPU. */
-extern const struct vxd_dag_device_ops vxd_paper_atomic64_cuda;
-extern const struct vxd_dag_device_ops vxd_paper_ticket_cuda;
-extern const struct vxd_dag_device_ops vxd_paper_accel32_cuda;
-extern const struct vxd_dag_device_ops vxd_paper_accel8_cuda;
+extern const struct vxd_svdag_device_ops vxd_paper_atomic64_cuda;
+extern const struct vxd_svdag_device_ops vxd_paper_ticket_cuda;
+extern const struct vxd_svdag_device_ops vxd_paper_accel32_cuda;
+extern const struct vxd_svdag_device_ops vxd_paper_accel8_cuda;
 
 /* slab_lists.cu. Lists of a table with `factor` times as many: each takes the front of the one that its
  * items were in, so that nothing moves, and lists have the same slabs behind their own ones. */
-enum vxd_status vxd_dag_slabs_spread(struct vxd_queue *queue, const uint32_t *from,
-                                     uint32_t n_from, uint32_t factor, uint32_t *to,
-                                     struct vxd_err *err);
+enum vxd_status vxd_svdag_slabs_spread(struct vxd_queue *queue, const uint32_t *from,
+                                       uint32_t n_from, uint32_t factor, uint32_t *to,
+                                       struct vxd_err *err);
 
 /* edit_kernel_atomic64.cu, ...: the kernels of edits. */
-VXD_DAG_PASSES(_atomic64);
-VXD_DAG_PASSES(_ticket);
-VXD_DAG_PASSES(_accel32);
-VXD_DAG_PASSES(_accel8);
+VXD_SVDAG_PASSES(_atomic64);
+VXD_SVDAG_PASSES(_ticket);
+VXD_SVDAG_PASSES(_accel32);
+VXD_SVDAG_PASSES(_accel8);
 
 /* query_split.cu: the kernels of queries for items that stand in two pieces. */
-VXD_DAG_QUERY_FORMS(_split);
+VXD_SVDAG_QUERY_FORMS(_split);
 
-/* slab_put.cu: the kernels of transfers that store items, as vxd_dag_device_ops's put. */
+/* slab_put.cu: the kernels of transfers that store items, as vxd_svdag_device_ops's put. */
 #define VXD_PAPER_PUT(form)                                                              \
-    enum vxd_status vxd_dag_carry_put##form(                                             \
-        struct vxd_queue *queue, const struct vxd_dag_carry_view *view,                  \
-        enum vxd_dag_kind kind, uint32_t begin, uint32_t n, struct vxd_err *err)
+    enum vxd_status vxd_svdag_carry_put##form(                                           \
+        struct vxd_queue *queue, const struct vxd_svdag_carry_view *view,                \
+        enum vxd_svdag_kind kind, uint32_t begin, uint32_t n, struct vxd_err *err)
 VXD_PAPER_PUT(_atomic64);
 VXD_PAPER_PUT(_ticket);
 VXD_PAPER_PUT(_accel32);
 VXD_PAPER_PUT(_accel8);
 
 /* slab_tables.cu: tables of items of one length, of any of the four stores. */
-extern const struct vxd_dag_table_ops vxd_paper_slab_tables_cuda;
+extern const struct vxd_svdag_table_ops vxd_paper_slab_tables_cuda;
 
 #ifdef __cplusplus
 }

@@ -36,21 +36,21 @@ struct batch {
 
 /* Lanes of a group. More read a slab in fewer loads, fewer have more items under way; what was
  * fastest. */
-VXD_HD constexpr uint32_t lanes_to_find(enum vxd_dag_store store)
+VXD_HD constexpr uint32_t lanes_to_find(enum vxd_svdag_store store)
 {
-    return store == VXD_DAG_TICKET ? 8 : store == VXD_DAG_ACCEL8 ? 2 : 4;
+    return store == VXD_SVDAG_TICKET ? 8 : store == VXD_SVDAG_ACCEL8 ? 2 : 4;
 }
 
-VXD_HD constexpr uint32_t lanes_to_insert(enum vxd_dag_store store)
+VXD_HD constexpr uint32_t lanes_to_insert(enum vxd_svdag_store store)
 {
-    return store == VXD_DAG_TICKET ? 8 : 4;
+    return store == VXD_SVDAG_TICKET ? 8 : 4;
 }
 
 /* A value that any lane has. */
-template <enum vxd_dag_store STORE>
+template <enum vxd_svdag_store STORE>
 static __device__ __forceinline__ uint64_t value_from(uint64_t value, uint32_t lane)
 {
-    if (STORE == VXD_DAG_ACCEL32 || STORE == VXD_DAG_ACCEL8) {
+    if (STORE == VXD_SVDAG_ACCEL32 || STORE == VXD_SVDAG_ACCEL8) {
         return vxd_slab_from_warp((uint32_t)value, lane);
     }
     return __shfl_sync(VXD_SLAB_WARP, (unsigned long long)value, (int)lane);
@@ -76,14 +76,14 @@ struct work {
 
 static __device__ __forceinline__ struct hand hand_of_thread(void)
 {
-    struct hand hand = {0, (uint64_t)gridDim.x * N_THREADS, 32, VXD_DAG_EMPTY, 0};
+    struct hand hand = {0, (uint64_t)gridDim.x * N_THREADS, 32, VXD_SVDAG_EMPTY, 0};
 
     /* The first 32 are still to be taken. */
     hand.begin = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x / 32 * 32 - hand.stride;
     return hand;
 }
 
-template <enum vxd_dag_store STORE, bool FINDS>
+template <enum vxd_svdag_store STORE, bool FINDS>
 static __device__ __forceinline__ void take_hand(const struct batch *batch, uint32_t lane,
                                                  struct hand *hand)
 {
@@ -95,21 +95,21 @@ static __device__ __forceinline__ void take_hand(const struct batch *batch, uint
     i = hand->begin + lane;
     if (i < batch->n) {
         const uint32_t *words = batch->items + i * (uint64_t)view->n_words;
-        uint64_t hash = vxd_dag_hash(view->kind, words, view->n_words);
-        uint32_t list = vxd_dag_slab_list(hash, view->n_lists);
+        uint64_t hash = vxd_svdag_hash(view->kind, words, view->n_words);
+        uint32_t list = vxd_svdag_slab_list(hash, view->n_lists);
         uint32_t front = vxd_slab_read(view->lists + list);
 
         vxd_slab_prefetch(view, front);
         hand->from = FINDS ? front : list;
-        hand->value = STORE == VXD_DAG_ACCEL32  ? vxd_dag_slab_hash32(hash)
-                      : STORE == VXD_DAG_ACCEL8 ? vxd_dag_slab_hash8(hash)
-                                                : vxd_slab_pair(words[0], words[1]);
+        hand->value = STORE == VXD_SVDAG_ACCEL32  ? vxd_svdag_slab_hash32(hash)
+                      : STORE == VXD_SVDAG_ACCEL8 ? vxd_svdag_slab_hash8(hash)
+                                                  : vxd_slab_pair(words[0], words[1]);
     }
 }
 
 /* Gives groups that have no work an item each, as long as there are some. False when all are
  * done. */
-template <enum vxd_dag_store STORE, uint32_t LANES, bool FINDS>
+template <enum vxd_svdag_store STORE, uint32_t LANES, bool FINDS>
 static __device__ __forceinline__ bool deal(const struct batch *batch, struct hand *hand,
                                             struct work *work)
 {
@@ -149,14 +149,14 @@ static __device__ __forceinline__ uint32_t look_ticket(uint32_t lane,
                                                        uint32_t n_words, uint64_t head,
                                                        uint32_t *next)
 {
-    constexpr uint32_t SHARE = VXD_DAG_SLAB_PLACES / LANES;
+    constexpr uint32_t SHARE = VXD_SVDAG_SLAB_PLACES / LANES;
     uint32_t places = 0;
 
-    *next = VXD_DAG_EMPTY;
+    *next = VXD_SVDAG_EMPTY;
     if (slab != NULL) {
         uint4 board = *(const uint4 *)slab; /* one address for all lanes */
         uint32_t taken =
-            (board.w & vxd_dag_slab_filter((uint32_t)head, (uint32_t)(head >> 32))) != 0
+            (board.w & vxd_svdag_slab_filter((uint32_t)head, (uint32_t)(head >> 32))) != 0
                 ? board.x
                 : 0;
         uint64_t heads[SHARE];
@@ -183,17 +183,17 @@ static __device__ __forceinline__ uint32_t look_ticket(uint32_t lane,
 }
 
 /* Which of the places of a slab holds the item, of which two words are known to be equal in
- * some stores: its address, or VXD_DAG_EMPTY. */
-template <enum vxd_dag_store STORE, uint32_t LANES>
+ * some stores: its address, or VXD_SVDAG_EMPTY. */
+template <enum vxd_svdag_store STORE, uint32_t LANES>
 static __device__ __forceinline__ uint32_t
 match_items(const struct vxd_slab_table_view *view, uint32_t lane, uint32_t slab,
             const uint32_t *words, uint32_t places, const uint32_t *item)
 {
-    constexpr bool HAS_HEAD = STORE == VXD_DAG_ATOMIC64 || STORE == VXD_DAG_TICKET;
+    constexpr bool HAS_HEAD = STORE == VXD_SVDAG_ATOMIC64 || STORE == VXD_SVDAG_TICKET;
     uint32_t n_words = (uint32_t)view->n_words;
     uint32_t group = (LANES < 32 ? (1u << LANES) - 1 : VXD_SLAB_WARP)
                      << (threadIdx.x % 32 & ~(LANES - 1));
-    uint32_t ref = VXD_DAG_EMPTY;
+    uint32_t ref = VXD_SVDAG_EMPTY;
 
     while (__any_sync(VXD_SLAB_WARP, places != 0)) {
         uint32_t at = 0;
@@ -203,11 +203,11 @@ match_items(const struct vxd_slab_table_view *view, uint32_t lane, uint32_t slab
         if (places != 0) {
             const uint32_t *stored;
 
-            at = vxd_dag_slab_item(&view->form, (uint32_t)__ffs((int)places) - 1);
+            at = vxd_svdag_slab_item(&view->form, (uint32_t)__ffs((int)places) - 1);
             stored = words + at;
-            if (STORE == VXD_DAG_ATOMIC64 && n_words > 2) {
+            if (STORE == VXD_SVDAG_ATOMIC64 && n_words > 2) {
                 /* As if the rest stood behind its head. */
-                stored += (int)vxd_dag_split_distance(slab + at, view->n_words) - 2;
+                stored += (int)vxd_svdag_split_distance(slab + at, view->n_words) - 2;
             }
             for (uint32_t k = (HAS_HEAD ? 2 : 0) + lane; k < n_words; k += LANES) {
                 differs |= stored[k] != item[k];
@@ -222,7 +222,7 @@ match_items(const struct vxd_slab_table_view *view, uint32_t lane, uint32_t slab
     return ref;
 }
 
-template <enum vxd_dag_store STORE>
+template <enum vxd_svdag_store STORE>
 static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     find_kernel(const __grid_constant__ struct batch batch)
 {
@@ -230,20 +230,20 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     const struct vxd_slab_table_view *view = &batch.view;
     uint32_t lane = threadIdx.x % LANES;
     struct hand hand = hand_of_thread();
-    struct work work = {false, VXD_DAG_EMPTY, 0, 0};
+    struct work work = {false, VXD_SVDAG_EMPTY, 0, 0};
     /* Lists have no circles: of each item all slabs, at most. */
     uint64_t left = (batch.n / hand.stride + 1) * 64 *
                     ((uint64_t)view->n_chunks * view->form.n_slabs + 1);
 
     for (; deal<STORE, LANES, true>(&batch, &hand, &work) && left > 0; left--) {
-        const uint32_t *words = work.is_busy && work.from != VXD_DAG_EMPTY
+        const uint32_t *words = work.is_busy && work.from != VXD_SVDAG_EMPTY
                                     ? vxd_slab_words(view, work.from)
                                     : NULL;
         uint32_t next;
         uint32_t places;
         uint32_t ref;
 
-        if constexpr (STORE == VXD_DAG_TICKET) {
+        if constexpr (STORE == VXD_SVDAG_TICKET) {
             places = look_ticket<LANES>(lane, words, (uint32_t)view->n_words, work.value,
                                         &next);
         } else {
@@ -253,7 +253,7 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
                                         batch.items + work.i * (uint64_t)view->n_words);
 
         work.from = next;
-        if (work.is_busy && (ref != VXD_DAG_EMPTY || next == VXD_DAG_EMPTY)) {
+        if (work.is_busy && (ref != VXD_SVDAG_EMPTY || next == VXD_SVDAG_EMPTY)) {
             work.is_busy = false;
             if (lane == 0) {
                 batch.refs[work.i] = ref;
@@ -283,15 +283,15 @@ static __device__ bool take_byte(uint32_t *slab, uint32_t place, uint32_t hash)
     return false;
 }
 
-template <enum vxd_dag_store STORE>
+template <enum vxd_svdag_store STORE>
 static __device__ __forceinline__ bool take_place(uint32_t *slab, uint32_t place,
                                                   uint64_t value)
 {
-    if (STORE == VXD_DAG_ATOMIC64) {
+    if (STORE == VXD_SVDAG_ATOMIC64) {
         return atomicCAS((unsigned long long *)(slab + 2 * place), 0ULL,
                          (unsigned long long)value) == 0;
     }
-    if (STORE == VXD_DAG_ACCEL32) {
+    if (STORE == VXD_SVDAG_ACCEL32) {
         return atomicCAS(slab + place, 0u, (uint32_t)value) == 0;
     }
     return take_byte(slab, place, (uint32_t)value);
@@ -315,18 +315,18 @@ static __device__ uint32_t take_ticket(uint32_t *slab)
 }
 
 /* A place of a slab, now the group's, or VXD_SLAB_NONE where all are taken, or of NULL. */
-template <enum vxd_dag_store STORE, uint32_t LANES>
+template <enum vxd_svdag_store STORE, uint32_t LANES>
 static __device__ __forceinline__ uint32_t claim(uint32_t lane, uint32_t *slab,
                                                  uint64_t value)
 {
     uint32_t place = VXD_SLAB_NONE;
 
-    if constexpr (STORE == VXD_DAG_TICKET) {
+    if constexpr (STORE == VXD_SVDAG_TICKET) {
         if (lane == 0 && slab != NULL) {
             place = take_ticket(slab);
             if (place != VXD_SLAB_NONE) {
                 atomicOr(slab + 3,
-                         vxd_dag_slab_filter((uint32_t)value, (uint32_t)(value >> 32)));
+                         vxd_svdag_slab_filter((uint32_t)value, (uint32_t)(value >> 32)));
             }
         }
     } else {
@@ -345,7 +345,7 @@ static __device__ __forceinline__ uint32_t claim(uint32_t lane, uint32_t *slab,
     return vxd_slab_from<LANES>(place, 0);
 }
 
-template <enum vxd_dag_store STORE, uint32_t LANES>
+template <enum vxd_svdag_store STORE, uint32_t LANES>
 static __device__ __forceinline__ void write_item(const struct vxd_slab_table_view *view,
                                                   uint32_t lane, uint32_t *words,
                                                   uint32_t ref, const uint32_t *item)
@@ -353,9 +353,9 @@ static __device__ __forceinline__ void write_item(const struct vxd_slab_table_vi
     uint32_t n_words = (uint32_t)view->n_words;
     uint32_t from = 0;
 
-    if (STORE == VXD_DAG_ATOMIC64) { /* the swap wrote the head */
+    if (STORE == VXD_SVDAG_ATOMIC64) { /* the swap wrote the head */
         from = 2;
-        words += n_words > 2 ? (int)vxd_dag_split_distance(ref, view->n_words) - 2 : 0;
+        words += n_words > 2 ? (int)vxd_svdag_split_distance(ref, view->n_words) - 2 : 0;
     }
     for (uint32_t k = from + lane; k < n_words; k += LANES) {
         words[k] = item[k];
@@ -389,7 +389,7 @@ lengthen_all(const struct vxd_slab_table_view *view, bool needs, const struct wo
         uint32_t seed = vxd_slab_from_warp((uint32_t)work->i, owner) * 0x9e3779b1u;
         uint32_t slab = vxd_slab_take(view, lane, seed);
 
-        if (slab == VXD_DAG_EMPTY) {
+        if (slab == VXD_SVDAG_EMPTY) {
             has_one = has_one && lane / LANES != owner / LANES;
         } else if (lane == owner) {
             lengthen(view, work->from, front, slab);
@@ -399,7 +399,7 @@ lengthen_all(const struct vxd_slab_table_view *view, bool needs, const struct wo
     return has_one;
 }
 
-template <enum vxd_dag_store STORE>
+template <enum vxd_svdag_store STORE>
 static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
     insert_kernel(const __grid_constant__ struct batch batch)
 {
@@ -412,27 +412,27 @@ static __global__ void __launch_bounds__(N_THREADS, N_BLOCKS)
 
     while (deal<STORE, LANES, false>(&batch, &hand, &work)) {
         uint32_t front = vxd_slab_from<LANES>(
-            work.is_busy ? vxd_slab_read(view->lists + work.from) : VXD_DAG_EMPTY, 0);
-        uint32_t *words = front != VXD_DAG_EMPTY ? vxd_slab_words(view, front) : NULL;
+            work.is_busy ? vxd_slab_read(view->lists + work.from) : VXD_SVDAG_EMPTY, 0);
+        uint32_t *words = front != VXD_SVDAG_EMPTY ? vxd_slab_words(view, front) : NULL;
         uint32_t place = claim<STORE, LANES>(lane, words, work.value);
-        uint32_t ref = VXD_DAG_EMPTY;
+        uint32_t ref = VXD_SVDAG_EMPTY;
         bool is_over;
 
         if (place != VXD_SLAB_NONE) {
-            ref = front + vxd_dag_slab_item(&view->form, place);
+            ref = front + vxd_svdag_slab_item(&view->form, place);
             write_item<STORE, LANES>(view, lane,
-                                     words + vxd_dag_slab_item(&view->form, place), ref,
+                                     words + vxd_svdag_slab_item(&view->form, place), ref,
                                      batch.items + work.i * (uint64_t)view->n_words);
         }
         is_over = !lengthen_all<LANES>(view, work.is_busy && place == VXD_SLAB_NONE,
                                        &work, front) ||
                   left-- == 0;
-        if (work.is_busy && (ref != VXD_DAG_EMPTY || is_over)) {
+        if (work.is_busy && (ref != VXD_SVDAG_EMPTY || is_over)) {
             work.is_busy = false;
             if (lane == 0 && batch.refs != NULL) {
                 batch.refs[work.i] = ref;
             }
-            if (lane == 0 && ref == VXD_DAG_EMPTY) {
+            if (lane == 0 && ref == VXD_SVDAG_EMPTY) {
                 atomicCAS(batch.error_word, (uint32_t)VXD_OK,
                           (uint32_t)VXD_RESOURCE_EXHAUSTED);
             }
@@ -446,15 +446,16 @@ static __global__ void __launch_bounds__(N_THREADS)
     count_kernel(const __grid_constant__ struct vxd_slab_table_view view,
                  uint64_t *n_slabs)
 {
-    uint64_t n = (uint64_t)view.n_chunks * VXD_DAG_CHUNK_BITMAP_WORDS;
+    uint64_t n = (uint64_t)view.n_chunks * VXD_SVDAG_CHUNK_BITMAP_WORDS;
     uint64_t i = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x;
-    uint32_t word = (uint32_t)(i % VXD_DAG_CHUNK_BITMAP_WORDS);
+    uint32_t word = (uint32_t)(i % VXD_SVDAG_CHUNK_BITMAP_WORDS);
 
     if (i < n) {
-        uint32_t bits = view.chunks[i / VXD_DAG_CHUNK_BITMAP_WORDS][word];
+        uint32_t bits = view.chunks[i / VXD_SVDAG_CHUNK_BITMAP_WORDS][word];
 
-        atomicAdd((unsigned long long *)n_slabs,
-                  (unsigned long long)__popc(bits & vxd_dag_slab_bits(&view.form, word)));
+        atomicAdd(
+            (unsigned long long *)n_slabs,
+            (unsigned long long)__popc(bits & vxd_svdag_slab_bits(&view.form, word)));
     }
 }
 
@@ -478,14 +479,14 @@ struct slab_table {
     uint64_t *n_slabs; /* device: where slabs are counted */
 };
 
-static const struct slab_table *slab_table_of(const struct vxd_dag_table *table)
+static const struct slab_table *slab_table_of(const struct vxd_svdag_table *table)
 {
     return (const struct slab_table *)table->own;
 }
 
-template <enum vxd_dag_store STORE>
+template <enum vxd_svdag_store STORE>
 static enum vxd_status launch(struct vxd_queue *queue,
-                              const struct vxd_dag_table_call *call, bool inserts,
+                              const struct vxd_svdag_table_call *call, bool inserts,
                               struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
@@ -502,7 +503,7 @@ static enum vxd_status launch(struct vxd_queue *queue,
 }
 
 static enum vxd_status launch_any(struct vxd_queue *queue,
-                                  const struct vxd_dag_table_call *call, bool inserts,
+                                  const struct vxd_svdag_table_call *call, bool inserts,
                                   struct vxd_err *err)
 {
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
@@ -511,28 +512,28 @@ static enum vxd_status launch_any(struct vxd_queue *queue,
         return status;
     }
     switch (call->table->spec.store) {
-    case VXD_DAG_ATOMIC64:
-        return launch<VXD_DAG_ATOMIC64>(queue, call, inserts, err);
-    case VXD_DAG_TICKET:
-        return launch<VXD_DAG_TICKET>(queue, call, inserts, err);
-    case VXD_DAG_ACCEL32:
-        return launch<VXD_DAG_ACCEL32>(queue, call, inserts, err);
+    case VXD_SVDAG_ATOMIC64:
+        return launch<VXD_SVDAG_ATOMIC64>(queue, call, inserts, err);
+    case VXD_SVDAG_TICKET:
+        return launch<VXD_SVDAG_TICKET>(queue, call, inserts, err);
+    case VXD_SVDAG_ACCEL32:
+        return launch<VXD_SVDAG_ACCEL32>(queue, call, inserts, err);
     default:
-        return launch<VXD_DAG_ACCEL8>(queue, call, inserts, err);
+        return launch<VXD_SVDAG_ACCEL8>(queue, call, inserts, err);
     }
 }
 
 /* --- tables ------------------------------------------------------------------------------- */
 
 static enum vxd_status slabs_insert(struct vxd_queue *queue,
-                                    const struct vxd_dag_table_call *call,
+                                    const struct vxd_svdag_table_call *call,
                                     struct vxd_err *err)
 {
     return launch_any(queue, call, true, err);
 }
 
 static enum vxd_status slabs_find(struct vxd_queue *queue,
-                                  const struct vxd_dag_table_call *call,
+                                  const struct vxd_svdag_table_call *call,
                                   struct vxd_err *err)
 {
     return launch_any(queue, call, false, err);
@@ -540,17 +541,17 @@ static enum vxd_status slabs_find(struct vxd_queue *queue,
 
 /* Chunks that hold the table's items whatever their hashes, and what of the view depends on it. */
 static uint64_t shape(const struct vxd_queue *queue,
-                      const struct vxd_dag_table_spec *spec,
+                      const struct vxd_svdag_table_spec *spec,
                       struct vxd_slab_table_view *view)
 {
     uint64_t n_slabs;
     uint64_t n_chunks;
 
-    view->form = vxd_dag_slab_form_of(spec->store, spec->n_words);
-    view->n_lists = vxd_dag_slab_lists(spec->n_items, spec->load);
+    view->form = vxd_svdag_slab_form_of(spec->store, spec->n_words);
+    view->n_lists = vxd_svdag_slab_lists(spec->n_items, spec->load);
     /* All slabs of a list but its first are full; and each warp that inserts may hold one
      * that is in no list. */
-    n_slabs = spec->n_items / vxd_dag_slab_places(&view->form) + view->n_lists +
+    n_slabs = spec->n_items / vxd_svdag_slab_places(&view->form) + view->n_lists +
               takers_of(queue, spec->n_items);
     n_chunks = (n_slabs + view->form.n_slabs - 1) / view->form.n_slabs;
     view->chunk_blocks = (view->form.n_slabs + 1023) / 1024;
@@ -558,7 +559,7 @@ static uint64_t shape(const struct vxd_queue *queue,
     return n_chunks;
 }
 
-static enum vxd_status slabs_open(struct vxd_queue *queue, struct vxd_dag_table *table,
+static enum vxd_status slabs_open(struct vxd_queue *queue, struct vxd_svdag_table *table,
                                   struct vxd_err *err)
 {
     struct slab_table *own = (struct slab_table *)calloc(1, sizeof *own);
@@ -577,7 +578,7 @@ static enum vxd_status slabs_open(struct vxd_queue *queue, struct vxd_dag_table 
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "n_items", "too many bytes");
         goto out;
     }
-    VXD_TRY(vxd_dag_table_take(queue, table, n_chunks, n_bytes, &index, err));
+    VXD_TRY(vxd_svdag_table_take(queue, table, n_chunks, n_bytes, &index, err));
     own->view.kind = table->view.kind;
     own->view.n_words = table->view.n_words;
     own->view.chunks = table->view.chunks;
@@ -591,7 +592,7 @@ out:
     return status;
 }
 
-static void slabs_close(struct vxd_queue *queue, struct vxd_dag_table *table)
+static void slabs_close(struct vxd_queue *queue, struct vxd_svdag_table *table)
 {
     vxd_device_free(queue, &table->memory);
     free(table->own);
@@ -600,7 +601,7 @@ static void slabs_close(struct vxd_queue *queue, struct vxd_dag_table *table)
 static enum vxd_status slabs_count(struct vxd_queue *queue,
                                    const struct slab_table *table, struct vxd_err *err)
 {
-    uint64_t n = (uint64_t)table->view.n_chunks * VXD_DAG_CHUNK_BITMAP_WORDS;
+    uint64_t n = (uint64_t)table->view.n_chunks * VXD_SVDAG_CHUNK_BITMAP_WORDS;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
@@ -613,8 +614,8 @@ out:
 }
 
 static enum vxd_status slabs_get_usage(struct vxd_queue *queue,
-                                       const struct vxd_dag_table *table,
-                                       struct vxd_dag_table_usage *out,
+                                       const struct vxd_svdag_table *table,
+                                       struct vxd_svdag_table_usage *out,
                                        struct vxd_err *err)
 {
     const struct slab_table *own = slab_table_of(table);
@@ -633,6 +634,6 @@ out:
     return status;
 }
 
-const struct vxd_dag_table_ops vxd_paper_slab_tables_cuda = {
+const struct vxd_svdag_table_ops vxd_paper_slab_tables_cuda = {
     slabs_open, slabs_close, slabs_insert, slabs_find, slabs_get_usage,
 };

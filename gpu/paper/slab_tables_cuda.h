@@ -16,11 +16,11 @@
 
 /* What kernels get of a table by value. */
 struct vxd_slab_table_view {
-    unsigned kind; /* enum vxd_dag_kind of the items */
+    unsigned kind; /* enum vxd_svdag_kind of the items */
     int n_words;
     uint32_t *const *chunks; /* n_chunks, zeros where nothing was stored */
     uint32_t n_chunks;
-    struct vxd_dag_slab_form form;
+    struct vxd_svdag_slab_form form;
     uint32_t *lists; /* addresses of first slabs */
     uint32_t n_lists;
     uint32_t n_blocks;     /* memory blocks of all chunks, */
@@ -67,7 +67,8 @@ static __device__ __forceinline__ uint4 vxd_slab_load4(const uint32_t *words)
 static __device__ __forceinline__ uint32_t *
 vxd_slab_words(const struct vxd_slab_table_view *view, uint32_t ref)
 {
-    return view->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
+    return view->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
+           (ref & (VXD_SVDAG_CHUNK_WORDS - 1));
 }
 
 /* Begins to fetch the front of a list, if it has one: a lane for each item of a warp, long
@@ -75,14 +76,14 @@ vxd_slab_words(const struct vxd_slab_table_view *view, uint32_t ref)
 static __device__ __forceinline__ void
 vxd_slab_prefetch(const struct vxd_slab_table_view *view, uint32_t slab)
 {
-    if (slab != VXD_DAG_EMPTY) {
+    if (slab != VXD_SVDAG_EMPTY) {
         asm volatile("prefetch.global.L2 [%0];" : : "l"(vxd_slab_words(view, slab)));
     }
 }
 
 /* Places of a slab that hold `value` (64 bits of an item, 32 or 8 of a hash: 0 for those that
  * are free), and the next slab; none of NULL. For all stores but TICKET. */
-template <enum vxd_dag_store STORE, uint32_t LANES, bool SHARED>
+template <enum vxd_svdag_store STORE, uint32_t LANES, bool SHARED>
 static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
                                                          const uint32_t *slab,
                                                          uint64_t value, uint32_t *next)
@@ -93,7 +94,7 @@ static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
 
     static_assert(SHARED || LANES <= VECTORS,
                   "lanes without a vector do not know the next");
-    *next = VXD_DAG_EMPTY;
+    *next = VXD_SVDAG_EMPTY;
     if (slab != NULL && lane < VECTORS) {
         uint4 v[SHARE];
 
@@ -101,26 +102,26 @@ static __device__ __forceinline__ uint32_t vxd_slab_look(uint32_t lane,
         for (uint32_t k = 0; k < SHARE; k++) {
             v[k] = vxd_slab_load4<SHARED>(slab + 4 * (lane + LANES * k));
         }
-        *next = STORE == VXD_DAG_ATOMIC64  ? v[SHARE - 1].z
-                : STORE == VXD_DAG_ACCEL32 ? v[0].x
-                                           : slab[8];
+        *next = STORE == VXD_SVDAG_ATOMIC64  ? v[SHARE - 1].z
+                : STORE == VXD_SVDAG_ACCEL32 ? v[0].x
+                                             : slab[8];
 #pragma unroll
         for (uint32_t k = 0; k < SHARE; k++) {
             places |= vxd_slab_match<STORE>(v[k], lane + LANES * k, value);
         }
-        places &= STORE == VXD_DAG_ATOMIC64  ? 0x7fffffffu
-                  : STORE == VXD_DAG_ACCEL32 ? 0xfffffffeu
-                                             : 0xffffffffu;
+        places &= STORE == VXD_SVDAG_ATOMIC64  ? 0x7fffffffu
+                  : STORE == VXD_SVDAG_ACCEL32 ? 0xfffffffeu
+                                               : 0xffffffffu;
     }
-    if (STORE != VXD_DAG_ACCEL8) {
-        *next = vxd_slab_from<LANES>(*next, STORE == VXD_DAG_ATOMIC64 ? LANES - 1 : 0);
+    if (STORE != VXD_SVDAG_ACCEL8) {
+        *next = vxd_slab_from<LANES>(*next, STORE == VXD_SVDAG_ATOMIC64 ? LANES - 1 : 0);
     }
     return vxd_slab_join<LANES>(places);
 }
 
 /* --- SlabAlloc --------------------------------------------------------------------------- */
 
-/* A slab that no list has, or VXD_DAG_EMPTY. By a whole warp. Takers begin at any slab's block,
+/* A slab that no list has, or VXD_SVDAG_EMPTY. By a whole warp. Takers begin at any slab's block,
  * so that all fill alike and hardly any is full long before the last one is; all blocks are
  * tried, twice. */
 static __device__ uint32_t vxd_slab_take(const struct vxd_slab_table_view *view,
@@ -128,7 +129,7 @@ static __device__ uint32_t vxd_slab_take(const struct vxd_slab_table_view *view,
 {
     uint32_t start = __umulhi(seed, view->n_chunks * view->form.n_slabs);
     uint32_t block = start / view->form.n_slabs * view->chunk_blocks +
-                     start % view->form.n_slabs / (32 * VXD_DAG_BLOCK_BITMAP_WORDS);
+                     start % view->form.n_slabs / (32 * VXD_SVDAG_BLOCK_BITMAP_WORDS);
 
     for (uint32_t k = 0; k < 2 * view->n_blocks; k++) {
         uint32_t chunk = block / view->chunk_blocks;
@@ -136,19 +137,19 @@ static __device__ uint32_t vxd_slab_take(const struct vxd_slab_table_view *view,
                                                  block % view->chunk_blocks, lane, seed);
 
         if (number != VXD_SLAB_NONE_TAKEN) {
-            return vxd_dag_slab_address(&view->form, chunk, number);
+            return vxd_svdag_slab_address(&view->form, chunk, number);
         }
         block = block + 1 == view->n_blocks ? 0 : block + 1;
     }
-    return VXD_DAG_EMPTY;
+    return VXD_SVDAG_EMPTY;
 }
 
 /* Gives back a slab that came into no list. One lane calls. */
 static __device__ void vxd_slab_give_back(const struct vxd_slab_table_view *view,
                                           uint32_t slab)
 {
-    uint32_t chunk = slab >> VXD_DAG_CHUNK_BITS;
-    uint32_t number = vxd_dag_slab_number(&view->form, slab);
+    uint32_t chunk = slab >> VXD_SVDAG_CHUNK_BITS;
+    uint32_t number = vxd_svdag_slab_number(&view->form, slab);
 
     /* What the taker wrote to it comes before what the next one writes. */
     __threadfence();

@@ -121,11 +121,11 @@ static bool is_backend(const char *name)
 static enum vxd_status check_store(const char *store, struct vxd_err *err)
 {
     if (vxd_paper_stores() == NULL &&
-        strcmp(store, vxd_dag_store_name(VXD_DAG_ARENA)) != 0) {
+        strcmp(store, vxd_svdag_store_name(VXD_SVDAG_ARENA)) != 0) {
         return vxd_fail(err, VXD_UNIMPLEMENTED, "scenes.store",
                         "store \"%s\" is one of the papers' stores, which this build "
                         "leaves out (VOXELD_PAPER=OFF); known here: %s",
-                        store, vxd_dag_store_name(VXD_DAG_ARENA));
+                        store, vxd_svdag_store_name(VXD_SVDAG_ARENA));
     }
     return VXD_OK;
 }

@@ -55,7 +55,7 @@ struct vxd_method {
      * waiting. On the write lane it may wait for the queue where the next step depends on
      * what the device found, and this is the whole list:
      *   - capacity: vxd_hashmap_prepare counts distinct new keys before a map changes;
-     *   - an edit of a scene (vxd_dag_edit_wait), which grows the store and begins again where
+     *   - an edit of a scene (vxd_svdag_edit_wait), which grows the store and begins again where
      *     something did not fit, and the voxels of a scan before they are edited;
      *   - what the journal's record is made of: inputs that are copied from the device.
      * So a write holds its lane as long as the device works for it. Reads go on meanwhile.

@@ -185,7 +185,7 @@ else()
     dag_traces        edit_traces)
 endif()
 
-# The same in each of the slab stores (enum vxd_dag_store); sanitizers see all of their code in
+# The same in each of the slab stores (enum vxd_svdag_store); sanitizers see all of their code in
 # the shorter ones.
 set(store_tests copy image rays store store_items transfer undo)
 if(VOXELD_SANITIZE STREQUAL "thread") # the others take minutes a store

@@ -66,7 +66,7 @@ function(voxeld_add_disk_test name source)
 endfunction()
 voxeld_add_disk_test(scene_faults registry/scene_faults scenes_disk)
 voxeld_add_disk_test(scene_replay registry/scene_replay scenes_disk)
-target_link_options(test_server_scene_replay PRIVATE -Wl,--wrap=vxd_dag_edit_wait)
+target_link_options(test_server_scene_replay PRIVATE -Wl,--wrap=vxd_svdag_edit_wait)
 voxeld_add_disk_test(map_faults registry/map_faults maps_disk scenes_disk)
 voxeld_add_disk_test(map_alloc registry/map_alloc alloc_disk maps_disk scenes_disk)
 target_link_options(test_server_map_alloc PRIVATE

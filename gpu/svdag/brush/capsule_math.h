@@ -18,7 +18,7 @@ __extension__ typedef __int128 vxd_int128;
 __extension__ typedef unsigned __int128 vxd_uint128;
 
 /* *left -= w^2; false where it is less. */
-VXD_HD bool vxd_dag_take_square(vxd_int128 w, vxd_uint128 *left)
+VXD_HD bool vxd_svdag_take_square(vxd_int128 w, vxd_uint128 *left)
 {
     vxd_uint128 size = w < 0 ? (vxd_uint128)-w : (vxd_uint128)w;
 
@@ -30,18 +30,18 @@ VXD_HD bool vxd_dag_take_square(vxd_int128 w, vxd_uint128 *left)
 }
 
 /* |c - a| <= r, r at most 2^31. */
-VXD_HD bool vxd_dag_is_within(const int64_t c[3], const int64_t a[3], int64_t r)
+VXD_HD bool vxd_svdag_is_within(const int64_t c[3], const int64_t a[3], int64_t r)
 {
-    uint64_t limit = vxd_dag_square(r);
+    uint64_t limit = vxd_svdag_square(r);
 
-    return vxd_dag_square_cut(c[0] - a[0], limit) +
-               vxd_dag_square_cut(c[1] - a[1], limit) +
-               vxd_dag_square_cut(c[2] - a[2], limit) <=
+    return vxd_svdag_square_cut(c[0] - a[0], limit) +
+               vxd_svdag_square_cut(c[1] - a[1], limit) +
+               vxd_svdag_square_cut(c[2] - a[2], limit) <=
            limit;
 }
 
 /* Sum of magnitudes. */
-VXD_HD int64_t vxd_dag_length_1(const int64_t v[3])
+VXD_HD int64_t vxd_svdag_length_1(const int64_t v[3])
 {
     int64_t sum = 0;
 
@@ -53,17 +53,17 @@ VXD_HD int64_t vxd_dag_length_1(const int64_t v[3])
 
 /* True where 64 bits do for d and a v whose sum of magnitudes is v_1: then v . d is at most 2^31,
  * and (d . d) (v . v) at most 2^62. */
-VXD_HD bool vxd_dag_is_brush(const int64_t d[3], int64_t v_1)
+VXD_HD bool vxd_svdag_is_brush(const int64_t d[3], int64_t v_1)
 {
-    int64_t d_1 = vxd_dag_length_1(d);
+    int64_t d_1 = vxd_svdag_length_1(d);
 
     return d_1 < (int64_t)1 << 31 && v_1 < (int64_t)1 << 31 &&
            (uint64_t)d_1 * (uint64_t)v_1 <= (uint64_t)1 << 31;
 }
 
 /* In these 64 bits: whether a centre is within r of the segment, by v . d, v . v and d . d. */
-VXD_HD bool vxd_dag_is_near_brush(int64_t along, int64_t square, int64_t length,
-                                  int64_t r_square)
+VXD_HD bool vxd_svdag_is_near_brush(int64_t along, int64_t square, int64_t length,
+                                    int64_t r_square)
 {
     return along <= 0 ? square <= r_square
            : along >= length
@@ -72,8 +72,8 @@ VXD_HD bool vxd_dag_is_near_brush(int64_t along, int64_t square, int64_t length,
 }
 
 /* The distance from c to the segment from a to b is at most r, r at most 2^31, in 128 bits. */
-VXD_DAG_RARE bool vxd_dag_is_near_line(const int64_t c[3], const int64_t a[3],
-                                       const int64_t b[3], int64_t r)
+VXD_SVDAG_RARE bool vxd_svdag_is_near_line(const int64_t c[3], const int64_t a[3],
+                                           const int64_t b[3], int64_t r)
 {
     int64_t d[3] = {b[0] - a[0], b[1] - a[1], b[2] - a[2]};
     int64_t v[3] = {c[0] - a[0], c[1] - a[1], c[2] - a[2]};
@@ -86,17 +86,17 @@ VXD_DAG_RARE bool vxd_dag_is_near_line(const int64_t c[3], const int64_t a[3],
         length += (vxd_int128)d[axis] * d[axis];
     }
     if (along <= 0) {
-        return vxd_dag_is_within(c, a, r);
+        return vxd_svdag_is_within(c, a, r);
     }
     if (along >= length) {
-        return vxd_dag_is_within(c, b, r);
+        return vxd_svdag_is_within(c, b, r);
     }
-    left = (vxd_uint128)length * vxd_dag_square(r);
+    left = (vxd_uint128)length * vxd_svdag_square(r);
     for (int axis = 0; axis < 3; axis++) {
         int next = axis == 2 ? 0 : axis + 1;
         int last = axis == 0 ? 2 : axis - 1;
 
-        if (!vxd_dag_take_square(
+        if (!vxd_svdag_take_square(
                 (vxd_int128)v[next] * d[last] - (vxd_int128)v[last] * d[next], &left)) {
             return false;
         }
@@ -105,8 +105,8 @@ VXD_DAG_RARE bool vxd_dag_is_near_line(const int64_t c[3], const int64_t a[3],
 }
 
 /* The same; most that are asked are outside of the box around it, or 64 bits do. */
-VXD_HD bool vxd_dag_is_near_segment(const int64_t c[3], const int64_t a[3],
-                                    const int64_t b[3], int64_t r)
+VXD_HD bool vxd_svdag_is_near_segment(const int64_t c[3], const int64_t a[3],
+                                      const int64_t b[3], int64_t r)
 {
     int64_t along = 0;
     int64_t square = 0;
@@ -122,49 +122,51 @@ VXD_HD bool vxd_dag_is_near_segment(const int64_t c[3], const int64_t a[3],
             return false;
         }
     }
-    if (!vxd_dag_is_brush(d, vxd_dag_length_1(v))) {
-        return vxd_dag_is_near_line(c, a, b, r);
+    if (!vxd_svdag_is_brush(d, vxd_svdag_length_1(v))) {
+        return vxd_svdag_is_near_line(c, a, b, r);
     }
     for (int axis = 0; axis < 3; axis++) {
         along += v[axis] * d[axis];
         square += v[axis] * v[axis];
         length += d[axis] * d[axis];
     }
-    return vxd_dag_is_near_brush(along, square, length, (int64_t)vxd_dag_square(r));
+    return vxd_svdag_is_near_brush(along, square, length, (int64_t)vxd_svdag_square(r));
 }
 
 /* Radius of a ball around a cube's centres, which half their distance along an axis tells: half their
  * diagonal, and 1774 / 1024 is a little above the root of 3. */
-VXD_HD int64_t vxd_dag_capsule_around(int64_t half)
+VXD_HD int64_t vxd_svdag_capsule_around(int64_t half)
 {
     return (half * 1774 >> 10) + 1;
 }
 
-VXD_HD enum vxd_dag_relation vxd_dag_capsule_relation(const struct vxd_dag_shape *shape,
-                                                      const struct vxd_dag_extent *extent)
+VXD_HD enum vxd_svdag_relation
+vxd_svdag_capsule_relation(const struct vxd_svdag_shape *shape,
+                           const struct vxd_svdag_extent *extent)
 {
     int64_t half = (extent->high[0] - extent->low[0]) / 2;
-    int64_t around = vxd_dag_capsule_around(half);
+    int64_t around = vxd_svdag_capsule_around(half);
     int64_t centre[3];
 
     for (int axis = 0; axis < 3; axis++) {
         centre[axis] = extent->low[axis] + half;
     }
-    if (shape->r + around <= VXD_DAG_MAX_COORDINATE &&
-        !vxd_dag_is_near_segment(centre, shape->a, shape->b, shape->r + around)) {
-        return VXD_DAG_OUTSIDE;
+    if (shape->r + around <= VXD_SVDAG_MAX_COORDINATE &&
+        !vxd_svdag_is_near_segment(centre, shape->a, shape->b, shape->r + around)) {
+        return VXD_SVDAG_OUTSIDE;
     }
     if (shape->r >= around &&
-        vxd_dag_is_near_segment(centre, shape->a, shape->b, shape->r - around)) {
-        return VXD_DAG_INSIDE;
+        vxd_svdag_is_near_segment(centre, shape->a, shape->b, shape->r - around)) {
+        return VXD_SVDAG_INSIDE;
     }
-    return VXD_DAG_PARTIAL;
+    return VXD_SVDAG_PARTIAL;
 }
 
 /* A leaf's mask where 64 bits do for all its voxels; false where they do not. What is asked of a voxel
  * comes apart by axis. */
-VXD_HD bool vxd_dag_capsule_mask_near(const struct vxd_dag_shape *shape,
-                                      const struct vxd_dag_extent *extent, uint64_t *mask)
+VXD_HD bool vxd_svdag_capsule_mask_near(const struct vxd_svdag_shape *shape,
+                                        const struct vxd_svdag_extent *extent,
+                                        uint64_t *mask)
 {
     int64_t along[3][4];
     int64_t square[3][4];
@@ -176,13 +178,13 @@ VXD_HD bool vxd_dag_capsule_mask_near(const struct vxd_dag_shape *shape,
         d[axis] = shape->b[axis] - shape->a[axis];
         v[axis] = extent->low[axis] - shape->a[axis];
     }
-    if (!vxd_dag_is_brush(d, vxd_dag_length_1(v) + (int64_t)9 * VXD_DAG_UNIT)) {
+    if (!vxd_svdag_is_brush(d, vxd_svdag_length_1(v) + (int64_t)9 * VXD_SVDAG_UNIT)) {
         return false;
     }
     for (int axis = 0; axis < 3; axis++) {
         length += d[axis] * d[axis];
         for (int k = 0; k < 4; k++) {
-            const int64_t at = v[axis] + (int64_t)k * VXD_DAG_UNIT;
+            const int64_t at = v[axis] + (int64_t)k * VXD_SVDAG_UNIT;
 
             along[axis][k] = at * d[axis];
             square[axis][k] = at * at;
@@ -195,57 +197,57 @@ VXD_HD bool vxd_dag_capsule_mask_near(const struct vxd_dag_shape *shape,
         uint64_t bits = 0;
 
         for (int k = 0; k < 4; k++) {
-            bits |= (uint64_t)vxd_dag_is_near_brush(
+            bits |= (uint64_t)vxd_svdag_is_near_brush(
                         along[0][i] + along[1][j] + along[2][k],
                         square[0][i] + square[1][j] + square[2][k], length,
-                        (int64_t)vxd_dag_square(shape->r))
-                    << vxd_dag_leaf_index(0, 0, k);
+                        (int64_t)vxd_svdag_square(shape->r))
+                    << vxd_svdag_leaf_index(0, 0, k);
         }
-        *mask |= bits << vxd_dag_leaf_index(i, j, 0);
+        *mask |= bits << vxd_svdag_leaf_index(i, j, 0);
     }
     return true;
 }
 
 /* Capsules are convex: of a row along z, what is in is one run. Voxels before it and after
  * it are asked, the rest of the run is not. */
-VXD_DAG_RARE uint64_t vxd_dag_capsule_mask_far(const struct vxd_dag_shape *shape,
-                                               const struct vxd_dag_extent *extent)
+VXD_SVDAG_RARE uint64_t vxd_svdag_capsule_mask_far(const struct vxd_svdag_shape *shape,
+                                                   const struct vxd_svdag_extent *extent)
 {
     uint64_t mask = 0;
 
     for (int row = 0; row < 16; row++) {
-        int64_t c[3] = {vxd_dag_nth_centre(extent, 0, row >> 2),
-                        vxd_dag_nth_centre(extent, 1, row & 3), 0};
+        int64_t c[3] = {vxd_svdag_nth_centre(extent, 0, row >> 2),
+                        vxd_svdag_nth_centre(extent, 1, row & 3), 0};
         int first = 0;
         int last = 3;
 
         for (; first < 4; first++) {
-            c[2] = vxd_dag_nth_centre(extent, 2, first);
-            if (vxd_dag_is_near_line(c, shape->a, shape->b, shape->r)) {
+            c[2] = vxd_svdag_nth_centre(extent, 2, first);
+            if (vxd_svdag_is_near_line(c, shape->a, shape->b, shape->r)) {
                 break;
             }
         }
         for (; last > first; last--) {
-            c[2] = vxd_dag_nth_centre(extent, 2, last);
-            if (vxd_dag_is_near_line(c, shape->a, shape->b, shape->r)) {
+            c[2] = vxd_svdag_nth_centre(extent, 2, last);
+            if (vxd_svdag_is_near_line(c, shape->a, shape->b, shape->r)) {
                 break;
             }
         }
         for (int k = first; k <= last; k++) {
-            mask |= (uint64_t)1 << vxd_dag_leaf_index(row >> 2, row & 3, k);
+            mask |= (uint64_t)1 << vxd_svdag_leaf_index(row >> 2, row & 3, k);
         }
     }
     return mask;
 }
 
-VXD_HD uint64_t vxd_dag_capsule_mask(const struct vxd_dag_shape *shape,
-                                     const struct vxd_dag_extent *extent)
+VXD_HD uint64_t vxd_svdag_capsule_mask(const struct vxd_svdag_shape *shape,
+                                       const struct vxd_svdag_extent *extent)
 {
     uint64_t mask;
 
-    return vxd_dag_capsule_mask_near(shape, extent, &mask)
+    return vxd_svdag_capsule_mask_near(shape, extent, &mask)
                ? mask
-               : vxd_dag_capsule_mask_far(shape, extent);
+               : vxd_svdag_capsule_mask_far(shape, extent);
 }
 
 #endif

@@ -12,31 +12,32 @@
 /* The source of a cube of the tree. Cube d of the eight (octant order) begins at voxel
  * (low + d) * side; where the source is aligned to the tree on an axis the second one is not
  * needed, and stands for the first. Cubes outside the scene are EMPTY. */
-struct vxd_dag_sources {
+struct vxd_svdag_sources {
     int64_t low[3];
     uint32_t refs[8];
 };
 
 /* The source of a voxel, which may lie outside every scene. */
-VXD_HD void vxd_dag_source_of(const struct vxd_dag_op *op, const int64_t voxel[3],
-                              int64_t source[3])
+VXD_HD void vxd_svdag_source_of(const struct vxd_svdag_op *op, const int64_t voxel[3],
+                                int64_t source[3])
 {
     for (int i = 0; i < 3; i++) {
         source[i] = op->from_voxel[i];
         for (int j = 0; j < 3; j++) {
-            source[i] += op->matrix[i][j] * (voxel[j] - op->shape.low[j] / VXD_DAG_UNIT);
+            source[i] +=
+                op->matrix[i][j] * (voxel[j] - op->shape.low[j] / VXD_SVDAG_UNIT);
         }
     }
 }
 
 /* Low corner of the source of a cube. */
-VXD_HD void vxd_dag_source_corner(const struct vxd_dag_op *op, uint32_t x, uint32_t y,
-                                  uint32_t z, int height, int64_t corner[3])
+VXD_HD void vxd_svdag_source_corner(const struct vxd_svdag_op *op, uint32_t x, uint32_t y,
+                                    uint32_t z, int height, int64_t corner[3])
 {
     const int64_t last = ((int64_t)1 << height) - 1;
     const int64_t voxel[3] = {x, y, z};
 
-    vxd_dag_source_of(op, voxel, corner);
+    vxd_svdag_source_of(op, voxel, corner);
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++) {
             corner[i] -= op->matrix[i][j] < 0 ? last : 0;
@@ -45,7 +46,7 @@ VXD_HD void vxd_dag_source_corner(const struct vxd_dag_op *op, uint32_t x, uint3
 }
 
 /* Octants of the cubes that are needed: bits that may be set. */
-VXD_HD int vxd_dag_sources_needed(const int64_t corner[3], int height)
+VXD_HD int vxd_svdag_sources_needed(const int64_t corner[3], int height)
 {
     const int64_t last = ((int64_t)1 << height) - 1;
 
@@ -54,14 +55,14 @@ VXD_HD int vxd_dag_sources_needed(const int64_t corner[3], int height)
 }
 
 /* Of the whole scene's cube. */
-VXD_HD void vxd_dag_sources_begin(const struct vxd_dag_op *op, int depth, uint32_t root,
-                                  struct vxd_dag_sources *sources)
+VXD_HD void vxd_svdag_sources_begin(const struct vxd_svdag_op *op, int depth,
+                                    uint32_t root, struct vxd_svdag_sources *sources)
 {
     int64_t corner[3];
     int needed;
 
-    vxd_dag_source_corner(op, 0, 0, 0, depth, corner);
-    needed = vxd_dag_sources_needed(corner, depth);
+    vxd_svdag_source_corner(op, 0, 0, 0, depth, corner);
+    needed = vxd_svdag_sources_needed(corner, depth);
     for (int a = 0; a < 3; a++) {
         sources->low[a] = corner[a] >> depth; /* rounds down */
     }
@@ -72,24 +73,24 @@ VXD_HD void vxd_dag_sources_begin(const struct vxd_dag_op *op, int depth, uint32
                                    sources->low[1] + (at >> 1 & 1) == 0 &&
                                    sources->low[2] + (at & 1) == 0
                                ? root
-                               : VXD_DAG_EMPTY;
+                               : VXD_SVDAG_EMPTY;
     }
 }
 
 /* Of a cube, from those of its parent. */
-VXD_HD void vxd_dag_sources_child(const struct vxd_dag_op *op,
-                                  const struct vxd_dag_view *view,
-                                  const struct vxd_dag_sources *parent, uint32_t x,
-                                  uint32_t y, uint32_t z, int height,
-                                  struct vxd_dag_sources *child)
+VXD_HD void vxd_svdag_sources_child(const struct vxd_svdag_op *op,
+                                    const struct vxd_svdag_view *view,
+                                    const struct vxd_svdag_sources *parent, uint32_t x,
+                                    uint32_t y, uint32_t z, int height,
+                                    struct vxd_svdag_sources *child)
 {
     int64_t corner[3];
     uint32_t refs[8];
     int octants[8];
     int needed;
 
-    vxd_dag_source_corner(op, x, y, z, height, corner);
-    needed = vxd_dag_sources_needed(corner, height);
+    vxd_svdag_source_corner(op, x, y, z, height, corner);
+    needed = vxd_svdag_sources_needed(corner, height);
     for (int a = 0; a < 3; a++) {
         child->low[a] = corner[a] >> height;
     }
@@ -106,19 +107,19 @@ VXD_HD void vxd_dag_sources_child(const struct vxd_dag_op *op,
         }
         refs[d] = parent->refs[from];
     }
-    vxd_dag_below_each(view, refs, octants, child->refs);
+    vxd_svdag_below_each(view, refs, octants, child->refs);
 }
 
 /* For each axis of a leaf and index along it: what it adds to a voxel's source, the number of
  * the source cube * 64 + the bit in it. */
-VXD_HD void vxd_dag_source_terms(const struct vxd_dag_op *op,
-                                 const struct vxd_dag_sources *sources, uint32_t x,
-                                 uint32_t y, uint32_t z, int terms[3][4])
+VXD_HD void vxd_svdag_source_terms(const struct vxd_svdag_op *op,
+                                   const struct vxd_svdag_sources *sources, uint32_t x,
+                                   uint32_t y, uint32_t z, int terms[3][4])
 {
     const int64_t voxel[3] = {x, y, z};
     int64_t source[3];
 
-    vxd_dag_source_of(op, voxel, source);
+    vxd_svdag_source_of(op, voxel, source);
     for (int j = 0; j < 3; j++) {
         /* The one axis of the source that this one is. */
         const int i = op->matrix[0][j] != 0 ? 0 : op->matrix[1][j] != 0 ? 1 : 2;
@@ -133,33 +134,34 @@ VXD_HD void vxd_dag_source_terms(const struct vxd_dag_op *op,
 }
 
 /* Of the child of a cube, from the cube's. */
-VXD_HD void vxd_dag_copy_child(const struct vxd_dag_source *source,
-                               const struct vxd_dag_cube *cube,
-                               const struct vxd_dag_sources *sources, int octant,
-                               struct vxd_dag_sources *child)
+VXD_HD void vxd_svdag_copy_child(const struct vxd_svdag_source *source,
+                                 const struct vxd_svdag_cube *cube,
+                                 const struct vxd_svdag_sources *sources, int octant,
+                                 struct vxd_svdag_sources *child)
 {
-    const struct vxd_dag_cube to = vxd_dag_cube_child(cube, octant);
+    const struct vxd_svdag_cube to = vxd_svdag_cube_child(cube, octant);
 
-    vxd_dag_sources_child(source->op, &source->view, sources, to.x, to.y, to.z, to.height,
-                          child);
+    vxd_svdag_sources_child(source->op, &source->view, sources, to.x, to.y, to.z,
+                            to.height, child);
 }
 
 /* Some voxel of the source is occupied. May say so wrongly. */
-VXD_HD bool vxd_dag_sources_occupied(const struct vxd_dag_source *source,
-                                     const struct vxd_dag_sources *sources, int height)
+VXD_HD bool vxd_svdag_sources_occupied(const struct vxd_svdag_source *source,
+                                       const struct vxd_svdag_sources *sources,
+                                       int height)
 {
     unsigned states = 0;
 
     /* None is left out for what another says: they are read at once. */
     for (int d = 0; d < 8; d++) {
-        const struct vxd_dag_spot spot = {sources->refs[d], 0, 0, 0, height};
+        const struct vxd_svdag_spot spot = {sources->refs[d], 0, 0, 0, height};
 
-        states |= vxd_dag_spot_states(&source->view, &spot);
+        states |= vxd_svdag_spot_states(&source->view, &spot);
     }
-    return (states & VXD_DAG_OCCUPIED) != 0;
+    return (states & VXD_SVDAG_OCCUPIED) != 0;
 }
 
-VXD_HD bool vxd_dag_sources_equal(const struct vxd_dag_sources *sources)
+VXD_HD bool vxd_svdag_sources_equal(const struct vxd_svdag_sources *sources)
 {
     for (int d = 1; d < 8; d++) {
         if (sources->refs[d] != sources->refs[0]) {
@@ -170,87 +172,90 @@ VXD_HD bool vxd_dag_sources_equal(const struct vxd_dag_sources *sources)
 }
 
 /* Copied straight, from a cube of the tree. */
-VXD_HD bool vxd_dag_copy_is_aligned(const struct vxd_dag_op *op,
-                                    const struct vxd_dag_cube *cube)
+VXD_HD bool vxd_svdag_copy_is_aligned(const struct vxd_svdag_op *op,
+                                      const struct vxd_svdag_cube *cube)
 {
     int64_t corner[3];
 
-    vxd_dag_source_corner(op, cube->x, cube->y, cube->z, cube->height, corner);
+    vxd_svdag_source_corner(op, cube->x, cube->y, cube->z, cube->height, corner);
     return op->matrix[0][0] == 1 && op->matrix[1][1] == 1 && op->matrix[2][2] == 1 &&
-           vxd_dag_sources_needed(corner, cube->height) == 0;
+           vxd_svdag_sources_needed(corner, cube->height) == 0;
 }
 
-VXD_HD enum vxd_dag_visit
-vxd_dag_copy_visit(const struct vxd_dag_source *source, const struct vxd_dag_cube *cube,
-                   uint32_t old, const struct vxd_dag_sources *sources, uint32_t *uniform)
+VXD_HD enum vxd_svdag_visit vxd_svdag_copy_visit(const struct vxd_svdag_source *source,
+                                                 const struct vxd_svdag_cube *cube,
+                                                 uint32_t old,
+                                                 const struct vxd_svdag_sources *sources,
+                                                 uint32_t *uniform)
 {
-    struct vxd_dag_extent extent =
-        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
-    enum vxd_dag_relation relation = vxd_dag_box_relation(&source->op->shape, &extent);
+    struct vxd_svdag_extent extent =
+        vxd_svdag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    enum vxd_svdag_relation relation =
+        vxd_svdag_box_relation(&source->op->shape, &extent);
     uint32_t ref = sources->refs[0];
 
-    if (relation == VXD_DAG_OUTSIDE ||
+    if (relation == VXD_SVDAG_OUTSIDE ||
         (!source->op->copy_empty &&
-         !vxd_dag_sources_occupied(source, sources, cube->height))) {
-        return VXD_DAG_KEEP;
+         !vxd_svdag_sources_occupied(source, sources, cube->height))) {
+        return VXD_SVDAG_KEEP;
     }
-    if (!vxd_dag_sources_equal(sources)) {
-        return VXD_DAG_DESCEND;
+    if (!vxd_svdag_sources_equal(sources)) {
+        return VXD_SVDAG_DESCEND;
     }
     if (ref == old &&
-        (!vxd_dag_is_node(ref) || vxd_dag_copy_is_aligned(source->op, cube))) {
-        return VXD_DAG_KEEP;
+        (!vxd_svdag_is_node(ref) || vxd_svdag_copy_is_aligned(source->op, cube))) {
+        return VXD_SVDAG_KEEP;
     }
-    if (vxd_dag_is_node(ref) || relation != VXD_DAG_INSIDE) {
-        return VXD_DAG_DESCEND;
+    if (vxd_svdag_is_node(ref) || relation != VXD_SVDAG_INSIDE) {
+        return VXD_SVDAG_DESCEND;
     }
     *uniform = ref;
-    return VXD_DAG_SET;
+    return VXD_SVDAG_SET;
 }
 
 /* Sets voxels of a leaf, each with the value of its source. */
-VXD_HD void vxd_dag_copy_values(const struct vxd_dag_source *source,
-                                const struct vxd_dag_cube *cube,
-                                const struct vxd_dag_sources *sources, uint64_t set,
-                                struct vxd_dag_leaf *leaf)
+VXD_HD void vxd_svdag_copy_values(const struct vxd_svdag_source *source,
+                                  const struct vxd_svdag_cube *cube,
+                                  const struct vxd_svdag_sources *sources, uint64_t set,
+                                  struct vxd_svdag_leaf *leaf)
 {
     int terms[3][4];
 
-    vxd_dag_source_terms(source->op, sources, cube->x, cube->y, cube->z, terms);
+    vxd_svdag_source_terms(source->op, sources, cube->x, cube->y, cube->z, terms);
     for (int i = 0; i < 64; i++) {
         const int from = terms[0][i >> 4] | terms[1][i >> 2 & 3] | terms[2][i & 3];
-        const int at = vxd_dag_leaf_index(i >> 4, i >> 2 & 3, i & 3);
+        const int at = vxd_svdag_leaf_index(i >> 4, i >> 2 & 3, i & 3);
 
         if ((set >> at & 1) != 0) {
             leaf->set |= (uint64_t)1 << at;
-            vxd_dag_leaf_set_voxel(
+            vxd_svdag_leaf_set_voxel(
                 leaf, at,
-                vxd_dag_spot_value(&source->view, sources->refs[from >> 6], from & 63));
+                vxd_svdag_spot_value(&source->view, sources->refs[from >> 6], from & 63));
         }
     }
 }
 
-VXD_HD void vxd_dag_copy_edit_leaf(const struct vxd_dag_source *source,
-                                   const struct vxd_dag_cube *cube,
-                                   const struct vxd_dag_sources *sources,
-                                   struct vxd_dag_leaf *leaf)
+VXD_HD void vxd_svdag_copy_edit_leaf(const struct vxd_svdag_source *source,
+                                     const struct vxd_svdag_cube *cube,
+                                     const struct vxd_svdag_sources *sources,
+                                     struct vxd_svdag_leaf *leaf)
 {
-    const struct vxd_dag_op *op = source->op;
-    const struct vxd_dag_extent extent =
-        vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
-    const uint64_t box = vxd_dag_box_mask(&op->shape, &extent);
+    const struct vxd_svdag_op *op = source->op;
+    const struct vxd_svdag_extent extent =
+        vxd_svdag_extent_of(cube->x, cube->y, cube->z, cube->height);
+    const uint64_t box = vxd_svdag_box_mask(&op->shape, &extent);
     uint64_t occupied[8];
     uint64_t free[8];
     int64_t corner[3];
     int from[3];
     uint64_t set;
 
-    vxd_dag_spot_masks_each(&source->view, sources->refs, occupied, free);
-    vxd_dag_source_corner(op, cube->x, cube->y, cube->z, cube->height, corner);
+    vxd_svdag_spot_masks_each(&source->view, sources->refs, occupied, free);
+    vxd_svdag_source_corner(op, cube->x, cube->y, cube->z, cube->height, corner);
     for (int a = 0; a < 3; a++) {
         from[a] = (int)(corner[a] & 3);
     }
-    set = box & vxd_dag_turn(vxd_dag_leaf_between(occupied, from), op->matrix);
+    set = box & vxd_svdag_turn(vxd_svdag_leaf_between(occupied, from), op->matrix);
     if (op->copy_empty) {
         const uint64_t rest = box & ~set;
 
@@ -258,7 +263,7 @@ VXD_HD void vxd_dag_copy_edit_leaf(const struct vxd_dag_source *source,
         leaf->free &= ~rest;
         if (source->view.free_value >= 0) {
             const uint64_t is_free =
-                rest & vxd_dag_turn(vxd_dag_leaf_between(free, from), op->matrix);
+                rest & vxd_svdag_turn(vxd_svdag_leaf_between(free, from), op->matrix);
 
             leaf->set |= is_free;
             leaf->free |= is_free;
@@ -266,7 +271,7 @@ VXD_HD void vxd_dag_copy_edit_leaf(const struct vxd_dag_source *source,
     }
     leaf->free &= ~set;
     if (source->view.value_bits > 1) {
-        vxd_dag_copy_values(source, cube, sources, set, leaf);
+        vxd_svdag_copy_values(source, cube, sources, set, leaf);
     } else {
         leaf->set |= set;
     }

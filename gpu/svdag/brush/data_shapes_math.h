@@ -11,42 +11,43 @@
  * 2^level cells, from 4 a side up to one square for all, cut to 32 bits, which no comparison
  * with a centre sees. */
 enum {
-    VXD_DAG_PYRAMID_BASE = 2,    /* first level: 4 cells a side */
-    VXD_DAG_PYRAMID_LEVELS = 25, /* cells a side are at most 2^26 */
-    VXD_DAG_PYRAMID_FEW = 16     /* so many cells are looked at themselves */
+    VXD_SVDAG_PYRAMID_BASE = 2,    /* first level: 4 cells a side */
+    VXD_SVDAG_PYRAMID_LEVELS = 25, /* cells a side are at most 2^26 */
+    VXD_SVDAG_PYRAMID_FEW = 16     /* so many cells are looked at themselves */
 };
 
-struct vxd_dag_pyramid {
-    const int32_t *least[VXD_DAG_PYRAMID_LEVELS]; /* row-major by x, as the cells */
-    const int32_t *most[VXD_DAG_PYRAMID_LEVELS];
+struct vxd_svdag_pyramid {
+    const int32_t *least[VXD_SVDAG_PYRAMID_LEVELS]; /* row-major by x, as the cells */
+    const int32_t *most[VXD_SVDAG_PYRAMID_LEVELS];
     int n_levels;
 };
 
 /* Squares of 2^level cells that n cells take. */
-VXD_HD uint32_t vxd_dag_pyramid_side(uint32_t n, int level)
+VXD_HD uint32_t vxd_svdag_pyramid_side(uint32_t n, int level)
 {
     return ((n - 1) >> level) + 1;
 }
 
 /* Squares of all levels of a field, and how many levels they are. */
-VXD_HD size_t vxd_dag_pyramid_words(const struct vxd_dag_heights *field, int *n_levels)
+VXD_HD size_t vxd_svdag_pyramid_words(const struct vxd_svdag_heights *field,
+                                      int *n_levels)
 {
     size_t n = 0;
     size_t n_squares;
 
     *n_levels = 0;
     do {
-        int level = VXD_DAG_PYRAMID_BASE + *n_levels;
+        int level = VXD_SVDAG_PYRAMID_BASE + *n_levels;
 
-        n_squares = (size_t)vxd_dag_pyramid_side(field->n_x, level) *
-                    vxd_dag_pyramid_side(field->n_y, level);
+        n_squares = (size_t)vxd_svdag_pyramid_side(field->n_x, level) *
+                    vxd_svdag_pyramid_side(field->n_y, level);
         n += n_squares;
         (*n_levels)++;
     } while (n_squares > 1);
     return n;
 }
 
-VXD_HD int32_t vxd_dag_pyramid_cut(int64_t height)
+VXD_HD int32_t vxd_svdag_pyramid_cut(int64_t height)
 {
     return (int32_t)(height > INT32_MAX   ? INT32_MAX
                      : height < INT32_MIN ? INT32_MIN
@@ -54,14 +55,17 @@ VXD_HD int32_t vxd_dag_pyramid_cut(int64_t height)
 }
 
 /* One square of the first level, of the cells, or of a later one, of four squares below. */
-VXD_HD void vxd_dag_pyramid_square(const struct vxd_dag_heights *field,
-                                   const struct vxd_dag_pyramid *pyramid, int number,
-                                   uint32_t x, uint32_t y, int32_t *least, int32_t *most)
+VXD_HD void vxd_svdag_pyramid_square(const struct vxd_svdag_heights *field,
+                                     const struct vxd_svdag_pyramid *pyramid, int number,
+                                     uint32_t x, uint32_t y, int32_t *least,
+                                     int32_t *most)
 {
-    int level = VXD_DAG_PYRAMID_BASE + number;
-    int shift = number == 0 ? VXD_DAG_PYRAMID_BASE : 1;
-    uint32_t n_x = number == 0 ? field->n_x : vxd_dag_pyramid_side(field->n_x, level - 1);
-    uint32_t n_y = number == 0 ? field->n_y : vxd_dag_pyramid_side(field->n_y, level - 1);
+    int level = VXD_SVDAG_PYRAMID_BASE + number;
+    int shift = number == 0 ? VXD_SVDAG_PYRAMID_BASE : 1;
+    uint32_t n_x =
+        number == 0 ? field->n_x : vxd_svdag_pyramid_side(field->n_x, level - 1);
+    uint32_t n_y =
+        number == 0 ? field->n_y : vxd_svdag_pyramid_side(field->n_y, level - 1);
     uint32_t end_x = (x + 1) << shift < n_x ? (x + 1) << shift : n_x;
     uint32_t end_y = (y + 1) << shift < n_y ? (y + 1) << shift : n_y;
 
@@ -70,7 +74,7 @@ VXD_HD void vxd_dag_pyramid_square(const struct vxd_dag_heights *field,
     for (uint32_t i = x << shift; i < end_x; i++) {
         for (uint32_t j = y << shift; j < end_y; j++) {
             size_t at = (size_t)i * n_y + j;
-            int32_t low = number == 0 ? vxd_dag_pyramid_cut(field->heights[at])
+            int32_t low = number == 0 ? vxd_svdag_pyramid_cut(field->heights[at])
                                       : pyramid->least[number - 1][at];
             int32_t high = number == 0 ? low : pyramid->most[number - 1][at];
 
@@ -83,8 +87,9 @@ VXD_HD void vxd_dag_pyramid_square(const struct vxd_dag_heights *field,
 /* Cells under the columns first .. first + n - 1 of an axis on which the grid has n_cells
  * from voxel `start` on; false where there are none. *is_whole is cleared where some of the
  * columns have none. */
-VXD_HD bool vxd_dag_heights_cells(int64_t first, int64_t n, int64_t start, uint32_t cell,
-                                  uint32_t n_cells, uint32_t range[2], bool *is_whole)
+VXD_HD bool vxd_svdag_heights_cells(int64_t first, int64_t n, int64_t start,
+                                    uint32_t cell, uint32_t n_cells, uint32_t range[2],
+                                    bool *is_whole)
 {
     int64_t low = first - start;
     int64_t high = first + n - 1 - start;
@@ -106,29 +111,29 @@ VXD_HD bool vxd_dag_heights_cells(int64_t first, int64_t n, int64_t start, uint3
     return true;
 }
 
-VXD_HD void vxd_dag_heights_span(const struct vxd_dag_heights *field,
-                                 const struct vxd_dag_pyramid *pyramid,
-                                 const uint32_t x[2], const uint32_t y[2], int64_t *least,
-                                 int64_t *most)
+VXD_HD void vxd_svdag_heights_span(const struct vxd_svdag_heights *field,
+                                   const struct vxd_svdag_pyramid *pyramid,
+                                   const uint32_t x[2], const uint32_t y[2],
+                                   int64_t *least, int64_t *most)
 {
     uint64_t n_cells = (uint64_t)(x[1] - x[0] + 1) * (y[1] - y[0] + 1);
-    int level = n_cells <= VXD_DAG_PYRAMID_FEW ? 0 : VXD_DAG_PYRAMID_BASE;
+    int level = n_cells <= VXD_SVDAG_PYRAMID_FEW ? 0 : VXD_SVDAG_PYRAMID_BASE;
     uint32_t n_y;
 
     while (level > 0 && ((x[1] >> level) - (x[0] >> level) > 1 ||
                          (y[1] >> level) - (y[0] >> level) > 1)) {
         level++;
     }
-    n_y = vxd_dag_pyramid_side(field->n_y, level);
+    n_y = vxd_svdag_pyramid_side(field->n_y, level);
     *least = INT64_MAX;
     *most = INT64_MIN;
     for (uint32_t i = x[0] >> level; i <= x[1] >> level; i++) {
         for (uint32_t j = y[0] >> level; j <= y[1] >> level; j++) {
             uint64_t at = (uint64_t)i * n_y + j;
             int64_t low = level == 0 ? field->heights[at]
-                                     : pyramid->least[level - VXD_DAG_PYRAMID_BASE][at];
+                                     : pyramid->least[level - VXD_SVDAG_PYRAMID_BASE][at];
             int64_t high =
-                level == 0 ? low : pyramid->most[level - VXD_DAG_PYRAMID_BASE][at];
+                level == 0 ? low : pyramid->most[level - VXD_SVDAG_PYRAMID_BASE][at];
 
             *least = low < *least ? low : *least;
             *most = high > *most ? high : *most;
@@ -136,12 +141,12 @@ VXD_HD void vxd_dag_heights_span(const struct vxd_dag_heights *field,
     }
 }
 
-VXD_HD enum vxd_dag_relation
-vxd_dag_heights_relation(const struct vxd_dag_shape *shape,
-                         const struct vxd_dag_pyramid *pyramid, uint32_t x, uint32_t y,
-                         int height, const struct vxd_dag_extent *extent)
+VXD_HD enum vxd_svdag_relation
+vxd_svdag_heights_relation(const struct vxd_svdag_shape *shape,
+                           const struct vxd_svdag_pyramid *pyramid, uint32_t x,
+                           uint32_t y, int height, const struct vxd_svdag_extent *extent)
 {
-    const struct vxd_dag_heights *field = &shape->field;
+    const struct vxd_svdag_heights *field = &shape->field;
     int64_t side = (int64_t)1 << height;
     bool is_whole = true;
     uint32_t cells_x[2];
@@ -150,24 +155,24 @@ vxd_dag_heights_relation(const struct vxd_dag_shape *shape,
     int64_t most;
 
     if (extent->high[2] < shape->low[2] ||
-        !vxd_dag_heights_cells(x, side, field->x, field->cell, field->n_x, cells_x,
-                               &is_whole) ||
-        !vxd_dag_heights_cells(y, side, field->y, field->cell, field->n_y, cells_y,
-                               &is_whole)) {
-        return VXD_DAG_OUTSIDE;
+        !vxd_svdag_heights_cells(x, side, field->x, field->cell, field->n_x, cells_x,
+                                 &is_whole) ||
+        !vxd_svdag_heights_cells(y, side, field->y, field->cell, field->n_y, cells_y,
+                                 &is_whole)) {
+        return VXD_SVDAG_OUTSIDE;
     }
-    vxd_dag_heights_span(field, pyramid, cells_x, cells_y, &least, &most);
+    vxd_svdag_heights_span(field, pyramid, cells_x, cells_y, &least, &most);
     if (extent->low[2] >= most) {
-        return VXD_DAG_OUTSIDE;
+        return VXD_SVDAG_OUTSIDE;
     }
     return is_whole && extent->low[2] >= shape->low[2] && extent->high[2] < least
-               ? VXD_DAG_INSIDE
-               : VXD_DAG_PARTIAL;
+               ? VXD_SVDAG_INSIDE
+               : VXD_SVDAG_PARTIAL;
 }
 
 /* Cells under four columns of an axis, -1 where there is none. */
-VXD_HD void vxd_dag_heights_four(int64_t first, int64_t start, uint32_t cell,
-                                 uint32_t n_cells, int64_t cells[4])
+VXD_HD void vxd_svdag_heights_four(int64_t first, int64_t start, uint32_t cell,
+                                   uint32_t n_cells, int64_t cells[4])
 {
     int64_t end = (int64_t)n_cells * cell;
 
@@ -178,20 +183,20 @@ VXD_HD void vxd_dag_heights_four(int64_t first, int64_t start, uint32_t cell,
     }
 }
 
-VXD_HD uint64_t vxd_dag_heights_mask(const struct vxd_dag_shape *shape, uint32_t x,
-                                     uint32_t y, const struct vxd_dag_extent *extent)
+VXD_HD uint64_t vxd_svdag_heights_mask(const struct vxd_svdag_shape *shape, uint32_t x,
+                                       uint32_t y, const struct vxd_svdag_extent *extent)
 {
-    const struct vxd_dag_heights *field = &shape->field;
+    const struct vxd_svdag_heights *field = &shape->field;
     uint64_t above = 0; /* voxels not below the shape's low side */
     uint64_t mask = 0;
     int64_t cells_x[4];
     int64_t cells_y[4];
 
-    vxd_dag_heights_four(x, field->x, field->cell, field->n_x, cells_x);
-    vxd_dag_heights_four(y, field->y, field->cell, field->n_y, cells_y);
+    vxd_svdag_heights_four(x, field->x, field->cell, field->n_x, cells_x);
+    vxd_svdag_heights_four(y, field->y, field->cell, field->n_y, cells_y);
     for (int k = 0; k < 4; k++) {
-        above |= vxd_dag_nth_centre(extent, 2, k) >= shape->low[2]
-                     ? vxd_dag_leaf_plane(2, k)
+        above |= vxd_svdag_nth_centre(extent, 2, k) >= shape->low[2]
+                     ? vxd_svdag_leaf_plane(2, k)
                      : 0;
     }
     for (int i = 0; i < 4; i++) {
@@ -203,8 +208,8 @@ VXD_HD uint64_t vxd_dag_heights_mask(const struct vxd_dag_shape *shape, uint32_t
             }
             top = field->heights[cells_x[i] * field->n_y + cells_y[j]];
             for (int k = 0; k < 4; k++) {
-                mask |= (uint64_t)(vxd_dag_nth_centre(extent, 2, k) < top)
-                        << vxd_dag_leaf_index(i, j, k);
+                mask |= (uint64_t)(vxd_svdag_nth_centre(extent, 2, k) < top)
+                        << vxd_svdag_leaf_index(i, j, k);
             }
         }
     }
@@ -214,8 +219,8 @@ VXD_HD uint64_t vxd_dag_heights_mask(const struct vxd_dag_shape *shape, uint32_t
 /* Lists of voxels ------------------------------------------------------------------------ */
 
 /* First of the ascending codes[first .. end - 1] that is at least `code`; end if none is. */
-VXD_HD uint64_t vxd_dag_list_bound(const uint64_t *codes, uint64_t first, uint64_t end,
-                                   uint64_t code)
+VXD_HD uint64_t vxd_svdag_list_bound(const uint64_t *codes, uint64_t first, uint64_t end,
+                                     uint64_t code)
 {
     while (first < end) {
         uint64_t middle = first + (end - first) / 2;
@@ -231,11 +236,12 @@ VXD_HD uint64_t vxd_dag_list_bound(const uint64_t *codes, uint64_t first, uint64
 
 /* Whether leaf i of a list keeps the rules of edit.h: of a scene of so many leaves a volume,
  * and materials where its values are used. */
-VXD_HD bool vxd_dag_list_is_good(const struct vxd_dag_voxels *voxels, uint64_t i,
-                                 uint64_t n_codes, uint32_t n_materials, bool uses_values)
+VXD_HD bool vxd_svdag_list_is_good(const struct vxd_svdag_voxels *voxels, uint64_t i,
+                                   uint64_t n_codes, uint32_t n_materials,
+                                   bool uses_values)
 {
     const uint64_t mask = voxels->masks[i];
-    int n = uses_values ? vxd_dag_popc(mask) : 0;
+    int n = uses_values ? vxd_svdag_popc(mask) : 0;
 
     if (voxels->codes[i] >= n_codes ||
         (i > 0 && voxels->codes[i - 1] >= voxels->codes[i]) || mask == 0) {
@@ -250,21 +256,21 @@ VXD_HD bool vxd_dag_list_is_good(const struct vxd_dag_voxels *voxels, uint64_t i
 }
 
 /* Code of the leaf at a voxel; of a cube the first one's. */
-VXD_HD uint64_t vxd_dag_list_code(uint32_t x, uint32_t y, uint32_t z)
+VXD_HD uint64_t vxd_svdag_list_code(uint32_t x, uint32_t y, uint32_t z)
 {
     return vxd_spread3(x >> 2) << 2 | vxd_spread3(y >> 2) << 1 | vxd_spread3(z >> 2);
 }
 
 /* Cuts range, in which the cube's leaves are if they are listed, to those: its codes are
  * consecutive. */
-VXD_HD void vxd_dag_list_narrow(const struct vxd_dag_voxels *voxels, uint32_t x,
-                                uint32_t y, uint32_t z, int height, uint64_t range[2])
+VXD_HD void vxd_svdag_list_narrow(const struct vxd_svdag_voxels *voxels, uint32_t x,
+                                  uint32_t y, uint32_t z, int height, uint64_t range[2])
 {
-    uint64_t code = vxd_dag_list_code(x, y, z);
-    uint64_t n = (uint64_t)1 << 3 * (height - VXD_DAG_LEAF_HEIGHT);
+    uint64_t code = vxd_svdag_list_code(x, y, z);
+    uint64_t n = (uint64_t)1 << 3 * (height - VXD_SVDAG_LEAF_HEIGHT);
 
-    range[0] = vxd_dag_list_bound(voxels->codes, range[0], range[1], code);
-    range[1] = vxd_dag_list_bound(voxels->codes, range[0], range[1], code + n);
+    range[0] = vxd_svdag_list_bound(voxels->codes, range[0], range[1], code);
+    range[1] = vxd_svdag_list_bound(voxels->codes, range[0], range[1], code + n);
 }
 
 #endif

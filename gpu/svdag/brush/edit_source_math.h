@@ -6,9 +6,9 @@
 #include "gpu/svdag/brush/brush.h"
 #include "gpu/svdag/node/node_math.h"
 
-struct vxd_dag_source {
-    const struct vxd_dag_op *op; /* borrowed */
-    struct vxd_dag_view view;
+struct vxd_svdag_source {
+    const struct vxd_svdag_op *op; /* borrowed */
+    struct vxd_svdag_view view;
     uint32_t root;
 };
 

@@ -26,13 +26,13 @@ struct noise_leaf {
     uint32_t amplitude;
 };
 
-/* vxd_dag_noise_mix of eight. */
+/* vxd_svdag_noise_mix of eight. */
 ALWAYS void mix(const lanes *a, const lanes *b, const lanes *weight, lanes *out)
 {
     *out = ((*a << 16) + (*b - *a) * *weight) >> 16;
 }
 
-/* vxd_dag_noise_units of eight, of amplitudes below 2^15: m / 65535 is (m + m / 65536 + 1) / 65536,
+/* vxd_svdag_noise_units of eight, of amplitudes below 2^15: m / 65535 is (m + m / 65536 + 1) / 65536,
  * all rounded down, for m = q 65535 + rest as long as q is below 65536. */
 ALWAYS void make_units(const lanes *value, uint32_t amplitude, lanes *out)
 {
@@ -145,20 +145,20 @@ find_mask_avx2(const struct noise_leaf *leaf)
 }
 #endif
 
-uint64_t vxd_dag_noise_mask_small(const struct vxd_dag_shape *shape,
-                                  const struct vxd_dag_extent *extent)
+uint64_t vxd_svdag_noise_mask_small(const struct vxd_svdag_shape *shape,
+                                    const struct vxd_svdag_extent *extent)
 {
     struct noise_leaf leaf;
     uint64_t terms[3][4];
 
-    vxd_dag_ball_terms(shape->a, vxd_dag_square(shape->r + shape->amplitude), extent,
-                       terms);
-    vxd_dag_noise_corners(shape->seed, shape->cell_bits, extent->low, leaf.corners);
+    vxd_svdag_ball_terms(shape->a, vxd_svdag_square(shape->r + shape->amplitude), extent,
+                         terms);
+    vxd_svdag_noise_corners(shape->seed, shape->cell_bits, extent->low, leaf.corners);
     for (int axis = 0; axis < 3; axis++) {
         for (int k = 0; k < 4; k++) {
             leaf.terms[axis][k] = (uint32_t)terms[axis][k];
-            leaf.weight[axis][k] = vxd_dag_noise_weight(
-                vxd_dag_nth_centre(extent, axis, k), shape->cell_bits);
+            leaf.weight[axis][k] = vxd_svdag_noise_weight(
+                vxd_svdag_nth_centre(extent, axis, k), shape->cell_bits);
         }
     }
     leaf.r = (uint32_t)shape->r;

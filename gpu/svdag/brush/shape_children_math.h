@@ -10,58 +10,58 @@
 #include "gpu/svdag/brush/noise_math.h"
 
 enum {
-    VXD_DAG_ALL_OCTANTS = 0xff
+    VXD_SVDAG_ALL_OCTANTS = 0xff
 };
 
 /* Masks of octants. Those in neither may be partly in. */
-struct vxd_dag_relations {
+struct vxd_svdag_relations {
     unsigned outside;
     unsigned inside;
 };
 
 /* The four octants of a half of an axis. */
-VXD_HD unsigned vxd_dag_half_octants(int axis, int half)
+VXD_HD unsigned vxd_svdag_half_octants(int axis, int half)
 {
     const unsigned low = axis == 0 ? 0x0f : axis == 1 ? 0x33 : 0x55;
 
-    return half == 0 ? low : VXD_DAG_ALL_OCTANTS & ~low;
+    return half == 0 ? low : VXD_SVDAG_ALL_OCTANTS & ~low;
 }
 
 /* Side of a part, units. */
-VXD_HD int64_t vxd_dag_part_side(int height)
+VXD_HD int64_t vxd_svdag_part_side(int height)
 {
-    return (int64_t)VXD_DAG_UNIT << (height - 1);
+    return (int64_t)VXD_SVDAG_UNIT << (height - 1);
 }
 
 /* Extent of a part of a cube that has this one and height. */
-VXD_HD struct vxd_dag_extent vxd_dag_part_extent(const struct vxd_dag_extent *extent,
-                                                 int height, int octant)
+VXD_HD struct vxd_svdag_extent
+vxd_svdag_part_extent(const struct vxd_svdag_extent *extent, int height, int octant)
 {
-    const int64_t side = vxd_dag_part_side(height);
-    struct vxd_dag_extent part;
+    const int64_t side = vxd_svdag_part_side(height);
+    struct vxd_svdag_extent part;
 
     for (int axis = 0; axis < 3; axis++) {
         part.low[axis] = extent->low[axis] + (octant >> (2 - axis) & 1) * side;
-        part.high[axis] = part.low[axis] + side - VXD_DAG_UNIT;
+        part.high[axis] = part.low[axis] + side - VXD_SVDAG_UNIT;
     }
     return part;
 }
 
-VXD_HD struct vxd_dag_relations vxd_dag_box_octants(const struct vxd_dag_shape *shape,
-                                                    const struct vxd_dag_extent *extent,
-                                                    int height)
+VXD_HD struct vxd_svdag_relations
+vxd_svdag_box_octants(const struct vxd_svdag_shape *shape,
+                      const struct vxd_svdag_extent *extent, int height)
 {
-    const int64_t side = vxd_dag_part_side(height);
-    struct vxd_dag_relations octants = {0, VXD_DAG_ALL_OCTANTS};
+    const int64_t side = vxd_svdag_part_side(height);
+    struct vxd_svdag_relations octants = {0, VXD_SVDAG_ALL_OCTANTS};
 
     for (int axis = 0; axis < 3; axis++) {
-        const int64_t low = vxd_dag_next_centre(shape->low[axis]);
+        const int64_t low = vxd_svdag_next_centre(shape->low[axis]);
         const int64_t high = shape->high[axis];
 
         for (int half = 0; half < 2; half++) {
             const int64_t first = extent->low[axis] + half * side;
-            const int64_t last = first + side - VXD_DAG_UNIT;
-            const unsigned here = vxd_dag_half_octants(axis, half);
+            const int64_t last = first + side - VXD_SVDAG_UNIT;
+            const unsigned here = vxd_svdag_half_octants(axis, half);
 
             octants.outside |= low >= high || last < low || first >= high ? here : 0;
             octants.inside &= first >= low && last < high ? ~0u : ~here;
@@ -71,12 +71,12 @@ VXD_HD struct vxd_dag_relations vxd_dag_box_octants(const struct vxd_dag_shape *
     return octants;
 }
 
-VXD_HD struct vxd_dag_relations
-vxd_dag_half_space_octants(const struct vxd_dag_shape *shape,
-                           const struct vxd_dag_extent *extent, int height)
+VXD_HD struct vxd_svdag_relations
+vxd_svdag_half_space_octants(const struct vxd_svdag_shape *shape,
+                             const struct vxd_svdag_extent *extent, int height)
 {
-    const int64_t side = vxd_dag_part_side(height);
-    struct vxd_dag_relations octants = {0, 0};
+    const int64_t side = vxd_svdag_part_side(height);
+    struct vxd_svdag_relations octants = {0, 0};
     int64_t least[3][2];
     int64_t most[3][2];
 
@@ -84,7 +84,7 @@ vxd_dag_half_space_octants(const struct vxd_dag_shape *shape,
         for (int half = 0; half < 2; half++) {
             const int64_t first = extent->low[axis] + half * side;
             const int64_t low = shape->n[axis] * first;
-            const int64_t high = shape->n[axis] * (first + side - VXD_DAG_UNIT);
+            const int64_t high = shape->n[axis] * (first + side - VXD_SVDAG_UNIT);
 
             least[axis][half] = low < high ? low : high;
             most[axis][half] = low < high ? high : low;
@@ -104,36 +104,36 @@ vxd_dag_half_space_octants(const struct vxd_dag_shape *shape,
 
 /* Outside of the largest ball that noise makes of it, or inside of the smallest one; else noise is
  * asked, but not of leaves, whose masks tell of each voxel. */
-VXD_HD struct vxd_dag_relations
-vxd_dag_noise_ball_octants(const struct vxd_dag_shape *shape,
-                           const struct vxd_dag_extent *extent, int height)
+VXD_HD struct vxd_svdag_relations
+vxd_svdag_noise_ball_octants(const struct vxd_svdag_shape *shape,
+                             const struct vxd_svdag_extent *extent, int height)
 {
     const int64_t inner = shape->r - shape->amplitude;
-    struct vxd_dag_relations octants;
+    struct vxd_svdag_relations octants;
     unsigned unknown;
 
-    vxd_dag_balls_octants(shape->a, vxd_dag_square(shape->r + shape->amplitude),
-                          inner < 0 ? 0 : vxd_dag_square(inner), extent, height,
-                          &octants.outside, &octants.inside);
+    vxd_svdag_balls_octants(shape->a, vxd_svdag_square(shape->r + shape->amplitude),
+                            inner < 0 ? 0 : vxd_svdag_square(inner), extent, height,
+                            &octants.outside, &octants.inside);
     octants.inside = inner < 0 ? 0 : octants.inside;
-    unknown = VXD_DAG_ALL_OCTANTS & ~(octants.outside | octants.inside);
-    if (height - 1 == VXD_DAG_LEAF_HEIGHT || height - 1 > shape->cell_bits) {
+    unknown = VXD_SVDAG_ALL_OCTANTS & ~(octants.outside | octants.inside);
+    if (height - 1 == VXD_SVDAG_LEAF_HEIGHT || height - 1 > shape->cell_bits) {
         return octants;
     }
     for (int i = 0; i < 8; i++) {
-        const struct vxd_dag_extent part = vxd_dag_part_extent(extent, height, i);
-        const enum vxd_dag_relation relation =
-            (unknown >> i & 1) != 0 ? vxd_dag_noise_ball_relation(shape, &part)
-                                    : VXD_DAG_PARTIAL;
+        const struct vxd_svdag_extent part = vxd_svdag_part_extent(extent, height, i);
+        const enum vxd_svdag_relation relation =
+            (unknown >> i & 1) != 0 ? vxd_svdag_noise_ball_relation(shape, &part)
+                                    : VXD_SVDAG_PARTIAL;
 
-        octants.outside |= (unsigned)(relation == VXD_DAG_OUTSIDE) << i;
-        octants.inside |= (unsigned)(relation == VXD_DAG_INSIDE) << i;
+        octants.outside |= (unsigned)(relation == VXD_SVDAG_OUTSIDE) << i;
+        octants.inside |= (unsigned)(relation == VXD_SVDAG_INSIDE) << i;
     }
     return octants;
 }
 
-/* A capsule's d, and of the centres of the parts what vxd_dag_is_near_brush asks, by axis and half. */
-struct vxd_dag_brush_octants {
+/* A capsule's d, and of the centres of the parts what vxd_svdag_is_near_brush asks, by axis and half. */
+struct vxd_svdag_brush_octants {
     int64_t d[3];
     int64_t v[3][2];
     int64_t along[3][2];
@@ -142,11 +142,11 @@ struct vxd_dag_brush_octants {
 };
 
 /* False where 64 bits do not do. */
-VXD_HD bool vxd_dag_brush_octants_make(const struct vxd_dag_shape *shape,
-                                       const struct vxd_dag_extent *extent, int height,
-                                       struct vxd_dag_brush_octants *out)
+VXD_HD bool vxd_svdag_brush_octants_make(const struct vxd_svdag_shape *shape,
+                                         const struct vxd_svdag_extent *extent,
+                                         int height, struct vxd_svdag_brush_octants *out)
 {
-    const int64_t side = vxd_dag_part_side(height);
+    const int64_t side = vxd_svdag_part_side(height);
     int64_t v_1 = 0;
 
     for (int axis = 0; axis < 3; axis++) {
@@ -155,7 +155,7 @@ VXD_HD bool vxd_dag_brush_octants_make(const struct vxd_dag_shape *shape,
         out->d[axis] = shape->b[axis] - shape->a[axis];
         for (int half = 0; half < 2; half++) {
             const int64_t v = extent->low[axis] + half * side +
-                              (side - VXD_DAG_UNIT) / 2 - shape->a[axis];
+                              (side - VXD_SVDAG_UNIT) / 2 - shape->a[axis];
             const int64_t size = v < 0 ? -v : v;
 
             out->v[axis][half] = v;
@@ -163,7 +163,7 @@ VXD_HD bool vxd_dag_brush_octants_make(const struct vxd_dag_shape *shape,
         }
         v_1 += most;
     }
-    if (!vxd_dag_is_brush(out->d, v_1)) {
+    if (!vxd_svdag_is_brush(out->d, v_1)) {
         return false;
     }
     out->length = 0;
@@ -180,10 +180,10 @@ VXD_HD bool vxd_dag_brush_octants_make(const struct vxd_dag_shape *shape,
 }
 
 /* Parts whose centres are within r of the segment, of some. */
-VXD_HD unsigned vxd_dag_brush_near(const struct vxd_dag_brush_octants *brush, int64_t r,
-                                   unsigned some)
+VXD_HD unsigned vxd_svdag_brush_near(const struct vxd_svdag_brush_octants *brush,
+                                     int64_t r, unsigned some)
 {
-    const int64_t r_square = (int64_t)vxd_dag_square(r);
+    const int64_t r_square = (int64_t)vxd_svdag_square(r);
     unsigned near = 0;
 
     for (int axis = 0; axis < 3; axis++) {
@@ -193,17 +193,17 @@ VXD_HD unsigned vxd_dag_brush_near(const struct vxd_dag_brush_octants *brush, in
             const int64_t v = brush->v[axis][half];
 
             if (v < (d < 0 ? d : 0) - r || v > (d > 0 ? d : 0) + r) {
-                some &= ~vxd_dag_half_octants(axis, half);
+                some &= ~vxd_svdag_half_octants(axis, half);
             }
         }
     }
     for (; some != 0; some &= some - 1) {
-        const int i = vxd_dag_low_bit(some);
+        const int i = vxd_svdag_low_bit(some);
         const int x = i >> 2;
         const int y = i >> 1 & 1;
         const int z = i & 1;
 
-        near |= (unsigned)vxd_dag_is_near_brush(
+        near |= (unsigned)vxd_svdag_is_near_brush(
                     brush->along[0][x] + brush->along[1][y] + brush->along[2][z],
                     brush->square[0][x] + brush->square[1][y] + brush->square[2][z],
                     brush->length, r_square)
@@ -212,32 +212,32 @@ VXD_HD unsigned vxd_dag_brush_near(const struct vxd_dag_brush_octants *brush, in
     return near;
 }
 
-VXD_HD struct vxd_dag_relations
-vxd_dag_capsule_octants(const struct vxd_dag_shape *shape,
-                        const struct vxd_dag_extent *extent, int height)
+VXD_HD struct vxd_svdag_relations
+vxd_svdag_capsule_octants(const struct vxd_svdag_shape *shape,
+                          const struct vxd_svdag_extent *extent, int height)
 {
     const int64_t around =
-        vxd_dag_capsule_around((vxd_dag_part_side(height) - VXD_DAG_UNIT) / 2);
-    struct vxd_dag_relations octants = {0, 0};
-    struct vxd_dag_brush_octants brush;
+        vxd_svdag_capsule_around((vxd_svdag_part_side(height) - VXD_SVDAG_UNIT) / 2);
+    struct vxd_svdag_relations octants = {0, 0};
+    struct vxd_svdag_brush_octants brush;
 
-    if (shape->r + around <= VXD_DAG_MAX_COORDINATE &&
-        vxd_dag_brush_octants_make(shape, extent, height, &brush)) {
+    if (shape->r + around <= VXD_SVDAG_MAX_COORDINATE &&
+        vxd_svdag_brush_octants_make(shape, extent, height, &brush)) {
         const unsigned near =
-            vxd_dag_brush_near(&brush, shape->r + around, VXD_DAG_ALL_OCTANTS);
+            vxd_svdag_brush_near(&brush, shape->r + around, VXD_SVDAG_ALL_OCTANTS);
 
-        octants.outside = VXD_DAG_ALL_OCTANTS & ~near;
+        octants.outside = VXD_SVDAG_ALL_OCTANTS & ~near;
         octants.inside = shape->r < around || near == 0
                              ? 0
-                             : vxd_dag_brush_near(&brush, shape->r - around, near);
+                             : vxd_svdag_brush_near(&brush, shape->r - around, near);
         return octants;
     }
     for (int i = 0; i < 8; i++) {
-        const struct vxd_dag_extent part = vxd_dag_part_extent(extent, height, i);
-        const enum vxd_dag_relation relation = vxd_dag_capsule_relation(shape, &part);
+        const struct vxd_svdag_extent part = vxd_svdag_part_extent(extent, height, i);
+        const enum vxd_svdag_relation relation = vxd_svdag_capsule_relation(shape, &part);
 
-        octants.outside |= (unsigned)(relation == VXD_DAG_OUTSIDE) << i;
-        octants.inside |= (unsigned)(relation == VXD_DAG_INSIDE) << i;
+        octants.outside |= (unsigned)(relation == VXD_SVDAG_OUTSIDE) << i;
+        octants.inside |= (unsigned)(relation == VXD_SVDAG_INSIDE) << i;
     }
     return octants;
 }

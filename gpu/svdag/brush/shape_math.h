@@ -5,7 +5,7 @@
  * centres along their axes. Boxes, balls and half-spaces come apart by axis: a leaf's mask
  * costs 12 terms and 64 comparisons. Noise, capsules and heights have headers of their own.
  *
- * Ranges (edit.h; vxd_dag_edit checks them): coordinates of shapes are at most 2^31 in
+ * Ranges (edit.h; vxd_svdag_edit checks them): coordinates of shapes are at most 2^31 in
  * magnitude, those of centres below 2^29, so a difference is below 2^31.33 and its square
  * below 2^62.7. Three such do not fit into 64 bits; squares are therefore cut at one more
  * than the limit they are compared with, which is at most 2^62. */
@@ -16,40 +16,40 @@
 #include "gpu/svdag/brush/brush.h"
 
 #if defined(__SSE2__) && !defined(__CUDACC__)
-#define VXD_DAG_HAS_LANES 1
+#define VXD_SVDAG_HAS_LANES 1
 #include <emmintrin.h>
 #else
-#define VXD_DAG_HAS_LANES 0
+#define VXD_SVDAG_HAS_LANES 0
 #endif
 
 /* How a cube lies to a shape. PARTIAL may be said of one that is wholly in or out: it costs a
  * closer look and changes nothing. */
-enum vxd_dag_relation {
-    VXD_DAG_OUTSIDE = 0,
-    VXD_DAG_PARTIAL = 1,
-    VXD_DAG_INSIDE = 2
+enum vxd_svdag_relation {
+    VXD_SVDAG_OUTSIDE = 0,
+    VXD_SVDAG_PARTIAL = 1,
+    VXD_SVDAG_INSIDE = 2
 };
 
 /* Centres of a cube's voxels: from low to high, both included, units. */
-struct vxd_dag_extent {
+struct vxd_svdag_extent {
     int64_t low[3];
     int64_t high[3];
 };
 
-VXD_HD int64_t vxd_dag_centre(uint32_t voxel)
+VXD_HD int64_t vxd_svdag_centre(uint32_t voxel)
 {
-    return (int64_t)voxel * VXD_DAG_UNIT + VXD_DAG_UNIT / 2;
+    return (int64_t)voxel * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2;
 }
 
-VXD_HD struct vxd_dag_extent vxd_dag_extent_of(uint32_t x, uint32_t y, uint32_t z,
-                                               int height)
+VXD_HD struct vxd_svdag_extent vxd_svdag_extent_of(uint32_t x, uint32_t y, uint32_t z,
+                                                   int height)
 {
-    int64_t across = (((int64_t)1 << height) - 1) * VXD_DAG_UNIT;
-    struct vxd_dag_extent extent;
+    int64_t across = (((int64_t)1 << height) - 1) * VXD_SVDAG_UNIT;
+    struct vxd_svdag_extent extent;
 
-    extent.low[0] = vxd_dag_centre(x);
-    extent.low[1] = vxd_dag_centre(y);
-    extent.low[2] = vxd_dag_centre(z);
+    extent.low[0] = vxd_svdag_centre(x);
+    extent.low[1] = vxd_svdag_centre(y);
+    extent.low[2] = vxd_svdag_centre(z);
     for (int axis = 0; axis < 3; axis++) {
         extent.high[axis] = extent.low[axis] + across;
     }
@@ -57,13 +57,14 @@ VXD_HD struct vxd_dag_extent vxd_dag_extent_of(uint32_t x, uint32_t y, uint32_t 
 }
 
 /* Centre of the k-th voxel along an axis. */
-VXD_HD int64_t vxd_dag_nth_centre(const struct vxd_dag_extent *extent, int axis, int k)
+VXD_HD int64_t vxd_svdag_nth_centre(const struct vxd_svdag_extent *extent, int axis,
+                                    int k)
 {
-    return extent->low[axis] + (int64_t)k * VXD_DAG_UNIT;
+    return extent->low[axis] + (int64_t)k * VXD_SVDAG_UNIT;
 }
 
 /* Voxels of a leaf whose index along an axis is k, 0 to 3. */
-VXD_HD uint64_t vxd_dag_leaf_plane(int axis, int k)
+VXD_HD uint64_t vxd_svdag_leaf_plane(int axis, int k)
 {
     return axis == 0   ? (uint64_t)0x000000000f0f0f0fULL << ((k >> 1) * 32 + (k & 1) * 4)
            : axis == 1 ? (uint64_t)0x0000333300003333ULL << ((k >> 1) * 16 + (k & 1) * 2)
@@ -71,14 +72,14 @@ VXD_HD uint64_t vxd_dag_leaf_plane(int axis, int k)
 }
 
 /* Bit of the voxel (i, j, k) of a leaf. */
-VXD_HD int vxd_dag_leaf_index(int i, int j, int k)
+VXD_HD int vxd_svdag_leaf_index(int i, int j, int k)
 {
     return (i >> 1) << 5 | (j >> 1) << 4 | (k >> 1) << 3 | (i & 1) << 2 | (j & 1) << 1 |
            (k & 1);
 }
 
 /* Voxels of a leaf whose terms, one an axis, add up to at most limit. Sums must fit. */
-VXD_HD uint64_t vxd_dag_leaf_sums(const uint64_t terms[3][4], uint64_t limit)
+VXD_HD uint64_t vxd_svdag_leaf_sums(const uint64_t terms[3][4], uint64_t limit)
 {
     const uint64_t *z = terms[2];
     uint64_t mask = 0;
@@ -91,7 +92,7 @@ VXD_HD uint64_t vxd_dag_leaf_sums(const uint64_t terms[3][4], uint64_t limit)
                            (uint64_t)(sum + z[2] <= limit) << 8 |
                            (uint64_t)(sum + z[3] <= limit) << 9;
 
-            mask |= row << vxd_dag_leaf_index(i, j, 0);
+            mask |= row << vxd_svdag_leaf_index(i, j, 0);
         }
     }
     return mask;
@@ -100,39 +101,40 @@ VXD_HD uint64_t vxd_dag_leaf_sums(const uint64_t terms[3][4], uint64_t limit)
 /* Box: low <= c < high ------------------------------------------------------------------- */
 
 /* The first centre that is not below c. */
-VXD_HD int64_t vxd_dag_next_centre(int64_t c)
+VXD_HD int64_t vxd_svdag_next_centre(int64_t c)
 {
-    const int64_t unit = VXD_DAG_UNIT;
+    const int64_t unit = VXD_SVDAG_UNIT;
 
     return ((c + unit / 2 - 1) & -unit) + unit / 2;
 }
 
 /* Its voxel, which may be outside every scene. */
-VXD_HD int64_t vxd_dag_voxel_from(int64_t c)
+VXD_HD int64_t vxd_svdag_voxel_from(int64_t c)
 {
-    return (vxd_dag_next_centre(c) - VXD_DAG_UNIT / 2) / VXD_DAG_UNIT;
+    return (vxd_svdag_next_centre(c) - VXD_SVDAG_UNIT / 2) / VXD_SVDAG_UNIT;
 }
 
-VXD_HD enum vxd_dag_relation vxd_dag_box_relation(const struct vxd_dag_shape *shape,
-                                                  const struct vxd_dag_extent *extent)
+VXD_HD enum vxd_svdag_relation
+vxd_svdag_box_relation(const struct vxd_svdag_shape *shape,
+                       const struct vxd_svdag_extent *extent)
 {
     bool is_inside = true;
 
     for (int axis = 0; axis < 3; axis++) {
-        int64_t low = vxd_dag_next_centre(shape->low[axis]);
+        int64_t low = vxd_svdag_next_centre(shape->low[axis]);
         int64_t high = shape->high[axis];
 
         /* A box between centres has no voxel, however many cubes it goes through. */
         if (low >= high || extent->high[axis] < low || extent->low[axis] >= high) {
-            return VXD_DAG_OUTSIDE;
+            return VXD_SVDAG_OUTSIDE;
         }
         is_inside = is_inside && extent->low[axis] >= low && extent->high[axis] < high;
     }
-    return is_inside ? VXD_DAG_INSIDE : VXD_DAG_PARTIAL;
+    return is_inside ? VXD_SVDAG_INSIDE : VXD_SVDAG_PARTIAL;
 }
 
-VXD_HD uint64_t vxd_dag_box_mask(const struct vxd_dag_shape *shape,
-                                 const struct vxd_dag_extent *extent)
+VXD_HD uint64_t vxd_svdag_box_mask(const struct vxd_svdag_shape *shape,
+                                   const struct vxd_svdag_extent *extent)
 {
     uint64_t mask = ~(uint64_t)0;
 
@@ -140,10 +142,10 @@ VXD_HD uint64_t vxd_dag_box_mask(const struct vxd_dag_shape *shape,
         uint64_t planes = 0;
 
         for (int k = 0; k < 4; k++) {
-            int64_t c = vxd_dag_nth_centre(extent, axis, k);
+            int64_t c = vxd_svdag_nth_centre(extent, axis, k);
 
             if (c >= shape->low[axis] && c < shape->high[axis]) {
-                planes |= vxd_dag_leaf_plane(axis, k);
+                planes |= vxd_svdag_leaf_plane(axis, k);
             }
         }
         mask &= planes;
@@ -154,14 +156,14 @@ VXD_HD uint64_t vxd_dag_box_mask(const struct vxd_dag_shape *shape,
 /* Ball: |c - a| <= r --------------------------------------------------------------------- */
 
 /* The square of a difference, at most limit + 1: so that three of them can be added. */
-VXD_HD uint64_t vxd_dag_square_cut(int64_t difference, uint64_t limit)
+VXD_HD uint64_t vxd_svdag_square_cut(int64_t difference, uint64_t limit)
 {
     uint64_t square = (uint64_t)(difference * difference);
 
     return square > limit ? limit + 1 : square;
 }
 
-VXD_HD uint64_t vxd_dag_square(int64_t r)
+VXD_HD uint64_t vxd_svdag_square(int64_t r)
 {
     return (uint64_t)r * (uint64_t)r;
 }
@@ -169,20 +171,20 @@ VXD_HD uint64_t vxd_dag_square(int64_t r)
 /* What an axis adds to the squares of the distances from a ball's centre to the nearest and the
  * farthest voxel's centre of a cube, whose first and last ones are at `low` and `high` from it; at
  * most limit + 1 each. */
-VXD_HD void vxd_dag_ball_axis(int64_t low, int64_t high, uint64_t limit,
-                              uint64_t *nearest, uint64_t *farthest)
+VXD_HD void vxd_svdag_ball_axis(int64_t low, int64_t high, uint64_t limit,
+                                uint64_t *nearest, uint64_t *farthest)
 {
     int64_t gap = low > 0 ? low : high < 0 ? high : 0;
 
-    *nearest = vxd_dag_square_cut(gap, limit);
-    *farthest = vxd_dag_square_cut(low + high > 0 ? high : low, limit);
+    *nearest = vxd_svdag_square_cut(gap, limit);
+    *farthest = vxd_svdag_square_cut(low + high > 0 ? high : low, limit);
 }
 
 /* Squares of the distances from a to the nearest point of the extent's hull and to its
  * farthest; those above limit may be any that are. */
-VXD_HD void vxd_dag_ball_span(const int64_t a[3], uint64_t limit,
-                              const struct vxd_dag_extent *extent, uint64_t *nearest,
-                              uint64_t *farthest)
+VXD_HD void vxd_svdag_ball_span(const int64_t a[3], uint64_t limit,
+                                const struct vxd_svdag_extent *extent, uint64_t *nearest,
+                                uint64_t *farthest)
 {
     *nearest = 0;
     *farthest = 0;
@@ -190,34 +192,36 @@ VXD_HD void vxd_dag_ball_span(const int64_t a[3], uint64_t limit,
         uint64_t near;
         uint64_t far;
 
-        vxd_dag_ball_axis(extent->low[axis] - a[axis], extent->high[axis] - a[axis],
-                          limit, &near, &far);
+        vxd_svdag_ball_axis(extent->low[axis] - a[axis], extent->high[axis] - a[axis],
+                            limit, &near, &far);
         *nearest += near;
         *farthest += far;
     }
 }
 
-VXD_HD enum vxd_dag_relation vxd_dag_ball_relation(const struct vxd_dag_shape *shape,
-                                                   const struct vxd_dag_extent *extent)
+VXD_HD enum vxd_svdag_relation
+vxd_svdag_ball_relation(const struct vxd_svdag_shape *shape,
+                        const struct vxd_svdag_extent *extent)
 {
-    uint64_t limit = vxd_dag_square(shape->r);
+    uint64_t limit = vxd_svdag_square(shape->r);
     uint64_t nearest;
     uint64_t farthest;
 
-    vxd_dag_ball_span(shape->a, limit, extent, &nearest, &farthest);
-    return nearest > limit     ? VXD_DAG_OUTSIDE
-           : farthest <= limit ? VXD_DAG_INSIDE
-                               : VXD_DAG_PARTIAL;
+    vxd_svdag_ball_span(shape->a, limit, extent, &nearest, &farthest);
+    return nearest > limit     ? VXD_SVDAG_OUTSIDE
+           : farthest <= limit ? VXD_SVDAG_INSIDE
+                               : VXD_SVDAG_PARTIAL;
 }
 
 /* Squares of the distances to a along each axis, cut at limit + 1. */
-VXD_HD void vxd_dag_ball_terms(const int64_t a[3], uint64_t limit,
-                               const struct vxd_dag_extent *extent, uint64_t terms[3][4])
+VXD_HD void vxd_svdag_ball_terms(const int64_t a[3], uint64_t limit,
+                                 const struct vxd_svdag_extent *extent,
+                                 uint64_t terms[3][4])
 {
     for (int axis = 0; axis < 3; axis++) {
         for (int k = 0; k < 4; k++) {
-            terms[axis][k] =
-                vxd_dag_square_cut(vxd_dag_nth_centre(extent, axis, k) - a[axis], limit);
+            terms[axis][k] = vxd_svdag_square_cut(
+                vxd_svdag_nth_centre(extent, axis, k) - a[axis], limit);
         }
     }
 }
@@ -225,11 +229,11 @@ VXD_HD void vxd_dag_ball_terms(const int64_t a[3], uint64_t limit,
 /* The eight parts of a cube: masks of the octants that have no voxel in the ball of which the radius
  * squared is `outer`, and of those that have all in that of `inner`, at most `outer`. What an axis
  * adds is the same for four of them. */
-VXD_HD void vxd_dag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t inner,
-                                  const struct vxd_dag_extent *extent, int height,
-                                  unsigned *outside, unsigned *inside)
+VXD_HD void vxd_svdag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t inner,
+                                    const struct vxd_svdag_extent *extent, int height,
+                                    unsigned *outside, unsigned *inside)
 {
-    int64_t side = (int64_t)VXD_DAG_UNIT << (height - 1);
+    int64_t side = (int64_t)VXD_SVDAG_UNIT << (height - 1);
     uint64_t nearest[3][2];
     uint64_t farthest[3][2];
 
@@ -237,8 +241,8 @@ VXD_HD void vxd_dag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t i
         for (int half = 0; half < 2; half++) {
             int64_t low = extent->low[axis] - a[axis] + half * side;
 
-            vxd_dag_ball_axis(low, low + side - VXD_DAG_UNIT, outer, &nearest[axis][half],
-                              &farthest[axis][half]);
+            vxd_svdag_ball_axis(low, low + side - VXD_SVDAG_UNIT, outer,
+                                &nearest[axis][half], &farthest[axis][half]);
         }
     }
     *outside = 0;
@@ -252,21 +256,21 @@ VXD_HD void vxd_dag_balls_octants(const int64_t a[3], uint64_t outer, uint64_t i
     }
 }
 
-/* As vxd_dag_ball_relation tells of each part. */
-VXD_HD void vxd_dag_ball_octants(const struct vxd_dag_shape *shape,
-                                 const struct vxd_dag_extent *extent, int height,
-                                 unsigned *outside, unsigned *inside)
+/* As vxd_svdag_ball_relation tells of each part. */
+VXD_HD void vxd_svdag_ball_octants(const struct vxd_svdag_shape *shape,
+                                   const struct vxd_svdag_extent *extent, int height,
+                                   unsigned *outside, unsigned *inside)
 {
-    uint64_t limit = vxd_dag_square(shape->r);
+    uint64_t limit = vxd_svdag_square(shape->r);
 
-    vxd_dag_balls_octants(shape->a, limit, limit, extent, height, outside, inside);
+    vxd_svdag_balls_octants(shape->a, limit, limit, extent, height, outside, inside);
 }
 
-#if VXD_DAG_HAS_LANES
+#if VXD_SVDAG_HAS_LANES
 /* Voxels of a leaf whose sum of three terms, one an axis, is at most `most`, which is already
  * taken from that of the first axis: where yz <= most[x]. Sums and bounds fit 32 bits. */
-static inline uint64_t vxd_dag_lane_sums(const int32_t most[4], const int32_t y[4],
-                                         const int32_t z[4])
+static inline uint64_t vxd_svdag_lane_sums(const int32_t most[4], const int32_t y[4],
+                                           const int32_t z[4])
 {
     __m128i z_low = _mm_setr_epi32(z[0], z[1], z[0], z[1]);
     __m128i z_high = _mm_setr_epi32(z[2], z[3], z[2], z[3]);
@@ -296,7 +300,7 @@ static inline uint64_t vxd_dag_lane_sums(const int32_t most[4], const int32_t y[
 }
 #else
 /* The bits, with one more below: whether a number is less than 0. */
-VXD_HD uint32_t vxd_dag_shift_in(uint32_t bits, int32_t number)
+VXD_HD uint32_t vxd_svdag_shift_in(uint32_t bits, int32_t number)
 {
 #if defined(__CUDA_ARCH__)
     return __funnelshift_l((uint32_t)number, bits, 1);
@@ -306,8 +310,8 @@ VXD_HD uint32_t vxd_dag_shift_in(uint32_t bits, int32_t number)
 }
 
 /* The same, two instructions a voxel on a device. */
-VXD_HD uint64_t vxd_dag_lane_sums(const int32_t most[4], const int32_t y[4],
-                                  const int32_t z[4])
+VXD_HD uint64_t vxd_svdag_lane_sums(const int32_t most[4], const int32_t y[4],
+                                    const int32_t z[4])
 {
     uint32_t halves[2] = {0, 0}; /* by the bit x1 */
 
@@ -319,8 +323,8 @@ VXD_HD uint64_t vxd_dag_lane_sums(const int32_t most[4], const int32_t y[4],
         const int32_t yz =
             y[(i >> 4 & 1) << 1 | (i >> 1 & 1)] + z[(i >> 3 & 1) << 1 | (i & 1)];
 
-        halves[i >> 5] =
-            vxd_dag_shift_in(halves[i >> 5], yz - most[(i >> 5) << 1 | (i >> 2 & 1)] - 1);
+        halves[i >> 5] = vxd_svdag_shift_in(halves[i >> 5],
+                                            yz - most[(i >> 5) << 1 | (i >> 2 & 1)] - 1);
     }
     return (uint64_t)halves[1] << 32 | halves[0];
 }
@@ -329,12 +333,13 @@ VXD_HD uint64_t vxd_dag_lane_sums(const int32_t most[4], const int32_t y[4],
 /* True where the leaf is so near that its mask is found in 32 bits: with d from a to the first
  * voxel, the k-th one's square is d^2 + 512 (d k + 128 k^2), so what is left of the limit after
  * the first voxel's square is compared with sums of d k + 128 k^2. */
-VXD_HD bool vxd_dag_ball_mask_near(const struct vxd_dag_shape *shape,
-                                   const struct vxd_dag_extent *extent, uint64_t *mask)
+VXD_HD bool vxd_svdag_ball_mask_near(const struct vxd_svdag_shape *shape,
+                                     const struct vxd_svdag_extent *extent,
+                                     uint64_t *mask)
 {
     const int64_t far = (int64_t)1 << 26;
     const int64_t bound = (int64_t)1 << 30;
-    int64_t left = (int64_t)vxd_dag_square(shape->r);
+    int64_t left = (int64_t)vxd_svdag_square(shape->r);
     int32_t terms[3][4];
     int32_t most[4];
 
@@ -346,7 +351,7 @@ VXD_HD bool vxd_dag_ball_mask_near(const struct vxd_dag_shape *shape,
         }
         left -= d * d;
         for (int32_t k = 0; k < 4; k++) {
-            terms[axis][k] = (int32_t)d * k + VXD_DAG_UNIT / 2 * k * k;
+            terms[axis][k] = (int32_t)d * k + VXD_SVDAG_UNIT / 2 * k * k;
         }
     }
     left >>= 9; /* rounds down, as it has to be */
@@ -356,37 +361,37 @@ VXD_HD bool vxd_dag_ball_mask_near(const struct vxd_dag_shape *shape,
         /* Sums of two terms are smaller, and differences fit. */
         most[k] = (int32_t)(rest < -bound ? -bound : rest > bound ? bound : rest);
     }
-    *mask = vxd_dag_lane_sums(most, terms[1], terms[2]);
+    *mask = vxd_svdag_lane_sums(most, terms[1], terms[2]);
     return true;
 }
 
 /* Of a leaf that is far from the ball's centre. */
-VXD_DAG_RARE uint64_t vxd_dag_ball_mask_far(const struct vxd_dag_shape *shape,
-                                            const struct vxd_dag_extent *extent)
+VXD_SVDAG_RARE uint64_t vxd_svdag_ball_mask_far(const struct vxd_svdag_shape *shape,
+                                                const struct vxd_svdag_extent *extent)
 {
-    uint64_t limit = vxd_dag_square(shape->r);
+    uint64_t limit = vxd_svdag_square(shape->r);
     uint64_t terms[3][4];
 
-    vxd_dag_ball_terms(shape->a, limit, extent, terms);
-    return vxd_dag_leaf_sums(terms, limit);
+    vxd_svdag_ball_terms(shape->a, limit, extent, terms);
+    return vxd_svdag_leaf_sums(terms, limit);
 }
 
-VXD_HD uint64_t vxd_dag_ball_mask(const struct vxd_dag_shape *shape,
-                                  const struct vxd_dag_extent *extent)
+VXD_HD uint64_t vxd_svdag_ball_mask(const struct vxd_svdag_shape *shape,
+                                    const struct vxd_svdag_extent *extent)
 {
     uint64_t mask;
 
-    return vxd_dag_ball_mask_near(shape, extent, &mask)
+    return vxd_svdag_ball_mask_near(shape, extent, &mask)
                ? mask
-               : vxd_dag_ball_mask_far(shape, extent);
+               : vxd_svdag_ball_mask_far(shape, extent);
 }
 
 /* Half-space: n . c <= d ------------------------------------------------------------------
  * Each product is below 2^60, so sums fit; sums of masks are unsigned, by 2^61 a term. */
 
-VXD_HD enum vxd_dag_relation
-vxd_dag_half_space_relation(const struct vxd_dag_shape *shape,
-                            const struct vxd_dag_extent *extent)
+VXD_HD enum vxd_svdag_relation
+vxd_svdag_half_space_relation(const struct vxd_svdag_shape *shape,
+                              const struct vxd_svdag_extent *extent)
 {
     int64_t least = 0;
     int64_t most = 0;
@@ -398,25 +403,25 @@ vxd_dag_half_space_relation(const struct vxd_dag_shape *shape,
         least += low < high ? low : high;
         most += low < high ? high : low;
     }
-    return least > shape->d   ? VXD_DAG_OUTSIDE
-           : most <= shape->d ? VXD_DAG_INSIDE
-                              : VXD_DAG_PARTIAL;
+    return least > shape->d   ? VXD_SVDAG_OUTSIDE
+           : most <= shape->d ? VXD_SVDAG_INSIDE
+                              : VXD_SVDAG_PARTIAL;
 }
 
-VXD_DAG_RARE uint64_t vxd_dag_half_space_mask(const struct vxd_dag_shape *shape,
-                                              const struct vxd_dag_extent *extent)
+VXD_SVDAG_RARE uint64_t vxd_svdag_half_space_mask(const struct vxd_svdag_shape *shape,
+                                                  const struct vxd_svdag_extent *extent)
 {
     const uint64_t bias = (uint64_t)1 << 61;
     uint64_t terms[3][4];
 
     for (int axis = 0; axis < 3; axis++) {
         for (int k = 0; k < 4; k++) {
-            int64_t c = vxd_dag_nth_centre(extent, axis, k);
+            int64_t c = vxd_svdag_nth_centre(extent, axis, k);
 
             terms[axis][k] = (uint64_t)(shape->n[axis] * c) + bias;
         }
     }
-    return vxd_dag_leaf_sums(terms, (uint64_t)shape->d + 3 * bias);
+    return vxd_svdag_leaf_sums(terms, (uint64_t)shape->d + 3 * bias);
 }
 
 #endif

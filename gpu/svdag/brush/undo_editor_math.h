@@ -7,40 +7,40 @@
 #include "gpu/svdag/node/node_math.h"
 
 /* Of a cube. */
-struct vxd_dag_undo_state {
+struct vxd_svdag_undo_state {
     uint32_t before;
     uint32_t after;
 };
 
-VXD_HD struct vxd_dag_undo_state
-vxd_dag_undo_child(const struct vxd_dag_view *view,
-                   const struct vxd_dag_undo_state *state, int octant)
+VXD_HD struct vxd_svdag_undo_state
+vxd_svdag_undo_child(const struct vxd_svdag_view *view,
+                     const struct vxd_svdag_undo_state *state, int octant)
 {
-    struct vxd_dag_undo_state child;
+    struct vxd_svdag_undo_state child;
 
-    child.before = vxd_dag_below(view, state->before, octant);
-    child.after = vxd_dag_below(view, state->after, octant);
+    child.before = vxd_svdag_below(view, state->before, octant);
+    child.after = vxd_svdag_below(view, state->after, octant);
     return child;
 }
 
 /* SET's *ref may be a node. */
-VXD_HD enum vxd_dag_visit vxd_dag_undo_visit(const struct vxd_dag_undo_state *state,
-                                             uint32_t head, uint32_t *ref)
+VXD_HD enum vxd_svdag_visit vxd_svdag_undo_visit(const struct vxd_svdag_undo_state *state,
+                                                 uint32_t head, uint32_t *ref)
 {
     if (state->before == state->after) {
-        return VXD_DAG_KEEP;
+        return VXD_SVDAG_KEEP;
     }
     if (head == state->after) {
         *ref = state->before;
-        return VXD_DAG_SET;
+        return VXD_SVDAG_SET;
     }
     /* Two regions that differ: no voxel is as it was after the edit. */
-    return vxd_dag_is_node(head) || vxd_dag_is_node(state->after) ? VXD_DAG_DESCEND
-                                                                  : VXD_DAG_KEEP;
+    return vxd_svdag_is_node(head) || vxd_svdag_is_node(state->after) ? VXD_SVDAG_DESCEND
+                                                                      : VXD_SVDAG_KEEP;
 }
 
 /* Nothing but these and the head decides. */
-VXD_HD int vxd_dag_undo_sign(const struct vxd_dag_undo_state *state, uint64_t *words)
+VXD_HD int vxd_svdag_undo_sign(const struct vxd_svdag_undo_state *state, uint64_t *words)
 {
     words[0] = (uint64_t)state->before << 32 | state->after;
     return 1;
@@ -48,84 +48,84 @@ VXD_HD int vxd_dag_undo_sign(const struct vxd_dag_undo_state *state, uint64_t *w
 
 /* Of the voxels that are occupied in the head and after: *same, those of one material there,
  * and *differ, those of them that had another before. */
-VXD_HD void vxd_dag_undo_compare(const struct vxd_dag_view *view,
-                                 const struct vxd_dag_undo_state *state,
-                                 const struct vxd_dag_leaf *head, uint64_t both,
-                                 uint64_t before, uint64_t *same, uint64_t *differ)
+VXD_HD void vxd_svdag_undo_compare(const struct vxd_svdag_view *view,
+                                   const struct vxd_svdag_undo_state *state,
+                                   const struct vxd_svdag_leaf *head, uint64_t both,
+                                   uint64_t before, uint64_t *same, uint64_t *differ)
 {
-    struct vxd_dag_values were = vxd_dag_values_of(view, state->before);
-    struct vxd_dag_values are = vxd_dag_values_of(view, state->after);
+    struct vxd_svdag_values were = vxd_svdag_values_of(view, state->before);
+    struct vxd_svdag_values are = vxd_svdag_values_of(view, state->after);
 
     for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
-        const int at = vxd_dag_low_bit(rest);
+        const int at = vxd_svdag_low_bit(rest);
         const uint64_t bit = (uint64_t)1 << at;
-        const uint32_t value = vxd_dag_values_get(view, &are, at);
+        const uint32_t value = vxd_svdag_values_get(view, &are, at);
 
-        if (value != vxd_dag_leaf_value(head, at)) {
+        if (value != vxd_svdag_leaf_value(head, at)) {
             continue;
         }
         *same |= bit;
-        if ((before & bit) != 0 && vxd_dag_values_get(view, &were, at) != value) {
+        if ((before & bit) != 0 && vxd_svdag_values_get(view, &were, at) != value) {
             *differ |= bit;
         }
     }
 }
 
-VXD_DAG_RARE void vxd_dag_undo_take_values(const struct vxd_dag_view *view,
-                                           uint32_t before, uint64_t taken,
-                                           uint16_t *values)
+VXD_SVDAG_RARE void vxd_svdag_undo_take_values(const struct vxd_svdag_view *view,
+                                               uint32_t before, uint64_t taken,
+                                               uint16_t *values)
 {
-    struct vxd_dag_values were = vxd_dag_values_of(view, before);
+    struct vxd_svdag_values were = vxd_svdag_values_of(view, before);
 
     for (uint64_t rest = taken; rest != 0; rest &= rest - 1) {
-        const int at = vxd_dag_low_bit(rest);
+        const int at = vxd_svdag_low_bit(rest);
 
-        values[at] = (uint16_t)vxd_dag_values_get(view, &were, at);
+        values[at] = (uint16_t)vxd_svdag_values_get(view, &were, at);
     }
 }
 
 /* The same of packed values. */
-VXD_DAG_RARE void vxd_dag_undo_take_octets(const struct vxd_dag_view *view,
-                                           uint32_t before, uint64_t taken,
-                                           uint16_t *values)
+VXD_SVDAG_RARE void vxd_svdag_undo_take_octets(const struct vxd_svdag_view *view,
+                                               uint32_t before, uint64_t taken,
+                                               uint16_t *values)
 {
-    struct vxd_dag_octets were = vxd_dag_octets_of(view, before);
+    struct vxd_svdag_octets were = vxd_svdag_octets_of(view, before);
 
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (int octant = 0; octant < 8; octant++) {
-        const uint32_t at = 15u * vxd_dag_octet_mask(taken, octant);
+        const uint32_t at = 15u * vxd_svdag_octet_mask(taken, octant);
 
-        vxd_dag_octet_put(values, octant,
-                          (vxd_dag_octet_get(values, octant) & ~at) |
-                              (vxd_dag_octets_next(&were) & at));
+        vxd_svdag_octet_put(values, octant,
+                            (vxd_svdag_octet_get(values, octant) & ~at) |
+                                (vxd_svdag_octets_next(&were) & at));
     }
 }
 
 /* `leaf` is the head's. */
-VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_undo_state *state,
-                                   struct vxd_dag_leaf *leaf)
+VXD_HD void vxd_svdag_undo_edit_leaf(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_undo_state *state,
+                                     struct vxd_svdag_leaf *leaf)
 {
     const bool has_materials = view->value_bits > 1;
-    struct vxd_dag_leaf were;
-    struct vxd_dag_leaf are;
+    struct vxd_svdag_leaf were;
+    struct vxd_svdag_leaf are;
     uint64_t occupied[2]; /* before, after */
     uint64_t same;        /* as after, in the head */
     uint64_t differ;
     uint64_t both;
     uint64_t taken;
 
-    (void)vxd_dag_leaf_peek(view, state->before, &were);
-    (void)vxd_dag_leaf_peek(view, state->after, &are);
+    (void)vxd_svdag_leaf_peek(view, state->before, &were);
+    (void)vxd_svdag_leaf_peek(view, state->after, &are);
     occupied[0] = were.set & ~were.free;
     occupied[1] = are.set & ~are.free;
     same = ~(leaf->set | are.set) | (leaf->free & are.free);
     differ = (occupied[0] ^ occupied[1]) | (were.free ^ are.free);
     both = leaf->set & ~leaf->free & occupied[1];
     if (has_materials && (leaf->is_mixed || are.is_mixed || were.is_mixed)) {
-        vxd_dag_undo_compare(view, state, leaf, both, occupied[0], &same, &differ);
+        vxd_svdag_undo_compare(view, state, leaf, both, occupied[0], &same, &differ);
     } else if (has_materials) {
-        same |= vxd_dag_leaf_find_value(leaf, both, are.first);
+        same |= vxd_svdag_leaf_find_value(leaf, both, are.first);
         differ |= were.first != are.first ? both & occupied[0] : 0;
     } else {
         same |= both;
@@ -138,14 +138,14 @@ VXD_HD void vxd_dag_undo_edit_leaf(const struct vxd_dag_view *view,
         return;
     }
     if (!were.is_mixed) {
-        vxd_dag_leaf_set_value(leaf, taken, were.first);
+        vxd_svdag_leaf_set_value(leaf, taken, were.first);
         return;
     }
-    vxd_dag_leaf_mix(leaf, leaf->set & ~leaf->free & ~taken, 0, 0);
+    vxd_svdag_leaf_mix(leaf, leaf->set & ~leaf->free & ~taken, 0, 0);
     if (leaf->is_packed) {
-        vxd_dag_undo_take_octets(view, state->before, taken, leaf->values);
+        vxd_svdag_undo_take_octets(view, state->before, taken, leaf->values);
     } else {
-        vxd_dag_undo_take_values(view, state->before, taken, leaf->values);
+        vxd_svdag_undo_take_values(view, state->before, taken, leaf->values);
     }
 }
 

@@ -11,8 +11,8 @@
 #include "gpu/svdag/collect/collect_traversal_cpu.h"
 
 enum {
-    N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),
-    CHUNK_MASK = (1 << VXD_DAG_CHUNK_BITS) - 1,
+    N_CHUNKS = 1 << (32 - VXD_SVDAG_CHUNK_BITS),
+    CHUNK_MASK = (1 << VXD_SVDAG_CHUNK_BITS) - 1,
     SLAB_PAGES = 16,
     GRAIN = 512,        /* items a thread takes at once */
     PIECE_ITEMS = 8192, /* a step: some milliseconds at most */
@@ -20,12 +20,12 @@ enum {
     AHEAD = 8 /* items whose words are fetched early */
 };
 
-#define PAGE_BYTES (VXD_DAG_PAGE_MARKS * sizeof(struct vxd_dag_mark))
+#define PAGE_BYTES (VXD_SVDAG_PAGE_MARKS * sizeof(struct vxd_svdag_mark))
 
 /* Marks ----------------------------------------------------------------------------------- */
 
 /* A page of no marks. With the mutex held where others run. */
-static enum vxd_status new_page(struct vxd_dag_walk *walk, struct vxd_dag_mark **out,
+static enum vxd_status new_page(struct vxd_svdag_walk *walk, struct vxd_svdag_mark **out,
                                 struct vxd_err *err)
 {
     struct vxd_buffer *slab;
@@ -47,24 +47,24 @@ static enum vxd_status new_page(struct vxd_dag_walk *walk, struct vxd_dag_mark *
         walk->n_slab_pages = 0;
     }
     slab = &walk->slabs[walk->n_slabs - 1];
-    *out = (struct vxd_dag_mark *)slab->ptr +
-           (size_t)walk->n_slab_pages++ * VXD_DAG_PAGE_MARKS;
+    *out = (struct vxd_svdag_mark *)slab->ptr +
+           (size_t)walk->n_slab_pages++ * VXD_SVDAG_PAGE_MARKS;
     memset(*out, 0, PAGE_BYTES);
     return VXD_OK;
 }
 
-static struct vxd_dag_mark *page_of(const struct vxd_dag_marks *marks, uint32_t ref)
+static struct vxd_svdag_mark *page_of(const struct vxd_svdag_marks *marks, uint32_t ref)
 {
-    return __atomic_load_n(&marks->pages[ref >> VXD_DAG_CHUNK_BITS], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&marks->pages[ref >> VXD_SVDAG_CHUNK_BITS], __ATOMIC_ACQUIRE);
 }
 
 /* The group of a reference this round; NULL without memory, which the walk then tells. */
-static struct vxd_dag_mark *fresh_mark(struct vxd_dag_walk *walk, uint32_t ref)
+static struct vxd_svdag_mark *fresh_mark(struct vxd_svdag_walk *walk, uint32_t ref)
 {
-    struct vxd_dag_mark *page = page_of(walk->fresh, ref);
+    struct vxd_svdag_mark *page = page_of(walk->fresh, ref);
 
     if (page == NULL) {
-        struct vxd_dag_mark **at = &walk->fresh->pages[ref >> VXD_DAG_CHUNK_BITS];
+        struct vxd_svdag_mark **at = &walk->fresh->pages[ref >> VXD_SVDAG_CHUNK_BITS];
 
         (void)pthread_mutex_lock(&walk->mutex);
         page = *at;
@@ -74,27 +74,27 @@ static struct vxd_dag_mark *fresh_mark(struct vxd_dag_walk *walk, uint32_t ref)
         }
         (void)pthread_mutex_unlock(&walk->mutex);
     }
-    return page == NULL ? NULL : &page[(ref & CHUNK_MASK) / VXD_DAG_MARK_WORDS];
+    return page == NULL ? NULL : &page[(ref & CHUNK_MASK) / VXD_SVDAG_MARK_WORDS];
 }
 
 /* The group of a reference of which a bit is set; NULL where none is. */
-static const struct vxd_dag_mark *find_mark(const struct vxd_dag_marks *marks,
-                                            uint32_t ref)
+static const struct vxd_svdag_mark *find_mark(const struct vxd_svdag_marks *marks,
+                                              uint32_t ref)
 {
-    const struct vxd_dag_mark *page = page_of(marks, ref);
-    const struct vxd_dag_mark *mark = &page[(ref & CHUNK_MASK) / VXD_DAG_MARK_WORDS];
+    const struct vxd_svdag_mark *page = page_of(marks, ref);
+    const struct vxd_svdag_mark *mark = &page[(ref & CHUNK_MASK) / VXD_SVDAG_MARK_WORDS];
 
     return page == NULL || (__atomic_load_n(&mark->bits, __ATOMIC_RELAXED) &
-                            vxd_dag_mark_bit(ref)) == 0
+                            vxd_svdag_mark_bit(ref)) == 0
                ? NULL
                : mark;
 }
 
 /* Marks a node; false where it was marked. */
-static bool mark_node(struct vxd_dag_walk *walk, uint32_t ref)
+static bool mark_node(struct vxd_svdag_walk *walk, uint32_t ref)
 {
-    struct vxd_dag_mark *mark;
-    uint32_t bit = vxd_dag_mark_bit(ref);
+    struct vxd_svdag_mark *mark;
+    uint32_t bit = vxd_svdag_mark_bit(ref);
 
     if (walk->fresh != &walk->marks[0] && find_mark(&walk->marks[0], ref) != NULL) {
         return false;
@@ -105,35 +105,35 @@ static bool mark_node(struct vxd_dag_walk *walk, uint32_t ref)
 }
 
 /* Where it stands what a marked node became; NULL where it is not marked. */
-static uint32_t *slot_of(const struct vxd_dag_walk *walk, uint32_t ref)
+static uint32_t *slot_of(const struct vxd_svdag_walk *walk, uint32_t ref)
 {
     for (int i = 0; i < 2; i++) {
-        const struct vxd_dag_mark *mark = find_mark(&walk->marks[i], ref);
+        const struct vxd_svdag_mark *mark = find_mark(&walk->marks[i], ref);
 
         if (mark != NULL) {
-            return (uint32_t *)walk->marks[i].refs.ptr + vxd_dag_mark_number(mark, ref);
+            return (uint32_t *)walk->marks[i].refs.ptr + vxd_svdag_mark_number(mark, ref);
         }
     }
     return NULL;
 }
 
-uint32_t vxd_dag_walk_ref(const struct vxd_dag_walk *walk, uint32_t ref)
+uint32_t vxd_svdag_walk_ref(const struct vxd_svdag_walk *walk, uint32_t ref)
 {
     const uint32_t *slot;
 
-    if (!vxd_dag_is_node(ref)) {
+    if (!vxd_svdag_is_node(ref)) {
         return ref;
     }
     slot = slot_of(walk, ref);
-    return slot == NULL ? VXD_DAG_EMPTY : __atomic_load_n(slot, __ATOMIC_RELAXED);
+    return slot == NULL ? VXD_SVDAG_EMPTY : __atomic_load_n(slot, __ATOMIC_RELAXED);
 }
 
 /* Pieces ---------------------------------------------------------------------------------- */
 
 struct piece {
-    struct vxd_dag_walk *walk;
+    struct vxd_svdag_walk *walk;
     uint32_t begin; /* of the list */
-    enum vxd_dag_kind kind;
+    enum vxd_svdag_kind kind;
     uint32_t is_left; /* an item waits for a child */
     uint64_t n_put;
     uint64_t n_words;
@@ -141,19 +141,19 @@ struct piece {
 
 /* What one thread of a piece did. */
 struct tally {
-    struct vxd_dag_writer writer;
+    struct vxd_svdag_writer writer;
     bool is_left;
     uint64_t n_put;
     uint64_t n_words;
 };
 
 /* Whether the items of a height refer to none. */
-static bool is_lowest(const struct vxd_dag_walk *walk, int height)
+static bool is_lowest(const struct vxd_svdag_walk *walk, int height)
 {
-    return height == 0 || (height == VXD_DAG_LEAF_HEIGHT && walk->view.value_bits < 8);
+    return height == 0 || (height == VXD_SVDAG_LEAF_HEIGHT && walk->view.value_bits < 8);
 }
 
-static void run(struct vxd_dag_walk *walk, size_t n, vxd_loop_fn body,
+static void run(struct vxd_svdag_walk *walk, size_t n, vxd_loop_fn body,
                 struct piece *piece)
 {
     if (walk->pool == NULL) {
@@ -164,7 +164,7 @@ static void run(struct vxd_dag_walk *walk, size_t n, vxd_loop_fn body,
 }
 
 /* What the threads of a piece told, once they are done. */
-static enum vxd_status told(struct vxd_dag_walk *walk, struct vxd_err *err)
+static enum vxd_status told(struct vxd_svdag_walk *walk, struct vxd_err *err)
 {
     enum vxd_status status = walk->status;
 
@@ -175,24 +175,24 @@ static enum vxd_status told(struct vxd_dag_walk *walk, struct vxd_err *err)
     return status;
 }
 
-static void fetch_ahead(const struct vxd_dag_walk *walk, const uint32_t *list, size_t i,
+static void fetch_ahead(const struct vxd_svdag_walk *walk, const uint32_t *list, size_t i,
                         size_t end)
 {
     if (i + AHEAD < end) {
-        __builtin_prefetch(vxd_dag_words(&walk->view, list[i + AHEAD]));
+        __builtin_prefetch(vxd_svdag_words(&walk->view, list[i + AHEAD]));
     }
 }
 
-static struct vxd_dag_item item_of(const struct vxd_dag_view *view, uint32_t ref,
-                                   enum vxd_dag_kind kind, int *n_words)
+static struct vxd_svdag_item item_of(const struct vxd_svdag_view *view, uint32_t ref,
+                                     enum vxd_svdag_kind kind, int *n_words)
 {
-    *n_words = vxd_dag_item_words(view->value_bits, kind, vxd_dag_words(view, ref));
-    return vxd_dag_item_at(view, ref, *n_words);
+    *n_words = vxd_svdag_item_words(view->value_bits, kind, vxd_svdag_words(view, ref));
+    return vxd_svdag_item_at(view, ref, *n_words);
 }
 
 /* Down ------------------------------------------------------------------------------------ */
 
-static void list_nodes(struct vxd_dag_walk *walk, const uint32_t *refs, uint32_t n)
+static void list_nodes(struct vxd_svdag_walk *walk, const uint32_t *refs, uint32_t n)
 {
     uint32_t at = __atomic_fetch_add(&walk->n_listed, n, __ATOMIC_RELAXED);
 
@@ -205,31 +205,31 @@ static void list_nodes(struct vxd_dag_walk *walk, const uint32_t *refs, uint32_t
  * are on the way while the others are found. */
 static void mark_some(struct piece *piece, size_t begin, size_t end)
 {
-    struct vxd_dag_walk *walk = piece->walk;
-    const struct vxd_dag_view *view = &walk->view;
+    struct vxd_svdag_walk *walk = piece->walk;
+    const struct vxd_svdag_view *view = &walk->view;
     const uint32_t *list = (const uint32_t *)walk->list.ptr + piece->begin;
     uint32_t found[GRAIN * 8];
     uint32_t n = 0;
     uint32_t n_new = 0;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_dag_item item;
+        struct vxd_svdag_item item;
         int n_words;
         int first;
         int n_refs;
 
         fetch_ahead(walk, list, i, end);
         item = item_of(view, list[i], piece->kind, &n_words);
-        n_refs = vxd_dag_item_refs(view->value_bits, piece->kind, n_words, &first);
+        n_refs = vxd_svdag_item_refs(view->value_bits, piece->kind, n_words, &first);
         for (int k = 0; k < n_refs; k++) {
-            uint32_t ref = vxd_dag_item_word(&item, first + k);
+            uint32_t ref = vxd_svdag_item_word(&item, first + k);
 
-            if (vxd_dag_is_node(ref)) {
-                const struct vxd_dag_mark *page = page_of(walk->fresh, ref);
+            if (vxd_svdag_is_node(ref)) {
+                const struct vxd_svdag_mark *page = page_of(walk->fresh, ref);
 
                 found[n++] = ref;
                 if (page != NULL) {
-                    __builtin_prefetch(&page[(ref & CHUNK_MASK) / VXD_DAG_MARK_WORDS]);
+                    __builtin_prefetch(&page[(ref & CHUNK_MASK) / VXD_SVDAG_MARK_WORDS]);
                 }
             }
         }
@@ -250,25 +250,25 @@ static void mark_body(void *args, size_t begin, size_t end)
 }
 
 /* A height was gone over: the list of the next one is whole. The last one refers to nothing. */
-static void go_down(struct vxd_dag_walk *walk)
+static void go_down(struct vxd_svdag_walk *walk)
 {
-    walk->height = walk->height > VXD_DAG_LEAF_HEIGHT ? walk->height - 1 : 0;
+    walk->height = walk->height > VXD_SVDAG_LEAF_HEIGHT ? walk->height - 1 : 0;
     walk->begins[walk->height] = walk->next;
     walk->ends[walk->height] = walk->n_listed;
     if (is_lowest(walk, walk->height)) {
-        walk->phase = VXD_DAG_WALK_RANK;
+        walk->phase = VXD_SVDAG_WALK_RANK;
         walk->number = 0;
         walk->next = 0;
     }
 }
 
-static enum vxd_status step_mark(struct vxd_dag_walk *walk, struct vxd_err *err)
+static enum vxd_status step_mark(struct vxd_svdag_walk *walk, struct vxd_err *err)
 {
     uint32_t end = walk->ends[walk->height];
     uint32_t n = end - walk->next < PIECE_ITEMS ? end - walk->next : PIECE_ITEMS;
     struct piece piece = {.walk = walk, .begin = walk->next};
 
-    piece.kind = vxd_dag_kind_at(walk->height);
+    piece.kind = vxd_svdag_kind_at(walk->height);
     /* What a failed piece marked is listed: it is only gone over again. */
     run(walk, n, mark_body, &piece);
     if (walk->status != VXD_OK) {
@@ -283,18 +283,18 @@ static enum vxd_status step_mark(struct vxd_dag_walk *walk, struct vxd_err *err)
 
 /* Numbers --------------------------------------------------------------------------------- */
 
-static enum vxd_status step_rank(struct vxd_dag_walk *walk, struct vxd_err *err)
+static enum vxd_status step_rank(struct vxd_svdag_walk *walk, struct vxd_err *err)
 {
-    struct vxd_dag_marks *marks = walk->fresh;
+    struct vxd_svdag_marks *marks = walk->fresh;
     enum vxd_status status;
 
     vxd_host_free(walk->context, &marks->refs);
     for (int n = 0; walk->next < N_CHUNKS && n < PIECE_PAGES; walk->next++) {
-        struct vxd_dag_mark *page = marks->pages[walk->next];
+        struct vxd_svdag_mark *page = marks->pages[walk->next];
 
-        for (int i = 0; page != NULL && i < VXD_DAG_PAGE_MARKS; i++) {
+        for (int i = 0; page != NULL && i < VXD_SVDAG_PAGE_MARKS; i++) {
             page[i].base = walk->number;
-            walk->number += (uint32_t)vxd_dag_popc(page[i].bits);
+            walk->number += (uint32_t)vxd_svdag_popc(page[i].bits);
         }
         n += page != NULL;
     }
@@ -308,22 +308,22 @@ static enum vxd_status step_rank(struct vxd_dag_walk *walk, struct vxd_err *err)
     }
     memset(marks->refs.ptr, 0, marks->refs.n_bytes);
     marks->n = walk->number;
-    walk->phase = VXD_DAG_WALK_STORE;
-    walk->height = walk->view.value_bits >= 8 ? 0 : VXD_DAG_LEAF_HEIGHT;
+    walk->phase = VXD_SVDAG_WALK_STORE;
+    walk->height = walk->view.value_bits >= 8 ? 0 : VXD_SVDAG_LEAF_HEIGHT;
     walk->next = walk->begins[walk->height];
-    walk->first_left = VXD_DAG_N_HEIGHTS;
+    walk->first_left = VXD_SVDAG_N_HEIGHTS;
     walk->n_put = 0;
     return VXD_OK;
 }
 
 /* Of one chunk: what both rounds' items became, in the order of their addresses. */
-static enum vxd_status merge_page(struct vxd_dag_walk *walk, uint32_t chunk,
+static enum vxd_status merge_page(struct vxd_svdag_walk *walk, uint32_t chunk,
                                   struct vxd_err *err)
 {
-    struct vxd_dag_mark **old = &walk->marks[0].pages[chunk];
-    struct vxd_dag_mark *fresh = walk->marks[1].pages[chunk];
+    struct vxd_svdag_mark **old = &walk->marks[0].pages[chunk];
+    struct vxd_svdag_mark *fresh = walk->marks[1].pages[chunk];
     const uint32_t *refs[2] = {walk->marks[0].refs.ptr, walk->marks[1].refs.ptr};
-    static const struct vxd_dag_mark none = {0};
+    static const struct vxd_svdag_mark none = {0};
     uint32_t *to = walk->merged.ptr;
 
     if (*old == NULL && fresh != NULL) {
@@ -333,10 +333,10 @@ static enum vxd_status merge_page(struct vxd_dag_walk *walk, uint32_t chunk,
             return status;
         }
     }
-    for (int i = 0; *old != NULL && i < VXD_DAG_PAGE_MARKS; i++) {
-        struct vxd_dag_mark *mark = &(*old)[i];
-        const struct vxd_dag_mark mine = *mark;
-        const struct vxd_dag_mark other = fresh == NULL ? none : fresh[i];
+    for (int i = 0; *old != NULL && i < VXD_SVDAG_PAGE_MARKS; i++) {
+        struct vxd_svdag_mark *mark = &(*old)[i];
+        const struct vxd_svdag_mark mine = *mark;
+        const struct vxd_svdag_mark other = fresh == NULL ? none : fresh[i];
         uint32_t n[2] = {0};
 
         mark->bits |= other.bits;
@@ -355,7 +355,7 @@ static enum vxd_status merge_page(struct vxd_dag_walk *walk, uint32_t chunk,
 }
 
 /* Makes one of the marks of two rounds. */
-static enum vxd_status step_merge(struct vxd_dag_walk *walk, struct vxd_err *err)
+static enum vxd_status step_merge(struct vxd_svdag_walk *walk, struct vxd_err *err)
 {
     for (int n = 0; walk->next < N_CHUNKS && n < PIECE_PAGES; walk->next++) {
         enum vxd_status status = merge_page(walk, walk->next, err);
@@ -372,7 +372,7 @@ static enum vxd_status step_merge(struct vxd_dag_walk *walk, struct vxd_err *err
         walk->marks[0].n = walk->number;
         walk->marks[1].n = 0;
         walk->merged = (struct vxd_buffer){0};
-        walk->phase = VXD_DAG_WALK_IDLE;
+        walk->phase = VXD_SVDAG_WALK_IDLE;
     }
     return VXD_OK;
 }
@@ -383,27 +383,27 @@ static enum vxd_status step_merge(struct vxd_dag_walk *walk, struct vxd_err *err
 static enum vxd_status put_item(const struct piece *piece, struct tally *tally,
                                 uint32_t ref, struct vxd_err *err)
 {
-    struct vxd_dag_walk *walk = piece->walk;
-    uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
+    struct vxd_svdag_walk *walk = piece->walk;
+    uint32_t words[VXD_SVDAG_MAX_ITEM_WORDS];
     uint32_t *slot = slot_of(walk, ref);
-    struct vxd_dag_item item;
-    uint32_t became = VXD_DAG_EMPTY;
+    struct vxd_svdag_item item;
+    uint32_t became = VXD_SVDAG_EMPTY;
     int n_words;
     int first;
     int n_refs;
     enum vxd_status status;
 
-    if (__atomic_load_n(slot, __ATOMIC_RELAXED) != VXD_DAG_EMPTY) {
+    if (__atomic_load_n(slot, __ATOMIC_RELAXED) != VXD_SVDAG_EMPTY) {
         return VXD_OK;
     }
     item = item_of(&walk->view, ref, piece->kind, &n_words);
     for (int i = 0; i < n_words; i++) {
-        words[i] = vxd_dag_item_word(&item, i);
+        words[i] = vxd_svdag_item_word(&item, i);
     }
-    n_refs = vxd_dag_item_refs(walk->view.value_bits, piece->kind, n_words, &first);
+    n_refs = vxd_svdag_item_refs(walk->view.value_bits, piece->kind, n_words, &first);
     for (int i = first; i < first + n_refs; i++) {
-        words[i] = vxd_dag_walk_ref(walk, words[i]);
-        if (words[i] == VXD_DAG_EMPTY) {
+        words[i] = vxd_svdag_walk_ref(walk, words[i]);
+        if (words[i] == VXD_SVDAG_EMPTY) {
             tally->is_left = true;
             return VXD_OK;
         }
@@ -421,9 +421,9 @@ static enum vxd_status put_item(const struct piece *piece, struct tally *tally,
 static void put_body(void *args, size_t begin, size_t end)
 {
     struct piece *piece = args;
-    struct vxd_dag_walk *walk = piece->walk;
+    struct vxd_svdag_walk *walk = piece->walk;
     const uint32_t *list = (const uint32_t *)walk->list.ptr + piece->begin;
-    struct tally tally = {.writer = {.dag = walk->to}};
+    struct tally tally = {.writer = {.svdag = walk->to}};
     struct vxd_err err = {0};
     enum vxd_status status = VXD_OK;
 
@@ -432,7 +432,7 @@ static void put_body(void *args, size_t begin, size_t end)
         status = put_item(piece, &tally, list[i], &err);
     }
     if (walk->to != NULL) {
-        vxd_dag_writer_close(&tally.writer);
+        vxd_svdag_writer_close(&tally.writer);
     }
     (void)pthread_mutex_lock(&walk->mutex);
     piece->is_left |= tally.is_left;
@@ -447,16 +447,16 @@ static void put_body(void *args, size_t begin, size_t end)
 
 /* The list of a height was gone over: the next one, or once more from the first one of which an
  * item waits, or the end. */
-static enum vxd_status go_up(struct vxd_dag_walk *walk, struct vxd_err *err)
+static enum vxd_status go_up(struct vxd_svdag_walk *walk, struct vxd_err *err)
 {
     if (walk->height < walk->view.depth) {
-        walk->height += walk->height == 0 ? VXD_DAG_LEAF_HEIGHT : 1;
+        walk->height += walk->height == 0 ? VXD_SVDAG_LEAF_HEIGHT : 1;
         walk->next = walk->begins[walk->height];
         return VXD_OK;
     }
-    if (walk->first_left == VXD_DAG_N_HEIGHTS) {
+    if (walk->first_left == VXD_SVDAG_N_HEIGHTS) {
         vxd_host_free(walk->context, &walk->list);
-        walk->phase = VXD_DAG_WALK_IDLE;
+        walk->phase = VXD_SVDAG_WALK_IDLE;
         return VXD_OK;
     }
     if (walk->n_put == 0) {
@@ -464,18 +464,18 @@ static enum vxd_status go_up(struct vxd_dag_walk *walk, struct vxd_err *err)
     }
     walk->height = walk->first_left;
     walk->next = walk->begins[walk->height];
-    walk->first_left = VXD_DAG_N_HEIGHTS;
+    walk->first_left = VXD_SVDAG_N_HEIGHTS;
     walk->n_put = 0;
     return VXD_OK;
 }
 
-static enum vxd_status step_store(struct vxd_dag_walk *walk, struct vxd_err *err)
+static enum vxd_status step_store(struct vxd_svdag_walk *walk, struct vxd_err *err)
 {
     uint32_t end = walk->ends[walk->height];
     uint32_t n = end - walk->next < PIECE_ITEMS ? end - walk->next : PIECE_ITEMS;
     struct piece piece = {.walk = walk, .begin = walk->next};
 
-    piece.kind = vxd_dag_kind_at(walk->height);
+    piece.kind = vxd_svdag_kind_at(walk->height);
     run(walk, n, put_body, &piece);
     walk->n_put += piece.n_put;
     walk->n_nodes += piece.n_put;
@@ -492,8 +492,10 @@ static enum vxd_status step_store(struct vxd_dag_walk *walk, struct vxd_err *err
 
 /* --------------------------------------------------------------------------------------- */
 
-enum vxd_status vxd_dag_walk_open(struct vxd_dag_walk *walk, struct vxd_context *context,
-                                  const struct vxd_dag_view *view, struct vxd_err *err)
+enum vxd_status vxd_svdag_walk_open(struct vxd_svdag_walk *walk,
+                                    struct vxd_context *context,
+                                    const struct vxd_svdag_view *view,
+                                    struct vxd_err *err)
 {
     walk->context = context;
     walk->view = *view;
@@ -509,7 +511,7 @@ enum vxd_status vxd_dag_walk_open(struct vxd_dag_walk *walk, struct vxd_context 
     return VXD_OK;
 }
 
-void vxd_dag_walk_close(struct vxd_dag_walk *walk)
+void vxd_svdag_walk_close(struct vxd_svdag_walk *walk)
 {
     for (size_t i = 0; i < walk->n_slabs; i++) {
         vxd_host_free(walk->context, &walk->slabs[i]);
@@ -525,14 +527,14 @@ void vxd_dag_walk_close(struct vxd_dag_walk *walk)
 }
 
 /* Marks and lists the roots. */
-static enum vxd_status begin_marks(struct vxd_dag_walk *walk, const uint32_t *roots,
+static enum vxd_status begin_marks(struct vxd_svdag_walk *walk, const uint32_t *roots,
                                    size_t n_roots, struct vxd_err *err)
 {
     uint32_t *list = walk->list.ptr;
 
     /* Memory first: from there on nothing fails. */
     for (size_t i = 0; i < n_roots; i++) {
-        if (vxd_dag_is_node(roots[i]) && fresh_mark(walk, roots[i]) == NULL) {
+        if (vxd_svdag_is_node(roots[i]) && fresh_mark(walk, roots[i]) == NULL) {
             return told(walk, err);
         }
     }
@@ -540,19 +542,20 @@ static enum vxd_status begin_marks(struct vxd_dag_walk *walk, const uint32_t *ro
     memset(walk->begins, 0, sizeof walk->begins);
     memset(walk->ends, 0, sizeof walk->ends);
     for (size_t i = 0; i < n_roots; i++) {
-        if (vxd_dag_is_node(roots[i]) && mark_node(walk, roots[i])) {
+        if (vxd_svdag_is_node(roots[i]) && mark_node(walk, roots[i])) {
             list[walk->n_listed++] = roots[i];
         }
     }
     walk->height = walk->view.depth;
     walk->ends[walk->height] = walk->n_listed;
     walk->next = 0;
-    walk->phase = VXD_DAG_WALK_MARK;
+    walk->phase = VXD_SVDAG_WALK_MARK;
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_walk_begin(struct vxd_dag_walk *walk, const uint32_t *roots,
-                                   size_t n_roots, uint64_t n_items, struct vxd_err *err)
+enum vxd_status vxd_svdag_walk_begin(struct vxd_svdag_walk *walk, const uint32_t *roots,
+                                     size_t n_roots, uint64_t n_items,
+                                     struct vxd_err *err)
 {
     enum vxd_status status;
 
@@ -561,7 +564,7 @@ enum vxd_status vxd_dag_walk_begin(struct vxd_dag_walk *walk, const uint32_t *ro
 
         status = vxd_host_alloc(walk->context, n * sizeof(uint32_t), &walk->merged, err);
         if (status == VXD_OK) {
-            walk->phase = VXD_DAG_WALK_MERGE;
+            walk->phase = VXD_SVDAG_WALK_MERGE;
             walk->next = 0;
             walk->number = 0;
         }
@@ -578,16 +581,16 @@ enum vxd_status vxd_dag_walk_begin(struct vxd_dag_walk *walk, const uint32_t *ro
     return begin_marks(walk, roots, n_roots, err);
 }
 
-enum vxd_status vxd_dag_walk_step(struct vxd_dag_walk *walk, struct vxd_err *err)
+enum vxd_status vxd_svdag_walk_step(struct vxd_svdag_walk *walk, struct vxd_err *err)
 {
     switch (walk->phase) {
-    case VXD_DAG_WALK_MERGE:
+    case VXD_SVDAG_WALK_MERGE:
         return step_merge(walk, err);
-    case VXD_DAG_WALK_MARK:
+    case VXD_SVDAG_WALK_MARK:
         return step_mark(walk, err);
-    case VXD_DAG_WALK_RANK:
+    case VXD_SVDAG_WALK_RANK:
         return step_rank(walk, err);
-    case VXD_DAG_WALK_STORE:
+    case VXD_SVDAG_WALK_STORE:
         return step_store(walk, err);
     default:
         return VXD_OK;

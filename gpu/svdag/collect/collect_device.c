@@ -15,7 +15,7 @@ enum {
     MARK_PIECE = 1 << 18,  /* items, some tenths of a millisecond */
     PUT_PIECE = 1 << 18,   /* likewise */
     ROOM_WORDS = 16 << 20, /* that the store grows by at once */
-    PAGE_BYTES = VXD_DAG_PAGE_MARKS * sizeof(struct vxd_dag_mark)
+    PAGE_BYTES = VXD_SVDAG_PAGE_MARKS * sizeof(struct vxd_svdag_mark)
 };
 
 enum phase {
@@ -25,16 +25,16 @@ enum phase {
     PUT
 };
 
-/* As struct vxd_dag_marks on the CPU. */
+/* As struct vxd_svdag_marks on the CPU. */
 struct generation {
     struct vxd_buffer marks;
     struct vxd_buffer refs;
     uint32_t n;
 };
 
-struct vxd_dag_carry {
-    struct vxd_dag_view view;
-    struct vxd_dag *to;
+struct vxd_svdag_carry {
+    struct vxd_svdag_view view;
+    struct vxd_svdag *to;
     struct generation generations[2];
     uint32_t fresh;
     uint32_t n_chunks;
@@ -46,48 +46,48 @@ struct vxd_dag_carry {
     struct vxd_buffer mirror; /* host: the same after the last wait */
     enum phase phase;
     int height;
-    uint32_t next;                      /* of the list */
-    uint32_t begins[VXD_DAG_N_HEIGHTS]; /* of the list, by height; 0 is for blocks */
-    uint32_t ends[VXD_DAG_N_HEIGHTS];
-    struct vxd_dag_carry_state before; /* what was told when the round began */
+    uint32_t next;                        /* of the list */
+    uint32_t begins[VXD_SVDAG_N_HEIGHTS]; /* of the list, by height; 0 is for blocks */
+    uint32_t ends[VXD_SVDAG_N_HEIGHTS];
+    struct vxd_svdag_carry_state before; /* what was told when the round began */
     int first_left;
     uint64_t n_put_before; /* the way up began */
 };
 
-static const struct vxd_dag_carry_state *told(const struct vxd_dag_carry *carry)
+static const struct vxd_svdag_carry_state *told(const struct vxd_svdag_carry *carry)
 {
     return carry->mirror.ptr;
 }
 
-static uint32_t n_groups(const struct vxd_dag_carry *carry)
+static uint32_t n_groups(const struct vxd_svdag_carry *carry)
 {
-    return carry->n_chunks * VXD_DAG_PAGE_MARKS;
+    return carry->n_chunks * VXD_SVDAG_PAGE_MARKS;
 }
 
-static struct vxd_dag_carry_view view_of(const struct vxd_dag_carry *carry)
+static struct vxd_svdag_carry_view view_of(const struct vxd_svdag_carry *carry)
 {
-    struct vxd_dag_carry_view view = {.view = carry->view,
-                                      .fresh = carry->fresh,
-                                      .list = carry->list.ptr,
-                                      .state = carry->state.ptr};
+    struct vxd_svdag_carry_view view = {.view = carry->view,
+                                        .fresh = carry->fresh,
+                                        .list = carry->list.ptr,
+                                        .state = carry->state.ptr};
 
     for (int i = 0; i < 2; i++) {
         view.marks[i] = carry->generations[i].marks.ptr;
         view.refs[i] = carry->generations[i].refs.ptr;
     }
-    vxd_dag_device_begin_pass(carry->to, &view.to);
+    vxd_svdag_device_begin_pass(carry->to, &view.to);
     view.to.state = carry->pass.ptr;
     return view;
 }
 
 /* What kernels counted, after what is queued. */
-static enum vxd_status read_state(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status read_state(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                                   struct vxd_err *err)
 {
     enum vxd_status status;
 
     VXD_TRY(vxd_queue_copy(queue, carry->mirror.ptr, carry->state.ptr,
-                           sizeof(struct vxd_dag_carry_state), err));
+                           sizeof(struct vxd_svdag_carry_state), err));
     VXD_TRY(vxd_queue_wait(queue, err));
 out:
     return status;
@@ -95,11 +95,12 @@ out:
 
 /* ----------------------------------------------------------------------------------------- */
 
-enum vxd_status vxd_dag_carry_open(struct vxd_queue *queue,
-                                   const struct vxd_dag_view *view, struct vxd_dag *to,
-                                   struct vxd_dag_carry **out, struct vxd_err *err)
+enum vxd_status vxd_svdag_carry_open(struct vxd_queue *queue,
+                                     const struct vxd_svdag_view *view,
+                                     struct vxd_svdag *to, struct vxd_svdag_carry **out,
+                                     struct vxd_err *err)
 {
-    struct vxd_dag_carry *carry = calloc(1, sizeof *carry);
+    struct vxd_svdag_carry *carry = calloc(1, sizeof *carry);
     enum vxd_status status;
 
     *out = NULL;
@@ -108,22 +109,22 @@ enum vxd_status vxd_dag_carry_open(struct vxd_queue *queue,
     }
     carry->view = *view;
     carry->to = to;
-    VXD_TRY(vxd_host_alloc(queue->context, sizeof(struct vxd_dag_carry_state),
+    VXD_TRY(vxd_host_alloc(queue->context, sizeof(struct vxd_svdag_carry_state),
                            &carry->mirror, err));
+    VXD_TRY(vxd_device_alloc(queue, sizeof(struct vxd_svdag_carry_state), &carry->state,
+                             err));
     VXD_TRY(
-        vxd_device_alloc(queue, sizeof(struct vxd_dag_carry_state), &carry->state, err));
-    VXD_TRY(
-        vxd_device_alloc(queue, sizeof(struct vxd_dag_pass_state), &carry->pass, err));
+        vxd_device_alloc(queue, sizeof(struct vxd_svdag_pass_state), &carry->pass, err));
     VXD_TRY(vxd_queue_fill(queue, carry->state.ptr, 0, carry->state.n_bytes, err));
     VXD_TRY(read_state(queue, carry, err));
     *out = carry;
     return VXD_OK;
 out:
-    vxd_dag_carry_close(queue, carry);
+    vxd_svdag_carry_close(queue, carry);
     return status;
 }
 
-void vxd_dag_carry_close(struct vxd_queue *queue, struct vxd_dag_carry *carry)
+void vxd_svdag_carry_close(struct vxd_queue *queue, struct vxd_svdag_carry *carry)
 {
     if (carry == NULL) {
         return;
@@ -142,13 +143,13 @@ void vxd_dag_carry_close(struct vxd_queue *queue, struct vxd_dag_carry *carry)
     free(carry);
 }
 
-bool vxd_dag_carry_is_idle(const struct vxd_dag_carry *carry)
+bool vxd_svdag_carry_is_idle(const struct vxd_svdag_carry *carry)
 {
     return carry->phase == IDLE;
 }
 
-void vxd_dag_carry_count(const struct vxd_dag_carry *carry, uint64_t *n_nodes,
-                         uint64_t *n_words)
+void vxd_svdag_carry_count(const struct vxd_svdag_carry *carry, uint64_t *n_nodes,
+                           uint64_t *n_words)
 {
     *n_nodes = told(carry)->n_put;
     *n_words = told(carry)->n_put_words;
@@ -157,7 +158,7 @@ void vxd_dag_carry_count(const struct vxd_dag_carry *carry, uint64_t *n_nodes,
 /* Rounds ---------------------------------------------------------------------------------- */
 
 /* Marks for as many chunks as the store has now. */
-static enum vxd_status grow_marks(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status grow_marks(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                                   struct generation *generation, struct vxd_err *err)
 {
     struct vxd_buffer *old = &generation->marks;
@@ -183,11 +184,11 @@ out:
 }
 
 /* Sums of the marks that the next steps number, with their scratch. */
-static enum vxd_status sum_marks(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status sum_marks(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                                  bool has_both, struct vxd_err *err)
 {
-    const struct vxd_dag_carry_view view = view_of(carry);
-    size_t n = (n_groups(carry) + VXD_DAG_RANK_MARKS - 1) / VXD_DAG_RANK_MARKS;
+    const struct vxd_svdag_carry_view view = view_of(carry);
+    size_t n = (n_groups(carry) + VXD_SVDAG_RANK_MARKS - 1) / VXD_SVDAG_RANK_MARKS;
     size_t scan_bytes = vxd_scan_scratch_bytes(queue, n);
     size_t n_bytes = 0;
     size_t at[2];
@@ -203,8 +204,8 @@ static enum vxd_status sum_marks(struct vxd_queue *queue, struct vxd_dag_carry *
         VXD_TRY(vxd_device_alloc(queue, n_bytes, &carry->sums, err));
     }
     memory = carry->sums.ptr;
-    VXD_TRY(vxd_dag_carry_count_marks(queue, &view, has_both, n_groups(carry),
-                                      carry->sums.ptr, err));
+    VXD_TRY(vxd_svdag_carry_count_marks(queue, &view, has_both, n_groups(carry),
+                                        carry->sums.ptr, err));
     VXD_TRY(vxd_scan_exclusive(queue, carry->sums.ptr, carry->sums.ptr, n, memory + at[1],
                                scan_bytes, err));
 out:
@@ -212,21 +213,21 @@ out:
 }
 
 /* Makes one of two generations. */
-static enum vxd_status merge(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status merge(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                              struct vxd_err *err)
 {
     struct generation *old = &carry->generations[0];
     struct generation *fresh = &carry->generations[1];
     struct vxd_buffer refs = {0};
-    struct vxd_dag_carry_view view;
+    struct vxd_svdag_carry_view view;
     enum vxd_status status;
 
     VXD_TRY(vxd_device_alloc(queue, ((size_t)old->n + fresh->n) * sizeof(uint32_t), &refs,
                              err));
     VXD_TRY(sum_marks(queue, carry, true, err));
     view = view_of(carry);
-    VXD_TRY(vxd_dag_carry_merge(queue, &view, n_groups(carry), carry->sums.ptr, refs.ptr,
-                                err));
+    VXD_TRY(vxd_svdag_carry_merge(queue, &view, n_groups(carry), carry->sums.ptr,
+                                  refs.ptr, err));
     vxd_device_free(queue, &old->refs);
     vxd_device_free(queue, &fresh->refs);
     old->refs = refs;
@@ -239,12 +240,12 @@ out:
 }
 
 /* Marks and lists roots. */
-static enum vxd_status begin_marks(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status begin_marks(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                                    const uint32_t *roots, size_t n_roots,
                                    struct vxd_err *err)
 {
-    const struct vxd_dag_carry_view view = view_of(carry);
-    struct vxd_dag_carry_state *state = carry->mirror.ptr;
+    const struct vxd_svdag_carry_view view = view_of(carry);
+    struct vxd_svdag_carry_state *state = carry->mirror.ptr;
     struct vxd_buffer device = {0};
     enum vxd_status status;
 
@@ -252,7 +253,7 @@ static enum vxd_status begin_marks(struct vxd_queue *queue, struct vxd_dag_carry
     VXD_TRY(vxd_queue_copy(queue, device.ptr, roots, n_roots * sizeof *roots, err));
     state->n_listed = 0;
     VXD_TRY(vxd_queue_copy(queue, carry->state.ptr, state, sizeof *state, err));
-    VXD_TRY(vxd_dag_carry_mark_roots(queue, &view, device.ptr, (uint32_t)n_roots, err));
+    VXD_TRY(vxd_svdag_carry_mark_roots(queue, &view, device.ptr, (uint32_t)n_roots, err));
     carry->before = *state;
     VXD_TRY(read_state(queue, carry, err));
 out:
@@ -260,10 +261,11 @@ out:
     return status;
 }
 
-enum vxd_status vxd_dag_carry_begin(struct vxd_queue *queue, struct vxd_dag_carry *carry,
-                                    const uint32_t *roots, size_t n_roots,
-                                    uint32_t n_chunks, uint64_t n_items, bool *has_begun,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_carry_begin(struct vxd_queue *queue,
+                                      struct vxd_svdag_carry *carry,
+                                      const uint32_t *roots, size_t n_roots,
+                                      uint32_t n_chunks, uint64_t n_items,
+                                      bool *has_begun, struct vxd_err *err)
 {
     enum vxd_status status;
 
@@ -294,17 +296,17 @@ out:
 
 /* Steps ----------------------------------------------------------------------------------- */
 
-static enum vxd_status step_mark(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status step_mark(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                                  struct vxd_err *err)
 {
-    const struct vxd_dag_carry_view view = view_of(carry);
+    const struct vxd_svdag_carry_view view = view_of(carry);
     uint32_t left = carry->ends[carry->height] - carry->next;
     uint32_t n = left < MARK_PIECE ? left : MARK_PIECE;
     enum vxd_status status = VXD_OK;
 
     if (n > 0) {
-        VXD_TRY(vxd_dag_carry_mark(queue, &view, carry->height == VXD_DAG_LEAF_HEIGHT,
-                                   carry->next, n, err));
+        VXD_TRY(vxd_svdag_carry_mark(queue, &view, carry->height == VXD_SVDAG_LEAF_HEIGHT,
+                                     carry->next, n, err));
         VXD_TRY(read_state(queue, carry, err));
         carry->next += n;
     }
@@ -312,7 +314,7 @@ static enum vxd_status step_mark(struct vxd_queue *queue, struct vxd_dag_carry *
         goto out;
     }
     /* The list of the next height is whole. */
-    if (carry->height == VXD_DAG_LEAF_HEIGHT) {
+    if (carry->height == VXD_SVDAG_LEAF_HEIGHT) {
         carry->begins[0] = carry->next;
         carry->ends[0] = told(carry)->n_listed;
         carry->phase = RANK;
@@ -325,25 +327,25 @@ out:
     return status;
 }
 
-static enum vxd_status step_rank(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status step_rank(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                                  struct vxd_err *err)
 {
     struct generation *fresh = &carry->generations[carry->fresh];
-    const struct vxd_dag_carry_view view = view_of(carry);
+    const struct vxd_svdag_carry_view view = view_of(carry);
     size_t n_bytes = ((size_t)told(carry)->n_listed + 1) * sizeof(uint32_t);
     enum vxd_status status;
 
     VXD_TRY(sum_marks(queue, carry, false, err));
-    VXD_TRY(vxd_dag_carry_rank(queue, &view, n_groups(carry), carry->sums.ptr, err));
+    VXD_TRY(vxd_svdag_carry_rank(queue, &view, n_groups(carry), carry->sums.ptr, err));
     vxd_device_free(queue, &fresh->refs);
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &fresh->refs, err));
     VXD_TRY(vxd_queue_fill(queue, fresh->refs.ptr, 0, n_bytes, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     fresh->n = told(carry)->n_listed;
     carry->phase = PUT;
-    carry->height = carry->view.value_bits >= 8 ? 0 : VXD_DAG_LEAF_HEIGHT;
+    carry->height = carry->view.value_bits >= 8 ? 0 : VXD_SVDAG_LEAF_HEIGHT;
     carry->next = carry->begins[carry->height];
-    carry->first_left = VXD_DAG_N_HEIGHTS;
+    carry->first_left = VXD_SVDAG_N_HEIGHTS;
     carry->n_put_before = told(carry)->n_put;
 out:
     return status;
@@ -351,28 +353,29 @@ out:
 
 /* What an arena lacks for all that is listed and not put, some of it at once, so that there is room
  * for each launch. What another store needs is known once it has no room. False: nothing. */
-static bool needs_room(const struct vxd_dag_carry *carry,
-                       const struct vxd_dag_carry_view *view, struct vxd_dag_needs *needs)
+static bool needs_room(const struct vxd_svdag_carry *carry,
+                       const struct vxd_svdag_carry_view *view,
+                       struct vxd_svdag_needs *needs)
 {
-    const struct vxd_dag_store_state store = vxd_dag_device_state(carry->to);
-    const struct vxd_dag_carry_state *now = told(carry);
-    const struct vxd_dag_carry_state *before = &carry->before;
+    const struct vxd_svdag_store_state store = vxd_svdag_device_state(carry->to);
+    const struct vxd_svdag_carry_state *now = told(carry);
+    const struct vxd_svdag_carry_state *before = &carry->before;
     const uint64_t n_words = now->n_listed_words - before->n_listed_words -
                              (now->n_put_words - before->n_put_words);
-    const uint64_t n_items = store.n_items[VXD_DAG_LEAF] + store.n_items[VXD_DAG_INNER] +
-                             store.n_items[VXD_DAG_BLOCK] + now->n_listed -
-                             (now->n_put - before->n_put);
+    const uint64_t n_items =
+        store.n_items[VXD_SVDAG_LEAF] + store.n_items[VXD_SVDAG_INNER] +
+        store.n_items[VXD_SVDAG_BLOCK] + now->n_listed - (now->n_put - before->n_put);
     /* Warps lose some words at the ends of chunks. */
-    const uint64_t lost = UINT64_C(32) * VXD_DAG_MAX_ITEM_WORDS;
+    const uint64_t lost = UINT64_C(32) * VXD_SVDAG_MAX_ITEM_WORDS;
     const uint64_t wanted =
-        store.next + n_words + lost * (n_words / (VXD_DAG_CHUNK_WORDS - lost) + 2);
+        store.next + n_words + lost * (n_words / (VXD_SVDAG_CHUNK_WORDS - lost) + 2);
     const uint64_t most = view->to.capacity_words + ROOM_WORDS;
 
-    *needs = (struct vxd_dag_needs){0};
-    if (carry->to->spec.store != VXD_DAG_ARENA) {
+    *needs = (struct vxd_svdag_needs){0};
+    if (carry->to->spec.store != VXD_SVDAG_ARENA) {
         /* A word more than it has: a chunk. */
         needs->n_words =
-            (told(carry)->fault & VXD_DAG_NO_WORDS) != 0
+            (told(carry)->fault & VXD_SVDAG_NO_WORDS) != 0
                 ? store.next + 1 + (n_words < ROOM_WORDS ? n_words : ROOM_WORDS)
                 : 0;
         return needs->n_words > 0;
@@ -380,23 +383,23 @@ static bool needs_room(const struct vxd_dag_carry *carry,
     if (wanted > view->to.capacity_words) {
         needs->n_words = wanted < most ? wanted : most;
     }
-    if (vxd_dag_index_is_full(n_items,
-                              (uint64_t)view->to.index.n_buckets * VXD_DAG_INDEX_SLOTS)) {
+    if (vxd_svdag_index_is_full(n_items, (uint64_t)view->to.index.n_buckets *
+                                             VXD_SVDAG_INDEX_SLOTS)) {
         needs->n_items = n_items;
     }
     return needs->n_words > 0 || needs->n_items > 0;
 }
 
 /* A height was gone over. */
-static enum vxd_status go_up(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status go_up(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                              struct vxd_err *err)
 {
     if (carry->height < carry->view.depth) {
-        carry->height += carry->height == 0 ? VXD_DAG_LEAF_HEIGHT : 1;
+        carry->height += carry->height == 0 ? VXD_SVDAG_LEAF_HEIGHT : 1;
         carry->next = carry->begins[carry->height];
         return VXD_OK;
     }
-    if (carry->first_left == VXD_DAG_N_HEIGHTS) {
+    if (carry->first_left == VXD_SVDAG_N_HEIGHTS) {
         vxd_device_free(queue, &carry->list);
         carry->phase = IDLE;
         return VXD_OK;
@@ -406,49 +409,50 @@ static enum vxd_status go_up(struct vxd_queue *queue, struct vxd_dag_carry *carr
     }
     carry->height = carry->first_left;
     carry->next = carry->begins[carry->height];
-    carry->first_left = VXD_DAG_N_HEIGHTS;
+    carry->first_left = VXD_SVDAG_N_HEIGHTS;
     carry->n_put_before = told(carry)->n_put;
     return VXD_OK;
 }
 
 /* Once a store has no room the next step makes some, and puts the same again. */
-static enum vxd_status check_fault(const struct vxd_dag_carry *carry, struct vxd_err *err)
+static enum vxd_status check_fault(const struct vxd_svdag_carry *carry,
+                                   struct vxd_err *err)
 {
-    return (told(carry)->fault & ~(uint32_t)VXD_DAG_NO_WORDS) == 0 &&
-                   carry->to->spec.store != VXD_DAG_ARENA
+    return (told(carry)->fault & ~(uint32_t)VXD_SVDAG_NO_WORDS) == 0 &&
+                   carry->to->spec.store != VXD_SVDAG_ARENA
                ? VXD_OK
                : vxd_fail(err, VXD_INTERNAL, NULL,
                           "a store with room for all nodes took some of them only: %u",
                           told(carry)->fault);
 }
 
-static enum vxd_status step_put(struct vxd_queue *queue, struct vxd_dag_carry *carry,
+static enum vxd_status step_put(struct vxd_queue *queue, struct vxd_svdag_carry *carry,
                                 struct vxd_err *err)
 {
-    const struct vxd_dag_carry_view view = view_of(carry);
-    enum vxd_dag_kind kind = vxd_dag_kind_at(carry->height);
-    struct vxd_dag_carry_state *mirror = carry->mirror.ptr;
-    enum vxd_status (*put)(struct vxd_queue *, const struct vxd_dag_carry_view *,
-                           enum vxd_dag_kind, uint32_t, uint32_t, struct vxd_err *);
-    struct vxd_dag_needs needs;
+    const struct vxd_svdag_carry_view view = view_of(carry);
+    enum vxd_svdag_kind kind = vxd_svdag_kind_at(carry->height);
+    struct vxd_svdag_carry_state *mirror = carry->mirror.ptr;
+    enum vxd_status (*put)(struct vxd_queue *, const struct vxd_svdag_carry_view *,
+                           enum vxd_svdag_kind, uint32_t, uint32_t, struct vxd_err *);
+    struct vxd_svdag_needs needs;
     uint32_t left = carry->ends[carry->height] - carry->next;
     uint32_t n = left < PUT_PIECE ? left : PUT_PIECE;
     enum vxd_status status = VXD_OK;
 
     if (needs_room(carry, &view, &needs)) {
-        VXD_TRY(vxd_dag_device_grow(queue, carry->to, &needs, err));
+        VXD_TRY(vxd_svdag_device_grow(queue, carry->to, &needs, err));
         mirror->fault = 0;
         goto out;
     }
     if (n > 0) {
         VXD_TRY(vxd_queue_fill(queue,
                                (char *)carry->state.ptr +
-                                   offsetof(struct vxd_dag_carry_state, is_left),
+                                   offsetof(struct vxd_svdag_carry_state, is_left),
                                0, sizeof(uint32_t), err));
-        put = carry->to->device_ops == NULL ? vxd_dag_carry_put
+        put = carry->to->device_ops == NULL ? vxd_svdag_carry_put
                                             : carry->to->device_ops->put;
         VXD_TRY(put(queue, &view, kind, carry->next, n, err));
-        VXD_TRY(vxd_dag_device_end_edit(queue, carry->to, err));
+        VXD_TRY(vxd_svdag_device_end_edit(queue, carry->to, err));
         VXD_TRY(read_state(queue, carry, err));
         if (told(carry)->fault != 0) {
             status = check_fault(carry, err);
@@ -466,8 +470,8 @@ out:
     return status;
 }
 
-enum vxd_status vxd_dag_carry_step(struct vxd_queue *queue, struct vxd_dag_carry *carry,
-                                   struct vxd_err *err)
+enum vxd_status vxd_svdag_carry_step(struct vxd_queue *queue,
+                                     struct vxd_svdag_carry *carry, struct vxd_err *err)
 {
     switch (carry->phase) {
     case MARK:
@@ -481,18 +485,18 @@ enum vxd_status vxd_dag_carry_step(struct vxd_queue *queue, struct vxd_dag_carry
     }
 }
 
-enum vxd_status vxd_dag_carry_refs(struct vxd_queue *queue, struct vxd_dag_carry *carry,
-                                   const uint32_t *roots, uint32_t *refs, size_t n,
-                                   struct vxd_err *err)
+enum vxd_status vxd_svdag_carry_refs(struct vxd_queue *queue,
+                                     struct vxd_svdag_carry *carry, const uint32_t *roots,
+                                     uint32_t *refs, size_t n, struct vxd_err *err)
 {
-    const struct vxd_dag_carry_view view = view_of(carry);
+    const struct vxd_svdag_carry_view view = view_of(carry);
     struct vxd_buffer device = {0};
     enum vxd_status status;
 
     VXD_TRY(vxd_device_alloc(queue, 2 * n * sizeof *refs, &device, err));
     VXD_TRY(vxd_queue_copy(queue, device.ptr, roots, n * sizeof *roots, err));
-    VXD_TRY(vxd_dag_carry_read(queue, &view, device.ptr, (uint32_t *)device.ptr + n,
-                               (uint32_t)n, err));
+    VXD_TRY(vxd_svdag_carry_read(queue, &view, device.ptr, (uint32_t *)device.ptr + n,
+                                 (uint32_t)n, err));
     VXD_TRY(
         vxd_queue_copy(queue, refs, (uint32_t *)device.ptr + n, n * sizeof *refs, err));
     VXD_TRY(vxd_queue_wait(queue, err));

@@ -7,44 +7,46 @@
 #include "gpu/svdag/node/node_math.h"
 
 /* Of the 32 words from a multiple of 32 on. */
-struct vxd_dag_mark {
+struct vxd_svdag_mark {
     uint32_t bits;
     uint32_t base; /* marks of all groups before, once they were ranked */
 };
 
 enum {
-    VXD_DAG_MARK_WORDS = 32,
-    VXD_DAG_PAGE_MARKS = (1 << VXD_DAG_CHUNK_BITS) / VXD_DAG_MARK_WORDS /* of a chunk */
+    VXD_SVDAG_MARK_WORDS = 32,
+    VXD_SVDAG_PAGE_MARKS =
+        (1 << VXD_SVDAG_CHUNK_BITS) / VXD_SVDAG_MARK_WORDS /* of a chunk */
 };
 
-VXD_HD uint32_t vxd_dag_mark_bit(uint32_t ref)
+VXD_HD uint32_t vxd_svdag_mark_bit(uint32_t ref)
 {
     return 1u << (ref & 31u);
 }
 
 /* Number of a marked word. */
-VXD_HD uint32_t vxd_dag_mark_number(const struct vxd_dag_mark *mark, uint32_t ref)
+VXD_HD uint32_t vxd_svdag_mark_number(const struct vxd_svdag_mark *mark, uint32_t ref)
 {
-    return mark->base + (uint32_t)vxd_dag_popc(mark->bits & (vxd_dag_mark_bit(ref) - 1));
+    return mark->base +
+           (uint32_t)vxd_svdag_popc(mark->bits & (vxd_svdag_mark_bit(ref) - 1));
 }
 
 /* What is listed of a height; 0 is for blocks. */
-VXD_HD enum vxd_dag_kind vxd_dag_kind_at(int height)
+VXD_HD enum vxd_svdag_kind vxd_svdag_kind_at(int height)
 {
-    return height == 0                     ? VXD_DAG_BLOCK
-           : height == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
-                                           : VXD_DAG_INNER;
+    return height == 0                       ? VXD_SVDAG_BLOCK
+           : height == VXD_SVDAG_LEAF_HEIGHT ? VXD_SVDAG_LEAF
+                                             : VXD_SVDAG_INNER;
 }
 
 /* Which word of an item of the kind is a reference first, and how many are: children, or the
  * block of a leaf. */
-VXD_HD int vxd_dag_item_refs(int value_bits, enum vxd_dag_kind kind, int n_words,
-                             int *first)
+VXD_HD int vxd_svdag_item_refs(int value_bits, enum vxd_svdag_kind kind, int n_words,
+                               int *first)
 {
-    *first = kind == VXD_DAG_INNER ? 1 : 2;
-    return kind == VXD_DAG_INNER                     ? n_words - 1
-           : kind == VXD_DAG_LEAF && value_bits >= 8 ? 1
-                                                     : 0;
+    *first = kind == VXD_SVDAG_INNER ? 1 : 2;
+    return kind == VXD_SVDAG_INNER                     ? n_words - 1
+           : kind == VXD_SVDAG_LEAF && value_bits >= 8 ? 1
+                                                       : 0;
 }
 
 #endif

@@ -3,7 +3,7 @@
  * for each child the mark and what it became; then the store finds or stores it, a warp at a
  * time (store_cuda.h). A store without room says so once, and what it has no room for is put
  * again by the next launch. For .cu files only, which read stores of both forms
- * (VXD_DAG_ANY_FORM) and compile it for each of their stores. */
+ * (VXD_SVDAG_ANY_FORM) and compile it for each of their stores. */
 #ifndef VXD_GPU_SVDAG_COLLECT_COLLECT_PUT_CUDA_H
 #define VXD_GPU_SVDAG_COLLECT_COLLECT_PUT_CUDA_H
 
@@ -11,36 +11,38 @@
 
 /* Where it stands what a marked node became. */
 static __device__ __forceinline__ uint32_t *
-vxd_dag_carry_slot(const struct vxd_dag_carry_view *carry, uint32_t ref)
+vxd_svdag_carry_slot(const struct vxd_svdag_carry_view *carry, uint32_t ref)
 {
-    struct vxd_dag_mark mark;
+    struct vxd_svdag_mark mark;
 
-    if (vxd_dag_find_mark(carry->marks[0], ref, &mark) != NULL) {
-        return carry->refs[0] + vxd_dag_mark_number(&mark, ref);
+    if (vxd_svdag_find_mark(carry->marks[0], ref, &mark) != NULL) {
+        return carry->refs[0] + vxd_svdag_mark_number(&mark, ref);
     }
-    (void)vxd_dag_find_mark(carry->marks[1], ref, &mark);
-    return carry->refs[1] + vxd_dag_mark_number(&mark, ref);
+    (void)vxd_svdag_find_mark(carry->marks[1], ref, &mark);
+    return carry->refs[1] + vxd_svdag_mark_number(&mark, ref);
 }
 
 /* An item's words with the references that its children have become. 0: one has none yet. */
 template <int KIND>
 static __device__ __forceinline__ int
-vxd_dag_carry_item(const struct vxd_dag_carry_view *carry, uint32_t ref, uint32_t *out)
+vxd_svdag_carry_item(const struct vxd_svdag_carry_view *carry, uint32_t ref,
+                     uint32_t *out)
 {
-    const enum vxd_dag_kind kind = (enum vxd_dag_kind)KIND;
+    const enum vxd_svdag_kind kind = (enum vxd_svdag_kind)KIND;
     const int bits = carry->view.value_bits;
-    const int n_words = vxd_dag_item_words(bits, kind, vxd_dag_words(&carry->view, ref));
-    const struct vxd_dag_item item = vxd_dag_item_at(&carry->view, ref, n_words);
+    const int n_words =
+        vxd_svdag_item_words(bits, kind, vxd_svdag_words(&carry->view, ref));
+    const struct vxd_svdag_item item = vxd_svdag_item_at(&carry->view, ref, n_words);
     int first;
-    const int n_refs = vxd_dag_item_refs(bits, kind, n_words, &first);
+    const int n_refs = vxd_svdag_item_refs(bits, kind, n_words, &first);
 
     for (int i = 0; i < n_words; i++) {
-        out[i] = vxd_dag_item_word(&item, i);
+        out[i] = vxd_svdag_item_word(&item, i);
     }
     for (int i = first; i < first + n_refs; i++) {
-        if (vxd_dag_is_node(out[i])) {
-            out[i] = *vxd_dag_carry_slot(carry, out[i]);
-            if (out[i] == VXD_DAG_EMPTY) {
+        if (vxd_svdag_is_node(out[i])) {
+            out[i] = *vxd_svdag_carry_slot(carry, out[i]);
+            if (out[i] == VXD_SVDAG_EMPTY) {
                 return 0;
             }
         }
@@ -49,7 +51,7 @@ vxd_dag_carry_item(const struct vxd_dag_carry_view *carry, uint32_t ref, uint32_
 }
 
 /* What a thread counted over its items. */
-struct vxd_dag_carry_tally {
+struct vxd_svdag_carry_tally {
     uint64_t n_put;
     uint64_t n_words;
     uint64_t n_new;
@@ -57,18 +59,18 @@ struct vxd_dag_carry_tally {
 };
 
 template <class Store, int KIND>
-static __global__ void __launch_bounds__(VXD_DAG_CARRY_THREADS)
-    put_kernel(const __grid_constant__ struct vxd_dag_carry_view carry, uint32_t begin,
+static __global__ void __launch_bounds__(VXD_SVDAG_CARRY_THREADS)
+    put_kernel(const __grid_constant__ struct vxd_svdag_carry_view carry, uint32_t begin,
                uint32_t n)
 {
-    const struct vxd_dag_pass *to = &carry.to;
-    uint32_t words[KIND == VXD_DAG_BLOCK ? VXD_DAG_MAX_ITEM_WORDS : 10];
-    struct vxd_dag_sought sought = {words, 0, (enum vxd_dag_kind)KIND, NULL};
+    const struct vxd_svdag_pass *to = &carry.to;
+    uint32_t words[KIND == VXD_SVDAG_BLOCK ? VXD_SVDAG_MAX_ITEM_WORDS : 10];
+    struct vxd_svdag_sought sought = {words, 0, (enum vxd_svdag_kind)KIND, NULL};
     typename Store::spare spare = Store::no_spare();
-    struct vxd_dag_carry_tally tally = {0, 0, 0, 0};
+    struct vxd_svdag_carry_tally tally = {0, 0, 0, 0};
 
-    for (uint32_t start = blockIdx.x * VXD_DAG_CARRY_THREADS; start < n;
-         start += gridDim.x * VXD_DAG_CARRY_THREADS) {
+    for (uint32_t start = blockIdx.x * VXD_SVDAG_CARRY_THREADS; start < n;
+         start += gridDim.x * VXD_SVDAG_CARRY_THREADS) {
         const uint32_t i = start + threadIdx.x;
         uint32_t *slot = NULL;
         uint32_t ref;
@@ -76,10 +78,10 @@ static __global__ void __launch_bounds__(VXD_DAG_CARRY_THREADS)
 
         sought.n_words = 0;
         if (i < n) {
-            slot = vxd_dag_carry_slot(&carry, carry.list[begin + i]);
-            if (*slot == VXD_DAG_EMPTY) {
+            slot = vxd_svdag_carry_slot(&carry, carry.list[begin + i]);
+            if (*slot == VXD_SVDAG_EMPTY) {
                 sought.n_words =
-                    vxd_dag_carry_item<KIND>(&carry, carry.list[begin + i], words);
+                    vxd_svdag_carry_item<KIND>(&carry, carry.list[begin + i], words);
                 if (sought.n_words == 0) {
                     carry.state->is_left = 1;
                 }
@@ -87,7 +89,7 @@ static __global__ void __launch_bounds__(VXD_DAG_CARRY_THREADS)
         }
         __syncwarp();
         ref = Store::find_or_store(to, &sought, &spare, &is_new);
-        if (sought.n_words > 0 && ref != VXD_DAG_EMPTY) {
+        if (sought.n_words > 0 && ref != VXD_SVDAG_EMPTY) {
             const uint64_t n_words = (uint64_t)sought.n_words;
 
             *slot = ref;
@@ -97,18 +99,18 @@ static __global__ void __launch_bounds__(VXD_DAG_CARRY_THREADS)
             tally.n_new_words += is_new ? n_words : 0;
         }
     }
-    vxd_dag_warp_add(&carry.state->n_put, tally.n_put);
-    vxd_dag_warp_add(&carry.state->n_put_words, tally.n_words);
-    vxd_dag_warp_add(&carry.state->n_new, tally.n_new);
-    vxd_dag_warp_add(&carry.state->n_new_words, tally.n_new_words);
+    vxd_svdag_warp_add(&carry.state->n_put, tally.n_put);
+    vxd_svdag_warp_add(&carry.state->n_put_words, tally.n_words);
+    vxd_svdag_warp_add(&carry.state->n_new, tally.n_new);
+    vxd_svdag_warp_add(&carry.state->n_new_words, tally.n_new_words);
 }
 
 /* After it: what was stored counts. */
 template <class Store>
-static __global__ void end_kernel(const __grid_constant__ struct vxd_dag_carry_view carry,
-                                  int kind)
+static __global__ void
+end_kernel(const __grid_constant__ struct vxd_svdag_carry_view carry, int kind)
 {
-    struct vxd_dag_carry_state *state = carry.state;
+    struct vxd_svdag_carry_state *state = carry.state;
 
     if (threadIdx.x == 0) {
         Store::end(&carry.to);
@@ -124,16 +126,16 @@ static __global__ void end_kernel(const __grid_constant__ struct vxd_dag_carry_v
 /* A launch of both. */
 template <class Store, int KIND>
 static enum vxd_status
-vxd_dag_carry_put_kind(struct vxd_queue *queue, const struct vxd_dag_carry_view *view,
-                       uint32_t begin, uint32_t n, struct vxd_err *err)
+vxd_svdag_carry_put_kind(struct vxd_queue *queue, const struct vxd_svdag_carry_view *view,
+                         uint32_t begin, uint32_t n, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
     /* The items of an arena need not be counted: its index has room for all. */
     VXD_TRY(vxd_queue_fill(queue, view->to.state, 0, sizeof *view->to.state, err));
-    VXD_DAG_CARRY_LAUNCH(queue, vxd_dag_carry_blocks(queue, n), (put_kernel<Store, KIND>),
-                         *view, begin, n);
-    VXD_DAG_CARRY_LAUNCH(queue, 1, (end_kernel<Store>), *view, KIND);
+    VXD_SVDAG_CARRY_LAUNCH(queue, vxd_svdag_carry_blocks(queue, n),
+                           (put_kernel<Store, KIND>), *view, begin, n);
+    VXD_SVDAG_CARRY_LAUNCH(queue, 1, (end_kernel<Store>), *view, KIND);
 out:
     return status;
 }

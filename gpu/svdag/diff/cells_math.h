@@ -7,102 +7,102 @@
 #include "gpu/svdag/query/query_math.h"
 #include "gpu/svdag/diff/export_cells.h"
 
-struct vxd_dag_cells {
-    struct vxd_dag_area area; /* a box */
+struct vxd_svdag_cells {
+    struct vxd_svdag_area area; /* a box */
     int level;
     unsigned state; /* the voxels that count: OCCUPIED or FREE */
 };
 
 /* Rows of an export, as in export.h. */
-struct vxd_dag_rows {
+struct vxd_svdag_rows {
     int32_t *cells;
     uint16_t *values;
     uint64_t *counts;
 };
 
 /* Voxels of the area that count, in a spot of leaf height. */
-VXD_HD uint64_t vxd_dag_cells_mask(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_spot *spot,
-                                   const struct vxd_dag_cells *cells)
+VXD_HD uint64_t vxd_svdag_cells_mask(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_spot *spot,
+                                     const struct vxd_svdag_cells *cells)
 {
     uint64_t occupied;
     uint64_t free;
 
-    vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-    return (cells->state == VXD_DAG_FREE ? free : occupied) &
-           vxd_dag_area_mask(&cells->area, spot,
-                             vxd_dag_area_relation(&cells->area, spot));
+    vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+    return (cells->state == VXD_SVDAG_FREE ? free : occupied) &
+           vxd_svdag_area_mask(&cells->area, spot,
+                               vxd_svdag_area_relation(&cells->area, spot));
 }
 
 /* Whether a spot has voxels that count, of which some may lie in the area. */
-VXD_HD bool vxd_dag_cells_may(const struct vxd_dag_view *view,
-                              const struct vxd_dag_spot *spot,
-                              const struct vxd_dag_cells *cells)
+VXD_HD bool vxd_svdag_cells_may(const struct vxd_svdag_view *view,
+                                const struct vxd_svdag_spot *spot,
+                                const struct vxd_svdag_cells *cells)
 {
-    if (spot->ref == VXD_DAG_EMPTY ||
-        vxd_dag_area_relation(&cells->area, spot) == VXD_DAG_OUTSIDE) {
+    if (spot->ref == VXD_SVDAG_EMPTY ||
+        vxd_svdag_area_relation(&cells->area, spot) == VXD_SVDAG_OUTSIDE) {
         return false;
     }
-    return (vxd_dag_is_node(spot->ref) && spot->height == VXD_DAG_LEAF_HEIGHT) ||
-           (vxd_dag_spot_states(view, spot) & cells->state) != 0;
+    return (vxd_svdag_is_node(spot->ref) && spot->height == VXD_SVDAG_LEAF_HEIGHT) ||
+           (vxd_svdag_spot_states(view, spot) & cells->state) != 0;
 }
 
 /* The first voxel in Morton order that counts, in the area; false: there is none. */
-VXD_HD bool vxd_dag_cells_first(const struct vxd_dag_view *view,
-                                const struct vxd_dag_spot *from,
-                                const struct vxd_dag_cells *cells, uint32_t *value)
+VXD_HD bool vxd_svdag_cells_first(const struct vxd_svdag_view *view,
+                                  const struct vxd_svdag_spot *from,
+                                  const struct vxd_svdag_cells *cells, uint32_t *value)
 {
-    struct vxd_dag_cursor cursor;
+    struct vxd_svdag_cursor cursor;
     bool is_more = true;
 
-    vxd_dag_cursor_begin(&cursor, from);
+    vxd_svdag_cursor_begin(&cursor, from);
     while (is_more) {
-        const struct vxd_dag_spot *spot = &cursor.spot;
-        bool may = vxd_dag_cells_may(view, spot, cells);
+        const struct vxd_svdag_spot *spot = &cursor.spot;
+        bool may = vxd_svdag_cells_may(view, spot, cells);
         uint64_t mask;
 
-        if (may && !vxd_dag_is_node(spot->ref)) {
-            *value = vxd_dag_uniform_value(spot->ref);
+        if (may && !vxd_svdag_is_node(spot->ref)) {
+            *value = vxd_svdag_uniform_value(spot->ref);
             return true;
         }
-        if (may && spot->height > VXD_DAG_LEAF_HEIGHT) {
-            vxd_dag_cursor_down(view, &cursor);
+        if (may && spot->height > VXD_SVDAG_LEAF_HEIGHT) {
+            vxd_svdag_cursor_down(view, &cursor);
             continue;
         }
-        mask = may ? vxd_dag_cells_mask(view, spot, cells) : 0;
+        mask = may ? vxd_svdag_cells_mask(view, spot, cells) : 0;
         if (mask != 0) {
-            *value = vxd_dag_spot_value(view, spot->ref, vxd_dag_low_bit(mask));
+            *value = vxd_svdag_spot_value(view, spot->ref, vxd_svdag_low_bit(mask));
             return true;
         }
-        is_more = vxd_dag_cursor_next(view, &cursor);
+        is_more = vxd_svdag_cursor_next(view, &cursor);
     }
     return false;
 }
 
 /* Cells of one leaf: 2^3 level voxels follow one another in its mask. */
-VXD_HD uint64_t vxd_dag_cells_group(uint64_t mask, int level, int i)
+VXD_HD uint64_t vxd_svdag_cells_group(uint64_t mask, int level, int i)
 {
     int n_bits = 1 << (3 * level);
 
     return mask >> (i * n_bits) & ~(uint64_t)0 >> (64 - n_bits);
 }
 
-VXD_HD int vxd_dag_cells_of_leaf(uint64_t mask, int level)
+VXD_HD int vxd_svdag_cells_of_leaf(uint64_t mask, int level)
 {
     int n = 0;
 
     if (level == 0) {
-        return vxd_dag_popc(mask);
+        return vxd_svdag_popc(mask);
     }
     for (int i = 0; i < 64 >> (3 * level); i++) {
-        n += vxd_dag_cells_group(mask, level, i) != 0;
+        n += vxd_svdag_cells_group(mask, level, i) != 0;
     }
     return n;
 }
 
 /* Cells of a uniform spot that the area reaches. */
-VXD_HD uint64_t vxd_dag_cells_of_uniform(const struct vxd_dag_spot *spot,
-                                         const struct vxd_dag_cells *cells)
+VXD_HD uint64_t vxd_svdag_cells_of_uniform(const struct vxd_svdag_spot *spot,
+                                           const struct vxd_svdag_cells *cells)
 {
     uint32_t corner[3] = {spot->x, spot->y, spot->z};
     uint64_t n = 1;
@@ -120,58 +120,59 @@ VXD_HD uint64_t vxd_dag_cells_of_uniform(const struct vxd_dag_spot *spot,
 
 /* Adds the cells of a spot to *n. True: only what is below tells, and nothing was added; never
  * of a spot as low as a cell, or as a leaf. */
-VXD_HD bool vxd_dag_cells_count_spot(const struct vxd_dag_view *view,
-                                     const struct vxd_dag_cells *cells,
-                                     const struct vxd_dag_spot *spot, uint64_t *n)
+VXD_HD bool vxd_svdag_cells_count_spot(const struct vxd_svdag_view *view,
+                                       const struct vxd_svdag_cells *cells,
+                                       const struct vxd_svdag_spot *spot, uint64_t *n)
 {
     uint32_t value;
 
-    if (!vxd_dag_cells_may(view, spot, cells)) {
+    if (!vxd_svdag_cells_may(view, spot, cells)) {
         return false;
     }
-    if (!vxd_dag_is_node(spot->ref)) {
-        *n += vxd_dag_cells_of_uniform(spot, cells);
+    if (!vxd_svdag_is_node(spot->ref)) {
+        *n += vxd_svdag_cells_of_uniform(spot, cells);
         return false;
     }
-    if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-        *n += (uint64_t)vxd_dag_cells_of_leaf(vxd_dag_cells_mask(view, spot, cells),
-                                              cells->level);
+    if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
+        *n += (uint64_t)vxd_svdag_cells_of_leaf(vxd_svdag_cells_mask(view, spot, cells),
+                                                cells->level);
         return false;
     }
     if (spot->height == cells->level) {
-        *n += vxd_dag_cells_first(view, spot, cells, &value) ? 1 : 0;
+        *n += vxd_svdag_cells_first(view, spot, cells, &value) ? 1 : 0;
         return false;
     }
-    if (cells->level == 0 && cells->state == VXD_DAG_OCCUPIED &&
-        spot->height <= VXD_DAG_COUNT_HEIGHT &&
-        vxd_dag_area_relation(&cells->area, spot) == VXD_DAG_INSIDE) {
-        *n += vxd_dag_words(view, spot->ref)[0] >> 10;
+    if (cells->level == 0 && cells->state == VXD_SVDAG_OCCUPIED &&
+        spot->height <= VXD_SVDAG_COUNT_HEIGHT &&
+        vxd_svdag_area_relation(&cells->area, spot) == VXD_SVDAG_INSIDE) {
+        *n += vxd_svdag_words(view, spot->ref)[0] >> 10;
         return false;
     }
     return true;
 }
 
-VXD_HD uint64_t vxd_dag_cells_count(const struct vxd_dag_view *view,
-                                    const struct vxd_dag_spot *from,
-                                    const struct vxd_dag_cells *cells)
+VXD_HD uint64_t vxd_svdag_cells_count(const struct vxd_svdag_view *view,
+                                      const struct vxd_svdag_spot *from,
+                                      const struct vxd_svdag_cells *cells)
 {
-    struct vxd_dag_cursor cursor;
+    struct vxd_svdag_cursor cursor;
     uint64_t n = 0;
     bool is_more = true;
 
-    vxd_dag_cursor_begin(&cursor, from);
+    vxd_svdag_cursor_begin(&cursor, from);
     while (is_more) {
-        if (vxd_dag_cells_count_spot(view, cells, &cursor.spot, &n)) {
-            vxd_dag_cursor_down(view, &cursor);
+        if (vxd_svdag_cells_count_spot(view, cells, &cursor.spot, &n)) {
+            vxd_svdag_cursor_down(view, &cursor);
         } else {
-            is_more = vxd_dag_cursor_next(view, &cursor);
+            is_more = vxd_svdag_cursor_next(view, &cursor);
         }
     }
     return n;
 }
 
-VXD_HD void vxd_dag_rows_put(const struct vxd_dag_rows *rows, uint64_t row, uint32_t x,
-                             uint32_t y, uint32_t z, uint32_t value, uint64_t count)
+VXD_HD void vxd_svdag_rows_put(const struct vxd_svdag_rows *rows, uint64_t row,
+                               uint32_t x, uint32_t y, uint32_t z, uint32_t value,
+                               uint64_t count)
 {
     rows->cells[row * 3] = (int32_t)x;
     rows->cells[row * 3 + 1] = (int32_t)y;
@@ -185,39 +186,39 @@ VXD_HD void vxd_dag_rows_put(const struct vxd_dag_rows *rows, uint64_t row, uint
 }
 
 /* One cell of a higher level than leaves'; false where nothing in it counts. */
-VXD_HD bool vxd_dag_cells_put(const struct vxd_dag_view *view,
-                              const struct vxd_dag_spot *spot,
-                              const struct vxd_dag_cells *cells,
-                              const struct vxd_dag_rows *rows, uint64_t row)
+VXD_HD bool vxd_svdag_cells_put(const struct vxd_svdag_view *view,
+                                const struct vxd_svdag_spot *spot,
+                                const struct vxd_svdag_cells *cells,
+                                const struct vxd_svdag_rows *rows, uint64_t row)
 {
     uint64_t counts[2] = {0, 0};
     uint32_t value;
 
-    if (!vxd_dag_cells_first(view, spot, cells, &value)) {
+    if (!vxd_svdag_cells_first(view, spot, cells, &value)) {
         return false;
     }
     if (rows->counts != NULL) {
-        vxd_dag_area_count(view, spot, &cells->area, cells->state, counts);
+        vxd_svdag_area_count(view, spot, &cells->area, cells->state, counts);
     }
-    vxd_dag_rows_put(rows, row, spot->x >> cells->level, spot->y >> cells->level,
-                     spot->z >> cells->level, value,
-                     counts[cells->state == VXD_DAG_FREE]);
+    vxd_svdag_rows_put(rows, row, spot->x >> cells->level, spot->y >> cells->level,
+                       spot->z >> cells->level, value,
+                       counts[cells->state == VXD_SVDAG_FREE]);
     return true;
 }
 
 /* Cells of a leaf but the first *skip of them; returns how many, at most `most`. */
-VXD_HD uint64_t vxd_dag_cells_put_leaf(const struct vxd_dag_view *view,
-                                       const struct vxd_dag_spot *spot,
-                                       const struct vxd_dag_cells *cells,
-                                       const struct vxd_dag_rows *rows, uint64_t row,
-                                       uint64_t *skip, uint64_t most)
+VXD_HD uint64_t vxd_svdag_cells_put_leaf(const struct vxd_svdag_view *view,
+                                         const struct vxd_svdag_spot *spot,
+                                         const struct vxd_svdag_cells *cells,
+                                         const struct vxd_svdag_rows *rows, uint64_t row,
+                                         uint64_t *skip, uint64_t most)
 {
-    uint64_t mask = vxd_dag_cells_mask(view, spot, cells);
+    uint64_t mask = vxd_svdag_cells_mask(view, spot, cells);
     int shift = 3 * cells->level;
     uint64_t n = 0;
 
     for (int i = 0; i < 64 >> shift && n < most; i++) {
-        uint64_t group = vxd_dag_cells_group(mask, cells->level, i);
+        uint64_t group = vxd_svdag_cells_group(mask, cells->level, i);
         int first = i << shift;
         int bit;
 
@@ -228,13 +229,13 @@ VXD_HD uint64_t vxd_dag_cells_put_leaf(const struct vxd_dag_view *view,
             (*skip)--;
             continue;
         }
-        bit = first + vxd_dag_low_bit(group);
-        vxd_dag_rows_put(
+        bit = first + vxd_svdag_low_bit(group);
+        vxd_svdag_rows_put(
             rows, row + n,
             (spot->x + (uint32_t)((first >> 4 & 2) | (first >> 2 & 1))) >> cells->level,
             (spot->y + (uint32_t)((first >> 3 & 2) | (first >> 1 & 1))) >> cells->level,
             (spot->z + (uint32_t)((first >> 2 & 2) | (first & 1))) >> cells->level,
-            vxd_dag_spot_value(view, spot->ref, bit), (uint64_t)vxd_dag_popc(group));
+            vxd_svdag_spot_value(view, spot->ref, bit), (uint64_t)vxd_svdag_popc(group));
         n++;
     }
     return n;
@@ -242,25 +243,25 @@ VXD_HD uint64_t vxd_dag_cells_put_leaf(const struct vxd_dag_view *view,
 
 /* Writes rows from `row` on: the cells of a spot but the first `skip`, at most `most` of them;
  * returns how many. */
-VXD_HD uint64_t vxd_dag_cells_write(const struct vxd_dag_view *view,
-                                    const struct vxd_dag_spot *from,
-                                    const struct vxd_dag_cells *cells,
-                                    const struct vxd_dag_rows *rows, uint64_t row,
-                                    uint64_t skip, uint64_t most)
+VXD_HD uint64_t vxd_svdag_cells_write(const struct vxd_svdag_view *view,
+                                      const struct vxd_svdag_spot *from,
+                                      const struct vxd_svdag_cells *cells,
+                                      const struct vxd_svdag_rows *rows, uint64_t row,
+                                      uint64_t skip, uint64_t most)
 {
-    struct vxd_dag_cursor cursor;
+    struct vxd_svdag_cursor cursor;
     uint64_t n = 0;
     bool is_more = true;
 
-    vxd_dag_cursor_begin(&cursor, from);
+    vxd_svdag_cursor_begin(&cursor, from);
     while (is_more && n < most) {
-        const struct vxd_dag_spot *spot = &cursor.spot;
+        const struct vxd_svdag_spot *spot = &cursor.spot;
         bool is_last =
-            spot->height <= VXD_DAG_LEAF_HEIGHT || spot->height <= cells->level;
-        bool may = vxd_dag_cells_may(view, spot, cells);
+            spot->height <= VXD_SVDAG_LEAF_HEIGHT || spot->height <= cells->level;
+        bool may = vxd_svdag_cells_may(view, spot, cells);
 
         if (may && skip > 0 && !is_last) {
-            uint64_t n_here = vxd_dag_cells_count(view, spot, cells);
+            uint64_t n_here = vxd_svdag_cells_count(view, spot, cells);
 
             if (n_here <= skip) {
                 skip -= n_here;
@@ -268,24 +269,24 @@ VXD_HD uint64_t vxd_dag_cells_write(const struct vxd_dag_view *view,
             }
         }
         if (may && !is_last) {
-            vxd_dag_cursor_down(view, &cursor);
+            vxd_svdag_cursor_down(view, &cursor);
             continue;
         }
-        if (may && cells->level <= VXD_DAG_LEAF_HEIGHT) {
-            n +=
-                vxd_dag_cells_put_leaf(view, spot, cells, rows, row + n, &skip, most - n);
+        if (may && cells->level <= VXD_SVDAG_LEAF_HEIGHT) {
+            n += vxd_svdag_cells_put_leaf(view, spot, cells, rows, row + n, &skip,
+                                          most - n);
         } else if (may && skip > 0) {
-            skip -= vxd_dag_cells_count(view, spot, cells);
+            skip -= vxd_svdag_cells_count(view, spot, cells);
         } else if (may) {
-            n += vxd_dag_cells_put(view, spot, cells, rows, row + n);
+            n += vxd_svdag_cells_put(view, spot, cells, rows, row + n);
         }
-        is_more = vxd_dag_cursor_next(view, &cursor);
+        is_more = vxd_svdag_cursor_next(view, &cursor);
     }
     return n;
 }
 
 /* A dense array of cells, and where it begins. */
-struct vxd_dag_dense {
+struct vxd_svdag_dense {
     int64_t low[3];  /* in cells */
     int64_t size[3]; /* cells */
     uint8_t *states;
@@ -293,8 +294,8 @@ struct vxd_dag_dense {
 };
 
 /* Fills the cells low .. high - 1 of the array, by index in the scene. */
-VXD_HD void vxd_dag_dense_put(const struct vxd_dag_dense *dense, const int64_t low[3],
-                              const int64_t high[3], unsigned states, uint32_t value)
+VXD_HD void vxd_svdag_dense_put(const struct vxd_svdag_dense *dense, const int64_t low[3],
+                                const int64_t high[3], unsigned states, uint32_t value)
 {
     for (int64_t x = low[0] - dense->low[0]; x < high[0] - dense->low[0]; x++) {
         for (int64_t y = low[1] - dense->low[1]; y < high[1] - dense->low[1]; y++) {
@@ -311,22 +312,22 @@ VXD_HD void vxd_dag_dense_put(const struct vxd_dag_dense *dense, const int64_t l
 }
 
 /* Cells of a leaf, one to 64. */
-VXD_HD void vxd_dag_dense_put_leaf(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_spot *spot,
-                                   const struct vxd_dag_cells *cells,
-                                   const struct vxd_dag_dense *dense)
+VXD_HD void vxd_svdag_dense_put_leaf(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_spot *spot,
+                                     const struct vxd_svdag_cells *cells,
+                                     const struct vxd_svdag_dense *dense)
 {
-    uint64_t area =
-        vxd_dag_area_mask(&cells->area, spot, vxd_dag_area_relation(&cells->area, spot));
+    uint64_t area = vxd_svdag_area_mask(&cells->area, spot,
+                                        vxd_svdag_area_relation(&cells->area, spot));
     int shift = 3 * cells->level;
     uint64_t occupied;
     uint64_t free;
 
-    vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
+    vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
     for (int i = 0; i < 64 >> shift; i++) {
-        uint64_t set = vxd_dag_cells_group(occupied, cells->level, i);
-        uint64_t clear = vxd_dag_cells_group(free, cells->level, i);
-        uint64_t none = vxd_dag_cells_group(~(occupied | free), cells->level, i);
+        uint64_t set = vxd_svdag_cells_group(occupied, cells->level, i);
+        uint64_t clear = vxd_svdag_cells_group(free, cells->level, i);
+        uint64_t none = vxd_svdag_cells_group(~(occupied | free), cells->level, i);
         int first = i << shift;
         int64_t low[3] = {
             (spot->x + (uint32_t)((first >> 4 & 2) | (first >> 2 & 1))) >> cells->level,
@@ -339,81 +340,81 @@ VXD_HD void vxd_dag_dense_put_leaf(const struct vxd_dag_view *view,
             continue;
         }
         if (set != 0) {
-            value = vxd_dag_spot_value(view, spot->ref, first + vxd_dag_low_bit(set));
+            value = vxd_svdag_spot_value(view, spot->ref, first + vxd_svdag_low_bit(set));
         }
-        vxd_dag_dense_put(dense, low, high,
-                          vxd_dag_state_if(set != 0, VXD_DAG_OCCUPIED) |
-                              vxd_dag_state_if(clear != 0, VXD_DAG_FREE) |
-                              vxd_dag_state_if(none != 0, VXD_DAG_UNKNOWN),
-                          value);
+        vxd_svdag_dense_put(dense, low, high,
+                            vxd_svdag_state_if(set != 0, VXD_SVDAG_OCCUPIED) |
+                                vxd_svdag_state_if(clear != 0, VXD_SVDAG_FREE) |
+                                vxd_svdag_state_if(none != 0, VXD_SVDAG_UNKNOWN),
+                            value);
     }
 }
 
 /* The cells that a uniform spot, or a spot of the cells' own height, has in the area. */
-VXD_HD void vxd_dag_dense_put_spot(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_spot *spot,
-                                   const struct vxd_dag_cells *cells,
-                                   const struct vxd_dag_dense *dense)
+VXD_HD void vxd_svdag_dense_put_spot(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_spot *spot,
+                                     const struct vxd_svdag_cells *cells,
+                                     const struct vxd_svdag_dense *dense)
 {
     uint32_t corner[3] = {spot->x, spot->y, spot->z};
-    unsigned states = vxd_dag_area_states(view, spot, &cells->area);
+    unsigned states = vxd_svdag_area_states(view, spot, &cells->area);
     uint32_t value = 0;
     int64_t low[3];
     int64_t high[3];
 
-    if ((states & VXD_DAG_OCCUPIED) != 0) {
-        (void)vxd_dag_cells_first(view, spot, cells, &value);
+    if ((states & VXD_SVDAG_OCCUPIED) != 0) {
+        (void)vxd_svdag_cells_first(view, spot, cells, &value);
     }
     for (int axis = 0; axis < 3; axis++) {
         int64_t from = cells->area.low[axis];
         int64_t to = cells->area.high[axis];
 
-        low[axis] = vxd_dag_clamp(corner[axis], from, to) >> cells->level;
+        low[axis] = vxd_svdag_clamp(corner[axis], from, to) >> cells->level;
         high[axis] =
-            vxd_dag_clamp(corner[axis] + ((int64_t)1 << spot->height), from, to) >>
+            vxd_svdag_clamp(corner[axis] + ((int64_t)1 << spot->height), from, to) >>
             cells->level;
     }
-    vxd_dag_dense_put(dense, low, high, states, value);
+    vxd_svdag_dense_put(dense, low, high, states, value);
 }
 
 /* Writes the cells of a spot that are not UNKNOWN alone; those are there before. The area is
  * one of whole cells and inside the array; cells->state is OCCUPIED. True: only what is below
  * tells, and nothing was written; never of a spot as low as a cell, or as a leaf. */
-VXD_HD bool vxd_dag_dense_spot(const struct vxd_dag_view *view,
-                               const struct vxd_dag_cells *cells,
-                               const struct vxd_dag_spot *spot,
-                               const struct vxd_dag_dense *dense)
+VXD_HD bool vxd_svdag_dense_spot(const struct vxd_svdag_view *view,
+                                 const struct vxd_svdag_cells *cells,
+                                 const struct vxd_svdag_spot *spot,
+                                 const struct vxd_svdag_dense *dense)
 {
-    if (spot->ref == VXD_DAG_EMPTY ||
-        vxd_dag_area_relation(&cells->area, spot) == VXD_DAG_OUTSIDE) {
+    if (spot->ref == VXD_SVDAG_EMPTY ||
+        vxd_svdag_area_relation(&cells->area, spot) == VXD_SVDAG_OUTSIDE) {
         return false;
     }
-    if (!vxd_dag_is_node(spot->ref) || spot->height == cells->level) {
-        vxd_dag_dense_put_spot(view, spot, cells, dense);
+    if (!vxd_svdag_is_node(spot->ref) || spot->height == cells->level) {
+        vxd_svdag_dense_put_spot(view, spot, cells, dense);
         return false;
     }
-    if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-        vxd_dag_dense_put_leaf(view, spot, cells, dense);
+    if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
+        vxd_svdag_dense_put_leaf(view, spot, cells, dense);
         return false;
     }
     return true;
 }
 
 /* Writes the cells below a spot, likewise. */
-VXD_HD void vxd_dag_dense_write(const struct vxd_dag_view *view,
-                                const struct vxd_dag_spot *from,
-                                const struct vxd_dag_cells *cells,
-                                const struct vxd_dag_dense *dense)
+VXD_HD void vxd_svdag_dense_write(const struct vxd_svdag_view *view,
+                                  const struct vxd_svdag_spot *from,
+                                  const struct vxd_svdag_cells *cells,
+                                  const struct vxd_svdag_dense *dense)
 {
-    struct vxd_dag_cursor cursor;
+    struct vxd_svdag_cursor cursor;
     bool is_more = true;
 
-    vxd_dag_cursor_begin(&cursor, from);
+    vxd_svdag_cursor_begin(&cursor, from);
     while (is_more) {
-        if (vxd_dag_dense_spot(view, cells, &cursor.spot, dense)) {
-            vxd_dag_cursor_down(view, &cursor);
+        if (vxd_svdag_dense_spot(view, cells, &cursor.spot, dense)) {
+            vxd_svdag_cursor_down(view, &cursor);
         } else {
-            is_more = vxd_dag_cursor_next(view, &cursor);
+            is_more = vxd_svdag_cursor_next(view, &cursor);
         }
     }
 }

@@ -6,17 +6,17 @@
 #include "gpu/svdag/store/store_math.h"
 #include "gpu/svdag/diff/diff_backends.h"
 
-enum vxd_status vxd_dag_diff(struct vxd_queue *queue, const struct vxd_dag *dag,
-                             uint32_t before, uint32_t after,
-                             const struct vxd_dag_diff_box *box, uint64_t first,
-                             uint64_t limit, int32_t *cells, uint8_t *changes,
-                             uint64_t *n_cells, struct vxd_err *err)
+enum vxd_status vxd_svdag_diff(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                               uint32_t before, uint32_t after,
+                               const struct vxd_svdag_diff_box *box, uint64_t first,
+                               uint64_t limit, int32_t *cells, uint8_t *changes,
+                               uint64_t *n_cells, struct vxd_err *err)
 {
-    struct vxd_dag_diff_call call = {
-        .view = dag->view,
+    struct vxd_svdag_diff_call call = {
+        .view = svdag->view,
         .before = before,
         .after = after,
-        .cells = {.area = vxd_dag_area_of_box(box->low, box->high, dag->view.depth),
+        .cells = {.area = vxd_svdag_area_of_box(box->low, box->high, svdag->view.depth),
                   .level = box->level},
         .first = first,
         .limit = limit,
@@ -25,17 +25,17 @@ enum vxd_status vxd_dag_diff(struct vxd_queue *queue, const struct vxd_dag *dag,
     struct vxd_buffer scratch = {0};
     enum vxd_status status;
 
-    if (box->level < 0 || box->level > dag->view.depth) {
+    if (box->level < 0 || box->level > svdag->view.depth) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "level", "%d, must be 0 to %d",
-                        box->level, dag->view.depth);
+                        box->level, svdag->view.depth);
     }
-    VXD_TRY(vxd_dag_query_need(n_cells, "n_cells", err));
+    VXD_TRY(vxd_svdag_query_need(n_cells, "n_cells", err));
     if (limit > 0) {
-        VXD_TRY(vxd_dag_query_need(cells, "cells", err));
+        VXD_TRY(vxd_svdag_query_need(cells, "cells", err));
     }
-    VXD_TRY(vxd_device_alloc(queue, vxd_dag_diff_scratch_bytes(queue), &scratch, err));
+    VXD_TRY(vxd_device_alloc(queue, vxd_svdag_diff_scratch_bytes(queue), &scratch, err));
     call.scratch = scratch.ptr;
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, diff)(queue, &call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, diff)(queue, &call, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;

@@ -14,49 +14,49 @@
 /* --- a warp's way, as in query_cuda.h --------------------------------------------------- */
 
 struct diff_walk {
-    uint64_t places[VXD_DAG_WALK_ROOM];
-    uint32_t before[VXD_DAG_WALK_ROOM];
-    uint32_t after[VXD_DAG_WALK_ROOM];
+    uint64_t places[VXD_SVDAG_WALK_ROOM];
+    uint32_t before[VXD_SVDAG_WALK_ROOM];
+    uint32_t after[VXD_SVDAG_WALK_ROOM];
 };
 
 /* The octants of a pair in which something of the area may differ. */
-static __device__ __forceinline__ uint32_t
-diff_octants(const struct vxd_dag_diff_call *call, const struct vxd_dag_diff_spot *spot)
+static __device__ __forceinline__ uint32_t diff_octants(
+    const struct vxd_svdag_diff_call *call, const struct vxd_svdag_diff_spot *spot)
 {
     uint32_t octants = 0;
 
-    for (uint32_t rest = vxd_dag_octants(&call->view, spot->at.ref) |
-                         vxd_dag_octants(&call->view, spot->after);
+    for (uint32_t rest = vxd_svdag_octants(&call->view, spot->at.ref) |
+                         vxd_svdag_octants(&call->view, spot->after);
          rest != 0; rest &= rest - 1) {
         const int octant = __ffs((int)rest) - 1;
-        const struct vxd_dag_diff_spot child =
-            vxd_dag_diff_child(&call->view, spot, octant);
+        const struct vxd_svdag_diff_spot child =
+            vxd_svdag_diff_child(&call->view, spot, octant);
 
-        octants |= vxd_dag_diff_may(&call->cells.area, &child) ? 1u << octant : 0;
+        octants |= vxd_svdag_diff_may(&call->cells.area, &child) ? 1u << octant : 0;
     }
     return octants;
 }
 
-static __device__ __forceinline__ void diff_walk_set(struct diff_walk *walk, uint32_t at,
-                                                     const struct vxd_dag_diff_spot *spot)
+static __device__ __forceinline__ void
+diff_walk_set(struct diff_walk *walk, uint32_t at, const struct vxd_svdag_diff_spot *spot)
 {
-    walk->places[at] = vxd_dag_place(&spot->at);
+    walk->places[at] = vxd_svdag_place(&spot->at);
     walk->before[at] = spot->at.ref;
     walk->after[at] = spot->after;
 }
 
-static __device__ __forceinline__ struct vxd_dag_diff_spot
+static __device__ __forceinline__ struct vxd_svdag_diff_spot
 diff_walk_get(const struct diff_walk *walk, uint32_t at)
 {
-    struct vxd_dag_diff_spot spot;
+    struct vxd_svdag_diff_spot spot;
 
-    spot.at = vxd_dag_spot_of(walk->before[at], walk->places[at]);
+    spot.at = vxd_svdag_spot_of(walk->before[at], walk->places[at]);
     spot.after = walk->after[at];
     return spot;
 }
 
 static __device__ __forceinline__ uint32_t
-diff_walk_begin(struct diff_walk *walk, const struct vxd_dag_diff_spot *spot)
+diff_walk_begin(struct diff_walk *walk, const struct vxd_svdag_diff_spot *spot)
 {
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
@@ -66,10 +66,10 @@ diff_walk_begin(struct diff_walk *walk, const struct vxd_dag_diff_spot *spot)
     return 1;
 }
 
-/* As vxd_dag_walk_put. */
+/* As vxd_svdag_walk_put. */
 static __device__ __forceinline__ uint32_t
-diff_walk_put(const struct vxd_dag_view *view, struct diff_walk *walk, uint32_t n,
-              const struct vxd_dag_diff_spot *spot, bool stays, uint32_t octants)
+diff_walk_put(const struct vxd_svdag_view *view, struct diff_walk *walk, uint32_t n,
+              const struct vxd_svdag_diff_spot *spot, bool stays, uint32_t octants)
 {
     const uint32_t lane = threadIdx.x % 32;
     const uint32_t count = stays ? 1 : (uint32_t)__popc(octants);
@@ -89,8 +89,8 @@ diff_walk_put(const struct vxd_dag_view *view, struct diff_walk *walk, uint32_t 
         diff_walk_set(walk, at, spot);
     } else {
         for (uint32_t rest = octants; rest != 0; rest &= rest - 1, at--) {
-            const struct vxd_dag_diff_spot child =
-                vxd_dag_diff_child(view, spot, __ffs((int)rest) - 1);
+            const struct vxd_svdag_diff_spot child =
+                vxd_svdag_diff_child(view, spot, __ffs((int)rest) - 1);
 
             diff_walk_set(walk, at, &child);
         }
@@ -99,18 +99,18 @@ diff_walk_put(const struct vxd_dag_view *view, struct diff_walk *walk, uint32_t 
     return n;
 }
 
-/* As vxd_dag_walk_run: visitor->visit(spot) says whether to go below. */
+/* As vxd_svdag_walk_run: visitor->visit(spot) says whether to go below. */
 template <typename VISITOR>
 static __device__ __forceinline__ void
-diff_walk_run(const struct vxd_dag_diff_call *call, struct diff_walk *walk,
-              const struct vxd_dag_diff_spot *from, VISITOR *visitor)
+diff_walk_run(const struct vxd_svdag_diff_call *call, struct diff_walk *walk,
+              const struct vxd_svdag_diff_spot *from, VISITOR *visitor)
 {
     const uint32_t lane = threadIdx.x % 32;
     uint32_t n = diff_walk_begin(walk, from);
 
     while (n > 0) {
-        const uint32_t share = vxd_dag_walk_share(n);
-        struct vxd_dag_diff_spot spot = *from;
+        const uint32_t share = vxd_svdag_walk_share(n);
+        struct vxd_svdag_diff_spot spot = *from;
         uint32_t octants = 0;
 
         if (lane < share) {
@@ -136,53 +136,55 @@ struct diff_lists {
 };
 
 static __device__ __forceinline__ struct diff_lists
-diff_lists_of(const struct vxd_dag_diff_call *call)
+diff_lists_of(const struct vxd_svdag_diff_call *call)
 {
     unsigned char *at = (unsigned char *)call->scratch;
     struct diff_lists lists;
     uint32_t *refs;
 
     lists.head = (uint32_t *)at;
-    at += VXD_DAG_SPOTS_HEAD_BYTES;
-    refs = (uint32_t *)(at + (size_t)2 * VXD_DAG_SPOTS_MOST * sizeof(uint64_t));
+    at += VXD_SVDAG_SPOTS_HEAD_BYTES;
+    refs = (uint32_t *)(at + (size_t)2 * VXD_SVDAG_SPOTS_MOST * sizeof(uint64_t));
     for (int side = 0; side < 2; side++) {
-        lists.places[side] = (uint64_t *)at + (size_t)side * VXD_DAG_SPOTS_MOST;
-        lists.before[side] = refs + (size_t)side * VXD_DAG_SPOTS_MOST;
-        lists.after[side] = refs + (size_t)(2 + side) * VXD_DAG_SPOTS_MOST;
-        lists.rows[side] = refs + (size_t)(4 + side) * VXD_DAG_SPOTS_MOST;
+        lists.places[side] = (uint64_t *)at + (size_t)side * VXD_SVDAG_SPOTS_MOST;
+        lists.before[side] = refs + (size_t)side * VXD_SVDAG_SPOTS_MOST;
+        lists.after[side] = refs + (size_t)(2 + side) * VXD_SVDAG_SPOTS_MOST;
+        lists.rows[side] = refs + (size_t)(4 + side) * VXD_SVDAG_SPOTS_MOST;
     }
-    lists.starts = (uint64_t *)((unsigned char *)call->scratch + VXD_DAG_DIFF_LIST_BYTES);
-    lists.found = (uint32_t *)(lists.starts + VXD_DAG_SPOTS_MOST + 1);
+    lists.starts =
+        (uint64_t *)((unsigned char *)call->scratch + VXD_SVDAG_DIFF_LIST_BYTES);
+    lists.found = (uint32_t *)(lists.starts + VXD_SVDAG_SPOTS_MOST + 1);
     return lists;
 }
 
-static __device__ __forceinline__ struct vxd_dag_diff_spot
+static __device__ __forceinline__ struct vxd_svdag_diff_spot
 diff_lists_get(const struct diff_lists *lists, uint32_t side, uint32_t i)
 {
-    struct vxd_dag_diff_spot spot;
+    struct vxd_svdag_diff_spot spot;
 
-    spot.at = vxd_dag_spot_of(lists->before[side][i], lists->places[side][i]);
+    spot.at = vxd_svdag_spot_of(lists->before[side][i], lists->places[side][i]);
     spot.after = lists->after[side][i];
     return spot;
 }
 
 static __device__ __forceinline__ void
 diff_lists_set(const struct diff_lists *lists, uint32_t side, uint32_t i,
-               const struct vxd_dag_diff_spot *spot, uint32_t row)
+               const struct vxd_svdag_diff_spot *spot, uint32_t row)
 {
     lists->rows[side][i] = row;
-    lists->places[side][i] = vxd_dag_place(&spot->at);
+    lists->places[side][i] = vxd_svdag_place(&spot->at);
     lists->before[side][i] = spot->at.ref;
     lists->after[side][i] = spot->after;
 }
 
 /* Whether to go below a pair that is looked at for its row: whether more may be found there. */
-static __device__ bool diff_is_open(const struct vxd_dag_diff_call *call,
-                                    const struct vxd_dag_diff_spot *spot, uint32_t *found)
+static __device__ bool diff_is_open(const struct vxd_svdag_diff_call *call,
+                                    const struct vxd_svdag_diff_spot *spot,
+                                    uint32_t *found)
 {
     unsigned seen = *(volatile uint32_t *)found;
     const bool is_more =
-        vxd_dag_diff_bits_spot(&call->view, &call->cells.area, spot, &seen);
+        vxd_svdag_diff_bits_spot(&call->view, &call->cells.area, spot, &seen);
 
     (void)atomicOr(found, seen);
     return is_more;
@@ -190,15 +192,16 @@ static __device__ bool diff_is_open(const struct vxd_dag_diff_call *call,
 
 /* A height of the list, from the one above it, of n spots; returns how many. By the block. */
 template <bool HAS_ROWS>
-static __device__ uint32_t diff_list_below(const struct vxd_dag_diff_call *call,
+static __device__ uint32_t diff_list_below(const struct vxd_svdag_diff_call *call,
                                            const struct diff_lists *lists, uint32_t side,
                                            uint32_t n, int height)
 {
     uint32_t n_below = 0;
 
-    for (uint32_t base = 0; base < n; base += VXD_DAG_SPOTS_THREADS) {
+    for (uint32_t base = 0; base < n; base += VXD_SVDAG_SPOTS_THREADS) {
         const uint32_t i = base + threadIdx.x;
-        struct vxd_dag_diff_spot spot = {{VXD_DAG_EMPTY, 0, 0, 0, height}, VXD_DAG_EMPTY};
+        struct vxd_svdag_diff_spot spot = {{VXD_SVDAG_EMPTY, 0, 0, 0, height},
+                                           VXD_SVDAG_EMPTY};
         uint32_t octants = 0;
         uint32_t row = 0;
         uint64_t total;
@@ -211,10 +214,11 @@ static __device__ uint32_t diff_list_below(const struct vxd_dag_diff_call *call,
                           ? diff_octants(call, &spot)
                           : 0;
         }
-        at = n_below + (uint32_t)vxd_dag_block_before((uint64_t)__popc(octants), &total);
+        at =
+            n_below + (uint32_t)vxd_svdag_block_before((uint64_t)__popc(octants), &total);
         for (; octants != 0; octants &= octants - 1, at++) {
-            const struct vxd_dag_diff_spot child =
-                vxd_dag_diff_child(&call->view, &spot, __ffs((int)octants) - 1);
+            const struct vxd_svdag_diff_spot child =
+                vxd_svdag_diff_child(&call->view, &spot, __ffs((int)octants) - 1);
 
             diff_lists_set(lists, 1 - side, at, &child, row);
         }
@@ -225,13 +229,13 @@ static __device__ uint32_t diff_list_below(const struct vxd_dag_diff_call *call,
 
 /* From the n pairs of one height on the first side, as low as they surely fit. By the block. */
 template <bool HAS_ROWS>
-static __device__ void diff_list_make(const struct vxd_dag_diff_call *call,
+static __device__ void diff_list_make(const struct vxd_svdag_diff_call *call,
                                       const struct diff_lists *lists, uint32_t n,
                                       int height, int least)
 {
     uint32_t side = 0;
 
-    for (; n > 0 && n <= VXD_DAG_SPOTS_MOST / 8 && height > least; height--) {
+    for (; n > 0 && n <= VXD_SVDAG_SPOTS_MOST / 8 && height > least; height--) {
         __syncthreads();
         n = diff_list_below<HAS_ROWS>(call, lists, side, n, height);
         side = 1 - side;
@@ -242,29 +246,30 @@ static __device__ void diff_list_make(const struct vxd_dag_diff_call *call,
     }
 }
 
-static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
-    diff_spots_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
+    diff_spots_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
     const struct diff_lists lists = diff_lists_of(&call);
     const int depth = call.view.depth;
-    const struct vxd_dag_diff_spot top = {{call.before, 0, 0, 0, depth}, call.after};
+    const struct vxd_svdag_diff_spot top = {{call.before, 0, 0, 0, depth}, call.after};
 
     if (threadIdx.x == 0) {
         diff_lists_set(&lists, 0, 0, &top, 0);
     }
-    diff_list_make<false>(&call, &lists, vxd_dag_diff_may(&call.cells.area, &top) ? 1 : 0,
-                          depth, max(call.cells.level, DIFF_LEAST_HEIGHT));
+    diff_list_make<false>(&call, &lists,
+                          vxd_svdag_diff_may(&call.cells.area, &top) ? 1 : 0, depth,
+                          max(call.cells.level, DIFF_LEAST_HEIGHT));
 }
 
 /* --- cells ------------------------------------------------------------------------------ */
 
 struct diff_counter {
-    const struct vxd_dag_diff_call *call;
+    const struct vxd_svdag_diff_call *call;
     uint64_t n; /* by this thread */
 
-    __device__ bool visit(const struct vxd_dag_diff_spot *spot)
+    __device__ bool visit(const struct vxd_svdag_diff_spot *spot)
     {
-        return vxd_dag_diff_count_spot(&call->view, &call->cells, spot, &n);
+        return vxd_svdag_diff_count_spot(&call->view, &call->cells, spot, &n);
     }
     __device__ void after_round(void)
     {
@@ -272,21 +277,21 @@ struct diff_counter {
 };
 
 /* Leaves each spot's cells where its start will be. */
-static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
-    diff_count_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
+    diff_count_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
-    __shared__ struct diff_walk walks[VXD_DAG_WALK_WARPS];
+    __shared__ struct diff_walk walks[VXD_SVDAG_WALK_WARPS];
     const uint32_t warp = threadIdx.x / 32;
     const struct diff_lists lists = diff_lists_of(&call);
 
-    for (uint32_t i = blockIdx.x * VXD_DAG_WALK_WARPS + warp; i < lists.head[0];
-         i += gridDim.x * VXD_DAG_WALK_WARPS) {
-        const struct vxd_dag_diff_spot spot = diff_lists_get(&lists, lists.head[1], i);
+    for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < lists.head[0];
+         i += gridDim.x * VXD_SVDAG_WALK_WARPS) {
+        const struct vxd_svdag_diff_spot spot = diff_lists_get(&lists, lists.head[1], i);
         struct diff_counter counter = {&call, 0};
         uint64_t n;
 
         diff_walk_run(&call, &walks[warp], &spot, &counter);
-        n = vxd_dag_warp_sum(counter.n);
+        n = vxd_svdag_warp_sum(counter.n);
         if (threadIdx.x % 32 == 0) {
             lists.starts[i] = n;
         }
@@ -294,12 +299,12 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
 }
 
 /* One block: counts become starts, each thread's of consecutive spots. */
-static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
-    diff_sum_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
+    diff_sum_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
     const struct diff_lists lists = diff_lists_of(&call);
     const uint32_t n = lists.head[0];
-    const uint32_t share = (n + VXD_DAG_SPOTS_THREADS - 1) / VXD_DAG_SPOTS_THREADS;
+    const uint32_t share = (n + VXD_SVDAG_SPOTS_THREADS - 1) / VXD_SVDAG_SPOTS_THREADS;
     const uint32_t begin = min(n, threadIdx.x * share);
     const uint32_t end = min(n, begin + share);
     uint64_t sum = 0;
@@ -308,7 +313,7 @@ static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
     for (uint32_t i = begin; i < end; i++) {
         sum += lists.starts[i];
     }
-    sum = vxd_dag_block_before(sum, &total);
+    sum = vxd_svdag_block_before(sum, &total);
     for (uint32_t i = begin; i < end; i++) {
         uint64_t count = lists.starts[i];
 
@@ -332,39 +337,39 @@ struct diff_window {
 
 /* Writes the cells of a spot that is as low as a cell, or as a leaf, the first of which is
  * number `start`; some of them are wanted. */
-static __device__ void diff_write_cells(const struct vxd_dag_diff_call *call,
+static __device__ void diff_write_cells(const struct vxd_svdag_diff_call *call,
                                         const struct diff_window *window,
-                                        const struct vxd_dag_diff_spot *spot,
+                                        const struct vxd_svdag_diff_spot *spot,
                                         uint64_t start)
 {
     uint64_t skip = start < window->first ? window->first - start : 0;
     const uint64_t from = start + skip;
 
-    if (call->cells.level <= VXD_DAG_LEAF_HEIGHT) {
-        (void)vxd_dag_diff_put_leaf(&call->view, spot, &call->cells, &call->rows,
-                                    from - window->first, &skip, window->last - from);
+    if (call->cells.level <= VXD_SVDAG_LEAF_HEIGHT) {
+        (void)vxd_svdag_diff_put_leaf(&call->view, spot, &call->cells, &call->rows,
+                                      from - window->first, &skip, window->last - from);
     } else {
-        vxd_dag_diff_put_cell(&call->view, spot, &call->cells, &call->rows,
-                              from - window->first);
+        vxd_svdag_diff_put_cell(&call->view, spot, &call->cells, &call->rows,
+                                from - window->first);
     }
 }
 
 /* Writes what is wanted of a spot's cells, of which the first is number `start`; see
  * write_spot of export.cu. */
-static __device__ void diff_write_spot(const struct vxd_dag_diff_call *call,
+static __device__ void diff_write_spot(const struct vxd_svdag_diff_call *call,
                                        const struct diff_window *window,
                                        struct diff_walk *walk,
-                                       const struct vxd_dag_diff_spot *from,
+                                       const struct vxd_svdag_diff_spot *from,
                                        uint64_t start)
 {
     const uint32_t lane = threadIdx.x % 32;
-    const int low = max(call->cells.level, (int)VXD_DAG_LEAF_HEIGHT);
+    const int low = max(call->cells.level, (int)VXD_SVDAG_LEAF_HEIGHT);
     uint32_t n = diff_walk_begin(walk, from);
 
     /* A round writes or passes the first of its spots, or opens it. */
     while (n > 0 && start < window->last) {
-        const uint32_t share = vxd_dag_walk_share(n);
-        struct vxd_dag_diff_spot spot = *from;
+        const uint32_t share = vxd_svdag_walk_share(n);
+        struct vxd_svdag_diff_spot spot = *from;
         uint64_t n_cells = 0;
         uint64_t end;
         bool is_known = true;
@@ -377,7 +382,7 @@ static __device__ void diff_write_spot(const struct vxd_dag_diff_call *call,
         if (lane < share) {
             spot = diff_walk_get(walk, n - 1 - lane);
             is_known =
-                !vxd_dag_diff_count_spot(&call->view, &call->cells, &spot, &n_cells);
+                !vxd_svdag_diff_count_spot(&call->view, &call->cells, &spot, &n_cells);
             is_low = spot.at.height <= low;
         }
         /* Number of the cell after this thread's: right where all before it are known. */
@@ -405,18 +410,18 @@ static __device__ void diff_write_spot(const struct vxd_dag_diff_call *call,
     }
 }
 
-static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
-    diff_write_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
+    diff_write_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
-    __shared__ struct diff_walk walks[VXD_DAG_WALK_WARPS];
+    __shared__ struct diff_walk walks[VXD_SVDAG_WALK_WARPS];
     const uint32_t warp = threadIdx.x / 32;
     const struct diff_lists lists = diff_lists_of(&call);
     struct diff_window window = {call.first, call.first + call.limit};
 
     window.last = window.last < call.first ? UINT64_MAX : window.last;
-    for (uint32_t i = blockIdx.x * VXD_DAG_WALK_WARPS + warp; i < lists.head[0];
-         i += gridDim.x * VXD_DAG_WALK_WARPS) {
-        const struct vxd_dag_diff_spot spot = diff_lists_get(&lists, lists.head[1], i);
+    for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < lists.head[0];
+         i += gridDim.x * VXD_SVDAG_WALK_WARPS) {
+        const struct vxd_svdag_diff_spot spot = diff_lists_get(&lists, lists.head[1], i);
 
         if (lists.starts[i + 1] > window.first && lists.starts[i] < window.last) {
             diff_write_spot(&call, &window, &walks[warp], &spot, lists.starts[i]);
@@ -427,12 +432,12 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
 /* --- changes of large cells ------------------------------------------------------------- */
 
 struct diff_finder {
-    const struct vxd_dag_diff_call *call;
+    const struct vxd_svdag_diff_call *call;
     unsigned seen; /* by the warp's threads */
 
-    __device__ bool visit(const struct vxd_dag_diff_spot *spot)
+    __device__ bool visit(const struct vxd_svdag_diff_spot *spot)
     {
-        return vxd_dag_diff_bits_spot(&call->view, &call->cells.area, spot, &seen);
+        return vxd_svdag_diff_bits_spot(&call->view, &call->cells.area, spot, &seen);
     }
     __device__ void after_round(void)
     {
@@ -440,20 +445,20 @@ struct diff_finder {
     }
 };
 
-static __device__ __forceinline__ struct vxd_dag_diff_spot
-diff_of_row(const struct vxd_dag_diff_call *call, uint64_t row)
+static __device__ __forceinline__ struct vxd_svdag_diff_spot
+diff_of_row(const struct vxd_svdag_diff_call *call, uint64_t row)
 {
-    return vxd_dag_diff_of_row(&call->view, call->before, call->after, &call->rows,
-                               call->cells.level, row);
+    return vxd_svdag_diff_of_row(&call->view, call->before, call->after, &call->rows,
+                                 call->cells.level, row);
 }
 
 /* One block: the list of few rows. */
-static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
-    diff_parts_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
+    diff_parts_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
     const struct diff_lists lists = diff_lists_of(&call);
     const uint64_t n = call.n_cells[0];
-    const bool has_list = n <= VXD_DAG_DIFF_FEW_ROWS;
+    const bool has_list = n <= VXD_SVDAG_DIFF_FEW_ROWS;
 
     if (threadIdx.x == 0) {
         lists.head[2] = has_list ? 1 : 0;
@@ -461,8 +466,8 @@ static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
     if (!has_list) {
         return;
     }
-    for (uint32_t i = threadIdx.x; i < n; i += VXD_DAG_SPOTS_THREADS) {
-        const struct vxd_dag_diff_spot spot = diff_of_row(&call, i);
+    for (uint32_t i = threadIdx.x; i < n; i += VXD_SVDAG_SPOTS_THREADS) {
+        const struct vxd_svdag_diff_spot spot = diff_of_row(&call, i);
 
         diff_lists_set(&lists, 0, i, &spot, i);
         lists.found[i] = 0;
@@ -471,20 +476,20 @@ static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
 }
 
 /* A warp a pair of the list, or a row. */
-static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
-    diff_find_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
+    diff_find_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
-    __shared__ struct diff_walk walks[VXD_DAG_WALK_WARPS];
+    __shared__ struct diff_walk walks[VXD_SVDAG_WALK_WARPS];
     const uint32_t warp = threadIdx.x / 32;
     const struct diff_lists lists = diff_lists_of(&call);
     const bool has_list = lists.head[2] != 0;
     const uint64_t n = has_list ? lists.head[0] : call.n_cells[0];
 
-    for (uint64_t i = blockIdx.x * VXD_DAG_WALK_WARPS + warp; i < n;
-         i += gridDim.x * VXD_DAG_WALK_WARPS) {
+    for (uint64_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < n;
+         i += gridDim.x * VXD_SVDAG_WALK_WARPS) {
         const uint32_t side = has_list ? lists.head[1] : 0;
         uint32_t *found = has_list ? &lists.found[lists.rows[side][(uint32_t)i]] : NULL;
-        const struct vxd_dag_diff_spot spot =
+        const struct vxd_svdag_diff_spot spot =
             has_list ? diff_lists_get(&lists, side, (uint32_t)i) : diff_of_row(&call, i);
         /* What others have found of the row need not be looked for. */
         struct diff_finder finder = {&call, has_list ? *(volatile uint32_t *)found : 0};
@@ -499,54 +504,54 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
 }
 
 /* One block: what was found of few rows. */
-static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
-    diff_join_kernel(const __grid_constant__ struct vxd_dag_diff_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
+    diff_join_kernel(const __grid_constant__ struct vxd_svdag_diff_call call)
 {
     const struct diff_lists lists = diff_lists_of(&call);
     const uint64_t n = lists.head[2] != 0 ? call.n_cells[0] : 0;
 
-    for (uint64_t i = threadIdx.x; i < n; i += VXD_DAG_SPOTS_THREADS) {
+    for (uint64_t i = threadIdx.x; i < n; i += VXD_SVDAG_SPOTS_THREADS) {
         call.rows.changes[i] = (uint8_t)lists.found[i];
     }
 }
 
 static enum vxd_status diff_find(struct vxd_queue *queue,
-                                 const struct vxd_dag_diff_call *call, unsigned n_blocks,
-                                 struct vxd_err *err)
+                                 const struct vxd_svdag_diff_call *call,
+                                 unsigned n_blocks, struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
     enum vxd_status status;
 
-    diff_parts_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+    diff_parts_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_parts_kernel", err));
-    diff_find_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, stream>>>(*call);
+    diff_find_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_find_kernel", err));
-    diff_join_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+    diff_join_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_join_kernel", err));
 out:
     return status;
 }
 
-enum vxd_status VXD_DAG_FORM(vxd_dag_diff)(struct vxd_queue *queue,
-                                           const struct vxd_dag_diff_call *call,
-                                           struct vxd_err *err)
+enum vxd_status VXD_SVDAG_FORM(vxd_svdag_diff)(struct vxd_queue *queue,
+                                               const struct vxd_svdag_diff_call *call,
+                                               struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
     unsigned n_blocks = (unsigned)queue->context->info.n_multiprocessors * 7;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    diff_spots_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+    diff_spots_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_spots_kernel", err));
-    diff_count_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, stream>>>(*call);
+    diff_count_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_count_kernel", err));
-    diff_sum_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+    diff_sum_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "diff_sum_kernel", err));
     if (call->limit > 0) {
-        diff_write_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, stream>>>(*call);
+        diff_write_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "diff_write_kernel", err));
     }
-    if (call->limit > 0 && call->cells.level > VXD_DAG_DIFF_SMALL &&
+    if (call->limit > 0 && call->cells.level > VXD_SVDAG_DIFF_SMALL &&
         call->rows.changes != NULL) {
         VXD_TRY(diff_find(queue, call, n_blocks, err));
     }

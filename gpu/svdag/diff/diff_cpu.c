@@ -14,12 +14,12 @@ enum {
 
 /* A pair, and the row of the cell that it is of where there are rows. */
 struct listed {
-    struct vxd_dag_diff_spot spot;
+    struct vxd_svdag_diff_spot spot;
     uint64_t row;
 };
 
 struct diff_run {
-    const struct vxd_dag_diff_call *call;
+    const struct vxd_svdag_diff_call *call;
     struct listed lists[2][MAX_SPOTS];
     const struct listed *list; /* the one that is done */
     size_t n;
@@ -30,7 +30,7 @@ struct diff_run {
 /* Whether to go below a pair: of one with a row, whether more may be found there. */
 static bool is_open(const struct diff_run *run, const struct listed *listed)
 {
-    const struct vxd_dag_diff_call *call = run->call;
+    const struct vxd_svdag_diff_call *call = run->call;
     unsigned seen;
     bool is_more;
 
@@ -39,21 +39,21 @@ static bool is_open(const struct diff_run *run, const struct listed *listed)
     }
     seen = call->rows.changes[listed->row];
     is_more =
-        vxd_dag_diff_bits_spot(&call->view, &call->cells.area, &listed->spot, &seen);
+        vxd_svdag_diff_bits_spot(&call->view, &call->cells.area, &listed->spot, &seen);
     call->rows.changes[listed->row] = (uint8_t)seen;
     return is_more;
 }
 
 /* Puts the children of a pair in which something differs; returns how many. */
-static size_t put_children(const struct vxd_dag_diff_call *call, const struct listed *of,
-                           struct listed *to)
+static size_t put_children(const struct vxd_svdag_diff_call *call,
+                           const struct listed *of, struct listed *to)
 {
     size_t n = 0;
 
     for (int octant = 0; octant < 8; octant++) {
-        to[n].spot = vxd_dag_diff_child(&call->view, &of->spot, octant);
+        to[n].spot = vxd_svdag_diff_child(&call->view, &of->spot, octant);
         to[n].row = of->row;
-        n += vxd_dag_diff_may(&call->cells.area, &to[n].spot);
+        n += vxd_svdag_diff_may(&call->cells.area, &to[n].spot);
     }
     return n;
 }
@@ -85,14 +85,14 @@ static void count_spots(void *context, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++) {
         run->starts[i] =
-            vxd_dag_diff_count(&run->call->view, &run->list[i].spot, &run->call->cells);
+            vxd_svdag_diff_count(&run->call->view, &run->list[i].spot, &run->call->cells);
     }
 }
 
 static void write_spots(void *context, size_t begin, size_t end)
 {
     const struct diff_run *run = context;
-    const struct vxd_dag_diff_call *call = run->call;
+    const struct vxd_svdag_diff_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
         uint64_t start = run->starts[i];
@@ -100,8 +100,8 @@ static void write_spots(void *context, size_t begin, size_t end)
         uint64_t row = start > call->first ? start - call->first : 0;
 
         if (run->starts[i + 1] > start + skip && row < call->limit) {
-            (void)vxd_dag_diff_write(&call->view, &run->list[i].spot, &call->cells,
-                                     &call->rows, row, skip, call->limit - row);
+            (void)vxd_svdag_diff_write(&call->view, &run->list[i].spot, &call->cells,
+                                       &call->rows, row, skip, call->limit - row);
         }
     }
 }
@@ -110,45 +110,45 @@ static void write_spots(void *context, size_t begin, size_t end)
 static void find_spots(void *context, size_t begin, size_t end)
 {
     const struct diff_run *run = context;
-    const struct vxd_dag_diff_call *call = run->call;
+    const struct vxd_svdag_diff_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
         uint8_t *changes = &call->rows.changes[run->list[i].row];
         const unsigned seen = __atomic_load_n(changes, __ATOMIC_RELAXED);
 
-        (void)__atomic_fetch_or(changes,
-                                (uint8_t)vxd_dag_diff_bits(&call->view, &call->cells.area,
-                                                           &run->list[i].spot, seen,
-                                                           false),
-                                __ATOMIC_RELAXED);
+        (void)__atomic_fetch_or(
+            changes,
+            (uint8_t)vxd_svdag_diff_bits(&call->view, &call->cells.area,
+                                         &run->list[i].spot, seen, false),
+            __ATOMIC_RELAXED);
     }
 }
 
 static void find_rows(void *context, size_t begin, size_t end)
 {
     const struct diff_run *run = context;
-    const struct vxd_dag_diff_call *call = run->call;
+    const struct vxd_svdag_diff_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
-        const struct vxd_dag_diff_spot spot = vxd_dag_diff_of_row(
+        const struct vxd_svdag_diff_spot spot = vxd_svdag_diff_of_row(
             &call->view, call->before, call->after, &call->rows, call->cells.level, i);
 
         call->rows.changes[i] =
-            (uint8_t)vxd_dag_diff_bits(&call->view, &call->cells.area, &spot, 0, false);
+            (uint8_t)vxd_svdag_diff_bits(&call->view, &call->cells.area, &spot, 0, false);
     }
 }
 
 /* The changes of large cells: of few, a list of pairs below them is shared out. */
 static void find_changes(struct vxd_pool *pool, struct diff_run *run, size_t n_rows)
 {
-    const struct vxd_dag_diff_call *call = run->call;
+    const struct vxd_svdag_diff_call *call = run->call;
 
     if (n_rows > MAX_SPOTS / 8) {
         vxd_parallel_for(pool, n_rows, 1, find_rows, run);
         return;
     }
     for (size_t i = 0; i < n_rows; i++) {
-        run->lists[0][i].spot = vxd_dag_diff_of_row(
+        run->lists[0][i].spot = vxd_svdag_diff_of_row(
             &call->view, call->before, call->after, &call->rows, call->cells.level, i);
         run->lists[0][i].row = i;
     }
@@ -161,13 +161,13 @@ static void find_changes(struct vxd_pool *pool, struct diff_run *run, size_t n_r
 
 static void run_diff(struct vxd_pool *pool, struct diff_run *run)
 {
-    const struct vxd_dag_diff_call *call = run->call;
+    const struct vxd_svdag_diff_call *call = run->call;
     const int level = call->cells.level;
     uint64_t n_rows;
     uint64_t n = 0;
 
-    run->lists[0][0].spot = vxd_dag_diff_at(&call->view, call->before, call->after, 0, 0,
-                                            0, call->view.depth);
+    run->lists[0][0].spot = vxd_svdag_diff_at(&call->view, call->before, call->after, 0,
+                                              0, 0, call->view.depth);
     run->lists[0][0].row = 0;
     run->n = 1;
     run->has_rows = false;
@@ -188,7 +188,7 @@ static void run_diff(struct vxd_pool *pool, struct diff_run *run)
         return;
     }
     vxd_parallel_for(pool, run->n, 1, write_spots, run);
-    if (level > VXD_DAG_DIFF_SMALL && call->rows.changes != NULL) {
+    if (level > VXD_SVDAG_DIFF_SMALL && call->rows.changes != NULL) {
         find_changes(pool, run, (size_t)n_rows);
     }
 }
@@ -196,11 +196,11 @@ static void run_diff(struct vxd_pool *pool, struct diff_run *run)
 static enum vxd_status diff_job(struct vxd_pool *pool, const void *context,
                                 struct vxd_err *err)
 {
-    const struct vxd_dag_diff_call *call = context;
+    const struct vxd_svdag_diff_call *call = context;
     struct diff_run *run = call->scratch;
 
     (void)err;
-    if (vxd_dag_area_is_empty(&call->cells.area) || call->before == call->after) {
+    if (vxd_svdag_area_is_empty(&call->cells.area) || call->before == call->after) {
         call->n_cells[0] = 0;
         call->n_cells[1] = 0;
         return VXD_OK;
@@ -210,14 +210,14 @@ static enum vxd_status diff_job(struct vxd_pool *pool, const void *context,
     return VXD_OK;
 }
 
-size_t vxd_dag_diff_run_bytes(void)
+size_t vxd_svdag_diff_run_bytes(void)
 {
     return sizeof(struct diff_run);
 }
 
-enum vxd_status vxd_dag_diff_cpu(struct vxd_queue *queue,
-                                 const struct vxd_dag_diff_call *call,
-                                 struct vxd_err *err)
+enum vxd_status vxd_svdag_diff_cpu(struct vxd_queue *queue,
+                                   const struct vxd_svdag_diff_call *call,
+                                   struct vxd_err *err)
 {
     return vxd_queue_push(queue, diff_job, call, sizeof *call, err);
 }

@@ -13,82 +13,83 @@
 
 enum {
     /* Cells of higher levels are large: their changes come last. */
-    VXD_DAG_DIFF_SMALL = VXD_DAG_LEAF_HEIGHT + 1
+    VXD_SVDAG_DIFF_SMALL = VXD_SVDAG_LEAF_HEIGHT + 1
 };
 
 /* A place, and what stands there on both sides. */
-struct vxd_dag_diff_spot {
-    struct vxd_dag_spot at; /* with the reference before */
+struct vxd_svdag_diff_spot {
+    struct vxd_svdag_spot at; /* with the reference before */
     uint32_t after;
 };
 
 /* Rows of a diff, as in diff.h. */
-struct vxd_dag_diff_rows {
+struct vxd_svdag_diff_rows {
     int32_t *cells;
     uint8_t *changes;
 };
 
-VXD_HD struct vxd_dag_diff_spot vxd_dag_diff_child(const struct vxd_dag_view *view,
-                                                   const struct vxd_dag_diff_spot *spot,
-                                                   int octant)
+VXD_HD struct vxd_svdag_diff_spot
+vxd_svdag_diff_child(const struct vxd_svdag_view *view,
+                     const struct vxd_svdag_diff_spot *spot, int octant)
 {
-    struct vxd_dag_diff_spot child;
+    struct vxd_svdag_diff_spot child;
 
-    child.at = vxd_dag_spot_child(view, &spot->at, octant);
-    child.after = vxd_dag_below(view, spot->after, octant);
+    child.at = vxd_svdag_spot_child(view, &spot->at, octant);
+    child.after = vxd_svdag_below(view, spot->after, octant);
     return child;
 }
 
 /* What stands at the cube of this height that holds a voxel. */
-VXD_HD struct vxd_dag_diff_spot vxd_dag_diff_at(const struct vxd_dag_view *view,
-                                                uint32_t before, uint32_t after,
-                                                uint32_t x, uint32_t y, uint32_t z,
-                                                int height)
+VXD_HD struct vxd_svdag_diff_spot vxd_svdag_diff_at(const struct vxd_svdag_view *view,
+                                                    uint32_t before, uint32_t after,
+                                                    uint32_t x, uint32_t y, uint32_t z,
+                                                    int height)
 {
     const uint32_t mask = ~((1u << height) - 1);
-    struct vxd_dag_diff_spot spot = {{before, x & mask, y & mask, z & mask, height},
-                                     after};
+    struct vxd_svdag_diff_spot spot = {{before, x & mask, y & mask, z & mask, height},
+                                       after};
 
     for (int h = view->depth; h > height && spot.at.ref != spot.after; h--) {
-        const int octant = vxd_dag_octant(x, y, z, h);
+        const int octant = vxd_svdag_octant(x, y, z, h);
 
-        spot.at.ref = vxd_dag_below(view, spot.at.ref, octant);
-        spot.after = vxd_dag_below(view, spot.after, octant);
+        spot.at.ref = vxd_svdag_below(view, spot.at.ref, octant);
+        spot.after = vxd_svdag_below(view, spot.after, octant);
     }
     return spot;
 }
 
 /* Whether some voxel of the area may differ in a spot. */
-VXD_HD bool vxd_dag_diff_may(const struct vxd_dag_area *area,
-                             const struct vxd_dag_diff_spot *spot)
+VXD_HD bool vxd_svdag_diff_may(const struct vxd_svdag_area *area,
+                               const struct vxd_svdag_diff_spot *spot)
 {
     return spot->at.ref != spot->after &&
-           vxd_dag_area_relation(area, &spot->at) != VXD_DAG_OUTSIDE;
+           vxd_svdag_area_relation(area, &spot->at) != VXD_SVDAG_OUTSIDE;
 }
 
 /* Neither side has parts: they differ in every voxel, and all alike. */
-VXD_HD bool vxd_dag_diff_is_even(const struct vxd_dag_diff_spot *spot)
+VXD_HD bool vxd_svdag_diff_is_even(const struct vxd_svdag_diff_spot *spot)
 {
-    return !vxd_dag_is_node(spot->at.ref) && !vxd_dag_is_node(spot->after);
+    return !vxd_svdag_is_node(spot->at.ref) && !vxd_svdag_is_node(spot->after);
 }
 
 /* Leaves ---------------------------------------------------------------------------------- */
 
 /* Voxels, occupied on both sides of a spot of leaf height, that are of another material; no
  * more than `most` are looked for. */
-VXD_HD uint64_t vxd_dag_diff_changed(const struct vxd_dag_view *view,
-                                     const struct vxd_dag_diff_spot *spot, uint64_t both,
-                                     int most)
+VXD_HD uint64_t vxd_svdag_diff_changed(const struct vxd_svdag_view *view,
+                                       const struct vxd_svdag_diff_spot *spot,
+                                       uint64_t both, int most)
 {
-    struct vxd_dag_values were = vxd_dag_values_of(view, spot->at.ref);
-    struct vxd_dag_values are = vxd_dag_values_of(view, spot->after);
+    struct vxd_svdag_values were = vxd_svdag_values_of(view, spot->at.ref);
+    struct vxd_svdag_values are = vxd_svdag_values_of(view, spot->after);
     uint64_t changed = 0;
     int n = 0;
 
     for (uint64_t rest = both; rest != 0 && n < most; rest &= rest - 1) {
-        const int bit = vxd_dag_low_bit(rest);
+        const int bit = vxd_svdag_low_bit(rest);
 
-        if (vxd_dag_values_get(view, &were, bit) != vxd_dag_values_get(view, &are, bit)) {
+        if (vxd_svdag_values_get(view, &were, bit) !=
+            vxd_svdag_values_get(view, &are, bit)) {
             changed |= rest & (~rest + 1);
             n++;
         }
@@ -97,24 +98,24 @@ VXD_HD uint64_t vxd_dag_diff_changed(const struct vxd_dag_view *view,
 }
 
 /* Voxels of the area in a spot of leaf height, by what became of them: a mask a bit of enum
- * vxd_dag_difference, of those changed up to `n_changed`. Says which differ at all. */
-VXD_HD uint64_t vxd_dag_diff_leaf(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_area *area,
-                                  const struct vxd_dag_diff_spot *spot, int n_changed,
-                                  uint64_t masks[5])
+ * vxd_svdag_difference, of those changed up to `n_changed`. Says which differ at all. */
+VXD_HD uint64_t vxd_svdag_diff_leaf(const struct vxd_svdag_view *view,
+                                    const struct vxd_svdag_area *area,
+                                    const struct vxd_svdag_diff_spot *spot, int n_changed,
+                                    uint64_t masks[5])
 {
     const uint64_t within =
-        vxd_dag_area_mask(area, &spot->at, vxd_dag_area_relation(area, &spot->at));
+        vxd_svdag_area_mask(area, &spot->at, vxd_svdag_area_relation(area, &spot->at));
     uint64_t occupied[2];
     uint64_t free[2];
 
-    vxd_dag_spot_masks(view, spot->at.ref, &occupied[0], &free[0]);
-    vxd_dag_spot_masks(view, spot->after, &occupied[1], &free[1]);
+    vxd_svdag_spot_masks(view, spot->at.ref, &occupied[0], &free[0]);
+    vxd_svdag_spot_masks(view, spot->after, &occupied[1], &free[1]);
     masks[0] = occupied[1] & ~occupied[0] & within;
     masks[1] = occupied[0] & ~occupied[1] & within;
     masks[2] = view->value_bits > 1
-                   ? vxd_dag_diff_changed(view, spot, occupied[0] & occupied[1] & within,
-                                          n_changed)
+                   ? vxd_svdag_diff_changed(view, spot,
+                                            occupied[0] & occupied[1] & within, n_changed)
                    : 0;
     masks[3] = free[1] & ~free[0] & within;
     masks[4] = free[0] & ~free[1] & within;
@@ -122,7 +123,7 @@ VXD_HD uint64_t vxd_dag_diff_leaf(const struct vxd_dag_view *view,
 }
 
 /* What became of some of these voxels. */
-VXD_HD unsigned vxd_dag_diff_bits_of(const uint64_t masks[5], uint64_t voxels)
+VXD_HD unsigned vxd_svdag_diff_bits_of(const uint64_t masks[5], uint64_t voxels)
 {
     unsigned bits = 0;
 
@@ -135,65 +136,69 @@ VXD_HD unsigned vxd_dag_diff_bits_of(const uint64_t masks[5], uint64_t voxels)
 /* Changes --------------------------------------------------------------------------------- */
 
 /* A member of a set of differences. */
-VXD_HD unsigned vxd_dag_diff_if(bool has, enum vxd_dag_difference difference)
+VXD_HD unsigned vxd_svdag_diff_if(bool has, enum vxd_svdag_difference difference)
 {
     return has ? (unsigned)difference : 0u;
 }
 
 /* What may have become of voxels below a pair that differs, higher than leaves; *is_exact: of
  * some voxel each of it has. */
-VXD_HD unsigned vxd_dag_diff_maybe(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_diff_spot *spot, bool *is_exact)
+VXD_HD unsigned vxd_svdag_diff_maybe(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_diff_spot *spot,
+                                     bool *is_exact)
 {
-    const struct vxd_dag_spot to = {spot->after, spot->at.x, spot->at.y, spot->at.z,
-                                    spot->at.height};
-    const unsigned before = vxd_dag_spot_states(view, &spot->at);
-    const unsigned after = vxd_dag_spot_states(view, &to);
-    const bool was_occupied = (before & VXD_DAG_OCCUPIED) != 0;
-    const bool is_occupied = (after & VXD_DAG_OCCUPIED) != 0;
-    unsigned bits = vxd_dag_diff_if(is_occupied, VXD_DAG_DIFF_ADDED) |
-                    vxd_dag_diff_if(was_occupied, VXD_DAG_DIFF_REMOVED) |
-                    vxd_dag_diff_if(was_occupied && is_occupied && view->value_bits > 1,
-                                    VXD_DAG_DIFF_CHANGED) |
-                    vxd_dag_diff_if((after & VXD_DAG_FREE) != 0, VXD_DAG_DIFF_FREED) |
-                    vxd_dag_diff_if((before & VXD_DAG_FREE) != 0, VXD_DAG_DIFF_UNFREED);
+    const struct vxd_svdag_spot to = {spot->after, spot->at.x, spot->at.y, spot->at.z,
+                                      spot->at.height};
+    const unsigned before = vxd_svdag_spot_states(view, &spot->at);
+    const unsigned after = vxd_svdag_spot_states(view, &to);
+    const bool was_occupied = (before & VXD_SVDAG_OCCUPIED) != 0;
+    const bool is_occupied = (after & VXD_SVDAG_OCCUPIED) != 0;
+    unsigned bits =
+        vxd_svdag_diff_if(is_occupied, VXD_SVDAG_DIFF_ADDED) |
+        vxd_svdag_diff_if(was_occupied, VXD_SVDAG_DIFF_REMOVED) |
+        vxd_svdag_diff_if(was_occupied && is_occupied && view->value_bits > 1,
+                          VXD_SVDAG_DIFF_CHANGED) |
+        vxd_svdag_diff_if((after & VXD_SVDAG_FREE) != 0, VXD_SVDAG_DIFF_FREED) |
+        vxd_svdag_diff_if((before & VXD_SVDAG_FREE) != 0, VXD_SVDAG_DIFF_UNFREED);
 
     /* Nothing is added where all was there. */
-    if (vxd_dag_is_uniform(spot->at.ref)) {
-        bits &= ~(unsigned)(was_occupied ? VXD_DAG_DIFF_ADDED : VXD_DAG_DIFF_FREED);
+    if (vxd_svdag_is_uniform(spot->at.ref)) {
+        bits &= ~(unsigned)(was_occupied ? VXD_SVDAG_DIFF_ADDED : VXD_SVDAG_DIFF_FREED);
     }
-    if (vxd_dag_is_uniform(spot->after)) {
-        bits &= ~(unsigned)(is_occupied ? VXD_DAG_DIFF_REMOVED : VXD_DAG_DIFF_UNFREED);
+    if (vxd_svdag_is_uniform(spot->after)) {
+        bits &=
+            ~(unsigned)(is_occupied ? VXD_SVDAG_DIFF_REMOVED : VXD_SVDAG_DIFF_UNFREED);
     }
-    *is_exact = spot->at.ref == VXD_DAG_EMPTY || spot->after == VXD_DAG_EMPTY ||
-                vxd_dag_diff_is_even(spot) || (bits & (bits - 1)) == 0;
+    *is_exact = spot->at.ref == VXD_SVDAG_EMPTY || spot->after == VXD_SVDAG_EMPTY ||
+                vxd_svdag_diff_is_even(spot) || (bits & (bits - 1)) == 0;
     return bits;
 }
 
 /* Adds to *seen what became of the area's voxels in a spot, as far as the spot itself tells.
  * True: what is below may add to it. */
-VXD_HD bool vxd_dag_diff_bits_spot(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_area *area,
-                                   const struct vxd_dag_diff_spot *spot, unsigned *seen)
+VXD_HD bool vxd_svdag_diff_bits_spot(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_area *area,
+                                     const struct vxd_svdag_diff_spot *spot,
+                                     unsigned *seen)
 {
     uint64_t masks[5];
-    enum vxd_dag_relation relation;
+    enum vxd_svdag_relation relation;
     unsigned maybe;
     bool is_exact;
 
-    if (!vxd_dag_diff_may(area, spot)) {
+    if (!vxd_svdag_diff_may(area, spot)) {
         return false;
     }
-    if (spot->at.height == VXD_DAG_LEAF_HEIGHT) {
-        const int n_changed = (*seen & VXD_DAG_DIFF_CHANGED) != 0 ? 0 : 1;
-        const uint64_t voxels = vxd_dag_diff_leaf(view, area, spot, n_changed, masks);
+    if (spot->at.height == VXD_SVDAG_LEAF_HEIGHT) {
+        const int n_changed = (*seen & VXD_SVDAG_DIFF_CHANGED) != 0 ? 0 : 1;
+        const uint64_t voxels = vxd_svdag_diff_leaf(view, area, spot, n_changed, masks);
 
-        *seen |= vxd_dag_diff_bits_of(masks, voxels);
+        *seen |= vxd_svdag_diff_bits_of(masks, voxels);
         return false;
     }
-    relation = vxd_dag_area_relation(area, &spot->at);
-    maybe = vxd_dag_diff_maybe(view, spot, &is_exact);
-    if (is_exact && (relation == VXD_DAG_INSIDE || vxd_dag_diff_is_even(spot))) {
+    relation = vxd_svdag_area_relation(area, &spot->at);
+    maybe = vxd_svdag_diff_maybe(view, spot, &is_exact);
+    if (is_exact && (relation == VXD_SVDAG_INSIDE || vxd_svdag_diff_is_even(spot))) {
         *seen |= maybe;
         return false;
     }
@@ -201,39 +206,40 @@ VXD_HD bool vxd_dag_diff_bits_spot(const struct vxd_dag_view *view,
 }
 
 /* As the cursor of cursor_math.h, of both sides. */
-struct vxd_dag_diff_cursor {
-    struct vxd_dag_diff_spot spot;
+struct vxd_svdag_diff_cursor {
+    struct vxd_svdag_diff_spot spot;
     int top;
-    uint32_t before[VXD_DAG_MAX_DEPTH + 1];
-    uint32_t after[VXD_DAG_MAX_DEPTH + 1];
+    uint32_t before[VXD_SVDAG_MAX_DEPTH + 1];
+    uint32_t after[VXD_SVDAG_MAX_DEPTH + 1];
 };
 
-VXD_HD void vxd_dag_diff_begin(struct vxd_dag_diff_cursor *cursor,
-                               const struct vxd_dag_diff_spot *spot)
+VXD_HD void vxd_svdag_diff_begin(struct vxd_svdag_diff_cursor *cursor,
+                                 const struct vxd_svdag_diff_spot *spot)
 {
     cursor->spot = *spot;
     cursor->top = spot->at.height;
 }
 
-VXD_HD void vxd_dag_diff_down(const struct vxd_dag_view *view,
-                              struct vxd_dag_diff_cursor *cursor)
+VXD_HD void vxd_svdag_diff_down(const struct vxd_svdag_view *view,
+                                struct vxd_svdag_diff_cursor *cursor)
 {
     cursor->before[cursor->spot.at.height] = cursor->spot.at.ref;
     cursor->after[cursor->spot.at.height] = cursor->spot.after;
-    cursor->spot = vxd_dag_diff_child(view, &cursor->spot, 0);
+    cursor->spot = vxd_svdag_diff_child(view, &cursor->spot, 0);
 }
 
-VXD_HD bool vxd_dag_diff_next(const struct vxd_dag_view *view,
-                              struct vxd_dag_diff_cursor *cursor)
+VXD_HD bool vxd_svdag_diff_next(const struct vxd_svdag_view *view,
+                                struct vxd_svdag_diff_cursor *cursor)
 {
-    struct vxd_dag_diff_spot parent = cursor->spot;
+    struct vxd_svdag_diff_spot parent = cursor->spot;
 
     while (parent.at.height < cursor->top) {
         uint32_t mask;
         int octant;
 
         parent.at.height++;
-        octant = vxd_dag_octant(parent.at.x, parent.at.y, parent.at.z, parent.at.height);
+        octant =
+            vxd_svdag_octant(parent.at.x, parent.at.y, parent.at.z, parent.at.height);
         mask = ~((1u << parent.at.height) - 1);
         parent.at.x &= mask;
         parent.at.y &= mask;
@@ -241,7 +247,7 @@ VXD_HD bool vxd_dag_diff_next(const struct vxd_dag_view *view,
         if (octant < 7) {
             parent.at.ref = cursor->before[parent.at.height];
             parent.after = cursor->after[parent.at.height];
-            cursor->spot = vxd_dag_diff_child(view, &parent, octant + 1);
+            cursor->spot = vxd_svdag_diff_child(view, &parent, octant + 1);
             return true;
         }
     }
@@ -250,20 +256,20 @@ VXD_HD bool vxd_dag_diff_next(const struct vxd_dag_view *view,
 
 /* What became of the area's voxels below a spot, with what was seen before; the first that is
  * seen where `any` will do. */
-VXD_HD unsigned vxd_dag_diff_bits(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_area *area,
-                                  const struct vxd_dag_diff_spot *from, unsigned seen,
-                                  bool any)
+VXD_HD unsigned vxd_svdag_diff_bits(const struct vxd_svdag_view *view,
+                                    const struct vxd_svdag_area *area,
+                                    const struct vxd_svdag_diff_spot *from, unsigned seen,
+                                    bool any)
 {
-    struct vxd_dag_diff_cursor cursor;
+    struct vxd_svdag_diff_cursor cursor;
     bool is_more = true;
 
-    vxd_dag_diff_begin(&cursor, from);
+    vxd_svdag_diff_begin(&cursor, from);
     while (is_more && !(any && seen != 0)) {
-        if (vxd_dag_diff_bits_spot(view, area, &cursor.spot, &seen)) {
-            vxd_dag_diff_down(view, &cursor);
+        if (vxd_svdag_diff_bits_spot(view, area, &cursor.spot, &seen)) {
+            vxd_svdag_diff_down(view, &cursor);
         } else {
-            is_more = vxd_dag_diff_next(view, &cursor);
+            is_more = vxd_svdag_diff_next(view, &cursor);
         }
     }
     return seen;
@@ -273,75 +279,75 @@ VXD_HD unsigned vxd_dag_diff_bits(const struct vxd_dag_view *view,
 
 /* All voxels below a pair that differ, where its inner node counts them and the other side is
  * empty: those that are set. False: they have to be looked at. */
-VXD_HD bool vxd_dag_diff_counted(const struct vxd_dag_view *view,
-                                 const struct vxd_dag_diff_spot *spot, uint64_t *n)
+VXD_HD bool vxd_svdag_diff_counted(const struct vxd_svdag_view *view,
+                                   const struct vxd_svdag_diff_spot *spot, uint64_t *n)
 {
     uint32_t head;
 
-    if (spot->at.height > VXD_DAG_COUNT_HEIGHT ||
-        (spot->at.ref != VXD_DAG_EMPTY && spot->after != VXD_DAG_EMPTY)) {
+    if (spot->at.height > VXD_SVDAG_COUNT_HEIGHT ||
+        (spot->at.ref != VXD_SVDAG_EMPTY && spot->after != VXD_SVDAG_EMPTY)) {
         return false;
     }
-    head = vxd_dag_words(view, spot->at.ref | spot->after)[0];
+    head = vxd_svdag_words(view, spot->at.ref | spot->after)[0];
     *n = head >> 10;
-    return (head & VXD_DAG_HAS_FREE) == 0;
+    return (head & VXD_SVDAG_HAS_FREE) == 0;
 }
 
 /* Adds the cells of a spot to *n. True: only what is below tells, and nothing was added; never
  * of a spot as low as a cell, or as a leaf. */
-VXD_HD bool vxd_dag_diff_count_spot(const struct vxd_dag_view *view,
-                                    const struct vxd_dag_cells *cells,
-                                    const struct vxd_dag_diff_spot *spot, uint64_t *n)
+VXD_HD bool vxd_svdag_diff_count_spot(const struct vxd_svdag_view *view,
+                                      const struct vxd_svdag_cells *cells,
+                                      const struct vxd_svdag_diff_spot *spot, uint64_t *n)
 {
     const bool is_inside =
-        vxd_dag_area_relation(&cells->area, &spot->at) == VXD_DAG_INSIDE;
+        vxd_svdag_area_relation(&cells->area, &spot->at) == VXD_SVDAG_INSIDE;
     uint64_t masks[5];
     uint64_t n_voxels;
 
-    if (!vxd_dag_diff_may(&cells->area, spot)) {
+    if (!vxd_svdag_diff_may(&cells->area, spot)) {
         return false;
     }
-    if (vxd_dag_diff_is_even(spot)) {
-        *n += vxd_dag_cells_of_uniform(&spot->at, cells);
+    if (vxd_svdag_diff_is_even(spot)) {
+        *n += vxd_svdag_cells_of_uniform(&spot->at, cells);
         return false;
     }
-    if (spot->at.height == VXD_DAG_LEAF_HEIGHT) {
-        *n += (uint64_t)vxd_dag_cells_of_leaf(
-            vxd_dag_diff_leaf(view, &cells->area, spot, 64, masks), cells->level);
+    if (spot->at.height == VXD_SVDAG_LEAF_HEIGHT) {
+        *n += (uint64_t)vxd_svdag_cells_of_leaf(
+            vxd_svdag_diff_leaf(view, &cells->area, spot, 64, masks), cells->level);
         return false;
     }
     if (spot->at.height == cells->level) {
-        *n += is_inside || vxd_dag_diff_bits(view, &cells->area, spot, 0, true) != 0;
+        *n += is_inside || vxd_svdag_diff_bits(view, &cells->area, spot, 0, true) != 0;
         return false;
     }
-    if (cells->level == 0 && is_inside && vxd_dag_diff_counted(view, spot, &n_voxels)) {
+    if (cells->level == 0 && is_inside && vxd_svdag_diff_counted(view, spot, &n_voxels)) {
         *n += n_voxels;
         return false;
     }
     return true;
 }
 
-VXD_HD uint64_t vxd_dag_diff_count(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_diff_spot *from,
-                                   const struct vxd_dag_cells *cells)
+VXD_HD uint64_t vxd_svdag_diff_count(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_diff_spot *from,
+                                     const struct vxd_svdag_cells *cells)
 {
-    struct vxd_dag_diff_cursor cursor;
+    struct vxd_svdag_diff_cursor cursor;
     uint64_t n = 0;
     bool is_more = true;
 
-    vxd_dag_diff_begin(&cursor, from);
+    vxd_svdag_diff_begin(&cursor, from);
     while (is_more) {
-        if (vxd_dag_diff_count_spot(view, cells, &cursor.spot, &n)) {
-            vxd_dag_diff_down(view, &cursor);
+        if (vxd_svdag_diff_count_spot(view, cells, &cursor.spot, &n)) {
+            vxd_svdag_diff_down(view, &cursor);
         } else {
-            is_more = vxd_dag_diff_next(view, &cursor);
+            is_more = vxd_svdag_diff_next(view, &cursor);
         }
     }
     return n;
 }
 
-VXD_HD void vxd_dag_diff_put(const struct vxd_dag_diff_rows *rows, uint64_t row,
-                             const uint32_t voxel[3], int level)
+VXD_HD void vxd_svdag_diff_put(const struct vxd_svdag_diff_rows *rows, uint64_t row,
+                               const uint32_t voxel[3], int level)
 {
     for (int axis = 0; axis < 3; axis++) {
         rows->cells[3 * row + (uint64_t)axis] = (int32_t)(voxel[axis] >> level);
@@ -349,44 +355,44 @@ VXD_HD void vxd_dag_diff_put(const struct vxd_dag_diff_rows *rows, uint64_t row,
 }
 
 /* One cell of a higher level than leaves', with its changes where it is small. */
-VXD_HD void vxd_dag_diff_put_cell(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_diff_spot *spot,
-                                  const struct vxd_dag_cells *cells,
-                                  const struct vxd_dag_diff_rows *rows, uint64_t row)
+VXD_HD void vxd_svdag_diff_put_cell(const struct vxd_svdag_view *view,
+                                    const struct vxd_svdag_diff_spot *spot,
+                                    const struct vxd_svdag_cells *cells,
+                                    const struct vxd_svdag_diff_rows *rows, uint64_t row)
 {
     const uint32_t voxel[3] = {spot->at.x, spot->at.y, spot->at.z};
 
-    vxd_dag_diff_put(rows, row, voxel, cells->level);
-    if (rows->changes != NULL && cells->level <= VXD_DAG_DIFF_SMALL) {
+    vxd_svdag_diff_put(rows, row, voxel, cells->level);
+    if (rows->changes != NULL && cells->level <= VXD_SVDAG_DIFF_SMALL) {
         rows->changes[row] =
-            (uint8_t)vxd_dag_diff_bits(view, &cells->area, spot, 0, false);
+            (uint8_t)vxd_svdag_diff_bits(view, &cells->area, spot, 0, false);
     }
 }
 
 /* What stands at the cell of a row. */
-VXD_HD struct vxd_dag_diff_spot vxd_dag_diff_of_row(const struct vxd_dag_view *view,
-                                                    uint32_t before, uint32_t after,
-                                                    const struct vxd_dag_diff_rows *rows,
-                                                    int level, uint64_t row)
+VXD_HD struct vxd_svdag_diff_spot
+vxd_svdag_diff_of_row(const struct vxd_svdag_view *view, uint32_t before, uint32_t after,
+                      const struct vxd_svdag_diff_rows *rows, int level, uint64_t row)
 {
     const int32_t *cell = rows->cells + 3 * row;
 
-    return vxd_dag_diff_at(view, before, after, (uint32_t)cell[0] << level,
-                           (uint32_t)cell[1] << level, (uint32_t)cell[2] << level, level);
+    return vxd_svdag_diff_at(view, before, after, (uint32_t)cell[0] << level,
+                             (uint32_t)cell[1] << level, (uint32_t)cell[2] << level,
+                             level);
 }
 
 /* Cells of a leaf but the first *skip of them, with their changes; returns how many, at most
  * `most`. */
-VXD_HD uint64_t vxd_dag_diff_put_leaf(const struct vxd_dag_view *view,
-                                      const struct vxd_dag_diff_spot *spot,
-                                      const struct vxd_dag_cells *cells,
-                                      const struct vxd_dag_diff_rows *rows, uint64_t row,
-                                      uint64_t *skip, uint64_t most)
+VXD_HD uint64_t vxd_svdag_diff_put_leaf(const struct vxd_svdag_view *view,
+                                        const struct vxd_svdag_diff_spot *spot,
+                                        const struct vxd_svdag_cells *cells,
+                                        const struct vxd_svdag_diff_rows *rows,
+                                        uint64_t row, uint64_t *skip, uint64_t most)
 {
     const int shift = 3 * cells->level;
     const uint64_t group = ~(uint64_t)0 >> (64 - (1 << shift));
     uint64_t masks[5];
-    const uint64_t voxels = vxd_dag_diff_leaf(view, &cells->area, spot, 64, masks);
+    const uint64_t voxels = vxd_svdag_diff_leaf(view, &cells->area, spot, 64, masks);
     uint64_t n = 0;
 
     for (int first = 0; first < 64 && n < most; first += 1 << shift) {
@@ -402,10 +408,10 @@ VXD_HD uint64_t vxd_dag_diff_put_leaf(const struct vxd_dag_view *view,
             (*skip)--;
             continue;
         }
-        vxd_dag_diff_put(rows, row + n, voxel, cells->level);
+        vxd_svdag_diff_put(rows, row + n, voxel, cells->level);
         if (rows->changes != NULL) {
             rows->changes[row + n] =
-                (uint8_t)vxd_dag_diff_bits_of(masks, voxels & group << first);
+                (uint8_t)vxd_svdag_diff_bits_of(masks, voxels & group << first);
         }
         n++;
     }
@@ -414,40 +420,41 @@ VXD_HD uint64_t vxd_dag_diff_put_leaf(const struct vxd_dag_view *view,
 
 /* Writes rows from `row` on: the cells of a spot but the first `skip`, at most `most` of them;
  * returns how many. */
-VXD_HD uint64_t vxd_dag_diff_write(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_diff_spot *from,
-                                   const struct vxd_dag_cells *cells,
-                                   const struct vxd_dag_diff_rows *rows, uint64_t row,
-                                   uint64_t skip, uint64_t most)
+VXD_HD uint64_t vxd_svdag_diff_write(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_diff_spot *from,
+                                     const struct vxd_svdag_cells *cells,
+                                     const struct vxd_svdag_diff_rows *rows, uint64_t row,
+                                     uint64_t skip, uint64_t most)
 {
-    struct vxd_dag_diff_cursor cursor;
+    struct vxd_svdag_diff_cursor cursor;
     uint64_t n = 0;
     bool is_more = true;
 
-    vxd_dag_diff_begin(&cursor, from);
+    vxd_svdag_diff_begin(&cursor, from);
     while (is_more && n < most) {
-        const struct vxd_dag_diff_spot *spot = &cursor.spot;
+        const struct vxd_svdag_diff_spot *spot = &cursor.spot;
         const bool is_last =
-            spot->at.height <= VXD_DAG_LEAF_HEIGHT || spot->at.height <= cells->level;
-        bool may = vxd_dag_diff_may(&cells->area, spot);
+            spot->at.height <= VXD_SVDAG_LEAF_HEIGHT || spot->at.height <= cells->level;
+        bool may = vxd_svdag_diff_may(&cells->area, spot);
 
-        if (may && (is_last ? cells->level > VXD_DAG_LEAF_HEIGHT : skip > 0)) {
-            uint64_t n_here = vxd_dag_diff_count(view, spot, cells);
+        if (may && (is_last ? cells->level > VXD_SVDAG_LEAF_HEIGHT : skip > 0)) {
+            uint64_t n_here = vxd_svdag_diff_count(view, spot, cells);
 
             may = n_here > skip;
             skip -= may ? 0 : n_here;
         }
         if (may && !is_last) {
-            vxd_dag_diff_down(view, &cursor);
+            vxd_svdag_diff_down(view, &cursor);
             continue;
         }
-        if (may && cells->level <= VXD_DAG_LEAF_HEIGHT) {
-            n += vxd_dag_diff_put_leaf(view, spot, cells, rows, row + n, &skip, most - n);
+        if (may && cells->level <= VXD_SVDAG_LEAF_HEIGHT) {
+            n += vxd_svdag_diff_put_leaf(view, spot, cells, rows, row + n, &skip,
+                                         most - n);
         } else if (may) {
-            vxd_dag_diff_put_cell(view, spot, cells, rows, row + n);
+            vxd_svdag_diff_put_cell(view, spot, cells, rows, row + n);
             n++;
         }
-        is_more = vxd_dag_diff_next(view, &cursor);
+        is_more = vxd_svdag_diff_next(view, &cursor);
     }
     return n;
 }

@@ -9,87 +9,89 @@
 /* Cells of a dense array. */
 #define MAX_DENSE_CELLS ((int64_t)1 << 27)
 
-static enum vxd_status check_box(const struct vxd_dag *dag,
-                                 const struct vxd_dag_export *box, struct vxd_err *err)
+static enum vxd_status check_box(const struct vxd_svdag *svdag,
+                                 const struct vxd_svdag_export *box, struct vxd_err *err)
 {
-    if (box->level < 0 || box->level > dag->view.depth) {
+    if (box->level < 0 || box->level > svdag->view.depth) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "level", "%d, must be 0 to %d",
-                        box->level, dag->view.depth);
+                        box->level, svdag->view.depth);
     }
     return VXD_OK;
 }
 
-static struct vxd_dag_cells cells_of(const struct vxd_dag *dag,
-                                     const struct vxd_dag_export *box, bool free)
+static struct vxd_svdag_cells cells_of(const struct vxd_svdag *svdag,
+                                       const struct vxd_svdag_export *box, bool free)
 {
-    struct vxd_dag_cells cells = {
-        vxd_dag_area_of_box(box->low, box->high, dag->view.depth), box->level,
-        free ? VXD_DAG_FREE : VXD_DAG_OCCUPIED};
+    struct vxd_svdag_cells cells = {
+        vxd_svdag_area_of_box(box->low, box->high, svdag->view.depth), box->level,
+        free ? VXD_SVDAG_FREE : VXD_SVDAG_OCCUPIED};
 
     return cells;
 }
 
 /* Runs a call; its scratch goes with it. */
-static enum vxd_status run_cells(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                 struct vxd_dag_cells_call *call, struct vxd_err *err)
+static enum vxd_status run_cells(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                                 struct vxd_svdag_cells_call *call, struct vxd_err *err)
 {
     struct vxd_buffer scratch = {0};
     enum vxd_status status;
 
-    VXD_TRY(vxd_device_alloc(queue, vxd_dag_cells_scratch_bytes(queue), &scratch, err));
+    VXD_TRY(vxd_device_alloc(queue, vxd_svdag_cells_scratch_bytes(queue), &scratch, err));
     call->scratch = scratch.ptr;
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, export_cells)(queue, call, err));
+    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, export_cells)(queue, call, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;
 }
 
-enum vxd_status vxd_dag_count_cells(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                    uint32_t root, const struct vxd_dag_export *box,
-                                    uint64_t *n_cells, struct vxd_err *err)
+enum vxd_status vxd_svdag_count_cells(struct vxd_queue *queue,
+                                      const struct vxd_svdag *svdag, uint32_t root,
+                                      const struct vxd_svdag_export *box,
+                                      uint64_t *n_cells, struct vxd_err *err)
 {
-    struct vxd_dag_cells_call call = {.view = dag->view,
-                                      .root = root,
-                                      .cells = cells_of(dag, box, box->free),
-                                      .n_cells = n_cells};
+    struct vxd_svdag_cells_call call = {.view = svdag->view,
+                                        .root = root,
+                                        .cells = cells_of(svdag, box, box->free),
+                                        .n_cells = n_cells};
     enum vxd_status status;
 
-    VXD_TRY(check_box(dag, box, err));
-    VXD_TRY(vxd_dag_query_need(n_cells, "n_cells", err));
-    VXD_TRY(run_cells(queue, dag, &call, err));
+    VXD_TRY(check_box(svdag, box, err));
+    VXD_TRY(vxd_svdag_query_need(n_cells, "n_cells", err));
+    VXD_TRY(run_cells(queue, svdag, &call, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_dag_export_cells(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                     uint32_t root, const struct vxd_dag_export *box,
-                                     uint64_t first, uint64_t limit, int32_t *cells,
-                                     uint16_t *values, uint64_t *counts,
-                                     uint64_t *n_cells, struct vxd_err *err)
+enum vxd_status vxd_svdag_export_cells(struct vxd_queue *queue,
+                                       const struct vxd_svdag *svdag, uint32_t root,
+                                       const struct vxd_svdag_export *box, uint64_t first,
+                                       uint64_t limit, int32_t *cells, uint16_t *values,
+                                       uint64_t *counts, uint64_t *n_cells,
+                                       struct vxd_err *err)
 {
-    struct vxd_dag_cells_call call = {.view = dag->view,
-                                      .root = root,
-                                      .cells = cells_of(dag, box, box->free),
-                                      .first = first,
-                                      .limit = limit,
-                                      .rows = {cells, values, counts},
-                                      .n_cells = n_cells};
+    struct vxd_svdag_cells_call call = {.view = svdag->view,
+                                        .root = root,
+                                        .cells = cells_of(svdag, box, box->free),
+                                        .first = first,
+                                        .limit = limit,
+                                        .rows = {cells, values, counts},
+                                        .n_cells = n_cells};
     enum vxd_status status;
 
-    VXD_TRY(check_box(dag, box, err));
-    VXD_TRY(vxd_dag_query_need(n_cells, "n_cells", err));
+    VXD_TRY(check_box(svdag, box, err));
+    VXD_TRY(vxd_svdag_query_need(n_cells, "n_cells", err));
     if (limit == 0) {
         return vxd_queue_fill(queue, n_cells, 0, sizeof *n_cells, err);
     }
-    VXD_TRY(vxd_dag_query_need(cells, "cells", err));
-    VXD_TRY(run_cells(queue, dag, &call, err));
+    VXD_TRY(vxd_svdag_query_need(cells, "cells", err));
+    VXD_TRY(run_cells(queue, svdag, &call, err));
 out:
     return status;
 }
 
 /* The array that a box is, in cells. */
-static enum vxd_status dense_of(const struct vxd_dag_export *box,
-                                struct vxd_dag_dense *dense, struct vxd_err *err)
+static enum vxd_status dense_of(const struct vxd_svdag_export *box,
+                                struct vxd_svdag_dense *dense, struct vxd_err *err)
 {
     int64_t side = (int64_t)1 << box->level;
     int64_t n = 1;
@@ -123,31 +125,32 @@ static enum vxd_status dense_of(const struct vxd_dag_export *box,
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_export_dense(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                     uint32_t root, const struct vxd_dag_export *box,
-                                     uint8_t *states, uint16_t *values,
-                                     struct vxd_err *err)
+enum vxd_status vxd_svdag_export_dense(struct vxd_queue *queue,
+                                       const struct vxd_svdag *svdag, uint32_t root,
+                                       const struct vxd_svdag_export *box,
+                                       uint8_t *states, uint16_t *values,
+                                       struct vxd_err *err)
 {
-    struct vxd_dag_dense_call call = {.view = dag->view,
-                                      .root = root,
-                                      .cells = cells_of(dag, box, false),
-                                      .dense = {.states = states, .values = values}};
+    struct vxd_svdag_dense_call call = {.view = svdag->view,
+                                        .root = root,
+                                        .cells = cells_of(svdag, box, false),
+                                        .dense = {.states = states, .values = values}};
     size_t n;
     enum vxd_status status;
 
-    VXD_TRY(check_box(dag, box, err));
+    VXD_TRY(check_box(svdag, box, err));
     VXD_TRY(dense_of(box, &call.dense, err));
     if (call.dense.size[0] == 0) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_dag_query_need(states, "states", err));
+    VXD_TRY(vxd_svdag_query_need(states, "states", err));
     n = (size_t)(call.dense.size[0] * call.dense.size[1] * call.dense.size[2]);
-    VXD_TRY(vxd_queue_fill(queue, states, VXD_DAG_UNKNOWN, n, err));
+    VXD_TRY(vxd_queue_fill(queue, states, VXD_SVDAG_UNKNOWN, n, err));
     if (values != NULL) {
         VXD_TRY(vxd_queue_fill(queue, values, 0, n * sizeof *values, err));
     }
-    if (!vxd_dag_area_is_empty(&call.cells.area)) {
-        VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, export_dense)(queue, &call, err));
+    if (!vxd_svdag_area_is_empty(&call.cells.area)) {
+        VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, export_dense)(queue, &call, err));
     }
 out:
     return status;

@@ -21,38 +21,38 @@
 /* --- lists of cells -------------------------------------------------------------------- */
 
 /* Cells before each spot of the list, after it the number of all. */
-static __device__ uint64_t *starts_of(const struct vxd_dag_cells_call *call)
+static __device__ uint64_t *starts_of(const struct vxd_svdag_cells_call *call)
 {
-    return (uint64_t *)((unsigned char *)call->scratch + VXD_DAG_SPOTS_BYTES);
+    return (uint64_t *)((unsigned char *)call->scratch + VXD_SVDAG_SPOTS_BYTES);
 }
 
 struct cells_filter {
-    const struct vxd_dag_cells_call *call;
+    const struct vxd_svdag_cells_call *call;
 
-    __device__ bool may(const struct vxd_dag_spot *spot) const
+    __device__ bool may(const struct vxd_svdag_spot *spot) const
     {
-        return vxd_dag_cells_may(&call->view, spot, &call->cells);
+        return vxd_svdag_cells_may(&call->view, spot, &call->cells);
     }
 };
 
-static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
-    cells_spots_kernel(const __grid_constant__ struct vxd_dag_cells_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
+    cells_spots_kernel(const __grid_constant__ struct vxd_svdag_cells_call call)
 {
-    struct vxd_dag_spots spots = vxd_dag_spots_at(call.scratch, 0);
+    struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, 0);
     struct cells_filter filter = {&call};
 
-    vxd_dag_spots_make(&call.view, call.root, &call.cells.area,
-                       max(call.cells.level, CELLS_LEAST_HEIGHT), &filter, &spots);
+    vxd_svdag_spots_make(&call.view, call.root, &call.cells.area,
+                         max(call.cells.level, CELLS_LEAST_HEIGHT), &filter, &spots);
 }
 
 struct cells_visitor {
-    const struct vxd_dag_cells_call *call;
+    const struct vxd_svdag_cells_call *call;
     uint64_t n; /* by this thread */
 
-    __device__ void visit(const struct vxd_dag_spot *spot, uint32_t *octants)
+    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *octants)
     {
-        if (vxd_dag_cells_count_spot(&call->view, &call->cells, spot, &n)) {
-            *octants = vxd_dag_octants(&call->view, spot->ref);
+        if (vxd_svdag_cells_count_spot(&call->view, &call->cells, spot, &n)) {
+            *octants = vxd_svdag_octants(&call->view, spot->ref);
         }
     }
 
@@ -63,22 +63,22 @@ struct cells_visitor {
 };
 
 /* Leaves each spot's cells where its start will be. */
-static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
-    count_cells_kernel(const __grid_constant__ struct vxd_dag_cells_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
+    count_cells_kernel(const __grid_constant__ struct vxd_svdag_cells_call call)
 {
-    __shared__ struct vxd_dag_walk walks[VXD_DAG_WALK_WARPS];
+    __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
-    struct vxd_dag_spots spots = vxd_dag_spots_at(call.scratch, 0);
+    struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, 0);
     uint64_t *starts = starts_of(&call);
 
-    for (uint32_t i = blockIdx.x * VXD_DAG_WALK_WARPS + warp; i < spots.head[0];
-         i += gridDim.x * VXD_DAG_WALK_WARPS) {
-        struct vxd_dag_spot spot = vxd_dag_spots_get(&spots, (int)spots.head[1], i);
+    for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < spots.head[0];
+         i += gridDim.x * VXD_SVDAG_WALK_WARPS) {
+        struct vxd_svdag_spot spot = vxd_svdag_spots_get(&spots, (int)spots.head[1], i);
         struct cells_visitor visitor = {&call, 0};
         uint64_t n;
 
-        vxd_dag_walk_run(&call.view, &walks[warp], &spot, &visitor);
-        n = vxd_dag_warp_sum(visitor.n);
+        vxd_svdag_walk_run(&call.view, &walks[warp], &spot, &visitor);
+        n = vxd_svdag_warp_sum(visitor.n);
         if (threadIdx.x % 32 == 0) {
             starts[i] = n;
         }
@@ -86,12 +86,12 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
 }
 
 /* One block: counts become starts, each thread's of consecutive spots. */
-static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
-    sum_cells_kernel(const __grid_constant__ struct vxd_dag_cells_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
+    sum_cells_kernel(const __grid_constant__ struct vxd_svdag_cells_call call)
 {
-    uint32_t n = vxd_dag_spots_at(call.scratch, 0).head[0];
+    uint32_t n = vxd_svdag_spots_at(call.scratch, 0).head[0];
     uint64_t *starts = starts_of(&call);
-    uint32_t share = (n + VXD_DAG_SPOTS_THREADS - 1) / VXD_DAG_SPOTS_THREADS;
+    uint32_t share = (n + VXD_SVDAG_SPOTS_THREADS - 1) / VXD_SVDAG_SPOTS_THREADS;
     uint32_t begin = min(n, threadIdx.x * share);
     uint32_t end = min(n, begin + share);
     uint64_t sum = 0;
@@ -100,7 +100,7 @@ static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
     for (uint32_t i = begin; i < end; i++) {
         sum += starts[i];
     }
-    sum = vxd_dag_block_before(sum, &total);
+    sum = vxd_svdag_block_before(sum, &total);
     for (uint32_t i = begin; i < end; i++) {
         uint64_t count = starts[i];
 
@@ -123,19 +123,19 @@ struct cells_window {
 
 /* Writes the cells of a spot that is as low as a cell, or as a leaf, and has n of them, the
  * first of which is number `start`; some of them are wanted. */
-static __device__ void write_cells(const struct vxd_dag_cells_call *call,
+static __device__ void write_cells(const struct vxd_svdag_cells_call *call,
                                    const struct cells_window *window,
-                                   const struct vxd_dag_spot *spot, uint64_t start)
+                                   const struct vxd_svdag_spot *spot, uint64_t start)
 {
     uint64_t skip = start < window->first ? window->first - start : 0;
     uint64_t from = start + skip;
 
-    if (call->cells.level <= VXD_DAG_LEAF_HEIGHT) {
-        (void)vxd_dag_cells_put_leaf(&call->view, spot, &call->cells, &call->rows,
-                                     from - window->first, &skip, window->last - from);
+    if (call->cells.level <= VXD_SVDAG_LEAF_HEIGHT) {
+        (void)vxd_svdag_cells_put_leaf(&call->view, spot, &call->cells, &call->rows,
+                                       from - window->first, &skip, window->last - from);
     } else {
-        (void)vxd_dag_cells_put(&call->view, spot, &call->cells, &call->rows,
-                                from - window->first);
+        (void)vxd_svdag_cells_put(&call->view, spot, &call->cells, &call->rows,
+                                  from - window->first);
     }
 }
 
@@ -146,30 +146,31 @@ struct cells_of_spot {
     bool is_low;   /* a spot to write, not to open */
 };
 
-static __device__ struct cells_of_spot look_at(const struct vxd_dag_cells_call *call,
-                                               const struct vxd_dag_spot *spot)
+static __device__ struct cells_of_spot look_at(const struct vxd_svdag_cells_call *call,
+                                               const struct vxd_svdag_spot *spot)
 {
     struct cells_of_spot found = {0, false, false};
 
-    found.is_known = !vxd_dag_cells_count_spot(&call->view, &call->cells, spot, &found.n);
-    found.is_low = spot->height <= max(call->cells.level, (int)VXD_DAG_LEAF_HEIGHT);
+    found.is_known =
+        !vxd_svdag_cells_count_spot(&call->view, &call->cells, spot, &found.n);
+    found.is_low = spot->height <= max(call->cells.level, (int)VXD_SVDAG_LEAF_HEIGHT);
     return found;
 }
 
 /* Writes what is wanted of a spot's cells, of which the first is number `start`. */
-static __device__ void write_spot(const struct vxd_dag_cells_call *call,
+static __device__ void write_spot(const struct vxd_svdag_cells_call *call,
                                   const struct cells_window *window,
-                                  struct vxd_dag_walk *walk,
-                                  const struct vxd_dag_spot *from, uint64_t start)
+                                  struct vxd_svdag_walk *walk,
+                                  const struct vxd_svdag_spot *from, uint64_t start)
 {
     uint32_t lane = threadIdx.x % 32;
-    uint32_t n = vxd_dag_walk_begin(walk, from);
+    uint32_t n = vxd_svdag_walk_begin(walk, from);
 
     /* A round writes or passes the first of its spots, or opens it. */
     while (n > 0 && start < window->last) {
-        uint32_t share = vxd_dag_walk_share(n);
+        uint32_t share = vxd_svdag_walk_share(n);
         struct cells_of_spot found = {0, true, false};
-        struct vxd_dag_spot spot = *from;
+        struct vxd_svdag_spot spot = *from;
         uint64_t end;
         bool is_wanted;
         bool is_left;
@@ -177,7 +178,8 @@ static __device__ void write_spot(const struct vxd_dag_cells_call *call,
         uint32_t n_done;
 
         if (lane < share) {
-            spot = vxd_dag_spot_of(walk->refs[n - 1 - lane], walk->places[n - 1 - lane]);
+            spot =
+                vxd_svdag_spot_of(walk->refs[n - 1 - lane], walk->places[n - 1 - lane]);
             found = look_at(call, &spot);
         }
         /* Number of the cell after this thread's: right where all before it are known. */
@@ -200,25 +202,25 @@ static __device__ void write_spot(const struct vxd_dag_cells_call *call,
         /* Of n_done = 0 nothing is passed: the first spot is opened, so it is not low. */
         start = n_done > 0 ? __shfl_sync(UINT32_MAX, end, (int)n_done - 1) : start;
         is_left = lane >= n_done && lane < share && !(found.is_known && found.n == 0);
-        n = vxd_dag_walk_put(
+        n = vxd_svdag_walk_put(
             &call->view, walk, n - share, &spot, is_left && found.is_low,
-            is_left && !found.is_low ? vxd_dag_octants(&call->view, spot.ref) : 0);
+            is_left && !found.is_low ? vxd_svdag_octants(&call->view, spot.ref) : 0);
     }
 }
 
-static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
-    write_cells_kernel(const __grid_constant__ struct vxd_dag_cells_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
+    write_cells_kernel(const __grid_constant__ struct vxd_svdag_cells_call call)
 {
-    __shared__ struct vxd_dag_walk walks[VXD_DAG_WALK_WARPS];
+    __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
-    struct vxd_dag_spots spots = vxd_dag_spots_at(call.scratch, 0);
+    struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, 0);
     const uint64_t *starts = starts_of(&call);
     struct cells_window window = {call.first, call.first + call.limit};
 
     window.last = window.last < call.first ? UINT64_MAX : window.last;
-    for (uint32_t i = blockIdx.x * VXD_DAG_WALK_WARPS + warp; i < spots.head[0];
-         i += gridDim.x * VXD_DAG_WALK_WARPS) {
-        struct vxd_dag_spot spot = vxd_dag_spots_get(&spots, (int)spots.head[1], i);
+    for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < spots.head[0];
+         i += gridDim.x * VXD_SVDAG_WALK_WARPS) {
+        struct vxd_svdag_spot spot = vxd_svdag_spots_get(&spots, (int)spots.head[1], i);
 
         if (starts[i + 1] > window.first && starts[i] < window.last) {
             write_spot(&call, &window, &walks[warp], &spot, starts[i]);
@@ -226,23 +228,22 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     }
 }
 
-enum vxd_status VXD_DAG_FORM(vxd_dag_export_cells)(struct vxd_queue *queue,
-                                                   const struct vxd_dag_cells_call *call,
-                                                   struct vxd_err *err)
+enum vxd_status VXD_SVDAG_FORM(vxd_svdag_export_cells)(
+    struct vxd_queue *queue, const struct vxd_svdag_cells_call *call, struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
     unsigned n_blocks = (unsigned)queue->context->info.n_multiprocessors * 8;
     enum vxd_status status;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    cells_spots_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+    cells_spots_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "cells_spots_kernel", err));
-    count_cells_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, stream>>>(*call);
+    count_cells_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "count_cells_kernel", err));
-    sum_cells_kernel<<<1, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+    sum_cells_kernel<<<1, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "sum_cells_kernel", err));
     if (call->rows.cells != NULL) {
-        write_cells_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, stream>>>(*call);
+        write_cells_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "write_cells_kernel", err));
     }
 out:
@@ -253,7 +254,7 @@ out:
 
 /* The spots that hold an area: leaves or cells, by number, z fastest. */
 struct dense_run {
-    struct vxd_dag_dense_call call;
+    struct vxd_svdag_dense_call call;
     int height;
     uint32_t low[3]; /* in spots */
     uint32_t size[3];
@@ -264,8 +265,8 @@ static __global__ void __launch_bounds__(DENSE_THREADS)
     dense_kernel(const __grid_constant__ struct dense_run run)
 {
     uint64_t i = (uint64_t)blockIdx.x * DENSE_THREADS + threadIdx.x;
-    const struct vxd_dag_dense_call *call = &run.call;
-    struct vxd_dag_spot spot;
+    const struct vxd_svdag_dense_call *call = &run.call;
+    struct vxd_svdag_spot spot;
     uint64_t row;
     uint32_t x;
     uint32_t y;
@@ -278,22 +279,21 @@ static __global__ void __launch_bounds__(DENSE_THREADS)
     z = run.low[2] + (uint32_t)(i % run.size[2]);
     y = run.low[1] + (uint32_t)(row % run.size[1]);
     x = run.low[0] + (uint32_t)(row / run.size[1]);
-    spot = vxd_dag_spot_at(&call->view, call->root, x << run.height, y << run.height,
-                           z << run.height, run.height);
-    (void)vxd_dag_dense_spot(&call->view, &call->cells, &spot, &call->dense);
+    spot = vxd_svdag_spot_at(&call->view, call->root, x << run.height, y << run.height,
+                             z << run.height, run.height);
+    (void)vxd_svdag_dense_spot(&call->view, &call->cells, &spot, &call->dense);
 }
 
-enum vxd_status VXD_DAG_FORM(vxd_dag_export_dense)(struct vxd_queue *queue,
-                                                   const struct vxd_dag_dense_call *call,
-                                                   struct vxd_err *err)
+enum vxd_status VXD_SVDAG_FORM(vxd_svdag_export_dense)(
+    struct vxd_queue *queue, const struct vxd_svdag_dense_call *call, struct vxd_err *err)
 {
-    const struct vxd_dag_area *area = &call->cells.area;
+    const struct vxd_svdag_area *area = &call->cells.area;
     struct dense_run run = {*call, 0, {0, 0, 0}, {0, 0, 0}, 1};
     unsigned n_blocks = 0;
     enum vxd_status status;
 
-    run.height = call->cells.level > VXD_DAG_LEAF_HEIGHT ? call->cells.level
-                                                         : (int)VXD_DAG_LEAF_HEIGHT;
+    run.height = call->cells.level > VXD_SVDAG_LEAF_HEIGHT ? call->cells.level
+                                                           : (int)VXD_SVDAG_LEAF_HEIGHT;
     for (int axis = 0; axis < 3; axis++) {
         uint32_t last = (uint32_t)(area->high[axis] - 1) >> run.height;
 
@@ -301,7 +301,7 @@ enum vxd_status VXD_DAG_FORM(vxd_dag_export_dense)(struct vxd_queue *queue,
         run.size[axis] = last - run.low[axis] + 1;
         run.n *= run.size[axis];
     }
-    VXD_TRY(vxd_dag_blocks_of((size_t)run.n, DENSE_THREADS, &n_blocks, err));
+    VXD_TRY(vxd_svdag_blocks_of((size_t)run.n, DENSE_THREADS, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     dense_kernel<<<n_blocks, DENSE_THREADS, 0, (cudaStream_t)queue->stream>>>(run);
     VXD_TRY(vxd_cuda_launched(queue->context, "dense_kernel", err));

@@ -5,28 +5,28 @@
 #include "gpu/svdag/diff/diff_backends.h"
 
 struct cells_parts {
-    const struct vxd_dag_cells_call *call;
-    struct vxd_dag_parts parts;
-    uint64_t starts[VXD_DAG_MAX_PARTS + 1]; /* cells of each part, then their sums */
+    const struct vxd_svdag_cells_call *call;
+    struct vxd_svdag_parts parts;
+    uint64_t starts[VXD_SVDAG_MAX_PARTS + 1]; /* cells of each part, then their sums */
 };
 
 static void count_part(void *context, size_t begin, size_t end)
 {
     struct cells_parts *run = context;
-    const struct vxd_dag_cells_call *call = run->call;
+    const struct vxd_svdag_cells_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_dag_spot spot =
-            vxd_dag_part(&call->view, call->root, &run->parts, (uint32_t)i);
+        struct vxd_svdag_spot spot =
+            vxd_svdag_part(&call->view, call->root, &run->parts, (uint32_t)i);
 
-        run->starts[i] = vxd_dag_cells_count(&call->view, &spot, &call->cells);
+        run->starts[i] = vxd_svdag_cells_count(&call->view, &spot, &call->cells);
     }
 }
 
 static void write_part(void *context, size_t begin, size_t end)
 {
     const struct cells_parts *run = context;
-    const struct vxd_dag_cells_call *call = run->call;
+    const struct vxd_svdag_cells_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
         uint64_t start = run->starts[i];
@@ -34,11 +34,11 @@ static void write_part(void *context, size_t begin, size_t end)
         uint64_t row = start > call->first ? start - call->first : 0;
 
         if (run->starts[i + 1] > start + skip && row < call->limit) {
-            struct vxd_dag_spot spot =
-                vxd_dag_part(&call->view, call->root, &run->parts, (uint32_t)i);
+            struct vxd_svdag_spot spot =
+                vxd_svdag_part(&call->view, call->root, &run->parts, (uint32_t)i);
 
-            (void)vxd_dag_cells_write(&call->view, &spot, &call->cells, &call->rows, row,
-                                      skip, call->limit - row);
+            (void)vxd_svdag_cells_write(&call->view, &spot, &call->cells, &call->rows,
+                                        row, skip, call->limit - row);
         }
     }
 }
@@ -46,19 +46,19 @@ static void write_part(void *context, size_t begin, size_t end)
 static enum vxd_status cells_job(struct vxd_pool *pool, const void *context,
                                  struct vxd_err *err)
 {
-    struct vxd_dag_cells_call call = *(const struct vxd_dag_cells_call *)context;
+    struct vxd_svdag_cells_call call = *(const struct vxd_svdag_cells_call *)context;
     struct cells_parts run;
     uint64_t n = 0;
     size_t n_parts;
 
     (void)err;
     *call.n_cells = 0;
-    if (vxd_dag_area_is_empty(&call.cells.area)) {
+    if (vxd_svdag_area_is_empty(&call.cells.area)) {
         return VXD_OK;
     }
     run.call = &call;
-    run.parts = vxd_dag_parts_of(&call.cells.area, call.cells.level);
-    n_parts = vxd_dag_parts_n(&run.parts);
+    run.parts = vxd_svdag_parts_of(&call.cells.area, call.cells.level);
+    n_parts = vxd_svdag_parts_n(&run.parts);
     vxd_parallel_for(pool, n_parts, 1, count_part, &run);
     for (size_t i = 0; i < n_parts; i++) {
         uint64_t n_here = run.starts[i];
@@ -77,46 +77,46 @@ static enum vxd_status cells_job(struct vxd_pool *pool, const void *context,
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_export_cells_cpu(struct vxd_queue *queue,
-                                         const struct vxd_dag_cells_call *call,
-                                         struct vxd_err *err)
+enum vxd_status vxd_svdag_export_cells_cpu(struct vxd_queue *queue,
+                                           const struct vxd_svdag_cells_call *call,
+                                           struct vxd_err *err)
 {
     return vxd_queue_push(queue, cells_job, call, sizeof *call, err);
 }
 
 struct dense_parts {
-    const struct vxd_dag_dense_call *call;
-    struct vxd_dag_parts parts;
+    const struct vxd_svdag_dense_call *call;
+    struct vxd_svdag_parts parts;
 };
 
 static void dense_part(void *context, size_t begin, size_t end)
 {
     const struct dense_parts *run = context;
-    const struct vxd_dag_dense_call *call = run->call;
+    const struct vxd_svdag_dense_call *call = run->call;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_dag_spot spot =
-            vxd_dag_part(&call->view, call->root, &run->parts, (uint32_t)i);
+        struct vxd_svdag_spot spot =
+            vxd_svdag_part(&call->view, call->root, &run->parts, (uint32_t)i);
 
-        vxd_dag_dense_write(&call->view, &spot, &call->cells, &call->dense);
+        vxd_svdag_dense_write(&call->view, &spot, &call->cells, &call->dense);
     }
 }
 
 static enum vxd_status dense_job(struct vxd_pool *pool, const void *context,
                                  struct vxd_err *err)
 {
-    struct vxd_dag_dense_call call = *(const struct vxd_dag_dense_call *)context;
+    struct vxd_svdag_dense_call call = *(const struct vxd_svdag_dense_call *)context;
     struct dense_parts run = {&call,
-                              vxd_dag_parts_of(&call.cells.area, call.cells.level)};
+                              vxd_svdag_parts_of(&call.cells.area, call.cells.level)};
 
     (void)err;
-    vxd_parallel_for(pool, vxd_dag_parts_n(&run.parts), 1, dense_part, &run);
+    vxd_parallel_for(pool, vxd_svdag_parts_n(&run.parts), 1, dense_part, &run);
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_export_dense_cpu(struct vxd_queue *queue,
-                                         const struct vxd_dag_dense_call *call,
-                                         struct vxd_err *err)
+enum vxd_status vxd_svdag_export_dense_cpu(struct vxd_queue *queue,
+                                           const struct vxd_svdag_dense_call *call,
+                                           struct vxd_err *err)
 {
     return vxd_queue_push(queue, dense_job, call, sizeof *call, err);
 }

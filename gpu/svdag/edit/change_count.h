@@ -7,25 +7,25 @@
 #include "gpu/svdag/store/store.h"
 
 enum {
-    VXD_DAG_CHANGE_MEMO = 512
+    VXD_SVDAG_CHANGE_MEMO = 512
 };
 
 /* One thread's memory of pairs it compared: a DAG has more paths than nodes. Nodes never
  * change, so it holds as long as the store. It is empty where is_made is false; the pairs are made
  * when the first is looked for. */
-struct vxd_dag_change_pair {
+struct vxd_svdag_change_pair {
     uint32_t from, to; /* equal ones are never looked for */
     int height;
-    struct vxd_dag_change change;
+    struct vxd_svdag_change change;
 };
-struct vxd_dag_change_memo {
+struct vxd_svdag_change_memo {
     bool is_made;
-    struct vxd_dag_change_pair pairs[VXD_DAG_CHANGE_MEMO];
+    struct vxd_svdag_change_pair pairs[VXD_SVDAG_CHANGE_MEMO];
 };
 
 /* Adds what changes where `from` becomes `to`, both of this height. */
-void vxd_dag_change_add(const struct vxd_dag_view *view, struct vxd_dag_change_memo *memo,
-                        uint32_t from, uint32_t to, int height,
-                        struct vxd_dag_change *sum);
+void vxd_svdag_change_add(const struct vxd_svdag_view *view,
+                          struct vxd_svdag_change_memo *memo, uint32_t from, uint32_t to,
+                          int height, struct vxd_svdag_change *sum);
 
 #endif

@@ -8,42 +8,42 @@ struct frame {
     uint32_t from;
     uint32_t to;
     int octant;
-    struct vxd_dag_change sum;
+    struct vxd_svdag_change sum;
 };
 
 /* Where the memory has a pair, or would have it. */
-static struct vxd_dag_change_pair *place_of(struct vxd_dag_change_memo *memo,
-                                            const struct frame *pair, int height)
+static struct vxd_svdag_change_pair *place_of(struct vxd_svdag_change_memo *memo,
+                                              const struct frame *pair, int height)
 {
-    const struct vxd_dag_change_pair none = {VXD_DAG_EMPTY, VXD_DAG_EMPTY, 0, {0}};
+    const struct vxd_svdag_change_pair none = {VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, 0, {0}};
     uint64_t key = ((uint64_t)pair->from << 32 | pair->to) + (uint64_t)height;
 
     if (!memo->is_made) {
-        for (int i = 0; i < VXD_DAG_CHANGE_MEMO; i++) {
+        for (int i = 0; i < VXD_SVDAG_CHANGE_MEMO; i++) {
             memo->pairs[i] = none;
         }
         memo->is_made = true;
     }
-    return &memo->pairs[(key * 0x9e3779b97f4a7c15ULL >> 32) % VXD_DAG_CHANGE_MEMO];
+    return &memo->pairs[(key * 0x9e3779b97f4a7c15ULL >> 32) % VXD_SVDAG_CHANGE_MEMO];
 }
 
 /* Changes of a pair without going down; false where its children have to be asked. */
-static bool change_at_once(const struct vxd_dag_view *view,
-                           struct vxd_dag_change_memo *memo, const struct frame *pair,
-                           int height, struct vxd_dag_change *change)
+static bool change_at_once(const struct vxd_svdag_view *view,
+                           struct vxd_svdag_change_memo *memo, const struct frame *pair,
+                           int height, struct vxd_svdag_change *change)
 {
-    const struct vxd_dag_change_pair *place;
+    const struct vxd_svdag_change_pair *place;
 
     if (pair->from == pair->to) {
-        *change = (struct vxd_dag_change){0};
+        *change = (struct vxd_svdag_change){0};
         return true;
     }
-    if (!(vxd_dag_is_node(pair->from) && vxd_dag_is_node(pair->to)) &&
-        vxd_dag_change_known(view, pair->from, pair->to, height, change)) {
+    if (!(vxd_svdag_is_node(pair->from) && vxd_svdag_is_node(pair->to)) &&
+        vxd_svdag_change_known(view, pair->from, pair->to, height, change)) {
         return true;
     }
-    if (height == VXD_DAG_LEAF_HEIGHT) {
-        *change = vxd_dag_change_leaves(view, pair->from, pair->to);
+    if (height == VXD_SVDAG_LEAF_HEIGHT) {
+        *change = vxd_svdag_change_leaves(view, pair->from, pair->to);
         return true;
     }
     place = place_of(memo, pair, height);
@@ -54,31 +54,31 @@ static bool change_at_once(const struct vxd_dag_view *view,
     return false;
 }
 
-void vxd_dag_change_add(const struct vxd_dag_view *view, struct vxd_dag_change_memo *memo,
-                        uint32_t from, uint32_t to, int height,
-                        struct vxd_dag_change *sum)
+void vxd_svdag_change_add(const struct vxd_svdag_view *view,
+                          struct vxd_svdag_change_memo *memo, uint32_t from, uint32_t to,
+                          int height, struct vxd_svdag_change *sum)
 {
-    struct frame stack[VXD_DAG_MAX_DEPTH + 2]; /* by height, the sum of all on top */
+    struct frame stack[VXD_SVDAG_MAX_DEPTH + 2]; /* by height, the sum of all on top */
     int at = height;
 
     stack[height + 1] = (struct frame){0};
     stack[height] = (struct frame){.from = from, .to = to};
-    while (at >= VXD_DAG_LEAF_HEIGHT && at <= height) {
+    while (at >= VXD_SVDAG_LEAF_HEIGHT && at <= height) {
         struct frame *pair = &stack[at];
-        struct vxd_dag_change change;
+        struct vxd_svdag_change change;
 
         if (pair->octant == 0 && change_at_once(view, memo, pair, at, &change)) {
-            vxd_dag_change_sum(&stack[++at].sum, &change);
+            vxd_svdag_change_sum(&stack[++at].sum, &change);
         } else if (pair->octant == 8) {
             *place_of(memo, pair, at) =
-                (struct vxd_dag_change_pair){pair->from, pair->to, at, pair->sum};
-            vxd_dag_change_sum(&stack[++at].sum, &pair->sum);
+                (struct vxd_svdag_change_pair){pair->from, pair->to, at, pair->sum};
+            vxd_svdag_change_sum(&stack[++at].sum, &pair->sum);
         } else {
             stack[--at] =
-                (struct frame){.from = vxd_dag_below(view, pair->from, pair->octant),
-                               .to = vxd_dag_below(view, pair->to, pair->octant)};
+                (struct frame){.from = vxd_svdag_below(view, pair->from, pair->octant),
+                               .to = vxd_svdag_below(view, pair->to, pair->octant)};
             pair->octant++;
         }
     }
-    vxd_dag_change_sum(sum, &stack[height + 1].sum);
+    vxd_svdag_change_sum(sum, &stack[height + 1].sum);
 }

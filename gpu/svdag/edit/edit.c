@@ -11,11 +11,11 @@
 
 /* What vxd_queue_push copies. */
 struct edit_call {
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t root;
-    const struct vxd_dag_op *ops;
+    const struct vxd_svdag_op *ops;
     size_t n_ops;
-    struct vxd_dag_edit_result *out;
+    struct vxd_svdag_edit_result *out;
 };
 
 /* Checks ---------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ bad(struct vxd_err *err, size_t number, const char *field, const char *format, .
 
 static bool is_coordinate(int64_t c)
 {
-    return c >= -VXD_DAG_MAX_COORDINATE && c <= VXD_DAG_MAX_COORDINATE;
+    return c >= -VXD_SVDAG_MAX_COORDINATE && c <= VXD_SVDAG_MAX_COORDINATE;
 }
 
 static bool are_coordinates(const int64_t c[3])
@@ -60,17 +60,17 @@ static enum vxd_status check_point(const int64_t point[3], const char *field,
 }
 
 /* A radius, with what noise may add to it. */
-static enum vxd_status check_radius(const struct vxd_dag_shape *shape, size_t number,
+static enum vxd_status check_radius(const struct vxd_svdag_shape *shape, size_t number,
                                     struct vxd_err *err)
 {
-    bool is_noisy = shape->kind == VXD_DAG_NOISE_BALL;
+    bool is_noisy = shape->kind == VXD_SVDAG_NOISE_BALL;
 
-    if (shape->r < 0 || shape->r > VXD_DAG_MAX_COORDINATE) {
+    if (shape->r < 0 || shape->r > VXD_SVDAG_MAX_COORDINATE) {
         return bad(err, number, "shape.r", "%lld units, must be 0 to 2^31",
                    (long long)shape->r);
     }
-    if (is_noisy &&
-        (shape->amplitude < 0 || shape->amplitude > VXD_DAG_MAX_COORDINATE - shape->r)) {
+    if (is_noisy && (shape->amplitude < 0 ||
+                     shape->amplitude > VXD_SVDAG_MAX_COORDINATE - shape->r)) {
         return bad(err, number, "shape.amplitude",
                    "%lld units, must be at least 0, with the radius at most 2^31",
                    (long long)shape->amplitude);
@@ -82,8 +82,8 @@ static enum vxd_status check_radius(const struct vxd_dag_shape *shape, size_t nu
     return VXD_OK;
 }
 
-static enum vxd_status check_half_space(const struct vxd_dag_shape *shape, size_t number,
-                                        struct vxd_err *err)
+static enum vxd_status check_half_space(const struct vxd_svdag_shape *shape,
+                                        size_t number, struct vxd_err *err)
 {
     const int64_t most = (int64_t)1 << 62;
 
@@ -97,10 +97,10 @@ static enum vxd_status check_half_space(const struct vxd_dag_shape *shape, size_
     return VXD_OK;
 }
 
-static enum vxd_status check_heights(const struct vxd_dag_shape *shape, size_t number,
+static enum vxd_status check_heights(const struct vxd_svdag_shape *shape, size_t number,
                                      struct vxd_err *err)
 {
-    const struct vxd_dag_heights *field = &shape->field;
+    const struct vxd_svdag_heights *field = &shape->field;
 
     if (field->n_x == 0 || field->n_y == 0 ||
         (uint64_t)field->n_x * field->n_y > MAX_CELLS) {
@@ -122,10 +122,10 @@ static enum vxd_status check_heights(const struct vxd_dag_shape *shape, size_t n
     return VXD_OK;
 }
 
-static enum vxd_status check_list(const struct vxd_dag_shape *shape, size_t number,
+static enum vxd_status check_list(const struct vxd_svdag_shape *shape, size_t number,
                                   struct vxd_err *err)
 {
-    const struct vxd_dag_voxels *voxels = &shape->voxels;
+    const struct vxd_svdag_voxels *voxels = &shape->voxels;
 
     if (voxels->n > 0 && (voxels->codes == NULL || voxels->masks == NULL)) {
         return bad(err, number, "shape.voxels", "codes or masks are missing");
@@ -136,28 +136,28 @@ static enum vxd_status check_list(const struct vxd_dag_shape *shape, size_t numb
     return VXD_OK;
 }
 
-static enum vxd_status check_shape(const struct vxd_dag_shape *shape, size_t number,
+static enum vxd_status check_shape(const struct vxd_svdag_shape *shape, size_t number,
                                    struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
     switch (shape->kind) {
-    case VXD_DAG_BOX:
+    case VXD_SVDAG_BOX:
         VXD_TRY(check_point(shape->low, "shape.low", number, err));
         return check_point(shape->high, "shape.high", number, err);
-    case VXD_DAG_CAPSULE:
+    case VXD_SVDAG_CAPSULE:
         VXD_TRY(check_point(shape->b, "shape.b", number, err));
         VXD_TRY(check_point(shape->a, "shape.a", number, err));
         return check_radius(shape, number, err);
-    case VXD_DAG_BALL:
-    case VXD_DAG_NOISE_BALL:
+    case VXD_SVDAG_BALL:
+    case VXD_SVDAG_NOISE_BALL:
         VXD_TRY(check_point(shape->a, "shape.a", number, err));
         return check_radius(shape, number, err);
-    case VXD_DAG_HALF_SPACE:
+    case VXD_SVDAG_HALF_SPACE:
         return check_half_space(shape, number, err);
-    case VXD_DAG_VOXELS:
+    case VXD_SVDAG_VOXELS:
         return check_list(shape, number, err);
-    case VXD_DAG_HEIGHTFIELD:
+    case VXD_SVDAG_HEIGHTFIELD:
         return check_heights(shape, number, err);
     }
     status = bad(err, number, "shape.kind", "%d is no shape", (int)shape->kind);
@@ -186,15 +186,15 @@ static bool is_turn(const int8_t matrix[3][3])
            columns[1] == 1 && columns[2] == 1;
 }
 
-static enum vxd_status check_copy(const struct vxd_dag_op *op, size_t number,
+static enum vxd_status check_copy(const struct vxd_svdag_op *op, size_t number,
                                   struct vxd_err *err)
 {
-    if (op->shape.kind != VXD_DAG_BOX) {
+    if (op->shape.kind != VXD_SVDAG_BOX) {
         return bad(err, number, "shape.kind", "only boxes can be copied to");
     }
     for (int axis = 0; axis < 3; axis++) {
-        if (op->shape.low[axis] % VXD_DAG_UNIT != 0 ||
-            op->shape.high[axis] % VXD_DAG_UNIT != 0) {
+        if (op->shape.low[axis] % VXD_SVDAG_UNIT != 0 ||
+            op->shape.high[axis] % VXD_SVDAG_UNIT != 0) {
             return bad(err, number, "shape", "a copy's box must be of whole voxels");
         }
     }
@@ -208,10 +208,10 @@ static enum vxd_status check_copy(const struct vxd_dag_op *op, size_t number,
     return VXD_OK;
 }
 
-static enum vxd_status check_morph(const struct vxd_dag_op *op, size_t number,
+static enum vxd_status check_morph(const struct vxd_svdag_op *op, size_t number,
                                    struct vxd_err *err)
 {
-    if (op->shape.kind == VXD_DAG_VOXELS || op->shape.kind == VXD_DAG_HEIGHTFIELD) {
+    if (op->shape.kind == VXD_SVDAG_VOXELS || op->shape.kind == VXD_SVDAG_HEIGHTFIELD) {
         return bad(err, number, "shape.kind",
                    "lists and heightfields cannot be eroded or dilated");
     }
@@ -231,35 +231,35 @@ static enum vxd_status check_value(uint32_t value, const char *field, size_t num
     return VXD_OK;
 }
 
-static enum vxd_status check_op(const struct vxd_dag_format *format,
-                                const struct vxd_dag_op *op, size_t number,
+static enum vxd_status check_op(const struct vxd_svdag_format *format,
+                                const struct vxd_svdag_op *op, size_t number,
                                 struct vxd_err *err)
 {
-    uint32_t n_materials = vxd_dag_n_materials(format);
+    uint32_t n_materials = vxd_svdag_n_materials(format);
     enum vxd_status status = check_shape(&op->shape, number, err);
 
     if (status != VXD_OK) {
         return status;
     }
     switch (op->action) {
-    case VXD_DAG_REPLACE:
+    case VXD_SVDAG_REPLACE:
         status = check_value(op->from, "from", number, n_materials, err);
         return status != VXD_OK
                    ? status
                    : check_value(op->value, "value", number, n_materials, err);
-    case VXD_DAG_FILL:
-    case VXD_DAG_PAINT:
+    case VXD_SVDAG_FILL:
+    case VXD_SVDAG_PAINT:
         return check_value(op->value, "value", number, n_materials, err);
-    case VXD_DAG_ERASE:
+    case VXD_SVDAG_ERASE:
         return VXD_OK;
-    case VXD_DAG_SET_FREE:
+    case VXD_SVDAG_SET_FREE:
         return format->tracks_free
                    ? VXD_OK
                    : bad(err, number, "action", "the scene does not track free space");
-    case VXD_DAG_ERODE:
-    case VXD_DAG_DILATE:
+    case VXD_SVDAG_ERODE:
+    case VXD_SVDAG_DILATE:
         return check_morph(op, number, err);
-    case VXD_DAG_COPY:
+    case VXD_SVDAG_COPY:
         return check_copy(op, number, err);
     }
     return bad(err, number, "action", "%d is no action", (int)op->action);
@@ -269,7 +269,7 @@ static enum vxd_status check_op(const struct vxd_dag_format *format,
 
 /* A loop over a list's leaves or a field's cells: is_bad is set where one breaks a rule. */
 struct list_check {
-    const struct vxd_dag_voxels *voxels;
+    const struct vxd_svdag_voxels *voxels;
     const int64_t *heights;
     uint64_t n_codes;
     uint32_t n_materials;
@@ -286,8 +286,8 @@ static void check_leaves(void *args, size_t begin, size_t end)
     struct list_check *check = args;
 
     for (size_t i = begin; i < end; i++) {
-        if (!vxd_dag_list_is_good(check->voxels, i, check->n_codes, check->n_materials,
-                                  check->has_values)) {
+        if (!vxd_svdag_list_is_good(check->voxels, i, check->n_codes, check->n_materials,
+                                    check->has_values)) {
             atomic_store_explicit(&check->is_bad, true, memory_order_relaxed);
             return;
         }
@@ -307,28 +307,28 @@ static void check_cells(void *args, size_t begin, size_t end)
 }
 
 static enum vxd_status check_data(struct vxd_pool *pool,
-                                  const struct vxd_dag_format *format,
-                                  const struct vxd_dag_op *op, size_t number,
+                                  const struct vxd_svdag_format *format,
+                                  const struct vxd_svdag_op *op, size_t number,
                                   struct vxd_err *err)
 {
-    const struct vxd_dag_shape *shape = &op->shape;
+    const struct vxd_svdag_shape *shape = &op->shape;
     struct list_check check = {
         .voxels = &shape->voxels,
         .heights = shape->field.heights,
-        .n_codes = (uint64_t)1 << 3 * (format->depth - VXD_DAG_LEAF_HEIGHT),
-        .n_materials = vxd_dag_n_materials(format),
+        .n_codes = (uint64_t)1 << 3 * (format->depth - VXD_SVDAG_LEAF_HEIGHT),
+        .n_materials = vxd_svdag_n_materials(format),
         .has_values = shape->voxels.values != NULL &&
-                      (op->action == VXD_DAG_FILL || op->action == VXD_DAG_PAINT)};
+                      (op->action == VXD_SVDAG_FILL || op->action == VXD_SVDAG_PAINT)};
 
     atomic_init(&check.is_bad, false);
-    if (shape->kind == VXD_DAG_VOXELS) {
+    if (shape->kind == VXD_SVDAG_VOXELS) {
         vxd_parallel_for(pool, shape->voxels.n, CHECK_GRAIN, check_leaves, &check);
         if (atomic_load(&check.is_bad)) {
             return bad(err, number, "shape.voxels",
                        "codes must ascend and lie inside, masks not be 0, values be "
                        "materials of the scene");
         }
-    } else if (shape->kind == VXD_DAG_HEIGHTFIELD) {
+    } else if (shape->kind == VXD_SVDAG_HEIGHTFIELD) {
         vxd_parallel_for(pool, (size_t)shape->field.n_x * shape->field.n_y, CHECK_GRAIN,
                          check_cells, &check);
         if (atomic_load(&check.is_bad)) {
@@ -340,41 +340,42 @@ static enum vxd_status check_data(struct vxd_pool *pool,
 
 /* Passes ---------------------------------------------------------------------------------- */
 
-static enum vxd_status run_shapes(struct vxd_pool *pool, struct vxd_dag *dag,
-                                  const struct vxd_dag_op *ops, size_t n,
-                                  struct vxd_dag_edit_result *result, struct vxd_err *err)
+static enum vxd_status run_shapes(struct vxd_pool *pool, struct vxd_svdag *svdag,
+                                  const struct vxd_svdag_op *ops, size_t n,
+                                  struct vxd_svdag_edit_result *result,
+                                  struct vxd_err *err)
 {
-    struct vxd_dag_shapes *shapes;
-    struct vxd_dag_editor editor;
-    enum vxd_status status = vxd_dag_shapes_begin(dag, ops, n, &shapes, &editor, err);
+    struct vxd_svdag_shapes *shapes;
+    struct vxd_svdag_editor editor;
+    enum vxd_status status = vxd_svdag_shapes_begin(svdag, ops, n, &shapes, &editor, err);
 
     if (status == VXD_OK) {
-        status = vxd_dag_build(pool, dag, result->root, &editor, result, err);
-        vxd_dag_shapes_end(shapes);
+        status = vxd_svdag_build(pool, svdag, result->root, &editor, result, err);
+        vxd_svdag_shapes_end(shapes);
     }
     return status;
 }
 
 /* As many of n shapes in a row as one way over the tree takes: *n_done. *most is how many are tried,
  * less where that was too many. */
-static enum vxd_status run_many(struct vxd_pool *pool, struct vxd_dag *dag,
-                                const struct vxd_dag_op *ops, size_t n, size_t *most,
-                                size_t *n_done, struct vxd_dag_edit_result *result,
+static enum vxd_status run_many(struct vxd_pool *pool, struct vxd_svdag *svdag,
+                                const struct vxd_svdag_op *ops, size_t n, size_t *most,
+                                size_t *n_done, struct vxd_svdag_edit_result *result,
                                 struct vxd_err *err)
 {
-    size_t n_many = vxd_dag_bins_count(ops, n);
+    size_t n_many = vxd_svdag_bins_count(ops, n);
 
-    *n_done = vxd_dag_shapes_count(ops, n);
+    *n_done = vxd_svdag_shapes_count(ops, n);
     for (n_many = n_many < *most ? n_many : *most; n_many > *n_done; n_many /= 2) {
-        struct vxd_dag_edit_result tried = *result;
-        struct vxd_dag_bins *bins;
-        struct vxd_dag_editor editor;
+        struct vxd_svdag_edit_result tried = *result;
+        struct vxd_svdag_bins *bins;
+        struct vxd_svdag_editor editor;
         enum vxd_status status =
-            vxd_dag_bins_begin(dag, ops, n_many, &bins, &editor, NULL);
+            vxd_svdag_bins_begin(svdag, ops, n_many, &bins, &editor, NULL);
 
         if (bins != NULL) {
-            status = vxd_dag_build(pool, dag, tried.root, &editor, &tried, NULL);
-            vxd_dag_bins_end(bins);
+            status = vxd_svdag_build(pool, svdag, tried.root, &editor, &tried, NULL);
+            vxd_svdag_bins_end(bins);
             if (status == VXD_OK) {
                 *result = tried;
                 *n_done = n_many;
@@ -385,43 +386,45 @@ static enum vxd_status run_many(struct vxd_pool *pool, struct vxd_dag *dag,
         *most = status == VXD_OK ? n_many / 2 : 0;
         n_many = status == VXD_OK ? n_many : 0;
     }
-    return run_shapes(pool, dag, ops, *n_done, result, err);
+    return run_shapes(pool, svdag, ops, *n_done, result, err);
 }
 
 /* What looks at the state before it: this root, which the pass only reads. */
-static enum vxd_status run_other(struct vxd_pool *pool, struct vxd_dag *dag,
-                                 const struct vxd_dag_op *op,
-                                 struct vxd_dag_edit_result *result, struct vxd_err *err)
+static enum vxd_status run_other(struct vxd_pool *pool, struct vxd_svdag *svdag,
+                                 const struct vxd_svdag_op *op,
+                                 struct vxd_svdag_edit_result *result,
+                                 struct vxd_err *err)
 {
-    const struct vxd_dag_source source = {op, dag->view, result->root};
-    struct vxd_dag_editor editor;
+    const struct vxd_svdag_source source = {op, svdag->view, result->root};
+    struct vxd_svdag_editor editor;
 
-    if (op->action == VXD_DAG_COPY) {
-        vxd_dag_copy_editor(&source, &editor);
+    if (op->action == VXD_SVDAG_COPY) {
+        vxd_svdag_copy_editor(&source, &editor);
     } else {
-        vxd_dag_morph_editor(&source, &editor);
+        vxd_svdag_morph_editor(&source, &editor);
     }
-    return vxd_dag_build(pool, dag, result->root, &editor, result, err);
+    return vxd_svdag_build(pool, svdag, result->root, &editor, result, err);
 }
 
 /* What several passes changed is between the first root and the last. */
-static enum vxd_status count_change(struct vxd_dag *dag, uint32_t from,
-                                    struct vxd_dag_edit_result *result,
+static enum vxd_status count_change(struct vxd_svdag *svdag, uint32_t from,
+                                    struct vxd_svdag_edit_result *result,
                                     struct vxd_err *err)
 {
-    struct vxd_dag_change change = {0};
-    struct vxd_dag_change_memo *memo;
+    struct vxd_svdag_change change = {0};
+    struct vxd_svdag_change_memo *memo;
     struct vxd_buffer memory;
-    enum vxd_status status =
-        vxd_host_alloc(dag->context, sizeof(struct vxd_dag_change_memo), &memory, err);
+    enum vxd_status status = vxd_host_alloc(
+        svdag->context, sizeof(struct vxd_svdag_change_memo), &memory, err);
 
     if (status != VXD_OK) {
         return status;
     }
     memo = memory.ptr;
     memo->is_made = false;
-    vxd_dag_change_add(&dag->view, memo, from, result->root, dag->view.depth, &change);
-    vxd_host_free(dag->context, &memory);
+    vxd_svdag_change_add(&svdag->view, memo, from, result->root, svdag->view.depth,
+                         &change);
+    vxd_host_free(svdag->context, &memory);
     result->n_added = change.n_added;
     result->n_removed = change.n_removed;
     result->n_changed = change.n_changed;
@@ -433,86 +436,87 @@ static enum vxd_status edit_job(struct vxd_pool *pool, const void *args,
                                 struct vxd_err *err)
 {
     const struct edit_call *call = args;
-    struct vxd_dag_edit_result result = {.root = call->root};
+    struct vxd_svdag_edit_result result = {.root = call->root};
     size_t n_passes = 0;
     size_t most = call->n_ops; /* that are tried together */
     enum vxd_status status = VXD_OK;
 
     for (size_t i = 0; i < call->n_ops; i++) {
-        VXD_TRY(check_data(pool, &call->dag->spec.format, &call->ops[i], i, err));
+        VXD_TRY(check_data(pool, &call->svdag->spec.format, &call->ops[i], i, err));
     }
     for (size_t i = 0; i < call->n_ops; n_passes++) {
         size_t n;
 
-        if (vxd_dag_shapes_count(call->ops + i, 1) > 0) {
-            VXD_TRY(run_many(pool, call->dag, call->ops + i, call->n_ops - i, &most, &n,
+        if (vxd_svdag_shapes_count(call->ops + i, 1) > 0) {
+            VXD_TRY(run_many(pool, call->svdag, call->ops + i, call->n_ops - i, &most, &n,
                              &result, err));
             i += n;
         } else {
-            VXD_TRY(run_other(pool, call->dag, &call->ops[i], &result, err));
+            VXD_TRY(run_other(pool, call->svdag, &call->ops[i], &result, err));
             i++;
         }
     }
     if (n_passes > 1) {
-        VXD_TRY(count_change(call->dag, call->root, &result, err));
+        VXD_TRY(count_change(call->svdag, call->root, &result, err));
     }
     *call->out = result;
 out:
     return status;
 }
 
-enum vxd_status vxd_dag_edit(struct vxd_queue *queue, struct vxd_dag *dag, uint32_t root,
-                             const struct vxd_dag_op *ops, size_t n_ops,
-                             struct vxd_dag_edit_result *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_edit(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                               uint32_t root, const struct vxd_svdag_op *ops,
+                               size_t n_ops, struct vxd_svdag_edit_result *out,
+                               struct vxd_err *err)
 {
-    struct edit_call call = {dag, root, ops, n_ops, out};
+    struct edit_call call = {svdag, root, ops, n_ops, out};
 
-    if (n_ops > VXD_DAG_MAX_OPS) {
+    if (n_ops > VXD_SVDAG_MAX_OPS) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "ops", "%zu operations, at most %d",
-                        n_ops, VXD_DAG_MAX_OPS);
+                        n_ops, VXD_SVDAG_MAX_OPS);
     }
     for (size_t i = 0; i < n_ops; i++) {
-        enum vxd_status status = check_op(&dag->spec.format, &ops[i], i, err);
+        enum vxd_status status = check_op(&svdag->spec.format, &ops[i], i, err);
 
         if (status != VXD_OK) {
             return status;
         }
     }
     return VXD_ON_CUDA(queue->context)
-               ? vxd_dag_edit_cuda(queue, dag, root, ops, n_ops, out, err)
+               ? vxd_svdag_edit_cuda(queue, svdag, root, ops, n_ops, out, err)
                : vxd_queue_push(queue, edit_job, &call, sizeof call, err);
 }
 
-enum vxd_status vxd_dag_make_room(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  const struct vxd_dag_edit_result *result,
-                                  struct vxd_err *err)
+enum vxd_status vxd_svdag_make_room(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                    const struct vxd_svdag_edit_result *result,
+                                    struct vxd_err *err)
 {
     enum vxd_status status = vxd_queue_wait(queue, err);
 
     if (status != VXD_OK || !VXD_ON_CUDA(queue->context) || !result->needs_room) {
         return status;
     }
-    return vxd_dag_device_grow(queue, dag, &result->needs, err);
+    return vxd_svdag_device_grow(queue, svdag, &result->needs, err);
 }
 
-enum vxd_status vxd_dag_edit_wait(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint32_t root, const struct vxd_dag_op *ops,
-                                  size_t n_ops, struct vxd_dag_edit_result *out,
-                                  struct vxd_err *err)
+enum vxd_status vxd_svdag_edit_wait(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                    uint32_t root, const struct vxd_svdag_op *ops,
+                                    size_t n_ops, struct vxd_svdag_edit_result *out,
+                                    struct vxd_err *err)
 {
     enum vxd_status status;
 
     if (VXD_ON_CUDA(queue->context)) {
-        VXD_TRY(vxd_dag_device_expect(queue, dag, err));
+        VXD_TRY(vxd_svdag_device_expect(queue, svdag, err));
     }
     for (;;) {
-        VXD_TRY(vxd_dag_edit(queue, dag, root, ops, n_ops, out, err));
+        VXD_TRY(vxd_svdag_edit(queue, svdag, root, ops, n_ops, out, err));
         VXD_TRY(vxd_queue_wait(queue, err));
         if (!out->needs_room) {
             break;
         }
         /* Each time some room grows, or the budget ends it. */
-        VXD_TRY(vxd_dag_make_room(queue, dag, out, err));
+        VXD_TRY(vxd_svdag_make_room(queue, svdag, out, err));
     }
 out:
     return status;

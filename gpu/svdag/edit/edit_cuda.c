@@ -32,22 +32,22 @@ struct layout {
 
 struct edit {
     struct vxd_queue *queue;
-    struct vxd_dag *dag;
-    const struct vxd_dag_op *ops; /* the caller's */
+    struct vxd_svdag *svdag;
+    const struct vxd_svdag_op *ops; /* the caller's */
     size_t n_ops;
-    const struct vxd_dag_undo_state *undo; /* instead of operations; else NULL */
+    const struct vxd_svdag_undo_state *undo; /* instead of operations; else NULL */
     struct layout layout;
     struct vxd_buffer scratch;
     char *d; /* its memory */
     /* What is sent, as it lies from layout.state on; malloc'ed. */
     char *sent;
-    struct vxd_dag_pass pass;
+    struct vxd_svdag_pass pass;
     size_t n_passes;
     bool has_signs; /* some shape cuts many cubes alike */
 };
 
 /* The rows of an edit's passes. */
-static bool lay_out_rows(const struct vxd_dag_rooms *rooms, size_t row_bytes,
+static bool lay_out_rows(const struct vxd_svdag_rooms *rooms, size_t row_bytes,
                          struct layout *layout)
 {
     return vxd_layout_add(&layout->total, rooms->n_cubes, row_bytes, &layout->cubes) &&
@@ -56,13 +56,13 @@ static bool lay_out_rows(const struct vxd_dag_rooms *rooms, size_t row_bytes,
 }
 
 /* Rows that may stand for more than one, and signs. */
-static bool add_signs(struct layout *layout, const struct vxd_dag_rooms *rooms)
+static bool add_signs(struct layout *layout, const struct vxd_svdag_rooms *rooms)
 {
     size_t *total = &layout->total;
 
     return vxd_layout_add(total, rooms->n_cubes, sizeof(uint64_t), &layout->weights[0]) &&
            vxd_layout_add(total, rooms->n_pairs, sizeof(uint64_t), &layout->weights[1]) &&
-           vxd_layout_add(total, N_SIGNS, VXD_DAG_SIGN_WORDS * sizeof(uint64_t),
+           vxd_layout_add(total, N_SIGNS, VXD_SVDAG_SIGN_WORDS * sizeof(uint64_t),
                           &layout->records) &&
            vxd_layout_add(total, (size_t)2 * N_SIGNS, sizeof(uint32_t), &layout->slots);
 }
@@ -72,11 +72,12 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms)
+size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_rooms *rooms)
 {
     struct layout layout = {0};
-    size_t row_bytes = most(vxd_dag_shapes_row_bytes(VXD_DAG_FORM_LISTS),
-                            most(vxd_dag_copy_row_bytes(), vxd_dag_morph_row_bytes()));
+    size_t row_bytes =
+        most(vxd_svdag_shapes_row_bytes(VXD_SVDAG_FORM_LISTS),
+             most(vxd_svdag_copy_row_bytes(), vxd_svdag_morph_row_bytes()));
 
     return lay_out_rows(rooms, row_bytes, &layout) && add_signs(&layout, rooms)
                ? layout.total
@@ -84,7 +85,7 @@ size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms)
 }
 
 /* Heights of a field and the squares of its pyramid, bytes. */
-static size_t field_bytes(const struct vxd_dag_heights *field)
+static size_t field_bytes(const struct vxd_svdag_heights *field)
 {
     size_t n = 0;
     size_t at;
@@ -92,21 +93,22 @@ static size_t field_bytes(const struct vxd_dag_heights *field)
 
     /* At most 2^26 cells: it fits. */
     (void)vxd_layout_add(&n, (size_t)field->n_x * field->n_y, sizeof(int64_t), &at);
-    (void)vxd_layout_add(&n, 2 * vxd_dag_pyramid_words(field, &n_levels), sizeof(int32_t),
-                         &at);
+    (void)vxd_layout_add(&n, 2 * vxd_svdag_pyramid_words(field, &n_levels),
+                         sizeof(int32_t), &at);
     return n;
 }
 
-static enum vxd_dag_shapes_form form_of(const struct vxd_dag_op *ops, size_t n)
+static enum vxd_svdag_shapes_form form_of(const struct vxd_svdag_op *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (ops[i].shape.kind == VXD_DAG_VOXELS) {
-            return VXD_DAG_FORM_LISTS;
+        if (ops[i].shape.kind == VXD_SVDAG_VOXELS) {
+            return VXD_SVDAG_FORM_LISTS;
         }
     }
-    return n == 1 && ops[0].shape.kind == VXD_DAG_BALL && vxd_dag_is_overwriting(&ops[0])
-               ? VXD_DAG_FORM_BALL
-               : VXD_DAG_FORM_SHAPES;
+    return n == 1 && ops[0].shape.kind == VXD_SVDAG_BALL &&
+                   vxd_svdag_is_overwriting(&ops[0])
+               ? VXD_SVDAG_FORM_BALL
+               : VXD_SVDAG_FORM_SHAPES;
 }
 
 /* Counts passes and the bytes that their editors' rows and fields take. */
@@ -115,27 +117,27 @@ static bool measure(struct edit *edit, size_t *row_bytes, size_t *n_field_bytes)
     if (edit->undo != NULL) {
         edit->n_passes = 1;
         edit->has_signs = true;
-        *row_bytes = vxd_dag_undo_row_bytes();
+        *row_bytes = vxd_svdag_undo_row_bytes();
         return true;
     }
     for (size_t i = 0; i < edit->n_ops; edit->n_passes++) {
-        const struct vxd_dag_op *op = &edit->ops[i];
-        size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
-        size_t bytes = n > 0 ? vxd_dag_shapes_row_bytes(form_of(op, n))
-                       : op->action == VXD_DAG_COPY ? vxd_dag_copy_row_bytes()
-                                                    : vxd_dag_morph_row_bytes();
+        const struct vxd_svdag_op *op = &edit->ops[i];
+        size_t n = vxd_svdag_shapes_count(op, edit->n_ops - i);
+        size_t bytes = n > 0 ? vxd_svdag_shapes_row_bytes(form_of(op, n))
+                       : op->action == VXD_SVDAG_COPY ? vxd_svdag_copy_row_bytes()
+                                                      : vxd_svdag_morph_row_bytes();
 
         *row_bytes = most(*row_bytes, bytes);
         for (size_t k = i; k < i + n; k++) {
-            enum vxd_dag_shape_kind kind = edit->ops[k].shape.kind;
+            enum vxd_svdag_shape_kind kind = edit->ops[k].shape.kind;
 
             edit->has_signs =
-                edit->has_signs || kind == VXD_DAG_BOX || kind == VXD_DAG_HALF_SPACE;
+                edit->has_signs || kind == VXD_SVDAG_BOX || kind == VXD_SVDAG_HALF_SPACE;
         }
         i += n > 0 ? n : 1;
     }
     for (size_t i = 0; i < edit->n_ops; i++) {
-        if (edit->ops[i].shape.kind == VXD_DAG_HEIGHTFIELD &&
+        if (edit->ops[i].shape.kind == VXD_SVDAG_HEIGHTFIELD &&
             !vxd_size_add(*n_field_bytes, field_bytes(&edit->ops[i].shape.field),
                           n_field_bytes)) {
             return false;
@@ -148,17 +150,18 @@ static enum vxd_status lay_out(struct edit *edit, size_t row_bytes, size_t n_fie
                                struct vxd_err *err)
 {
     struct layout *layout = &edit->layout;
-    struct vxd_dag_rooms rooms = vxd_dag_device_rooms(edit->dag);
+    struct vxd_svdag_rooms rooms = vxd_svdag_device_rooms(edit->svdag);
     size_t *total = &layout->total;
 
     *layout = (struct layout){0};
-    if (!vxd_layout_add(total, 1, sizeof(struct vxd_dag_pass_state), &layout->state) ||
-        !vxd_layout_add(total, 1, sizeof(struct vxd_dag_edit_result), &layout->result) ||
-        !vxd_layout_add(total, 1, sizeof(struct vxd_dag_progress), &layout->progress) ||
+    if (!vxd_layout_add(total, 1, sizeof(struct vxd_svdag_pass_state), &layout->state) ||
+        !vxd_layout_add(total, 1, sizeof(struct vxd_svdag_edit_result),
+                        &layout->result) ||
+        !vxd_layout_add(total, 1, sizeof(struct vxd_svdag_progress), &layout->progress) ||
         !vxd_layout_add(total, edit->n_ops, sizeof *edit->ops, &layout->ops) ||
-        !vxd_layout_add(total, edit->n_ops, sizeof(struct vxd_dag_shape_op),
+        !vxd_layout_add(total, edit->n_ops, sizeof(struct vxd_svdag_shape_op),
                         &layout->shape_ops) ||
-        !vxd_layout_add(total, edit->n_passes, sizeof(struct vxd_dag_shapes_run),
+        !vxd_layout_add(total, edit->n_passes, sizeof(struct vxd_svdag_shapes_run),
                         &layout->runs) ||
         !vxd_layout_add(total, n_field_bytes, 1, &layout->fields) ||
         !lay_out_rows(&rooms, row_bytes, layout) ||
@@ -188,7 +191,8 @@ static enum vxd_status take_scratch(struct edit *edit, struct vxd_err *err)
             status =
                 vxd_device_alloc(edit->queue, edit->layout.total, &edit->scratch, &own);
         }
-    } while (status == VXD_RESOURCE_EXHAUSTED && vxd_dag_device_shrink_rooms(edit->dag));
+    } while (status == VXD_RESOURCE_EXHAUSTED &&
+             vxd_svdag_device_shrink_rooms(edit->svdag));
     if (status != VXD_OK && err != NULL) {
         *err = own;
     }
@@ -204,20 +208,20 @@ static void *there(const struct edit *edit, size_t at)
 
 static void point_pass(struct edit *edit)
 {
-    struct vxd_dag_pass *pass = &edit->pass;
+    struct vxd_svdag_pass *pass = &edit->pass;
 
-    vxd_dag_device_begin_pass(edit->dag, pass);
+    vxd_svdag_device_begin_pass(edit->svdag, pass);
     pass->progress = (void *)(edit->d + edit->layout.progress);
     pass->state = (void *)(edit->d + edit->layout.state);
     pass->cubes = there(edit, edit->layout.cubes);
-    pass->max_visits = edit->dag->max_visits;
+    pass->max_visits = edit->svdag->max_visits;
     pass->pairs = (void *)(edit->d + edit->layout.pairs);
     pass->counts_changes = edit->n_passes == 1;
     if (edit->has_signs) {
         pass->cube_weights = there(edit, edit->layout.weights[0]);
         pass->pair_weights = there(edit, edit->layout.weights[1]);
-        pass->signs = (struct vxd_dag_signs){there(edit, edit->layout.records),
-                                             there(edit, edit->layout.slots), N_SIGNS};
+        pass->signs = (struct vxd_svdag_signs){there(edit, edit->layout.records),
+                                               there(edit, edit->layout.slots), N_SIGNS};
     }
 }
 
@@ -230,11 +234,11 @@ static void *here(const struct edit *edit, size_t at)
 }
 
 /* Sends the heights of an operation, checks them and makes their pyramid; *at is where. */
-static enum vxd_status send_field(struct edit *edit, struct vxd_dag_op *op,
-                                  struct vxd_dag_pyramid *pyramid, size_t *at,
+static enum vxd_status send_field(struct edit *edit, struct vxd_svdag_op *op,
+                                  struct vxd_svdag_pyramid *pyramid, size_t *at,
                                   struct vxd_err *err)
 {
-    struct vxd_dag_heights *field = &op->shape.field;
+    struct vxd_svdag_heights *field = &op->shape.field;
     size_t n = (size_t)field->n_x * field->n_y;
     int64_t *heights = there(edit, *at);
     int32_t *squares;
@@ -244,24 +248,24 @@ static enum vxd_status send_field(struct edit *edit, struct vxd_dag_op *op,
     VXD_TRY(
         vxd_queue_copy(edit->queue, heights, field->heights, n * sizeof *heights, err));
     field->heights = heights;
-    VXD_TRY(vxd_dag_check_heights_pass(edit->queue, heights, n,
-                                       &edit->pass.progress->fault, err));
+    VXD_TRY(vxd_svdag_check_heights_pass(edit->queue, heights, n,
+                                         &edit->pass.progress->fault, err));
     squares = (void *)((char *)heights + ((n * sizeof *heights + 255) & ~(size_t)255));
     *at += field_bytes(field);
     pyramid->n_levels = 0;
-    if (n <= VXD_DAG_PYRAMID_FEW) {
+    if (n <= VXD_SVDAG_PYRAMID_FEW) {
         return VXD_OK;
     }
-    (void)vxd_dag_pyramid_words(field, &n_levels);
+    (void)vxd_svdag_pyramid_words(field, &n_levels);
     for (int number = 0; number < n_levels; number++) {
-        int level = VXD_DAG_PYRAMID_BASE + number;
-        size_t n_squares = (size_t)vxd_dag_pyramid_side(field->n_x, level) *
-                           vxd_dag_pyramid_side(field->n_y, level);
+        int level = VXD_SVDAG_PYRAMID_BASE + number;
+        size_t n_squares = (size_t)vxd_svdag_pyramid_side(field->n_x, level) *
+                           vxd_svdag_pyramid_side(field->n_y, level);
 
         pyramid->least[number] = squares;
         pyramid->most[number] = squares + n_squares;
-        VXD_TRY(vxd_dag_pyramid_pass(edit->queue, field, pyramid, number, squares,
-                                     squares + n_squares, err));
+        VXD_TRY(vxd_svdag_pyramid_pass(edit->queue, field, pyramid, number, squares,
+                                       squares + n_squares, err));
         squares += 2 * n_squares;
     }
     pyramid->n_levels = n_levels;
@@ -270,32 +274,34 @@ out:
     return status;
 }
 
-static enum vxd_status check_list(struct edit *edit, const struct vxd_dag_op *op,
+static enum vxd_status check_list(struct edit *edit, const struct vxd_svdag_op *op,
                                   struct vxd_err *err)
 {
-    const struct vxd_dag_format *format = &edit->dag->spec.format;
+    const struct vxd_svdag_format *format = &edit->svdag->spec.format;
     bool uses_values = op->shape.voxels.values != NULL &&
-                       (op->action == VXD_DAG_FILL || op->action == VXD_DAG_PAINT);
+                       (op->action == VXD_SVDAG_FILL || op->action == VXD_SVDAG_PAINT);
 
-    return vxd_dag_check_list_pass(
+    return vxd_svdag_check_list_pass(
         edit->queue, &op->shape.voxels,
-        (uint64_t)1 << 3 * (format->depth - VXD_DAG_LEAF_HEIGHT),
-        vxd_dag_n_materials(format), uses_values, &edit->pass.progress->fault, err);
+        (uint64_t)1 << 3 * (format->depth - VXD_SVDAG_LEAF_HEIGHT),
+        vxd_svdag_n_materials(format), uses_values, &edit->pass.progress->fault, err);
 }
 
 /* Plans the runs of shapes, with addresses of the device. */
-static void plan_runs(struct edit *edit, struct vxd_dag_op *ops,
-                      struct vxd_dag_shape_op *shape_ops, struct vxd_dag_shapes_run *runs)
+static void plan_runs(struct edit *edit, struct vxd_svdag_op *ops,
+                      struct vxd_svdag_shape_op *shape_ops,
+                      struct vxd_svdag_shapes_run *runs)
 {
-    const struct vxd_dag_op *d_ops = there(edit, edit->layout.ops);
-    const struct vxd_dag_shape_op *d_shape_ops = there(edit, edit->layout.shape_ops);
+    const struct vxd_svdag_op *d_ops = there(edit, edit->layout.ops);
+    const struct vxd_svdag_shape_op *d_shape_ops = there(edit, edit->layout.shape_ops);
     size_t pass = 0;
 
     for (size_t i = 0; i < edit->n_ops; pass++) {
-        size_t n = vxd_dag_shapes_count(ops + i, edit->n_ops - i);
+        size_t n = vxd_svdag_shapes_count(ops + i, edit->n_ops - i);
 
         if (n > 0) {
-            vxd_dag_shapes_plan(&edit->dag->view, ops + i, n, shape_ops + i, &runs[pass]);
+            vxd_svdag_shapes_plan(&edit->svdag->view, ops + i, n, shape_ops + i,
+                                  &runs[pass]);
             runs[pass].ops = d_shape_ops + i;
         }
         for (size_t k = i; k < i + n; k++) {
@@ -309,9 +315,9 @@ static void plan_runs(struct edit *edit, struct vxd_dag_op *ops,
 static bool checks_something(const struct edit *edit)
 {
     for (size_t i = 0; i < edit->n_ops; i++) {
-        enum vxd_dag_shape_kind kind = edit->ops[i].shape.kind;
+        enum vxd_svdag_shape_kind kind = edit->ops[i].shape.kind;
 
-        if (kind == VXD_DAG_HEIGHTFIELD || kind == VXD_DAG_VOXELS) {
+        if (kind == VXD_SVDAG_HEIGHTFIELD || kind == VXD_SVDAG_VOXELS) {
             return true;
         }
     }
@@ -333,9 +339,9 @@ static enum vxd_status send(struct edit *edit, uint32_t root, struct vxd_err *er
     const struct layout *layout = &edit->layout;
     size_t n_sent = layout->fields - layout->state;
     size_t begin = layout->state;
-    struct vxd_dag_progress *progress;
-    struct vxd_dag_op *ops;
-    struct vxd_dag_shape_op *shape_ops;
+    struct vxd_svdag_progress *progress;
+    struct vxd_svdag_op *ops;
+    struct vxd_svdag_shape_op *shape_ops;
     size_t field = layout->fields;
     enum vxd_status status;
 
@@ -357,9 +363,9 @@ static enum vxd_status send(struct edit *edit, uint32_t root, struct vxd_err *er
         memcpy(ops, edit->ops, edit->n_ops * sizeof *ops);
     }
     for (size_t i = 0; i < edit->n_ops; i++) {
-        if (ops[i].shape.kind == VXD_DAG_HEIGHTFIELD) {
+        if (ops[i].shape.kind == VXD_SVDAG_HEIGHTFIELD) {
             VXD_TRY(send_field(edit, &ops[i], &shape_ops[i].pyramid, &field, err));
-        } else if (ops[i].shape.kind == VXD_DAG_VOXELS) {
+        } else if (ops[i].shape.kind == VXD_SVDAG_VOXELS) {
             VXD_TRY(check_list(edit, &ops[i], err));
         }
     }
@@ -387,13 +393,13 @@ static enum vxd_status clear_state(struct edit *edit, bool is_first, struct vxd_
 
 static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
 {
-    static const struct vxd_dag_passes of_arena = {vxd_dag_shapes_pass, vxd_dag_copy_pass,
-                                                   vxd_dag_morph_pass, vxd_dag_undo_pass,
-                                                   vxd_dag_change_pass};
-    const struct vxd_dag_device_ops *ops = edit->dag->device_ops;
-    const struct vxd_dag_passes *passes = ops == NULL ? &of_arena : ops->passes;
-    const struct vxd_dag_op *d_ops = there(edit, edit->layout.ops);
-    const struct vxd_dag_shapes_run *d_runs = there(edit, edit->layout.runs);
+    static const struct vxd_svdag_passes of_arena = {
+        vxd_svdag_shapes_pass, vxd_svdag_copy_pass, vxd_svdag_morph_pass,
+        vxd_svdag_undo_pass, vxd_svdag_change_pass};
+    const struct vxd_svdag_device_ops *ops = edit->svdag->device_ops;
+    const struct vxd_svdag_passes *passes = ops == NULL ? &of_arena : ops->passes;
+    const struct vxd_svdag_op *d_ops = there(edit, edit->layout.ops);
+    const struct vxd_svdag_shapes_run *d_runs = there(edit, edit->layout.runs);
     enum vxd_status status = VXD_OK;
     size_t pass = 0;
 
@@ -402,14 +408,14 @@ static enum vxd_status run_passes(struct edit *edit, struct vxd_err *err)
         VXD_TRY(passes->undo(edit->queue, &edit->pass, edit->undo, err));
     }
     for (size_t i = 0; i < edit->n_ops; pass++) {
-        const struct vxd_dag_op *op = &edit->ops[i];
-        size_t n = vxd_dag_shapes_count(op, edit->n_ops - i);
+        const struct vxd_svdag_op *op = &edit->ops[i];
+        size_t n = vxd_svdag_shapes_count(op, edit->n_ops - i);
 
         VXD_TRY(clear_state(edit, pass == 0, err));
         if (n > 0) {
             VXD_TRY(passes->shapes(edit->queue, &edit->pass, d_runs + pass,
                                    form_of(op, n), op, err));
-        } else if (op->action == VXD_DAG_COPY) {
+        } else if (op->action == VXD_SVDAG_COPY) {
             VXD_TRY(passes->copy(edit->queue, &edit->pass, op, err));
         } else {
             VXD_TRY(passes->morph(edit->queue, &edit->pass, d_ops + i, err));
@@ -426,9 +432,9 @@ out:
 
 /* All of an edit; it is not needed any more. */
 static enum vxd_status run_edit(struct edit *edit, uint32_t root,
-                                struct vxd_dag_edit_result *out, struct vxd_err *err)
+                                struct vxd_svdag_edit_result *out, struct vxd_err *err)
 {
-    struct vxd_dag_edit_result *d_result;
+    struct vxd_svdag_edit_result *d_result;
     enum vxd_status status;
 
     VXD_TRY(take_scratch(edit, err));
@@ -436,7 +442,7 @@ static enum vxd_status run_edit(struct edit *edit, uint32_t root,
     point_pass(edit);
     VXD_TRY(send(edit, root, err));
     VXD_TRY(run_passes(edit, err));
-    VXD_TRY(vxd_dag_finish_pass(edit->queue, &edit->pass, d_result, err));
+    VXD_TRY(vxd_svdag_finish_pass(edit->queue, &edit->pass, d_result, err));
     VXD_TRY(vxd_queue_copy(edit->queue, out, d_result, sizeof *out, err));
 out:
     vxd_device_free(edit->queue, &edit->scratch);
@@ -444,25 +450,27 @@ out:
     return status;
 }
 
-enum vxd_status vxd_dag_edit_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint32_t root, const struct vxd_dag_op *ops,
-                                  size_t n_ops, struct vxd_dag_edit_result *out,
-                                  struct vxd_err *err)
+enum vxd_status vxd_svdag_edit_cuda(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                    uint32_t root, const struct vxd_svdag_op *ops,
+                                    size_t n_ops, struct vxd_svdag_edit_result *out,
+                                    struct vxd_err *err)
 {
-    struct edit edit = {.queue = queue, .dag = dag, .ops = ops, .n_ops = n_ops};
+    struct edit edit = {.queue = queue, .svdag = svdag, .ops = ops, .n_ops = n_ops};
 
     if (n_ops == 0) {
-        *out = (struct vxd_dag_edit_result){.root = root};
+        *out = (struct vxd_svdag_edit_result){.root = root};
         return VXD_OK;
     }
     return run_edit(&edit, root, out, err);
 }
 
-enum vxd_status vxd_dag_undo_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint32_t head, const struct vxd_dag_undo_state *roots,
-                                  struct vxd_dag_edit_result *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_undo_cuda(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                    uint32_t head,
+                                    const struct vxd_svdag_undo_state *roots,
+                                    struct vxd_svdag_edit_result *out,
+                                    struct vxd_err *err)
 {
-    struct edit edit = {.queue = queue, .dag = dag, .undo = roots};
+    struct edit edit = {.queue = queue, .svdag = svdag, .undo = roots};
 
     return run_edit(&edit, head, out, err);
 }

@@ -6,61 +6,62 @@
 
 #include <assert.h>
 
-struct vxd_dag_shapes {
+struct vxd_svdag_shapes {
     struct vxd_context *context;
     struct vxd_buffer memory; /* of this, host */
-    struct vxd_dag_shapes_run run;
-    struct vxd_dag_shape_op ops[VXD_DAG_SHAPES_OPS];
-    struct vxd_buffer pyramids[VXD_DAG_SHAPES_OPS]; /* host */
+    struct vxd_svdag_shapes_run run;
+    struct vxd_svdag_shape_op ops[VXD_SVDAG_SHAPES_OPS];
+    struct vxd_buffer pyramids[VXD_SVDAG_SHAPES_OPS]; /* host */
 };
 
-_Static_assert(sizeof(struct vxd_dag_shapes_own) <= VXD_DAG_STATE_BYTES,
+_Static_assert(sizeof(struct vxd_svdag_shapes_own) <= VXD_SVDAG_STATE_BYTES,
                "a state has its room");
 
-static void begin(const void *args, union vxd_dag_edit_state *state)
+static void begin(const void *args, union vxd_svdag_edit_state *state)
 {
-    struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_of(state);
+    struct vxd_svdag_shapes_own *own = vxd_svdag_shapes_own_of(state);
 
-    *own = (struct vxd_dag_shapes_own){.run = args};
+    *own = (struct vxd_svdag_shapes_own){.run = args};
     for (int i = 0; i < own->run->n; i++) {
-        own->has_lists = own->has_lists || own->run->ops[i].list != VXD_DAG_NO_LIST;
+        own->has_lists = own->has_lists || own->run->ops[i].list != VXD_SVDAG_NO_LIST;
     }
-    vxd_dag_shapes_begin_state(own->run, &own->shapes);
+    vxd_svdag_shapes_begin_state(own->run, &own->shapes);
 }
 
-enum vxd_dag_visit vxd_dag_shapes_own_visit(const struct vxd_dag_view *view,
-                                            const struct vxd_dag_cube *cube, uint32_t old,
-                                            struct vxd_dag_shapes_own *own,
-                                            uint32_t *uniform)
+enum vxd_svdag_visit vxd_svdag_shapes_own_visit(const struct vxd_svdag_view *view,
+                                                const struct vxd_svdag_cube *cube,
+                                                uint32_t old,
+                                                struct vxd_svdag_shapes_own *own,
+                                                uint32_t *uniform)
 {
     bool is_refined = own->is_refined;
 
     own->is_refined = false; /* for a part */
     return is_refined
-               ? vxd_dag_shapes_decide(own->run, view, cube, old, &own->shapes, uniform)
-               : vxd_dag_shapes_visit(own->run, view, cube, old, &own->shapes, uniform);
+               ? vxd_svdag_shapes_decide(own->run, view, cube, old, &own->shapes, uniform)
+               : vxd_svdag_shapes_visit(own->run, view, cube, old, &own->shapes, uniform);
 }
 
-static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *view,
-                                const struct vxd_dag_cube *cube, uint32_t old,
-                                union vxd_dag_edit_state *state, uint32_t *uniform)
+static enum vxd_svdag_visit visit(const void *args, const struct vxd_svdag_view *view,
+                                  const struct vxd_svdag_cube *cube, uint32_t old,
+                                  union vxd_svdag_edit_state *state, uint32_t *uniform)
 {
     (void)args;
-    return vxd_dag_shapes_own_visit(view, cube, old, vxd_dag_shapes_own_of(state),
-                                    uniform);
+    return vxd_svdag_shapes_own_visit(view, cube, old, vxd_svdag_shapes_own_of(state),
+                                      uniform);
 }
 
 /* One ball that overwrites decides alone: most cubes of an edit with a ball are such. */
-bool vxd_dag_shapes_visit_parts(const void *args, const struct vxd_dag_cube *cube,
-                                const union vxd_dag_edit_state *state,
-                                const uint32_t old[8], struct vxd_dag_told *told)
+bool vxd_svdag_shapes_visit_parts(const void *args, const struct vxd_svdag_cube *cube,
+                                  const union vxd_svdag_edit_state *state,
+                                  const uint32_t old[8], struct vxd_svdag_told *told)
 {
-    const struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_in(state);
+    const struct vxd_svdag_shapes_own *own = vxd_svdag_shapes_own_in(state);
     unsigned same = 0;
 
     (void)args;
-    if (!vxd_dag_shapes_tell(own->run, cube, own->shapes.partial, own->shapes.inside,
-                             told)) {
+    if (!vxd_svdag_shapes_tell(own->run, cube, own->shapes.partial, own->shapes.inside,
+                               told)) {
         return false;
     }
     for (int octant = 0; octant < 8; octant++) {
@@ -71,29 +72,31 @@ bool vxd_dag_shapes_visit_parts(const void *args, const struct vxd_dag_cube *cub
     return true;
 }
 
-static int sign(const void *args, const struct vxd_dag_cube *cube,
-                const union vxd_dag_edit_state *state, uint64_t *words)
+static int sign(const void *args, const struct vxd_svdag_cube *cube,
+                const union vxd_svdag_edit_state *state, uint64_t *words)
 {
-    return vxd_dag_shapes_sign(args, cube, &vxd_dag_shapes_own_in(state)->shapes, words);
+    return vxd_svdag_shapes_sign(args, cube, &vxd_svdag_shapes_own_in(state)->shapes,
+                                 words);
 }
 
-void vxd_dag_shapes_leaf(const void *args, const struct vxd_dag_view *view,
-                         const struct vxd_dag_cube *cube,
-                         const union vxd_dag_edit_state *state, struct vxd_dag_leaf *leaf)
+void vxd_svdag_shapes_leaf(const void *args, const struct vxd_svdag_view *view,
+                           const struct vxd_svdag_cube *cube,
+                           const union vxd_svdag_edit_state *state,
+                           struct vxd_svdag_leaf *leaf)
 {
-    const struct vxd_dag_shapes_own *own = vxd_dag_shapes_own_in(state);
+    const struct vxd_svdag_shapes_own *own = vxd_svdag_shapes_own_in(state);
 
     (void)args;
     (void)view;
-    vxd_dag_shapes_edit_leaf(own->run, cube, &own->shapes, leaf);
+    vxd_svdag_shapes_edit_leaf(own->run, cube, &own->shapes, leaf);
 }
 
-static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op,
+static bool take_op(struct vxd_svdag_edit_pass *pass, const struct vxd_svdag_op *op,
                     int most_ops, int most_lists)
 {
-    bool is_list = op->shape.kind == VXD_DAG_VOXELS;
+    bool is_list = op->shape.kind == VXD_SVDAG_VOXELS;
 
-    if (pass->n_ops == most_ops || op->action >= VXD_DAG_ERODE ||
+    if (pass->n_ops == most_ops || op->action >= VXD_SVDAG_ERODE ||
         (is_list && pass->n_lists == most_lists)) {
         return false;
     }
@@ -102,26 +105,27 @@ static bool take_op(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *op,
     return true;
 }
 
-size_t vxd_dag_shapes_count(const struct vxd_dag_op *ops, size_t n)
+size_t vxd_svdag_shapes_count(const struct vxd_svdag_op *ops, size_t n)
 {
-    struct vxd_dag_edit_pass pass = {.n_ops = 0};
+    struct vxd_svdag_edit_pass pass = {.n_ops = 0};
     size_t i = 0;
 
-    while (i < n && take_op(&pass, &ops[i], VXD_DAG_SHAPES_OPS, VXD_DAG_SHAPES_LISTS)) {
+    while (i < n &&
+           take_op(&pass, &ops[i], VXD_SVDAG_SHAPES_OPS, VXD_SVDAG_SHAPES_LISTS)) {
         i++;
     }
     return i;
 }
 
-bool vxd_dag_edit_pass_add(struct vxd_dag_edit_pass *pass, const struct vxd_dag_op *ops,
-                           size_t n_ops)
+bool vxd_svdag_edit_pass_add(struct vxd_svdag_edit_pass *pass,
+                             const struct vxd_svdag_op *ops, size_t n_ops)
 {
     int most_lists =
-        pass->backend == VXD_BACKEND_CPU ? VXD_DAG_MAX_OPS : VXD_DAG_SHAPES_LISTS;
-    struct vxd_dag_edit_pass longer = *pass;
+        pass->backend == VXD_BACKEND_CPU ? VXD_SVDAG_MAX_OPS : VXD_SVDAG_SHAPES_LISTS;
+    struct vxd_svdag_edit_pass longer = *pass;
 
     for (size_t i = 0; i < n_ops; i++) {
-        if (!take_op(&longer, &ops[i], VXD_DAG_MAX_OPS, most_lists)) {
+        if (!take_op(&longer, &ops[i], VXD_SVDAG_MAX_OPS, most_lists)) {
             return false;
         }
     }
@@ -129,62 +133,65 @@ bool vxd_dag_edit_pass_add(struct vxd_dag_edit_pass *pass, const struct vxd_dag_
     return true;
 }
 
-void vxd_dag_shapes_plan(const struct vxd_dag_view *view, const struct vxd_dag_op *ops,
-                         size_t n, struct vxd_dag_shape_op *shape_ops,
-                         struct vxd_dag_shapes_run *run)
+void vxd_svdag_shapes_plan(const struct vxd_svdag_view *view,
+                           const struct vxd_svdag_op *ops, size_t n,
+                           struct vxd_svdag_shape_op *shape_ops,
+                           struct vxd_svdag_shapes_run *run)
 {
     int n_lists = 0;
 
-    assert(n > 0 && n <= VXD_DAG_SHAPES_OPS);
-    *run = (struct vxd_dag_shapes_run){.ops = shape_ops,
-                                       .n = (int)n,
-                                       .has_materials = view->value_bits > 1,
-                                       .free_value = view->free_value};
+    assert(n > 0 && n <= VXD_SVDAG_SHAPES_OPS);
+    *run = (struct vxd_svdag_shapes_run){.ops = shape_ops,
+                                         .n = (int)n,
+                                         .has_materials = view->value_bits > 1,
+                                         .free_value = view->free_value};
     for (size_t i = 0; i < n; i++) {
         shape_ops[i].op = &ops[i];
         shape_ops[i].list =
-            ops[i].shape.kind == VXD_DAG_VOXELS ? n_lists++ : VXD_DAG_NO_LIST;
-        run->overwriting |= (uint64_t)vxd_dag_is_overwriting(&ops[i]) << i;
+            ops[i].shape.kind == VXD_SVDAG_VOXELS ? n_lists++ : VXD_SVDAG_NO_LIST;
+        run->overwriting |= (uint64_t)vxd_svdag_is_overwriting(&ops[i]) << i;
     }
-    assert(n_lists <= VXD_DAG_SHAPES_LISTS);
+    assert(n_lists <= VXD_SVDAG_SHAPES_LISTS);
 }
 
-enum vxd_status vxd_dag_shapes_begin(struct vxd_dag *dag, const struct vxd_dag_op *ops,
-                                     size_t n, struct vxd_dag_shapes **out,
-                                     struct vxd_dag_editor *editor, struct vxd_err *err)
+enum vxd_status vxd_svdag_shapes_begin(struct vxd_svdag *svdag,
+                                       const struct vxd_svdag_op *ops, size_t n,
+                                       struct vxd_svdag_shapes **out,
+                                       struct vxd_svdag_editor *editor,
+                                       struct vxd_err *err)
 {
-    struct vxd_dag_shapes *shapes;
+    struct vxd_svdag_shapes *shapes;
     struct vxd_buffer memory;
     enum vxd_status status;
 
     *out = NULL;
-    VXD_TRY(vxd_host_alloc(dag->context, sizeof *shapes, &memory, err));
+    VXD_TRY(vxd_host_alloc(svdag->context, sizeof *shapes, &memory, err));
     shapes = memory.ptr;
-    *shapes = (struct vxd_dag_shapes){.context = dag->context, .memory = memory};
+    *shapes = (struct vxd_svdag_shapes){.context = svdag->context, .memory = memory};
     *out = shapes;
-    vxd_dag_shapes_plan(&dag->view, ops, n, shapes->ops, &shapes->run);
+    vxd_svdag_shapes_plan(&svdag->view, ops, n, shapes->ops, &shapes->run);
     for (size_t i = 0; i < n; i++) {
-        if (ops[i].shape.kind == VXD_DAG_HEIGHTFIELD) {
-            VXD_TRY(vxd_dag_pyramid_make(dag->context, &ops[i].shape.field,
-                                         &shapes->pyramids[i], &shapes->ops[i].pyramid,
-                                         err));
+        if (ops[i].shape.kind == VXD_SVDAG_HEIGHTFIELD) {
+            VXD_TRY(vxd_svdag_pyramid_make(svdag->context, &ops[i].shape.field,
+                                           &shapes->pyramids[i], &shapes->ops[i].pyramid,
+                                           err));
         }
     }
-    *editor = (struct vxd_dag_editor){.begin = begin,
-                                      .visit = visit,
-                                      .visit_parts = vxd_dag_shapes_visit_parts,
-                                      .split = vxd_dag_shapes_split,
-                                      .leaf = vxd_dag_shapes_leaf,
-                                      .signature = sign,
-                                      .args = &shapes->run};
+    *editor = (struct vxd_svdag_editor){.begin = begin,
+                                        .visit = visit,
+                                        .visit_parts = vxd_svdag_shapes_visit_parts,
+                                        .split = vxd_svdag_shapes_split,
+                                        .leaf = vxd_svdag_shapes_leaf,
+                                        .signature = sign,
+                                        .args = &shapes->run};
     return VXD_OK;
 out:
-    vxd_dag_shapes_end(*out);
+    vxd_svdag_shapes_end(*out);
     *out = NULL;
     return status;
 }
 
-void vxd_dag_shapes_end(struct vxd_dag_shapes *shapes)
+void vxd_svdag_shapes_end(struct vxd_svdag_shapes *shapes)
 {
     struct vxd_buffer memory;
 

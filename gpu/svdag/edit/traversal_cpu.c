@@ -14,24 +14,24 @@
 
 enum {
     VISITS_AT_ONCE = 4096,
-    FIRST_HEIGHT = VXD_DAG_LEAF_HEIGHT + 1, /* of inner nodes */
+    FIRST_HEIGHT = VXD_SVDAG_LEAF_HEIGHT + 1, /* of inner nodes */
     ALL_OCTANTS = 0xff
 };
 
-void vxd_dag_walker_open(struct vxd_dag_walker *walker, struct vxd_dag *dag)
+void vxd_svdag_walker_open(struct vxd_svdag_walker *walker, struct vxd_svdag *svdag)
 {
     atomic_flag_clear(&walker->is_busy);
     walker->has_signed = false;
-    walker->writer = (struct vxd_dag_writer){.dag = dag};
-    walker->change = (struct vxd_dag_change){0};
+    walker->writer = (struct vxd_svdag_writer){.svdag = svdag};
+    walker->change = (struct vxd_svdag_change){0};
     walker->n_visits = 0;
     walker->n_leaves = 0;
     walker->memo.is_made = false;
 }
 
 /* Counts cubes that are looked at. */
-static enum vxd_status count_visits(struct vxd_dag_way *way,
-                                    struct vxd_dag_walker *walker, uint32_t n,
+static enum vxd_status count_visits(struct vxd_svdag_way *way,
+                                    struct vxd_svdag_walker *walker, uint32_t n,
                                     struct vxd_err *err)
 {
     uint32_t n_visits = walker->n_visits + n;
@@ -42,21 +42,21 @@ static enum vxd_status count_visits(struct vxd_dag_way *way,
     }
     walker->n_visits = 0;
     if (atomic_fetch_add_explicit(&way->n_visits, n_visits, memory_order_relaxed) <
-        way->dag->max_visits) {
+        way->svdag->max_visits) {
         return VXD_OK;
     }
     return vxd_fail(
         err, VXD_RESOURCE_EXHAUSTED, NULL,
         "the edit touches more than %llu regions of the scene; make its shapes "
         "smaller, or split it",
-        (unsigned long long)way->dag->max_visits);
+        (unsigned long long)way->svdag->max_visits);
 }
 
 /* Equal cubes ----------------------------------------------------------------------------- */
 
-static void make_places(struct vxd_dag_walker *walker)
+static void make_places(struct vxd_svdag_walker *walker)
 {
-    for (int i = 0; i < VXD_DAG_N_SIGNED; i++) {
+    for (int i = 0; i < VXD_SVDAG_N_SIGNED; i++) {
         walker->places[i].signature.n_words = 0;
     }
     walker->has_signed = true;
@@ -64,11 +64,11 @@ static void make_places(struct vxd_dag_walker *walker)
 
 /* Makes a cube's signature and finds the place for it in the walker's memory, NULL where it
  * has none. */
-static struct vxd_dag_signed *find_place(const struct vxd_dag_way *way,
-                                         struct vxd_dag_walker *walker,
-                                         struct vxd_dag_frame *at)
+static struct vxd_svdag_signed *find_place(const struct vxd_svdag_way *way,
+                                           struct vxd_svdag_walker *walker,
+                                           struct vxd_svdag_frame *at)
 {
-    struct vxd_dag_signature *signature = &at->signature;
+    struct vxd_svdag_signature *signature = &at->signature;
     uint64_t hash;
 
     if (way->editor->signature == NULL) {
@@ -89,11 +89,11 @@ static struct vxd_dag_signed *find_place(const struct vxd_dag_way *way,
         hash = (hash ^ signature->words[i]) * 0x9e3779b97f4a7c15ULL;
         hash ^= hash >> 32;
     }
-    return &walker->places[hash % VXD_DAG_N_SIGNED];
+    return &walker->places[hash % VXD_SVDAG_N_SIGNED];
 }
 
-static bool is_known(const struct vxd_dag_signed *known,
-                     const struct vxd_dag_signature *signature)
+static bool is_known(const struct vxd_svdag_signed *known,
+                     const struct vxd_svdag_signature *signature)
 {
     return known->signature.n_words == signature->n_words &&
            known->signature.height == signature->height &&
@@ -104,8 +104,8 @@ static bool is_known(const struct vxd_dag_signed *known,
 
 /* True where an equal cube was gone into before: then it becomes the same. Otherwise notes
  * what it takes to remember it. */
-static bool recall(const struct vxd_dag_way *way, struct vxd_dag_walker *walker,
-                   struct vxd_dag_frame *at)
+static bool recall(const struct vxd_svdag_way *way, struct vxd_svdag_walker *walker,
+                   struct vxd_svdag_frame *at)
 {
     at->place = find_place(way, walker, at);
     if (at->place == NULL) {
@@ -116,13 +116,14 @@ static bool recall(const struct vxd_dag_way *way, struct vxd_dag_walker *walker,
         return false;
     }
     *at->ref = at->place->ref;
-    vxd_dag_change_sum(&walker->change, &at->place->change);
+    vxd_svdag_change_sum(&walker->change, &at->place->change);
     return true;
 }
 
-static void remember(const struct vxd_dag_walker *walker, const struct vxd_dag_frame *at)
+static void remember(const struct vxd_svdag_walker *walker,
+                     const struct vxd_svdag_frame *at)
 {
-    struct vxd_dag_signed *known = at->place;
+    struct vxd_svdag_signed *known = at->place;
 
     known->signature = at->signature;
     known->ref = *at->ref;
@@ -134,47 +135,47 @@ static void remember(const struct vxd_dag_walker *walker, const struct vxd_dag_f
 
 /* Visits ---------------------------------------------------------------------------------- */
 
-static enum vxd_status store_leaves(struct vxd_dag_walker *walker, struct vxd_err *err)
+static enum vxd_status store_leaves(struct vxd_svdag_walker *walker, struct vxd_err *err)
 {
     uint32_t n = walker->n_leaves;
     enum vxd_status status = VXD_OK;
 
     walker->n_leaves = 0;
     for (uint32_t i = 0; i < n && status == VXD_OK; i++) {
-        const struct vxd_dag_made_leaf *leaf = &walker->leaves[i];
-        struct vxd_dag_wanted wanted = {leaf->hash, leaf->words, VXD_DAG_LEAF,
-                                        leaf->n_words};
+        const struct vxd_svdag_made_leaf *leaf = &walker->leaves[i];
+        struct vxd_svdag_wanted wanted = {leaf->hash, leaf->words, VXD_SVDAG_LEAF,
+                                          leaf->n_words};
 
-        status = vxd_dag_put_hashed(&walker->writer, &wanted, VXD_DAG_LEAF_HEIGHT,
-                                    leaf->ref, err);
+        status = vxd_svdag_put_hashed(&walker->writer, &wanted, VXD_SVDAG_LEAF_HEIGHT,
+                                      leaf->ref, err);
     }
     return status;
 }
 
 /* *ref may come only with store_leaves. */
-static enum vxd_status put_leaf(const struct vxd_dag_way *way,
-                                struct vxd_dag_walker *walker,
-                                const struct vxd_dag_leaf *leaf, uint32_t *ref,
+static enum vxd_status put_leaf(const struct vxd_svdag_way *way,
+                                struct vxd_svdag_walker *walker,
+                                const struct vxd_svdag_leaf *leaf, uint32_t *ref,
                                 struct vxd_err *err)
 {
-    struct vxd_dag_made_leaf *made;
-    struct vxd_dag_wanted wanted = {.kind = VXD_DAG_LEAF};
+    struct vxd_svdag_made_leaf *made;
+    struct vxd_svdag_wanted wanted = {.kind = VXD_SVDAG_LEAF};
     enum vxd_status status = VXD_OK;
 
-    if (walker->n_leaves == VXD_DAG_N_CLOSED) {
+    if (walker->n_leaves == VXD_SVDAG_N_CLOSED) {
         VXD_TRY(store_leaves(walker, err));
     }
     made = &walker->leaves[walker->n_leaves];
-    VXD_TRY(
-        vxd_dag_leaf_make(&walker->writer, leaf, made->words, &made->n_words, ref, err));
+    VXD_TRY(vxd_svdag_leaf_make(&walker->writer, leaf, made->words, &made->n_words, ref,
+                                err));
     if (made->n_words == 0) {
         return VXD_OK;
     }
     wanted.words = made->words;
     wanted.n_words = made->n_words;
-    wanted.hash = vxd_dag_hash(VXD_DAG_LEAF, made->words, made->n_words);
-    if (!vxd_dag_has_met(&walker->writer, &wanted, ref)) {
-        vxd_dag_prefetch(way->dag, wanted.hash);
+    wanted.hash = vxd_svdag_hash(VXD_SVDAG_LEAF, made->words, made->n_words);
+    if (!vxd_svdag_has_met(&walker->writer, &wanted, ref)) {
+        vxd_svdag_prefetch(way->svdag, wanted.hash);
         made->ref = ref;
         made->hash = wanted.hash;
         walker->n_leaves++;
@@ -183,33 +184,34 @@ out:
     return status;
 }
 
-static enum vxd_status edit_leaf(const struct vxd_dag_way *way,
-                                 struct vxd_dag_walker *walker,
-                                 const struct vxd_dag_cube *cube, uint32_t old,
-                                 const union vxd_dag_edit_state *state, uint32_t *ref,
+static enum vxd_status edit_leaf(const struct vxd_svdag_way *way,
+                                 struct vxd_svdag_walker *walker,
+                                 const struct vxd_svdag_cube *cube, uint32_t old,
+                                 const union vxd_svdag_edit_state *state, uint32_t *ref,
                                  struct vxd_err *err)
 {
-    const struct vxd_dag_editor *editor = way->editor;
-    struct vxd_dag_leaf before;
-    struct vxd_dag_leaf after;
+    const struct vxd_svdag_editor *editor = way->editor;
+    struct vxd_svdag_leaf before;
+    struct vxd_svdag_leaf after;
     uint16_t values[64];
 
-    vxd_dag_leaf_split(way->view, old, values, &after);
+    vxd_svdag_leaf_split(way->view, old, values, &after);
     before = after;
     editor->leaf(editor->args, way->view, cube, state, &after);
-    if (!vxd_dag_change_add_edited(way->view, old, &before, &after, &walker->change)) {
+    if (!vxd_svdag_change_add_edited(way->view, old, &before, &after, &walker->change)) {
         *ref = old;
         return VXD_OK;
     }
     return put_leaf(way, walker, &after, ref, err);
 }
 
-enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker *walker,
-                                  struct vxd_dag_frame *at, bool *is_open,
-                                  struct vxd_err *err)
+enum vxd_status vxd_svdag_way_visit(struct vxd_svdag_way *way,
+                                    struct vxd_svdag_walker *walker,
+                                    struct vxd_svdag_frame *at, bool *is_open,
+                                    struct vxd_err *err)
 {
-    const struct vxd_dag_editor *editor = way->editor;
-    uint32_t uniform = VXD_DAG_EMPTY;
+    const struct vxd_svdag_editor *editor = way->editor;
+    uint32_t uniform = VXD_SVDAG_EMPTY;
     enum vxd_status status = count_visits(way, walker, 1, err);
 
     *is_open = false;
@@ -219,17 +221,17 @@ enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker
     *at->ref = at->old;
     switch (
         editor->visit(editor->args, way->view, &at->cube, at->old, at->state, &uniform)) {
-    case VXD_DAG_KEEP:
+    case VXD_SVDAG_KEEP:
         return VXD_OK;
-    case VXD_DAG_SET:
+    case VXD_SVDAG_SET:
         *at->ref = uniform;
-        vxd_dag_change_add(way->view, &walker->memo, at->old, uniform, at->cube.height,
-                           &walker->change);
+        vxd_svdag_change_add(way->view, &walker->memo, at->old, uniform, at->cube.height,
+                             &walker->change);
         return VXD_OK;
-    case VXD_DAG_DESCEND:
+    case VXD_SVDAG_DESCEND:
         break;
     }
-    if (at->cube.height == VXD_DAG_LEAF_HEIGHT) {
+    if (at->cube.height == VXD_SVDAG_LEAF_HEIGHT) {
         return edit_leaf(way, walker, &at->cube, at->old, at->state, at->ref, err);
     }
     *is_open = !recall(way, walker, at);
@@ -238,85 +240,89 @@ enum vxd_status vxd_dag_way_visit(struct vxd_dag_way *way, struct vxd_dag_walker
 
 /* Nodes ----------------------------------------------------------------------------------- */
 
-void vxd_dag_read_children(const struct vxd_dag_view *view, uint32_t ref,
-                           uint32_t children[8])
+void vxd_svdag_read_children(const struct vxd_svdag_view *view, uint32_t ref,
+                             uint32_t children[8])
 {
-    struct vxd_dag_item item;
+    struct vxd_svdag_item item;
     uint32_t mask;
     int n = 1;
 
-    if (!vxd_dag_is_node(ref)) {
+    if (!vxd_svdag_is_node(ref)) {
         for (int octant = 0; octant < 8; octant++) {
             children[octant] = ref;
         }
         return;
     }
-    item.words = vxd_dag_words(view, ref);
+    item.words = vxd_svdag_words(view, ref);
     mask = item.words[0] & 0xffu;
-    item = vxd_dag_item_at(view, ref, vxd_dag_inner_words(item.words));
+    item = vxd_svdag_item_at(view, ref, vxd_svdag_inner_words(item.words));
     for (int octant = 0; octant < 8; octant++) {
-        children[octant] =
-            (mask >> octant & 1u) == 0 ? VXD_DAG_EMPTY : vxd_dag_item_word(&item, n++);
+        children[octant] = (mask >> octant & 1u) == 0 ? VXD_SVDAG_EMPTY
+                                                      : vxd_svdag_item_word(&item, n++);
     }
 }
 
-static bool is_changed(const struct vxd_dag_view *view, const struct vxd_dag_made *made)
+static bool is_changed(const struct vxd_svdag_view *view,
+                       const struct vxd_svdag_made *made)
 {
     uint32_t before[8];
 
-    vxd_dag_read_children(view, made->old, before);
+    vxd_svdag_read_children(view, made->old, before);
     return memcmp(before, made->children, sizeof before) != 0;
 }
 
-enum vxd_status vxd_dag_way_close(const struct vxd_dag_way *way,
-                                  struct vxd_dag_walker *walker, int height,
-                                  const struct vxd_dag_made *made, struct vxd_err *err)
+enum vxd_status vxd_svdag_way_close(const struct vxd_svdag_way *way,
+                                    struct vxd_svdag_walker *walker, int height,
+                                    const struct vxd_svdag_made *made,
+                                    struct vxd_err *err)
 {
     if (is_changed(way->view, made)) {
-        return vxd_dag_inner_put(&walker->writer, height, made->children, made->ref, err);
+        return vxd_svdag_inner_put(&walker->writer, height, made->children, made->ref,
+                                   err);
     }
     *made->ref = made->old;
     return VXD_OK;
 }
 
 /* Stores what waits at a height, below which nothing does. */
-static enum vxd_status store_height(const struct vxd_dag_way *way,
-                                    struct vxd_dag_walker *walker, int height,
+static enum vxd_status store_height(const struct vxd_svdag_way *way,
+                                    struct vxd_svdag_walker *walker, int height,
                                     struct vxd_err *err)
 {
-    struct vxd_dag_wanted wanted[VXD_DAG_N_CLOSED];
-    uint32_t words[VXD_DAG_N_CLOSED][9];
-    uint32_t *refs[VXD_DAG_N_CLOSED];
+    struct vxd_svdag_wanted wanted[VXD_SVDAG_N_CLOSED];
+    uint32_t words[VXD_SVDAG_N_CLOSED][9];
+    uint32_t *refs[VXD_SVDAG_N_CLOSED];
     uint32_t n_made = walker->n_made[height];
     uint32_t n = 0;
     enum vxd_status status = VXD_OK;
 
     walker->n_made[height] = 0;
     for (uint32_t i = 0; i < n_made; i++) {
-        const struct vxd_dag_made *made = &walker->made[height][i];
+        const struct vxd_svdag_made *made = &walker->made[height][i];
 
         *made->ref = made->old;
         if (is_changed(way->view, made) &&
-            vxd_dag_inner_compose(way->view, height, made->children, words[n],
-                                  made->ref)) {
-            int n_words = vxd_dag_inner_words(words[n]);
-            uint64_t hash = vxd_dag_hash(VXD_DAG_INNER, words[n], n_words);
+            vxd_svdag_inner_compose(way->view, height, made->children, words[n],
+                                    made->ref)) {
+            int n_words = vxd_svdag_inner_words(words[n]);
+            uint64_t hash = vxd_svdag_hash(VXD_SVDAG_INNER, words[n], n_words);
 
-            vxd_dag_prefetch(way->dag, hash);
-            wanted[n] = (struct vxd_dag_wanted){hash, words[n], VXD_DAG_INNER, n_words};
+            vxd_svdag_prefetch(way->svdag, hash);
+            wanted[n] =
+                (struct vxd_svdag_wanted){hash, words[n], VXD_SVDAG_INNER, n_words};
             refs[n++] = made->ref;
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        VXD_TRY(vxd_dag_put_hashed(&walker->writer, &wanted[i], height, refs[i], err));
+        VXD_TRY(vxd_svdag_put_hashed(&walker->writer, &wanted[i], height, refs[i], err));
     }
 out:
     return status;
 }
 
 /* Stores what waits, up to a height, whose nodes' references are known then. */
-static enum vxd_status store_made(const struct vxd_dag_way *way,
-                                  struct vxd_dag_walker *walker, int height,
+static enum vxd_status store_made(const struct vxd_svdag_way *way,
+                                  struct vxd_svdag_walker *walker, int height,
                                   struct vxd_err *err)
 {
     enum vxd_status status = store_leaves(walker, err);
@@ -328,10 +334,10 @@ static enum vxd_status store_made(const struct vxd_dag_way *way,
 }
 
 /* Sets parts to what the editor told, and counts what that changes. */
-static void set_parts(const struct vxd_dag_way *way, struct vxd_dag_walker *walker,
-                      const struct vxd_dag_told *told, int height, uint32_t children[8])
+static void set_parts(const struct vxd_svdag_way *way, struct vxd_svdag_walker *walker,
+                      const struct vxd_svdag_told *told, int height, uint32_t children[8])
 {
-    struct vxd_dag_change change = {0};
+    struct vxd_svdag_change change = {0};
     uint32_t from = told->uniform; /* from which that is the change */
 
     for (unsigned rest = told->set; rest != 0; rest &= rest - 1) {
@@ -339,32 +345,33 @@ static void set_parts(const struct vxd_dag_way *way, struct vxd_dag_walker *walk
 
         if (*child != from) {
             from = *child;
-            change = (struct vxd_dag_change){0};
-            vxd_dag_change_add(way->view, &walker->memo, from, told->uniform, height,
-                               &change);
+            change = (struct vxd_svdag_change){0};
+            vxd_svdag_change_add(way->view, &walker->memo, from, told->uniform, height,
+                                 &change);
         }
-        vxd_dag_change_sum(&walker->change, &change);
+        vxd_svdag_change_sum(&walker->change, &change);
         *child = told->uniform;
     }
 }
 
 /* Begins with the parts of a frame. */
-static enum vxd_status open_frame(struct vxd_dag_way *way, struct vxd_dag_walker *walker,
-                                  struct vxd_dag_frame *frame, struct vxd_err *err)
+static enum vxd_status open_frame(struct vxd_svdag_way *way,
+                                  struct vxd_svdag_walker *walker,
+                                  struct vxd_svdag_frame *frame, struct vxd_err *err)
 {
-    const struct vxd_dag_editor *editor = way->editor;
+    const struct vxd_svdag_editor *editor = way->editor;
     int height = frame->cube.height;
-    struct vxd_dag_made *node;
-    struct vxd_dag_told told;
+    struct vxd_svdag_made *node;
+    struct vxd_svdag_told told;
     enum vxd_status status = VXD_OK;
 
-    if (walker->n_made[height] == VXD_DAG_N_CLOSED) {
+    if (walker->n_made[height] == VXD_SVDAG_N_CLOSED) {
         VXD_TRY(store_made(way, walker, height, err));
     }
     node = &walker->made[height][walker->n_made[height]++];
     node->ref = frame->ref;
     node->old = frame->old;
-    vxd_dag_read_children(way->view, frame->old, node->children);
+    vxd_svdag_read_children(way->view, frame->old, node->children);
     frame->node = node;
     frame->octants = ALL_OCTANTS;
     frame->is_told = editor->visit_parts != NULL &&
@@ -380,26 +387,28 @@ static enum vxd_status open_frame(struct vxd_dag_way *way, struct vxd_dag_walker
         frame->octants =
             editor->split(editor->args, &frame->cube, frame->state, frame->parts);
         VXD_TRY(
-            count_visits(way, walker, 8 - (uint32_t)vxd_dag_popc(frame->octants), err));
+            count_visits(way, walker, 8 - (uint32_t)vxd_svdag_popc(frame->octants), err));
     }
 out:
     return status;
 }
 
 /* Looks at the next part of a frame; where it is gone into (*is_open), `child` is its frame. */
-static enum vxd_status next_part(struct vxd_dag_way *way, struct vxd_dag_walker *walker,
-                                 struct vxd_dag_frame *frame, struct vxd_dag_frame *child,
-                                 bool *is_open, struct vxd_err *err)
+static enum vxd_status next_part(struct vxd_svdag_way *way,
+                                 struct vxd_svdag_walker *walker,
+                                 struct vxd_svdag_frame *frame,
+                                 struct vxd_svdag_frame *child, bool *is_open,
+                                 struct vxd_err *err)
 {
-    const struct vxd_dag_editor *editor = way->editor;
+    const struct vxd_svdag_editor *editor = way->editor;
     int octant = __builtin_ctz(frame->octants);
 
     frame->octants &= frame->octants - 1;
-    child->cube = vxd_dag_cube_child(&frame->cube, octant);
+    child->cube = vxd_svdag_cube_child(&frame->cube, octant);
     child->ref = &frame->node->children[octant];
     child->old = *child->ref;
     if (frame->is_told) {
-        if (child->cube.height == VXD_DAG_LEAF_HEIGHT) {
+        if (child->cube.height == VXD_SVDAG_LEAF_HEIGHT) {
             *is_open = false;
             return edit_leaf(way, walker, &child->cube, child->old, frame->state,
                              child->ref, err);
@@ -411,7 +420,7 @@ static enum vxd_status next_part(struct vxd_dag_way *way, struct vxd_dag_walker 
     }
     child->state = frame->is_split ? &frame->parts[octant] : &child->own;
     if (frame->is_split) {
-        return vxd_dag_way_visit(way, walker, child, is_open, err);
+        return vxd_svdag_way_visit(way, walker, child, is_open, err);
     }
     if (editor->child == NULL) {
         child->own = *frame->state;
@@ -419,17 +428,18 @@ static enum vxd_status next_part(struct vxd_dag_way *way, struct vxd_dag_walker 
         editor->child(editor->args, way->view, &frame->cube, frame->state, octant,
                       &child->own);
     }
-    return vxd_dag_way_visit(way, walker, child, is_open, err);
+    return vxd_svdag_way_visit(way, walker, child, is_open, err);
 }
 
-enum vxd_status vxd_dag_way_run(struct vxd_dag_way *way, struct vxd_dag_walker *walker,
-                                const struct vxd_dag_cube *cube, uint32_t old,
-                                const union vxd_dag_edit_state *state, uint32_t *ref,
-                                struct vxd_err *err)
+enum vxd_status vxd_svdag_way_run(struct vxd_svdag_way *way,
+                                  struct vxd_svdag_walker *walker,
+                                  const struct vxd_svdag_cube *cube, uint32_t old,
+                                  const union vxd_svdag_edit_state *state, uint32_t *ref,
+                                  struct vxd_err *err)
 {
-    struct vxd_dag_frame stack[VXD_DAG_N_HEIGHTS]; /* by height */
-    struct vxd_dag_frame *top = &stack[cube->height];
-    struct vxd_dag_frame *frame = top;
+    struct vxd_svdag_frame stack[VXD_SVDAG_N_HEIGHTS]; /* by height */
+    struct vxd_svdag_frame *top = &stack[cube->height];
+    struct vxd_svdag_frame *frame = top;
     bool is_open;
     enum vxd_status status;
 
@@ -440,7 +450,7 @@ enum vxd_status vxd_dag_way_run(struct vxd_dag_way *way, struct vxd_dag_walker *
     top->own = *state;
     top->state = &top->own;
     top->ref = ref;
-    VXD_TRY(vxd_dag_way_visit(way, walker, top, &is_open, err));
+    VXD_TRY(vxd_svdag_way_visit(way, walker, top, &is_open, err));
     if (!is_open) {
         return store_leaves(walker, err); /* it may be one */
     }

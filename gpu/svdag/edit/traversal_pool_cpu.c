@@ -16,12 +16,12 @@ enum {
 
 /* A cube of the upper levels. */
 struct part {
-    struct vxd_dag_cube cube;
+    struct vxd_svdag_cube cube;
     uint32_t old;
     uint32_t ref;       /* what it becomes, once known */
     size_t first_child; /* in the level below */
     bool has_children;
-    union vxd_dag_edit_state state;
+    union vxd_svdag_edit_state state;
 };
 
 struct level {
@@ -31,19 +31,19 @@ struct level {
 };
 
 struct build {
-    struct vxd_dag_way way;
-    struct level levels[VXD_DAG_N_HEIGHTS]; /* by height */
+    struct vxd_svdag_way way;
+    struct level levels[VXD_SVDAG_N_HEIGHTS]; /* by height */
     struct level *tasks;
     size_t n_done; /* of them, by the caller alone */
     struct vxd_buffer memory;
-    struct vxd_dag_walker *walkers;
+    struct vxd_svdag_walker *walkers;
     int n_walkers;
     enum vxd_status status; /* of the first that failed */
     struct vxd_err err;
 };
 
 /* A walker that nobody uses: there is one for each thread that may run tasks. */
-static struct vxd_dag_walker *take_walker(struct build *build)
+static struct vxd_svdag_walker *take_walker(struct build *build)
 {
     for (int i = 0;; i = i + 1 < build->n_walkers ? i + 1 : 0) {
         if (!atomic_flag_test_and_set_explicit(&build->walkers[i].is_busy,
@@ -56,15 +56,15 @@ static struct vxd_dag_walker *take_walker(struct build *build)
 static void run_tasks(void *args, size_t begin, size_t end)
 {
     struct build *build = args;
-    struct vxd_dag_way *way = &build->way;
-    struct vxd_dag_walker *walker = take_walker(build);
+    struct vxd_svdag_way *way = &build->way;
+    struct vxd_svdag_walker *walker = take_walker(build);
     struct vxd_err err = {0};
 
     for (size_t i = begin;
          i < end && !atomic_load_explicit(&way->has_failed, memory_order_relaxed); i++) {
         struct part *part = &build->tasks->parts[build->n_done + i];
-        enum vxd_status status = vxd_dag_way_run(way, walker, &part->cube, part->old,
-                                                 &part->state, &part->ref, &err);
+        enum vxd_status status = vxd_svdag_way_run(way, walker, &part->cube, part->old,
+                                                   &part->state, &part->ref, &err);
 
         if (status != VXD_OK &&
             !atomic_exchange_explicit(&way->has_failed, true, memory_order_relaxed)) {
@@ -95,7 +95,7 @@ static enum vxd_status level_alloc(struct build *build, int height, size_t n,
                                    struct vxd_err *err)
 {
     struct level *level = &build->levels[height];
-    enum vxd_status status = vxd_host_alloc(build->way.dag->context,
+    enum vxd_status status = vxd_host_alloc(build->way.svdag->context,
                                             n * sizeof(struct part), &level->memory, err);
 
     level->parts = level->memory.ptr;
@@ -107,7 +107,7 @@ static enum vxd_status level_alloc(struct build *build, int height, size_t n,
 static enum vxd_status visit_level(struct build *build, struct level *level,
                                    size_t *n_open, struct vxd_err *err)
 {
-    struct vxd_dag_frame at;
+    struct vxd_svdag_frame at;
     enum vxd_status status = VXD_OK;
 
     *n_open = 0;
@@ -119,8 +119,8 @@ static enum vxd_status visit_level(struct build *build, struct level *level,
         at.old = part->old;
         at.own = part->state;
         at.ref = &part->ref;
-        VXD_TRY(vxd_dag_way_visit(&build->way, &build->walkers[0], &at,
-                                  &part->has_children, err));
+        VXD_TRY(vxd_svdag_way_visit(&build->way, &build->walkers[0], &at,
+                                    &part->has_children, err));
         part->state = at.own;
         *n_open += part->has_children;
     }
@@ -128,10 +128,10 @@ out:
     return status;
 }
 
-static void make_child_state(const struct vxd_dag_way *way, const struct part *part,
-                             int octant, union vxd_dag_edit_state *child)
+static void make_child_state(const struct vxd_svdag_way *way, const struct part *part,
+                             int octant, union vxd_svdag_edit_state *child)
 {
-    const struct vxd_dag_editor *editor = way->editor;
+    const struct vxd_svdag_editor *editor = way->editor;
 
     if (editor->child == NULL) {
         *child = part->state;
@@ -145,11 +145,11 @@ static void add_children(struct build *build, struct part *part, struct level *b
     uint32_t children[8];
 
     part->first_child = below->n;
-    vxd_dag_read_children(build->way.view, part->old, children);
+    vxd_svdag_read_children(build->way.view, part->old, children);
     for (int octant = 0; octant < 8; octant++) {
         struct part *child = &below->parts[below->n++];
 
-        child->cube = vxd_dag_cube_child(&part->cube, octant);
+        child->cube = vxd_svdag_cube_child(&part->cube, octant);
         child->old = children[octant];
         child->ref = child->old;
         child->first_child = 0;
@@ -171,7 +171,7 @@ static enum vxd_status open_levels(struct build *build, uint32_t root, int *heig
     VXD_TRY(level_alloc(build, *height, 1, err));
     top = build->levels[*height].parts;
     build->levels[*height].n = 1;
-    top->cube = (struct vxd_dag_cube){.height = *height};
+    top->cube = (struct vxd_svdag_cube){.height = *height};
     top->old = root;
     top->ref = root;
     top->first_child = 0;
@@ -205,14 +205,14 @@ static enum vxd_status close_levels(struct build *build, int height, struct vxd_
 
         for (size_t i = 0; i < level->n; i++) {
             struct part *part = &level->parts[i];
-            struct vxd_dag_made made = {.ref = &part->ref, .old = part->old};
+            struct vxd_svdag_made made = {.ref = &part->ref, .old = part->old};
 
             for (size_t k = 0; k < 8 && part->has_children; k++) {
                 made.children[k] = build->levels[height].parts[part->first_child + k].ref;
             }
             if (part->has_children) {
-                VXD_TRY(vxd_dag_way_close(&build->way, &build->walkers[0], height + 1,
-                                          &made, err));
+                VXD_TRY(vxd_svdag_way_close(&build->way, &build->walkers[0], height + 1,
+                                            &made, err));
             }
         }
     }
@@ -223,46 +223,47 @@ out:
 static enum vxd_status walkers_open(struct build *build, struct vxd_pool *pool,
                                     struct vxd_err *err)
 {
-    struct vxd_dag *dag = build->way.dag;
+    struct vxd_svdag *svdag = build->way.svdag;
     size_t n = (size_t)vxd_pool_n_threads(pool);
     enum vxd_status status = vxd_host_alloc(
-        dag->context, n * sizeof(struct vxd_dag_walker), &build->memory, err);
+        svdag->context, n * sizeof(struct vxd_svdag_walker), &build->memory, err);
 
     if (status != VXD_OK) {
         return status;
     }
     build->walkers = build->memory.ptr;
     for (size_t i = 0; i < n; i++) {
-        vxd_dag_walker_open(&build->walkers[i], dag);
+        vxd_svdag_walker_open(&build->walkers[i], svdag);
     }
     build->n_walkers = (int)n;
     return VXD_OK;
 }
 
 /* Adds what the walkers counted and gives back what they have. */
-static void walkers_close(struct build *build, struct vxd_dag_edit_result *result)
+static void walkers_close(struct build *build, struct vxd_svdag_edit_result *result)
 {
     for (int i = 0; i < build->n_walkers; i++) {
-        struct vxd_dag_walker *walker = &build->walkers[i];
+        struct vxd_svdag_walker *walker = &build->walkers[i];
 
-        vxd_dag_writer_close(&walker->writer);
+        vxd_svdag_writer_close(&walker->writer);
         result->n_added += walker->change.n_added;
         result->n_removed += walker->change.n_removed;
         result->n_changed += walker->change.n_changed;
         result->n_freed += walker->change.n_freed;
-        for (int height = 0; height < VXD_DAG_N_HEIGHTS; height++) {
+        for (int height = 0; height < VXD_SVDAG_N_HEIGHTS; height++) {
             result->n_lookups[height] += walker->writer.n_lookups[height];
             result->n_new[height] += walker->writer.n_new[height];
         }
     }
-    vxd_host_free(build->way.dag->context, &build->memory);
+    vxd_host_free(build->way.svdag->context, &build->memory);
 }
 
-enum vxd_status vxd_dag_build(struct vxd_pool *pool, struct vxd_dag *dag, uint32_t root,
-                              const struct vxd_dag_editor *editor,
-                              struct vxd_dag_edit_result *result, struct vxd_err *err)
+enum vxd_status vxd_svdag_build(struct vxd_pool *pool, struct vxd_svdag *svdag,
+                                uint32_t root, const struct vxd_svdag_editor *editor,
+                                struct vxd_svdag_edit_result *result, struct vxd_err *err)
 {
-    struct build build = {.way = {.dag = dag, .view = &dag->view, .editor = editor}};
+    struct build build = {
+        .way = {.svdag = svdag, .view = &svdag->view, .editor = editor}};
     int height;
     enum vxd_status status;
 
@@ -280,10 +281,10 @@ enum vxd_status vxd_dag_build(struct vxd_pool *pool, struct vxd_dag *dag, uint32
         goto out;
     }
     VXD_TRY(close_levels(&build, height, err));
-    result->root = build.levels[dag->view.depth].parts[0].ref;
+    result->root = build.levels[svdag->view.depth].parts[0].ref;
 out:
-    for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
-        vxd_host_free(dag->context, &build.levels[i].memory);
+    for (int i = 0; i < VXD_SVDAG_N_HEIGHTS; i++) {
+        vxd_host_free(svdag->context, &build.levels[i].memory);
     }
     if (build.walkers != NULL) {
         walkers_close(&build, result);

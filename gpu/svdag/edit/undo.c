@@ -7,85 +7,86 @@
 #include "gpu/svdag/brush/brush_math.h"
 #include "gpu/svdag/edit/edit.h"
 
-_Static_assert(sizeof(struct vxd_dag_undo_state) <= VXD_DAG_STATE_BYTES,
+_Static_assert(sizeof(struct vxd_svdag_undo_state) <= VXD_SVDAG_STATE_BYTES,
                "a state has its room");
 
 /* What vxd_queue_push copies. */
 struct undo_call {
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t head;
-    struct vxd_dag_undo_state roots;
-    struct vxd_dag_edit_result *out;
+    struct vxd_svdag_undo_state roots;
+    struct vxd_svdag_edit_result *out;
 };
 
-static struct vxd_dag_undo_state *state_of(union vxd_dag_edit_state *state)
+static struct vxd_svdag_undo_state *state_of(union vxd_svdag_edit_state *state)
 {
-    return (struct vxd_dag_undo_state *)(void *)state->bytes;
+    return (struct vxd_svdag_undo_state *)(void *)state->bytes;
 }
 
-static const struct vxd_dag_undo_state *
-const_state_of(const union vxd_dag_edit_state *state)
+static const struct vxd_svdag_undo_state *
+const_state_of(const union vxd_svdag_edit_state *state)
 {
-    return (const struct vxd_dag_undo_state *)(const void *)state->bytes;
+    return (const struct vxd_svdag_undo_state *)(const void *)state->bytes;
 }
 
-static void begin(const void *args, union vxd_dag_edit_state *state)
+static void begin(const void *args, union vxd_svdag_edit_state *state)
 {
-    const struct vxd_dag_undo_state *roots = args;
+    const struct vxd_svdag_undo_state *roots = args;
 
     *state_of(state) = *roots;
 }
 
-static enum vxd_dag_visit visit(const void *args, const struct vxd_dag_view *view,
-                                const struct vxd_dag_cube *cube, uint32_t old,
-                                union vxd_dag_edit_state *state, uint32_t *ref)
+static enum vxd_svdag_visit visit(const void *args, const struct vxd_svdag_view *view,
+                                  const struct vxd_svdag_cube *cube, uint32_t old,
+                                  union vxd_svdag_edit_state *state, uint32_t *ref)
 {
     (void)args;
     (void)view;
     (void)cube;
-    return vxd_dag_undo_visit(state_of(state), old, ref);
+    return vxd_svdag_undo_visit(state_of(state), old, ref);
 }
 
-static void make_child(const void *args, const struct vxd_dag_view *view,
-                       const struct vxd_dag_cube *cube,
-                       const union vxd_dag_edit_state *state, int octant,
-                       union vxd_dag_edit_state *child)
+static void make_child(const void *args, const struct vxd_svdag_view *view,
+                       const struct vxd_svdag_cube *cube,
+                       const union vxd_svdag_edit_state *state, int octant,
+                       union vxd_svdag_edit_state *child)
 {
     (void)args;
     (void)cube;
-    *state_of(child) = vxd_dag_undo_child(view, const_state_of(state), octant);
+    *state_of(child) = vxd_svdag_undo_child(view, const_state_of(state), octant);
 }
 
-static void edit_leaf(const void *args, const struct vxd_dag_view *view,
-                      const struct vxd_dag_cube *cube,
-                      const union vxd_dag_edit_state *state, struct vxd_dag_leaf *leaf)
+static void edit_leaf(const void *args, const struct vxd_svdag_view *view,
+                      const struct vxd_svdag_cube *cube,
+                      const union vxd_svdag_edit_state *state,
+                      struct vxd_svdag_leaf *leaf)
 {
     (void)args;
     (void)cube;
-    vxd_dag_undo_edit_leaf(view, const_state_of(state), leaf);
+    vxd_svdag_undo_edit_leaf(view, const_state_of(state), leaf);
 }
 
-static int sign(const void *args, const struct vxd_dag_cube *cube,
-                const union vxd_dag_edit_state *state, uint64_t *words)
+static int sign(const void *args, const struct vxd_svdag_cube *cube,
+                const union vxd_svdag_edit_state *state, uint64_t *words)
 {
     (void)args;
     (void)cube;
-    return vxd_dag_undo_sign(const_state_of(state), words);
+    return vxd_svdag_undo_sign(const_state_of(state), words);
 }
 
 static enum vxd_status undo_job(struct vxd_pool *pool, const void *args,
                                 struct vxd_err *err)
 {
     const struct undo_call *call = args;
-    const struct vxd_dag_editor editor = {.begin = begin,
-                                          .visit = visit,
-                                          .child = make_child,
-                                          .leaf = edit_leaf,
-                                          .signature = sign,
-                                          .args = &call->roots};
-    struct vxd_dag_edit_result result = {.root = call->head};
+    const struct vxd_svdag_editor editor = {.begin = begin,
+                                            .visit = visit,
+                                            .child = make_child,
+                                            .leaf = edit_leaf,
+                                            .signature = sign,
+                                            .args = &call->roots};
+    struct vxd_svdag_edit_result result = {.root = call->head};
     enum vxd_status status =
-        vxd_dag_build(pool, call->dag, call->head, &editor, &result, err);
+        vxd_svdag_build(pool, call->svdag, call->head, &editor, &result, err);
 
     if (status == VXD_OK) {
         *call->out = result;
@@ -93,31 +94,32 @@ static enum vxd_status undo_job(struct vxd_pool *pool, const void *args,
     return status;
 }
 
-enum vxd_status vxd_dag_undo(struct vxd_queue *queue, struct vxd_dag *dag, uint32_t head,
-                             uint32_t before, uint32_t after,
-                             struct vxd_dag_edit_result *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_undo(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                               uint32_t head, uint32_t before, uint32_t after,
+                               struct vxd_svdag_edit_result *out, struct vxd_err *err)
 {
-    const struct undo_call call = {dag, head, {before, after}, out};
+    const struct undo_call call = {svdag, head, {before, after}, out};
 
     return VXD_ON_CUDA(queue->context)
-               ? vxd_dag_undo_cuda(queue, dag, head, &call.roots, out, err)
+               ? vxd_svdag_undo_cuda(queue, svdag, head, &call.roots, out, err)
                : vxd_queue_push(queue, undo_job, &call, sizeof call, err);
 }
 
-enum vxd_status vxd_dag_undo_wait(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint32_t head, uint32_t before, uint32_t after,
-                                  struct vxd_dag_edit_result *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_undo_wait(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                    uint32_t head, uint32_t before, uint32_t after,
+                                    struct vxd_svdag_edit_result *out,
+                                    struct vxd_err *err)
 {
     enum vxd_status status;
 
     for (;;) {
-        VXD_TRY(vxd_dag_undo(queue, dag, head, before, after, out, err));
+        VXD_TRY(vxd_svdag_undo(queue, svdag, head, before, after, out, err));
         VXD_TRY(vxd_queue_wait(queue, err));
         if (!out->needs_room) {
             break;
         }
         /* Each time some room grows, or the budget ends it. */
-        VXD_TRY(vxd_dag_make_room(queue, dag, out, err));
+        VXD_TRY(vxd_svdag_make_room(queue, svdag, out, err));
     }
 out:
     return status;

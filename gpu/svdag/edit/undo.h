@@ -15,20 +15,21 @@ extern "C" {
  * it is the redo of what it took back.
  *
  * in      head, before, after   roots of this store; any may be equal
- * out     out    as of vxd_dag_edit, with the changes from `head` to the new root; where
- *                needs_room is set, vxd_dag_make_room is to be called and the undo repeated
- * errors  RESOURCE_EXHAUSTED  as of vxd_dag_edit; every root reaches what it did
+ * out     out    as of vxd_svdag_edit, with the changes from `head` to the new root; where
+ *                needs_room is set, vxd_svdag_make_room is to be called and the undo repeated
+ * errors  RESOURCE_EXHAUSTED  as of vxd_svdag_edit; every root reaches what it did
  * sync    asynchronous; an edit of its store, so none beside it; readers may be
  * cost    grows with what differs between before and after, not with the scene */
-enum vxd_status vxd_dag_undo(struct vxd_queue *queue, struct vxd_dag *dag, uint32_t head,
-                             uint32_t before, uint32_t after,
-                             struct vxd_dag_edit_result *out, struct vxd_err *err);
+enum vxd_status vxd_svdag_undo(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                               uint32_t head, uint32_t before, uint32_t after,
+                               struct vxd_svdag_edit_result *out, struct vxd_err *err);
 
-/* vxd_dag_undo and the wait, with room made as often as it needs. Blocking.
- * errors  of vxd_dag_undo and vxd_dag_make_room */
-enum vxd_status vxd_dag_undo_wait(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint32_t head, uint32_t before, uint32_t after,
-                                  struct vxd_dag_edit_result *out, struct vxd_err *err);
+/* vxd_svdag_undo and the wait, with room made as often as it needs. Blocking.
+ * errors  of vxd_svdag_undo and vxd_svdag_make_room */
+enum vxd_status vxd_svdag_undo_wait(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                    uint32_t head, uint32_t before, uint32_t after,
+                                    struct vxd_svdag_edit_result *out,
+                                    struct vxd_err *err);
 
 #ifdef __cplusplus
 }

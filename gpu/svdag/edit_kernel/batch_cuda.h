@@ -19,14 +19,14 @@
 #include "gpu/svdag/edit_kernel/expand_classified_cuda.h"
 
 /* Of a phase, up to which all warps have a share of them. */
-#define VXD_DAG_FEW_ITEMS 64u
+#define VXD_SVDAG_FEW_ITEMS 64u
 
 /* A thread of a block. */
-template <class Store, class Editor> struct vxd_dag_worker {
-    const struct vxd_dag_pass *pass;
+template <class Store, class Editor> struct vxd_svdag_worker {
+    const struct vxd_svdag_pass *pass;
     const Editor *editor;
-    struct vxd_dag_board *board;
-    struct vxd_dag_desk<Editor> *desk;
+    struct vxd_svdag_board *board;
+    struct vxd_svdag_desk<Editor> *desk;
     typename Store::spare spare;
 };
 
@@ -35,28 +35,28 @@ template <class Store, class Editor> struct vxd_dag_worker {
 /* By all lanes of a warp: finds or stores what lanes have made, blocks before the leaves that they
  * are of. False: there was no room for some. */
 template <class Store, class Editor>
-VXD_DAG_DEVICE bool vxd_dag_store_made(struct vxd_dag_worker<Store, Editor> *worker,
-                                       int height, const uint32_t *words,
-                                       struct vxd_dag_leaf_made *made)
+VXD_SVDAG_DEVICE bool vxd_svdag_store_made(struct vxd_svdag_worker<Store, Editor> *worker,
+                                           int height, const uint32_t *words,
+                                           struct vxd_svdag_leaf_made *made)
 {
     const bool has_blocks =
-        height == VXD_DAG_LEAF_HEIGHT && worker->pass->view.value_bits > 4;
+        height == VXD_SVDAG_LEAF_HEIGHT && worker->pass->view.value_bits > 4;
 
 #pragma unroll 1
     for (int number = has_blocks ? 0 : height;; number = height) {
         if (__any_sync(UINT32_MAX, made->n_words > 0)) {
-            const struct vxd_dag_sought sought = {words, made->n_words,
-                                                  number == 0 ? VXD_DAG_BLOCK
-                                                  : number == VXD_DAG_LEAF_HEIGHT
-                                                      ? VXD_DAG_LEAF
-                                                      : VXD_DAG_INNER,
-                                                  &worker->desk->pools[threadIdx.x / 32]};
+            const struct vxd_svdag_sought sought = {
+                words, made->n_words,
+                number == 0                       ? VXD_SVDAG_BLOCK
+                : number == VXD_SVDAG_LEAF_HEIGHT ? VXD_SVDAG_LEAF
+                                                  : VXD_SVDAG_INNER,
+                &worker->desk->pools[threadIdx.x / 32]};
             bool is_new;
             const uint32_t ref =
                 Store::find_or_store(worker->pass, &sought, &worker->spare, &is_new);
-            const bool is_bad = made->n_words > 0 && ref == VXD_DAG_EMPTY;
+            const bool is_bad = made->n_words > 0 && ref == VXD_SVDAG_EMPTY;
 
-            vxd_dag_count_items_of(worker->board, number, made->n_words, is_new);
+            vxd_svdag_count_items_of(worker->board, number, made->n_words, is_new);
             made->ref = made->n_words > 0 ? ref : made->ref;
             made->is_new = is_new;
             if (__any_sync(UINT32_MAX, is_bad)) {
@@ -66,48 +66,49 @@ VXD_DAG_DEVICE bool vxd_dag_store_made(struct vxd_dag_worker<Store, Editor> *wor
         if (number == height) {
             return true;
         }
-        vxd_dag_join_block(made);
+        vxd_svdag_join_block(made);
     }
 }
 
 /* By all lanes of a warp: stores leaves that were edited, or else nodes whose words are made, of 32
  * items. False: the store has no room. */
 template <class Store, class Editor>
-VXD_DAG_DEVICE bool
-vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
-                  const struct vxd_dag_phase *phase, uint32_t first,
-                  const struct vxd_dag_visited<typename Editor::state> *at,
-                  struct vxd_dag_leaf_made *made)
+VXD_SVDAG_DEVICE bool
+vxd_svdag_run_items(struct vxd_svdag_worker<Store, Editor> *worker,
+                    const struct vxd_svdag_phase *phase, uint32_t first,
+                    const struct vxd_svdag_visited<typename Editor::state> *at,
+                    struct vxd_svdag_leaf_made *made)
 {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
-    const bool is_leaf = phase->kind == VXD_DAG_PHASE_LEAVES;
-    const uint32_t i = first + vxd_dag_lane();
+    typedef struct vxd_svdag_row<typename Editor::state> row_t;
+    const bool is_leaf = phase->kind == VXD_SVDAG_PHASE_LEAVES;
+    const uint32_t i = first + vxd_svdag_lane();
     const bool is_there = i < phase->n;
-    row_t *row = vxd_dag_row_at(worker->pass, worker->desk, phase,
-                                is_leaf ? at->parent : phase->begin + (is_there ? i : 0));
+    row_t *row =
+        vxd_svdag_row_at(worker->pass, worker->desk, phase,
+                         is_leaf ? at->parent : phase->begin + (is_there ? i : 0));
     const uint32_t *words = made->words;
     bool has_room;
 
     if (!is_leaf && is_there) {
-        const row_t *from = vxd_dag_shadow(worker->desk, phase, i);
+        const row_t *from = vxd_svdag_shadow(worker->desk, phase, i);
 
         words = from->words;
         made->ref = row->ref;
-        if (phase->kind == VXD_DAG_PHASE_STORE) {
-            made->n_words = (from->marks & VXD_DAG_MARK_NODE) != 0
+        if (phase->kind == VXD_SVDAG_PHASE_STORE) {
+            made->n_words = (from->marks & VXD_SVDAG_MARK_NODE) != 0
                                 ? 1 + __popc(from->words[0] & 0xffu)
                                 : 0;
         }
     }
     __syncwarp();
-    has_room = vxd_dag_store_made(worker, is_leaf ? VXD_DAG_LEAF_HEIGHT : phase->height,
-                                  words, made);
+    has_room = vxd_svdag_store_made(
+        worker, is_leaf ? VXD_SVDAG_LEAF_HEIGHT : phase->height, words, made);
     if (is_leaf && is_there) {
-        vxd_dag_put_leaf(worker->desk, at, made->ref);
+        vxd_svdag_put_leaf(worker->desk, at, made->ref);
     } else if (is_there) {
         row->ref = made->ref;
         if (made->is_new) {
-            row->marks |= VXD_DAG_MARK_NEW;
+            row->marks |= VXD_SVDAG_MARK_NEW;
         }
     }
     __syncwarp();
@@ -118,22 +119,22 @@ vxd_dag_run_items(struct vxd_dag_worker<Store, Editor> *worker,
 
 /* How many of n items a warp takes, one a lane. Of few all have a share: they would wait for one,
  * whose lanes go different ways. */
-VXD_DAG_DEVICE uint32_t vxd_dag_share(uint32_t n)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_share(uint32_t n)
 {
     const uint32_t n_warps = blockDim.x / 32;
 
-    return n <= VXD_DAG_FEW_ITEMS ? (n + n_warps - 1) / n_warps : 32;
+    return n <= VXD_SVDAG_FEW_ITEMS ? (n + n_warps - 1) / n_warps : 32;
 }
 
 /* How many items a step has. Pairs below which a warp goes alone it takes one by one where there
  * are few. */
 template <class Editor>
-VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_step_size(const struct vxd_svdag_phase *phase)
 {
-    if (vxd_dag_phase_is_by_item(phase->kind)) {
-        return vxd_dag_share(phase->n);
+    if (vxd_svdag_phase_is_by_item(phase->kind)) {
+        return vxd_svdag_share(phase->n);
     }
-    return phase->kind == VXD_DAG_PHASE_PAIRS && phase->is_local &&
+    return phase->kind == VXD_SVDAG_PHASE_PAIRS && phase->is_local &&
                    phase->n < 4 * (blockDim.x / 32)
                ? 1
                : 4;
@@ -142,180 +143,182 @@ VXD_DAG_DEVICE uint32_t vxd_dag_step_size(const struct vxd_dag_phase *phase)
 /* By all lanes of a warp: the children of four open cubes, whose pairs are gone into, or rows of
  * pairs. */
 template <class Store, class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_open_four(struct vxd_dag_worker<Store, Editor> *worker,
-                  const struct vxd_dag_phase *phase, uint32_t first,
-                  const struct vxd_dag_visited<typename Editor::state> *at,
-                  struct vxd_dag_change *change)
+VXD_SVDAG_DEVICE void
+vxd_svdag_open_four(struct vxd_svdag_worker<Store, Editor> *worker,
+                    const struct vxd_svdag_phase *phase, uint32_t first,
+                    const struct vxd_svdag_visited<typename Editor::state> *at,
+                    struct vxd_svdag_change *change)
 {
-    const struct vxd_dag_pass *pass = worker->pass;
-    struct vxd_dag_desk<Editor> *desk = worker->desk;
-    struct vxd_dag_pair_list *list = &desk->lists[threadIdx.x / 32].pairs;
-    const struct vxd_dag_pairs_to to = {
-        phase->is_local ? NULL : vxd_dag_n_pairs_below(pass, desk, phase),
+    const struct vxd_svdag_pass *pass = worker->pass;
+    struct vxd_svdag_desk<Editor> *desk = worker->desk;
+    struct vxd_svdag_pair_list *list = &desk->lists[threadIdx.x / 32].pairs;
+    const struct vxd_svdag_pairs_to to = {
+        phase->is_local ? NULL : vxd_svdag_n_pairs_below(pass, desk, phase),
         desk->jobs.pairs_below};
-    struct vxd_dag_pair pair = {false, 0, VXD_DAG_EMPTY, VXD_DAG_EMPTY, 0};
+    struct vxd_svdag_pair pair = {false, 0, VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY, 0};
     uint32_t n_listed = 0;
 
-    if (!Editor::TELLS_ALL && phase->kind == VXD_DAG_PHASE_OPEN) {
-        vxd_dag_put_children(pass, *worker->editor, desk, phase, at, &pair);
+    if (!Editor::TELLS_ALL && phase->kind == VXD_SVDAG_PHASE_OPEN) {
+        vxd_svdag_put_children(pass, *worker->editor, desk, phase, at, &pair);
     } else {
         n_listed = phase->n - first;
-        vxd_dag_list_pairs(pass, phase->begin + first, n_listed, phase->height, list);
+        vxd_svdag_list_pairs(pass, phase->begin + first, n_listed, phase->height, list);
     }
-    vxd_dag_count_pairs(pass, &to, &pair, list, n_listed, change);
+    vxd_svdag_count_pairs(pass, &to, &pair, list, n_listed, change);
 }
 
 /* By all lanes of a warp: goes to children of open cubes, edits leaves, or goes into pairs. */
 template <class Store, class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_run_children(struct vxd_dag_worker<Store, Editor> *worker,
-                     const struct vxd_dag_phase *phase, uint32_t first,
-                     struct vxd_dag_visited<typename Editor::state> *at,
-                     struct vxd_dag_leaf_made *made, struct vxd_dag_change *sum)
+VXD_SVDAG_DEVICE void
+vxd_svdag_run_children(struct vxd_svdag_worker<Store, Editor> *worker,
+                       const struct vxd_svdag_phase *phase, uint32_t first,
+                       struct vxd_svdag_visited<typename Editor::state> *at,
+                       struct vxd_svdag_leaf_made *made, struct vxd_svdag_change *sum)
 {
-    const struct vxd_dag_pass *pass = worker->pass;
-    struct vxd_dag_desk<Editor> *desk = worker->desk;
+    const struct vxd_svdag_pass *pass = worker->pass;
+    struct vxd_svdag_desk<Editor> *desk = worker->desk;
 
-    if (phase->kind != VXD_DAG_PHASE_PAIRS) {
+    if (phase->kind != VXD_SVDAG_PHASE_PAIRS) {
         uint32_t telling[2];
 
-        vxd_dag_find_child(pass, desk, phase, first, telling, at);
+        vxd_svdag_find_child(pass, desk, phase, first, telling, at);
         if (at->is_there) {
-            vxd_dag_visit(pass, *worker->editor, desk, phase, telling, at);
+            vxd_svdag_visit(pass, *worker->editor, desk, phase, telling, at);
         }
         __syncwarp();
     }
-    if (phase->kind != VXD_DAG_PHASE_LEAVES) {
-        vxd_dag_open_four(worker, phase, first, at, sum);
+    if (phase->kind != VXD_SVDAG_PHASE_LEAVES) {
+        vxd_svdag_open_four(worker, phase, first, at, sum);
     } else if (at->is_there) {
-        struct vxd_dag_change change = {0, 0, 0, 0};
+        struct vxd_svdag_change change = {0, 0, 0, 0};
         uint32_t header;
 
         made->ref = at->old;
-        header = vxd_dag_edit_leaf(&pass->view, *worker->editor, at, made, &change);
-        vxd_dag_keep_leaf(desk, at, header, &change, sum);
+        header = vxd_svdag_edit_leaf(&pass->view, *worker->editor, at, made, &change);
+        vxd_svdag_keep_leaf(desk, at, header, &change, sum);
     }
 }
 
 /* By all lanes of a warp: items of a phase from `first` on, 32, or four. False: the store has no
  * room. */
 template <class Store, class Editor>
-VXD_DAG_DEVICE bool vxd_dag_run_step(struct vxd_dag_worker<Store, Editor> *worker,
-                                     const struct vxd_dag_phase *phase, uint32_t first)
+VXD_SVDAG_DEVICE bool vxd_svdag_run_step(struct vxd_svdag_worker<Store, Editor> *worker,
+                                         const struct vxd_svdag_phase *phase,
+                                         uint32_t first)
 {
-    const struct vxd_dag_pass *pass = worker->pass;
-    struct vxd_dag_desk<Editor> *desk = worker->desk;
-    struct vxd_dag_change change = {0, 0, 0, 0};
-    struct vxd_dag_visited<typename Editor::state> at;
-    struct vxd_dag_leaf_made made;
+    const struct vxd_svdag_pass *pass = worker->pass;
+    struct vxd_svdag_desk<Editor> *desk = worker->desk;
+    struct vxd_svdag_change change = {0, 0, 0, 0};
+    struct vxd_svdag_visited<typename Editor::state> at;
+    struct vxd_svdag_leaf_made made;
 
-    made.ref = VXD_DAG_EMPTY;
+    made.ref = VXD_SVDAG_EMPTY;
     made.n_words = 0;
     made.is_block = false;
     made.is_new = false;
-    if (phase->kind == VXD_DAG_PHASE_CLOSE) {
-        if (first + vxd_dag_lane() < phase->n) {
-            vxd_dag_close_row(pass, desk, phase, first + vxd_dag_lane(), &made.n_words,
-                              &change);
+    if (phase->kind == VXD_SVDAG_PHASE_CLOSE) {
+        if (first + vxd_svdag_lane() < phase->n) {
+            vxd_svdag_close_row(pass, desk, phase, first + vxd_svdag_lane(),
+                                &made.n_words, &change);
         }
     } else if constexpr (Editor::TELLS_ALL) {
-        if (phase->kind == VXD_DAG_PHASE_TELL) {
-            vxd_dag_open_told(pass, *worker->editor, desk, phase, first, &change);
+        if (phase->kind == VXD_SVDAG_PHASE_TELL) {
+            vxd_svdag_open_told(pass, *worker->editor, desk, phase, first, &change);
         } else {
-            vxd_dag_run_children(worker, phase, first, &at, &made, &change);
+            vxd_svdag_run_children(worker, phase, first, &at, &made, &change);
         }
-    } else if (phase->kind == VXD_DAG_PHASE_COMPOSE) {
-        vxd_dag_compose(pass, desk, phase, first);
+    } else if (phase->kind == VXD_SVDAG_PHASE_COMPOSE) {
+        vxd_svdag_compose(pass, desk, phase, first);
         return true;
-    } else if (phase->kind == VXD_DAG_PHASE_ASK) {
+    } else if (phase->kind == VXD_SVDAG_PHASE_ASK) {
         if (Editor::TELLS) {
-            vxd_dag_ask(pass, *worker->editor, desk, phase, first + vxd_dag_lane());
+            vxd_svdag_ask(pass, *worker->editor, desk, phase, first + vxd_svdag_lane());
             __syncwarp();
         }
         return true;
-    } else if (phase->kind != VXD_DAG_PHASE_STORE) {
-        vxd_dag_run_children(worker, phase, first, &at, &made, &change);
+    } else if (phase->kind != VXD_SVDAG_PHASE_STORE) {
+        vxd_svdag_run_children(worker, phase, first, &at, &made, &change);
     }
     __syncwarp();
-    if (pass->counts_changes && phase->kind != VXD_DAG_PHASE_STORE) {
-        vxd_dag_count_change(worker->board, &change);
+    if (pass->counts_changes && phase->kind != VXD_SVDAG_PHASE_STORE) {
+        vxd_svdag_count_change(worker->board, &change);
     }
-    if (!vxd_dag_phase_stores(phase->kind)) {
+    if (!vxd_svdag_phase_stores(phase->kind)) {
         return true;
     }
-    return vxd_dag_run_items(worker, phase, first, &at, &made);
+    return vxd_svdag_run_items(worker, phase, first, &at, &made);
 }
 
 /* Phases ---------------------------------------------------------------------------------- */
 
 /* The first phase of rows on the way down. */
-template <class Editor> VXD_DAG_DEVICE enum vxd_dag_phase_kind vxd_dag_phase_down(void)
+template <class Editor>
+VXD_SVDAG_DEVICE enum vxd_svdag_phase_kind vxd_svdag_phase_down(void)
 {
-    return Editor::TELLS_ALL ? VXD_DAG_PHASE_TELL
-           : Editor::TELLS   ? VXD_DAG_PHASE_ASK
-                             : VXD_DAG_PHASE_OPEN;
+    return Editor::TELLS_ALL ? VXD_SVDAG_PHASE_TELL
+           : Editor::TELLS   ? VXD_SVDAG_PHASE_ASK
+                             : VXD_SVDAG_PHASE_OPEN;
 }
 
 /* The phase after this one. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_phase_next(struct vxd_dag_phase *phase)
+VXD_SVDAG_DEVICE void vxd_svdag_phase_next(struct vxd_svdag_phase *phase)
 {
     switch (phase->kind) {
-    case VXD_DAG_PHASE_ASK:
-        phase->kind = VXD_DAG_PHASE_OPEN;
+    case VXD_SVDAG_PHASE_ASK:
+        phase->kind = VXD_SVDAG_PHASE_OPEN;
         return;
-    case VXD_DAG_PHASE_TELL:
-    case VXD_DAG_PHASE_OPEN:
-        if (phase->is_local && phase->height > VXD_DAG_LEAF_HEIGHT + 1) {
+    case VXD_SVDAG_PHASE_TELL:
+    case VXD_SVDAG_PHASE_OPEN:
+        if (phase->is_local && phase->height > VXD_SVDAG_LEAF_HEIGHT + 1) {
             phase->height--;
-            phase->kind = vxd_dag_phase_down<Editor>();
+            phase->kind = vxd_svdag_phase_down<Editor>();
             return;
         }
-        phase->kind = phase->is_local ? VXD_DAG_PHASE_LEAVES : VXD_DAG_PHASE_END;
+        phase->kind = phase->is_local ? VXD_SVDAG_PHASE_LEAVES : VXD_SVDAG_PHASE_END;
         return;
-    case VXD_DAG_PHASE_LEAVES:
-        phase->kind = VXD_DAG_PHASE_CLOSE;
+    case VXD_SVDAG_PHASE_LEAVES:
+        phase->kind = VXD_SVDAG_PHASE_CLOSE;
         return;
-    case VXD_DAG_PHASE_CLOSE:
+    case VXD_SVDAG_PHASE_CLOSE:
         if (phase->height < phase->top) {
             phase->height++;
             return;
         }
         break;
-    case VXD_DAG_PHASE_COMPOSE:
-        phase->kind = VXD_DAG_PHASE_STORE;
+    case VXD_SVDAG_PHASE_COMPOSE:
+        phase->kind = VXD_SVDAG_PHASE_STORE;
         return;
-    case VXD_DAG_PHASE_STORE:
-    case VXD_DAG_PHASE_PAIRS:
-    case VXD_DAG_PHASE_END:
+    case VXD_SVDAG_PHASE_STORE:
+    case VXD_SVDAG_PHASE_PAIRS:
+    case VXD_SVDAG_PHASE_END:
         break;
     }
-    phase->kind = VXD_DAG_PHASE_END;
+    phase->kind = VXD_SVDAG_PHASE_END;
 }
 
 /* Of a block's own: where the rows of the phase are, and how many. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_phase_find_rows(const struct vxd_dag_desk<Editor> *desk,
-                                            struct vxd_dag_phase *phase)
+VXD_SVDAG_DEVICE void vxd_svdag_phase_find_rows(const struct vxd_svdag_desk<Editor> *desk,
+                                                struct vxd_svdag_phase *phase)
 {
-    phase->begin = vxd_dag_local_begin<Editor>(phase->height);
-    phase->n = phase->kind == VXD_DAG_PHASE_LEAVES
+    phase->begin = vxd_svdag_local_begin<Editor>(phase->height);
+    phase->n = phase->kind == VXD_SVDAG_PHASE_LEAVES
                    ? desk->n_leaves
                    : desk->n_rows[phase->top - phase->height];
 }
 
 /* By all threads of a block: rows of the pass become its own. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_copy_in(const struct vxd_dag_pass *pass,
-                                    struct vxd_dag_desk<Editor> *desk, uint32_t begin,
-                                    uint32_t n)
+VXD_SVDAG_DEVICE void vxd_svdag_copy_in(const struct vxd_svdag_pass *pass,
+                                        struct vxd_svdag_desk<Editor> *desk,
+                                        uint32_t begin, uint32_t n)
 {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    typedef struct vxd_svdag_row<typename Editor::state> row_t;
     const row_t *rows = (const row_t *)pass->cubes + begin;
 
     if constexpr (Editor::TELLS_ALL) {
-        vxd_dag_table_clear(&desk->table, false);
+        vxd_svdag_table_clear(&desk->table, false);
         if (threadIdx.x < n) {
             row_t *to = &desk->rows[threadIdx.x];
 
@@ -332,15 +335,15 @@ VXD_DAG_DEVICE void vxd_dag_copy_in(const struct vxd_dag_pass *pass,
 
 #pragma unroll 1
         for (uint32_t i = threadIdx.x; i < n * n_words; i += blockDim.x) {
-            to[i] = i % n_words == marks ? (i / n_words) << VXD_DAG_MARK_TOP : from[i];
+            to[i] = i % n_words == marks ? (i / n_words) << VXD_SVDAG_MARK_TOP : from[i];
         }
     }
     if (threadIdx.x < n) {
         desk->weights[threadIdx.x] =
             Editor::TELLS_ALL ? 1
-                              : vxd_dag_weight(pass->cube_weights, begin + threadIdx.x);
+                              : vxd_svdag_weight(pass->cube_weights, begin + threadIdx.x);
     }
-    if (threadIdx.x < vxd_dag_sizes<Editor>::LEVELS) {
+    if (threadIdx.x < vxd_svdag_sizes<Editor>::LEVELS) {
         desk->n_rows[threadIdx.x] = threadIdx.x == 0 ? n : 0;
     }
     if (threadIdx.x == 0) {
@@ -351,11 +354,11 @@ VXD_DAG_DEVICE void vxd_dag_copy_in(const struct vxd_dag_pass *pass,
 
 /* By all threads of a block: what its own became. Then they are free. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_copy_out(const struct vxd_dag_pass *pass,
-                                     const struct vxd_dag_desk<Editor> *desk,
-                                     uint32_t begin, uint32_t n)
+VXD_SVDAG_DEVICE void vxd_svdag_copy_out(const struct vxd_svdag_pass *pass,
+                                         const struct vxd_svdag_desk<Editor> *desk,
+                                         uint32_t begin, uint32_t n)
 {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    typedef struct vxd_svdag_row<typename Editor::state> row_t;
 
     if (threadIdx.x < n) {
         row_t *to = (row_t *)pass->cubes + begin + threadIdx.x;
@@ -368,13 +371,14 @@ VXD_DAG_DEVICE void vxd_dag_copy_out(const struct vxd_dag_pass *pass,
 }
 
 /* Whether no phase comes after this one. */
-VXD_DAG_DEVICE bool vxd_dag_phase_is_last(const struct vxd_dag_phase *phase)
+VXD_SVDAG_DEVICE bool vxd_svdag_phase_is_last(const struct vxd_svdag_phase *phase)
 {
-    return phase->kind == VXD_DAG_PHASE_PAIRS ||
-           ((phase->kind == VXD_DAG_PHASE_OPEN || phase->kind == VXD_DAG_PHASE_TELL) &&
+    return phase->kind == VXD_SVDAG_PHASE_PAIRS ||
+           ((phase->kind == VXD_SVDAG_PHASE_OPEN ||
+             phase->kind == VXD_SVDAG_PHASE_TELL) &&
             !phase->is_local) ||
-           phase->kind == VXD_DAG_PHASE_STORE ||
-           (phase->kind == VXD_DAG_PHASE_CLOSE && phase->height == phase->top);
+           phase->kind == VXD_SVDAG_PHASE_STORE ||
+           (phase->kind == VXD_SVDAG_PHASE_CLOSE && phase->height == phase->top);
 }
 
 #endif

@@ -7,13 +7,13 @@
 #include "gpu/svdag/edit_kernel/edit_kernel_cuda.h"
 
 /* Files of passes are compiled once a store: another form defines both before it includes them. */
-#ifndef VXD_DAG_PASS_STORE
-#define VXD_DAG_PASS_STORE struct vxd_dag_arena_cuda
-#define VXD_DAG_PASS_FORM(name) name
+#ifndef VXD_SVDAG_PASS_STORE
+#define VXD_SVDAG_PASS_STORE struct vxd_svdag_arena_cuda
+#define VXD_SVDAG_PASS_FORM(name) name
 #endif
 
 /* A kernel of passes. What fits is asked for once, as the answers take as long as a launch. */
-struct vxd_dag_kernel {
+struct vxd_svdag_kernel {
     const void *function;
     size_t shared_bytes; /* dynamic */
     const char *name;
@@ -22,9 +22,9 @@ struct vxd_dag_kernel {
 };
 
 /* Blocks of the kernel that a multiprocessor runs at once; of several threads each may ask. */
-static inline enum vxd_status vxd_dag_kernel_fits(struct vxd_queue *queue,
-                                                  struct vxd_dag_kernel *kernel, int *out,
-                                                  struct vxd_err *err)
+static inline enum vxd_status vxd_svdag_kernel_fits(struct vxd_queue *queue,
+                                                    struct vxd_svdag_kernel *kernel,
+                                                    int *out, struct vxd_err *err)
 {
     const uint32_t device = (uint32_t)queue->context->device << 8;
     const uint32_t known = __atomic_load_n(&kernel->fits, __ATOMIC_ACQUIRE);
@@ -41,7 +41,7 @@ static inline enum vxd_status vxd_dag_kernel_fits(struct vxd_queue *queue,
                      err));
     VXD_TRY(VXD_CUDA(queue->context,
                      cudaOccupancyMaxActiveBlocksPerMultiprocessor(out, kernel->function,
-                                                                   VXD_DAG_TEAM_THREADS,
+                                                                   VXD_SVDAG_TEAM_THREADS,
                                                                    kernel->shared_bytes),
                      err));
     __atomic_store_n(&kernel->fits, device | (uint32_t)(*out + 1), __ATOMIC_RELEASE);
@@ -50,10 +50,11 @@ out:
 }
 
 /* Launches a kernel of a pass, and of a second argument where there is one. */
-static inline enum vxd_status vxd_dag_launch_pass(struct vxd_queue *queue,
-                                                  struct vxd_dag_kernel *kernel,
-                                                  const struct vxd_dag_pass *pass,
-                                                  const void *editor, struct vxd_err *err)
+static inline enum vxd_status vxd_svdag_launch_pass(struct vxd_queue *queue,
+                                                    struct vxd_svdag_kernel *kernel,
+                                                    const struct vxd_svdag_pass *pass,
+                                                    const void *editor,
+                                                    struct vxd_err *err)
 {
     /* Neither is written through these. */
     void *args[2] = {(void *)pass, (void *)editor};
@@ -61,7 +62,7 @@ static inline enum vxd_status vxd_dag_launch_pass(struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    VXD_TRY(vxd_dag_kernel_fits(queue, kernel, &n_blocks, err));
+    VXD_TRY(vxd_svdag_kernel_fits(queue, kernel, &n_blocks, err));
     if (n_blocks < 1) {
         status = vxd_fail(err, VXD_INTERNAL, NULL, "%s does not fit on the device",
                           kernel->name);
@@ -71,7 +72,7 @@ static inline enum vxd_status vxd_dag_launch_pass(struct vxd_queue *queue,
     VXD_TRY(vxd_cuda_status(
         queue->context,
         cudaLaunchCooperativeKernel(kernel->function, dim3((unsigned)n_blocks),
-                                    dim3(VXD_DAG_TEAM_THREADS), args,
+                                    dim3(VXD_SVDAG_TEAM_THREADS), args,
                                     kernel->shared_bytes, (cudaStream_t)queue->stream),
         kernel->name, err));
 out:

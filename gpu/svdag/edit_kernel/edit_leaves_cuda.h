@@ -6,9 +6,9 @@
 #include "gpu/svdag/edit_kernel/expand_cuda.h"
 
 /* A leaf that was edited, and what it becomes as far as that is known without the store. */
-struct vxd_dag_leaf_made {
+struct vxd_svdag_leaf_made {
     uint32_t words
-        [VXD_DAG_MAX_ITEM_WORDS]; /* of the item that is to be found or stored next */
+        [VXD_SVDAG_MAX_ITEM_WORDS]; /* of the item that is to be found or stored next */
     uint64_t set;
     int n_words; /* 0: none */
     bool is_block;
@@ -16,32 +16,32 @@ struct vxd_dag_leaf_made {
     bool is_new;  /* of the last one */
 };
 
-VXD_DAG_DEVICE void vxd_dag_make_leaf(const struct vxd_dag_view *view,
-                                      const struct vxd_dag_leaf *leaf,
-                                      struct vxd_dag_leaf_made *made)
+VXD_SVDAG_DEVICE void vxd_svdag_make_leaf(const struct vxd_svdag_view *view,
+                                          const struct vxd_svdag_leaf *leaf,
+                                          struct vxd_svdag_leaf_made *made)
 {
     const int bits = view->value_bits;
     uint32_t value;
 
     made->set = leaf->set;
     if (leaf->set == 0) {
-        made->ref = VXD_DAG_EMPTY;
+        made->ref = VXD_SVDAG_EMPTY;
     } else if (bits <= 4) {
-        if (vxd_dag_leaf_compose(view, leaf, made->words, &made->ref)) {
-            made->n_words = vxd_dag_leaf_words(bits, leaf->set);
+        if (vxd_svdag_leaf_compose(view, leaf, made->words, &made->ref)) {
+            made->n_words = vxd_svdag_leaf_words(bits, leaf->set);
         }
-    } else if (!vxd_dag_leaf_pack(view, leaf, made->words + 1, &value)) {
-        made->words[0] = (uint32_t)vxd_dag_popc(leaf->set);
-        made->n_words = vxd_dag_block_words(bits, (int)made->words[0]);
+    } else if (!vxd_svdag_leaf_pack(view, leaf, made->words + 1, &value)) {
+        made->words[0] = (uint32_t)vxd_svdag_popc(leaf->set);
+        made->n_words = vxd_svdag_block_words(bits, (int)made->words[0]);
         made->is_block = true;
     } else {
-        made->ref = VXD_DAG_UNIFORM | value;
+        made->ref = VXD_SVDAG_UNIFORM | value;
         made->is_block = leaf->set != ~(uint64_t)0;
     }
 }
 
 /* Once its block has a reference, or is uniform: the leaf's words. */
-VXD_DAG_DEVICE void vxd_dag_join_block(struct vxd_dag_leaf_made *made)
+VXD_SVDAG_DEVICE void vxd_svdag_join_block(struct vxd_svdag_leaf_made *made)
 {
     made->n_words = 0;
     if (made->is_block) {
@@ -54,39 +54,39 @@ VXD_DAG_DEVICE void vxd_dag_join_block(struct vxd_dag_leaf_made *made)
 
 /* Edits the leaf of this lane: what changed, and what its parent's header has of it. */
 template <class Editor>
-VXD_DAG_DEVICE uint32_t
-vxd_dag_edit_leaf(const struct vxd_dag_view *view, const Editor &editor,
-                  const struct vxd_dag_visited<typename Editor::state> *at,
-                  struct vxd_dag_leaf_made *made, struct vxd_dag_change *change)
+VXD_SVDAG_DEVICE uint32_t
+vxd_svdag_edit_leaf(const struct vxd_svdag_view *view, const Editor &editor,
+                    const struct vxd_svdag_visited<typename Editor::state> *at,
+                    struct vxd_svdag_leaf_made *made, struct vxd_svdag_change *change)
 {
-    struct vxd_dag_leaf leaf;
-    struct vxd_dag_leaf before;
+    struct vxd_svdag_leaf leaf;
+    struct vxd_svdag_leaf before;
     uint16_t values[64];
     uint64_t occupied;
 
-    vxd_dag_leaf_split(view, at->old, values, &leaf);
+    vxd_svdag_leaf_split(view, at->old, values, &leaf);
     before = leaf;
     editor.leaf(view, &at->cube, &at->state, &leaf);
-    if (vxd_dag_change_add_edited(view, at->old, &before, &leaf, change)) {
-        vxd_dag_make_leaf(view, &leaf, made);
+    if (vxd_svdag_change_add_edited(view, at->old, &before, &leaf, change)) {
+        vxd_svdag_make_leaf(view, &leaf, made);
     }
     occupied = leaf.set & ~leaf.free;
-    return (uint32_t)vxd_dag_popc(occupied) << 10 |
-           (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
-           (leaf.free != 0 ? VXD_DAG_HAS_FREE : 0);
+    return (uint32_t)vxd_svdag_popc(occupied) << 10 |
+           (occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
+           (leaf.free != 0 ? VXD_SVDAG_HAS_FREE : 0);
 }
 
 /* Keeps what became of a leaf, but its reference: in its row, and adds what changed; or in its
  * slot. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_keep_leaf(struct vxd_dag_desk<Editor> *desk,
-                  const struct vxd_dag_visited<typename Editor::state> *at,
-                  uint32_t header, const struct vxd_dag_change *change,
-                  struct vxd_dag_change *sum)
+VXD_SVDAG_DEVICE void
+vxd_svdag_keep_leaf(struct vxd_svdag_desk<Editor> *desk,
+                    const struct vxd_svdag_visited<typename Editor::state> *at,
+                    uint32_t header, const struct vxd_svdag_change *change,
+                    struct vxd_svdag_change *sum)
 {
     if constexpr (Editor::TELLS_ALL) {
-        if (at->slot != VXD_DAG_NO_SLOT) {
+        if (at->slot != VXD_SVDAG_NO_SLOT) {
             desk->table.headers[at->slot] = header;
             desk->table.counts[at->slot] =
                 (uint32_t)change->n_added | (uint32_t)change->n_removed << 8 |
@@ -94,28 +94,29 @@ vxd_dag_keep_leaf(struct vxd_dag_desk<Editor> *desk,
             return;
         }
     }
-    vxd_dag_add_times(sum, change, desk->weights[at->top]);
+    vxd_svdag_add_times(sum, change, desk->weights[at->top]);
     (void)atomicAdd(&desk->rows[at->parent].words[0], header & ~((1u << 10) - 1));
     (void)atomicOr(&desk->rows[at->parent].words[0], header & ((1u << 10) - 1));
 }
 
 /* The same of its reference. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_put_leaf(struct vxd_dag_desk<Editor> *desk,
-                 const struct vxd_dag_visited<typename Editor::state> *at, uint32_t ref)
+VXD_SVDAG_DEVICE void
+vxd_svdag_put_leaf(struct vxd_svdag_desk<Editor> *desk,
+                   const struct vxd_svdag_visited<typename Editor::state> *at,
+                   uint32_t ref)
 {
-    struct vxd_dag_row<typename Editor::state> *row = &desk->rows[at->parent];
+    struct vxd_svdag_row<typename Editor::state> *row = &desk->rows[at->parent];
 
     if constexpr (Editor::TELLS_ALL) {
-        if (at->slot != VXD_DAG_NO_SLOT) {
+        if (at->slot != VXD_SVDAG_NO_SLOT) {
             desk->table.refs[at->slot] = ref;
             return;
         }
     }
     if (ref != at->old) {
         row->words[1 + at->octant] = ref;
-        (void)atomicOr(&row->marks, VXD_DAG_MARK_CHANGED);
+        (void)atomicOr(&row->marks, VXD_SVDAG_MARK_CHANGED);
     }
 }
 

@@ -10,155 +10,157 @@
 /* The first and last voxels of the scene, axis by axis, with centres from `from` on and below
  * `end`, units. False: there are none. */
 static __device__ __forceinline__ bool
-vxd_dag_clip_voxels(int depth, const int64_t from[3], const int64_t end[3],
-                    uint32_t low[3], uint32_t high[3])
+vxd_svdag_clip_voxels(int depth, const int64_t from[3], const int64_t end[3],
+                      uint32_t low[3], uint32_t high[3])
 {
     const int64_t side = (int64_t)1 << depth;
 
     for (int axis = 0; axis < 3; axis++) {
-        const int64_t first = vxd_dag_voxel_from(from[axis]);
-        const int64_t behind = vxd_dag_voxel_from(end[axis]);
+        const int64_t first = vxd_svdag_voxel_from(from[axis]);
+        const int64_t behind = vxd_svdag_voxel_from(end[axis]);
 
         if (first >= behind || behind <= 0 || first >= side) {
             return false;
         }
-        low[axis] = (uint32_t)vxd_dag_within(first, 0, side - 1);
-        high[axis] = (uint32_t)vxd_dag_within(behind - 1, 0, side - 1);
+        low[axis] = (uint32_t)vxd_svdag_within(first, 0, side - 1);
+        high[axis] = (uint32_t)vxd_svdag_within(behind - 1, 0, side - 1);
     }
     return true;
 }
 
 /* Shapes, lists of voxels among them. */
-struct vxd_dag_lists_cuda {
-    typedef struct vxd_dag_shapes_state state;
-    const struct vxd_dag_shapes_run *run; /* in device memory */
-    static const bool TELLS = true;       /* of all parts of a cube at once, */
-    static const bool TELLS_ALL = false;  /* and of every cube */
-    static const bool HAS_BOUNDS = false; /* of what it edits */
+struct vxd_svdag_lists_cuda {
+    typedef struct vxd_svdag_shapes_state state;
+    const struct vxd_svdag_shapes_run *run; /* in device memory */
+    static const bool TELLS = true;         /* of all parts of a cube at once, */
+    static const bool TELLS_ALL = false;    /* and of every cube */
+    static const bool HAS_BOUNDS = false;   /* of what it edits */
 
-    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_told *told) const
+    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_told *told) const
     {
-        return vxd_dag_shapes_tell(run, cube, at->partial, at->inside, told);
+        return vxd_svdag_shapes_tell(run, cube, at->partial, at->inside, told);
     }
-    __device__ __forceinline__ void begin(const struct vxd_dag_view *view, uint32_t root,
-                                          state *at) const
+    __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
+                                          uint32_t root, state *at) const
     {
         (void)view;
         (void)root;
-        vxd_dag_shapes_begin_state(run, at);
+        vxd_svdag_shapes_begin_state(run, at);
     }
-    __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *view,
-                                                        const struct vxd_dag_cube *cube,
-                                                        uint32_t old, state *at,
-                                                        uint32_t *uniform) const
+    __device__ __forceinline__ enum vxd_svdag_visit
+    visit(const struct vxd_svdag_view *view, const struct vxd_svdag_cube *cube,
+          uint32_t old, state *at, uint32_t *uniform) const
     {
-        return vxd_dag_shapes_visit(run, view, cube, old, at, uniform);
+        return vxd_svdag_shapes_visit(run, view, cube, old, at, uniform);
     }
-    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
-                                        uint64_t *words) const
+    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
+                                        const state *at, uint64_t *words) const
     {
-        return vxd_dag_shapes_sign(run, cube, at, words);
+        return vxd_svdag_shapes_sign(run, cube, at, words);
     }
-    __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
+    __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
     {
         (void)cube;
         (void)octant;
         *to = *from;
     }
-    __device__ __forceinline__ void leaf(const struct vxd_dag_view *view,
-                                         const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_leaf *leaf) const
+    __device__ __forceinline__ void leaf(const struct vxd_svdag_view *view,
+                                         const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_leaf *leaf) const
     {
         (void)view;
-        vxd_dag_shapes_edit_leaf(run, cube, at, leaf);
+        vxd_svdag_shapes_edit_leaf(run, cube, at, leaf);
     }
 };
 
 /* Shapes without lists: a fifth of the state. */
-struct vxd_dag_shapes_cuda {
+struct vxd_svdag_shapes_cuda {
     struct state {
         uint64_t partial;
         uint64_t inside;
     };
-    const struct vxd_dag_shapes_run *run; /* in device memory */
-    static const bool TELLS = true;       /* of all parts of a cube at once, */
-    static const bool TELLS_ALL = false;  /* and of every cube */
-    static const bool HAS_BOUNDS = false; /* of what it edits */
+    const struct vxd_svdag_shapes_run *run; /* in device memory */
+    static const bool TELLS = true;         /* of all parts of a cube at once, */
+    static const bool TELLS_ALL = false;    /* and of every cube */
+    static const bool HAS_BOUNDS = false;   /* of what it edits */
 
-    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_told *told) const
+    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_told *told) const
     {
-        return vxd_dag_shapes_tell(run, cube, at->partial, at->inside, told);
+        return vxd_svdag_shapes_tell(run, cube, at->partial, at->inside, told);
     }
 
     /* Ranges are looked at for lists alone. */
     static __device__ __forceinline__ void widen(const state *from,
-                                                 struct vxd_dag_shapes_state *to)
+                                                 struct vxd_svdag_shapes_state *to)
     {
         to->partial = from->partial;
         to->inside = from->inside;
     }
-    __device__ __forceinline__ void begin(const struct vxd_dag_view *view, uint32_t root,
-                                          state *at) const
+    __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
+                                          uint32_t root, state *at) const
     {
-        struct vxd_dag_shapes_state wide;
+        struct vxd_svdag_shapes_state wide;
 
         (void)view;
         (void)root;
-        vxd_dag_shapes_begin_state(run, &wide);
+        vxd_svdag_shapes_begin_state(run, &wide);
         at->partial = wide.partial;
         at->inside = wide.inside;
     }
-    __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *view,
-                                                        const struct vxd_dag_cube *cube,
-                                                        uint32_t old, state *at,
-                                                        uint32_t *uniform) const
+    __device__ __forceinline__ enum vxd_svdag_visit
+    visit(const struct vxd_svdag_view *view, const struct vxd_svdag_cube *cube,
+          uint32_t old, state *at, uint32_t *uniform) const
     {
-        struct vxd_dag_shapes_state wide;
-        enum vxd_dag_visit visit;
+        struct vxd_svdag_shapes_state wide;
+        enum vxd_svdag_visit visit;
 
         widen(at, &wide);
-        visit = vxd_dag_shapes_visit(run, view, cube, old, &wide, uniform);
+        visit = vxd_svdag_shapes_visit(run, view, cube, old, &wide, uniform);
         at->partial = wide.partial;
         at->inside = wide.inside;
         return visit;
     }
-    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
-                                        uint64_t *words) const
+    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
+                                        const state *at, uint64_t *words) const
     {
-        struct vxd_dag_shapes_state wide;
+        struct vxd_svdag_shapes_state wide;
 
         widen(at, &wide);
-        return vxd_dag_shapes_sign(run, cube, &wide, words);
+        return vxd_svdag_shapes_sign(run, cube, &wide, words);
     }
-    __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
+    __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
     {
         (void)cube;
         (void)octant;
         *to = *from;
     }
-    __device__ __forceinline__ void leaf(const struct vxd_dag_view *view,
-                                         const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_leaf *leaf) const
+    __device__ __forceinline__ void leaf(const struct vxd_svdag_view *view,
+                                         const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_leaf *leaf) const
     {
-        struct vxd_dag_shapes_state wide;
+        struct vxd_svdag_shapes_state wide;
 
         (void)view;
         widen(at, &wide);
-        vxd_dag_shapes_edit_leaf(run, cube, &wide, leaf);
+        vxd_svdag_shapes_edit_leaf(run, cube, &wide, leaf);
     }
 };
 
 /* One ball that overwrites what stands there. */
-struct vxd_dag_ball_cuda {
+struct vxd_svdag_ball_cuda {
     struct state {
         uint32_t none;
     };
-    struct vxd_dag_shape shape;
-    enum vxd_dag_action action;
+    struct vxd_svdag_shape shape;
+    enum vxd_svdag_action action;
     uint32_t uniform; /* what becomes of a region in it */
     uint16_t value;
     bool has_materials;
@@ -166,22 +168,23 @@ struct vxd_dag_ball_cuda {
     static const bool TELLS_ALL = true;
     static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_told *told) const
+    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_told *told) const
     {
         (void)at;
-        vxd_dag_ball_tell(&shape, cube, uniform, told);
+        vxd_svdag_ball_tell(&shape, cube, uniform, told);
         return true;
     }
-    __device__ __forceinline__ void begin(const struct vxd_dag_view *view, uint32_t root,
-                                          state *at) const
+    __device__ __forceinline__ void begin(const struct vxd_svdag_view *view,
+                                          uint32_t root, state *at) const
     {
         (void)view;
         (void)root;
         at->none = 0;
     }
-    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
-                                        uint64_t *words) const
+    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
+                                        const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;
@@ -190,15 +193,15 @@ struct vxd_dag_ball_cuda {
     }
     /* By all lanes of a warp, eight a cube with a child each: what it tells of the child. What an
      * axis adds is the same for four of them: six lanes find one such term each. */
-    __device__ __forceinline__ enum vxd_dag_relation
-    relation(const struct vxd_dag_cube *cube) const
+    __device__ __forceinline__ enum vxd_svdag_relation
+    relation(const struct vxd_svdag_cube *cube) const
     {
         const uint32_t octant = threadIdx.x % 8;
         const uint32_t axis = octant % 3;
-        const int64_t side = (int64_t)VXD_DAG_UNIT << (cube->height - 1);
-        const uint64_t limit = vxd_dag_square(shape.r);
-        const struct vxd_dag_extent extent =
-            vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+        const int64_t side = (int64_t)VXD_SVDAG_UNIT << (cube->height - 1);
+        const uint64_t limit = vxd_svdag_square(shape.r);
+        const struct vxd_svdag_extent extent =
+            vxd_svdag_extent_of(cube->x, cube->y, cube->z, cube->height);
         const int64_t first = axis == 0   ? extent.low[0] - shape.a[0]
                               : axis == 1 ? extent.low[1] - shape.a[1]
                                           : extent.low[2] - shape.a[2];
@@ -208,7 +211,7 @@ struct vxd_dag_ball_cuda {
         uint64_t farthest;
         uint64_t sums[2] = {0, 0};
 
-        vxd_dag_ball_axis(low, low + side - VXD_DAG_UNIT, limit, &nearest, &farthest);
+        vxd_svdag_ball_axis(low, low + side - VXD_SVDAG_UNIT, limit, &nearest, &farthest);
         terms[0] = nearest;
         terms[1] = farthest;
 #pragma unroll
@@ -218,44 +221,46 @@ struct vxd_dag_ball_cuda {
             sums[0] += __shfl_sync(UINT32_MAX, terms[0], lane);
             sums[1] += __shfl_sync(UINT32_MAX, terms[1], lane);
         }
-        return sums[0] > limit    ? VXD_DAG_OUTSIDE
-               : sums[1] <= limit ? VXD_DAG_INSIDE
-                                  : VXD_DAG_PARTIAL;
+        return sums[0] > limit    ? VXD_SVDAG_OUTSIDE
+               : sums[1] <= limit ? VXD_SVDAG_INSIDE
+                                  : VXD_SVDAG_PARTIAL;
     }
     /* Voxels of a leaf that it overwrites. */
-    __device__ __forceinline__ uint64_t mask(const struct vxd_dag_cube *cube) const
+    __device__ __forceinline__ uint64_t mask(const struct vxd_svdag_cube *cube) const
     {
-        const struct vxd_dag_extent extent =
-            vxd_dag_extent_of(cube->x, cube->y, cube->z, cube->height);
+        const struct vxd_svdag_extent extent =
+            vxd_svdag_extent_of(cube->x, cube->y, cube->z, cube->height);
 
-        return vxd_dag_ball_mask(&shape, &extent);
+        return vxd_svdag_ball_mask(&shape, &extent);
     }
-    __device__ __forceinline__ void leaf(const struct vxd_dag_view *view,
-                                         const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_leaf *leaf) const
+    __device__ __forceinline__ void leaf(const struct vxd_svdag_view *view,
+                                         const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_leaf *leaf) const
     {
         const uint64_t voxels = mask(cube);
 
         (void)view;
         (void)at;
-        if (vxd_dag_leaf_overwrite(action, voxels, leaf) && has_materials &&
+        if (vxd_svdag_leaf_overwrite(action, voxels, leaf) && has_materials &&
             voxels != 0) {
-            vxd_dag_leaf_set_value(leaf, voxels, value);
+            vxd_svdag_leaf_set_value(leaf, voxels, value);
         }
     }
 };
 
 /* A copy; its source is the root that the pass begins with. */
-struct vxd_dag_copy_cuda {
-    typedef struct vxd_dag_sources state;
-    struct vxd_dag_op op;
-    struct vxd_dag_view view;
+struct vxd_svdag_copy_cuda {
+    typedef struct vxd_svdag_sources state;
+    struct vxd_svdag_op op;
+    struct vxd_svdag_view view;
     static const bool TELLS = false; /* of all parts of a cube at once */
     static const bool TELLS_ALL = false;
     static const bool HAS_BOUNDS = true;
 
-    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_told *told) const
+    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_told *told) const
     {
         (void)cube;
         (void)at;
@@ -263,71 +268,72 @@ struct vxd_dag_copy_cuda {
         return false;
     }
 
-    __device__ __forceinline__ struct vxd_dag_source source(void) const
+    __device__ __forceinline__ struct vxd_svdag_source source(void) const
     {
-        return {&op, view, VXD_DAG_EMPTY};
+        return {&op, view, VXD_SVDAG_EMPTY};
     }
-    __device__ __forceinline__ void begin(const struct vxd_dag_view *same, uint32_t root,
-                                          state *at) const
+    __device__ __forceinline__ void begin(const struct vxd_svdag_view *same,
+                                          uint32_t root, state *at) const
     {
         (void)same;
-        vxd_dag_sources_begin(&op, view.depth, root, at);
+        vxd_svdag_sources_begin(&op, view.depth, root, at);
     }
-    __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *same,
-                                                        const struct vxd_dag_cube *cube,
-                                                        uint32_t old, state *at,
-                                                        uint32_t *uniform) const
+    __device__ __forceinline__ enum vxd_svdag_visit
+    visit(const struct vxd_svdag_view *same, const struct vxd_svdag_cube *cube,
+          uint32_t old, state *at, uint32_t *uniform) const
     {
-        const struct vxd_dag_source from = source();
+        const struct vxd_svdag_source from = source();
 
         (void)same;
-        return vxd_dag_copy_visit(&from, cube, old, at, uniform);
+        return vxd_svdag_copy_visit(&from, cube, old, at, uniform);
     }
     /* Voxels, from the first to the last along each axis, outside of which nothing is edited, nor
      * any cube open; all are in the scene. False: it is not known. */
     __device__ __forceinline__ bool bounds(int depth, uint32_t low[3],
                                            uint32_t high[3]) const
     {
-        return vxd_dag_clip_voxels(depth, op.shape.low, op.shape.high, low, high);
+        return vxd_svdag_clip_voxels(depth, op.shape.low, op.shape.high, low, high);
     }
     /* Every cube stands for itself. */
-    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
-                                        uint64_t *words) const
+    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
+                                        const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;
         (void)words;
         return 0;
     }
-    __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
+    __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
     {
-        const struct vxd_dag_source whole = source();
+        const struct vxd_svdag_source whole = source();
 
-        vxd_dag_copy_child(&whole, cube, from, octant, to);
+        vxd_svdag_copy_child(&whole, cube, from, octant, to);
     }
-    __device__ __forceinline__ void leaf(const struct vxd_dag_view *same,
-                                         const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_leaf *leaf) const
+    __device__ __forceinline__ void leaf(const struct vxd_svdag_view *same,
+                                         const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_leaf *leaf) const
     {
-        const struct vxd_dag_source from = source();
+        const struct vxd_svdag_source from = source();
 
         (void)same;
-        vxd_dag_copy_edit_leaf(&from, cube, at, leaf);
+        vxd_svdag_copy_edit_leaf(&from, cube, at, leaf);
     }
 };
 
 /* Erosion or dilation, of the root that the pass begins with. */
-struct vxd_dag_morph_cuda {
-    typedef struct vxd_dag_morph_state state;
-    const struct vxd_dag_op *op; /* in device memory */
-    struct vxd_dag_view view;
+struct vxd_svdag_morph_cuda {
+    typedef struct vxd_svdag_morph_state state;
+    const struct vxd_svdag_op *op; /* in device memory */
+    struct vxd_svdag_view view;
     static const bool TELLS = false; /* of all parts of a cube at once */
     static const bool TELLS_ALL = false;
     static const bool HAS_BOUNDS = false;
 
-    __device__ __forceinline__ bool tell(const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_told *told) const
+    __device__ __forceinline__ bool tell(const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_told *told) const
     {
         (void)cube;
         (void)at;
@@ -335,55 +341,55 @@ struct vxd_dag_morph_cuda {
         return false;
     }
 
-    __device__ __forceinline__ struct vxd_dag_source source(uint32_t root) const
+    __device__ __forceinline__ struct vxd_svdag_source source(uint32_t root) const
     {
         return {op, view, root};
     }
-    __device__ __forceinline__ void begin(const struct vxd_dag_view *same, uint32_t root,
-                                          state *at) const
+    __device__ __forceinline__ void begin(const struct vxd_svdag_view *same,
+                                          uint32_t root, state *at) const
     {
-        const struct vxd_dag_source from = source(root);
+        const struct vxd_svdag_source from = source(root);
 
         (void)same;
-        vxd_dag_morph_begin(&from, at);
+        vxd_svdag_morph_begin(&from, at);
     }
-    __device__ __forceinline__ enum vxd_dag_visit visit(const struct vxd_dag_view *same,
-                                                        const struct vxd_dag_cube *cube,
-                                                        uint32_t old, state *at,
-                                                        uint32_t *uniform) const
+    __device__ __forceinline__ enum vxd_svdag_visit
+    visit(const struct vxd_svdag_view *same, const struct vxd_svdag_cube *cube,
+          uint32_t old, state *at, uint32_t *uniform) const
     {
-        const struct vxd_dag_source from = source(VXD_DAG_EMPTY);
+        const struct vxd_svdag_source from = source(VXD_SVDAG_EMPTY);
 
         (void)same;
         (void)old;
         (void)uniform;
-        return vxd_dag_morph_visit(&from, cube, at);
+        return vxd_svdag_morph_visit(&from, cube, at);
     }
     /* Every cube stands for itself. */
-    __device__ __forceinline__ int sign(const struct vxd_dag_cube *cube, const state *at,
-                                        uint64_t *words) const
+    __device__ __forceinline__ int sign(const struct vxd_svdag_cube *cube,
+                                        const state *at, uint64_t *words) const
     {
         (void)cube;
         (void)at;
         (void)words;
         return 0;
     }
-    __device__ __forceinline__ void child(const struct vxd_dag_cube *cube,
+    __device__ __forceinline__ void child(const struct vxd_svdag_cube *cube,
                                           const state *from, int octant, state *to) const
     {
-        const struct vxd_dag_source whole = source(VXD_DAG_EMPTY);
+        const struct vxd_svdag_source whole = source(VXD_SVDAG_EMPTY);
 
         (void)cube;
-        vxd_dag_morph_child(&whole, from, octant, to);
+        vxd_svdag_morph_child(&whole, from, octant, to);
     }
-    __device__ __forceinline__ void leaf(const struct vxd_dag_view *same,
-                                         const struct vxd_dag_cube *cube, const state *at,
-                                         struct vxd_dag_leaf *leaf) const
+    __device__ __forceinline__ void leaf(const struct vxd_svdag_view *same,
+                                         const struct vxd_svdag_cube *cube,
+                                         const state *at,
+                                         struct vxd_svdag_leaf *leaf) const
     {
-        const struct vxd_dag_source from = source(VXD_DAG_EMPTY);
+        const struct vxd_svdag_source from = source(VXD_SVDAG_EMPTY);
 
         (void)same;
-        vxd_dag_morph_edit_leaf(&from, cube, at, leaf);
+        vxd_svdag_morph_edit_leaf(&from, cube, at, leaf);
     }
 };
 

@@ -9,9 +9,9 @@
 #include "gpu/svdag/edit_kernel/expand_cuda.h"
 
 /* A lane's cube, and what becomes of its children; a bit each. */
-struct vxd_dag_told_cube {
-    struct vxd_dag_cube cube;
-    struct vxd_dag_told told;
+struct vxd_svdag_told_cube {
+    struct vxd_svdag_cube cube;
+    struct vxd_svdag_told told;
     uint32_t olds[8];
     uint32_t heads[8]; /* of those that are nodes and stay */
     uint32_t open;
@@ -22,19 +22,19 @@ struct vxd_dag_told_cube {
 
 /* What stands there and what becomes of it. Loads do not wait for each other. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_tell_cube(const struct vxd_dag_pass *pass, const Editor &editor, int height,
-                  const struct vxd_dag_row<typename Editor::state> *row,
-                  struct vxd_dag_told_cube *at)
+VXD_SVDAG_DEVICE void
+vxd_svdag_tell_cube(const struct vxd_svdag_pass *pass, const Editor &editor, int height,
+                    const struct vxd_svdag_row<typename Editor::state> *row,
+                    struct vxd_svdag_told_cube *at)
 {
     const uint32_t ref = row->ref;
     const uint32_t *words[8];
 
-    at->cube = vxd_dag_cube_at(row->place, height);
+    at->cube = vxd_svdag_cube_at(row->place, height);
     (void)editor.tell(&at->cube, &row->state, &at->told);
     at->open = at->told.open;
     at->changed = at->told.set;
-    vxd_dag_below_all(&pass->view, ref, at->olds);
+    vxd_svdag_below_all(&pass->view, ref, at->olds);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         at->heads[i] = 0;
@@ -45,15 +45,15 @@ vxd_dag_tell_cube(const struct vxd_dag_pass *pass, const Editor &editor, int hei
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        words[i] = vxd_dag_is_node(at->olds[i]) && (at->told.set >> i & 1) == 0
-                       ? vxd_dag_words(&pass->view, at->olds[i])
+        words[i] = vxd_svdag_is_node(at->olds[i]) && (at->told.set >> i & 1) == 0
+                       ? vxd_svdag_words(&pass->view, at->olds[i])
                        : NULL;
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         if (words[i] != NULL && (at->open >> i & 1) != 0) {
-            vxd_dag_prefetch(words[i]);
-        } else if (words[i] != NULL && height > VXD_DAG_LEAF_HEIGHT + 1) {
+            vxd_svdag_prefetch(words[i]);
+        } else if (words[i] != NULL && height > VXD_SVDAG_LEAF_HEIGHT + 1) {
             at->heads[i] = words[i][0];
         }
     }
@@ -62,9 +62,9 @@ vxd_dag_tell_cube(const struct vxd_dag_pass *pass, const Editor &editor, int hei
 /* The header of the cube's node, as far as children tell that are not open; their references, and
  * of open ones what stands there, go to the row. */
 template <class State>
-VXD_DAG_DEVICE uint32_t vxd_dag_told_header(const struct vxd_dag_pass *pass,
-                                            const struct vxd_dag_told_cube *at,
-                                            struct vxd_dag_row<State> *row)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_told_header(const struct vxd_svdag_pass *pass,
+                                                const struct vxd_svdag_told_cube *at,
+                                                struct vxd_svdag_row<State> *row)
 {
     const int below = at->cube.height - 1;
     uint32_t flags = 0;
@@ -74,38 +74,39 @@ VXD_DAG_DEVICE uint32_t vxd_dag_told_header(const struct vxd_dag_pass *pass,
     for (int i = 0; i < 8; i++) {
         const uint32_t now =
             (at->told.set >> i & 1) != 0 ? at->told.uniform : at->olds[i];
-        struct vxd_dag_part part = {0, 0};
+        struct vxd_svdag_part part = {0, 0};
 
         row->words[1 + i] = (at->open >> i & 1) != 0 ? at->olds[i] : now;
-        if ((at->open >> i & 1) == 0 && below > VXD_DAG_LEAF_HEIGHT &&
-            vxd_dag_is_node(now)) {
-            part = vxd_dag_part_told(at->heads[i]);
-        } else if ((at->open >> i & 1) == 0 && !vxd_dag_is_node(now)) {
-            part = vxd_dag_part_even(&pass->view, now, below);
+        if ((at->open >> i & 1) == 0 && below > VXD_SVDAG_LEAF_HEIGHT &&
+            vxd_svdag_is_node(now)) {
+            part = vxd_svdag_part_told(at->heads[i]);
+        } else if ((at->open >> i & 1) == 0 && !vxd_svdag_is_node(now)) {
+            part = vxd_svdag_part_even(&pass->view, now, below);
         }
         flags |= part.flags;
         n_occupied += part.n_occupied;
     }
     /* Leaves that stay, of which there are few. */
-    if (below == VXD_DAG_LEAF_HEIGHT) {
+    if (below == VXD_SVDAG_LEAF_HEIGHT) {
 #pragma unroll 1
         for (uint32_t rest = 0xffu & ~(at->open | at->told.set); rest != 0;
              rest &= rest - 1) {
             const uint32_t ref = row->words[__ffs((int)rest)];
 
-            if (vxd_dag_is_node(ref)) {
-                const struct vxd_dag_part part = vxd_dag_part_of(&pass->view, ref, below);
+            if (vxd_svdag_is_node(ref)) {
+                const struct vxd_svdag_part part =
+                    vxd_svdag_part_of(&pass->view, ref, below);
 
                 flags |= part.flags;
                 n_occupied += part.n_occupied;
             }
         }
     }
-    return flags | (at->cube.height <= VXD_DAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
+    return flags | (at->cube.height <= VXD_SVDAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
 }
 
 /* By all lanes of a warp: the sum of n of the lanes before this one; of all in *total. */
-VXD_DAG_DEVICE uint32_t vxd_dag_sum_before(uint32_t n, uint32_t *total)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_sum_before(uint32_t n, uint32_t *total)
 {
     uint32_t sum = n;
 
@@ -113,7 +114,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_sum_before(uint32_t n, uint32_t *total)
     for (int step = 1; step < 32; step *= 2) {
         const uint32_t before = __shfl_up_sync(UINT32_MAX, sum, step);
 
-        sum += vxd_dag_lane() >= (uint32_t)step ? before : 0;
+        sum += vxd_svdag_lane() >= (uint32_t)step ? before : 0;
     }
     *total = __shfl_sync(UINT32_MAX, sum, 31);
     return sum - n;
@@ -122,48 +123,48 @@ VXD_DAG_DEVICE uint32_t vxd_dag_sum_before(uint32_t n, uint32_t *total)
 /* By all lanes of a warp: adds what changed in children that are not open, of lanes that have a
  * cube. Where one thing stood in all of a cube, it is the same in each of them; of others a lane
  * takes one, whoever has its cube, as most cubes have several or none. */
-VXD_DAG_DEVICE void vxd_dag_count_told(const struct vxd_dag_pass *pass,
-                                       const struct vxd_dag_pairs_to *to,
-                                       const struct vxd_dag_told_cube *at, uint32_t ref,
-                                       union vxd_dag_lists *lists,
-                                       struct vxd_dag_change *sum)
+VXD_SVDAG_DEVICE void vxd_svdag_count_told(const struct vxd_svdag_pass *pass,
+                                           const struct vxd_svdag_pairs_to *to,
+                                           const struct vxd_svdag_told_cube *at,
+                                           uint32_t ref, union vxd_svdag_lists *lists,
+                                           struct vxd_svdag_change *sum)
 {
-    const bool is_even = !vxd_dag_is_node(ref);
+    const bool is_even = !vxd_svdag_is_node(ref);
     uint32_t changed = at->changed;
     uint32_t n;
     uint32_t place;
 
     if (is_even && changed != 0) {
-        struct vxd_dag_change change;
+        struct vxd_svdag_change change;
 
-        (void)vxd_dag_change_at_once(&pass->view, ref, at->told.uniform,
-                                     at->cube.height - 1, &change);
-        vxd_dag_add_times(sum, &change, (uint64_t)__popc(changed));
+        (void)vxd_svdag_change_at_once(&pass->view, ref, at->told.uniform,
+                                       at->cube.height - 1, &change);
+        vxd_svdag_add_times(sum, &change, (uint64_t)__popc(changed));
         changed = 0;
     }
     __syncwarp();
-    place = vxd_dag_sum_before((uint32_t)__popc(changed), &n);
+    place = vxd_svdag_sum_before((uint32_t)__popc(changed), &n);
     for (; changed != 0; changed &= changed - 1) {
         lists->leaves[place++] =
-            (uint16_t)(vxd_dag_lane() * 8 + (uint32_t)__ffs((int)changed) - 1);
+            (uint16_t)(vxd_svdag_lane() * 8 + (uint32_t)__ffs((int)changed) - 1);
     }
     __syncwarp();
 #pragma unroll 1
     for (uint32_t first = 0; first < n; first += 32) {
-        const bool is_there = first + vxd_dag_lane() < n;
-        const uint32_t child = is_there ? lists->leaves[first + vxd_dag_lane()] : 0;
+        const bool is_there = first + vxd_svdag_lane() < n;
+        const uint32_t child = is_there ? lists->leaves[first + vxd_svdag_lane()] : 0;
         const uint32_t from = __shfl_sync(UINT32_MAX, ref, (int)(child / 8));
         const int height = __shfl_sync(UINT32_MAX, at->cube.height, (int)(child / 8));
         const uint32_t uniform =
             __shfl_sync(UINT32_MAX, at->told.uniform, (int)(child / 8));
-        struct vxd_dag_pair pair = {is_there, height - 1, VXD_DAG_EMPTY, uniform, 1};
+        struct vxd_svdag_pair pair = {is_there, height - 1, VXD_SVDAG_EMPTY, uniform, 1};
 
         if (is_there) {
-            pair.from = vxd_dag_below(&pass->view, from, (int)(child % 8));
+            pair.from = vxd_svdag_below(&pass->view, from, (int)(child % 8));
         }
         __syncwarp();
         /* Leaves, or rows of the pass: nothing is put into the warp's list. */
-        vxd_dag_count_pairs(pass, to, &pair, NULL, 0, sum);
+        vxd_svdag_count_pairs(pass, to, &pair, NULL, 0, sum);
     }
 }
 
@@ -172,33 +173,32 @@ VXD_DAG_DEVICE void vxd_dag_count_told(const struct vxd_dag_pass *pass,
 /* By all lanes of a warp: open children of a cube, of lanes that have one, become rows of the pass.
  * Where there are none left a fault is raised. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_put_open_rows(const struct vxd_dag_pass *pass,
-                                          struct vxd_dag_desk<Editor> *desk,
-                                          const struct vxd_dag_phase *phase,
-                                          const struct vxd_dag_told_cube *at,
-                                          struct vxd_dag_row<typename Editor::state> *row)
+VXD_SVDAG_DEVICE void vxd_svdag_put_open_rows(
+    const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
+    const struct vxd_svdag_phase *phase, const struct vxd_svdag_told_cube *at,
+    struct vxd_svdag_row<typename Editor::state> *row)
 {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    typedef struct vxd_svdag_row<typename Editor::state> row_t;
     const uint32_t open = at->open;
     uint32_t total;
-    const uint32_t before = vxd_dag_sum_before((uint32_t)__popc(open), &total);
+    const uint32_t before = vxd_svdag_sum_before((uint32_t)__popc(open), &total);
     unsigned long long begin = 0;
     uint64_t child;
 
-    if (total > 0 && vxd_dag_lane() == 0) {
-        begin = vxd_dag_atomic_add(vxd_dag_n_cubes_below(pass, desk, phase), total);
+    if (total > 0 && vxd_svdag_lane() == 0) {
+        begin = vxd_svdag_atomic_add(vxd_svdag_n_cubes_below(pass, desk, phase), total);
     }
     child = desk->jobs.cubes_below + __shfl_sync(UINT32_MAX, begin, 0) + before;
     if (open != 0 && child + (uint32_t)__popc(open) > pass->cubes_capacity) {
-        vxd_dag_raise(pass, VXD_DAG_NO_CUBES);
+        vxd_svdag_raise(pass, VXD_SVDAG_NO_CUBES);
     }
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
         if ((open >> octant & 1) != 0 && child < pass->cubes_capacity) {
-            const struct vxd_dag_cube part = vxd_dag_cube_child(&at->cube, octant);
+            const struct vxd_svdag_cube part = vxd_svdag_cube_child(&at->cube, octant);
             row_t *to = (row_t *)pass->cubes + child;
 
-            to->place = vxd_dag_place_of(&part);
+            to->place = vxd_svdag_place_of(&part);
             to->ref = at->olds[octant];
             row->words[1 + octant] = (uint32_t)child++;
         }
@@ -209,43 +209,43 @@ VXD_DAG_DEVICE void vxd_dag_put_open_rows(const struct vxd_dag_pass *pass,
 /* By all lanes of a warp: leaves of its list take slots; those that are the first of one, or have
  * none, are to be edited. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_take_slots(const Editor &editor,
-                                       struct vxd_dag_desk<Editor> *desk,
-                                       const uint16_t *leaves, uint32_t n)
+VXD_SVDAG_DEVICE void vxd_svdag_take_slots(const Editor &editor,
+                                           struct vxd_svdag_desk<Editor> *desk,
+                                           const uint16_t *leaves, uint32_t n)
 {
     const uint32_t octant_bits = 3;
 
 #pragma unroll 1
-    for (uint32_t i = vxd_dag_lane(); i - vxd_dag_lane() < n; i += 32) {
+    for (uint32_t i = vxd_svdag_lane(); i - vxd_svdag_lane() < n; i += 32) {
         const uint32_t number = i < n ? leaves[i] : 0;
         const uint32_t octant = number & ((1u << octant_bits) - 1);
-        struct vxd_dag_row<typename Editor::state> *row =
+        struct vxd_svdag_row<typename Editor::state> *row =
             &desk->rows[number >> octant_bits];
-        uint32_t slot = VXD_DAG_NO_SLOT;
+        uint32_t slot = VXD_SVDAG_NO_SLOT;
         bool is_first = false;
         uint32_t firsts;
         uint32_t place;
 
         if (i < n) {
-            const struct vxd_dag_cube cube =
-                vxd_dag_cube_at(row->place, VXD_DAG_LEAF_HEIGHT + 1);
-            const struct vxd_dag_cube leaf = vxd_dag_cube_child(&cube, (int)octant);
+            const struct vxd_svdag_cube cube =
+                vxd_svdag_cube_at(row->place, VXD_SVDAG_LEAF_HEIGHT + 1);
+            const struct vxd_svdag_cube leaf = vxd_svdag_cube_child(&cube, (int)octant);
 
-            slot = vxd_dag_table_take(&desk->table, editor.mask(&leaf),
-                                      row->words[1 + octant], &is_first);
+            slot = vxd_svdag_table_take(&desk->table, editor.mask(&leaf),
+                                        row->words[1 + octant], &is_first);
         }
         __syncwarp();
-        if (slot != VXD_DAG_NO_SLOT) {
+        if (slot != VXD_SVDAG_NO_SLOT) {
             row->words[1 + octant] = slot;
             (void)atomicOr(&row->marks, 1u << octant);
         }
         firsts = __ballot_sync(UINT32_MAX, is_first);
-        place = vxd_dag_take_places(&desk->n_leaves,
-                                    i < n && (is_first || slot == VXD_DAG_NO_SLOT));
-        if (i < n && (is_first || slot == VXD_DAG_NO_SLOT)) {
+        place = vxd_svdag_take_places(&desk->n_leaves,
+                                      i < n && (is_first || slot == VXD_SVDAG_NO_SLOT));
+        if (i < n && (is_first || slot == VXD_SVDAG_NO_SLOT)) {
             desk->leaves[place] = (uint16_t)number;
         }
-        if (vxd_dag_lane() == 0 && firsts != 0) {
+        if (vxd_svdag_lane() == 0 && firsts != 0) {
             (void)atomicAdd(&desk->table.n_taken, (uint32_t)__popc(firsts));
         }
         __syncwarp();
@@ -255,48 +255,49 @@ VXD_DAG_DEVICE void vxd_dag_take_slots(const Editor &editor,
 /* By all lanes of a warp: opens the rows of a phase from `first` on, one a lane: of the pass, whose
  * children become rows, or the block's own, whose leaves take slots. */
 template <class Editor>
-VXD_DAG_DEVICE void
-vxd_dag_open_told(const struct vxd_dag_pass *pass, const Editor &editor,
-                  struct vxd_dag_desk<Editor> *desk, const struct vxd_dag_phase *phase,
-                  uint32_t first, struct vxd_dag_change *sum)
+VXD_SVDAG_DEVICE void vxd_svdag_open_told(const struct vxd_svdag_pass *pass,
+                                          const Editor &editor,
+                                          struct vxd_svdag_desk<Editor> *desk,
+                                          const struct vxd_svdag_phase *phase,
+                                          uint32_t first, struct vxd_svdag_change *sum)
 {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
-    const uint32_t i = first + vxd_dag_lane();
+    typedef struct vxd_svdag_row<typename Editor::state> row_t;
+    const uint32_t i = first + vxd_svdag_lane();
     const bool is_there = i < phase->n;
-    union vxd_dag_lists *lists = &desk->lists[threadIdx.x / 32];
-    row_t *row = vxd_dag_row_at(pass, desk, phase, phase->begin + (is_there ? i : 0));
-    const struct vxd_dag_pairs_to to = {
-        phase->is_local ? NULL : vxd_dag_n_pairs_below(pass, desk, phase),
+    union vxd_svdag_lists *lists = &desk->lists[threadIdx.x / 32];
+    row_t *row = vxd_svdag_row_at(pass, desk, phase, phase->begin + (is_there ? i : 0));
+    const struct vxd_svdag_pairs_to to = {
+        phase->is_local ? NULL : vxd_svdag_n_pairs_below(pass, desk, phase),
         desk->jobs.pairs_below};
-    struct vxd_dag_told_cube at;
+    struct vxd_svdag_told_cube at;
 
     at.cube.height = phase->height;
-    at.told = {0, 0, VXD_DAG_EMPTY};
+    at.told = {0, 0, VXD_SVDAG_EMPTY};
     at.open = 0;
     at.changed = 0;
     if (is_there) {
-        vxd_dag_tell_cube(pass, editor, phase->height, row, &at);
-        row->words[0] = vxd_dag_told_header(pass, &at, row);
+        vxd_svdag_tell_cube(pass, editor, phase->height, row, &at);
+        row->words[0] = vxd_svdag_told_header(pass, &at, row);
         row->marks = (phase->is_local ? 0 : at.open) |
-                     (at.changed != 0 ? VXD_DAG_MARK_CHANGED : 0);
+                     (at.changed != 0 ? VXD_SVDAG_MARK_CHANGED : 0);
     }
     __syncwarp();
     if (!phase->is_local) {
-        vxd_dag_put_open_rows(pass, desk, phase, &at, row);
+        vxd_svdag_put_open_rows(pass, desk, phase, &at, row);
     }
     if (pass->counts_changes) {
-        vxd_dag_count_told(pass, &to, &at, row->ref, lists, sum);
+        vxd_svdag_count_told(pass, &to, &at, row->ref, lists, sum);
     }
     if (phase->is_local) {
         uint32_t n_leaves;
-        uint32_t leaf = vxd_dag_sum_before((uint32_t)__popc(at.open), &n_leaves);
+        uint32_t leaf = vxd_svdag_sum_before((uint32_t)__popc(at.open), &n_leaves);
 
         for (uint32_t rest = at.open; rest != 0; rest &= rest - 1) {
             lists->leaves[leaf++] =
                 (uint16_t)((phase->begin + i) * 8 + (uint32_t)__ffs((int)rest) - 1);
         }
         __syncwarp();
-        vxd_dag_take_slots(editor, desk, lists->leaves, n_leaves);
+        vxd_svdag_take_slots(editor, desk, lists->leaves, n_leaves);
     }
 }
 

@@ -10,8 +10,8 @@
 
 /* The height of the smallest cube that holds what the editor edits: that of rows at least. */
 template <class Editor>
-VXD_DAG_DEVICE int vxd_dag_path_end(const Editor &editor, int depth,
-                                    struct vxd_dag_cube *end)
+VXD_SVDAG_DEVICE int vxd_svdag_path_end(const Editor &editor, int depth,
+                                        struct vxd_svdag_cube *end)
 {
     uint32_t low[3];
     uint32_t high[3];
@@ -22,8 +22,8 @@ VXD_DAG_DEVICE int vxd_dag_path_end(const Editor &editor, int depth,
             (low[0] ^ high[0]) | (low[1] ^ high[1]) | (low[2] ^ high[2]);
 
         height = 32 - __clz((int)differ);
-        height = height < vxd_dag_sizes<Editor>::ROW_HEIGHT
-                     ? vxd_dag_sizes<Editor>::ROW_HEIGHT
+        height = height < vxd_svdag_sizes<Editor>::ROW_HEIGHT
+                     ? vxd_svdag_sizes<Editor>::ROW_HEIGHT
                      : height;
     }
     end->height = height;
@@ -34,7 +34,7 @@ VXD_DAG_DEVICE int vxd_dag_path_end(const Editor &editor, int depth,
 }
 
 /* Octant of the child of a cube of this height that a cube below is in. */
-VXD_DAG_DEVICE int vxd_dag_path_octant(const struct vxd_dag_cube *end, int height)
+VXD_SVDAG_DEVICE int vxd_svdag_path_octant(const struct vxd_svdag_cube *end, int height)
 {
     return (int)((end->x >> (height - 1) & 1) << 2 | (end->y >> (height - 1) & 1) << 1 |
                  (end->z >> (height - 1) & 1));
@@ -43,22 +43,22 @@ VXD_DAG_DEVICE int vxd_dag_path_octant(const struct vxd_dag_cube *end, int heigh
 /* By one thread: rows of the path, from the root's on; which may end before, where it is known what
  * becomes of the next cube. The last one is not opened. */
 template <class Editor>
-VXD_DAG_DEVICE struct vxd_dag_path vxd_dag_put_path(const struct vxd_dag_pass *pass,
-                                                    const Editor &editor,
-                                                    const struct vxd_dag_cube *end)
+VXD_SVDAG_DEVICE struct vxd_svdag_path
+vxd_svdag_put_path(const struct vxd_svdag_pass *pass, const Editor &editor,
+                   const struct vxd_svdag_cube *end)
 {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
+    typedef struct vxd_svdag_row<typename Editor::state> row_t;
     row_t *row = (row_t *)pass->cubes;
     uint32_t ref = pass->progress->root;
     int height = pass->view.depth;
 
     editor.begin(&pass->view, ref, &row->state);
     for (;; height--, row++) {
-        const struct vxd_dag_cube cube = {end->x >> height << height,
-                                          end->y >> height << height,
-                                          end->z >> height << height, height};
+        const struct vxd_svdag_cube cube = {end->x >> height << height,
+                                            end->y >> height << height,
+                                            end->z >> height << height, height};
 
-        row->place = vxd_dag_place_of(&cube);
+        row->place = vxd_svdag_place_of(&cube);
         row->marks = 0;
         row->ref = ref;
         pass->state->n_cubes[height] = 1;
@@ -66,14 +66,14 @@ VXD_DAG_DEVICE struct vxd_dag_path vxd_dag_put_path(const struct vxd_dag_pass *p
             pass->cube_weights[pass->view.depth - height] = 1;
         }
         if (height > end->height) {
-            const int octant = vxd_dag_path_octant(end, height);
-            const struct vxd_dag_cube child = vxd_dag_cube_child(&cube, octant);
+            const int octant = vxd_svdag_path_octant(end, height);
+            const struct vxd_svdag_cube child = vxd_svdag_cube_child(&cube, octant);
             uint32_t uniform;
 
-            ref = vxd_dag_below(&pass->view, ref, octant);
+            ref = vxd_svdag_below(&pass->view, ref, octant);
             editor.child(&cube, &row->state, octant, &row[1].state);
             if (editor.visit(&pass->view, &child, ref, &row[1].state, &uniform) ==
-                VXD_DAG_DESCEND) {
+                VXD_SVDAG_DESCEND) {
                 continue;
             }
         }

@@ -12,10 +12,10 @@
  * as there are threads are of the height above the leaves. With others a lane takes a child,
  * and cubes of height 4 are gone down and up; with height 5 fewer fit, whose phases are more,
  * and most warps wait in most of those. */
-template <class Editor> struct vxd_dag_sizes {
-    static const int ROW_HEIGHT = VXD_DAG_LEAF_HEIGHT + (Editor::TELLS_ALL ? 1 : 2);
-    static const int LEVELS = ROW_HEIGHT - VXD_DAG_LEAF_HEIGHT;
-    static const uint32_t CUBES = Editor::TELLS_ALL ? VXD_DAG_TEAM_THREADS : 64;
+template <class Editor> struct vxd_svdag_sizes {
+    static const int ROW_HEIGHT = VXD_SVDAG_LEAF_HEIGHT + (Editor::TELLS_ALL ? 1 : 2);
+    static const int LEVELS = ROW_HEIGHT - VXD_SVDAG_LEAF_HEIGHT;
+    static const uint32_t CUBES = Editor::TELLS_ALL ? VXD_SVDAG_TEAM_THREADS : 64;
     /* Open cubes in and below those of ROW_HEIGHT, and leaves. */
     static const uint32_t ROWS = Editor::TELLS_ALL ? CUBES : CUBES * (1 + 8);
     static const uint32_t LEAVES = CUBES << 3 * LEVELS;
@@ -24,11 +24,11 @@ template <class Editor> struct vxd_dag_sizes {
 enum {
     /* Pairs that a warp has at most: of four that are opened 32 come, of 32 of height 4 the first
      * four are before the others. */
-    VXD_DAG_WARP_PAIRS = 64
+    VXD_SVDAG_WARP_PAIRS = 64
 };
 
 /* An open cube, and the node it becomes. */
-template <class State> struct vxd_dag_row {
+template <class State> struct vxd_svdag_row {
     uint64_t place; /* x | y << 21 | z << 42 */
     State state;    /* the editor's */
     uint32_t ref;   /* what stands there; once it is closed, what it became */
@@ -38,64 +38,65 @@ template <class State> struct vxd_dag_row {
     uint32_t words[9];
 };
 
-#define VXD_DAG_MARK_ROWS 0xffu     /* children that are rows, a bit each */
-#define VXD_DAG_MARK_CHANGED 0x100u /* something below is not what it was */
-#define VXD_DAG_MARK_NODE 0x200u /* a node is to be found for it, whose words are made */
-#define VXD_DAG_MARK_NEW 0x400u  /* the node that it became was not there before */
-#define VXD_DAG_MARK_STORED 0x800u /* its words are, but it is not yet in the index */
+#define VXD_SVDAG_MARK_ROWS 0xffu     /* children that are rows, a bit each */
+#define VXD_SVDAG_MARK_CHANGED 0x100u /* something below is not what it was */
+#define VXD_SVDAG_MARK_NODE                                                              \
+    0x200u                        /* a node is to be found for it, whose words are made */
+#define VXD_SVDAG_MARK_NEW 0x400u /* the node that it became was not there before */
+#define VXD_SVDAG_MARK_STORED 0x800u /* its words are, but it is not yet in the index */
 /* Of those that are rows: the word is the child (row * 8 + octant) whose row it is, for a
  * moment. */
-#define VXD_DAG_MARK_LIKES 16
-#define VXD_DAG_MARK_TOP 24 /* of a block's own: which cube of the batch it is below */
+#define VXD_SVDAG_MARK_LIKES 16
+#define VXD_SVDAG_MARK_TOP 24 /* of a block's own: which cube of the batch it is below */
 
-#define VXD_DAG_NO_CHILD UINT32_MAX
+#define VXD_SVDAG_NO_CHILD UINT32_MAX
 
 /* A bit of a leaf that is listed: its cube's editor told of it. */
-#define VXD_DAG_LEAF_TOLD 0x8000u
+#define VXD_SVDAG_LEAF_TOLD 0x8000u
 
 /* Pairs of a warp, the last ones next. */
-struct vxd_dag_pair_list {
-    uint64_t pairs[VXD_DAG_WARP_PAIRS];   /* from << 32 | to */
-    uint64_t weights[VXD_DAG_WARP_PAIRS]; /* << 5 | the height */
+struct vxd_svdag_pair_list {
+    uint64_t pairs[VXD_SVDAG_WARP_PAIRS];   /* from << 32 | to */
+    uint64_t weights[VXD_SVDAG_WARP_PAIRS]; /* << 5 | the height */
 };
 
 /* Rows that the first block found alone, of one height. */
-struct vxd_dag_below {
+struct vxd_svdag_below {
     uint64_t n_cubes;
     uint64_t n_pairs;
 };
 
 /* What a block has to do in a stage, numbered: cubes, then pairs from the first number on that a
  * batch may begin at. */
-struct vxd_dag_jobs {
+struct vxd_svdag_jobs {
     uint32_t at_once;    /* of a batch */
     uint32_t pairs;      /* the first of pairs, */
     uint32_t pairs_each; /* and how many it is */
     uint32_t n;
     uint32_t stride;
-    uint32_t next[2];     /* the first of a batch, in turn; VXD_DAG_NO_JOB */
+    uint32_t next[2];     /* the first of a batch, in turn; VXD_SVDAG_NO_JOB */
     uint32_t cubes_below; /* rows of the next height */
     uint32_t pairs_below;
     uint32_t n_visits; /* cubes the block looked at, not yet among the pass's */
     uint32_t is_bad;   /* a stage before this one had a fault */
-    struct vxd_dag_below n_below[2]; /* of even and odd heights */
+    struct vxd_svdag_below n_below[2]; /* of even and odd heights */
     /* As the grid has them after a stage: */
-    struct vxd_dag_meeting meeting;
-    uint32_t n_closed[VXD_DAG_N_HEIGHTS]; /* cubes of each height */
+    struct vxd_svdag_meeting meeting;
+    uint32_t n_closed[VXD_SVDAG_N_HEIGHTS]; /* cubes of each height */
     uint32_t fault;
     uint64_t n_visits_of_all;
 };
 
-#define VXD_DAG_NO_JOB UINT32_MAX
+#define VXD_SVDAG_NO_JOB UINT32_MAX
 
 /* A warp's, of one or the other at a time. */
-union vxd_dag_lists {
-    struct vxd_dag_pair_list pairs;
+union vxd_svdag_lists {
+    struct vxd_svdag_pair_list pairs;
     uint16_t leaves[32 * 8]; /* below its rows, whose masks are found next */
 };
 
 /* Rows that a pass begins with (path_cuda.h, fan_cuda.h), and the height below them with its rows. */
-struct vxd_dag_path {
+struct vxd_svdag_path {
     uint32_t n_rows;
     int height;
     uint32_t n_cubes;
@@ -103,30 +104,30 @@ struct vxd_dag_path {
 };
 
 /* Rows of a height up to which the first block goes on alone. */
-#define VXD_DAG_FEW_ROWS (VXD_DAG_TEAM_THREADS / 8)
+#define VXD_SVDAG_FEW_ROWS (VXD_SVDAG_TEAM_THREADS / 8)
 
-#define VXD_DAG_FAN_ROWS VXD_DAG_TEAM_THREADS
+#define VXD_SVDAG_FAN_ROWS VXD_SVDAG_TEAM_THREADS
 
 /* While a fan is found: cubes of one height, open children of each warp's; the height of each row. */
-struct vxd_dag_fan {
-    uint64_t places[VXD_DAG_FEW_ROWS];
-    uint32_t refs[VXD_DAG_FEW_ROWS];
+struct vxd_svdag_fan {
+    uint64_t places[VXD_SVDAG_FEW_ROWS];
+    uint32_t refs[VXD_SVDAG_FEW_ROWS];
     union {
-        uint8_t of_warps[VXD_DAG_TEAM_THREADS / 32];
+        uint8_t of_warps[VXD_SVDAG_TEAM_THREADS / 32];
         uint64_t of_all;
     } n_open;
     uint64_t n_pairs; /* of the height below the last one */
-    uint8_t heights[VXD_DAG_FAN_ROWS];
+    uint8_t heights[VXD_SVDAG_FAN_ROWS];
 };
 
 /* While the first block climbs: what the rows of a height became, and of the next one's the nodes. */
-struct vxd_dag_climb {
-    uint64_t hashes[VXD_DAG_FEW_ROWS];
-    uint32_t words[VXD_DAG_FEW_ROWS][10]; /* nine, whose next one is aligned to two */
-    uint32_t n_words[VXD_DAG_FEW_ROWS];   /* of those to be stored; else 0 */
-    uint32_t refs[VXD_DAG_FEW_ROWS];
-    uint32_t headers[VXD_DAG_FEW_ROWS];
-    uint32_t marks[VXD_DAG_FEW_ROWS];
+struct vxd_svdag_climb {
+    uint64_t hashes[VXD_SVDAG_FEW_ROWS];
+    uint32_t words[VXD_SVDAG_FEW_ROWS][10]; /* nine, whose next one is aligned to two */
+    uint32_t n_words[VXD_SVDAG_FEW_ROWS];   /* of those to be stored; else 0 */
+    uint32_t refs[VXD_SVDAG_FEW_ROWS];
+    uint32_t headers[VXD_SVDAG_FEW_ROWS];
+    uint32_t marks[VXD_SVDAG_FEW_ROWS];
     uint64_t next;         /* the first word that is free */
     uint64_t n_items_left; /* that the index has room for */
     uint32_t n_taken;      /* words and items (climb_cuda.h) */
@@ -135,58 +136,59 @@ struct vxd_dag_climb {
 };
 
 /* A block's. Of a batch of rows of the pass the first rows have their telling, or their words. */
-template <class Editor> struct vxd_dag_desk {
-    struct vxd_dag_row<typename Editor::state> rows
-        [vxd_dag_sizes<Editor>::ROWS]; /* by the place that vxd_dag_local_begin says */
-    union vxd_dag_lists lists[VXD_DAG_TEAM_THREADS / 32];
-    struct vxd_dag_pool pools[VXD_DAG_TEAM_THREADS / 32];
-    std::conditional_t<Editor::TELLS_ALL, struct vxd_dag_leaf_table,
-                       struct vxd_dag_nothing>
+template <class Editor> struct vxd_svdag_desk {
+    struct vxd_svdag_row<typename Editor::state> rows[vxd_svdag_sizes<
+        Editor>::ROWS]; /* by the place that vxd_svdag_local_begin says */
+    union vxd_svdag_lists lists[VXD_SVDAG_TEAM_THREADS / 32];
+    struct vxd_svdag_pool pools[VXD_SVDAG_TEAM_THREADS / 32];
+    std::conditional_t<Editor::TELLS_ALL, struct vxd_svdag_leaf_table,
+                       struct vxd_svdag_nothing>
         table;
-    uint64_t weights[vxd_dag_sizes<Editor>::CUBES];
-    struct vxd_dag_jobs jobs;
-    uint32_t n_rows[vxd_dag_sizes<Editor>::LEVELS]; /* from the batch's height down */
-    struct vxd_dag_path path;                       /* the first block's */
+    uint64_t weights[vxd_svdag_sizes<Editor>::CUBES];
+    struct vxd_svdag_jobs jobs;
+    uint32_t n_rows[vxd_svdag_sizes<Editor>::LEVELS]; /* from the batch's height down */
+    struct vxd_svdag_path path;                       /* the first block's */
     uint32_t n_leaves;
     union {
         uint16_t
-            leaves[vxd_dag_sizes<Editor>::LEAVES]; /* to be edited: row * 8 + octant */
-        struct vxd_dag_fan fan;                    /* before there are any */
-        struct vxd_dag_climb climb;                /* after the last ones */
+            leaves[vxd_svdag_sizes<Editor>::LEAVES]; /* to be edited: row * 8 + octant */
+        struct vxd_svdag_fan fan;                    /* before there are any */
+        struct vxd_svdag_climb climb;                /* after the last ones */
     };
 };
 
 /* Counts of a block. */
-struct vxd_dag_board {
-    struct vxd_dag_change change;
+struct vxd_svdag_board {
+    struct vxd_svdag_change change;
     uint64_t n_new_words;
-    uint32_t n_lookups[VXD_DAG_N_HEIGHTS]; /* by height, 0 of blocks */
-    uint32_t n_new[VXD_DAG_N_HEIGHTS];
+    uint32_t n_lookups[VXD_SVDAG_N_HEIGHTS]; /* by height, 0 of blocks */
+    uint32_t n_new[VXD_SVDAG_N_HEIGHTS];
     uint32_t has_failed; /* the store had no room for something of this block */
     uint32_t padding;
-    uint64_t cycles[VXD_DAG_N_STAGES]; /* that it took for the stages */
+    uint64_t cycles[VXD_SVDAG_N_STAGES]; /* that it took for the stages */
 };
 
 /* The thread of a block that knows what is next: of the last warp, which has least to do. */
-VXD_DAG_DEVICE bool vxd_dag_is_dealer(void)
+VXD_SVDAG_DEVICE bool vxd_svdag_is_dealer(void)
 {
     return threadIdx.x == blockDim.x - 32;
 }
 
 /* Where a block's rows of a height begin: those of the batch, then what is below. */
-template <class Editor> VXD_DAG_DEVICE uint32_t vxd_dag_local_begin(int height)
+template <class Editor> VXD_SVDAG_DEVICE uint32_t vxd_svdag_local_begin(int height)
 {
-    return height == vxd_dag_sizes<Editor>::ROW_HEIGHT ? 0 : vxd_dag_sizes<Editor>::CUBES;
+    return height == vxd_svdag_sizes<Editor>::ROW_HEIGHT ? 0
+                                                         : vxd_svdag_sizes<Editor>::CUBES;
 }
 
-VXD_DAG_DEVICE uint64_t vxd_dag_place_of(const struct vxd_dag_cube *cube)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_place_of(const struct vxd_svdag_cube *cube)
 {
     return (uint64_t)cube->x | (uint64_t)cube->y << 21 | (uint64_t)cube->z << 42;
 }
 
-VXD_DAG_DEVICE struct vxd_dag_cube vxd_dag_cube_at(uint64_t place, int height)
+VXD_SVDAG_DEVICE struct vxd_svdag_cube vxd_svdag_cube_at(uint64_t place, int height)
 {
-    struct vxd_dag_cube cube;
+    struct vxd_svdag_cube cube;
 
     cube.x = (uint32_t)(place & 0x1fffffu);
     cube.y = (uint32_t)(place >> 21 & 0x1fffffu);
@@ -197,16 +199,16 @@ VXD_DAG_DEVICE struct vxd_dag_cube vxd_dag_cube_at(uint64_t place, int height)
 
 /* Counts ---------------------------------------------------------------------------------- */
 
-VXD_DAG_DEVICE void vxd_dag_add_shared(uint64_t *at, uint64_t n)
+VXD_SVDAG_DEVICE void vxd_svdag_add_shared(uint64_t *at, uint64_t n)
 {
     if (n > 0) {
-        (void)vxd_dag_atomic_add(at, n);
+        (void)vxd_svdag_atomic_add(at, n);
     }
 }
 
 /* One of the four counts of a change. */
-VXD_DAG_DEVICE uint64_t vxd_dag_change_nth(const struct vxd_dag_change *change,
-                                           uint32_t i)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_change_nth(const struct vxd_svdag_change *change,
+                                               uint32_t i)
 {
     return i == 0   ? change->n_added
            : i == 1 ? change->n_removed
@@ -214,7 +216,8 @@ VXD_DAG_DEVICE uint64_t vxd_dag_change_nth(const struct vxd_dag_change *change,
                     : change->n_freed;
 }
 
-VXD_DAG_DEVICE uint64_t *vxd_dag_change_at(struct vxd_dag_change *change, uint32_t i)
+VXD_SVDAG_DEVICE uint64_t *vxd_svdag_change_at(struct vxd_svdag_change *change,
+                                               uint32_t i)
 {
     return i == 0   ? &change->n_added
            : i == 1 ? &change->n_removed
@@ -224,11 +227,11 @@ VXD_DAG_DEVICE uint64_t *vxd_dag_change_at(struct vxd_dag_change *change, uint32
 
 /* By all lanes of a warp: adds what each counted to the block's. A lane adds each of the four
  * sums. */
-VXD_DAG_DEVICE void vxd_dag_count_change(struct vxd_dag_board *board,
-                                         const struct vxd_dag_change *own)
+VXD_SVDAG_DEVICE void vxd_svdag_count_change(struct vxd_svdag_board *board,
+                                             const struct vxd_svdag_change *own)
 {
     const uint64_t bits = own->n_added | own->n_removed | own->n_changed | own->n_freed;
-    struct vxd_dag_change sum = *own;
+    struct vxd_svdag_change sum = *own;
 
     if (!__any_sync(UINT32_MAX, bits != 0)) {
         return;
@@ -251,16 +254,16 @@ VXD_DAG_DEVICE void vxd_dag_count_change(struct vxd_dag_board *board,
                 __shfl_xor_sync(UINT32_MAX, (unsigned long long)sum.n_freed, step);
         }
     }
-    if (vxd_dag_lane() < 4) {
-        vxd_dag_add_shared(vxd_dag_change_at(&board->change, vxd_dag_lane()),
-                           vxd_dag_change_nth(&sum, vxd_dag_lane()));
+    if (vxd_svdag_lane() < 4) {
+        vxd_svdag_add_shared(vxd_svdag_change_at(&board->change, vxd_svdag_lane()),
+                             vxd_svdag_change_nth(&sum, vxd_svdag_lane()));
     }
     __syncwarp();
 }
 
 /* By all lanes of a warp: counts items that were looked for and stored. */
-VXD_DAG_DEVICE void vxd_dag_count_items_of(struct vxd_dag_board *board, int number,
-                                           int n_words, bool is_new)
+VXD_SVDAG_DEVICE void vxd_svdag_count_items_of(struct vxd_svdag_board *board, int number,
+                                               int n_words, bool is_new)
 {
     const uint32_t sought = __ballot_sync(UINT32_MAX, n_words > 0);
     const uint32_t stored = __ballot_sync(UINT32_MAX, is_new);
@@ -269,20 +272,20 @@ VXD_DAG_DEVICE void vxd_dag_count_items_of(struct vxd_dag_board *board, int numb
     if (stored != 0) {
         n_words_new = __reduce_add_sync(UINT32_MAX, is_new ? (uint32_t)n_words : 0);
     }
-    if (vxd_dag_lane() == 0) {
+    if (vxd_svdag_lane() == 0) {
         (void)atomicAdd(&board->n_lookups[number], (uint32_t)__popc(sought));
         if (stored != 0) {
             (void)atomicAdd(&board->n_new[number], (uint32_t)__popc(stored));
-            (void)vxd_dag_atomic_add(&board->n_new_words, n_words_new);
+            (void)vxd_svdag_atomic_add(&board->n_new_words, n_words_new);
         }
     }
     __syncwarp();
 }
 
 /* By all threads of a block, before they count. */
-VXD_DAG_DEVICE void vxd_dag_board_clear(struct vxd_dag_board *board)
+VXD_SVDAG_DEVICE void vxd_svdag_board_clear(struct vxd_svdag_board *board)
 {
-    for (uint32_t i = threadIdx.x; i < VXD_DAG_N_HEIGHTS; i += blockDim.x) {
+    for (uint32_t i = threadIdx.x; i < VXD_SVDAG_N_HEIGHTS; i += blockDim.x) {
         board->n_lookups[i] = 0;
         board->n_new[i] = 0;
     }
@@ -290,7 +293,7 @@ VXD_DAG_DEVICE void vxd_dag_board_clear(struct vxd_dag_board *board)
         board->change = {0, 0, 0, 0};
         board->n_new_words = 0;
         board->has_failed = 0;
-        for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+        for (int i = 0; i < VXD_SVDAG_N_STAGES; i++) {
             board->cycles[i] = 0;
         }
     }
@@ -299,27 +302,27 @@ VXD_DAG_DEVICE void vxd_dag_board_clear(struct vxd_dag_board *board)
 
 /* By all threads of a block, once it counts no more: adds to the edit's and the store's counts.
  * Those of an edit with a fault are not looked at. */
-VXD_DAG_DEVICE void vxd_dag_board_add(const struct vxd_dag_pass *pass,
-                                      const struct vxd_dag_board *board,
-                                      bool counts_changes)
+VXD_SVDAG_DEVICE void vxd_svdag_board_add(const struct vxd_svdag_pass *pass,
+                                          const struct vxd_svdag_board *board,
+                                          bool counts_changes)
 {
-    struct vxd_dag_progress *progress = pass->progress;
+    struct vxd_svdag_progress *progress = pass->progress;
 
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < VXD_DAG_N_HEIGHTS; i += blockDim.x) {
-        const int kind = i == 0                     ? VXD_DAG_BLOCK
-                         : i == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF
-                                                    : VXD_DAG_INNER;
+    for (uint32_t i = threadIdx.x; i < VXD_SVDAG_N_HEIGHTS; i += blockDim.x) {
+        const int kind = i == 0                       ? VXD_SVDAG_BLOCK
+                         : i == VXD_SVDAG_LEAF_HEIGHT ? VXD_SVDAG_LEAF
+                                                      : VXD_SVDAG_INNER;
 
-        vxd_dag_add_shared(&progress->n_lookups[i], board->n_lookups[i]);
-        vxd_dag_add_shared(&progress->n_new[i], board->n_new[i]);
-        vxd_dag_add_shared(&pass->store->n_items[kind], board->n_new[i]);
+        vxd_svdag_add_shared(&progress->n_lookups[i], board->n_lookups[i]);
+        vxd_svdag_add_shared(&progress->n_new[i], board->n_new[i]);
+        vxd_svdag_add_shared(&pass->store->n_items[kind], board->n_new[i]);
     }
     if (threadIdx.x == 0) {
-        vxd_dag_add_shared(&pass->store->n_words, board->n_new_words);
+        vxd_svdag_add_shared(&pass->store->n_words, board->n_new_words);
     } else if (threadIdx.x <= 4 && counts_changes) {
-        vxd_dag_add_shared(vxd_dag_change_at(&progress->change, threadIdx.x - 1),
-                           vxd_dag_change_nth(&board->change, threadIdx.x - 1));
+        vxd_svdag_add_shared(vxd_svdag_change_at(&progress->change, threadIdx.x - 1),
+                             vxd_svdag_change_nth(&board->change, threadIdx.x - 1));
     }
 }
 

@@ -3,28 +3,28 @@
 #include "gpu/svdag/edit_kernel/editors_cuda.h"
 #include "gpu/svdag/edit_kernel/edit_launch_cuda.h"
 
-static __global__ void __launch_bounds__(VXD_DAG_TEAM_THREADS,
-                                         vxd_dag_team_blocks<struct vxd_dag_morph_cuda>())
-    morph_kernel(const __grid_constant__ struct vxd_dag_pass pass,
-                 const __grid_constant__ struct vxd_dag_morph_cuda editor)
+static __global__ void
+__launch_bounds__(VXD_SVDAG_TEAM_THREADS,
+                  vxd_svdag_team_blocks<struct vxd_svdag_morph_cuda>())
+    morph_kernel(const __grid_constant__ struct vxd_svdag_pass pass,
+                 const __grid_constant__ struct vxd_svdag_morph_cuda editor)
 {
-    vxd_dag_run_pass<VXD_DAG_PASS_STORE>(&pass, editor);
+    vxd_svdag_run_pass<VXD_SVDAG_PASS_STORE>(&pass, editor);
 }
 
-size_t VXD_DAG_PASS_FORM(vxd_dag_morph_row_bytes)(void)
+size_t VXD_SVDAG_PASS_FORM(vxd_svdag_morph_row_bytes)(void)
 {
-    return sizeof(struct vxd_dag_row<vxd_dag_morph_cuda::state>);
+    return sizeof(struct vxd_svdag_row<vxd_svdag_morph_cuda::state>);
 }
 
-enum vxd_status VXD_DAG_PASS_FORM(vxd_dag_morph_pass)(struct vxd_queue *queue,
-                                                      const struct vxd_dag_pass *pass,
-                                                      const struct vxd_dag_op *op,
-                                                      struct vxd_err *err)
+enum vxd_status VXD_SVDAG_PASS_FORM(vxd_svdag_morph_pass)(
+    struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+    const struct vxd_svdag_op *op, struct vxd_err *err)
 {
-    static struct vxd_dag_kernel kernel = {
-        (const void *)morph_kernel, vxd_dag_shared_bytes<struct vxd_dag_morph_cuda>(),
+    static struct vxd_svdag_kernel kernel = {
+        (const void *)morph_kernel, vxd_svdag_shared_bytes<struct vxd_svdag_morph_cuda>(),
         "morph_kernel", 0};
-    const struct vxd_dag_morph_cuda editor = {op, pass->view};
+    const struct vxd_svdag_morph_cuda editor = {op, pass->view};
 
-    return vxd_dag_launch_pass(queue, &kernel, pass, &editor, err);
+    return vxd_svdag_launch_pass(queue, &kernel, pass, &editor, err);
 }

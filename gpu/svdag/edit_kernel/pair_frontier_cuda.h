@@ -8,14 +8,14 @@
 #include "gpu/svdag/edit_kernel/frontier_cuda.h"
 
 /* How many cubes, or pairs, a row stands for. */
-VXD_DAG_DEVICE uint64_t vxd_dag_weight(const uint64_t *weights, uint64_t row)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_weight(const uint64_t *weights, uint64_t row)
 {
     return weights == NULL ? 1 : weights[row];
 }
 
-VXD_DAG_DEVICE void vxd_dag_add_times(struct vxd_dag_change *sum,
-                                      const struct vxd_dag_change *change,
-                                      uint64_t weight)
+VXD_SVDAG_DEVICE void vxd_svdag_add_times(struct vxd_svdag_change *sum,
+                                          const struct vxd_svdag_change *change,
+                                          uint64_t weight)
 {
     sum->n_added += change->n_added * weight;
     sum->n_removed += change->n_removed * weight;
@@ -24,21 +24,22 @@ VXD_DAG_DEVICE void vxd_dag_add_times(struct vxd_dag_change *sum,
 }
 
 /* Adds a pair to what changed, or says that it has to be a row. */
-VXD_DAG_DEVICE bool vxd_dag_pair_is_open(const struct vxd_dag_pass *pass, uint32_t from,
-                                         uint32_t to, int height, uint64_t weight,
-                                         struct vxd_dag_change *sum)
+VXD_SVDAG_DEVICE bool vxd_svdag_pair_is_open(const struct vxd_svdag_pass *pass,
+                                             uint32_t from, uint32_t to, int height,
+                                             uint64_t weight,
+                                             struct vxd_svdag_change *sum)
 {
-    struct vxd_dag_change change;
+    struct vxd_svdag_change change;
 
-    if (!vxd_dag_change_at_once(&pass->view, from, to, height, &change)) {
+    if (!vxd_svdag_change_at_once(&pass->view, from, to, height, &change)) {
         return true;
     }
-    vxd_dag_add_times(sum, &change, weight);
+    vxd_svdag_add_times(sum, &change, weight);
     return false;
 }
 
 /* A pair of a lane. */
-struct vxd_dag_pair {
+struct vxd_svdag_pair {
     bool is_there;
     int height;
     uint32_t from;
@@ -47,19 +48,20 @@ struct vxd_dag_pair {
 };
 
 /* Where pairs go that are open: rows of the pass, or the warp's own. */
-struct vxd_dag_pairs_to {
+struct vxd_svdag_pairs_to {
     uint64_t *n;    /* of rows: how many there are (NULL: the warp's own), */
     uint32_t begin; /* and the first one */
 };
 
 /* By all lanes of a warp: lists the pairs of those that have an open one. */
-VXD_DAG_DEVICE void vxd_dag_put_pairs(const struct vxd_dag_pass *pass,
-                                      const struct vxd_dag_pairs_to *to, bool is_open,
-                                      const struct vxd_dag_pair *pair,
-                                      struct vxd_dag_pair_list *list, uint32_t *n_listed)
+VXD_SVDAG_DEVICE void vxd_svdag_put_pairs(const struct vxd_svdag_pass *pass,
+                                          const struct vxd_svdag_pairs_to *to,
+                                          bool is_open, const struct vxd_svdag_pair *pair,
+                                          struct vxd_svdag_pair_list *list,
+                                          uint32_t *n_listed)
 {
     const uint32_t mask = __ballot_sync(UINT32_MAX, is_open);
-    const uint32_t rank = (uint32_t)__popc(mask & ((1u << vxd_dag_lane()) - 1));
+    const uint32_t rank = (uint32_t)__popc(mask & ((1u << vxd_svdag_lane()) - 1));
     const uint64_t both = (uint64_t)pair->from << 32 | pair->to;
     unsigned long long begin = 0;
 
@@ -75,12 +77,12 @@ VXD_DAG_DEVICE void vxd_dag_put_pairs(const struct vxd_dag_pass *pass,
         __syncwarp();
         return;
     }
-    if (vxd_dag_lane() == 0) {
-        begin = vxd_dag_atomic_add(to->n, (uint64_t)__popc(mask));
+    if (vxd_svdag_lane() == 0) {
+        begin = vxd_svdag_atomic_add(to->n, (uint64_t)__popc(mask));
     }
     begin = to->begin + __shfl_sync(UINT32_MAX, begin, 0) + rank;
     if (is_open && begin >= pass->pairs_capacity) {
-        vxd_dag_raise(pass, VXD_DAG_NO_PAIRS);
+        vxd_svdag_raise(pass, VXD_SVDAG_NO_PAIRS);
     } else if (is_open) {
         pass->pairs[begin] = both;
         if (pass->pair_weights != NULL) {
@@ -91,14 +93,14 @@ VXD_DAG_DEVICE void vxd_dag_put_pairs(const struct vxd_dag_pass *pass,
 }
 
 /* By all lanes of a warp: lists up to 32 rows of pairs. */
-VXD_DAG_DEVICE void vxd_dag_list_pairs(const struct vxd_dag_pass *pass, uint32_t begin,
-                                       uint32_t n, int height,
-                                       struct vxd_dag_pair_list *list)
+VXD_SVDAG_DEVICE void vxd_svdag_list_pairs(const struct vxd_svdag_pass *pass,
+                                           uint32_t begin, uint32_t n, int height,
+                                           struct vxd_svdag_pair_list *list)
 {
-    if (vxd_dag_lane() < n) {
-        list->pairs[vxd_dag_lane()] = pass->pairs[begin + vxd_dag_lane()];
-        list->weights[vxd_dag_lane()] =
-            vxd_dag_weight(pass->pair_weights, begin + vxd_dag_lane()) << 5 |
+    if (vxd_svdag_lane() < n) {
+        list->pairs[vxd_svdag_lane()] = pass->pairs[begin + vxd_svdag_lane()];
+        list->weights[vxd_svdag_lane()] =
+            vxd_svdag_weight(pass->pair_weights, begin + vxd_svdag_lane()) << 5 |
             (uint64_t)height;
     }
     __syncwarp();
@@ -107,34 +109,35 @@ VXD_DAG_DEVICE void vxd_dag_list_pairs(const struct vxd_dag_pass *pass, uint32_t
 /* By all lanes of a warp: adds the pairs that lanes have, then those that are listed, four at a
  * time with a lane for each of their children, and all that these come to where they are the
  * warp's own. The last ones go first, so that few are listed at once. */
-VXD_DAG_DEVICE void vxd_dag_count_pairs(const struct vxd_dag_pass *pass,
-                                        const struct vxd_dag_pairs_to *to,
-                                        struct vxd_dag_pair *pair,
-                                        struct vxd_dag_pair_list *list, uint32_t n_listed,
-                                        struct vxd_dag_change *sum)
+VXD_SVDAG_DEVICE void vxd_svdag_count_pairs(const struct vxd_svdag_pass *pass,
+                                            const struct vxd_svdag_pairs_to *to,
+                                            struct vxd_svdag_pair *pair,
+                                            struct vxd_svdag_pair_list *list,
+                                            uint32_t n_listed,
+                                            struct vxd_svdag_change *sum)
 {
 #pragma unroll 1
     for (;;) {
         const bool is_open =
-            pair->is_there && vxd_dag_pair_is_open(pass, pair->from, pair->to,
-                                                   pair->height, pair->weight, sum);
+            pair->is_there && vxd_svdag_pair_is_open(pass, pair->from, pair->to,
+                                                     pair->height, pair->weight, sum);
         uint32_t n;
 
         __syncwarp();
-        vxd_dag_put_pairs(pass, to, is_open, pair, list, &n_listed);
+        vxd_svdag_put_pairs(pass, to, is_open, pair, list, &n_listed);
         if (n_listed == 0) {
             return;
         }
         n = n_listed < 4 ? n_listed : 4;
         n_listed -= n;
-        pair->is_there = vxd_dag_lane() / 8 < n;
+        pair->is_there = vxd_svdag_lane() / 8 < n;
         if (pair->is_there) {
-            const uint64_t both = list->pairs[n_listed + vxd_dag_lane() / 8];
-            const uint64_t weight = list->weights[n_listed + vxd_dag_lane() / 8];
-            const int octant = (int)(vxd_dag_lane() % 8);
+            const uint64_t both = list->pairs[n_listed + vxd_svdag_lane() / 8];
+            const uint64_t weight = list->weights[n_listed + vxd_svdag_lane() / 8];
+            const int octant = (int)(vxd_svdag_lane() % 8);
 
-            pair->from = vxd_dag_below(&pass->view, (uint32_t)(both >> 32), octant);
-            pair->to = vxd_dag_below(&pass->view, (uint32_t)both, octant);
+            pair->from = vxd_svdag_below(&pass->view, (uint32_t)(both >> 32), octant);
+            pair->to = vxd_svdag_below(&pass->view, (uint32_t)both, octant);
             pair->height = (int)(weight & 31) - 1;
             pair->weight = weight >> 5;
         }

@@ -6,21 +6,21 @@
 #include "gpu/svdag/edit_kernel/frontier_dedup_cuda.h"
 #include "gpu/svdag/edit_kernel/pair_frontier_cuda.h"
 
-enum vxd_dag_phase_kind {
-    VXD_DAG_PHASE_TELL,    /* cubes of the block: a lane for one (told_cuda.h) */
-    VXD_DAG_PHASE_ASK,     /* editors that tell at once of all children of a cube */
-    VXD_DAG_PHASE_OPEN,    /* cubes: a lane for a child */
-    VXD_DAG_PHASE_LEAVES,  /* edits and stores them */
-    VXD_DAG_PHASE_CLOSE,   /* cubes of the block: a lane makes a node and stores it */
-    VXD_DAG_PHASE_COMPOSE, /* words of others' nodes: a lane for a child */
-    VXD_DAG_PHASE_STORE,   /* these */
-    VXD_DAG_PHASE_PAIRS,
-    VXD_DAG_PHASE_END
+enum vxd_svdag_phase_kind {
+    VXD_SVDAG_PHASE_TELL,    /* cubes of the block: a lane for one (told_cuda.h) */
+    VXD_SVDAG_PHASE_ASK,     /* editors that tell at once of all children of a cube */
+    VXD_SVDAG_PHASE_OPEN,    /* cubes: a lane for a child */
+    VXD_SVDAG_PHASE_LEAVES,  /* edits and stores them */
+    VXD_SVDAG_PHASE_CLOSE,   /* cubes of the block: a lane makes a node and stores it */
+    VXD_SVDAG_PHASE_COMPOSE, /* words of others' nodes: a lane for a child */
+    VXD_SVDAG_PHASE_STORE,   /* these */
+    VXD_SVDAG_PHASE_PAIRS,
+    VXD_SVDAG_PHASE_END
 };
 
 /* A phase, and where the rows of its height are. */
-struct vxd_dag_phase {
-    enum vxd_dag_phase_kind kind;
+struct vxd_svdag_phase {
+    enum vxd_svdag_phase_kind kind;
     bool is_local;  /* the block's own; of pairs, a warp's */
     bool is_alone;  /* no other block does anything */
     bool is_path;   /* rows of several heights (path_cuda.h) */
@@ -32,41 +32,41 @@ struct vxd_dag_phase {
 
 /* A row of the phase's kind: of the pass, or the block's own. */
 template <class Editor>
-VXD_DAG_DEVICE struct vxd_dag_row<typename Editor::state> *
-vxd_dag_row_at(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
-               const struct vxd_dag_phase *phase, uint32_t row) {
-    typedef struct vxd_dag_row<typename Editor::state> row_t;
+VXD_SVDAG_DEVICE struct vxd_svdag_row<typename Editor::state> *
+vxd_svdag_row_at(const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
+                 const struct vxd_svdag_phase *phase, uint32_t row) {
+    typedef struct vxd_svdag_row<typename Editor::state> row_t;
 
     return (phase->is_local ? desk->rows : (row_t *)pass->cubes) + row;
 }
 
 /* The height of a row of the phase. */
-VXD_DAG_DEVICE int
-vxd_dag_row_height(const struct vxd_dag_phase *phase, uint32_t row)
+VXD_SVDAG_DEVICE int
+vxd_svdag_row_height(const struct vxd_svdag_phase *phase, uint32_t row)
 {
     return phase->height - (phase->is_path ? (int)(row - phase->begin) : 0);
 }
 
 /* Whether a lane has an item of its own, not a child of one. */
-VXD_DAG_DEVICE bool vxd_dag_phase_is_by_item(enum vxd_dag_phase_kind kind)
+VXD_SVDAG_DEVICE bool vxd_svdag_phase_is_by_item(enum vxd_svdag_phase_kind kind)
 {
-    return kind != VXD_DAG_PHASE_OPEN && kind != VXD_DAG_PHASE_COMPOSE &&
-           kind != VXD_DAG_PHASE_PAIRS;
+    return kind != VXD_SVDAG_PHASE_OPEN && kind != VXD_SVDAG_PHASE_COMPOSE &&
+           kind != VXD_SVDAG_PHASE_PAIRS;
 }
 
 /* Whether a step of the phase ends with what it finds or stores. */
-VXD_DAG_DEVICE bool vxd_dag_phase_stores(enum vxd_dag_phase_kind kind)
+VXD_SVDAG_DEVICE bool vxd_svdag_phase_stores(enum vxd_svdag_phase_kind kind)
 {
-    return kind == VXD_DAG_PHASE_LEAVES || kind == VXD_DAG_PHASE_CLOSE ||
-           kind == VXD_DAG_PHASE_STORE;
+    return kind == VXD_SVDAG_PHASE_LEAVES || kind == VXD_SVDAG_PHASE_CLOSE ||
+           kind == VXD_SVDAG_PHASE_STORE;
 }
 
 /* Where cubes of the next height are counted that become rows of the pass: while the first
  * block is alone by itself. */
 template <class Editor>
-VXD_DAG_DEVICE uint64_t *vxd_dag_n_cubes_below(const struct vxd_dag_pass *pass,
-                                               struct vxd_dag_desk<Editor> *desk,
-                                               const struct vxd_dag_phase *phase)
+VXD_SVDAG_DEVICE uint64_t *vxd_svdag_n_cubes_below(const struct vxd_svdag_pass *pass,
+                                                   struct vxd_svdag_desk<Editor> *desk,
+                                                   const struct vxd_svdag_phase *phase)
 {
     const int below = phase->height - 1;
 
@@ -76,9 +76,9 @@ VXD_DAG_DEVICE uint64_t *vxd_dag_n_cubes_below(const struct vxd_dag_pass *pass,
 
 /* The same of pairs. */
 template <class Editor>
-VXD_DAG_DEVICE uint64_t *vxd_dag_n_pairs_below(const struct vxd_dag_pass *pass,
-                                               struct vxd_dag_desk<Editor> *desk,
-                                               const struct vxd_dag_phase *phase)
+VXD_SVDAG_DEVICE uint64_t *vxd_svdag_n_pairs_below(const struct vxd_svdag_pass *pass,
+                                                   struct vxd_svdag_desk<Editor> *desk,
+                                                   const struct vxd_svdag_phase *phase)
 {
     const int below = phase->height - 1;
 
@@ -88,9 +88,9 @@ VXD_DAG_DEVICE uint64_t *vxd_dag_n_pairs_below(const struct vxd_dag_pass *pass,
 
 /* Of item i of the phase, what the block keeps of it: the row itself, where it is its own. */
 template <class Editor>
-VXD_DAG_DEVICE struct vxd_dag_row<typename Editor::state> *
-vxd_dag_shadow(struct vxd_dag_desk<Editor> *desk, const struct vxd_dag_phase *phase,
-               uint32_t i) {
+VXD_SVDAG_DEVICE struct vxd_svdag_row<typename Editor::state> *
+vxd_svdag_shadow(struct vxd_svdag_desk<Editor> *desk, const struct vxd_svdag_phase *phase,
+                 uint32_t i) {
     return &desk->rows[phase->is_local ? phase->begin + i : i];
 }
 

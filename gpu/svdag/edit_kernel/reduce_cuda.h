@@ -8,23 +8,23 @@
 
 #include "gpu/svdag/edit_kernel/edit_leaves_cuda.h"
 
-#define VXD_DAG_HEADER_FLAGS ((1u << 10) - 1)
+#define VXD_SVDAG_HEADER_FLAGS ((1u << 10) - 1)
 
 /* The header of what is in two, where masks of children are left out. */
-VXD_DAG_DEVICE uint32_t vxd_dag_headers_join(uint32_t one, uint32_t other)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_headers_join(uint32_t one, uint32_t other)
 {
-    return ((one | (other & VXD_DAG_HEADER_FLAGS)) & ~0xffu) +
-           (other & ~VXD_DAG_HEADER_FLAGS);
+    return ((one | (other & VXD_SVDAG_HEADER_FLAGS)) & ~0xffu) +
+           (other & ~VXD_SVDAG_HEADER_FLAGS);
 }
 
 /* The header of a node of this height that tells of what it has below. */
-VXD_DAG_DEVICE uint32_t vxd_dag_header_at(uint32_t header, int height)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_header_at(uint32_t header, int height)
 {
-    return height > VXD_DAG_COUNT_HEIGHT ? header & VXD_DAG_HEADER_FLAGS : header;
+    return height > VXD_SVDAG_COUNT_HEIGHT ? header & VXD_SVDAG_HEADER_FLAGS : header;
 }
 
 /* What a parent takes of a child that is a row, or a slot of leaves. */
-struct vxd_dag_closed {
+struct vxd_svdag_closed {
     uint32_t ref;
     uint32_t header;
     bool is_changed;
@@ -33,45 +33,45 @@ struct vxd_dag_closed {
 /* Of the child of a row whose word tells of one. Counts of a slot are added to two times two of 16
  * bits. */
 template <class Editor>
-VXD_DAG_DEVICE struct vxd_dag_closed
-vxd_dag_closed_at(const struct vxd_dag_pass *pass, struct vxd_dag_desk<Editor> *desk,
-                  const struct vxd_dag_phase *phase, uint32_t word, uint32_t counts[2])
+VXD_SVDAG_DEVICE struct vxd_svdag_closed vxd_svdag_closed_at(
+    const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
+    const struct vxd_svdag_phase *phase, uint32_t word, uint32_t counts[2])
 {
-    const struct vxd_dag_row<typename Editor::state> *child;
+    const struct vxd_svdag_row<typename Editor::state> *child;
 
     if constexpr (Editor::TELLS_ALL) {
         if (phase->is_local) {
-            const struct vxd_dag_leaf_table *table = &desk->table;
+            const struct vxd_svdag_leaf_table *table = &desk->table;
             const uint32_t ref = table->refs[word];
 
             counts[0] += table->counts[word] & 0x00ff00ffu;
             counts[1] += table->counts[word] >> 8 & 0x00ff00ffu;
-            return {ref, table->headers[word], ref != vxd_dag_table_old(table, word)};
+            return {ref, table->headers[word], ref != vxd_svdag_table_old(table, word)};
         }
     }
-    child = vxd_dag_row_at(pass, desk, phase, word);
-    return {child->ref, child->words[0], (child->marks & VXD_DAG_MARK_CHANGED) != 0};
+    child = vxd_svdag_row_at(pass, desk, phase, word);
+    return {child->ref, child->words[0], (child->marks & VXD_SVDAG_MARK_CHANGED) != 0};
 }
 
 /* Makes the words of the node of row i of a phase, of which all that is below is closed, in
  * what the block keeps of it; where no node is needed, the row has what it became, and *n_words
  * is 0. Adds what changed in leaves that have slots. Loads do not wait for each other. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_close_row(const struct vxd_dag_pass *pass,
-                                      struct vxd_dag_desk<Editor> *desk,
-                                      const struct vxd_dag_phase *phase, uint32_t i,
-                                      int *n_words, struct vxd_dag_change *sum)
+VXD_SVDAG_DEVICE void vxd_svdag_close_row(const struct vxd_svdag_pass *pass,
+                                          struct vxd_svdag_desk<Editor> *desk,
+                                          const struct vxd_svdag_phase *phase, uint32_t i,
+                                          int *n_words, struct vxd_svdag_change *sum)
 {
-    struct vxd_dag_row<typename Editor::state> *row =
-        vxd_dag_row_at(pass, desk, phase, phase->begin + i);
-    struct vxd_dag_row<typename Editor::state> *to = vxd_dag_shadow(desk, phase, i);
+    struct vxd_svdag_row<typename Editor::state> *row =
+        vxd_svdag_row_at(pass, desk, phase, phase->begin + i);
+    struct vxd_svdag_row<typename Editor::state> *to = vxd_svdag_shadow(desk, phase, i);
     const uint32_t marks = row->marks;
-    struct vxd_dag_closed children[8];
+    struct vxd_svdag_closed children[8];
     uint32_t counts[2] = {0, 0};
     uint32_t header = row->words[0] & ~0xffu;
     uint32_t mask = 0;
     uint32_t differ = 0;
-    bool is_changed = (marks & VXD_DAG_MARK_CHANGED) != 0;
+    bool is_changed = (marks & VXD_SVDAG_MARK_CHANGED) != 0;
     int n = 1;
 
 #pragma unroll
@@ -82,27 +82,27 @@ VXD_DAG_DEVICE void vxd_dag_close_row(const struct vxd_dag_pass *pass,
     for (int octant = 0; octant < 8; octant++) {
         if ((marks >> octant & 1) != 0) {
             children[octant] =
-                vxd_dag_closed_at(pass, desk, phase, children[octant].ref, counts);
+                vxd_svdag_closed_at(pass, desk, phase, children[octant].ref, counts);
         }
     }
 #pragma unroll
     for (int octant = 0; octant < 8; octant++) {
-        const struct vxd_dag_closed *child = &children[octant];
+        const struct vxd_svdag_closed *child = &children[octant];
 
-        header = vxd_dag_headers_join(header, child->header);
+        header = vxd_svdag_headers_join(header, child->header);
         is_changed = is_changed || child->is_changed;
         differ |= child->ref ^ children[0].ref;
-        mask |= (child->ref != VXD_DAG_EMPTY ? 1u : 0u) << octant;
-        if (child->ref != VXD_DAG_EMPTY) {
+        mask |= (child->ref != VXD_SVDAG_EMPTY ? 1u : 0u) << octant;
+        if (child->ref != VXD_SVDAG_EMPTY) {
             to->words[n++] = child->ref;
         }
     }
-    header = vxd_dag_header_at(header, phase->height) | mask;
+    header = vxd_svdag_header_at(header, phase->height) | mask;
     *n_words = 0;
     to->words[0] = header;
     row->words[0] = header;
-    row->marks = is_changed ? VXD_DAG_MARK_CHANGED : 0;
-    if (is_changed && differ == 0 && !vxd_dag_is_node(children[0].ref)) {
+    row->marks = is_changed ? VXD_SVDAG_MARK_CHANGED : 0;
+    if (is_changed && differ == 0 && !vxd_svdag_is_node(children[0].ref)) {
         row->ref = children[0].ref;
     } else if (is_changed) {
         *n_words = n;
@@ -117,19 +117,19 @@ VXD_DAG_DEVICE void vxd_dag_close_row(const struct vxd_dag_pass *pass,
  * all that is below is closed, in what the block keeps of them. Where no node is needed, the row
  * has what it became. */
 template <class Editor>
-VXD_DAG_DEVICE void vxd_dag_compose(const struct vxd_dag_pass *pass,
-                                    struct vxd_dag_desk<Editor> *desk,
-                                    const struct vxd_dag_phase *phase, uint32_t first)
+VXD_SVDAG_DEVICE void
+vxd_svdag_compose(const struct vxd_svdag_pass *pass, struct vxd_svdag_desk<Editor> *desk,
+                  const struct vxd_svdag_phase *phase, uint32_t first)
 {
-    const uint32_t shift = vxd_dag_lane() & 24;
-    const uint32_t octant = vxd_dag_lane() % 8;
-    const uint32_t i = first + vxd_dag_lane() / 8;
+    const uint32_t shift = vxd_svdag_lane() & 24;
+    const uint32_t octant = vxd_svdag_lane() % 8;
+    const uint32_t i = first + vxd_svdag_lane() / 8;
     const bool is_there = i < phase->n;
-    struct vxd_dag_row<typename Editor::state> *row =
-        vxd_dag_row_at(pass, desk, phase, phase->begin + (is_there ? i : 0));
-    struct vxd_dag_row<typename Editor::state> *to =
-        vxd_dag_shadow(desk, phase, is_there ? i : 0);
-    uint32_t ref = VXD_DAG_EMPTY;
+    struct vxd_svdag_row<typename Editor::state> *row =
+        vxd_svdag_row_at(pass, desk, phase, phase->begin + (is_there ? i : 0));
+    struct vxd_svdag_row<typename Editor::state> *to =
+        vxd_svdag_shadow(desk, phase, is_there ? i : 0);
+    uint32_t ref = VXD_SVDAG_EMPTY;
     uint32_t header =
         0; /* a row's; of the first child what the row itself was told too */
     uint32_t n_occupied;
@@ -144,14 +144,14 @@ VXD_DAG_DEVICE void vxd_dag_compose(const struct vxd_dag_pass *pass,
         const uint32_t marks = row->marks;
 
         ref = row->words[1 + octant];
-        is_changed = (marks & VXD_DAG_MARK_CHANGED) != 0;
+        is_changed = (marks & VXD_SVDAG_MARK_CHANGED) != 0;
         if ((marks >> octant & 1) != 0) {
-            const struct vxd_dag_row<typename Editor::state> *child =
-                vxd_dag_row_at(pass, desk, phase, ref);
+            const struct vxd_svdag_row<typename Editor::state> *child =
+                vxd_svdag_row_at(pass, desk, phase, ref);
 
             ref = child->ref;
             header = child->words[0];
-            is_changed = is_changed || (child->marks & VXD_DAG_MARK_CHANGED) != 0;
+            is_changed = is_changed || (child->marks & VXD_SVDAG_MARK_CHANGED) != 0;
         }
     }
     n_occupied = header >> 10;
@@ -164,36 +164,36 @@ VXD_DAG_DEVICE void vxd_dag_compose(const struct vxd_dag_pass *pass,
         n_occupied += __shfl_xor_sync(UINT32_MAX, n_occupied, step);
     }
     even = __shfl_sync(UINT32_MAX, ref, (int)shift);
-    mask = __ballot_sync(UINT32_MAX, ref != VXD_DAG_EMPTY) >> shift & 0xffu;
+    mask = __ballot_sync(UINT32_MAX, ref != VXD_SVDAG_EMPTY) >> shift & 0xffu;
     differ = __ballot_sync(UINT32_MAX, ref != even) >> shift & 0xffu;
     changed = __ballot_sync(UINT32_MAX, is_changed) >> shift & 0xffu;
     flags =
-        ((__ballot_sync(UINT32_MAX, (header & VXD_DAG_HAS_OCCUPIED) != 0) >> shift &
+        ((__ballot_sync(UINT32_MAX, (header & VXD_SVDAG_HAS_OCCUPIED) != 0) >> shift &
           0xffu)
-             ? VXD_DAG_HAS_OCCUPIED
+             ? VXD_SVDAG_HAS_OCCUPIED
              : 0) |
-        ((__ballot_sync(UINT32_MAX, (header & VXD_DAG_HAS_FREE) != 0) >> shift & 0xffu)
-             ? VXD_DAG_HAS_FREE
+        ((__ballot_sync(UINT32_MAX, (header & VXD_SVDAG_HAS_FREE) != 0) >> shift & 0xffu)
+             ? VXD_SVDAG_HAS_FREE
              : 0);
     header =
-        mask | flags | (phase->height <= VXD_DAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
+        mask | flags | (phase->height <= VXD_SVDAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
     /* All lanes have read what some write now. */
     __syncwarp();
-    if (is_there && ref != VXD_DAG_EMPTY) {
+    if (is_there && ref != VXD_SVDAG_EMPTY) {
         to->words[1 + __popc(mask & ((1u << octant) - 1))] = ref;
     }
     if (is_there && octant == 0) {
-        const bool is_even = differ == 0 && !vxd_dag_is_node(even);
+        const bool is_even = differ == 0 && !vxd_svdag_is_node(even);
 
         row->words[0] = header;
-        row->marks = changed != 0 ? VXD_DAG_MARK_CHANGED : 0;
+        row->marks = changed != 0 ? VXD_SVDAG_MARK_CHANGED : 0;
         if (changed != 0 && is_even) {
             row->ref = even;
         }
         to->words[0] = header;
         to->marks = changed == 0 ? 0
-                    : is_even    ? VXD_DAG_MARK_CHANGED
-                                 : VXD_DAG_MARK_CHANGED | VXD_DAG_MARK_NODE;
+                    : is_even    ? VXD_SVDAG_MARK_CHANGED
+                                 : VXD_SVDAG_MARK_CHANGED | VXD_SVDAG_MARK_NODE;
     }
     __syncwarp();
 }

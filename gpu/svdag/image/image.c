@@ -9,18 +9,18 @@
 #include "gpu/svdag/collect/collect_cpu.h"
 
 enum {
-    CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
-    N_CHUNKS = 1 << (32 - VXD_DAG_CHUNK_BITS),
+    CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
+    N_CHUNKS = 1 << (32 - VXD_SVDAG_CHUNK_BITS),
     COPY_CHUNKS = 8, /* a step's; a buffer holds as many */
     /* An item and what is left free before it may go past the piece. */
-    PIECE_WORDS = (int)VXD_DAG_IMAGE_PIECE + 2 * VXD_DAG_MAX_ITEM_WORDS
+    PIECE_WORDS = (int)VXD_SVDAG_IMAGE_PIECE + 2 * VXD_SVDAG_MAX_ITEM_WORDS
 };
 
-struct vxd_dag_saving {
-    const struct vxd_dag *dag;
+struct vxd_svdag_saving {
+    const struct vxd_svdag *svdag;
     uint32_t *roots;
     size_t n_roots;
-    struct vxd_dag_walk walk;
+    struct vxd_svdag_walk walk;
     bool has_begun;
     bool is_done;
     uint64_t n_words;   /* handed out, of which */
@@ -28,8 +28,8 @@ struct vxd_dag_saving {
     uint32_t *piece;    /* and this begins with the others */
     bool has_leaves;    /* info.leaves is known, */
     bool has_inner;     /* info.inner */
-    struct vxd_dag_image_info info;
-    vxd_dag_image_sink sink; /* of the step that runs */
+    struct vxd_svdag_image_info info;
+    vxd_svdag_image_sink sink; /* of the step that runs */
     void *sink_args;
     /* On a GPU. */
     uint32_t n_chunks;
@@ -40,7 +40,8 @@ struct vxd_dag_saving {
 
 /* Words ----------------------------------------------------------------------------------- */
 
-static enum vxd_status flush(struct vxd_dag_saving *saving, size_t n, struct vxd_err *err)
+static enum vxd_status flush(struct vxd_svdag_saving *saving, size_t n,
+                             struct vxd_err *err)
 {
     size_t n_here = (size_t)(saving->n_words - saving->n_flushed);
     enum vxd_status status =
@@ -53,30 +54,30 @@ static enum vxd_status flush(struct vxd_dag_saving *saving, size_t n, struct vxd
     return status;
 }
 
-/* As vxd_dag_put_fn. */
-static enum vxd_status append(void *args, struct vxd_dag_writer *writer,
-                              enum vxd_dag_kind kind, const uint32_t *words, int n_words,
-                              uint32_t *ref, struct vxd_err *err)
+/* As vxd_svdag_put_fn. */
+static enum vxd_status append(void *args, struct vxd_svdag_writer *writer,
+                              enum vxd_svdag_kind kind, const uint32_t *words,
+                              int n_words, uint32_t *ref, struct vxd_err *err)
 {
-    struct vxd_dag_saving *saving = args;
+    struct vxd_svdag_saving *saving = args;
     uint32_t *to;
     uint64_t n_left;
     enum vxd_status status = VXD_OK;
 
     (void)writer;
-    while (saving->n_words - saving->n_flushed >= VXD_DAG_IMAGE_PIECE) {
-        VXD_TRY(flush(saving, VXD_DAG_IMAGE_PIECE, err));
+    while (saving->n_words - saving->n_flushed >= VXD_SVDAG_IMAGE_PIECE) {
+        VXD_TRY(flush(saving, VXD_SVDAG_IMAGE_PIECE, err));
     }
-    if (saving->n_words + UINT64_C(2) * VXD_DAG_MAX_ITEM_WORDS >= VXD_DAG_UNIFORM) {
+    if (saving->n_words + UINT64_C(2) * VXD_SVDAG_MAX_ITEM_WORDS >= VXD_SVDAG_UNIFORM) {
         status = vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                           "the image has no addresses left: 16 GiB of nodes");
         goto out;
     }
-    if (kind != VXD_DAG_BLOCK && !saving->has_leaves) {
+    if (kind != VXD_SVDAG_BLOCK && !saving->has_leaves) {
         saving->has_leaves = true;
         saving->info.leaves = saving->n_words;
     }
-    if (kind == VXD_DAG_INNER && !saving->has_inner) {
+    if (kind == VXD_SVDAG_INNER && !saving->has_inner) {
         saving->has_inner = true;
         saving->info.inner = saving->n_words;
     }
@@ -96,10 +97,11 @@ out:
 
 /* Copies of a GPU's words ----------------------------------------------------------------- */
 
-static enum vxd_status open_copy(struct vxd_dag_saving *saving, struct vxd_err *err)
+static enum vxd_status open_copy(struct vxd_svdag_saving *saving, struct vxd_err *err)
 {
-    saving->n_chunks =
-        VXD_ON_CUDA(saving->dag->context) ? vxd_dag_device_n_chunks(saving->dag) : 0;
+    saving->n_chunks = VXD_ON_CUDA(saving->svdag->context)
+                           ? vxd_svdag_device_n_chunks(saving->svdag)
+                           : 0;
     saving->chunks = calloc(N_CHUNKS, sizeof *saving->chunks);
     saving->copies = calloc((saving->n_chunks + COPY_CHUNKS - 1) / COPY_CHUNKS + 1,
                             sizeof *saving->copies);
@@ -108,7 +110,7 @@ static enum vxd_status open_copy(struct vxd_dag_saving *saving, struct vxd_err *
                : VXD_OK;
 }
 
-static enum vxd_status copy_some(struct vxd_queue *queue, struct vxd_dag_saving *saving,
+static enum vxd_status copy_some(struct vxd_queue *queue, struct vxd_svdag_saving *saving,
                                  struct vxd_err *err)
 {
     const size_t n_bytes = CHUNK_WORDS * sizeof(uint32_t);
@@ -123,7 +125,7 @@ static enum vxd_status copy_some(struct vxd_queue *queue, struct vxd_dag_saving 
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t *from =
             VXD_ON_CUDA(queue->context)
-                ? vxd_dag_device_chunk(saving->dag, saving->n_copied + i)
+                ? vxd_svdag_device_chunk(saving->svdag, saving->n_copied + i)
                 : NULL;
         uint32_t *to = (uint32_t *)copy->ptr + (size_t)i * CHUNK_WORDS;
 
@@ -138,10 +140,11 @@ out:
 
 /* ----------------------------------------------------------------------------------------- */
 
-static enum vxd_status open_saving(struct vxd_queue *queue, struct vxd_dag_saving *saving,
-                                   const uint32_t *roots, struct vxd_err *err)
+static enum vxd_status open_saving(struct vxd_queue *queue,
+                                   struct vxd_svdag_saving *saving, const uint32_t *roots,
+                                   struct vxd_err *err)
 {
-    struct vxd_dag_view view = saving->dag->view;
+    struct vxd_svdag_view view = saving->svdag->view;
     enum vxd_status status = VXD_OK;
 
     if (VXD_ON_CUDA(queue->context)) {
@@ -161,42 +164,43 @@ static enum vxd_status open_saving(struct vxd_queue *queue, struct vxd_dag_savin
     saving->n_words = 1;
     saving->walk.put = append;
     saving->walk.put_args = saving;
-    VXD_TRY(vxd_dag_walk_open(&saving->walk, queue->context, &view, err));
+    VXD_TRY(vxd_svdag_walk_open(&saving->walk, queue->context, &view, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_dag_image_begin(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                    const uint32_t *roots, size_t n_roots,
-                                    struct vxd_dag_saving **out, struct vxd_err *err)
+enum vxd_status vxd_svdag_image_begin(struct vxd_queue *queue,
+                                      const struct vxd_svdag *svdag,
+                                      const uint32_t *roots, size_t n_roots,
+                                      struct vxd_svdag_saving **out, struct vxd_err *err)
 {
-    struct vxd_dag_saving *saving = calloc(1, sizeof *saving);
+    struct vxd_svdag_saving *saving = calloc(1, sizeof *saving);
     enum vxd_status status;
 
     *out = NULL;
     if (saving == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an image");
     }
-    saving->dag = dag;
+    saving->svdag = svdag;
     saving->n_roots = n_roots;
-    saving->info.format = dag->spec.format;
+    saving->info.format = svdag->spec.format;
     status = open_saving(queue, saving, roots, err);
     if (status != VXD_OK) {
-        vxd_dag_image_end(queue, saving);
+        vxd_svdag_image_end(queue, saving);
         return status;
     }
     *out = saving;
     return VXD_OK;
 }
 
-void vxd_dag_image_end(struct vxd_queue *queue, struct vxd_dag_saving *saving)
+void vxd_svdag_image_end(struct vxd_queue *queue, struct vxd_svdag_saving *saving)
 {
     if (saving == NULL) {
         return;
     }
     /* Copies may be queued. */
     (void)vxd_queue_wait(queue, NULL);
-    vxd_dag_walk_close(&saving->walk);
+    vxd_svdag_walk_close(&saving->walk);
     for (uint32_t i = 0; saving->copies != NULL && i < saving->n_chunks;
          i += COPY_CHUNKS) {
         vxd_host_free(queue->context, &saving->copies[i / COPY_CHUNKS]);
@@ -208,28 +212,28 @@ void vxd_dag_image_end(struct vxd_queue *queue, struct vxd_dag_saving *saving)
     free(saving);
 }
 
-static enum vxd_status begin_walk(struct vxd_dag_saving *saving, struct vxd_err *err)
+static enum vxd_status begin_walk(struct vxd_svdag_saving *saving, struct vxd_err *err)
 {
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
     enum vxd_status status;
 
-    vxd_dag_get_usage(saving->dag, &usage);
-    status = vxd_dag_walk_begin(&saving->walk, saving->roots, saving->n_roots,
-                                usage.n_leaves + usage.n_inner + usage.n_blocks, err);
+    vxd_svdag_get_usage(saving->svdag, &usage);
+    status = vxd_svdag_walk_begin(&saving->walk, saving->roots, saving->n_roots,
+                                  usage.n_leaves + usage.n_inner + usage.n_blocks, err);
     saving->has_begun = status == VXD_OK;
     return status;
 }
 
 /* The rest of the words. */
-static enum vxd_status finish(struct vxd_dag_saving *saving, struct vxd_err *err)
+static enum vxd_status finish(struct vxd_svdag_saving *saving, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
     while (saving->n_words > saving->n_flushed) {
         uint64_t n = saving->n_words - saving->n_flushed;
 
-        VXD_TRY(flush(saving, n < VXD_DAG_IMAGE_PIECE ? (size_t)n : VXD_DAG_IMAGE_PIECE,
-                      err));
+        VXD_TRY(flush(
+            saving, n < VXD_SVDAG_IMAGE_PIECE ? (size_t)n : VXD_SVDAG_IMAGE_PIECE, err));
     }
     saving->info.n_words = saving->n_words;
     saving->info.leaves = saving->has_leaves ? saving->info.leaves : saving->n_words;
@@ -239,23 +243,24 @@ out:
     return status;
 }
 
-static enum vxd_status step_once(struct vxd_queue *queue, struct vxd_dag_saving *saving,
+static enum vxd_status step_once(struct vxd_queue *queue, struct vxd_svdag_saving *saving,
                                  struct vxd_err *err)
 {
     if (VXD_ON_CUDA(queue->context) && saving->n_copied < saving->n_chunks) {
         return copy_some(queue, saving, err);
     }
     return !saving->has_begun ? begin_walk(saving, err)
-           : saving->walk.phase != VXD_DAG_WALK_IDLE
-               ? vxd_dag_walk_step(&saving->walk, err)
+           : saving->walk.phase != VXD_SVDAG_WALK_IDLE
+               ? vxd_svdag_walk_step(&saving->walk, err)
                : finish(saving, err);
 }
 
-enum vxd_status vxd_dag_image_step(struct vxd_queue *queue, struct vxd_dag_saving *saving,
-                                   uint64_t max_ns, vxd_dag_image_sink sink, void *args,
-                                   bool *is_done, struct vxd_err *err)
+enum vxd_status vxd_svdag_image_step(struct vxd_queue *queue,
+                                     struct vxd_svdag_saving *saving, uint64_t max_ns,
+                                     vxd_svdag_image_sink sink, void *args, bool *is_done,
+                                     struct vxd_err *err)
 {
-    struct vxd_dag_pace pace = vxd_dag_pace_begin(max_ns);
+    struct vxd_svdag_pace pace = vxd_svdag_pace_begin(max_ns);
     enum vxd_status status;
 
     saving->sink = sink;
@@ -265,17 +270,17 @@ enum vxd_status vxd_dag_image_step(struct vxd_queue *queue, struct vxd_dag_savin
         if (!saving->is_done) {
             VXD_TRY(step_once(queue, saving, err));
         }
-    } while (!saving->is_done && vxd_dag_pace_goes_on(&pace));
+    } while (!saving->is_done && vxd_svdag_pace_goes_on(&pace));
 out:
     *is_done = saving->is_done;
     return status;
 }
 
-void vxd_dag_image_result(const struct vxd_dag_saving *saving,
-                          struct vxd_dag_image_info *info, uint32_t *roots)
+void vxd_svdag_image_result(const struct vxd_svdag_saving *saving,
+                            struct vxd_svdag_image_info *info, uint32_t *roots)
 {
     *info = saving->info;
     for (size_t i = 0; i < saving->n_roots; i++) {
-        roots[i] = vxd_dag_walk_ref(&saving->walk, saving->roots[i]);
+        roots[i] = vxd_svdag_walk_ref(&saving->walk, saving->roots[i]);
     }
 }

@@ -9,10 +9,10 @@
 #include "gpu/svdag/image/image_check.h"
 
 enum {
-    CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
-    N_SHARDS = VXD_DAG_ARENA_SHARDS,
+    CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
+    N_SHARDS = VXD_SVDAG_ARENA_SHARDS,
     MAX_BATCHES = 16,
-    LEAST_WORDS = 2, /* of an item; with LENGTH_BITS up to VXD_DAG_MAX_ITEM_WORDS */
+    LEAST_WORDS = 2, /* of an item; with LENGTH_BITS up to VXD_SVDAG_MAX_ITEM_WORDS */
     HASH_BITS = 8,   /* bits 6 to 13, of which its slot and tag tell */
     FIRST_HASH_BIT = 6,
     LEAST_ADDRESSES = 1 << 26, /* words, with which slots have room for those alone */
@@ -27,9 +27,9 @@ struct record {
 };
 
 struct adoption {
-    struct vxd_dag *dag;
-    const struct vxd_dag_image_info *info;
-    const struct vxd_dag_image_items *items;
+    struct vxd_svdag *svdag;
+    const struct vxd_svdag_image_info *info;
+    const struct vxd_svdag_image_items *items;
     uint32_t n_chunks;
     bool keeps_words;         /* where they are */
     struct vxd_buffer counts; /* host: a chunk and shard, then where its records begin */
@@ -55,20 +55,21 @@ struct cursor {
 static struct cursor cursor_at(const struct adoption *adoption, size_t chunk)
 {
     const struct vxd_buffer *marks = &adoption->items->marks;
-    uint64_t n = marks->n_bytes / sizeof(struct vxd_dag_mark);
-    struct cursor cursor = {.adoption = adoption, .i = chunk * VXD_DAG_PAGE_MARKS};
+    uint64_t n = marks->n_bytes / sizeof(struct vxd_svdag_mark);
+    struct cursor cursor = {.adoption = adoption, .i = chunk * VXD_SVDAG_PAGE_MARKS};
 
-    cursor.end = cursor.i + VXD_DAG_PAGE_MARKS < n ? cursor.i + VXD_DAG_PAGE_MARKS : n;
-    cursor.rest = ((const struct vxd_dag_mark *)marks->ptr)[cursor.i].bits;
+    cursor.end =
+        cursor.i + VXD_SVDAG_PAGE_MARKS < n ? cursor.i + VXD_SVDAG_PAGE_MARKS : n;
+    cursor.rest = ((const struct vxd_svdag_mark *)marks->ptr)[cursor.i].bits;
     return cursor;
 }
 
 /* False: there is no other one. */
 static inline bool next_item(struct cursor *cursor, uint32_t *ref, uint64_t *hash,
-                             enum vxd_dag_kind *kind, int *n_words)
+                             enum vxd_svdag_kind *kind, int *n_words)
 {
     const struct adoption *adoption = cursor->adoption;
-    const struct vxd_dag_mark *marks = adoption->items->marks.ptr;
+    const struct vxd_svdag_mark *marks = adoption->items->marks.ptr;
     const uint32_t *words;
 
     while (cursor->rest == 0) {
@@ -77,13 +78,13 @@ static inline bool next_item(struct cursor *cursor, uint32_t *ref, uint64_t *has
         }
         cursor->rest = marks[cursor->i].bits;
     }
-    *ref =
-        (uint32_t)cursor->i * VXD_DAG_MARK_WORDS + (uint32_t)__builtin_ctz(cursor->rest);
+    *ref = (uint32_t)cursor->i * VXD_SVDAG_MARK_WORDS +
+           (uint32_t)__builtin_ctz(cursor->rest);
     cursor->rest &= cursor->rest - 1;
-    *kind = vxd_dag_image_kind(adoption->info, *ref);
-    words = vxd_dag_words(&adoption->items->view, *ref);
-    *n_words = vxd_dag_item_words(adoption->items->view.value_bits, *kind, words);
-    *hash = vxd_dag_hash(*kind, words, *n_words);
+    *kind = vxd_svdag_image_kind(adoption->info, *ref);
+    words = vxd_svdag_words(&adoption->items->view, *ref);
+    *n_words = vxd_svdag_item_words(adoption->items->view.value_bits, *kind, words);
+    *hash = vxd_svdag_hash(*kind, words, *n_words);
     return true;
 }
 
@@ -91,15 +92,15 @@ static inline bool next_item(struct cursor *cursor, uint32_t *ref, uint64_t *has
 
 static enum vxd_status take_chunks(struct adoption *adoption, struct vxd_err *err)
 {
-    struct vxd_dag_arena *arena = adoption->dag->arena;
+    struct vxd_svdag_arena *arena = adoption->svdag->arena;
     enum vxd_status status = VXD_OK;
 
     for (uint32_t i = 0; i < adoption->n_chunks && status == VXD_OK; i++) {
         void *memory;
 
         if (arena->chunks[i] == NULL) {
-            status = vxd_dag_take_bytes(adoption->dag, CHUNK_WORDS * sizeof(uint32_t),
-                                        &arena->n_bytes, &memory, err);
+            status = vxd_svdag_take_bytes(adoption->svdag, CHUNK_WORDS * sizeof(uint32_t),
+                                          &arena->n_bytes, &memory, err);
             arena->chunks[i] = status == VXD_OK ? memory : NULL;
         }
     }
@@ -110,13 +111,13 @@ static enum vxd_status take_chunks(struct adoption *adoption, struct vxd_err *er
 static void count_body(void *args, size_t begin, size_t end)
 {
     struct adoption *adoption = args;
-    uint32_t *const *chunks = adoption->dag->arena->chunks;
+    uint32_t *const *chunks = adoption->svdag->arena->chunks;
 
     for (size_t i = begin; i < end; i++) {
         uint32_t *counts = (uint32_t *)adoption->counts.ptr + i * N_SHARDS;
         struct cursor cursor = cursor_at(adoption, i);
         uint64_t left = adoption->info->n_words - i * CHUNK_WORDS;
-        enum vxd_dag_kind kind;
+        enum vxd_svdag_kind kind;
         uint64_t hash;
         uint32_t ref;
         int n_words;
@@ -127,7 +128,7 @@ static void count_body(void *args, size_t begin, size_t end)
                    (size_t)(left < CHUNK_WORDS ? left : CHUNK_WORDS) * sizeof(uint32_t));
         }
         while (next_item(&cursor, &ref, &hash, &kind, &n_words)) {
-            counts[vxd_dag_shard_number(hash)]++;
+            counts[vxd_svdag_shard_number(hash)]++;
         }
     }
 }
@@ -139,11 +140,11 @@ static void count_body(void *args, size_t begin, size_t end)
 static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
                                    struct vxd_err *err)
 {
-    struct vxd_dag_arena *arena = adoption->dag->arena;
+    struct vxd_svdag_arena *arena = adoption->svdag->arena;
 
     *are_small = true;
     for (uint32_t s = 0; s < N_SHARDS && *are_small; s++) {
-        struct vxd_dag_shard *shard = &arena->shards[s];
+        struct vxd_svdag_shard *shard = &arena->shards[s];
         uint32_t n_buckets = shard->n_buckets;
         uint64_t n_items = 0;
         void *memory;
@@ -152,21 +153,21 @@ static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
         for (uint32_t i = 0; i < adoption->n_chunks; i++) {
             n_items += ((const uint32_t *)adoption->counts.ptr)[(size_t)i * N_SHARDS + s];
         }
-        while (!vxd_dag_shard_has_room(n_buckets, n_items)) {
-            n_buckets = vxd_dag_shard_larger(n_buckets);
+        while (!vxd_svdag_shard_has_room(n_buckets, n_items)) {
+            n_buckets = vxd_svdag_shard_larger(n_buckets);
         }
         *are_small = n_buckets <= MAX_BUCKETS;
         if (n_buckets == 0 || !*are_small) {
             continue;
         }
-        status = vxd_dag_take_bytes(adoption->dag, n_buckets * sizeof *shard->buckets,
-                                    &arena->n_bytes, &memory, err);
+        status = vxd_svdag_take_bytes(adoption->svdag, n_buckets * sizeof *shard->buckets,
+                                      &arena->n_bytes, &memory, err);
         if (status != VXD_OK) {
             return status;
         }
         shard->buckets = memory;
         shard->n_buckets = n_buckets;
-        shard->addresses = vxd_dag_index_addresses(
+        shard->addresses = vxd_svdag_index_addresses(
             adoption->info->n_words > LEAST_ADDRESSES ? adoption->info->n_words
                                                       : LEAST_ADDRESSES);
         adoption->n_buckets[s] = n_buckets;
@@ -175,14 +176,14 @@ static enum vxd_status take_tables(struct adoption *adoption, bool *are_small,
 }
 
 /* Makes the arena what it was, but for its chunks. */
-static void drop_tables(struct vxd_dag *dag)
+static void drop_tables(struct vxd_svdag *svdag)
 {
     for (uint32_t s = 0; s < N_SHARDS; s++) {
-        struct vxd_dag_shard *shard = &dag->arena->shards[s];
+        struct vxd_svdag_shard *shard = &svdag->arena->shards[s];
 
         if (shard->buckets != NULL) {
-            dag->arena->n_bytes -= shard->n_buckets * sizeof *shard->buckets;
-            vxd_dag_release_bytes(dag, shard->buckets);
+            svdag->arena->n_bytes -= shard->n_buckets * sizeof *shard->buckets;
+            vxd_svdag_release_bytes(svdag, shard->buckets);
         }
         shard->buckets = NULL;
         shard->n_buckets = 0;
@@ -196,7 +197,8 @@ static enum vxd_status take_records(struct adoption *adoption, uint32_t *n_batch
                                     struct vxd_err *err)
 {
     const uint64_t *n_items = adoption->items->n_items;
-    uint64_t n = n_items[VXD_DAG_LEAF] + n_items[VXD_DAG_INNER] + n_items[VXD_DAG_BLOCK];
+    uint64_t n =
+        n_items[VXD_SVDAG_LEAF] + n_items[VXD_SVDAG_INNER] + n_items[VXD_SVDAG_BLOCK];
     enum vxd_status status = VXD_OK;
 
     *n_batches = 1;
@@ -207,7 +209,7 @@ static enum vxd_status take_records(struct adoption *adoption, uint32_t *n_batch
     }
     for (; *n_batches <= MAX_BATCHES; *n_batches *= 2) {
         /* Shards are nearly of one size. */
-        status = vxd_host_alloc(adoption->dag->context,
+        status = vxd_host_alloc(adoption->svdag->context,
                                 (n / *n_batches + n / *n_batches / 8 + N_SHARDS) *
                                     sizeof(struct record),
                                 &adoption->more, err);
@@ -258,16 +260,16 @@ static void sort_body(void *args, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         uint32_t *next = (uint32_t *)adoption->counts.ptr + i * N_SHARDS;
         struct cursor cursor = cursor_at(adoption, i);
-        enum vxd_dag_kind kind;
+        enum vxd_svdag_kind kind;
         uint64_t hash;
         uint32_t ref;
         int n_words;
 
         while (next_item(&cursor, &ref, &hash, &kind, &n_words)) {
-            uint32_t s = vxd_dag_shard_number(hash);
+            uint32_t s = vxd_svdag_shard_number(hash);
 
             if (s >= adoption->first_shard && s < adoption->end_shard) {
-                uint32_t home = vxd_dag_shard_home(hash, adoption->n_buckets[s]);
+                uint32_t home = vxd_svdag_shard_home(hash, adoption->n_buckets[s]);
 
                 records[next[s]++] = (struct record){
                     ref,
@@ -281,46 +283,48 @@ static void sort_body(void *args, size_t begin, size_t end)
 
 static int words_of(const struct adoption *adoption, uint32_t ref)
 {
-    const struct vxd_dag_view *view = &adoption->items->view;
+    const struct vxd_svdag_view *view = &adoption->items->view;
 
-    return vxd_dag_item_words(view->value_bits, vxd_dag_image_kind(adoption->info, ref),
-                              vxd_dag_words(view, ref));
+    return vxd_svdag_item_words(view->value_bits,
+                                vxd_svdag_image_kind(adoption->info, ref),
+                                vxd_svdag_words(view, ref));
 }
 
-/* Whether two items of a kind are equal: as in vxd_dag_is_equal, no read goes past an end. */
+/* Whether two items of a kind are equal: as in vxd_svdag_is_equal, no read goes past an end. */
 static bool are_equal(const struct adoption *adoption, uint32_t a, uint32_t b)
 {
-    const struct vxd_dag_view *view = &adoption->items->view;
+    const struct vxd_svdag_view *view = &adoption->items->view;
     int n = words_of(adoption, a);
 
     return n == words_of(adoption, b) &&
-           memcmp(vxd_dag_words(view, a), vxd_dag_words(view, b),
+           memcmp(vxd_svdag_words(view, a), vxd_svdag_words(view, b),
                   (size_t)n * sizeof(uint32_t)) == 0;
 }
 
 /* Enters an item; the table has room. False: it is there. */
-static bool enter(const struct adoption *adoption, struct vxd_dag_shard *shard,
-                  const struct record *record, enum vxd_dag_kind kind)
+static bool enter(const struct adoption *adoption, struct vxd_svdag_shard *shard,
+                  const struct record *record, enum vxd_svdag_kind kind)
 {
     uint32_t hash = record->rest << FIRST_HASH_BIT;
-    uint32_t tag = vxd_dag_tag_of(hash, kind);
-    uint32_t slot_hash = vxd_dag_slot_hash(hash, shard->addresses);
+    uint32_t tag = vxd_svdag_tag_of(hash, kind);
+    uint32_t slot_hash = vxd_svdag_slot_hash(hash, shard->addresses);
     uint32_t at = record->rest >> (LENGTH_BITS + HASH_BITS);
 
     for (;;) {
-        struct vxd_dag_index_bucket *bucket = &shard->buckets[at];
-        uint32_t equal = vxd_dag_tags_equal(bucket->tags, tag);
+        struct vxd_svdag_index_bucket *bucket = &shard->buckets[at];
+        uint32_t equal = vxd_svdag_tags_equal(bucket->tags, tag);
 
         for (; equal != 0; equal &= equal - 1) {
-            uint32_t word = bucket->slots[__builtin_ctz(equal) / VXD_DAG_INDEX_TAG_BITS];
+            uint32_t word =
+                bucket->slots[__builtin_ctz(equal) / VXD_SVDAG_INDEX_TAG_BITS];
 
-            if (vxd_dag_slot_may_be(word, slot_hash, shard->addresses) &&
+            if (vxd_svdag_slot_may_be(word, slot_hash, shard->addresses) &&
                 are_equal(adoption, word & shard->addresses, record->ref)) {
                 return false;
             }
         }
-        if (bucket->slots[VXD_DAG_INDEX_SLOTS - 1] == VXD_DAG_EMPTY) {
-            vxd_dag_bucket_add(bucket, record->ref | slot_hash, tag);
+        if (bucket->slots[VXD_SVDAG_INDEX_SLOTS - 1] == VXD_SVDAG_EMPTY) {
+            vxd_svdag_bucket_add(bucket, record->ref | slot_hash, tag);
             return true;
         }
         at = at + 1 < shard->n_buckets ? at + 1 : 0;
@@ -334,13 +338,14 @@ static void fill_body(void *args, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++) {
         uint32_t s = adoption->first_shard + (uint32_t)i;
-        struct vxd_dag_shard *shard = &adoption->dag->arena->shards[s];
+        struct vxd_svdag_shard *shard = &adoption->svdag->arena->shards[s];
 
         if (shard->n_buckets > 0) {
             memset(shard->buckets, 0, shard->n_buckets * sizeof *shard->buckets);
         }
         for (uint32_t k = adoption->starts[s]; k < adoption->starts[s + 1]; k++) {
-            enum vxd_dag_kind kind = vxd_dag_image_kind(adoption->info, records[k].ref);
+            enum vxd_svdag_kind kind =
+                vxd_svdag_image_kind(adoption->info, records[k].ref);
 
             if (!enter(adoption, shard, &records[k], kind)) {
                 atomic_store(&adoption->has_twice, true);
@@ -380,25 +385,25 @@ static enum vxd_status fill_tables(struct vxd_pool *pool, struct adoption *adopt
 /* ----------------------------------------------------------------------------------------- */
 
 /* The words after the image's are the first that are handed out. */
-static void end_words(struct vxd_dag_arena *arena, uint64_t n_words)
+static void end_words(struct vxd_svdag_arena *arena, uint64_t n_words)
 {
     uint32_t next = (uint32_t)n_words;
-    uint32_t left = (0u - next) & (VXD_DAG_ARENA_SEGMENT - 1);
+    uint32_t left = (0u - next) & (VXD_SVDAG_ARENA_SEGMENT - 1);
 
     arena->next = next + left;
     if (left > 1) {
-        arena->remnants[0] = (struct vxd_dag_remnant){next, left};
+        arena->remnants[0] = (struct vxd_svdag_remnant){next, left};
         arena->n_remnants = 1;
     }
 }
 
-bool vxd_dag_arena_is_new(const struct vxd_dag *dag)
+bool vxd_svdag_arena_is_new(const struct vxd_svdag *svdag)
 {
     bool is_new;
 
-    (void)pthread_mutex_lock(&dag->arena->mutex);
-    is_new = dag->arena->next == 0;
-    (void)pthread_mutex_unlock(&dag->arena->mutex);
+    (void)pthread_mutex_lock(&svdag->arena->mutex);
+    is_new = svdag->arena->next == 0;
+    (void)pthread_mutex_unlock(&svdag->arena->mutex);
     return is_new;
 }
 
@@ -406,13 +411,13 @@ bool vxd_dag_arena_is_new(const struct vxd_dag *dag)
 static enum vxd_status keep_words(const struct adoption *adoption,
                                   struct vxd_buffer *memory, struct vxd_err *err)
 {
-    struct vxd_dag_arena *arena = adoption->dag->arena;
+    struct vxd_svdag_arena *arena = adoption->svdag->arena;
     uint32_t *words = memory->ptr;
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_keep_buffer(adoption->dag,
-                                (size_t)adoption->n_chunks * CHUNK_WORDS * sizeof *words,
-                                &arena->n_bytes, memory, err));
+    VXD_TRY(vxd_svdag_keep_buffer(
+        adoption->svdag, (size_t)adoption->n_chunks * CHUNK_WORDS * sizeof *words,
+        &arena->n_bytes, memory, err));
     for (uint32_t i = 0; i < adoption->n_chunks; i++) {
         arena->chunks[i] = words + (size_t)i * CHUNK_WORDS;
     }
@@ -421,16 +426,16 @@ out:
     return status;
 }
 
-enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
-                                    const struct vxd_dag_image_info *info,
-                                    struct vxd_dag_image_items *items,
-                                    struct vxd_buffer *memory, bool *is_taken,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_arena_adopt(struct vxd_svdag *svdag,
+                                      const struct vxd_svdag_image_info *info,
+                                      struct vxd_svdag_image_items *items,
+                                      struct vxd_buffer *memory, bool *is_taken,
+                                      struct vxd_err *err)
 {
-    struct vxd_pool *pool = dag->context->pool;
-    struct vxd_buffer *kept = dag->arena->chunks[0] == NULL ? memory : NULL;
+    struct vxd_pool *pool = svdag->context->pool;
+    struct vxd_buffer *kept = svdag->arena->chunks[0] == NULL ? memory : NULL;
     struct adoption adoption = {
-        .dag = dag, .info = info, .items = items, .keeps_words = kept != NULL};
+        .svdag = svdag, .info = info, .items = items, .keeps_words = kept != NULL};
     bool is_good;
     enum vxd_status status = VXD_OK;
 
@@ -440,7 +445,7 @@ enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
     if (kept == NULL) {
         VXD_TRY(take_chunks(&adoption, err));
     }
-    VXD_TRY(vxd_host_alloc(dag->context,
+    VXD_TRY(vxd_host_alloc(svdag->context,
                            (size_t)adoption.n_chunks * N_SHARDS * sizeof(uint32_t),
                            &adoption.counts, err));
     vxd_parallel_for(pool, adoption.n_chunks, 1, count_body, &adoption);
@@ -453,14 +458,14 @@ enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
         VXD_TRY(keep_words(&adoption, kept, err));
     }
     if (is_good) {
-        end_words(dag->arena, info->n_words);
+        end_words(svdag->arena, info->n_words);
         *is_taken = true;
     }
 out:
     if (!*is_taken) {
-        drop_tables(dag);
+        drop_tables(svdag);
     }
-    vxd_host_free(dag->context, &adoption.more);
-    vxd_host_free(dag->context, &adoption.counts);
+    vxd_host_free(svdag->context, &adoption.more);
+    vxd_host_free(svdag->context, &adoption.counts);
     return status;
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
-    BLOCK_MARKS = VXD_DAG_CHECK_WORDS / VXD_DAG_MARK_WORDS,
+    CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
+    BLOCK_MARKS = VXD_SVDAG_CHECK_WORDS / VXD_SVDAG_MARK_WORDS,
     AHEAD = 64, /* words */
     COUNT_BITS = 22,
     HEIGHT_BITS = 5
@@ -34,23 +34,23 @@ static uint32_t odd_bit(uint32_t at)
 
 static void chunk_body(void *args, size_t begin, size_t end)
 {
-    struct vxd_dag_checking *check = args;
+    struct vxd_svdag_checking *check = args;
 
-    for (size_t i = begin; i < end && !vxd_dag_check_has_failed(check); i++) {
-        (void)vxd_dag_checking_chunk(check, i);
+    for (size_t i = begin; i < end && !vxd_svdag_check_has_failed(check); i++) {
+        (void)vxd_svdag_checking_chunk(check, i);
     }
 }
 
 /* What no chunk tells by itself: free words come where the next item does not fit. */
-static bool check_pads(struct vxd_dag_checking *check)
+static bool check_pads(struct vxd_svdag_checking *check)
 {
     for (uint64_t i = 0; i < check->n_chunks; i++) {
         bool is_last = i + 1 == check->n_chunks;
 
         if (check->pads[i] > 0 && (is_last || check->first[i + 1] <= check->pads[i])) {
-            return vxd_dag_checking_broken(check, VXD_DAG_INNER,
-                                           (i + 1) * CHUNK_WORDS - check->pads[i],
-                                           "free words where the next item fits");
+            return vxd_svdag_checking_broken(check, VXD_SVDAG_INNER,
+                                             (i + 1) * CHUNK_WORDS - check->pads[i],
+                                             "free words where the next item fits");
         }
     }
     return true;
@@ -60,7 +60,7 @@ static bool check_pads(struct vxd_dag_checking *check)
 
 /* What is told of the inner node at an address, 0 where none begins; it has a parent now. Of its
  * bits this one alone changes while others look, so whoever else writes here writes the same. */
-static uint32_t ask_inner(const struct vxd_dag_checking *check, uint32_t ref)
+static uint32_t ask_inner(const struct vxd_svdag_checking *check, uint32_t ref)
 {
     uint32_t *tell = &check->tells[ref / 2 - check->first_tell];
     uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
@@ -75,45 +75,46 @@ static uint32_t ask_inner(const struct vxd_dag_checking *check, uint32_t ref)
 }
 
 /* As ask_inner, of a leaf or block. */
-static uint32_t ask_small(const struct vxd_dag_checking *check, uint32_t ref)
+static uint32_t ask_small(const struct vxd_svdag_checking *check, uint32_t ref)
 {
     uint16_t *tell = &check->small_tells[ref / 2];
     uint32_t known = __atomic_load_n(tell, __ATOMIC_RELAXED);
 
-    if (known == 0 || (known & VXD_DAG_SMALL_IS_ODD) != vxd_dag_small_odd(ref)) {
+    if (known == 0 || (known & VXD_SVDAG_SMALL_IS_ODD) != vxd_svdag_small_odd(ref)) {
         return 0;
     }
-    if ((known & VXD_DAG_SMALL_PARENT) == 0) {
-        __atomic_store_n(tell, (uint16_t)(known | VXD_DAG_SMALL_PARENT),
+    if ((known & VXD_SVDAG_SMALL_PARENT) == 0) {
+        __atomic_store_n(tell, (uint16_t)(known | VXD_SVDAG_SMALL_PARENT),
                          __ATOMIC_RELAXED);
     }
     return known;
 }
 
-static bool tell_leaf(struct vxd_dag_checking *check, uint32_t at)
+static bool tell_leaf(struct vxd_svdag_checking *check, uint32_t at)
 {
-    const struct vxd_dag_view *view = &check->items->view;
-    const struct vxd_dag_item leaf = vxd_dag_item_of(check->words + at);
-    uint64_t set = vxd_dag_leaf_mask(leaf.words);
+    const struct vxd_svdag_view *view = &check->items->view;
+    const struct vxd_svdag_item leaf = vxd_svdag_item_of(check->words + at);
+    uint64_t set = vxd_svdag_leaf_mask(leaf.words);
     uint64_t occupied;
 
-    if (view->value_bits >= 8 && vxd_dag_is_node(leaf.rest[0])) {
+    if (view->value_bits >= 8 && vxd_svdag_is_node(leaf.rest[0])) {
         uint32_t ref = leaf.rest[0];
 
         if (ref >= check->info->leaves || ask_small(check, ref) == 0) {
-            return vxd_dag_checking_broken(check, VXD_DAG_LEAF, at,
-                                           "its values are no block");
+            return vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at,
+                                             "its values are no block");
         }
-        if (check->words[ref] != (uint32_t)vxd_dag_popc(set)) {
-            return vxd_dag_checking_broken(check, VXD_DAG_LEAF, at,
-                                           "not a value a set voxel");
+        if (check->words[ref] != (uint32_t)vxd_svdag_popc(set)) {
+            return vxd_svdag_checking_broken(check, VXD_SVDAG_LEAF, at,
+                                             "not a value a set voxel");
         }
     }
-    occupied = vxd_dag_item_occupied(view, &leaf);
+    occupied = vxd_svdag_item_occupied(view, &leaf);
     __atomic_store_n(&check->small_tells[at / 2],
-                     (uint16_t)((uint32_t)vxd_dag_popc(occupied) | vxd_dag_small_odd(at) |
-                                (occupied != 0 ? VXD_DAG_SMALL_OCCUPIED : 0) |
-                                (occupied != set ? VXD_DAG_SMALL_FREE : 0)),
+                     (uint16_t)((uint32_t)vxd_svdag_popc(occupied) |
+                                vxd_svdag_small_odd(at) |
+                                (occupied != 0 ? VXD_SVDAG_SMALL_OCCUPIED : 0) |
+                                (occupied != set ? VXD_SVDAG_SMALL_FREE : 0)),
                      __ATOMIC_RELAXED);
     return true;
 }
@@ -126,12 +127,13 @@ struct sum {
     uint32_t n_uniform; /* occupied ones */
 };
 
-static bool add_child(struct vxd_dag_checking *check, uint32_t ref, struct sum *sum)
+static bool add_child(struct vxd_svdag_checking *check, uint32_t ref, struct sum *sum)
 {
     uint32_t known;
 
-    if (vxd_dag_is_uniform(ref)) {
-        bool is_free = vxd_dag_uniform_state(&check->items->view, ref) == VXD_DAG_FREE;
+    if (vxd_svdag_is_uniform(ref)) {
+        bool is_free =
+            vxd_svdag_uniform_state(&check->items->view, ref) == VXD_SVDAG_FREE;
 
         sum->flags |= is_free ? HAS_FREE : HAS_OCCUPIED;
         sum->n_uniform += is_free ? 0 : 1;
@@ -139,10 +141,10 @@ static bool add_child(struct vxd_dag_checking *check, uint32_t ref, struct sum *
     }
     if (ref < check->info->inner) {
         known = ask_small(check, ref);
-        sum->flags |= (known & VXD_DAG_SMALL_FREE) != 0 ? HAS_FREE : 0;
-        sum->flags |= (known & VXD_DAG_SMALL_OCCUPIED) != 0 ? HAS_OCCUPIED : 0;
-        sum->heights &= 2u << VXD_DAG_LEAF_HEIGHT;
-        sum->n_occupied += known & VXD_DAG_SMALL_COUNT;
+        sum->flags |= (known & VXD_SVDAG_SMALL_FREE) != 0 ? HAS_FREE : 0;
+        sum->flags |= (known & VXD_SVDAG_SMALL_OCCUPIED) != 0 ? HAS_OCCUPIED : 0;
+        sum->heights &= 2u << VXD_SVDAG_LEAF_HEIGHT;
+        sum->n_occupied += known & VXD_SVDAG_SMALL_COUNT;
         return known != 0;
     }
     known = ask_inner(check, ref);
@@ -160,10 +162,10 @@ static bool add_child(struct vxd_dag_checking *check, uint32_t ref, struct sum *
  * else the word is does no harm. Inlined before anything else: GCC 12 takes a function that only
  * fetches for one that does nothing, and leaves its calls out. */
 __attribute__((always_inline)) static inline void
-fetch(const struct vxd_dag_checking *check, uint64_t at)
+fetch(const struct vxd_svdag_checking *check, uint64_t at)
 {
-    const struct vxd_dag_image_info *info = check->info;
-    uint32_t ref = at < info->n_words ? check->words[at] : VXD_DAG_UNIFORM;
+    const struct vxd_svdag_image_info *info = check->info;
+    uint32_t ref = at < info->n_words ? check->words[at] : VXD_SVDAG_UNIFORM;
 
     if (ref < info->inner) {
         __builtin_prefetch(&check->small_tells[ref / 2]);
@@ -172,28 +174,28 @@ fetch(const struct vxd_dag_checking *check, uint64_t at)
     }
 }
 
-static bool tell_inner(struct vxd_dag_checking *check, uint32_t at)
+static bool tell_inner(struct vxd_svdag_checking *check, uint32_t at)
 {
     const uint32_t *words = check->words + at;
     int depth = check->items->view.depth;
-    int n = vxd_dag_inner_words(words);
-    struct sum sum = {.heights = (2u << depth) - (2u << VXD_DAG_LEAF_HEIGHT)};
+    int n = vxd_svdag_inner_words(words);
+    struct sum sum = {.heights = (2u << depth) - (2u << VXD_SVDAG_LEAF_HEIGHT)};
     uint32_t wanted = words[0] & 0xffu;
 
     fetch(check, (uint64_t)at + AHEAD);
     for (int i = 1; i < n; i++) {
         fetch(check, (uint64_t)at + AHEAD + (uint64_t)i);
         if (!add_child(check, words[i], &sum)) {
-            return vxd_dag_checking_broken(check, VXD_DAG_INNER, at,
-                                           "a child is no node before it");
+            return vxd_svdag_checking_broken(check, VXD_SVDAG_INNER, at,
+                                             "a child is no node before it");
         }
     }
-    wanted |= (sum.flags & HAS_OCCUPIED) != 0 ? VXD_DAG_HAS_OCCUPIED : 0;
-    wanted |= (sum.flags & HAS_FREE) != 0 ? VXD_DAG_HAS_FREE : 0;
+    wanted |= (sum.flags & HAS_OCCUPIED) != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
+    wanted |= (sum.flags & HAS_FREE) != 0 ? VXD_SVDAG_HAS_FREE : 0;
     for (uint32_t rest = sum.heights; rest != 0; rest &= rest - 1) {
         int height = __builtin_ctz(rest);
         uint64_t count =
-            height > VXD_DAG_COUNT_HEIGHT
+            height > VXD_SVDAG_COUNT_HEIGHT
                 ? 0
                 : sum.n_occupied + ((uint64_t)sum.n_uniform << (3 * (height - 1)));
 
@@ -202,8 +204,8 @@ static bool tell_inner(struct vxd_dag_checking *check, uint32_t at)
         }
     }
     if (sum.heights == 0) {
-        return vxd_dag_checking_broken(
-            check, VXD_DAG_INNER, at,
+        return vxd_svdag_checking_broken(
+            check, VXD_SVDAG_INNER, at,
             "its header does not tell what is below, at any height");
     }
     __atomic_store_n(
@@ -218,20 +220,20 @@ static bool tell_inner(struct vxd_dag_checking *check, uint32_t at)
 
 static void block_body(void *args, size_t begin, size_t end)
 {
-    struct vxd_dag_checking *check = args;
+    struct vxd_svdag_checking *check = args;
     uint64_t n_marks = check->items->marks.n_bytes / sizeof *check->marks;
 
     for (size_t i = (check->block + begin) * (size_t)BLOCK_MARKS;
          i < (check->block + end) * (size_t)BLOCK_MARKS && i < n_marks &&
-         !vxd_dag_check_has_failed(check);
+         !vxd_svdag_check_has_failed(check);
          i++) {
         for (uint32_t rest = check->marks[i].bits; rest != 0; rest &= rest - 1) {
             uint32_t at =
-                (uint32_t)i * VXD_DAG_MARK_WORDS + (uint32_t)__builtin_ctz(rest);
-            enum vxd_dag_kind kind = vxd_dag_image_kind(check->info, at);
-            bool is_good = kind == VXD_DAG_BLOCK  ? true
-                           : kind == VXD_DAG_LEAF ? tell_leaf(check, at)
-                                                  : tell_inner(check, at);
+                (uint32_t)i * VXD_SVDAG_MARK_WORDS + (uint32_t)__builtin_ctz(rest);
+            enum vxd_svdag_kind kind = vxd_svdag_image_kind(check->info, at);
+            bool is_good = kind == VXD_SVDAG_BLOCK  ? true
+                           : kind == VXD_SVDAG_LEAF ? tell_leaf(check, at)
+                                                    : tell_inner(check, at);
 
             if (!is_good) {
                 return;
@@ -242,40 +244,41 @@ static void block_body(void *args, size_t begin, size_t end)
 
 /* Runs of blocks that refer to nothing within the run; a block that refers into itself is a run,
  * for one thread. */
-static void check_blocks(struct vxd_dag_checking *check, struct vxd_pool *pool)
+static void check_blocks(struct vxd_svdag_checking *check, struct vxd_pool *pool)
 {
-    uint32_t n_blocks = (uint32_t)((check->info->n_words + VXD_DAG_CHECK_WORDS - 1) /
-                                   VXD_DAG_CHECK_WORDS);
+    uint32_t n_blocks = (uint32_t)((check->info->n_words + VXD_SVDAG_CHECK_WORDS - 1) /
+                                   VXD_SVDAG_CHECK_WORDS);
     uint32_t end;
 
-    for (check->block = 0; check->block < n_blocks && !vxd_dag_check_has_failed(check);
+    for (check->block = 0; check->block < n_blocks && !vxd_svdag_check_has_failed(check);
          check->block = end) {
         end = check->block + 1;
-        while (end < n_blocks && check->most[end] < check->block * VXD_DAG_CHECK_WORDS &&
-               check->most[check->block] < check->block * VXD_DAG_CHECK_WORDS) {
+        while (end < n_blocks &&
+               check->most[end] < check->block * VXD_SVDAG_CHECK_WORDS &&
+               check->most[check->block] < check->block * VXD_SVDAG_CHECK_WORDS) {
             end++;
         }
         vxd_parallel_for(pool, end - check->block, 1, block_body, check);
     }
 }
 
-static void no_parent(struct vxd_dag_checking *check, uint64_t at)
+static void no_parent(struct vxd_svdag_checking *check, uint64_t at)
 {
-    (void)vxd_dag_checking_broken(check, vxd_dag_image_kind(check->info, at), at,
-                                  "has no parent");
+    (void)vxd_svdag_checking_broken(check, vxd_svdag_image_kind(check->info, at), at,
+                                    "has no parent");
 }
 
 static void parent_body(void *args, size_t begin, size_t end)
 {
-    struct vxd_dag_checking *check = args;
+    struct vxd_svdag_checking *check = args;
     uint64_t n_small = (check->info->inner + 1) / 2;
     size_t i = begin;
 
     for (; i < end && i < n_small; i++) {
         uint32_t known = check->small_tells[i];
 
-        if (known != 0 && (known & VXD_DAG_SMALL_PARENT) == 0) {
-            no_parent(check, 2 * i + ((known & VXD_DAG_SMALL_IS_ODD) != 0 ? 1 : 0));
+        if (known != 0 && (known & VXD_SVDAG_SMALL_PARENT) == 0) {
+            no_parent(check, 2 * i + ((known & VXD_SVDAG_SMALL_IS_ODD) != 0 ? 1 : 0));
         }
     }
     for (i = begin > check->first_tell ? begin : check->first_tell; i < end; i++) {
@@ -287,44 +290,45 @@ static void parent_body(void *args, size_t begin, size_t end)
     }
 }
 
-static void check_roots(struct vxd_dag_checking *check, const uint32_t *roots,
+static void check_roots(struct vxd_svdag_checking *check, const uint32_t *roots,
                         size_t n_roots)
 {
     int depth = check->items->view.depth;
 
-    for (size_t i = 0; i < n_roots && !vxd_dag_check_has_failed(check); i++) {
-        bool is_there = vxd_dag_is_node(roots[i]) && roots[i] < check->info->n_words &&
-                        vxd_dag_image_kind(check->info, roots[i]) == VXD_DAG_INNER;
+    for (size_t i = 0; i < n_roots && !vxd_svdag_check_has_failed(check); i++) {
+        bool is_there = vxd_svdag_is_node(roots[i]) && roots[i] < check->info->n_words &&
+                        vxd_svdag_image_kind(check->info, roots[i]) == VXD_SVDAG_INNER;
         uint32_t known = is_there ? ask_inner(check, roots[i]) : 0;
         bool is_good = known != 0
                            ? (known & HAS_HEIGHTS) != 0
                                  ? (known & COUNT_MASK) >> depth & 1u
                                  : (int)(known >> COUNT_BITS & HEIGHT_MASK) == depth
-                           : !vxd_dag_is_node(roots[i]) &&
-                                 (roots[i] == VXD_DAG_EMPTY ||
-                                  vxd_dag_checking_is_value(check, roots[i]));
+                           : !vxd_svdag_is_node(roots[i]) &&
+                                 (roots[i] == VXD_SVDAG_EMPTY ||
+                                  vxd_svdag_checking_is_value(check, roots[i]));
 
         if (!is_good) {
-            (void)vxd_dag_checking_broken(check, VXD_DAG_INNER, roots[i], "is no root");
+            (void)vxd_svdag_checking_broken(check, VXD_SVDAG_INNER, roots[i],
+                                            "is no root");
         }
     }
 }
 
 /* ----------------------------------------------------------------------------------------- */
 
-static enum vxd_status check_info(const struct vxd_dag_image_info *info,
+static enum vxd_status check_info(const struct vxd_svdag_image_info *info,
                                   struct vxd_err *err)
 {
-    const struct vxd_dag_format *format = &info->format;
+    const struct vxd_svdag_format *format = &info->format;
 
-    if (format->depth < VXD_DAG_MIN_DEPTH || format->depth > VXD_DAG_MAX_DEPTH ||
+    if (format->depth < VXD_SVDAG_MIN_DEPTH || format->depth > VXD_SVDAG_MAX_DEPTH ||
         (format->material_bits != 0 && format->material_bits != 4 &&
          format->material_bits != 8 && format->material_bits != 16)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "format",
                         "depth %d, %d bits: no format of scenes", format->depth,
                         format->material_bits);
     }
-    if (info->n_words < 1 || info->n_words > VXD_DAG_UNIFORM || info->leaves < 1 ||
+    if (info->n_words < 1 || info->n_words > VXD_SVDAG_UNIFORM || info->leaves < 1 ||
         info->inner < info->leaves || info->n_words < info->inner ||
         (format->material_bits < 8 && info->leaves != 1)) {
         return vxd_fail(err, VXD_DATA_LOSS, NULL,
@@ -336,12 +340,12 @@ static enum vxd_status check_info(const struct vxd_dag_image_info *info,
     return VXD_OK;
 }
 
-static enum vxd_status open_check(struct vxd_dag_checking *check,
+static enum vxd_status open_check(struct vxd_svdag_checking *check,
                                   struct vxd_context *context, struct vxd_err *err)
 {
-    const struct vxd_dag_image_info *info = check->info;
-    struct vxd_dag_image_items *items = check->items;
-    uint64_t n_blocks = info->n_words / VXD_DAG_CHECK_WORDS + 1;
+    const struct vxd_svdag_image_info *info = check->info;
+    struct vxd_svdag_image_items *items = check->items;
+    uint64_t n_blocks = info->n_words / VXD_SVDAG_CHECK_WORDS + 1;
     uint64_t n_small = (info->inner + 1) / 2;
     size_t n_bytes = 0;
     size_t n_tells = 0;
@@ -357,13 +361,13 @@ static enum vxd_status open_check(struct vxd_dag_checking *check,
         !vxd_layout_add(&n_bytes, n_blocks, sizeof *check->most, &at[0]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->pads, &at[1]) ||
         !vxd_layout_add(&n_bytes, check->n_chunks, sizeof *check->first, &at[2]) ||
-        !vxd_layout_add(&n_bytes, check->n_chunks * VXD_DAG_N_KINDS,
+        !vxd_layout_add(&n_bytes, check->n_chunks * VXD_SVDAG_N_KINDS,
                         sizeof *check->counts, &at[3])) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for an image");
     }
     items->view.depth = info->format.depth;
-    items->view.value_bits = vxd_dag_value_bits(&info->format);
-    items->view.free_value = vxd_dag_free_value(&info->format);
+    items->view.value_bits = vxd_svdag_value_bits(&info->format);
+    items->view.free_value = vxd_svdag_free_value(&info->format);
     items->chunks = calloc(check->n_chunks, sizeof *items->chunks);
     if (items->chunks == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for an image");
@@ -373,7 +377,7 @@ static enum vxd_status open_check(struct vxd_dag_checking *check,
     }
     items->view.chunks = items->chunks;
     VXD_TRY(vxd_host_alloc(context,
-                           check->n_chunks * VXD_DAG_PAGE_MARKS * sizeof *check->marks,
+                           check->n_chunks * VXD_SVDAG_PAGE_MARKS * sizeof *check->marks,
                            &items->marks, err));
     VXD_TRY(vxd_host_alloc(context, n_tells, &items->spare, err));
     VXD_TRY(vxd_host_alloc(context, n_bytes, &check->sides, err));
@@ -389,28 +393,29 @@ out:
     return status;
 }
 
-static void count_items(struct vxd_dag_checking *check)
+static void count_items(struct vxd_svdag_checking *check)
 {
     for (uint64_t i = 0; i < check->n_chunks; i++) {
-        const uint64_t *counts = check->counts + i * VXD_DAG_N_KINDS;
+        const uint64_t *counts = check->counts + i * VXD_SVDAG_N_KINDS;
 
-        for (int kind = 0; kind < VXD_DAG_N_KINDS; kind++) {
+        for (int kind = 0; kind < VXD_SVDAG_N_KINDS; kind++) {
             check->items->n_items[kind] += counts[kind];
         }
     }
 }
 
-enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
-                                         const struct vxd_dag_image_info *info,
-                                         const uint32_t *words, const uint32_t *roots,
-                                         size_t n_roots, struct vxd_dag_image_items *out,
-                                         struct vxd_err *err)
+enum vxd_status vxd_svdag_image_items_open(struct vxd_context *context,
+                                           const struct vxd_svdag_image_info *info,
+                                           const uint32_t *words, const uint32_t *roots,
+                                           size_t n_roots,
+                                           struct vxd_svdag_image_items *out,
+                                           struct vxd_err *err)
 {
-    struct vxd_dag_checking check = {.info = info, .words = words, .items = out};
+    struct vxd_svdag_checking check = {.info = info, .words = words, .items = out};
     struct vxd_pool *pool = context->pool;
     enum vxd_status status;
 
-    *out = (struct vxd_dag_image_items){0};
+    *out = (struct vxd_svdag_image_items){0};
     check.has_failed = false;
     (void)pthread_mutex_init(&check.mutex, NULL);
     VXD_TRY(check_info(info, err));
@@ -420,16 +425,16 @@ enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
     }
     VXD_TRY(open_check(&check, context, err));
     vxd_parallel_for(pool, check.n_chunks, 1, chunk_body, &check);
-    if (!vxd_dag_check_has_failed(&check) && check_pads(&check)) {
+    if (!vxd_svdag_check_has_failed(&check) && check_pads(&check)) {
         count_items(&check);
         check_blocks(&check, pool);
         check_roots(&check, roots, n_roots);
     }
-    if (!vxd_dag_check_has_failed(&check)) {
+    if (!vxd_svdag_check_has_failed(&check)) {
         vxd_parallel_for(pool, check.n_chunks * CHUNK_WORDS / 2, 65536, parent_body,
                          &check);
     }
-    if (vxd_dag_check_has_failed(&check)) {
+    if (vxd_svdag_check_has_failed(&check)) {
         status = VXD_DATA_LOSS;
         if (err != NULL) {
             *err = check.err;
@@ -441,8 +446,8 @@ out:
     return status;
 }
 
-void vxd_dag_image_items_close(struct vxd_context *context,
-                               struct vxd_dag_image_items *items)
+void vxd_svdag_image_items_close(struct vxd_context *context,
+                                 struct vxd_svdag_image_items *items)
 {
     vxd_host_free(context, &items->marks);
     vxd_host_free(context, &items->spare);
@@ -450,15 +455,15 @@ void vxd_dag_image_items_close(struct vxd_context *context,
     items->chunks = NULL;
 }
 
-enum vxd_status vxd_dag_image_check(struct vxd_context *context,
-                                    const struct vxd_dag_image_info *info,
-                                    const uint32_t *words, const uint32_t *roots,
-                                    size_t n_roots, struct vxd_err *err)
+enum vxd_status vxd_svdag_image_check(struct vxd_context *context,
+                                      const struct vxd_svdag_image_info *info,
+                                      const uint32_t *words, const uint32_t *roots,
+                                      size_t n_roots, struct vxd_err *err)
 {
-    struct vxd_dag_image_items items;
+    struct vxd_svdag_image_items items;
     enum vxd_status status =
-        vxd_dag_image_items_open(context, info, words, roots, n_roots, &items, err);
+        vxd_svdag_image_items_open(context, info, words, roots, n_roots, &items, err);
 
-    vxd_dag_image_items_close(context, &items);
+    vxd_svdag_image_items_close(context, &items);
     return status;
 }

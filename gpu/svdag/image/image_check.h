@@ -8,49 +8,51 @@
 #include "gpu/svdag/collect/collect_math.h"
 
 /* How many items there are, and where each begins. */
-struct vxd_dag_image_items {
-    struct vxd_dag_view view; /* of the words */
-    const uint32_t **chunks;  /* the view's */
-    struct vxd_buffer marks;  /* host: struct vxd_dag_mark of each 32 words; no numbers */
-    struct vxd_buffer spare;  /* host: of the check, for whoever needs memory next */
-    uint64_t n_items[VXD_DAG_N_KINDS];
+struct vxd_svdag_image_items {
+    struct vxd_svdag_view view; /* of the words */
+    const uint32_t **chunks;    /* the view's */
+    struct vxd_buffer
+        marks; /* host: struct vxd_svdag_mark of each 32 words; no numbers */
+    struct vxd_buffer spare; /* host: of the check, for whoever needs memory next */
+    uint64_t n_items[VXD_SVDAG_N_KINDS];
 };
 
-/* vxd_dag_image_check, of which something stays. The caller closes it, whatever came. */
-enum vxd_status vxd_dag_image_items_open(struct vxd_context *context,
-                                         const struct vxd_dag_image_info *info,
-                                         const uint32_t *words, const uint32_t *roots,
-                                         size_t n_roots, struct vxd_dag_image_items *out,
-                                         struct vxd_err *err);
-void vxd_dag_image_items_close(struct vxd_context *context,
-                               struct vxd_dag_image_items *items);
+/* vxd_svdag_image_check, of which something stays. The caller closes it, whatever came. */
+enum vxd_status vxd_svdag_image_items_open(struct vxd_context *context,
+                                           const struct vxd_svdag_image_info *info,
+                                           const uint32_t *words, const uint32_t *roots,
+                                           size_t n_roots,
+                                           struct vxd_svdag_image_items *out,
+                                           struct vxd_err *err);
+void vxd_svdag_image_items_close(struct vxd_context *context,
+                                 struct vxd_svdag_image_items *items);
 
 enum {
-    VXD_DAG_CHECK_WORDS = 4096 /* of a block, which one thread takes */
+    VXD_SVDAG_CHECK_WORDS = 4096 /* of a block, which one thread takes */
 };
 
 /* What is told of a leaf or a block, which has two words at least, so that no two share an entry:
  * the occupied voxels of a leaf, from bit 0 on, and these; never 0. Most references are to leaves,
  * anywhere among them: 16 bits keep more of them in the caches. */
-#define VXD_DAG_SMALL_PARENT 0x8000u
-#define VXD_DAG_SMALL_IS_ODD 0x4000u /* it begins at an odd address */
-#define VXD_DAG_SMALL_FREE 0x2000u
-#define VXD_DAG_SMALL_OCCUPIED 0x1000u
-#define VXD_DAG_SMALL_BLOCK 0x0800u
-#define VXD_DAG_SMALL_COUNT 0x007fu
+#define VXD_SVDAG_SMALL_PARENT 0x8000u
+#define VXD_SVDAG_SMALL_IS_ODD 0x4000u /* it begins at an odd address */
+#define VXD_SVDAG_SMALL_FREE 0x2000u
+#define VXD_SVDAG_SMALL_OCCUPIED 0x1000u
+#define VXD_SVDAG_SMALL_BLOCK 0x0800u
+#define VXD_SVDAG_SMALL_COUNT 0x007fu
 
-static inline uint16_t vxd_dag_small_odd(uint32_t at)
+static inline uint16_t vxd_svdag_small_odd(uint32_t at)
 {
-    return (at & 1u) != 0 ? VXD_DAG_SMALL_IS_ODD : 0;
+    return (at & 1u) != 0 ? VXD_SVDAG_SMALL_IS_ODD : 0;
 }
 
 /* A check that goes on; the words are checked chunk by chunk by themselves (image_words.c), then
  * with what they refer to (image_check.c). */
-struct vxd_dag_checking {
-    const struct vxd_dag_image_info *info;
+struct vxd_svdag_checking {
+    const struct vxd_svdag_image_info *info;
     const uint32_t *words;
-    struct vxd_dag_image_items *items;
-    struct vxd_dag_mark *marks;
+    struct vxd_svdag_image_items *items;
+    struct vxd_svdag_mark *marks;
     uint64_t n_chunks;
     /* In items->spare, by half the address, 0 = no item begins there: */
     uint16_t *small_tells; /* of leaves and blocks */
@@ -67,32 +69,32 @@ struct vxd_dag_checking {
     struct vxd_err err;
 };
 
-static inline bool vxd_dag_check_has_failed(const struct vxd_dag_checking *check)
+static inline bool vxd_svdag_check_has_failed(const struct vxd_svdag_checking *check)
 {
     return __atomic_load_n(&check->has_failed, __ATOMIC_RELAXED);
 }
 
 /* image_words.c. Tells, once, which rule is broken where; gives false. Any thread. */
-bool vxd_dag_checking_broken(struct vxd_dag_checking *check, enum vxd_dag_kind kind,
-                             uint64_t at, const char *rule);
+bool vxd_svdag_checking_broken(struct vxd_svdag_checking *check, enum vxd_svdag_kind kind,
+                               uint64_t at, const char *rule);
 /* Goes over the items of a chunk: marks where they begin, counts them, and checks what their own
  * words tell. Other chunks may go on beside it. */
-bool vxd_dag_checking_chunk(struct vxd_dag_checking *check, uint64_t chunk);
+bool vxd_svdag_checking_chunk(struct vxd_svdag_checking *check, uint64_t chunk);
 
 /* Whether a uniform reference is of a value that the format has. */
-static inline bool vxd_dag_checking_is_value(const struct vxd_dag_checking *check,
-                                             uint32_t ref)
+static inline bool vxd_svdag_checking_is_value(const struct vxd_svdag_checking *check,
+                                               uint32_t ref)
 {
-    return vxd_dag_uniform_value(ref) >> check->items->view.value_bits == 0;
+    return vxd_svdag_uniform_value(ref) >> check->items->view.value_bits == 0;
 }
 
 /* What the word at an address is part of. */
-static inline enum vxd_dag_kind vxd_dag_image_kind(const struct vxd_dag_image_info *info,
-                                                   uint64_t at)
+static inline enum vxd_svdag_kind
+vxd_svdag_image_kind(const struct vxd_svdag_image_info *info, uint64_t at)
 {
-    return at < info->leaves  ? VXD_DAG_BLOCK
-           : at < info->inner ? VXD_DAG_LEAF
-                              : VXD_DAG_INNER;
+    return at < info->leaves  ? VXD_SVDAG_BLOCK
+           : at < info->inner ? VXD_SVDAG_LEAF
+                              : VXD_SVDAG_INNER;
 }
 
 /* arena_adopt_cpu.c. Takes a checked image into an arena that has nothing: words where they are,
@@ -100,15 +102,15 @@ static inline enum vxd_dag_kind vxd_dag_image_kind(const struct vxd_dag_image_in
  * items than by chance are of one shard.
  *
  * inout   items    its spare memory is overwritten
- *         memory   the words', of vxd_dag_image_alloc: the arena's own and emptied where the image
+ *         memory   the words', of vxd_svdag_image_alloc: the arena's own and emptied where the image
  *                  is taken and the arena had no chunk. Else, and with NULL, the words are copied
  * errors  RESOURCE_EXHAUSTED; then too, as where it is not taken, the arena has no node */
-enum vxd_status vxd_dag_arena_adopt(struct vxd_dag *dag,
-                                    const struct vxd_dag_image_info *info,
-                                    struct vxd_dag_image_items *items,
-                                    struct vxd_buffer *memory, bool *is_taken,
-                                    struct vxd_err *err);
+enum vxd_status vxd_svdag_arena_adopt(struct vxd_svdag *svdag,
+                                      const struct vxd_svdag_image_info *info,
+                                      struct vxd_svdag_image_items *items,
+                                      struct vxd_buffer *memory, bool *is_taken,
+                                      struct vxd_err *err);
 /* Whether it can: nothing was ever stored in it. */
-bool vxd_dag_arena_is_new(const struct vxd_dag *dag);
+bool vxd_svdag_arena_is_new(const struct vxd_svdag *svdag);
 
 #endif

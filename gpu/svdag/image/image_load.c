@@ -9,7 +9,7 @@
 #include "gpu/svdag/collect/collect_cpu.h"
 
 enum {
-    CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
+    CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
     PAGE_BYTES = 4096,
     PART_PAGES = 1024 /* two huge pages */
 };
@@ -26,8 +26,8 @@ static void touch_body(void *args, size_t begin, size_t end)
     }
 }
 
-enum vxd_status vxd_dag_image_alloc(struct vxd_context *context, uint64_t n_words,
-                                    struct vxd_buffer *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_image_alloc(struct vxd_context *context, uint64_t n_words,
+                                      struct vxd_buffer *out, struct vxd_err *err)
 {
     const size_t chunk_bytes = CHUNK_WORDS * sizeof(uint32_t);
     size_t n_chunks = (size_t)(n_words / CHUNK_WORDS) + 1;
@@ -52,9 +52,10 @@ struct uploaded {
 };
 
 static enum vxd_status upload(struct vxd_queue *queue,
-                              const struct vxd_dag_image_info *info,
+                              const struct vxd_svdag_image_info *info,
                               const uint32_t *words, struct uploaded *out,
-                              struct vxd_dag_transfer_source *source, struct vxd_err *err)
+                              struct vxd_svdag_transfer_source *source,
+                              struct vxd_err *err)
 {
     size_t n_table = source->n_chunks * sizeof(uint32_t *);
     const uint32_t **table;
@@ -85,39 +86,40 @@ static void free_uploaded(struct vxd_queue *queue, struct uploaded *uploaded)
 }
 
 static enum vxd_status carry_over(struct vxd_queue *queue,
-                                  const struct vxd_dag_transfer_source *source,
-                                  struct vxd_dag *dag, uint32_t *roots, size_t n_roots,
-                                  struct vxd_err *err)
+                                  const struct vxd_svdag_transfer_source *source,
+                                  struct vxd_svdag *svdag, uint32_t *roots,
+                                  size_t n_roots, struct vxd_err *err)
 {
-    struct vxd_dag_transfer *transfer = NULL;
+    struct vxd_svdag_transfer *transfer = NULL;
     bool is_done = false;
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_transfer_open(queue, source, dag, &transfer, err));
+    VXD_TRY(vxd_svdag_transfer_open(queue, source, svdag, &transfer, err));
     for (size_t i = 0; i < n_roots; i++) {
-        VXD_TRY(vxd_dag_transfer_add(transfer, roots[i], err));
+        VXD_TRY(vxd_svdag_transfer_add(transfer, roots[i], err));
     }
     while (!is_done) {
-        VXD_TRY(vxd_dag_transfer_step(queue, transfer, UINT64_MAX, &is_done, err));
+        VXD_TRY(vxd_svdag_transfer_step(queue, transfer, UINT64_MAX, &is_done, err));
     }
     for (size_t i = 0; i < n_roots; i++) {
-        (void)vxd_dag_transfer_root(transfer, roots[i], &roots[i]);
+        (void)vxd_svdag_transfer_root(transfer, roots[i], &roots[i]);
     }
 out:
-    vxd_dag_transfer_end(queue, transfer);
+    vxd_svdag_transfer_end(queue, transfer);
     return status;
 }
 
-static enum vxd_status load(struct vxd_queue *queue, struct vxd_dag *dag,
-                            const struct vxd_dag_image_info *info, const uint32_t *words,
-                            struct vxd_buffer *memory, struct vxd_dag_image_items *items,
-                            uint32_t *roots, size_t n_roots, struct vxd_err *err)
+static enum vxd_status load(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                            const struct vxd_svdag_image_info *info,
+                            const uint32_t *words, struct vxd_buffer *memory,
+                            struct vxd_svdag_image_items *items, uint32_t *roots,
+                            size_t n_roots, struct vxd_err *err)
 {
-    struct vxd_dag_transfer_source source = {
+    struct vxd_svdag_transfer_source source = {
         .view = items->view,
         .n_chunks = (uint32_t)((info->n_words + CHUNK_WORDS - 1) / CHUNK_WORDS),
-        .n_items = items->n_items[VXD_DAG_LEAF] + items->n_items[VXD_DAG_INNER] +
-                   items->n_items[VXD_DAG_BLOCK]};
+        .n_items = items->n_items[VXD_SVDAG_LEAF] + items->n_items[VXD_SVDAG_INNER] +
+                   items->n_items[VXD_SVDAG_BLOCK]};
     struct uploaded uploaded = {0};
     enum vxd_status status;
 
@@ -125,30 +127,30 @@ static enum vxd_status load(struct vxd_queue *queue, struct vxd_dag *dag,
         /* Equal items, which no image of ours has, become one by the other way. */
         bool is_taken = false;
 
-        if (dag->arena != NULL && vxd_dag_arena_is_new(dag)) {
-            status = vxd_dag_arena_adopt(dag, info, items, memory, &is_taken, err);
+        if (svdag->arena != NULL && vxd_svdag_arena_is_new(svdag)) {
+            status = vxd_svdag_arena_adopt(svdag, info, items, memory, &is_taken, err);
             if (status != VXD_OK || is_taken) {
                 return status;
             }
         }
-        return carry_over(queue, &source, dag, roots, n_roots, err);
+        return carry_over(queue, &source, svdag, roots, n_roots, err);
     }
     VXD_TRY(upload(queue, info, words, &uploaded, &source, err));
-    VXD_TRY(carry_over(queue, &source, dag, roots, n_roots, err));
+    VXD_TRY(carry_over(queue, &source, svdag, roots, n_roots, err));
 out:
     free_uploaded(queue, &uploaded);
     return status;
 }
 
 /* memory: the words', where the store may keep it; or NULL. */
-static enum vxd_status check_and_load(struct vxd_queue *queue, struct vxd_dag *dag,
-                                      const struct vxd_dag_image_info *info,
+static enum vxd_status check_and_load(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                      const struct vxd_svdag_image_info *info,
                                       const uint32_t *words, struct vxd_buffer *memory,
                                       uint32_t *roots, size_t n_roots,
                                       struct vxd_err *err)
 {
-    const struct vxd_dag_format *format = &dag->spec.format;
-    struct vxd_dag_image_items items = {0};
+    const struct vxd_svdag_format *format = &svdag->spec.format;
+    struct vxd_svdag_image_items items = {0};
     enum vxd_status status;
 
     if (info->format.depth != format->depth ||
@@ -158,26 +160,26 @@ static enum vxd_status check_and_load(struct vxd_queue *queue, struct vxd_dag *d
                         "the image has not the format of the store");
     }
     VXD_TRY(vxd_queue_wait(queue, err));
-    VXD_TRY(vxd_dag_image_items_open(queue->context, info, words, roots, n_roots, &items,
-                                     err));
-    VXD_TRY(load(queue, dag, info, words, memory, &items, roots, n_roots, err));
+    VXD_TRY(vxd_svdag_image_items_open(queue->context, info, words, roots, n_roots,
+                                       &items, err));
+    VXD_TRY(load(queue, svdag, info, words, memory, &items, roots, n_roots, err));
 out:
-    vxd_dag_image_items_close(queue->context, &items);
+    vxd_svdag_image_items_close(queue->context, &items);
     return status;
 }
 
-enum vxd_status vxd_dag_image_load(struct vxd_queue *queue, struct vxd_dag *dag,
-                                   const struct vxd_dag_image_info *info,
-                                   const uint32_t *words, uint32_t *roots, size_t n_roots,
-                                   struct vxd_err *err)
+enum vxd_status vxd_svdag_image_load(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                     const struct vxd_svdag_image_info *info,
+                                     const uint32_t *words, uint32_t *roots,
+                                     size_t n_roots, struct vxd_err *err)
 {
-    return check_and_load(queue, dag, info, words, NULL, roots, n_roots, err);
+    return check_and_load(queue, svdag, info, words, NULL, roots, n_roots, err);
 }
 
-enum vxd_status vxd_dag_image_load_own(struct vxd_queue *queue, struct vxd_dag *dag,
-                                       const struct vxd_dag_image_info *info,
-                                       struct vxd_buffer *memory, uint32_t *roots,
-                                       size_t n_roots, struct vxd_err *err)
+enum vxd_status vxd_svdag_image_load_own(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                         const struct vxd_svdag_image_info *info,
+                                         struct vxd_buffer *memory, uint32_t *roots,
+                                         size_t n_roots, struct vxd_err *err)
 {
-    return check_and_load(queue, dag, info, memory->ptr, memory, roots, n_roots, err);
+    return check_and_load(queue, svdag, info, memory->ptr, memory, roots, n_roots, err);
 }

@@ -5,8 +5,8 @@
 
 #include "gpu/svdag/node/inner_math.h"
 
-/* Voxels, as in struct vxd_dag_edit_result. */
-struct vxd_dag_change {
+/* Voxels, as in struct vxd_svdag_edit_result. */
+struct vxd_svdag_change {
     uint64_t n_added;
     uint64_t n_removed;
     uint64_t n_changed;
@@ -14,7 +14,7 @@ struct vxd_dag_change {
 };
 
 /* What is known of a reference without a walk. */
-struct vxd_dag_known {
+struct vxd_svdag_known {
     uint64_t n_voxels;
     uint64_t n_occupied; /* where has_count is set */
     bool has_count;
@@ -22,43 +22,44 @@ struct vxd_dag_known {
     bool may_have_free;
 };
 
-VXD_HD struct vxd_dag_known vxd_dag_know(const struct vxd_dag_view *view, uint32_t ref,
-                                         int height)
+VXD_HD struct vxd_svdag_known vxd_svdag_know(const struct vxd_svdag_view *view,
+                                             uint32_t ref, int height)
 {
-    struct vxd_dag_known known = {(uint64_t)1 << 3 * height, 0, true, false, false};
+    struct vxd_svdag_known known = {(uint64_t)1 << 3 * height, 0, true, false, false};
     uint32_t head;
 
-    if (!vxd_dag_is_node(ref)) {
-        unsigned state = vxd_dag_uniform_state(view, ref);
+    if (!vxd_svdag_is_node(ref)) {
+        unsigned state = vxd_svdag_uniform_state(view, ref);
 
-        known.n_occupied = state == VXD_DAG_OCCUPIED ? known.n_voxels : 0;
-        known.may_have_free = state == VXD_DAG_FREE;
+        known.n_occupied = state == VXD_SVDAG_OCCUPIED ? known.n_voxels : 0;
+        known.may_have_free = state == VXD_SVDAG_FREE;
         return known;
     }
     known.is_node = true;
-    if (height == VXD_DAG_LEAF_HEIGHT) {
+    if (height == VXD_SVDAG_LEAF_HEIGHT) {
         known.has_count = false;
         known.may_have_free = view->free_value >= 0;
         return known;
     }
-    head = vxd_dag_words(view, ref)[0];
+    head = vxd_svdag_words(view, ref)[0];
     known.has_count =
-        height <= VXD_DAG_COUNT_HEIGHT || (head & VXD_DAG_HAS_OCCUPIED) == 0;
+        height <= VXD_SVDAG_COUNT_HEIGHT || (head & VXD_SVDAG_HAS_OCCUPIED) == 0;
     known.n_occupied = head >> 10;
-    known.may_have_free = (head & VXD_DAG_HAS_FREE) != 0;
+    known.may_have_free = (head & VXD_SVDAG_HAS_FREE) != 0;
     return known;
 }
 
 /* Changes between two references of which one at least is no node; false where the other's
  * parts have to be looked at. */
-VXD_HD bool vxd_dag_change_known(const struct vxd_dag_view *view, uint32_t from,
-                                 uint32_t to, int height, struct vxd_dag_change *change)
+VXD_HD bool vxd_svdag_change_known(const struct vxd_svdag_view *view, uint32_t from,
+                                   uint32_t to, int height,
+                                   struct vxd_svdag_change *change)
 {
-    struct vxd_dag_known before = vxd_dag_know(view, from, height);
-    struct vxd_dag_known after = vxd_dag_know(view, to, height);
+    struct vxd_svdag_known before = vxd_svdag_know(view, from, height);
+    struct vxd_svdag_known after = vxd_svdag_know(view, to, height);
     const bool is_from = before.is_node; /* the node */
-    const struct vxd_dag_known node = is_from ? before : after;
-    const struct vxd_dag_known even = is_from ? after : before;
+    const struct vxd_svdag_known node = is_from ? before : after;
+    const struct vxd_svdag_known even = is_from ? after : before;
     uint64_t n = node.n_voxels;
     uint64_t n_gone = 0;
 
@@ -94,133 +95,136 @@ VXD_HD bool vxd_dag_change_known(const struct vxd_dag_view *view, uint32_t from,
 }
 
 /* Of some voxels occupied at two references of leaf height, those that differ in value. */
-VXD_DAG_RARE uint32_t vxd_dag_values_differ(const struct vxd_dag_view *view,
-                                            uint32_t from, uint32_t to, uint64_t both)
+VXD_SVDAG_RARE uint32_t vxd_svdag_values_differ(const struct vxd_svdag_view *view,
+                                                uint32_t from, uint32_t to, uint64_t both)
 {
-    struct vxd_dag_values were = vxd_dag_values_of(view, from);
-    struct vxd_dag_values are = vxd_dag_values_of(view, to);
+    struct vxd_svdag_values were = vxd_svdag_values_of(view, from);
+    struct vxd_svdag_values are = vxd_svdag_values_of(view, to);
     uint32_t n = 0;
 
     for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
-        const int bit = vxd_dag_low_bit(rest);
+        const int bit = vxd_svdag_low_bit(rest);
 
-        n += vxd_dag_values_get(view, &were, bit) != vxd_dag_values_get(view, &are, bit);
+        n += vxd_svdag_values_get(view, &were, bit) !=
+             vxd_svdag_values_get(view, &are, bit);
     }
     return n;
 }
 
 /* The same of values of 4 bits. */
-VXD_DAG_RARE uint32_t vxd_dag_octets_differ(const struct vxd_dag_view *view,
-                                            uint32_t from, uint32_t to, uint64_t both)
+VXD_SVDAG_RARE uint32_t vxd_svdag_octets_differ(const struct vxd_svdag_view *view,
+                                                uint32_t from, uint32_t to, uint64_t both)
 {
-    struct vxd_dag_octets were = vxd_dag_octets_of(view, from);
-    struct vxd_dag_octets are = vxd_dag_octets_of(view, to);
+    struct vxd_svdag_octets were = vxd_svdag_octets_of(view, from);
+    struct vxd_svdag_octets are = vxd_svdag_octets_of(view, to);
     uint32_t n = 0;
 
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (int octant = 0; octant < 8; octant++) {
-        const uint32_t nibbles = vxd_dag_octets_next(&were) ^ vxd_dag_octets_next(&are);
+        const uint32_t nibbles =
+            vxd_svdag_octets_next(&were) ^ vxd_svdag_octets_next(&are);
 
-        n += (uint32_t)vxd_dag_popc(vxd_dag_nibbles_any(nibbles) &
-                                    (uint32_t)(both >> 8 * octant));
+        n += (uint32_t)vxd_svdag_popc(vxd_svdag_nibbles_any(nibbles) &
+                                      (uint32_t)(both >> 8 * octant));
     }
     return n;
 }
 
 /* The same of a reference whose values differ and of an edited leaf, whose values are packed. */
-VXD_DAG_RARE uint32_t vxd_dag_octets_edited(const struct vxd_dag_view *view,
-                                            uint32_t from, const uint16_t *values,
-                                            uint64_t others, uint32_t first,
-                                            uint32_t other, uint64_t both)
+VXD_SVDAG_RARE uint32_t vxd_svdag_octets_edited(const struct vxd_svdag_view *view,
+                                                uint32_t from, const uint16_t *values,
+                                                uint64_t others, uint32_t first,
+                                                uint32_t other, uint64_t both)
 {
-    struct vxd_dag_octets were = vxd_dag_octets_of(view, from);
+    struct vxd_svdag_octets were = vxd_svdag_octets_of(view, from);
     uint32_t n = 0;
 
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (int octant = 0; octant < 8; octant++) {
         const uint32_t are =
-            values != NULL ? vxd_dag_octet_get(values, octant)
-                           : vxd_dag_nibbles_of(first) ^
-                                 vxd_dag_octet_mask(others, octant) * (first ^ other);
-        const uint32_t nibbles = vxd_dag_octets_next(&were) ^ are;
+            values != NULL ? vxd_svdag_octet_get(values, octant)
+                           : vxd_svdag_nibbles_of(first) ^
+                                 vxd_svdag_octet_mask(others, octant) * (first ^ other);
+        const uint32_t nibbles = vxd_svdag_octets_next(&were) ^ are;
 
-        n += (uint32_t)vxd_dag_popc(vxd_dag_nibbles_any(nibbles) &
-                                    (uint32_t)(both >> 8 * octant));
+        n += (uint32_t)vxd_svdag_popc(vxd_svdag_nibbles_any(nibbles) &
+                                      (uint32_t)(both >> 8 * octant));
     }
     return n;
 }
 
 /* The same of a reference whose values differ and of an edited leaf. */
-VXD_DAG_RARE uint32_t vxd_dag_values_edited(const struct vxd_dag_view *view,
-                                            uint32_t from, const uint16_t *values,
-                                            uint64_t others, uint32_t first,
-                                            uint32_t other, uint64_t both)
+VXD_SVDAG_RARE uint32_t vxd_svdag_values_edited(const struct vxd_svdag_view *view,
+                                                uint32_t from, const uint16_t *values,
+                                                uint64_t others, uint32_t first,
+                                                uint32_t other, uint64_t both)
 {
-    struct vxd_dag_values were = vxd_dag_values_of(view, from);
+    struct vxd_svdag_values were = vxd_svdag_values_of(view, from);
     uint32_t n = 0;
 
     for (uint64_t rest = both; rest != 0; rest &= rest - 1) {
-        const int bit = vxd_dag_low_bit(rest);
+        const int bit = vxd_svdag_low_bit(rest);
 
-        n += vxd_dag_values_get(view, &were, bit) != (values != NULL ? values[bit]
-                                                      : (others >> bit & 1) != 0 ? other
-                                                                                 : first);
+        n += vxd_svdag_values_get(view, &were, bit) != (values != NULL ? values[bit]
+                                                        : (others >> bit & 1) != 0
+                                                            ? other
+                                                            : first);
     }
     return n;
 }
 
 /* Of most masks, which are 0, without a count where that is long. */
-VXD_HD uint64_t vxd_dag_n_voxels(uint64_t mask)
+VXD_HD uint64_t vxd_svdag_n_voxels(uint64_t mask)
 {
-    return mask == 0 ? 0 : (uint64_t)vxd_dag_popc(mask);
+    return mask == 0 ? 0 : (uint64_t)vxd_svdag_popc(mask);
 }
 
 /* Adds the changes between two leaves. False where they are equal in all, what is not set
  * (which no number tells) included. */
-VXD_HD bool vxd_dag_change_add_masks(const struct vxd_dag_leaf *from,
-                                     const struct vxd_dag_leaf *to, uint64_t n_changed,
-                                     struct vxd_dag_change *sum)
+VXD_HD bool vxd_svdag_change_add_masks(const struct vxd_svdag_leaf *from,
+                                       const struct vxd_svdag_leaf *to,
+                                       uint64_t n_changed, struct vxd_svdag_change *sum)
 {
     const uint64_t before = from->set & ~from->free;
     const uint64_t after = to->set & ~to->free;
 
-    sum->n_added += vxd_dag_n_voxels(after & ~before);
-    sum->n_removed += vxd_dag_n_voxels(before & ~after);
+    sum->n_added += vxd_svdag_n_voxels(after & ~before);
+    sum->n_removed += vxd_svdag_n_voxels(before & ~after);
     sum->n_changed += n_changed;
-    sum->n_freed += vxd_dag_n_voxels(to->free & ~from->free);
+    sum->n_freed += vxd_svdag_n_voxels(to->free & ~from->free);
     return n_changed > 0 || from->set != to->set || from->free != to->free;
 }
 
 /* Changes between what stands at two references of leaf height. */
-VXD_DAG_RARE struct vxd_dag_change vxd_dag_change_leaves(const struct vxd_dag_view *view,
-                                                         uint32_t from, uint32_t to)
+VXD_SVDAG_RARE struct vxd_svdag_change
+vxd_svdag_change_leaves(const struct vxd_svdag_view *view, uint32_t from, uint32_t to)
 {
-    struct vxd_dag_leaf before;
-    struct vxd_dag_leaf after;
-    struct vxd_dag_change change = {0, 0, 0, 0};
+    struct vxd_svdag_leaf before;
+    struct vxd_svdag_leaf after;
+    struct vxd_svdag_change change = {0, 0, 0, 0};
     uint64_t n_changed = 0;
     uint64_t both;
 
-    (void)vxd_dag_leaf_peek(view, from, &before);
-    (void)vxd_dag_leaf_peek(view, to, &after);
+    (void)vxd_svdag_leaf_peek(view, from, &before);
+    (void)vxd_svdag_leaf_peek(view, to, &after);
     both = before.set & ~before.free & after.set & ~after.free;
     if (both != 0 && view->value_bits > 1) {
         n_changed = !before.is_mixed && !after.is_mixed
-                        ? (before.first != after.first ? vxd_dag_n_voxels(both) : 0)
-                    : before.is_packed ? vxd_dag_octets_differ(view, from, to, both)
-                                       : vxd_dag_values_differ(view, from, to, both);
+                        ? (before.first != after.first ? vxd_svdag_n_voxels(both) : 0)
+                    : before.is_packed ? vxd_svdag_octets_differ(view, from, to, both)
+                                       : vxd_svdag_values_differ(view, from, to, both);
     }
-    (void)vxd_dag_change_add_masks(&before, &after, n_changed, &change);
+    (void)vxd_svdag_change_add_masks(&before, &after, n_changed, &change);
     return change;
 }
 
 /* Adds the changes from a leaf as it was split to what it became, `from` being the reference it
  * was split from; the values of `before` are not looked at, they may be those of `to`. False where they are equal
  * in all, what is not set (which no number tells) included. */
-VXD_HD bool vxd_dag_change_add_edited(const struct vxd_dag_view *view, uint32_t from,
-                                      const struct vxd_dag_leaf *before,
-                                      const struct vxd_dag_leaf *to,
-                                      struct vxd_dag_change *sum)
+VXD_HD bool vxd_svdag_change_add_edited(const struct vxd_svdag_view *view, uint32_t from,
+                                        const struct vxd_svdag_leaf *before,
+                                        const struct vxd_svdag_leaf *to,
+                                        struct vxd_svdag_change *sum)
 {
     const uint64_t both = before->set & ~before->free & to->set & ~to->free;
     uint64_t n_changed = 0;
@@ -229,20 +233,21 @@ VXD_HD bool vxd_dag_change_add_edited(const struct vxd_dag_view *view, uint32_t 
         const uint16_t *values = to->is_mixed ? to->values : NULL;
 
         n_changed = !before->is_mixed
-                        ? vxd_dag_n_voxels(
-                              both & ~vxd_dag_leaf_find_value(to, both, before->first))
+                        ? vxd_svdag_n_voxels(
+                              both & ~vxd_svdag_leaf_find_value(to, both, before->first))
                     : before->is_packed
-                        ? vxd_dag_octets_edited(view, from, values, to->others, to->first,
-                                                to->other, both)
-                        : vxd_dag_values_edited(view, from, values, to->others, to->first,
-                                                to->other, both);
+                        ? vxd_svdag_octets_edited(view, from, values, to->others,
+                                                  to->first, to->other, both)
+                        : vxd_svdag_values_edited(view, from, values, to->others,
+                                                  to->first, to->other, both);
     }
-    return vxd_dag_change_add_masks(before, to, n_changed, sum);
+    return vxd_svdag_change_add_masks(before, to, n_changed, sum);
 }
 
 /* Changes of a pair without going below it; false where its children have to be asked. */
-VXD_HD bool vxd_dag_change_at_once(const struct vxd_dag_view *view, uint32_t from,
-                                   uint32_t to, int height, struct vxd_dag_change *change)
+VXD_HD bool vxd_svdag_change_at_once(const struct vxd_svdag_view *view, uint32_t from,
+                                     uint32_t to, int height,
+                                     struct vxd_svdag_change *change)
 {
     change->n_added = 0;
     change->n_removed = 0;
@@ -251,19 +256,19 @@ VXD_HD bool vxd_dag_change_at_once(const struct vxd_dag_view *view, uint32_t fro
     if (from == to) {
         return true;
     }
-    if (!(vxd_dag_is_node(from) && vxd_dag_is_node(to)) &&
-        vxd_dag_change_known(view, from, to, height, change)) {
+    if (!(vxd_svdag_is_node(from) && vxd_svdag_is_node(to)) &&
+        vxd_svdag_change_known(view, from, to, height, change)) {
         return true;
     }
-    if (height == VXD_DAG_LEAF_HEIGHT) {
-        *change = vxd_dag_change_leaves(view, from, to);
+    if (height == VXD_SVDAG_LEAF_HEIGHT) {
+        *change = vxd_svdag_change_leaves(view, from, to);
         return true;
     }
     return false;
 }
 
-VXD_HD void vxd_dag_change_sum(struct vxd_dag_change *sum,
-                               const struct vxd_dag_change *more)
+VXD_HD void vxd_svdag_change_sum(struct vxd_svdag_change *sum,
+                                 const struct vxd_svdag_change *more)
 {
     sum->n_added += more->n_added;
     sum->n_removed += more->n_removed;

@@ -7,41 +7,42 @@
 #include "gpu/svdag/node/leaf_math.h"
 
 /* What an item is: two of different kinds are never the same, whatever their words. */
-enum vxd_dag_kind {
-    VXD_DAG_LEAF = 0,
-    VXD_DAG_INNER = 1,
-    VXD_DAG_BLOCK = 2,
-    VXD_DAG_N_KINDS = 3
+enum vxd_svdag_kind {
+    VXD_SVDAG_LEAF = 0,
+    VXD_SVDAG_INNER = 1,
+    VXD_SVDAG_BLOCK = 2,
+    VXD_SVDAG_N_KINDS = 3
 };
 
 /* Words of what a cube is to an editor, at most. */
 enum {
-    VXD_DAG_SIGNATURE_WORDS = 10
+    VXD_SVDAG_SIGNATURE_WORDS = 10
 };
 
 /* A node's place: low corner in voxels, side 2^height. */
-struct vxd_dag_cube {
+struct vxd_svdag_cube {
     uint32_t x, y, z;
     int height;
 };
 
 /* What an edit does with a cube. */
-enum vxd_dag_visit {
-    VXD_DAG_KEEP,   /* stays as it is */
-    VXD_DAG_SET,    /* becomes *uniform: empty, uniform, or any node of its height */
-    VXD_DAG_DESCEND /* depends on the parts; of a leaf: on its voxels */
+enum vxd_svdag_visit {
+    VXD_SVDAG_KEEP,   /* stays as it is */
+    VXD_SVDAG_SET,    /* becomes *uniform: empty, uniform, or any node of its height */
+    VXD_SVDAG_DESCEND /* depends on the parts; of a leaf: on its voxels */
 };
 
 /* What becomes of the eight parts of a cube: masks of octants; others stay as they are. */
-struct vxd_dag_told {
+struct vxd_svdag_told {
     unsigned set;     /* become `uniform` */
     unsigned open;    /* depend on their parts; leaves on their voxels */
     uint32_t uniform; /* empty or uniform */
 };
 
-VXD_HD struct vxd_dag_cube vxd_dag_cube_child(const struct vxd_dag_cube *cube, int octant)
+VXD_HD struct vxd_svdag_cube vxd_svdag_cube_child(const struct vxd_svdag_cube *cube,
+                                                  int octant)
 {
-    struct vxd_dag_cube child;
+    struct vxd_svdag_cube child;
 
     child.height = cube->height - 1;
     child.x = cube->x + ((uint32_t)(octant >> 2) << child.height);
@@ -51,78 +52,78 @@ VXD_HD struct vxd_dag_cube vxd_dag_cube_child(const struct vxd_dag_cube *cube, i
 }
 
 /* Words of an item, from its own first ones. */
-VXD_HD int vxd_dag_item_words(int value_bits, enum vxd_dag_kind kind,
-                              const uint32_t *words)
+VXD_HD int vxd_svdag_item_words(int value_bits, enum vxd_svdag_kind kind,
+                                const uint32_t *words)
 {
-    return kind == VXD_DAG_INNER ? vxd_dag_inner_words(words)
-           : kind == VXD_DAG_LEAF
-               ? vxd_dag_leaf_words(value_bits, vxd_dag_leaf_mask(words))
-               : vxd_dag_block_words(value_bits, (int)words[0]);
+    return kind == VXD_SVDAG_INNER ? vxd_svdag_inner_words(words)
+           : kind == VXD_SVDAG_LEAF
+               ? vxd_svdag_leaf_words(value_bits, vxd_svdag_leaf_mask(words))
+               : vxd_svdag_block_words(value_bits, (int)words[0]);
 }
 
 /* Inner nodes ----------------------------------------------------------------------------- */
 
 /* What of a node the header of its parent repeats. */
-struct vxd_dag_part {
+struct vxd_svdag_part {
     uint32_t flags;
-    uint32_t n_occupied; /* where the height is below VXD_DAG_COUNT_HEIGHT */
+    uint32_t n_occupied; /* where the height is below VXD_SVDAG_COUNT_HEIGHT */
 };
 
 /* Of what is empty or uniform. */
-VXD_HD struct vxd_dag_part vxd_dag_part_even(const struct vxd_dag_view *view,
-                                             uint32_t ref, int height)
+VXD_HD struct vxd_svdag_part vxd_svdag_part_even(const struct vxd_svdag_view *view,
+                                                 uint32_t ref, int height)
 {
-    struct vxd_dag_part part = {0, 0};
+    struct vxd_svdag_part part = {0, 0};
 
-    if (ref == VXD_DAG_EMPTY) {
+    if (ref == VXD_SVDAG_EMPTY) {
         return part;
     }
-    if (vxd_dag_uniform_state(view, ref) == VXD_DAG_FREE) {
-        part.flags = VXD_DAG_HAS_FREE;
+    if (vxd_svdag_uniform_state(view, ref) == VXD_SVDAG_FREE) {
+        part.flags = VXD_SVDAG_HAS_FREE;
         return part;
     }
-    part.flags = VXD_DAG_HAS_OCCUPIED;
-    part.n_occupied = height < VXD_DAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
+    part.flags = VXD_SVDAG_HAS_OCCUPIED;
+    part.n_occupied = height < VXD_SVDAG_COUNT_HEIGHT ? 1u << (3 * height) : 0;
     return part;
 }
 
 /* Of an inner node, by its header. */
-VXD_HD struct vxd_dag_part vxd_dag_part_told(uint32_t header)
+VXD_HD struct vxd_svdag_part vxd_svdag_part_told(uint32_t header)
 {
-    struct vxd_dag_part part;
+    struct vxd_svdag_part part;
 
-    part.flags = header & (VXD_DAG_HAS_OCCUPIED | VXD_DAG_HAS_FREE);
+    part.flags = header & (VXD_SVDAG_HAS_OCCUPIED | VXD_SVDAG_HAS_FREE);
     part.n_occupied = header >> 10;
     return part;
 }
 
-VXD_HD struct vxd_dag_part vxd_dag_part_of(const struct vxd_dag_view *view, uint32_t ref,
-                                           int height)
+VXD_HD struct vxd_svdag_part vxd_svdag_part_of(const struct vxd_svdag_view *view,
+                                               uint32_t ref, int height)
 {
     const uint32_t *words;
-    struct vxd_dag_part part = {0, 0};
+    struct vxd_svdag_part part = {0, 0};
 
-    if (!vxd_dag_is_node(ref)) {
-        return vxd_dag_part_even(view, ref, height);
+    if (!vxd_svdag_is_node(ref)) {
+        return vxd_svdag_part_even(view, ref, height);
     }
-    words = vxd_dag_words(view, ref);
-    if (height == VXD_DAG_LEAF_HEIGHT) {
-        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
-        uint64_t occupied = vxd_dag_item_occupied_called(view, &leaf);
+    words = vxd_svdag_words(view, ref);
+    if (height == VXD_SVDAG_LEAF_HEIGHT) {
+        struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, ref);
+        uint64_t occupied = vxd_svdag_item_occupied_called(view, &leaf);
 
-        part.n_occupied = (uint32_t)vxd_dag_popc(occupied);
-        part.flags = (occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0) |
-                     (occupied != vxd_dag_leaf_mask(words) ? VXD_DAG_HAS_FREE : 0);
+        part.n_occupied = (uint32_t)vxd_svdag_popc(occupied);
+        part.flags = (occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0) |
+                     (occupied != vxd_svdag_leaf_mask(words) ? VXD_SVDAG_HAS_FREE : 0);
         return part;
     }
-    return vxd_dag_part_told(words[0]);
+    return vxd_svdag_part_told(words[0]);
 }
 
 /* The words (up to 9) of an inner node of this height, from its eight children. False where
  * they are even: *ref is empty or uniform then. */
-VXD_HD bool vxd_dag_inner_compose(const struct vxd_dag_view *view, int height,
-                                  const uint32_t children[8], uint32_t *words,
-                                  uint32_t *ref)
+VXD_HD bool vxd_svdag_inner_compose(const struct vxd_svdag_view *view, int height,
+                                    const uint32_t children[8], uint32_t *words,
+                                    uint32_t *ref)
 {
     uint32_t head = 0;
     uint32_t n_occupied = 0;
@@ -131,19 +132,19 @@ VXD_HD bool vxd_dag_inner_compose(const struct vxd_dag_view *view, int height,
 
     for (int i = 0; i < 8; i++) {
         differ |= children[i] ^ children[0];
-        if (children[i] != VXD_DAG_EMPTY) {
-            struct vxd_dag_part part = vxd_dag_part_of(view, children[i], height - 1);
+        if (children[i] != VXD_SVDAG_EMPTY) {
+            struct vxd_svdag_part part = vxd_svdag_part_of(view, children[i], height - 1);
 
             head |= 1u << i | part.flags;
             words[++n] = children[i];
             n_occupied += part.n_occupied;
         }
     }
-    if (differ == 0 && !vxd_dag_is_node(children[0])) {
+    if (differ == 0 && !vxd_svdag_is_node(children[0])) {
         *ref = children[0];
         return false;
     }
-    words[0] = head | (height <= VXD_DAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
+    words[0] = head | (height <= VXD_SVDAG_COUNT_HEIGHT ? n_occupied << 10 : 0);
     return true;
 }
 

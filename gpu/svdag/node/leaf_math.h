@@ -12,7 +12,7 @@
 #include "gpu/svdag/node/tree_cursor_math.h"
 
 /* 4x4x4 voxels, apart. Where there are no materials neither value nor values are looked at. */
-struct vxd_dag_leaf {
+struct vxd_svdag_leaf {
     uint64_t set;    /* occupied or FREE */
     uint64_t free;   /* of those, FREE; 0 where it is not tracked */
     bool is_mixed;   /* materials of the occupied ones are in values; else they have */
@@ -26,7 +26,8 @@ struct vxd_dag_leaf {
 };
 
 /* One voxel's among a leaf's values. */
-VXD_HD void vxd_dag_values_put(uint16_t *values, bool is_packed, int bit, uint32_t value)
+VXD_HD void vxd_svdag_values_put(uint16_t *values, bool is_packed, int bit,
+                                 uint32_t value)
 {
     if (is_packed) {
         const int shift = 4 * (bit & 3);
@@ -39,14 +40,14 @@ VXD_HD void vxd_dag_values_put(uint16_t *values, bool is_packed, int bit, uint32
 }
 
 /* An octant's values where they are packed. */
-VXD_HD uint32_t vxd_dag_octet_get(const uint16_t *values, int octant)
+VXD_HD uint32_t vxd_svdag_octet_get(const uint16_t *values, int octant)
 {
     const uint16_t *at = values + (size_t)octant * 2;
 
     return at[0] | (uint32_t)at[1] << 16;
 }
 
-VXD_HD void vxd_dag_octet_put(uint16_t *values, int octant, uint32_t nibbles)
+VXD_HD void vxd_svdag_octet_put(uint16_t *values, int octant, uint32_t nibbles)
 {
     uint16_t *at = values + (size_t)octant * 2;
 
@@ -55,13 +56,13 @@ VXD_HD void vxd_dag_octet_put(uint16_t *values, int octant, uint32_t nibbles)
 }
 
 /* Of a mask of 64 voxels those of an octant, the low bits of their nibbles. */
-VXD_HD uint32_t vxd_dag_octet_mask(uint64_t mask, int octant)
+VXD_HD uint32_t vxd_svdag_octet_mask(uint64_t mask, int octant)
 {
-    return vxd_dag_bits_apart((uint32_t)(mask >> 8 * octant) & 0xffu);
+    return vxd_svdag_bits_apart((uint32_t)(mask >> 8 * octant) & 0xffu);
 }
 
 /* Value of an occupied voxel. */
-VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_leaf *leaf, int bit)
+VXD_HD uint32_t vxd_svdag_leaf_value(const struct vxd_svdag_leaf *leaf, int bit)
 {
     if (!leaf->is_mixed) {
         return (leaf->others >> bit & 1) != 0 ? leaf->other : leaf->first;
@@ -74,14 +75,15 @@ VXD_HD uint32_t vxd_dag_leaf_value(const struct vxd_dag_leaf *leaf, int bit)
 
 /* Whether n values of 4 bits are equal but for FREE ones, and the value; `free` < 0: there are
  * none. Of FREE ones alone it is any. */
-VXD_HD bool vxd_dag_nibbles_equal(const uint32_t *words, int n, int free, uint16_t *value)
+VXD_HD bool vxd_svdag_nibbles_equal(const uint32_t *words, int n, int free,
+                                    uint16_t *value)
 {
     const uint32_t frees = (uint32_t)free * 0x11111111u;
     uint32_t one = words[0] & 15u;
     uint32_t differ = 0;
 
     if (free < 0) {
-        VXD_DAG_ROLLED
+        VXD_SVDAG_ROLLED
         for (; n >= 8; n -= 8) {
             differ |= *words++ ^ one * 0x11111111u;
         }
@@ -91,7 +93,7 @@ VXD_HD bool vxd_dag_nibbles_equal(const uint32_t *words, int n, int free, uint16
         *value = (uint16_t)one;
         return differ == 0;
     }
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (; n > 0; n -= 8) {
         uint32_t word = *words++;
         uint32_t others = word ^ frees; /* low bits of those that are not FREE */
@@ -100,7 +102,7 @@ VXD_HD bool vxd_dag_nibbles_equal(const uint32_t *words, int n, int free, uint16
         others |= others >> 1;
         others &= 0x11111111u & (n >= 8 ? ~0u : (1u << 4 * n) - 1);
         if (others != 0) {
-            one = one != (uint32_t)free ? one : word >> vxd_dag_low_bit(others) & 15u;
+            one = one != (uint32_t)free ? one : word >> vxd_svdag_low_bit(others) & 15u;
             differ |= (word ^ one * 0x11111111u) & others * 15u;
         }
     }
@@ -109,46 +111,46 @@ VXD_HD bool vxd_dag_nibbles_equal(const uint32_t *words, int n, int free, uint16
 }
 
 /* Values of 4 bits of a leaf or an even region, octant by octant from the first on. */
-struct vxd_dag_octets {
-    struct vxd_dag_item item;
+struct vxd_svdag_octets {
+    struct vxd_svdag_item item;
     uint64_t set;  /* voxels of the octants that are left, the next one's first */
     int rank;      /* of its first value */
     bool is_even;  /* all have */
     uint32_t even; /* this one */
 };
 
-VXD_HD struct vxd_dag_octets vxd_dag_octets_of(const struct vxd_dag_view *view,
-                                               uint32_t ref)
+VXD_HD struct vxd_svdag_octets vxd_svdag_octets_of(const struct vxd_svdag_view *view,
+                                                   uint32_t ref)
 {
-    struct vxd_dag_octets octets;
+    struct vxd_svdag_octets octets;
 
-    octets.is_even = !vxd_dag_is_node(ref);
-    octets.even = vxd_dag_uniform_value(ref);
+    octets.is_even = !vxd_svdag_is_node(ref);
+    octets.even = vxd_svdag_uniform_value(ref);
     octets.rank = 0;
     octets.set = 0;
     octets.item.words = NULL;
     octets.item.rest = NULL;
     if (!octets.is_even) {
-        octets.item = vxd_dag_leaf_item(view, ref);
-        octets.set = vxd_dag_leaf_mask(octets.item.words);
+        octets.item = vxd_svdag_leaf_item(view, ref);
+        octets.set = vxd_svdag_leaf_mask(octets.item.words);
     }
     return octets;
 }
 
 /* The next octant's, at their places; of voxels that are not set they are anything. */
-VXD_HD uint32_t vxd_dag_octets_next(struct vxd_dag_octets *octets)
+VXD_HD uint32_t vxd_svdag_octets_next(struct vxd_svdag_octets *octets)
 {
     const uint32_t set = (uint32_t)octets->set & 0xffu;
-    const int n = vxd_dag_popc(set);
+    const int n = vxd_svdag_popc(set);
     uint32_t nibbles = 0;
 
     if (octets->is_even) {
-        return vxd_dag_nibbles_of(octets->even);
+        return vxd_svdag_nibbles_of(octets->even);
     }
     if (n > 0) {
-        nibbles = vxd_dag_leaf_nibbles(&octets->item, octets->rank, n);
-        nibbles =
-            n == 8 ? nibbles : vxd_dag_nibbles_apart(nibbles, vxd_dag_bits_apart(set));
+        nibbles = vxd_svdag_leaf_nibbles(&octets->item, octets->rank, n);
+        nibbles = n == 8 ? nibbles
+                         : vxd_svdag_nibbles_apart(nibbles, vxd_svdag_bits_apart(set));
     }
     octets->rank += n;
     octets->set >>= 8;
@@ -156,20 +158,20 @@ VXD_HD uint32_t vxd_dag_octets_next(struct vxd_dag_octets *octets)
 }
 
 /* The values of a stored leaf of 4 bits, packed. */
-VXD_DAG_RARE void vxd_dag_octets_spread(const struct vxd_dag_view *view, uint32_t ref,
-                                        uint16_t *values)
+VXD_SVDAG_RARE void vxd_svdag_octets_spread(const struct vxd_svdag_view *view,
+                                            uint32_t ref, uint16_t *values)
 {
-    struct vxd_dag_octets octets = vxd_dag_octets_of(view, ref);
+    struct vxd_svdag_octets octets = vxd_svdag_octets_of(view, ref);
 
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (int octant = 0; octant < 8; octant++) {
-        vxd_dag_octet_put(values, octant, vxd_dag_octets_next(&octets));
+        vxd_svdag_octet_put(values, octant, vxd_svdag_octets_next(&octets));
     }
 }
 
 /* A leaf's values from words, one after the other. */
-VXD_DAG_RARE void vxd_dag_leaf_spread(const uint32_t *words, int bits, uint64_t set,
-                                      uint16_t *values)
+VXD_SVDAG_RARE void vxd_svdag_leaf_spread(const uint32_t *words, int bits, uint64_t set,
+                                          uint16_t *values)
 {
     const uint32_t mask = (1u << bits) - 1;
     uint32_t word = 0;
@@ -180,7 +182,7 @@ VXD_DAG_RARE void vxd_dag_leaf_spread(const uint32_t *words, int bits, uint64_t 
             word = *words++;
             left = 32;
         }
-        values[vxd_dag_low_bit(rest)] = (uint16_t)(word & mask);
+        values[vxd_svdag_low_bit(rest)] = (uint16_t)(word & mask);
         word >>= bits;
         left -= bits;
     }
@@ -188,113 +190,114 @@ VXD_DAG_RARE void vxd_dag_leaf_spread(const uint32_t *words, int bits, uint64_t 
 
 /* What stands at a reference of leaf height, empty and uniform ones too, but the values of a
  * mixed one: NULL where it is not mixed, all have the first then; else where they are stored. */
-VXD_HD const uint32_t *vxd_dag_leaf_peek(const struct vxd_dag_view *view, uint32_t ref,
-                                         struct vxd_dag_leaf *leaf)
+VXD_HD const uint32_t *vxd_svdag_leaf_peek(const struct vxd_svdag_view *view,
+                                           uint32_t ref, struct vxd_svdag_leaf *leaf)
 {
     const uint32_t *words;
-    struct vxd_dag_item item;
+    struct vxd_svdag_item item;
 
     leaf->is_mixed = false;
-    leaf->first = (uint16_t)vxd_dag_uniform_value(ref);
+    leaf->first = (uint16_t)vxd_svdag_uniform_value(ref);
     leaf->others = 0;
     leaf->other = 0;
     leaf->is_packed = view->value_bits == 4;
     leaf->values = NULL;
-    if (!vxd_dag_is_node(ref)) {
-        leaf->set = ref == VXD_DAG_EMPTY ? 0 : ~(uint64_t)0;
+    if (!vxd_svdag_is_node(ref)) {
+        leaf->set = ref == VXD_SVDAG_EMPTY ? 0 : ~(uint64_t)0;
         leaf->free = (int)leaf->first == view->free_value ? leaf->set : 0;
         return NULL;
     }
-    item = vxd_dag_leaf_item(view, ref);
-    leaf->set = vxd_dag_leaf_mask(item.words);
-    leaf->free = leaf->set & ~vxd_dag_item_occupied_called(view, &item);
+    item = vxd_svdag_leaf_item(view, ref);
+    leaf->set = vxd_svdag_leaf_mask(item.words);
+    leaf->free = leaf->set & ~vxd_svdag_item_occupied_called(view, &item);
     if (view->value_bits <= 1) {
         return NULL;
     }
     if (view->value_bits > 4) {
-        leaf->first = (uint16_t)vxd_dag_uniform_value(item.rest[0]);
-        leaf->is_mixed = !vxd_dag_is_uniform(item.rest[0]);
-        return leaf->is_mixed ? vxd_dag_words(view, item.rest[0]) + 1 : NULL;
+        leaf->first = (uint16_t)vxd_svdag_uniform_value(item.rest[0]);
+        leaf->is_mixed = !vxd_svdag_is_uniform(item.rest[0]);
+        return leaf->is_mixed ? vxd_svdag_words(view, item.rest[0]) + 1 : NULL;
     }
     words = item.rest;
-    leaf->is_mixed = !vxd_dag_nibbles_equal(words, vxd_dag_popc(leaf->set),
-                                            view->free_value, &leaf->first);
+    leaf->is_mixed = !vxd_svdag_nibbles_equal(words, vxd_svdag_popc(leaf->set),
+                                              view->free_value, &leaf->first);
     return leaf->is_mixed ? words : NULL;
 }
 
 /* The same, and the values of a mixed one; `values` becomes the leaf's. */
-VXD_HD void vxd_dag_leaf_split(const struct vxd_dag_view *view, uint32_t ref,
-                               uint16_t values[64], struct vxd_dag_leaf *leaf)
+VXD_HD void vxd_svdag_leaf_split(const struct vxd_svdag_view *view, uint32_t ref,
+                                 uint16_t values[64], struct vxd_svdag_leaf *leaf)
 {
-    const uint32_t *words = vxd_dag_leaf_peek(view, ref, leaf);
+    const uint32_t *words = vxd_svdag_leaf_peek(view, ref, leaf);
 
     leaf->values = values;
     if (words != NULL && leaf->is_packed) {
-        vxd_dag_octets_spread(view, ref, values);
+        vxd_svdag_octets_spread(view, ref, values);
     } else if (words != NULL) {
-        vxd_dag_leaf_spread(words, view->value_bits, leaf->set, values);
+        vxd_svdag_leaf_spread(words, view->value_bits, leaf->set, values);
     }
 }
 
 /* Editing --------------------------------------------------------------------------------- */
 
-VXD_HD void vxd_dag_values_fill(uint16_t *values, uint64_t mask, uint32_t value)
+VXD_HD void vxd_svdag_values_fill(uint16_t *values, uint64_t mask, uint32_t value)
 {
     for (; mask != 0; mask &= mask - 1) {
-        values[vxd_dag_low_bit(mask)] = (uint16_t)value;
+        values[vxd_svdag_low_bit(mask)] = (uint16_t)value;
     }
 }
 
 /* Three values, each where its mask is. */
-VXD_DAG_RARE void vxd_dag_values_mix(uint16_t *values, uint64_t firsts, uint32_t first,
-                                     uint64_t others, uint32_t other, uint64_t mask,
-                                     uint32_t value)
+VXD_SVDAG_RARE void vxd_svdag_values_mix(uint16_t *values, uint64_t firsts,
+                                         uint32_t first, uint64_t others, uint32_t other,
+                                         uint64_t mask, uint32_t value)
 {
-    vxd_dag_values_fill(values, firsts, first);
-    vxd_dag_values_fill(values, others, other);
-    vxd_dag_values_fill(values, mask, value);
+    vxd_svdag_values_fill(values, firsts, first);
+    vxd_svdag_values_fill(values, others, other);
+    vxd_svdag_values_fill(values, mask, value);
 }
 
 /* The same of packed ones. */
-VXD_DAG_RARE void vxd_dag_octets_mix(uint16_t *values, uint64_t firsts, uint32_t first,
-                                     uint64_t others, uint32_t other, uint64_t mask,
-                                     uint32_t value)
+VXD_SVDAG_RARE void vxd_svdag_octets_mix(uint16_t *values, uint64_t firsts,
+                                         uint32_t first, uint64_t others, uint32_t other,
+                                         uint64_t mask, uint32_t value)
 {
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (int octant = 0; octant < 8; octant++) {
-        const uint32_t at[3] = {15u * vxd_dag_octet_mask(firsts, octant),
-                                15u * vxd_dag_octet_mask(others, octant),
-                                15u * vxd_dag_octet_mask(mask, octant)};
+        const uint32_t at[3] = {15u * vxd_svdag_octet_mask(firsts, octant),
+                                15u * vxd_svdag_octet_mask(others, octant),
+                                15u * vxd_svdag_octet_mask(mask, octant)};
 
-        vxd_dag_octet_put(values, octant,
-                          (vxd_dag_octet_get(values, octant) & ~(at[0] | at[1] | at[2])) |
-                              (at[0] & vxd_dag_nibbles_of(first)) |
-                              (at[1] & vxd_dag_nibbles_of(other)) |
-                              (at[2] & vxd_dag_nibbles_of(value)));
+        vxd_svdag_octet_put(
+            values, octant,
+            (vxd_svdag_octet_get(values, octant) & ~(at[0] | at[1] | at[2])) |
+                (at[0] & vxd_svdag_nibbles_of(first)) |
+                (at[1] & vxd_svdag_nibbles_of(other)) |
+                (at[2] & vxd_svdag_nibbles_of(value)));
     }
 }
 
 /* Gives some occupied voxels a value, and `rest`, which are others, the values that they have, one
  * by one. */
-VXD_HD void vxd_dag_leaf_mix(struct vxd_dag_leaf *leaf, uint64_t rest, uint64_t mask,
-                             uint32_t value)
+VXD_HD void vxd_svdag_leaf_mix(struct vxd_svdag_leaf *leaf, uint64_t rest, uint64_t mask,
+                               uint32_t value)
 {
     const uint64_t firsts = leaf->is_mixed ? 0 : rest & ~leaf->others;
     const uint64_t others = leaf->is_mixed ? 0 : rest & leaf->others;
 
     if (leaf->is_packed) {
-        vxd_dag_octets_mix(leaf->values, firsts, leaf->first, others, leaf->other, mask,
-                           value);
+        vxd_svdag_octets_mix(leaf->values, firsts, leaf->first, others, leaf->other, mask,
+                             value);
     } else {
-        vxd_dag_values_mix(leaf->values, firsts, leaf->first, others, leaf->other, mask,
-                           value);
+        vxd_svdag_values_mix(leaf->values, firsts, leaf->first, others, leaf->other, mask,
+                             value);
     }
     leaf->is_mixed = true;
 }
 
 /* Gives occupied voxels, one at least, a value. */
-VXD_HD void vxd_dag_leaf_set_value(struct vxd_dag_leaf *leaf, uint64_t mask,
-                                   uint16_t value)
+VXD_HD void vxd_svdag_leaf_set_value(struct vxd_svdag_leaf *leaf, uint64_t mask,
+                                     uint16_t value)
 {
     const uint64_t rest = leaf->set & ~leaf->free & ~mask;
     const uint64_t others = rest & leaf->others;
@@ -305,7 +308,7 @@ VXD_HD void vxd_dag_leaf_set_value(struct vxd_dag_leaf *leaf, uint64_t mask,
         leaf->first = value;
     } else if (leaf->is_mixed || (others != 0 && others != rest && leaf->first != value &&
                                   leaf->other != value)) {
-        vxd_dag_leaf_mix(leaf, rest, mask, value);
+        vxd_svdag_leaf_mix(leaf, rest, mask, value);
     } else if (others != 0 && leaf->other == value) {
         leaf->others = others | mask;
     } else if (rest == others || leaf->first == value) {
@@ -318,48 +321,48 @@ VXD_HD void vxd_dag_leaf_set_value(struct vxd_dag_leaf *leaf, uint64_t mask,
 }
 
 /* Gives one occupied voxel a value. */
-VXD_HD void vxd_dag_leaf_set_voxel(struct vxd_dag_leaf *leaf, int bit, uint32_t value)
+VXD_HD void vxd_svdag_leaf_set_voxel(struct vxd_svdag_leaf *leaf, int bit, uint32_t value)
 {
     if (leaf->is_mixed) {
-        vxd_dag_values_put(leaf->values, leaf->is_packed, bit, value);
+        vxd_svdag_values_put(leaf->values, leaf->is_packed, bit, value);
     } else {
-        vxd_dag_leaf_set_value(leaf, (uint64_t)1 << bit, (uint16_t)value);
+        vxd_svdag_leaf_set_value(leaf, (uint64_t)1 << bit, (uint16_t)value);
     }
 }
 
-VXD_DAG_RARE uint64_t vxd_dag_values_find(const uint16_t *values, uint64_t mask,
-                                          uint32_t value)
+VXD_SVDAG_RARE uint64_t vxd_svdag_values_find(const uint16_t *values, uint64_t mask,
+                                              uint32_t value)
 {
     uint64_t equal = 0;
 
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        equal |= values[vxd_dag_low_bit(rest)] == value ? rest & (~rest + 1) : 0;
+        equal |= values[vxd_svdag_low_bit(rest)] == value ? rest & (~rest + 1) : 0;
     }
     return equal;
 }
 
 /* The same of packed ones. */
-VXD_DAG_RARE uint64_t vxd_dag_octets_find(const uint16_t *values, uint64_t mask,
-                                          uint32_t value)
+VXD_SVDAG_RARE uint64_t vxd_svdag_octets_find(const uint16_t *values, uint64_t mask,
+                                              uint32_t value)
 {
     uint64_t differ = 0;
 
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (int octant = 0; octant < 8; octant++) {
-        differ |= (uint64_t)vxd_dag_nibbles_any(vxd_dag_octet_get(values, octant) ^
-                                                vxd_dag_nibbles_of(value))
+        differ |= (uint64_t)vxd_svdag_nibbles_any(vxd_svdag_octet_get(values, octant) ^
+                                                  vxd_svdag_nibbles_of(value))
                   << 8 * octant;
     }
     return mask & ~differ;
 }
 
 /* Those of some occupied voxels that have a value. */
-VXD_HD uint64_t vxd_dag_leaf_find_value(const struct vxd_dag_leaf *leaf, uint64_t mask,
-                                        uint32_t value)
+VXD_HD uint64_t vxd_svdag_leaf_find_value(const struct vxd_svdag_leaf *leaf,
+                                          uint64_t mask, uint32_t value)
 {
     if (leaf->is_mixed) {
-        return leaf->is_packed ? vxd_dag_octets_find(leaf->values, mask, value)
-                               : vxd_dag_values_find(leaf->values, mask, value);
+        return leaf->is_packed ? vxd_svdag_octets_find(leaf->values, mask, value)
+                               : vxd_svdag_values_find(leaf->values, mask, value);
     }
     return mask & ((leaf->first == value ? ~leaf->others : 0) |
                    (leaf->other == value ? leaf->others : 0));
@@ -368,20 +371,21 @@ VXD_HD uint64_t vxd_dag_leaf_find_value(const struct vxd_dag_leaf *leaf, uint64_
 /* Packing --------------------------------------------------------------------------------- */
 
 /* Values of the set voxels, FREE ones among them, packed: from masks where `values` is NULL.
- * The reference of all where they are equal, else VXD_DAG_EMPTY. */
-VXD_DAG_RARE uint32_t vxd_dag_values_pack(const struct vxd_dag_view *view, uint64_t set,
-                                          uint64_t free, const uint16_t *values,
-                                          uint64_t others, uint32_t one, uint32_t other,
-                                          uint32_t *words)
+ * The reference of all where they are equal, else VXD_SVDAG_EMPTY. */
+VXD_SVDAG_RARE uint32_t vxd_svdag_values_pack(const struct vxd_svdag_view *view,
+                                              uint64_t set, uint64_t free,
+                                              const uint16_t *values, uint64_t others,
+                                              uint32_t one, uint32_t other,
+                                              uint32_t *words)
 {
     int bits = view->value_bits;
     int shift = 0;
     uint32_t word = 0;
     uint32_t differ = 0;
-    uint32_t first = VXD_DAG_UNIFORM;
+    uint32_t first = VXD_SVDAG_UNIFORM;
 
     for (uint64_t rest = set; rest != 0; rest &= rest - 1) {
-        int bit = vxd_dag_low_bit(rest);
+        int bit = vxd_svdag_low_bit(rest);
         uint32_t value = (free >> bit & 1) != 0     ? (uint32_t)view->free_value
                          : values != NULL           ? values[bit]
                          : (others >> bit & 1) != 0 ? other
@@ -400,15 +404,15 @@ VXD_DAG_RARE uint32_t vxd_dag_values_pack(const struct vxd_dag_view *view, uint6
     if (shift > 0) {
         *words = word;
     }
-    return differ == 0 ? VXD_DAG_UNIFORM | first : VXD_DAG_EMPTY;
+    return differ == 0 ? VXD_SVDAG_UNIFORM | first : VXD_SVDAG_EMPTY;
 }
 
 /* One value n times. */
-VXD_HD void vxd_dag_nibbles_fill(uint32_t *words, int n, uint32_t value)
+VXD_HD void vxd_svdag_nibbles_fill(uint32_t *words, int n, uint32_t value)
 {
-    const uint32_t word = vxd_dag_nibbles_of(value);
+    const uint32_t word = vxd_svdag_nibbles_of(value);
 
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (; n >= 8; n -= 8) {
         *words++ = word;
     }
@@ -419,11 +423,11 @@ VXD_HD void vxd_dag_nibbles_fill(uint32_t *words, int n, uint32_t value)
 
 /* Values of 4 bits of the set voxels, one after the other: by masks, or where `values` is not NULL
  * packed ones for those of the first two. The reference of all where they are equal, else
- * VXD_DAG_EMPTY. */
-VXD_DAG_RARE uint32_t vxd_dag_octets_pack(uint64_t set, uint64_t free,
-                                          const uint16_t *values, uint64_t others,
-                                          uint32_t first, uint32_t other,
-                                          uint32_t free_value, uint32_t *words)
+ * VXD_SVDAG_EMPTY. */
+VXD_SVDAG_RARE uint32_t vxd_svdag_octets_pack(uint64_t set, uint64_t free,
+                                              const uint16_t *values, uint64_t others,
+                                              uint32_t first, uint32_t other,
+                                              uint32_t free_value, uint32_t *words)
 {
     uint64_t packed = 0;
     uint32_t one = 0;
@@ -431,21 +435,21 @@ VXD_DAG_RARE uint32_t vxd_dag_octets_pack(uint64_t set, uint64_t free,
     int n = 0; /* nibbles in it, up to 7 between octants */
     bool has_one = false;
 
-    VXD_DAG_ROLLED
+    VXD_SVDAG_ROLLED
     for (int octant = 0; octant < 8; octant++) {
-        const uint32_t kept = vxd_dag_octet_mask(set, octant);
-        const int n_kept = vxd_dag_popc(kept);
-        const uint32_t frees = 15u * vxd_dag_octet_mask(free, octant);
-        uint32_t nibbles = vxd_dag_nibbles_of(first) ^
-                           vxd_dag_octet_mask(others, octant) * (first ^ other);
+        const uint32_t kept = vxd_svdag_octet_mask(set, octant);
+        const int n_kept = vxd_svdag_popc(kept);
+        const uint32_t frees = 15u * vxd_svdag_octet_mask(free, octant);
+        uint32_t nibbles = vxd_svdag_nibbles_of(first) ^
+                           vxd_svdag_octet_mask(others, octant) * (first ^ other);
 
-        nibbles = values != NULL ? vxd_dag_octet_get(values, octant) : nibbles;
-        nibbles = (nibbles & ~frees) | (vxd_dag_nibbles_of(free_value) & frees);
-        nibbles = vxd_dag_nibbles_kept(nibbles, kept);
+        nibbles = values != NULL ? vxd_svdag_octet_get(values, octant) : nibbles;
+        nibbles = (nibbles & ~frees) | (vxd_svdag_nibbles_of(free_value) & frees);
+        nibbles = vxd_svdag_nibbles_kept(nibbles, kept);
         one = has_one ? one : nibbles & 15u;
         has_one = has_one || n_kept > 0;
-        differ |= nibbles ^
-                  (vxd_dag_nibbles_of(one) & (uint32_t)(((uint64_t)1 << 4 * n_kept) - 1));
+        differ |= nibbles ^ (vxd_svdag_nibbles_of(one) &
+                             (uint32_t)(((uint64_t)1 << 4 * n_kept) - 1));
         packed |= (uint64_t)nibbles << 4 * n;
         n += n_kept;
         if (n >= 8) {
@@ -457,75 +461,76 @@ VXD_DAG_RARE uint32_t vxd_dag_octets_pack(uint64_t set, uint64_t free,
     if (n > 0) {
         *words = (uint32_t)packed;
     }
-    return differ == 0 ? VXD_DAG_UNIFORM | one : VXD_DAG_EMPTY;
+    return differ == 0 ? VXD_SVDAG_UNIFORM | one : VXD_SVDAG_EMPTY;
 }
 
 /* Values of the set voxels (at least one), FREE ones among them: the reference of all where they
- * are equal, as far as masks tell, else VXD_DAG_EMPTY. */
-VXD_HD uint32_t vxd_dag_leaf_even(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_leaf *leaf)
+ * are equal, as far as masks tell, else VXD_SVDAG_EMPTY. */
+VXD_HD uint32_t vxd_svdag_leaf_even(const struct vxd_svdag_view *view,
+                                    const struct vxd_svdag_leaf *leaf)
 {
     const uint64_t occupied = leaf->set & ~leaf->free;
     const uint64_t others = occupied & leaf->others;
 
     if (occupied == 0) {
-        return VXD_DAG_UNIFORM | (uint32_t)view->free_value;
+        return VXD_SVDAG_UNIFORM | (uint32_t)view->free_value;
     }
     if (leaf->is_mixed || occupied != leaf->set || (others != 0 && others != occupied)) {
-        return VXD_DAG_EMPTY;
+        return VXD_SVDAG_EMPTY;
     }
-    return VXD_DAG_UNIFORM | (others != 0 ? leaf->other : leaf->first);
+    return VXD_SVDAG_UNIFORM | (others != 0 ? leaf->other : leaf->first);
 }
 
 /* The values of the set voxels (at least one), FREE ones among them, packed from `words` on, of
  * 8 and 16 bits. True where all are *value: nothing need be written then. */
-VXD_HD bool vxd_dag_leaf_pack(const struct vxd_dag_view *view,
-                              const struct vxd_dag_leaf *leaf, uint32_t *words,
-                              uint32_t *value)
+VXD_HD bool vxd_svdag_leaf_pack(const struct vxd_svdag_view *view,
+                                const struct vxd_svdag_leaf *leaf, uint32_t *words,
+                                uint32_t *value)
 {
-    uint32_t even = vxd_dag_leaf_even(view, leaf);
+    uint32_t even = vxd_svdag_leaf_even(view, leaf);
 
-    if (even == VXD_DAG_EMPTY) {
-        even = vxd_dag_values_pack(view, leaf->set, leaf->free,
-                                   leaf->is_mixed ? leaf->values : NULL, leaf->others,
-                                   leaf->first, leaf->other, words);
+    if (even == VXD_SVDAG_EMPTY) {
+        even = vxd_svdag_values_pack(view, leaf->set, leaf->free,
+                                     leaf->is_mixed ? leaf->values : NULL, leaf->others,
+                                     leaf->first, leaf->other, words);
     }
-    *value = vxd_dag_uniform_value(even);
-    return even != VXD_DAG_EMPTY;
+    *value = vxd_svdag_uniform_value(even);
+    return even != VXD_SVDAG_EMPTY;
 }
 
 /* The same of 4 bits; all are written. The reference of all where they are equal, else
- * VXD_DAG_EMPTY. */
-VXD_HD uint32_t vxd_dag_leaf_pack_nibbles(const struct vxd_dag_view *view,
-                                          const struct vxd_dag_leaf *leaf,
-                                          uint32_t *words)
+ * VXD_SVDAG_EMPTY. */
+VXD_HD uint32_t vxd_svdag_leaf_pack_nibbles(const struct vxd_svdag_view *view,
+                                            const struct vxd_svdag_leaf *leaf,
+                                            uint32_t *words)
 {
-    const uint32_t even = vxd_dag_leaf_even(view, leaf);
+    const uint32_t even = vxd_svdag_leaf_even(view, leaf);
 
-    if (even != VXD_DAG_EMPTY) {
-        vxd_dag_nibbles_fill(words, vxd_dag_popc(leaf->set), vxd_dag_uniform_value(even));
+    if (even != VXD_SVDAG_EMPTY) {
+        vxd_svdag_nibbles_fill(words, vxd_svdag_popc(leaf->set),
+                               vxd_svdag_uniform_value(even));
         return even;
     }
     if (leaf->is_mixed && !leaf->is_packed) {
-        return vxd_dag_values_pack(view, leaf->set, leaf->free, leaf->values, 0, 0, 0,
-                                   words);
+        return vxd_svdag_values_pack(view, leaf->set, leaf->free, leaf->values, 0, 0, 0,
+                                     words);
     }
-    return vxd_dag_octets_pack(
+    return vxd_svdag_octets_pack(
         leaf->set, leaf->free, leaf->is_mixed ? leaf->values : NULL, leaf->others,
         leaf->first, leaf->other, (uint32_t)view->free_value, words);
 }
 
 /* The words of a leaf of up to 4 bits that has a set voxel. False where it is even: *ref is
  * uniform then. */
-VXD_HD bool vxd_dag_leaf_compose(const struct vxd_dag_view *view,
-                                 const struct vxd_dag_leaf *leaf, uint32_t *words,
-                                 uint32_t *ref)
+VXD_HD bool vxd_svdag_leaf_compose(const struct vxd_svdag_view *view,
+                                   const struct vxd_svdag_leaf *leaf, uint32_t *words,
+                                   uint32_t *ref)
 {
     uint64_t free_mask = leaf->free & leaf->set;
 
     words[0] = (uint32_t)leaf->set;
     words[1] = (uint32_t)(leaf->set >> 32);
-    *ref = VXD_DAG_UNIFORM;
+    *ref = VXD_SVDAG_UNIFORM;
     if (view->value_bits == 1) {
         words[2] = (uint32_t)free_mask;
         words[3] = (uint32_t)(free_mask >> 32);
@@ -533,9 +538,9 @@ VXD_HD bool vxd_dag_leaf_compose(const struct vxd_dag_view *view,
         return leaf->set != ~(uint64_t)0 || (free_mask != 0 && free_mask != leaf->set);
     }
     if (view->value_bits == 4) {
-        *ref = vxd_dag_leaf_pack_nibbles(view, leaf, words + 2);
+        *ref = vxd_svdag_leaf_pack_nibbles(view, leaf, words + 2);
     }
-    return leaf->set != ~(uint64_t)0 || *ref == VXD_DAG_EMPTY;
+    return leaf->set != ~(uint64_t)0 || *ref == VXD_SVDAG_EMPTY;
 }
 
 #endif

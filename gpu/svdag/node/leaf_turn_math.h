@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Masks of leaves' voxels, all at once: four layers out of two leaves in a row, mirrored, axes
- * exchanged. The bit of a voxel is x1 y1 z1 x0 y0 z0 in base two (vxd_dag_leaf_bit), so along an
+ * exchanged. The bit of a voxel is x1 y1 z1 x0 y0 z0 in base two (vxd_svdag_leaf_bit), so along an
  * axis a layer stands 1 or 7 units after the one before, and the next leaf's first one 9 before
  * this one's last. */
 #ifndef VXD_GPU_SVDAG_NODE_LEAF_TURN_MATH_H
@@ -9,13 +9,13 @@
 #include "gpu/svdag/node/node_words_math.h"
 
 /* How far along an axis the second layer is from the first: 4, 2, 1. */
-VXD_HD int vxd_dag_layer_unit(int axis)
+VXD_HD int vxd_svdag_layer_unit(int axis)
 {
     return 4 >> axis;
 }
 
 /* The second and fourth layer along an axis. */
-VXD_HD uint64_t vxd_dag_odd_layers(int axis)
+VXD_HD uint64_t vxd_svdag_odd_layers(int axis)
 {
     return axis == 0   ? (uint64_t)0xf0f0f0f0f0f0f0f0
            : axis == 1 ? (uint64_t)0xcccccccccccccccc
@@ -23,7 +23,7 @@ VXD_HD uint64_t vxd_dag_odd_layers(int axis)
 }
 
 /* The third and fourth. */
-VXD_HD uint64_t vxd_dag_high_layers(int axis)
+VXD_HD uint64_t vxd_svdag_high_layers(int axis)
 {
     return axis == 0   ? (uint64_t)0xffffffff00000000
            : axis == 1 ? (uint64_t)0xffff0000ffff0000
@@ -32,11 +32,11 @@ VXD_HD uint64_t vxd_dag_high_layers(int axis)
 
 /* Of two leaves, the second one behind the first along an axis, the four layers from this one on,
  * 0 to 3. */
-VXD_HD uint64_t vxd_dag_layers_from(uint64_t first, uint64_t second, int axis, int from)
+VXD_HD uint64_t vxd_svdag_layers_from(uint64_t first, uint64_t second, int axis, int from)
 {
-    const int unit = vxd_dag_layer_unit(axis);
-    const uint64_t odd = vxd_dag_odd_layers(axis);
-    const uint64_t high = vxd_dag_high_layers(axis);
+    const int unit = vxd_svdag_layer_unit(axis);
+    const uint64_t odd = vxd_svdag_odd_layers(axis);
+    const uint64_t high = vxd_svdag_high_layers(axis);
 
     switch (from) {
     case 0:
@@ -53,22 +53,22 @@ VXD_HD uint64_t vxd_dag_layers_from(uint64_t first, uint64_t second, int axis, i
 }
 
 /* Layers along an axis the other way round. */
-VXD_HD uint64_t vxd_dag_mirror(uint64_t mask, int axis)
+VXD_HD uint64_t vxd_svdag_mirror(uint64_t mask, int axis)
 {
-    const int unit = vxd_dag_layer_unit(axis);
-    const uint64_t odd = vxd_dag_odd_layers(axis);
-    const uint64_t high = vxd_dag_high_layers(axis);
+    const int unit = vxd_svdag_layer_unit(axis);
+    const uint64_t odd = vxd_svdag_odd_layers(axis);
+    const uint64_t high = vxd_svdag_high_layers(axis);
     const uint64_t pairs = (mask & odd) >> unit | (mask & ~odd) << unit;
 
     return (pairs & high) >> 8 * unit | (pairs & ~high) << 8 * unit;
 }
 
 /* What stood along one axis stands along the other, which comes after it. */
-VXD_HD uint64_t vxd_dag_swap_axes(uint64_t mask, int axis, int other)
+VXD_HD uint64_t vxd_svdag_swap_axes(uint64_t mask, int axis, int other)
 {
-    const int shift = vxd_dag_layer_unit(axis) - vxd_dag_layer_unit(other);
-    const uint64_t low = vxd_dag_odd_layers(other) & ~vxd_dag_odd_layers(axis);
-    const uint64_t high = vxd_dag_high_layers(other) & ~vxd_dag_high_layers(axis);
+    const int shift = vxd_svdag_layer_unit(axis) - vxd_svdag_layer_unit(other);
+    const uint64_t low = vxd_svdag_odd_layers(other) & ~vxd_svdag_odd_layers(axis);
+    const uint64_t high = vxd_svdag_high_layers(other) & ~vxd_svdag_high_layers(axis);
     uint64_t differ = (mask >> shift ^ mask) & low;
 
     mask ^= differ ^ differ << shift;
@@ -77,21 +77,21 @@ VXD_HD uint64_t vxd_dag_swap_axes(uint64_t mask, int axis, int other)
 }
 
 /* The leaf that begins at voxel from[] (0 to 3 each) of the first of eight in octant order. */
-VXD_HD uint64_t vxd_dag_leaf_between(const uint64_t leaves[8], const int from[3])
+VXD_HD uint64_t vxd_svdag_leaf_between(const uint64_t leaves[8], const int from[3])
 {
     uint64_t rows[4];
 
     for (size_t i = 0; i < 4; i++) {
-        rows[i] = vxd_dag_layers_from(leaves[2 * i], leaves[2 * i + 1], 2, from[2]);
+        rows[i] = vxd_svdag_layers_from(leaves[2 * i], leaves[2 * i + 1], 2, from[2]);
     }
-    return vxd_dag_layers_from(vxd_dag_layers_from(rows[0], rows[1], 1, from[1]),
-                               vxd_dag_layers_from(rows[2], rows[3], 1, from[1]), 0,
-                               from[0]);
+    return vxd_svdag_layers_from(vxd_svdag_layers_from(rows[0], rows[1], 1, from[1]),
+                                 vxd_svdag_layers_from(rows[2], rows[3], 1, from[1]), 0,
+                                 from[0]);
 }
 
 /* Turned by a matrix with one 1 or -1 in each row and column: voxel p of what comes out is voxel
  * M p of the mask, counted from the other side along axes with a -1. */
-VXD_HD uint64_t vxd_dag_turn(uint64_t mask, const int8_t matrix[3][3])
+VXD_HD uint64_t vxd_svdag_turn(uint64_t mask, const int8_t matrix[3][3])
 {
     /* Axes of the mask, by axes of what comes out. */
     int axes[3] = {0, 0, 0};
@@ -100,17 +100,17 @@ VXD_HD uint64_t vxd_dag_turn(uint64_t mask, const int8_t matrix[3][3])
         for (int j = 0; j < 3; j++) {
             if (matrix[i][j] != 0) {
                 axes[j] = i;
-                mask = matrix[i][j] < 0 ? vxd_dag_mirror(mask, i) : mask;
+                mask = matrix[i][j] < 0 ? vxd_svdag_mirror(mask, i) : mask;
             }
         }
     }
     if (axes[0] != 0) {
-        mask = vxd_dag_swap_axes(mask, 0, axes[0]);
+        mask = vxd_svdag_swap_axes(mask, 0, axes[0]);
         /* Where the first axis was wanted the other one stands now. */
         axes[1] = axes[1] == 0 ? axes[0] : axes[1];
         axes[2] = axes[2] == 0 ? axes[0] : axes[2];
     }
-    return axes[1] == 1 ? mask : vxd_dag_swap_axes(mask, 1, 2);
+    return axes[1] == 1 ? mask : vxd_svdag_swap_axes(mask, 1, 2);
 }
 
 #endif

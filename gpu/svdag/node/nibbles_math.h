@@ -7,48 +7,48 @@
 
 #include "gpu/core/core_math.h"
 
-#define VXD_DAG_LOW_BITS 0x11111111u
+#define VXD_SVDAG_LOW_BITS 0x11111111u
 
 /* Each of eight bits to the low bit of a nibble. */
-VXD_HD uint32_t vxd_dag_bits_apart(uint32_t bits)
+VXD_HD uint32_t vxd_svdag_bits_apart(uint32_t bits)
 {
     bits = (bits | bits << 12) & 0x000f000fu;
     bits = (bits | bits << 6) & 0x03030303u;
-    return (bits | bits << 3) & VXD_DAG_LOW_BITS;
+    return (bits | bits << 3) & VXD_SVDAG_LOW_BITS;
 }
 
 /* The nibbles that are not 0, a bit each. */
-VXD_HD uint32_t vxd_dag_nibbles_any(uint32_t nibbles)
+VXD_HD uint32_t vxd_svdag_nibbles_any(uint32_t nibbles)
 {
     nibbles |= nibbles >> 1;
     nibbles |= nibbles >> 2;
-    nibbles &= VXD_DAG_LOW_BITS;
+    nibbles &= VXD_SVDAG_LOW_BITS;
     nibbles = (nibbles | nibbles >> 3) & 0x03030303u;
     nibbles |= nibbles >> 6;
     return (nibbles | nibbles >> 12) & 0xffu;
 }
 
 /* A value eight times. */
-VXD_HD uint32_t vxd_dag_nibbles_of(uint32_t value)
+VXD_HD uint32_t vxd_svdag_nibbles_of(uint32_t value)
 {
-    return value * VXD_DAG_LOW_BITS;
+    return value * VXD_SVDAG_LOW_BITS;
 }
 
 /* By how many places each nibble of a set goes down where those before it are to stand one after
  * the other: how many of them are not in the set. */
-VXD_HD uint32_t vxd_dag_nibbles_way(uint32_t kept)
+VXD_HD uint32_t vxd_svdag_nibbles_way(uint32_t kept)
 {
-    return (kept ^ VXD_DAG_LOW_BITS) * 0x11111110u & kept * 15u;
+    return (kept ^ VXD_SVDAG_LOW_BITS) * 0x11111110u & kept * 15u;
 }
 
 /* The nibbles of a set, one after the other. */
-VXD_HD uint32_t vxd_dag_nibbles_kept(uint32_t nibbles, uint32_t kept)
+VXD_HD uint32_t vxd_svdag_nibbles_kept(uint32_t nibbles, uint32_t kept)
 {
-    uint32_t way = vxd_dag_nibbles_way(kept);
+    uint32_t way = vxd_svdag_nibbles_way(kept);
 
     nibbles &= kept * 15u;
     for (int i = 0; i < 3; i++) {
-        uint32_t moved = (way >> i & VXD_DAG_LOW_BITS) * 15u;
+        uint32_t moved = (way >> i & VXD_SVDAG_LOW_BITS) * 15u;
 
         nibbles = (nibbles & ~moved) | (nibbles & moved) >> (4 << i);
         way = (way & ~moved) | (way & moved) >> (4 << i);
@@ -57,13 +57,13 @@ VXD_HD uint32_t vxd_dag_nibbles_kept(uint32_t nibbles, uint32_t kept)
 }
 
 /* The other way: nibbles that stand one after the other to the places of a set; others are 0. */
-VXD_HD uint32_t vxd_dag_nibbles_apart(uint32_t nibbles, uint32_t kept)
+VXD_HD uint32_t vxd_svdag_nibbles_apart(uint32_t nibbles, uint32_t kept)
 {
-    uint32_t way = vxd_dag_nibbles_way(kept);
+    uint32_t way = vxd_svdag_nibbles_way(kept);
     uint32_t moved[3];
 
     for (int i = 0; i < 3; i++) {
-        moved[i] = (way >> i & VXD_DAG_LOW_BITS) * 15u;
+        moved[i] = (way >> i & VXD_SVDAG_LOW_BITS) * 15u;
         way = (way & ~moved[i]) | (way & moved[i]) >> (4 << i);
     }
     for (int i = 2; i >= 0; i--) {

@@ -3,11 +3,11 @@
  *
  * leaf    4x4x4 voxels; bit i of the mask is voxel i in Morton order
  *           w0 w1   mask of the set voxels (occupied or FREE), low half first; not 0
- *           then their values by value bits (vxd_dag_value_bits):
+ *           then their values by value bits (vxd_svdag_value_bits):
  *             0     nothing
  *             1     w2 w3: mask of the FREE ones
  *             4     one nibble a set voxel, in order, eight a word, zeros after the last
- *             8, 16 w2: reference of a block, or VXD_DAG_UNIFORM | value where all are equal
+ *             8, 16 w2: reference of a block, or VXD_SVDAG_UNIFORM | value where all are equal
  * block   w0      n, the number of its values, 1 .. 64
  *         then    n bytes or halfwords, low ones first, zeros after the last
  * inner   w0      bits 0-7    mask of the present children, bit = octant; not 0
@@ -17,7 +17,7 @@
  *         then    a reference for each present child, by octant
  *
  * The words of an item stand one after the other, but in a store that splits them: there the
- * first two stand at its address, the rest elsewhere in the same chunk (struct vxd_dag_item).
+ * first two stand at its address, the rest elsewhere in the same chunk (struct vxd_svdag_item).
  *
  * Canonical: no leaf with all 64 voxels set and of one value, no inner node of eight equal
  * uniform children: both are a uniform reference. A block's values are not all equal. Equal
@@ -32,39 +32,39 @@
 /* What is seldom gone through and takes many registers or much code is called on devices, so
  * that the rest does not pay. */
 #if defined(__CUDACC__)
-#define VXD_DAG_RARE static __host__ __device__ __noinline__ inline
+#define VXD_SVDAG_RARE static __host__ __device__ __noinline__ inline
 #else
-#define VXD_DAG_RARE static inline
+#define VXD_SVDAG_RARE static inline
 #endif
 
 /* Before a loop whose code devices are not to repeat: it is not the time that it takes. */
 #if defined(__CUDA_ARCH__)
-#define VXD_DAG_ROLLED _Pragma("unroll 1")
+#define VXD_SVDAG_ROLLED _Pragma("unroll 1")
 #else
-#define VXD_DAG_ROLLED
+#define VXD_SVDAG_ROLLED
 #endif
 
 enum {
-    VXD_DAG_LEAF_HEIGHT = 2,  /* 4 voxels a side */
-    VXD_DAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */
-    VXD_DAG_MAX_ITEM_WORDS = 33,
-    VXD_DAG_CHUNK_BITS = 18, /* words a chunk, 1 MiB */
-    VXD_DAG_CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS,
+    VXD_SVDAG_LEAF_HEIGHT = 2,  /* 4 voxels a side */
+    VXD_SVDAG_COUNT_HEIGHT = 7, /* up to here inner nodes count their voxels */
+    VXD_SVDAG_MAX_ITEM_WORDS = 33,
+    VXD_SVDAG_CHUNK_BITS = 18, /* words a chunk, 1 MiB */
+    VXD_SVDAG_CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS,
     /* Of a store: the last one would have addresses of uniform references. */
-    VXD_DAG_MAX_CHUNKS = (1 << (32 - VXD_DAG_CHUNK_BITS)) - 1,
+    VXD_SVDAG_MAX_CHUNKS = (1 << (32 - VXD_SVDAG_CHUNK_BITS)) - 1,
     /* Split items: heads (two words) stand in rows of 64 words, 31 heads and two words of the
      * store's; a unit is the rows of two slabs, then both their rests, and units follow the
      * chunk's first words. */
-    VXD_DAG_SPLIT_FIRST = 128,
-    VXD_DAG_SPLIT_ROW = 64,
-    VXD_DAG_SPLIT_SLOTS = 32
+    VXD_SVDAG_SPLIT_FIRST = 128,
+    VXD_SVDAG_SPLIT_ROW = 64,
+    VXD_SVDAG_SPLIT_SLOTS = 32
 };
 
-#define VXD_DAG_HAS_OCCUPIED 0x100u
-#define VXD_DAG_HAS_FREE 0x200u
+#define VXD_SVDAG_HAS_OCCUPIED 0x100u
+#define VXD_SVDAG_HAS_FREE 0x200u
 
 /* Folds the 128-bit product of two words. */
-VXD_HD uint64_t vxd_dag_fold(uint64_t a, uint64_t b)
+VXD_HD uint64_t vxd_svdag_fold(uint64_t a, uint64_t b)
 {
 #if defined(__CUDA_ARCH__)
     return (a * b) ^ __umul64hi(a, b);
@@ -76,25 +76,25 @@ VXD_HD uint64_t vxd_dag_fold(uint64_t a, uint64_t b)
 }
 
 /* Hash of an item, by which stores find it again: any of its bits may be used. */
-VXD_HD uint64_t vxd_dag_hash(uint32_t kind, const uint32_t *words, int n_words)
+VXD_HD uint64_t vxd_svdag_hash(uint32_t kind, const uint32_t *words, int n_words)
 {
     uint64_t hash = ((uint64_t)n_words << 8 | kind) * 0x9e3779b97f4a7c15ULL;
     int i = 0;
 
     for (; i + 1 < n_words; i += 2) {
-        hash = vxd_dag_fold(hash ^ ((uint64_t)words[i + 1] << 32 | words[i]),
-                            0xa0761d6478bd642fULL);
+        hash = vxd_svdag_fold(hash ^ ((uint64_t)words[i + 1] << 32 | words[i]),
+                              0xa0761d6478bd642fULL);
     }
     if (i < n_words) {
-        hash = vxd_dag_fold(hash ^ words[i], 0xe7037ed1a0b428dbULL);
+        hash = vxd_svdag_fold(hash ^ words[i], 0xe7037ed1a0b428dbULL);
     }
-    return vxd_dag_fold(hash ^ 0x8ebc6af09c88c6e3ULL, 0x589965cc75374cc3ULL);
+    return vxd_svdag_fold(hash ^ 0x8ebc6af09c88c6e3ULL, 0x589965cc75374cc3ULL);
 }
 
 /* What readers need of a store, by value in kernels. */
-struct vxd_dag_view {
+struct vxd_svdag_view {
     const uint32_t *const
-        *chunks; /* by address >> VXD_DAG_CHUNK_BITS; items lie in one */
+        *chunks; /* by address >> VXD_SVDAG_CHUNK_BITS; items lie in one */
     int depth;
     int value_bits; /* 0, 1, 4, 8, 16 */
     int free_value; /* -1: not tracked */
@@ -102,12 +102,12 @@ struct vxd_dag_view {
 };
 
 /* A stored item as readers see it. */
-struct vxd_dag_item {
+struct vxd_svdag_item {
     const uint32_t *words; /* the first two */
     const uint32_t *rest;  /* from the third on, where there are more */
 };
 
-VXD_HD int vxd_dag_popc(uint64_t v)
+VXD_HD int vxd_svdag_popc(uint64_t v)
 {
 #if defined(__CUDA_ARCH__)
     return __popcll(v);
@@ -122,38 +122,38 @@ VXD_HD int vxd_dag_popc(uint64_t v)
 #endif
 }
 
-VXD_HD bool vxd_dag_is_uniform(uint32_t ref)
+VXD_HD bool vxd_svdag_is_uniform(uint32_t ref)
 {
-    return ref >= VXD_DAG_UNIFORM;
+    return ref >= VXD_SVDAG_UNIFORM;
 }
 
-VXD_HD uint32_t vxd_dag_uniform_value(uint32_t ref)
+VXD_HD uint32_t vxd_svdag_uniform_value(uint32_t ref)
 {
     return ref & 0xffffu;
 }
 
 /* Neither empty nor uniform: there are words to read. */
-VXD_HD bool vxd_dag_is_node(uint32_t ref)
+VXD_HD bool vxd_svdag_is_node(uint32_t ref)
 {
-    return ref != VXD_DAG_EMPTY && ref < VXD_DAG_UNIFORM;
+    return ref != VXD_SVDAG_EMPTY && ref < VXD_SVDAG_UNIFORM;
 }
 
-VXD_HD const uint32_t *vxd_dag_words(const struct vxd_dag_view *view, uint32_t ref)
+VXD_HD const uint32_t *vxd_svdag_words(const struct vxd_svdag_view *view, uint32_t ref)
 {
-    return view->chunks[ref >> VXD_DAG_CHUNK_BITS] +
-           (ref & ((1u << VXD_DAG_CHUNK_BITS) - 1));
+    return view->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
+           (ref & ((1u << VXD_SVDAG_CHUNK_BITS) - 1));
 }
 
 /* Readers are compiled in two forms for devices, where the form is a constant of the
- * translation unit: a .cu that reads split stores defines VXD_DAG_SPLIT_FORM before it
- * includes this, and one that reads both, VXD_DAG_ANY_FORM. There, and on the CPU, the view
+ * translation unit: a .cu that reads split stores defines VXD_SVDAG_SPLIT_FORM before it
+ * includes this, and one that reads both, VXD_SVDAG_ANY_FORM. There, and on the CPU, the view
  * tells. */
-VXD_HD bool vxd_dag_reads_split(const struct vxd_dag_view *view)
+VXD_HD bool vxd_svdag_reads_split(const struct vxd_svdag_view *view)
 {
-#if defined(VXD_DAG_SPLIT_FORM)
+#if defined(VXD_SVDAG_SPLIT_FORM)
     (void)view;
     return true;
-#elif defined(__CUDA_ARCH__) && !defined(VXD_DAG_ANY_FORM)
+#elif defined(__CUDA_ARCH__) && !defined(VXD_SVDAG_ANY_FORM)
     (void)view;
     return false;
 #else
@@ -162,21 +162,21 @@ VXD_HD bool vxd_dag_reads_split(const struct vxd_dag_view *view)
 }
 
 /* How many words after its first one the third word of a split item of n_words stands. */
-VXD_HD uint32_t vxd_dag_split_distance(uint32_t ref, int n_words)
+VXD_HD uint32_t vxd_svdag_split_distance(uint32_t ref, int n_words)
 {
     uint32_t n = (uint32_t)n_words;
-    uint32_t at = (ref & ((1u << VXD_DAG_CHUNK_BITS) - 1)) - VXD_DAG_SPLIT_FIRST;
-    uint32_t slab = at / VXD_DAG_SPLIT_ROW % n; /* of its unit: 0 or 1 */
-    uint32_t slot = at % VXD_DAG_SPLIT_ROW / 2;
+    uint32_t at = (ref & ((1u << VXD_SVDAG_CHUNK_BITS) - 1)) - VXD_SVDAG_SPLIT_FIRST;
+    uint32_t slab = at / VXD_SVDAG_SPLIT_ROW % n; /* of its unit: 0 or 1 */
+    uint32_t slot = at % VXD_SVDAG_SPLIT_ROW / 2;
 
-    return (2 - slab) * VXD_DAG_SPLIT_ROW - 2 * slot +
-           (slab * VXD_DAG_SPLIT_SLOTS + slot) * (n - 2);
+    return (2 - slab) * VXD_SVDAG_SPLIT_ROW - 2 * slot +
+           (slab * VXD_SVDAG_SPLIT_SLOTS + slot) * (n - 2);
 }
 
 /* Words in one piece. */
-VXD_HD struct vxd_dag_item vxd_dag_item_of(const uint32_t *words)
+VXD_HD struct vxd_svdag_item vxd_svdag_item_of(const uint32_t *words)
 {
-    struct vxd_dag_item item;
+    struct vxd_svdag_item item;
 
     item.words = words;
     item.rest = words + 2;
@@ -184,88 +184,88 @@ VXD_HD struct vxd_dag_item vxd_dag_item_of(const uint32_t *words)
 }
 
 /* Any item, of which the length is known. */
-VXD_HD struct vxd_dag_item vxd_dag_item_at(const struct vxd_dag_view *view, uint32_t ref,
-                                           int n_words)
+VXD_HD struct vxd_svdag_item vxd_svdag_item_at(const struct vxd_svdag_view *view,
+                                               uint32_t ref, int n_words)
 {
-    struct vxd_dag_item item = vxd_dag_item_of(vxd_dag_words(view, ref));
+    struct vxd_svdag_item item = vxd_svdag_item_of(vxd_svdag_words(view, ref));
 
-    if (vxd_dag_reads_split(view) && n_words > 2) {
-        item.rest = item.words + vxd_dag_split_distance(ref, n_words);
+    if (vxd_svdag_reads_split(view) && n_words > 2) {
+        item.rest = item.words + vxd_svdag_split_distance(ref, n_words);
     }
     return item;
 }
 
-VXD_HD uint32_t vxd_dag_item_word(const struct vxd_dag_item *item, int i)
+VXD_HD uint32_t vxd_svdag_item_word(const struct vxd_svdag_item *item, int i)
 {
     return i < 2 ? item->words[i] : item->rest[i - 2];
 }
 
 /* Child of an inner node's words in one piece. */
-VXD_HD uint32_t vxd_dag_child(const uint32_t *words, int octant)
+VXD_HD uint32_t vxd_svdag_child(const uint32_t *words, int octant)
 {
     uint32_t mask = words[0] & 0xffu;
 
     return (mask >> octant & 1u) == 0
-               ? VXD_DAG_EMPTY
-               : words[1 + vxd_dag_popc(mask & ((1u << octant) - 1))];
+               ? VXD_SVDAG_EMPTY
+               : words[1 + vxd_svdag_popc(mask & ((1u << octant) - 1))];
 }
 
-VXD_HD int vxd_dag_inner_words(const uint32_t *words)
+VXD_HD int vxd_svdag_inner_words(const uint32_t *words)
 {
-    return 1 + vxd_dag_popc(words[0] & 0xffu);
+    return 1 + vxd_svdag_popc(words[0] & 0xffu);
 }
 
 /* Child of a stored inner node. */
-VXD_HD uint32_t vxd_dag_child_of(const struct vxd_dag_view *view, uint32_t ref,
-                                 int octant)
+VXD_HD uint32_t vxd_svdag_child_of(const struct vxd_svdag_view *view, uint32_t ref,
+                                   int octant)
 {
-    const uint32_t *words = vxd_dag_words(view, ref);
-    struct vxd_dag_item item;
+    const uint32_t *words = vxd_svdag_words(view, ref);
+    struct vxd_svdag_item item;
     uint32_t mask = words[0] & 0xffu;
 
-    if (!vxd_dag_reads_split(view)) {
-        return vxd_dag_child(words, octant);
+    if (!vxd_svdag_reads_split(view)) {
+        return vxd_svdag_child(words, octant);
     }
     if ((mask >> octant & 1u) == 0) {
-        return VXD_DAG_EMPTY;
+        return VXD_SVDAG_EMPTY;
     }
-    item = vxd_dag_item_at(view, ref, vxd_dag_inner_words(words));
-    return vxd_dag_item_word(&item, 1 + vxd_dag_popc(mask & ((1u << octant) - 1)));
+    item = vxd_svdag_item_at(view, ref, vxd_svdag_inner_words(words));
+    return vxd_svdag_item_word(&item, 1 + vxd_svdag_popc(mask & ((1u << octant) - 1)));
 }
 
-VXD_HD uint64_t vxd_dag_leaf_mask(const uint32_t *words)
+VXD_HD uint64_t vxd_svdag_leaf_mask(const uint32_t *words)
 {
     return (uint64_t)words[1] << 32 | words[0];
 }
 
-VXD_HD int vxd_dag_leaf_words(int value_bits, uint64_t mask)
+VXD_HD int vxd_svdag_leaf_words(int value_bits, uint64_t mask)
 {
     return value_bits == 0   ? 2
            : value_bits == 1 ? 4
-           : value_bits == 4 ? 2 + (vxd_dag_popc(mask) + 7) / 8
+           : value_bits == 4 ? 2 + (vxd_svdag_popc(mask) + 7) / 8
                              : 3;
 }
 
-VXD_HD int vxd_dag_block_words(int value_bits, int n_values)
+VXD_HD int vxd_svdag_block_words(int value_bits, int n_values)
 {
     return 1 + (n_values * value_bits + 31) / 32;
 }
 
 /* A stored leaf. */
-VXD_HD struct vxd_dag_item vxd_dag_leaf_item(const struct vxd_dag_view *view,
-                                             uint32_t ref)
+VXD_HD struct vxd_svdag_item vxd_svdag_leaf_item(const struct vxd_svdag_view *view,
+                                                 uint32_t ref)
 {
-    const uint32_t *words = vxd_dag_words(view, ref);
+    const uint32_t *words = vxd_svdag_words(view, ref);
 
-    return !vxd_dag_reads_split(view)
-               ? vxd_dag_item_of(words)
-               : vxd_dag_item_at(
+    return !vxd_svdag_reads_split(view)
+               ? vxd_svdag_item_of(words)
+               : vxd_svdag_item_at(
                      view, ref,
-                     vxd_dag_leaf_words(view->value_bits, vxd_dag_leaf_mask(words)));
+                     vxd_svdag_leaf_words(view->value_bits, vxd_svdag_leaf_mask(words)));
 }
 
 /* Octant of the child of height `height` - 1 that holds the voxel. */
-VXD_HD int vxd_dag_octant(uint32_t x, uint32_t y, uint32_t z, int height)
+VXD_HD int vxd_svdag_octant(uint32_t x, uint32_t y, uint32_t z, int height)
 {
     int s = height - 1;
 
@@ -273,14 +273,14 @@ VXD_HD int vxd_dag_octant(uint32_t x, uint32_t y, uint32_t z, int height)
 }
 
 /* Bit of a voxel in its leaf's mask. */
-VXD_HD int vxd_dag_leaf_bit(uint32_t x, uint32_t y, uint32_t z)
+VXD_HD int vxd_svdag_leaf_bit(uint32_t x, uint32_t y, uint32_t z)
 {
-    return vxd_dag_octant(x, y, z, 2) << 3 | vxd_dag_octant(x, y, z, 1);
+    return vxd_svdag_octant(x, y, z, 2) << 3 | vxd_svdag_octant(x, y, z, 1);
 }
 
 /* Value of a set voxel of a leaf, by its rank among those set; not of 1-bit values. */
-VXD_HD uint32_t vxd_dag_item_ranked_value(const struct vxd_dag_view *view,
-                                          const struct vxd_dag_item *leaf, int rank)
+VXD_HD uint32_t vxd_svdag_item_ranked_value(const struct vxd_svdag_view *view,
+                                            const struct vxd_svdag_item *leaf, int rank)
 {
     const uint32_t *block;
 
@@ -290,30 +290,30 @@ VXD_HD uint32_t vxd_dag_item_ranked_value(const struct vxd_dag_view *view,
     if (view->value_bits == 4) {
         return leaf->rest[rank >> 3] >> ((rank & 7) * 4) & 15u;
     }
-    if (vxd_dag_is_uniform(leaf->rest[0])) {
-        return vxd_dag_uniform_value(leaf->rest[0]);
+    if (vxd_svdag_is_uniform(leaf->rest[0])) {
+        return vxd_svdag_uniform_value(leaf->rest[0]);
     }
-    block = vxd_dag_words(view, leaf->rest[0]) + 1;
+    block = vxd_svdag_words(view, leaf->rest[0]) + 1;
     return view->value_bits == 8 ? block[rank >> 2] >> ((rank & 3) * 8) & 0xffu
                                  : block[rank >> 1] >> ((rank & 1) * 16) & 0xffffu;
 }
 
 /* Value of the set voxel `bit` of a leaf. */
-VXD_HD uint32_t vxd_dag_item_value(const struct vxd_dag_view *view,
-                                   const struct vxd_dag_item *leaf, int bit)
+VXD_HD uint32_t vxd_svdag_item_value(const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_item *leaf, int bit)
 {
     uint64_t below = ((uint64_t)1 << bit) - 1;
 
     if (view->value_bits == 1) {
         return leaf->rest[bit >> 5] >> (bit & 31) & 1u;
     }
-    return vxd_dag_item_ranked_value(
-        view, leaf, vxd_dag_popc(vxd_dag_leaf_mask(leaf->words) & below));
+    return vxd_svdag_item_ranked_value(
+        view, leaf, vxd_svdag_popc(vxd_svdag_leaf_mask(leaf->words) & below));
 }
 
 /* Values of the n set voxels of a leaf from rank on, 1 <= n <= 8, of 4 bits each; above are
  * others. */
-VXD_HD uint32_t vxd_dag_leaf_nibbles(const struct vxd_dag_item *leaf, int rank, int n)
+VXD_HD uint32_t vxd_svdag_leaf_nibbles(const struct vxd_svdag_item *leaf, int rank, int n)
 {
     int shift = (rank & 7) * 4;
     uint32_t nibbles = leaf->rest[rank >> 3] >> shift;
@@ -326,30 +326,30 @@ VXD_HD uint32_t vxd_dag_leaf_nibbles(const struct vxd_dag_item *leaf, int rank, 
 
 /* Of eight voxels those that are occupied, where `set` are set and have these values of 4
  * bits. */
-VXD_HD uint32_t vxd_dag_octet_occupied(uint32_t set, uint32_t nibbles, uint32_t free)
+VXD_HD uint32_t vxd_svdag_octet_occupied(uint32_t set, uint32_t nibbles, uint32_t free)
 {
     if (set != 0xffu) {
-        nibbles = vxd_dag_nibbles_apart(nibbles, vxd_dag_bits_apart(set));
+        nibbles = vxd_svdag_nibbles_apart(nibbles, vxd_svdag_bits_apart(set));
     }
-    return vxd_dag_nibbles_any(nibbles ^ vxd_dag_nibbles_of(free)) & set;
+    return vxd_svdag_nibbles_any(nibbles ^ vxd_svdag_nibbles_of(free)) & set;
 }
 
 /* The occupied voxels of a leaf of 4-bit values some of which may be FREE: by octants, whose
  * values are read together. */
-VXD_HD uint64_t vxd_dag_nibbles_occupied(const struct vxd_dag_item *leaf, uint64_t mask,
-                                         uint32_t free)
+VXD_HD uint64_t vxd_svdag_nibbles_occupied(const struct vxd_svdag_item *leaf,
+                                           uint64_t mask, uint32_t free)
 {
     uint64_t occupied = 0;
     int rank = 0;
 
     for (int octant = 0; octant < 8; octant++) {
         uint32_t set = (uint32_t)(mask >> (8 * octant)) & 0xffu;
-        int n = vxd_dag_popc(set);
+        int n = vxd_svdag_popc(set);
 
         if (n > 0) {
-            uint32_t nibbles = vxd_dag_leaf_nibbles(leaf, rank, n);
+            uint32_t nibbles = vxd_svdag_leaf_nibbles(leaf, rank, n);
 
-            occupied |= (uint64_t)vxd_dag_octet_occupied(set, nibbles, free)
+            occupied |= (uint64_t)vxd_svdag_octet_occupied(set, nibbles, free)
                         << (8 * octant);
             rank += n;
         }
@@ -358,10 +358,10 @@ VXD_HD uint64_t vxd_dag_nibbles_occupied(const struct vxd_dag_item *leaf, uint64
 }
 
 /* Mask of the occupied voxels of a leaf: those set, without the FREE ones. */
-VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
-                                      const struct vxd_dag_item *leaf)
+VXD_HD uint64_t vxd_svdag_item_occupied(const struct vxd_svdag_view *view,
+                                        const struct vxd_svdag_item *leaf)
 {
-    uint64_t mask = vxd_dag_leaf_mask(leaf->words);
+    uint64_t mask = vxd_svdag_leaf_mask(leaf->words);
     uint64_t occupied = 0;
     int rank = 0;
 
@@ -372,14 +372,16 @@ VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
         return mask & ~((uint64_t)leaf->rest[1] << 32 | leaf->rest[0]);
     }
     if (view->value_bits == 4) {
-        return vxd_dag_nibbles_occupied(leaf, mask, (uint32_t)view->free_value);
+        return vxd_svdag_nibbles_occupied(leaf, mask, (uint32_t)view->free_value);
     }
-    if (vxd_dag_is_uniform(leaf->rest[0])) {
-        return vxd_dag_uniform_value(leaf->rest[0]) == (uint32_t)view->free_value ? 0
-                                                                                  : mask;
+    if (vxd_svdag_is_uniform(leaf->rest[0])) {
+        return vxd_svdag_uniform_value(leaf->rest[0]) == (uint32_t)view->free_value
+                   ? 0
+                   : mask;
     }
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        if (vxd_dag_item_ranked_value(view, leaf, rank++) != (uint32_t)view->free_value) {
+        if (vxd_svdag_item_ranked_value(view, leaf, rank++) !=
+            (uint32_t)view->free_value) {
             occupied |= rest & (~rest + 1);
         }
     }
@@ -387,25 +389,26 @@ VXD_HD uint64_t vxd_dag_item_occupied(const struct vxd_dag_view *view,
 }
 
 /* The same, where devices call what looks at values: FREE is not tracked in most scenes. */
-VXD_DAG_RARE uint64_t vxd_dag_item_not_free(const struct vxd_dag_view *view,
-                                            const uint32_t *words, const uint32_t *rest)
+VXD_SVDAG_RARE uint64_t vxd_svdag_item_not_free(const struct vxd_svdag_view *view,
+                                                const uint32_t *words,
+                                                const uint32_t *rest)
 {
-    struct vxd_dag_item leaf;
+    struct vxd_svdag_item leaf;
 
     leaf.words = words;
     leaf.rest = rest;
-    return vxd_dag_item_occupied(view, &leaf);
+    return vxd_svdag_item_occupied(view, &leaf);
 }
 
-VXD_HD uint64_t vxd_dag_item_occupied_called(const struct vxd_dag_view *view,
-                                             const struct vxd_dag_item *leaf)
+VXD_HD uint64_t vxd_svdag_item_occupied_called(const struct vxd_svdag_view *view,
+                                               const struct vxd_svdag_item *leaf)
 {
-    return view->free_value < 0 ? vxd_dag_leaf_mask(leaf->words)
-                                : vxd_dag_item_not_free(view, leaf->words, leaf->rest);
+    return view->free_value < 0 ? vxd_svdag_leaf_mask(leaf->words)
+                                : vxd_svdag_item_not_free(view, leaf->words, leaf->rest);
 }
 
 /* Bits a voxel's value takes in a leaf: the material's, or one where only FREE is told. */
-VXD_HD int vxd_dag_value_bits(const struct vxd_dag_format *format)
+VXD_HD int vxd_svdag_value_bits(const struct vxd_svdag_format *format)
 {
     return format->material_bits != 0 ? format->material_bits
            : format->tracks_free      ? 1
@@ -414,46 +417,46 @@ VXD_HD int vxd_dag_value_bits(const struct vxd_dag_format *format)
 
 /* States that occur in a region of which this is the reference, as a set. For an inner node
  * UNKNOWN is left out: its mask does not tell. */
-VXD_HD unsigned vxd_dag_uniform_state(const struct vxd_dag_view *view, uint32_t ref)
+VXD_HD unsigned vxd_svdag_uniform_state(const struct vxd_svdag_view *view, uint32_t ref)
 {
-    return ref == VXD_DAG_EMPTY                                  ? VXD_DAG_UNKNOWN
-           : (int)vxd_dag_uniform_value(ref) == view->free_value ? VXD_DAG_FREE
-                                                                 : VXD_DAG_OCCUPIED;
+    return ref == VXD_SVDAG_EMPTY                                  ? VXD_SVDAG_UNKNOWN
+           : (int)vxd_svdag_uniform_value(ref) == view->free_value ? VXD_SVDAG_FREE
+                                                                   : VXD_SVDAG_OCCUPIED;
 }
 
 /* The reference that holds a voxel: goes down from `ref` of height *height to a leaf or a
  * uniform or empty region, whose height is left in *height. */
-VXD_HD uint32_t vxd_dag_descend(const struct vxd_dag_view *view, uint32_t ref, uint32_t x,
-                                uint32_t y, uint32_t z, int *height)
+VXD_HD uint32_t vxd_svdag_descend(const struct vxd_svdag_view *view, uint32_t ref,
+                                  uint32_t x, uint32_t y, uint32_t z, int *height)
 {
-    while (*height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(ref)) {
-        ref = vxd_dag_child_of(view, ref, vxd_dag_octant(x, y, z, *height));
+    while (*height > VXD_SVDAG_LEAF_HEIGHT && vxd_svdag_is_node(ref)) {
+        ref = vxd_svdag_child_of(view, ref, vxd_svdag_octant(x, y, z, *height));
         (*height)--;
     }
     return ref;
 }
 
 /* State of a voxel inside the scene (exactly one), and its value where it is set. */
-VXD_HD unsigned vxd_dag_voxel(const struct vxd_dag_view *view, uint32_t root, uint32_t x,
-                              uint32_t y, uint32_t z, uint32_t *value)
+VXD_HD unsigned vxd_svdag_voxel(const struct vxd_svdag_view *view, uint32_t root,
+                                uint32_t x, uint32_t y, uint32_t z, uint32_t *value)
 {
     int height = view->depth;
-    uint32_t ref = vxd_dag_descend(view, root, x, y, z, &height);
-    struct vxd_dag_item leaf;
+    uint32_t ref = vxd_svdag_descend(view, root, x, y, z, &height);
+    struct vxd_svdag_item leaf;
     int bit;
 
     *value = 0;
-    if (!vxd_dag_is_node(ref)) {
-        *value = ref == VXD_DAG_EMPTY ? 0 : vxd_dag_uniform_value(ref);
-        return vxd_dag_uniform_state(view, ref);
+    if (!vxd_svdag_is_node(ref)) {
+        *value = ref == VXD_SVDAG_EMPTY ? 0 : vxd_svdag_uniform_value(ref);
+        return vxd_svdag_uniform_state(view, ref);
     }
-    leaf = vxd_dag_leaf_item(view, ref);
-    bit = vxd_dag_leaf_bit(x, y, z);
-    if ((vxd_dag_leaf_mask(leaf.words) >> bit & 1) == 0) {
-        return VXD_DAG_UNKNOWN;
+    leaf = vxd_svdag_leaf_item(view, ref);
+    bit = vxd_svdag_leaf_bit(x, y, z);
+    if ((vxd_svdag_leaf_mask(leaf.words) >> bit & 1) == 0) {
+        return VXD_SVDAG_UNKNOWN;
     }
-    *value = vxd_dag_item_value(view, &leaf, bit);
-    return (int)*value == view->free_value ? VXD_DAG_FREE : VXD_DAG_OCCUPIED;
+    *value = vxd_svdag_item_value(view, &leaf, bit);
+    return (int)*value == view->free_value ? VXD_SVDAG_FREE : VXD_SVDAG_OCCUPIED;
 }
 
 #endif

@@ -9,20 +9,20 @@
 #include "gpu/svdag/node/node_words_math.h"
 
 /* A place and what stands there. */
-struct vxd_dag_spot {
+struct vxd_svdag_spot {
     uint32_t ref;
     uint32_t x, y, z; /* low corner, a multiple of the side */
-    int height;       /* at least VXD_DAG_LEAF_HEIGHT; the side is 2^height voxels */
+    int height;       /* at least VXD_SVDAG_LEAF_HEIGHT; the side is 2^height voxels */
 };
 
-struct vxd_dag_cursor {
-    struct vxd_dag_spot spot;
-    int top;                              /* height of the spot it began at */
-    uint32_t refs[VXD_DAG_MAX_DEPTH + 1]; /* by height, of the spots above this one */
+struct vxd_svdag_cursor {
+    struct vxd_svdag_spot spot;
+    int top;                                /* height of the spot it began at */
+    uint32_t refs[VXD_SVDAG_MAX_DEPTH + 1]; /* by height, of the spots above this one */
 };
 
 /* Index of the lowest bit of a mask, which is not 0. */
-VXD_HD int vxd_dag_low_bit(uint64_t mask)
+VXD_HD int vxd_svdag_low_bit(uint64_t mask)
 {
 #if defined(__CUDA_ARCH__)
     return __ffsll((long long)mask) - 1;
@@ -32,60 +32,62 @@ VXD_HD int vxd_dag_low_bit(uint64_t mask)
 }
 
 /* What stands at octant of an inner or uniform reference. */
-VXD_HD uint32_t vxd_dag_below(const struct vxd_dag_view *view, uint32_t ref, int octant)
+VXD_HD uint32_t vxd_svdag_below(const struct vxd_svdag_view *view, uint32_t ref,
+                                int octant)
 {
-    return vxd_dag_is_node(ref) ? vxd_dag_child_of(view, ref, octant) : ref;
+    return vxd_svdag_is_node(ref) ? vxd_svdag_child_of(view, ref, octant) : ref;
 }
 
 /* The same of all octants: a read of one does not wait for those of others. */
-VXD_HD void vxd_dag_below_all(const struct vxd_dag_view *view, uint32_t ref,
-                              uint32_t below[8])
+VXD_HD void vxd_svdag_below_all(const struct vxd_svdag_view *view, uint32_t ref,
+                                uint32_t below[8])
 {
     const uint32_t *words;
     uint32_t mask;
 
-    if (!vxd_dag_is_node(ref) || vxd_dag_reads_split(view)) {
+    if (!vxd_svdag_is_node(ref) || vxd_svdag_reads_split(view)) {
         for (int i = 0; i < 8; i++) {
-            below[i] = vxd_dag_below(view, ref, i);
+            below[i] = vxd_svdag_below(view, ref, i);
         }
         return;
     }
-    words = vxd_dag_words(view, ref);
+    words = vxd_svdag_words(view, ref);
     mask = words[0] & 0xffu;
     for (int i = 0; i < 8; i++) {
-        uint32_t found = VXD_DAG_EMPTY;
+        uint32_t found = VXD_SVDAG_EMPTY;
 
         if ((mask >> i & 1) != 0) {
-            found = words[1 + vxd_dag_popc(mask & ((1u << i) - 1))];
+            found = words[1 + vxd_svdag_popc(mask & ((1u << i) - 1))];
         }
         below[i] = found;
     }
 }
 
 /* The same of eight at an octant each. */
-VXD_HD void vxd_dag_below_each(const struct vxd_dag_view *view, const uint32_t refs[8],
-                               const int octants[8], uint32_t below[8])
+VXD_HD void vxd_svdag_below_each(const struct vxd_svdag_view *view,
+                                 const uint32_t refs[8], const int octants[8],
+                                 uint32_t below[8])
 {
     const uint32_t *words[8];
     uint32_t masks[8];
     uint32_t found[8];
 
-    if (vxd_dag_reads_split(view)) {
+    if (vxd_svdag_reads_split(view)) {
         for (int i = 0; i < 8; i++) {
-            below[i] = vxd_dag_below(view, refs[i], octants[i]);
+            below[i] = vxd_svdag_below(view, refs[i], octants[i]);
         }
         return;
     }
     for (int i = 0; i < 8; i++) {
-        words[i] = vxd_dag_is_node(refs[i]) ? vxd_dag_words(view, refs[i]) : NULL;
+        words[i] = vxd_svdag_is_node(refs[i]) ? vxd_svdag_words(view, refs[i]) : NULL;
     }
     for (int i = 0; i < 8; i++) {
         masks[i] = words[i] != NULL ? words[i][0] & 0xffu : 0;
     }
     for (int i = 0; i < 8; i++) {
-        found[i] = words[i] == NULL ? refs[i] : VXD_DAG_EMPTY;
+        found[i] = words[i] == NULL ? refs[i] : VXD_SVDAG_EMPTY;
         if ((masks[i] >> octants[i] & 1) != 0) {
-            found[i] = words[i][1 + vxd_dag_popc(masks[i] & ((1u << octants[i]) - 1))];
+            found[i] = words[i][1 + vxd_svdag_popc(masks[i] & ((1u << octants[i]) - 1))];
         }
     }
     for (int i = 0; i < 8; i++) {
@@ -94,14 +96,15 @@ VXD_HD void vxd_dag_below_each(const struct vxd_dag_view *view, const uint32_t r
 }
 
 /* What stands at the cube of this height that holds a voxel. */
-VXD_HD struct vxd_dag_spot vxd_dag_spot_at(const struct vxd_dag_view *view, uint32_t root,
-                                           uint32_t x, uint32_t y, uint32_t z, int height)
+VXD_HD struct vxd_svdag_spot vxd_svdag_spot_at(const struct vxd_svdag_view *view,
+                                               uint32_t root, uint32_t x, uint32_t y,
+                                               uint32_t z, int height)
 {
-    struct vxd_dag_spot spot = {root, 0, 0, 0, height};
+    struct vxd_svdag_spot spot = {root, 0, 0, 0, height};
     uint32_t mask = ~((1u << height) - 1);
 
     for (int h = view->depth; h > height; h--) {
-        spot.ref = vxd_dag_below(view, spot.ref, vxd_dag_octant(x, y, z, h));
+        spot.ref = vxd_svdag_below(view, spot.ref, vxd_svdag_octant(x, y, z, h));
     }
     spot.x = x & mask;
     spot.y = y & mask;
@@ -109,13 +112,14 @@ VXD_HD struct vxd_dag_spot vxd_dag_spot_at(const struct vxd_dag_view *view, uint
     return spot;
 }
 
-VXD_HD struct vxd_dag_spot vxd_dag_spot_child(const struct vxd_dag_view *view,
-                                              const struct vxd_dag_spot *spot, int octant)
+VXD_HD struct vxd_svdag_spot vxd_svdag_spot_child(const struct vxd_svdag_view *view,
+                                                  const struct vxd_svdag_spot *spot,
+                                                  int octant)
 {
-    struct vxd_dag_spot child = *spot;
+    struct vxd_svdag_spot child = *spot;
 
     child.height--;
-    child.ref = vxd_dag_below(view, spot->ref, octant);
+    child.ref = vxd_svdag_below(view, spot->ref, octant);
     // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): not of leaves
     child.x |= (uint32_t)(octant >> 2 & 1) << child.height;
     child.y |= (uint32_t)(octant >> 1 & 1) << child.height;
@@ -123,40 +127,40 @@ VXD_HD struct vxd_dag_spot vxd_dag_spot_child(const struct vxd_dag_view *view,
     return child;
 }
 
-VXD_HD void vxd_dag_cursor_begin(struct vxd_dag_cursor *cursor,
-                                 const struct vxd_dag_spot *spot)
+VXD_HD void vxd_svdag_cursor_begin(struct vxd_svdag_cursor *cursor,
+                                   const struct vxd_svdag_spot *spot)
 {
     cursor->spot = *spot;
     cursor->top = spot->height;
 }
 
 /* To the first child; not from leaf height. */
-VXD_HD void vxd_dag_cursor_down(const struct vxd_dag_view *view,
-                                struct vxd_dag_cursor *cursor)
+VXD_HD void vxd_svdag_cursor_down(const struct vxd_svdag_view *view,
+                                  struct vxd_svdag_cursor *cursor)
 {
     cursor->refs[cursor->spot.height] = cursor->spot.ref;
-    cursor->spot = vxd_dag_spot_child(view, &cursor->spot, 0);
+    cursor->spot = vxd_svdag_spot_child(view, &cursor->spot, 0);
 }
 
 /* Past this spot, to the next one that is not below it. False: there is none. */
-VXD_HD bool vxd_dag_cursor_next(const struct vxd_dag_view *view,
-                                struct vxd_dag_cursor *cursor)
+VXD_HD bool vxd_svdag_cursor_next(const struct vxd_svdag_view *view,
+                                  struct vxd_svdag_cursor *cursor)
 {
-    struct vxd_dag_spot parent = cursor->spot;
+    struct vxd_svdag_spot parent = cursor->spot;
 
     while (parent.height < cursor->top) {
         int octant;
         uint32_t mask;
 
         parent.height++;
-        octant = vxd_dag_octant(parent.x, parent.y, parent.z, parent.height);
+        octant = vxd_svdag_octant(parent.x, parent.y, parent.z, parent.height);
         mask = ~((1u << parent.height) - 1);
         parent.x &= mask;
         parent.y &= mask;
         parent.z &= mask;
         if (octant < 7) {
             parent.ref = cursor->refs[parent.height];
-            cursor->spot = vxd_dag_spot_child(view, &parent, octant + 1);
+            cursor->spot = vxd_svdag_spot_child(view, &parent, octant + 1);
             return true;
         }
     }
@@ -164,59 +168,60 @@ VXD_HD bool vxd_dag_cursor_next(const struct vxd_dag_view *view,
 }
 
 /* Occupied and FREE voxels of a reference at leaf height, as masks. */
-VXD_HD void vxd_dag_spot_masks(const struct vxd_dag_view *view, uint32_t ref,
-                               uint64_t *occupied, uint64_t *free)
+VXD_HD void vxd_svdag_spot_masks(const struct vxd_svdag_view *view, uint32_t ref,
+                                 uint64_t *occupied, uint64_t *free)
 {
     *occupied = 0;
     *free = 0;
-    if (vxd_dag_is_node(ref)) {
-        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
+    if (vxd_svdag_is_node(ref)) {
+        struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, ref);
 
-        *occupied = vxd_dag_item_occupied(view, &leaf);
-        *free = vxd_dag_leaf_mask(leaf.words) & ~*occupied;
-    } else if (vxd_dag_uniform_state(view, ref) == VXD_DAG_OCCUPIED) {
+        *occupied = vxd_svdag_item_occupied(view, &leaf);
+        *free = vxd_svdag_leaf_mask(leaf.words) & ~*occupied;
+    } else if (vxd_svdag_uniform_state(view, ref) == VXD_SVDAG_OCCUPIED) {
         *occupied = ~(uint64_t)0;
-    } else if (ref != VXD_DAG_EMPTY) {
+    } else if (ref != VXD_SVDAG_EMPTY) {
         *free = ~(uint64_t)0;
     }
 }
 
-/* The same of eight at once, as vxd_dag_below_each. */
-VXD_HD void vxd_dag_spot_masks_each(const struct vxd_dag_view *view,
-                                    const uint32_t refs[8], uint64_t occupied[8],
-                                    uint64_t free[8])
+/* The same of eight at once, as vxd_svdag_below_each. */
+VXD_HD void vxd_svdag_spot_masks_each(const struct vxd_svdag_view *view,
+                                      const uint32_t refs[8], uint64_t occupied[8],
+                                      uint64_t free[8])
 {
     for (int i = 0; i < 8; i++) {
-        occupied[i] = vxd_dag_is_node(refs[i])
-                          ? vxd_dag_leaf_mask(vxd_dag_words(view, refs[i]))
-                      : refs[i] != VXD_DAG_EMPTY ? ~(uint64_t)0
-                                                 : 0;
+        occupied[i] = vxd_svdag_is_node(refs[i])
+                          ? vxd_svdag_leaf_mask(vxd_svdag_words(view, refs[i]))
+                      : refs[i] != VXD_SVDAG_EMPTY ? ~(uint64_t)0
+                                                   : 0;
         free[i] = 0;
     }
     if (view->free_value >= 0) {
         for (int i = 0; i < 8; i++) {
             if (occupied[i] != 0) {
-                vxd_dag_spot_masks(view, refs[i], &occupied[i], &free[i]);
+                vxd_svdag_spot_masks(view, refs[i], &occupied[i], &free[i]);
             }
         }
     }
 }
 
 /* Value of a set voxel of a reference at leaf height. */
-VXD_HD uint32_t vxd_dag_spot_value(const struct vxd_dag_view *view, uint32_t ref, int bit)
+VXD_HD uint32_t vxd_svdag_spot_value(const struct vxd_svdag_view *view, uint32_t ref,
+                                     int bit)
 {
-    struct vxd_dag_item leaf;
+    struct vxd_svdag_item leaf;
 
-    if (!vxd_dag_is_node(ref)) {
-        return vxd_dag_uniform_value(ref);
+    if (!vxd_svdag_is_node(ref)) {
+        return vxd_svdag_uniform_value(ref);
     }
-    leaf = vxd_dag_leaf_item(view, ref);
-    return vxd_dag_item_value(view, &leaf, bit);
+    leaf = vxd_svdag_leaf_item(view, ref);
+    return vxd_svdag_item_value(view, &leaf, bit);
 }
 
 /* The materials of what stands at a reference of leaf height, for many voxels: what of it is
  * the same for all is found once, and a word is read once for the voxels in it. */
-struct vxd_dag_values {
+struct vxd_svdag_values {
     const uint32_t *words; /* NULL: all are `value` */
     uint64_t mask;
     uint32_t value;
@@ -224,37 +229,37 @@ struct vxd_dag_values {
     int index;
 };
 
-VXD_HD struct vxd_dag_values vxd_dag_values_of(const struct vxd_dag_view *view,
-                                               uint32_t ref)
+VXD_HD struct vxd_svdag_values vxd_svdag_values_of(const struct vxd_svdag_view *view,
+                                                   uint32_t ref)
 {
-    struct vxd_dag_values values = {NULL, 0, vxd_dag_uniform_value(ref), 0, -1};
-    struct vxd_dag_item leaf;
+    struct vxd_svdag_values values = {NULL, 0, vxd_svdag_uniform_value(ref), 0, -1};
+    struct vxd_svdag_item leaf;
 
-    if (!vxd_dag_is_node(ref) || view->value_bits < 4) {
+    if (!vxd_svdag_is_node(ref) || view->value_bits < 4) {
         return values;
     }
-    leaf = vxd_dag_leaf_item(view, ref);
-    values.mask = vxd_dag_leaf_mask(leaf.words);
+    leaf = vxd_svdag_leaf_item(view, ref);
+    values.mask = vxd_svdag_leaf_mask(leaf.words);
     if (view->value_bits == 4) {
         values.words = leaf.rest;
-    } else if (vxd_dag_is_uniform(leaf.rest[0])) {
-        values.value = vxd_dag_uniform_value(leaf.rest[0]);
+    } else if (vxd_svdag_is_uniform(leaf.rest[0])) {
+        values.value = vxd_svdag_uniform_value(leaf.rest[0]);
     } else {
-        values.words = vxd_dag_words(view, leaf.rest[0]) + 1;
+        values.words = vxd_svdag_words(view, leaf.rest[0]) + 1;
     }
     return values;
 }
 
 /* Of a set voxel, where there are materials. */
-VXD_HD uint32_t vxd_dag_values_get(const struct vxd_dag_view *view,
-                                   struct vxd_dag_values *values, int bit)
+VXD_HD uint32_t vxd_svdag_values_get(const struct vxd_svdag_view *view,
+                                     struct vxd_svdag_values *values, int bit)
 {
     int at;
 
     if (values->words == NULL) {
         return values->value;
     }
-    at = vxd_dag_popc(values->mask & (((uint64_t)1 << bit) - 1)) * view->value_bits;
+    at = vxd_svdag_popc(values->mask & (((uint64_t)1 << bit) - 1)) * view->value_bits;
     if (at >> 5 != values->index) {
         values->index = at >> 5;
         values->word = values->words[at >> 5];
@@ -263,30 +268,30 @@ VXD_HD uint32_t vxd_dag_values_get(const struct vxd_dag_view *view,
 }
 
 /* A member of a set of states. */
-VXD_HD unsigned vxd_dag_state_if(bool has, enum vxd_dag_state state)
+VXD_HD unsigned vxd_svdag_state_if(bool has, enum vxd_svdag_state state)
 {
     return has ? (unsigned)state : 0u;
 }
 
 /* Which of OCCUPIED and FREE stand below a spot. */
-VXD_HD unsigned vxd_dag_spot_states(const struct vxd_dag_view *view,
-                                    const struct vxd_dag_spot *spot)
+VXD_HD unsigned vxd_svdag_spot_states(const struct vxd_svdag_view *view,
+                                      const struct vxd_svdag_spot *spot)
 {
     uint64_t occupied;
     uint64_t free;
     uint32_t head;
 
-    if (!vxd_dag_is_node(spot->ref)) {
-        return vxd_dag_uniform_state(view, spot->ref) & ~(unsigned)VXD_DAG_UNKNOWN;
+    if (!vxd_svdag_is_node(spot->ref)) {
+        return vxd_svdag_uniform_state(view, spot->ref) & ~(unsigned)VXD_SVDAG_UNKNOWN;
     }
-    if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-        vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-        return vxd_dag_state_if(occupied != 0, VXD_DAG_OCCUPIED) |
-               vxd_dag_state_if(free != 0, VXD_DAG_FREE);
+    if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
+        vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+        return vxd_svdag_state_if(occupied != 0, VXD_SVDAG_OCCUPIED) |
+               vxd_svdag_state_if(free != 0, VXD_SVDAG_FREE);
     }
-    head = vxd_dag_words(view, spot->ref)[0];
-    return vxd_dag_state_if((head & VXD_DAG_HAS_OCCUPIED) != 0, VXD_DAG_OCCUPIED) |
-           vxd_dag_state_if((head & VXD_DAG_HAS_FREE) != 0, VXD_DAG_FREE);
+    head = vxd_svdag_words(view, spot->ref)[0];
+    return vxd_svdag_state_if((head & VXD_SVDAG_HAS_OCCUPIED) != 0, VXD_SVDAG_OCCUPIED) |
+           vxd_svdag_state_if((head & VXD_SVDAG_HAS_FREE) != 0, VXD_SVDAG_FREE);
 }
 
 #endif

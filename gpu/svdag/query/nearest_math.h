@@ -8,7 +8,7 @@
 
 #include "gpu/svdag/query/region_math.h"
 
-struct vxd_dag_nearest {
+struct vxd_svdag_nearest {
     int64_t point[3]; /* units */
     uint64_t square;  /* the best so far; before it the radius's */
     uint64_t code;    /* its Morton code; before it the highest */
@@ -16,34 +16,35 @@ struct vxd_dag_nearest {
     bool is_found;
 };
 
-VXD_HD uint64_t vxd_dag_code(uint32_t x, uint32_t y, uint32_t z)
+VXD_HD uint64_t vxd_svdag_code(uint32_t x, uint32_t y, uint32_t z)
 {
     return vxd_spread3(x) << 2 | vxd_spread3(y) << 1 | vxd_spread3(z);
 }
 
 /* Square of the distance to the nearest centre of a voxel of the cube. */
-VXD_HD uint64_t vxd_dag_spot_square(const int64_t point[3],
-                                    const struct vxd_dag_spot *spot)
+VXD_HD uint64_t vxd_svdag_spot_square(const int64_t point[3],
+                                      const struct vxd_svdag_spot *spot)
 {
     int64_t last = ((int64_t)1 << spot->height) - 1;
 
-    return vxd_dag_axis_square(
-               vxd_dag_nearest_centre(point[0], spot->x, spot->x + last)) +
-           vxd_dag_axis_square(
-               vxd_dag_nearest_centre(point[1], spot->y, spot->y + last)) +
-           vxd_dag_axis_square(vxd_dag_nearest_centre(point[2], spot->z, spot->z + last));
+    return vxd_svdag_axis_square(
+               vxd_svdag_nearest_centre(point[0], spot->x, spot->x + last)) +
+           vxd_svdag_axis_square(
+               vxd_svdag_nearest_centre(point[1], spot->y, spot->y + last)) +
+           vxd_svdag_axis_square(
+               vxd_svdag_nearest_centre(point[2], spot->z, spot->z + last));
 }
 
-VXD_HD bool vxd_dag_nearest_may(const struct vxd_dag_nearest *best, uint64_t square,
-                                uint64_t code)
+VXD_HD bool vxd_svdag_nearest_may(const struct vxd_svdag_nearest *best, uint64_t square,
+                                  uint64_t code)
 {
     return square < best->square || (square == best->square && code < best->code);
 }
 
-VXD_HD void vxd_dag_nearest_take(struct vxd_dag_nearest *best, uint64_t square,
-                                 uint64_t code, uint32_t value)
+VXD_HD void vxd_svdag_nearest_take(struct vxd_svdag_nearest *best, uint64_t square,
+                                   uint64_t code, uint32_t value)
 {
-    if (vxd_dag_nearest_may(best, square, code)) {
+    if (vxd_svdag_nearest_may(best, square, code)) {
         best->square = square;
         best->code = code;
         best->value = value;
@@ -52,32 +53,32 @@ VXD_HD void vxd_dag_nearest_take(struct vxd_dag_nearest *best, uint64_t square,
 }
 
 /* Lowest of the voxels low .. last of an axis that are nearest to a point. */
-VXD_HD uint32_t vxd_dag_nearest_index(int64_t units, int64_t low, int64_t last)
+VXD_HD uint32_t vxd_svdag_nearest_index(int64_t units, int64_t low, int64_t last)
 {
     /* On the border of two voxels both are as near. */
-    return (uint32_t)vxd_dag_clamp((units - 1) >> 8, low, last);
+    return (uint32_t)vxd_svdag_clamp((units - 1) >> 8, low, last);
 }
 
-VXD_HD void vxd_dag_nearest_uniform(struct vxd_dag_nearest *best,
-                                    const struct vxd_dag_spot *spot)
+VXD_HD void vxd_svdag_nearest_uniform(struct vxd_svdag_nearest *best,
+                                      const struct vxd_svdag_spot *spot)
 {
     int64_t last = ((int64_t)1 << spot->height) - 1;
 
-    vxd_dag_nearest_take(
-        best, vxd_dag_spot_square(best->point, spot),
-        vxd_dag_code(vxd_dag_nearest_index(best->point[0], spot->x, spot->x + last),
-                     vxd_dag_nearest_index(best->point[1], spot->y, spot->y + last),
-                     vxd_dag_nearest_index(best->point[2], spot->z, spot->z + last)),
-        vxd_dag_uniform_value(spot->ref));
+    vxd_svdag_nearest_take(
+        best, vxd_svdag_spot_square(best->point, spot),
+        vxd_svdag_code(vxd_svdag_nearest_index(best->point[0], spot->x, spot->x + last),
+                       vxd_svdag_nearest_index(best->point[1], spot->y, spot->y + last),
+                       vxd_svdag_nearest_index(best->point[2], spot->z, spot->z + last)),
+        vxd_svdag_uniform_value(spot->ref));
 }
 
-VXD_HD void vxd_dag_nearest_leaf(const struct vxd_dag_view *view,
-                                 struct vxd_dag_nearest *best,
-                                 const struct vxd_dag_spot *spot)
+VXD_HD void vxd_svdag_nearest_leaf(const struct vxd_svdag_view *view,
+                                   struct vxd_svdag_nearest *best,
+                                   const struct vxd_svdag_spot *spot)
 {
-    struct vxd_dag_item leaf = vxd_dag_leaf_item(view, spot->ref);
-    uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
-    uint64_t code = vxd_dag_code(spot->x, spot->y, spot->z);
+    struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, spot->ref);
+    uint64_t occupied = vxd_svdag_item_occupied(view, &leaf);
+    uint64_t code = vxd_svdag_code(spot->x, spot->y, spot->z);
     uint32_t corner[3] = {spot->x, spot->y, spot->z};
     uint64_t squares[3][4];
 
@@ -85,80 +86,81 @@ VXD_HD void vxd_dag_nearest_leaf(const struct vxd_dag_view *view,
         for (int i = 0; i < 4; i++) {
             int64_t voxel = (int64_t)corner[axis] + i;
 
-            squares[axis][i] = vxd_dag_axis_square(
-                vxd_dag_nearest_centre(best->point[axis], voxel, voxel));
+            squares[axis][i] = vxd_svdag_axis_square(
+                vxd_svdag_nearest_centre(best->point[axis], voxel, voxel));
         }
     }
     for (; occupied != 0; occupied &= occupied - 1) {
-        int bit = vxd_dag_low_bit(occupied);
+        int bit = vxd_svdag_low_bit(occupied);
         uint64_t square = squares[0][(bit >> 4 & 2) | (bit >> 2 & 1)] +
                           squares[1][(bit >> 3 & 2) | (bit >> 1 & 1)] +
                           squares[2][(bit >> 2 & 2) | (bit & 1)];
 
-        if (vxd_dag_nearest_may(best, square, code + (uint64_t)bit)) {
-            vxd_dag_nearest_take(best, square, code + (uint64_t)bit,
-                                 vxd_dag_item_value(view, &leaf, bit));
+        if (vxd_svdag_nearest_may(best, square, code + (uint64_t)bit)) {
+            vxd_svdag_nearest_take(best, square, code + (uint64_t)bit,
+                                   vxd_svdag_item_value(view, &leaf, bit));
         }
     }
 }
 
 /* Whether something better may stand in a cube, by its place alone. */
-VXD_HD bool vxd_dag_nearest_reaches(const struct vxd_dag_nearest *best,
-                                    const struct vxd_dag_spot *spot)
+VXD_HD bool vxd_svdag_nearest_reaches(const struct vxd_svdag_nearest *best,
+                                      const struct vxd_svdag_spot *spot)
 {
     /* The first code of the cube is the lowest. */
-    return vxd_dag_nearest_may(best, vxd_dag_spot_square(best->point, spot),
-                               vxd_dag_code(spot->x, spot->y, spot->z));
+    return vxd_svdag_nearest_may(best, vxd_svdag_spot_square(best->point, spot),
+                                 vxd_svdag_code(spot->x, spot->y, spot->z));
 }
 
 /* Whether something is occupied there, as far as the spot itself tells. */
-VXD_HD bool vxd_dag_nearest_opens(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_spot *spot)
+VXD_HD bool vxd_svdag_nearest_opens(const struct vxd_svdag_view *view,
+                                    const struct vxd_svdag_spot *spot)
 {
-    if (!vxd_dag_is_node(spot->ref)) {
-        return vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_OCCUPIED;
+    if (!vxd_svdag_is_node(spot->ref)) {
+        return vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_OCCUPIED;
     }
-    return spot->height == VXD_DAG_LEAF_HEIGHT ||
-           (vxd_dag_words(view, spot->ref)[0] & VXD_DAG_HAS_OCCUPIED) != 0;
+    return spot->height == VXD_SVDAG_LEAF_HEIGHT ||
+           (vxd_svdag_words(view, spot->ref)[0] & VXD_SVDAG_HAS_OCCUPIED) != 0;
 }
 
 /* Octant of the child on the point's side of the cube's middle planes. */
-VXD_HD int vxd_dag_nearest_octant(const int64_t point[3], const struct vxd_dag_spot *spot)
+VXD_HD int vxd_svdag_nearest_octant(const int64_t point[3],
+                                    const struct vxd_svdag_spot *spot)
 {
     int64_t half = (int64_t)1 << (spot->height - 1);
 
-    return (point[0] >= (spot->x + half) * VXD_DAG_UNIT ? 4 : 0) |
-           (point[1] >= (spot->y + half) * VXD_DAG_UNIT ? 2 : 0) |
-           (point[2] >= (spot->z + half) * VXD_DAG_UNIT ? 1 : 0);
+    return (point[0] >= (spot->x + half) * VXD_SVDAG_UNIT ? 4 : 0) |
+           (point[1] >= (spot->y + half) * VXD_SVDAG_UNIT ? 2 : 0) |
+           (point[2] >= (spot->z + half) * VXD_SVDAG_UNIT ? 1 : 0);
 }
 
 /* Looks below a root; the point and the radius are in *best. A cube's place is looked at before
  * its reference is read. */
-VXD_HD void vxd_dag_nearest_find(const struct vxd_dag_view *view, uint32_t root,
-                                 struct vxd_dag_nearest *best)
+VXD_HD void vxd_svdag_nearest_find(const struct vxd_svdag_view *view, uint32_t root,
+                                   struct vxd_svdag_nearest *best)
 {
     /* Mirror images of the nearest child, four bits each, lowest first: near ones first. */
     const uint32_t order = 0x76534210u;
-    struct vxd_dag_spot spot = {root, 0, 0, 0, view->depth};
-    uint32_t refs[VXD_DAG_MAX_DEPTH + 1];
-    uint8_t nearest[VXD_DAG_MAX_DEPTH + 1];
-    uint8_t n_done[VXD_DAG_MAX_DEPTH + 1];
+    struct vxd_svdag_spot spot = {root, 0, 0, 0, view->depth};
+    uint32_t refs[VXD_SVDAG_MAX_DEPTH + 1];
+    uint8_t nearest[VXD_SVDAG_MAX_DEPTH + 1];
+    uint8_t n_done[VXD_SVDAG_MAX_DEPTH + 1];
     int height = view->depth + 1; /* of the cube whose children are looked at */
-    bool reaches = vxd_dag_nearest_reaches(best, &spot);
+    bool reaches = vxd_svdag_nearest_reaches(best, &spot);
 
     for (;;) {
         uint32_t mask;
         int octant;
 
-        if (reaches && vxd_dag_nearest_opens(view, &spot)) {
-            if (!vxd_dag_is_node(spot.ref)) {
-                vxd_dag_nearest_uniform(best, &spot);
-            } else if (spot.height == VXD_DAG_LEAF_HEIGHT) {
-                vxd_dag_nearest_leaf(view, best, &spot);
+        if (reaches && vxd_svdag_nearest_opens(view, &spot)) {
+            if (!vxd_svdag_is_node(spot.ref)) {
+                vxd_svdag_nearest_uniform(best, &spot);
+            } else if (spot.height == VXD_SVDAG_LEAF_HEIGHT) {
+                vxd_svdag_nearest_leaf(view, best, &spot);
             } else {
                 height = spot.height;
                 refs[height] = spot.ref;
-                nearest[height] = (uint8_t)vxd_dag_nearest_octant(best->point, &spot);
+                nearest[height] = (uint8_t)vxd_svdag_nearest_octant(best->point, &spot);
                 n_done[height] = 0;
             }
         }
@@ -176,30 +178,30 @@ VXD_HD void vxd_dag_nearest_find(const struct vxd_dag_view *view, uint32_t root,
         spot.x = (spot.x & mask) | (uint32_t)(octant >> 2 & 1) << spot.height;
         spot.y = (spot.y & mask) | (uint32_t)(octant >> 1 & 1) << spot.height;
         spot.z = (spot.z & mask) | (uint32_t)(octant & 1) << spot.height;
-        reaches = vxd_dag_nearest_reaches(best, &spot);
+        reaches = vxd_svdag_nearest_reaches(best, &spot);
         if (reaches) {
-            spot.ref = vxd_dag_below(view, refs[height], octant);
+            spot.ref = vxd_svdag_below(view, refs[height], octant);
         }
     }
 }
 
 /* The answer to one point. */
-VXD_HD void vxd_dag_nearest_answer(const struct vxd_dag_view *view, uint32_t root,
-                                   const int64_t point[3], int64_t radius,
-                                   int32_t voxel[3], uint64_t *square, uint16_t *value)
+VXD_HD void vxd_svdag_nearest_answer(const struct vxd_svdag_view *view, uint32_t root,
+                                     const int64_t point[3], int64_t radius,
+                                     int32_t voxel[3], uint64_t *square, uint16_t *value)
 {
-    int64_t most = VXD_DAG_MAX_COORDINATE;
-    uint64_t r = (uint64_t)vxd_dag_clamp(radius, 0, most - 1);
-    struct vxd_dag_nearest best = {{vxd_dag_clamp(point[0], -most, most),
-                                    vxd_dag_clamp(point[1], -most, most),
-                                    vxd_dag_clamp(point[2], -most, most)},
-                                   r * r,
-                                   ~(uint64_t)0,
-                                   0,
-                                   false};
+    int64_t most = VXD_SVDAG_MAX_COORDINATE;
+    uint64_t r = (uint64_t)vxd_svdag_clamp(radius, 0, most - 1);
+    struct vxd_svdag_nearest best = {{vxd_svdag_clamp(point[0], -most, most),
+                                      vxd_svdag_clamp(point[1], -most, most),
+                                      vxd_svdag_clamp(point[2], -most, most)},
+                                     r * r,
+                                     ~(uint64_t)0,
+                                     0,
+                                     false};
 
     if (radius >= 0) {
-        vxd_dag_nearest_find(view, root, &best);
+        vxd_svdag_nearest_find(view, root, &best);
     }
     voxel[0] = best.is_found ? (int32_t)vxd_gather3(best.code >> 2) : -1;
     voxel[1] = best.is_found ? (int32_t)vxd_gather3(best.code >> 1) : -1;

@@ -16,11 +16,11 @@ extern "C" {
 
 /* States of voxels.
  * in   voxels  n x 3 int32 indices; outside the scene is UNKNOWN
- * out  states  n uint8, one of enum vxd_dag_state
+ * out  states  n uint8, one of enum vxd_svdag_state
  *      values  n uint16, the material where OCCUPIED, else 0; may be NULL */
-enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *dag,
-                               uint32_t root, const int32_t *voxels, size_t n,
-                               uint8_t *states, uint16_t *values, struct vxd_err *err);
+enum vxd_status vxd_svdag_values(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                                 uint32_t root, const int32_t *voxels, size_t n,
+                                 uint8_t *states, uint16_t *values, struct vxd_err *err);
 
 /* The first occupied voxel of each ray.
  * in   origins     n x 3 float64, voxels from the scene's low corner; may lie outside
@@ -32,7 +32,7 @@ enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *da
  * rule  which voxels a ray visits stands at the head of ray_math.h: in order, by the planes
  *       it crosses, on double arithmetic of one rounding an operation; at an edge or corner
  *       crossed exactly the axes are stepped in the order x, y, z */
-struct vxd_dag_hit {
+struct vxd_svdag_hit {
     double
         distance; /* along the ray in voxels, to where it enters the voxel; -1 = none */
     int32_t voxel[3]; /* -1 -1 -1 = none */
@@ -41,11 +41,11 @@ struct vxd_dag_hit {
                     * of -1 points to -x); 0 = none */
     uint8_t bad;
 };
-enum vxd_status vxd_dag_cast_rays(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                  uint32_t root, const double *origins,
-                                  const double *directions, const double *max_range,
-                                  size_t n, struct vxd_dag_hit *hits,
-                                  struct vxd_err *err);
+enum vxd_status vxd_svdag_cast_rays(struct vxd_queue *queue,
+                                    const struct vxd_svdag *svdag, uint32_t root,
+                                    const double *origins, const double *directions,
+                                    const double *max_range, size_t n,
+                                    struct vxd_svdag_hit *hits, struct vxd_err *err);
 
 /* The occupied voxel whose centre is nearest to each point, within a radius; of equally near
  * ones the first in Morton order.
@@ -54,13 +54,14 @@ enum vxd_status vxd_dag_cast_rays(struct vxd_queue *queue, const struct vxd_dag 
  * out  voxels    n x 3 int32, -1 -1 -1 = none
  *      squares   n uint64, square of the distance in units; 0 where none
  *      values    n uint16; may be NULL */
-enum vxd_status vxd_dag_nearest(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                uint32_t root, const int64_t *points,
-                                const int64_t *radii, size_t n, int32_t *voxels,
-                                uint64_t *squares, uint16_t *values, struct vxd_err *err);
+enum vxd_status vxd_svdag_nearest(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                                  uint32_t root, const int64_t *points,
+                                  const int64_t *radii, size_t n, int32_t *voxels,
+                                  uint64_t *squares, uint16_t *values,
+                                  struct vxd_err *err);
 
 /* A ball, or a box where r is negative: as in edit.h, units, magnitudes below 2^31. */
-struct vxd_dag_region {
+struct vxd_svdag_region {
     int64_t low[3], high[3]; /* box, half-open */
     int64_t centre[3];
     int64_t r;
@@ -68,19 +69,19 @@ struct vxd_dag_region {
 
 /* Which states occur among the voxels of each region; the outside of the scene is not looked
  * at, so 0 for a region that has no voxel.
- * out  states  n uint8, sets of enum vxd_dag_state */
-enum vxd_status vxd_dag_overlap(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                uint32_t root, const struct vxd_dag_region *regions,
-                                size_t n, uint8_t *states, struct vxd_err *err);
+ * out  states  n uint8, sets of enum vxd_svdag_state */
+enum vxd_status vxd_svdag_overlap(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                                  uint32_t root, const struct vxd_svdag_region *regions,
+                                  size_t n, uint8_t *states, struct vxd_err *err);
 
 /* How many voxels of each region are occupied, and how many FREE.
  * out   counts  n x 2 uint64
  * cost  a box's grows with its borders and with what is FREE there, a ball's with its
  *       surface in what is set: about 2 s of a thread at r = 4096 voxels in a solid. Who takes
  *       balls from others bounds r */
-enum vxd_status vxd_dag_count(struct vxd_queue *queue, const struct vxd_dag *dag,
-                              uint32_t root, const struct vxd_dag_region *regions,
-                              size_t n, uint64_t *counts, struct vxd_err *err);
+enum vxd_status vxd_svdag_count(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                                uint32_t root, const struct vxd_svdag_region *regions,
+                                size_t n, uint64_t *counts, struct vxd_err *err);
 
 #ifdef __cplusplus
 }

@@ -9,16 +9,16 @@
 #include "gpu/svdag/query/query_backends.h"
 
 /* Kernels are compiled twice, for stores that split items and for those that do not; see
- * vxd_dag_reads_split. */
-#if defined(VXD_DAG_SPLIT_FORM)
-#define VXD_DAG_FORM(name) name##_split
+ * vxd_svdag_reads_split. */
+#if defined(VXD_SVDAG_SPLIT_FORM)
+#define VXD_SVDAG_FORM(name) name##_split
 #else
-#define VXD_DAG_FORM(name) name##_cuda
+#define VXD_SVDAG_FORM(name) name##_cuda
 #endif
 
 /* Blocks for n items (at least 1), `share` to a block. */
-static inline enum vxd_status vxd_dag_blocks_of(size_t n, size_t share,
-                                                unsigned *n_blocks, struct vxd_err *err)
+static inline enum vxd_status vxd_svdag_blocks_of(size_t n, size_t share,
+                                                  unsigned *n_blocks, struct vxd_err *err)
 {
     size_t wanted = (n - 1) / share + 1;
 
@@ -31,49 +31,50 @@ static inline enum vxd_status vxd_dag_blocks_of(size_t n, size_t share,
 
 /* A spot's corner, by leaves, and its height; its reference stands beside. */
 enum {
-    VXD_DAG_PLACE_BITS = VXD_DAG_MAX_DEPTH - VXD_DAG_LEAF_HEIGHT
+    VXD_SVDAG_PLACE_BITS = VXD_SVDAG_MAX_DEPTH - VXD_SVDAG_LEAF_HEIGHT
 };
 
-static __device__ __forceinline__ uint64_t vxd_dag_place(const struct vxd_dag_spot *spot)
+static __device__ __forceinline__ uint64_t
+vxd_svdag_place(const struct vxd_svdag_spot *spot)
 {
-    return (uint64_t)(spot->x >> VXD_DAG_LEAF_HEIGHT) |
-           (uint64_t)(spot->y >> VXD_DAG_LEAF_HEIGHT) << VXD_DAG_PLACE_BITS |
-           (uint64_t)(spot->z >> VXD_DAG_LEAF_HEIGHT) << (2 * VXD_DAG_PLACE_BITS) |
-           (uint64_t)spot->height << (3 * VXD_DAG_PLACE_BITS);
+    return (uint64_t)(spot->x >> VXD_SVDAG_LEAF_HEIGHT) |
+           (uint64_t)(spot->y >> VXD_SVDAG_LEAF_HEIGHT) << VXD_SVDAG_PLACE_BITS |
+           (uint64_t)(spot->z >> VXD_SVDAG_LEAF_HEIGHT) << (2 * VXD_SVDAG_PLACE_BITS) |
+           (uint64_t)spot->height << (3 * VXD_SVDAG_PLACE_BITS);
 }
 
-static __device__ __forceinline__ struct vxd_dag_spot vxd_dag_spot_of(uint32_t ref,
-                                                                      uint64_t place)
+static __device__ __forceinline__ struct vxd_svdag_spot vxd_svdag_spot_of(uint32_t ref,
+                                                                          uint64_t place)
 {
-    uint32_t mask = (1u << VXD_DAG_PLACE_BITS) - 1;
-    struct vxd_dag_spot spot;
+    uint32_t mask = (1u << VXD_SVDAG_PLACE_BITS) - 1;
+    struct vxd_svdag_spot spot;
 
     spot.ref = ref;
-    spot.x = ((uint32_t)place & mask) << VXD_DAG_LEAF_HEIGHT;
-    spot.y = ((uint32_t)(place >> VXD_DAG_PLACE_BITS) & mask) << VXD_DAG_LEAF_HEIGHT;
-    spot.z = ((uint32_t)(place >> (2 * VXD_DAG_PLACE_BITS)) & mask)
-             << VXD_DAG_LEAF_HEIGHT;
-    spot.height = (int)(place >> (3 * VXD_DAG_PLACE_BITS));
+    spot.x = ((uint32_t)place & mask) << VXD_SVDAG_LEAF_HEIGHT;
+    spot.y = ((uint32_t)(place >> VXD_SVDAG_PLACE_BITS) & mask) << VXD_SVDAG_LEAF_HEIGHT;
+    spot.z = ((uint32_t)(place >> (2 * VXD_SVDAG_PLACE_BITS)) & mask)
+             << VXD_SVDAG_LEAF_HEIGHT;
+    spot.height = (int)(place >> (3 * VXD_SVDAG_PLACE_BITS));
     return spot;
 }
 
 /* What stands at the smallest cube that holds an area, which is not empty; no lower than a
  * height. */
-static __device__ __forceinline__ struct vxd_dag_spot
-vxd_dag_top_of(const struct vxd_dag_view *view, uint32_t root,
-               const struct vxd_dag_area *area, int least)
+static __device__ __forceinline__ struct vxd_svdag_spot
+vxd_svdag_top_of(const struct vxd_svdag_view *view, uint32_t root,
+                 const struct vxd_svdag_area *area, int least)
 {
-    struct vxd_dag_parts parts = vxd_dag_parts_of(area, min(least, view->depth));
+    struct vxd_svdag_parts parts = vxd_svdag_parts_of(area, min(least, view->depth));
 
-    return vxd_dag_spot_at(view, root, parts.x, parts.y, parts.z,
-                           parts.height + parts.n_levels);
+    return vxd_svdag_spot_at(view, root, parts.x, parts.y, parts.z,
+                             parts.height + parts.n_levels);
 }
 
 /* Octants of an inner or uniform reference in which something stands. */
 static __device__ __forceinline__ uint32_t
-vxd_dag_octants(const struct vxd_dag_view *view, uint32_t ref)
+vxd_svdag_octants(const struct vxd_svdag_view *view, uint32_t ref)
 {
-    return vxd_dag_is_node(ref) ? vxd_dag_words(view, ref)[0] & 0xffu : 0xffu;
+    return vxd_svdag_is_node(ref) ? vxd_svdag_words(view, ref)[0] & 0xffu : 0xffu;
 }
 
 /* --- a warp's way ---------------------------------------------------------------------- */
@@ -82,21 +83,21 @@ vxd_dag_octants(const struct vxd_dag_view *view, uint32_t ref)
  * takes up to 32 of them, a thread each, and puts back what stands below. Of n spots, m are
  * taken so that n + 7 m fit below the spare room; where not even one fits, one is taken, and
  * below it the warp goes depth first until it is back: seven more spots a height. */
-#define VXD_DAG_WALK_WARPS 4 /* of a block */
-#define VXD_DAG_WALK_THREADS (32 * VXD_DAG_WALK_WARPS)
-#define VXD_DAG_WALK_ROOM 512
-#define VXD_DAG_WALK_SPARE (7 * VXD_DAG_PLACE_BITS)
+#define VXD_SVDAG_WALK_WARPS 4 /* of a block */
+#define VXD_SVDAG_WALK_THREADS (32 * VXD_SVDAG_WALK_WARPS)
+#define VXD_SVDAG_WALK_ROOM 512
+#define VXD_SVDAG_WALK_SPARE (7 * VXD_SVDAG_PLACE_BITS)
 
 /* A warp's, in shared memory. */
-struct vxd_dag_walk {
-    uint64_t places[VXD_DAG_WALK_ROOM];
-    uint32_t refs[VXD_DAG_WALK_ROOM];
+struct vxd_svdag_walk {
+    uint64_t places[VXD_SVDAG_WALK_ROOM];
+    uint32_t refs[VXD_SVDAG_WALK_ROOM];
 };
 
 /* How many spots to take of n, which is not 0. */
-static __device__ __forceinline__ uint32_t vxd_dag_walk_share(uint32_t n)
+static __device__ __forceinline__ uint32_t vxd_svdag_walk_share(uint32_t n)
 {
-    uint32_t room = VXD_DAG_WALK_ROOM - VXD_DAG_WALK_SPARE;
+    uint32_t room = VXD_SVDAG_WALK_ROOM - VXD_SVDAG_WALK_SPARE;
     uint32_t most = n + 7 > room ? 1 : (room - n) / 7;
 
     return min(n, min(most, 32u));
@@ -104,12 +105,12 @@ static __device__ __forceinline__ uint32_t vxd_dag_walk_share(uint32_t n)
 
 /* Begins with one spot. By all threads of the warp, like everything below. */
 static __device__ __forceinline__ uint32_t
-vxd_dag_walk_begin(struct vxd_dag_walk *walk, const struct vxd_dag_spot *spot)
+vxd_svdag_walk_begin(struct vxd_svdag_walk *walk, const struct vxd_svdag_spot *spot)
 {
     __syncwarp();
     if (threadIdx.x % 32 == 0) {
         walk->refs[0] = spot->ref;
-        walk->places[0] = vxd_dag_place(spot);
+        walk->places[0] = vxd_svdag_place(spot);
     }
     __syncwarp();
     return 1;
@@ -117,9 +118,9 @@ vxd_dag_walk_begin(struct vxd_dag_walk *walk, const struct vxd_dag_spot *spot)
 
 /* Puts on top of n spots, in the order of threads: the spot itself, or what stands at
  * `octants` of it, or, with neither, nothing. Returns how many there are then. */
-static __device__ __forceinline__ uint32_t
-vxd_dag_walk_put(const struct vxd_dag_view *view, struct vxd_dag_walk *walk, uint32_t n,
-                 const struct vxd_dag_spot *spot, bool stays, uint32_t octants)
+static __device__ __forceinline__ uint32_t vxd_svdag_walk_put(
+    const struct vxd_svdag_view *view, struct vxd_svdag_walk *walk, uint32_t n,
+    const struct vxd_svdag_spot *spot, bool stays, uint32_t octants)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t count = stays ? 1 : (uint32_t)__popc(octants);
@@ -137,13 +138,14 @@ vxd_dag_walk_put(const struct vxd_dag_view *view, struct vxd_dag_walk *walk, uin
     __syncwarp();
     if (stays) {
         walk->refs[at] = spot->ref;
-        walk->places[at] = vxd_dag_place(spot);
+        walk->places[at] = vxd_svdag_place(spot);
     } else {
         for (uint32_t rest = octants; rest != 0; rest &= rest - 1, at--) {
-            struct vxd_dag_spot child = vxd_dag_spot_child(view, spot, __ffs(rest) - 1);
+            struct vxd_svdag_spot child =
+                vxd_svdag_spot_child(view, spot, __ffs(rest) - 1);
 
             walk->refs[at] = child.ref;
-            walk->places[at] = vxd_dag_place(&child);
+            walk->places[at] = vxd_svdag_place(&child);
         }
     }
     __syncwarp();
@@ -155,27 +157,28 @@ vxd_dag_walk_put(const struct vxd_dag_view *view, struct vxd_dag_walk *walk, uin
  * between rounds and answered by all alike, whether that will do. */
 template <typename VISITOR>
 static __device__ __forceinline__ void
-vxd_dag_walk_run(const struct vxd_dag_view *view, struct vxd_dag_walk *walk,
-                 const struct vxd_dag_spot *from, VISITOR *visitor)
+vxd_svdag_walk_run(const struct vxd_svdag_view *view, struct vxd_svdag_walk *walk,
+                   const struct vxd_svdag_spot *from, VISITOR *visitor)
 {
     uint32_t lane = threadIdx.x % 32;
-    uint32_t n = vxd_dag_walk_begin(walk, from);
+    uint32_t n = vxd_svdag_walk_begin(walk, from);
 
     while (n > 0 && !visitor->is_over()) {
-        uint32_t share = vxd_dag_walk_share(n);
-        struct vxd_dag_spot spot = *from;
+        uint32_t share = vxd_svdag_walk_share(n);
+        struct vxd_svdag_spot spot = *from;
         uint32_t octants = 0;
 
         if (lane < share) {
-            spot = vxd_dag_spot_of(walk->refs[n - 1 - lane], walk->places[n - 1 - lane]);
+            spot =
+                vxd_svdag_spot_of(walk->refs[n - 1 - lane], walk->places[n - 1 - lane]);
             visitor->visit(&spot, &octants);
         }
-        n = vxd_dag_walk_put(view, walk, n - share, &spot, false, octants);
+        n = vxd_svdag_walk_put(view, walk, n - share, &spot, false, octants);
     }
 }
 
 /* Of all threads of a warp, for all of them. */
-static __device__ __forceinline__ uint64_t vxd_dag_warp_sum(uint64_t value)
+static __device__ __forceinline__ uint64_t vxd_svdag_warp_sum(uint64_t value)
 {
     for (int step = 16; step > 0; step /= 2) {
         value += __shfl_xor_sync(UINT32_MAX, value, step);
@@ -185,42 +188,42 @@ static __device__ __forceinline__ uint64_t vxd_dag_warp_sum(uint64_t value)
 
 /* --- lists of spots -------------------------------------------------------------------- */
 
-#define VXD_DAG_SPOTS_THREADS 1024
+#define VXD_SVDAG_SPOTS_THREADS 1024
 
 /* A list in scratch (query_backends.h), and the one from which it is made. */
-struct vxd_dag_spots {
+struct vxd_svdag_spots {
     uint32_t *head; /* n, and which of the two the list is */
     uint64_t *places[2];
     uint32_t *refs[2];
 };
 
-static __device__ __forceinline__ struct vxd_dag_spots vxd_dag_spots_at(void *scratch,
-                                                                        size_t i)
+static __device__ __forceinline__ struct vxd_svdag_spots vxd_svdag_spots_at(void *scratch,
+                                                                            size_t i)
 {
-    unsigned char *at = (unsigned char *)scratch + i * VXD_DAG_SPOTS_BYTES;
-    struct vxd_dag_spots spots;
+    unsigned char *at = (unsigned char *)scratch + i * VXD_SVDAG_SPOTS_BYTES;
+    struct vxd_svdag_spots spots;
 
     spots.head = (uint32_t *)at;
-    at += VXD_DAG_SPOTS_HEAD_BYTES;
+    at += VXD_SVDAG_SPOTS_HEAD_BYTES;
     for (int side = 0; side < 2; side++) {
-        spots.places[side] = (uint64_t *)at + (size_t)side * VXD_DAG_SPOTS_MOST;
+        spots.places[side] = (uint64_t *)at + (size_t)side * VXD_SVDAG_SPOTS_MOST;
     }
-    at += (size_t)2 * VXD_DAG_SPOTS_MOST * sizeof(uint64_t);
+    at += (size_t)2 * VXD_SVDAG_SPOTS_MOST * sizeof(uint64_t);
     for (int side = 0; side < 2; side++) {
-        spots.refs[side] = (uint32_t *)at + (size_t)side * VXD_DAG_SPOTS_MOST;
+        spots.refs[side] = (uint32_t *)at + (size_t)side * VXD_SVDAG_SPOTS_MOST;
     }
     return spots;
 }
 
-static __device__ __forceinline__ struct vxd_dag_spot
-vxd_dag_spots_get(const struct vxd_dag_spots *spots, int side, uint32_t i)
+static __device__ __forceinline__ struct vxd_svdag_spot
+vxd_svdag_spots_get(const struct vxd_svdag_spots *spots, int side, uint32_t i)
 {
-    return vxd_dag_spot_of(spots->refs[side][i], spots->places[side][i]);
+    return vxd_svdag_spot_of(spots->refs[side][i], spots->places[side][i]);
 }
 
-/* Sum of the threads before this one, and of all VXD_DAG_SPOTS_THREADS. */
-static __device__ __forceinline__ uint64_t vxd_dag_block_before(uint64_t value,
-                                                                uint64_t *total)
+/* Sum of the threads before this one, and of all VXD_SVDAG_SPOTS_THREADS. */
+static __device__ __forceinline__ uint64_t vxd_svdag_block_before(uint64_t value,
+                                                                  uint64_t *total)
 {
     __shared__ uint64_t warps[32];
     uint32_t lane = threadIdx.x % 32;
@@ -240,72 +243,73 @@ static __device__ __forceinline__ uint64_t vxd_dag_block_before(uint64_t value,
     of_warp = warps[lane];
     /* All have read before anybody's next call writes. */
     __syncthreads();
-    *total = vxd_dag_warp_sum(of_warp);
-    return vxd_dag_warp_sum(lane < warp ? of_warp : 0) + end - value;
+    *total = vxd_svdag_warp_sum(of_warp);
+    return vxd_svdag_warp_sum(lane < warp ? of_warp : 0) + end - value;
 }
 
 /* The octants of a spot in which something of an area may stand. */
 template <typename FILTER>
 static __device__ __forceinline__ uint32_t
-vxd_dag_spots_octants(const struct vxd_dag_view *view, const struct vxd_dag_spot *spot,
-                      const FILTER *filter)
+vxd_svdag_spots_octants(const struct vxd_svdag_view *view,
+                        const struct vxd_svdag_spot *spot, const FILTER *filter)
 {
     uint32_t octants = 0;
 
-    for (uint32_t rest = vxd_dag_octants(view, spot->ref); rest != 0; rest &= rest - 1) {
+    for (uint32_t rest = vxd_svdag_octants(view, spot->ref); rest != 0;
+         rest &= rest - 1) {
         int octant = __ffs(rest) - 1;
-        struct vxd_dag_spot child = vxd_dag_spot_child(view, spot, octant);
+        struct vxd_svdag_spot child = vxd_svdag_spot_child(view, spot, octant);
 
         octants |= filter->may(&child) ? 1u << octant : 0;
     }
     return octants;
 }
 
-/* Makes a list by one block of VXD_DAG_SPOTS_THREADS: the spots of one height that filter->may
+/* Makes a list by one block of VXD_SVDAG_SPOTS_THREADS: the spots of one height that filter->may
  * says, in Morton order; as low as they surely fit, but not lower than `least`. Together they
  * hold all of the area. */
 template <typename FILTER>
 static __device__ __forceinline__ void
-vxd_dag_spots_make(const struct vxd_dag_view *view, uint32_t root,
-                   const struct vxd_dag_area *area, int least, const FILTER *filter,
-                   const struct vxd_dag_spots *spots)
+vxd_svdag_spots_make(const struct vxd_svdag_view *view, uint32_t root,
+                     const struct vxd_svdag_area *area, int least, const FILTER *filter,
+                     const struct vxd_svdag_spots *spots)
 {
     uint32_t n = 0;
     int side = 0;
     int height = 0;
 
-    if (!vxd_dag_area_is_empty(area)) {
-        struct vxd_dag_spot spot = vxd_dag_top_of(view, root, area, least);
+    if (!vxd_svdag_area_is_empty(area)) {
+        struct vxd_svdag_spot spot = vxd_svdag_top_of(view, root, area, least);
 
         height = spot.height;
         n = filter->may(&spot) ? 1 : 0;
         if (threadIdx.x == 0) {
             spots->refs[0][0] = spot.ref;
-            spots->places[0][0] = vxd_dag_place(&spot);
+            spots->places[0][0] = vxd_svdag_place(&spot);
         }
     }
-    for (; n > 0 && n <= VXD_DAG_SPOTS_MOST / 8 && height > least; height--) {
+    for (; n > 0 && n <= VXD_SVDAG_SPOTS_MOST / 8 && height > least; height--) {
         uint32_t n_below = 0;
 
         __syncthreads();
-        for (uint32_t base = 0; base < n; base += VXD_DAG_SPOTS_THREADS) {
-            struct vxd_dag_spot spot = {VXD_DAG_EMPTY, 0, 0, 0, height};
+        for (uint32_t base = 0; base < n; base += VXD_SVDAG_SPOTS_THREADS) {
+            struct vxd_svdag_spot spot = {VXD_SVDAG_EMPTY, 0, 0, 0, height};
             uint32_t octants = 0;
             uint64_t total;
             uint32_t at;
 
             if (base + threadIdx.x < n) {
-                spot = vxd_dag_spots_get(spots, side, base + threadIdx.x);
-                octants = vxd_dag_spots_octants(view, &spot, filter);
+                spot = vxd_svdag_spots_get(spots, side, base + threadIdx.x);
+                octants = vxd_svdag_spots_octants(view, &spot, filter);
             }
             at = n_below +
-                 (uint32_t)vxd_dag_block_before((uint64_t)__popc(octants), &total);
+                 (uint32_t)vxd_svdag_block_before((uint64_t)__popc(octants), &total);
             for (; octants != 0; octants &= octants - 1, at++) {
-                struct vxd_dag_spot child =
-                    vxd_dag_spot_child(view, &spot, __ffs(octants) - 1);
+                struct vxd_svdag_spot child =
+                    vxd_svdag_spot_child(view, &spot, __ffs(octants) - 1);
 
                 spots->refs[1 - side][at] = child.ref;
-                spots->places[1 - side][at] = vxd_dag_place(&child);
+                spots->places[1 - side][at] = vxd_svdag_place(&child);
             }
             n_below += (uint32_t)total;
         }

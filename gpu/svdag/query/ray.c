@@ -5,22 +5,23 @@
 #include "gpu/svdag/query/query_backends.h"
 #include "gpu/svdag/store/store_math.h"
 
-enum vxd_status vxd_dag_cast_rays(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                  uint32_t root, const double *origins,
-                                  const double *directions, const double *max_range,
-                                  size_t n, struct vxd_dag_hit *hits, struct vxd_err *err)
+enum vxd_status vxd_svdag_cast_rays(struct vxd_queue *queue,
+                                    const struct vxd_svdag *svdag, uint32_t root,
+                                    const double *origins, const double *directions,
+                                    const double *max_range, size_t n,
+                                    struct vxd_svdag_hit *hits, struct vxd_err *err)
 {
-    struct vxd_dag_rays_call call = {dag->view,  root,      n,   origins,
-                                     directions, max_range, hits};
+    struct vxd_svdag_rays_call call = {svdag->view, root,      n,   origins,
+                                       directions,  max_range, hits};
     enum vxd_status status;
 
     if (n == 0) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_dag_query_need(origins, "origins", err));
-    VXD_TRY(vxd_dag_query_need(directions, "directions", err));
-    VXD_TRY(vxd_dag_query_need(hits, "hits", err));
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, cast_rays)(queue, &call, err));
+    VXD_TRY(vxd_svdag_query_need(origins, "origins", err));
+    VXD_TRY(vxd_svdag_query_need(directions, "directions", err));
+    VXD_TRY(vxd_svdag_query_need(hits, "hits", err));
+    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, cast_rays)(queue, &call, err));
 out:
     return status;
 }

@@ -27,7 +27,7 @@
 #define RAY_MOST (1u << 20)
 
 struct rays_run {
-    struct vxd_dag_rays_call call;
+    struct vxd_svdag_rays_call call;
     uint32_t share; /* rays of a block */
 };
 
@@ -42,37 +42,37 @@ struct task {
     enum state state;
     uint32_t i; /* ray, of the share */
     uint32_t value;
-    struct vxd_dag_ray_spot spot;
-    struct vxd_dag_ray ray;
+    struct vxd_svdag_ray_spot spot;
+    struct vxd_svdag_ray ray;
 };
 
 /* Answers of a thread that is not busy. */
-static __device__ __forceinline__ void finish(const struct vxd_dag_rays_call *call,
+static __device__ __forceinline__ void finish(const struct vxd_svdag_rays_call *call,
                                               size_t first, struct task *task)
 {
     if (task->state == HIT) {
-        struct vxd_dag_hit hit = {-1.0, {-1, -1, -1}, 0, 0, 0};
+        struct vxd_svdag_hit hit = {-1.0, {-1, -1, -1}, 0, 0, 0};
 
-        vxd_dag_ray_report(&task->ray, task->value, &hit);
+        vxd_svdag_ray_report(&task->ray, task->value, &hit);
         call->hits[first + task->i] = hit;
         task->state = IDLE;
     }
 }
 
 /* Begins ray i with the answer that it hits nothing. */
-static __device__ __forceinline__ void begin(const struct vxd_dag_rays_call *call,
+static __device__ __forceinline__ void begin(const struct vxd_svdag_rays_call *call,
                                              size_t first, uint32_t i, struct task *task)
 {
     size_t at = first + i;
-    struct vxd_dag_hit hit;
+    struct vxd_svdag_hit hit;
 
     task->i = i;
     task->spot.ref = call->root;
     task->spot.height = call->view.depth;
     task->state =
-        vxd_dag_ray_begin(&call->view, call->origins + 3 * at, call->directions + 3 * at,
-                          call->max_range != NULL ? call->max_range + at : NULL,
-                          &task->ray, &hit)
+        vxd_svdag_ray_begin(
+            &call->view, call->origins + 3 * at, call->directions + 3 * at,
+            call->max_range != NULL ? call->max_range + at : NULL, &task->ray, &hit)
             ? BUSY
             : IDLE;
     call->hits[at] = hit;
@@ -81,7 +81,7 @@ static __device__ __forceinline__ void begin(const struct vxd_dag_rays_call *cal
 /* Takes rays on by a voxel or more, or some levels down the tree: as long as enough of those
  * that there are go down, the others wait for them. */
 static __device__ __forceinline__ void
-go(const struct vxd_dag_view *view, uint32_t *nodes, uint32_t n_busy, struct task *task)
+go(const struct vxd_svdag_view *view, uint32_t *nodes, uint32_t n_busy, struct task *task)
 {
     bool is_sure = true;
     uint32_t changed = 0;
@@ -89,31 +89,31 @@ go(const struct vxd_dag_view *view, uint32_t *nodes, uint32_t n_busy, struct tas
 
 #pragma unroll 1
     for (int k = 0; k < RAY_DOWN; k++) {
-        bool descends = task->state == BUSY && vxd_dag_ray_can_descend(&task->spot);
+        bool descends = task->state == BUSY && vxd_svdag_ray_can_descend(&task->spot);
         uint32_t n_down = (uint32_t)__popc(__ballot_sync(UINT32_MAX, descends));
 
         if (RAY_FEW * n_down < n_busy) {
             break;
         }
         if (descends) {
-            vxd_dag_ray_descend(view, &task->ray, &task->spot, nodes, RAY_THREADS);
+            vxd_svdag_ray_descend(view, &task->ray, &task->spot, nodes, RAY_THREADS);
         }
         __syncwarp();
     }
-    if (task->state == BUSY && !vxd_dag_ray_can_descend(&task->spot)) {
-        height = vxd_dag_ray_look(view, &task->ray, &task->spot, &task->value);
+    if (task->state == BUSY && !vxd_svdag_ray_can_descend(&task->spot)) {
+        height = vxd_svdag_ray_look(view, &task->ray, &task->spot, &task->value);
         task->state = height < 0 ? HIT : BUSY;
     }
     __syncwarp();
     if (height >= 0) {
-        changed = vxd_dag_ray_leave(&task->ray, height, &is_sure);
-        task->state = vxd_dag_ray_ascend(view, changed, &task->spot, nodes, RAY_THREADS)
+        changed = vxd_svdag_ray_leave(&task->ray, height, &is_sure);
+        task->state = vxd_svdag_ray_ascend(view, changed, &task->spot, nodes, RAY_THREADS)
                           ? BUSY
                           : IDLE;
     }
     __syncwarp();
     if (!is_sure) {
-        vxd_dag_ray_settle(&task->ray, height, view->depth);
+        vxd_svdag_ray_settle(&task->ray, height, view->depth);
     }
     __syncwarp();
 }
@@ -123,13 +123,13 @@ static __global__ void __launch_bounds__(RAY_THREADS, RAY_BLOCKS)
 {
     extern __shared__ uint32_t nodes[];
     __shared__ uint32_t n_taken; /* of the share */
-    const struct vxd_dag_rays_call *call = &run.call;
+    const struct vxd_svdag_rays_call *call = &run.call;
     uint32_t lane = threadIdx.x % 32;
     size_t first = (size_t)blockIdx.x * run.share;
     uint32_t end = call->n - first < run.share ? (uint32_t)(call->n - first) : run.share;
     uint32_t next = 0; /* what was taken when the warp last looked */
     uint32_t *column = nodes + threadIdx.x;
-    struct vxd_dag_view view = call->view;
+    struct vxd_svdag_view view = call->view;
     struct task task;
 
     if (threadIdx.x == 0) {
@@ -165,11 +165,10 @@ static __global__ void __launch_bounds__(RAY_THREADS, RAY_BLOCKS)
     }
 }
 
-enum vxd_status VXD_DAG_FORM(vxd_dag_cast_rays)(struct vxd_queue *queue,
-                                                const struct vxd_dag_rays_call *call,
-                                                struct vxd_err *err)
+enum vxd_status VXD_SVDAG_FORM(vxd_svdag_cast_rays)(
+    struct vxd_queue *queue, const struct vxd_svdag_rays_call *call, struct vxd_err *err)
 {
-    size_t n_nodes = (size_t)(call->view.depth - VXD_DAG_LEAF_HEIGHT);
+    size_t n_nodes = (size_t)(call->view.depth - VXD_SVDAG_LEAF_HEIGHT);
     size_t n_wanted = (size_t)queue->context->info.n_multiprocessors * RAY_BLOCKS;
     size_t share = (call->n - 1) / n_wanted + 1;
     struct rays_run run = {*call, 0};
@@ -178,7 +177,7 @@ enum vxd_status VXD_DAG_FORM(vxd_dag_cast_rays)(struct vxd_queue *queue,
 
     share = share > RAY_LEAST ? share : RAY_LEAST;
     run.share = (uint32_t)(share < RAY_MOST ? share : RAY_MOST);
-    VXD_TRY(vxd_dag_blocks_of(call->n, run.share, &n_blocks, err));
+    VXD_TRY(vxd_svdag_blocks_of(call->n, run.share, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     cast_kernel<<<n_blocks, RAY_THREADS, n_nodes * RAY_THREADS * sizeof(uint32_t),
                   (cudaStream_t)queue->stream>>>(run);

@@ -33,11 +33,11 @@
 #include "gpu/svdag/query/query.h"
 
 enum {
-    VXD_DAG_RAY_START = -1 /* axis of no crossing */
+    VXD_SVDAG_RAY_START = -1 /* axis of no crossing */
 };
 
 /* No array of it is indexed by what only a running ray knows: devices keep it in registers. */
-struct vxd_dag_ray {
+struct vxd_svdag_ray {
     double origin[3];  /* mirrored */
     double inverse[3]; /* voxels along the ray a voxel of the axis; infinite: never */
     float rate[3];     /* voxels of the axis a voxel along the ray, nearly; -1: none */
@@ -50,7 +50,7 @@ struct vxd_dag_ray {
 };
 
 /* Exact. Devices convert to double at a quarter of the rate at which they add. */
-VXD_HD double vxd_dag_ray_double(int32_t k)
+VXD_HD double vxd_svdag_ray_double(int32_t k)
 {
 #if defined(__CUDA_ARCH__)
     /* The low bits of 2^52 + 2^31 + k. */
@@ -62,7 +62,7 @@ VXD_HD double vxd_dag_ray_double(int32_t k)
 }
 
 /* How many bits a number has, which is not 0. */
-VXD_HD int vxd_dag_ray_bits(uint32_t v)
+VXD_HD int vxd_svdag_ray_bits(uint32_t v)
 {
 #if defined(__CUDA_ARCH__)
     return 32 - __clz((int)v);
@@ -72,39 +72,39 @@ VXD_HD int vxd_dag_ray_bits(uint32_t v)
 }
 
 /* How many of them are 1. */
-VXD_HD int vxd_dag_ray_ones(uint32_t v)
+VXD_HD int vxd_svdag_ray_ones(uint32_t v)
 {
 #if defined(__CUDA_ARCH__)
     return __popc(v);
 #else
-    return vxd_dag_popc(v);
+    return vxd_svdag_popc(v);
 #endif
 }
 
-VXD_HD bool vxd_dag_ray_is_down(const struct vxd_dag_ray *ray, int axis)
+VXD_HD bool vxd_svdag_ray_is_down(const struct vxd_svdag_ray *ray, int axis)
 {
     return (ray->flip >> (2 - axis) & 1) != 0;
 }
 
 /* When it crosses plane k of an axis. */
-VXD_HD double vxd_dag_ray_plane(const struct vxd_dag_ray *ray, int axis, int32_t k)
+VXD_HD double vxd_svdag_ray_plane(const struct vxd_svdag_ray *ray, int axis, int32_t k)
 {
-    return vxd_muld(vxd_addd(vxd_dag_ray_double(k), -ray->origin[axis]),
+    return vxd_muld(vxd_addd(vxd_svdag_ray_double(k), -ray->origin[axis]),
                     ray->inverse[axis]);
 }
 
 /* Whether it crosses plane k of an axis before the crossing (t, by) of another axis. */
-VXD_HD bool vxd_dag_ray_passed(const struct vxd_dag_ray *ray, int axis, int32_t k,
-                               double t, int by)
+VXD_HD bool vxd_svdag_ray_passed(const struct vxd_svdag_ray *ray, int axis, int32_t k,
+                                 double t, int by)
 {
-    double at = vxd_dag_ray_plane(ray, axis, k);
+    double at = vxd_svdag_ray_plane(ray, axis, k);
 
     return (at < t) | ((at == t) & (axis < by));
 }
 
 /* Whether a number is infinite, of either sign, told by its bits: GCC 13.3 takes a quotient whose
  * divisor is above 0 for finite at -O3, though it may overflow, and leaves the comparison out. */
-VXD_HD bool vxd_dag_ray_is_infinite(double number)
+VXD_HD bool vxd_svdag_ray_is_infinite(double number)
 {
     uint64_t bits;
 
@@ -114,8 +114,8 @@ VXD_HD bool vxd_dag_ray_is_infinite(double number)
 
 /* Makes a ray; false where something is not finite or has no direction. A NULL range is
  * none. */
-VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
-                             const double direction[3], const double *max_range)
+VXD_HD bool vxd_svdag_ray_init(struct vxd_svdag_ray *ray, const double origin[3],
+                               const double direction[3], const double *max_range)
 {
     double d[3] = {direction[0], direction[1], direction[2]};
     double from[3] = {origin[0], origin[1], origin[2]};
@@ -148,7 +148,7 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
         double size = fabs(d[axis]);
         double inverse = size > 0 ? length / size : (double)INFINITY;
         /* Of an axis whose planes are never crossed none is at 0 voxels and infinitely far. */
-        bool is_endless = vxd_dag_ray_is_infinite(inverse);
+        bool is_endless = vxd_svdag_ray_is_infinite(inverse);
         bool is_down = d[axis] < 0 && !is_endless;
 
         ray->flip |= is_down ? 4 >> axis : 0;
@@ -161,9 +161,9 @@ VXD_HD bool vxd_dag_ray_init(struct vxd_dag_ray *ray, const double origin[3],
 
 /* The mirrored voxel where it begins, or the scene's first on the axis where that is before it:
  * planes up to there lie behind. Of a ray that is in the scene. */
-VXD_HD int32_t vxd_dag_ray_first(const struct vxd_dag_ray *ray, int axis, int depth)
+VXD_HD int32_t vxd_svdag_ray_first(const struct vxd_svdag_ray *ray, int axis, int depth)
 {
-    bool is_down = vxd_dag_ray_is_down(ray, axis);
+    bool is_down = vxd_svdag_ray_is_down(ray, axis);
     double side = (double)((int32_t)1 << depth);
     double voxel = is_down ? -1 - floor(-ray->origin[axis]) : floor(ray->origin[axis]);
 
@@ -173,18 +173,18 @@ VXD_HD int32_t vxd_dag_ray_first(const struct vxd_dag_ray *ray, int axis, int de
 /* Puts a ray into the voxel in which it is after its last crossing, of the cube of side 2^height
  * around its place; on that crossing's axis it is in the first one, as no plane behind that of
  * the crossing was passed. */
-VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray, int height, int depth)
+VXD_HD void vxd_svdag_ray_settle(struct vxd_svdag_ray *ray, int height, int depth)
 {
     int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
 
     for (int axis = 0; axis < 3; axis++) {
-        int32_t first = vxd_dag_ray_first(ray, axis, depth);
+        int32_t first = vxd_svdag_ray_first(ray, axis, depth);
         int32_t at = ray->place[axis] & ~mask;
 
         for (int32_t bit = (int32_t)1 << height >> 1; bit != 0; bit >>= 1) {
             int32_t half = at | bit;
-            bool is_past =
-                (half <= first) | vxd_dag_ray_passed(ray, axis, half, ray->t, ray->axis);
+            bool is_past = (half <= first) |
+                           vxd_svdag_ray_passed(ray, axis, half, ray->t, ray->axis);
 
             at = is_past ? half : at;
         }
@@ -193,16 +193,16 @@ VXD_HD void vxd_dag_ray_settle(struct vxd_dag_ray *ray, int height, int depth)
 }
 
 /* Puts the ray into the first voxel of a scene that it visits; false: there is none. */
-VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
+VXD_HD bool vxd_svdag_ray_enter(struct vxd_svdag_ray *ray, int depth)
 {
     int32_t side = (int32_t)1 << depth;
     double farthest = 0;
 
     ray->t = 0;
-    ray->axis = VXD_DAG_RAY_START;
+    ray->axis = VXD_SVDAG_RAY_START;
     for (int axis = 0; axis < 3; axis++) {
         /* By the scene's own voxels: a plane belongs to the voxel above it. */
-        bool is_down = vxd_dag_ray_is_down(ray, axis);
+        bool is_down = vxd_svdag_ray_is_down(ray, axis);
         double voxel = floor(is_down ? -ray->origin[axis] : ray->origin[axis]);
         bool is_below = voxel < 0;
         bool is_above = voxel >= (double)side;
@@ -211,13 +211,13 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
             return false;
         }
         if (is_below || is_above) {
-            double t = vxd_dag_ray_plane(ray, axis, is_down ? -side : 0);
+            double t = vxd_svdag_ray_plane(ray, axis, is_down ? -side : 0);
 
             /* The last of the planes that it has to cross; among equals the later axis. */
             if (!(t < (double)INFINITY)) {
                 return false;
             }
-            if (ray->axis == VXD_DAG_RAY_START || t >= ray->t) {
+            if (ray->axis == VXD_SVDAG_RAY_START || t >= ray->t) {
                 ray->t = t;
                 ray->axis = axis;
             }
@@ -229,22 +229,22 @@ VXD_HD bool vxd_dag_ray_enter(struct vxd_dag_ray *ray, int depth)
     /* Times are of two roundings each: four of 2^-53 of what lies between a plane and the
      * origin. */
     ray->slack = (float)((farthest + (double)side) * 0x1p-49);
-    if (ray->axis == VXD_DAG_RAY_START) {
+    if (ray->axis == VXD_SVDAG_RAY_START) {
         return true;
     }
     for (int axis = 0; axis < 3; axis++) {
-        ray->place[axis] = vxd_dag_ray_is_down(ray, axis) ? -side : 0;
-        if (vxd_dag_ray_passed(ray, axis, ray->place[axis] + side, ray->t, ray->axis)) {
+        ray->place[axis] = vxd_svdag_ray_is_down(ray, axis) ? -side : 0;
+        if (vxd_svdag_ray_passed(ray, axis, ray->place[axis] + side, ray->t, ray->axis)) {
             return false;
         }
     }
-    vxd_dag_ray_settle(ray, depth, depth);
+    vxd_svdag_ray_settle(ray, depth, depth);
     return ray->t <= ray->most;
 }
 
 /* Whole voxels of a distance, and what is left of one. Of 2^22 voxels or more, and of what is
  * not finite, *rest is such that nobody takes it for the middle of a voxel. */
-VXD_HD int32_t vxd_dag_ray_whole(float distance, float *rest)
+VXD_HD int32_t vxd_svdag_ray_whole(float distance, float *rest)
 {
 #if defined(__CUDA_ARCH__)
     float shifted = __fadd_rz(distance, 8388608.0f); /* its low bits are the whole */
@@ -263,7 +263,7 @@ VXD_HD int32_t vxd_dag_ray_whole(float distance, float *rest)
  * changed, on any axis: the highest is that of the height at which it went on, 2^depth or more
  * where it left the scene; 0 where it comes to an end in the cube. Where *is_sure is false, the
  * low `height` bits of the place are still to be settled. */
-VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, bool *is_sure)
+VXD_HD uint32_t vxd_svdag_ray_leave(struct vxd_svdag_ray *ray, int height, bool *is_sure)
 {
     int32_t mask = (int32_t)(((uint32_t)1 << height) - 1);
     uint32_t changed = 0;
@@ -272,7 +272,7 @@ VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, bool *is_
     int by;
 
     for (int axis = 0; axis < 3; axis++) {
-        at[axis] = vxd_dag_ray_plane(ray, axis, (ray->place[axis] | mask) + 1);
+        at[axis] = vxd_svdag_ray_plane(ray, axis, (ray->place[axis] | mask) + 1);
     }
     t = at[1] < at[0] ? at[1] : at[0];
     by = at[1] < at[0] ? 1 : 0;
@@ -284,7 +284,7 @@ VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, bool *is_
         int32_t last = from | mask;
         float left = (float)(at[axis] - t) * ray->rate[axis];
         float rest;
-        int32_t to = last - (vxd_dag_ray_whole(left, &rest) & mask);
+        int32_t to = last - (vxd_svdag_ray_whole(left, &rest) & mask);
         /* Three roundings of 2^-24 each are less than 2^-21. Not of what is not finite. */
         bool is_clear = fabsf(rest - 0.5f) + (left * 0x1p-21f + ray->slack) < 0.5f;
         bool stays = ray->rate[axis] < 0;
@@ -301,18 +301,18 @@ VXD_HD uint32_t vxd_dag_ray_leave(struct vxd_dag_ray *ray, int height, bool *is_
 }
 
 /* Octant of the cube around the ray's place, of the scene and not of the mirrored one. */
-VXD_HD int vxd_dag_ray_octant(const struct vxd_dag_ray *ray, int height)
+VXD_HD int vxd_svdag_ray_octant(const struct vxd_svdag_ray *ray, int height)
 {
-    return ray->flip ^ vxd_dag_octant((uint32_t)ray->place[0], (uint32_t)ray->place[1],
-                                      (uint32_t)ray->place[2], height);
+    return ray->flip ^ vxd_svdag_octant((uint32_t)ray->place[0], (uint32_t)ray->place[1],
+                                        (uint32_t)ray->place[2], height);
 }
 
 /* Of the eight voxels of an octant of a leaf those that are set, or 0 where none of them is
  * occupied, as far as can be told at once. Where values have 4 bits and may be FREE, *nibbles
  * are theirs. */
-VXD_HD uint32_t vxd_dag_ray_octet(const struct vxd_dag_view *view,
-                                  const struct vxd_dag_item *leaf, int octant,
-                                  uint32_t *nibbles)
+VXD_HD uint32_t vxd_svdag_ray_octet(const struct vxd_svdag_view *view,
+                                    const struct vxd_svdag_item *leaf, int octant,
+                                    uint32_t *nibbles)
 {
     uint32_t low = leaf->words[0];
     uint32_t high = leaf->words[1];
@@ -327,30 +327,30 @@ VXD_HD uint32_t vxd_dag_ray_octet(const struct vxd_dag_view *view,
         return set & ~(leaf->rest[octant >> 2] >> shift);
     }
     if (view->value_bits == 4) {
-        int n = vxd_dag_ray_ones(set);
-        int rank = (octant < 4 ? 0 : vxd_dag_ray_ones(low)) +
-                   vxd_dag_ray_ones(half & ((1u << shift) - 1));
+        int n = vxd_svdag_ray_ones(set);
+        int rank = (octant < 4 ? 0 : vxd_svdag_ray_ones(low)) +
+                   vxd_svdag_ray_ones(half & ((1u << shift) - 1));
         uint32_t free = (uint32_t)view->free_value * 0x11111111u;
 
-        *nibbles = vxd_dag_leaf_nibbles(leaf, rank, n);
+        *nibbles = vxd_svdag_leaf_nibbles(leaf, rank, n);
         return (*nibbles ^ free) << (32 - 4 * n) == 0 ? 0 : set;
     }
-    return vxd_dag_is_uniform(leaf->rest[0]) &&
-                   vxd_dag_uniform_value(leaf->rest[0]) == (uint32_t)view->free_value
+    return vxd_svdag_is_uniform(leaf->rest[0]) &&
+                   vxd_svdag_uniform_value(leaf->rest[0]) == (uint32_t)view->free_value
                ? 0
                : set;
 }
 
 /* Height of a cube of a leaf around the ray's place in which nothing is occupied; -1: its voxel
  * is, by *value. */
-VXD_HD int vxd_dag_ray_leaf(const struct vxd_dag_view *view, uint32_t ref,
-                            const struct vxd_dag_ray *ray, uint32_t *value)
+VXD_HD int vxd_svdag_ray_leaf(const struct vxd_svdag_view *view, uint32_t ref,
+                              const struct vxd_svdag_ray *ray, uint32_t *value)
 {
-    struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
-    int octant = vxd_dag_ray_octant(ray, VXD_DAG_LEAF_HEIGHT);
+    struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, ref);
+    int octant = vxd_svdag_ray_octant(ray, VXD_SVDAG_LEAF_HEIGHT);
     uint32_t nibbles = 0;
-    uint32_t octet = vxd_dag_ray_octet(view, &leaf, octant, &nibbles);
-    int inner = vxd_dag_ray_octant(ray, 1);
+    uint32_t octet = vxd_svdag_ray_octet(view, &leaf, octant, &nibbles);
+    int inner = vxd_svdag_ray_octant(ray, 1);
 
     if (octet == 0) {
         return 1;
@@ -359,163 +359,163 @@ VXD_HD int vxd_dag_ray_leaf(const struct vxd_dag_view *view, uint32_t ref,
         return 0;
     }
     *value = view->value_bits == 4 && view->free_value >= 0
-                 ? nibbles >> 4 * vxd_dag_ray_ones(octet & ((1u << inner) - 1)) & 15u
-                 : vxd_dag_item_value(view, &leaf, octant << 3 | inner);
+                 ? nibbles >> 4 * vxd_svdag_ray_ones(octet & ((1u << inner) - 1)) & 15u
+                 : vxd_svdag_item_value(view, &leaf, octant << 3 | inner);
     return (int)*value == view->free_value ? 0 : -1;
 }
 
 /* Tells of a hit in the ray's voxel. */
-VXD_HD void vxd_dag_ray_report(const struct vxd_dag_ray *ray, uint32_t value,
-                               struct vxd_dag_hit *hit)
+VXD_HD void vxd_svdag_ray_report(const struct vxd_svdag_ray *ray, uint32_t value,
+                                 struct vxd_svdag_hit *hit)
 {
     /* A zero of either sign comes out as 0. */
     hit->distance = vxd_addd(ray->t, 0.0);
     for (int axis = 0; axis < 3; axis++) {
         hit->voxel[axis] =
-            vxd_dag_ray_is_down(ray, axis) ? -1 - ray->place[axis] : ray->place[axis];
+            vxd_svdag_ray_is_down(ray, axis) ? -1 - ray->place[axis] : ray->place[axis];
     }
     hit->value = (uint16_t)value;
-    if (ray->axis != VXD_DAG_RAY_START) {
+    if (ray->axis != VXD_SVDAG_RAY_START) {
         int face = ray->axis + 1;
 
-        hit->normal = (int8_t)(vxd_dag_ray_is_down(ray, ray->axis) ? face : -face);
+        hit->normal = (int8_t)(vxd_svdag_ray_is_down(ray, ray->axis) ? face : -face);
     }
 }
 
 /* Where a ray stands in a tree: what it knows of the cube around its voxel. The inner nodes
  * above are kept in an array of the caller's, that of height h at (h - 3) * stride. */
-struct vxd_dag_ray_spot {
+struct vxd_svdag_ray_spot {
     uint32_t ref;
     int height;
 };
 
 enum {
-    VXD_DAG_RAY_NODES = VXD_DAG_MAX_DEPTH - VXD_DAG_LEAF_HEIGHT
+    VXD_SVDAG_RAY_NODES = VXD_SVDAG_MAX_DEPTH - VXD_SVDAG_LEAF_HEIGHT
 };
 
-VXD_HD int vxd_dag_ray_node(int height, int stride)
+VXD_HD int vxd_svdag_ray_node(int height, int stride)
 {
-    return (height - VXD_DAG_LEAF_HEIGHT - 1) * stride;
+    return (height - VXD_SVDAG_LEAF_HEIGHT - 1) * stride;
 }
 
 /* Whether there is a lower cube around the ray's voxel than the spot's. */
-VXD_HD bool vxd_dag_ray_can_descend(const struct vxd_dag_ray_spot *spot)
+VXD_HD bool vxd_svdag_ray_can_descend(const struct vxd_svdag_ray_spot *spot)
 {
-    return spot->height > VXD_DAG_LEAF_HEIGHT && vxd_dag_is_node(spot->ref);
+    return spot->height > VXD_SVDAG_LEAF_HEIGHT && vxd_svdag_is_node(spot->ref);
 }
 
 /* Child of an inner node, of which the first word was read. */
-VXD_HD uint32_t vxd_dag_ray_child(const struct vxd_dag_view *view, uint32_t ref,
-                                  const uint32_t *words, uint32_t head, int octant)
+VXD_HD uint32_t vxd_svdag_ray_child(const struct vxd_svdag_view *view, uint32_t ref,
+                                    const uint32_t *words, uint32_t head, int octant)
 {
-    int i = 1 + vxd_dag_ray_ones(head & ((1u << octant) - 1));
-    struct vxd_dag_item item;
+    int i = 1 + vxd_svdag_ray_ones(head & ((1u << octant) - 1));
+    struct vxd_svdag_item item;
 
     if ((head >> octant & 1u) == 0) {
-        return VXD_DAG_EMPTY;
+        return VXD_SVDAG_EMPTY;
     }
-    if (!vxd_dag_reads_split(view)) {
+    if (!vxd_svdag_reads_split(view)) {
         return words[i];
     }
-    item = vxd_dag_item_at(view, ref, 1 + vxd_dag_ray_ones(head & 0xffu));
-    return vxd_dag_item_word(&item, i);
+    item = vxd_svdag_item_at(view, ref, 1 + vxd_svdag_ray_ones(head & 0xffu));
+    return vxd_svdag_item_word(&item, i);
 }
 
 /* To the next lower cube, of a spot that has one; where nothing below is occupied, the spot
  * becomes empty. */
-VXD_HD void vxd_dag_ray_descend(const struct vxd_dag_view *view,
-                                const struct vxd_dag_ray *ray,
-                                struct vxd_dag_ray_spot *spot, uint32_t *nodes,
-                                int stride)
+VXD_HD void vxd_svdag_ray_descend(const struct vxd_svdag_view *view,
+                                  const struct vxd_svdag_ray *ray,
+                                  struct vxd_svdag_ray_spot *spot, uint32_t *nodes,
+                                  int stride)
 {
-    const uint32_t *words = vxd_dag_words(view, spot->ref);
+    const uint32_t *words = vxd_svdag_words(view, spot->ref);
     uint32_t head = words[0]; /* once: it is what a ray waits for most */
     uint32_t child;
 
-    if ((head & VXD_DAG_HAS_OCCUPIED) == 0) {
-        spot->ref = VXD_DAG_EMPTY; /* to a ray */
+    if ((head & VXD_SVDAG_HAS_OCCUPIED) == 0) {
+        spot->ref = VXD_SVDAG_EMPTY; /* to a ray */
         return;
     }
-    child = vxd_dag_ray_child(view, spot->ref, words, head,
-                              vxd_dag_ray_octant(ray, spot->height));
-    nodes[vxd_dag_ray_node(spot->height, stride)] = spot->ref;
+    child = vxd_svdag_ray_child(view, spot->ref, words, head,
+                                vxd_svdag_ray_octant(ray, spot->height));
+    nodes[vxd_svdag_ray_node(spot->height, stride)] = spot->ref;
     spot->ref = child;
     spot->height--;
 }
 
 /* Height of the cube around the ray's voxel in which nothing is occupied, of a spot that has
  * none lower; -1: the voxel is, by *value. */
-VXD_HD int vxd_dag_ray_look(const struct vxd_dag_view *view,
-                            const struct vxd_dag_ray *ray,
-                            const struct vxd_dag_ray_spot *spot, uint32_t *value)
+VXD_HD int vxd_svdag_ray_look(const struct vxd_svdag_view *view,
+                              const struct vxd_svdag_ray *ray,
+                              const struct vxd_svdag_ray_spot *spot, uint32_t *value)
 {
-    if (vxd_dag_is_node(spot->ref)) {
-        return vxd_dag_ray_leaf(view, spot->ref, ray, value);
+    if (vxd_svdag_is_node(spot->ref)) {
+        return vxd_svdag_ray_leaf(view, spot->ref, ray, value);
     }
-    if (vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_OCCUPIED) {
-        *value = vxd_dag_uniform_value(spot->ref);
+    if (vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_OCCUPIED) {
+        *value = vxd_svdag_uniform_value(spot->ref);
         return -1;
     }
     return spot->height;
 }
 
 /* The spot of a ray after it left a cube: up no farther than it must. False where it is over. */
-VXD_HD bool vxd_dag_ray_ascend(const struct vxd_dag_view *view, uint32_t changed,
-                               struct vxd_dag_ray_spot *spot, const uint32_t *nodes,
-                               int stride)
+VXD_HD bool vxd_svdag_ray_ascend(const struct vxd_svdag_view *view, uint32_t changed,
+                                 struct vxd_svdag_ray_spot *spot, const uint32_t *nodes,
+                                 int stride)
 {
     if (changed == 0 || changed >> view->depth != 0) {
         return false;
     }
     if (changed >> spot->height != 0) {
-        spot->height = vxd_dag_ray_bits(changed);
-        spot->ref = nodes[vxd_dag_ray_node(spot->height, stride)];
+        spot->height = vxd_svdag_ray_bits(changed);
+        spot->ref = nodes[vxd_svdag_ray_node(spot->height, stride)];
     }
     return true;
 }
 
 /* Makes a ray and puts it into the scene, *hit telling of none. False where it hits nothing, as
  * *hit says. */
-VXD_HD bool vxd_dag_ray_begin(const struct vxd_dag_view *view, const double origin[3],
-                              const double direction[3], const double *max_range,
-                              struct vxd_dag_ray *ray, struct vxd_dag_hit *hit)
+VXD_HD bool vxd_svdag_ray_begin(const struct vxd_svdag_view *view, const double origin[3],
+                                const double direction[3], const double *max_range,
+                                struct vxd_svdag_ray *ray, struct vxd_svdag_hit *hit)
 {
-    struct vxd_dag_hit none = {-1.0, {-1, -1, -1}, 0, 0, 0};
+    struct vxd_svdag_hit none = {-1.0, {-1, -1, -1}, 0, 0, 0};
 
     *hit = none;
-    if (!vxd_dag_ray_init(ray, origin, direction, max_range)) {
+    if (!vxd_svdag_ray_init(ray, origin, direction, max_range)) {
         hit->bad = 1;
         return false;
     }
-    return vxd_dag_ray_enter(ray, view->depth);
+    return vxd_svdag_ray_enter(ray, view->depth);
 }
 
-VXD_HD void vxd_dag_ray_cast(const struct vxd_dag_view *view, uint32_t root,
-                             const double origin[3], const double direction[3],
-                             const double *max_range, struct vxd_dag_hit *hit)
+VXD_HD void vxd_svdag_ray_cast(const struct vxd_svdag_view *view, uint32_t root,
+                               const double origin[3], const double direction[3],
+                               const double *max_range, struct vxd_svdag_hit *hit)
 {
-    uint32_t nodes[VXD_DAG_RAY_NODES];
-    struct vxd_dag_ray_spot spot = {root, view->depth};
-    struct vxd_dag_ray ray;
-    bool is_on = vxd_dag_ray_begin(view, origin, direction, max_range, &ray, hit);
+    uint32_t nodes[VXD_SVDAG_RAY_NODES];
+    struct vxd_svdag_ray_spot spot = {root, view->depth};
+    struct vxd_svdag_ray ray;
+    bool is_on = vxd_svdag_ray_begin(view, origin, direction, max_range, &ray, hit);
 
     while (is_on) {
         uint32_t value = 0;
         bool is_sure;
         int height;
 
-        while (vxd_dag_ray_can_descend(&spot)) {
-            vxd_dag_ray_descend(view, &ray, &spot, nodes, 1);
+        while (vxd_svdag_ray_can_descend(&spot)) {
+            vxd_svdag_ray_descend(view, &ray, &spot, nodes, 1);
         }
-        height = vxd_dag_ray_look(view, &ray, &spot, &value);
+        height = vxd_svdag_ray_look(view, &ray, &spot, &value);
         if (height < 0) {
-            vxd_dag_ray_report(&ray, value, hit);
+            vxd_svdag_ray_report(&ray, value, hit);
             return;
         }
-        is_on = vxd_dag_ray_ascend(view, vxd_dag_ray_leave(&ray, height, &is_sure), &spot,
-                                   nodes, 1);
+        is_on = vxd_svdag_ray_ascend(view, vxd_svdag_ray_leave(&ray, height, &is_sure),
+                                     &spot, nodes, 1);
         if (!is_sure) {
-            vxd_dag_ray_settle(&ray, height, view->depth);
+            vxd_svdag_ray_settle(&ray, height, view->depth);
         }
     }
 }

@@ -22,15 +22,15 @@ struct leaf_box {
 };
 
 static __device__ __forceinline__ struct leaf_box
-leaf_box_of(const struct vxd_dag_area *area)
+leaf_box_of(const struct vxd_svdag_area *area)
 {
     struct leaf_box box;
 
     box.n_all = 1;
     for (int axis = 0; axis < 3; axis++) {
-        uint32_t last = (uint32_t)(area->high[axis] - 1) >> VXD_DAG_LEAF_HEIGHT;
+        uint32_t last = (uint32_t)(area->high[axis] - 1) >> VXD_SVDAG_LEAF_HEIGHT;
 
-        box.low[axis] = (uint32_t)area->low[axis] >> VXD_DAG_LEAF_HEIGHT;
+        box.low[axis] = (uint32_t)area->low[axis] >> VXD_SVDAG_LEAF_HEIGHT;
         box.n[axis] = last - box.low[axis] + 1;
         /* More than that many are as many as no product can hold. */
         box.n_all *= min(box.n[axis], (uint32_t)REGION_LEAVES + 1);
@@ -39,44 +39,45 @@ leaf_box_of(const struct vxd_dag_area *area)
 }
 
 /* Leaf i of a box below a spot that holds all of it. */
-static __device__ __forceinline__ struct vxd_dag_spot
-box_leaf(const struct vxd_dag_view *view, const struct vxd_dag_spot *top,
+static __device__ __forceinline__ struct vxd_svdag_spot
+box_leaf(const struct vxd_svdag_view *view, const struct vxd_svdag_spot *top,
          const struct leaf_box *box, uint32_t i)
 {
     uint32_t row = i / box->n[2];
     uint32_t plane = row / box->n[1];
     int height = top->height;
-    struct vxd_dag_spot leaf;
+    struct vxd_svdag_spot leaf;
 
-    leaf.x = (box->low[0] + plane) << VXD_DAG_LEAF_HEIGHT;
-    leaf.y = (box->low[1] + row - plane * box->n[1]) << VXD_DAG_LEAF_HEIGHT;
-    leaf.z = (box->low[2] + i - row * box->n[2]) << VXD_DAG_LEAF_HEIGHT;
-    leaf.ref = vxd_dag_descend(view, top->ref, leaf.x, leaf.y, leaf.z, &height);
-    leaf.height = VXD_DAG_LEAF_HEIGHT;
+    leaf.x = (box->low[0] + plane) << VXD_SVDAG_LEAF_HEIGHT;
+    leaf.y = (box->low[1] + row - plane * box->n[1]) << VXD_SVDAG_LEAF_HEIGHT;
+    leaf.z = (box->low[2] + i - row * box->n[2]) << VXD_SVDAG_LEAF_HEIGHT;
+    leaf.ref = vxd_svdag_descend(view, top->ref, leaf.x, leaf.y, leaf.z, &height);
+    leaf.height = VXD_SVDAG_LEAF_HEIGHT;
     return leaf;
 }
 
 /* A region's spots, as many as its answer takes. */
 template <typename VISITOR>
-static __device__ __forceinline__ void run_region(const struct vxd_dag_regions_call *call,
-                                                  struct vxd_dag_walk *walk,
-                                                  VISITOR *visitor)
+static __device__ __forceinline__ void
+run_region(const struct vxd_svdag_regions_call *call, struct vxd_svdag_walk *walk,
+           VISITOR *visitor)
 {
-    struct vxd_dag_spot top;
+    struct vxd_svdag_spot top;
     struct leaf_box box;
 
-    if (vxd_dag_area_is_empty(&visitor->area)) {
+    if (vxd_svdag_area_is_empty(&visitor->area)) {
         return;
     }
-    top = vxd_dag_top_of(&call->view, call->root, &visitor->area, VXD_DAG_LEAF_HEIGHT);
+    top =
+        vxd_svdag_top_of(&call->view, call->root, &visitor->area, VXD_SVDAG_LEAF_HEIGHT);
     box = leaf_box_of(&visitor->area);
     if (box.n_all > REGION_LEAVES) {
-        vxd_dag_walk_run(&call->view, walk, &top, visitor);
+        vxd_svdag_walk_run(&call->view, walk, &top, visitor);
         return;
     }
     for (uint32_t first = 0; first < box.n_all && !visitor->is_over(); first += 32) {
         if (first + threadIdx.x % 32 < box.n_all) {
-            struct vxd_dag_spot leaf =
+            struct vxd_svdag_spot leaf =
                 box_leaf(&call->view, &top, &box, first + threadIdx.x % 32);
             uint32_t octants; /* leaves have none */
 
@@ -89,15 +90,15 @@ static __device__ __forceinline__ void run_region(const struct vxd_dag_regions_c
 /* --- overlaps -------------------------------------------------------------------------- */
 
 struct states_visitor {
-    const struct vxd_dag_view *view;
-    struct vxd_dag_area area;
+    const struct vxd_svdag_view *view;
+    struct vxd_svdag_area area;
     unsigned seen; /* by this thread, */
     unsigned all;
 
-    __device__ void visit(const struct vxd_dag_spot *spot, uint32_t *octants)
+    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *octants)
     {
         /* Where nothing stands is UNKNOWN, so all octants tell. */
-        if (vxd_dag_area_states_spot(view, &area, spot, &seen)) {
+        if (vxd_svdag_area_states_spot(view, &area, spot, &seen)) {
             *octants = 0xff;
         }
     }
@@ -109,21 +110,21 @@ struct states_visitor {
     }
 };
 
-static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
-    overlap_kernel(const __grid_constant__ struct vxd_dag_regions_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
+    overlap_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
-    __shared__ struct vxd_dag_walk walks[VXD_DAG_WALK_WARPS];
+    __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
-    size_t i = (size_t)blockIdx.x * VXD_DAG_WALK_WARPS + warp;
+    size_t i = (size_t)blockIdx.x * VXD_SVDAG_WALK_WARPS + warp;
     struct states_visitor visitor;
 
     if (i >= call.n) {
         return;
     }
     visitor.view = &call.view;
-    visitor.area = vxd_dag_area_of(call.regions + i, call.view.depth);
+    visitor.area = vxd_svdag_area_of(call.regions + i, call.view.depth);
     visitor.seen = 0;
-    visitor.all = vxd_dag_all_states(&call.view);
+    visitor.all = vxd_svdag_all_states(&call.view);
     run_region(&call, &walks[warp], &visitor);
     (void)visitor.is_over();
     if (threadIdx.x % 32 == 0) {
@@ -131,16 +132,17 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     }
 }
 
-enum vxd_status VXD_DAG_FORM(vxd_dag_overlap)(struct vxd_queue *queue,
-                                              const struct vxd_dag_regions_call *call,
-                                              struct vxd_err *err)
+enum vxd_status
+VXD_SVDAG_FORM(vxd_svdag_overlap)(struct vxd_queue *queue,
+                                  const struct vxd_svdag_regions_call *call,
+                                  struct vxd_err *err)
 {
     unsigned n_blocks = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_blocks_of(call->n, VXD_DAG_WALK_WARPS, &n_blocks, err));
+    VXD_TRY(vxd_svdag_blocks_of(call->n, VXD_SVDAG_WALK_WARPS, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    overlap_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, (cudaStream_t)queue->stream>>>(
+    overlap_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, (cudaStream_t)queue->stream>>>(
         *call);
     VXD_TRY(vxd_cuda_launched(queue->context, "overlap_kernel", err));
 out:
@@ -150,15 +152,15 @@ out:
 /* --- counts ---------------------------------------------------------------------------- */
 
 struct count_visitor {
-    const struct vxd_dag_view *view;
-    struct vxd_dag_area area;
+    const struct vxd_svdag_view *view;
+    struct vxd_svdag_area area;
     uint64_t counts[2]; /* by this thread */
 
-    __device__ void visit(const struct vxd_dag_spot *spot, uint32_t *octants)
+    __device__ void visit(const struct vxd_svdag_spot *spot, uint32_t *octants)
     {
-        if (vxd_dag_area_count_spot(view, &area, spot, vxd_dag_all_states(view),
-                                    counts)) {
-            *octants = vxd_dag_octants(view, spot->ref);
+        if (vxd_svdag_area_count_spot(view, &area, spot, vxd_svdag_all_states(view),
+                                      counts)) {
+            *octants = vxd_svdag_octants(view, spot->ref);
         }
     }
 
@@ -170,21 +172,21 @@ struct count_visitor {
 
 /* What may stand in a region. */
 struct region_filter {
-    const struct vxd_dag_area *area;
+    const struct vxd_svdag_area *area;
 
-    __device__ bool may(const struct vxd_dag_spot *spot) const
+    __device__ bool may(const struct vxd_svdag_spot *spot) const
     {
-        return spot->ref != VXD_DAG_EMPTY &&
-               vxd_dag_area_relation(area, spot) != VXD_DAG_OUTSIDE;
+        return spot->ref != VXD_SVDAG_EMPTY &&
+               vxd_svdag_area_relation(area, spot) != VXD_SVDAG_OUTSIDE;
     }
 };
 
-static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
-    count_kernel(const __grid_constant__ struct vxd_dag_regions_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
+    count_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
-    __shared__ struct vxd_dag_walk walks[VXD_DAG_WALK_WARPS];
+    __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
-    size_t i = (size_t)blockIdx.x * VXD_DAG_WALK_WARPS + warp;
+    size_t i = (size_t)blockIdx.x * VXD_SVDAG_WALK_WARPS + warp;
     struct count_visitor visitor;
     uint64_t n_occupied;
     uint64_t n_free;
@@ -193,12 +195,12 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
         return;
     }
     visitor.view = &call.view;
-    visitor.area = vxd_dag_area_of(call.regions + i, call.view.depth);
+    visitor.area = vxd_svdag_area_of(call.regions + i, call.view.depth);
     visitor.counts[0] = 0;
     visitor.counts[1] = 0;
     run_region(&call, &walks[warp], &visitor);
-    n_occupied = vxd_dag_warp_sum(visitor.counts[0]);
-    n_free = vxd_dag_warp_sum(visitor.counts[1]);
+    n_occupied = vxd_svdag_warp_sum(visitor.counts[0]);
+    n_free = vxd_svdag_warp_sum(visitor.counts[1]);
     if (threadIdx.x % 32 == 0) {
         call.counts[2 * i] = n_occupied;
         call.counts[2 * i + 1] = n_free;
@@ -206,43 +208,43 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
 }
 
 /* A block a region: its list, and its counts begin at 0. */
-static __global__ void __launch_bounds__(VXD_DAG_SPOTS_THREADS)
-    region_spots_kernel(const __grid_constant__ struct vxd_dag_regions_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_SPOTS_THREADS)
+    region_spots_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
-    struct vxd_dag_area area =
-        vxd_dag_area_of(call.regions + blockIdx.x, call.view.depth);
-    struct vxd_dag_spots spots = vxd_dag_spots_at(call.scratch, blockIdx.x);
+    struct vxd_svdag_area area =
+        vxd_svdag_area_of(call.regions + blockIdx.x, call.view.depth);
+    struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, blockIdx.x);
     struct region_filter filter = {&area};
 
     if (threadIdx.x < 2) {
         call.counts[2 * (size_t)blockIdx.x + threadIdx.x] = 0;
     }
-    vxd_dag_spots_make(&call.view, call.root, &area, REGION_LEAST_HEIGHT, &filter,
-                       &spots);
+    vxd_svdag_spots_make(&call.view, call.root, &area, REGION_LEAST_HEIGHT, &filter,
+                         &spots);
 }
 
 /* Row y of the grid is region y; its warps share the list. */
-static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
-    count_spots_kernel(const __grid_constant__ struct vxd_dag_regions_call call)
+static __global__ void __launch_bounds__(VXD_SVDAG_WALK_THREADS)
+    count_spots_kernel(const __grid_constant__ struct vxd_svdag_regions_call call)
 {
-    __shared__ struct vxd_dag_walk walks[VXD_DAG_WALK_WARPS];
+    __shared__ struct vxd_svdag_walk walks[VXD_SVDAG_WALK_WARPS];
     uint32_t warp = threadIdx.x / 32;
-    struct vxd_dag_spots spots = vxd_dag_spots_at(call.scratch, blockIdx.y);
+    struct vxd_svdag_spots spots = vxd_svdag_spots_at(call.scratch, blockIdx.y);
     struct count_visitor visitor;
     uint64_t sums[2];
 
     visitor.view = &call.view;
-    visitor.area = vxd_dag_area_of(call.regions + blockIdx.y, call.view.depth);
+    visitor.area = vxd_svdag_area_of(call.regions + blockIdx.y, call.view.depth);
     visitor.counts[0] = 0;
     visitor.counts[1] = 0;
-    for (uint32_t i = blockIdx.x * VXD_DAG_WALK_WARPS + warp; i < spots.head[0];
-         i += gridDim.x * VXD_DAG_WALK_WARPS) {
-        struct vxd_dag_spot spot = vxd_dag_spots_get(&spots, (int)spots.head[1], i);
+    for (uint32_t i = blockIdx.x * VXD_SVDAG_WALK_WARPS + warp; i < spots.head[0];
+         i += gridDim.x * VXD_SVDAG_WALK_WARPS) {
+        struct vxd_svdag_spot spot = vxd_svdag_spots_get(&spots, (int)spots.head[1], i);
 
-        vxd_dag_walk_run(&call.view, &walks[warp], &spot, &visitor);
+        vxd_svdag_walk_run(&call.view, &walks[warp], &spot, &visitor);
     }
     for (int k = 0; k < 2; k++) {
-        sums[k] = vxd_dag_warp_sum(visitor.counts[k]);
+        sums[k] = vxd_svdag_warp_sum(visitor.counts[k]);
         if (threadIdx.x % 32 == 0 && sums[k] != 0) {
             (void)atomicAdd((unsigned long long *)call.counts + 2 * (size_t)blockIdx.y +
                                 k,
@@ -251,28 +253,28 @@ static __global__ void __launch_bounds__(VXD_DAG_WALK_THREADS)
     }
 }
 
-enum vxd_status VXD_DAG_FORM(vxd_dag_count)(struct vxd_queue *queue,
-                                            const struct vxd_dag_regions_call *call,
-                                            struct vxd_err *err)
+enum vxd_status VXD_SVDAG_FORM(vxd_svdag_count)(struct vxd_queue *queue,
+                                                const struct vxd_svdag_regions_call *call,
+                                                struct vxd_err *err)
 {
     cudaStream_t stream = (cudaStream_t)queue->stream;
     unsigned n_blocks = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_blocks_of(call->n, VXD_DAG_WALK_WARPS, &n_blocks, err));
+    VXD_TRY(vxd_svdag_blocks_of(call->n, VXD_SVDAG_WALK_WARPS, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    if (call->n > VXD_DAG_FEW_REGIONS) {
-        count_kernel<<<n_blocks, VXD_DAG_WALK_THREADS, 0, stream>>>(*call);
+    if (call->n > VXD_SVDAG_FEW_REGIONS) {
+        count_kernel<<<n_blocks, VXD_SVDAG_WALK_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "count_kernel", err));
     } else {
         unsigned n_regions = (unsigned)call->n;
         unsigned n_each =
             (unsigned)queue->context->info.n_multiprocessors * 8 / n_regions + 1;
 
-        region_spots_kernel<<<n_regions, VXD_DAG_SPOTS_THREADS, 0, stream>>>(*call);
+        region_spots_kernel<<<n_regions, VXD_SVDAG_SPOTS_THREADS, 0, stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "region_spots_kernel", err));
-        count_spots_kernel<<<dim3(n_each, n_regions), VXD_DAG_WALK_THREADS, 0, stream>>>(
-            *call);
+        count_spots_kernel<<<dim3(n_each, n_regions), VXD_SVDAG_WALK_THREADS, 0,
+                             stream>>>(*call);
         VXD_TRY(vxd_cuda_launched(queue->context, "count_spots_kernel", err));
     }
 out:

@@ -8,60 +8,62 @@
 #define FEW_REGIONS ((size_t)16)
 
 struct region_parts {
-    const struct vxd_dag_regions_call *call;
-    struct vxd_dag_area area;
-    struct vxd_dag_parts parts;
-    uint64_t counts[VXD_DAG_MAX_PARTS][2];
+    const struct vxd_svdag_regions_call *call;
+    struct vxd_svdag_area area;
+    struct vxd_svdag_parts parts;
+    uint64_t counts[VXD_SVDAG_MAX_PARTS][2];
 };
 
-static struct vxd_dag_spot whole(const struct vxd_dag_regions_call *call)
+static struct vxd_svdag_spot whole(const struct vxd_svdag_regions_call *call)
 {
-    struct vxd_dag_spot spot = {call->root, 0, 0, 0, call->view.depth};
+    struct vxd_svdag_spot spot = {call->root, 0, 0, 0, call->view.depth};
 
     return spot;
 }
 
 static void overlap_piece(void *context, size_t begin, size_t end)
 {
-    const struct vxd_dag_regions_call *call = context;
-    struct vxd_dag_spot spot = whole(call);
+    const struct vxd_svdag_regions_call *call = context;
+    struct vxd_svdag_spot spot = whole(call);
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_dag_area area = vxd_dag_area_of(call->regions + i, call->view.depth);
+        struct vxd_svdag_area area =
+            vxd_svdag_area_of(call->regions + i, call->view.depth);
 
-        call->states[i] = (uint8_t)vxd_dag_area_states(&call->view, &spot, &area);
+        call->states[i] = (uint8_t)vxd_svdag_area_states(&call->view, &spot, &area);
     }
 }
 
 static enum vxd_status overlap_job(struct vxd_pool *pool, const void *context,
                                    struct vxd_err *err)
 {
-    struct vxd_dag_regions_call call = *(const struct vxd_dag_regions_call *)context;
+    struct vxd_svdag_regions_call call = *(const struct vxd_svdag_regions_call *)context;
 
     (void)err;
     vxd_parallel_for(pool, call.n, PIECE_REGIONS, overlap_piece, &call);
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_overlap_cpu(struct vxd_queue *queue,
-                                    const struct vxd_dag_regions_call *call,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_overlap_cpu(struct vxd_queue *queue,
+                                      const struct vxd_svdag_regions_call *call,
+                                      struct vxd_err *err)
 {
     return vxd_queue_push(queue, overlap_job, call, sizeof *call, err);
 }
 
 static void count_piece(void *context, size_t begin, size_t end)
 {
-    const struct vxd_dag_regions_call *call = context;
-    struct vxd_dag_spot spot = whole(call);
+    const struct vxd_svdag_regions_call *call = context;
+    struct vxd_svdag_spot spot = whole(call);
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_dag_area area = vxd_dag_area_of(call->regions + i, call->view.depth);
+        struct vxd_svdag_area area =
+            vxd_svdag_area_of(call->regions + i, call->view.depth);
 
         call->counts[2 * i] = 0;
         call->counts[2 * i + 1] = 0;
-        vxd_dag_area_count(&call->view, &spot, &area, vxd_dag_all_states(&call->view),
-                           call->counts + 2 * i);
+        vxd_svdag_area_count(&call->view, &spot, &area, vxd_svdag_all_states(&call->view),
+                             call->counts + 2 * i);
     }
 }
 
@@ -70,20 +72,21 @@ static void count_part(void *context, size_t begin, size_t end)
     struct region_parts *region = context;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_dag_spot spot = vxd_dag_part(&region->call->view, region->call->root,
-                                                &region->parts, (uint32_t)i);
+        struct vxd_svdag_spot spot = vxd_svdag_part(
+            &region->call->view, region->call->root, &region->parts, (uint32_t)i);
 
         region->counts[i][0] = 0;
         region->counts[i][1] = 0;
-        vxd_dag_area_count(&region->call->view, &spot, &region->area,
-                           vxd_dag_all_states(&region->call->view), region->counts[i]);
+        vxd_svdag_area_count(&region->call->view, &spot, &region->area,
+                             vxd_svdag_all_states(&region->call->view),
+                             region->counts[i]);
     }
 }
 
 static enum vxd_status count_job(struct vxd_pool *pool, const void *context,
                                  struct vxd_err *err)
 {
-    struct vxd_dag_regions_call call = *(const struct vxd_dag_regions_call *)context;
+    struct vxd_svdag_regions_call call = *(const struct vxd_svdag_regions_call *)context;
     struct region_parts region;
 
     (void)err;
@@ -98,12 +101,12 @@ static enum vxd_status count_job(struct vxd_pool *pool, const void *context,
 
         counts[0] = 0;
         counts[1] = 0;
-        region.area = vxd_dag_area_of(call.regions + i, call.view.depth);
-        if (vxd_dag_area_is_empty(&region.area)) {
+        region.area = vxd_svdag_area_of(call.regions + i, call.view.depth);
+        if (vxd_svdag_area_is_empty(&region.area)) {
             continue;
         }
-        region.parts = vxd_dag_parts_of(&region.area, 0);
-        n_parts = vxd_dag_parts_n(&region.parts);
+        region.parts = vxd_svdag_parts_of(&region.area, 0);
+        n_parts = vxd_svdag_parts_n(&region.parts);
         vxd_parallel_for(pool, n_parts, 1, count_part, &region);
         for (size_t part = 0; part < n_parts; part++) {
             counts[0] += region.counts[part][0];
@@ -113,9 +116,9 @@ static enum vxd_status count_job(struct vxd_pool *pool, const void *context,
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_count_cpu(struct vxd_queue *queue,
-                                  const struct vxd_dag_regions_call *call,
-                                  struct vxd_err *err)
+enum vxd_status vxd_svdag_count_cpu(struct vxd_queue *queue,
+                                    const struct vxd_svdag_regions_call *call,
+                                    struct vxd_err *err)
 {
     return vxd_queue_push(queue, count_job, call, sizeof *call, err);
 }

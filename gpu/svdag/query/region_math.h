@@ -10,103 +10,105 @@
 #include "gpu/svdag/brush/brush_math.h"
 
 /* A region's voxels. */
-struct vxd_dag_area {
+struct vxd_svdag_area {
     int32_t low[3], high[3]; /* indices, half-open, inside the scene; all 0: none */
     bool is_ball;
     int64_t centre[3]; /* units */
     uint64_t square;   /* of the radius */
 };
 
-VXD_HD int64_t vxd_dag_clamp(int64_t v, int64_t low, int64_t high)
+VXD_HD int64_t vxd_svdag_clamp(int64_t v, int64_t low, int64_t high)
 {
     return v < low ? low : v > high ? high : v;
 }
 
 /* Square of a distance along one axis. Capped, so that three fit a word: beyond the cap lies
  * no radius. */
-VXD_HD uint64_t vxd_dag_axis_square(int64_t distance)
+VXD_HD uint64_t vxd_svdag_axis_square(int64_t distance)
 {
     uint64_t d = (uint64_t)(distance < 0 ? -distance : distance);
 
-    d = d > (uint64_t)VXD_DAG_MAX_COORDINATE ? (uint64_t)VXD_DAG_MAX_COORDINATE : d;
+    d = d > (uint64_t)VXD_SVDAG_MAX_COORDINATE ? (uint64_t)VXD_SVDAG_MAX_COORDINATE : d;
     return d * d;
 }
 
 /* First voxel of an axis whose centre is not below `units`, inside the scene. */
-VXD_HD int32_t vxd_dag_first_centre(int64_t units, int depth)
+VXD_HD int32_t vxd_svdag_first_centre(int64_t units, int depth)
 {
-    int64_t half = VXD_DAG_UNIT / 2;
-    int64_t at = vxd_dag_clamp(units, 0, (int64_t)VXD_DAG_UNIT << depth);
+    int64_t half = VXD_SVDAG_UNIT / 2;
+    int64_t at = vxd_svdag_clamp(units, 0, (int64_t)VXD_SVDAG_UNIT << depth);
 
     /* at >= 0, so that the quotient is rounded up. */
-    return (int32_t)vxd_dag_clamp((at + half - 1) / VXD_DAG_UNIT, 0, (int64_t)1 << depth);
+    return (int32_t)vxd_svdag_clamp((at + half - 1) / VXD_SVDAG_UNIT, 0,
+                                    (int64_t)1 << depth);
 }
 
-VXD_HD bool vxd_dag_area_is_empty(const struct vxd_dag_area *area)
+VXD_HD bool vxd_svdag_area_is_empty(const struct vxd_svdag_area *area)
 {
     return area->low[0] >= area->high[0] || area->low[1] >= area->high[1] ||
            area->low[2] >= area->high[2];
 }
 
 /* What is empty on one axis becomes so on all: every cube is outside. */
-VXD_HD void vxd_dag_area_trim(struct vxd_dag_area *area)
+VXD_HD void vxd_svdag_area_trim(struct vxd_svdag_area *area)
 {
-    for (int axis = 0; axis < 3 && vxd_dag_area_is_empty(area); axis++) {
+    for (int axis = 0; axis < 3 && vxd_svdag_area_is_empty(area); axis++) {
         area->low[axis] = 0;
         area->high[axis] = 0;
     }
 }
 
-VXD_HD struct vxd_dag_area vxd_dag_area_of(const struct vxd_dag_region *region, int depth)
+VXD_HD struct vxd_svdag_area vxd_svdag_area_of(const struct vxd_svdag_region *region,
+                                               int depth)
 {
-    int64_t most = VXD_DAG_MAX_COORDINATE;
-    int64_t r = vxd_dag_clamp(region->r, -1, most - 1);
-    struct vxd_dag_area area;
+    int64_t most = VXD_SVDAG_MAX_COORDINATE;
+    int64_t r = vxd_svdag_clamp(region->r, -1, most - 1);
+    struct vxd_svdag_area area;
 
     area.is_ball = r >= 0;
     area.square = r >= 0 ? (uint64_t)r * (uint64_t)r : 0;
     for (int axis = 0; axis < 3; axis++) {
-        int64_t centre = vxd_dag_clamp(region->centre[axis], -most, most);
+        int64_t centre = vxd_svdag_clamp(region->centre[axis], -most, most);
         int64_t low = area.is_ball ? centre - r : region->low[axis];
         int64_t high = area.is_ball ? centre + r + 1 : region->high[axis];
 
         area.centre[axis] = centre;
-        area.low[axis] = vxd_dag_first_centre(low, depth);
-        area.high[axis] = vxd_dag_first_centre(high, depth);
+        area.low[axis] = vxd_svdag_first_centre(low, depth);
+        area.high[axis] = vxd_svdag_first_centre(high, depth);
     }
-    vxd_dag_area_trim(&area);
+    vxd_svdag_area_trim(&area);
     return area;
 }
 
 /* The voxels of a box of indices. */
-VXD_HD struct vxd_dag_area vxd_dag_area_of_box(const int64_t low[3],
-                                               const int64_t high[3], int depth)
+VXD_HD struct vxd_svdag_area vxd_svdag_area_of_box(const int64_t low[3],
+                                                   const int64_t high[3], int depth)
 {
-    struct vxd_dag_area area;
+    struct vxd_svdag_area area;
 
     area.is_ball = false;
     area.square = 0;
     for (int axis = 0; axis < 3; axis++) {
         area.centre[axis] = 0;
-        area.low[axis] = (int32_t)vxd_dag_clamp(low[axis], 0, (int64_t)1 << depth);
-        area.high[axis] = (int32_t)vxd_dag_clamp(high[axis], 0, (int64_t)1 << depth);
+        area.low[axis] = (int32_t)vxd_svdag_clamp(low[axis], 0, (int64_t)1 << depth);
+        area.high[axis] = (int32_t)vxd_svdag_clamp(high[axis], 0, (int64_t)1 << depth);
     }
-    vxd_dag_area_trim(&area);
+    vxd_svdag_area_trim(&area);
     return area;
 }
 
 /* Distance along an axis from a point to the nearest of the centres of voxels low .. last. */
-VXD_HD int64_t vxd_dag_nearest_centre(int64_t units, int64_t low, int64_t last)
+VXD_HD int64_t vxd_svdag_nearest_centre(int64_t units, int64_t low, int64_t last)
 {
     /* The voxel that holds the point; shifts round down. */
-    int64_t voxel = vxd_dag_clamp(units >> 8, low, last);
+    int64_t voxel = vxd_svdag_clamp(units >> 8, low, last);
 
-    return voxel * VXD_DAG_UNIT + VXD_DAG_UNIT / 2 - units;
+    return voxel * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2 - units;
 }
 
 /* Exact: not OUTSIDE has a voxel of the area, and INSIDE nothing else. */
-VXD_HD enum vxd_dag_relation vxd_dag_area_relation(const struct vxd_dag_area *area,
-                                                   const struct vxd_dag_spot *spot)
+VXD_HD enum vxd_svdag_relation vxd_svdag_area_relation(const struct vxd_svdag_area *area,
+                                                       const struct vxd_svdag_spot *spot)
 {
     int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
     int32_t side = (int32_t)1 << spot->height;
@@ -119,37 +121,38 @@ VXD_HD enum vxd_dag_relation vxd_dag_area_relation(const struct vxd_dag_area *ar
         int32_t high = low + side;
 
         if (low >= area->high[axis] || high <= area->low[axis]) {
-            return VXD_DAG_OUTSIDE;
+            return VXD_SVDAG_OUTSIDE;
         }
         is_inside &= low >= area->low[axis] && high <= area->high[axis];
         if (area->is_ball) {
             int64_t centre = area->centre[axis];
-            int64_t a = (int64_t)low * VXD_DAG_UNIT + VXD_DAG_UNIT / 2 - centre;
-            int64_t b = (int64_t)high * VXD_DAG_UNIT - VXD_DAG_UNIT / 2 - centre;
+            int64_t a = (int64_t)low * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2 - centre;
+            int64_t b = (int64_t)high * VXD_SVDAG_UNIT - VXD_SVDAG_UNIT / 2 - centre;
 
-            nearest += vxd_dag_axis_square(vxd_dag_nearest_centre(centre, low, high - 1));
-            farthest += vxd_dag_axis_square(-a > b ? a : b);
+            nearest +=
+                vxd_svdag_axis_square(vxd_svdag_nearest_centre(centre, low, high - 1));
+            farthest += vxd_svdag_axis_square(-a > b ? a : b);
         }
     }
     if (!area->is_ball) {
-        return is_inside ? VXD_DAG_INSIDE : VXD_DAG_PARTIAL;
+        return is_inside ? VXD_SVDAG_INSIDE : VXD_SVDAG_PARTIAL;
     }
-    return nearest > area->square    ? VXD_DAG_OUTSIDE
-           : farthest > area->square ? VXD_DAG_PARTIAL
-                                     : VXD_DAG_INSIDE;
+    return nearest > area->square    ? VXD_SVDAG_OUTSIDE
+           : farthest > area->square ? VXD_SVDAG_PARTIAL
+                                     : VXD_SVDAG_INSIDE;
 }
 
 /* Voxels of the area in a leaf, which lies so to it. */
-VXD_HD uint64_t vxd_dag_area_mask(const struct vxd_dag_area *area,
-                                  const struct vxd_dag_spot *spot,
-                                  enum vxd_dag_relation relation)
+VXD_HD uint64_t vxd_svdag_area_mask(const struct vxd_svdag_area *area,
+                                    const struct vxd_svdag_spot *spot,
+                                    enum vxd_svdag_relation relation)
 {
     int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
     uint64_t mask = ~(uint64_t)0;
     uint64_t squares[3][4];
 
-    if (relation != VXD_DAG_PARTIAL) {
-        return relation == VXD_DAG_INSIDE ? mask : 0;
+    if (relation != VXD_SVDAG_PARTIAL) {
+        return relation == VXD_SVDAG_INSIDE ? mask : 0;
     }
     for (int axis = 0; axis < 3; axis++) {
         uint64_t planes = 0;
@@ -158,19 +161,20 @@ VXD_HD uint64_t vxd_dag_area_mask(const struct vxd_dag_area *area,
             int32_t voxel = corner[axis] + k;
 
             planes |= voxel >= area->low[axis] && voxel < area->high[axis]
-                          ? vxd_dag_leaf_plane(axis, k)
+                          ? vxd_svdag_leaf_plane(axis, k)
                           : 0;
-            squares[axis][k] = vxd_dag_axis_square((int64_t)voxel * VXD_DAG_UNIT +
-                                                   VXD_DAG_UNIT / 2 - area->centre[axis]);
+            squares[axis][k] =
+                vxd_svdag_axis_square((int64_t)voxel * VXD_SVDAG_UNIT +
+                                      VXD_SVDAG_UNIT / 2 - area->centre[axis]);
         }
         mask &= planes;
     }
-    return area->is_ball ? vxd_dag_leaf_sums(squares, area->square) : mask;
+    return area->is_ball ? vxd_svdag_leaf_sums(squares, area->square) : mask;
 }
 
 /* Voxels of a box in a cube that lies not outside it. */
-VXD_HD uint64_t vxd_dag_area_volume(const struct vxd_dag_area *area,
-                                    const struct vxd_dag_spot *spot)
+VXD_HD uint64_t vxd_svdag_area_volume(const struct vxd_svdag_area *area,
+                                      const struct vxd_svdag_spot *spot)
 {
     int32_t corner[3] = {(int32_t)spot->x, (int32_t)spot->y, (int32_t)spot->z};
     uint64_t volume = 1;
@@ -179,86 +183,86 @@ VXD_HD uint64_t vxd_dag_area_volume(const struct vxd_dag_area *area,
         int64_t low = corner[axis];
         int64_t high = low + ((int64_t)1 << spot->height);
 
-        volume *= (uint64_t)(vxd_dag_clamp(high, area->low[axis], area->high[axis]) -
-                             vxd_dag_clamp(low, area->low[axis], area->high[axis]));
+        volume *= (uint64_t)(vxd_svdag_clamp(high, area->low[axis], area->high[axis]) -
+                             vxd_svdag_clamp(low, area->low[axis], area->high[axis]));
     }
     return volume;
 }
 
 /* Whether every voxel below an inner node is known to be occupied. */
-VXD_HD bool vxd_dag_is_full_inner(const uint32_t *words, int height)
+VXD_HD bool vxd_svdag_is_full_inner(const uint32_t *words, int height)
 {
-    return height <= VXD_DAG_COUNT_HEIGHT && words[0] >> 10 == 1u << (3 * height);
+    return height <= VXD_SVDAG_COUNT_HEIGHT && words[0] >> 10 == 1u << (3 * height);
 }
 
 /* States that may occur below an inner node, and those that surely do. */
-VXD_HD void vxd_dag_inner_states(const struct vxd_dag_view *view,
-                                 const struct vxd_dag_spot *spot, unsigned *maybe,
-                                 unsigned *sure)
+VXD_HD void vxd_svdag_inner_states(const struct vxd_svdag_view *view,
+                                   const struct vxd_svdag_spot *spot, unsigned *maybe,
+                                   unsigned *sure)
 {
-    const uint32_t *words = vxd_dag_words(view, spot->ref);
+    const uint32_t *words = vxd_svdag_words(view, spot->ref);
 
-    *sure = vxd_dag_spot_states(view, spot) |
-            vxd_dag_state_if((words[0] & 0xffu) != 0xffu, VXD_DAG_UNKNOWN);
-    *maybe = *sure | vxd_dag_state_if(!vxd_dag_is_full_inner(words, spot->height),
-                                      VXD_DAG_UNKNOWN);
+    *sure = vxd_svdag_spot_states(view, spot) |
+            vxd_svdag_state_if((words[0] & 0xffu) != 0xffu, VXD_SVDAG_UNKNOWN);
+    *maybe = *sure | vxd_svdag_state_if(!vxd_svdag_is_full_inner(words, spot->height),
+                                        VXD_SVDAG_UNKNOWN);
 }
 
 /* Every state that a voxel of the scene can have. */
-VXD_HD unsigned vxd_dag_all_states(const struct vxd_dag_view *view)
+VXD_HD unsigned vxd_svdag_all_states(const struct vxd_svdag_view *view)
 {
-    return VXD_DAG_UNKNOWN | VXD_DAG_OCCUPIED |
-           vxd_dag_state_if(view->free_value >= 0, VXD_DAG_FREE);
+    return VXD_SVDAG_UNKNOWN | VXD_SVDAG_OCCUPIED |
+           vxd_svdag_state_if(view->free_value >= 0, VXD_SVDAG_FREE);
 }
 
 /* Adds to *seen the states of the area's voxels in a spot, as far as the spot itself tells.
  * True: what is below may add to them. */
-VXD_HD bool vxd_dag_area_states_spot(const struct vxd_dag_view *view,
-                                     const struct vxd_dag_area *area,
-                                     const struct vxd_dag_spot *spot, unsigned *seen)
+VXD_HD bool vxd_svdag_area_states_spot(const struct vxd_svdag_view *view,
+                                       const struct vxd_svdag_area *area,
+                                       const struct vxd_svdag_spot *spot, unsigned *seen)
 {
-    enum vxd_dag_relation relation = vxd_dag_area_relation(area, spot);
+    enum vxd_svdag_relation relation = vxd_svdag_area_relation(area, spot);
     unsigned maybe = 0;
     unsigned sure = 0;
 
-    if (relation == VXD_DAG_OUTSIDE) {
+    if (relation == VXD_SVDAG_OUTSIDE) {
         return false;
     }
-    if (!vxd_dag_is_node(spot->ref)) {
-        sure = vxd_dag_uniform_state(view, spot->ref);
-    } else if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-        uint64_t mask = vxd_dag_area_mask(area, spot, relation);
+    if (!vxd_svdag_is_node(spot->ref)) {
+        sure = vxd_svdag_uniform_state(view, spot->ref);
+    } else if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
+        uint64_t mask = vxd_svdag_area_mask(area, spot, relation);
         uint64_t occupied;
         uint64_t free;
 
-        vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-        sure = vxd_dag_state_if((mask & occupied) != 0, VXD_DAG_OCCUPIED) |
-               vxd_dag_state_if((mask & free) != 0, VXD_DAG_FREE) |
-               vxd_dag_state_if((mask & ~occupied & ~free) != 0, VXD_DAG_UNKNOWN);
+        vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+        sure = vxd_svdag_state_if((mask & occupied) != 0, VXD_SVDAG_OCCUPIED) |
+               vxd_svdag_state_if((mask & free) != 0, VXD_SVDAG_FREE) |
+               vxd_svdag_state_if((mask & ~occupied & ~free) != 0, VXD_SVDAG_UNKNOWN);
     } else {
-        vxd_dag_inner_states(view, spot, &maybe, &sure);
-        sure = relation == VXD_DAG_INSIDE ? sure : 0;
+        vxd_svdag_inner_states(view, spot, &maybe, &sure);
+        sure = relation == VXD_SVDAG_INSIDE ? sure : 0;
     }
     *seen |= sure;
     return (maybe & ~*seen) != 0;
 }
 
-/* States of the area's voxels below a spot: a set of enum vxd_dag_state. */
-VXD_HD unsigned vxd_dag_area_states(const struct vxd_dag_view *view,
-                                    const struct vxd_dag_spot *from,
-                                    const struct vxd_dag_area *area)
+/* States of the area's voxels below a spot: a set of enum vxd_svdag_state. */
+VXD_HD unsigned vxd_svdag_area_states(const struct vxd_svdag_view *view,
+                                      const struct vxd_svdag_spot *from,
+                                      const struct vxd_svdag_area *area)
 {
-    unsigned all = vxd_dag_all_states(view);
-    struct vxd_dag_cursor cursor;
+    unsigned all = vxd_svdag_all_states(view);
+    struct vxd_svdag_cursor cursor;
     unsigned seen = 0;
     bool is_more = true;
 
-    vxd_dag_cursor_begin(&cursor, from);
+    vxd_svdag_cursor_begin(&cursor, from);
     while (is_more && seen != all) {
-        if (vxd_dag_area_states_spot(view, area, &cursor.spot, &seen)) {
-            vxd_dag_cursor_down(view, &cursor);
+        if (vxd_svdag_area_states_spot(view, area, &cursor.spot, &seen)) {
+            vxd_svdag_cursor_down(view, &cursor);
         } else {
-            is_more = vxd_dag_cursor_next(view, &cursor);
+            is_more = vxd_svdag_cursor_next(view, &cursor);
         }
     }
     return seen;
@@ -267,59 +271,61 @@ VXD_HD unsigned vxd_dag_area_states(const struct vxd_dag_view *view,
 /* Adds the area's voxels in a spot: counts[0] those occupied, counts[1] those FREE; those that
  * are not wanted (a set of states) maybe, too. True: only what is below tells, and nothing was
  * added. */
-VXD_HD bool vxd_dag_area_count_spot(const struct vxd_dag_view *view,
-                                    const struct vxd_dag_area *area,
-                                    const struct vxd_dag_spot *spot, unsigned wanted,
-                                    uint64_t counts[2])
+VXD_HD bool vxd_svdag_area_count_spot(const struct vxd_svdag_view *view,
+                                      const struct vxd_svdag_area *area,
+                                      const struct vxd_svdag_spot *spot, unsigned wanted,
+                                      uint64_t counts[2])
 {
-    enum vxd_dag_relation relation =
-        spot->ref == VXD_DAG_EMPTY ? VXD_DAG_OUTSIDE : vxd_dag_area_relation(area, spot);
+    enum vxd_svdag_relation relation = spot->ref == VXD_SVDAG_EMPTY
+                                           ? VXD_SVDAG_OUTSIDE
+                                           : vxd_svdag_area_relation(area, spot);
 
-    if (relation == VXD_DAG_OUTSIDE) {
+    if (relation == VXD_SVDAG_OUTSIDE) {
         return false;
     }
-    if (spot->height == VXD_DAG_LEAF_HEIGHT) {
-        uint64_t mask = vxd_dag_area_mask(area, spot, relation);
+    if (spot->height == VXD_SVDAG_LEAF_HEIGHT) {
+        uint64_t mask = vxd_svdag_area_mask(area, spot, relation);
         uint64_t occupied;
         uint64_t free;
 
-        vxd_dag_spot_masks(view, spot->ref, &occupied, &free);
-        counts[0] += (uint64_t)vxd_dag_popc(mask & occupied);
-        counts[1] += (uint64_t)vxd_dag_popc(mask & free);
+        vxd_svdag_spot_masks(view, spot->ref, &occupied, &free);
+        counts[0] += (uint64_t)vxd_svdag_popc(mask & occupied);
+        counts[1] += (uint64_t)vxd_svdag_popc(mask & free);
         return false;
     }
-    if (!vxd_dag_is_node(spot->ref) && (relation == VXD_DAG_INSIDE || !area->is_ball)) {
-        uint64_t volume = vxd_dag_area_volume(area, spot);
-        bool is_free = vxd_dag_uniform_state(view, spot->ref) == VXD_DAG_FREE;
+    if (!vxd_svdag_is_node(spot->ref) &&
+        (relation == VXD_SVDAG_INSIDE || !area->is_ball)) {
+        uint64_t volume = vxd_svdag_area_volume(area, spot);
+        bool is_free = vxd_svdag_uniform_state(view, spot->ref) == VXD_SVDAG_FREE;
 
         counts[0] += is_free ? 0 : volume;
         counts[1] += is_free ? volume : 0;
         return false;
     }
-    wanted &= vxd_dag_spot_states(view, spot);
-    if (vxd_dag_is_node(spot->ref) && relation == VXD_DAG_INSIDE &&
-        spot->height <= VXD_DAG_COUNT_HEIGHT && (wanted & VXD_DAG_FREE) == 0) {
-        counts[0] += vxd_dag_words(view, spot->ref)[0] >> 10;
+    wanted &= vxd_svdag_spot_states(view, spot);
+    if (vxd_svdag_is_node(spot->ref) && relation == VXD_SVDAG_INSIDE &&
+        spot->height <= VXD_SVDAG_COUNT_HEIGHT && (wanted & VXD_SVDAG_FREE) == 0) {
+        counts[0] += vxd_svdag_words(view, spot->ref)[0] >> 10;
         return false;
     }
     return wanted != 0;
 }
 
 /* Adds the area's voxels below a spot, likewise. */
-VXD_HD void vxd_dag_area_count(const struct vxd_dag_view *view,
-                               const struct vxd_dag_spot *from,
-                               const struct vxd_dag_area *area, unsigned wanted,
-                               uint64_t counts[2])
+VXD_HD void vxd_svdag_area_count(const struct vxd_svdag_view *view,
+                                 const struct vxd_svdag_spot *from,
+                                 const struct vxd_svdag_area *area, unsigned wanted,
+                                 uint64_t counts[2])
 {
-    struct vxd_dag_cursor cursor;
+    struct vxd_svdag_cursor cursor;
     bool is_more = true;
 
-    vxd_dag_cursor_begin(&cursor, from);
+    vxd_svdag_cursor_begin(&cursor, from);
     while (is_more) {
-        if (vxd_dag_area_count_spot(view, area, &cursor.spot, wanted, counts)) {
-            vxd_dag_cursor_down(view, &cursor);
+        if (vxd_svdag_area_count_spot(view, area, &cursor.spot, wanted, counts)) {
+            vxd_svdag_cursor_down(view, &cursor);
         } else {
-            is_more = vxd_dag_cursor_next(view, &cursor);
+            is_more = vxd_svdag_cursor_next(view, &cursor);
         }
     }
 }

@@ -5,19 +5,19 @@
 #include "gpu/svdag/query/query_backends.h"
 #include "gpu/svdag/store/store_math.h"
 
-enum vxd_status vxd_dag_values(struct vxd_queue *queue, const struct vxd_dag *dag,
-                               uint32_t root, const int32_t *voxels, size_t n,
-                               uint8_t *states, uint16_t *values, struct vxd_err *err)
+enum vxd_status vxd_svdag_values(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                                 uint32_t root, const int32_t *voxels, size_t n,
+                                 uint8_t *states, uint16_t *values, struct vxd_err *err)
 {
-    struct vxd_dag_values_call call = {dag->view, root, n, voxels, states, values};
+    struct vxd_svdag_values_call call = {svdag->view, root, n, voxels, states, values};
     enum vxd_status status;
 
     if (n == 0) {
         return VXD_OK;
     }
-    VXD_TRY(vxd_dag_query_need(voxels, "voxels", err));
-    VXD_TRY(vxd_dag_query_need(states, "states", err));
-    VXD_TRY(VXD_DAG_QUERY_TWIN(queue, dag, values)(queue, &call, err));
+    VXD_TRY(vxd_svdag_query_need(voxels, "voxels", err));
+    VXD_TRY(vxd_svdag_query_need(states, "states", err));
+    VXD_TRY(VXD_SVDAG_QUERY_TWIN(queue, svdag, values)(queue, &call, err));
 out:
     return status;
 }

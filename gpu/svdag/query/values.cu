@@ -8,7 +8,7 @@
 #define VALUES_THREADS 256
 
 static __global__ void __launch_bounds__(VALUES_THREADS)
-    values_kernel(const __grid_constant__ struct vxd_dag_values_call call)
+    values_kernel(const __grid_constant__ struct vxd_svdag_values_call call)
 {
     size_t i = (size_t)blockIdx.x * VALUES_THREADS + threadIdx.x;
     uint16_t value;
@@ -16,21 +16,21 @@ static __global__ void __launch_bounds__(VALUES_THREADS)
     if (i >= call.n) {
         return;
     }
-    call.states[i] = (uint8_t)vxd_dag_values_answer(&call.view, call.root,
-                                                    call.voxels + 3 * i, &value);
+    call.states[i] = (uint8_t)vxd_svdag_values_answer(&call.view, call.root,
+                                                      call.voxels + 3 * i, &value);
     if (call.values != NULL) {
         call.values[i] = value;
     }
 }
 
-enum vxd_status VXD_DAG_FORM(vxd_dag_values)(struct vxd_queue *queue,
-                                             const struct vxd_dag_values_call *call,
-                                             struct vxd_err *err)
+enum vxd_status VXD_SVDAG_FORM(vxd_svdag_values)(struct vxd_queue *queue,
+                                                 const struct vxd_svdag_values_call *call,
+                                                 struct vxd_err *err)
 {
     unsigned n_blocks = 0;
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_blocks_of(call->n, VALUES_THREADS, &n_blocks, err));
+    VXD_TRY(vxd_svdag_blocks_of(call->n, VALUES_THREADS, &n_blocks, err));
     VXD_TRY(vxd_cuda_enter(queue->context, err));
     values_kernel<<<n_blocks, VALUES_THREADS, 0, (cudaStream_t)queue->stream>>>(*call);
     VXD_TRY(vxd_cuda_launched(queue->context, "values_kernel", err));

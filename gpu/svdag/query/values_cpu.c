@@ -6,13 +6,13 @@
 
 static void values_piece(void *context, size_t begin, size_t end)
 {
-    const struct vxd_dag_values_call *call = context;
+    const struct vxd_svdag_values_call *call = context;
 
     for (size_t i = begin; i < end; i++) {
         uint16_t value;
 
-        call->states[i] = (uint8_t)vxd_dag_values_answer(&call->view, call->root,
-                                                         call->voxels + 3 * i, &value);
+        call->states[i] = (uint8_t)vxd_svdag_values_answer(&call->view, call->root,
+                                                           call->voxels + 3 * i, &value);
         if (call->values != NULL) {
             call->values[i] = value;
         }
@@ -22,16 +22,16 @@ static void values_piece(void *context, size_t begin, size_t end)
 static enum vxd_status values_job(struct vxd_pool *pool, const void *context,
                                   struct vxd_err *err)
 {
-    struct vxd_dag_values_call call = *(const struct vxd_dag_values_call *)context;
+    struct vxd_svdag_values_call call = *(const struct vxd_svdag_values_call *)context;
 
     (void)err;
     vxd_parallel_for(pool, call.n, PIECE_VOXELS, values_piece, &call);
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_values_cpu(struct vxd_queue *queue,
-                                   const struct vxd_dag_values_call *call,
-                                   struct vxd_err *err)
+enum vxd_status vxd_svdag_values_cpu(struct vxd_queue *queue,
+                                     const struct vxd_svdag_values_call *call,
+                                     struct vxd_err *err)
 {
     return vxd_queue_push(queue, values_job, call, sizeof *call, err);
 }

@@ -7,14 +7,14 @@
 
 #define MAX_POINTS ((size_t)1 << 28)
 
-static enum vxd_status check_format(const struct vxd_dag_format *format, size_t n,
+static enum vxd_status check_format(const struct vxd_svdag_format *format, size_t n,
                                     struct vxd_err *err)
 {
     int bits = format->material_bits;
 
-    if (format->depth < VXD_DAG_MIN_DEPTH || format->depth > VXD_DAG_MAX_DEPTH) {
+    if (format->depth < VXD_SVDAG_MIN_DEPTH || format->depth > VXD_SVDAG_MAX_DEPTH) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "depth", "is %d, must be %d to %d",
-                        format->depth, VXD_DAG_MIN_DEPTH, VXD_DAG_MAX_DEPTH);
+                        format->depth, VXD_SVDAG_MIN_DEPTH, VXD_SVDAG_MAX_DEPTH);
     }
     if (bits != 0 && bits != 4 && bits != 8 && bits != 16) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "material_bits",
@@ -27,8 +27,8 @@ static enum vxd_status check_format(const struct vxd_dag_format *format, size_t 
     return VXD_OK;
 }
 
-static enum vxd_status check_scan(const struct vxd_dag_format *format,
-                                  const struct vxd_dag_scan *scan, struct vxd_err *err)
+static enum vxd_status check_scan(const struct vxd_svdag_format *format,
+                                  const struct vxd_svdag_scan *scan, struct vxd_err *err)
 {
     enum vxd_status status = check_format(format, scan->n, err);
 
@@ -39,7 +39,7 @@ static enum vxd_status check_scan(const struct vxd_dag_format *format,
         if (!isfinite(scan->origin[a])) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "origin", "is not finite");
         }
-        if (scan->base[a] > VXD_DAG_MAX_BASE || scan->base[a] < -VXD_DAG_MAX_BASE) {
+        if (scan->base[a] > VXD_SVDAG_MAX_BASE || scan->base[a] < -VXD_SVDAG_MAX_BASE) {
             return vxd_fail(err, VXD_INVALID_ARGUMENT, "base",
                             "is %lld on axis %d, at most 2^40", (long long)scan->base[a],
                             a);
@@ -49,47 +49,48 @@ static enum vxd_status check_scan(const struct vxd_dag_format *format,
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "max_range",
                         "is %g, must be finite and not negative", scan->max_range);
     }
-    if (scan->value >= vxd_dag_n_materials(format)) {
+    if (scan->value >= vxd_svdag_n_materials(format)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "value", "is %u of %u materials",
-                        scan->value, vxd_dag_n_materials(format));
+                        scan->value, vxd_svdag_n_materials(format));
     }
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_scan_voxels(struct vxd_queue *queue,
-                                    const struct vxd_dag_format *format,
-                                    const struct vxd_dag_scan *scan,
-                                    struct vxd_dag_scan_result *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_scan_voxels(struct vxd_queue *queue,
+                                      const struct vxd_svdag_format *format,
+                                      const struct vxd_svdag_scan *scan,
+                                      struct vxd_svdag_scan_result *out,
+                                      struct vxd_err *err)
 {
     enum vxd_status status = check_scan(format, scan, err);
 
-    *out = (struct vxd_dag_scan_result){0};
+    *out = (struct vxd_svdag_scan_result){0};
     return status != VXD_OK ? status
            : VXD_ON_CUDA(queue->context)
-               ? vxd_dag_scan_voxels_cuda(queue, format, scan, out, err)
-               : vxd_dag_scan_voxels_cpu(queue, format, scan, out, err);
+               ? vxd_svdag_scan_voxels_cuda(queue, format, scan, out, err)
+               : vxd_svdag_scan_voxels_cpu(queue, format, scan, out, err);
 }
 
-enum vxd_status vxd_dag_list_voxels(struct vxd_queue *queue,
-                                    const struct vxd_dag_format *format,
-                                    const int32_t *voxels, const uint16_t *values,
-                                    size_t n, struct vxd_dag_voxel_list *list,
-                                    uint64_t *n_outside, struct vxd_err *err)
+enum vxd_status vxd_svdag_list_voxels(struct vxd_queue *queue,
+                                      const struct vxd_svdag_format *format,
+                                      const int32_t *voxels, const uint16_t *values,
+                                      size_t n, struct vxd_svdag_voxel_list *list,
+                                      uint64_t *n_outside, struct vxd_err *err)
 {
     enum vxd_status status = check_format(format, n, err);
 
-    *list = (struct vxd_dag_voxel_list){0};
+    *list = (struct vxd_svdag_voxel_list){0};
     *n_outside = 0;
     return status != VXD_OK ? status
            : VXD_ON_CUDA(queue->context)
-               ? vxd_dag_list_voxels_cuda(queue, format, voxels, values, n, list,
-                                          n_outside, err)
-               : vxd_dag_list_voxels_cpu(queue, format, voxels, values, n, list,
-                                         n_outside, err);
+               ? vxd_svdag_list_voxels_cuda(queue, format, voxels, values, n, list,
+                                            n_outside, err)
+               : vxd_svdag_list_voxels_cpu(queue, format, voxels, values, n, list,
+                                           n_outside, err);
 }
 
-void vxd_dag_voxel_list_free(struct vxd_queue *queue, struct vxd_dag_voxel_list *list)
+void vxd_svdag_voxel_list_free(struct vxd_queue *queue, struct vxd_svdag_voxel_list *list)
 {
     vxd_device_free(queue, &list->memory);
-    *list = (struct vxd_dag_voxel_list){0};
+    *list = (struct vxd_svdag_voxel_list){0};
 }

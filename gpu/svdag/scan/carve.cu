@@ -40,25 +40,25 @@ static __device__ __forceinline__ uint64_t n_threads(void)
 /* Points ---------------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(THREADS)
-    keys_kernel(const struct vxd_dag_carve_input input, uint64_t *keys, uint32_t *points,
-                struct vxd_dag_carve_counts *counts)
+    keys_kernel(const struct vxd_svdag_carve_input input, uint64_t *keys,
+                uint32_t *points, struct vxd_svdag_carve_counts *counts)
 {
-    struct vxd_dag_carve_sums sums = {};
+    struct vxd_svdag_carve_sums sums = {};
 
     for (uint64_t i = first_row(); i < input.scan.n; i += n_threads()) {
-        vxd_dag_carve_key(&input, (uint32_t)i, keys, points, &sums, counts);
+        vxd_svdag_carve_key(&input, (uint32_t)i, keys, points, &sums, counts);
     }
-    for (int c = 0; c <= VXD_DAG_POINT_OUTSIDE; c++) {
-        vxd_dag_warp_add(&counts->n_class[c], sums.n_class[c]);
+    for (int c = 0; c <= VXD_SVDAG_POINT_OUTSIDE; c++) {
+        vxd_svdag_warp_add(&counts->n_class[c], sums.n_class[c]);
     }
-    vxd_dag_warp_add(&counts->n_rays_only, sums.n_rays_only);
+    vxd_svdag_warp_add(&counts->n_rays_only, sums.n_rays_only);
 }
 
-enum vxd_status vxd_dag_carve_keys(struct vxd_queue *queue,
-                                   const struct vxd_dag_carve_input *input,
-                                   uint64_t *keys, uint32_t *points,
-                                   struct vxd_dag_carve_counts *counts,
-                                   struct vxd_err *err)
+enum vxd_status vxd_svdag_carve_keys(struct vxd_queue *queue,
+                                     const struct vxd_svdag_carve_input *input,
+                                     uint64_t *keys, uint32_t *points,
+                                     struct vxd_svdag_carve_counts *counts,
+                                     struct vxd_err *err)
 {
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
 
@@ -71,16 +71,16 @@ enum vxd_status vxd_dag_carve_keys(struct vxd_queue *queue,
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    begins_kernel(const struct vxd_dag_carve_runs runs)
+    begins_kernel(const struct vxd_svdag_carve_runs runs)
 {
     for (uint64_t i = first_row(); i < runs.n; i += n_threads()) {
-        vxd_dag_carve_begin(&runs, (uint32_t)i);
+        vxd_svdag_carve_begin(&runs, (uint32_t)i);
     }
 }
 
-enum vxd_status vxd_dag_carve_begins(struct vxd_queue *queue,
-                                     const struct vxd_dag_carve_runs *runs,
-                                     struct vxd_err *err)
+enum vxd_status vxd_svdag_carve_begins(struct vxd_queue *queue,
+                                       const struct vxd_svdag_carve_runs *runs,
+                                       struct vxd_err *err)
 {
     begins_kernel<<<blocks_for(queue, runs->n, THREADS), THREADS, 0, stream_of(queue)>>>(
         *runs);
@@ -88,16 +88,16 @@ enum vxd_status vxd_dag_carve_begins(struct vxd_queue *queue,
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    write_kernel(const struct vxd_dag_carve_runs runs)
+    write_kernel(const struct vxd_svdag_carve_runs runs)
 {
     for (uint64_t i = first_row(); i < runs.n; i += n_threads()) {
-        vxd_dag_carve_put(&runs, (uint32_t)i);
+        vxd_svdag_carve_put(&runs, (uint32_t)i);
     }
 }
 
-enum vxd_status vxd_dag_carve_write(struct vxd_queue *queue,
-                                    const struct vxd_dag_carve_runs *runs,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_carve_write(struct vxd_queue *queue,
+                                      const struct vxd_svdag_carve_runs *runs,
+                                      struct vxd_err *err)
 {
     write_kernel<<<blocks_for(queue, runs->n, THREADS), THREADS, 0, stream_of(queue)>>>(
         *runs);
@@ -107,16 +107,16 @@ enum vxd_status vxd_dag_carve_write(struct vxd_queue *queue,
 /* Rays ------------------------------------------------------------------------------------ */
 
 static __global__ void __launch_bounds__(CAST_THREADS)
-    rays_kernel(const struct vxd_dag_carve_cast cast)
+    rays_kernel(const struct vxd_svdag_carve_cast cast)
 {
     for (uint64_t i = first_row(); i < cast.n; i += n_threads()) {
-        vxd_dag_carve_cast_ray(&cast, (uint32_t)i);
+        vxd_svdag_carve_cast_ray(&cast, (uint32_t)i);
     }
 }
 
-enum vxd_status vxd_dag_carve_rays(struct vxd_queue *queue,
-                                   const struct vxd_dag_carve_cast *cast,
-                                   struct vxd_err *err)
+enum vxd_status vxd_svdag_carve_rays(struct vxd_queue *queue,
+                                     const struct vxd_svdag_carve_cast *cast,
+                                     struct vxd_err *err)
 {
     rays_kernel<<<blocks_for(queue, cast->n, CAST_THREADS), CAST_THREADS, 0,
                   stream_of(queue)>>>(*cast);
@@ -126,17 +126,18 @@ enum vxd_status vxd_dag_carve_rays(struct vxd_queue *queue,
 /* What was passed ------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(THREADS)
-    subtract_kernel(const struct vxd_dag_bricks bricks, const struct vxd_dag_voxels hits)
+    subtract_kernel(const struct vxd_svdag_bricks bricks,
+                    const struct vxd_svdag_voxels hits)
 {
     for (uint64_t i = first_row(); i < hits.n; i += n_threads()) {
-        vxd_dag_carve_take_hit(&bricks, &hits, i);
+        vxd_svdag_carve_take_hit(&bricks, &hits, i);
     }
 }
 
-enum vxd_status vxd_dag_carve_subtract(struct vxd_queue *queue,
-                                       const struct vxd_dag_bricks *bricks,
-                                       const struct vxd_dag_voxels *hits,
-                                       struct vxd_err *err)
+enum vxd_status vxd_svdag_carve_subtract(struct vxd_queue *queue,
+                                         const struct vxd_svdag_bricks *bricks,
+                                         const struct vxd_svdag_voxels *hits,
+                                         struct vxd_err *err)
 {
     subtract_kernel<<<blocks_for(queue, hits->n, THREADS), THREADS, 0,
                       stream_of(queue)>>>(*bricks, *hits);
@@ -144,7 +145,7 @@ enum vxd_status vxd_dag_carve_subtract(struct vxd_queue *queue,
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    gather_kernel(const struct vxd_dag_carve_passed passed)
+    gather_kernel(const struct vxd_svdag_carve_passed passed)
 {
     for (uint64_t i = first_row(); i < passed.bricks.n; i += n_threads()) {
         if (passed.bricks.slots[i] != 0) {
@@ -156,9 +157,9 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-enum vxd_status vxd_dag_carve_gather(struct vxd_queue *queue,
-                                     const struct vxd_dag_carve_passed *passed,
-                                     struct vxd_err *err)
+enum vxd_status vxd_svdag_carve_gather(struct vxd_queue *queue,
+                                       const struct vxd_svdag_carve_passed *passed,
+                                       struct vxd_err *err)
 {
     gather_kernel<<<blocks_for(queue, passed->bricks.n, THREADS), THREADS, 0,
                     stream_of(queue)>>>(*passed);
@@ -166,42 +167,42 @@ enum vxd_status vxd_dag_carve_gather(struct vxd_queue *queue,
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    flag_kernel(const struct vxd_dag_carve_passed passed)
+    flag_kernel(const struct vxd_svdag_carve_passed passed)
 {
-    const uint64_t n = (uint64_t)passed.n_bricks * VXD_DAG_BRICK_LEAVES;
+    const uint64_t n = (uint64_t)passed.n_bricks * VXD_SVDAG_BRICK_LEAVES;
     uint64_t n_voxels = 0;
 
     for (uint64_t i = first_row(); i < n; i += n_threads()) {
-        n_voxels += vxd_dag_carve_flag_leaf(&passed, i);
+        n_voxels += vxd_svdag_carve_flag_leaf(&passed, i);
     }
-    vxd_dag_warp_add(&passed.counts->n_passed, n_voxels);
+    vxd_svdag_warp_add(&passed.counts->n_passed, n_voxels);
 }
 
-enum vxd_status vxd_dag_carve_flag(struct vxd_queue *queue,
-                                   const struct vxd_dag_carve_passed *passed,
-                                   struct vxd_err *err)
+enum vxd_status vxd_svdag_carve_flag(struct vxd_queue *queue,
+                                     const struct vxd_svdag_carve_passed *passed,
+                                     struct vxd_err *err)
 {
-    const uint64_t n = (uint64_t)passed->n_bricks * VXD_DAG_BRICK_LEAVES;
+    const uint64_t n = (uint64_t)passed->n_bricks * VXD_SVDAG_BRICK_LEAVES;
 
     flag_kernel<<<blocks_for(queue, n, THREADS), THREADS, 0, stream_of(queue)>>>(*passed);
     return vxd_cuda_launched(queue->context, "flag_kernel", err);
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    list_kernel(const struct vxd_dag_carve_passed passed)
+    list_kernel(const struct vxd_svdag_carve_passed passed)
 {
-    const uint64_t n = (uint64_t)passed.n_bricks * VXD_DAG_BRICK_LEAVES;
+    const uint64_t n = (uint64_t)passed.n_bricks * VXD_SVDAG_BRICK_LEAVES;
 
     for (uint64_t i = first_row(); i < n; i += n_threads()) {
-        vxd_dag_carve_list_leaf(&passed, i);
+        vxd_svdag_carve_list_leaf(&passed, i);
     }
 }
 
-enum vxd_status vxd_dag_carve_list(struct vxd_queue *queue,
-                                   const struct vxd_dag_carve_passed *passed,
-                                   struct vxd_err *err)
+enum vxd_status vxd_svdag_carve_list(struct vxd_queue *queue,
+                                     const struct vxd_svdag_carve_passed *passed,
+                                     struct vxd_err *err)
 {
-    const uint64_t n = (uint64_t)passed->n_bricks * VXD_DAG_BRICK_LEAVES;
+    const uint64_t n = (uint64_t)passed->n_bricks * VXD_SVDAG_BRICK_LEAVES;
 
     list_kernel<<<blocks_for(queue, n, THREADS), THREADS, 0, stream_of(queue)>>>(*passed);
     return vxd_cuda_launched(queue->context, "list_kernel", err);

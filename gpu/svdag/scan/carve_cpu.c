@@ -11,24 +11,24 @@
 /* Either a scan's points or voxels by index. */
 struct input {
     struct vxd_queue *queue;
-    struct vxd_dag_format format;
-    struct vxd_dag_scan scan; /* n and values for both */
-    const int32_t *voxels;    /* NULL: the scan's points */
+    struct vxd_svdag_format format;
+    struct vxd_svdag_scan scan; /* n and values for both */
+    const int32_t *voxels;      /* NULL: the scan's points */
     bool has_values;
-    struct vxd_dag_scan_result *result; /* of a scan, */
-    struct vxd_dag_voxel_list *list;    /* of voxels */
+    struct vxd_svdag_scan_result *result; /* of a scan, */
+    struct vxd_svdag_voxel_list *list;    /* of voxels */
     uint64_t *n_outside;
 };
 
 struct sorted {
     const struct input *input;
-    uint64_t *keys; /* vxd_dag_scan_key's */
+    uint64_t *keys; /* vxd_svdag_scan_key's */
     uint64_t *spare_keys;
     uint32_t *points;
     uint32_t *spare_points;
     void *sort_scratch;
     void *block; /* that holds them all */
-    atomic_uint_least64_t n_class[VXD_DAG_POINT_OUTSIDE + 1];
+    atomic_uint_least64_t n_class[VXD_SVDAG_POINT_OUTSIDE + 1];
     atomic_uint_least64_t n_rays_only;
     atomic_bool has_bad_value;
 };
@@ -50,14 +50,14 @@ struct writing {
     uint32_t *rays; /* first points of the voxels; NULL: not wanted */
 };
 
-enum vxd_status vxd_dag_scratch_take(struct vxd_context *context, size_t n_bytes,
-                                     void **out, struct vxd_err *err)
+enum vxd_status vxd_svdag_scratch_take(struct vxd_context *context, size_t n_bytes,
+                                       void **out, struct vxd_err *err)
 {
     *out = NULL;
     return vxd_block_take(context->device_cache, n_bytes, out, err);
 }
 
-void vxd_dag_scratch_give(struct vxd_context *context, void *ptr)
+void vxd_svdag_scratch_give(struct vxd_context *context, void *ptr)
 {
     if (ptr != NULL) {
         vxd_block_release(vxd_block_find(context->device_cache, ptr));
@@ -68,26 +68,26 @@ static void key_piece(void *args, size_t begin, size_t end)
 {
     struct sorted *sorted = args;
     const struct input *input = sorted->input;
-    uint32_t n_values = vxd_dag_n_materials(&input->format);
-    uint64_t n_class[VXD_DAG_POINT_OUTSIDE + 1] = {0};
+    uint32_t n_values = vxd_svdag_n_materials(&input->format);
+    uint64_t n_class[VXD_SVDAG_POINT_OUTSIDE + 1] = {0};
     uint64_t n_rays_only = 0;
     const int depth = input->format.depth;
 
     for (size_t i = begin; i < end; i++) {
-        enum vxd_dag_point point =
+        enum vxd_svdag_point point =
             input->voxels != NULL
-                ? vxd_dag_voxel_key(input->voxels, depth, i, &sorted->keys[i])
-                : vxd_dag_scan_key(&input->scan, depth, i, &sorted->keys[i]);
+                ? vxd_svdag_voxel_key(input->voxels, depth, i, &sorted->keys[i])
+                : vxd_svdag_scan_key(&input->scan, depth, i, &sorted->keys[i]);
 
         sorted->points[i] = (uint32_t)i;
         n_class[point]++;
-        if (point != VXD_DAG_POINT_HIT) {
-            n_rays_only += sorted->keys[i] != vxd_dag_no_key(depth);
+        if (point != VXD_SVDAG_POINT_HIT) {
+            n_rays_only += sorted->keys[i] != vxd_svdag_no_key(depth);
         } else if (input->scan.values != NULL && input->scan.values[i] >= n_values) {
             atomic_store_explicit(&sorted->has_bad_value, true, memory_order_relaxed);
         }
     }
-    for (int c = 0; c <= VXD_DAG_POINT_OUTSIDE; c++) {
+    for (int c = 0; c <= VXD_SVDAG_POINT_OUTSIDE; c++) {
         (void)atomic_fetch_add_explicit(&sorted->n_class[c], n_class[c],
                                         memory_order_relaxed);
     }
@@ -114,7 +114,7 @@ static enum vxd_status sort_points(struct vxd_pool *pool, const struct input *in
                         &at[4])) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu points", n);
     }
-    status = vxd_dag_scratch_take(input->queue->context, n_bytes, &sorted->block, err);
+    status = vxd_svdag_scratch_take(input->queue->context, n_bytes, &sorted->block, err);
     if (status != VXD_OK) {
         return status;
     }
@@ -127,7 +127,7 @@ static enum vxd_status sort_points(struct vxd_pool *pool, const struct input *in
     if (atomic_load(&sorted->has_bad_value)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "values",
                         "a point's value is none of the %u materials",
-                        vxd_dag_n_materials(&input->format));
+                        vxd_svdag_n_materials(&input->format));
     }
     if (vxd_sort_pairs_run(pool, sorted->keys, sorted->points, sorted->spare_keys,
                            sorted->spare_points, n, 0, 3 * input->format.depth + 1,
@@ -160,7 +160,7 @@ static void write_piece(void *args, size_t begin, size_t end)
 {
     const struct writing *writing = args;
     const struct sorted *sorted = writing->sorted;
-    const struct vxd_dag_scan *scan = &sorted->input->scan;
+    const struct vxd_svdag_scan *scan = &sorted->input->scan;
     const uint64_t *keys = sorted->keys;
     struct place place = writing->places[begin / PIECE];
 
@@ -210,7 +210,7 @@ static struct place sum_places(struct place *places, size_t n_pieces)
 
 /* Memory for a list of that size: its arrays stand where the results tell. */
 static enum vxd_status list_alloc(const struct input *input, const struct place *size,
-                                  struct vxd_dag_voxel_list *list,
+                                  struct vxd_svdag_voxel_list *list,
                                   struct writing *writing, struct vxd_err *err)
 {
     size_t n_first = input->has_values ? size->n_leaves : 0;
@@ -234,7 +234,7 @@ static enum vxd_status list_alloc(const struct input *input, const struct place 
     block = list->memory.ptr;
     writing->codes = (void *)(block + at[0]);
     writing->masks = (void *)(block + at[1]);
-    list->voxels = (struct vxd_dag_voxels){
+    list->voxels = (struct vxd_svdag_voxels){
         .codes = writing->codes, .masks = writing->masks, .n = size->n_leaves};
     if (input->has_values) {
         writing->first_value = (void *)(block + at[2]);
@@ -248,7 +248,7 @@ static enum vxd_status list_alloc(const struct input *input, const struct place 
 /* The list of the n hits that were sorted. With n_more >= 0 also *rays: the first point of
  * each voxel, and room for n_more others; the caller's, who gives it back. */
 static enum vxd_status list_hits(struct vxd_pool *pool, const struct sorted *sorted,
-                                 size_t n, struct vxd_dag_voxel_list *list,
+                                 size_t n, struct vxd_svdag_voxel_list *list,
                                  size_t *n_voxels, bool wants_rays, size_t n_more,
                                  uint32_t **rays, struct vxd_err *err)
 {
@@ -260,8 +260,8 @@ static enum vxd_status list_hits(struct vxd_pool *pool, const struct sorted *sor
     enum vxd_status status = VXD_OK;
 
     if (n > 0) {
-        VXD_TRY(vxd_dag_scratch_take(context, n_pieces * sizeof *writing.places, &block,
-                                     err));
+        VXD_TRY(vxd_svdag_scratch_take(context, n_pieces * sizeof *writing.places, &block,
+                                       err));
         writing.places = block;
         vxd_parallel_for(pool, n, PIECE, count_piece, &writing);
         total = sum_places(writing.places, n_pieces);
@@ -270,8 +270,8 @@ static enum vxd_status list_hits(struct vxd_pool *pool, const struct sorted *sor
     if (wants_rays && total.n_voxels + n_more > 0) {
         void *memory;
 
-        VXD_TRY(vxd_dag_scratch_take(context, (total.n_voxels + n_more) * sizeof **rays,
-                                     &memory, err));
+        VXD_TRY(vxd_svdag_scratch_take(context, (total.n_voxels + n_more) * sizeof **rays,
+                                       &memory, err));
         *rays = memory;
         writing.rays = *rays;
     }
@@ -280,47 +280,47 @@ static enum vxd_status list_hits(struct vxd_pool *pool, const struct sorted *sor
         vxd_parallel_for(pool, n, PIECE, write_piece, &writing);
     }
 out:
-    vxd_dag_scratch_give(context, block);
+    vxd_svdag_scratch_give(context, block);
     return status;
 }
 
 /* The rays of a scan, once its hits are listed; `points` has room behind the n_voxels. */
 static enum vxd_status list_passed(struct vxd_pool *pool, const struct sorted *sorted,
                                    uint32_t *points, size_t n_voxels,
-                                   struct vxd_dag_scan_result *result,
+                                   struct vxd_svdag_scan_result *result,
                                    struct vxd_err *err)
 {
     size_t n_rays_only = (size_t)atomic_load(&sorted->n_rays_only);
     size_t n_hits = (size_t)result->n_hit;
-    struct vxd_dag_rays rays = {.queue = sorted->input->queue,
-                                .scan = &sorted->input->scan,
-                                .depth = sorted->input->format.depth,
-                                .points = points,
-                                .n = n_voxels + n_rays_only,
-                                .hits = &result->hits.voxels};
+    struct vxd_svdag_rays rays = {.queue = sorted->input->queue,
+                                  .scan = &sorted->input->scan,
+                                  .depth = sorted->input->format.depth,
+                                  .points = points,
+                                  .n = n_voxels + n_rays_only,
+                                  .hits = &result->hits.voxels};
 
     for (size_t i = 0; i < n_rays_only; i++) {
         points[n_voxels + i] = sorted->points[n_hits + i];
     }
-    return vxd_dag_cast_passed(pool, &rays, &result->passed, &result->n_passed_voxels,
-                               err);
+    return vxd_svdag_cast_passed(pool, &rays, &result->passed, &result->n_passed_voxels,
+                                 err);
 }
 
 static enum vxd_status scan_job(struct vxd_pool *pool, const void *args,
                                 struct vxd_err *err)
 {
     const struct input *input = args;
-    struct vxd_dag_scan_result result = {0};
+    struct vxd_svdag_scan_result result = {0};
     struct sorted sorted = {0};
     uint32_t *rays = NULL;
     size_t n_voxels = 0;
     enum vxd_status status;
 
     VXD_TRY(sort_points(pool, input, &sorted, err));
-    result.n_hit = atomic_load(&sorted.n_class[VXD_DAG_POINT_HIT]);
-    result.n_non_finite = atomic_load(&sorted.n_class[VXD_DAG_POINT_NON_FINITE]);
-    result.n_beyond = atomic_load(&sorted.n_class[VXD_DAG_POINT_BEYOND]);
-    result.n_outside = atomic_load(&sorted.n_class[VXD_DAG_POINT_OUTSIDE]);
+    result.n_hit = atomic_load(&sorted.n_class[VXD_SVDAG_POINT_HIT]);
+    result.n_non_finite = atomic_load(&sorted.n_class[VXD_SVDAG_POINT_NON_FINITE]);
+    result.n_beyond = atomic_load(&sorted.n_class[VXD_SVDAG_POINT_BEYOND]);
+    result.n_outside = atomic_load(&sorted.n_class[VXD_SVDAG_POINT_OUTSIDE]);
     VXD_TRY(list_hits(pool, &sorted, (size_t)result.n_hit, &result.hits, &n_voxels,
                       input->scan.carve, (size_t)atomic_load(&sorted.n_rays_only), &rays,
                       err));
@@ -329,12 +329,12 @@ static enum vxd_status scan_job(struct vxd_pool *pool, const void *args,
         VXD_TRY(list_passed(pool, &sorted, rays, n_voxels, &result, err));
     }
 out:
-    vxd_dag_scratch_give(input->queue->context, rays);
-    vxd_dag_scratch_give(input->queue->context, sorted.block);
+    vxd_svdag_scratch_give(input->queue->context, rays);
+    vxd_svdag_scratch_give(input->queue->context, sorted.block);
     if (status == VXD_OK) {
         *input->result = result;
     } else {
-        vxd_dag_voxel_list_free(input->queue, &result.hits);
+        vxd_svdag_voxel_list_free(input->queue, &result.hits);
     }
     return status;
 }
@@ -343,27 +343,27 @@ static enum vxd_status voxels_job(struct vxd_pool *pool, const void *args,
                                   struct vxd_err *err)
 {
     const struct input *input = args;
-    struct vxd_dag_voxel_list list = {0};
+    struct vxd_svdag_voxel_list list = {0};
     struct sorted sorted = {0};
     size_t n_voxels;
     enum vxd_status status;
 
     VXD_TRY(sort_points(pool, input, &sorted, err));
     VXD_TRY(list_hits(pool, &sorted,
-                      (size_t)atomic_load(&sorted.n_class[VXD_DAG_POINT_HIT]), &list,
+                      (size_t)atomic_load(&sorted.n_class[VXD_SVDAG_POINT_HIT]), &list,
                       &n_voxels, false, 0, NULL, err));
     *input->list = list;
-    *input->n_outside = atomic_load(&sorted.n_class[VXD_DAG_POINT_OUTSIDE]);
+    *input->n_outside = atomic_load(&sorted.n_class[VXD_SVDAG_POINT_OUTSIDE]);
 out:
-    vxd_dag_scratch_give(input->queue->context, sorted.block);
+    vxd_svdag_scratch_give(input->queue->context, sorted.block);
     return status;
 }
 
-enum vxd_status vxd_dag_scan_voxels_cpu(struct vxd_queue *queue,
-                                        const struct vxd_dag_format *format,
-                                        const struct vxd_dag_scan *scan,
-                                        struct vxd_dag_scan_result *out,
-                                        struct vxd_err *err)
+enum vxd_status vxd_svdag_scan_voxels_cpu(struct vxd_queue *queue,
+                                          const struct vxd_svdag_format *format,
+                                          const struct vxd_svdag_scan *scan,
+                                          struct vxd_svdag_scan_result *out,
+                                          struct vxd_err *err)
 {
     struct input input = {.queue = queue,
                           .format = *format,
@@ -374,11 +374,11 @@ enum vxd_status vxd_dag_scan_voxels_cpu(struct vxd_queue *queue,
     return vxd_queue_push(queue, scan_job, &input, sizeof input, err);
 }
 
-enum vxd_status vxd_dag_list_voxels_cpu(struct vxd_queue *queue,
-                                        const struct vxd_dag_format *format,
-                                        const int32_t *voxels, const uint16_t *values,
-                                        size_t n, struct vxd_dag_voxel_list *list,
-                                        uint64_t *n_outside, struct vxd_err *err)
+enum vxd_status vxd_svdag_list_voxels_cpu(struct vxd_queue *queue,
+                                          const struct vxd_svdag_format *format,
+                                          const int32_t *voxels, const uint16_t *values,
+                                          size_t n, struct vxd_svdag_voxel_list *list,
+                                          uint64_t *n_outside, struct vxd_err *err)
 {
     struct input input = {.queue = queue,
                           .format = *format,

@@ -37,7 +37,7 @@ struct brick {
 
 /* One thread's. */
 struct caster {
-    const struct vxd_dag_rays *rays;
+    const struct vxd_svdag_rays *rays;
     struct vxd_context *context;
     struct chunk *chunks;
     size_t n_in_chunk;   /* bricks of the first chunk handed out */
@@ -50,7 +50,7 @@ struct caster {
 };
 
 struct casting {
-    const struct vxd_dag_rays *rays;
+    const struct vxd_svdag_rays *rays;
     struct caster *casters;
     atomic_size_t next;
     atomic_bool has_failed;
@@ -77,8 +77,8 @@ static enum vxd_status grow_table(struct caster *caster)
     if (2 * (caster->n_bricks + 1) <= caster->table_size) {
         return VXD_OK;
     }
-    status = vxd_dag_scratch_take(caster->context, size * sizeof *table, &memory,
-                                  &caster->err);
+    status = vxd_svdag_scratch_take(caster->context, size * sizeof *table, &memory,
+                                    &caster->err);
     if (status != VXD_OK) {
         return status;
     }
@@ -89,7 +89,7 @@ static enum vxd_status grow_table(struct caster *caster)
             table[slot_of(table, size, caster->table[i].code)] = caster->table[i];
         }
     }
-    vxd_dag_scratch_give(caster->context, caster->table);
+    vxd_svdag_scratch_give(caster->context, caster->table);
     caster->table = table;
     caster->table_size = size;
     return VXD_OK;
@@ -101,7 +101,7 @@ static enum vxd_status new_brick(struct caster *caster, uint64_t **words)
 
     if (caster->chunks == NULL || caster->n_in_chunk == CHUNK_BRICKS) {
         void *memory;
-        enum vxd_status status = vxd_dag_scratch_take(
+        enum vxd_status status = vxd_svdag_scratch_take(
             caster->context, 256 + CHUNK_BRICKS * n_bytes, &memory, &caster->err);
 
         if (status != VXD_OK) {
@@ -146,10 +146,10 @@ static uint64_t *find_brick(struct caster *caster, uint64_t code)
 }
 
 /* Before that time no crossing leaves the scene, nor is one that the walk does not make. */
-static int64_t safe_time(const struct vxd_dag_walk *walk, int depth)
+static int64_t safe_time(const struct vxd_svdag_walk *walk, int depth)
 {
     int64_t side = (int64_t)1 << depth;
-    int64_t safe = VXD_DAG_WALK_SAFE;
+    int64_t safe = VXD_SVDAG_WALK_SAFE;
 
     for (int a = 0; a < 3; a++) {
         /* crossings to the outside */
@@ -189,7 +189,7 @@ struct axis {
     uint64_t part;
 };
 
-static struct axis axis_of(const struct vxd_dag_walk *walk, int a)
+static struct axis axis_of(const struct vxd_svdag_walk *walk, int a)
 {
     const uint64_t bits = X_BITS >> a;
     const struct axis axis = {(uint64_t)walk->t[a], (uint64_t)walk->dt[a], bits,
@@ -199,10 +199,10 @@ static struct axis axis_of(const struct vxd_dag_walk *walk, int a)
     return axis;
 }
 
-/* vxd_dag_walk_next for a walk inside the scene, as long as crossings are before `safe`, with
+/* vxd_svdag_walk_next for a walk inside the scene, as long as crossings are before `safe`, with
  * what it leaves marked. Which of two axes is next is a mask; a branch only tells of the
  * third, that with the fewest crossings. */
-static bool cast_safely(struct caster *caster, struct vxd_dag_walk *walk, uint64_t safe,
+static bool cast_safely(struct caster *caster, struct vxd_svdag_walk *walk, uint64_t safe,
                         struct brick *brick)
 {
     const uint32_t *left = walk->left;
@@ -251,34 +251,35 @@ static bool cast_safely(struct caster *caster, struct vxd_dag_walk *walk, uint64
     return true;
 }
 
-static uint64_t code_of(const struct vxd_dag_walk *walk)
+static uint64_t code_of(const struct vxd_svdag_walk *walk)
 {
-    return vxd_dag_voxel_code((uint64_t)walk->voxel[0], (uint64_t)walk->voxel[1],
-                              (uint64_t)walk->voxel[2]);
+    return vxd_svdag_voxel_code((uint64_t)walk->voxel[0], (uint64_t)walk->voxel[1],
+                                (uint64_t)walk->voxel[2]);
 }
 
 /* Marks what the ray of a point passes inside the scene. */
 static bool cast_ray(struct caster *caster, uint32_t point)
 {
-    const struct vxd_dag_scan *scan = caster->rays->scan;
+    const struct vxd_svdag_scan *scan = caster->rays->scan;
     const int depth = caster->rays->depth;
     double end[3];
     int64_t voxel[3];
-    struct vxd_dag_walk walk;
+    struct vxd_svdag_walk walk;
     struct brick brick;
 
     for (size_t a = 0; a < 3; a++) {
         end[a] = (double)scan->points[3 * (size_t)point + a];
     }
-    (void)vxd_dag_point_of(scan->origin, scan->max_range, scan->base, depth, end, voxel);
-    if (!vxd_dag_walk_begin(&walk, scan->origin, end)) {
+    (void)vxd_svdag_point_of(scan->origin, scan->max_range, scan->base, depth, end,
+                             voxel);
+    if (!vxd_svdag_walk_begin(&walk, scan->origin, end)) {
         return true;
     }
     for (int a = 0; a < 3; a++) {
         walk.voxel[a] += scan->base[a];
     }
-    while (!vxd_dag_is_inside(walk.voxel, depth)) {
-        if (!vxd_dag_walk_next(&walk)) {
+    while (!vxd_svdag_is_inside(walk.voxel, depth)) {
+        if (!vxd_svdag_walk_next(&walk)) {
             return true;
         }
     }
@@ -288,10 +289,11 @@ static bool cast_ray(struct caster *caster, uint32_t point)
         !cast_safely(caster, &walk, (uint64_t)safe_time(&walk, depth), &brick)) {
         return false;
     }
-    while (vxd_dag_is_inside(walk.voxel, depth)) { /* until it leaves, or at the point */
+    while (
+        vxd_svdag_is_inside(walk.voxel, depth)) { /* until it leaves, or at the point */
         uint64_t code = code_of(&walk);
 
-        if (!vxd_dag_walk_next(&walk)) {
+        if (!vxd_svdag_walk_next(&walk)) {
             break;
         }
         if (!mark(caster, code, &brick)) {
@@ -329,7 +331,7 @@ static void cast_thread(void *args, size_t begin, size_t end)
 
 /* The bricks of all threads, by code. */
 struct joining {
-    const struct vxd_dag_voxels *hits;
+    const struct vxd_svdag_voxels *hits;
     uint64_t *codes; /* n, ascending */
     uint32_t *order; /* n: whose words */
     uint64_t *spare_codes;
@@ -346,7 +348,7 @@ struct joining {
 };
 
 /* First hit of this leaf or a later one. */
-static size_t find_hit(const struct vxd_dag_voxels *hits, uint64_t leaf)
+static size_t find_hit(const struct vxd_svdag_voxels *hits, uint64_t leaf)
 {
     size_t low = 0;
     size_t high = hits->n;
@@ -366,7 +368,7 @@ static size_t find_hit(const struct vxd_dag_voxels *hits, uint64_t leaf)
 static void join_piece(void *args, size_t begin, size_t end)
 {
     struct joining *joining = args;
-    const struct vxd_dag_voxels *hits = joining->hits;
+    const struct vxd_svdag_voxels *hits = joining->hits;
     uint64_t n_voxels = 0;
 
     for (size_t b = begin; b < end; b++) {
@@ -388,7 +390,7 @@ static void join_piece(void *args, size_t begin, size_t end)
         }
         for (size_t k = 0; k < BRICK_LEAVES; k++) {
             n_leaves += words[k] != 0;
-            n_voxels += (uint64_t)vxd_dag_popc(words[k]);
+            n_voxels += (uint64_t)vxd_svdag_popc(words[k]);
         }
         joining->leaves[b] = n_leaves;
     }
@@ -434,7 +436,7 @@ static enum vxd_status lay_out(struct vxd_context *context, int n_threads, size_
         !vxd_layout_add(&n_bytes, sort_bytes, 1, &at[7])) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for %zu bricks", n);
     }
-    status = vxd_dag_scratch_take(context, n_bytes, block, err);
+    status = vxd_svdag_scratch_take(context, n_bytes, block, err);
     if (status != VXD_OK) {
         return status;
     }
@@ -483,9 +485,9 @@ static void sort_bricks(struct vxd_pool *pool, const struct caster *casters,
 }
 
 /* Joins what the casters hold to one list. */
-static enum vxd_status make_list(struct vxd_pool *pool, const struct vxd_dag_rays *rays,
+static enum vxd_status make_list(struct vxd_pool *pool, const struct vxd_svdag_rays *rays,
                                  const struct caster *casters, size_t n_casters,
-                                 struct vxd_dag_voxel_list *list, uint64_t *n_voxels,
+                                 struct vxd_svdag_voxel_list *list, uint64_t *n_voxels,
                                  struct vxd_err *err)
 {
     struct joining joining = {.hits = rays->hits};
@@ -516,18 +518,18 @@ static enum vxd_status make_list(struct vxd_pool *pool, const struct vxd_dag_ray
     joining.list_codes = list->memory.ptr;
     joining.list_masks = n_leaves > 0 ? joining.list_codes + n_leaves : NULL;
     vxd_parallel_for(pool, joining.n_bricks, BRICKS_AT_ONCE, list_piece, &joining);
-    list->voxels = (struct vxd_dag_voxels){
+    list->voxels = (struct vxd_svdag_voxels){
         .codes = joining.list_codes, .masks = joining.list_masks, .n = n_leaves};
     *n_voxels = atomic_load(&joining.n_voxels);
 out:
-    vxd_dag_scratch_give(context, block);
+    vxd_svdag_scratch_give(context, block);
     return status;
 }
 
-enum vxd_status vxd_dag_cast_passed(struct vxd_pool *pool,
-                                    const struct vxd_dag_rays *rays,
-                                    struct vxd_dag_voxel_list *list, uint64_t *n_voxels,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_cast_passed(struct vxd_pool *pool,
+                                      const struct vxd_svdag_rays *rays,
+                                      struct vxd_svdag_voxel_list *list,
+                                      uint64_t *n_voxels, struct vxd_err *err)
 {
     struct vxd_context *context = rays->queue->context;
     size_t n_threads = (size_t)vxd_pool_n_threads(pool);
@@ -536,7 +538,7 @@ enum vxd_status vxd_dag_cast_passed(struct vxd_pool *pool,
     enum vxd_status status;
 
     status =
-        vxd_dag_scratch_take(context, n_threads * sizeof *casting.casters, &block, err);
+        vxd_svdag_scratch_take(context, n_threads * sizeof *casting.casters, &block, err);
     if (status != VXD_OK) {
         return status;
     }
@@ -563,10 +565,10 @@ enum vxd_status vxd_dag_cast_passed(struct vxd_pool *pool,
             struct chunk *chunk = caster->chunks;
 
             caster->chunks = chunk->next;
-            vxd_dag_scratch_give(context, chunk);
+            vxd_svdag_scratch_give(context, chunk);
         }
-        vxd_dag_scratch_give(context, caster->table);
+        vxd_svdag_scratch_give(context, caster->table);
     }
-    vxd_dag_scratch_give(context, block);
+    vxd_svdag_scratch_give(context, block);
     return status;
 }

@@ -10,11 +10,11 @@
 #define MIN_BRICKS 1024u        /* of 4 KiB */
 #define FIRST_BRICKS (1u << 14) /* where there are as many rays */
 #define MAX_BRICKS (1u << 22)   /* flags of their leaves are scanned at once */
-#define BRICK_BYTES (VXD_DAG_BRICK_LEAVES * sizeof(uint64_t))
+#define BRICK_BYTES (VXD_SVDAG_BRICK_LEAVES * sizeof(uint64_t))
 
 /* What the host reads. */
 struct readings {
-    struct vxd_dag_carve_counts counts;
+    struct vxd_svdag_carve_counts counts;
     uint32_t n_voxels;
     uint32_t n_leaves;
 };
@@ -25,8 +25,8 @@ struct work {
     struct vxd_buffer scratch; /* of the points */
     struct vxd_buffer h_readings;
     struct readings *readings;
-    struct vxd_dag_carve_counts *counts; /* device */
-    struct vxd_dag_carve_runs runs;
+    struct vxd_svdag_carve_counts *counts; /* device */
+    struct vxd_svdag_carve_runs runs;
     uint64_t *keys;
     uint64_t *spare_keys;
     uint32_t *points;
@@ -54,8 +54,9 @@ static enum vxd_status read_counts(struct work *work, struct vxd_err *err)
 
 /* Points -------------------------------------------------------------------------------- */
 
-static enum vxd_status
-open_work(struct work *work, const struct vxd_dag_carve_input *input, struct vxd_err *err)
+static enum vxd_status open_work(struct work *work,
+                                 const struct vxd_svdag_carve_input *input,
+                                 struct vxd_err *err)
 {
     size_t n = input->scan.n;
     size_t n_bytes = 0;
@@ -85,12 +86,12 @@ open_work(struct work *work, const struct vxd_dag_carve_input *input, struct vxd
     work->spare_keys = (void *)(d + at[2]);
     work->points = (void *)(d + at[3]);
     work->spare_points = (void *)(d + at[4]);
-    work->runs = (struct vxd_dag_carve_runs){.input = *input,
-                                             .keys = work->keys,
-                                             .points = work->points,
-                                             .n = (uint32_t)n,
-                                             .voxels = (void *)(d + at[5]),
-                                             .leaves = (void *)(d + at[6])};
+    work->runs = (struct vxd_svdag_carve_runs){.input = *input,
+                                               .keys = work->keys,
+                                               .points = work->points,
+                                               .n = (uint32_t)n,
+                                               .voxels = (void *)(d + at[5]),
+                                               .leaves = (void *)(d + at[6])};
     work->sort_scratch = d + at[7];
     VXD_TRY(vxd_queue_fill(work->queue, work->counts, 0, sizeof *work->counts, err));
 out:
@@ -111,16 +112,16 @@ static void close_work(struct work *work)
 /* Sorts the points and reads how many there are of all. */
 static enum vxd_status sort_points(struct work *work, struct vxd_err *err)
 {
-    struct vxd_dag_carve_runs *runs = &work->runs;
+    struct vxd_svdag_carve_runs *runs = &work->runs;
     size_t n = runs->n;
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_carve_keys(work->queue, &runs->input, work->keys, work->points,
-                               work->counts, err));
+    VXD_TRY(vxd_svdag_carve_keys(work->queue, &runs->input, work->keys, work->points,
+                                 work->counts, err));
     VXD_TRY(vxd_sort_pairs(work->queue, work->keys, work->points, work->spare_keys,
                            work->spare_points, n, 0, 3 * work->depth + 1,
                            work->sort_scratch, work->n_sort_bytes, err));
-    VXD_TRY(vxd_dag_carve_begins(work->queue, runs, err));
+    VXD_TRY(vxd_svdag_carve_begins(work->queue, runs, err));
     VXD_TRY(vxd_scan_exclusive(work->queue, runs->voxels, runs->voxels, n,
                                work->sort_scratch, work->n_sort_bytes, err));
     VXD_TRY(vxd_scan_exclusive(work->queue, runs->leaves, runs->leaves, n,
@@ -141,9 +142,9 @@ out:
 
 /* Memory for the list of hits: its arrays stand where the runs and the list tell. */
 static enum vxd_status alloc_hits(struct work *work, bool has_values,
-                                  struct vxd_dag_voxel_list *list, struct vxd_err *err)
+                                  struct vxd_svdag_voxel_list *list, struct vxd_err *err)
 {
-    struct vxd_dag_carve_runs *runs = &work->runs;
+    struct vxd_svdag_carve_runs *runs = &work->runs;
     size_t n = work->readings->n_leaves;
     size_t n_bytes = 0;
     size_t at[4];
@@ -163,11 +164,11 @@ static enum vxd_status alloc_hits(struct work *work, bool has_values,
     runs->masks = (void *)(d + at[1]);
     runs->first_value = has_values ? (void *)(d + at[2]) : NULL;
     runs->values = has_values ? (void *)(d + at[3]) : NULL;
-    list->voxels = (struct vxd_dag_voxels){.codes = runs->codes,
-                                           .masks = runs->masks,
-                                           .first_value = runs->first_value,
-                                           .values = runs->values,
-                                           .n = n};
+    list->voxels = (struct vxd_svdag_voxels){.codes = runs->codes,
+                                             .masks = runs->masks,
+                                             .first_value = runs->first_value,
+                                             .values = runs->values,
+                                             .n = n};
     VXD_TRY(vxd_queue_fill(work->queue, runs->masks, 0, n * sizeof *runs->masks, err));
 out:
     return status;
@@ -175,13 +176,13 @@ out:
 
 /* Writes the list of hits, and whose rays are cast where that is wanted. */
 static enum vxd_status list_hits(struct work *work, bool has_values, bool wants_rays,
-                                 struct vxd_dag_voxel_list *list, struct vxd_err *err)
+                                 struct vxd_svdag_voxel_list *list, struct vxd_err *err)
 {
-    struct vxd_dag_carve_runs *runs = &work->runs;
+    struct vxd_svdag_carve_runs *runs = &work->runs;
     const struct readings *readings = work->readings;
     enum vxd_status status = VXD_OK;
 
-    runs->n_hit = (uint32_t)readings->counts.n_class[VXD_DAG_POINT_HIT];
+    runs->n_hit = (uint32_t)readings->counts.n_class[VXD_SVDAG_POINT_HIT];
     runs->n_voxels = readings->n_voxels;
     runs->n_rays = runs->n_voxels + (uint32_t)readings->counts.n_rays_only;
     if (runs->n_hit > 0) {
@@ -192,7 +193,7 @@ static enum vxd_status list_hits(struct work *work, bool has_values, bool wants_
                                  &work->rays, err));
         runs->rays = work->rays.ptr;
     }
-    VXD_TRY(vxd_dag_carve_write(work->queue, runs, err));
+    VXD_TRY(vxd_svdag_carve_write(work->queue, runs, err));
 out:
     return status;
 }
@@ -201,7 +202,7 @@ out:
 
 /* Room for n bricks, and for their order; all zeros. */
 static enum vxd_status alloc_bricks(struct work *work, uint32_t n,
-                                    struct vxd_dag_carve_passed *passed,
+                                    struct vxd_svdag_carve_passed *passed,
                                     struct vxd_err *err)
 {
     struct vxd_buffer *buffer = &work->bricks;
@@ -219,7 +220,7 @@ static enum vxd_status alloc_bricks(struct work *work, uint32_t n,
     VXD_TRY(vxd_device_alloc(work->queue, n_bytes, buffer, err));
     d = buffer->ptr;
     VXD_TRY(vxd_queue_fill(work->queue, d, 0, at[2], err));
-    *passed = (struct vxd_dag_carve_passed){
+    *passed = (struct vxd_svdag_carve_passed){
         .bricks = {(void *)(d + at[0]), (void *)(d + at[1]), n},
         .codes = (void *)(d + at[2]),
         .slots = (void *)(d + at[3]),
@@ -229,10 +230,10 @@ out:
 }
 
 /* Casts the rays into as many bricks as that takes. */
-static enum vxd_status cast_rays(struct work *work, struct vxd_dag_carve_passed *passed,
+static enum vxd_status cast_rays(struct work *work, struct vxd_svdag_carve_passed *passed,
                                  struct vxd_err *err)
 {
-    const struct vxd_dag_carve_runs *runs = &work->runs;
+    const struct vxd_svdag_carve_runs *runs = &work->runs;
     uint32_t n_bricks = MIN_BRICKS;
     enum vxd_status status = VXD_OK;
 
@@ -240,17 +241,17 @@ static enum vxd_status cast_rays(struct work *work, struct vxd_dag_carve_passed 
         n_bricks *= 2;
     }
     for (;;) {
-        struct vxd_dag_carve_cast cast = {.scan = runs->input.scan,
-                                          .depth = work->depth,
-                                          .points = runs->rays,
-                                          .n = runs->n_rays,
-                                          .counts = work->counts};
+        struct vxd_svdag_carve_cast cast = {.scan = runs->input.scan,
+                                            .depth = work->depth,
+                                            .points = runs->rays,
+                                            .n = runs->n_rays,
+                                            .counts = work->counts};
 
         VXD_TRY(vxd_queue_fill(work->queue, work->counts, 0, sizeof *work->counts, err));
         VXD_TRY(alloc_bricks(work, n_bricks, passed, err));
         cast.bricks = passed->bricks;
-        VXD_TRY(vxd_dag_carve_rays(work->queue, &cast, err));
-        VXD_TRY(vxd_dag_carve_gather(work->queue, passed, err));
+        VXD_TRY(vxd_svdag_carve_rays(work->queue, &cast, err));
+        VXD_TRY(vxd_svdag_carve_gather(work->queue, passed, err));
         VXD_TRY(read_counts(work, err));
         if (work->readings->counts.has_no_room == 0) {
             break;
@@ -271,16 +272,17 @@ out:
 
 /* Sorts the bricks by their codes and sums up the leaves that are in the list. */
 static enum vxd_status order_bricks(struct work *work,
-                                    struct vxd_dag_carve_passed *passed,
-                                    const struct vxd_dag_voxels *hits,
+                                    struct vxd_svdag_carve_passed *passed,
+                                    const struct vxd_svdag_voxels *hits,
                                     struct vxd_err *err)
 {
     size_t n = passed->n_bricks;
-    size_t n_leaves = n * VXD_DAG_BRICK_LEAVES;
+    size_t n_leaves = n * VXD_SVDAG_BRICK_LEAVES;
     size_t sort_bytes = most(vxd_sort_pairs_scratch_bytes(work->queue, n),
                              vxd_scan_scratch_bytes(work->queue, n_leaves));
-    int end_bit =
-        3 * work->depth > VXD_DAG_BRICK_BITS ? 3 * work->depth - VXD_DAG_BRICK_BITS : 1;
+    int end_bit = 3 * work->depth > VXD_SVDAG_BRICK_BITS
+                      ? 3 * work->depth - VXD_SVDAG_BRICK_BITS
+                      : 1;
     size_t n_bytes = 0;
     size_t at[4];
     enum vxd_status status;
@@ -299,9 +301,9 @@ static enum vxd_status order_bricks(struct work *work,
                            (void *)(d + at[1]), n, 0, end_bit, d + at[3], sort_bytes,
                            err));
     if (hits->n > 0) {
-        VXD_TRY(vxd_dag_carve_subtract(work->queue, &passed->bricks, hits, err));
+        VXD_TRY(vxd_svdag_carve_subtract(work->queue, &passed->bricks, hits, err));
     }
-    VXD_TRY(vxd_dag_carve_flag(work->queue, passed, err));
+    VXD_TRY(vxd_svdag_carve_flag(work->queue, passed, err));
     VXD_TRY(vxd_scan_exclusive(work->queue, passed->places, passed->places, n_leaves,
                                d + at[3], sort_bytes, err));
     VXD_TRY(vxd_queue_copy(work->queue, &work->readings->n_leaves,
@@ -311,11 +313,11 @@ out:
     return status;
 }
 
-static enum vxd_status list_passed(struct work *work, struct vxd_dag_scan_result *result,
-                                   struct vxd_err *err)
+static enum vxd_status
+list_passed(struct work *work, struct vxd_svdag_scan_result *result, struct vxd_err *err)
 {
-    struct vxd_dag_voxel_list *list = &result->passed;
-    struct vxd_dag_carve_passed passed = {0};
+    struct vxd_svdag_voxel_list *list = &result->passed;
+    struct vxd_svdag_carve_passed passed = {0};
     size_t n_leaves;
     enum vxd_status status;
 
@@ -334,8 +336,8 @@ static enum vxd_status list_passed(struct work *work, struct vxd_dag_scan_result
                              err));
     passed.list_codes = list->memory.ptr;
     passed.list_masks = passed.list_codes + n_leaves;
-    VXD_TRY(vxd_dag_carve_list(work->queue, &passed, err));
-    list->voxels = (struct vxd_dag_voxels){
+    VXD_TRY(vxd_svdag_carve_list(work->queue, &passed, err));
+    list->voxels = (struct vxd_svdag_voxels){
         .codes = passed.list_codes, .masks = passed.list_masks, .n = n_leaves};
 out:
     return status;
@@ -343,17 +345,18 @@ out:
 
 /* Entries ------------------------------------------------------------------------------- */
 
-enum vxd_status vxd_dag_scan_voxels_cuda(struct vxd_queue *queue,
-                                         const struct vxd_dag_format *format,
-                                         const struct vxd_dag_scan *scan,
-                                         struct vxd_dag_scan_result *out,
-                                         struct vxd_err *err)
+enum vxd_status vxd_svdag_scan_voxels_cuda(struct vxd_queue *queue,
+                                           const struct vxd_svdag_format *format,
+                                           const struct vxd_svdag_scan *scan,
+                                           struct vxd_svdag_scan_result *out,
+                                           struct vxd_err *err)
 {
-    const struct vxd_dag_carve_input input = {.scan = *scan,
-                                              .depth = format->depth,
-                                              .n_materials = vxd_dag_n_materials(format)};
+    const struct vxd_svdag_carve_input input = {.scan = *scan,
+                                                .depth = format->depth,
+                                                .n_materials =
+                                                    vxd_svdag_n_materials(format)};
     struct work work = {.queue = queue, .depth = format->depth};
-    struct vxd_dag_scan_result result = {0};
+    struct vxd_svdag_scan_result result = {0};
     enum vxd_status status;
 
     if (scan->n == 0) {
@@ -361,10 +364,10 @@ enum vxd_status vxd_dag_scan_voxels_cuda(struct vxd_queue *queue,
     }
     VXD_TRY(open_work(&work, &input, err));
     VXD_TRY(sort_points(&work, err));
-    result.n_hit = work.readings->counts.n_class[VXD_DAG_POINT_HIT];
-    result.n_non_finite = work.readings->counts.n_class[VXD_DAG_POINT_NON_FINITE];
-    result.n_beyond = work.readings->counts.n_class[VXD_DAG_POINT_BEYOND];
-    result.n_outside = work.readings->counts.n_class[VXD_DAG_POINT_OUTSIDE];
+    result.n_hit = work.readings->counts.n_class[VXD_SVDAG_POINT_HIT];
+    result.n_non_finite = work.readings->counts.n_class[VXD_SVDAG_POINT_NON_FINITE];
+    result.n_beyond = work.readings->counts.n_class[VXD_SVDAG_POINT_BEYOND];
+    result.n_outside = work.readings->counts.n_class[VXD_SVDAG_POINT_OUTSIDE];
     result.n_hit_voxels = work.readings->n_voxels;
     VXD_TRY(list_hits(&work, true, scan->carve, &result.hits, err));
     if (work.runs.rays != NULL) {
@@ -381,18 +384,19 @@ out:
     return status;
 }
 
-enum vxd_status vxd_dag_list_voxels_cuda(struct vxd_queue *queue,
-                                         const struct vxd_dag_format *format,
-                                         const int32_t *voxels, const uint16_t *values,
-                                         size_t n, struct vxd_dag_voxel_list *list,
-                                         uint64_t *n_outside, struct vxd_err *err)
+enum vxd_status vxd_svdag_list_voxels_cuda(struct vxd_queue *queue,
+                                           const struct vxd_svdag_format *format,
+                                           const int32_t *voxels, const uint16_t *values,
+                                           size_t n, struct vxd_svdag_voxel_list *list,
+                                           uint64_t *n_outside, struct vxd_err *err)
 {
-    const struct vxd_dag_carve_input input = {.scan = {.values = values, .n = n},
-                                              .voxels = voxels,
-                                              .depth = format->depth,
-                                              .n_materials = vxd_dag_n_materials(format)};
+    const struct vxd_svdag_carve_input input = {.scan = {.values = values, .n = n},
+                                                .voxels = voxels,
+                                                .depth = format->depth,
+                                                .n_materials =
+                                                    vxd_svdag_n_materials(format)};
     struct work work = {.queue = queue, .depth = format->depth};
-    struct vxd_dag_voxel_list result = {0};
+    struct vxd_svdag_voxel_list result = {0};
     enum vxd_status status;
 
     if (n == 0) {
@@ -404,7 +408,7 @@ enum vxd_status vxd_dag_list_voxels_cuda(struct vxd_queue *queue,
 out:
     if (status == VXD_OK) {
         *list = result;
-        *n_outside = work.readings->counts.n_class[VXD_DAG_POINT_OUTSIDE];
+        *n_outside = work.readings->counts.n_class[VXD_SVDAG_POINT_OUTSIDE];
     } else {
         vxd_device_free(queue, &result.memory);
     }

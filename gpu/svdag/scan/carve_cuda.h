@@ -8,45 +8,46 @@
 #include "gpu/svdag/store/store_cuda.h"
 
 /* What a thread counted of the points it looked at. */
-struct vxd_dag_carve_sums {
-    uint64_t n_class[VXD_DAG_POINT_OUTSIDE + 1];
+struct vxd_svdag_carve_sums {
+    uint64_t n_class[VXD_SVDAG_POINT_OUTSIDE + 1];
     uint64_t n_rays_only;
 };
 
 /* The key of point i. */
-VXD_DAG_DEVICE void vxd_dag_carve_key(const struct vxd_dag_carve_input *input, uint32_t i,
-                                      uint64_t *keys, uint32_t *points,
-                                      struct vxd_dag_carve_sums *sums,
-                                      struct vxd_dag_carve_counts *counts)
+VXD_SVDAG_DEVICE void vxd_svdag_carve_key(const struct vxd_svdag_carve_input *input,
+                                          uint32_t i, uint64_t *keys, uint32_t *points,
+                                          struct vxd_svdag_carve_sums *sums,
+                                          struct vxd_svdag_carve_counts *counts)
 {
-    const struct vxd_dag_scan *scan = &input->scan;
+    const struct vxd_svdag_scan *scan = &input->scan;
     uint64_t key;
-    enum vxd_dag_point point =
-        input->voxels != NULL ? vxd_dag_voxel_key(input->voxels, input->depth, i, &key)
-                              : vxd_dag_scan_key(scan, input->depth, i, &key);
+    enum vxd_svdag_point point =
+        input->voxels != NULL ? vxd_svdag_voxel_key(input->voxels, input->depth, i, &key)
+                              : vxd_svdag_scan_key(scan, input->depth, i, &key);
 
     keys[i] = key;
     points[i] = i;
-    for (int c = 0; c <= VXD_DAG_POINT_OUTSIDE; c++) {
+    for (int c = 0; c <= VXD_SVDAG_POINT_OUTSIDE; c++) {
         sums->n_class[c] += c == (int)point ? 1 : 0;
     }
-    if (point != VXD_DAG_POINT_HIT) {
-        sums->n_rays_only += key != vxd_dag_no_key(input->depth) ? 1 : 0;
+    if (point != VXD_SVDAG_POINT_HIT) {
+        sums->n_rays_only += key != vxd_svdag_no_key(input->depth) ? 1 : 0;
     } else if (scan->values != NULL && scan->values[i] >= input->n_materials) {
-        vxd_dag_atomic_or(&counts->has_bad_value, 1);
+        vxd_svdag_atomic_or(&counts->has_bad_value, 1);
     }
 }
 
 /* Points that hit stand first; of one voxel they are a run. */
-VXD_DAG_DEVICE bool vxd_dag_carve_is_hit(const struct vxd_dag_carve_runs *runs,
-                                         uint32_t i)
+VXD_SVDAG_DEVICE bool vxd_svdag_carve_is_hit(const struct vxd_svdag_carve_runs *runs,
+                                             uint32_t i)
 {
-    return runs->keys[i] < vxd_dag_key_flag(runs->input.depth);
+    return runs->keys[i] < vxd_svdag_key_flag(runs->input.depth);
 }
 
-VXD_DAG_DEVICE void vxd_dag_carve_begin(const struct vxd_dag_carve_runs *runs, uint32_t i)
+VXD_SVDAG_DEVICE void vxd_svdag_carve_begin(const struct vxd_svdag_carve_runs *runs,
+                                            uint32_t i)
 {
-    const bool is_hit = vxd_dag_carve_is_hit(runs, i);
+    const bool is_hit = vxd_svdag_carve_is_hit(runs, i);
     const uint64_t key = runs->keys[i];
     const uint64_t before = i == 0 ? ~key : runs->keys[i - 1];
 
@@ -54,9 +55,10 @@ VXD_DAG_DEVICE void vxd_dag_carve_begin(const struct vxd_dag_carve_runs *runs, u
     runs->leaves[i] = is_hit && key >> 6 != before >> 6 ? 1 : 0;
 }
 
-VXD_DAG_DEVICE void vxd_dag_carve_put(const struct vxd_dag_carve_runs *runs, uint32_t i)
+VXD_SVDAG_DEVICE void vxd_svdag_carve_put(const struct vxd_svdag_carve_runs *runs,
+                                          uint32_t i)
 {
-    const struct vxd_dag_scan *scan = &runs->input.scan;
+    const struct vxd_svdag_scan *scan = &runs->input.scan;
     const uint64_t key = runs->keys[i];
     const uint32_t point = runs->points[i];
     const uint32_t voxel = runs->voxels[i + 1] - 1; /* where point i hits */
@@ -75,7 +77,7 @@ VXD_DAG_DEVICE void vxd_dag_carve_put(const struct vxd_dag_carve_runs *runs, uin
         }
     }
     if (runs->voxels[i] != voxel + 1) {
-        vxd_dag_atomic_or64(&runs->masks[leaf], (uint64_t)1 << (key & 63));
+        vxd_svdag_atomic_or64(&runs->masks[leaf], (uint64_t)1 << (key & 63));
         if (runs->rays != NULL) {
             runs->rays[voxel] = point;
         }
@@ -89,16 +91,16 @@ VXD_DAG_DEVICE void vxd_dag_carve_put(const struct vxd_dag_carve_runs *runs, uin
 /* Rays ---------------------------------------------------------------------------------- */
 
 /* The slot of a brick, entered if it is new; bricks.n where there is no room for it. */
-VXD_DAG_DEVICE uint32_t vxd_dag_brick_enter(const struct vxd_dag_bricks *bricks,
-                                            uint64_t code)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_brick_enter(const struct vxd_svdag_bricks *bricks,
+                                                uint64_t code)
 {
     uint32_t slot = (uint32_t)(code * 0x9e3779b97f4a7c15ULL >> 32) & (bricks->n - 1);
 
-    for (int i = 0; i < VXD_DAG_BRICK_PROBES; i++) {
-        uint64_t seen = vxd_dag_load_now64(&bricks->slots[slot]);
+    for (int i = 0; i < VXD_SVDAG_BRICK_PROBES; i++) {
+        uint64_t seen = vxd_svdag_load_now64(&bricks->slots[slot]);
 
         if (seen == 0) {
-            seen = vxd_dag_atomic_cas64(&bricks->slots[slot], 0, code + 1);
+            seen = vxd_svdag_atomic_cas64(&bricks->slots[slot], 0, code + 1);
         }
         if (seen == 0 || seen == code + 1) {
             return slot;
@@ -109,12 +111,12 @@ VXD_DAG_DEVICE uint32_t vxd_dag_brick_enter(const struct vxd_dag_bricks *bricks,
 }
 
 /* The slot of a brick that may not be there, once all are: bricks.n then. */
-VXD_DAG_DEVICE uint32_t vxd_dag_brick_find(const struct vxd_dag_bricks *bricks,
-                                           uint64_t code)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_brick_find(const struct vxd_svdag_bricks *bricks,
+                                               uint64_t code)
 {
     uint32_t slot = (uint32_t)(code * 0x9e3779b97f4a7c15ULL >> 32) & (bricks->n - 1);
 
-    for (int i = 0; i < VXD_DAG_BRICK_PROBES; i++) {
+    for (int i = 0; i < VXD_SVDAG_BRICK_PROBES; i++) {
         if (bricks->slots[slot] == code + 1) {
             return slot;
         }
@@ -127,7 +129,7 @@ VXD_DAG_DEVICE uint32_t vxd_dag_brick_find(const struct vxd_dag_bricks *bricks,
 }
 
 /* The leaf a ray is in: voxels are kept in a register as long as it stays there. */
-struct vxd_dag_carve_leaf {
+struct vxd_svdag_carve_leaf {
     uint32_t x, y, z; /* in leaves; all ones: none yet */
     uint64_t mask;
     uint64_t brick; /* code, of the last one */
@@ -135,11 +137,11 @@ struct vxd_dag_carve_leaf {
 };
 
 /* Writes the voxels of the leaf that the ray leaves. False: no room for its brick. */
-VXD_DAG_DEVICE bool vxd_dag_carve_leave(const struct vxd_dag_carve_cast *cast,
-                                        struct vxd_dag_carve_leaf *at)
+VXD_SVDAG_DEVICE bool vxd_svdag_carve_leave(const struct vxd_svdag_carve_cast *cast,
+                                            struct vxd_svdag_carve_leaf *at)
 {
-    const uint64_t leaf = vxd_dag_voxel_code(at->x, at->y, at->z);
-    const uint64_t brick = leaf / VXD_DAG_BRICK_LEAVES;
+    const uint64_t leaf = vxd_svdag_voxel_code(at->x, at->y, at->z);
+    const uint64_t brick = leaf / VXD_SVDAG_BRICK_LEAVES;
     uint64_t *word;
 
     if (at->mask == 0) {
@@ -147,30 +149,30 @@ VXD_DAG_DEVICE bool vxd_dag_carve_leave(const struct vxd_dag_carve_cast *cast,
     }
     if (brick != at->brick) {
         at->brick = brick;
-        at->slot = vxd_dag_brick_enter(&cast->bricks, brick);
+        at->slot = vxd_svdag_brick_enter(&cast->bricks, brick);
     }
     if (at->slot == cast->bricks.n) {
-        vxd_dag_atomic_or(&cast->counts->has_no_room, 1);
+        vxd_svdag_atomic_or(&cast->counts->has_no_room, 1);
         return false;
     }
-    word = &cast->bricks.words[(uint64_t)at->slot * VXD_DAG_BRICK_LEAVES +
-                               leaf % VXD_DAG_BRICK_LEAVES];
+    word = &cast->bricks.words[(uint64_t)at->slot * VXD_SVDAG_BRICK_LEAVES +
+                               leaf % VXD_SVDAG_BRICK_LEAVES];
     /* Near the origin most is there already. */
-    if ((at->mask & ~vxd_dag_load_now64(word)) != 0) {
-        vxd_dag_atomic_or64(word, at->mask);
+    if ((at->mask & ~vxd_svdag_load_now64(word)) != 0) {
+        vxd_svdag_atomic_or64(word, at->mask);
     }
     return true;
 }
 
 /* Marks what the ray of point number i passes inside the scene: a walk of as many steps as
- * vxd_dag_walk_begin allows. */
-VXD_DAG_DEVICE void vxd_dag_carve_cast_ray(const struct vxd_dag_carve_cast *cast,
-                                           uint32_t i)
+ * vxd_svdag_walk_begin allows. */
+VXD_SVDAG_DEVICE void vxd_svdag_carve_cast_ray(const struct vxd_svdag_carve_cast *cast,
+                                               uint32_t i)
 {
-    const struct vxd_dag_scan *scan = &cast->scan;
+    const struct vxd_svdag_scan *scan = &cast->scan;
     const uint64_t point = cast->points[i];
-    struct vxd_dag_carve_leaf at = {UINT32_MAX, 0, 0, 0, ~(uint64_t)0, 0};
-    struct vxd_dag_walk walk;
+    struct vxd_svdag_carve_leaf at = {UINT32_MAX, 0, 0, 0, ~(uint64_t)0, 0};
+    struct vxd_svdag_walk walk;
     int64_t voxel[3];
     double end[3];
     bool goes_on = true;
@@ -178,86 +180,87 @@ VXD_DAG_DEVICE void vxd_dag_carve_cast_ray(const struct vxd_dag_carve_cast *cast
     for (int a = 0; a < 3; a++) {
         end[a] = (double)scan->points[3 * point + (uint64_t)a];
     }
-    (void)vxd_dag_point_of(scan->origin, scan->max_range, scan->base, cast->depth, end,
-                           voxel);
-    if (!vxd_dag_walk_begin(&walk, scan->origin, end)) {
+    (void)vxd_svdag_point_of(scan->origin, scan->max_range, scan->base, cast->depth, end,
+                             voxel);
+    if (!vxd_svdag_walk_begin(&walk, scan->origin, end)) {
         return;
     }
     for (int a = 0; a < 3; a++) {
         walk.voxel[a] += scan->base[a];
     }
-    while (!vxd_dag_is_inside(walk.voxel, cast->depth)) {
-        if (!vxd_dag_walk_next(&walk)) {
+    while (!vxd_svdag_is_inside(walk.voxel, cast->depth)) {
+        if (!vxd_svdag_walk_next(&walk)) {
             return;
         }
     }
     /* Until it leaves the scene, or is at the point, whose own voxel it does not pass. */
-    while (goes_on && vxd_dag_is_inside(walk.voxel, cast->depth)) {
+    while (goes_on && vxd_svdag_is_inside(walk.voxel, cast->depth)) {
         const uint32_t x = (uint32_t)walk.voxel[0];
         const uint32_t y = (uint32_t)walk.voxel[1];
         const uint32_t z = (uint32_t)walk.voxel[2];
 
-        if (!vxd_dag_walk_next(&walk)) {
+        if (!vxd_svdag_walk_next(&walk)) {
             break;
         }
         if (x >> 2 != at.x || y >> 2 != at.y || z >> 2 != at.z) {
-            goes_on = vxd_dag_carve_leave(cast, &at);
+            goes_on = vxd_svdag_carve_leave(cast, &at);
             at.x = x >> 2;
             at.y = y >> 2;
             at.z = z >> 2;
             at.mask = 0;
         }
-        at.mask |= (uint64_t)1 << vxd_dag_leaf_bit(x, y, z);
+        at.mask |= (uint64_t)1 << vxd_svdag_leaf_bit(x, y, z);
     }
     if (goes_on) {
-        (void)vxd_dag_carve_leave(cast, &at);
+        (void)vxd_svdag_carve_leave(cast, &at);
     }
 }
 
 /* What was passed ------------------------------------------------------------------------ */
 
 /* Leaf i of the hits: of each leaf one thread, so no other writes that word. */
-VXD_DAG_DEVICE void vxd_dag_carve_take_hit(const struct vxd_dag_bricks *bricks,
-                                           const struct vxd_dag_voxels *hits, uint64_t i)
+VXD_SVDAG_DEVICE void vxd_svdag_carve_take_hit(const struct vxd_svdag_bricks *bricks,
+                                               const struct vxd_svdag_voxels *hits,
+                                               uint64_t i)
 {
     const uint64_t code = hits->codes[i];
-    const uint32_t slot = vxd_dag_brick_find(bricks, code / VXD_DAG_BRICK_LEAVES);
+    const uint32_t slot = vxd_svdag_brick_find(bricks, code / VXD_SVDAG_BRICK_LEAVES);
 
     if (slot < bricks->n) {
-        bricks->words[(uint64_t)slot * VXD_DAG_BRICK_LEAVES +
-                      code % VXD_DAG_BRICK_LEAVES] &= ~hits->masks[i];
+        bricks->words[(uint64_t)slot * VXD_SVDAG_BRICK_LEAVES +
+                      code % VXD_SVDAG_BRICK_LEAVES] &= ~hits->masks[i];
     }
 }
 
-VXD_DAG_DEVICE uint64_t vxd_dag_carve_word(const struct vxd_dag_carve_passed *passed,
-                                           uint64_t i)
+VXD_SVDAG_DEVICE uint64_t
+vxd_svdag_carve_word(const struct vxd_svdag_carve_passed *passed, uint64_t i)
 {
-    const uint32_t slot = passed->slots[i / VXD_DAG_BRICK_LEAVES];
+    const uint32_t slot = passed->slots[i / VXD_SVDAG_BRICK_LEAVES];
 
     return passed->bricks
-        .words[(uint64_t)slot * VXD_DAG_BRICK_LEAVES + i % VXD_DAG_BRICK_LEAVES];
+        .words[(uint64_t)slot * VXD_SVDAG_BRICK_LEAVES + i % VXD_SVDAG_BRICK_LEAVES];
 }
 
 /* Flags leaf i of all bricks' in order; returns its voxels. */
-VXD_DAG_DEVICE uint64_t vxd_dag_carve_flag_leaf(const struct vxd_dag_carve_passed *passed,
-                                                uint64_t i)
+VXD_SVDAG_DEVICE uint64_t
+vxd_svdag_carve_flag_leaf(const struct vxd_svdag_carve_passed *passed, uint64_t i)
 {
-    const uint64_t word = vxd_dag_carve_word(passed, i);
+    const uint64_t word = vxd_svdag_carve_word(passed, i);
 
     passed->places[i] = word != 0 ? 1 : 0;
-    return (uint64_t)vxd_dag_popc(word);
+    return (uint64_t)vxd_svdag_popc(word);
 }
 
-VXD_DAG_DEVICE void vxd_dag_carve_list_leaf(const struct vxd_dag_carve_passed *passed,
-                                            uint64_t i)
+VXD_SVDAG_DEVICE void
+vxd_svdag_carve_list_leaf(const struct vxd_svdag_carve_passed *passed, uint64_t i)
 {
-    const uint64_t word = vxd_dag_carve_word(passed, i);
+    const uint64_t word = vxd_svdag_carve_word(passed, i);
     const uint32_t place = passed->places[i];
 
     if (word != 0) {
         passed->list_codes[place] =
-            passed->codes[i / VXD_DAG_BRICK_LEAVES] * VXD_DAG_BRICK_LEAVES +
-            i % VXD_DAG_BRICK_LEAVES;
+            passed->codes[i / VXD_SVDAG_BRICK_LEAVES] * VXD_SVDAG_BRICK_LEAVES +
+            i % VXD_SVDAG_BRICK_LEAVES;
         passed->list_masks[place] = word;
     }
 }

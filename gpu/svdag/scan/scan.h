@@ -10,15 +10,15 @@ extern "C" {
 #endif
 
 /* Longest ray that is carved, in voxels. */
-#define VXD_DAG_MAX_RAY_VOXELS 16384.0
+#define VXD_SVDAG_MAX_RAY_VOXELS 16384.0
 
 /* A list that was made, with its memory. Zero-initialised = empty. */
-struct vxd_dag_voxel_list {
-    struct vxd_dag_voxels voxels;
+struct vxd_svdag_voxel_list {
+    struct vxd_svdag_voxels voxels;
     struct vxd_buffer memory;
 };
 
-struct vxd_dag_scan {
+struct vxd_svdag_scan {
     const float *points;    /* n x 3, voxels from `base`; device memory, borrowed */
     const uint16_t *values; /* n, of each point; NULL: all are `value` */
     size_t n;
@@ -28,16 +28,16 @@ struct vxd_dag_scan {
     /* Rays start here, voxels from `base`; finite. */
     double origin[3];
     /* Points farther than this from the origin (voxels, in double) hit nothing, and their
-     * rays end there; 0 = no limit. Rays longer than VXD_DAG_MAX_RAY_VOXELS are not cast:
+     * rays end there; 0 = no limit. Rays longer than VXD_SVDAG_MAX_RAY_VOXELS are not cast:
      * such points hit without one. */
     double max_range;
     bool carve;
 };
 
-struct vxd_dag_scan_result {
-    struct vxd_dag_voxel_list hits;   /* with values, those of the last point by index */
-    struct vxd_dag_voxel_list passed; /* voxels that rays went through, hits left out */
-    uint64_t n_hit;                   /* points that are in hits */
+struct vxd_svdag_scan_result {
+    struct vxd_svdag_voxel_list hits; /* with values, those of the last point by index */
+    struct vxd_svdag_voxel_list passed; /* voxels that rays went through, hits left out */
+    uint64_t n_hit;                     /* points that are in hits */
     uint64_t n_non_finite;
     uint64_t n_outside; /* points outside the scene; their rays carve what is inside */
     uint64_t n_beyond;  /* points beyond max_range, in the scene or not */
@@ -48,7 +48,7 @@ struct vxd_dag_scan_result {
 /* Makes the lists of one scan.
  *
  * A point is in voxel floor(p) + base. Its ray goes from the origin to the point and passes
- * the voxels that vxd_dag_walk (carve_math.h) visits, the last one (the point's own)
+ * the voxels that vxd_svdag_walk (carve_math.h) visits, the last one (the point's own)
  * excepted. One ray is cast a hit voxel: that of its first point by index; and one each
  * point beyond the range or outside. A voxel that any point hits is in no ray.
  *
@@ -56,14 +56,15 @@ struct vxd_dag_scan_result {
  *                             beyond 2^40, a value that is no material (from the wait where
  *                             it is a point's that hits)
  *         RESOURCE_EXHAUSTED  (some from the wait) no memory for the lists
- * owner   the caller frees the lists (vxd_dag_voxel_list_free), after a fault too
+ * owner   the caller frees the lists (vxd_svdag_voxel_list_free), after a fault too
  * sync    asynchronous; *out is written by the wait: lists may be used by what is queued
  *         after another wait only. On a GPU the call itself waits: how long the lists are is
  *         known only then */
-enum vxd_status vxd_dag_scan_voxels(struct vxd_queue *queue,
-                                    const struct vxd_dag_format *format,
-                                    const struct vxd_dag_scan *scan,
-                                    struct vxd_dag_scan_result *out, struct vxd_err *err);
+enum vxd_status vxd_svdag_scan_voxels(struct vxd_queue *queue,
+                                      const struct vxd_svdag_format *format,
+                                      const struct vxd_svdag_scan *scan,
+                                      struct vxd_svdag_scan_result *out,
+                                      struct vxd_err *err);
 
 /* The same list of voxels by index.
  *
@@ -71,13 +72,14 @@ enum vxd_status vxd_dag_scan_voxels(struct vxd_queue *queue,
  *         values  n uint16, of equal voxels the last one's; NULL = the list has none
  * out     list    written by the wait, as above; n_outside too
  * errors  as above */
-enum vxd_status vxd_dag_list_voxels(struct vxd_queue *queue,
-                                    const struct vxd_dag_format *format,
-                                    const int32_t *voxels, const uint16_t *values,
-                                    size_t n, struct vxd_dag_voxel_list *list,
-                                    uint64_t *n_outside, struct vxd_err *err);
+enum vxd_status vxd_svdag_list_voxels(struct vxd_queue *queue,
+                                      const struct vxd_svdag_format *format,
+                                      const int32_t *voxels, const uint16_t *values,
+                                      size_t n, struct vxd_svdag_voxel_list *list,
+                                      uint64_t *n_outside, struct vxd_err *err);
 
-void vxd_dag_voxel_list_free(struct vxd_queue *queue, struct vxd_dag_voxel_list *list);
+void vxd_svdag_voxel_list_free(struct vxd_queue *queue,
+                               struct vxd_svdag_voxel_list *list);
 
 #ifdef __cplusplus
 }

@@ -25,31 +25,31 @@ static cudaStream_t stream_of(const struct vxd_queue *queue)
 /* The end of an edit ---------------------------------------------------------------------- */
 
 /* The result of an edit, by one thread after its passes. */
-static __device__ void finish(const struct vxd_dag_pass *pass,
-                              struct vxd_dag_edit_result *out)
+static __device__ void finish(const struct vxd_svdag_pass *pass,
+                              struct vxd_svdag_edit_result *out)
 {
-    const struct vxd_dag_progress *progress = pass->progress;
+    const struct vxd_svdag_progress *progress = pass->progress;
     const bool is_bad = progress->fault != 0;
 
     out->needs_room =
-        is_bad && (progress->fault & (VXD_DAG_BAD_DATA | VXD_DAG_STUCK)) == 0;
+        is_bad && (progress->fault & (VXD_SVDAG_BAD_DATA | VXD_SVDAG_STUCK)) == 0;
     out->needs = progress->needs;
     out->root = is_bad ? progress->first_root : progress->root;
     out->n_added = is_bad ? 0 : progress->change.n_added;
     out->n_removed = is_bad ? 0 : progress->change.n_removed;
     out->n_changed = is_bad ? 0 : progress->change.n_changed;
     out->n_freed = is_bad ? 0 : progress->change.n_freed;
-    for (int i = 0; i < VXD_DAG_N_HEIGHTS; i++) {
+    for (int i = 0; i < VXD_SVDAG_N_HEIGHTS; i++) {
         out->n_lookups[i] = is_bad ? 0 : progress->n_lookups[i];
         out->n_new[i] = is_bad ? 0 : progress->n_new[i];
     }
-    for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+    for (int i = 0; i < VXD_SVDAG_N_STAGES; i++) {
         out->stage_cycles[i] = progress->stage_cycles[i];
     }
 }
 
-static __global__ void finish_kernel(const __grid_constant__ struct vxd_dag_pass pass,
-                                     struct vxd_dag_edit_result *out,
+static __global__ void finish_kernel(const __grid_constant__ struct vxd_svdag_pass pass,
+                                     struct vxd_svdag_edit_result *out,
                                      uint32_t *error_word)
 {
     const uint64_t *store = (const uint64_t *)(const void *)pass.store;
@@ -61,17 +61,18 @@ static __global__ void finish_kernel(const __grid_constant__ struct vxd_dag_pass
     }
     if (threadIdx.x == 0) {
         finish(&pass, out);
-        if ((pass.progress->fault & VXD_DAG_BAD_DATA) != 0) {
+        if ((pass.progress->fault & VXD_SVDAG_BAD_DATA) != 0) {
             (void)atomicCAS_system(error_word, VXD_OK, VXD_INVALID_ARGUMENT);
-        } else if ((pass.progress->fault & VXD_DAG_STUCK) != 0) {
+        } else if ((pass.progress->fault & VXD_SVDAG_STUCK) != 0) {
             (void)atomicCAS_system(error_word, VXD_OK, VXD_INTERNAL);
         }
     }
 }
 
-enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
-                                    const struct vxd_dag_pass *pass,
-                                    struct vxd_dag_edit_result *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_finish_pass(struct vxd_queue *queue,
+                                      const struct vxd_svdag_pass *pass,
+                                      struct vxd_svdag_edit_result *out,
+                                      struct vxd_err *err)
 {
     finish_kernel<<<1, 32, 0, stream_of(queue)>>>(*pass, out, queue->error_word);
     return vxd_cuda_launched(queue->context, "finish_kernel", err);
@@ -81,69 +82,70 @@ enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
 
 /* Enters the item of an address into an index, which nobody searches meanwhile and in which it is
  * not; several may. False: it has no place. */
-static __device__ bool enter(const struct vxd_dag_view *view, uint32_t ref, uint32_t tag,
-                             const struct vxd_dag_index *to)
+static __device__ bool enter(const struct vxd_svdag_view *view, uint32_t ref,
+                             uint32_t tag, const struct vxd_svdag_index *to)
 {
-    const enum vxd_dag_kind kind = vxd_dag_tag_kind(tag);
+    const enum vxd_svdag_kind kind = vxd_svdag_tag_kind(tag);
     const uint32_t *words;
     uint64_t hash;
     uint32_t word;
     uint32_t at;
 
-    if (ref == VXD_DAG_EMPTY) {
+    if (ref == VXD_SVDAG_EMPTY) {
         return true;
     }
-    words = vxd_dag_words(view, ref);
-    hash = vxd_dag_hash((uint32_t)kind, words,
-                        vxd_dag_item_words(view->value_bits, kind, words));
-    word = ref | vxd_dag_slot_hash(hash, to->addresses);
-    at = vxd_dag_home(hash, to->n_buckets);
-    for (uint32_t i = 0; i < to->n_buckets && i < VXD_DAG_INDEX_PROBES; i++) {
-        struct vxd_dag_index_bucket *bucket = &to->buckets[at];
+    words = vxd_svdag_words(view, ref);
+    hash = vxd_svdag_hash((uint32_t)kind, words,
+                          vxd_svdag_item_words(view->value_bits, kind, words));
+    word = ref | vxd_svdag_slot_hash(hash, to->addresses);
+    at = vxd_svdag_home(hash, to->n_buckets);
+    for (uint32_t i = 0; i < to->n_buckets && i < VXD_SVDAG_INDEX_PROBES; i++) {
+        struct vxd_svdag_index_bucket *bucket = &to->buckets[at];
 
-        for (int k = 0; k < VXD_DAG_INDEX_SLOTS; k++) {
-            if (vxd_dag_load_now(&bucket->slots[k]) == VXD_DAG_EMPTY &&
-                vxd_dag_atomic_cas(&bucket->slots[k], VXD_DAG_EMPTY, word) ==
-                    VXD_DAG_EMPTY) {
-                vxd_dag_atomic_or(&bucket->tags, vxd_dag_tag_bits(tag, k));
+        for (int k = 0; k < VXD_SVDAG_INDEX_SLOTS; k++) {
+            if (vxd_svdag_load_now(&bucket->slots[k]) == VXD_SVDAG_EMPTY &&
+                vxd_svdag_atomic_cas(&bucket->slots[k], VXD_SVDAG_EMPTY, word) ==
+                    VXD_SVDAG_EMPTY) {
+                vxd_svdag_atomic_or(&bucket->tags, vxd_svdag_tag_bits(tag, k));
                 return true;
             }
         }
-        at = vxd_dag_bucket_after(hash, at, to->n_buckets);
+        at = vxd_svdag_bucket_after(hash, at, to->n_buckets);
     }
     return false;
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    move_kernel(const struct vxd_dag_view view, const struct vxd_dag_index from,
-                const struct vxd_dag_index to, uint32_t *error_word)
+    move_kernel(const struct vxd_svdag_view view, const struct vxd_svdag_index from,
+                const struct vxd_svdag_index to, uint32_t *error_word)
 {
-    const uint64_t n = (uint64_t)from.n_buckets * VXD_DAG_INDEX_SLOTS;
+    const uint64_t n = (uint64_t)from.n_buckets * VXD_SVDAG_INDEX_SLOTS;
 
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n;
          i += (uint64_t)gridDim.x * THREADS) {
-        const struct vxd_dag_index_bucket *bucket =
-            &from.buckets[i / VXD_DAG_INDEX_SLOTS];
-        const int slot = (int)(i % VXD_DAG_INDEX_SLOTS);
+        const struct vxd_svdag_index_bucket *bucket =
+            &from.buckets[i / VXD_SVDAG_INDEX_SLOTS];
+        const int slot = (int)(i % VXD_SVDAG_INDEX_SLOTS);
 
         if (!enter(&view, bucket->slots[slot] & from.addresses,
-                   vxd_dag_tag_at(bucket->tags, slot), &to)) {
+                   vxd_svdag_tag_at(bucket->tags, slot), &to)) {
             (void)atomicCAS_system(error_word, VXD_OK, VXD_INTERNAL);
         }
     }
 }
 
-enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
-                                   const struct vxd_dag_view *view,
-                                   const struct vxd_dag_index *from,
-                                   const struct vxd_dag_index *to, struct vxd_err *err)
+enum vxd_status vxd_svdag_index_move(struct vxd_queue *queue,
+                                     const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_index *from,
+                                     const struct vxd_svdag_index *to,
+                                     struct vxd_err *err)
 {
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
 
     if (status != VXD_OK) {
         return status;
     }
-    move_kernel<<<blocks_for(queue, (size_t)from->n_buckets * VXD_DAG_INDEX_SLOTS),
+    move_kernel<<<blocks_for(queue, (size_t)from->n_buckets * VXD_SVDAG_INDEX_SLOTS),
                   THREADS, 0, stream_of(queue)>>>(*view, *from, *to, queue->error_word);
     return vxd_cuda_launched(queue->context, "move_kernel", err);
 }
@@ -151,22 +153,22 @@ enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
 /* Lists and heights --------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(THREADS)
-    check_list_kernel(const struct vxd_dag_voxels voxels, uint64_t n_codes,
+    check_list_kernel(const struct vxd_svdag_voxels voxels, uint64_t n_codes,
                       uint32_t n_materials, bool has_values, uint32_t *fault)
 {
     for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < voxels.n;
          i += (size_t)gridDim.x * THREADS) {
-        if (!vxd_dag_list_is_good(&voxels, i, n_codes, n_materials, has_values)) {
-            (void)atomicOr(fault, (uint32_t)VXD_DAG_BAD_DATA);
+        if (!vxd_svdag_list_is_good(&voxels, i, n_codes, n_materials, has_values)) {
+            (void)atomicOr(fault, (uint32_t)VXD_SVDAG_BAD_DATA);
         }
     }
 }
 
-enum vxd_status vxd_dag_check_list_pass(struct vxd_queue *queue,
-                                        const struct vxd_dag_voxels *voxels,
-                                        uint64_t n_codes, uint32_t n_materials,
-                                        bool has_values, uint32_t *fault,
-                                        struct vxd_err *err)
+enum vxd_status vxd_svdag_check_list_pass(struct vxd_queue *queue,
+                                          const struct vxd_svdag_voxels *voxels,
+                                          uint64_t n_codes, uint32_t n_materials,
+                                          bool has_values, uint32_t *fault,
+                                          struct vxd_err *err)
 {
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
 
@@ -183,15 +185,16 @@ static __global__ void __launch_bounds__(THREADS)
 {
     for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n;
          i += (size_t)gridDim.x * THREADS) {
-        if (heights[i] < -VXD_DAG_MAX_COORDINATE || heights[i] > VXD_DAG_MAX_COORDINATE) {
-            (void)atomicOr(fault, (uint32_t)VXD_DAG_BAD_DATA);
+        if (heights[i] < -VXD_SVDAG_MAX_COORDINATE ||
+            heights[i] > VXD_SVDAG_MAX_COORDINATE) {
+            (void)atomicOr(fault, (uint32_t)VXD_SVDAG_BAD_DATA);
         }
     }
 }
 
-enum vxd_status vxd_dag_check_heights_pass(struct vxd_queue *queue,
-                                           const int64_t *heights, size_t n,
-                                           uint32_t *fault, struct vxd_err *err)
+enum vxd_status vxd_svdag_check_heights_pass(struct vxd_queue *queue,
+                                             const int64_t *heights, size_t n,
+                                             uint32_t *fault, struct vxd_err *err)
 {
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
 
@@ -204,27 +207,28 @@ enum vxd_status vxd_dag_check_heights_pass(struct vxd_queue *queue,
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    pyramid_kernel(const struct vxd_dag_heights field,
-                   const struct vxd_dag_pyramid pyramid, int number, uint32_t n_x,
+    pyramid_kernel(const struct vxd_svdag_heights field,
+                   const struct vxd_svdag_pyramid pyramid, int number, uint32_t n_x,
                    uint32_t n_y, int32_t *least, int32_t *most)
 {
     const uint64_t n = (uint64_t)n_x * n_y;
 
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n;
          i += (uint64_t)gridDim.x * THREADS) {
-        vxd_dag_pyramid_square(&field, &pyramid, number, (uint32_t)(i / n_y),
-                               (uint32_t)(i % n_y), &least[i], &most[i]);
+        vxd_svdag_pyramid_square(&field, &pyramid, number, (uint32_t)(i / n_y),
+                                 (uint32_t)(i % n_y), &least[i], &most[i]);
     }
 }
 
-enum vxd_status vxd_dag_pyramid_pass(struct vxd_queue *queue,
-                                     const struct vxd_dag_heights *field,
-                                     const struct vxd_dag_pyramid *pyramid, int number,
-                                     int32_t *least, int32_t *most, struct vxd_err *err)
+enum vxd_status vxd_svdag_pyramid_pass(struct vxd_queue *queue,
+                                       const struct vxd_svdag_heights *field,
+                                       const struct vxd_svdag_pyramid *pyramid,
+                                       int number, int32_t *least, int32_t *most,
+                                       struct vxd_err *err)
 {
-    int level = VXD_DAG_PYRAMID_BASE + number;
-    uint32_t n_x = vxd_dag_pyramid_side(field->n_x, level);
-    uint32_t n_y = vxd_dag_pyramid_side(field->n_y, level);
+    int level = VXD_SVDAG_PYRAMID_BASE + number;
+    uint32_t n_x = vxd_svdag_pyramid_side(field->n_x, level);
+    uint32_t n_y = vxd_svdag_pyramid_side(field->n_y, level);
     enum vxd_status status = vxd_cuda_enter(queue->context, err);
 
     if (status != VXD_OK) {

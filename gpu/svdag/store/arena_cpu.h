@@ -8,83 +8,83 @@
 #include "gpu/svdag/store/store.h"
 
 enum {
-    VXD_DAG_ARENA_SHARD_BITS = 10,
-    VXD_DAG_ARENA_SHARDS = 1 << VXD_DAG_ARENA_SHARD_BITS,
-    VXD_DAG_ARENA_SEGMENT = 1024, /* words that a writer takes */
-    VXD_DAG_ARENA_REMNANTS = 256,
-    VXD_DAG_SHARD_FIRST = 8, /* buckets, 256 bytes */
-    VXD_DAG_SHARD_SMALL =
+    VXD_SVDAG_ARENA_SHARD_BITS = 10,
+    VXD_SVDAG_ARENA_SHARDS = 1 << VXD_SVDAG_ARENA_SHARD_BITS,
+    VXD_SVDAG_ARENA_SEGMENT = 1024, /* words that a writer takes */
+    VXD_SVDAG_ARENA_REMNANTS = 256,
+    VXD_SVDAG_SHARD_FIRST = 8, /* buckets, 256 bytes */
+    VXD_SVDAG_SHARD_SMALL =
         128 /* up to here a shard doubles, then it grows by quarters of a power */
 };
 
-struct vxd_dag_shard {
+struct vxd_svdag_shard {
     pthread_mutex_t mutex;
     /* Atomic for those alone who only prefetch. */
-    _Atomic(struct vxd_dag_index_bucket *) buckets;
+    _Atomic(struct vxd_svdag_index_bucket *) buckets;
     atomic_uint n_buckets;
     uint32_t addresses; /* as of an index */
-    uint32_t n_items[VXD_DAG_N_KINDS];
+    uint32_t n_items[VXD_SVDAG_N_KINDS];
     uint64_t n_words; /* of its items */
 };
 
 /* Words that a writer left over. */
-struct vxd_dag_remnant {
+struct vxd_svdag_remnant {
     uint32_t next;
     uint32_t n_left;
 };
 
-struct vxd_dag_arena {
+struct vxd_svdag_arena {
     pthread_mutex_t mutex; /* guards what follows, up to the shards */
     uint32_t **chunks;     /* by address; NULL: not there yet */
     uint32_t next;         /* first word that was never handed out; 0: no chunk yet */
     uint32_t n_joined;     /* the first chunks are so many of one piece of memory */
     size_t n_bytes;        /* of device memory */
     int n_remnants;
-    struct vxd_dag_remnant remnants[VXD_DAG_ARENA_REMNANTS];
-    struct vxd_dag_shard shards[VXD_DAG_ARENA_SHARDS];
+    struct vxd_svdag_remnant remnants[VXD_SVDAG_ARENA_REMNANTS];
+    struct vxd_svdag_shard shards[VXD_SVDAG_ARENA_SHARDS];
 };
 
-static inline uint32_t vxd_dag_shard_number(uint64_t hash)
+static inline uint32_t vxd_svdag_shard_number(uint64_t hash)
 {
-    return (uint32_t)(hash >> (64 - VXD_DAG_ARENA_SHARD_BITS));
+    return (uint32_t)(hash >> (64 - VXD_SVDAG_ARENA_SHARD_BITS));
 }
 
 /* The bucket of a hash in its shard; after a full one the next one is next. */
-static inline uint32_t vxd_dag_shard_home(uint64_t hash, uint32_t n_buckets)
+static inline uint32_t vxd_svdag_shard_home(uint64_t hash, uint32_t n_buckets)
 {
     return (uint32_t)(((hash >> 22 & UINT32_MAX) * n_buckets) >> 32);
 }
 
 /* At most seven eighths full: searches stay short. */
-static inline bool vxd_dag_shard_has_room(uint32_t n_buckets, uint64_t n_items)
+static inline bool vxd_svdag_shard_has_room(uint32_t n_buckets, uint64_t n_items)
 {
-    return n_items * 8 <= (uint64_t)n_buckets * VXD_DAG_INDEX_SLOTS * 7;
+    return n_items * 8 <= (uint64_t)n_buckets * VXD_SVDAG_INDEX_SLOTS * 7;
 }
 
 /* The next size of a table; from the first on all are sizes of the context's block cache,
  * so that nothing is lost to rounding. */
-static inline uint32_t vxd_dag_shard_larger(uint32_t n_buckets)
+static inline uint32_t vxd_svdag_shard_larger(uint32_t n_buckets)
 {
     uint32_t power;
 
     if (n_buckets == 0) {
-        return VXD_DAG_SHARD_FIRST;
+        return VXD_SVDAG_SHARD_FIRST;
     }
     power = 1u << (31 - __builtin_clz(n_buckets));
-    return n_buckets + (n_buckets < VXD_DAG_SHARD_SMALL ? power : power / 4);
+    return n_buckets + (n_buckets < VXD_SVDAG_SHARD_SMALL ? power : power / 4);
 }
 
 /* To a bucket that has room. */
-static inline void vxd_dag_bucket_add(struct vxd_dag_index_bucket *bucket, uint32_t word,
-                                      uint32_t tag)
+static inline void vxd_svdag_bucket_add(struct vxd_svdag_index_bucket *bucket,
+                                        uint32_t word, uint32_t tag)
 {
     int slot = 0;
 
-    while (bucket->slots[slot] != VXD_DAG_EMPTY) {
+    while (bucket->slots[slot] != VXD_SVDAG_EMPTY) {
         slot++;
     }
     bucket->slots[slot] = word;
-    bucket->tags |= vxd_dag_tag_bits(tag, slot);
+    bucket->tags |= vxd_svdag_tag_bits(tag, slot);
 }
 
 #endif

@@ -11,53 +11,55 @@ enum {
     MAX_BUCKETS = 1 << 29 /* slots have 32-bit numbers */
 };
 
-static enum vxd_status new_index(struct vxd_queue *queue, struct vxd_dag *dag,
+static enum vxd_status new_index(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                  uint32_t n_buckets, struct vxd_err *err)
 {
-    struct vxd_dag_device *device = dag->device;
+    struct vxd_svdag_device *device = svdag->device;
     struct vxd_buffer buckets = {0};
-    struct vxd_dag_index index = {.n_buckets = n_buckets,
-                                  .addresses = vxd_dag_index_addresses(
-                                      (uint64_t)device->n_chunks * VXD_DAG_CHUNK_WORDS)};
+    struct vxd_svdag_index index = {
+        .n_buckets = n_buckets,
+        .addresses = vxd_svdag_index_addresses((uint64_t)device->n_chunks *
+                                               VXD_SVDAG_CHUNK_WORDS)};
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_device_take(queue, dag, n_buckets * sizeof *index.buckets, &buckets,
-                                err));
+    VXD_TRY(vxd_svdag_device_take(queue, svdag, n_buckets * sizeof *index.buckets,
+                                  &buckets, err));
     VXD_TRY(vxd_queue_fill(queue, buckets.ptr, 0, buckets.n_bytes, err));
     index.buckets = buckets.ptr;
     if (device->index.n_buckets > 0) {
-        VXD_TRY(vxd_dag_index_move(queue, &dag->view, &device->index, &index, err));
+        VXD_TRY(vxd_svdag_index_move(queue, &svdag->view, &device->index, &index, err));
         /* Where an item has no place, which does not happen, the old one stays. */
         VXD_TRY(vxd_queue_wait(queue, err));
-        vxd_dag_device_give(queue, dag, &device->buckets);
+        vxd_svdag_device_give(queue, svdag, &device->buckets);
     }
     device->buckets = buckets;
     device->index = index;
     return VXD_OK;
 out:
     if (buckets.ptr != NULL) {
-        vxd_dag_device_give(queue, dag, &buckets);
+        vxd_svdag_device_give(queue, svdag, &buckets);
     }
     return status;
 }
 
-enum vxd_status vxd_dag_device_arena_open(struct vxd_queue *queue, struct vxd_dag *dag,
-                                          struct vxd_err *err)
+enum vxd_status vxd_svdag_device_arena_open(struct vxd_queue *queue,
+                                            struct vxd_svdag *svdag, struct vxd_err *err)
 {
-    return new_index(queue, dag, FIRST_BUCKETS, err);
+    return new_index(queue, svdag, FIRST_BUCKETS, err);
 }
 
-enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_dag *dag,
-                                          uint64_t n_items, struct vxd_err *err)
+enum vxd_status vxd_svdag_device_arena_grow(struct vxd_queue *queue,
+                                            struct vxd_svdag *svdag, uint64_t n_items,
+                                            struct vxd_err *err)
 {
-    struct vxd_dag_device *device = dag->device;
+    struct vxd_svdag_device *device = svdag->device;
     uint64_t n = device->index.n_buckets;
     uint64_t wanted = n + (n < SMALL_BUCKETS ? n : n < LARGE_BUCKETS ? n / 8 : n / 16);
     /* Nine elevenths full then. */
-    uint64_t needed = n_items / VXD_DAG_INDEX_SLOTS * 11 / 9 + 2;
+    uint64_t needed = n_items / VXD_SVDAG_INDEX_SLOTS * 11 / 9 + 2;
 
     if (n_items == 0) {
-        return new_index(queue, dag, device->index.n_buckets, err);
+        return new_index(queue, svdag, device->index.n_buckets, err);
     }
     needed = needed > n + n / 16 ? needed : n + n / 16 + 1;
     wanted = wanted > needed ? wanted : needed;
@@ -67,20 +69,21 @@ enum vxd_status vxd_dag_device_arena_grow(struct vxd_queue *queue, struct vxd_da
                         (unsigned long long)n_items);
     }
     wanted = wanted < MAX_BUCKETS ? wanted : MAX_BUCKETS;
-    if (wanted > needed && new_index(queue, dag, (uint32_t)wanted, NULL) == VXD_OK) {
+    if (wanted > needed && new_index(queue, svdag, (uint32_t)wanted, NULL) == VXD_OK) {
         return VXD_OK;
     }
-    return new_index(queue, dag, (uint32_t)needed, err);
+    return new_index(queue, svdag, (uint32_t)needed, err);
 }
 
-enum vxd_status vxd_dag_device_arena_copy(struct vxd_queue *queue,
-                                          const struct vxd_dag *dag, char *memory,
-                                          struct vxd_dag_image *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_device_arena_copy(struct vxd_queue *queue,
+                                            const struct vxd_svdag *svdag, char *memory,
+                                            struct vxd_svdag_image *out,
+                                            struct vxd_err *err)
 {
-    const struct vxd_dag_device *device = dag->device;
+    const struct vxd_svdag_device *device = svdag->device;
 
     out->index = device->index;
-    out->index.buckets = (struct vxd_dag_index_bucket *)(void *)memory;
+    out->index.buckets = (struct vxd_svdag_index_bucket *)(void *)memory;
     return vxd_queue_copy(queue, memory, device->buckets.ptr,
                           device->index.n_buckets * sizeof *out->index.buckets, err);
 }

@@ -11,30 +11,30 @@
 #include "gpu/svdag/node/node_math.h"
 
 enum {
-    VXD_DAG_INDEX_SLOTS = 7, /* of a bucket */
-    VXD_DAG_INDEX_TAG_BITS = 4,
-    VXD_DAG_INDEX_ADDRESS_BITS = 20, /* at least; 32 at most */
+    VXD_SVDAG_INDEX_SLOTS = 7, /* of a bucket */
+    VXD_SVDAG_INDEX_TAG_BITS = 4,
+    VXD_SVDAG_INDEX_ADDRESS_BITS = 20, /* at least; 32 at most */
     /* Buckets that an item is looked for in at most. In a table that is not nearly full none
      * is so far from home. */
-    VXD_DAG_INDEX_PROBES = 1024
+    VXD_SVDAG_INDEX_PROBES = 1024
 };
 
-struct vxd_dag_index_bucket {
-    uint32_t slots[VXD_DAG_INDEX_SLOTS]; /* from the first on, VXD_DAG_EMPTY: room */
-    uint32_t tags;                       /* a free bucket is all zeros */
+struct vxd_svdag_index_bucket {
+    uint32_t slots[VXD_SVDAG_INDEX_SLOTS]; /* from the first on, VXD_SVDAG_EMPTY: room */
+    uint32_t tags;                         /* a free bucket is all zeros */
 };
 
 /* A table of them, as those have it who look into it. */
-struct vxd_dag_index {
-    struct vxd_dag_index_bucket *buckets;
+struct vxd_svdag_index {
+    struct vxd_svdag_index_bucket *buckets;
     uint32_t n_buckets;
     uint32_t addresses; /* the bits of a slot's word that are its address */
 };
 
 /* The bits that addresses of so many words take of a slot's word. */
-VXD_HD uint32_t vxd_dag_index_addresses(uint64_t n_words)
+VXD_HD uint32_t vxd_svdag_index_addresses(uint64_t n_words)
 {
-    int n_bits = VXD_DAG_INDEX_ADDRESS_BITS;
+    int n_bits = VXD_SVDAG_INDEX_ADDRESS_BITS;
 
     while (n_bits < 32 && n_words > (uint64_t)1 << n_bits) {
         n_bits++;
@@ -44,78 +44,79 @@ VXD_HD uint32_t vxd_dag_index_addresses(uint64_t n_words)
 
 /* A slot's word but for the address: bits 2 to 13 of the hash, where it has not room for all the
  * upper ones. */
-VXD_HD uint32_t vxd_dag_slot_hash(uint64_t hash, uint32_t addresses)
+VXD_HD uint32_t vxd_svdag_slot_hash(uint64_t hash, uint32_t addresses)
 {
     return (uint32_t)hash << 18 & ~addresses;
 }
 
 /* Whether a slot's word is of an item with such a hash, as far as the word tells. */
-VXD_HD bool vxd_dag_slot_may_be(uint32_t word, uint32_t slot_hash, uint32_t addresses)
+VXD_HD bool vxd_svdag_slot_may_be(uint32_t word, uint32_t slot_hash, uint32_t addresses)
 {
     return (word ^ slot_hash) <= addresses;
 }
 
 /* Tags, by slot: */
-#define VXD_DAG_INDEX_NO_TAG 0u
-#define VXD_DAG_TAG_ONES 0x01111111u
-#define VXD_DAG_TAG_LOWS (7u * VXD_DAG_TAG_ONES)
-#define VXD_DAG_TAG_TOPS (8u * VXD_DAG_TAG_ONES)
+#define VXD_SVDAG_INDEX_NO_TAG 0u
+#define VXD_SVDAG_TAG_ONES 0x01111111u
+#define VXD_SVDAG_TAG_LOWS (7u * VXD_SVDAG_TAG_ONES)
+#define VXD_SVDAG_TAG_TOPS (8u * VXD_SVDAG_TAG_ONES)
 
 /* Bits 6 and 7 of the hash, and two that tell the kind, of which one is set at least. */
-VXD_HD uint32_t vxd_dag_tag_of(uint64_t hash, enum vxd_dag_kind kind)
+VXD_HD uint32_t vxd_svdag_tag_of(uint64_t hash, enum vxd_svdag_kind kind)
 {
     return ((uint32_t)hash >> 6 & 3u) << 2 | (3u - (uint32_t)kind);
 }
 
-VXD_HD enum vxd_dag_kind vxd_dag_tag_kind(uint32_t tag)
+VXD_HD enum vxd_svdag_kind vxd_svdag_tag_kind(uint32_t tag)
 {
-    return (enum vxd_dag_kind)(3u - (tag & 3u));
+    return (enum vxd_svdag_kind)(3u - (tag & 3u));
 }
 
-VXD_HD uint32_t vxd_dag_tag_at(uint32_t tags, int slot)
+VXD_HD uint32_t vxd_svdag_tag_at(uint32_t tags, int slot)
 {
-    return tags >> (slot * VXD_DAG_INDEX_TAG_BITS) & ((1u << VXD_DAG_INDEX_TAG_BITS) - 1);
+    return tags >> (slot * VXD_SVDAG_INDEX_TAG_BITS) &
+           ((1u << VXD_SVDAG_INDEX_TAG_BITS) - 1);
 }
 
 /* The bits of a slot's tag, to be set where it has none. */
-VXD_HD uint32_t vxd_dag_tag_bits(uint32_t tag, int slot)
+VXD_HD uint32_t vxd_svdag_tag_bits(uint32_t tag, int slot)
 {
-    return tag << (slot * VXD_DAG_INDEX_TAG_BITS);
+    return tag << (slot * VXD_SVDAG_INDEX_TAG_BITS);
 }
 
 /* The top bit of each tag that is equal to this one. */
-VXD_HD uint32_t vxd_dag_tags_equal(uint32_t tags, uint32_t tag)
+VXD_HD uint32_t vxd_svdag_tags_equal(uint32_t tags, uint32_t tag)
 {
-    const uint32_t differ = tags ^ (tag * VXD_DAG_TAG_ONES);
+    const uint32_t differ = tags ^ (tag * VXD_SVDAG_TAG_ONES);
 
-    return ~(((differ & VXD_DAG_TAG_LOWS) + VXD_DAG_TAG_LOWS) | differ) &
-           VXD_DAG_TAG_TOPS;
+    return ~(((differ & VXD_SVDAG_TAG_LOWS) + VXD_SVDAG_TAG_LOWS) | differ) &
+           VXD_SVDAG_TAG_TOPS;
 }
 
 /* Of the slots whose top bit is set those whose words may be of such a hash too. */
-VXD_HD uint32_t vxd_dag_slots_that_may(const struct vxd_dag_index_bucket *bucket,
-                                       uint32_t tops, uint32_t slot_hash,
-                                       uint32_t addresses)
+VXD_HD uint32_t vxd_svdag_slots_that_may(const struct vxd_svdag_index_bucket *bucket,
+                                         uint32_t tops, uint32_t slot_hash,
+                                         uint32_t addresses)
 {
     uint32_t may = 0;
 
-    for (int i = 0; i < VXD_DAG_INDEX_SLOTS; i++) {
-        may |= vxd_dag_slot_may_be(bucket->slots[i], slot_hash, addresses)
-                   ? tops & vxd_dag_tag_bits(8, i)
+    for (int i = 0; i < VXD_SVDAG_INDEX_SLOTS; i++) {
+        may |= vxd_svdag_slot_may_be(bucket->slots[i], slot_hash, addresses)
+                   ? tops & vxd_svdag_tag_bits(8, i)
                    : 0;
     }
     return may;
 }
 
 /* The bucket of a hash, 0 .. n_buckets - 1. */
-VXD_HD uint32_t vxd_dag_home(uint64_t hash, uint32_t n_buckets)
+VXD_HD uint32_t vxd_svdag_home(uint64_t hash, uint32_t n_buckets)
 {
     return (uint32_t)((hash >> 32) * n_buckets >> 32);
 }
 
 /* The bucket after a full one: some further on, by hash, so that full ones that lie together
  * are not all gone through. */
-VXD_HD uint32_t vxd_dag_bucket_after(uint64_t hash, uint32_t bucket, uint32_t n_buckets)
+VXD_HD uint32_t vxd_svdag_bucket_after(uint64_t hash, uint32_t bucket, uint32_t n_buckets)
 {
     uint32_t after = bucket + 1 + (uint32_t)(hash >> 14 & 31u);
 
@@ -124,7 +125,7 @@ VXD_HD uint32_t vxd_dag_bucket_after(uint64_t hash, uint32_t bucket, uint32_t n_
 
 /* Equal first words (of a leaf the first two) tell equal lengths: no read goes past the
  * shorter one's end. */
-VXD_HD bool vxd_dag_words_equal(const uint32_t *a, const uint32_t *b, int n_words)
+VXD_HD bool vxd_svdag_words_equal(const uint32_t *a, const uint32_t *b, int n_words)
 {
     for (int i = 0; i < n_words; i++) {
         if (a[i] != b[i]) {
@@ -136,46 +137,46 @@ VXD_HD bool vxd_dag_words_equal(const uint32_t *a, const uint32_t *b, int n_word
 
 /* The most items of an index: beyond six sevenths of its slots a warp's searches, of which the
  * longest counts, get long. */
-VXD_HD uint64_t vxd_dag_index_most(uint64_t n_slots)
+VXD_HD uint64_t vxd_svdag_index_most(uint64_t n_slots)
 {
     return n_slots * 6 / 7;
 }
 
-VXD_HD bool vxd_dag_index_is_full(uint64_t n_items, uint64_t n_slots)
+VXD_HD bool vxd_svdag_index_is_full(uint64_t n_items, uint64_t n_slots)
 {
-    return n_items > vxd_dag_index_most(n_slots);
+    return n_items > vxd_svdag_index_most(n_slots);
 }
 
-/* The address of an item, VXD_DAG_EMPTY where it is not there, while nobody inserts. */
-VXD_HD uint32_t vxd_dag_index_find(const struct vxd_dag_index *index,
-                                   const struct vxd_dag_view *view,
-                                   enum vxd_dag_kind kind, const uint32_t *words,
-                                   int n_words)
+/* The address of an item, VXD_SVDAG_EMPTY where it is not there, while nobody inserts. */
+VXD_HD uint32_t vxd_svdag_index_find(const struct vxd_svdag_index *index,
+                                     const struct vxd_svdag_view *view,
+                                     enum vxd_svdag_kind kind, const uint32_t *words,
+                                     int n_words)
 {
-    const uint64_t hash = vxd_dag_hash((uint32_t)kind, words, n_words);
-    const uint32_t slot_hash = vxd_dag_slot_hash(hash, index->addresses);
-    const uint32_t tag = vxd_dag_tag_of(hash, kind);
-    uint32_t at = vxd_dag_home(hash, index->n_buckets);
+    const uint64_t hash = vxd_svdag_hash((uint32_t)kind, words, n_words);
+    const uint32_t slot_hash = vxd_svdag_slot_hash(hash, index->addresses);
+    const uint32_t tag = vxd_svdag_tag_of(hash, kind);
+    uint32_t at = vxd_svdag_home(hash, index->n_buckets);
 
-    for (uint32_t i = 0; i < index->n_buckets && i < VXD_DAG_INDEX_PROBES; i++) {
-        const struct vxd_dag_index_bucket *bucket = &index->buckets[at];
+    for (uint32_t i = 0; i < index->n_buckets && i < VXD_SVDAG_INDEX_PROBES; i++) {
+        const struct vxd_svdag_index_bucket *bucket = &index->buckets[at];
 
-        for (int slot = 0; slot < VXD_DAG_INDEX_SLOTS; slot++) {
+        for (int slot = 0; slot < VXD_SVDAG_INDEX_SLOTS; slot++) {
             const uint32_t word = bucket->slots[slot];
 
-            if (word == VXD_DAG_EMPTY) {
-                return VXD_DAG_EMPTY;
+            if (word == VXD_SVDAG_EMPTY) {
+                return VXD_SVDAG_EMPTY;
             }
-            if (vxd_dag_tag_at(bucket->tags, slot) == tag &&
-                vxd_dag_slot_may_be(word, slot_hash, index->addresses) &&
-                vxd_dag_words_equal(vxd_dag_words(view, word & index->addresses), words,
-                                    n_words)) {
+            if (vxd_svdag_tag_at(bucket->tags, slot) == tag &&
+                vxd_svdag_slot_may_be(word, slot_hash, index->addresses) &&
+                vxd_svdag_words_equal(vxd_svdag_words(view, word & index->addresses),
+                                      words, n_words)) {
                 return word & index->addresses;
             }
         }
-        at = vxd_dag_bucket_after(hash, at, index->n_buckets);
+        at = vxd_svdag_bucket_after(hash, at, index->n_buckets);
     }
-    return VXD_DAG_EMPTY;
+    return VXD_SVDAG_EMPTY;
 }
 
 #endif

@@ -7,54 +7,54 @@
 
 #include "gpu/svdag/store/arena_index_math.h"
 
-#define VXD_DAG_DEVICE static __device__ __forceinline__
+#define VXD_SVDAG_DEVICE static __device__ __forceinline__
 
 /* Threads of a block; a multiple of 32, at most 1024. */
-#define VXD_DAG_TEAM_THREADS 256
+#define VXD_SVDAG_TEAM_THREADS 256
 
 /* Of passes, a multiprocessor at most: 80 registers a thread. */
-#define VXD_DAG_TEAM_BLOCKS 3
+#define VXD_SVDAG_TEAM_BLOCKS 3
 
-VXD_DAG_DEVICE bool vxd_dag_is_first_block(void)
+VXD_SVDAG_DEVICE bool vxd_svdag_is_first_block(void)
 {
     return blockIdx.x == 0;
 }
 
-VXD_DAG_DEVICE uint64_t vxd_dag_atomic_add(uint64_t *at, uint64_t n)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_atomic_add(uint64_t *at, uint64_t n)
 {
     return atomicAdd((unsigned long long *)at, (unsigned long long)n);
 }
 
-VXD_DAG_DEVICE void vxd_dag_atomic_or(uint32_t *at, uint32_t bits)
+VXD_SVDAG_DEVICE void vxd_svdag_atomic_or(uint32_t *at, uint32_t bits)
 {
     (void)atomicOr(at, bits);
 }
 
-VXD_DAG_DEVICE void vxd_dag_atomic_or64(uint64_t *at, uint64_t bits)
+VXD_SVDAG_DEVICE void vxd_svdag_atomic_or64(uint64_t *at, uint64_t bits)
 {
     (void)atomicOr((unsigned long long *)at, (unsigned long long)bits);
 }
 
-VXD_DAG_DEVICE uint32_t vxd_dag_atomic_cas(uint32_t *at, uint32_t from, uint32_t to)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_atomic_cas(uint32_t *at, uint32_t from, uint32_t to)
 {
     return atomicCAS(at, from, to);
 }
 
-VXD_DAG_DEVICE uint64_t vxd_dag_atomic_cas64(uint64_t *at, uint64_t from, uint64_t to)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_atomic_cas64(uint64_t *at, uint64_t from, uint64_t to)
 {
     return atomicCAS((unsigned long long *)at, (unsigned long long)from,
                      (unsigned long long)to);
 }
 
 /* What this thread wrote before is seen by whoever sees what it writes after. */
-VXD_DAG_DEVICE void vxd_dag_fence(void)
+VXD_SVDAG_DEVICE void vxd_svdag_fence(void)
 {
     asm volatile("fence.acq_rel.gpu;" : : : "memory");
 }
 
 /* Swaps a word for who reads what this thread wrote before; the thread's own cache stays as it is,
  * which a fence would clear. Returns what it was. */
-VXD_DAG_DEVICE uint32_t vxd_dag_cas_release(uint32_t *at, uint32_t from, uint32_t to)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_cas_release(uint32_t *at, uint32_t from, uint32_t to)
 {
     uint32_t seen;
 
@@ -67,44 +67,44 @@ VXD_DAG_DEVICE uint32_t vxd_dag_cas_release(uint32_t *at, uint32_t from, uint32_
 
 /* Takes a free word (0) for what this thread wrote before: who reads the word by these, reads
  * that too. Returns what it was. */
-VXD_DAG_DEVICE uint32_t vxd_dag_publish(uint32_t *at, uint32_t value)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_publish(uint32_t *at, uint32_t value)
 {
     uint32_t seen;
 
-    vxd_dag_fence();
+    vxd_svdag_fence();
     seen = atomicCAS(at, 0u, value);
-    vxd_dag_fence();
+    vxd_svdag_fence();
     return seen;
 }
 
-VXD_DAG_DEVICE uint32_t vxd_dag_load_published(const uint32_t *at)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_load_published(const uint32_t *at)
 {
     uint32_t seen = *(const volatile uint32_t *)at;
 
-    vxd_dag_fence();
+    vxd_svdag_fence();
     return seen;
 }
 
 /* What other threads may be changing, past the caches of this one. */
-VXD_DAG_DEVICE uint32_t vxd_dag_load_now(const uint32_t *at)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_load_now(const uint32_t *at)
 {
     return *(const volatile uint32_t *)at;
 }
 
-VXD_DAG_DEVICE uint64_t vxd_dag_load_now64(const uint64_t *at)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_load_now64(const uint64_t *at)
 {
     return *(const volatile uint64_t *)at;
 }
 
 /* Begins to fetch what is read soon. */
-VXD_DAG_DEVICE void vxd_dag_prefetch(const uint32_t *at)
+VXD_SVDAG_DEVICE void vxd_svdag_prefetch(const uint32_t *at)
 {
     asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
 }
 
 /* A bucket in two loads of 16 bytes. */
-VXD_DAG_DEVICE struct vxd_dag_index_bucket
-vxd_dag_load_bucket_now(const struct vxd_dag_index_bucket *at)
+VXD_SVDAG_DEVICE struct vxd_svdag_index_bucket
+vxd_svdag_load_bucket_now(const struct vxd_svdag_index_bucket *at)
 {
     uint4 low = __ldcg((const uint4 *)(const void *)at);
     uint4 high = __ldcg((const uint4 *)(const void *)at + 1);
@@ -113,13 +113,13 @@ vxd_dag_load_bucket_now(const struct vxd_dag_index_bucket *at)
 }
 
 /* By all lanes of a warp: what the first one has. */
-VXD_DAG_DEVICE uint64_t vxd_dag_warp_first(uint64_t value)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_warp_first(uint64_t value)
 {
     return __shfl_sync(UINT32_MAX, (unsigned long long)value, 0);
 }
 
 /* By all lanes of a warp: adds what they counted. */
-VXD_DAG_DEVICE void vxd_dag_warp_add(uint64_t *at, uint64_t n)
+VXD_SVDAG_DEVICE void vxd_svdag_warp_add(uint64_t *at, uint64_t n)
 {
     for (int step = 16; step > 0; step /= 2) {
         n += __shfl_xor_sync(UINT32_MAX, (unsigned long long)n, step);

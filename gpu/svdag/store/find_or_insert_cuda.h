@@ -16,89 +16,89 @@
 #include "gpu/svdag/store/block_ops_cuda.h"
 
 /* Words that a warp takes at most at once. */
-#define VXD_DAG_WARP_WORDS ((uint64_t)32 * VXD_DAG_MAX_ITEM_WORDS)
+#define VXD_SVDAG_WARP_WORDS ((uint64_t)32 * VXD_SVDAG_MAX_ITEM_WORDS)
 
 /* Of a warp's pool: items of so many words at most (inner nodes, leaves of up to 4 bits), and
  * places for each number. Kept small: what blocks take of shared memory the first-level cache
  * lacks. */
-#define VXD_DAG_POOL_WORDS 10
-#define VXD_DAG_POOL_REFS 8
+#define VXD_SVDAG_POOL_WORDS 10
+#define VXD_SVDAG_POOL_REFS 8
 
 /* How often a tag is looked for that is about to be there: some seconds. */
-#define VXD_DAG_TAG_TURNS (1 << 22)
+#define VXD_SVDAG_TAG_TURNS (1 << 22)
 
-struct vxd_dag_pool;
+struct vxd_svdag_pool;
 
 /* What a lane looks for. */
-struct vxd_dag_sought {
+struct vxd_svdag_sought {
     const uint32_t *words; /* the thread's own, of whatever memory */
     int n_words;           /* 0: nothing */
-    enum vxd_dag_kind kind;
-    struct vxd_dag_pool
+    enum vxd_svdag_kind kind;
+    struct vxd_svdag_pool
         *pool; /* the warp's, or NULL: words that are not needed are lost */
 };
 
 /* Words that a lane took and did not need, for its next item; none at first. */
-struct vxd_dag_spare {
+struct vxd_svdag_spare {
     uint32_t ref;
     int n_words;
 };
 
-VXD_DAG_DEVICE uint32_t vxd_dag_lane(void)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_lane(void)
 {
     return threadIdx.x % 32;
 }
 
-VXD_DAG_DEVICE bool vxd_dag_has_fault(const struct vxd_dag_pass *pass)
+VXD_SVDAG_DEVICE bool vxd_svdag_has_fault(const struct vxd_svdag_pass *pass)
 {
-    return vxd_dag_load_now(&pass->state->fault) != 0;
+    return vxd_svdag_load_now(&pass->state->fault) != 0;
 }
 
-VXD_DAG_DEVICE void vxd_dag_raise(const struct vxd_dag_pass *pass, uint32_t fault)
+VXD_SVDAG_DEVICE void vxd_svdag_raise(const struct vxd_svdag_pass *pass, uint32_t fault)
 {
-    vxd_dag_atomic_or(&pass->state->fault, fault);
+    vxd_svdag_atomic_or(&pass->state->fault, fault);
 }
 
 /* Words that lanes of a warp took and did not need, as others stored an equal item meanwhile, for
  * what the warp stores next; by their number. Of some thousand warps a few are left over each. */
-struct vxd_dag_pool {
-    int n[VXD_DAG_POOL_WORDS + 1];
-    uint32_t refs[VXD_DAG_POOL_WORDS + 1][VXD_DAG_POOL_REFS];
+struct vxd_svdag_pool {
+    int n[VXD_SVDAG_POOL_WORDS + 1];
+    uint32_t refs[VXD_SVDAG_POOL_WORDS + 1][VXD_SVDAG_POOL_REFS];
 };
 
 /* By all lanes of a warp: its pool, empty. */
-VXD_DAG_DEVICE void vxd_dag_pool_clear(struct vxd_dag_pool *pool)
+VXD_SVDAG_DEVICE void vxd_svdag_pool_clear(struct vxd_svdag_pool *pool)
 {
-    for (uint32_t i = vxd_dag_lane(); i <= VXD_DAG_POOL_WORDS; i += 32) {
+    for (uint32_t i = vxd_svdag_lane(); i <= VXD_SVDAG_POOL_WORDS; i += 32) {
         pool->n[i] = 0;
     }
     __syncwarp();
 }
 
 /* By all lanes of a warp: those with words to spare give them. */
-VXD_DAG_DEVICE void vxd_dag_pool_give(struct vxd_dag_pool *pool,
-                                      struct vxd_dag_spare *spare)
+VXD_SVDAG_DEVICE void vxd_svdag_pool_give(struct vxd_svdag_pool *pool,
+                                          struct vxd_svdag_spare *spare)
 {
     if (__any_sync(UINT32_MAX, spare->n_words > 0)) {
-        if (spare->n_words > 0 && spare->n_words <= VXD_DAG_POOL_WORDS) {
+        if (spare->n_words > 0 && spare->n_words <= VXD_SVDAG_POOL_WORDS) {
             const int place = atomicAdd(&pool->n[spare->n_words], 1);
 
-            if (place < VXD_DAG_POOL_REFS) {
+            if (place < VXD_SVDAG_POOL_REFS) {
                 pool->refs[spare->n_words][place] = spare->ref;
             } else {
                 (void)atomicSub(&pool->n[spare->n_words], 1);
             }
         }
-        *spare = {VXD_DAG_EMPTY, 0};
+        *spare = {VXD_SVDAG_EMPTY, 0};
         __syncwarp();
     }
 }
 
 /* By all lanes of a warp: those that want n words (0: none) take what was given. */
-VXD_DAG_DEVICE void vxd_dag_pool_take(struct vxd_dag_pool *pool, int n,
-                                      struct vxd_dag_spare *spare)
+VXD_SVDAG_DEVICE void vxd_svdag_pool_take(struct vxd_svdag_pool *pool, int n,
+                                          struct vxd_svdag_spare *spare)
 {
-    if (n > 0 && n <= VXD_DAG_POOL_WORDS) {
+    if (n > 0 && n <= VXD_SVDAG_POOL_WORDS) {
         const int place = atomicSub(&pool->n[n], 1) - 1;
 
         if (place >= 0) {
@@ -112,26 +112,26 @@ VXD_DAG_DEVICE void vxd_dag_pool_take(struct vxd_dag_pool *pool, int n,
 
 /* What a pass counts in one word, as all warps add to it: words taken, and from this bit on the
  * items that they were taken for, a few more than are new. */
-#define VXD_DAG_TAKEN_ITEMS 33
+#define VXD_SVDAG_TAKEN_ITEMS 33
 
-VXD_DAG_DEVICE uint64_t vxd_dag_taken_words(uint64_t taken)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_taken_words(uint64_t taken)
 {
-    return taken & (((uint64_t)1 << VXD_DAG_TAKEN_ITEMS) - 1);
+    return taken & (((uint64_t)1 << VXD_SVDAG_TAKEN_ITEMS) - 1);
 }
 
-VXD_DAG_DEVICE uint64_t vxd_dag_taken_items(uint64_t taken)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_taken_items(uint64_t taken)
 {
-    return taken >> VXD_DAG_TAKEN_ITEMS;
+    return taken >> VXD_SVDAG_TAKEN_ITEMS;
 }
 
 /* By all lanes of a warp: n words for each in one chunk, from `next` on, counted in *n_taken;
  * *n_items is how many items there were before. Where a chunk ends within those of the warp, they
  * are left out and it takes others, at most once as no warp takes as much as a chunk. */
-VXD_DAG_DEVICE uint64_t vxd_dag_take_words(uint64_t *n_taken, uint64_t next, uint32_t n,
-                                           uint64_t *n_items)
+VXD_SVDAG_DEVICE uint64_t vxd_svdag_take_words(uint64_t *n_taken, uint64_t next,
+                                               uint32_t n, uint64_t *n_items)
 {
     const uint32_t takers = __ballot_sync(UINT32_MAX, n > 0);
-    const uint64_t items = (uint64_t)__popc(takers) << VXD_DAG_TAKEN_ITEMS;
+    const uint64_t items = (uint64_t)__popc(takers) << VXD_SVDAG_TAKEN_ITEMS;
     uint32_t sum = n;
     uint64_t taken = 0;
     uint32_t total;
@@ -145,36 +145,39 @@ VXD_DAG_DEVICE uint64_t vxd_dag_take_words(uint64_t *n_taken, uint64_t next, uin
     for (int step = 1; step < 32; step *= 2) {
         const uint32_t before = __shfl_up_sync(UINT32_MAX, sum, step);
 
-        sum += vxd_dag_lane() >= (uint32_t)step ? before : 0;
+        sum += vxd_svdag_lane() >= (uint32_t)step ? before : 0;
     }
     total = __shfl_sync(UINT32_MAX, sum, 31);
     do {
-        if (vxd_dag_lane() == 0) {
-            taken = vxd_dag_atomic_add(n_taken, total + items);
+        if (vxd_svdag_lane() == 0) {
+            taken = vxd_svdag_atomic_add(n_taken, total + items);
         }
-        taken = vxd_dag_warp_first(taken);
-        first = next + vxd_dag_taken_words(taken);
-    } while (first >> VXD_DAG_CHUNK_BITS != (first + total - 1) >> VXD_DAG_CHUNK_BITS);
-    *n_items = vxd_dag_taken_items(taken);
+        taken = vxd_svdag_warp_first(taken);
+        first = next + vxd_svdag_taken_words(taken);
+    } while (first >> VXD_SVDAG_CHUNK_BITS !=
+             (first + total - 1) >> VXD_SVDAG_CHUNK_BITS);
+    *n_items = vxd_svdag_taken_items(taken);
     return first + sum - n;
 }
 
 /* Where an item's words go. */
-VXD_DAG_DEVICE uint32_t *vxd_dag_words_to(const struct vxd_dag_pass *pass, uint32_t ref)
+VXD_SVDAG_DEVICE uint32_t *vxd_svdag_words_to(const struct vxd_svdag_pass *pass,
+                                              uint32_t ref)
 {
-    return pass->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
+    return pass->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
+           (ref & (VXD_SVDAG_CHUNK_WORDS - 1));
 }
 
 /* Whether an item of the index has these words, past the caches that others' writes do not
  * reach. All are read at once, but none behind the chunk's end. */
-VXD_DAG_DEVICE bool vxd_dag_holds(const struct vxd_dag_pass *pass, uint32_t ref,
-                                  const struct vxd_dag_sought *sought)
+VXD_SVDAG_DEVICE bool vxd_svdag_holds(const struct vxd_svdag_pass *pass, uint32_t ref,
+                                      const struct vxd_svdag_sought *sought)
 {
-    const uint32_t *words = vxd_dag_words_to(pass, ref);
+    const uint32_t *words = vxd_svdag_words_to(pass, ref);
     const int n_words = sought->n_words;
     uint32_t differ = 0;
 
-    if ((ref & (VXD_DAG_CHUNK_WORDS - 1)) + (uint32_t)n_words > VXD_DAG_CHUNK_WORDS) {
+    if ((ref & (VXD_SVDAG_CHUNK_WORDS - 1)) + (uint32_t)n_words > VXD_SVDAG_CHUNK_WORDS) {
         return false;
     }
 #pragma unroll 3
@@ -185,74 +188,75 @@ VXD_DAG_DEVICE bool vxd_dag_holds(const struct vxd_dag_pass *pass, uint32_t ref,
 }
 
 /* Where a lane's search has come to. */
-struct vxd_dag_search {
+struct vxd_svdag_search {
     uint64_t hash;
     uint32_t bucket;
     uint32_t n_probes; /* buckets before it */
     int slot;          /* the first one to look at; then the one that is free */
 };
 
-enum vxd_dag_search_end {
-    VXD_DAG_FOUND,
-    VXD_DAG_FREE_SLOT,
-    VXD_DAG_EXHAUSTED
+enum vxd_svdag_search_end {
+    VXD_SVDAG_FOUND,
+    VXD_SVDAG_FREE_SLOT,
+    VXD_SVDAG_EXHAUSTED
 };
 
 /* Slots of a bucket, from `first` on, that may hold an item of a hash and a tag, as the top bits of
  * their tags: those with the tag, and those whose tag is to come. *free is the first one that is
  * free, or their number. */
-VXD_DAG_DEVICE uint32_t vxd_dag_bucket_slots(const struct vxd_dag_index_bucket *bucket,
-                                             uint32_t slot_hash, uint32_t addresses,
-                                             uint32_t tag, int first, int *free)
+VXD_SVDAG_DEVICE uint32_t
+vxd_svdag_bucket_slots(const struct vxd_svdag_index_bucket *bucket, uint32_t slot_hash,
+                       uint32_t addresses, uint32_t tag, int first, int *free)
 {
-    const uint32_t tops = vxd_dag_tags_equal(bucket->tags, tag) |
-                          vxd_dag_tags_equal(bucket->tags, VXD_DAG_INDEX_NO_TAG);
+    const uint32_t tops = vxd_svdag_tags_equal(bucket->tags, tag) |
+                          vxd_svdag_tags_equal(bucket->tags, VXD_SVDAG_INDEX_NO_TAG);
 
-    *free = VXD_DAG_INDEX_SLOTS;
+    *free = VXD_SVDAG_INDEX_SLOTS;
 #pragma unroll
-    for (int i = VXD_DAG_INDEX_SLOTS - 1; i >= 0; i--) {
-        *free = bucket->slots[i] == VXD_DAG_EMPTY ? i : *free;
+    for (int i = VXD_SVDAG_INDEX_SLOTS - 1; i >= 0; i--) {
+        *free = bucket->slots[i] == VXD_SVDAG_EMPTY ? i : *free;
     }
-    return vxd_dag_slots_that_may(bucket, tops, slot_hash, addresses) &
-           (vxd_dag_tag_bits(1, *free) - vxd_dag_tag_bits(1, first));
+    return vxd_svdag_slots_that_may(bucket, tops, slot_hash, addresses) &
+           (vxd_svdag_tag_bits(1, *free) - vxd_svdag_tag_bits(1, first));
 }
 
 /* The tag of a slot that is taken, of an item with the words that are looked for: it may be of
  * another kind. Who took the slot tells next, and waits for nothing; of this warp all have. */
-VXD_DAG_DEVICE uint32_t vxd_dag_tag_to_come(const struct vxd_dag_pass *pass,
-                                            uint32_t bucket, int slot)
+VXD_SVDAG_DEVICE uint32_t vxd_svdag_tag_to_come(const struct vxd_svdag_pass *pass,
+                                                uint32_t bucket, int slot)
 {
-    for (int turn = 0; turn < VXD_DAG_TAG_TURNS; turn++) {
+    for (int turn = 0; turn < VXD_SVDAG_TAG_TURNS; turn++) {
         const uint32_t tag =
-            vxd_dag_tag_at(vxd_dag_load_now(&pass->index.buckets[bucket].tags), slot);
+            vxd_svdag_tag_at(vxd_svdag_load_now(&pass->index.buckets[bucket].tags), slot);
 
-        if (tag != VXD_DAG_INDEX_NO_TAG) {
+        if (tag != VXD_SVDAG_INDEX_NO_TAG) {
             return tag;
         }
     }
-    vxd_dag_raise(pass, VXD_DAG_STUCK);
-    return VXD_DAG_INDEX_NO_TAG;
+    vxd_svdag_raise(pass, VXD_SVDAG_STUCK);
+    return VXD_SVDAG_INDEX_NO_TAG;
 }
 
 /* By one lane, no lane waits for it: goes on until its item is found, *ref, or a slot is free
  * for it, or there is none. */
-VXD_DAG_DEVICE enum vxd_dag_search_end
-vxd_dag_search_on(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *sought,
-                  struct vxd_dag_search *at, uint32_t *ref)
+VXD_SVDAG_DEVICE enum vxd_svdag_search_end
+vxd_svdag_search_on(const struct vxd_svdag_pass *pass,
+                    const struct vxd_svdag_sought *sought, struct vxd_svdag_search *at,
+                    uint32_t *ref)
 {
-    const struct vxd_dag_index *index = &pass->index;
-    const uint32_t tag = vxd_dag_tag_of(at->hash, sought->kind);
-    const uint32_t slot_hash = vxd_dag_slot_hash(at->hash, index->addresses);
+    const struct vxd_svdag_index *index = &pass->index;
+    const uint32_t tag = vxd_svdag_tag_of(at->hash, sought->kind);
+    const uint32_t slot_hash = vxd_svdag_slot_hash(at->hash, index->addresses);
 
-    while (at->n_probes < index->n_buckets && at->n_probes < VXD_DAG_INDEX_PROBES) {
-        const struct vxd_dag_index_bucket bucket =
-            vxd_dag_load_bucket_now(&index->buckets[at->bucket]);
+    while (at->n_probes < index->n_buckets && at->n_probes < VXD_SVDAG_INDEX_PROBES) {
+        const struct vxd_svdag_index_bucket bucket =
+            vxd_svdag_load_bucket_now(&index->buckets[at->bucket]);
         int free;
-        uint32_t slots = vxd_dag_bucket_slots(&bucket, slot_hash, index->addresses, tag,
-                                              at->slot, &free);
+        uint32_t slots = vxd_svdag_bucket_slots(&bucket, slot_hash, index->addresses, tag,
+                                                at->slot, &free);
 
         for (; slots != 0; slots &= slots - 1) {
-            const int slot = (__ffs((int)slots) - 1) / VXD_DAG_INDEX_TAG_BITS;
+            const int slot = (__ffs((int)slots) - 1) / VXD_SVDAG_INDEX_TAG_BITS;
 
             /* By selection, so that the bucket stays in registers. */
             *ref = slot == 0   ? bucket.slots[0]
@@ -263,58 +267,58 @@ vxd_dag_search_on(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *
                    : slot == 5 ? bucket.slots[5]
                                : bucket.slots[6];
             *ref &= index->addresses;
-            if (vxd_dag_holds(pass, *ref, sought) &&
-                (vxd_dag_tag_at(bucket.tags, slot) == tag ||
-                 vxd_dag_tag_to_come(pass, at->bucket, slot) == tag)) {
-                return VXD_DAG_FOUND;
+            if (vxd_svdag_holds(pass, *ref, sought) &&
+                (vxd_svdag_tag_at(bucket.tags, slot) == tag ||
+                 vxd_svdag_tag_to_come(pass, at->bucket, slot) == tag)) {
+                return VXD_SVDAG_FOUND;
             }
         }
         at->slot = free;
-        if (free < VXD_DAG_INDEX_SLOTS) {
-            return VXD_DAG_FREE_SLOT;
+        if (free < VXD_SVDAG_INDEX_SLOTS) {
+            return VXD_SVDAG_FREE_SLOT;
         }
         at->slot = 0;
         at->n_probes++;
-        at->bucket = vxd_dag_bucket_after(at->hash, at->bucket, index->n_buckets);
+        at->bucket = vxd_svdag_bucket_after(at->hash, at->bucket, index->n_buckets);
     }
-    return VXD_DAG_EXHAUSTED;
+    return VXD_SVDAG_EXHAUSTED;
 }
 
 /* By one lane: enters the item whose words it wrote at ref into the free slot. False: another one
  * took it. */
-VXD_DAG_DEVICE bool vxd_dag_enter(const struct vxd_dag_pass *pass,
-                                  const struct vxd_dag_search *at, enum vxd_dag_kind kind,
-                                  uint32_t ref)
+VXD_SVDAG_DEVICE bool vxd_svdag_enter(const struct vxd_svdag_pass *pass,
+                                      const struct vxd_svdag_search *at,
+                                      enum vxd_svdag_kind kind, uint32_t ref)
 {
-    struct vxd_dag_index_bucket *bucket = &pass->index.buckets[at->bucket];
-    const uint32_t word = ref | vxd_dag_slot_hash(at->hash, pass->index.addresses);
+    struct vxd_svdag_index_bucket *bucket = &pass->index.buckets[at->bucket];
+    const uint32_t word = ref | vxd_svdag_slot_hash(at->hash, pass->index.addresses);
 
-    if (vxd_dag_cas_release(&bucket->slots[at->slot], VXD_DAG_EMPTY, word) !=
-        VXD_DAG_EMPTY) {
+    if (vxd_svdag_cas_release(&bucket->slots[at->slot], VXD_SVDAG_EMPTY, word) !=
+        VXD_SVDAG_EMPTY) {
         return false;
     }
-    vxd_dag_atomic_or(&bucket->tags,
-                      vxd_dag_tag_bits(vxd_dag_tag_of(at->hash, kind), at->slot));
+    vxd_svdag_atomic_or(&bucket->tags,
+                        vxd_svdag_tag_bits(vxd_svdag_tag_of(at->hash, kind), at->slot));
     return true;
 }
 
 /* By all lanes of a warp: room for n words each (0: none), at *ref. False: there is not enough for
  * all, or the index is full; a fault is raised. */
-VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint32_t n,
-                                      uint32_t *ref)
+VXD_SVDAG_DEVICE bool vxd_svdag_take_room(const struct vxd_svdag_pass *pass, uint32_t n,
+                                          uint32_t *ref)
 {
     uint64_t n_new;
     const uint64_t begin =
-        vxd_dag_take_words(&pass->state->n_taken, pass->store->next, n, &n_new);
-    const uint64_t n_slots = (uint64_t)pass->index.n_buckets * VXD_DAG_INDEX_SLOTS;
-    uint32_t fault = n > 0 && begin + n > pass->capacity_words ? VXD_DAG_NO_WORDS : 0;
+        vxd_svdag_take_words(&pass->state->n_taken, pass->store->next, n, &n_new);
+    const uint64_t n_slots = (uint64_t)pass->index.n_buckets * VXD_SVDAG_INDEX_SLOTS;
+    uint32_t fault = n > 0 && begin + n > pass->capacity_words ? VXD_SVDAG_NO_WORDS : 0;
 
-    fault |= vxd_dag_index_is_full(pass->state->n_items + n_new, n_slots)
-                 ? VXD_DAG_NO_SLOTS
+    fault |= vxd_svdag_index_is_full(pass->state->n_items + n_new, n_slots)
+                 ? VXD_SVDAG_NO_SLOTS
                  : 0;
     fault = __reduce_or_sync(UINT32_MAX, fault);
-    if (fault != 0 && vxd_dag_lane() == 0) {
-        vxd_dag_raise(pass, fault);
+    if (fault != 0 && vxd_svdag_lane() == 0) {
+        vxd_svdag_raise(pass, fault);
     }
     *ref = (uint32_t)begin;
     return fault == 0;
@@ -323,26 +327,26 @@ VXD_DAG_DEVICE bool vxd_dag_take_room(const struct vxd_dag_pass *pass, uint32_t 
 /* By all lanes of a warp: enters the items of those whose search came to a free slot, of equal
  * ones (by their hashes) the first lane's alone; the others find it when they search on. *end is
  * where a lane's search is then, and *ref what it found. False: there is no room. */
-VXD_DAG_DEVICE bool vxd_dag_enter_new(const struct vxd_dag_pass *pass,
-                                      const struct vxd_dag_sought *sought,
-                                      struct vxd_dag_search *at,
-                                      enum vxd_dag_search_end *end, uint32_t *ref,
-                                      struct vxd_dag_spare *spare, bool *is_new)
+VXD_SVDAG_DEVICE bool vxd_svdag_enter_new(const struct vxd_svdag_pass *pass,
+                                          const struct vxd_svdag_sought *sought,
+                                          struct vxd_svdag_search *at,
+                                          enum vxd_svdag_search_end *end, uint32_t *ref,
+                                          struct vxd_svdag_spare *spare, bool *is_new)
 {
-    const bool is_missing = *end == VXD_DAG_FREE_SLOT;
+    const bool is_missing = *end == VXD_SVDAG_FREE_SLOT;
     const uint32_t missing = __ballot_sync(UINT32_MAX, is_missing);
     const uint32_t same =
         __match_any_sync(UINT32_MAX, (unsigned long long)at->hash) & missing;
-    const bool is_first = is_missing && (same & ((1u << vxd_dag_lane()) - 1)) == 0;
+    const bool is_first = is_missing && (same & ((1u << vxd_svdag_lane()) - 1)) == 0;
     bool takes = is_first && spare->n_words < sought->n_words;
     uint32_t room;
 
     *is_new = false;
     if (sought->pool != NULL) {
-        vxd_dag_pool_take(sought->pool, takes ? sought->n_words : 0, spare);
+        vxd_svdag_pool_take(sought->pool, takes ? sought->n_words : 0, spare);
         takes = is_first && spare->n_words < sought->n_words;
     }
-    if (!vxd_dag_take_room(pass, takes ? (uint32_t)sought->n_words : 0, &room)) {
+    if (!vxd_svdag_take_room(pass, takes ? (uint32_t)sought->n_words : 0, &room)) {
         return false;
     }
     if (takes) {
@@ -350,17 +354,17 @@ VXD_DAG_DEVICE bool vxd_dag_enter_new(const struct vxd_dag_pass *pass,
         spare->n_words = sought->n_words;
     }
     if (is_first) {
-        uint32_t *to = vxd_dag_words_to(pass, spare->ref);
+        uint32_t *to = vxd_svdag_words_to(pass, spare->ref);
 
         for (int i = 0; i < sought->n_words; i++) {
             to[i] = sought->words[i];
         }
         /* Where another one took the slot the lane goes on at once: lanes of a warp seldom do so at
          * the same time. */
-        while (*end == VXD_DAG_FREE_SLOT && !*is_new) {
-            *is_new = vxd_dag_enter(pass, at, sought->kind, spare->ref);
+        while (*end == VXD_SVDAG_FREE_SLOT && !*is_new) {
+            *is_new = vxd_svdag_enter(pass, at, sought->kind, spare->ref);
             if (!*is_new) {
-                *end = vxd_dag_search_on(pass, sought, at, ref);
+                *end = vxd_svdag_search_on(pass, sought, at, ref);
             }
         }
     }
@@ -370,35 +374,35 @@ VXD_DAG_DEVICE bool vxd_dag_enter_new(const struct vxd_dag_pass *pass,
 
 /* The arena, as the store that passes are compiled for. Another one is a type with the same
  * members. */
-struct vxd_dag_arena_cuda {
-    typedef struct vxd_dag_spare spare;
+struct vxd_svdag_arena_cuda {
+    typedef struct vxd_svdag_spare spare;
     /* A lane that has words to spare stores its item there, and a block that is alone counts
      * what it takes itself. */
     static const bool RESERVES = true;
 
     static __device__ __forceinline__ spare no_spare(void)
     {
-        return {VXD_DAG_EMPTY, 0};
+        return {VXD_SVDAG_EMPTY, 0};
     }
 
     /* By all 32 lanes of a warp, together: finds what each looks for, or stores it, and gives
-     * each its reference and whether it is new; VXD_DAG_EMPTY where it looks for nothing. Where
+     * each its reference and whether it is new; VXD_SVDAG_EMPTY where it looks for nothing. Where
      * there is no room a fault is raised, and lanes that look for something may get
-     * VXD_DAG_EMPTY too. */
+     * VXD_SVDAG_EMPTY too. */
     static __device__ __forceinline__ uint32_t
-    find_or_store(const struct vxd_dag_pass *pass, const struct vxd_dag_sought *sought,
-                  spare *own, bool *is_new)
+    find_or_store(const struct vxd_svdag_pass *pass,
+                  const struct vxd_svdag_sought *sought, spare *own, bool *is_new)
     {
-        struct vxd_dag_search at = {0, 0, 0, 0};
-        enum vxd_dag_search_end end = VXD_DAG_FOUND;
-        uint32_t ref = VXD_DAG_EMPTY;
+        struct vxd_svdag_search at = {0, 0, 0, 0};
+        enum vxd_svdag_search_end end = VXD_SVDAG_FOUND;
+        uint32_t ref = VXD_SVDAG_EMPTY;
         bool is_missing = sought->n_words > 0;
 
         *is_new = false;
         if (is_missing) {
             at.hash =
-                vxd_dag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
-            at.bucket = vxd_dag_home(at.hash, pass->index.n_buckets);
+                vxd_svdag_hash((uint32_t)sought->kind, sought->words, sought->n_words);
+            at.bucket = vxd_svdag_home(at.hash, pass->index.n_buckets);
         }
         /* The second time lanes find what the first of equal ones stored. */
         while (__any_sync(UINT32_MAX, is_missing)) {
@@ -406,40 +410,40 @@ struct vxd_dag_arena_cuda {
             bool is_entered = false;
 
             if (is_missing) {
-                end = vxd_dag_search_on(pass, sought, &at, &ref);
+                end = vxd_svdag_search_on(pass, sought, &at, &ref);
             }
             __syncwarp();
-            if (__any_sync(UINT32_MAX, end == VXD_DAG_FREE_SLOT)) {
+            if (__any_sync(UINT32_MAX, end == VXD_SVDAG_FREE_SLOT)) {
                 has_room =
-                    vxd_dag_enter_new(pass, sought, &at, &end, &ref, own, &is_entered);
+                    vxd_svdag_enter_new(pass, sought, &at, &end, &ref, own, &is_entered);
             }
             if (is_entered) {
                 ref = own->ref;
                 *own = no_spare();
                 *is_new = true;
-                end = VXD_DAG_FOUND;
-            } else if (end == VXD_DAG_EXHAUSTED) {
-                vxd_dag_raise(pass, VXD_DAG_NO_SLOTS);
+                end = VXD_SVDAG_FOUND;
+            } else if (end == VXD_SVDAG_EXHAUSTED) {
+                vxd_svdag_raise(pass, VXD_SVDAG_NO_SLOTS);
             }
-            is_missing = end == VXD_DAG_FREE_SLOT && has_room;
-            ref = end == VXD_DAG_FOUND ? ref : VXD_DAG_EMPTY;
+            is_missing = end == VXD_SVDAG_FREE_SLOT && has_room;
+            ref = end == VXD_SVDAG_FOUND ? ref : VXD_SVDAG_EMPTY;
             if (!has_room) {
                 break;
             }
         }
         if (sought->pool != NULL) {
-            vxd_dag_pool_give(sought->pool, own);
+            vxd_svdag_pool_give(sought->pool, own);
         }
         return ref;
     }
 
     /* Ends a pass, by one thread after all others: words that were taken are not handed out
      * again. Those beyond what there is were taken by lanes that found no room. */
-    static __device__ __forceinline__ void end(const struct vxd_dag_pass *pass)
+    static __device__ __forceinline__ void end(const struct vxd_svdag_pass *pass)
     {
         const uint64_t next =
             pass->store->next +
-            vxd_dag_taken_words(vxd_dag_load_now64(&pass->state->n_taken));
+            vxd_svdag_taken_words(vxd_svdag_load_now64(&pass->state->n_taken));
 
         pass->store->next = next < pass->capacity_words ? next : pass->capacity_words;
     }
@@ -448,22 +452,22 @@ struct vxd_dag_arena_cuda {
      * that are dealt out, and n_above nodes above them are to come. What is new in what is left is
      * three eighths of what was in what is done: rather too little, as memory that was asked
      * for stays, and much of what is taken at the same time at first is equal. */
-    static __device__ __forceinline__ void tell_needs(const struct vxd_dag_pass *pass,
+    static __device__ __forceinline__ void tell_needs(const struct vxd_svdag_pass *pass,
                                                       uint32_t fault, uint64_t n_done,
                                                       uint64_t n_rows, uint64_t n_above)
     {
-        struct vxd_dag_needs *needs = &pass->progress->needs;
-        const uint64_t taken = vxd_dag_load_now64(&pass->state->n_taken);
-        const uint64_t n_words = vxd_dag_taken_words(taken);
-        const uint64_t n_new = vxd_dag_taken_items(taken);
+        struct vxd_svdag_needs *needs = &pass->progress->needs;
+        const uint64_t taken = vxd_svdag_load_now64(&pass->state->n_taken);
+        const uint64_t n_words = vxd_svdag_taken_words(taken);
+        const uint64_t n_new = vxd_svdag_taken_items(taken);
         /* In sixty-fourths: of too few rows nothing is known. */
         const uint64_t done = n_done > n_rows / 8 ? n_done : n_rows / 8 + 1;
         const uint64_t left = n_done < n_rows ? 24 * (n_rows - n_done) / done : 0;
 
-        if ((fault & VXD_DAG_NO_SLOTS) != 0) {
+        if ((fault & VXD_SVDAG_NO_SLOTS) != 0) {
             needs->n_items = pass->state->n_items + n_new + n_new * left / 64 + n_above;
         }
-        if ((fault & VXD_DAG_NO_WORDS) != 0) {
+        if ((fault & VXD_SVDAG_NO_WORDS) != 0) {
             /* Inner nodes are of six or seven words. */
             needs->n_words =
                 pass->store->next + n_words + n_words * left / 64 + 6 * n_above;

@@ -8,17 +8,17 @@ enum {
     N_MEMO = 512 /* nodes whose counts are remembered */
 };
 
-enum vxd_status vxd_dag_inner_put(struct vxd_dag_writer *writer, int height,
-                                  const uint32_t children[8], uint32_t *ref,
-                                  struct vxd_err *err)
+enum vxd_status vxd_svdag_inner_put(struct vxd_svdag_writer *writer, int height,
+                                    const uint32_t children[8], uint32_t *ref,
+                                    struct vxd_err *err)
 {
-    const struct vxd_dag_view *view = &writer->dag->view;
+    const struct vxd_svdag_view *view = &writer->svdag->view;
     uint32_t words[9];
 
-    assert(height > VXD_DAG_LEAF_HEIGHT && height <= view->depth);
-    return vxd_dag_inner_compose(view, height, children, words, ref)
-               ? vxd_dag_put(writer, VXD_DAG_INNER, height, words,
-                             vxd_dag_inner_words(words), ref, err)
+    assert(height > VXD_SVDAG_LEAF_HEIGHT && height <= view->depth);
+    return vxd_svdag_inner_compose(view, height, children, words, ref)
+               ? vxd_svdag_put(writer, VXD_SVDAG_INNER, height, words,
+                               vxd_svdag_inner_words(words), ref, err)
                : VXD_OK;
 }
 
@@ -28,36 +28,37 @@ struct counts {
 };
 
 /* Counts of a reference that need no walk; false where its children have to be asked. */
-static bool counts_known(const struct vxd_dag_view *view, uint32_t ref, int height,
+static bool counts_known(const struct vxd_svdag_view *view, uint32_t ref, int height,
                          struct counts *out)
 {
     const uint32_t *words;
 
     *out = (struct counts){0};
-    if (ref == VXD_DAG_EMPTY) {
+    if (ref == VXD_SVDAG_EMPTY) {
         return true;
     }
-    if (vxd_dag_is_uniform(ref)) {
+    if (vxd_svdag_is_uniform(ref)) {
         uint64_t n = (uint64_t)1 << (3 * height);
 
-        if (vxd_dag_uniform_state(view, ref) == VXD_DAG_FREE) {
+        if (vxd_svdag_uniform_state(view, ref) == VXD_SVDAG_FREE) {
             out->n_free = n;
         } else {
             out->n_occupied = n;
         }
         return true;
     }
-    words = vxd_dag_words(view, ref);
-    if (height == VXD_DAG_LEAF_HEIGHT) {
-        struct vxd_dag_item leaf = vxd_dag_leaf_item(view, ref);
-        uint64_t occupied = vxd_dag_item_occupied(view, &leaf);
+    words = vxd_svdag_words(view, ref);
+    if (height == VXD_SVDAG_LEAF_HEIGHT) {
+        struct vxd_svdag_item leaf = vxd_svdag_leaf_item(view, ref);
+        uint64_t occupied = vxd_svdag_item_occupied(view, &leaf);
 
-        out->n_occupied = (uint64_t)vxd_dag_popc(occupied);
-        out->n_free = (uint64_t)vxd_dag_popc(vxd_dag_leaf_mask(words)) - out->n_occupied;
+        out->n_occupied = (uint64_t)vxd_svdag_popc(occupied);
+        out->n_free =
+            (uint64_t)vxd_svdag_popc(vxd_svdag_leaf_mask(words)) - out->n_occupied;
         return true;
     }
     out->n_occupied = words[0] >> 10;
-    return height <= VXD_DAG_COUNT_HEIGHT && (words[0] & VXD_DAG_HAS_FREE) == 0;
+    return height <= VXD_SVDAG_COUNT_HEIGHT && (words[0] & VXD_SVDAG_HAS_FREE) == 0;
 }
 
 /* A node on the way down, with what its first children hold. */
@@ -68,7 +69,7 @@ struct frame {
 };
 
 struct memo {
-    uint32_t ref; /* VXD_DAG_EMPTY: none */
+    uint32_t ref; /* VXD_SVDAG_EMPTY: none */
     int height;
     struct counts counts;
 };
@@ -80,11 +81,11 @@ static struct memo *memo_slot(struct memo memo[N_MEMO], uint32_t ref, int height
     return &memo[hash >> 23];
 }
 
-void vxd_dag_ref_count(const struct vxd_dag_view *view, uint32_t ref, int height,
-                       uint64_t *n_occupied, uint64_t *n_free)
+void vxd_svdag_ref_count(const struct vxd_svdag_view *view, uint32_t ref, int height,
+                         uint64_t *n_occupied, uint64_t *n_free)
 {
-    struct frame stack[VXD_DAG_MAX_DEPTH + 1]; /* by height */
-    struct memo memo[N_MEMO];                  /* a DAG has more paths than nodes */
+    struct frame stack[VXD_SVDAG_MAX_DEPTH + 1]; /* by height */
+    struct memo memo[N_MEMO];                    /* a DAG has more paths than nodes */
     struct counts counts;
     int top = height;
 
@@ -94,7 +95,7 @@ void vxd_dag_ref_count(const struct vxd_dag_view *view, uint32_t ref, int height
         return;
     }
     for (int i = 0; i < N_MEMO; i++) {
-        memo[i].ref = VXD_DAG_EMPTY;
+        memo[i].ref = VXD_SVDAG_EMPTY;
     }
     stack[height] = (struct frame){.ref = ref};
     for (;;) {
@@ -113,7 +114,7 @@ void vxd_dag_ref_count(const struct vxd_dag_view *view, uint32_t ref, int height
             stack[top].sum.n_free += counts.n_free;
             continue;
         }
-        child = vxd_dag_child_of(view, frame->ref, frame->octant++);
+        child = vxd_svdag_child_of(view, frame->ref, frame->octant++);
         if (!counts_known(view, child, top - 1, &counts)) {
             known = memo_slot(memo, child, top - 1);
             if (known->ref != child || known->height != top - 1) {

@@ -2,46 +2,46 @@
 /* Leaves between their stored form and 64 voxels apart. */
 #include "gpu/svdag/store/store.h"
 
-void vxd_dag_leaf_read(const struct vxd_dag_view *view, uint32_t ref, uint16_t values[64],
-                       struct vxd_dag_leaf *leaf)
+void vxd_svdag_leaf_read(const struct vxd_svdag_view *view, uint32_t ref,
+                         uint16_t values[64], struct vxd_svdag_leaf *leaf)
 {
-    vxd_dag_leaf_split(view, ref, values, leaf);
+    vxd_svdag_leaf_split(view, ref, values, leaf);
 }
 
 /* Values in a block beside the leaf, or in the reference where all are equal. */
-static enum vxd_status put_values(struct vxd_dag_writer *writer,
-                                  const struct vxd_dag_leaf *leaf, uint32_t *ref,
+static enum vxd_status put_values(struct vxd_svdag_writer *writer,
+                                  const struct vxd_svdag_leaf *leaf, uint32_t *ref,
                                   struct vxd_err *err)
 {
-    const struct vxd_dag_view *view = &writer->dag->view;
-    uint32_t words[VXD_DAG_MAX_ITEM_WORDS] = {0};
+    const struct vxd_svdag_view *view = &writer->svdag->view;
+    uint32_t words[VXD_SVDAG_MAX_ITEM_WORDS] = {0};
     uint32_t first = 0;
-    int n = vxd_dag_popc(leaf->set);
+    int n = vxd_svdag_popc(leaf->set);
 
     words[0] = (uint32_t)n;
-    if (vxd_dag_leaf_pack(view, leaf, words + 1, &first)) {
-        *ref = VXD_DAG_UNIFORM | first;
+    if (vxd_svdag_leaf_pack(view, leaf, words + 1, &first)) {
+        *ref = VXD_SVDAG_UNIFORM | first;
         return VXD_OK;
     }
-    return vxd_dag_put(writer, VXD_DAG_BLOCK, 0, words,
-                       vxd_dag_block_words(view->value_bits, n), ref, err);
+    return vxd_svdag_put(writer, VXD_SVDAG_BLOCK, 0, words,
+                         vxd_svdag_block_words(view->value_bits, n), ref, err);
 }
 
-enum vxd_status vxd_dag_leaf_make(struct vxd_dag_writer *writer,
-                                  const struct vxd_dag_leaf *leaf,
-                                  uint32_t words[VXD_DAG_MAX_LEAF_WORDS], int *n_words,
-                                  uint32_t *ref, struct vxd_err *err)
+enum vxd_status vxd_svdag_leaf_make(struct vxd_svdag_writer *writer,
+                                    const struct vxd_svdag_leaf *leaf,
+                                    uint32_t words[VXD_SVDAG_MAX_LEAF_WORDS],
+                                    int *n_words, uint32_t *ref, struct vxd_err *err)
 {
-    const struct vxd_dag_view *view = &writer->dag->view;
+    const struct vxd_svdag_view *view = &writer->svdag->view;
     enum vxd_status status;
 
     *n_words = 0;
-    *ref = VXD_DAG_EMPTY;
+    *ref = VXD_SVDAG_EMPTY;
     if (leaf->set == 0) {
         return VXD_OK;
     }
     if (view->value_bits <= 4) {
-        if (!vxd_dag_leaf_compose(view, leaf, words, ref)) {
+        if (!vxd_svdag_leaf_compose(view, leaf, words, ref)) {
             return VXD_OK;
         }
     } else {
@@ -51,25 +51,25 @@ enum vxd_status vxd_dag_leaf_make(struct vxd_dag_writer *writer,
         if (status != VXD_OK) {
             return status;
         }
-        if (vxd_dag_is_uniform(words[2]) && leaf->set == UINT64_MAX) {
+        if (vxd_svdag_is_uniform(words[2]) && leaf->set == UINT64_MAX) {
             *ref = words[2];
             return VXD_OK;
         }
     }
-    *n_words = vxd_dag_leaf_words(view->value_bits, leaf->set);
+    *n_words = vxd_svdag_leaf_words(view->value_bits, leaf->set);
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_leaf_put(struct vxd_dag_writer *writer,
-                                 const struct vxd_dag_leaf *leaf, uint32_t *ref,
-                                 struct vxd_err *err)
+enum vxd_status vxd_svdag_leaf_put(struct vxd_svdag_writer *writer,
+                                   const struct vxd_svdag_leaf *leaf, uint32_t *ref,
+                                   struct vxd_err *err)
 {
-    uint32_t words[VXD_DAG_MAX_LEAF_WORDS];
+    uint32_t words[VXD_SVDAG_MAX_LEAF_WORDS];
     int n_words;
-    enum vxd_status status = vxd_dag_leaf_make(writer, leaf, words, &n_words, ref, err);
+    enum vxd_status status = vxd_svdag_leaf_make(writer, leaf, words, &n_words, ref, err);
 
     return status != VXD_OK || n_words == 0
                ? status
-               : vxd_dag_put(writer, VXD_DAG_LEAF, VXD_DAG_LEAF_HEIGHT, words, n_words,
-                             ref, err);
+               : vxd_svdag_put(writer, VXD_SVDAG_LEAF, VXD_SVDAG_LEAF_HEIGHT, words,
+                               n_words, ref, err);
 }

@@ -14,16 +14,16 @@ enum {
     MAX_ROWS = 1 << 29 /* eight children of a row have 32-bit numbers */
 };
 
-#define TABLE_BYTES ((VXD_DAG_MAX_CHUNKS + 1) * sizeof(uint32_t *))
-#define CHUNK_BYTES (VXD_DAG_CHUNK_WORDS * sizeof(uint32_t))
-#define IS_ARENA(dag) ((dag)->device_ops == NULL)
+#define TABLE_BYTES ((VXD_SVDAG_MAX_CHUNKS + 1) * sizeof(uint32_t *))
+#define CHUNK_BYTES (VXD_SVDAG_CHUNK_WORDS * sizeof(uint32_t))
+#define IS_ARENA(svdag) ((svdag)->device_ops == NULL)
 
-enum vxd_status vxd_dag_device_take(struct vxd_queue *queue, struct vxd_dag *dag,
-                                    size_t n_bytes, struct vxd_buffer *out,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_device_take(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                      size_t n_bytes, struct vxd_buffer *out,
+                                      struct vxd_err *err)
 {
-    struct vxd_dag_device *device = dag->device;
-    size_t max_bytes = dag->spec.max_bytes;
+    struct vxd_svdag_device *device = svdag->device;
+    size_t max_bytes = svdag->spec.max_bytes;
     size_t n_taken = __atomic_load_n(&device->n_bytes, __ATOMIC_RELAXED);
     enum vxd_status status;
 
@@ -40,37 +40,38 @@ enum vxd_status vxd_dag_device_take(struct vxd_queue *queue, struct vxd_dag *dag
     return status;
 }
 
-void vxd_dag_device_give(struct vxd_queue *queue, struct vxd_dag *dag,
-                         struct vxd_buffer *buffer)
+void vxd_svdag_device_give(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                           struct vxd_buffer *buffer)
 {
-    (void)__atomic_fetch_sub(&dag->device->n_bytes, buffer->n_bytes, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_sub(&svdag->device->n_bytes, buffer->n_bytes, __ATOMIC_RELAXED);
     vxd_device_free(queue, buffer);
 }
 
 /* Words --------------------------------------------------------------------------------- */
 
-static uint64_t capacity_words(const struct vxd_dag_device *device)
+static uint64_t capacity_words(const struct vxd_svdag_device *device)
 {
-    return (uint64_t)device->n_chunks * VXD_DAG_CHUNK_WORDS;
+    return (uint64_t)device->n_chunks * VXD_SVDAG_CHUNK_WORDS;
 }
 
 /* Words that an arena's index has addresses for. */
-static uint64_t addressable_words(const struct vxd_dag_device *device)
+static uint64_t addressable_words(const struct vxd_svdag_device *device)
 {
     return (uint64_t)device->index.addresses + 1;
 }
 
 /* Whether there are more: the index has to be made anew. */
-static bool lacks_addresses(const struct vxd_dag *dag)
+static bool lacks_addresses(const struct vxd_svdag *svdag)
 {
-    return IS_ARENA(dag) && capacity_words(dag->device) > addressable_words(dag->device);
+    return IS_ARENA(svdag) &&
+           capacity_words(svdag->device) > addressable_words(svdag->device);
 }
 
 /* More chunks, in one piece of memory. Nothing that runs looks at their entries yet. */
-static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_dag *dag,
+static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                   uint32_t n, struct vxd_err *err)
 {
-    struct vxd_dag_device *device = dag->device;
+    struct vxd_svdag_device *device = svdag->device;
     uint32_t **table = device->h_table.ptr;
     struct vxd_buffer piece = {0};
     struct vxd_buffer *pieces =
@@ -81,12 +82,12 @@ static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_dag *dag,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
     }
     device->pieces = pieces;
-    VXD_TRY(vxd_dag_device_take(queue, dag, n * CHUNK_BYTES, &piece, err));
+    VXD_TRY(vxd_svdag_device_take(queue, svdag, n * CHUNK_BYTES, &piece, err));
     /* Images copy whole chunks. */
     VXD_TRY(vxd_queue_fill(queue, piece.ptr, 0, piece.n_bytes, err));
     for (uint32_t i = 0; i < n; i++) {
         table[device->n_chunks + i] =
-            (uint32_t *)piece.ptr + (size_t)i * VXD_DAG_CHUNK_WORDS;
+            (uint32_t *)piece.ptr + (size_t)i * VXD_SVDAG_CHUNK_WORDS;
     }
     VXD_TRY(vxd_queue_copy(queue, (uint32_t **)device->table.ptr + device->n_chunks,
                            table + device->n_chunks, n * sizeof *table, err));
@@ -95,33 +96,33 @@ static enum vxd_status add_chunks(struct vxd_queue *queue, struct vxd_dag *dag,
     return VXD_OK;
 out:
     if (piece.ptr != NULL) {
-        vxd_dag_device_give(queue, dag, &piece);
+        vxd_svdag_device_give(queue, svdag, &piece);
     }
     return status;
 }
 
 /* So many words at least; where the budget has them, an eighth more than there are (of 64 MiB
  * and more a sixteenth), and n_more chunks. */
-static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_dag *dag,
+static enum vxd_status grow_words(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                   uint64_t n_words, uint32_t n_more, struct vxd_err *err)
 {
-    struct vxd_dag_device *device = dag->device;
-    uint64_t needed = (n_words + VXD_DAG_CHUNK_WORDS - 1) / VXD_DAG_CHUNK_WORDS;
+    struct vxd_svdag_device *device = svdag->device;
+    uint64_t needed = (n_words + VXD_SVDAG_CHUNK_WORDS - 1) / VXD_SVDAG_CHUNK_WORDS;
     uint64_t wanted =
         device->n_chunks + device->n_chunks / (device->n_chunks < 64 ? 8 : 16) + 1;
 
     needed = needed > device->n_chunks ? needed : (uint64_t)device->n_chunks + 1;
-    if (needed > VXD_DAG_MAX_CHUNKS) {
+    if (needed > VXD_SVDAG_MAX_CHUNKS) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the scene's store has no addresses left: 16 GiB of nodes");
     }
     wanted = (wanted > needed ? wanted : needed) + n_more;
-    wanted = wanted < VXD_DAG_MAX_CHUNKS ? wanted : VXD_DAG_MAX_CHUNKS;
+    wanted = wanted < VXD_SVDAG_MAX_CHUNKS ? wanted : VXD_SVDAG_MAX_CHUNKS;
     if (wanted > needed &&
-        add_chunks(queue, dag, (uint32_t)wanted - device->n_chunks, NULL) == VXD_OK) {
+        add_chunks(queue, svdag, (uint32_t)wanted - device->n_chunks, NULL) == VXD_OK) {
         return VXD_OK;
     }
-    return add_chunks(queue, dag, (uint32_t)needed - device->n_chunks, err);
+    return add_chunks(queue, svdag, (uint32_t)needed - device->n_chunks, err);
 }
 
 /* Rooms of scratch ---------------------------------------------------------------------- */
@@ -138,10 +139,11 @@ static uint32_t room_for(uint32_t room, uint64_t needed, uint32_t factor)
 }
 
 /* Rooms that the device has memory for now; the scratch is taken by each edit. */
-static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  const struct vxd_dag_needs *needs, struct vxd_err *err)
+static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                  const struct vxd_svdag_needs *needs,
+                                  struct vxd_err *err)
 {
-    struct vxd_dag_device *device = dag->device;
+    struct vxd_svdag_device *device = svdag->device;
     struct vxd_err own = {0};
     enum vxd_status status = VXD_OK;
 
@@ -149,20 +151,20 @@ static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_dag *dag,
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the edit looks at more than 2^29 cubes of one kind");
     }
-    if (needs->n_cubes + needs->n_pairs > dag->max_visits) {
+    if (needs->n_cubes + needs->n_pairs > svdag->max_visits) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
                         "the edit touches more than %llu regions of the scene; make its "
                         "shapes smaller, or split it",
-                        (unsigned long long)dag->max_visits);
+                        (unsigned long long)svdag->max_visits);
     }
     for (uint32_t factor = 4; factor >= 1; factor /= 2) {
-        struct vxd_dag_rooms rooms = {
+        struct vxd_svdag_rooms rooms = {
             room_for(device->rooms.n_cubes, needs->n_cubes, factor),
             room_for(device->rooms.n_pairs, needs->n_pairs, factor)};
         struct vxd_buffer scratch;
 
         status =
-            vxd_device_alloc(queue, vxd_dag_scratch_bytes_cuda(&rooms), &scratch, &own);
+            vxd_device_alloc(queue, vxd_svdag_scratch_bytes_cuda(&rooms), &scratch, &own);
         if (status == VXD_OK) {
             vxd_device_free(queue, &scratch);
             device->rooms = rooms;
@@ -175,24 +177,25 @@ static enum vxd_status grow_rooms(struct vxd_queue *queue, struct vxd_dag *dag,
     return status;
 }
 
-enum vxd_status vxd_dag_device_grow(struct vxd_queue *queue, struct vxd_dag *dag,
-                                    const struct vxd_dag_needs *needs,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_device_grow(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                      const struct vxd_svdag_needs *needs,
+                                      struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
-    if (needs->n_words > 0 && !lacks_addresses(dag)) {
-        VXD_TRY(grow_words(queue, dag, needs->n_words,
-                           IS_ARENA(dag) ? 0 : dag->device_ops->n_more_chunks(dag), err));
-        if (!IS_ARENA(dag)) {
-            VXD_TRY(dag->device_ops->grow(queue, dag, err));
+    if (needs->n_words > 0 && !lacks_addresses(svdag)) {
+        VXD_TRY(grow_words(queue, svdag, needs->n_words,
+                           IS_ARENA(svdag) ? 0 : svdag->device_ops->n_more_chunks(svdag),
+                           err));
+        if (!IS_ARENA(svdag)) {
+            VXD_TRY(svdag->device_ops->grow(queue, svdag, err));
         }
     }
-    if ((IS_ARENA(dag) && needs->n_items > 0) || lacks_addresses(dag)) {
-        VXD_TRY(vxd_dag_device_arena_grow(queue, dag, needs->n_items, err));
+    if ((IS_ARENA(svdag) && needs->n_items > 0) || lacks_addresses(svdag)) {
+        VXD_TRY(vxd_svdag_device_arena_grow(queue, svdag, needs->n_items, err));
     }
     if (needs->n_cubes > 0 || needs->n_pairs > 0) {
-        VXD_TRY(grow_rooms(queue, dag, needs, err));
+        VXD_TRY(grow_rooms(queue, svdag, needs, err));
     }
     VXD_TRY(vxd_queue_wait(queue, err));
 out:
@@ -214,37 +217,37 @@ static uint64_t since(uint64_t now, uint64_t then)
 }
 
 /* Notes what the last edit took, all its tries together. */
-static void note_taken(struct vxd_dag *dag)
+static void note_taken(struct vxd_svdag *svdag)
 {
-    struct vxd_dag_device *device = dag->device;
-    const struct vxd_dag_store_state state = vxd_dag_device_state(dag);
-    const struct vxd_dag_taken then = device->taken;
+    struct vxd_svdag_device *device = svdag->device;
+    const struct vxd_svdag_store_state state = vxd_svdag_device_state(svdag);
+    const struct vxd_svdag_taken then = device->taken;
 
-    device->taken = (struct vxd_dag_taken){.n_words = state.next};
-    for (int i = 0; i < VXD_DAG_N_KINDS; i++) {
+    device->taken = (struct vxd_svdag_taken){.n_words = state.next};
+    for (int i = 0; i < VXD_SVDAG_N_KINDS; i++) {
         device->taken.n_items += state.n_items[i];
     }
     device->lately[1] = device->lately[0];
     device->lately[0] =
-        (struct vxd_dag_taken){since(device->taken.n_words, then.n_words),
-                               since(device->taken.n_items, then.n_items)};
+        (struct vxd_svdag_taken){since(device->taken.n_words, then.n_words),
+                                 since(device->taken.n_items, then.n_items)};
 }
 
-enum vxd_status vxd_dag_device_expect(struct vxd_queue *queue, struct vxd_dag *dag,
-                                      struct vxd_err *err)
+enum vxd_status vxd_svdag_device_expect(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                        struct vxd_err *err)
 {
-    const struct vxd_dag_device *device = dag->device;
-    const struct vxd_dag_taken *lately = device->lately;
-    struct vxd_dag_needs needs = {0};
+    const struct vxd_svdag_device *device = svdag->device;
+    const struct vxd_svdag_taken *lately = device->lately;
+    struct vxd_svdag_needs needs = {0};
     struct vxd_err own = {0};
     uint64_t n_words;
     uint64_t n_items;
     enum vxd_status status = VXD_OK;
 
-    if (!IS_ARENA(dag)) {
+    if (!IS_ARENA(svdag)) {
         return VXD_OK;
     }
-    note_taken(dag);
+    note_taken(svdag);
     n_words = device->taken.n_words +
               expected(lately[0].n_words, lately[1].n_words, device->taken.n_words);
     n_items = device->taken.n_items +
@@ -252,13 +255,13 @@ enum vxd_status vxd_dag_device_expect(struct vxd_queue *queue, struct vxd_dag *d
     if (n_words > capacity_words(device)) {
         needs.n_words = n_words;
     }
-    if (vxd_dag_index_is_full(n_items,
-                              (uint64_t)device->index.n_buckets * VXD_DAG_INDEX_SLOTS)) {
+    if (vxd_svdag_index_is_full(n_items, (uint64_t)device->index.n_buckets *
+                                             VXD_SVDAG_INDEX_SLOTS)) {
         needs.n_items = n_items;
     }
     if (needs.n_words > 0 || needs.n_items > 0) {
         VXD_TRY(vxd_queue_wait(queue, err));
-        status = vxd_dag_device_grow(queue, dag, &needs, &own);
+        status = vxd_svdag_device_grow(queue, svdag, &needs, &own);
         status = status == VXD_RESOURCE_EXHAUSTED ? VXD_OK : status;
     }
     if (status != VXD_OK && err != NULL) {
@@ -270,39 +273,39 @@ out:
 
 /* The store ----------------------------------------------------------------------------- */
 
-static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_dag *dag,
+static enum vxd_status open_device(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                    struct vxd_err *err)
 {
-    struct vxd_dag_device *device = dag->device;
+    struct vxd_svdag_device *device = svdag->device;
     struct vxd_context *context = queue->context;
-    struct vxd_dag_store_state *mirror;
+    struct vxd_svdag_store_state *mirror;
     enum vxd_status status;
 
     VXD_TRY(vxd_host_alloc(context, TABLE_BYTES, &device->h_table, err));
     VXD_TRY(vxd_host_alloc(context, sizeof *mirror, &device->mirror, err));
-    VXD_TRY(vxd_dag_device_take(queue, dag, TABLE_BYTES, &device->table, err));
-    VXD_TRY(vxd_dag_device_take(queue, dag, sizeof *mirror, &device->state, err));
+    VXD_TRY(vxd_svdag_device_take(queue, svdag, TABLE_BYTES, &device->table, err));
+    VXD_TRY(vxd_svdag_device_take(queue, svdag, sizeof *mirror, &device->state, err));
     memset(device->h_table.ptr, 0, TABLE_BYTES);
     mirror = device->mirror.ptr;
-    /* Address 0 is VXD_DAG_EMPTY. Other stores place no item at the beginning of a chunk. */
-    *mirror = (struct vxd_dag_store_state){.next = IS_ARENA(dag) ? 1 : 0};
+    /* Address 0 is VXD_SVDAG_EMPTY. Other stores place no item at the beginning of a chunk. */
+    *mirror = (struct vxd_svdag_store_state){.next = IS_ARENA(svdag) ? 1 : 0};
     VXD_TRY(
         vxd_queue_copy(queue, device->table.ptr, device->h_table.ptr, TABLE_BYTES, err));
     VXD_TRY(vxd_queue_copy(queue, device->state.ptr, mirror, sizeof *mirror, err));
-    VXD_TRY(IS_ARENA(dag) ? vxd_dag_device_arena_open(queue, dag, err)
-                          : dag->device_ops->open(queue, dag, err));
-    VXD_TRY(add_chunks(queue, dag, 1, err));
+    VXD_TRY(IS_ARENA(svdag) ? vxd_svdag_device_arena_open(queue, svdag, err)
+                            : svdag->device_ops->open(queue, svdag, err));
+    VXD_TRY(add_chunks(queue, svdag, 1, err));
     /* Other queues may be the first to use it. */
     VXD_TRY(vxd_queue_wait(queue, err));
-    dag->view.chunks = (const uint32_t *const *)device->table.ptr;
-    dag->view.is_split = !IS_ARENA(dag) && dag->device_ops->is_split;
+    svdag->view.chunks = (const uint32_t *const *)device->table.ptr;
+    svdag->view.is_split = !IS_ARENA(svdag) && svdag->device_ops->is_split;
 out:
     return status;
 }
 
-static void destroy_device(struct vxd_queue *queue, struct vxd_dag *dag)
+static void destroy_device(struct vxd_queue *queue, struct vxd_svdag *svdag)
 {
-    struct vxd_dag_device *device = dag->device;
+    struct vxd_svdag_device *device = svdag->device;
 
     /* The mirror is host memory, which goes at once. */
     (void)vxd_queue_wait(queue, NULL);
@@ -310,8 +313,8 @@ static void destroy_device(struct vxd_queue *queue, struct vxd_dag *dag)
         vxd_device_free(queue, &device->pieces[i]);
     }
     vxd_device_free(queue, &device->buckets);
-    if (!IS_ARENA(dag)) {
-        dag->device_ops->close(queue, dag);
+    if (!IS_ARENA(svdag)) {
+        svdag->device_ops->close(queue, svdag);
     }
     vxd_device_free(queue, &device->state);
     vxd_device_free(queue, &device->table);
@@ -319,74 +322,75 @@ static void destroy_device(struct vxd_queue *queue, struct vxd_dag *dag)
     vxd_host_free(queue->context, &device->h_table);
     free(device->pieces);
     free(device);
-    dag->device = NULL;
+    svdag->device = NULL;
 }
 
-static enum vxd_status create_device(struct vxd_queue *queue, struct vxd_dag *dag,
+static enum vxd_status create_device(struct vxd_queue *queue, struct vxd_svdag *svdag,
                                      struct vxd_err *err)
 {
     enum vxd_status status;
 
-    dag->device = calloc(1, sizeof *dag->device);
-    if (dag->device == NULL) {
+    svdag->device = calloc(1, sizeof *svdag->device);
+    if (svdag->device == NULL) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
     }
-    dag->device->rooms = (struct vxd_dag_rooms){FIRST_CUBES, FIRST_PAIRS};
-    status = open_device(queue, dag, err);
+    svdag->device->rooms = (struct vxd_svdag_rooms){FIRST_CUBES, FIRST_PAIRS};
+    status = open_device(queue, svdag, err);
     if (status != VXD_OK) {
-        destroy_device(queue, dag);
+        destroy_device(queue, svdag);
     }
     return status;
 }
 
 /* The device writes the mirror whenever it likes. */
-static void get_usage(const struct vxd_dag *dag, struct vxd_dag_usage *out)
+static void get_usage(const struct vxd_svdag *svdag, struct vxd_svdag_usage *out)
 {
-    const volatile struct vxd_dag_store_state *mirror = dag->device->mirror.ptr;
+    const volatile struct vxd_svdag_store_state *mirror = svdag->device->mirror.ptr;
     uint64_t capacity =
-        (uint64_t)__atomic_load_n(&dag->device->n_chunks, __ATOMIC_ACQUIRE) *
-        VXD_DAG_CHUNK_WORDS;
+        (uint64_t)__atomic_load_n(&svdag->device->n_chunks, __ATOMIC_ACQUIRE) *
+        VXD_SVDAG_CHUNK_WORDS;
     uint64_t n_free;
 
-    *out = (struct vxd_dag_usage){
-        .n_leaves = mirror->n_items[VXD_DAG_LEAF],
-        .n_inner = mirror->n_items[VXD_DAG_INNER],
-        .n_blocks = mirror->n_items[VXD_DAG_BLOCK],
+    *out = (struct vxd_svdag_usage){
+        .n_leaves = mirror->n_items[VXD_SVDAG_LEAF],
+        .n_inner = mirror->n_items[VXD_SVDAG_INNER],
+        .n_blocks = mirror->n_items[VXD_SVDAG_BLOCK],
         .node_bytes = mirror->n_words * sizeof(uint32_t),
-        .n_bytes = __atomic_load_n(&dag->device->n_bytes, __ATOMIC_RELAXED)};
+        .n_bytes = __atomic_load_n(&svdag->device->n_bytes, __ATOMIC_RELAXED)};
     n_free = capacity - mirror->next +
-             (IS_ARENA(dag) ? 0 : dag->device_ops->n_free_words(dag));
+             (IS_ARENA(svdag) ? 0 : svdag->device_ops->n_free_words(svdag));
     /* Of two moments, it may be more than there is. */
     n_free = n_free < capacity ? n_free : capacity;
     out->used_bytes = out->n_bytes - n_free * sizeof(uint32_t);
 }
 
-const struct vxd_dag_store_ops vxd_dag_store_cuda = {
+const struct vxd_svdag_store_ops vxd_svdag_store_cuda = {
     .create = create_device, .destroy = destroy_device, .get_usage = get_usage};
 
-struct vxd_dag_rooms vxd_dag_device_rooms(const struct vxd_dag *dag)
+struct vxd_svdag_rooms vxd_svdag_device_rooms(const struct vxd_svdag *svdag)
 {
-    return dag->device->rooms;
+    return svdag->device->rooms;
 }
 
-bool vxd_dag_device_shrink_rooms(struct vxd_dag *dag)
+bool vxd_svdag_device_shrink_rooms(struct vxd_svdag *svdag)
 {
-    struct vxd_dag_rooms *rooms = &dag->device->rooms;
-    const struct vxd_dag_rooms before = *rooms;
+    struct vxd_svdag_rooms *rooms = &svdag->device->rooms;
+    const struct vxd_svdag_rooms before = *rooms;
 
     rooms->n_cubes = before.n_cubes / 4 > FIRST_CUBES ? before.n_cubes / 4 : FIRST_CUBES;
     rooms->n_pairs = before.n_pairs / 4 > FIRST_PAIRS ? before.n_pairs / 4 : FIRST_PAIRS;
     return rooms->n_cubes < before.n_cubes || rooms->n_pairs < before.n_pairs;
 }
 
-void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *pass)
+void vxd_svdag_device_begin_pass(const struct vxd_svdag *svdag,
+                                 struct vxd_svdag_pass *pass)
 {
-    const struct vxd_dag_device *device = dag->device;
+    const struct vxd_svdag_device *device = svdag->device;
 
-    pass->view = dag->view;
+    pass->view = svdag->view;
     pass->chunks = device->table.ptr;
     pass->capacity_words = capacity_words(device);
-    if (lacks_addresses(dag)) {
+    if (lacks_addresses(svdag)) {
         pass->capacity_words = addressable_words(device);
     }
     pass->index = device->index;
@@ -395,36 +399,37 @@ void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *p
     pass->tables = device->tables;
 }
 
-uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag)
+uint32_t vxd_svdag_device_n_chunks(const struct vxd_svdag *svdag)
 {
-    return __atomic_load_n(&dag->device->n_chunks, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&svdag->device->n_chunks, __ATOMIC_ACQUIRE);
 }
 
-const uint32_t *vxd_dag_device_chunk(const struct vxd_dag *dag, uint32_t i)
+const uint32_t *vxd_svdag_device_chunk(const struct vxd_svdag *svdag, uint32_t i)
 {
-    const uint32_t *const *table = dag->device->h_table.ptr;
+    const uint32_t *const *table = svdag->device->h_table.ptr;
 
     return table[i];
 }
 
-struct vxd_dag_store_state vxd_dag_device_state(const struct vxd_dag *dag)
+struct vxd_svdag_store_state vxd_svdag_device_state(const struct vxd_svdag *svdag)
 {
-    return *(const struct vxd_dag_store_state *)dag->device->mirror.ptr;
+    return *(const struct vxd_svdag_store_state *)svdag->device->mirror.ptr;
 }
 
-enum vxd_status vxd_dag_device_end_edit(struct vxd_queue *queue, struct vxd_dag *dag,
-                                        struct vxd_err *err)
+enum vxd_status vxd_svdag_device_end_edit(struct vxd_queue *queue,
+                                          struct vxd_svdag *svdag, struct vxd_err *err)
 {
-    return vxd_queue_copy(queue, dag->device->mirror.ptr, dag->device->state.ptr,
-                          sizeof(struct vxd_dag_store_state), err);
+    return vxd_queue_copy(queue, svdag->device->mirror.ptr, svdag->device->state.ptr,
+                          sizeof(struct vxd_svdag_store_state), err);
 }
 
 /* Images -------------------------------------------------------------------------------- */
 
-enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                    struct vxd_dag_image *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_device_copy(struct vxd_queue *queue,
+                                      const struct vxd_svdag *svdag,
+                                      struct vxd_svdag_image *out, struct vxd_err *err)
 {
-    const struct vxd_dag_device *device = dag->device;
+    const struct vxd_svdag_device *device = svdag->device;
     uint32_t *const *from = device->h_table.ptr;
     size_t n_bytes = 0;
     size_t at[3];
@@ -432,12 +437,12 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
     const uint32_t **table;
     enum vxd_status status;
 
-    *out = (struct vxd_dag_image){.view = dag->view};
+    *out = (struct vxd_svdag_image){.view = svdag->view};
     if (!vxd_layout_add(&n_bytes, 1, TABLE_BYTES, &at[0]) ||
         !vxd_layout_add(&n_bytes, device->n_chunks, CHUNK_BYTES, &at[1]) ||
         !vxd_layout_add(&n_bytes, 1,
-                        IS_ARENA(dag) ? device->buckets.n_bytes
-                                      : dag->device_ops->n_copy_bytes(dag),
+                        IS_ARENA(svdag) ? device->buckets.n_bytes
+                                        : svdag->device_ops->n_copy_bytes(svdag),
                         &at[2])) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room for a store's image");
     }
@@ -451,9 +456,9 @@ enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_da
         table[i] = (const uint32_t *)(void *)chunk;
         VXD_TRY(vxd_queue_copy(queue, chunk, from[i], CHUNK_BYTES, err));
     }
-    VXD_TRY(IS_ARENA(dag)
-                ? vxd_dag_device_arena_copy(queue, dag, memory + at[2], out, err)
-                : dag->device_ops->copy(queue, dag, memory + at[2], out, err));
+    VXD_TRY(IS_ARENA(svdag)
+                ? vxd_svdag_device_arena_copy(queue, svdag, memory + at[2], out, err)
+                : svdag->device_ops->copy(queue, svdag, memory + at[2], out, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     out->view.chunks = (const uint32_t *const *)table;
     return VXD_OK;

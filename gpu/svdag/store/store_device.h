@@ -4,7 +4,7 @@
  *
  * Nothing grows while an edit is queued: chunks of words, what items are found by and an edit's
  * scratch have the room that the host gave them. Kernels count what they need; where it is more,
- * they raise a fault, the rest of the edit falls through, and vxd_dag_make_room comes next. What
+ * they raise a fault, the rest of the edit falls through, and vxd_svdag_make_room comes next. What
  * such an edit stored is whole, and found again when it is repeated. */
 #ifndef VXD_GPU_SVDAG_STORE_STORE_DEVICE_H
 #define VXD_GPU_SVDAG_STORE_STORE_DEVICE_H
@@ -19,48 +19,48 @@ extern "C" {
 #endif
 
 enum {
-    VXD_DAG_N_HEIGHTS = VXD_DAG_MAX_DEPTH + 1
+    VXD_SVDAG_N_HEIGHTS = VXD_SVDAG_MAX_DEPTH + 1
 };
 
 /* Why an edit has no result; bits. */
-enum vxd_dag_fault {
-    VXD_DAG_NO_CUBES = 1,  /* no room for cubes, or more than an edit may look at, */
-    VXD_DAG_NO_PAIRS = 4,  /* for pairs to compare, */
-    VXD_DAG_NO_SLOTS = 8,  /* in the index, */
-    VXD_DAG_NO_WORDS = 16, /* for words */
-    VXD_DAG_BAD_DATA = 32, /* a list or a height breaks a rule */
-    VXD_DAG_STUCK = 64     /* a search came to no end, which does not happen */
+enum vxd_svdag_fault {
+    VXD_SVDAG_NO_CUBES = 1,  /* no room for cubes, or more than an edit may look at, */
+    VXD_SVDAG_NO_PAIRS = 4,  /* for pairs to compare, */
+    VXD_SVDAG_NO_SLOTS = 8,  /* in the index, */
+    VXD_SVDAG_NO_WORDS = 16, /* for words */
+    VXD_SVDAG_BAD_DATA = 32, /* a list or a height breaks a rule */
+    VXD_SVDAG_STUCK = 64     /* a search came to no end, which does not happen */
 };
 
 /* Words of a store's state that only a store which was handed in gives a meaning to. */
 enum {
-    VXD_DAG_STORE_OWN_WORDS = 44
+    VXD_SVDAG_STORE_OWN_WORDS = 44
 };
 
 /* Counts of a store, in device memory; changed by edits, one after the other. */
-struct vxd_dag_store_state {
+struct vxd_svdag_store_state {
     uint64_t
         next; /* first word that was never handed out; of an arena at least 1, of other
                     * stores whole chunks */
-    uint64_t n_items[VXD_DAG_N_KINDS];
-    uint64_t n_words;                      /* of the items */
-    uint32_t own[VXD_DAG_STORE_OWN_WORDS]; /* zeros at first, and always of an arena */
+    uint64_t n_items[VXD_SVDAG_N_KINDS];
+    uint64_t n_words;                        /* of the items */
+    uint32_t own[VXD_SVDAG_STORE_OWN_WORDS]; /* zeros at first, and always of an arena */
 };
 
 /* An edit over its passes. */
-struct vxd_dag_progress {
+struct vxd_svdag_progress {
     uint32_t fault; /* of passes that ended */
     uint32_t first_root;
     uint32_t root; /* what they made of it */
-    struct vxd_dag_change change;
-    uint64_t n_lookups[VXD_DAG_N_HEIGHTS];
-    uint64_t n_new[VXD_DAG_N_HEIGHTS];
-    struct vxd_dag_needs needs;
-    uint64_t stage_cycles[VXD_DAG_N_STAGES];
+    struct vxd_svdag_change change;
+    uint64_t n_lookups[VXD_SVDAG_N_HEIGHTS];
+    uint64_t n_new[VXD_SVDAG_N_HEIGHTS];
+    struct vxd_svdag_needs needs;
+    uint64_t stage_cycles[VXD_SVDAG_N_STAGES];
 };
 
 /* Where the first block came to alone: the whole grid goes on with rows of this height. */
-struct vxd_dag_meeting {
+struct vxd_svdag_meeting {
     uint32_t height;
     uint32_t cubes; /* the first of them, of the pass's rows */
     uint32_t n_cubes;
@@ -69,55 +69,55 @@ struct vxd_dag_meeting {
 };
 
 /* One way over the tree; all zeros before it. By height. */
-struct vxd_dag_pass_state {
+struct vxd_svdag_pass_state {
     uint32_t fault;
-    struct vxd_dag_meeting meeting;
+    struct vxd_svdag_meeting meeting;
     uint32_t n_dealt; /* rows that were dealt out to blocks that had done some */
     /* For who tells what a pass would need: rows that became nodes, or were about to, and rows
      * above those. */
     uint32_t n_rows_closed;
     uint32_t n_closed;
     uint32_t padding;
-    uint64_t n_items;                    /* of the store, before it */
-    uint64_t n_visits;                   /* cubes looked at */
-    uint64_t n_taken;                    /* words, and items (store_cuda.h) */
-    uint64_t n_cubes[VXD_DAG_N_HEIGHTS]; /* wanted, more than fit too */
-    uint64_t n_pairs[VXD_DAG_N_HEIGHTS];
+    uint64_t n_items;                      /* of the store, before it */
+    uint64_t n_visits;                     /* cubes looked at */
+    uint64_t n_taken;                      /* words, and items (store_cuda.h) */
+    uint64_t n_cubes[VXD_SVDAG_N_HEIGHTS]; /* wanted, more than fit too */
+    uint64_t n_pairs[VXD_SVDAG_N_HEIGHTS];
     uint64_t n_signs;
 };
 
 /* What open cubes are to their editor, so that equal ones (a wall cuts thousands alike) are
  * gone into once. Where there is no room, or too many look for one place, cubes stand for
  * themselves: it costs rows alone. */
-struct vxd_dag_signs {
-    uint64_t *records; /* n of VXD_DAG_SIGN_WORDS */
+struct vxd_svdag_signs {
+    uint64_t *records; /* n of VXD_SVDAG_SIGN_WORDS */
     uint32_t *slots;   /* 2 n: a record's number plus one; 0: free, as all at first */
     uint32_t n;        /* 0 or a power of two */
 };
 
 enum {
-    VXD_DAG_SIGN_WORDS =
-        VXD_DAG_SIGNATURE_WORDS + 2, /* the cube before, the child behind */
-    VXD_DAG_SIGN_PROBES = 16
+    VXD_SVDAG_SIGN_WORDS =
+        VXD_SVDAG_SIGNATURE_WORDS + 2, /* the cube before, the child behind */
+    VXD_SVDAG_SIGN_PROBES = 16
 };
 
 /* What a pass works with, by value in kernels. */
-struct vxd_dag_pass {
-    struct vxd_dag_view view;
-    uint32_t *const *chunks;    /* the view's, to be written */
-    uint64_t capacity_words;    /* addresses from 1 on below it may be handed out */
-    struct vxd_dag_index index; /* of an arena */
-    struct vxd_dag_store_state *store;
-    struct vxd_dag_store_state *mirror; /* for the host, in its memory: page-locked */
-    struct vxd_dag_progress *progress;
-    struct vxd_dag_pass_state *state;
+struct vxd_svdag_pass {
+    struct vxd_svdag_view view;
+    uint32_t *const *chunks;      /* the view's, to be written */
+    uint64_t capacity_words;      /* addresses from 1 on below it may be handed out */
+    struct vxd_svdag_index index; /* of an arena */
+    struct vxd_svdag_store_state *store;
+    struct vxd_svdag_store_state *mirror; /* for the host, in its memory: page-locked */
+    struct vxd_svdag_progress *progress;
+    struct vxd_svdag_pass_state *state;
     void *cubes;            /* rows of open cubes (rows_cuda.h), from the highest on */
     uint64_t *cube_weights; /* how many cubes a row stands for; NULL: one */
     uint32_t cubes_capacity;
     uint64_t *pairs;        /* from << 32 | to */
     uint64_t *pair_weights; /* as of cubes */
     uint32_t pairs_capacity;
-    struct vxd_dag_signs signs;
+    struct vxd_svdag_signs signs;
     uint64_t max_visits;
     bool counts_changes; /* else the edit's are counted at its end */
     const void *tables;  /* by what a store that was handed in finds items; else NULL */
@@ -125,155 +125,164 @@ struct vxd_dag_pass {
 
 /* Host side ------------------------------------------------------------------------------- */
 
-struct vxd_dag;
+struct vxd_svdag;
 
-/* The store of a dag on a GPU: device.c. */
-struct vxd_dag_device;
+/* The store of a svdag on a GPU: device.c. */
+struct vxd_svdag_device;
 
 /* Grows what needs say; the queue was waited for. Waits.
  * errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_dag_device_grow(struct vxd_queue *queue, struct vxd_dag *dag,
-                                    const struct vxd_dag_needs *needs,
-                                    struct vxd_err *err);
+enum vxd_status vxd_svdag_device_grow(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                      const struct vxd_svdag_needs *needs,
+                                      struct vxd_err *err);
 
 /* Makes room before an edit that finds none, which would be done twice: where the last two edits
  * took much each, as a robot's scans do, this one is taken to be like them. Waits where it
  * grows something; where there is no memory for that nothing happens.
  * errors  of what was queued before */
-enum vxd_status vxd_dag_device_expect(struct vxd_queue *queue, struct vxd_dag *dag,
-                                      struct vxd_err *err);
+enum vxd_status vxd_svdag_device_expect(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                        struct vxd_err *err);
 
 /* Rows that an edit's scratch has. */
-struct vxd_dag_rooms {
+struct vxd_svdag_rooms {
     uint32_t n_cubes;
     uint32_t n_pairs;
 };
-struct vxd_dag_rooms vxd_dag_device_rooms(const struct vxd_dag *dag);
+struct vxd_svdag_rooms vxd_svdag_device_rooms(const struct vxd_svdag *svdag);
 /* Gives up what large edits came to need, where there is no memory for it now. False: it is as
  * small as it was at first. */
-bool vxd_dag_device_shrink_rooms(struct vxd_dag *dag);
+bool vxd_svdag_device_shrink_rooms(struct vxd_svdag *svdag);
 
 /* Sets what of a pass is the store's. */
-void vxd_dag_device_begin_pass(const struct vxd_dag *dag, struct vxd_dag_pass *pass);
-/* Chunks there are, and the counts that the last edit, or vxd_dag_device_end_edit, told, once it
+void vxd_svdag_device_begin_pass(const struct vxd_svdag *svdag,
+                                 struct vxd_svdag_pass *pass);
+/* Chunks there are, and the counts that the last edit, or vxd_svdag_device_end_edit, told, once it
  * was waited for. */
-uint32_t vxd_dag_device_n_chunks(const struct vxd_dag *dag);
+uint32_t vxd_svdag_device_n_chunks(const struct vxd_svdag *svdag);
 /* Words of one, device memory; they stay there. Any thread. */
-const uint32_t *vxd_dag_device_chunk(const struct vxd_dag *dag, uint32_t i);
-struct vxd_dag_store_state vxd_dag_device_state(const struct vxd_dag *dag);
+const uint32_t *vxd_svdag_device_chunk(const struct vxd_svdag *svdag, uint32_t i);
+struct vxd_svdag_store_state vxd_svdag_device_state(const struct vxd_svdag *svdag);
 /* Queues what tells get_usage of the store's counts, after changes that are no edit. */
-enum vxd_status vxd_dag_device_end_edit(struct vxd_queue *queue, struct vxd_dag *dag,
-                                        struct vxd_err *err);
+enum vxd_status vxd_svdag_device_end_edit(struct vxd_queue *queue,
+                                          struct vxd_svdag *svdag, struct vxd_err *err);
 
-/* edit_cuda.c: vxd_dag_edit of operations that were checked. */
-enum vxd_status vxd_dag_edit_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint32_t root, const struct vxd_dag_op *ops,
-                                  size_t n_ops, struct vxd_dag_edit_result *out,
-                                  struct vxd_err *err);
-/* edit_cuda.c: vxd_dag_undo. */
-enum vxd_status vxd_dag_undo_cuda(struct vxd_queue *queue, struct vxd_dag *dag,
-                                  uint32_t head, const struct vxd_dag_undo_state *roots,
-                                  struct vxd_dag_edit_result *out, struct vxd_err *err);
+/* edit_cuda.c: vxd_svdag_edit of operations that were checked. */
+enum vxd_status vxd_svdag_edit_cuda(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                    uint32_t root, const struct vxd_svdag_op *ops,
+                                    size_t n_ops, struct vxd_svdag_edit_result *out,
+                                    struct vxd_err *err);
+/* edit_cuda.c: vxd_svdag_undo. */
+enum vxd_status vxd_svdag_undo_cuda(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                    uint32_t head,
+                                    const struct vxd_svdag_undo_state *roots,
+                                    struct vxd_svdag_edit_result *out,
+                                    struct vxd_err *err);
 /* Bytes of an edit's scratch for such rooms, its operations left out. */
-size_t vxd_dag_scratch_bytes_cuda(const struct vxd_dag_rooms *rooms);
+size_t vxd_svdag_scratch_bytes_cuda(const struct vxd_svdag_rooms *rooms);
 
 /* The whole store as the host reads it, for walks that no edit runs beside: on the CPU the store
  * itself, else a copy. The caller frees its memory. */
-struct vxd_dag_image {
-    struct vxd_dag_view view;
-    struct vxd_dag_index index; /* of an arena's copy, else all zeros */
-    const void *tables;         /* of the copy of a store that was handed in, else NULL */
-    struct vxd_buffer memory;   /* host */
+struct vxd_svdag_image {
+    struct vxd_svdag_view view;
+    struct vxd_svdag_index index; /* of an arena's copy, else all zeros */
+    const void *tables;       /* of the copy of a store that was handed in, else NULL */
+    struct vxd_buffer memory; /* host */
 };
 
 /* verify.c. Waits where it copies. errors  RESOURCE_EXHAUSTED  no memory for it */
-enum vxd_status vxd_dag_image_open(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                   struct vxd_dag_image *out, struct vxd_err *err);
+enum vxd_status vxd_svdag_image_open(struct vxd_queue *queue,
+                                     const struct vxd_svdag *svdag,
+                                     struct vxd_svdag_image *out, struct vxd_err *err);
 /* device.c: the copy. */
-enum vxd_status vxd_dag_device_copy(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                    struct vxd_dag_image *out, struct vxd_err *err);
+enum vxd_status vxd_svdag_device_copy(struct vxd_queue *queue,
+                                      const struct vxd_svdag *svdag,
+                                      struct vxd_svdag_image *out, struct vxd_err *err);
 
 /* Kernels --------------------------------------------------------------------------------- */
 
 /* What a kernel of shapes is compiled for. */
-enum vxd_dag_shapes_form {
-    VXD_DAG_FORM_SHAPES, /* up to 64 operations, no lists of voxels among them */
-    VXD_DAG_FORM_LISTS,  /* the same with lists */
-    VXD_DAG_FORM_BALL    /* one ball that overwrites */
+enum vxd_svdag_shapes_form {
+    VXD_SVDAG_FORM_SHAPES, /* up to 64 operations, no lists of voxels among them */
+    VXD_SVDAG_FORM_LISTS,  /* the same with lists */
+    VXD_SVDAG_FORM_BALL    /* one ball that overwrites */
 };
 
 /* Bytes of a row of cubes, by editor. */
-size_t vxd_dag_shapes_row_bytes(enum vxd_dag_shapes_form form);
-size_t vxd_dag_copy_row_bytes(void);
-size_t vxd_dag_morph_row_bytes(void);
-size_t vxd_dag_undo_row_bytes(void);
+size_t vxd_svdag_shapes_row_bytes(enum vxd_svdag_shapes_form form);
+size_t vxd_svdag_copy_row_bytes(void);
+size_t vxd_svdag_morph_row_bytes(void);
+size_t vxd_svdag_undo_row_bytes(void);
 
 /* Launches, one kernel each; the pass's state is all zeros. Runs and what morphology does lie in
  * device memory; `ops` of shapes are those of the run, on the host, as what is copied. Change is
  * what changed from the edit's first root to its last; the pass's pairs and state are used.
  * errors  of the launch */
-#define VXD_DAG_PASSES(form)                                                             \
-    enum vxd_status vxd_dag_shapes_pass##form(                                           \
-        struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
-        const struct vxd_dag_shapes_run *run, enum vxd_dag_shapes_form form,             \
-        const struct vxd_dag_op *ops, struct vxd_err *err);                              \
-    enum vxd_status vxd_dag_copy_pass##form(                                             \
-        struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
-        const struct vxd_dag_op *op, struct vxd_err *err);                               \
-    enum vxd_status vxd_dag_morph_pass##form(                                            \
-        struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
-        const struct vxd_dag_op *op, struct vxd_err *err);                               \
-    enum vxd_status vxd_dag_undo_pass##form(                                             \
-        struct vxd_queue *queue, const struct vxd_dag_pass *pass,                        \
-        const struct vxd_dag_undo_state *roots, struct vxd_err *err);                    \
-    enum vxd_status vxd_dag_change_pass##form(                                           \
-        struct vxd_queue *queue, const struct vxd_dag_pass *pass, struct vxd_err *err)
+#define VXD_SVDAG_PASSES(form)                                                           \
+    enum vxd_status vxd_svdag_shapes_pass##form(                                         \
+        struct vxd_queue *queue, const struct vxd_svdag_pass *pass,                      \
+        const struct vxd_svdag_shapes_run *run, enum vxd_svdag_shapes_form form,         \
+        const struct vxd_svdag_op *ops, struct vxd_err *err);                            \
+    enum vxd_status vxd_svdag_copy_pass##form(                                           \
+        struct vxd_queue *queue, const struct vxd_svdag_pass *pass,                      \
+        const struct vxd_svdag_op *op, struct vxd_err *err);                             \
+    enum vxd_status vxd_svdag_morph_pass##form(                                          \
+        struct vxd_queue *queue, const struct vxd_svdag_pass *pass,                      \
+        const struct vxd_svdag_op *op, struct vxd_err *err);                             \
+    enum vxd_status vxd_svdag_undo_pass##form(                                           \
+        struct vxd_queue *queue, const struct vxd_svdag_pass *pass,                      \
+        const struct vxd_svdag_undo_state *roots, struct vxd_err *err);                  \
+    enum vxd_status vxd_svdag_change_pass##form(                                         \
+        struct vxd_queue *queue, const struct vxd_svdag_pass *pass, struct vxd_err *err)
 
 /* Of an arena: shapes.cu, copy.cu, morph.cu, undo.cu, change.cu. The same are compiled for each
  * store that may be handed in, with a form of its own. */
-VXD_DAG_PASSES();
+VXD_SVDAG_PASSES();
 
 /* Those of a store. */
-struct vxd_dag_passes {
-    enum vxd_status (*shapes)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
-                              const struct vxd_dag_shapes_run *run,
-                              enum vxd_dag_shapes_form form, const struct vxd_dag_op *ops,
-                              struct vxd_err *err);
-    enum vxd_status (*copy)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
-                            const struct vxd_dag_op *op, struct vxd_err *err);
-    enum vxd_status (*morph)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
-                             const struct vxd_dag_op *op, struct vxd_err *err);
-    enum vxd_status (*undo)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
-                            const struct vxd_dag_undo_state *roots, struct vxd_err *err);
-    enum vxd_status (*change)(struct vxd_queue *queue, const struct vxd_dag_pass *pass,
+struct vxd_svdag_passes {
+    enum vxd_status (*shapes)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+                              const struct vxd_svdag_shapes_run *run,
+                              enum vxd_svdag_shapes_form form,
+                              const struct vxd_svdag_op *ops, struct vxd_err *err);
+    enum vxd_status (*copy)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+                            const struct vxd_svdag_op *op, struct vxd_err *err);
+    enum vxd_status (*morph)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+                             const struct vxd_svdag_op *op, struct vxd_err *err);
+    enum vxd_status (*undo)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
+                            const struct vxd_svdag_undo_state *roots,
+                            struct vxd_err *err);
+    enum vxd_status (*change)(struct vxd_queue *queue, const struct vxd_svdag_pass *pass,
                               struct vxd_err *err);
 };
 
 /* arena.cu. Ends an edit: its result, in device memory, the store's counts to the mirror, and
  * faults that no room mends to the queue. */
-enum vxd_status vxd_dag_finish_pass(struct vxd_queue *queue,
-                                    const struct vxd_dag_pass *pass,
-                                    struct vxd_dag_edit_result *out, struct vxd_err *err);
+enum vxd_status vxd_svdag_finish_pass(struct vxd_queue *queue,
+                                      const struct vxd_svdag_pass *pass,
+                                      struct vxd_svdag_edit_result *out,
+                                      struct vxd_err *err);
 /* Enters every item of an index into another one, whose slots are free. A fault is raised to
  * the queue (INTERNAL) where one has no place. */
-enum vxd_status vxd_dag_index_move(struct vxd_queue *queue,
-                                   const struct vxd_dag_view *view,
-                                   const struct vxd_dag_index *from,
-                                   const struct vxd_dag_index *to, struct vxd_err *err);
-/* Raises VXD_DAG_BAD_DATA where a list breaks a rule of edit.h, or a height. */
-enum vxd_status vxd_dag_check_list_pass(struct vxd_queue *queue,
-                                        const struct vxd_dag_voxels *voxels,
-                                        uint64_t n_codes, uint32_t n_materials,
-                                        bool has_values, uint32_t *fault,
-                                        struct vxd_err *err);
-enum vxd_status vxd_dag_check_heights_pass(struct vxd_queue *queue,
-                                           const int64_t *heights, size_t n,
-                                           uint32_t *fault, struct vxd_err *err);
+enum vxd_status vxd_svdag_index_move(struct vxd_queue *queue,
+                                     const struct vxd_svdag_view *view,
+                                     const struct vxd_svdag_index *from,
+                                     const struct vxd_svdag_index *to,
+                                     struct vxd_err *err);
+/* Raises VXD_SVDAG_BAD_DATA where a list breaks a rule of edit.h, or a height. */
+enum vxd_status vxd_svdag_check_list_pass(struct vxd_queue *queue,
+                                          const struct vxd_svdag_voxels *voxels,
+                                          uint64_t n_codes, uint32_t n_materials,
+                                          bool has_values, uint32_t *fault,
+                                          struct vxd_err *err);
+enum vxd_status vxd_svdag_check_heights_pass(struct vxd_queue *queue,
+                                             const int64_t *heights, size_t n,
+                                             uint32_t *fault, struct vxd_err *err);
 /* Fills a level of a heightfield's pyramid from the one below. */
-enum vxd_status vxd_dag_pyramid_pass(struct vxd_queue *queue,
-                                     const struct vxd_dag_heights *field,
-                                     const struct vxd_dag_pyramid *pyramid, int number,
-                                     int32_t *least, int32_t *most, struct vxd_err *err);
+enum vxd_status vxd_svdag_pyramid_pass(struct vxd_queue *queue,
+                                       const struct vxd_svdag_heights *field,
+                                       const struct vxd_svdag_pyramid *pyramid,
+                                       int number, int32_t *least, int32_t *most,
+                                       struct vxd_err *err);
 
 #ifdef __cplusplus
 }

@@ -12,67 +12,70 @@
 extern "C" {
 #endif
 
-struct vxd_dag_store_ops; /* internal.h */
-struct vxd_dag_wanted;
-struct vxd_dag_queries;    /* query_backends.h */
-struct vxd_dag_table_ops;  /* table_backends.h */
-struct vxd_dag_carry_view; /* transfer_cuda.h */
+struct vxd_svdag_store_ops; /* internal.h */
+struct vxd_svdag_wanted;
+struct vxd_svdag_queries;    /* query_backends.h */
+struct vxd_svdag_table_ops;  /* table_backends.h */
+struct vxd_svdag_carry_view; /* transfer_cuda.h */
 
 /* A store on a GPU: what device.c, edits, transfers and queries ask of it. device.c keeps its
  * chunks and counts. */
-struct vxd_dag_device_ops {
-    /* Its items stand in two pieces (vxd_dag_reads_split). */
+struct vxd_svdag_device_ops {
+    /* Its items stand in two pieces (vxd_svdag_reads_split). */
     bool is_split;
     /* By what items are found again, of a new store. close frees what is there of it.
      * errors  RESOURCE_EXHAUSTED */
-    enum vxd_status (*open)(struct vxd_queue *queue, struct vxd_dag *dag,
+    enum vxd_status (*open)(struct vxd_queue *queue, struct vxd_svdag *svdag,
                             struct vxd_err *err);
-    void (*close)(struct vxd_queue *queue, struct vxd_dag *dag);
+    void (*close)(struct vxd_queue *queue, struct vxd_svdag *svdag);
     /* Called after chunks were added, while no edit runs: takes more memory for finding items,
      * where the budget has it.
      * errors  of the device */
-    enum vxd_status (*grow)(struct vxd_queue *queue, struct vxd_dag *dag,
+    enum vxd_status (*grow)(struct vxd_queue *queue, struct vxd_svdag *svdag,
                             struct vxd_err *err);
     /* Chunks to add beyond those that are asked for. */
-    uint32_t (*n_more_chunks)(const struct vxd_dag *dag);
+    uint32_t (*n_more_chunks)(const struct vxd_svdag *svdag);
     /* Words in chunks that were begun which no item can have yet. */
-    uint64_t (*n_free_words)(const struct vxd_dag *dag);
+    uint64_t (*n_free_words)(const struct vxd_svdag *svdag);
     /* Bytes of a copy, in host memory, of what items are found again by; and the copy: it is
      * queued, and out->tables points to it. */
-    size_t (*n_copy_bytes)(const struct vxd_dag *dag);
-    enum vxd_status (*copy)(struct vxd_queue *queue, const struct vxd_dag *dag,
-                            char *memory, struct vxd_dag_image *out, struct vxd_err *err);
-    /* The address of an item in such a copy, VXD_DAG_EMPTY where it is not. */
-    uint32_t (*find_in_copy)(const struct vxd_dag *dag, const struct vxd_dag_image *image,
-                             const struct vxd_dag_wanted *wanted);
+    size_t (*n_copy_bytes)(const struct vxd_svdag *svdag);
+    enum vxd_status (*copy)(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                            char *memory, struct vxd_svdag_image *out,
+                            struct vxd_err *err);
+    /* The address of an item in such a copy, VXD_SVDAG_EMPTY where it is not. */
+    uint32_t (*find_in_copy)(const struct vxd_svdag *svdag,
+                             const struct vxd_svdag_image *image,
+                             const struct vxd_svdag_wanted *wanted);
     /* The kernels of edits. */
-    const struct vxd_dag_passes *passes;
+    const struct vxd_svdag_passes *passes;
     /* The kernels of queries; NULL: the engine's own, for items that stand in one piece. */
-    const struct vxd_dag_queries *queries;
-    /* The kernels of transfers that store items; as vxd_dag_carry_put. */
-    enum vxd_status (*put)(struct vxd_queue *queue, const struct vxd_dag_carry_view *view,
-                           enum vxd_dag_kind kind, uint32_t begin, uint32_t n,
+    const struct vxd_svdag_queries *queries;
+    /* The kernels of transfers that store items; as vxd_svdag_carry_put. */
+    enum vxd_status (*put)(struct vxd_queue *queue,
+                           const struct vxd_svdag_carry_view *view,
+                           enum vxd_svdag_kind kind, uint32_t begin, uint32_t n,
                            struct vxd_err *err);
     /* Tables of items of one length (table.h). */
-    const struct vxd_dag_table_ops *tables;
+    const struct vxd_svdag_table_ops *tables;
 };
 
-struct vxd_dag_store_table {
-    const struct vxd_dag_store_ops *cpu;   /* NULL: this store is not among them */
-    const struct vxd_dag_device_ops *cuda; /* NULL in a build without CUDA */
+struct vxd_svdag_store_table {
+    const struct vxd_svdag_store_ops *cpu;   /* NULL: this store is not among them */
+    const struct vxd_svdag_device_ops *cuda; /* NULL in a build without CUDA */
 };
 
-/* By enum vxd_dag_store; the arena's is not looked at. */
-struct vxd_dag_stores {
-    struct vxd_dag_store_table of[VXD_DAG_N_STORES];
+/* By enum vxd_svdag_store; the arena's is not looked at. */
+struct vxd_svdag_stores {
+    struct vxd_svdag_store_table of[VXD_SVDAG_N_STORES];
 };
 
-/* dag.c. The table of a store other than the arena.
+/* svdag.c. The table of a store other than the arena.
  * errors  UNIMPLEMENTED  the context was not given this store */
-enum vxd_status vxd_dag_find_store(const struct vxd_context *context,
-                                   enum vxd_dag_store store,
-                                   const struct vxd_dag_store_table **out,
-                                   struct vxd_err *err);
+enum vxd_status vxd_svdag_find_store(const struct vxd_context *context,
+                                     enum vxd_svdag_store store,
+                                     const struct vxd_svdag_store_table **out,
+                                     struct vxd_err *err);
 
 #ifdef __cplusplus
 }

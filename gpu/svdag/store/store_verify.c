@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Walks a root: every rule of dag_math.h, exact counts, and a digest of the voxels.
+/* Walks a root: every rule of svdag_math.h, exact counts, and a digest of the voxels.
  *
  * A node is looked at once a height: it may stand at several where nothing in it tells them
  * apart, and then means other voxels. What it holds is remembered by address and height, as
@@ -12,7 +12,7 @@
 
 enum {
     FIRST_ENTRIES = 1024,
-    CHUNK_WORDS = 1 << VXD_DAG_CHUNK_BITS
+    CHUNK_WORDS = 1 << VXD_SVDAG_CHUNK_BITS
 };
 
 /* What a part of the scene holds. */
@@ -29,22 +29,22 @@ struct entry {
 
 /* A node on the way down. */
 struct frame {
-    uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
+    uint32_t words[VXD_SVDAG_MAX_ITEM_WORDS];
     uint32_t ref;
     int octant; /* next to look at */
     struct content children[8];
 };
 
 struct walk {
-    const struct vxd_dag *dag;
-    const struct vxd_dag_view *view; /* the image's */
-    const struct vxd_dag_image *image;
-    struct vxd_dag_summary *summary;
+    const struct vxd_svdag *svdag;
+    const struct vxd_svdag_view *view; /* the image's */
+    const struct vxd_svdag_image *image;
+    struct vxd_svdag_summary *summary;
     struct vxd_err *err;
     struct vxd_buffer memory; /* of entries */
     size_t n_entries;         /* power of two */
     size_t n_used;
-    struct frame stack[VXD_DAG_MAX_DEPTH + 1]; /* by height */
+    struct frame stack[VXD_SVDAG_MAX_DEPTH + 1]; /* by height */
 };
 
 /* What a digest is of, besides its height. */
@@ -59,9 +59,9 @@ enum digest_kind {
 
 static void digest_add(uint64_t digest[2], uint64_t word)
 {
-    digest[0] = vxd_dag_fold(digest[0] ^ word, 0xa0761d6478bd642fULL);
+    digest[0] = vxd_svdag_fold(digest[0] ^ word, 0xa0761d6478bd642fULL);
     digest[1] =
-        vxd_dag_fold(digest[1] ^ (word << 32 | word >> 32), 0xe7037ed1a0b428dbULL);
+        vxd_svdag_fold(digest[1] ^ (word << 32 | word >> 32), 0xe7037ed1a0b428dbULL);
 }
 
 static void digest_begin(uint64_t digest[2], enum digest_kind kind, int height)
@@ -72,16 +72,16 @@ static void digest_begin(uint64_t digest[2], enum digest_kind kind, int height)
 }
 
 /* FREE is told apart from materials by its mask, as its value depends on the format. */
-static void digest_leaf(const struct vxd_dag_view *view, const struct vxd_dag_leaf *leaf,
-                        uint64_t digest[2])
+static void digest_leaf(const struct vxd_svdag_view *view,
+                        const struct vxd_svdag_leaf *leaf, uint64_t digest[2])
 {
-    digest_begin(digest, DIGEST_LEAF, VXD_DAG_LEAF_HEIGHT);
+    digest_begin(digest, DIGEST_LEAF, VXD_SVDAG_LEAF_HEIGHT);
     digest_add(digest, leaf->set);
     digest_add(digest, leaf->free);
     for (uint64_t rest = leaf->set & ~leaf->free; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
 
-        digest_add(digest, view->value_bits > 1 ? vxd_dag_leaf_value(leaf, bit) : 0);
+        digest_add(digest, view->value_bits > 1 ? vxd_svdag_leaf_value(leaf, bit) : 0);
     }
 }
 
@@ -96,7 +96,8 @@ static uint64_t entry_key(uint32_t ref, int height)
 static struct entry *entry_find(const struct walk *walk, uint64_t key)
 {
     struct entry *entries = walk->memory.ptr;
-    size_t at = (size_t)vxd_dag_fold(key, 0x9e3779b97f4a7c15ULL) & (walk->n_entries - 1);
+    size_t at =
+        (size_t)vxd_svdag_fold(key, 0x9e3779b97f4a7c15ULL) & (walk->n_entries - 1);
 
     while (entries[at].key != 0 && entries[at].key != key) {
         at = (at + 1) & (walk->n_entries - 1);
@@ -106,7 +107,7 @@ static struct entry *entry_find(const struct walk *walk, uint64_t key)
 
 static enum vxd_status grow(struct walk *walk, size_t n_entries)
 {
-    struct vxd_context *context = walk->dag->context;
+    struct vxd_context *context = walk->svdag->context;
     struct vxd_buffer old = walk->memory;
     const struct entry *entries = old.ptr;
     size_t n_old = walk->n_entries;
@@ -158,75 +159,76 @@ static bool tail_is_zero(const uint32_t *words, int n_bits)
     return n_bits % 32 == 0 || words[n_bits / 32] >> (n_bits % 32) == 0;
 }
 
-static bool lies_in_store(const struct vxd_dag_view *view, uint32_t ref, int n_words)
+static bool lies_in_store(const struct vxd_svdag_view *view, uint32_t ref, int n_words)
 {
-    return vxd_dag_is_node(ref) && view->chunks[ref >> VXD_DAG_CHUNK_BITS] != NULL &&
+    return vxd_svdag_is_node(ref) && view->chunks[ref >> VXD_SVDAG_CHUNK_BITS] != NULL &&
            (ref & (CHUNK_WORDS - 1)) + (uint32_t)n_words <= CHUNK_WORDS;
 }
 
 /* Of a split item: that its first word is a head's, and the rest is in the chunk. */
-static bool rest_lies_in_store(const struct vxd_dag_view *view, uint32_t ref, int n_words)
+static bool rest_lies_in_store(const struct vxd_svdag_view *view, uint32_t ref,
+                               int n_words)
 {
     uint32_t at = ref & (CHUNK_WORDS - 1);
 
     return !view->is_split ||
-           (at >= VXD_DAG_SPLIT_FIRST && at % 2 == 0 &&
-            (at - VXD_DAG_SPLIT_FIRST) / VXD_DAG_SPLIT_ROW % (uint32_t)n_words < 2 &&
-            at + vxd_dag_split_distance(ref, n_words) + (uint32_t)n_words - 2 <=
+           (at >= VXD_SVDAG_SPLIT_FIRST && at % 2 == 0 &&
+            (at - VXD_SVDAG_SPLIT_FIRST) / VXD_SVDAG_SPLIT_ROW % (uint32_t)n_words < 2 &&
+            at + vxd_svdag_split_distance(ref, n_words) + (uint32_t)n_words - 2 <=
                 CHUNK_WORDS);
 }
 
 /* Of the copy of a store that was handed in. */
-static uint32_t find_in_tables(const struct walk *walk, enum vxd_dag_kind kind,
+static uint32_t find_in_tables(const struct walk *walk, enum vxd_svdag_kind kind,
                                const uint32_t *words, int n_words)
 {
-    const struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), words, kind,
-                                          n_words};
+    const struct vxd_svdag_wanted wanted = {vxd_svdag_hash(kind, words, n_words), words,
+                                            kind, n_words};
 
-    return walk->dag->device_ops->find_in_copy(walk->dag, walk->image, &wanted);
+    return walk->svdag->device_ops->find_in_copy(walk->svdag, walk->image, &wanted);
 }
 
-static uint32_t find(const struct walk *walk, enum vxd_dag_kind kind,
+static uint32_t find(const struct walk *walk, enum vxd_svdag_kind kind,
                      const uint32_t *words, int n_words)
 {
-    const struct vxd_dag_image *image = walk->image;
+    const struct vxd_svdag_image *image = walk->image;
 
     return image->tables != NULL ? find_in_tables(walk, kind, words, n_words)
            : image->index.buckets != NULL
-               ? vxd_dag_index_find(&image->index, walk->view, kind, words, n_words)
-               : vxd_dag_find(walk->dag, kind, words, n_words);
+               ? vxd_svdag_index_find(&image->index, walk->view, kind, words, n_words)
+               : vxd_svdag_find(walk->svdag, kind, words, n_words);
 }
 
 /* Words of an item, copied: all of them are there, and the store finds it by them. */
-static enum vxd_status item_words(struct walk *walk, enum vxd_dag_kind kind, uint32_t ref,
-                                  uint32_t out[VXD_DAG_MAX_ITEM_WORDS])
+static enum vxd_status item_words(struct walk *walk, enum vxd_svdag_kind kind,
+                                  uint32_t ref, uint32_t out[VXD_SVDAG_MAX_ITEM_WORDS])
 {
-    static const char *const names[VXD_DAG_N_KINDS] = {"leaf", "inner node", "block"};
-    const struct vxd_dag_view *view = walk->view;
-    struct vxd_dag_item item;
+    static const char *const names[VXD_SVDAG_N_KINDS] = {"leaf", "inner node", "block"};
+    const struct vxd_svdag_view *view = walk->view;
+    struct vxd_svdag_item item;
     const uint32_t *words;
     int n_words;
 
-    if (!lies_in_store(view, ref, kind == VXD_DAG_LEAF ? 2 : 1)) {
+    if (!lies_in_store(view, ref, kind == VXD_SVDAG_LEAF ? 2 : 1)) {
         return broken(walk, names[kind], ref, "outside the store");
     }
-    words = vxd_dag_words(view, ref);
-    if (kind == VXD_DAG_BLOCK) {
+    words = vxd_svdag_words(view, ref);
+    if (kind == VXD_SVDAG_BLOCK) {
         if (words[0] < 1 || words[0] > 64) {
             return broken(walk, names[kind], ref, "not of 1 to 64 values");
         }
-        n_words = vxd_dag_block_words(view->value_bits, (int)words[0]);
-    } else if (kind == VXD_DAG_LEAF) {
-        n_words = vxd_dag_leaf_words(view->value_bits, vxd_dag_leaf_mask(words));
+        n_words = vxd_svdag_block_words(view->value_bits, (int)words[0]);
+    } else if (kind == VXD_SVDAG_LEAF) {
+        n_words = vxd_svdag_leaf_words(view->value_bits, vxd_svdag_leaf_mask(words));
     } else {
-        n_words = vxd_dag_inner_words(words);
+        n_words = vxd_svdag_inner_words(words);
     }
     if (!lies_in_store(view, ref, n_words) || !rest_lies_in_store(view, ref, n_words)) {
         return broken(walk, names[kind], ref, "goes past its chunk");
     }
-    item = vxd_dag_item_at(view, ref, n_words);
+    item = vxd_svdag_item_at(view, ref, n_words);
     for (int i = 0; i < n_words; i++) {
-        out[i] = vxd_dag_item_word(&item, i);
+        out[i] = vxd_svdag_item_word(&item, i);
     }
     if (find(walk, kind, out, n_words) != ref) {
         return broken(walk, names[kind], ref, "its words are not found here");
@@ -240,16 +242,16 @@ static enum vxd_status check_block(struct walk *walk, uint32_t ref, int n)
 {
     static const struct content nothing;
     int bits = walk->view->value_bits;
-    uint32_t words[VXD_DAG_MAX_ITEM_WORDS];
+    uint32_t words[VXD_SVDAG_MAX_ITEM_WORDS];
     uint32_t differ = 0;
     enum vxd_status status;
 
     if (entry_find(walk, entry_key(ref, 0))->key != 0) {
-        return vxd_dag_words(walk->view, ref)[0] == (uint32_t)n
+        return vxd_svdag_words(walk->view, ref)[0] == (uint32_t)n
                    ? VXD_OK
                    : broken(walk, "block", ref, "not a value a set voxel");
     }
-    status = item_words(walk, VXD_DAG_BLOCK, ref, words);
+    status = item_words(walk, VXD_SVDAG_BLOCK, ref, words);
     if (status != VXD_OK) {
         return status;
     }
@@ -273,7 +275,7 @@ static enum vxd_status check_block(struct walk *walk, uint32_t ref, int n)
 
 static enum vxd_status check_uniform(struct walk *walk, uint32_t ref)
 {
-    return vxd_dag_uniform_value(ref) >> walk->view->value_bits == 0
+    return vxd_svdag_uniform_value(ref) >> walk->view->value_bits == 0
                ? VXD_OK
                : broken(walk, "reference", ref, "uniform of a value that is none");
 }
@@ -283,8 +285,8 @@ static enum vxd_status check_leaf_words(struct walk *walk, uint32_t ref,
                                         const uint32_t *words)
 {
     int bits = walk->view->value_bits;
-    uint64_t mask = vxd_dag_leaf_mask(words);
-    int n = vxd_dag_popc(mask);
+    uint64_t mask = vxd_svdag_leaf_mask(words);
+    int n = vxd_svdag_popc(mask);
 
     if (mask == 0) {
         return broken(walk, "leaf", ref, "no voxel is set");
@@ -298,17 +300,17 @@ static enum vxd_status check_leaf_words(struct walk *walk, uint32_t ref,
     if (bits <= 4) {
         return VXD_OK;
     }
-    return vxd_dag_is_uniform(words[2]) ? check_uniform(walk, words[2])
-                                        : check_block(walk, words[2], n);
+    return vxd_svdag_is_uniform(words[2]) ? check_uniform(walk, words[2])
+                                          : check_block(walk, words[2], n);
 }
 
 static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct content *out)
 {
-    const struct vxd_dag_view *view = walk->view;
-    struct vxd_dag_leaf leaf;
+    const struct vxd_svdag_view *view = walk->view;
+    struct vxd_svdag_leaf leaf;
     uint16_t values[64];
-    uint32_t words[VXD_DAG_MAX_ITEM_WORDS] = {0};
-    enum vxd_status status = item_words(walk, VXD_DAG_LEAF, ref, words);
+    uint32_t words[VXD_SVDAG_MAX_ITEM_WORDS] = {0};
+    enum vxd_status status = item_words(walk, VXD_SVDAG_LEAF, ref, words);
 
     if (status == VXD_OK) {
         status = check_leaf_words(walk, ref, words);
@@ -316,30 +318,30 @@ static enum vxd_status check_leaf(struct walk *walk, uint32_t ref, struct conten
     if (status != VXD_OK) {
         return status;
     }
-    vxd_dag_leaf_read(view, ref, values, &leaf);
+    vxd_svdag_leaf_read(view, ref, values, &leaf);
     if (leaf.set == UINT64_MAX && !leaf.is_mixed &&
         (leaf.free == 0 || leaf.free == leaf.set)) {
         return broken(walk, "leaf", ref, "64 equal voxels");
     }
-    out->n_free = (uint64_t)vxd_dag_popc(leaf.free);
-    out->n_occupied = (uint64_t)vxd_dag_popc(leaf.set) - out->n_free;
+    out->n_free = (uint64_t)vxd_svdag_popc(leaf.free);
+    out->n_occupied = (uint64_t)vxd_svdag_popc(leaf.set) - out->n_free;
     digest_leaf(view, &leaf, out->digest);
-    walk->summary->n_nodes[VXD_DAG_LEAF_HEIGHT]++;
-    return remember(walk, ref, VXD_DAG_LEAF_HEIGHT, out);
+    walk->summary->n_nodes[VXD_SVDAG_LEAF_HEIGHT]++;
+    return remember(walk, ref, VXD_SVDAG_LEAF_HEIGHT, out);
 }
 
 /* Rules of an inner node that need nothing of its children but their references. */
 static enum vxd_status check_inner_words(struct walk *walk, uint32_t ref,
                                          const uint32_t *words)
 {
-    int n = vxd_dag_inner_words(words) - 1;
-    bool equal = n == 8 && vxd_dag_is_uniform(words[1]);
+    int n = vxd_svdag_inner_words(words) - 1;
+    bool equal = n == 8 && vxd_svdag_is_uniform(words[1]);
 
     if (n == 0) {
         return broken(walk, "inner node", ref, "no child is present");
     }
     for (int i = 1; i <= n; i++) {
-        if (words[i] == VXD_DAG_EMPTY) {
+        if (words[i] == VXD_SVDAG_EMPTY) {
             return broken(walk, "inner node", ref, "an empty child is present");
         }
         equal = equal && words[i] == words[1];
@@ -365,9 +367,9 @@ static enum vxd_status check_header(struct walk *walk, const struct frame *frame
         digest_add(out->digest, child->digest[0]);
         digest_add(out->digest, child->digest[1]);
     }
-    wanted |= out->n_occupied != 0 ? VXD_DAG_HAS_OCCUPIED : 0;
-    wanted |= out->n_free != 0 ? VXD_DAG_HAS_FREE : 0;
-    wanted |= height <= VXD_DAG_COUNT_HEIGHT ? (uint32_t)out->n_occupied << 10 : 0;
+    wanted |= out->n_occupied != 0 ? VXD_SVDAG_HAS_OCCUPIED : 0;
+    wanted |= out->n_free != 0 ? VXD_SVDAG_HAS_FREE : 0;
+    wanted |= height <= VXD_SVDAG_COUNT_HEIGHT ? (uint32_t)out->n_occupied << 10 : 0;
     if (frame->words[0] != wanted) {
         return broken(walk, "inner node", frame->ref,
                       "its header does not tell what is below");
@@ -386,16 +388,17 @@ static enum vxd_status look(struct walk *walk, uint32_t ref, int height, bool *k
 
     *known = true;
     *out = (struct content){0};
-    if (ref == VXD_DAG_EMPTY) {
+    if (ref == VXD_SVDAG_EMPTY) {
         digest_begin(out->digest, DIGEST_EMPTY, height);
         return VXD_OK;
     }
-    if (vxd_dag_is_uniform(ref)) {
-        bool is_free = vxd_dag_uniform_state(walk->view, ref) == (unsigned)VXD_DAG_FREE;
+    if (vxd_svdag_is_uniform(ref)) {
+        bool is_free =
+            vxd_svdag_uniform_state(walk->view, ref) == (unsigned)VXD_SVDAG_FREE;
         uint64_t n_voxels = (uint64_t)1 << (3 * height);
 
         digest_begin(out->digest, DIGEST_UNIFORM, height);
-        digest_add(out->digest, is_free ? UINT64_MAX : vxd_dag_uniform_value(ref));
+        digest_add(out->digest, is_free ? UINT64_MAX : vxd_svdag_uniform_value(ref));
         out->n_free = is_free ? n_voxels : 0;
         out->n_occupied = is_free ? 0 : n_voxels;
         return check_uniform(walk, ref);
@@ -405,7 +408,7 @@ static enum vxd_status look(struct walk *walk, uint32_t ref, int height, bool *k
         *out = entry->content;
         return VXD_OK;
     }
-    if (height == VXD_DAG_LEAF_HEIGHT) {
+    if (height == VXD_SVDAG_LEAF_HEIGHT) {
         return check_leaf(walk, ref, out);
     }
     *known = false;
@@ -416,7 +419,7 @@ static enum vxd_status look(struct walk *walk, uint32_t ref, int height, bool *k
 static enum vxd_status enter(struct walk *walk, uint32_t ref, int height)
 {
     struct frame *frame = &walk->stack[height];
-    enum vxd_status status = item_words(walk, VXD_DAG_INNER, ref, frame->words);
+    enum vxd_status status = item_words(walk, VXD_SVDAG_INNER, ref, frame->words);
 
     frame->ref = ref;
     frame->octant = 0;
@@ -439,7 +442,7 @@ static enum vxd_status walk_root(struct walk *walk, uint32_t root, struct conten
         struct frame *frame = &walk->stack[height];
 
         if (frame->octant < 8) {
-            uint32_t child = vxd_dag_child(frame->words, frame->octant);
+            uint32_t child = vxd_svdag_child(frame->words, frame->octant);
 
             VXD_TRY(
                 look(walk, child, height - 1, &known, &frame->children[frame->octant]));
@@ -463,26 +466,27 @@ out:
     return status;
 }
 
-enum vxd_status vxd_dag_image_open(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                   struct vxd_dag_image *out, struct vxd_err *err)
+enum vxd_status vxd_svdag_image_open(struct vxd_queue *queue,
+                                     const struct vxd_svdag *svdag,
+                                     struct vxd_svdag_image *out, struct vxd_err *err)
 {
-    *out = (struct vxd_dag_image){.view = dag->view};
-    return VXD_ON_CUDA(queue->context) ? vxd_dag_device_copy(queue, dag, out, err)
+    *out = (struct vxd_svdag_image){.view = svdag->view};
+    return VXD_ON_CUDA(queue->context) ? vxd_svdag_device_copy(queue, svdag, out, err)
                                        : VXD_OK;
 }
 
-enum vxd_status vxd_dag_verify(struct vxd_queue *queue, const struct vxd_dag *dag,
-                               uint32_t root, struct vxd_dag_summary *out,
-                               struct vxd_err *err)
+enum vxd_status vxd_svdag_verify(struct vxd_queue *queue, const struct vxd_svdag *svdag,
+                                 uint32_t root, struct vxd_svdag_summary *out,
+                                 struct vxd_err *err)
 {
-    struct vxd_dag_image image;
+    struct vxd_svdag_image image;
     struct walk walk = {
-        .dag = dag, .view = &image.view, .image = &image, .summary = out, .err = err};
+        .svdag = svdag, .view = &image.view, .image = &image, .summary = out, .err = err};
     struct content content;
     enum vxd_status status;
 
-    *out = (struct vxd_dag_summary){0};
-    VXD_TRY(vxd_dag_image_open(queue, dag, &image, err));
+    *out = (struct vxd_svdag_summary){0};
+    VXD_TRY(vxd_svdag_image_open(queue, svdag, &image, err));
     VXD_TRY(grow(&walk, FIRST_ENTRIES));
     VXD_TRY(walk_root(&walk, root, &content));
     out->n_occupied = content.n_occupied;
@@ -490,7 +494,7 @@ enum vxd_status vxd_dag_verify(struct vxd_queue *queue, const struct vxd_dag *da
     memcpy(out->digest, content.digest, sizeof out->digest);
 
 out:
-    vxd_host_free(dag->context, &walk.memory);
-    vxd_host_free(dag->context, &image.memory);
+    vxd_host_free(svdag->context, &walk.memory);
+    vxd_host_free(svdag->context, &image.memory);
     return status;
 }

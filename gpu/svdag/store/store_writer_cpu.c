@@ -10,10 +10,10 @@ enum {
     MET_BITS = 13
 };
 
-static enum vxd_status check_room(const struct vxd_dag *dag, size_t n_bytes,
+static enum vxd_status check_room(const struct vxd_svdag *svdag, size_t n_bytes,
                                   const size_t *n_taken, struct vxd_err *err)
 {
-    size_t max_bytes = dag->spec.max_bytes;
+    size_t max_bytes = svdag->spec.max_bytes;
 
     /* What is taken may be more than a budget that was made smaller. */
     if (max_bytes != 0 && (*n_taken > max_bytes || n_bytes > max_bytes - *n_taken)) {
@@ -25,44 +25,44 @@ static enum vxd_status check_room(const struct vxd_dag *dag, size_t n_bytes,
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_take_bytes(const struct vxd_dag *dag, size_t n_bytes,
-                                   size_t *n_taken, void **out, struct vxd_err *err)
+enum vxd_status vxd_svdag_take_bytes(const struct vxd_svdag *svdag, size_t n_bytes,
+                                     size_t *n_taken, void **out, struct vxd_err *err)
 {
     enum vxd_status status;
 
-    VXD_TRY(check_room(dag, n_bytes, n_taken, err));
-    VXD_TRY(vxd_block_take(dag->context->device_cache, n_bytes, out, err));
+    VXD_TRY(check_room(svdag, n_bytes, n_taken, err));
+    VXD_TRY(vxd_block_take(svdag->context->device_cache, n_bytes, out, err));
     *n_taken += n_bytes;
 out:
     return status;
 }
 
-enum vxd_status vxd_dag_keep_buffer(const struct vxd_dag *dag, size_t n_bytes,
-                                    size_t *n_taken, struct vxd_buffer *buffer,
-                                    struct vxd_err *err)
+enum vxd_status vxd_svdag_keep_buffer(const struct vxd_svdag *svdag, size_t n_bytes,
+                                      size_t *n_taken, struct vxd_buffer *buffer,
+                                      struct vxd_err *err)
 {
-    struct vxd_block *block = vxd_block_find(dag->context->host_cache, buffer->ptr);
+    struct vxd_block *block = vxd_block_find(svdag->context->host_cache, buffer->ptr);
     enum vxd_status status;
 
     assert(block != NULL && n_bytes <= buffer->n_bytes);
-    VXD_TRY(check_room(dag, n_bytes, n_taken, err));
-    VXD_TRY(vxd_block_move(block, dag->context->device_cache, n_bytes, err));
+    VXD_TRY(check_room(svdag, n_bytes, n_taken, err));
+    VXD_TRY(vxd_block_move(block, svdag->context->device_cache, n_bytes, err));
     *n_taken += n_bytes;
     *buffer = (struct vxd_buffer){.space = VXD_SPACE_HOST};
 out:
     return status;
 }
 
-void vxd_dag_release_bytes(const struct vxd_dag *dag, void *memory)
+void vxd_svdag_release_bytes(const struct vxd_svdag *svdag, void *memory)
 {
-    struct vxd_block *block = vxd_block_find(dag->context->device_cache, memory);
+    struct vxd_block *block = vxd_block_find(svdag->context->device_cache, memory);
 
     assert(block != NULL);
     vxd_block_release(block);
 }
 
 /* Where the writer remembers items of this hash; NULL without memory for it. */
-static struct vxd_dag_met *met_slot(struct vxd_dag_writer *writer, uint64_t hash)
+static struct vxd_svdag_met *met_slot(struct vxd_svdag_writer *writer, uint64_t hash)
 {
     if (writer->met == NULL) {
         writer->met = calloc((size_t)1 << MET_BITS, sizeof *writer->met);
@@ -72,78 +72,78 @@ static struct vxd_dag_met *met_slot(struct vxd_dag_writer *writer, uint64_t hash
                : &writer->met[hash >> 8 & (((uint64_t)1 << MET_BITS) - 1)];
 }
 
-void vxd_dag_prefetch(const struct vxd_dag *dag, uint64_t hash)
+void vxd_svdag_prefetch(const struct vxd_svdag *svdag, uint64_t hash)
 {
-    if (dag->ops->prefetch != NULL) {
-        dag->ops->prefetch(dag, hash);
+    if (svdag->ops->prefetch != NULL) {
+        svdag->ops->prefetch(svdag, hash);
     }
 }
 
-static uint32_t met_key(const struct vxd_dag_wanted *wanted)
+static uint32_t met_key(const struct vxd_svdag_wanted *wanted)
 {
     return (uint32_t)(wanted->hash >> 32 & ~(uint64_t)3) | (uint32_t)wanted->kind;
 }
 
-bool vxd_dag_has_met(struct vxd_dag_writer *writer, const struct vxd_dag_wanted *wanted,
-                     uint32_t *ref)
+bool vxd_svdag_has_met(struct vxd_svdag_writer *writer,
+                       const struct vxd_svdag_wanted *wanted, uint32_t *ref)
 {
-    const struct vxd_dag_met *met = met_slot(writer, wanted->hash);
+    const struct vxd_svdag_met *met = met_slot(writer, wanted->hash);
 
-    if (met == NULL || met->ref == VXD_DAG_EMPTY || met->key != met_key(wanted) ||
-        !vxd_dag_is_equal(&writer->dag->view, met->ref, wanted)) {
+    if (met == NULL || met->ref == VXD_SVDAG_EMPTY || met->key != met_key(wanted) ||
+        !vxd_svdag_is_equal(&writer->svdag->view, met->ref, wanted)) {
         return false;
     }
     *ref = met->ref;
     return true;
 }
 
-enum vxd_status vxd_dag_put_hashed(struct vxd_dag_writer *writer,
-                                   const struct vxd_dag_wanted *wanted, int height,
-                                   uint32_t *ref, struct vxd_err *err)
+enum vxd_status vxd_svdag_put_hashed(struct vxd_svdag_writer *writer,
+                                     const struct vxd_svdag_wanted *wanted, int height,
+                                     uint32_t *ref, struct vxd_err *err)
 {
-    struct vxd_dag_met *met;
+    struct vxd_svdag_met *met;
     bool is_new = false;
     enum vxd_status status;
 
-    assert(wanted->n_words >= 1 && wanted->n_words <= VXD_DAG_MAX_ITEM_WORDS);
-    if (vxd_dag_has_met(writer, wanted, ref)) {
+    assert(wanted->n_words >= 1 && wanted->n_words <= VXD_SVDAG_MAX_ITEM_WORDS);
+    if (vxd_svdag_has_met(writer, wanted, ref)) {
         return VXD_OK;
     }
     writer->n_lookups[height]++;
-    status = writer->dag->ops->put(writer, wanted, ref, &is_new, err);
+    status = writer->svdag->ops->put(writer, wanted, ref, &is_new, err);
     if (status != VXD_OK) {
         return status;
     }
     writer->n_new[height] += is_new ? 1 : 0;
     met = met_slot(writer, wanted->hash);
     if (met != NULL) {
-        *met = (struct vxd_dag_met){met_key(wanted), *ref};
+        *met = (struct vxd_svdag_met){met_key(wanted), *ref};
     }
     return VXD_OK;
 }
 
-enum vxd_status vxd_dag_put(struct vxd_dag_writer *writer, enum vxd_dag_kind kind,
-                            int height, const uint32_t *words, int n_words, uint32_t *ref,
-                            struct vxd_err *err)
+enum vxd_status vxd_svdag_put(struct vxd_svdag_writer *writer, enum vxd_svdag_kind kind,
+                              int height, const uint32_t *words, int n_words,
+                              uint32_t *ref, struct vxd_err *err)
 {
-    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), words, kind,
-                                    n_words};
+    struct vxd_svdag_wanted wanted = {vxd_svdag_hash(kind, words, n_words), words, kind,
+                                      n_words};
 
-    return vxd_dag_put_hashed(writer, &wanted, height, ref, err);
+    return vxd_svdag_put_hashed(writer, &wanted, height, ref, err);
 }
 
-uint32_t vxd_dag_find(const struct vxd_dag *dag, enum vxd_dag_kind kind,
-                      const uint32_t *words, int n_words)
+uint32_t vxd_svdag_find(const struct vxd_svdag *svdag, enum vxd_svdag_kind kind,
+                        const uint32_t *words, int n_words)
 {
-    struct vxd_dag_wanted wanted = {vxd_dag_hash(kind, words, n_words), words, kind,
-                                    n_words};
+    struct vxd_svdag_wanted wanted = {vxd_svdag_hash(kind, words, n_words), words, kind,
+                                      n_words};
 
-    return dag->ops->find(dag, &wanted);
+    return svdag->ops->find(svdag, &wanted);
 }
 
-void vxd_dag_writer_close(struct vxd_dag_writer *writer)
+void vxd_svdag_writer_close(struct vxd_svdag_writer *writer)
 {
-    writer->dag->ops->close(writer);
+    writer->svdag->ops->close(writer);
     free(writer->met);
     writer->met = NULL;
 }

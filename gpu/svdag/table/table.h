@@ -4,7 +4,7 @@
  * Figure 8), on both backends; scenes keep one such table, or index, for all they have.
  *
  * Items are n rows of n_words uint32. Their words tell their length, as those of nodes do
- * (dag_math.h): of 2 to 9 words the first has n_words - 1 bits of the low eight set, ten are a
+ * (svdag_math.h): of 2 to 9 words the first has n_words - 1 bits of the low eight set, ten are a
  * leaf of 4-bit values with 57 to 64 voxels. */
 #ifndef VXD_GPU_SVDAG_TABLE_TABLE_H
 #define VXD_GPU_SVDAG_TABLE_TABLE_H
@@ -15,32 +15,32 @@
 extern "C" {
 #endif
 
-#define VXD_DAG_TABLE_MIN_WORDS 2
-#define VXD_DAG_TABLE_MAX_WORDS 10
+#define VXD_SVDAG_TABLE_MIN_WORDS 2
+#define VXD_SVDAG_TABLE_MAX_WORDS 10
 
-struct vxd_dag_table_spec {
-    enum vxd_dag_store store;
+struct vxd_svdag_table_spec {
+    enum vxd_svdag_store store;
     int n_words;
     uint64_t
-        n_items; /* it may hold, 1 to VXD_DAG_MAX_TABLE_ITEMS; a GPU's memory for them is
+        n_items; /* it may hold, 1 to VXD_SVDAG_MAX_TABLE_ITEMS; a GPU's memory for them is
                        * taken at once */
-    uint32_t load; /* items a list when it is full, at most VXD_DAG_MAX_LOAD; 0 is
-                       * VXD_DAG_LOAD. Of the slab stores */
+    uint32_t load; /* items a list when it is full, at most VXD_SVDAG_MAX_LOAD; 0 is
+                       * VXD_SVDAG_LOAD. Of the slab stores */
 };
 
-struct vxd_dag_table;
+struct vxd_svdag_table;
 
 /* errors  INVALID_ARGUMENT    a spec outside the ranges above
  *         UNIMPLEMENTED       the context was not given the store
  *         RESOURCE_EXHAUSTED  no memory for it
  * sync    on a GPU waits for the queue
  * owner   the caller */
-enum vxd_status vxd_dag_table_create(struct vxd_queue *queue,
-                                     const struct vxd_dag_table_spec *spec,
-                                     struct vxd_dag_table **out, struct vxd_err *err);
+enum vxd_status vxd_svdag_table_create(struct vxd_queue *queue,
+                                       const struct vxd_svdag_table_spec *spec,
+                                       struct vxd_svdag_table **out, struct vxd_err *err);
 
 /* Nothing queued may use it any more. NULL is fine. */
-void vxd_dag_table_destroy(struct vxd_queue *queue, struct vxd_dag_table *table);
+void vxd_svdag_table_destroy(struct vxd_queue *queue, struct vxd_svdag_table *table);
 
 /* Stores items that are distinct and not there.
  *
@@ -50,26 +50,27 @@ void vxd_dag_table_destroy(struct vxd_queue *queue, struct vxd_dag_table *table)
  * errors  INVALID_ARGUMENT    an array is missing
  *         RESOURCE_EXHAUSTED  more items than the spec's (nothing was queued), or, from the
  *                             wait, memory for them: some are stored, their refs are not
- *                             VXD_DAG_EMPTY
+ *                             VXD_SVDAG_EMPTY
  * sync    asynchronous; nothing else may go on in the table, on any queue
  * source  SVDAG editing, algorithm 2 */
-enum vxd_status vxd_dag_table_insert(struct vxd_queue *queue, struct vxd_dag_table *table,
-                                     const uint32_t *items, size_t n, uint32_t *refs,
-                                     struct vxd_err *err);
+enum vxd_status vxd_svdag_table_insert(struct vxd_queue *queue,
+                                       struct vxd_svdag_table *table,
+                                       const uint32_t *items, size_t n, uint32_t *refs,
+                                       struct vxd_err *err);
 
 /* Finds items.
  *
  * in      items  n x n_words; device memory, borrowed until the wait
- * out     refs   n references, VXD_DAG_EMPTY of what is not there
+ * out     refs   n references, VXD_SVDAG_EMPTY of what is not there
  * errors  INVALID_ARGUMENT  an array is missing
  * sync    asynchronous; beside other finds alone
  * source  SVDAG editing, algorithm 1 */
-enum vxd_status vxd_dag_table_find(struct vxd_queue *queue,
-                                   const struct vxd_dag_table *table,
-                                   const uint32_t *items, size_t n, uint32_t *refs,
-                                   struct vxd_err *err);
+enum vxd_status vxd_svdag_table_find(struct vxd_queue *queue,
+                                     const struct vxd_svdag_table *table,
+                                     const uint32_t *items, size_t n, uint32_t *refs,
+                                     struct vxd_err *err);
 
-struct vxd_dag_table_usage {
+struct vxd_svdag_table_usage {
     uint64_t n_items;
     uint64_t node_bytes; /* of their words alone */
     uint64_t used_bytes; /* of words and index, or of whole slabs and their lists */
@@ -78,10 +79,10 @@ struct vxd_dag_table_usage {
 
 /* Blocking: waits for the queue.
  * errors  what the wait gives */
-enum vxd_status vxd_dag_table_get_usage(struct vxd_queue *queue,
-                                        const struct vxd_dag_table *table,
-                                        struct vxd_dag_table_usage *out,
-                                        struct vxd_err *err);
+enum vxd_status vxd_svdag_table_get_usage(struct vxd_queue *queue,
+                                          const struct vxd_svdag_table *table,
+                                          struct vxd_svdag_table_usage *out,
+                                          struct vxd_err *err);
 
 #ifdef __cplusplus
 }

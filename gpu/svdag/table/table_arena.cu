@@ -13,7 +13,7 @@
 #define N_THREADS 256
 
 struct batch {
-    struct vxd_dag_table_view view;
+    struct vxd_svdag_table_view view;
     const uint32_t *items;
     uint64_t n;
     uint64_t first; /* items there before */
@@ -23,46 +23,47 @@ struct batch {
 
 /* Address of the item that was stored as number i. */
 static __device__ __forceinline__ uint32_t
-address_of(const struct vxd_dag_table_view *view, uint64_t i)
+address_of(const struct vxd_svdag_table_view *view, uint64_t i)
 {
-    uint32_t number = (uint32_t)i; /* at most VXD_DAG_MAX_TABLE_ITEMS */
+    uint32_t number = (uint32_t)i; /* at most VXD_SVDAG_MAX_TABLE_ITEMS */
     uint32_t chunk = number / view->chunk_items;
 
-    return (chunk << VXD_DAG_CHUNK_BITS) +
+    return (chunk << VXD_SVDAG_CHUNK_BITS) +
            (number % view->chunk_items + 1) * (uint32_t)view->n_words;
 }
 
 static __device__ __forceinline__ uint32_t *
-words_at(const struct vxd_dag_table_view *view, uint32_t ref)
+words_at(const struct vxd_svdag_table_view *view, uint32_t ref)
 {
-    return view->chunks[ref >> VXD_DAG_CHUNK_BITS] + (ref & (VXD_DAG_CHUNK_WORDS - 1));
+    return view->chunks[ref >> VXD_SVDAG_CHUNK_BITS] +
+           (ref & (VXD_SVDAG_CHUNK_WORDS - 1));
 }
 
 /* Takes a slot for a reference. False: there is none. */
-static __device__ bool take_slot(const struct vxd_dag_table_view *view, uint64_t hash,
+static __device__ bool take_slot(const struct vxd_svdag_table_view *view, uint64_t hash,
                                  uint32_t ref)
 {
-    const struct vxd_dag_index *index = &view->index;
-    uint32_t tag = vxd_dag_tag_of(hash, (enum vxd_dag_kind)view->kind);
-    uint32_t at = vxd_dag_home(hash, index->n_buckets);
+    const struct vxd_svdag_index *index = &view->index;
+    uint32_t tag = vxd_svdag_tag_of(hash, (enum vxd_svdag_kind)view->kind);
+    uint32_t at = vxd_svdag_home(hash, index->n_buckets);
 
-    for (uint32_t i = 0; i < index->n_buckets && i < VXD_DAG_INDEX_PROBES; i++) {
-        struct vxd_dag_index_bucket *bucket = &index->buckets[at];
+    for (uint32_t i = 0; i < index->n_buckets && i < VXD_SVDAG_INDEX_PROBES; i++) {
+        struct vxd_svdag_index_bucket *bucket = &index->buckets[at];
         uint32_t tags = *(volatile uint32_t *)&bucket->tags;
 
         /* A swap fails only where another one took a slot: at most seven times. */
-        for (int k = 0; k <= VXD_DAG_INDEX_SLOTS; k++) {
-            uint32_t room = vxd_dag_tags_equal(tags, VXD_DAG_INDEX_NO_TAG);
+        for (int k = 0; k <= VXD_SVDAG_INDEX_SLOTS; k++) {
+            uint32_t room = vxd_svdag_tags_equal(tags, VXD_SVDAG_INDEX_NO_TAG);
             int slot;
             uint32_t before;
 
             if (room == 0) {
                 break;
             }
-            slot = (__ffs((int)room) - 1) / VXD_DAG_INDEX_TAG_BITS;
-            before = atomicCAS(&bucket->tags, tags, tags | vxd_dag_tag_bits(tag, slot));
+            slot = (__ffs((int)room) - 1) / VXD_SVDAG_INDEX_TAG_BITS;
+            before = atomicCAS(&bucket->tags, tags, tags | vxd_svdag_tag_bits(tag, slot));
             if (before == tags) {
-                bucket->slots[slot] = ref | vxd_dag_slot_hash(hash, index->addresses);
+                bucket->slots[slot] = ref | vxd_svdag_slot_hash(hash, index->addresses);
                 return true;
             }
             tags = before;
@@ -75,7 +76,7 @@ static __device__ bool take_slot(const struct vxd_dag_table_view *view, uint64_t
 static __global__ void __launch_bounds__(N_THREADS)
     insert_kernel(const __grid_constant__ struct batch batch)
 {
-    const struct vxd_dag_table_view *view = &batch.view;
+    const struct vxd_svdag_table_view *view = &batch.view;
     uint32_t n_words = (uint32_t)view->n_words;
     uint64_t begin = (uint64_t)blockIdx.x * N_THREADS;
     uint64_t i = begin + threadIdx.x;
@@ -94,9 +95,9 @@ static __global__ void __launch_bounds__(N_THREADS)
     }
     ref = address_of(view, batch.first + i);
     if (!take_slot(view,
-                   vxd_dag_hash(view->kind, batch.items + i * n_words, (int)n_words),
+                   vxd_svdag_hash(view->kind, batch.items + i * n_words, (int)n_words),
                    ref)) {
-        ref = VXD_DAG_EMPTY;
+        ref = VXD_SVDAG_EMPTY;
         atomicCAS(batch.error_word, (uint32_t)VXD_OK, (uint32_t)VXD_RESOURCE_EXHAUSTED);
     }
     if (batch.refs != NULL) {
@@ -118,55 +119,55 @@ static __device__ __forceinline__ bool is_equal(const uint32_t *stored,
 static __global__ void __launch_bounds__(N_THREADS)
     find_kernel(const __grid_constant__ struct batch batch)
 {
-    const struct vxd_dag_table_view *view = &batch.view;
-    const struct vxd_dag_index *index = &view->index;
+    const struct vxd_svdag_table_view *view = &batch.view;
+    const struct vxd_svdag_index *index = &view->index;
     uint64_t i = (uint64_t)blockIdx.x * N_THREADS + threadIdx.x;
     const uint32_t *words;
     uint64_t hash;
     uint32_t slot_hash;
     uint32_t tag;
     uint32_t at;
-    uint32_t ref = VXD_DAG_EMPTY;
+    uint32_t ref = VXD_SVDAG_EMPTY;
     bool is_more = true;
 
     if (i >= batch.n) {
         return;
     }
     words = batch.items + i * (uint64_t)view->n_words;
-    hash = vxd_dag_hash(view->kind, words, view->n_words);
-    slot_hash = vxd_dag_slot_hash(hash, index->addresses);
-    tag = vxd_dag_tag_of(hash, (enum vxd_dag_kind)view->kind);
-    at = vxd_dag_home(hash, index->n_buckets);
-    for (uint32_t k = 0; k < index->n_buckets && k < VXD_DAG_INDEX_PROBES && is_more;
+    hash = vxd_svdag_hash(view->kind, words, view->n_words);
+    slot_hash = vxd_svdag_slot_hash(hash, index->addresses);
+    tag = vxd_svdag_tag_of(hash, (enum vxd_svdag_kind)view->kind);
+    at = vxd_svdag_home(hash, index->n_buckets);
+    for (uint32_t k = 0; k < index->n_buckets && k < VXD_SVDAG_INDEX_PROBES && is_more;
          k++) {
         /* Buckets are aligned to 32 bytes: two loads of one sector. */
         const uint4 *halves = (const uint4 *)(const void *)&index->buckets[at];
         const uint4 low = halves[0];
         const uint4 high = halves[1];
-        const struct vxd_dag_index_bucket bucket = {
+        const struct vxd_svdag_index_bucket bucket = {
             {low.x, low.y, low.z, low.w, high.x, high.y, high.z}, high.w};
         /* A tag that is equal is an item's: slots that are free have none. */
-        const uint32_t may = vxd_dag_slots_that_may(
-            &bucket, vxd_dag_tags_equal(bucket.tags, tag), slot_hash, index->addresses);
+        const uint32_t may = vxd_svdag_slots_that_may(
+            &bucket, vxd_svdag_tags_equal(bucket.tags, tag), slot_hash, index->addresses);
 
-        is_more = bucket.slots[VXD_DAG_INDEX_SLOTS - 1] != VXD_DAG_EMPTY;
+        is_more = bucket.slots[VXD_SVDAG_INDEX_SLOTS - 1] != VXD_SVDAG_EMPTY;
 #pragma unroll
-        for (int slot = 0; slot < VXD_DAG_INDEX_SLOTS; slot++) {
+        for (int slot = 0; slot < VXD_SVDAG_INDEX_SLOTS; slot++) {
             const uint32_t there = bucket.slots[slot] & index->addresses;
 
-            if ((may & vxd_dag_tag_bits(8, slot)) != 0 && ref == VXD_DAG_EMPTY &&
+            if ((may & vxd_svdag_tag_bits(8, slot)) != 0 && ref == VXD_SVDAG_EMPTY &&
                 is_equal(words_at(view, there), words, view->n_words)) {
                 ref = there;
             }
         }
-        is_more = is_more && ref == VXD_DAG_EMPTY;
+        is_more = is_more && ref == VXD_SVDAG_EMPTY;
         at = at + 1 < index->n_buckets ? at + 1 : 0;
     }
     batch.refs[i] = ref;
 }
 
 static struct batch batch_of(const struct vxd_queue *queue,
-                             const struct vxd_dag_table_call *call)
+                             const struct vxd_svdag_table_call *call)
 {
     struct batch batch = {call->table->view, call->items, call->n,
                           call->first,       call->refs,  queue->error_word};
@@ -179,9 +180,9 @@ static unsigned blocks_of(uint64_t n)
     return (unsigned)((n + N_THREADS - 1) / N_THREADS);
 }
 
-enum vxd_status vxd_dag_table_arena_insert(struct vxd_queue *queue,
-                                           const struct vxd_dag_table_call *call,
-                                           struct vxd_err *err)
+enum vxd_status vxd_svdag_table_arena_insert(struct vxd_queue *queue,
+                                             const struct vxd_svdag_table_call *call,
+                                             struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
@@ -193,9 +194,9 @@ out:
     return status;
 }
 
-enum vxd_status vxd_dag_table_arena_find(struct vxd_queue *queue,
-                                         const struct vxd_dag_table_call *call,
-                                         struct vxd_err *err)
+enum vxd_status vxd_svdag_table_arena_find(struct vxd_queue *queue,
+                                           const struct vxd_svdag_table_call *call,
+                                           struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 

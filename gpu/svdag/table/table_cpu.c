@@ -7,37 +7,38 @@ enum {
     GRAIN = 8192 /* items a piece */
 };
 
-static enum vxd_status table_open(struct vxd_queue *queue, struct vxd_dag_table *table,
+static enum vxd_status table_open(struct vxd_queue *queue, struct vxd_svdag_table *table,
                                   struct vxd_err *err)
 {
-    struct vxd_dag_spec spec = {.format = {VXD_DAG_MAX_DEPTH, 4, false},
-                                .store = table->spec.store,
-                                .load = table->spec.load,
-                                .table_items = table->spec.n_items};
+    struct vxd_svdag_spec spec = {.format = {VXD_SVDAG_MAX_DEPTH, 4, false},
+                                  .store = table->spec.store,
+                                  .load = table->spec.load,
+                                  .table_items = table->spec.n_items};
 
-    return vxd_dag_create(queue, &spec, &table->dag, err);
+    return vxd_svdag_create(queue, &spec, &table->svdag, err);
 }
 
-static void table_close(struct vxd_queue *queue, struct vxd_dag_table *table)
+static void table_close(struct vxd_queue *queue, struct vxd_svdag_table *table)
 {
-    vxd_dag_destroy(queue, table->dag);
+    vxd_svdag_destroy(queue, table->svdag);
 }
 
-static struct vxd_dag_wanted wanted_of(const struct vxd_dag_table_call *call, size_t i)
+static struct vxd_svdag_wanted wanted_of(const struct vxd_svdag_table_call *call,
+                                         size_t i)
 {
     int n_words = call->table->spec.n_words;
-    struct vxd_dag_wanted wanted = {
-        .kind = (enum vxd_dag_kind)call->table->view.kind,
+    struct vxd_svdag_wanted wanted = {
+        .kind = (enum vxd_svdag_kind)call->table->view.kind,
         .words = call->items + i * (size_t)n_words,
         .n_words = n_words,
     };
 
-    wanted.hash = vxd_dag_hash(wanted.kind, wanted.words, n_words);
+    wanted.hash = vxd_svdag_hash(wanted.kind, wanted.words, n_words);
     return wanted;
 }
 
 struct insertion {
-    struct vxd_dag_table_call call;
+    struct vxd_svdag_table_call call;
     atomic_bool has_failed;
     enum vxd_status status; /* of the first that failed */
     struct vxd_err err;
@@ -46,19 +47,19 @@ struct insertion {
 static void insert_piece(void *args, size_t begin, size_t end)
 {
     struct insertion *insertion = args;
-    const struct vxd_dag_table_call *call = &insertion->call;
-    struct vxd_dag_writer writer = {.dag = call->table->dag};
+    const struct vxd_svdag_table_call *call = &insertion->call;
+    struct vxd_svdag_writer writer = {.svdag = call->table->svdag};
     struct vxd_err err = {0};
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_dag_wanted wanted = wanted_of(call, i);
-        uint32_t ref = VXD_DAG_EMPTY;
+        struct vxd_svdag_wanted wanted = wanted_of(call, i);
+        uint32_t ref = VXD_SVDAG_EMPTY;
         bool is_new;
         enum vxd_status status =
-            writer.dag->ops->put(&writer, &wanted, &ref, &is_new, &err);
+            writer.svdag->ops->put(&writer, &wanted, &ref, &is_new, &err);
 
         if (status != VXD_OK) {
-            ref = VXD_DAG_EMPTY;
+            ref = VXD_SVDAG_EMPTY;
             if (!atomic_exchange(&insertion->has_failed, true)) {
                 insertion->status = status;
                 insertion->err = err;
@@ -68,13 +69,13 @@ static void insert_piece(void *args, size_t begin, size_t end)
             call->refs[i] = ref;
         }
     }
-    vxd_dag_writer_close(&writer);
+    vxd_svdag_writer_close(&writer);
 }
 
 static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
                                   struct vxd_err *err)
 {
-    struct insertion insertion = {.call = *(const struct vxd_dag_table_call *)args};
+    struct insertion insertion = {.call = *(const struct vxd_svdag_table_call *)args};
 
     atomic_init(&insertion.has_failed, false);
     vxd_parallel_for(pool, insertion.call.n, GRAIN, insert_piece, &insertion);
@@ -89,20 +90,20 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
 
 static void find_piece(void *args, size_t begin, size_t end)
 {
-    const struct vxd_dag_table_call *call = args;
-    const struct vxd_dag *dag = call->table->dag;
+    const struct vxd_svdag_table_call *call = args;
+    const struct vxd_svdag *svdag = call->table->svdag;
 
     for (size_t i = begin; i < end; i++) {
-        struct vxd_dag_wanted wanted = wanted_of(call, i);
+        struct vxd_svdag_wanted wanted = wanted_of(call, i);
 
-        call->refs[i] = dag->ops->find(dag, &wanted);
+        call->refs[i] = svdag->ops->find(svdag, &wanted);
     }
 }
 
 static enum vxd_status find_job(struct vxd_pool *pool, const void *args,
                                 struct vxd_err *err)
 {
-    struct vxd_dag_table_call call = *(const struct vxd_dag_table_call *)args;
+    struct vxd_svdag_table_call call = *(const struct vxd_svdag_table_call *)args;
 
     (void)err;
     vxd_parallel_for(pool, call.n, GRAIN, find_piece, &call);
@@ -110,28 +111,28 @@ static enum vxd_status find_job(struct vxd_pool *pool, const void *args,
 }
 
 static enum vxd_status table_insert(struct vxd_queue *queue,
-                                    const struct vxd_dag_table_call *call,
+                                    const struct vxd_svdag_table_call *call,
                                     struct vxd_err *err)
 {
     return vxd_queue_push(queue, insert_job, call, sizeof *call, err);
 }
 
 static enum vxd_status table_find(struct vxd_queue *queue,
-                                  const struct vxd_dag_table_call *call,
+                                  const struct vxd_svdag_table_call *call,
                                   struct vxd_err *err)
 {
     return vxd_queue_push(queue, find_job, call, sizeof *call, err);
 }
 
 static enum vxd_status table_get_usage(struct vxd_queue *queue,
-                                       const struct vxd_dag_table *table,
-                                       struct vxd_dag_table_usage *out,
+                                       const struct vxd_svdag_table *table,
+                                       struct vxd_svdag_table_usage *out,
                                        struct vxd_err *err)
 {
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
     enum vxd_status status = vxd_queue_wait(queue, err);
 
-    vxd_dag_get_usage(table->dag, &usage);
+    vxd_svdag_get_usage(table->svdag, &usage);
     out->n_items = usage.n_leaves + usage.n_inner;
     out->node_bytes = usage.node_bytes;
     out->used_bytes = usage.used_bytes;
@@ -139,6 +140,6 @@ static enum vxd_status table_get_usage(struct vxd_queue *queue,
     return status;
 }
 
-const struct vxd_dag_table_ops vxd_dag_table_cpu = {
+const struct vxd_svdag_table_ops vxd_svdag_table_cpu = {
     table_open, table_close, table_insert, table_find, table_get_usage,
 };

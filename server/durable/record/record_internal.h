@@ -36,19 +36,20 @@ bool vxd_record_bad(struct vxd_record_reader *reader, const char *what);
 
 /* record_ops.c. One operation, checked on both ways.
  * errors  INVALID_ARGUMENT */
-enum vxd_status vxd_record_put_op(struct vxd_bytes_out *out, const struct vxd_dag_op *op,
-                                  size_t number, struct vxd_err *err);
-bool vxd_record_get_op(struct vxd_record_reader *reader, struct vxd_dag_op *op);
+enum vxd_status vxd_record_put_op(struct vxd_bytes_out *out,
+                                  const struct vxd_svdag_op *op, size_t number,
+                                  struct vxd_err *err);
+bool vxd_record_get_op(struct vxd_record_reader *reader, struct vxd_svdag_op *op);
 
 /* record_voxels.c. What is wrong with a list, NULL = nothing, as with any that was read. */
-const char *vxd_record_check_voxels(const struct vxd_dag_voxels *voxels);
+const char *vxd_record_check_voxels(const struct vxd_svdag_voxels *voxels);
 void vxd_record_put_voxels(struct vxd_bytes_out *out,
-                           const struct vxd_dag_voxels *voxels);
+                           const struct vxd_svdag_voxels *voxels);
 bool vxd_record_get_voxels(struct vxd_record_reader *reader,
-                           struct vxd_dag_voxels *voxels);
+                           struct vxd_svdag_voxels *voxels);
 void vxd_record_put_heights(struct vxd_bytes_out *out,
-                            const struct vxd_dag_heights *field);
+                            const struct vxd_svdag_heights *field);
 bool vxd_record_get_heights(struct vxd_record_reader *reader,
-                            struct vxd_dag_heights *field);
+                            struct vxd_svdag_heights *field);
 
 #endif

@@ -27,7 +27,7 @@ enum {
 
 static bool is_coordinate(int64_t c)
 {
-    return c >= -VXD_DAG_MAX_COORDINATE && c <= VXD_DAG_MAX_COORDINATE;
+    return c >= -VXD_SVDAG_MAX_COORDINATE && c <= VXD_SVDAG_MAX_COORDINATE;
 }
 
 static bool are_coordinates(const int64_t c[3])
@@ -35,19 +35,19 @@ static bool are_coordinates(const int64_t c[3])
     return is_coordinate(c[0]) && is_coordinate(c[1]) && is_coordinate(c[2]);
 }
 
-static const char *check_round(const struct vxd_dag_shape *shape)
+static const char *check_round(const struct vxd_svdag_shape *shape)
 {
     if (!are_coordinates(shape->a) ||
-        (shape->kind == VXD_DAG_CAPSULE && !are_coordinates(shape->b))) {
+        (shape->kind == VXD_SVDAG_CAPSULE && !are_coordinates(shape->b))) {
         return "a coordinate is beyond 2^31 units";
     }
-    if (shape->r < 0 || shape->r > VXD_DAG_MAX_COORDINATE) {
+    if (shape->r < 0 || shape->r > VXD_SVDAG_MAX_COORDINATE) {
         return "the radius is not 0 to 2^31 units";
     }
-    if (shape->kind != VXD_DAG_NOISE_BALL) {
+    if (shape->kind != VXD_SVDAG_NOISE_BALL) {
         return NULL;
     }
-    if (shape->amplitude < 0 || shape->amplitude > VXD_DAG_MAX_COORDINATE - shape->r) {
+    if (shape->amplitude < 0 || shape->amplitude > VXD_SVDAG_MAX_COORDINATE - shape->r) {
         return "the amplitude is not 0 to what the radius leaves of 2^31 units";
     }
     return shape->cell_bits < 0 || shape->cell_bits > MAX_NOISE_BITS
@@ -55,9 +55,9 @@ static const char *check_round(const struct vxd_dag_shape *shape)
                : NULL;
 }
 
-static const char *check_field(const struct vxd_dag_shape *shape)
+static const char *check_field(const struct vxd_svdag_shape *shape)
 {
-    const struct vxd_dag_heights *field = &shape->field;
+    const struct vxd_svdag_heights *field = &shape->field;
 
     if (field->n_x == 0 || field->n_y == 0 ||
         (uint64_t)field->n_x * field->n_y > MAX_CELLS || field->cell == 0 ||
@@ -76,25 +76,25 @@ static const char *check_field(const struct vxd_dag_shape *shape)
     return NULL;
 }
 
-static const char *check_shape(const struct vxd_dag_shape *shape)
+static const char *check_shape(const struct vxd_svdag_shape *shape)
 {
     switch (shape->kind) {
-    case VXD_DAG_BOX:
+    case VXD_SVDAG_BOX:
         return are_coordinates(shape->low) && are_coordinates(shape->high)
                    ? NULL
                    : "a coordinate is beyond 2^31 units";
-    case VXD_DAG_BALL:
-    case VXD_DAG_CAPSULE:
-    case VXD_DAG_NOISE_BALL:
+    case VXD_SVDAG_BALL:
+    case VXD_SVDAG_CAPSULE:
+    case VXD_SVDAG_NOISE_BALL:
         return check_round(shape);
-    case VXD_DAG_HALF_SPACE:
+    case VXD_SVDAG_HALF_SPACE:
         return (shape->n[0] == 0 && shape->n[1] == 0 && shape->n[2] == 0) ||
                        shape->d < -MAX_PLANE || shape->d > MAX_PLANE
                    ? "a normal of 0, or a distance beyond 2^62"
                    : NULL;
-    case VXD_DAG_VOXELS:
+    case VXD_SVDAG_VOXELS:
         return vxd_record_check_voxels(&shape->voxels);
-    case VXD_DAG_HEIGHTFIELD:
+    case VXD_SVDAG_HEIGHTFIELD:
         return check_field(shape);
     }
     return "no kind of shape";
@@ -122,14 +122,14 @@ static bool is_turn(const int8_t matrix[3][3])
     return n == 3 && rows == 7 && columns == 7;
 }
 
-static const char *check_copy(const struct vxd_dag_op *op)
+static const char *check_copy(const struct vxd_svdag_op *op)
 {
-    if (op->shape.kind != VXD_DAG_BOX) {
+    if (op->shape.kind != VXD_SVDAG_BOX) {
         return "only boxes can be copied to";
     }
     for (int axis = 0; axis < 3; axis++) {
-        if (op->shape.low[axis] % VXD_DAG_UNIT != 0 ||
-            op->shape.high[axis] % VXD_DAG_UNIT != 0) {
+        if (op->shape.low[axis] % VXD_SVDAG_UNIT != 0 ||
+            op->shape.high[axis] % VXD_SVDAG_UNIT != 0) {
             return "a copy's box is not of whole voxels";
         }
     }
@@ -139,28 +139,28 @@ static const char *check_copy(const struct vxd_dag_op *op)
 }
 
 /* By what no scene takes; what this scene does not take, the engine says. */
-static const char *check_op(const struct vxd_dag_op *op)
+static const char *check_op(const struct vxd_svdag_op *op)
 {
     bool is_list =
-        op->shape.kind == VXD_DAG_VOXELS || op->shape.kind == VXD_DAG_HEIGHTFIELD;
+        op->shape.kind == VXD_SVDAG_VOXELS || op->shape.kind == VXD_SVDAG_HEIGHTFIELD;
 
     switch (op->action) {
-    case VXD_DAG_ERASE:
-    case VXD_DAG_SET_FREE:
+    case VXD_SVDAG_ERASE:
+    case VXD_SVDAG_SET_FREE:
         return NULL;
-    case VXD_DAG_FILL:
-    case VXD_DAG_PAINT:
+    case VXD_SVDAG_FILL:
+    case VXD_SVDAG_PAINT:
         return op->value <= MAX_MATERIAL ? NULL : "no scene has such a material";
-    case VXD_DAG_REPLACE:
+    case VXD_SVDAG_REPLACE:
         return op->value <= MAX_MATERIAL && op->from <= MAX_MATERIAL
                    ? NULL
                    : "no scene has such a material";
-    case VXD_DAG_ERODE:
-    case VXD_DAG_DILATE:
+    case VXD_SVDAG_ERODE:
+    case VXD_SVDAG_DILATE:
         return !is_list && op->threshold >= 1 && op->threshold <= 6
                    ? NULL
                    : "a threshold that is not 1 to 6, or a list";
-    case VXD_DAG_COPY:
+    case VXD_SVDAG_COPY:
         return check_copy(op);
     }
     return "no action";
@@ -174,73 +174,74 @@ static void put_signed3(struct vxd_bytes_out *out, const int64_t v[3],
     }
 }
 
-static void put_shape(struct vxd_bytes_out *out, const struct vxd_dag_shape *shape)
+static void put_shape(struct vxd_bytes_out *out, const struct vxd_svdag_shape *shape)
 {
     switch (shape->kind) {
-    case VXD_DAG_BOX:
+    case VXD_SVDAG_BOX:
         put_signed3(out, shape->low, NULL);
         put_signed3(out, shape->high, shape->low);
         break;
-    case VXD_DAG_BALL:
-    case VXD_DAG_CAPSULE:
-    case VXD_DAG_NOISE_BALL:
+    case VXD_SVDAG_BALL:
+    case VXD_SVDAG_CAPSULE:
+    case VXD_SVDAG_NOISE_BALL:
         put_signed3(out, shape->a, NULL);
-        if (shape->kind == VXD_DAG_CAPSULE) {
+        if (shape->kind == VXD_SVDAG_CAPSULE) {
             put_signed3(out, shape->b, shape->a);
         }
         vxd_bytes_put_number(out, (uint64_t)shape->r);
-        if (shape->kind == VXD_DAG_NOISE_BALL) {
+        if (shape->kind == VXD_SVDAG_NOISE_BALL) {
             vxd_bytes_put_number(out, shape->seed);
             vxd_bytes_put_number(out, (uint64_t)shape->amplitude);
             vxd_bytes_put_number(out, (uint64_t)shape->cell_bits);
         }
         break;
-    case VXD_DAG_HALF_SPACE:
+    case VXD_SVDAG_HALF_SPACE:
         for (int axis = 0; axis < 3; axis++) {
             vxd_bytes_put_signed(out, shape->n[axis]);
         }
         vxd_bytes_put_signed(out, shape->d);
         break;
-    case VXD_DAG_VOXELS:
+    case VXD_SVDAG_VOXELS:
         vxd_record_put_voxels(out, &shape->voxels);
         break;
-    case VXD_DAG_HEIGHTFIELD:
+    case VXD_SVDAG_HEIGHTFIELD:
         vxd_bytes_put_signed(out, shape->low[2]);
         vxd_record_put_heights(out, &shape->field);
         break;
     }
 }
 
-static void put_action(struct vxd_bytes_out *out, const struct vxd_dag_op *op)
+static void put_action(struct vxd_bytes_out *out, const struct vxd_svdag_op *op)
 {
     switch (op->action) {
-    case VXD_DAG_FILL:
-    case VXD_DAG_PAINT:
+    case VXD_SVDAG_FILL:
+    case VXD_SVDAG_PAINT:
         vxd_bytes_put_number(out, op->value);
         break;
-    case VXD_DAG_REPLACE:
+    case VXD_SVDAG_REPLACE:
         vxd_bytes_put_number(out, op->from);
         vxd_bytes_put_number(out, op->value);
         break;
-    case VXD_DAG_ERODE:
-    case VXD_DAG_DILATE:
+    case VXD_SVDAG_ERODE:
+    case VXD_SVDAG_DILATE:
         vxd_bytes_put_number(out, (uint64_t)op->threshold);
         break;
-    case VXD_DAG_COPY:
+    case VXD_SVDAG_COPY:
         put_signed3(out, op->from_voxel, NULL);
         for (int i = 0; i < 9; i++) {
             vxd_bytes_put8(out, (uint8_t)op->matrix[i / 3][i % 3]);
         }
         vxd_bytes_put8(out, op->copy_empty);
         break;
-    case VXD_DAG_ERASE:
-    case VXD_DAG_SET_FREE:
+    case VXD_SVDAG_ERASE:
+    case VXD_SVDAG_SET_FREE:
         break;
     }
 }
 
-enum vxd_status vxd_record_put_op(struct vxd_bytes_out *out, const struct vxd_dag_op *op,
-                                  size_t number, struct vxd_err *err)
+enum vxd_status vxd_record_put_op(struct vxd_bytes_out *out,
+                                  const struct vxd_svdag_op *op, size_t number,
+                                  struct vxd_err *err)
 {
     const char *fault = check_op(op);
     char field[32];
@@ -264,7 +265,7 @@ static int64_t get_within(struct vxd_bytes_in *in)
 {
     uint64_t value = vxd_bytes_get_number(in);
 
-    return value <= (uint64_t)VXD_DAG_MAX_COORDINATE ? (int64_t)value : INT64_MAX;
+    return value <= (uint64_t)VXD_SVDAG_MAX_COORDINATE ? (int64_t)value : INT64_MAX;
 }
 
 static void get_signed3(struct vxd_bytes_in *in, int64_t v[3], const int64_t base[3])
@@ -287,7 +288,7 @@ static void get_normal(struct vxd_bytes_in *in, int32_t n[3])
     }
 }
 
-static void get_noise(struct vxd_bytes_in *in, struct vxd_dag_shape *shape)
+static void get_noise(struct vxd_bytes_in *in, struct vxd_svdag_shape *shape)
 {
     uint64_t seed = vxd_bytes_get_number(in);
     uint64_t cell_bits;
@@ -299,34 +300,34 @@ static void get_noise(struct vxd_bytes_in *in, struct vxd_dag_shape *shape)
     shape->cell_bits = in->is_bad ? 0 : (int)cell_bits;
 }
 
-static bool get_shape(struct vxd_record_reader *reader, struct vxd_dag_shape *shape)
+static bool get_shape(struct vxd_record_reader *reader, struct vxd_svdag_shape *shape)
 {
     struct vxd_bytes_in *in = &reader->in;
 
     switch (shape->kind) {
-    case VXD_DAG_BOX:
+    case VXD_SVDAG_BOX:
         get_signed3(in, shape->low, NULL);
         get_signed3(in, shape->high, shape->low);
         break;
-    case VXD_DAG_BALL:
-    case VXD_DAG_CAPSULE:
-    case VXD_DAG_NOISE_BALL:
+    case VXD_SVDAG_BALL:
+    case VXD_SVDAG_CAPSULE:
+    case VXD_SVDAG_NOISE_BALL:
         get_signed3(in, shape->a, NULL);
-        if (shape->kind == VXD_DAG_CAPSULE) {
+        if (shape->kind == VXD_SVDAG_CAPSULE) {
             get_signed3(in, shape->b, shape->a);
         }
         shape->r = get_within(in);
-        if (shape->kind == VXD_DAG_NOISE_BALL) {
+        if (shape->kind == VXD_SVDAG_NOISE_BALL) {
             get_noise(in, shape);
         }
         break;
-    case VXD_DAG_HALF_SPACE:
+    case VXD_SVDAG_HALF_SPACE:
         get_normal(in, shape->n);
         shape->d = vxd_bytes_get_signed(in);
         break;
-    case VXD_DAG_VOXELS:
+    case VXD_SVDAG_VOXELS:
         return vxd_record_get_voxels(reader, &shape->voxels);
-    case VXD_DAG_HEIGHTFIELD:
+    case VXD_SVDAG_HEIGHTFIELD:
         shape->low[2] = vxd_bytes_get_signed(in);
         return vxd_record_get_heights(reader, &shape->field);
     }
@@ -341,24 +342,24 @@ static uint32_t get_small(struct vxd_bytes_in *in)
     return in->is_bad ? 0 : (uint32_t)value;
 }
 
-static void get_action(struct vxd_bytes_in *in, struct vxd_dag_op *op)
+static void get_action(struct vxd_bytes_in *in, struct vxd_svdag_op *op)
 {
     unsigned flag;
 
     switch (op->action) {
-    case VXD_DAG_REPLACE:
+    case VXD_SVDAG_REPLACE:
         op->from = get_small(in);
         op->value = get_small(in);
         break;
-    case VXD_DAG_FILL:
-    case VXD_DAG_PAINT:
+    case VXD_SVDAG_FILL:
+    case VXD_SVDAG_PAINT:
         op->value = get_small(in);
         break;
-    case VXD_DAG_ERODE:
-    case VXD_DAG_DILATE:
+    case VXD_SVDAG_ERODE:
+    case VXD_SVDAG_DILATE:
         op->threshold = (int)get_small(in);
         break;
-    case VXD_DAG_COPY:
+    case VXD_SVDAG_COPY:
         get_signed3(in, op->from_voxel, NULL);
         for (int i = 0; i < 9; i++) {
             op->matrix[i / 3][i % 3] = (int8_t)vxd_bytes_get8(in);
@@ -367,23 +368,23 @@ static void get_action(struct vxd_bytes_in *in, struct vxd_dag_op *op)
         in->is_bad = in->is_bad || flag > 1;
         op->copy_empty = flag == 1;
         break;
-    case VXD_DAG_ERASE:
-    case VXD_DAG_SET_FREE:
+    case VXD_SVDAG_ERASE:
+    case VXD_SVDAG_SET_FREE:
         break;
     }
 }
 
-bool vxd_record_get_op(struct vxd_record_reader *reader, struct vxd_dag_op *op)
+bool vxd_record_get_op(struct vxd_record_reader *reader, struct vxd_svdag_op *op)
 {
     unsigned kind = vxd_bytes_get8(&reader->in);
     unsigned action = vxd_bytes_get8(&reader->in);
     const char *fault;
 
-    if (reader->in.is_bad || kind > VXD_DAG_HEIGHTFIELD || action > VXD_DAG_COPY) {
+    if (reader->in.is_bad || kind > VXD_SVDAG_HEIGHTFIELD || action > VXD_SVDAG_COPY) {
         return vxd_record_bad(reader, "not an operation");
     }
-    op->shape.kind = (enum vxd_dag_shape_kind)kind;
-    op->action = (enum vxd_dag_action)action;
+    op->shape.kind = (enum vxd_svdag_shape_kind)kind;
+    op->action = (enum vxd_svdag_action)action;
     if (!get_shape(reader, &op->shape)) {
         return false;
     }
@@ -392,7 +393,8 @@ bool vxd_record_get_op(struct vxd_record_reader *reader, struct vxd_dag_op *op)
         return vxd_record_bad(reader, "an action is damaged");
     }
     fault = check_op(op);
-    if (fault == NULL && op->shape.kind != VXD_DAG_VOXELS) { /* whose reader saw to it */
+    if (fault == NULL &&
+        op->shape.kind != VXD_SVDAG_VOXELS) { /* whose reader saw to it */
         fault = check_shape(&op->shape);
     }
     return fault == NULL || vxd_record_bad(reader, fault);

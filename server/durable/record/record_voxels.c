@@ -30,10 +30,10 @@
 
 #define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 #define OCTANT(i) (UINT64_C(255) << 8 * (i))
-#define MAX_CODES ((uint64_t)1 << 3 * (VXD_DAG_MAX_DEPTH - 2))
+#define MAX_CODES ((uint64_t)1 << 3 * (VXD_SVDAG_MAX_DEPTH - 2))
 #define MAX_CELLS ((uint64_t)1 << 26)
 
-const char *vxd_record_check_voxels(const struct vxd_dag_voxels *voxels)
+const char *vxd_record_check_voxels(const struct vxd_svdag_voxels *voxels)
 {
     if (voxels->n > 0 && (voxels->codes == NULL || voxels->masks == NULL)) {
         return "codes or masks are missing";
@@ -63,7 +63,7 @@ static uint8_t bytes_that_are(uint64_t word)
     return (uint8_t)((top >> 7) * UINT64_C(0x0102040810204080) >> 56);
 }
 
-static void put_codes(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
+static void put_codes(struct vxd_bytes_out *out, const struct vxd_svdag_voxels *voxels)
 {
     struct vxd_bytes_out plane = {0};
     uint64_t next = 0;
@@ -80,7 +80,7 @@ static void put_codes(struct vxd_bytes_out *out, const struct vxd_dag_voxels *vo
 }
 
 /* The bits of octants that have voxels and are not full; returns how many. */
-static size_t write_octants(const struct vxd_dag_voxels *voxels, const uint8_t *some,
+static size_t write_octants(const struct vxd_svdag_voxels *voxels, const uint8_t *some,
                             const uint8_t *full, uint8_t *to)
 {
     const uint8_t *begin = to;
@@ -95,7 +95,7 @@ static size_t write_octants(const struct vxd_dag_voxels *voxels, const uint8_t *
     return (size_t)(to - begin);
 }
 
-static void put_masks(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
+static void put_masks(struct vxd_bytes_out *out, const struct vxd_svdag_voxels *voxels)
 {
     struct vxd_bytes_out some = {0};
     struct vxd_bytes_out full = {0};
@@ -126,7 +126,7 @@ static void put_masks(struct vxd_bytes_out *out, const struct vxd_dag_voxels *vo
     free(octants.bytes);
 }
 
-static void put_values(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
+static void put_values(struct vxd_bytes_out *out, const struct vxd_svdag_voxels *voxels)
 {
     size_t n_values = 0;
 
@@ -153,7 +153,8 @@ static void put_values(struct vxd_bytes_out *out, const struct vxd_dag_voxels *v
     }
 }
 
-void vxd_record_put_voxels(struct vxd_bytes_out *out, const struct vxd_dag_voxels *voxels)
+void vxd_record_put_voxels(struct vxd_bytes_out *out,
+                           const struct vxd_svdag_voxels *voxels)
 {
     vxd_bytes_put_number(out, voxels->n);
     vxd_bytes_put8(out, voxels->values != NULL);
@@ -346,7 +347,7 @@ static bool get_masks(struct vxd_record_reader *reader, uint64_t *masks, size_t 
     return true;
 }
 
-static bool get_values(struct vxd_record_reader *reader, struct vxd_dag_voxels *voxels)
+static bool get_values(struct vxd_record_reader *reader, struct vxd_svdag_voxels *voxels)
 {
     uint32_t *first =
         vxd_record_alloc(reader, voxels->n > 0 ? voxels->n : 1, sizeof *first);
@@ -375,7 +376,7 @@ static bool get_values(struct vxd_record_reader *reader, struct vxd_dag_voxels *
 }
 
 bool vxd_record_get_voxels(struct vxd_record_reader *reader,
-                           struct vxd_dag_voxels *voxels)
+                           struct vxd_svdag_voxels *voxels)
 {
     uint64_t n = vxd_bytes_get_number(&reader->in);
     unsigned has_values = vxd_bytes_get8(&reader->in);
@@ -397,7 +398,7 @@ bool vxd_record_get_voxels(struct vxd_record_reader *reader,
 }
 
 void vxd_record_put_heights(struct vxd_bytes_out *out,
-                            const struct vxd_dag_heights *field)
+                            const struct vxd_svdag_heights *field)
 {
     struct vxd_bytes_out plane = {0};
     size_t n = (size_t)field->n_x * field->n_y;
@@ -422,7 +423,7 @@ void vxd_record_put_heights(struct vxd_bytes_out *out,
 }
 
 static bool get_all_heights(struct vxd_record_reader *reader, int64_t *heights,
-                            const struct vxd_dag_heights *field, size_t n)
+                            const struct vxd_svdag_heights *field, size_t n)
 {
     uint64_t n_bytes = vxd_bytes_get_number(&reader->in);
     struct vxd_bytes_in in = {0};
@@ -441,7 +442,8 @@ static bool get_all_heights(struct vxd_record_reader *reader, int64_t *heights,
         int64_t step = vxd_bytes_get_signed(&in);
 
         if (in.is_bad || __builtin_add_overflow(base, step, &heights[i]) ||
-            heights[i] > VXD_DAG_MAX_COORDINATE || heights[i] < -VXD_DAG_MAX_COORDINATE) {
+            heights[i] > VXD_SVDAG_MAX_COORDINATE ||
+            heights[i] < -VXD_SVDAG_MAX_COORDINATE) {
             return vxd_record_bad(reader, "a height is beyond 2^31 units");
         }
     }
@@ -449,7 +451,7 @@ static bool get_all_heights(struct vxd_record_reader *reader, int64_t *heights,
 }
 
 bool vxd_record_get_heights(struct vxd_record_reader *reader,
-                            struct vxd_dag_heights *field)
+                            struct vxd_svdag_heights *field)
 {
     uint64_t n_x = vxd_bytes_get_number(&reader->in);
     uint64_t n_y = vxd_bytes_get_number(&reader->in);

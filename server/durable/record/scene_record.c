@@ -91,9 +91,9 @@ static enum vxd_status check_names(const struct vxd_record *record, struct vxd_e
          memchr(record->from, 0, sizeof record->from) == NULL)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "from", "must have 1 to 63 bytes");
     }
-    if (record->n_ops > VXD_DAG_MAX_OPS) {
+    if (record->n_ops > VXD_SVDAG_MAX_OPS) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "ops", "%zu, must be at most %d",
-                        record->n_ops, VXD_DAG_MAX_OPS);
+                        record->n_ops, VXD_SVDAG_MAX_OPS);
     }
     return VXD_OK;
 }
@@ -194,9 +194,9 @@ static bool get_spec(struct vxd_record_reader *reader, struct vxd_record *record
 static bool get_ops(struct vxd_record_reader *reader, struct vxd_record *record)
 {
     uint64_t n = vxd_bytes_get_number(&reader->in);
-    struct vxd_dag_op *ops;
+    struct vxd_svdag_op *ops;
 
-    if (reader->in.is_bad || n > VXD_DAG_MAX_OPS) {
+    if (reader->in.is_bad || n > VXD_SVDAG_MAX_OPS) {
         return vxd_record_bad(reader, "not a number of operations");
     }
     ops = vxd_record_alloc(reader, n > 0 ? n : 1, sizeof *ops);

@@ -40,9 +40,9 @@ struct vxd_record {
     struct vxd_version version;       /* that the change made */
     struct vxd_version of_version;    /* UNDO, REDO, BRANCH */
     char from[VXD_RECORD_NAME_BYTES]; /* BRANCH: the head branched from */
-    const struct vxd_dag_op
-        *ops;            /* EDIT, INTEGRATE: n_ops, 0 to VXD_DAG_MAX_OPS; lists in host */
-    size_t n_ops;        /* memory */
+    const struct vxd_svdag_op
+        *ops;     /* EDIT, INTEGRATE: n_ops, 0 to VXD_SVDAG_MAX_OPS; lists in host */
+    size_t n_ops; /* memory */
     const uint8_t *spec; /* CREATE */
     size_t n_spec_bytes;
 };

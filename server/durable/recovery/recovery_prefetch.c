@@ -104,7 +104,7 @@ static struct batch *batch_at(struct ahead *ahead, size_t i)
 
 static size_t guess_bytes(const struct batch *batch)
 {
-    return GROWTH * batch->n_packed_bytes + batch->n * sizeof(struct vxd_dag_op);
+    return GROWTH * batch->n_packed_bytes + batch->n * sizeof(struct vxd_svdag_op);
 }
 
 /* With the mutex held: the first that waits, if what it may take is left. */

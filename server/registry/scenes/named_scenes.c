@@ -25,14 +25,14 @@ void vxd_scenes_unlock(const struct vxd_scenes *scenes)
 
 static void choose_store(struct vxd_scenes *scenes, const struct vxd_server *server)
 {
-    for (int i = 0; i < VXD_DAG_N_STORES; i++) {
-        const enum vxd_dag_store store = (enum vxd_dag_store)i;
+    for (int i = 0; i < VXD_SVDAG_N_STORES; i++) {
+        const enum vxd_svdag_store store = (enum vxd_svdag_store)i;
 
-        if (strcmp(vxd_dag_store_name(store), server->config.scene_store) == 0) {
+        if (strcmp(vxd_svdag_store_name(store), server->config.scene_store) == 0) {
             scenes->store = store;
         }
     }
-    scenes->store_name = vxd_dag_store_name(scenes->store);
+    scenes->store_name = vxd_svdag_store_name(scenes->store);
 }
 
 enum vxd_status vxd_scenes_create(struct vxd_server *server, struct vxd_scenes **out,
@@ -154,7 +154,7 @@ uint64_t vxd_scenes_new_generation(struct vxd_scenes *scenes)
 static enum vxd_status check_store(const struct vxd_scenes *scenes,
                                    const struct vxd_scene_spec *spec, struct vxd_err *err)
 {
-    if (scenes->store == VXD_DAG_ARENA ||
+    if (scenes->store == VXD_SVDAG_ARENA ||
         spec->format.material_bits <= SLAB_MATERIAL_BITS) {
         return VXD_OK;
     }
@@ -256,7 +256,7 @@ enum vxd_status vxd_scene_new(struct vxd_scenes *scenes, struct vxd_queue *queue
     if (terms->durable) {
         scene->family->journal_id = vxd_journal_new_family(scenes->journal);
     }
-    VXD_TRY(vxd_scene_history_begin(scene, VXD_DAG_EMPTY, err));
+    VXD_TRY(vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, err));
     *out = scene;
     scene = NULL;
 out:

@@ -39,7 +39,7 @@ struct vxd_scene_material {
 
 /* What a scene is, but for its name and its voxels. */
 struct vxd_scene_spec {
-    struct vxd_dag_format format;
+    struct vxd_svdag_format format;
     double voxel_size_m;
     double origin_m[3]; /* the low corner */
     char frame_id[VXD_SCENE_FRAME_BYTES];
@@ -110,7 +110,7 @@ struct vxd_scene_history {
 /* A pinned version. */
 struct vxd_scene_state {
     struct vxd_scene_store *store; /* held */
-    struct vxd_dag *dag;           /* the store's */
+    struct vxd_svdag *svdag;       /* the store's */
     uint32_t root;
     uint64_t version;
     int64_t changed_unix_ns;
@@ -296,14 +296,14 @@ void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err);
 void vxd_scene_account(struct vxd_scene *scene);
 
 /* What its family's store takes. */
-void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_dag_usage *out);
+void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_svdag_usage *out);
 
 bool vxd_scene_shares(const struct vxd_scene *a, const struct vxd_scene *b);
 
 /* What a collection did, or has done so far. */
 struct vxd_scene_collected {
-    struct vxd_dag_usage before;
-    struct vxd_dag_usage after;
+    struct vxd_svdag_usage before;
+    struct vxd_svdag_usage after;
     uint32_t n_slices;
     int64_t longest_slice_ns;
 };

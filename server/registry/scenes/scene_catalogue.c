@@ -205,7 +205,7 @@ static void get_terms(struct vxd_bytes_in *in, struct vxd_scene_terms *terms)
 
 static void get_spec(struct vxd_bytes_in *in, struct vxd_scene_spec *spec)
 {
-    spec->format.depth = (int)get_below(in, VXD_DAG_MAX_DEPTH);
+    spec->format.depth = (int)get_below(in, VXD_SVDAG_MAX_DEPTH);
     spec->format.material_bits = (int)get_below(in, 16);
     spec->format.tracks_free = get_below(in, 1) != 0;
     spec->voxel_size_m = get_double(in);

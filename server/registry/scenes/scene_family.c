@@ -64,8 +64,8 @@ void vxd_scene_allow(struct vxd_scene *scene)
 {
     struct vxd_scene_family *family = scene->family;
 
-    vxd_dag_set_max_bytes(family->store->dag,
-                          (size_t)allowance(family, family->store->n_bytes));
+    vxd_svdag_set_max_bytes(family->store->svdag,
+                            (size_t)allowance(family, family->store->n_bytes));
 }
 
 static void explain(const struct vxd_scene_family *family, uint64_t own,
@@ -99,9 +99,9 @@ void vxd_scene_explain(const struct vxd_scene *scene, struct vxd_err *err)
 
 static void account(struct vxd_scenes *scenes, struct vxd_scene_store *store)
 {
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
 
-    vxd_dag_get_usage(store->dag, &usage);
+    vxd_svdag_get_usage(store->svdag, &usage);
     atomic_fetch_add(&scenes->n_bytes, usage.n_bytes);
     atomic_fetch_sub(&scenes->n_bytes, store->n_bytes);
     store->n_bytes = usage.n_bytes;
@@ -126,7 +126,7 @@ void vxd_scene_account(struct vxd_scene *scene)
     }
 }
 
-void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_dag_usage *out)
+void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_svdag_usage *out)
 {
     struct vxd_scenes *scenes = scene->scenes;
     struct vxd_scene_store *store;
@@ -134,7 +134,7 @@ void vxd_scene_get_usage(struct vxd_scene *scene, struct vxd_dag_usage *out)
     vxd_scenes_lock(scenes);
     store = scene->family->store;
     /* Short, and no store goes while the mutex is held. */
-    vxd_dag_get_usage(store->dag, out);
+    vxd_svdag_get_usage(store->svdag, out);
     vxd_scenes_unlock(scenes);
 }
 
@@ -146,10 +146,10 @@ bool vxd_scene_shares(const struct vxd_scene *a, const struct vxd_scene *b)
 /* --- stores and families ---------------------------------------------------------------- */
 
 static enum vxd_status new_store(struct vxd_scene_family *family, struct vxd_queue *queue,
-                                 const struct vxd_dag_spec *like, uint64_t own,
+                                 const struct vxd_svdag_spec *like, uint64_t own,
                                  struct vxd_scene_store **out, struct vxd_err *err)
 {
-    struct vxd_dag_spec spec = *like;
+    struct vxd_svdag_spec spec = *like;
     struct vxd_scene_store *store = calloc(1, sizeof *store);
     enum vxd_status status;
 
@@ -157,7 +157,7 @@ static enum vxd_status new_store(struct vxd_scene_family *family, struct vxd_que
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for a scene");
     }
     spec.max_bytes = (size_t)allowance(family, own);
-    status = vxd_dag_create(queue, &spec, &store->dag, err);
+    status = vxd_svdag_create(queue, &spec, &store->svdag, err);
     if (status != VXD_OK) {
         explain(family, own, err);
         free(store);
@@ -181,7 +181,7 @@ void vxd_scene_store_drop(struct vxd_scenes *scenes, struct vxd_scene_store *sto
     is_last = --store->references == 0;
     vxd_scenes_unlock(scenes);
     if (is_last) {
-        vxd_dag_destroy(queue, store->dag);
+        vxd_svdag_destroy(queue, store->svdag);
         atomic_fetch_sub(&scenes->n_bytes, store->n_bytes);
         free(store);
     }
@@ -202,8 +202,8 @@ static void set_collect_bytes(struct vxd_scene_family *family)
 enum vxd_status vxd_scene_family_new(struct vxd_scene *scene, struct vxd_queue *queue,
                                      struct vxd_err *err)
 {
-    const struct vxd_dag_spec spec = {.format = scene->spec.format,
-                                      .store = scene->scenes->store};
+    const struct vxd_svdag_spec spec = {.format = scene->spec.format,
+                                        .store = scene->scenes->store};
     struct vxd_scenes *scenes = scene->scenes;
     struct vxd_scene_family *family = calloc(1, sizeof *family);
     enum vxd_status status;
@@ -240,7 +240,7 @@ void vxd_scene_family_join(struct vxd_scene_family *family, struct vxd_scene *sc
 
 static void end_collection(struct vxd_scene_family *family, struct vxd_queue *queue)
 {
-    vxd_dag_transfer_end(queue, family->transfer);
+    vxd_svdag_transfer_end(queue, family->transfer);
     family->transfer = NULL;
     vxd_scene_store_drop(family->scenes, family->fresh, queue);
     family->fresh = NULL;
@@ -288,7 +288,7 @@ void vxd_scene_family_leave(struct vxd_scene *scene, struct vxd_queue *queue)
 /* --- collection ------------------------------------------------------------------------- */
 
 struct adding {
-    struct vxd_dag_transfer *transfer;
+    struct vxd_svdag_transfer *transfer;
     struct vxd_err *err;
     enum vxd_status status;
 };
@@ -298,7 +298,7 @@ static uint32_t add_root(void *argument, uint32_t root)
     struct adding *adding = argument;
 
     if (adding->status == VXD_OK) {
-        adding->status = vxd_dag_transfer_add(adding->transfer, root, adding->err);
+        adding->status = vxd_svdag_transfer_add(adding->transfer, root, adding->err);
     }
     return root;
 }
@@ -317,18 +317,18 @@ static void map_roots(struct vxd_scene_family *family,
 static enum vxd_status begin(struct vxd_scene_family *family, struct vxd_queue *queue,
                              struct vxd_err *err)
 {
-    const struct vxd_dag_spec *spec = vxd_dag_get_spec(family->store->dag);
+    const struct vxd_svdag_spec *spec = vxd_svdag_get_spec(family->store->svdag);
     struct adding adding = {.err = err};
     enum vxd_status status;
 
     set_due(family, true);
     family->n_collections++;
     memset(&family->collected, 0, sizeof family->collected);
-    vxd_dag_get_usage(family->store->dag, &family->collected.before);
+    vxd_svdag_get_usage(family->store->svdag, &family->collected.before);
     /* Beside the old store, which goes afterwards, it may be as large as that. */
     VXD_TRY(new_store(family, queue, spec, family->store->n_bytes, &family->fresh, err));
-    VXD_TRY(vxd_dag_transfer_begin(queue, family->store->dag, family->fresh->dag,
-                                   &family->transfer, err));
+    VXD_TRY(vxd_svdag_transfer_begin(queue, family->store->svdag, family->fresh->svdag,
+                                     &family->transfer, err));
     adding.transfer = family->transfer;
     vxd_scenes_lock(family->scenes);
     map_roots(family, add_root, &adding);
@@ -343,7 +343,7 @@ void vxd_scene_family_keep(struct vxd_scene_family *family, uint32_t root)
     struct vxd_err err = {0};
 
     if (family->transfer != NULL &&
-        vxd_dag_transfer_add(family->transfer, root, &err) != VXD_OK) {
+        vxd_svdag_transfer_add(family->transfer, root, &err) != VXD_OK) {
         /* Without this root the new store would lack it: another collection comes later. */
         vxd_log(VXD_LOG_WARNING, "collection given up", "error", err.message);
         end_collection(family, family->scenes->queue);
@@ -354,7 +354,7 @@ static uint32_t new_root(void *argument, uint32_t root)
 {
     uint32_t moved = root;
 
-    (void)vxd_dag_transfer_root(argument, root, &moved);
+    (void)vxd_svdag_transfer_root(argument, root, &moved);
     return moved;
 }
 
@@ -370,7 +370,7 @@ static void swap_stores(struct vxd_scene_family *family, struct vxd_queue *queue
     family->store = family->fresh;
     family->fresh = NULL;
     vxd_scenes_unlock(scenes);
-    vxd_dag_get_usage(family->store->dag, &family->collected.after);
+    vxd_svdag_get_usage(family->store->svdag, &family->collected.after);
     vxd_scene_store_drop(scenes, old, queue);
     set_collect_bytes(family);
     atomic_fetch_add(&scenes->n_collections, 1);
@@ -393,9 +393,9 @@ static enum vxd_status slice(struct vxd_scene_family *family, struct vxd_queue *
     if (family->transfer == NULL) {
         VXD_TRY(begin(family, queue, err));
     }
-    VXD_TRY(vxd_dag_transfer_step(queue, family->transfer,
-                                  (is_cpu ? SLICE_CPU_US : SLICE_US) * UINT64_C(1000),
-                                  is_done, err));
+    VXD_TRY(vxd_svdag_transfer_step(queue, family->transfer,
+                                    (is_cpu ? SLICE_CPU_US : SLICE_US) * UINT64_C(1000),
+                                    is_done, err));
     account(family->scenes, family->fresh);
     if (*is_done) {
         swap_stores(family, queue);

@@ -144,7 +144,7 @@ static void pin(struct vxd_scene *scene, const struct vxd_scene_version *version
                 struct vxd_scene_state *out)
 {
     *out = (struct vxd_scene_state){.store = scene->family->store,
-                                    .dag = scene->family->store->dag,
+                                    .svdag = scene->family->store->svdag,
                                     .root = version->root,
                                     .version = version->number,
                                     .changed_unix_ns = version->unix_ns};
@@ -192,7 +192,7 @@ void vxd_scene_unpin(struct vxd_scenes *scenes, struct vxd_scene_state *state,
 {
     vxd_scene_store_drop(scenes, state->store, queue);
     state->store = NULL;
-    state->dag = NULL;
+    state->svdag = NULL;
 }
 
 void vxd_scene_get_past(const struct vxd_scene *scene, struct vxd_scene_past *out)

@@ -8,14 +8,14 @@
 #include "proto/base/name.h"
 #include "server/registry/scenes/named_scenes.h"
 
-struct vxd_dag_transfer;
+struct vxd_svdag_transfer;
 struct vxd_maps;
 
 struct vxd_scenes {
     struct vxd_context *context;
     uint64_t limit_bytes;
     uint64_t token_limit_bytes;
-    enum vxd_dag_store store; /* of new families */
+    enum vxd_svdag_store store; /* of new families */
     const char *store_name;
     size_t limit_scenes;
     uint32_t collect_growth;  /* per cent; 0: never by itself */
@@ -41,7 +41,7 @@ struct vxd_scenes {
 
 /* A store, for as long as somebody has a version of it pinned. */
 struct vxd_scene_store {
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     int references;
     uint64_t n_bytes; /* as accounted; the write lane's */
 };
@@ -58,7 +58,7 @@ struct vxd_scene_family {
     bool is_due;
     uint64_t collect_bytes;        /* the store's bytes at which it is due by itself */
     struct vxd_scene_store *fresh; /* where kept nodes go; NULL: none is under way */
-    struct vxd_dag_transfer *transfer;
+    struct vxd_svdag_transfer *transfer;
     uint64_t n_collections; /* begun */
     struct vxd_scene_collected
         collected; /* of the last one; `after` once it ended well */

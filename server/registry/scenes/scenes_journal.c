@@ -68,7 +68,7 @@ static enum vxd_status describe(const struct vxd_scene *scene, struct vxd_bytes_
 
 enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
                                      const struct vxd_request *request,
-                                     const struct vxd_dag_op *ops, size_t n_ops,
+                                     const struct vxd_svdag_op *ops, size_t n_ops,
                                      const struct vxd_scene *from, uint64_t of_version,
                                      struct vxd_scene_entry *entry, struct vxd_err *err)
 {

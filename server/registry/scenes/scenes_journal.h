@@ -55,7 +55,7 @@ enum vxd_status vxd_scene_check_journal(struct vxd_scene *scene, struct vxd_err 
  * errors  RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_pack_entry(const struct vxd_scene *scene,
                                      const struct vxd_request *request,
-                                     const struct vxd_dag_op *ops, size_t n_ops,
+                                     const struct vxd_svdag_op *ops, size_t n_ops,
                                      const struct vxd_scene *from, uint64_t of_version,
                                      struct vxd_scene_entry *entry, struct vxd_err *err);
 

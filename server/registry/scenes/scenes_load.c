@@ -44,7 +44,7 @@ static enum vxd_status read_all(struct vxd_snapshot_reader *reader,
 }
 
 struct image {
-    struct vxd_dag_image_info info;
+    struct vxd_svdag_image_info info;
     uint32_t *words; /* in `memory`, which a store may come to keep, or where that has no
                       * room of malloc */
     struct vxd_buffer memory;
@@ -56,7 +56,7 @@ struct image {
 static enum vxd_status make_room(struct vxd_context *context, uint64_t n_bytes,
                                  struct image *image, struct vxd_err *err)
 {
-    if (vxd_dag_image_alloc(context, n_bytes / sizeof(uint32_t), &image->memory, err) ==
+    if (vxd_svdag_image_alloc(context, n_bytes / sizeof(uint32_t), &image->memory, err) ==
         VXD_OK) {
         image->words = image->memory.ptr;
         return VXD_OK;
@@ -212,12 +212,12 @@ static enum vxd_status load_roots(struct vxd_scenes *scenes, uint32_t journal_id
     image->info.format = family->first->spec.format;
     vxd_scene_allow(family->first);
     if (image->memory.ptr == NULL) {
-        status = vxd_dag_image_load(scenes->queue, family->store->dag, &image->info,
-                                    image->words, image->roots, image->n_roots, err);
+        status = vxd_svdag_image_load(scenes->queue, family->store->svdag, &image->info,
+                                      image->words, image->roots, image->n_roots, err);
     } else {
         status =
-            vxd_dag_image_load_own(scenes->queue, family->store->dag, &image->info,
-                                   &image->memory, image->roots, image->n_roots, err);
+            vxd_svdag_image_load_own(scenes->queue, family->store->svdag, &image->info,
+                                     &image->memory, image->roots, image->n_roots, err);
         image->words = image->memory.ptr;
     }
     vxd_scene_account(family->first);

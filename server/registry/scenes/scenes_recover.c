@@ -52,7 +52,8 @@ void vxd_scene_set_generation(struct vxd_scene *scene, uint64_t least,
     }
 }
 
-static bool formats_equal(const struct vxd_dag_format *a, const struct vxd_dag_format *b)
+static bool formats_equal(const struct vxd_svdag_format *a,
+                          const struct vxd_svdag_format *b)
 {
     return a->depth == b->depth && a->material_bits == b->material_bits &&
            a->tracks_free == b->tracks_free;
@@ -187,7 +188,7 @@ static enum vxd_status create(struct recovery *recovery, uint32_t id,
     VXD_TRY(vxd_scenes_add_described(recovery->scenes, id, &described.terms,
                                      &described.spec, generation,
                                      described.created_unix_ns, &scene, err));
-    status = vxd_scene_history_begin(scene, VXD_DAG_EMPTY, err);
+    status = vxd_scene_history_begin(scene, VXD_SVDAG_EMPTY, err);
 out:
     free(described.palette);
     return status;

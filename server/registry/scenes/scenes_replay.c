@@ -9,15 +9,15 @@
 #include "server/registry/scenes/scenes_recover.h"
 
 /* Lists that the engine takes from device memory. */
-static enum vxd_status upload_lists(struct vxd_queue *queue, struct vxd_dag_op *op,
+static enum vxd_status upload_lists(struct vxd_queue *queue, struct vxd_svdag_op *op,
                                     struct vxd_buffer buffers[4], struct vxd_err *err)
 {
-    struct vxd_dag_voxels *voxels = &op->shape.voxels;
+    struct vxd_svdag_voxels *voxels = &op->shape.voxels;
     size_t n_values = 0;
     const void *at;
     enum vxd_status status;
 
-    if (op->shape.kind != VXD_DAG_VOXELS || voxels->n == 0) {
+    if (op->shape.kind != VXD_SVDAG_VOXELS || voxels->n == 0) {
         return VXD_OK;
     }
     VXD_TRY(vxd_upload(queue, voxels->codes, voxels->n * sizeof *voxels->codes,
@@ -56,11 +56,11 @@ static size_t count_ops(const struct vxd_record_decoded *records, size_t n)
 /* All operations of n records. */
 static enum vxd_status edit(struct vxd_queue *queue, const struct vxd_scene_state *state,
                             const struct vxd_record_decoded *records, size_t n,
-                            struct vxd_dag_edit_result *result, struct vxd_err *err)
+                            struct vxd_svdag_edit_result *result, struct vxd_err *err)
 {
     size_t n_ops = count_ops(records, n);
     struct vxd_buffer(*buffers)[4] = calloc(n_ops + 1, sizeof *buffers);
-    struct vxd_dag_op *ops = calloc(n_ops + 1, sizeof *ops);
+    struct vxd_svdag_op *ops = calloc(n_ops + 1, sizeof *ops);
     size_t n_copied = 0;
     enum vxd_status status;
 
@@ -75,7 +75,8 @@ static enum vxd_status edit(struct vxd_queue *queue, const struct vxd_scene_stat
     for (size_t i = 0; i < n_ops; i++) {
         VXD_TRY(upload_lists(queue, &ops[i], buffers[i], err));
     }
-    status = vxd_dag_edit_wait(queue, state->dag, state->root, ops, n_ops, result, err);
+    status =
+        vxd_svdag_edit_wait(queue, state->svdag, state->root, ops, n_ops, result, err);
 out:
     for (size_t i = 0; buffers != NULL && i < n_ops; i++) {
         for (int k = 0; k < 4; k++) {
@@ -117,22 +118,22 @@ static enum vxd_status check_versions(const struct vxd_scene *scene, uint64_t la
 /* An undo or a redo. errors  as of vxd_scene_find_undoing, and of the engine */
 static enum vxd_status undo(struct vxd_scene *scene, const struct vxd_scene_state *state,
                             const struct vxd_record *record,
-                            struct vxd_dag_edit_result *result, struct vxd_err *err)
+                            struct vxd_svdag_edit_result *result, struct vxd_err *err)
 {
     struct vxd_scene_undoing undoing;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_find_undoing(scene, record->kind == VXD_RECORD_REDO,
                                    record->of_version.n, NULL, &undoing, err));
-    VXD_TRY(vxd_dag_undo_wait(scene->scenes->queue, state->dag, state->root,
-                              undoing.before, undoing.after, result, err));
+    VXD_TRY(vxd_svdag_undo_wait(scene->scenes->queue, state->svdag, state->root,
+                                undoing.before, undoing.after, result, err));
 out:
     return status;
 }
 
 /* Its place is reserved. Counts are known of an edit of its own. */
 static void add_version(struct vxd_scene *scene, const struct vxd_record *record,
-                        const struct vxd_dag_edit_result *result, bool is_alone)
+                        const struct vxd_svdag_edit_result *result, bool is_alone)
 {
     struct vxd_scene_version version = {.kind = made_by(record->kind),
                                         .of_version = record->of_version.n,
@@ -156,7 +157,7 @@ enum vxd_status vxd_scene_replay(struct vxd_scene *scene, uint64_t least_generat
 {
     struct vxd_queue *queue = scene->scenes->queue;
     const struct vxd_record *first = &records[0].record;
-    struct vxd_dag_edit_result result = {0};
+    struct vxd_svdag_edit_result result = {0};
     struct vxd_scene_state state;
     enum vxd_status status = VXD_OK;
 

@@ -148,7 +148,7 @@ static enum vxd_status take(struct vxd_scene_saver *saver, struct picture *pictu
     }
     copy_family(picture);
     picture->state.store = picture->family->store;
-    picture->state.dag = picture->family->store->dag;
+    picture->state.svdag = picture->family->store->svdag;
     picture->state.store->references++;
     vxd_scenes_unlock(scenes);
     return !picture->catalogue.is_out_of_memory
@@ -173,14 +173,14 @@ out:
     return status;
 }
 
-static enum vxd_status put_end(struct vxd_dag_saving *saving, struct picture *picture,
+static enum vxd_status put_end(struct vxd_svdag_saving *saving, struct picture *picture,
                                struct vxd_snapshot_writer *writer, struct vxd_err *err)
 {
     struct vxd_bytes_out end = {0};
-    struct vxd_dag_image_info info;
+    struct vxd_svdag_image_info info;
     enum vxd_status status;
 
-    vxd_dag_image_result(saving, &info, picture->roots);
+    vxd_svdag_image_result(saving, &info, picture->roots);
     vxd_bytes_put(&end, "\0\0\0\0", 4);
     vxd_bytes_put_number(&end, info.n_words);
     vxd_bytes_put_number(&end, info.leaves);
@@ -200,19 +200,19 @@ static enum vxd_status write_image(struct vxd_scene_saver *saver, struct picture
                                    struct vxd_snapshot_writer *writer,
                                    struct vxd_err *err)
 {
-    struct vxd_dag_saving *saving = NULL;
+    struct vxd_svdag_saving *saving = NULL;
     bool is_done = false;
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_image_begin(saver->queue, picture->state.dag, picture->roots,
-                                picture->n_roots, &saving, err));
+    VXD_TRY(vxd_svdag_image_begin(saver->queue, picture->state.svdag, picture->roots,
+                                  picture->n_roots, &saving, err));
     while (!is_done) {
-        VXD_TRY(vxd_dag_image_step(saver->queue, saving, STEP_NS, put_piece, writer,
-                                   &is_done, err));
+        VXD_TRY(vxd_svdag_image_step(saver->queue, saving, STEP_NS, put_piece, writer,
+                                     &is_done, err));
     }
     status = put_end(saving, picture, writer, err);
 out:
-    vxd_dag_image_end(saver->queue, saving);
+    vxd_svdag_image_end(saver->queue, saving);
     return status;
 }
 

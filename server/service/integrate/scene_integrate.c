@@ -14,7 +14,7 @@
 
 enum {
     MAX_SOURCE_OPS = 3, /* hits, what was passed, and what dropped points' rays passed */
-    MAX_SWEEPS = VXD_DAG_MAX_OPS / MAX_SOURCE_OPS - 1
+    MAX_SWEEPS = VXD_SVDAG_MAX_OPS / MAX_SOURCE_OPS - 1
 };
 
 /* Voxels from the scene's low corner that the sensor may be away. */
@@ -32,9 +32,10 @@ struct integrate_job {
     float *features;
     /* The same points as they are scanned; values NULL = all take the rule's material. */
     struct vxd_scene_split split;
-    struct vxd_dag_scan_result *scans; /* of the sources, then of their dropped points */
-    struct vxd_dag_op *ops;
-    struct vxd_dag_edit_result result;
+    struct vxd_svdag_scan_result
+        *scans; /* of the sources, then of their dropped points */
+    struct vxd_svdag_op *ops;
+    struct vxd_svdag_edit_result result;
     Voxeld__V1__SceneIntegrateResponse *reply;
 };
 
@@ -293,7 +294,7 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
     const struct vxd_source source = {0, i > 0, i > 0 ? i - 1 : 0};
     struct vxd_cloud cloud = {0};
-    struct vxd_dag_scan scan = {.carve = input->carve != NULL};
+    struct vxd_svdag_scan scan = {.carve = input->carve != NULL};
     size_t n_kept;
     size_t n_dropped;
     enum vxd_status status = vxd_source_build(&job->clouds, &source, &cloud, err);
@@ -315,15 +316,15 @@ static enum vxd_status scan_source(struct vxd_request *request, struct vxd_queue
         scan.values = job->split.values != NULL ? job->split.values + place->kept : NULL;
         scan.n = n_kept;
         scan.value = input->rule != NULL ? input->rule->material : 0;
-        VXD_TRY(vxd_dag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err));
+        VXD_TRY(vxd_svdag_scan_voxels(queue, &spec->format, &scan, &job->scans[i], err));
     }
     if (n_dropped > 0) {
         scan.points = job->split.dropped + 3 * place->dropped;
         scan.values = NULL;
         scan.n = n_dropped;
         scan.value = 0;
-        VXD_TRY(vxd_dag_scan_voxels(queue, &spec->format, &scan,
-                                    &job->scans[job->n_sources + i], err));
+        VXD_TRY(vxd_svdag_scan_voxels(queue, &spec->format, &scan,
+                                      &job->scans[job->n_sources + i], err));
     }
     place->kept += n_kept;
     place->dropped += n_dropped;
@@ -336,7 +337,7 @@ static void count_scans(struct integrate_job *job)
     Voxeld__V1__SceneIntegrateResponse *reply = job->reply;
 
     for (size_t i = 0; i < 2 * job->n_sources; i++) {
-        const struct vxd_dag_scan_result *scan = &job->scans[i];
+        const struct vxd_svdag_scan_result *scan = &job->scans[i];
         bool is_dropped = i >= job->n_sources;
 
         reply->n_used += is_dropped ? 0 : scan->n_hit;
@@ -379,17 +380,17 @@ static size_t make_ops(struct integrate_job *job,
 
     for (size_t i = 0; i < 2 * job->n_sources; i++) {
         if (job->scans[i].passed.voxels.n > 0) {
-            job->ops[n_ops].shape.kind = VXD_DAG_VOXELS;
+            job->ops[n_ops].shape.kind = VXD_SVDAG_VOXELS;
             job->ops[n_ops].shape.voxels = job->scans[i].passed.voxels;
-            job->ops[n_ops++].action = erase ? VXD_DAG_ERASE : VXD_DAG_SET_FREE;
+            job->ops[n_ops++].action = erase ? VXD_SVDAG_ERASE : VXD_SVDAG_SET_FREE;
         }
     }
     for (size_t i = 0; i < job->n_sources; i++) {
         if (job->scans[i].hits.voxels.n > 0) {
-            job->ops[n_ops].shape.kind = VXD_DAG_VOXELS;
+            job->ops[n_ops].shape.kind = VXD_SVDAG_VOXELS;
             job->ops[n_ops].shape.voxels = job->scans[i].hits.voxels;
             job->ops[n_ops].value = input->rule != NULL ? input->rule->material : 0;
-            job->ops[n_ops++].action = VXD_DAG_FILL;
+            job->ops[n_ops++].action = VXD_SVDAG_FILL;
         }
     }
     return n_ops;
@@ -485,8 +486,8 @@ void vxd_scene_integrate_release(struct vxd_request *request, struct vxd_queue *
 
     vxd_clouds_free(&job->clouds, queue);
     for (size_t i = 0; job->scans != NULL && i < 2 * job->n_sources; i++) {
-        vxd_dag_voxel_list_free(queue, &job->scans[i].hits);
-        vxd_dag_voxel_list_free(queue, &job->scans[i].passed);
+        vxd_svdag_voxel_list_free(queue, &job->scans[i].hits);
+        vxd_svdag_voxel_list_free(queue, &job->scans[i].passed);
     }
     free(job->scans);
     free(job->ops);

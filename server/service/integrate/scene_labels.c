@@ -133,7 +133,7 @@ static enum vxd_status find_material(const struct vxd_scene_spec *spec,
                                      const struct vxd_scene_label *entry, size_t i,
                                      int32_t *out, struct vxd_err *err)
 {
-    uint32_t n_materials = vxd_dag_n_materials(&spec->format);
+    uint32_t n_materials = vxd_svdag_n_materials(&spec->format);
     char what[128];
 
     if (entry->material_name[0] != '\0') {
@@ -189,7 +189,7 @@ enum vxd_status vxd_scene_labels_table(struct vxd_request *request,
                                        const int32_t **out, struct vxd_err *err)
 {
     size_t n = (size_t)network->n_labels + 1;
-    uint32_t n_materials = vxd_dag_n_materials(&spec->format);
+    uint32_t n_materials = vxd_svdag_n_materials(&spec->format);
     int32_t *table;
     void *block;
     void *seen;

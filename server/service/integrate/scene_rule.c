@@ -264,7 +264,7 @@ out:
 enum vxd_status vxd_scene_rule_check(const struct vxd_scene_rule *rule,
                                      const struct vxd_scene *scene, struct vxd_err *err)
 {
-    uint32_t n_materials = vxd_dag_n_materials(&scene->spec.format);
+    uint32_t n_materials = vxd_svdag_n_materials(&scene->spec.format);
     Voxeld__V1__SceneMaterialRule__Kind kind =
         rule->message != NULL ? rule->message->kind : RULE_CONSTANT;
 
@@ -296,7 +296,7 @@ static uint16_t label(float value, const struct vxd_scene_spec *spec, uint16_t o
     double rounded = rint((double)value);
 
     /* NaN fails every comparison. */
-    return rounded >= 0 && rounded < (double)vxd_dag_n_materials(&spec->format)
+    return rounded >= 0 && rounded < (double)vxd_svdag_n_materials(&spec->format)
                ? (uint16_t)rounded
                : other;
 }

@@ -21,7 +21,7 @@
 #define VXD_SCENE_REPLY_BYTES ((size_t)INT32_MAX - ((size_t)1 << 20))
 
 /* Units from the low corner that stand for all that is as far: beyond every scene. */
-#define VXD_SCENE_FAR (VXD_DAG_MAX_COORDINATE - 1)
+#define VXD_SCENE_FAR (VXD_SVDAG_MAX_COORDINATE - 1)
 
 enum {
     VXD_SCENE_PATH_BYTES = 64
@@ -150,10 +150,10 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err);
 
 /* Edits within what the scene may take, from the newest version, waits, and prepares it for the
  * journal as this kind.
- * errors  as vxd_dag_edit, those of its wait included; the scene is as it was */
+ * errors  as vxd_svdag_edit, those of its wait included; the scene is as it was */
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
-                                enum vxd_record_kind kind, const struct vxd_dag_op *ops,
-                                size_t n_ops, struct vxd_dag_edit_result *result,
+                                enum vxd_record_kind kind, const struct vxd_svdag_op *ops,
+                                size_t n_ops, struct vxd_svdag_edit_result *result,
                                 struct vxd_err *err);
 
 /* --- scene_commit.c: the end of a change -------------------------------------------------- */
@@ -162,8 +162,9 @@ enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *q
  * of the scene. Nothing of scenes that live in memory alone.
  * errors  UNAVAILABLE (the disk), RESOURCE_EXHAUSTED */
 enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
-                                  enum vxd_record_kind kind, const struct vxd_dag_op *ops,
-                                  size_t n_ops, uint64_t of_version, struct vxd_err *err);
+                                  enum vxd_record_kind kind,
+                                  const struct vxd_svdag_op *ops, size_t n_ops,
+                                  uint64_t of_version, struct vxd_err *err);
 
 /* Keeps the name of job->made for it until it is published. err.field is `field`.
  * errors  ALREADY_EXISTS, UNAVAILABLE (another one is about to have it) */
@@ -178,7 +179,7 @@ void vxd_scene_conclude(struct vxd_request *request,
 /* In finish: makes that the scene's newest version and tells what has changed. Cannot
  * fail. */
 void vxd_scene_publish(struct vxd_request *request,
-                       const struct vxd_dag_edit_result *result,
+                       const struct vxd_svdag_edit_result *result,
                        enum vxd_scene_made_by kind, uint64_t of_version,
                        Voxeld__V1__SceneChange *change);
 
@@ -291,8 +292,8 @@ enum vxd_status vxd_scene_check_operation(const Voxeld__V1__SceneOperation *oper
 enum vxd_status vxd_scene_read_operation(const struct vxd_scene *scene,
                                          const struct vxd_scene_frame *frame,
                                          const Voxeld__V1__SceneOperation *operation,
-                                         size_t i, struct vxd_dag_op *out, bool *outside,
-                                         struct vxd_err *err);
+                                         size_t i, struct vxd_svdag_op *out,
+                                         bool *outside, struct vxd_err *err);
 
 /* --- scene_heights.c -------------------------------------------------------------------- */
 
@@ -304,7 +305,7 @@ enum vxd_status vxd_scene_check_heights(const Voxeld__V1__SceneHeightfield *fiel
 enum vxd_status vxd_scene_read_heights(struct vxd_request *request,
                                        const struct vxd_scene_frame *frame,
                                        const Voxeld__V1__SceneHeightfield *field,
-                                       const char *path, struct vxd_dag_op *out,
+                                       const char *path, struct vxd_svdag_op *out,
                                        bool *outside, struct vxd_err *err);
 
 /* --- scene_rule.c: materials of points --------------------------------------------------- */

@@ -301,7 +301,7 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
     struct vxd_scene_job *job = request->state;
     Voxeld__V1__SceneGetResponse *reply = vxd_message_new(
         request->decoder, &voxeld__v1__scene_get_response__descriptor, err);
-    struct vxd_dag_summary summary;
+    struct vxd_svdag_summary summary;
     Voxeld__V1__SceneInfo *info;
     char digest[33];
     enum vxd_status status;
@@ -310,7 +310,7 @@ enum vxd_status vxd_scene_get_submit(struct vxd_request *request, struct vxd_que
         return VXD_RESOURCE_EXHAUSTED;
     }
     VXD_TRY(vxd_scene_open(request, input->name, input->at, err));
-    VXD_TRY(vxd_dag_verify(queue, job->state.dag, job->state.root, &summary, err));
+    VXD_TRY(vxd_svdag_verify(queue, job->state.svdag, job->state.root, &summary, err));
     VXD_TRY(vxd_decoder_create(vxd_scene_info_bytes(job->scene, true), NULL, &job->arena,
                                err));
     VXD_TRY(vxd_scene_new_info(job->arena, job->scene, true, &info, err));

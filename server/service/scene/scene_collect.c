@@ -60,7 +60,7 @@ enum vxd_status vxd_scene_verify_submit(struct vxd_request *request,
                                         struct vxd_queue *queue, struct vxd_err *err)
 {
     struct verify_job *job = request->state;
-    struct vxd_dag_summary summary;
+    struct vxd_svdag_summary summary;
     char digest[33];
     uint32_t root;
     enum vxd_status status = VXD_OK;
@@ -69,8 +69,8 @@ enum vxd_status vxd_scene_verify_submit(struct vxd_request *request,
         VXD_TRY(begin_verify(request, queue, err));
     }
     root = job->roots[job->done++];
-    VXD_TRY(vxd_dag_verify(queue, job->base.state.dag, root, &summary, err));
-    for (int i = 0; i <= VXD_DAG_MAX_DEPTH; i++) {
+    VXD_TRY(vxd_svdag_verify(queue, job->base.state.svdag, root, &summary, err));
+    for (int i = 0; i <= VXD_SVDAG_MAX_DEPTH; i++) {
         job->reply->n_nodes += summary.n_nodes[i];
     }
     if (root == job->base.state.root) {

@@ -28,7 +28,7 @@ static enum vxd_status fetch(struct vxd_request *request, struct vxd_queue *queu
 
 /* A list's arrays here; its last word tells how many values there are. */
 static enum vxd_status fetch_list(struct vxd_request *request, struct vxd_queue *queue,
-                                  struct vxd_dag_voxels *list, struct vxd_err *err)
+                                  struct vxd_svdag_voxels *list, struct vxd_err *err)
 {
     const void *codes = list->codes;
     const void *masks = list->masks;
@@ -62,10 +62,10 @@ out:
 
 /* Operations with their lists in host memory. */
 static enum vxd_status fetch_ops(struct vxd_request *request, struct vxd_queue *queue,
-                                 const struct vxd_dag_op *ops, size_t n_ops,
-                                 const struct vxd_dag_op **out, struct vxd_err *err)
+                                 const struct vxd_svdag_op *ops, size_t n_ops,
+                                 const struct vxd_svdag_op **out, struct vxd_err *err)
 {
-    struct vxd_dag_op *here;
+    struct vxd_svdag_op *here;
     void *block;
     enum vxd_status status;
 
@@ -77,7 +77,7 @@ static enum vxd_status fetch_ops(struct vxd_request *request, struct vxd_queue *
     here = block;
     memcpy(here, ops, n_ops * sizeof *here);
     for (size_t i = 0; i < n_ops; i++) {
-        if (here[i].shape.kind == VXD_DAG_VOXELS) {
+        if (here[i].shape.kind == VXD_SVDAG_VOXELS) {
             VXD_TRY(fetch_list(request, queue, &here[i].shape.voxels, err));
         }
     }
@@ -87,14 +87,15 @@ out:
 }
 
 enum vxd_status vxd_scene_prepare(struct vxd_request *request, struct vxd_queue *queue,
-                                  enum vxd_record_kind kind, const struct vxd_dag_op *ops,
-                                  size_t n_ops, uint64_t of_version, struct vxd_err *err)
+                                  enum vxd_record_kind kind,
+                                  const struct vxd_svdag_op *ops, size_t n_ops,
+                                  uint64_t of_version, struct vxd_err *err)
 {
     struct vxd_scene_job *job = request->state;
     bool is_branch = kind == VXD_RECORD_BRANCH;
     struct vxd_scene *scene = job->made != NULL ? job->made : job->scene;
     struct vxd_scene_entry *entry = &job->commit.entry;
-    const struct vxd_dag_op *here;
+    const struct vxd_svdag_op *here;
     enum vxd_status status;
 
     if (!vxd_scene_is_durable(scene)) {
@@ -180,7 +181,7 @@ static void show_version(struct vxd_request *request, bool committed)
 }
 
 void vxd_scene_publish(struct vxd_request *request,
-                       const struct vxd_dag_edit_result *result,
+                       const struct vxd_svdag_edit_result *result,
                        enum vxd_scene_made_by kind, uint64_t of_version,
                        Voxeld__V1__SceneChange *change)
 {
@@ -202,7 +203,7 @@ void vxd_scene_publish(struct vxd_request *request,
     change->n_removed = result->n_removed;
     change->n_changed = result->n_changed;
     change->n_freed = result->n_freed;
-    for (int i = 0; i <= VXD_DAG_MAX_DEPTH; i++) {
+    for (int i = 0; i <= VXD_SVDAG_MAX_DEPTH; i++) {
         change->n_new_nodes += result->n_new[i];
     }
     vxd_scene_conclude(request, show_version);

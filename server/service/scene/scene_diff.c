@@ -21,7 +21,7 @@ struct diff_job {
     uint64_t from_version;
     uint32_t from;
     uint64_t generation;
-    struct vxd_dag_diff_box box;
+    struct vxd_svdag_diff_box box;
     bool counted;
     uint64_t n_cells;
     size_t n;
@@ -60,7 +60,7 @@ static enum vxd_status read_box(const Voxeld__V1__SceneDiffRequest *input,
                                 struct diff_job *job, struct vxd_err *err)
 {
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
-    struct vxd_dag_diff_box *box = &job->box;
+    struct vxd_svdag_diff_box *box = &job->box;
     enum vxd_status status = vxd_scene_read_level(spec, input->level, &box->level, err);
 
     if (status != VXD_OK) {
@@ -151,8 +151,8 @@ static enum vxd_status count(struct vxd_request *request, struct vxd_queue *queu
 
     VXD_TRY(
         vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &job->total, err));
-    VXD_TRY(vxd_dag_diff(queue, to->dag, job->from, to->root, &job->box, 0, 0, NULL, NULL,
-                         job->total.device, err));
+    VXD_TRY(vxd_svdag_diff(queue, to->svdag, job->from, to->root, &job->box, 0, 0, NULL,
+                           NULL, job->total.device, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->total, err));
     job->counted = true;
     request->more = true;
@@ -190,9 +190,9 @@ enum vxd_status vxd_scene_diff_submit(struct vxd_request *request,
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->changes, err));
     VXD_TRY(vxd_scene_reserve_output(request, queue, 2, sizeof(uint64_t), &job->written,
                                      err));
-    VXD_TRY(vxd_dag_diff(queue, to->dag, job->from, to->root, &job->box, input->first,
-                         job->n, job->cells.device, job->changes.device,
-                         job->written.device, err));
+    VXD_TRY(vxd_svdag_diff(queue, to->svdag, job->from, to->root, &job->box, input->first,
+                           job->n, job->cells.device, job->changes.device,
+                           job->written.device, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->cells, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->changes, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->written, err));

@@ -9,8 +9,8 @@
 
 /* One operation on its way. */
 struct item {
-    struct vxd_dag_voxel_list list; /* of points */
-    uint64_t n_outside;             /* of them, those not finite included */
+    struct vxd_svdag_voxel_list list; /* of points */
+    uint64_t n_outside;               /* of them, those not finite included */
     uint64_t n_non_finite;
     size_t n_points;
     bool outside;
@@ -20,8 +20,8 @@ struct edit_job {
     struct vxd_scene_job base; /* first: request->state is both */
     struct vxd_scene_frame frame;
     struct item *items;
-    struct vxd_dag_op *ops;
-    struct vxd_dag_edit_result result;
+    struct vxd_svdag_op *ops;
+    struct vxd_svdag_edit_result result;
     Voxeld__V1__SceneEditResponse *reply;
 };
 
@@ -32,10 +32,10 @@ enum vxd_status vxd_scene_edit_check(struct vxd_request *request, struct vxd_err
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_begin_check(request, sizeof(struct edit_job), input->name, err));
-    if (input->n_operations < 1 || input->n_operations > VXD_DAG_MAX_OPS) {
+    if (input->n_operations < 1 || input->n_operations > VXD_SVDAG_MAX_OPS) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "operations",
                          "has %zu entries, it must have 1 to %d", input->n_operations,
-                         VXD_DAG_MAX_OPS));
+                         VXD_SVDAG_MAX_OPS));
     }
     for (size_t i = 0; i < input->n_operations; i++) {
         VXD_TRY(vxd_scene_check_operation(input->operations[i], i, err));
@@ -53,7 +53,7 @@ static enum vxd_status list_points(struct vxd_request *request, struct vxd_queue
         (const Voxeld__V1__SceneEditRequest *)request->input;
     const Voxeld__V1__ScenePoints *points = input->operations[i]->points;
     struct edit_job *job = request->state;
-    const struct vxd_dag_format *format = &job->base.scene->spec.format;
+    const struct vxd_svdag_format *format = &job->base.scene->spec.format;
     struct item *item = &job->items[i];
     char path[VXD_SCENE_PATH_BYTES];
     const void *voxels;
@@ -72,12 +72,12 @@ static enum vxd_status list_points(struct vxd_request *request, struct vxd_queue
         VXD_TRY(
             vxd_scene_take_host(request, item->n_points, sizeof(uint16_t), &block, err));
         VXD_TRY(vxd_scene_read_materials(points->materials, path,
-                                         vxd_dag_n_materials(format), block, err));
+                                         vxd_svdag_n_materials(format), block, err));
         VXD_TRY(vxd_scene_upload(request, queue, block, item->n_points * sizeof(uint16_t),
                                  &materials, err));
     }
-    status = vxd_dag_list_voxels(queue, format, voxels, materials, item->n_points,
-                                 &item->list, &item->n_outside, err);
+    status = vxd_svdag_list_voxels(queue, format, voxels, materials, item->n_points,
+                                   &item->list, &item->n_outside, err);
 out:
     return status;
 }
@@ -115,7 +115,7 @@ static enum vxd_status take_lists(struct edit_job *job, size_t n, struct vxd_err
     for (size_t i = 0; i < n; i++) {
         struct item *item = &job->items[i];
 
-        if (job->ops[i].shape.kind == VXD_DAG_VOXELS) {
+        if (job->ops[i].shape.kind == VXD_SVDAG_VOXELS) {
             job->ops[i].shape.voxels = item->list.voxels;
             item->outside = item->n_points > 0 && item->n_outside == item->n_points;
             job->reply->n_outside += item->n_outside - item->n_non_finite;
@@ -186,7 +186,7 @@ void vxd_scene_edit_release(struct vxd_request *request, struct vxd_queue *queue
     struct edit_job *job = request->state;
 
     for (size_t i = 0; job->items != NULL && i < input->n_operations; i++) {
-        vxd_dag_voxel_list_free(queue, &job->items[i].list);
+        vxd_svdag_voxel_list_free(queue, &job->items[i].list);
     }
     free(job->items);
     free(job->ops);

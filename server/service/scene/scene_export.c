@@ -19,7 +19,7 @@ enum {
 
 struct export_job {
     struct vxd_scene_job base; /* first: request->state is both */
-    struct vxd_dag_export box;
+    struct vxd_svdag_export box;
     bool counted;
     uint64_t n_cells; /* in the whole box */
     size_t n;         /* rows of this reply; DENSE: cells */
@@ -76,7 +76,7 @@ static enum vxd_status read_box(const Voxeld__V1__SceneExportRequest *input,
 {
     const struct vxd_scene_spec *spec = &job->base.scene->spec;
     int64_t cell = (int64_t)1 << input->level;
-    struct vxd_dag_export *box = &job->box;
+    struct vxd_svdag_export *box = &job->box;
     enum vxd_status status = vxd_scene_read_level(spec, input->level, &box->level, err);
 
     if (status != VXD_OK) {
@@ -130,9 +130,9 @@ static enum vxd_status submit_dense(struct vxd_request *request, struct vxd_queu
     VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, 1, &job->states, err));
     VXD_TRY(vxd_scene_reserve_materials(request, queue, job->n, &job->materials, err));
     if (job->n > 0) {
-        VXD_TRY(vxd_dag_export_dense(queue, job->base.state.dag, job->base.state.root,
-                                     &job->box, job->states.device, job->materials.device,
-                                     err));
+        VXD_TRY(vxd_svdag_export_dense(queue, job->base.state.svdag, job->base.state.root,
+                                       &job->box, job->states.device,
+                                       job->materials.device, err));
     }
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->states, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->materials, err));
@@ -150,8 +150,8 @@ static enum vxd_status submit_count(struct vxd_request *request, struct vxd_queu
 
     VXD_TRY(
         vxd_scene_reserve_output(request, queue, 1, sizeof(uint64_t), &job->total, err));
-    VXD_TRY(vxd_dag_count_cells(queue, job->base.state.dag, job->base.state.root,
-                                &job->box, job->total.device, err));
+    VXD_TRY(vxd_svdag_count_cells(queue, job->base.state.svdag, job->base.state.root,
+                                  &job->box, job->total.device, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->total, err));
     request->more = true;
 out:
@@ -199,10 +199,10 @@ static enum vxd_status submit_cells(struct vxd_request *request, struct vxd_queu
         VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(uint64_t),
                                          &job->counts, err));
     }
-    VXD_TRY(vxd_dag_export_cells(queue, job->base.state.dag, job->base.state.root,
-                                 &job->box, input->first, job->n, job->cells.device,
-                                 job->materials.device, job->counts.device,
-                                 job->written.device, err));
+    VXD_TRY(vxd_svdag_export_cells(queue, job->base.state.svdag, job->base.state.root,
+                                   &job->box, input->first, job->n, job->cells.device,
+                                   job->materials.device, job->counts.device,
+                                   job->written.device, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->cells, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->materials, err));
     VXD_TRY(vxd_scene_fetch_output(request, queue, &job->counts, err));

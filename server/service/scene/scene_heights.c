@@ -8,7 +8,7 @@
 
 enum {
     MAX_HEIGHTS = 1 << 26,
-    MAX_CELL = 1 << VXD_DAG_MAX_DEPTH
+    MAX_CELL = 1 << VXD_SVDAG_MAX_DEPTH
 };
 
 /* Farther from a whole number of voxels than rounding gets. */
@@ -57,7 +57,7 @@ enum vxd_status vxd_scene_check_heights(const Voxeld__V1__SceneHeightfield *fiel
 
 static enum vxd_status read_grid(const struct vxd_scene_frame *frame,
                                  const Voxeld__V1__SceneHeightfield *field,
-                                 const char *path, struct vxd_dag_heights *out,
+                                 const char *path, struct vxd_svdag_heights *out,
                                  struct vxd_err *err)
 {
     double cell = field->cell / frame->size;
@@ -86,12 +86,12 @@ static enum vxd_status read_grid(const struct vxd_scene_frame *frame,
 enum vxd_status vxd_scene_read_heights(struct vxd_request *request,
                                        const struct vxd_scene_frame *frame,
                                        const Voxeld__V1__SceneHeightfield *field,
-                                       const char *path, struct vxd_dag_op *out,
+                                       const char *path, struct vxd_svdag_op *out,
                                        bool *outside, struct vxd_err *err)
 {
     const struct vxd_scene_job *job = request->state;
     int64_t n_voxels = (int64_t)1 << job->scene->spec.format.depth;
-    struct vxd_dag_heights *grid = &out->shape.field;
+    struct vxd_svdag_heights *grid = &out->shape.field;
     int64_t highest = -VXD_SCENE_FAR;
     int64_t *heights;
     void *block;

@@ -69,7 +69,7 @@ static enum vxd_status read_palette(struct vxd_request *request,
                                     const Voxeld__V1__SceneSpec *spec,
                                     struct vxd_scene_spec *out, struct vxd_err *err)
 {
-    uint32_t n_materials = vxd_dag_n_materials(&out->format);
+    uint32_t n_materials = vxd_svdag_n_materials(&out->format);
     struct vxd_scene_material *palette;
     char field[VXD_SCENE_PATH_BYTES];
 
@@ -104,15 +104,15 @@ static enum vxd_status read_palette(struct vxd_request *request,
 }
 
 static enum vxd_status read_format(const Voxeld__V1__SceneSpec *spec,
-                                   struct vxd_dag_format *out, struct vxd_err *err)
+                                   struct vxd_svdag_format *out, struct vxd_err *err)
 {
     uint32_t bits = spec->material_bits;
 
     if (spec->depth != 0 &&
-        (spec->depth < VXD_DAG_MIN_DEPTH || spec->depth > VXD_DAG_MAX_DEPTH)) {
+        (spec->depth < VXD_SVDAG_MIN_DEPTH || spec->depth > VXD_SVDAG_MAX_DEPTH)) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.depth",
                         "is %u, it must be %d to %d (0 counts as %d)", spec->depth,
-                        VXD_DAG_MIN_DEPTH, VXD_DAG_MAX_DEPTH, DEFAULT_DEPTH);
+                        VXD_SVDAG_MIN_DEPTH, VXD_SVDAG_MAX_DEPTH, DEFAULT_DEPTH);
     }
     if (bits != 0 && bits != 4 && bits != 8 && bits != 16) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "spec.material_bits",
@@ -275,7 +275,7 @@ enum vxd_status vxd_scene_new_info(struct vxd_decoder *arena, struct vxd_scene *
     Voxeld__V1__SceneInfo *info =
         vxd_message_new(arena, &voxeld__v1__scene_info__descriptor, err);
     struct vxd_scene_past past;
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
     enum vxd_status status;
 
     if (info == NULL) {

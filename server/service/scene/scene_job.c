@@ -325,16 +325,16 @@ void vxd_scene_end_change(struct vxd_request *request, struct vxd_err *err)
 }
 
 enum vxd_status vxd_scene_apply(struct vxd_request *request, struct vxd_queue *queue,
-                                enum vxd_record_kind kind, const struct vxd_dag_op *ops,
-                                size_t n_ops, struct vxd_dag_edit_result *result,
+                                enum vxd_record_kind kind, const struct vxd_svdag_op *ops,
+                                size_t n_ops, struct vxd_svdag_edit_result *result,
                                 struct vxd_err *err)
 {
     const struct vxd_scene_job *job = request->state;
     enum vxd_status status;
 
     VXD_TRY(vxd_scene_begin_change(request, queue, 0, err));
-    status = vxd_dag_edit_wait(queue, job->state.dag, job->state.root, ops, n_ops, result,
-                               err);
+    status = vxd_svdag_edit_wait(queue, job->state.svdag, job->state.root, ops, n_ops,
+                                 result, err);
     vxd_scene_end_change(request, err);
     VXD_TRY(status);
     status = vxd_scene_prepare(request, queue, kind, ops, n_ops, 0, err);

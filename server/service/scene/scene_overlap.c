@@ -11,14 +11,14 @@
 enum {
     PART = 1 << 10,            /* rows of one stage, so that others come in between */
     MAX_COUNTED_RADIUS = 1024, /* voxels: counting a ball takes time with its square */
-    MAX_COUNTED_UNITS = MAX_COUNTED_RADIUS * VXD_DAG_UNIT
+    MAX_COUNTED_UNITS = MAX_COUNTED_RADIUS * VXD_SVDAG_UNIT
 };
 
 struct overlap_job {
     struct vxd_scene_job base; /* first: request->state is both */
     size_t n;
     size_t done;
-    const struct vxd_dag_region *regions; /* device */
+    const struct vxd_svdag_region *regions; /* device */
     struct vxd_scene_output states;
     struct vxd_scene_output counts; /* n x 2 */
     uint64_t *n_occupied;           /* host; the FREE ones behind it */
@@ -65,15 +65,15 @@ enum vxd_status vxd_scene_overlap_check(struct vxd_request *request, struct vxd_
     VXD_TRY(boxes ? check_finite(input->boxes, "boxes", 6, err)
                   : check_finite(input->balls, "balls", 4, err));
     request->bulk = job->n > request->server->config.bulk_points / PART;
-    request->cost_bytes = job->n * (sizeof(struct vxd_dag_region) + 40);
+    request->cost_bytes = job->n * (sizeof(struct vxd_svdag_region) + 40);
 out:
     return status;
 }
 
 static void read_box(const Voxeld__V1__Tensor *boxes, const struct vxd_scene_frame *frame,
-                     size_t i, struct vxd_dag_region *out)
+                     size_t i, struct vxd_svdag_region *out)
 {
-    *out = (struct vxd_dag_region){.r = -1};
+    *out = (struct vxd_svdag_region){.r = -1};
     for (int axis = 0; axis < 3; axis++) {
         size_t k = 6 * i + (size_t)axis;
 
@@ -85,11 +85,11 @@ static void read_box(const Voxeld__V1__Tensor *boxes, const struct vxd_scene_fra
 
 static enum vxd_status read_ball(const Voxeld__V1__Tensor *balls, bool is_counted,
                                  const struct vxd_scene_frame *frame, size_t i,
-                                 struct vxd_dag_region *out, struct vxd_err *err)
+                                 struct vxd_svdag_region *out, struct vxd_err *err)
 {
     bool in_range;
 
-    *out = (struct vxd_dag_region){0};
+    *out = (struct vxd_svdag_region){0};
     out->r = vxd_scene_length(frame, vxd_scene_number(balls, 4 * i + 3));
     if (is_counted && out->r > MAX_COUNTED_UNITS) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "balls",
@@ -109,7 +109,7 @@ static enum vxd_status read_ball(const Voxeld__V1__Tensor *balls, bool is_counte
                     : vxd_fail(err, VXD_OUT_OF_RANGE, "balls",
                                "row %zu lies, or reaches, more than %lld voxels from "
                                "the scene's low corner",
-                               i, (long long)(VXD_SCENE_FAR / VXD_DAG_UNIT));
+                               i, (long long)(VXD_SCENE_FAR / VXD_SVDAG_UNIT));
 }
 
 static enum vxd_status upload_regions(struct vxd_request *request,
@@ -119,7 +119,7 @@ static enum vxd_status upload_regions(struct vxd_request *request,
         (const Voxeld__V1__SceneOverlapRequest *)request->input;
     struct overlap_job *job = request->state;
     struct vxd_scene_frame frame = vxd_scene_frame_of(&job->base.scene->spec, false);
-    struct vxd_dag_region *regions;
+    struct vxd_svdag_region *regions;
     const void *uploaded;
     void *block;
     enum vxd_status status;
@@ -176,14 +176,14 @@ enum vxd_status vxd_scene_overlap_submit(struct vxd_request *request,
     }
     n = vxd_scene_next_part(request, job->n, PART, &job->done);
     if (n > 0) {
-        VXD_TRY(vxd_dag_overlap(queue, base->state.dag, base->state.root,
-                                job->regions + first, n,
-                                (uint8_t *)job->states.device + first, err));
+        VXD_TRY(vxd_svdag_overlap(queue, base->state.svdag, base->state.root,
+                                  job->regions + first, n,
+                                  (uint8_t *)job->states.device + first, err));
     }
     if (n > 0 && job->counts.device != NULL) {
-        VXD_TRY(vxd_dag_count(queue, base->state.dag, base->state.root,
-                              job->regions + first, n,
-                              (uint64_t *)job->counts.device + 2 * first, err));
+        VXD_TRY(vxd_svdag_count(queue, base->state.svdag, base->state.root,
+                                job->regions + first, n,
+                                (uint64_t *)job->counts.device + 2 * first, err));
     }
     if (!request->more) {
         VXD_TRY(vxd_scene_fetch_output(request, queue, &job->states, err));

@@ -80,9 +80,9 @@ enum vxd_status vxd_scene_values_submit(struct vxd_request *request,
     }
     n = vxd_scene_next_part(request, job->n, VALUES_PART, &job->done);
     if (n > 0) {
-        VXD_TRY(vxd_dag_values(
-            queue, job->base.state.dag, job->base.state.root, job->voxels + 3 * first, n,
-            (uint8_t *)job->states.device + first,
+        VXD_TRY(vxd_svdag_values(
+            queue, job->base.state.svdag, job->base.state.root, job->voxels + 3 * first,
+            n, (uint8_t *)job->states.device + first,
             job->materials.device != NULL ? (uint16_t *)job->materials.device + first
                                           : NULL,
             err));
@@ -194,8 +194,9 @@ static enum vxd_status begin_nearest(struct vxd_request *request, struct vxd_que
     if (radius > MAX_RADIUS) {
         VXD_TRY(vxd_fail(err, VXD_INVALID_ARGUMENT, "radius_m",
                          "is %g, of this scene's voxels at most %g (%d) are possible",
-                         input->radius_m, (double)MAX_RADIUS / VXD_DAG_UNIT * frame.size,
-                         MAX_RADIUS / VXD_DAG_UNIT));
+                         input->radius_m,
+                         (double)MAX_RADIUS / VXD_SVDAG_UNIT * frame.size,
+                         MAX_RADIUS / VXD_SVDAG_UNIT));
     }
     VXD_TRY(vxd_scene_take_host(request, job->n, 3 * sizeof(int64_t), &points, err));
     VXD_TRY(vxd_scene_take_host(request, job->n, sizeof(int64_t), &radii, err));
@@ -230,8 +231,8 @@ enum vxd_status vxd_scene_nearest_submit(struct vxd_request *request,
     }
     n = vxd_scene_next_part(request, job->n, NEAREST_PART, &job->done);
     if (n > 0) {
-        VXD_TRY(vxd_dag_nearest(
-            queue, job->base.state.dag, job->base.state.root, job->points + 3 * first,
+        VXD_TRY(vxd_svdag_nearest(
+            queue, job->base.state.svdag, job->base.state.root, job->points + 3 * first,
             job->radii + first, n, (int32_t *)job->voxels.device + 3 * first,
             (uint64_t *)job->squares.device + first,
             job->materials.device != NULL ? (uint16_t *)job->materials.device + first
@@ -250,7 +251,7 @@ out:
 /* Units to metres; how many there are. */
 static uint64_t set_distances(const struct nearest_job *job)
 {
-    double unit_m = job->base.scene->spec.voxel_size_m / VXD_DAG_UNIT;
+    double unit_m = job->base.scene->spec.voxel_size_m / VXD_SVDAG_UNIT;
     const int32_t *voxels = job->voxels.bytes;
     const uint64_t *squares = job->squares.bytes;
     uint64_t n_found = 0;

@@ -55,7 +55,7 @@ enum vxd_status vxd_scene_cast_rays_check(struct vxd_request *request,
                          "is %g, it must be >= 0 and finite", input->max_range_m));
     }
     request->bulk = job->n > request->server->config.bulk_points;
-    request->cost_bytes = job->n * (6 * sizeof(double) + sizeof(struct vxd_dag_hit));
+    request->cost_bytes = job->n * (6 * sizeof(double) + sizeof(struct vxd_svdag_hit));
 out:
     return status;
 }
@@ -148,7 +148,7 @@ static enum vxd_status begin(struct vxd_request *request, struct vxd_queue *queu
     VXD_TRY(upload_vectors(request, queue, input->directions, NULL, false,
                            &job->directions, err));
     VXD_TRY(upload_range(request, queue, input->max_range_m, err));
-    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(struct vxd_dag_hit),
+    VXD_TRY(vxd_scene_reserve_output(request, queue, job->n, sizeof(struct vxd_svdag_hit),
                                      &job->hits, err));
     status = take_columns(request, err);
 out:
@@ -168,10 +168,10 @@ enum vxd_status vxd_scene_cast_rays_submit(struct vxd_request *request,
     }
     n = vxd_scene_next_part(request, job->n, PART, &job->done);
     if (n > 0) {
-        VXD_TRY(vxd_dag_cast_rays(queue, job->base.state.dag, job->base.state.root,
-                                  job->origins + 3 * first, job->directions + 3 * first,
-                                  job->ranges != NULL ? job->ranges + first : NULL, n,
-                                  (struct vxd_dag_hit *)job->hits.device + first, err));
+        VXD_TRY(vxd_svdag_cast_rays(
+            queue, job->base.state.svdag, job->base.state.root, job->origins + 3 * first,
+            job->directions + 3 * first, job->ranges != NULL ? job->ranges + first : NULL,
+            n, (struct vxd_svdag_hit *)job->hits.device + first, err));
     }
     if (!request->more) {
         VXD_TRY(vxd_scene_fetch_output(request, queue, &job->hits, err));
@@ -184,11 +184,11 @@ out:
 static uint64_t set_columns(const struct rays_job *job)
 {
     double size_m = job->base.scene->spec.voxel_size_m;
-    const struct vxd_dag_hit *hits = job->hits.bytes;
+    const struct vxd_svdag_hit *hits = job->hits.bytes;
     uint64_t n_hits = 0;
 
     for (size_t i = 0; i < job->n; i++) {
-        const struct vxd_dag_hit *hit = &hits[i];
+        const struct vxd_svdag_hit *hit = &hits[i];
         bool found = hit->distance >= 0;
 
         job->distances[i] = found ? (float)(hit->distance * size_m) : -1.0f;

@@ -270,16 +270,16 @@ struct reading {
     const struct vxd_scene_frame *frame;
     const Voxeld__V1__SceneOperation *operation;
     size_t i;
-    struct vxd_dag_op *out;
+    struct vxd_svdag_op *out;
     bool *outside;
 };
 
 /* Centres of the scene's voxels lie from here to side - here. */
-static const int64_t half_unit = VXD_DAG_UNIT / 2;
+static const int64_t half_unit = VXD_SVDAG_UNIT / 2;
 
 static int64_t side_of(const struct vxd_scene *scene)
 {
-    return (int64_t)VXD_DAG_UNIT << scene->spec.format.depth;
+    return (int64_t)VXD_SVDAG_UNIT << scene->spec.format.depth;
 }
 
 static enum vxd_status read_length(const struct reading *r, double length,
@@ -289,7 +289,7 @@ static enum vxd_status read_length(const struct reading *r, double length,
     if (*out >= VXD_SCENE_FAR) {
         return fail_at(err, VXD_OUT_OF_RANGE, r->i, member,
                        "is %g, more than %lld voxels", length,
-                       (long long)(VXD_SCENE_FAR / VXD_DAG_UNIT));
+                       (long long)(VXD_SCENE_FAR / VXD_SVDAG_UNIT));
     }
     return VXD_OK;
 }
@@ -319,10 +319,10 @@ static bool misses(const struct vxd_scene *scene, const int64_t low[3],
 
 static void read_box(const struct reading *r)
 {
-    struct vxd_dag_shape *shape = &r->out->shape;
+    struct vxd_svdag_shape *shape = &r->out->shape;
     int64_t last[3];
 
-    shape->kind = VXD_DAG_BOX;
+    shape->kind = VXD_SVDAG_BOX;
     vxd_scene_corner(r->frame, r->operation->box->low, shape->low);
     vxd_scene_corner(r->frame, r->operation->box->high, shape->high);
     for (int i = 0; i < 3; i++) {
@@ -334,23 +334,23 @@ static void read_box(const struct reading *r)
 static enum vxd_status read_ball(const struct reading *r, struct vxd_err *err)
 {
     const Voxeld__V1__SceneBall *ball = r->operation->ball;
-    struct vxd_dag_shape *shape = &r->out->shape;
+    struct vxd_svdag_shape *shape = &r->out->shape;
     int64_t last = side_of(r->scene) - half_unit;
     double square = 0;
     double reach;
     enum vxd_status status;
 
-    shape->kind = VXD_DAG_BALL;
+    shape->kind = VXD_SVDAG_BALL;
     VXD_TRY(read_place(r, ball->centre, "ball.centre", shape->a, err));
     VXD_TRY(read_length(r, ball->radius, "ball.radius", &shape->r, err));
     VXD_TRY(read_length(r, ball->noise, "ball.noise", &shape->amplitude, err));
     if (shape->r + shape->amplitude >= VXD_SCENE_FAR) {
         VXD_TRY(fail_at(err, VXD_OUT_OF_RANGE, r->i, "ball.noise",
                         "is %g, with the radius more than %lld voxels", ball->noise,
-                        (long long)(VXD_SCENE_FAR / VXD_DAG_UNIT)));
+                        (long long)(VXD_SCENE_FAR / VXD_SVDAG_UNIT)));
     }
     if (shape->amplitude > 0) {
-        shape->kind = VXD_DAG_NOISE_BALL;
+        shape->kind = VXD_SVDAG_NOISE_BALL;
         shape->seed = ball->noise_seed;
         shape->cell_bits = (int)ball->noise_cell_bits;
     }
@@ -371,12 +371,12 @@ out:
 static enum vxd_status read_capsule(const struct reading *r, struct vxd_err *err)
 {
     const Voxeld__V1__SceneCapsule *capsule = r->operation->capsule;
-    struct vxd_dag_shape *shape = &r->out->shape;
+    struct vxd_svdag_shape *shape = &r->out->shape;
     int64_t low[3];
     int64_t high[3];
     enum vxd_status status;
 
-    shape->kind = VXD_DAG_CAPSULE;
+    shape->kind = VXD_SVDAG_CAPSULE;
     VXD_TRY(read_place(r, capsule->a, "capsule.a", shape->a, err));
     VXD_TRY(read_place(r, capsule->b, "capsule.b", shape->b, err));
     VXD_TRY(read_length(r, capsule->radius, "capsule.radius", &shape->r, err));
@@ -397,13 +397,13 @@ static void read_half_space(const struct reading *r)
 {
     const Voxeld__V1__SceneHalfSpace *half = r->operation->half_space;
     const double normal[3] = {half->normal->x, half->normal->y, half->normal->z};
-    struct vxd_dag_shape *shape = &r->out->shape;
+    struct vxd_svdag_shape *shape = &r->out->shape;
     double longest = fmax(fabs(normal[0]), fmax(fabs(normal[1]), fabs(normal[2])));
     double offset = half->offset / longest;
     double square = 0;
     int64_t least = 0;
 
-    shape->kind = VXD_DAG_HALF_SPACE;
+    shape->kind = VXD_SVDAG_HALF_SPACE;
     /* By the longest component first: squares of it neither overflow nor vanish. */
     for (int i = 0; i < 3; i++) {
         double component = normal[i] / longest;
@@ -427,14 +427,14 @@ static enum vxd_status read_copy(const struct reading *r, struct vxd_err *err)
 {
     static const int8_t none[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     const Voxeld__V1__SceneCopy *copy = r->operation->copy;
-    const struct vxd_dag_shape *shape = &r->out->shape;
+    const struct vxd_svdag_shape *shape = &r->out->shape;
     int64_t from[3];
     enum vxd_status status;
 
     for (int i = 0; i < 3; i++) {
-        if (shape->low[i] % VXD_DAG_UNIT != 0 || shape->high[i] % VXD_DAG_UNIT != 0) {
+        if (shape->low[i] % VXD_SVDAG_UNIT != 0 || shape->high[i] % VXD_SVDAG_UNIT != 0) {
             return fail_at(err, VXD_INVALID_ARGUMENT, r->i,
-                           shape->low[i] % VXD_DAG_UNIT != 0 ? "box.low" : "box.high",
+                           shape->low[i] % VXD_SVDAG_UNIT != 0 ? "box.low" : "box.high",
                            "must lie on voxels' borders: SCENE_COPY copies whole voxels");
         }
     }
@@ -454,7 +454,7 @@ static enum vxd_status read_material(const struct reading *r, uint32_t material,
                                      const char *member, uint32_t *out,
                                      struct vxd_err *err)
 {
-    uint32_t n = vxd_dag_n_materials(&r->scene->spec.format);
+    uint32_t n = vxd_svdag_n_materials(&r->scene->spec.format);
 
     *out = material;
     if (material >= n) {
@@ -469,34 +469,34 @@ static enum vxd_status read_action(const struct reading *r, struct vxd_err *err)
     const Voxeld__V1__SceneOperation *operation = r->operation;
     enum vxd_status status = VXD_OK;
 
-    r->out->action = (enum vxd_dag_action)operation->action;
+    r->out->action = (enum vxd_svdag_action)operation->action;
     switch (r->out->action) {
-    case VXD_DAG_REPLACE:
+    case VXD_SVDAG_REPLACE:
         VXD_TRY(read_material(r, operation->from_material, "from_material", &r->out->from,
                               err));
         VXD_TRY(read_material(r, operation->material, "material", &r->out->value, err));
         break;
-    case VXD_DAG_FILL:
-    case VXD_DAG_PAINT:
+    case VXD_SVDAG_FILL:
+    case VXD_SVDAG_PAINT:
         VXD_TRY(read_material(r, operation->material, "material", &r->out->value, err));
         break;
-    case VXD_DAG_SET_FREE:
+    case VXD_SVDAG_SET_FREE:
         if (!r->scene->spec.format.tracks_free) {
             status = fail_at(err, VXD_FAILED_PRECONDITION, r->i, "action",
                              "is SCENE_SET_FREE, but the scene does not track free "
                              "space");
         }
         break;
-    case VXD_DAG_ERODE:
+    case VXD_SVDAG_ERODE:
         r->out->threshold = operation->threshold > 0 ? (int)operation->threshold : 6;
         break;
-    case VXD_DAG_DILATE:
+    case VXD_SVDAG_DILATE:
         r->out->threshold = operation->threshold > 0 ? (int)operation->threshold : 1;
         break;
-    case VXD_DAG_COPY:
+    case VXD_SVDAG_COPY:
         status = read_copy(r, err);
         break;
-    case VXD_DAG_ERASE:
+    case VXD_SVDAG_ERASE:
         break;
     }
 out:
@@ -506,8 +506,8 @@ out:
 enum vxd_status vxd_scene_read_operation(const struct vxd_scene *scene,
                                          const struct vxd_scene_frame *frame,
                                          const Voxeld__V1__SceneOperation *operation,
-                                         size_t i, struct vxd_dag_op *out, bool *outside,
-                                         struct vxd_err *err)
+                                         size_t i, struct vxd_svdag_op *out,
+                                         bool *outside, struct vxd_err *err)
 {
     const struct reading r = {scene, frame, operation, i, out, outside};
     enum vxd_status status = VXD_OK;
@@ -528,10 +528,10 @@ enum vxd_status vxd_scene_read_operation(const struct vxd_scene *scene,
         read_half_space(&r);
         break;
     case VOXELD__V1__SCENE_OPERATION__SHAPE_POINTS:
-        out->shape.kind = VXD_DAG_VOXELS;
+        out->shape.kind = VXD_SVDAG_VOXELS;
         break;
     default: /* there is one: it was checked */
-        out->shape.kind = VXD_DAG_HEIGHTFIELD;
+        out->shape.kind = VXD_SVDAG_HEIGHTFIELD;
         break;
     }
     status = read_action(&r, err);

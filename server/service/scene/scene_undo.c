@@ -9,7 +9,7 @@
 struct undo_job {
     struct vxd_scene_job base; /* first: request->state is both */
     struct vxd_scene_undoing undoing;
-    struct vxd_dag_edit_result result;
+    struct vxd_svdag_edit_result result;
     /* The reply's, whichever of the two it is. */
     Voxeld__V1__SceneChange *change;
     uint64_t *of_version;
@@ -47,8 +47,8 @@ static enum vxd_status submit(struct vxd_request *request, struct vxd_queue *que
     VXD_TRY(vxd_scene_find_undoing(job->base.scene, redo, of_version, request,
                                    &job->undoing, err));
     status =
-        vxd_dag_undo_wait(queue, job->base.state.dag, job->base.state.root,
-                          job->undoing.before, job->undoing.after, &job->result, err);
+        vxd_svdag_undo_wait(queue, job->base.state.svdag, job->base.state.root,
+                            job->undoing.before, job->undoing.after, &job->result, err);
     vxd_scene_end_change(request, err);
     VXD_TRY(status);
     status = vxd_scene_prepare(request, queue, redo ? VXD_RECORD_REDO : VXD_RECORD_UNDO,

@@ -28,12 +28,12 @@ static int64_t to_units(double units)
 
 int64_t vxd_scene_length(const struct vxd_scene_frame *frame, double length)
 {
-    return to_units(length / frame->size * VXD_DAG_UNIT);
+    return to_units(length / frame->size * VXD_SVDAG_UNIT);
 }
 
 int64_t vxd_scene_coordinate(const struct vxd_scene_frame *frame, int axis, double p)
 {
-    return to_units((p - frame->origin[axis]) / frame->size * VXD_DAG_UNIT);
+    return to_units((p - frame->origin[axis]) / frame->size * VXD_SVDAG_UNIT);
 }
 
 /* Rounds down below zero, too. */
@@ -44,12 +44,12 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 int64_t vxd_scene_first_voxel(int64_t units)
 {
-    return floor_div(units + VXD_DAG_UNIT / 2 - 1, VXD_DAG_UNIT);
+    return floor_div(units + VXD_SVDAG_UNIT / 2 - 1, VXD_SVDAG_UNIT);
 }
 
 int64_t vxd_scene_voxel_at(int64_t units)
 {
-    return floor_div(units, VXD_DAG_UNIT);
+    return floor_div(units, VXD_SVDAG_UNIT);
 }
 
 void vxd_scene_corner(const struct vxd_scene_frame *frame, const Voxeld__V1__Vec3 *v,
@@ -70,7 +70,8 @@ enum vxd_status vxd_scene_place(const struct vxd_scene_frame *frame,
             return vxd_fail(err, VXD_OUT_OF_RANGE, field,
                             "(%g, %g, %g) lies more than %lld voxels from the scene's "
                             "low corner",
-                            v->x, v->y, v->z, (long long)(VXD_SCENE_FAR / VXD_DAG_UNIT));
+                            v->x, v->y, v->z,
+                            (long long)(VXD_SCENE_FAR / VXD_SVDAG_UNIT));
         }
     }
     return VXD_OK;
@@ -126,7 +127,7 @@ void vxd_scene_voxels_in(const struct vxd_scene_spec *spec, bool in_voxels,
 
 enum vxd_status vxd_scene_check_level(uint32_t level, struct vxd_err *err)
 {
-    return level <= VXD_DAG_MAX_DEPTH
+    return level <= VXD_SVDAG_MAX_DEPTH
                ? VXD_OK
                : vxd_fail(err, VXD_INVALID_ARGUMENT, "level",
                           "is %u, it must be 0 to the scene's depth", level);

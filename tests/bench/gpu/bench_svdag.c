@@ -8,7 +8,7 @@
  *
  * Prints Markdown. The scene is 2^17 voxels a side. Replays are at half scale: positions and
  * radii are doubled, and balls stand on voxel centres.
- * usage: bench_gpu_dag [--backend cpu|cuda] [--threads N] [--repeat N] [--radius VOXELS]
+ * usage: bench_gpu_svdag [--backend cpu|cuda] [--threads N] [--repeat N] [--radius VOXELS]
  *                      [--bits 0|4|8|16] [--replay FILE.csv] [--live MILLION_NODES] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,9 +47,9 @@ struct bench {
     struct bench_device device;
     struct vxd_buffer
         memory; /* of the result, page-locked: the host does not wait for it */
-    struct vxd_dag_needs needs;      /* the most that any edit asked for */
-    bool is_warm;                    /* caches are not emptied */
-    double cycles[VXD_DAG_N_STAGES]; /* of the stages of edits of this row */
+    struct vxd_svdag_needs needs;      /* the most that any edit asked for */
+    bool is_warm;                      /* caches are not emptied */
+    double cycles[VXD_SVDAG_N_STAGES]; /* of the stages of edits of this row */
     struct ball balls[MAX_BALLS];
     int n_balls;
 };
@@ -57,20 +57,20 @@ struct bench {
 /* The first ball of epiccitadel_large_edits.csv, which --replay reads as a whole. */
 static const int64_t large_centre[3] = {27390, 67726, 43404};
 
-static struct vxd_dag_op op_of(const struct ball *ball, uint32_t value)
+static struct vxd_svdag_op op_of(const struct ball *ball, uint32_t value)
 {
-    struct vxd_dag_op op = {.action = ball->is_added ? VXD_DAG_FILL : VXD_DAG_ERASE,
-                            .value = value};
+    struct vxd_svdag_op op = {.action = ball->is_added ? VXD_SVDAG_FILL : VXD_SVDAG_ERASE,
+                              .value = value};
 
-    op.shape.kind = VXD_DAG_BALL;
-    op.shape.r = ball->r * VXD_DAG_UNIT;
+    op.shape.kind = VXD_SVDAG_BALL;
+    op.shape.r = ball->r * VXD_SVDAG_UNIT;
     for (int axis = 0; axis < 3; axis++) {
-        op.shape.a[axis] = ball->centre[axis] * VXD_DAG_UNIT + VXD_DAG_UNIT / 2;
+        op.shape.a[axis] = ball->centre[axis] * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2;
     }
     return op;
 }
 
-static void note_needs(struct vxd_dag_needs *most, const struct vxd_dag_needs *needs)
+static void note_needs(struct vxd_svdag_needs *most, const struct vxd_svdag_needs *needs)
 {
     most->n_cubes = most->n_cubes > needs->n_cubes ? most->n_cubes : needs->n_cubes;
     most->n_pairs = most->n_pairs > needs->n_pairs ? most->n_pairs : needs->n_pairs;
@@ -80,12 +80,12 @@ static void note_needs(struct vxd_dag_needs *most, const struct vxd_dag_needs *n
 
 /* One edit, waited for and repeated until it finds room; *seconds is the time of the last,
  * *n_tries how often it took. */
-static enum vxd_status time_edit(struct bench *bench, struct vxd_dag *dag, uint32_t root,
-                                 const struct vxd_dag_op *op, int *n_tries,
-                                 struct vxd_dag_edit_result *result, double *seconds,
-                                 struct vxd_err *err)
+static enum vxd_status time_edit(struct bench *bench, struct vxd_svdag *svdag,
+                                 uint32_t root, const struct vxd_svdag_op *op,
+                                 int *n_tries, struct vxd_svdag_edit_result *result,
+                                 double *seconds, struct vxd_err *err)
 {
-    struct vxd_dag_edit_result *own = bench->memory.ptr;
+    struct vxd_svdag_edit_result *own = bench->memory.ptr;
     struct vxd_queue *queue = bench->device.queue;
     enum vxd_status status;
 
@@ -94,7 +94,7 @@ static enum vxd_status time_edit(struct bench *bench, struct vxd_dag *dag, uint3
             VXD_TRY(bench_device_flush(&bench->device, err));
         }
         (void)bench_device_start(&bench->device);
-        VXD_TRY(vxd_dag_edit(queue, dag, root, op, 1, own, err));
+        VXD_TRY(vxd_svdag_edit(queue, svdag, root, op, 1, own, err));
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(queue, err));
         *seconds = bench_device_seconds(&bench->device);
@@ -102,10 +102,10 @@ static enum vxd_status time_edit(struct bench *bench, struct vxd_dag *dag, uint3
             break;
         }
         note_needs(&bench->needs, &own->needs);
-        VXD_TRY(vxd_dag_make_room(queue, dag, own, err));
+        VXD_TRY(vxd_svdag_make_room(queue, svdag, own, err));
     }
     *result = *own;
-    for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+    for (int i = 0; i < VXD_SVDAG_N_STAGES; i++) {
         bench->cycles[i] += (double)own->stage_cycles[i];
     }
 out:
@@ -117,10 +117,10 @@ static void print_stages(struct bench *bench)
 {
     double sum = 0;
 
-    for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+    for (int i = 0; i < VXD_SVDAG_N_STAGES; i++) {
         sum += bench->cycles[i];
     }
-    for (int i = 0; i < VXD_DAG_N_STAGES; i++) {
+    for (int i = 0; i < VXD_SVDAG_N_STAGES; i++) {
         if (sum > 0) {
             (void)printf(" %.0f", 100 * bench->cycles[i] / sum);
         }
@@ -129,21 +129,21 @@ static void print_stages(struct bench *bench)
     (void)printf(" |\n");
 }
 
-static enum vxd_status make_dag(struct bench *bench, int bits, struct vxd_dag **out,
-                                struct vxd_err *err)
+static enum vxd_status make_svdag(struct bench *bench, int bits, struct vxd_svdag **out,
+                                  struct vxd_err *err)
 {
-    struct vxd_dag_spec spec = {.format = {DEPTH, bits, false}};
+    struct vxd_svdag_spec spec = {.format = {DEPTH, bits, false}};
 
-    return vxd_dag_create(bench->device.queue, &spec, out, err);
+    return vxd_svdag_create(bench->device.queue, &spec, out, err);
 }
 
 /* Of a store that has nodes. */
-static void print_memory(const struct vxd_dag *dag, const char *name)
+static void print_memory(const struct vxd_svdag *svdag, const char *name)
 {
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
     double n;
 
-    vxd_dag_get_usage(dag, &usage);
+    vxd_svdag_get_usage(svdag, &usage);
     n = (double)(usage.n_leaves + usage.n_inner + usage.n_blocks);
     (void)printf("| %s | %llu | %llu | %.1f | %.1f | %.1f | %.1f | %.2f |\n", name,
                  (unsigned long long)usage.n_leaves, (unsigned long long)usage.n_inner,
@@ -154,24 +154,25 @@ static void print_memory(const struct vxd_dag *dag, const char *name)
 }
 
 /* A new store with the room that earlier ones came to need. */
-static enum vxd_status make_roomy_dag(struct bench *bench, int bits, struct vxd_dag **out,
-                                      struct vxd_err *err)
+static enum vxd_status make_roomy_svdag(struct bench *bench, int bits,
+                                        struct vxd_svdag **out, struct vxd_err *err)
 {
-    struct vxd_dag_edit_result result = {.needs_room = true, .needs = bench->needs};
-    enum vxd_status status = make_dag(bench, bits, out, err);
+    struct vxd_svdag_edit_result result = {.needs_room = true, .needs = bench->needs};
+    enum vxd_status status = make_svdag(bench, bits, out, err);
 
-    return status != VXD_OK ? status
-                            : vxd_dag_make_room(bench->device.queue, *out, &result, err);
+    return status != VXD_OK
+               ? status
+               : vxd_svdag_make_room(bench->device.queue, *out, &result, err);
 }
 
 /* The ball into an empty scene, each time into a store of its own: *out is the last. */
-static enum vxd_status run_ball(struct bench *bench, struct vxd_dag **out,
+static enum vxd_status run_ball(struct bench *bench, struct vxd_svdag **out,
                                 struct vxd_err *err)
 {
     struct ball ball = {.r = bench->options.radius, .is_added = true};
     double times[MAX_REPEAT];
-    struct vxd_dag_edit_result result = {0};
-    struct vxd_dag_op op;
+    struct vxd_svdag_edit_result result = {0};
+    struct vxd_svdag_op op;
     int n_times = 0;
     enum vxd_status status = VXD_OK;
 
@@ -181,10 +182,10 @@ static enum vxd_status run_ball(struct bench *bench, struct vxd_dag **out,
     for (int i = 0; n_times < bench->options.n_repeat && i < 2 * MAX_REPEAT; i++) {
         int n_tries;
 
-        vxd_dag_destroy(bench->device.queue, *out);
+        vxd_svdag_destroy(bench->device.queue, *out);
         *out = NULL;
-        VXD_TRY(make_roomy_dag(bench, 0, out, err));
-        VXD_TRY(time_edit(bench, *out, VXD_DAG_EMPTY, &op, &n_tries, &result,
+        VXD_TRY(make_roomy_svdag(bench, 0, out, err));
+        VXD_TRY(time_edit(bench, *out, VXD_SVDAG_EMPTY, &op, &n_tries, &result,
                           &times[n_times], err));
         n_times += n_tries == 1 ? 1 : 0;
     }
@@ -197,20 +198,20 @@ out:
 }
 
 /* The balls of the replay one after the other, materials by turns; *root is the last. */
-static enum vxd_status run_replay(struct bench *bench, struct vxd_dag *dag,
+static enum vxd_status run_replay(struct bench *bench, struct vxd_svdag *svdag,
                                   const char *name, uint32_t *root, struct vxd_err *err)
 {
     uint32_t n_values = bench->options.bits == 0 ? 1 : 15;
     double times[MAX_BALLS];
-    struct vxd_dag_edit_result result = {0};
+    struct vxd_svdag_edit_result result = {0};
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < bench->n_balls; i++) {
         const struct ball *ball = &bench->balls[i];
-        struct vxd_dag_op op = op_of(ball, (uint32_t)i % n_values);
+        struct vxd_svdag_op op = op_of(ball, (uint32_t)i % n_values);
         int n_tries;
 
-        VXD_TRY(time_edit(bench, dag, *root, &op, &n_tries, &result, &times[i], err));
+        VXD_TRY(time_edit(bench, svdag, *root, &op, &n_tries, &result, &times[i], err));
         *root = result.root;
         (void)printf("| replay %s, %d, r = %lld, %d bits | %llu | %.3f |", name, i + 1,
                      (long long)ball->r, bench->options.bits,
@@ -225,17 +226,17 @@ out:
 }
 
 /* Strokes along the last ball's surface, added and taken away by turns. */
-static enum vxd_status run_brush(struct bench *bench, struct vxd_dag *dag,
+static enum vxd_status run_brush(struct bench *bench, struct vxd_svdag *svdag,
                                  const char *name, uint32_t root, struct vxd_err *err)
 {
     const struct ball *last = &bench->balls[bench->n_balls - 1];
     double times[N_STROKES];
-    struct vxd_dag_edit_result result = {0};
+    struct vxd_svdag_edit_result result = {0};
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < N_STROKES; i++) {
         struct ball stroke = {.r = BRUSH_RADIUS, .is_added = i % 2 == 0};
-        struct vxd_dag_op op;
+        struct vxd_svdag_op op;
         int n_tries;
 
         memcpy(stroke.centre, last->centre, sizeof stroke.centre);
@@ -243,7 +244,7 @@ static enum vxd_status run_brush(struct bench *bench, struct vxd_dag *dag,
         stroke.centre[(i + 1) % 3] += 2 * i;
         op = op_of(&stroke, 1);
         op.value = bench->options.bits == 0 ? 0 : 1;
-        VXD_TRY(time_edit(bench, dag, root, &op, &n_tries, &result, &times[i], err));
+        VXD_TRY(time_edit(bench, svdag, root, &op, &n_tries, &result, &times[i], err));
         root = result.root;
     }
     (void)printf("| brush r = %d %s, %s, median of %d | | %.3f |", BRUSH_RADIUS, name,
@@ -255,17 +256,17 @@ out:
 }
 
 /* Boxes of COPY_SIDE voxels a side around a shell of two voxels, from place to place. */
-static enum vxd_status run_copies(struct bench *bench, struct vxd_dag *dag,
+static enum vxd_status run_copies(struct bench *bench, struct vxd_svdag *svdag,
                                   struct vxd_err *err)
 {
     const int64_t first = 4001; /* corners; none is a node's */
     double times[N_COPIES];
-    struct vxd_dag_edit_result result = {.root = VXD_DAG_EMPTY};
+    struct vxd_svdag_edit_result result = {.root = VXD_SVDAG_EMPTY};
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < 2; i++) {
         struct ball ball = {.r = COPY_SIDE / 2 - 2 * i, .is_added = i == 0};
-        struct vxd_dag_op op;
+        struct vxd_svdag_op op;
         double seconds;
         int n_tries;
 
@@ -274,21 +275,21 @@ static enum vxd_status run_copies(struct bench *bench, struct vxd_dag *dag,
         }
         op = op_of(&ball, 0);
         VXD_TRY(
-            time_edit(bench, dag, result.root, &op, &n_tries, &result, &seconds, err));
+            time_edit(bench, svdag, result.root, &op, &n_tries, &result, &seconds, err));
     }
     for (int i = 0; i < N_COPIES; i++) {
-        struct vxd_dag_op op = {.action = VXD_DAG_COPY,
-                                .shape = {.kind = VXD_DAG_BOX},
-                                .from_voxel = {first, first, first},
-                                .matrix = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+        struct vxd_svdag_op op = {.action = VXD_SVDAG_COPY,
+                                  .shape = {.kind = VXD_SVDAG_BOX},
+                                  .from_voxel = {first, first, first},
+                                  .matrix = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
         int n_tries;
 
         for (int axis = 0; axis < 3; axis++) {
-            op.shape.low[axis] = (first + 401 * (i + 1) + axis * 37 * i) * VXD_DAG_UNIT;
-            op.shape.high[axis] = op.shape.low[axis] + COPY_SIDE * VXD_DAG_UNIT;
+            op.shape.low[axis] = (first + 401 * (i + 1) + axis * 37 * i) * VXD_SVDAG_UNIT;
+            op.shape.high[axis] = op.shape.low[axis] + COPY_SIDE * VXD_SVDAG_UNIT;
         }
         VXD_TRY(
-            time_edit(bench, dag, result.root, &op, &n_tries, &result, &times[i], err));
+            time_edit(bench, svdag, result.root, &op, &n_tries, &result, &times[i], err));
     }
     (void)printf("| copy of %d^3, thin shell, median of %d | %llu | %.3f |", COPY_SIDE,
                  N_COPIES, (unsigned long long)result.n_added,
@@ -299,38 +300,38 @@ out:
 }
 
 /* Strokes with emptied caches, then warm. */
-static enum vxd_status run_brushes(struct bench *bench, struct vxd_dag *dag,
+static enum vxd_status run_brushes(struct bench *bench, struct vxd_svdag *svdag,
                                    const char *name, uint32_t root, struct vxd_err *err)
 {
-    enum vxd_status status = run_brush(bench, dag, name, root, err);
+    enum vxd_status status = run_brush(bench, svdag, name, root, err);
 
     bench->is_warm = true;
     if (status == VXD_OK) {
-        status = run_brush(bench, dag, name, root, err);
+        status = run_brush(bench, svdag, name, root, err);
     }
     bench->is_warm = false;
     return status;
 }
 
-static uint64_t count_nodes(const struct vxd_dag *dag)
+static uint64_t count_nodes(const struct vxd_svdag *svdag)
 {
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
 
-    vxd_dag_get_usage(dag, &usage);
+    vxd_svdag_get_usage(svdag, &usage);
     return usage.n_leaves + usage.n_inner + usage.n_blocks;
 }
 
 /* Balls here and there, apart from the replay's, until the scene has so many nodes. */
-static enum vxd_status fill_scene(struct bench *bench, struct vxd_dag *dag,
+static enum vxd_status fill_scene(struct bench *bench, struct vxd_svdag *svdag,
                                   uint32_t *root, struct vxd_err *err)
 {
     const uint64_t n_nodes = (uint64_t)bench->options.live * 1000000;
-    struct vxd_dag_edit_result result = {.root = *root};
+    struct vxd_svdag_edit_result result = {.root = *root};
     enum vxd_status status = VXD_OK;
 
-    for (int i = 0; i < MAX_LIVE_BALLS && count_nodes(dag) < n_nodes; i++) {
+    for (int i = 0; i < MAX_LIVE_BALLS && count_nodes(svdag) < n_nodes; i++) {
         struct ball ball = {.r = 1500 + 7 * i % 500, .is_added = true};
-        struct vxd_dag_op op;
+        struct vxd_svdag_op op;
         double seconds;
         int n_tries;
 
@@ -339,7 +340,7 @@ static enum vxd_status fill_scene(struct bench *bench, struct vxd_dag *dag,
         ball.centre[2] = 3001 + (int64_t)i * 5003 % 120000;
         op = op_of(&ball, bench->options.bits == 0 ? 0 : (uint32_t)i % 15);
         VXD_TRY(
-            time_edit(bench, dag, result.root, &op, &n_tries, &result, &seconds, err));
+            time_edit(bench, svdag, result.root, &op, &n_tries, &result, &seconds, err));
     }
     *root = result.root;
     memset(bench->cycles, 0, sizeof bench->cycles);
@@ -350,31 +351,31 @@ out:
 /* Into a large live scene, and into an empty one of a store that holds as much. */
 static enum vxd_status run_live(struct bench *bench, struct vxd_err *err)
 {
-    struct vxd_dag *dag = NULL;
-    uint32_t live = VXD_DAG_EMPTY;
-    uint32_t root = VXD_DAG_EMPTY;
+    struct vxd_svdag *svdag = NULL;
+    uint32_t live = VXD_SVDAG_EMPTY;
+    uint32_t root = VXD_SVDAG_EMPTY;
     enum vxd_status status;
 
-    VXD_TRY(make_dag(bench, bench->options.bits, &dag, err));
-    VXD_TRY(fill_scene(bench, dag, &live, err));
+    VXD_TRY(make_svdag(bench, bench->options.bits, &svdag, err));
+    VXD_TRY(fill_scene(bench, svdag, &live, err));
     (void)printf("| nodes of the live scene's store | %llu | | |\n",
-                 (unsigned long long)count_nodes(dag));
-    VXD_TRY(run_replay(bench, dag, "in a full store", &root, err));
-    VXD_TRY(run_brushes(bench, dag, "in the live scene", live, err));
-    VXD_TRY(run_replay(bench, dag, "in the live scene", &live, err));
+                 (unsigned long long)count_nodes(svdag));
+    VXD_TRY(run_replay(bench, svdag, "in a full store", &root, err));
+    VXD_TRY(run_brushes(bench, svdag, "in the live scene", live, err));
+    VXD_TRY(run_replay(bench, svdag, "in the live scene", &live, err));
 out:
-    vxd_dag_destroy(bench->device.queue, dag);
+    vxd_svdag_destroy(bench->device.queue, svdag);
     return status;
 }
 
 static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->device.queue;
-    struct vxd_dag *alone = NULL;
-    struct vxd_dag *dag = NULL;
-    struct vxd_dag *copies = NULL;
+    struct vxd_svdag *alone = NULL;
+    struct vxd_svdag *svdag = NULL;
+    struct vxd_svdag *copies = NULL;
     struct vxd_context_info info;
-    uint32_t root = VXD_DAG_EMPTY;
+    uint32_t root = VXD_SVDAG_EMPTY;
     enum vxd_status status;
 
     vxd_context_get_info(bench->device.context, &info);
@@ -382,15 +383,15 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     (void)printf(
         "| edit | voxels changed | ms | %% opened by a block, by the grid, rows, "
         "closed by the grid, by a block |\n|---|---|---|---|\n");
-    VXD_TRY(vxd_host_alloc(bench->device.context, sizeof(struct vxd_dag_edit_result),
+    VXD_TRY(vxd_host_alloc(bench->device.context, sizeof(struct vxd_svdag_edit_result),
                            &bench->memory, err));
     VXD_TRY(run_ball(bench, &alone, err));
-    VXD_TRY(make_dag(bench, 0, &copies, err));
+    VXD_TRY(make_svdag(bench, 0, &copies, err));
     VXD_TRY(run_copies(bench, copies, err));
-    VXD_TRY(make_dag(bench, bench->options.bits, &dag, err));
+    VXD_TRY(make_svdag(bench, bench->options.bits, &svdag, err));
     if (bench->n_balls > 0) {
-        VXD_TRY(run_replay(bench, dag, "in a new store", &root, err));
-        VXD_TRY(run_brushes(bench, dag, "on its last ball", root, err));
+        VXD_TRY(run_replay(bench, svdag, "in a new store", &root, err));
+        VXD_TRY(run_brushes(bench, svdag, "on its last ball", root, err));
         if (bench->options.live > 0) {
             VXD_TRY(run_live(bench, err));
         }
@@ -400,12 +401,12 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
                  "bytes a node | taken / raw |\n|---|---|---|---|---|---|---|---|\n");
     print_memory(alone, "ball, 0 bits");
     if (bench->n_balls > 0) {
-        print_memory(dag, "replay and brush");
+        print_memory(svdag, "replay and brush");
     }
 out:
-    vxd_dag_destroy(queue, alone);
-    vxd_dag_destroy(queue, dag);
-    vxd_dag_destroy(queue, copies);
+    vxd_svdag_destroy(queue, alone);
+    vxd_svdag_destroy(queue, svdag);
+    vxd_svdag_destroy(queue, copies);
     vxd_host_free(bench->device.context, &bench->memory);
     return status;
 }

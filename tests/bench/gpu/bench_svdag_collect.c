@@ -4,7 +4,7 @@
  * more edit made; then the image of that is saved, checked and loaded.
  *
  * Prints Markdown. Times are the wall clock's, waits included.
- * usage: bench_gpu_dag_collect [--backend cpu|cuda] [--threads N] [--nodes N] [--bits 0|4|8|16]
+ * usage: bench_gpu_svdag_collect [--backend cpu|cuda] [--threads N] [--nodes N] [--bits 0|4|8|16]
  *                              [--slice-us N] [--repeat N] [--verify] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ struct options {
 struct bench {
     struct options options;
     struct bench_device device;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t root; /* the last version */
     int n_balls;
     uint32_t *words; /* the image */
@@ -41,39 +41,39 @@ struct bench {
     uint64_t capacity;
 };
 
-static uint64_t count_nodes(const struct vxd_dag *dag)
+static uint64_t count_nodes(const struct vxd_svdag *svdag)
 {
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
 
-    vxd_dag_get_usage(dag, &usage);
+    vxd_svdag_get_usage(svdag, &usage);
     return usage.n_leaves + usage.n_inner + usage.n_blocks;
 }
 
-static struct vxd_dag_op ball(int number, bool is_added, int bits)
+static struct vxd_svdag_op ball(int number, bool is_added, int bits)
 {
     uint32_t random = (uint32_t)number * 2654435761u;
-    struct vxd_dag_op op = {.action = is_added ? VXD_DAG_FILL : VXD_DAG_ERASE,
-                            .value = bits == 0 ? 0 : (uint32_t)number % 15};
+    struct vxd_svdag_op op = {.action = is_added ? VXD_SVDAG_FILL : VXD_SVDAG_ERASE,
+                              .value = bits == 0 ? 0 : (uint32_t)number % 15};
 
-    op.shape.kind = VXD_DAG_NOISE_BALL;
+    op.shape.kind = VXD_SVDAG_NOISE_BALL;
     op.shape.seed = (uint32_t)number;
-    op.shape.amplitude = AMPLITUDE * VXD_DAG_UNIT;
+    op.shape.amplitude = AMPLITUDE * VXD_SVDAG_UNIT;
     op.shape.cell_bits = 4;
-    op.shape.r = (RADIUS + (is_added ? 0 : 2 * AMPLITUDE)) * VXD_DAG_UNIT;
+    op.shape.r = (RADIUS + (is_added ? 0 : 2 * AMPLITUDE)) * VXD_SVDAG_UNIT;
     for (int axis = 0; axis < 3; axis++) {
         random = random * 1664525u + 1013904223u;
         op.shape.a[axis] =
-            (int64_t)(2000 + (random >> 16) % ((1u << DEPTH) - 4000)) * VXD_DAG_UNIT;
+            (int64_t)(2000 + (random >> 16) % ((1u << DEPTH) - 4000)) * VXD_SVDAG_UNIT;
     }
     return op;
 }
 
-static enum vxd_status edit(struct bench *bench, const struct vxd_dag_op *op,
+static enum vxd_status edit(struct bench *bench, const struct vxd_svdag_op *op,
                             struct vxd_err *err)
 {
-    struct vxd_dag_edit_result result;
-    enum vxd_status status = vxd_dag_edit_wait(bench->device.queue, bench->dag,
-                                               bench->root, op, 1, &result, err);
+    struct vxd_svdag_edit_result result;
+    enum vxd_status status = vxd_svdag_edit_wait(bench->device.queue, bench->svdag,
+                                                 bench->root, op, 1, &result, err);
 
     if (status == VXD_OK) {
         bench->root = result.root;
@@ -85,13 +85,13 @@ static enum vxd_status edit(struct bench *bench, const struct vxd_dag_op *op,
 static enum vxd_status fill(struct bench *bench, struct vxd_err *err)
 {
     const struct options *options = &bench->options;
-    struct vxd_dag_spec spec = {.format = {DEPTH, options->bits, false}};
+    struct vxd_svdag_spec spec = {.format = {DEPTH, options->bits, false}};
     double begin_s = bench_now_s();
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_create(bench->device.queue, &spec, &bench->dag, err));
-    while (count_nodes(bench->dag) < options->n_nodes && bench->n_balls < MAX_BALLS) {
-        struct vxd_dag_op op = ball(bench->n_balls, true, options->bits);
+    VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &bench->svdag, err));
+    while (count_nodes(bench->svdag) < options->n_nodes && bench->n_balls < MAX_BALLS) {
+        struct vxd_svdag_op op = ball(bench->n_balls, true, options->bits);
 
         VXD_TRY(edit(bench, &op, err));
         if (bench->n_balls % 3 == 2) {
@@ -101,13 +101,13 @@ static enum vxd_status fill(struct bench *bench, struct vxd_err *err)
         bench->n_balls++;
     }
     (void)printf("%d balls, %.2f M nodes in %.1f s\n\n", bench->n_balls,
-                 1e-6 * (double)count_nodes(bench->dag), bench_now_s() - begin_s);
+                 1e-6 * (double)count_nodes(bench->svdag), bench_now_s() - begin_s);
 out:
     return status;
 }
 
 /* Steps until it is done; *most_s is the longest. */
-static enum vxd_status run_steps(struct bench *bench, struct vxd_dag_transfer *transfer,
+static enum vxd_status run_steps(struct bench *bench, struct vxd_svdag_transfer *transfer,
                                  int *n_steps, double *total_s, double *most_s,
                                  struct vxd_err *err)
 {
@@ -121,8 +121,8 @@ static enum vxd_status run_steps(struct bench *bench, struct vxd_dag_transfer *t
         double begin_s = bench_now_s();
         double s;
 
-        VXD_TRY(vxd_dag_transfer_step(bench->device.queue, transfer,
-                                      bench->options.slice_us * 1000, &is_done, err));
+        VXD_TRY(vxd_svdag_transfer_step(bench->device.queue, transfer,
+                                        bench->options.slice_us * 1000, &is_done, err));
         s = bench_now_s() - begin_s;
         *total_s += s;
         *most_s = s > *most_s ? s : *most_s;
@@ -140,16 +140,17 @@ static void print_steps(const char *name, uint64_t n_nodes, int n_steps, double 
                  1e-6 * (double)n_nodes / total_s);
 }
 
-static enum vxd_status compare(struct bench *bench, const struct vxd_dag *to,
+static enum vxd_status compare(struct bench *bench, const struct vxd_svdag *to,
                                uint32_t root, struct vxd_err *err)
 {
-    struct vxd_dag_summary a;
-    struct vxd_dag_summary b;
+    struct vxd_svdag_summary a;
+    struct vxd_svdag_summary b;
     enum vxd_status status = VXD_OK;
 
     if (bench->options.verifies) {
-        VXD_TRY(vxd_dag_verify(bench->device.queue, bench->dag, bench->root, &a, err));
-        VXD_TRY(vxd_dag_verify(bench->device.queue, to, root, &b, err));
+        VXD_TRY(
+            vxd_svdag_verify(bench->device.queue, bench->svdag, bench->root, &a, err));
+        VXD_TRY(vxd_svdag_verify(bench->device.queue, to, root, &b, err));
         if (memcmp(&a, &b, sizeof a) != 0) {
             status = vxd_fail(err, VXD_INTERNAL, NULL, "the scenes differ");
         }
@@ -161,12 +162,12 @@ out:
 /* One collection, and what an edit meanwhile adds to it. */
 static enum vxd_status collect(struct bench *bench, struct vxd_err *err)
 {
-    struct vxd_dag_spec spec = {.format = {DEPTH, bench->options.bits, false}};
-    const struct vxd_dag_op op = ball(bench->n_balls++, true, bench->options.bits);
-    struct vxd_dag_transfer *transfer = NULL;
-    struct vxd_dag *to = NULL;
-    struct vxd_dag_transfer_stats stats;
-    struct vxd_dag_usage usages[2];
+    struct vxd_svdag_spec spec = {.format = {DEPTH, bench->options.bits, false}};
+    const struct vxd_svdag_op op = ball(bench->n_balls++, true, bench->options.bits);
+    struct vxd_svdag_transfer *transfer = NULL;
+    struct vxd_svdag *to = NULL;
+    struct vxd_svdag_transfer_stats stats;
+    struct vxd_svdag_usage usages[2];
     uint64_t n_before;
     uint32_t moved;
     int n_steps;
@@ -175,34 +176,35 @@ static enum vxd_status collect(struct bench *bench, struct vxd_err *err)
     double begin_s = bench_now_s();
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_create(bench->device.queue, &spec, &to, err));
-    VXD_TRY(vxd_dag_transfer_begin(bench->device.queue, bench->dag, to, &transfer, err));
-    VXD_TRY(vxd_dag_transfer_add(transfer, bench->root, err));
+    VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &to, err));
+    VXD_TRY(
+        vxd_svdag_transfer_begin(bench->device.queue, bench->svdag, to, &transfer, err));
+    VXD_TRY(vxd_svdag_transfer_add(transfer, bench->root, err));
     (void)printf("| begin | | 1 | %.2f | | |\n", 1e3 * (bench_now_s() - begin_s));
     VXD_TRY(run_steps(bench, transfer, &n_steps, &total_s, &most_s, err));
-    vxd_dag_transfer_get_stats(transfer, &stats);
+    vxd_svdag_transfer_get_stats(transfer, &stats);
     print_steps("collect", stats.n_nodes, n_steps, total_s, most_s);
     n_before = stats.n_nodes;
     VXD_TRY(edit(bench, &op, err));
-    VXD_TRY(vxd_dag_transfer_add(transfer, bench->root, err));
+    VXD_TRY(vxd_svdag_transfer_add(transfer, bench->root, err));
     VXD_TRY(run_steps(bench, transfer, &n_steps, &total_s, &most_s, err));
-    vxd_dag_transfer_get_stats(transfer, &stats);
+    vxd_svdag_transfer_get_stats(transfer, &stats);
     print_steps("and one more ball", stats.n_nodes - n_before, n_steps, total_s, most_s);
-    (void)vxd_dag_transfer_root(transfer, bench->root, &moved);
+    (void)vxd_svdag_transfer_root(transfer, bench->root, &moved);
     VXD_TRY(compare(bench, to, moved, err));
-    vxd_dag_get_usage(bench->dag, &usages[0]);
-    vxd_dag_get_usage(to, &usages[1]);
+    vxd_svdag_get_usage(bench->svdag, &usages[0]);
+    vxd_svdag_get_usage(to, &usages[1]);
     (void)printf("| of %.2f M nodes %.2f M dead; %.0f MiB of %.0f | | | | | |\n",
                  1e-6 * (double)(stats.n_nodes + stats.n_dead_nodes),
                  1e-6 * (double)stats.n_dead_nodes, (double)usages[1].n_bytes / 1048576,
                  (double)usages[0].n_bytes / 1048576);
     begin_s = bench_now_s();
-    vxd_dag_transfer_end(bench->device.queue, transfer);
+    vxd_svdag_transfer_end(bench->device.queue, transfer);
     transfer = NULL;
     (void)printf("| end | | 1 | %.2f | | |\n", 1e3 * (bench_now_s() - begin_s));
 out:
-    vxd_dag_transfer_end(bench->device.queue, transfer);
-    vxd_dag_destroy(bench->device.queue, to);
+    vxd_svdag_transfer_end(bench->device.queue, transfer);
+    vxd_svdag_destroy(bench->device.queue, to);
     return status;
 }
 
@@ -231,18 +233,18 @@ static void print_bytes(const char *name, const struct bench *bench, int n_steps
                  1e-6 * n_bytes, n_steps, 1e3 * s, 1e3 * most_s, 1e-6 * n_bytes / s);
 }
 
-static enum vxd_status save(struct bench *bench, struct vxd_dag_image_info *info,
+static enum vxd_status save(struct bench *bench, struct vxd_svdag_image_info *info,
                             uint32_t *root, struct vxd_err *err)
 {
-    struct vxd_dag_saving *saving = NULL;
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_saving *saving = NULL;
+    struct vxd_svdag_usage usage;
     double begin_s;
     double most_s = 0;
     int n_steps = 0;
     bool is_done = false;
     enum vxd_status status;
 
-    vxd_dag_get_usage(bench->dag, &usage);
+    vxd_svdag_get_usage(bench->svdag, &usage);
     bench->capacity = usage.n_bytes / sizeof *bench->words;
     bench->words = calloc(bench->capacity, sizeof *bench->words);
     if (bench->words == NULL) {
@@ -250,30 +252,30 @@ static enum vxd_status save(struct bench *bench, struct vxd_dag_image_info *info
     }
     memset(bench->words, 1, usage.n_bytes);
     begin_s = bench_now_s();
-    VXD_TRY(vxd_dag_image_begin(bench->device.queue, bench->dag, &bench->root, 1, &saving,
-                                err));
+    VXD_TRY(vxd_svdag_image_begin(bench->device.queue, bench->svdag, &bench->root, 1,
+                                  &saving, err));
     while (!is_done) {
         double step_s = bench_now_s();
 
-        VXD_TRY(vxd_dag_image_step(bench->device.queue, saving,
-                                   bench->options.slice_us * 1000, take_piece, bench,
-                                   &is_done, err));
+        VXD_TRY(vxd_svdag_image_step(bench->device.queue, saving,
+                                     bench->options.slice_us * 1000, take_piece, bench,
+                                     &is_done, err));
         step_s = bench_now_s() - step_s;
         most_s = step_s > most_s ? step_s : most_s;
         n_steps++;
     }
-    vxd_dag_image_result(saving, info, root);
+    vxd_svdag_image_result(saving, info, root);
     print_bytes("save", bench, n_steps, bench_now_s() - begin_s, most_s);
 out:
-    vxd_dag_image_end(bench->device.queue, saving);
+    vxd_svdag_image_end(bench->device.queue, saving);
     return status;
 }
 
 static enum vxd_status image(struct bench *bench, struct vxd_err *err)
 {
-    struct vxd_dag_spec spec = {.format = {DEPTH, bench->options.bits, false}};
-    struct vxd_dag_image_info info;
-    struct vxd_dag *to = NULL;
+    struct vxd_svdag_spec spec = {.format = {DEPTH, bench->options.bits, false}};
+    struct vxd_svdag_image_info info;
+    struct vxd_svdag *to = NULL;
     uint32_t root;
     uint32_t loaded;
     double begin_s;
@@ -282,21 +284,21 @@ static enum vxd_status image(struct bench *bench, struct vxd_err *err)
     VXD_TRY(save(bench, &info, &root, err));
     begin_s = bench_now_s();
     VXD_TRY(
-        vxd_dag_image_check(bench->device.context, &info, bench->words, &root, 1, err));
+        vxd_svdag_image_check(bench->device.context, &info, bench->words, &root, 1, err));
     print_bytes("check", bench, 1, bench_now_s() - begin_s, 0);
     for (int i = 0; i < bench->options.n_repeat; i++) {
-        vxd_dag_destroy(bench->device.queue, to);
+        vxd_svdag_destroy(bench->device.queue, to);
         to = NULL;
-        VXD_TRY(vxd_dag_create(bench->device.queue, &spec, &to, err));
+        VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &to, err));
         loaded = root;
         begin_s = bench_now_s();
-        VXD_TRY(vxd_dag_image_load(bench->device.queue, to, &info, bench->words, &loaded,
-                                   1, err));
+        VXD_TRY(vxd_svdag_image_load(bench->device.queue, to, &info, bench->words,
+                                     &loaded, 1, err));
         print_bytes("check and load", bench, 1, bench_now_s() - begin_s, 0);
     }
     VXD_TRY(compare(bench, to, loaded, err));
 out:
-    vxd_dag_destroy(bench->device.queue, to);
+    vxd_svdag_destroy(bench->device.queue, to);
     return status;
 }
 
@@ -317,7 +319,7 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     VXD_TRY(image(bench, err));
 out:
     if (bench->device.queue != NULL) {
-        vxd_dag_destroy(bench->device.queue, bench->dag);
+        vxd_svdag_destroy(bench->device.queue, bench->svdag);
     }
     bench_device_close(&bench->device);
     free(bench->words);

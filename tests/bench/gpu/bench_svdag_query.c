@@ -3,7 +3,7 @@
  * drive, with carved free space or without it, then rays, values, nearest voxels, balls,
  * counts and exports of the map. Prints Markdown, rates are of the median run. Scans become
  * lists of voxels on the CPU, whatever device the map is on.
- * usage: bench_gpu_dag_query [--backend cpu|cuda] [--threads N] [--repeat N]
+ * usage: bench_gpu_svdag_query [--backend cpu|cuda] [--threads N] [--repeat N]
  *                            [--cloud FILE.bin|FILE.npy] [--scans N] [--bits 0|4|8|16]
  *                            [--carve 0|1] [--size METRES] [--depth N] [--queries N] */
 #include <math.h>
@@ -41,7 +41,7 @@ struct bench {
     struct options options;
     struct bench_device scanner; /* CPU */
     struct bench_device device;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t root;
     int64_t centre; /* voxel of the drive's begin, on every axis */
     uint64_t random;
@@ -64,11 +64,11 @@ static double random_unit(struct bench *bench)
 
 /* A list's arrays where the map is; the map's device waits before they are freed. */
 struct moved_list {
-    struct vxd_dag_voxels voxels;
+    struct vxd_svdag_voxels voxels;
     struct vxd_buffer arrays[4];
 };
 
-static enum vxd_status move_list(struct bench *bench, const struct vxd_dag_voxels *list,
+static enum vxd_status move_list(struct bench *bench, const struct vxd_svdag_voxels *list,
                                  uint64_t n_voxels, struct moved_list *out,
                                  struct vxd_err *err)
 {
@@ -89,7 +89,7 @@ static enum vxd_status move_list(struct bench *bench, const struct vxd_dag_voxel
                                &out->arrays[i], &to[i], err));
         }
     }
-    out->voxels = (struct vxd_dag_voxels){to[0], to[1], to[2], to[3], n};
+    out->voxels = (struct vxd_svdag_voxels){to[0], to[1], to[2], to[3], n};
 out:
     return status;
 }
@@ -105,47 +105,48 @@ static enum vxd_status integrate(struct bench *bench, const float *points, size_
                                  int scan, struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->scanner.queue;
-    const struct vxd_dag_format *format = &vxd_dag_get_spec(bench->dag)->format;
-    struct vxd_dag_scan args = {.points = points, .n = n};
-    struct vxd_dag_scan_result lists = {0};
+    const struct vxd_svdag_format *format = &vxd_svdag_get_spec(bench->svdag)->format;
+    struct vxd_svdag_scan args = {.points = points, .n = n};
+    struct vxd_svdag_scan_result lists = {0};
     struct moved_list moved[2] = {0};
-    struct vxd_dag_edit_result edit = {0};
-    struct vxd_dag_op ops[2] = {{.action = VXD_DAG_SET_FREE}, {.action = VXD_DAG_FILL}};
+    struct vxd_svdag_edit_result edit = {0};
+    struct vxd_svdag_op ops[2] = {{.action = VXD_SVDAG_SET_FREE},
+                                  {.action = VXD_SVDAG_FILL}};
     enum vxd_status status;
 
-    args.value = (uint32_t)scan % vxd_dag_n_materials(format);
+    args.value = (uint32_t)scan % vxd_svdag_n_materials(format);
     args.base[0] = bench->centre + (int64_t)(scan * STEP_M / bench->options.size_m);
     args.base[1] = bench->centre;
     args.base[2] = bench->centre;
     args.max_range = RANGE_M / bench->options.size_m;
     args.carve = bench->options.carve != 0;
-    VXD_TRY(vxd_dag_scan_voxels(queue, format, &args, &lists, err));
+    VXD_TRY(vxd_svdag_scan_voxels(queue, format, &args, &lists, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     VXD_TRY(
         move_list(bench, &lists.passed.voxels, lists.n_passed_voxels, &moved[0], err));
     VXD_TRY(move_list(bench, &lists.hits.voxels, lists.n_hit_voxels, &moved[1], err));
     for (int i = 0; i < 2; i++) {
         ops[i].value = args.value;
-        ops[i].shape.kind = VXD_DAG_VOXELS;
+        ops[i].shape.kind = VXD_SVDAG_VOXELS;
         ops[i].shape.voxels = moved[i].voxels;
     }
-    VXD_TRY(vxd_dag_edit_wait(bench->device.queue, bench->dag, bench->root,
-                              ops + !args.carve, args.carve ? 2 : 1, &edit, err));
+    VXD_TRY(vxd_svdag_edit_wait(bench->device.queue, bench->svdag, bench->root,
+                                ops + !args.carve, args.carve ? 2 : 1, &edit, err));
     bench->root = edit.root;
 out:
     /* After a fault copies of the lists may still be under way. */
     (void)vxd_queue_wait(bench->device.queue, NULL);
     free_moved(bench, &moved[0]);
     free_moved(bench, &moved[1]);
-    vxd_dag_voxel_list_free(queue, &lists.hits);
-    vxd_dag_voxel_list_free(queue, &lists.passed);
+    vxd_svdag_voxel_list_free(queue, &lists.hits);
+    vxd_svdag_voxel_list_free(queue, &lists.passed);
     return status;
 }
 
 static enum vxd_status make_map(struct bench *bench, struct vxd_err *err)
 {
     const struct options *options = &bench->options;
-    struct vxd_dag_spec spec = {
+    struct vxd_svdag_spec spec = {
         .format = {options->depth, options->bits, options->carve != 0}};
     struct bench_cloud cloud = {0};
     enum vxd_status status;
@@ -155,7 +156,7 @@ static enum vxd_status make_map(struct bench *bench, struct vxd_err *err)
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "cloud", "could not be read");
     }
     bench->centre = (int64_t)1 << (options->depth - 1);
-    VXD_TRY(vxd_dag_create(bench->device.queue, &spec, &bench->dag, err));
+    VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &bench->svdag, err));
     for (size_t i = 0; i < cloud.n_points; i++) {
         for (int axis = 0; axis < 3; axis++) {
             cloud.rows[3 * i + (size_t)axis] =
@@ -211,24 +212,24 @@ static enum vxd_status make_questions(struct bench *bench, struct vxd_err *err)
     double *origins = malloc(n * 6 * sizeof *origins);
     int32_t *voxels = malloc(n * 3 * sizeof *voxels);
     int64_t *points = malloc(n * 4 * sizeof *points);
-    struct vxd_dag_region *regions = malloc(n * sizeof *regions);
+    struct vxd_svdag_region *regions = malloc(n * sizeof *regions);
     enum vxd_status status = VXD_OK;
 
     if (origins == NULL || voxels == NULL || points == NULL || regions == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for questions"));
     }
     for (size_t i = 0; i < n; i++) {
-        struct vxd_dag_region region = {.r =
-                                            (int64_t)(0.5 / bench->options.size_m * 256)};
+        struct vxd_svdag_region region = {
+            .r = (int64_t)(0.5 / bench->options.size_m * 256)};
 
         random_place(bench, origins + 3 * i);
         random_direction(bench, origins + 3 * (n + i));
         for (size_t axis = 0; axis < 3; axis++) {
             voxels[3 * i + axis] = (int32_t)origins[3 * i + axis];
-            points[3 * i + axis] = (int64_t)(origins[3 * i + axis] * VXD_DAG_UNIT);
+            points[3 * i + axis] = (int64_t)(origins[3 * i + axis] * VXD_SVDAG_UNIT);
             region.centre[axis] = points[3 * i + axis];
         }
-        points[3 * n + i] = (int64_t)(2 / bench->options.size_m * VXD_DAG_UNIT);
+        points[3 * n + i] = (int64_t)(2 / bench->options.size_m * VXD_SVDAG_UNIT);
         regions[i] = region;
     }
     VXD_TRY(vxd_queue_copy(queue, bench->origins.ptr, origins, n * 24, err));
@@ -254,7 +255,7 @@ static enum vxd_status alloc_all(struct bench *bench, struct vxd_err *err)
         size_t n_bytes;
     } all[] = {{&bench->origins, n * 24},
                {&bench->directions, n * 24},
-               {&bench->hits, n * sizeof(struct vxd_dag_hit)},
+               {&bench->hits, n * sizeof(struct vxd_svdag_hit)},
                {&bench->voxels, n * 12},
                {&bench->states, n},
                {&bench->values, n * 2},
@@ -263,7 +264,7 @@ static enum vxd_status alloc_all(struct bench *bench, struct vxd_err *err)
                {&bench->squares, n * 8},
                {&bench->counts, n * 16},
                {&bench->n_cells, 8},
-               {&bench->regions, n * sizeof(struct vxd_dag_region)}};
+               {&bench->regions, n * sizeof(struct vxd_svdag_region)}};
     enum vxd_status status = VXD_OK;
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -313,38 +314,38 @@ static enum vxd_status ask(struct bench *bench, enum question question, size_t n
                            struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->device.queue;
-    const struct vxd_dag *dag = bench->dag;
+    const struct vxd_svdag *svdag = bench->svdag;
     int64_t side = 2 * bench->centre;
-    struct vxd_dag_export box = {.high = {side, side, side}};
+    struct vxd_svdag_export box = {.high = {side, side, side}};
 
     switch (question) {
     case RAYS:
-        return vxd_dag_cast_rays(queue, dag, bench->root, bench->origins.ptr,
-                                 bench->directions.ptr, NULL, n, bench->hits.ptr, err);
+        return vxd_svdag_cast_rays(queue, svdag, bench->root, bench->origins.ptr,
+                                   bench->directions.ptr, NULL, n, bench->hits.ptr, err);
     case RANGED_RAYS:
-        return vxd_dag_cast_rays(queue, dag, bench->root, bench->origins.ptr,
-                                 bench->directions.ptr, bench->squares.ptr, n,
-                                 bench->hits.ptr, err);
+        return vxd_svdag_cast_rays(queue, svdag, bench->root, bench->origins.ptr,
+                                   bench->directions.ptr, bench->squares.ptr, n,
+                                   bench->hits.ptr, err);
     case VALUES:
-        return vxd_dag_values(queue, dag, bench->root, bench->voxels.ptr, n,
-                              bench->states.ptr, bench->values.ptr, err);
+        return vxd_svdag_values(queue, svdag, bench->root, bench->voxels.ptr, n,
+                                bench->states.ptr, bench->values.ptr, err);
     case NEAREST:
-        return vxd_dag_nearest(queue, dag, bench->root, bench->points.ptr,
-                               bench->radii.ptr, n, bench->voxels.ptr, bench->squares.ptr,
-                               bench->values.ptr, err);
+        return vxd_svdag_nearest(queue, svdag, bench->root, bench->points.ptr,
+                                 bench->radii.ptr, n, bench->voxels.ptr,
+                                 bench->squares.ptr, bench->values.ptr, err);
     case BALLS:
-        return vxd_dag_overlap(queue, dag, bench->root, bench->regions.ptr, n,
-                               bench->states.ptr, err);
+        return vxd_svdag_overlap(queue, svdag, bench->root, bench->regions.ptr, n,
+                                 bench->states.ptr, err);
     case COUNTS:
-        return vxd_dag_count(queue, dag, bench->root, bench->regions.ptr, n,
-                             bench->counts.ptr, err);
+        return vxd_svdag_count(queue, svdag, bench->root, bench->regions.ptr, n,
+                               bench->counts.ptr, err);
     case MAP_COUNT:
-        return vxd_dag_count_cells(queue, dag, bench->root, &box, bench->n_cells.ptr,
-                                   err);
+        return vxd_svdag_count_cells(queue, svdag, bench->root, &box, bench->n_cells.ptr,
+                                     err);
     default:
-        return vxd_dag_export_cells(queue, dag, bench->root, &box, 0, n,
-                                    bench->voxels.ptr, bench->values.ptr, NULL,
-                                    bench->n_cells.ptr, err);
+        return vxd_svdag_export_cells(queue, svdag, bench->root, &box, 0, n,
+                                      bench->voxels.ptr, bench->values.ptr, NULL,
+                                      bench->n_cells.ptr, err);
     }
 }
 
@@ -385,7 +386,7 @@ out:
 static enum vxd_status print_hits(struct bench *bench, struct vxd_err *err)
 {
     size_t n = bench->options.n;
-    struct vxd_dag_hit *hits = malloc(n * sizeof *hits);
+    struct vxd_svdag_hit *hits = malloc(n * sizeof *hits);
     size_t n_hits = 0;
     double sum = 0;
     enum vxd_status status = VXD_OK;
@@ -412,7 +413,7 @@ out:
 
 static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 {
-    struct vxd_dag_summary summary;
+    struct vxd_svdag_summary summary;
     double range = 2 / bench->options.size_m;
     double *ranges;
     enum vxd_status status;
@@ -421,7 +422,8 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     VXD_TRY(bench_device_open(bench->options.backend, bench->options.n_threads,
                               &bench->device, err));
     VXD_TRY(make_map(bench, err));
-    VXD_TRY(vxd_dag_verify(bench->device.queue, bench->dag, bench->root, &summary, err));
+    VXD_TRY(
+        vxd_svdag_verify(bench->device.queue, bench->svdag, bench->root, &summary, err));
     (void)printf("%d scans, %llu occupied and %llu free voxels of %g m in %.1f MiB of "
                  "nodes, depth %d, %d bits.\n\n| question | n | ms | M/s |\n"
                  "|---|---|---|---|\n",
@@ -453,7 +455,7 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 out:
     if (bench->device.queue != NULL) {
         free_all(bench);
-        vxd_dag_destroy(bench->device.queue, bench->dag);
+        vxd_svdag_destroy(bench->device.queue, bench->svdag);
     }
     bench_device_close(&bench->device);
     bench_device_close(&bench->scanner);
@@ -494,8 +496,8 @@ static bool parse(int argc, char **argv, struct options *out)
     }
     return argc % 2 == 1 && out->n_repeat >= 1 && out->n_repeat <= MAX_REPEAT &&
            out->n_scans >= 1 && out->size_m > 0 && out->n >= 10 &&
-           out->n <= (size_t)1 << 26 && out->depth >= VXD_DAG_MIN_DEPTH &&
-           out->depth <= VXD_DAG_MAX_DEPTH;
+           out->n <= (size_t)1 << 26 && out->depth >= VXD_SVDAG_MIN_DEPTH &&
+           out->depth <= VXD_SVDAG_MAX_DEPTH;
 }
 
 int main(int argc, char **argv)

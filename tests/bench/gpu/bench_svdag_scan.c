@@ -3,7 +3,7 @@
  * into a scene as one version. The scan (made up, or files in turn) is seen again and again
  * along a drive. Prints a row a stage: medians, the first scan apart, as it meets an empty
  * scene.
- * usage: bench_gpu_dag_scan [--backend cpu|cuda] [--threads N] [--scans N] [--bits 0|4|8|16]
+ * usage: bench_gpu_svdag_scan [--backend cpu|cuda] [--threads N] [--scans N] [--bits 0|4|8|16]
  *                           [--free 0|1] [--size METRES] [--range METRES] [--step METRES]
  *                           [--cloud FILE.bin|FILE.npy] [--second FILE.bin|FILE.npy] */
 #include <stdio.h>
@@ -43,11 +43,11 @@ struct bench {
     struct bench_device device;
     struct vxd_buffer records[2];
     struct vxd_buffer points;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t root;
     double times[N_STAGES][MAX_SCANS]; /* ms */
-    struct vxd_dag_scan_result last;   /* its numbers */
-    struct vxd_dag_edit_result change;
+    struct vxd_svdag_scan_result last; /* its numbers */
+    struct vxd_svdag_edit_result change;
 };
 
 static enum vxd_status load(struct bench *bench, struct vxd_err *err)
@@ -97,32 +97,32 @@ out:
 static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->device.queue;
-    const struct vxd_dag_format *format = &vxd_dag_get_spec(bench->dag)->format;
+    const struct vxd_svdag_format *format = &vxd_svdag_get_spec(bench->svdag)->format;
     const int64_t centre = (int64_t)1 << (DEPTH - 1);
-    struct vxd_dag_scan args = {.points = bench->points.ptr,
-                                .n = bench->clouds[scan % 2].n_points,
-                                .base = {centre, centre, centre},
-                                .max_range = bench->range_m / bench->size_m,
-                                .carve = true};
-    struct vxd_dag_op ops[2] = {
-        {.shape = {.kind = VXD_DAG_VOXELS},
-         .action = bench->tracks_free ? VXD_DAG_SET_FREE : VXD_DAG_ERASE},
-        {.shape = {.kind = VXD_DAG_VOXELS}, .action = VXD_DAG_FILL}};
+    struct vxd_svdag_scan args = {.points = bench->points.ptr,
+                                  .n = bench->clouds[scan % 2].n_points,
+                                  .base = {centre, centre, centre},
+                                  .max_range = bench->range_m / bench->size_m,
+                                  .carve = true};
+    struct vxd_svdag_op ops[2] = {
+        {.shape = {.kind = VXD_SVDAG_VOXELS},
+         .action = bench->tracks_free ? VXD_SVDAG_SET_FREE : VXD_SVDAG_ERASE},
+        {.shape = {.kind = VXD_SVDAG_VOXELS}, .action = VXD_SVDAG_FILL}};
     double at[N_STAGES];
     enum vxd_status status;
 
-    bench->last = (struct vxd_dag_scan_result){0};
+    bench->last = (struct vxd_svdag_scan_result){0};
     args.base[0] += (int64_t)(scan * bench->step_m / bench->size_m);
     at[STAGE_DECODE] = bench_now_s();
     VXD_TRY(decode(bench, scan, err));
     at[STAGE_SCAN] = bench_now_s();
-    VXD_TRY(vxd_dag_scan_voxels(queue, format, &args, &bench->last, err));
+    VXD_TRY(vxd_svdag_scan_voxels(queue, format, &args, &bench->last, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     at[STAGE_EDIT] = bench_now_s();
     ops[0].shape.voxels = bench->last.passed.voxels;
     ops[1].shape.voxels = bench->last.hits.voxels;
-    VXD_TRY(
-        vxd_dag_edit_wait(queue, bench->dag, bench->root, ops, 2, &bench->change, err));
+    VXD_TRY(vxd_svdag_edit_wait(queue, bench->svdag, bench->root, ops, 2, &bench->change,
+                                err));
     at[STAGE_ALL] = bench_now_s();
     bench->root = bench->change.root;
     for (int stage = 0; stage < STAGE_ALL; stage++) {
@@ -130,16 +130,16 @@ static enum vxd_status integrate(struct bench *bench, int scan, struct vxd_err *
     }
     bench->times[STAGE_ALL][scan] = (at[STAGE_ALL] - at[STAGE_DECODE]) * 1e3;
 out:
-    vxd_dag_voxel_list_free(queue, &bench->last.hits);
-    vxd_dag_voxel_list_free(queue, &bench->last.passed);
+    vxd_svdag_voxel_list_free(queue, &bench->last.hits);
+    vxd_svdag_voxel_list_free(queue, &bench->last.passed);
     return status;
 }
 
 static void print(struct bench *bench)
 {
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
 
-    vxd_dag_get_usage(bench->dag, &usage);
+    vxd_svdag_get_usage(bench->svdag, &usage);
     (void)printf(
         "%zu points, range %g m, voxels %g m, %d material bits, free space %s; of "
         "the last scan: %llu hit voxels, %llu passed, %llu added, %llu removed, "
@@ -164,19 +164,19 @@ static void print(struct bench *bench)
 
 static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 {
-    struct vxd_dag_spec spec = {.format = {DEPTH, bench->bits, bench->tracks_free}};
+    struct vxd_svdag_spec spec = {.format = {DEPTH, bench->bits, bench->tracks_free}};
     enum vxd_status status;
 
     VXD_TRY(bench_device_open(bench->backend, bench->n_threads, &bench->device, err));
     VXD_TRY(load(bench, err));
-    VXD_TRY(vxd_dag_create(bench->device.queue, &spec, &bench->dag, err));
+    VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &bench->svdag, err));
     for (int scan = 0; scan < bench->n_scans; scan++) {
         VXD_TRY(integrate(bench, scan, err));
     }
     print(bench);
 out:
     if (bench->device.queue != NULL) {
-        vxd_dag_destroy(bench->device.queue, bench->dag);
+        vxd_svdag_destroy(bench->device.queue, bench->svdag);
         vxd_device_free(bench->device.queue, &bench->points);
         vxd_device_free(bench->device.queue, &bench->records[0]);
         vxd_device_free(bench->device.queue, &bench->records[1]);

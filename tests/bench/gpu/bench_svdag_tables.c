@@ -5,7 +5,7 @@
  * Prints Markdown. Numbers in brackets are the seed's code's on the same H200, at 2^25 items
  * and batches of 2^23. Memory is of whole slabs and their lists, or of words and index; it is
  * counted on the CPU, whose stores are laid out as a GPU's.
- * usage: bench_gpu_dag_tables [--backend cpu|cuda] [--threads N] [--repeat N] [--items N]
+ * usage: bench_gpu_svdag_tables [--backend cpu|cuda] [--threads N] [--repeat N] [--items N]
  *                             [--batch N] [--words N] [--radius VOXELS]
  *                             [--part all|table|load|memory] */
 #include <stdio.h>
@@ -47,34 +47,34 @@ struct bench {
 struct cell {
     double insert_s;
     double find_s[N_RATES];
-    struct vxd_dag_table_usage usage;
+    struct vxd_svdag_table_usage usage;
 };
 
 static const int rates[N_RATES] = {25, 50, 75}; /* of queries that hit, in 100 */
 
-static const char *const store_names[VXD_DAG_N_STORES] = {"arena", "atomic64", "ticket",
-                                                          "accel32", "accel8"};
+static const char *const store_names[VXD_SVDAG_N_STORES] = {"arena", "atomic64", "ticket",
+                                                            "accel32", "accel8"};
 
 /* Milliseconds of the seed's code. */
 static const struct {
     int n_words;
-    enum vxd_dag_store store;
+    enum vxd_svdag_store store;
     double insert;
     double find[N_RATES];
 } peers[] = {
-    {2, VXD_DAG_ATOMIC64, 2.23, {1.79, 1.65, 1.51}},
-    {2, VXD_DAG_TICKET, 2.37, {2.87, 2.65, 2.43}},
-    {2, VXD_DAG_ACCEL32, 2.21, {1.74, 1.75, 1.76}},
-    {2, VXD_DAG_ACCEL8, 2.24, {2.06, 2.01, 1.96}},
-    {6, VXD_DAG_ATOMIC64, 2.51, {2.04, 2.08, 2.12}},
-    {6, VXD_DAG_TICKET, 2.50, {4.08, 3.82, 3.56}},
-    {6, VXD_DAG_ACCEL32, 2.30, {1.96, 2.12, 2.28}},
-    {6, VXD_DAG_ACCEL8, 2.34, {2.28, 2.38, 2.48}},
-    {10, VXD_DAG_ATOMIC64, 2.51, {2.25, 2.39, 2.55}},
-    {10, VXD_DAG_TICKET, 2.65, {5.92, 5.51, 5.09}},
-    {10, VXD_DAG_ACCEL32, 2.44, {2.21, 2.50, 2.81}},
-    {10, VXD_DAG_ACCEL8, 2.47, {2.51, 2.75, 2.99}},
-    {6, VXD_DAG_ARENA, 1.0, {0.9, 0.9, 0.9}}, /* our goal */
+    {2, VXD_SVDAG_ATOMIC64, 2.23, {1.79, 1.65, 1.51}},
+    {2, VXD_SVDAG_TICKET, 2.37, {2.87, 2.65, 2.43}},
+    {2, VXD_SVDAG_ACCEL32, 2.21, {1.74, 1.75, 1.76}},
+    {2, VXD_SVDAG_ACCEL8, 2.24, {2.06, 2.01, 1.96}},
+    {6, VXD_SVDAG_ATOMIC64, 2.51, {2.04, 2.08, 2.12}},
+    {6, VXD_SVDAG_TICKET, 2.50, {4.08, 3.82, 3.56}},
+    {6, VXD_SVDAG_ACCEL32, 2.30, {1.96, 2.12, 2.28}},
+    {6, VXD_SVDAG_ACCEL8, 2.34, {2.28, 2.38, 2.48}},
+    {10, VXD_SVDAG_ATOMIC64, 2.51, {2.25, 2.39, 2.55}},
+    {10, VXD_SVDAG_TICKET, 2.65, {5.92, 5.51, 5.09}},
+    {10, VXD_SVDAG_ACCEL32, 2.44, {2.21, 2.50, 2.81}},
+    {10, VXD_SVDAG_ACCEL8, 2.47, {2.51, 2.75, 2.99}},
+    {6, VXD_SVDAG_ARENA, 1.0, {0.9, 0.9, 0.9}}, /* our goal */
 };
 
 /* --- items ------------------------------------------------------------------------------ */
@@ -96,7 +96,7 @@ static void make_item(uint64_t i, int n_words, uint32_t *words)
     for (int k = 0; k < n_words; k++) {
         words[k] = (uint32_t)(mix(i * 16 + (uint64_t)k + 1) >> 32);
     }
-    if (n_words == VXD_DAG_TABLE_MAX_WORDS) {
+    if (n_words == VXD_SVDAG_TABLE_MAX_WORDS) {
         uint64_t mask = UINT64_MAX;
         uint64_t random = mix(~i);
 
@@ -198,7 +198,7 @@ static enum vxd_status check_refs(struct bench *bench, int rate, struct vxd_err 
         bool hits;
 
         (void)query_of(&bench->options, rate, q, &hits);
-        if (hits != (((const uint32_t *)refs)[q] != VXD_DAG_EMPTY)) {
+        if (hits != (((const uint32_t *)refs)[q] != VXD_SVDAG_EMPTY)) {
             status = vxd_fail(err, VXD_INTERNAL, NULL, "query %zu of %d %%: wrongly %s",
                               q, rates[rate], hits ? "missed" : "found");
             goto out;
@@ -209,8 +209,9 @@ out:
     return status;
 }
 
-static enum vxd_status time_finds(struct bench *bench, const struct vxd_dag_table *table,
-                                  struct cell *out, struct vxd_err *err)
+static enum vxd_status time_finds(struct bench *bench,
+                                  const struct vxd_svdag_table *table, struct cell *out,
+                                  struct vxd_err *err)
 {
     struct bench_device *device = &bench->device;
     double times[MAX_REPEAT];
@@ -220,8 +221,8 @@ static enum vxd_status time_finds(struct bench *bench, const struct vxd_dag_tabl
         for (int i = 0; i < bench->options.n_repeat; i++) {
             VXD_TRY(bench_device_flush(device, err));
             (void)bench_device_start(device);
-            VXD_TRY(vxd_dag_table_find(device->queue, table, bench->queries[rate].ptr,
-                                       bench->options.n_batch, bench->refs.ptr, err));
+            VXD_TRY(vxd_svdag_table_find(device->queue, table, bench->queries[rate].ptr,
+                                         bench->options.n_batch, bench->refs.ptr, err));
             (void)bench_device_stop(device);
             VXD_TRY(vxd_queue_wait(device->queue, err));
             times[i] = bench_device_seconds(device);
@@ -234,42 +235,42 @@ out:
 }
 
 /* Tables are made anew for each insertion; the first is searched too. */
-static enum vxd_status run_cell(struct bench *bench, enum vxd_dag_store store,
+static enum vxd_status run_cell(struct bench *bench, enum vxd_svdag_store store,
                                 int n_words, uint32_t load, struct cell *out,
                                 struct vxd_err *err)
 {
     const struct options *options = &bench->options;
     struct bench_device *device = &bench->device;
-    struct vxd_dag_table_spec spec = {store, n_words, options->n_items + options->n_batch,
-                                      load};
+    struct vxd_svdag_table_spec spec = {store, n_words,
+                                        options->n_items + options->n_batch, load};
     const uint32_t *items = bench->items.ptr;
-    struct vxd_dag_table *table = NULL;
+    struct vxd_svdag_table *table = NULL;
     double times[MAX_REPEAT];
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < options->n_repeat; i++) {
-        VXD_TRY(vxd_dag_table_create(device->queue, &spec, &table, err));
-        VXD_TRY(vxd_dag_table_insert(device->queue, table, items, options->n_items, NULL,
-                                     err));
+        VXD_TRY(vxd_svdag_table_create(device->queue, &spec, &table, err));
+        VXD_TRY(vxd_svdag_table_insert(device->queue, table, items, options->n_items,
+                                       NULL, err));
         VXD_TRY(vxd_queue_wait(device->queue, err));
         if (i == 0) {
             VXD_TRY(time_finds(bench, table, out, err));
         }
         VXD_TRY(bench_device_flush(device, err));
         (void)bench_device_start(device);
-        VXD_TRY(vxd_dag_table_insert(device->queue, table,
-                                     items + options->n_items * (size_t)n_words,
-                                     options->n_batch, bench->refs.ptr, err));
+        VXD_TRY(vxd_svdag_table_insert(device->queue, table,
+                                       items + options->n_items * (size_t)n_words,
+                                       options->n_batch, bench->refs.ptr, err));
         (void)bench_device_stop(device);
         VXD_TRY(vxd_queue_wait(device->queue, err));
         times[i] = bench_device_seconds(device);
-        VXD_TRY(vxd_dag_table_get_usage(device->queue, table, &out->usage, err));
-        vxd_dag_table_destroy(device->queue, table);
+        VXD_TRY(vxd_svdag_table_get_usage(device->queue, table, &out->usage, err));
+        vxd_svdag_table_destroy(device->queue, table);
         table = NULL;
     }
     out->insert_s = bench_median(times, options->n_repeat);
 out:
-    vxd_dag_table_destroy(device->queue, table);
+    vxd_svdag_table_destroy(device->queue, table);
     return status;
 }
 
@@ -283,7 +284,7 @@ static void print_time(double seconds, double peer, bool has_peer, bool *is_met)
     (void)printf(" |");
 }
 
-static void print_cell(const struct bench *bench, enum vxd_dag_store store, int n_words,
+static void print_cell(const struct bench *bench, enum vxd_svdag_store store, int n_words,
                        uint32_t load, const struct cell *cell)
 {
     size_t n_peers = sizeof peers / sizeof peers[0];
@@ -294,7 +295,7 @@ static void print_cell(const struct bench *bench, enum vxd_dag_store store, int 
     while (i < n_peers && (peers[i].n_words != n_words || peers[i].store != store)) {
         i++;
     }
-    has_peer = i < n_peers && load == VXD_DAG_LOAD && bench->device.clock != NULL &&
+    has_peer = i < n_peers && load == VXD_SVDAG_LOAD && bench->device.clock != NULL &&
                bench->options.n_items == PEER_ITEMS &&
                bench->options.n_batch == PEER_BATCH;
     (void)printf("| %d | %s | %u |", n_words, store_names[store], load);
@@ -329,18 +330,19 @@ static enum vxd_status run_table(struct bench *bench, struct vxd_err *err)
     enum vxd_status status = VXD_OK;
 
     print_heading(bench, "Table 2");
-    for (int n_words = VXD_DAG_TABLE_MIN_WORDS; n_words <= VXD_DAG_TABLE_MAX_WORDS;
+    for (int n_words = VXD_SVDAG_TABLE_MIN_WORDS; n_words <= VXD_SVDAG_TABLE_MAX_WORDS;
          n_words++) {
         if (bench->options.n_words != 0 && bench->options.n_words != n_words) {
             continue;
         }
         VXD_TRY(make_items(bench, n_words, err));
-        for (int store = 0; store < VXD_DAG_N_STORES; store++) {
+        for (int store = 0; store < VXD_SVDAG_N_STORES; store++) {
             struct cell cell = {0};
 
-            VXD_TRY(run_cell(bench, (enum vxd_dag_store)store, n_words, VXD_DAG_LOAD,
+            VXD_TRY(run_cell(bench, (enum vxd_svdag_store)store, n_words, VXD_SVDAG_LOAD,
                              &cell, err));
-            print_cell(bench, (enum vxd_dag_store)store, n_words, VXD_DAG_LOAD, &cell);
+            print_cell(bench, (enum vxd_svdag_store)store, n_words, VXD_SVDAG_LOAD,
+                       &cell);
         }
         free_items(bench);
     }
@@ -357,13 +359,13 @@ static enum vxd_status run_loads(struct bench *bench, struct vxd_err *err)
 
     print_heading(bench, "Figure 8");
     VXD_TRY(make_items(bench, n_words, err));
-    for (int store = VXD_DAG_ATOMIC64; store < VXD_DAG_N_STORES; store++) {
+    for (int store = VXD_SVDAG_ATOMIC64; store < VXD_SVDAG_N_STORES; store++) {
         for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
             struct cell cell = {0};
 
-            VXD_TRY(run_cell(bench, (enum vxd_dag_store)store, n_words, loads[i], &cell,
+            VXD_TRY(run_cell(bench, (enum vxd_svdag_store)store, n_words, loads[i], &cell,
                              err));
-            print_cell(bench, (enum vxd_dag_store)store, n_words, loads[i], &cell);
+            print_cell(bench, (enum vxd_svdag_store)store, n_words, loads[i], &cell);
         }
     }
 out:
@@ -376,47 +378,47 @@ out:
 #define N_BALLS 12
 
 /* Rough balls across each other, of several materials: a scene of 2^17 voxels a side. */
-static void make_ops(int radius, int bits, struct vxd_dag_op ops[N_BALLS])
+static void make_ops(int radius, int bits, struct vxd_svdag_op ops[N_BALLS])
 {
     for (int i = 0; i < N_BALLS; i++) {
-        struct vxd_dag_op op = {.action = VXD_DAG_FILL,
-                                .value = bits == 0 ? 0 : (uint32_t)i};
+        struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL,
+                                  .value = bits == 0 ? 0 : (uint32_t)i};
 
-        op.shape.kind = VXD_DAG_NOISE_BALL;
-        op.shape.r = radius * (int64_t)VXD_DAG_UNIT;
+        op.shape.kind = VXD_SVDAG_NOISE_BALL;
+        op.shape.r = radius * (int64_t)VXD_SVDAG_UNIT;
         op.shape.seed = (uint32_t)i + 1;
         op.shape.amplitude = op.shape.r / 16;
         op.shape.cell_bits = 4;
         for (int axis = 0; axis < 3; axis++) {
             op.shape.a[axis] =
                 (65536 + (int64_t)(mix((uint64_t)(3 * i + axis)) % 4) * radius / 2) *
-                VXD_DAG_UNIT;
+                VXD_SVDAG_UNIT;
         }
         ops[i] = op;
     }
 }
 
 static enum vxd_status run_scene(struct bench_device *device, int bits,
-                                 enum vxd_dag_store store, int radius,
-                                 struct vxd_dag_usage *usage, struct vxd_err *err)
+                                 enum vxd_svdag_store store, int radius,
+                                 struct vxd_svdag_usage *usage, struct vxd_err *err)
 {
     /* The arena comes first: its nodes, shared out evenly, are what tables are made for. */
     uint64_t n_nodes = usage->n_leaves + usage->n_inner;
-    struct vxd_dag_spec spec = {.format = {17, bits, false},
-                                .store = store,
-                                .table_items = n_nodes / (bits == 0 ? 9 : 16)};
-    struct vxd_dag_op ops[N_BALLS];
-    struct vxd_dag_edit_result result;
-    struct vxd_dag *dag = NULL;
+    struct vxd_svdag_spec spec = {.format = {17, bits, false},
+                                  .store = store,
+                                  .table_items = n_nodes / (bits == 0 ? 9 : 16)};
+    struct vxd_svdag_op ops[N_BALLS];
+    struct vxd_svdag_edit_result result;
+    struct vxd_svdag *svdag = NULL;
     enum vxd_status status;
 
     make_ops(radius, bits, ops);
-    VXD_TRY(vxd_dag_create(device->queue, &spec, &dag, err));
-    VXD_TRY(
-        vxd_dag_edit_wait(device->queue, dag, VXD_DAG_EMPTY, ops, N_BALLS, &result, err));
-    vxd_dag_get_usage(dag, usage);
+    VXD_TRY(vxd_svdag_create(device->queue, &spec, &svdag, err));
+    VXD_TRY(vxd_svdag_edit_wait(device->queue, svdag, VXD_SVDAG_EMPTY, ops, N_BALLS,
+                                &result, err));
+    vxd_svdag_get_usage(svdag, usage);
 out:
-    vxd_dag_destroy(device->queue, dag);
+    vxd_svdag_destroy(device->queue, svdag);
     return status;
 }
 
@@ -430,12 +432,12 @@ static enum vxd_status run_memory(const struct options *options, struct vxd_err 
     (void)printf("\nTable 1: %d rough balls of r = %d; load about %u\n\n"
                  "| material bits | store | nodes | raw MiB | used MiB | used / raw |\n"
                  "|---:|---|---:|---:|---:|---:|\n",
-                 N_BALLS, options->radius, VXD_DAG_LOAD);
+                 N_BALLS, options->radius, VXD_SVDAG_LOAD);
     for (int i = 0; i < 2 && status == VXD_OK; i++) {
-        struct vxd_dag_usage usage = {0};
+        struct vxd_svdag_usage usage = {0};
 
-        for (int store = 0; store < VXD_DAG_N_STORES && status == VXD_OK; store++) {
-            status = run_scene(&device, all_bits[i], (enum vxd_dag_store)store,
+        for (int store = 0; store < VXD_SVDAG_N_STORES && status == VXD_OK; store++) {
+            status = run_scene(&device, all_bits[i], (enum vxd_svdag_store)store,
                                options->radius, &usage, err);
             if (status == VXD_OK) {
                 (void)printf("| %d | %s | %llu | %.1f | %.1f | %.2f |\n", all_bits[i],
@@ -495,7 +497,7 @@ static void parse_option(const char *name, const char *value, struct options *ou
         out->n_batch = (size_t)number_of(value, 1, 1L << 28);
     } else if (strcmp(name, "--words") == 0) {
         out->n_words =
-            (int)number_of(value, VXD_DAG_TABLE_MIN_WORDS, VXD_DAG_TABLE_MAX_WORDS);
+            (int)number_of(value, VXD_SVDAG_TABLE_MIN_WORDS, VXD_SVDAG_TABLE_MAX_WORDS);
     } else if (strcmp(name, "--radius") == 0) {
         out->radius = (int)number_of(value, 16, 20000);
     } else if (strcmp(name, "--part") == 0) {

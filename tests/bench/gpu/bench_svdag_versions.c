@@ -5,7 +5,7 @@
  * device's clock, and by the wall's from the call to the rows in the host's memory.
  *
  * The scene is 2^17 voxels a side.
- * usage: bench_gpu_dag_versions [--backend cpu|cuda] [--threads N] [--repeat N] [--leaves N]
+ * usage: bench_gpu_svdag_versions [--backend cpu|cuda] [--threads N] [--repeat N] [--leaves N]
  *                               [--bits 0|4|8|16] [--radius VOXELS] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct options {
 struct bench {
     struct options options;
     struct bench_device device;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t root;
     int64_t centre;           /* of the noise, on every axis */
     struct vxd_buffer result; /* page-locked, as what follows; */
@@ -63,7 +63,7 @@ static void print_times(const char *name, uint64_t n, struct times *times)
 
 /* An edit of one operation, or an undo. */
 struct change {
-    const struct vxd_dag_op *op; /* NULL: an undo */
+    const struct vxd_svdag_op *op; /* NULL: an undo */
     uint32_t head;
     uint32_t before;
     uint32_t after;
@@ -71,11 +71,11 @@ struct change {
 
 /* Once there is room for it; the time is that of the last try. */
 static enum vxd_status run_change(struct bench *bench, const struct change *change,
-                                  struct vxd_dag_edit_result *result, struct times *times,
-                                  struct vxd_err *err)
+                                  struct vxd_svdag_edit_result *result,
+                                  struct times *times, struct vxd_err *err)
 {
     struct vxd_queue *queue = bench->device.queue;
-    struct vxd_dag_edit_result *own = bench->result.ptr;
+    struct vxd_svdag_edit_result *own = bench->result.ptr;
     double begin;
     enum vxd_status status;
 
@@ -85,18 +85,18 @@ static enum vxd_status run_change(struct bench *bench, const struct change *chan
         begin = bench_now_s();
         (void)bench_device_start(&bench->device);
         if (change->op != NULL) {
-            VXD_TRY(
-                vxd_dag_edit(queue, bench->dag, change->head, change->op, 1, own, err));
+            VXD_TRY(vxd_svdag_edit(queue, bench->svdag, change->head, change->op, 1, own,
+                                   err));
         } else {
-            VXD_TRY(vxd_dag_undo(queue, bench->dag, change->head, change->before,
-                                 change->after, own, err));
+            VXD_TRY(vxd_svdag_undo(queue, bench->svdag, change->head, change->before,
+                                   change->after, own, err));
         }
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_wait(queue, err));
         if (!own->needs_room) {
             break;
         }
-        VXD_TRY(vxd_dag_make_room(queue, bench->dag, own, err));
+        VXD_TRY(vxd_svdag_make_room(queue, bench->svdag, own, err));
     }
     if (times != NULL && times->n < MAX_REPEAT) {
         times->wall[times->n] = bench_now_s() - begin;
@@ -119,24 +119,24 @@ static uint64_t random_next(uint64_t *state)
 /* Leaves of noise, consecutive ones, batch by batch. */
 static enum vxd_status make_scene(struct bench *bench, struct vxd_err *err)
 {
-    struct vxd_dag_spec spec = {.format = {DEPTH, bench->options.bits, false}};
+    struct vxd_svdag_spec spec = {.format = {DEPTH, bench->options.bits, false}};
     struct vxd_queue *queue = bench->device.queue;
     const uint64_t first = (uint64_t)7 << 3 * 14; /* of CORNER */
     uint64_t *lists = malloc(2 * BATCH * sizeof *lists);
     struct vxd_buffer d_lists = {0};
-    struct vxd_dag_edit_result result = {.root = VXD_DAG_EMPTY};
+    struct vxd_svdag_edit_result result = {.root = VXD_SVDAG_EMPTY};
     uint64_t state = 1;
     enum vxd_status status = VXD_OK;
 
     if (lists == NULL) {
         VXD_TRY(vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no memory for leaves"));
     }
-    VXD_TRY(vxd_dag_create(queue, &spec, &bench->dag, err));
+    VXD_TRY(vxd_svdag_create(queue, &spec, &bench->svdag, err));
     VXD_TRY(vxd_device_alloc(queue, 2 * BATCH * sizeof *lists, &d_lists, err));
     for (size_t at = 0; at < bench->options.n_leaves; at += BATCH) {
         uint64_t *d_codes = d_lists.ptr;
-        struct vxd_dag_op op = {
-            .action = VXD_DAG_FILL,
+        struct vxd_svdag_op op = {
+            .action = VXD_SVDAG_FILL,
             .value = bench->options.bits == 0 ? 0 : (uint32_t)(at / BATCH % 13)};
         size_t n = bench->options.n_leaves - at;
 
@@ -146,10 +146,11 @@ static enum vxd_status make_scene(struct bench *bench, struct vxd_err *err)
             lists[BATCH + i] = random_next(&state) | 1;
         }
         VXD_TRY(vxd_queue_copy(queue, d_codes, lists, 2 * BATCH * sizeof *lists, err));
-        op.shape.kind = VXD_DAG_VOXELS;
+        op.shape.kind = VXD_SVDAG_VOXELS;
         op.shape.voxels =
-            (struct vxd_dag_voxels){.codes = d_codes, .masks = d_codes + BATCH, .n = n};
-        VXD_TRY(vxd_dag_edit_wait(queue, bench->dag, result.root, &op, 1, &result, err));
+            (struct vxd_svdag_voxels){.codes = d_codes, .masks = d_codes + BATCH, .n = n};
+        VXD_TRY(
+            vxd_svdag_edit_wait(queue, bench->svdag, result.root, &op, 1, &result, err));
     }
     bench->root = result.root;
     bench->centre = 2;
@@ -164,17 +165,17 @@ out:
     return status;
 }
 
-static struct vxd_dag_op ball_of(const struct bench *bench, int64_t r, int64_t x,
-                                 int64_t y, uint32_t value)
+static struct vxd_svdag_op ball_of(const struct bench *bench, int64_t r, int64_t x,
+                                   int64_t y, uint32_t value)
 {
-    struct vxd_dag_op op = {.action = VXD_DAG_FILL,
-                            .value = bench->options.bits == 0 ? 0 : value};
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL,
+                              .value = bench->options.bits == 0 ? 0 : value};
 
-    op.shape.kind = VXD_DAG_BALL;
-    op.shape.r = r * VXD_DAG_UNIT;
-    op.shape.a[0] = (bench->centre + x) * VXD_DAG_UNIT;
-    op.shape.a[1] = (bench->centre + y) * VXD_DAG_UNIT;
-    op.shape.a[2] = bench->centre * VXD_DAG_UNIT;
+    op.shape.kind = VXD_SVDAG_BALL;
+    op.shape.r = r * VXD_SVDAG_UNIT;
+    op.shape.a[0] = (bench->centre + x) * VXD_SVDAG_UNIT;
+    op.shape.a[1] = (bench->centre + y) * VXD_SVDAG_UNIT;
+    op.shape.a[2] = bench->centre * VXD_SVDAG_UNIT;
     return op;
 }
 
@@ -186,10 +187,10 @@ static enum vxd_status run_strokes(struct bench *bench, struct vxd_err *err)
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < bench->options.n_repeat; i++) {
-        const struct vxd_dag_op stroke = ball_of(bench, BRUSH_RADIUS, 5 * i, 3 * i, 13);
-        const struct vxd_dag_op later =
+        const struct vxd_svdag_op stroke = ball_of(bench, BRUSH_RADIUS, 5 * i, 3 * i, 13);
+        const struct vxd_svdag_op later =
             ball_of(bench, BRUSH_RADIUS, 5 * i + 20, 3 * i + 7, 14);
-        struct vxd_dag_edit_result result;
+        struct vxd_svdag_edit_result result;
         struct change change = {.op = &stroke, .head = bench->root};
         uint32_t roots[2] = {bench->root, bench->root};
         uint32_t head;
@@ -224,9 +225,9 @@ out:
 /* A large ball, thirty strokes over it, and the ball taken back. */
 static enum vxd_status run_large(struct bench *bench, uint32_t *ball, struct vxd_err *err)
 {
-    const struct vxd_dag_op op = ball_of(bench, bench->options.radius, 0, 0, 13);
+    const struct vxd_svdag_op op = ball_of(bench, bench->options.radius, 0, 0, 13);
     struct times times[2] = {{.n = 0}, {.n = 0}};
-    struct vxd_dag_edit_result result;
+    struct vxd_svdag_edit_result result;
     struct change change = {.op = &op, .head = bench->root};
     uint64_t n_voxels;
     enum vxd_status status;
@@ -235,7 +236,7 @@ static enum vxd_status run_large(struct bench *bench, uint32_t *ball, struct vxd
     n_voxels = result.n_added + result.n_changed;
     *ball = result.root;
     for (int i = 0; i < 30; i++) {
-        const struct vxd_dag_op stroke =
+        const struct vxd_svdag_op stroke =
             ball_of(bench, BRUSH_RADIUS, bench->options.radius, 9 * i, 14);
 
         change = (struct change){.op = &stroke, .head = result.root};
@@ -256,7 +257,7 @@ static enum vxd_status run_diff(struct bench *bench, const char *name, uint32_t 
                                 int level, struct vxd_err *err)
 {
     const int64_t side = (int64_t)1 << DEPTH;
-    const struct vxd_dag_diff_box box = {{0, 0, 0}, {side, side, side}, level};
+    const struct vxd_svdag_diff_box box = {{0, 0, 0}, {side, side, side}, level};
     struct vxd_queue *queue = bench->device.queue;
     const uint64_t *counts = bench->h_counts.ptr;
     struct times times = {.n = bench->options.n_repeat};
@@ -270,9 +271,9 @@ static enum vxd_status run_diff(struct bench *bench, const char *name, uint32_t 
         VXD_TRY(vxd_queue_wait(queue, err));
         begin = bench_now_s();
         (void)bench_device_start(&bench->device);
-        VXD_TRY(vxd_dag_diff(queue, bench->dag, bench->root, after, &box, 0, MAX_ROWS,
-                             bench->cells.ptr, bench->changes.ptr, bench->counts.ptr,
-                             err));
+        VXD_TRY(vxd_svdag_diff(queue, bench->svdag, bench->root, after, &box, 0, MAX_ROWS,
+                               bench->cells.ptr, bench->changes.ptr, bench->counts.ptr,
+                               err));
         (void)bench_device_stop(&bench->device);
         VXD_TRY(vxd_queue_copy(queue, bench->h_counts.ptr, bench->counts.ptr,
                                2 * sizeof *counts, err));
@@ -298,8 +299,8 @@ static enum vxd_status alloc_all(struct bench *bench, struct vxd_err *err)
     const size_t row_bytes = 3 * sizeof(int32_t);
     enum vxd_status status;
 
-    VXD_TRY(
-        vxd_host_alloc(context, sizeof(struct vxd_dag_edit_result), &bench->result, err));
+    VXD_TRY(vxd_host_alloc(context, sizeof(struct vxd_svdag_edit_result), &bench->result,
+                           err));
     VXD_TRY(vxd_host_alloc(context, MAX_ROWS * (row_bytes + 1), &bench->h_rows, err));
     VXD_TRY(vxd_host_alloc(context, 2 * sizeof(uint64_t), &bench->h_counts, err));
     VXD_TRY(vxd_device_alloc(queue, MAX_ROWS * row_bytes, &bench->cells, err));
@@ -314,7 +315,7 @@ static void free_all(struct bench *bench)
     struct vxd_context *context = bench->device.context;
     struct vxd_queue *queue = bench->device.queue;
 
-    vxd_dag_destroy(queue, bench->dag);
+    vxd_svdag_destroy(queue, bench->svdag);
     vxd_device_free(queue, &bench->cells);
     vxd_device_free(queue, &bench->changes);
     vxd_device_free(queue, &bench->counts);
@@ -328,24 +329,24 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 {
     static const int levels[4] = {0, 3, 6, DEPTH};
     struct vxd_context_info info;
-    struct vxd_dag_usage usage;
-    struct vxd_dag_edit_result result;
-    struct vxd_dag_op stroke;
+    struct vxd_svdag_usage usage;
+    struct vxd_svdag_edit_result result;
+    struct vxd_svdag_op stroke;
     uint32_t ball;
     enum vxd_status status;
 
     vxd_context_get_info(bench->device.context, &info);
     VXD_TRY(alloc_all(bench, err));
     VXD_TRY(make_scene(bench, err));
-    vxd_dag_get_usage(bench->dag, &usage);
+    vxd_svdag_get_usage(bench->svdag, &usage);
     (void)printf("%s; %.1f M nodes, %d bits, 2^%d voxels a side\n\n", info.name,
                  (double)(usage.n_leaves + usage.n_inner + usage.n_blocks) * 1e-6,
                  bench->options.bits, DEPTH);
     (void)printf("| what | voxels or cells | device ms | wall ms |\n|---|---|---|---|\n");
     VXD_TRY(run_strokes(bench, err));
     stroke = ball_of(bench, BRUSH_RADIUS, 0, 0, 13);
-    VXD_TRY(vxd_dag_edit_wait(bench->device.queue, bench->dag, bench->root, &stroke, 1,
-                              &result, err));
+    VXD_TRY(vxd_svdag_edit_wait(bench->device.queue, bench->svdag, bench->root, &stroke,
+                                1, &result, err));
     for (int i = 0; i < 4; i++) {
         VXD_TRY(run_diff(bench, "one stroke", result.root, levels[i], err));
     }

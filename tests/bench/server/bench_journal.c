@@ -84,7 +84,7 @@ static double time_sync(const char *directory, bool grows)
 static enum vxd_status make_record(const struct bench *bench, uint64_t n,
                                    struct vxd_record_bytes *out, struct vxd_err *err)
 {
-    struct vxd_dag_op ops[100];
+    struct vxd_svdag_op ops[100];
     struct vxd_record record = {.kind = VXD_RECORD_EDIT,
                                 .head = "yard",
                                 .author = "bench",
@@ -95,7 +95,7 @@ static enum vxd_status make_record(const struct bench *bench, uint64_t n,
 
     memset(ops, 0, sizeof ops);
     for (int i = 0; i < bench->n_ops; i++) {
-        ops[i].shape.kind = VXD_DAG_BALL;
+        ops[i].shape.kind = VXD_SVDAG_BALL;
         ops[i].shape.a[0] = (int64_t)(n * 977 % 100000) * 256;
         ops[i].shape.a[1] = (int64_t)i * 5000;
         ops[i].shape.r = 32 * 256;
@@ -239,15 +239,15 @@ out:
 
 static enum vxd_status cast(const struct bench *bench, struct bench_device *device,
                             const struct bench_cloud *cloud,
-                            struct vxd_dag_scan_result *out, struct vxd_err *err)
+                            struct vxd_svdag_scan_result *out, struct vxd_err *err)
 {
-    const struct vxd_dag_format format = {.depth = DEPTH, .tracks_free = true};
+    const struct vxd_svdag_format format = {.depth = DEPTH, .tracks_free = true};
     const int64_t centre = (int64_t)1 << (DEPTH - 1);
     struct vxd_buffer points = {0};
-    struct vxd_dag_scan scan = {.n = cloud->n_points,
-                                .base = {centre, centre, centre},
-                                .max_range = bench->range_m / bench->size_m,
-                                .carve = true};
+    struct vxd_svdag_scan scan = {.n = cloud->n_points,
+                                  .base = {centre, centre, centre},
+                                  .max_range = bench->range_m / bench->size_m,
+                                  .carve = true};
     float *to;
     enum vxd_status status;
 
@@ -261,7 +261,7 @@ static enum vxd_status cast(const struct bench *bench, struct bench_device *devi
         }
     }
     scan.points = points.ptr;
-    VXD_TRY(vxd_dag_scan_voxels(device->queue, &format, &scan, out, err));
+    VXD_TRY(vxd_svdag_scan_voxels(device->queue, &format, &scan, out, err));
     VXD_TRY(vxd_queue_wait(device->queue, err));
 out:
     vxd_device_free(device->queue, &points);
@@ -273,10 +273,10 @@ static enum vxd_status measure_scan(const struct bench *bench,
                                     struct vxd_err *err)
 {
     struct bench_cloud cloud = {0};
-    struct vxd_dag_scan_result lists = {0};
-    struct vxd_dag_op ops[2] = {
-        {.shape = {.kind = VXD_DAG_VOXELS}, .action = VXD_DAG_SET_FREE},
-        {.shape = {.kind = VXD_DAG_VOXELS}, .action = VXD_DAG_FILL}};
+    struct vxd_svdag_scan_result lists = {0};
+    struct vxd_svdag_op ops[2] = {
+        {.shape = {.kind = VXD_SVDAG_VOXELS}, .action = VXD_SVDAG_SET_FREE},
+        {.shape = {.kind = VXD_SVDAG_VOXELS}, .action = VXD_SVDAG_FILL}};
     struct vxd_record record = {
         .kind = VXD_RECORD_EDIT, .head = "yard", .ops = ops, .n_ops = 2};
     struct vxd_record_bytes bytes = {0};
@@ -305,8 +305,8 @@ static enum vxd_status measure_scan(const struct bench *bench,
 out:
     vxd_record_decoded_free(&decoded);
     vxd_record_bytes_free(&bytes);
-    vxd_dag_voxel_list_free(device->queue, &lists.passed);
-    vxd_dag_voxel_list_free(device->queue, &lists.hits);
+    vxd_svdag_voxel_list_free(device->queue, &lists.passed);
+    vxd_svdag_voxel_list_free(device->queue, &lists.hits);
     bench_cloud_free(&cloud);
     return status;
 }

@@ -37,8 +37,8 @@ enum {
 };
 
 /* A scene's newest version, to be compared with what comes back. */
-static enum vxd_status summarize(struct bench_server *bench, struct vxd_dag_summary *out,
-                                 struct vxd_err *err)
+static enum vxd_status summarize(struct bench_server *bench,
+                                 struct vxd_svdag_summary *out, struct vxd_err *err)
 {
     struct vxd_scenes *scenes = bench->server->scenes;
     struct vxd_scene *scene = vxd_scenes_find(scenes, "s");
@@ -50,7 +50,7 @@ static enum vxd_status summarize(struct bench_server *bench, struct vxd_dag_summ
         return vxd_fail(err, VXD_NOT_FOUND, NULL, "there is no scene");
     }
     vxd_scene_pin_last(scene, &state);
-    status = vxd_dag_verify(scenes->queue, state.dag, state.root, out, err);
+    status = vxd_svdag_verify(scenes->queue, state.svdag, state.root, out, err);
     vxd_scene_unpin(scenes, &state, scenes->queue);
     vxd_scene_drop(scene, scenes->queue);
     return status;
@@ -61,12 +61,12 @@ static uint64_t count_nodes(const struct bench_server *bench)
 {
     struct vxd_scenes *scenes = bench->server->scenes;
     struct vxd_scene *scene = vxd_scenes_find(scenes, "s");
-    struct vxd_dag_usage usage = {0};
+    struct vxd_svdag_usage usage = {0};
     struct vxd_scene_state state;
 
     if (scene != NULL) {
         vxd_scene_pin_last(scene, &state);
-        vxd_dag_get_usage(state.dag, &usage);
+        vxd_svdag_get_usage(state.svdag, &usage);
         vxd_scene_unpin(scenes, &state, scenes->queue);
         vxd_scene_drop(scene, scenes->queue);
     }
@@ -82,8 +82,8 @@ static enum vxd_status fill(struct bench_server *bench, struct vxd_err *err)
     struct vxd_scenes *scenes = bench->server->scenes;
     struct vxd_scene *scene = vxd_scenes_find(scenes, "s");
     struct vxd_scene_version version = {.kind = VXD_SCENE_EDITED};
-    struct vxd_dag_usage usage = {0};
-    struct vxd_dag_op op = {.action = VXD_DAG_FILL};
+    struct vxd_svdag_usage usage = {0};
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL};
     struct vxd_scene_state state;
     uint32_t random = 1;
     enum vxd_status status = VXD_OK;
@@ -92,24 +92,24 @@ static enum vxd_status fill(struct bench_server *bench, struct vxd_err *err)
     VXD_TRY(vxd_scene_reserve_version(scene, err));
     vxd_scene_allow(scene);
     version.root = state.root;
-    op.shape.kind = VXD_DAG_NOISE_BALL;
-    op.shape.amplitude = AMPLITUDE * VXD_DAG_UNIT;
+    op.shape.kind = VXD_SVDAG_NOISE_BALL;
+    op.shape.amplitude = AMPLITUDE * VXD_SVDAG_UNIT;
     op.shape.cell_bits = 2;
-    op.shape.r = RADIUS * VXD_DAG_UNIT;
+    op.shape.r = RADIUS * VXD_SVDAG_UNIT;
     while (usage.node_bytes < options->n_bytes) {
-        struct vxd_dag_edit_result result;
+        struct vxd_svdag_edit_result result;
 
         op.shape.seed = random;
         op.value = options->bits == 0 ? 0 : random % 15;
         for (int axis = 0; axis < 3; axis++) {
             random = random * 1664525u + 1013904223u;
-            op.shape.a[axis] =
-                (int64_t)(2000 + (random >> 16) % ((1u << DEPTH) - 4000)) * VXD_DAG_UNIT;
+            op.shape.a[axis] = (int64_t)(2000 + (random >> 16) % ((1u << DEPTH) - 4000)) *
+                               VXD_SVDAG_UNIT;
         }
-        VXD_TRY(vxd_dag_edit_wait(scenes->queue, state.dag, version.root, &op, 1, &result,
-                                  err));
+        VXD_TRY(vxd_svdag_edit_wait(scenes->queue, state.svdag, version.root, &op, 1,
+                                    &result, err));
         version.root = result.root;
-        vxd_dag_get_usage(state.dag, &usage);
+        vxd_svdag_get_usage(state.svdag, &usage);
     }
     vxd_scene_account(scene);
     (void)vxd_scene_add_version(scene, &version, false);
@@ -194,8 +194,8 @@ static enum vxd_status time_floor(const char *path, struct floor *out,
 
 static enum vxd_status snapshot(struct bench_server *bench, struct vxd_err *err)
 {
-    struct vxd_dag_summary before = {0};
-    struct vxd_dag_summary after = {0};
+    struct vxd_svdag_summary before = {0};
+    struct vxd_svdag_summary after = {0};
     char path[VXD_DURABLE_PATH_BYTES];
     struct floor floor;
     bool is_made = false;
@@ -269,10 +269,10 @@ static enum vxd_status time_engine(struct bench_server *bench, double *seconds,
 {
     struct vxd_scenes *scenes = bench->server->scenes;
     struct vxd_scene *scene = vxd_scenes_find(scenes, "s");
-    struct vxd_dag_spec spec = {.format = scene->spec.format};
+    struct vxd_svdag_spec spec = {.format = scene->spec.format};
     struct replayed all = {0};
-    struct vxd_dag *dag = NULL;
-    uint32_t root = VXD_DAG_EMPTY;
+    struct vxd_svdag *svdag = NULL;
+    uint32_t root = VXD_SVDAG_EMPTY;
     double begin;
     enum vxd_status status = VXD_OK;
 
@@ -282,15 +282,15 @@ static enum vxd_status time_engine(struct bench_server *bench, double *seconds,
     }
     VXD_TRY(vxd_journal_read_records(scenes->journal, 1, 1, VXD_JOURNAL_MAX_SEQUENCE,
                                      keep_record, &all, NULL, err));
-    VXD_TRY(vxd_dag_create(scenes->queue, &spec, &dag, err));
+    VXD_TRY(vxd_svdag_create(scenes->queue, &spec, &svdag, err));
     begin = bench_now_s();
     for (size_t i = 0; i < all.n; i++) {
         const struct vxd_record *record = &all.records[i].record;
-        struct vxd_dag_edit_result result;
+        struct vxd_svdag_edit_result result;
 
         if (record->n_ops > 0) {
-            VXD_TRY(vxd_dag_edit_wait(scenes->queue, dag, root, record->ops,
-                                      record->n_ops, &result, err));
+            VXD_TRY(vxd_svdag_edit_wait(scenes->queue, svdag, root, record->ops,
+                                        record->n_ops, &result, err));
             root = result.root;
         }
     }
@@ -300,7 +300,7 @@ out:
         vxd_record_decoded_free(&all.records[i]);
     }
     free(all.records);
-    vxd_dag_destroy(scenes->queue, dag);
+    vxd_svdag_destroy(scenes->queue, svdag);
     vxd_scene_drop(scene, scenes->queue);
     return status;
 }
@@ -317,8 +317,8 @@ static bool has_scene(struct bench_server *bench)
 static enum vxd_status replay(struct bench_server *bench, struct vxd_err *err)
 {
     const struct bench_options *options = bench->options;
-    struct vxd_dag_summary before;
-    struct vxd_dag_summary after;
+    struct vxd_svdag_summary before;
+    struct vxd_svdag_summary after;
     struct bench_run run = {0};
     double engine_s = 0;
     enum vxd_status status;

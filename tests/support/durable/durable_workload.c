@@ -14,11 +14,11 @@ static const struct vxd_journal_options options = {
 /* Record n of family f, always the same. */
 static enum vxd_status make_record(int f, uint64_t n, struct vxd_record_bytes *out)
 {
-    struct vxd_dag_op op = {.shape = {.kind = VXD_DAG_BALL,
-                                      .a = {(int64_t)n * 1000, f, -(int64_t)n},
-                                      .r = (int64_t)(n % 7) * 256},
-                            .action = VXD_DAG_FILL,
-                            .value = (uint32_t)(n % 5)};
+    struct vxd_svdag_op op = {.shape = {.kind = VXD_SVDAG_BALL,
+                                        .a = {(int64_t)n * 1000, f, -(int64_t)n},
+                                        .r = (int64_t)(n % 7) * 256},
+                              .action = VXD_SVDAG_FILL,
+                              .value = (uint32_t)(n % 5)};
     uint8_t bulk[3000];
     struct vxd_record record = {.kind = VXD_RECORD_EDIT,
                                 .head = "main",

@@ -12,7 +12,7 @@
 /* The stores of scenes are 0 to GPU_N_STORES - 1, and GPU_OTHER_INDEX is a map's index beside the
  * open one. Builds without the papers' have one store and one index. */
 #if defined(VXD_WITH_PAPER)
-#define GPU_N_STORES VXD_DAG_N_STORES
+#define GPU_N_STORES VXD_SVDAG_N_STORES
 #define GPU_OTHER_INDEX VXD_HASH_SLAB
 #else
 #define GPU_N_STORES 1

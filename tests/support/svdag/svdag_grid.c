@@ -6,12 +6,13 @@
 
 __extension__ typedef __int128 wide;
 
-static size_t n_voxels(const struct gpu_dag_grid *grid)
+static size_t n_voxels(const struct gpu_svdag_grid *grid)
 {
     return (size_t)(grid->side * grid->side * grid->side);
 }
 
-void gpu_dag_grid_make(struct gpu_dag_grid *grid, const struct vxd_dag_format *format)
+void gpu_svdag_grid_make(struct gpu_svdag_grid *grid,
+                         const struct vxd_svdag_format *format)
 {
     grid->format = *format;
     grid->side = (int64_t)1 << format->depth;
@@ -21,23 +22,24 @@ void gpu_dag_grid_make(struct gpu_dag_grid *grid, const struct vxd_dag_format *f
     }
 }
 
-void gpu_dag_grid_free(struct gpu_dag_grid *grid)
+void gpu_svdag_grid_free(struct gpu_svdag_grid *grid)
 {
     free(grid->voxels);
     grid->voxels = NULL;
 }
 
-void gpu_dag_grid_copy(struct gpu_dag_grid *to, const struct gpu_dag_grid *from)
+void gpu_svdag_grid_copy(struct gpu_svdag_grid *to, const struct gpu_svdag_grid *from)
 {
     memcpy(to->voxels, from->voxels, n_voxels(from) * sizeof *from->voxels);
 }
 
-static size_t index_of(const struct gpu_dag_grid *grid, int64_t x, int64_t y, int64_t z)
+static size_t index_of(const struct gpu_svdag_grid *grid, int64_t x, int64_t y, int64_t z)
 {
     return (size_t)((x * grid->side + y) * grid->side + z);
 }
 
-int32_t gpu_dag_grid_at(const struct gpu_dag_grid *grid, int64_t x, int64_t y, int64_t z)
+int32_t gpu_svdag_grid_at(const struct gpu_svdag_grid *grid, int64_t x, int64_t y,
+                          int64_t z)
 {
     bool is_inside =
         x >= 0 && y >= 0 && z >= 0 && x < grid->side && y < grid->side && z < grid->side;
@@ -52,7 +54,7 @@ static wide dot(const int64_t a[3], const int64_t b[3])
     return (wide)a[0] * b[0] + (wide)a[1] * b[1] + (wide)a[2] * b[2];
 }
 
-static bool in_capsule(const struct vxd_dag_shape *shape, const int64_t c[3])
+static bool in_capsule(const struct vxd_svdag_shape *shape, const int64_t c[3])
 {
     int64_t v[3];
     int64_t d[3];
@@ -94,7 +96,7 @@ static int64_t lattice(uint32_t seed, int64_t i, int64_t j, int64_t k)
 
 int64_t gpu_noise(uint32_t seed, int cell_bits, int64_t amplitude, const int64_t c[3])
 {
-    int64_t cell = (int64_t)VXD_DAG_UNIT << cell_bits;
+    int64_t cell = (int64_t)VXD_SVDAG_UNIT << cell_bits;
     int64_t s[3];
     int64_t z[2];
 
@@ -119,11 +121,11 @@ int64_t gpu_noise(uint32_t seed, int cell_bits, int64_t amplitude, const int64_t
     return amplitude * (2 * z[0] - 65535) / 65535;
 }
 
-static bool in_heights(const struct vxd_dag_shape *shape, const int64_t c[3])
+static bool in_heights(const struct vxd_svdag_shape *shape, const int64_t c[3])
 {
-    const struct vxd_dag_heights *field = &shape->field;
-    int64_t x = c[0] / VXD_DAG_UNIT - field->x;
-    int64_t y = c[1] / VXD_DAG_UNIT - field->y;
+    const struct vxd_svdag_heights *field = &shape->field;
+    int64_t x = c[0] / VXD_SVDAG_UNIT - field->x;
+    int64_t y = c[1] / VXD_SVDAG_UNIT - field->y;
 
     if (x < 0 || y < 0 || x / field->cell >= field->n_x ||
         y / field->cell >= field->n_y) {
@@ -134,14 +136,14 @@ static bool in_heights(const struct vxd_dag_shape *shape, const int64_t c[3])
 }
 
 /* Entry of a voxel's leaf in the list, n where it has none. */
-static size_t entry_of(const struct vxd_dag_voxels *voxels, const int64_t c[3])
+static size_t entry_of(const struct vxd_svdag_voxels *voxels, const int64_t c[3])
 {
     uint64_t code = 0;
     size_t i = 0;
     size_t step = 1;
 
     for (int axis = 0; axis < 3; axis++) {
-        uint64_t leaf = (uint64_t)c[axis] / (4 * VXD_DAG_UNIT);
+        uint64_t leaf = (uint64_t)c[axis] / (4 * VXD_SVDAG_UNIT);
 
         for (int bit = 0; leaf >> bit != 0; bit++) {
             code |= (leaf >> bit & 1) << (3 * bit + 2 - axis);
@@ -161,14 +163,14 @@ static int leaf_bit(const int64_t c[3])
     int bit = 0;
 
     for (int axis = 0; axis < 3; axis++) {
-        int64_t voxel = c[axis] / VXD_DAG_UNIT;
+        int64_t voxel = c[axis] / VXD_SVDAG_UNIT;
 
         bit |= (int)(voxel % 2) << (2 - axis) | (int)(voxel / 2 % 2) << (5 - axis);
     }
     return bit;
 }
 
-static bool in_list(const struct vxd_dag_voxels *voxels, const int64_t c[3],
+static bool in_list(const struct vxd_svdag_voxels *voxels, const int64_t c[3],
                     int32_t *value)
 {
     size_t i = entry_of(voxels, c);
@@ -188,7 +190,7 @@ static bool in_list(const struct vxd_dag_voxels *voxels, const int64_t c[3],
 }
 
 /* *value is changed where the shape has one for the voxel. */
-static bool in_shape(const struct vxd_dag_shape *shape, const int64_t c[3],
+static bool in_shape(const struct vxd_svdag_shape *shape, const int64_t c[3],
                      int32_t *value)
 {
     int64_t v[3] = {c[0] - shape->a[0], c[1] - shape->a[1], c[2] - shape->a[2]};
@@ -196,27 +198,27 @@ static bool in_shape(const struct vxd_dag_shape *shape, const int64_t c[3],
     int64_t r = shape->r;
 
     switch (shape->kind) {
-    case VXD_DAG_BOX:
+    case VXD_SVDAG_BOX:
         return c[0] >= shape->low[0] && c[1] >= shape->low[1] && c[2] >= shape->low[2] &&
                c[0] < shape->high[0] && c[1] < shape->high[1] && c[2] < shape->high[2];
-    case VXD_DAG_BALL:
+    case VXD_SVDAG_BALL:
         return dot(v, v) <= (wide)r * r;
-    case VXD_DAG_CAPSULE:
+    case VXD_SVDAG_CAPSULE:
         return in_capsule(shape, c);
-    case VXD_DAG_HALF_SPACE:
+    case VXD_SVDAG_HALF_SPACE:
         return dot(n, c) <= shape->d;
-    case VXD_DAG_NOISE_BALL:
+    case VXD_SVDAG_NOISE_BALL:
         r += gpu_noise(shape->seed, shape->cell_bits, shape->amplitude, c);
         return r >= 0 && dot(v, v) <= (wide)r * r;
-    case VXD_DAG_VOXELS:
+    case VXD_SVDAG_VOXELS:
         return in_list(&shape->voxels, c, value);
-    case VXD_DAG_HEIGHTFIELD:
+    case VXD_SVDAG_HEIGHTFIELD:
         return in_heights(shape, c);
     }
     return false;
 }
 
-bool gpu_dag_is_in(const struct vxd_dag_shape *shape, const int64_t c[3])
+bool gpu_svdag_is_in(const struct vxd_svdag_shape *shape, const int64_t c[3])
 {
     int32_t value;
 
@@ -225,7 +227,7 @@ bool gpu_dag_is_in(const struct vxd_dag_shape *shape, const int64_t c[3])
 
 /* Actions --------------------------------------------------------------------------------- */
 
-static int32_t morph(const struct gpu_dag_grid *before, const struct vxd_dag_op *op,
+static int32_t morph(const struct gpu_svdag_grid *before, const struct vxd_svdag_op *op,
                      int32_t old, int64_t x, int64_t y, int64_t z)
 {
     static const int steps[6][3] = {{-1, 0, 0}, {1, 0, 0},  {0, -1, 0},
@@ -235,23 +237,23 @@ static int32_t morph(const struct gpu_dag_grid *before, const struct vxd_dag_op 
 
     for (int i = 0; i < 6; i++) {
         int32_t other =
-            gpu_dag_grid_at(before, x + steps[i][0], y + steps[i][1], z + steps[i][2]);
+            gpu_svdag_grid_at(before, x + steps[i][0], y + steps[i][1], z + steps[i][2]);
 
         first = n == 0 && other >= 0 ? other : first;
         n += other >= 0;
     }
-    if (op->action == VXD_DAG_ERODE) {
+    if (op->action == VXD_SVDAG_ERODE) {
         return old >= 0 && n < op->threshold ? GPU_VOXEL_UNSET : old;
     }
     return old < 0 && n >= op->threshold ? first : old;
 }
 
-static int32_t copied(const struct gpu_dag_grid *before, const struct vxd_dag_op *op,
+static int32_t copied(const struct gpu_svdag_grid *before, const struct vxd_svdag_op *op,
                       int32_t old, int64_t x, int64_t y, int64_t z)
 {
-    int64_t p[3] = {x - op->shape.low[0] / VXD_DAG_UNIT,
-                    y - op->shape.low[1] / VXD_DAG_UNIT,
-                    z - op->shape.low[2] / VXD_DAG_UNIT};
+    int64_t p[3] = {x - op->shape.low[0] / VXD_SVDAG_UNIT,
+                    y - op->shape.low[1] / VXD_SVDAG_UNIT,
+                    z - op->shape.low[2] / VXD_SVDAG_UNIT};
     int64_t from[3];
     int32_t value;
 
@@ -261,28 +263,28 @@ static int32_t copied(const struct gpu_dag_grid *before, const struct vxd_dag_op
             from[i] += op->matrix[i][j] * p[j];
         }
     }
-    value = gpu_dag_grid_at(before, from[0], from[1], from[2]);
+    value = gpu_svdag_grid_at(before, from[0], from[1], from[2]);
     return value < 0 && !op->copy_empty ? old : value;
 }
 
-static int32_t apply(const struct gpu_dag_grid *before, const struct vxd_dag_op *op,
+static int32_t apply(const struct gpu_svdag_grid *before, const struct vxd_svdag_op *op,
                      int32_t old, int32_t value, int64_t x, int64_t y, int64_t z)
 {
     switch (op->action) {
-    case VXD_DAG_FILL:
+    case VXD_SVDAG_FILL:
         return value;
-    case VXD_DAG_ERASE:
+    case VXD_SVDAG_ERASE:
         return GPU_VOXEL_UNSET;
-    case VXD_DAG_SET_FREE:
+    case VXD_SVDAG_SET_FREE:
         return GPU_VOXEL_FREE;
-    case VXD_DAG_PAINT:
+    case VXD_SVDAG_PAINT:
         return old >= 0 ? value : old;
-    case VXD_DAG_REPLACE:
+    case VXD_SVDAG_REPLACE:
         return old == (int32_t)op->from ? (int32_t)op->value : old;
-    case VXD_DAG_ERODE:
-    case VXD_DAG_DILATE:
+    case VXD_SVDAG_ERODE:
+    case VXD_SVDAG_DILATE:
         return morph(before, op, old, x, y, z);
-    case VXD_DAG_COPY:
+    case VXD_SVDAG_COPY:
         return copied(before, op, old, x, y, z);
     }
     return old;
@@ -290,35 +292,36 @@ static int32_t apply(const struct gpu_dag_grid *before, const struct vxd_dag_op 
 
 /* Voxels low .. high - 1 of each axis, in the grid, hold all of a shape: so that small shapes do
  * not take a look at every voxel. */
-static void bounds_of(const struct vxd_dag_shape *shape, int64_t side, int64_t low[3],
+static void bounds_of(const struct vxd_svdag_shape *shape, int64_t side, int64_t low[3],
                       int64_t high[3])
 {
-    int64_t r = shape->r + (shape->kind == VXD_DAG_NOISE_BALL ? shape->amplitude : 0);
+    int64_t r = shape->r + (shape->kind == VXD_SVDAG_NOISE_BALL ? shape->amplitude : 0);
 
     for (int axis = 0; axis < 3; axis++) {
         const int64_t a = shape->a[axis];
-        const int64_t b = shape->kind == VXD_DAG_CAPSULE ? shape->b[axis] : a;
+        const int64_t b = shape->kind == VXD_SVDAG_CAPSULE ? shape->b[axis] : a;
         int64_t from = (a < b ? a : b) - r;
         int64_t to = (a > b ? a : b) + r;
 
-        if (shape->kind == VXD_DAG_BOX) {
+        if (shape->kind == VXD_SVDAG_BOX) {
             from = shape->low[axis];
             to = shape->high[axis];
-        } else if (shape->kind == VXD_DAG_HALF_SPACE || shape->kind == VXD_DAG_VOXELS ||
-                   shape->kind == VXD_DAG_HEIGHTFIELD) {
+        } else if (shape->kind == VXD_SVDAG_HALF_SPACE ||
+                   shape->kind == VXD_SVDAG_VOXELS ||
+                   shape->kind == VXD_SVDAG_HEIGHTFIELD) {
             from = 0;
-            to = side * VXD_DAG_UNIT;
+            to = side * VXD_SVDAG_UNIT;
         }
         /* Quotients are rounded towards 0: a voxel more on each side. */
-        low[axis] = from / VXD_DAG_UNIT - 1;
-        high[axis] = to / VXD_DAG_UNIT + 2;
+        low[axis] = from / VXD_SVDAG_UNIT - 1;
+        high[axis] = to / VXD_SVDAG_UNIT + 2;
         low[axis] = low[axis] < 0 ? 0 : low[axis];
         high[axis] = high[axis] > side ? side : high[axis];
     }
 }
 
-static void edit_one(struct gpu_dag_grid *grid, const struct gpu_dag_grid *before,
-                     const struct vxd_dag_op *op)
+static void edit_one(struct gpu_svdag_grid *grid, const struct gpu_svdag_grid *before,
+                     const struct vxd_svdag_op *op)
 {
     int64_t low[3];
     int64_t high[3];
@@ -329,9 +332,9 @@ static void edit_one(struct gpu_dag_grid *grid, const struct gpu_dag_grid *befor
             for (int64_t z = low[2]; z < high[2]; z++) {
                 int32_t *voxel = &grid->voxels[index_of(grid, x, y, z)];
                 int32_t value = (int32_t)op->value;
-                const int64_t c[3] = {x * VXD_DAG_UNIT + VXD_DAG_UNIT / 2,
-                                      y * VXD_DAG_UNIT + VXD_DAG_UNIT / 2,
-                                      z * VXD_DAG_UNIT + VXD_DAG_UNIT / 2};
+                const int64_t c[3] = {x * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2,
+                                      y * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2,
+                                      z * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2};
 
                 if (in_shape(&op->shape, c, &value)) {
                     *voxel = apply(before, op, *voxel, value, x, y, z);
@@ -341,26 +344,26 @@ static void edit_one(struct gpu_dag_grid *grid, const struct gpu_dag_grid *befor
     }
 }
 
-void gpu_dag_grid_edit(struct gpu_dag_grid *grid, const struct vxd_dag_op *ops,
-                       size_t n_ops)
+void gpu_svdag_grid_edit(struct gpu_svdag_grid *grid, const struct vxd_svdag_op *ops,
+                         size_t n_ops)
 {
-    struct gpu_dag_grid before = {.voxels = NULL};
+    struct gpu_svdag_grid before = {.voxels = NULL};
 
     for (size_t i = 0; i < n_ops; i++) {
-        if (ops[i].action >= VXD_DAG_ERODE) {
+        if (ops[i].action >= VXD_SVDAG_ERODE) {
             if (before.voxels == NULL) {
-                gpu_dag_grid_make(&before, &grid->format);
+                gpu_svdag_grid_make(&before, &grid->format);
             }
-            gpu_dag_grid_copy(&before, grid);
+            gpu_svdag_grid_copy(&before, grid);
         }
         edit_one(grid, &before, &ops[i]);
     }
-    gpu_dag_grid_free(&before);
+    gpu_svdag_grid_free(&before);
 }
 
-void gpu_dag_grid_change(const struct gpu_dag_grid *before,
-                         const struct gpu_dag_grid *after,
-                         struct vxd_dag_edit_result *out)
+void gpu_svdag_grid_change(const struct gpu_svdag_grid *before,
+                           const struct gpu_svdag_grid *after,
+                           struct vxd_svdag_edit_result *out)
 {
     out->n_added = out->n_removed = out->n_changed = out->n_freed = 0;
     for (size_t at = 0; at < n_voxels(before); at++) {
@@ -384,11 +387,11 @@ static void require(enum vxd_status status, const struct vxd_err *err)
     }
 }
 
-static uint32_t put_leaf(const struct gpu_dag_grid *grid, struct vxd_dag_writer *writer,
-                         const int64_t low[3])
+static uint32_t put_leaf(const struct gpu_svdag_grid *grid,
+                         struct vxd_svdag_writer *writer, const int64_t low[3])
 {
     uint16_t values[64];
-    struct vxd_dag_leaf leaf = {.is_mixed = true, .values = values};
+    struct vxd_svdag_leaf leaf = {.is_mixed = true, .values = values};
     struct vxd_err err = {0};
     uint32_t ref;
 
@@ -397,20 +400,20 @@ static uint32_t put_leaf(const struct gpu_dag_grid *grid, struct vxd_dag_writer 
         int64_t y = low[1] + i / 4 % 4;
         int64_t z = low[2] + i % 4;
         int32_t voxel = grid->voxels[index_of(grid, x, y, z)];
-        int64_t c[3] = {x * VXD_DAG_UNIT, y * VXD_DAG_UNIT, z * VXD_DAG_UNIT};
+        int64_t c[3] = {x * VXD_SVDAG_UNIT, y * VXD_SVDAG_UNIT, z * VXD_SVDAG_UNIT};
         int bit = leaf_bit(c);
 
         leaf.set |= (uint64_t)(voxel != GPU_VOXEL_UNSET) << bit;
         leaf.free |= (uint64_t)(voxel == GPU_VOXEL_FREE) << bit;
         values[bit] = voxel >= 0 ? (uint16_t)voxel : 0;
     }
-    require(vxd_dag_leaf_put(writer, &leaf, &ref, &err), &err);
+    require(vxd_svdag_leaf_put(writer, &leaf, &ref, &err), &err);
     return ref;
 }
 
-uint32_t gpu_dag_grid_put(const struct gpu_dag_grid *grid, struct vxd_dag *dag)
+uint32_t gpu_svdag_grid_put(const struct gpu_svdag_grid *grid, struct vxd_svdag *svdag)
 {
-    struct vxd_dag_writer writer = {.dag = dag};
+    struct vxd_svdag_writer writer = {.svdag = svdag};
     int64_t side = grid->side / 4;
     uint32_t *refs = gpu_alloc((size_t)(side * side * side) * sizeof *refs);
     struct vxd_err err = {0};
@@ -436,11 +439,11 @@ uint32_t gpu_dag_grid_put(const struct gpu_dag_grid *grid, struct vxd_dag *dag)
                     refs[((x + octant / 4) * below + y + octant / 2 % 2) * below + z +
                          octant % 2];
             }
-            require(vxd_dag_inner_put(&writer, height, children, &refs[i], &err), &err);
+            require(vxd_svdag_inner_put(&writer, height, children, &refs[i], &err), &err);
         }
     }
     root = refs[0];
-    vxd_dag_writer_close(&writer);
+    vxd_svdag_writer_close(&writer);
     free(refs);
     return root;
 }
@@ -480,8 +483,8 @@ void gpu_voxel_list_make(struct gpu_voxel_list *list, int depth, const uint8_t *
             list->first_value[n++] = first;
         }
     }
-    list->voxels = (struct vxd_dag_voxels){list->codes, list->masks, list->first_value,
-                                           list->values, n};
+    list->voxels = (struct vxd_svdag_voxels){list->codes, list->masks, list->first_value,
+                                             list->values, n};
 }
 
 void gpu_voxel_list_free(struct gpu_voxel_list *list)

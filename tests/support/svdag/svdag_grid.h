@@ -13,36 +13,38 @@ enum {
     GPU_VOXEL_FREE = -2
 };
 
-struct gpu_dag_grid {
-    struct vxd_dag_format format;
+struct gpu_svdag_grid {
+    struct vxd_svdag_format format;
     int64_t side;    /* voxels */
     int32_t *voxels; /* row-major by x, then y */
 };
 
-void gpu_dag_grid_make(struct gpu_dag_grid *grid, const struct vxd_dag_format *format);
-void gpu_dag_grid_free(struct gpu_dag_grid *grid);
-void gpu_dag_grid_copy(struct gpu_dag_grid *to, const struct gpu_dag_grid *from);
+void gpu_svdag_grid_make(struct gpu_svdag_grid *grid,
+                         const struct vxd_svdag_format *format);
+void gpu_svdag_grid_free(struct gpu_svdag_grid *grid);
+void gpu_svdag_grid_copy(struct gpu_svdag_grid *to, const struct gpu_svdag_grid *from);
 
 /* GPU_VOXEL_UNSET outside. */
-int32_t gpu_dag_grid_at(const struct gpu_dag_grid *grid, int64_t x, int64_t y, int64_t z);
+int32_t gpu_svdag_grid_at(const struct gpu_svdag_grid *grid, int64_t x, int64_t y,
+                          int64_t z);
 
 /* Applies operations one after the other. */
-void gpu_dag_grid_edit(struct gpu_dag_grid *grid, const struct vxd_dag_op *ops,
-                       size_t n_ops);
+void gpu_svdag_grid_edit(struct gpu_svdag_grid *grid, const struct vxd_svdag_op *ops,
+                         size_t n_ops);
 
-/* Voxels that differ, as in struct vxd_dag_edit_result, whose other members stay. */
-void gpu_dag_grid_change(const struct gpu_dag_grid *before,
-                         const struct gpu_dag_grid *after,
-                         struct vxd_dag_edit_result *out);
+/* Voxels that differ, as in struct vxd_svdag_edit_result, whose other members stay. */
+void gpu_svdag_grid_change(const struct gpu_svdag_grid *before,
+                           const struct gpu_svdag_grid *after,
+                           struct vxd_svdag_edit_result *out);
 
 /* Stores the grid node by node, from the leaves up: where the store holds the same voxels
  * already, its root is this one. */
-uint32_t gpu_dag_grid_put(const struct gpu_dag_grid *grid, struct vxd_dag *dag);
+uint32_t gpu_svdag_grid_put(const struct gpu_svdag_grid *grid, struct vxd_svdag *svdag);
 
 /* A list of voxels with its memory, from flags and values of a grid's voxels (in its order).
- * In the host's memory; gpu_dag_edit (svdag_run.h) brings it to the device. */
+ * In the host's memory; gpu_svdag_edit (svdag_run.h) brings it to the device. */
 struct gpu_voxel_list {
-    struct vxd_dag_voxels voxels;
+    struct vxd_svdag_voxels voxels;
     uint64_t *codes;
     uint64_t *masks;
     uint32_t *first_value;
@@ -53,7 +55,7 @@ void gpu_voxel_list_make(struct gpu_voxel_list *list, int depth, const uint8_t *
 void gpu_voxel_list_free(struct gpu_voxel_list *list);
 
 /* Whether a voxel with this centre (units, none negative) is in a shape. */
-bool gpu_dag_is_in(const struct vxd_dag_shape *shape, const int64_t c[3]);
+bool gpu_svdag_is_in(const struct vxd_svdag_shape *shape, const int64_t c[3]);
 
 /* Noise as gpu/svdag/brush/noise_math.h defines it in words. */
 int64_t gpu_noise(uint32_t seed, int cell_bits, int64_t amplitude, const int64_t c[3]);

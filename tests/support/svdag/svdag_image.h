@@ -7,38 +7,39 @@
 #include "tests/support/svdag/svdag_grid.h"
 
 enum {
-    GPU_DAG_IMAGE_ROOTS = 4
+    GPU_SVDAG_IMAGE_ROOTS = 4
 };
 
-struct gpu_dag_image {
-    struct vxd_dag_image_info info;
+struct gpu_svdag_image {
+    struct vxd_svdag_image_info info;
     uint32_t *words;
     uint64_t n_words; /* that the sink got */
     uint64_t capacity;
     int n_refused; /* pieces that it will refuse */
-    uint32_t roots[GPU_DAG_IMAGE_ROOTS];
+    uint32_t roots[GPU_SVDAG_IMAGE_ROOTS];
 };
 
 /* Piece by piece; a piece that is refused is offered again. The caller frees the words. */
-enum vxd_status gpu_dag_image_save(struct vxd_queue *queue, const struct vxd_dag *dag,
-                                   const uint32_t *roots, struct gpu_dag_image *image,
-                                   struct vxd_err *err);
-void gpu_dag_image_must_save(struct gpu_env *env, const struct vxd_dag *dag,
-                             const uint32_t *roots, struct gpu_dag_image *image);
+enum vxd_status gpu_svdag_image_save(struct vxd_queue *queue,
+                                     const struct vxd_svdag *svdag, const uint32_t *roots,
+                                     struct gpu_svdag_image *image, struct vxd_err *err);
+void gpu_svdag_image_must_save(struct gpu_env *env, const struct vxd_svdag *svdag,
+                               const uint32_t *roots, struct gpu_svdag_image *image);
 
-bool gpu_dag_image_is_same(const struct gpu_dag_image *a, const struct gpu_dag_image *b);
+bool gpu_svdag_image_is_same(const struct gpu_svdag_image *a,
+                             const struct gpu_svdag_image *b);
 
-struct vxd_dag *gpu_dag_image_make_dag(struct gpu_env *env,
-                                       const struct vxd_dag_format *format,
-                                       enum vxd_dag_store store);
+struct vxd_svdag *gpu_svdag_image_make_svdag(struct gpu_env *env,
+                                             const struct vxd_svdag_format *format,
+                                             enum vxd_svdag_store store);
 
-struct vxd_dag_summary gpu_dag_image_verify(struct gpu_env *env,
-                                            const struct vxd_dag *dag, uint32_t root);
+struct vxd_svdag_summary
+gpu_svdag_image_verify(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t root);
 
 /* Every third version of a random history, with voxels beside it where grids is not NULL; the
  * first root is then uniform, and the second one the third. */
-void gpu_dag_image_scenes(struct gpu_env *env, struct vxd_dag *dag, uint64_t seed,
-                          uint32_t roots[GPU_DAG_IMAGE_ROOTS],
-                          struct gpu_dag_grid *grids);
+void gpu_svdag_image_scenes(struct gpu_env *env, struct vxd_svdag *svdag, uint64_t seed,
+                            uint32_t roots[GPU_SVDAG_IMAGE_ROOTS],
+                            struct gpu_svdag_grid *grids);
 
 #endif

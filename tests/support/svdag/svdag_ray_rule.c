@@ -65,14 +65,14 @@ static int crossing_compare(const void *a, const void *b)
     return x->axis != y->axis ? x->axis - y->axis : x->order - y->order;
 }
 
-static void report(struct vxd_dag_hit *hit, const int at[3], uint32_t code, double t,
+static void report(struct vxd_svdag_hit *hit, const int at[3], uint32_t code, double t,
                    int normal)
 {
     hit->distance = t == 0 ? 0 : t;
     for (int axis = 0; axis < 3; axis++) {
         hit->voxel[axis] = at[axis];
     }
-    hit->value = (uint16_t)(code - GPU_DAG_MATERIAL);
+    hit->value = (uint16_t)(code - GPU_SVDAG_MATERIAL);
     hit->normal = (int8_t)normal;
 }
 
@@ -102,17 +102,17 @@ static int crossings_of(const struct rule *rule, int side, struct crossing *cros
     return n;
 }
 
-void gpu_dag_cast_dense(const uint32_t *grid, int side, const double origin[3],
-                        const double direction[3], struct vxd_dag_hit *hit)
+void gpu_svdag_cast_dense(const uint32_t *grid, int side, const double origin[3],
+                          const double direction[3], struct vxd_svdag_hit *hit)
 {
-    struct crossing crossings[3 * (GPU_DAG_RULE_SIDE + 1)];
+    struct crossing crossings[3 * (GPU_SVDAG_RULE_SIDE + 1)];
     struct rule rule;
     double t = 0;
     int normal = 0;
     int at[3];
     int n;
 
-    *hit = (struct vxd_dag_hit){-1.0, {-1, -1, -1}, 0, 0, 0};
+    *hit = (struct vxd_svdag_hit){-1.0, {-1, -1, -1}, 0, 0, 0};
     if (!rule_make(&rule, origin, direction)) {
         hit->bad = 1;
         return;
@@ -123,7 +123,7 @@ void gpu_dag_cast_dense(const uint32_t *grid, int side, const double origin[3],
                          at[1] < side && at[2] < side;
 
         if (is_inside &&
-            grid[(at[0] * side + at[1]) * side + at[2]] >= GPU_DAG_MATERIAL) {
+            grid[(at[0] * side + at[1]) * side + at[2]] >= GPU_SVDAG_MATERIAL) {
             report(hit, at, grid[(at[0] * side + at[1]) * side + at[2]], t, normal);
             return;
         }
@@ -169,14 +169,14 @@ static bool voxel_span(const struct rule *rule, const uint32_t voxel[3],
     return crossing_compare(in, out) < 0;
 }
 
-void gpu_dag_cast_voxels(const struct gpu_dag_voxel *voxels, size_t n,
-                         const double origin[3], const double direction[3],
-                         struct vxd_dag_hit *hit)
+void gpu_svdag_cast_voxels(const struct gpu_svdag_voxel *voxels, size_t n,
+                           const double origin[3], const double direction[3],
+                           struct vxd_svdag_hit *hit)
 {
     struct crossing best = {(double)INFINITY, 3, 0, 0};
     struct rule rule;
 
-    *hit = (struct vxd_dag_hit){-1.0, {-1, -1, -1}, 0, 0, 0};
+    *hit = (struct vxd_svdag_hit){-1.0, {-1, -1, -1}, 0, 0, 0};
     if (!rule_make(&rule, origin, direction)) {
         hit->bad = 1;
         return;
@@ -186,8 +186,8 @@ void gpu_dag_cast_voxels(const struct gpu_dag_voxel *voxels, size_t n,
         struct crossing in;
         struct crossing out;
 
-        gpu_dag_unmorton(voxels[i].morton, at);
-        if (voxels[i].code < GPU_DAG_MATERIAL || !voxel_span(&rule, at, &in, &out) ||
+        gpu_svdag_unmorton(voxels[i].morton, at);
+        if (voxels[i].code < GPU_SVDAG_MATERIAL || !voxel_span(&rule, at, &in, &out) ||
             crossing_compare(&in, &best) >= 0) {
             continue;
         }

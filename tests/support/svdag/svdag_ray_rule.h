@@ -10,16 +10,16 @@
 #include "tests/support/svdag/svdag_scene.h"
 
 enum {
-    GPU_DAG_RULE_SIDE = 64 /* of the largest grid */
+    GPU_SVDAG_RULE_SIDE = 64 /* of the largest grid */
 };
 
 /* The first hit of a dense grid (side^3 codes, row-major by x), however far. */
-void gpu_dag_cast_dense(const uint32_t *grid, int side, const double origin[3],
-                        const double direction[3], struct vxd_dag_hit *hit);
+void gpu_svdag_cast_dense(const uint32_t *grid, int side, const double origin[3],
+                          const double direction[3], struct vxd_svdag_hit *hit);
 
 /* The first hit of a list of voxels, however far. */
-void gpu_dag_cast_voxels(const struct gpu_dag_voxel *voxels, size_t n,
-                         const double origin[3], const double direction[3],
-                         struct vxd_dag_hit *hit);
+void gpu_svdag_cast_voxels(const struct gpu_svdag_voxel *voxels, size_t n,
+                           const double origin[3], const double direction[3],
+                           struct vxd_svdag_hit *hit);
 
 #endif

@@ -20,20 +20,20 @@ struct crossings {
     size_t n;
 };
 
-static size_t n_of(const struct gpu_dag_scan_grid *grid)
+static size_t n_of(const struct gpu_svdag_scan_grid *grid)
 {
     return (size_t)(grid->side * grid->side * grid->side);
 }
 
-void gpu_dag_scan_grid_make(struct gpu_dag_scan_grid *grid, int depth)
+void gpu_svdag_scan_grid_make(struct gpu_svdag_scan_grid *grid, int depth)
 {
-    *grid = (struct gpu_dag_scan_grid){.side = (int64_t)1 << depth};
+    *grid = (struct gpu_svdag_scan_grid){.side = (int64_t)1 << depth};
     grid->hit = gpu_alloc(n_of(grid));
     grid->passed = gpu_alloc(n_of(grid));
     grid->value = gpu_alloc(n_of(grid) * sizeof *grid->value);
 }
 
-void gpu_dag_scan_grid_free(struct gpu_dag_scan_grid *grid)
+void gpu_svdag_scan_grid_free(struct gpu_svdag_scan_grid *grid)
 {
     free(grid->hit);
     free(grid->passed);
@@ -89,7 +89,7 @@ static bool is_finite(const float point[3])
 }
 
 /* The end of a point's ray; true where the point is beyond the range. */
-static bool end_of(const struct vxd_dag_scan *scan, const float point[3],
+static bool end_of(const struct vxd_svdag_scan *scan, const float point[3],
                    long double end[3])
 {
     long double length = length_of(scan->origin, point);
@@ -103,7 +103,7 @@ static bool end_of(const struct vxd_dag_scan *scan, const float point[3],
     return is_beyond;
 }
 
-bool gpu_dag_point_is_clear(const struct vxd_dag_scan *scan, const float point[3])
+bool gpu_svdag_point_is_clear(const struct vxd_svdag_scan *scan, const float point[3])
 {
     struct crossings all;
     long double end[3];
@@ -122,7 +122,7 @@ bool gpu_dag_point_is_clear(const struct vxd_dag_scan *scan, const float point[3
         is_clear = is_clear && (!is_beyond || fabsl(end[a] - roundl(end[a])) > 1e-6L);
     }
     if ((is_beyond ? scan->max_range : length_of(scan->origin, point)) >
-        VXD_DAG_MAX_RAY_VOXELS) {
+        VXD_SVDAG_MAX_RAY_VOXELS) {
         return is_clear;
     }
     all = crossings_of(scan->origin, end);
@@ -134,7 +134,7 @@ bool gpu_dag_point_is_clear(const struct vxd_dag_scan *scan, const float point[3
 }
 
 /* Index of a voxel, -1 outside the grid. */
-static int64_t index_of(const struct gpu_dag_scan_grid *grid, const int64_t voxel[3])
+static int64_t index_of(const struct gpu_svdag_scan_grid *grid, const int64_t voxel[3])
 {
     for (int a = 0; a < 3; a++) {
         if (voxel[a] < 0 || voxel[a] >= grid->side) {
@@ -144,7 +144,7 @@ static int64_t index_of(const struct gpu_dag_scan_grid *grid, const int64_t voxe
     return (voxel[0] * grid->side + voxel[1]) * grid->side + voxel[2];
 }
 
-static void pass(struct gpu_dag_scan_grid *grid, const struct vxd_dag_scan *scan,
+static void pass(struct gpu_svdag_scan_grid *grid, const struct vxd_svdag_scan *scan,
                  const long double end[3])
 {
     struct crossings all = crossings_of(scan->origin, end);
@@ -164,8 +164,8 @@ static void pass(struct gpu_dag_scan_grid *grid, const struct vxd_dag_scan *scan
     free(all.at);
 }
 
-void gpu_dag_scan_grid_run(struct gpu_dag_scan_grid *grid,
-                           const struct vxd_dag_scan *scan)
+void gpu_svdag_scan_grid_run(struct gpu_svdag_scan_grid *grid,
+                             const struct vxd_svdag_scan *scan)
 {
     memset(grid->hit, 0, n_of(grid));
     memset(grid->passed, 0, n_of(grid));
@@ -185,7 +185,7 @@ void gpu_dag_scan_grid_run(struct gpu_dag_scan_grid *grid,
         is_beyond = end_of(scan, point, end);
         has_ray = scan->carve && (is_beyond ? scan->max_range
                                             : (double)length_of(scan->origin, point)) <=
-                                     VXD_DAG_MAX_RAY_VOXELS;
+                                     VXD_SVDAG_MAX_RAY_VOXELS;
         for (int a = 0; a < 3; a++) {
             voxel[a] =
                 fabsf(point[a]) < 1e12f ? (int64_t)floorf(point[a]) + scan->base[a] : -1;
@@ -212,8 +212,8 @@ void gpu_dag_scan_grid_run(struct gpu_dag_scan_grid *grid,
     }
 }
 
-bool gpu_dag_list_to_grid(const struct vxd_dag_voxels *list, int64_t side, uint8_t *grid,
-                          int32_t *values, uint64_t *n_voxels)
+bool gpu_svdag_list_to_grid(const struct vxd_svdag_voxels *list, int64_t side,
+                            uint8_t *grid, int32_t *values, uint64_t *n_voxels)
 {
     uint32_t n = 0;
 
@@ -249,8 +249,8 @@ bool gpu_dag_list_to_grid(const struct vxd_dag_voxels *list, int64_t side, uint8
     return true;
 }
 
-size_t gpu_dag_scan_grid_compare(const struct gpu_dag_scan_grid *grid,
-                                 const struct vxd_dag_scan_result *result)
+size_t gpu_svdag_scan_grid_compare(const struct gpu_svdag_scan_grid *grid,
+                                   const struct vxd_svdag_scan_result *result)
 {
     uint8_t *hit = gpu_alloc(n_of(grid));
     uint8_t *passed = gpu_alloc(n_of(grid));
@@ -262,9 +262,9 @@ size_t gpu_dag_scan_grid_compare(const struct gpu_dag_scan_grid *grid,
     memset(hit, 0, n_of(grid));
     memset(passed, 0, n_of(grid));
     n_wrong +=
-        !gpu_dag_list_to_grid(&result->hits.voxels, grid->side, hit, value, &n_hit);
-    n_wrong += !gpu_dag_list_to_grid(&result->passed.voxels, grid->side, passed, NULL,
-                                     &n_passed);
+        !gpu_svdag_list_to_grid(&result->hits.voxels, grid->side, hit, value, &n_hit);
+    n_wrong += !gpu_svdag_list_to_grid(&result->passed.voxels, grid->side, passed, NULL,
+                                       &n_passed);
     for (size_t i = 0; i < n_of(grid); i++) {
         n_wrong += hit[i] != grid->hit[i] || passed[i] != grid->passed[i] ||
                    (hit[i] != 0 && value[i] != grid->value[i]);

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct vxd_dag *gpu_dag_create(struct gpu_env *env, const struct vxd_dag_spec *spec)
+struct vxd_svdag *gpu_svdag_create(struct gpu_env *env, const struct vxd_svdag_spec *spec)
 {
-    struct vxd_dag *dag = NULL;
+    struct vxd_svdag *svdag = NULL;
     struct vxd_err err = {0};
 
-    if (vxd_dag_create(env->queue, spec, &dag, &err) != VXD_OK) {
+    if (vxd_svdag_create(env->queue, spec, &svdag, &err) != VXD_OK) {
         (void)fprintf(stderr, "create: %s\n", err.message);
         exit(EXIT_FAILURE);
     }
-    return dag;
+    return svdag;
 }
 
 enum {
@@ -41,12 +41,13 @@ static const void *send_array(struct gpu_env *env, struct sent *sent, const void
     return sent->buffers[sent->n++].ptr;
 }
 
-static void send_list(struct gpu_env *env, struct sent *sent, struct vxd_dag_voxels *list)
+static void send_list(struct gpu_env *env, struct sent *sent,
+                      struct vxd_svdag_voxels *list)
 {
     size_t n_values = 0;
 
     for (size_t i = 0; i < list->n && list->values != NULL; i++) {
-        n_values += (size_t)vxd_dag_popc(list->masks[i]);
+        n_values += (size_t)vxd_svdag_popc(list->masks[i]);
     }
     list->codes = send_array(env, sent, list->codes, list->n * sizeof *list->codes);
     list->masks = send_array(env, sent, list->masks, list->n * sizeof *list->masks);
@@ -55,28 +56,28 @@ static void send_list(struct gpu_env *env, struct sent *sent, struct vxd_dag_vox
     list->values = send_array(env, sent, list->values, n_values * sizeof *list->values);
 }
 
-/* vxd_dag_edit or vxd_dag_edit_wait. */
-typedef enum vxd_status edit_function(struct vxd_queue *queue, struct vxd_dag *dag,
-                                      uint32_t root, const struct vxd_dag_op *ops,
-                                      size_t n_ops, struct vxd_dag_edit_result *out,
+/* vxd_svdag_edit or vxd_svdag_edit_wait. */
+typedef enum vxd_status edit_function(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                                      uint32_t root, const struct vxd_svdag_op *ops,
+                                      size_t n_ops, struct vxd_svdag_edit_result *out,
                                       struct vxd_err *err);
 
 static enum vxd_status edit_by(edit_function *edit, struct gpu_env *env,
-                               struct vxd_dag *dag, uint32_t root,
-                               const struct vxd_dag_op *ops, size_t n_ops,
-                               struct vxd_dag_edit_result *out, struct vxd_err *err)
+                               struct vxd_svdag *svdag, uint32_t root,
+                               const struct vxd_svdag_op *ops, size_t n_ops,
+                               struct vxd_svdag_edit_result *out, struct vxd_err *err)
 {
-    struct vxd_dag_op *own = gpu_alloc((n_ops + 1) * sizeof *own);
+    struct vxd_svdag_op *own = gpu_alloc((n_ops + 1) * sizeof *own);
     struct sent sent = {.n = 0};
     enum vxd_status status;
 
     for (size_t i = 0; i < n_ops; i++) {
         own[i] = ops[i];
-        if (gpu_is_cuda(env) && own[i].shape.kind == VXD_DAG_VOXELS) {
+        if (gpu_is_cuda(env) && own[i].shape.kind == VXD_SVDAG_VOXELS) {
             send_list(env, &sent, &own[i].shape.voxels);
         }
     }
-    status = edit(env->queue, dag, root, own, n_ops, out, err);
+    status = edit(env->queue, svdag, root, own, n_ops, out, err);
     status = status != VXD_OK ? status : vxd_queue_wait(env->queue, err);
     for (int i = 0; i < sent.n; i++) {
         vxd_device_free(env->queue, &sent.buffers[i]);
@@ -85,18 +86,19 @@ static enum vxd_status edit_by(edit_function *edit, struct gpu_env *env,
     return status;
 }
 
-enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
-                             const struct vxd_dag_op *ops, size_t n_ops,
-                             struct vxd_dag_edit_result *out, struct vxd_err *err)
+enum vxd_status gpu_svdag_edit(struct gpu_env *env, struct vxd_svdag *svdag,
+                               uint32_t root, const struct vxd_svdag_op *ops,
+                               size_t n_ops, struct vxd_svdag_edit_result *out,
+                               struct vxd_err *err)
 {
-    return edit_by(vxd_dag_edit_wait, env, dag, root, ops, n_ops, out, err);
+    return edit_by(vxd_svdag_edit_wait, env, svdag, root, ops, n_ops, out, err);
 }
 
-enum vxd_status gpu_dag_try(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
-                            const struct vxd_dag_op *ops, size_t n_ops,
-                            struct vxd_dag_edit_result *out, struct vxd_err *err)
+enum vxd_status gpu_svdag_try(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t root,
+                              const struct vxd_svdag_op *ops, size_t n_ops,
+                              struct vxd_svdag_edit_result *out, struct vxd_err *err)
 {
-    return edit_by(vxd_dag_edit, env, dag, root, ops, n_ops, out, err);
+    return edit_by(vxd_svdag_edit, env, svdag, root, ops, n_ops, out, err);
 }
 
 /* Scans --------------------------------------------------------------------------------------- */
@@ -116,16 +118,16 @@ static void *fetch(struct gpu_env *env, const void *device, size_t n_bytes)
 }
 
 /* Brings a list's arrays to the host, and frees the device's. */
-static void fetch_list(struct gpu_env *env, struct vxd_dag_voxel_list *list)
+static void fetch_list(struct gpu_env *env, struct vxd_svdag_voxel_list *list)
 {
-    struct vxd_dag_voxels *voxels = &list->voxels;
+    struct vxd_svdag_voxels *voxels = &list->voxels;
     size_t n_values = 0;
 
     if (voxels->n > 0) {
         voxels->codes = fetch(env, voxels->codes, voxels->n * sizeof *voxels->codes);
         voxels->masks = fetch(env, voxels->masks, voxels->n * sizeof *voxels->masks);
         for (size_t i = 0; i < voxels->n; i++) {
-            n_values += (size_t)vxd_dag_popc(voxels->masks[i]);
+            n_values += (size_t)vxd_svdag_popc(voxels->masks[i]);
         }
     }
     if (voxels->n > 0 && voxels->values != NULL) {
@@ -136,13 +138,13 @@ static void fetch_list(struct gpu_env *env, struct vxd_dag_voxel_list *list)
     vxd_device_free(env->queue, &list->memory);
 }
 
-enum vxd_status gpu_dag_scan(struct gpu_env *env, const struct vxd_dag_format *format,
-                             const struct vxd_dag_scan *scan,
-                             struct vxd_dag_scan_result *out, struct vxd_err *err)
+enum vxd_status gpu_svdag_scan(struct gpu_env *env, const struct vxd_svdag_format *format,
+                               const struct vxd_svdag_scan *scan,
+                               struct vxd_svdag_scan_result *out, struct vxd_err *err)
 {
     /* More points than there may be are not there. */
     bool is_sent = gpu_is_cuda(env) && scan->n <= (size_t)1 << 28;
-    struct vxd_dag_scan own = *scan;
+    struct vxd_svdag_scan own = *scan;
     struct sent sent = {.n = 0};
     enum vxd_status status;
 
@@ -150,7 +152,7 @@ enum vxd_status gpu_dag_scan(struct gpu_env *env, const struct vxd_dag_format *f
         own.points = send_array(env, &sent, scan->points, scan->n * 3 * sizeof(float));
         own.values = send_array(env, &sent, scan->values, scan->n * sizeof(uint16_t));
     }
-    status = vxd_dag_scan_voxels(env->queue, format, &own, out, err);
+    status = vxd_svdag_scan_voxels(env->queue, format, &own, out, err);
     status = status != VXD_OK ? status : vxd_queue_wait(env->queue, err);
     for (int i = 0; i < sent.n; i++) {
         vxd_device_free(env->queue, &sent.buffers[i]);
@@ -162,10 +164,10 @@ enum vxd_status gpu_dag_scan(struct gpu_env *env, const struct vxd_dag_format *f
     return status;
 }
 
-enum vxd_status gpu_dag_list(struct gpu_env *env, const struct vxd_dag_format *format,
-                             const int32_t *voxels, const uint16_t *values, size_t n,
-                             struct vxd_dag_voxel_list *list, uint64_t *n_outside,
-                             struct vxd_err *err)
+enum vxd_status gpu_svdag_list(struct gpu_env *env, const struct vxd_svdag_format *format,
+                               const int32_t *voxels, const uint16_t *values, size_t n,
+                               struct vxd_svdag_voxel_list *list, uint64_t *n_outside,
+                               struct vxd_err *err)
 {
     struct sent sent = {.n = 0};
     enum vxd_status status;
@@ -174,8 +176,8 @@ enum vxd_status gpu_dag_list(struct gpu_env *env, const struct vxd_dag_format *f
         voxels = send_array(env, &sent, voxels, n * 3 * sizeof *voxels);
         values = send_array(env, &sent, values, n * sizeof *values);
     }
-    status =
-        vxd_dag_list_voxels(env->queue, format, voxels, values, n, list, n_outside, err);
+    status = vxd_svdag_list_voxels(env->queue, format, voxels, values, n, list, n_outside,
+                                   err);
     status = status != VXD_OK ? status : vxd_queue_wait(env->queue, err);
     for (int i = 0; i < sent.n; i++) {
         vxd_device_free(env->queue, &sent.buffers[i]);
@@ -186,7 +188,7 @@ enum vxd_status gpu_dag_list(struct gpu_env *env, const struct vxd_dag_format *f
     return status;
 }
 
-void gpu_dag_list_free(struct gpu_env *env, struct vxd_dag_voxel_list *list)
+void gpu_svdag_list_free(struct gpu_env *env, struct vxd_svdag_voxel_list *list)
 {
     if (gpu_is_cuda(env) && list->voxels.n > 0) {
         free((void *)list->voxels.codes);
@@ -194,22 +196,22 @@ void gpu_dag_list_free(struct gpu_env *env, struct vxd_dag_voxel_list *list)
         free((void *)list->voxels.first_value);
         free((void *)list->voxels.values);
     }
-    vxd_dag_voxel_list_free(env->queue, list);
+    vxd_svdag_voxel_list_free(env->queue, list);
     gpu_wait(env);
 }
 
-void gpu_dag_image_open(struct gpu_env *env, const struct vxd_dag *dag,
-                        struct vxd_dag_image *image)
+void gpu_svdag_image_open(struct gpu_env *env, const struct vxd_svdag *svdag,
+                          struct vxd_svdag_image *image)
 {
     struct vxd_err err = {0};
 
-    if (vxd_dag_image_open(env->queue, dag, image, &err) != VXD_OK) {
+    if (vxd_svdag_image_open(env->queue, svdag, image, &err) != VXD_OK) {
         (void)fprintf(stderr, "image: %s\n", err.message);
         exit(EXIT_FAILURE);
     }
 }
 
-void gpu_dag_image_close(struct gpu_env *env, struct vxd_dag_image *image)
+void gpu_svdag_image_close(struct gpu_env *env, struct vxd_svdag_image *image)
 {
     vxd_host_free(env->context, &image->memory);
 }

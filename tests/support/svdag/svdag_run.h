@@ -10,33 +10,35 @@
 #include "tests/support/gpu/gpu_helpers.h"
 
 /* A store; failures end the program. */
-struct vxd_dag *gpu_dag_create(struct gpu_env *env, const struct vxd_dag_spec *spec);
+struct vxd_svdag *gpu_svdag_create(struct gpu_env *env,
+                                   const struct vxd_svdag_spec *spec);
 
-/* vxd_dag_edit_wait. */
-enum vxd_status gpu_dag_edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
-                             const struct vxd_dag_op *ops, size_t n_ops,
-                             struct vxd_dag_edit_result *out, struct vxd_err *err);
+/* vxd_svdag_edit_wait. */
+enum vxd_status gpu_svdag_edit(struct gpu_env *env, struct vxd_svdag *svdag,
+                               uint32_t root, const struct vxd_svdag_op *ops,
+                               size_t n_ops, struct vxd_svdag_edit_result *out,
+                               struct vxd_err *err);
 
-/* vxd_dag_edit, waited for: it may need room. */
-enum vxd_status gpu_dag_try(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
-                            const struct vxd_dag_op *ops, size_t n_ops,
-                            struct vxd_dag_edit_result *out, struct vxd_err *err);
+/* vxd_svdag_edit, waited for: it may need room. */
+enum vxd_status gpu_svdag_try(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t root,
+                              const struct vxd_svdag_op *ops, size_t n_ops,
+                              struct vxd_svdag_edit_result *out, struct vxd_err *err);
 
-/* vxd_dag_scan_voxels; the lists are freed by gpu_dag_list_free. */
-enum vxd_status gpu_dag_scan(struct gpu_env *env, const struct vxd_dag_format *format,
-                             const struct vxd_dag_scan *scan,
-                             struct vxd_dag_scan_result *out, struct vxd_err *err);
+/* vxd_svdag_scan_voxels; the lists are freed by gpu_svdag_list_free. */
+enum vxd_status gpu_svdag_scan(struct gpu_env *env, const struct vxd_svdag_format *format,
+                               const struct vxd_svdag_scan *scan,
+                               struct vxd_svdag_scan_result *out, struct vxd_err *err);
 
-/* vxd_dag_list_voxels, likewise. */
-enum vxd_status gpu_dag_list(struct gpu_env *env, const struct vxd_dag_format *format,
-                             const int32_t *voxels, const uint16_t *values, size_t n,
-                             struct vxd_dag_voxel_list *list, uint64_t *n_outside,
-                             struct vxd_err *err);
-void gpu_dag_list_free(struct gpu_env *env, struct vxd_dag_voxel_list *list);
+/* vxd_svdag_list_voxels, likewise. */
+enum vxd_status gpu_svdag_list(struct gpu_env *env, const struct vxd_svdag_format *format,
+                               const int32_t *voxels, const uint16_t *values, size_t n,
+                               struct vxd_svdag_voxel_list *list, uint64_t *n_outside,
+                               struct vxd_err *err);
+void gpu_svdag_list_free(struct gpu_env *env, struct vxd_svdag_voxel_list *list);
 
 /* What reads the store from the host, until it changes; failures end the program. */
-void gpu_dag_image_open(struct gpu_env *env, const struct vxd_dag *dag,
-                        struct vxd_dag_image *image);
-void gpu_dag_image_close(struct gpu_env *env, struct vxd_dag_image *image);
+void gpu_svdag_image_open(struct gpu_env *env, const struct vxd_svdag *svdag,
+                          struct vxd_svdag_image *image);
+void gpu_svdag_image_close(struct gpu_env *env, struct vxd_svdag_image *image);
 
 #endif

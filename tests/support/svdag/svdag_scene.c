@@ -8,9 +8,9 @@
 #include "tests/support/gpu/gpu_helpers.h"
 
 /* What a GPU's scene was copied from, and the device memory of the copy. */
-struct gpu_dag_original {
+struct gpu_svdag_original {
     struct gpu_env env;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     struct vxd_buffer words;
     struct vxd_buffer chunks;
 };
@@ -29,20 +29,20 @@ static void require(enum vxd_status status, const struct vxd_err *err)
     }
 }
 
-enum vxd_dag_store gpu_dag_store(const struct vxd_dag_format *format)
+enum vxd_svdag_store gpu_svdag_store(const struct vxd_svdag_format *format)
 {
     const char *text = getenv("VOXELD_TEST_DAG_STORE");
 
     return text == NULL || format->material_bits > 4
-               ? VXD_DAG_ARENA
-               : (enum vxd_dag_store)strtol(text, NULL, 10);
+               ? VXD_SVDAG_ARENA
+               : (enum vxd_svdag_store)strtol(text, NULL, 10);
 }
 
-uint64_t gpu_dag_morton(uint32_t x, uint32_t y, uint32_t z)
+uint64_t gpu_svdag_morton(uint32_t x, uint32_t y, uint32_t z)
 {
     uint64_t morton = 0;
 
-    for (int bit = 0; bit < VXD_DAG_MAX_DEPTH; bit++) {
+    for (int bit = 0; bit < VXD_SVDAG_MAX_DEPTH; bit++) {
         morton |= (uint64_t)(x >> bit & 1u) << (3 * bit + 2) |
                   (uint64_t)(y >> bit & 1u) << (3 * bit + 1) |
                   (uint64_t)(z >> bit & 1u) << (3 * bit);
@@ -50,27 +50,28 @@ uint64_t gpu_dag_morton(uint32_t x, uint32_t y, uint32_t z)
     return morton;
 }
 
-void gpu_dag_unmorton(uint64_t morton, uint32_t voxel[3])
+void gpu_svdag_unmorton(uint64_t morton, uint32_t voxel[3])
 {
     voxel[0] = 0;
     voxel[1] = 0;
     voxel[2] = 0;
-    for (int bit = 0; bit < 3 * VXD_DAG_MAX_DEPTH; bit++) {
+    for (int bit = 0; bit < 3 * VXD_SVDAG_MAX_DEPTH; bit++) {
         voxel[2 - bit % 3] |= (uint32_t)(morton >> bit & 1u) << (bit / 3);
     }
 }
 
-int gpu_dag_voxel_compare(const void *a, const void *b)
+int gpu_svdag_voxel_compare(const void *a, const void *b)
 {
-    uint64_t x = ((const struct gpu_dag_voxel *)a)->morton;
-    uint64_t y = ((const struct gpu_dag_voxel *)b)->morton;
+    uint64_t x = ((const struct gpu_svdag_voxel *)a)->morton;
+    uint64_t y = ((const struct gpu_svdag_voxel *)b)->morton;
 
     return x < y ? -1 : x > y;
 }
 
 /* The leaves of the voxels; returns how many. */
-static size_t put_leaves(struct vxd_dag_writer *writer,
-                         const struct gpu_dag_voxel *voxels, size_t n, struct node *nodes)
+static size_t put_leaves(struct vxd_svdag_writer *writer,
+                         const struct gpu_svdag_voxel *voxels, size_t n,
+                         struct node *nodes)
 {
     struct vxd_err err = {0};
     size_t n_nodes = 0;
@@ -78,26 +79,26 @@ static size_t put_leaves(struct vxd_dag_writer *writer,
     for (size_t i = 0; i < n;) {
         struct node *node = nodes + n_nodes++;
         uint16_t values[64];
-        struct vxd_dag_leaf leaf = {.is_mixed = true, .values = values};
+        struct vxd_svdag_leaf leaf = {.is_mixed = true, .values = values};
 
         node->morton = voxels[i].morton >> 6;
         for (; i < n && voxels[i].morton >> 6 == node->morton; i++) {
             int bit = (int)(voxels[i].morton & 63u);
 
             leaf.set |= (uint64_t)1 << bit;
-            if (voxels[i].code == GPU_DAG_FREE) {
+            if (voxels[i].code == GPU_SVDAG_FREE) {
                 leaf.free |= (uint64_t)1 << bit;
             } else {
-                values[bit] = (uint16_t)(voxels[i].code - GPU_DAG_MATERIAL);
+                values[bit] = (uint16_t)(voxels[i].code - GPU_SVDAG_MATERIAL);
             }
         }
-        require(vxd_dag_leaf_put(writer, &leaf, &node->ref, &err), &err);
+        require(vxd_svdag_leaf_put(writer, &leaf, &node->ref, &err), &err);
     }
     return n_nodes;
 }
 
 /* The nodes above `nodes`, in their place; returns how many. */
-static size_t put_inner(struct vxd_dag_writer *writer, int height, struct node *nodes,
+static size_t put_inner(struct vxd_svdag_writer *writer, int height, struct node *nodes,
                         size_t n)
 {
     struct vxd_err err = {0};
@@ -111,7 +112,7 @@ static size_t put_inner(struct vxd_dag_writer *writer, int height, struct node *
         for (; i < n && nodes[i].morton >> 3 == morton; i++) {
             children[nodes[i].morton & 7u] = nodes[i].ref;
         }
-        require(vxd_dag_inner_put(writer, height, children, &ref, &err), &err);
+        require(vxd_svdag_inner_put(writer, height, children, &ref, &err), &err);
         nodes[n_out].morton = morton;
         nodes[n_out].ref = ref;
         n_out++;
@@ -120,47 +121,48 @@ static size_t put_inner(struct vxd_dag_writer *writer, int height, struct node *
 }
 
 /* An empty store of a queue of the CPU. */
-static struct vxd_dag *create(struct vxd_queue *queue,
-                              const struct vxd_dag_format *format)
+static struct vxd_svdag *create(struct vxd_queue *queue,
+                                const struct vxd_svdag_format *format)
 {
-    struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
+    struct vxd_svdag_spec spec = {.format = *format, .store = gpu_svdag_store(format)};
     struct vxd_err err = {0};
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
 
-    require(vxd_dag_create(queue, &spec, &dag, &err), &err);
-    return dag;
+    require(vxd_svdag_create(queue, &spec, &svdag, &err), &err);
+    return svdag;
 }
 
 /* The root of a scene in it. */
-static uint32_t build(struct vxd_dag *dag, const struct gpu_dag_voxel *voxels, size_t n)
+static uint32_t build(struct vxd_svdag *svdag, const struct gpu_svdag_voxel *voxels,
+                      size_t n)
 {
-    struct vxd_dag_writer writer = {.dag = dag};
+    struct vxd_svdag_writer writer = {.svdag = svdag};
     struct node *nodes = gpu_alloc(n * sizeof *nodes);
     size_t n_nodes;
     uint32_t root;
 
     n_nodes = put_leaves(&writer, voxels, n, nodes);
-    for (int height = VXD_DAG_LEAF_HEIGHT + 1; height <= dag->view.depth; height++) {
+    for (int height = VXD_SVDAG_LEAF_HEIGHT + 1; height <= svdag->view.depth; height++) {
         n_nodes = put_inner(&writer, height, nodes, n_nodes);
     }
-    root = n_nodes == 0 ? VXD_DAG_EMPTY : nodes[0].ref;
-    vxd_dag_writer_close(&writer);
+    root = n_nodes == 0 ? VXD_SVDAG_EMPTY : nodes[0].ref;
+    vxd_svdag_writer_close(&writer);
     free(nodes);
     return root;
 }
 
 /* Copies all chunks of the original, and makes a table of where they are then. */
-static void copy_words(struct vxd_queue *queue, struct gpu_dag_original *original)
+static void copy_words(struct vxd_queue *queue, struct gpu_svdag_original *original)
 {
-    const size_t chunk_bytes = sizeof(uint32_t) << VXD_DAG_CHUNK_BITS;
-    const uint32_t *const *from = original->dag->view.chunks;
+    const size_t chunk_bytes = sizeof(uint32_t) << VXD_SVDAG_CHUNK_BITS;
+    const uint32_t *const *from = original->svdag->view.chunks;
     const uint32_t **table;
     struct vxd_err err = {0};
     size_t n = 0;
 
     original->words = (struct vxd_buffer){NULL, 0, VXD_SPACE_DEVICE};
     original->chunks = original->words;
-    while (n < (size_t)1 << (32 - VXD_DAG_CHUNK_BITS) && from[n] != NULL) {
+    while (n < (size_t)1 << (32 - VXD_SVDAG_CHUNK_BITS) && from[n] != NULL) {
         n++;
     }
     if (n == 0) {
@@ -181,76 +183,77 @@ static void copy_words(struct vxd_queue *queue, struct gpu_dag_original *origina
     free(table);
 }
 
-void gpu_dag_scene_build_two(struct vxd_queue *queue, const struct vxd_dag_format *format,
-                             const struct gpu_dag_voxel *const voxels[2],
-                             const size_t n[2], struct gpu_dag_scene *out)
+void gpu_svdag_scene_build_two(struct vxd_queue *queue,
+                               const struct vxd_svdag_format *format,
+                               const struct gpu_svdag_voxel *const voxels[2],
+                               const size_t n[2], struct gpu_svdag_scene *out)
 {
-    struct gpu_dag_original *original;
-    const struct vxd_dag_store_table *table;
+    struct gpu_svdag_original *original;
+    const struct vxd_svdag_store_table *table;
     struct vxd_err err = {0};
 
     out->original = NULL;
     if (vxd_context_backend(queue->context) == VXD_BACKEND_CPU) {
-        out->dag = create(queue, format);
-        out->root = build(out->dag, voxels[0], n[0]);
-        out->other = build(out->dag, voxels[1], n[1]);
+        out->svdag = create(queue, format);
+        out->root = build(out->svdag, voxels[0], n[0]);
+        out->other = build(out->svdag, voxels[1], n[1]);
         return;
     }
     original = gpu_alloc(sizeof *original);
     gpu_env_open(&original->env, VXD_BACKEND_CPU, 1, 0, 0);
-    original->dag = create(original->env.queue, format);
-    out->root = build(original->dag, voxels[0], n[0]);
-    out->other = build(original->dag, voxels[1], n[1]);
+    original->svdag = create(original->env.queue, format);
+    out->root = build(original->svdag, voxels[0], n[0]);
+    out->other = build(original->svdag, voxels[1], n[1]);
     copy_words(queue, original);
     out->original = original;
-    out->dag = gpu_alloc(sizeof *out->dag);
-    *out->dag = *original->dag;
-    out->dag->context = queue->context;
-    out->dag->view.chunks = original->chunks.ptr;
-    if (original->dag->spec.store != VXD_DAG_ARENA) { /* whose kernels read it */
-        require(
-            vxd_dag_find_store(queue->context, original->dag->spec.store, &table, &err),
-            &err);
-        out->dag->device_ops = table->cuda;
+    out->svdag = gpu_alloc(sizeof *out->svdag);
+    *out->svdag = *original->svdag;
+    out->svdag->context = queue->context;
+    out->svdag->view.chunks = original->chunks.ptr;
+    if (original->svdag->spec.store != VXD_SVDAG_ARENA) { /* whose kernels read it */
+        require(vxd_svdag_find_store(queue->context, original->svdag->spec.store, &table,
+                                     &err),
+                &err);
+        out->svdag->device_ops = table->cuda;
     }
 }
 
-void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
-                         const struct gpu_dag_voxel *voxels, size_t n,
-                         struct gpu_dag_scene *out)
+void gpu_svdag_scene_build(struct vxd_queue *queue, const struct vxd_svdag_format *format,
+                           const struct gpu_svdag_voxel *voxels, size_t n,
+                           struct gpu_svdag_scene *out)
 {
-    const struct gpu_dag_voxel *const both[2] = {voxels, NULL};
+    const struct gpu_svdag_voxel *const both[2] = {voxels, NULL};
     const size_t counts[2] = {n, 0};
 
-    gpu_dag_scene_build_two(queue, format, both, counts, out);
+    gpu_svdag_scene_build_two(queue, format, both, counts, out);
 }
 
-void gpu_dag_scene_free(struct vxd_queue *queue, struct gpu_dag_scene *scene)
+void gpu_svdag_scene_free(struct vxd_queue *queue, struct gpu_svdag_scene *scene)
 {
-    struct gpu_dag_original *original = scene->original;
+    struct gpu_svdag_original *original = scene->original;
 
     if (original == NULL) {
-        vxd_dag_destroy(queue, scene->dag);
+        vxd_svdag_destroy(queue, scene->svdag);
     } else {
-        free(scene->dag);
+        free(scene->svdag);
         vxd_device_free(queue, &original->chunks);
         vxd_device_free(queue, &original->words);
-        vxd_dag_destroy(original->env.queue, original->dag);
+        vxd_svdag_destroy(original->env.queue, original->svdag);
         gpu_env_close(&original->env);
         free(original);
     }
-    scene->dag = NULL;
+    scene->svdag = NULL;
 }
 
-static uint32_t random_code(const struct vxd_dag_format *format, uint64_t *state)
+static uint32_t random_code(const struct vxd_svdag_format *format, uint64_t *state)
 {
-    uint32_t code =
-        (uint32_t)(gpu_random(state) % (vxd_dag_n_materials(format) + GPU_DAG_MATERIAL));
+    uint32_t code = (uint32_t)(gpu_random(state) %
+                               (vxd_svdag_n_materials(format) + GPU_SVDAG_MATERIAL));
 
-    return code == GPU_DAG_FREE && !format->tracks_free ? 0 : code;
+    return code == GPU_SVDAG_FREE && !format->tracks_free ? 0 : code;
 }
 
-uint32_t *gpu_dag_random_grid(const struct vxd_dag_format *format, uint64_t seed)
+uint32_t *gpu_svdag_random_grid(const struct vxd_svdag_format *format, uint64_t seed)
 {
     uint32_t side = 1u << format->depth;
     uint32_t *grid = gpu_alloc((size_t)side * side * side * sizeof *grid);
@@ -286,17 +289,17 @@ uint32_t *gpu_dag_random_grid(const struct vxd_dag_format *format, uint64_t seed
     return grid;
 }
 
-struct gpu_dag_voxel *gpu_dag_grid_voxels(const uint32_t *grid, int depth, size_t *n)
+struct gpu_svdag_voxel *gpu_svdag_grid_voxels(const uint32_t *grid, int depth, size_t *n)
 {
     size_t n_all = (size_t)1 << (3 * depth);
-    struct gpu_dag_voxel *voxels = gpu_alloc(n_all * sizeof *voxels);
+    struct gpu_svdag_voxel *voxels = gpu_alloc(n_all * sizeof *voxels);
 
     *n = 0;
     for (uint64_t morton = 0; morton < n_all; morton++) {
         uint32_t at[3];
         uint32_t code;
 
-        gpu_dag_unmorton(morton, at);
+        gpu_svdag_unmorton(morton, at);
         code = grid[(size_t)at[0] << (2 * depth) | (size_t)at[1] << depth | at[2]];
         if (code != 0) {
             voxels[*n].morton = morton;
@@ -307,10 +310,10 @@ struct gpu_dag_voxel *gpu_dag_grid_voxels(const uint32_t *grid, int depth, size_
     return voxels;
 }
 
-struct gpu_dag_voxel *gpu_dag_random_voxels(const struct vxd_dag_format *format,
-                                            uint64_t seed, size_t *n)
+struct gpu_svdag_voxel *gpu_svdag_random_voxels(const struct vxd_svdag_format *format,
+                                                uint64_t seed, size_t *n)
 {
-    struct gpu_dag_voxel *voxels = gpu_alloc(*n * sizeof *voxels);
+    struct gpu_svdag_voxel *voxels = gpu_alloc(*n * sizeof *voxels);
     uint32_t side = 1u << format->depth;
     uint64_t state = seed;
     uint32_t at[3] = {0, 0, 0};
@@ -322,13 +325,13 @@ struct gpu_dag_voxel *gpu_dag_random_voxels(const struct vxd_dag_format *format,
                            ? (uint32_t)(gpu_random(&state) % side)
                            : (at[axis] + (uint32_t)(gpu_random(&state) % 3)) & (side - 1);
         }
-        voxels[i].morton = gpu_dag_morton(at[0], at[1], at[2]);
+        voxels[i].morton = gpu_svdag_morton(at[0], at[1], at[2]);
         voxels[i].code = random_code(format, &state);
         if (voxels[i].code == 0) {
-            voxels[i].code = GPU_DAG_MATERIAL;
+            voxels[i].code = GPU_SVDAG_MATERIAL;
         }
     }
-    qsort(voxels, *n, sizeof *voxels, gpu_dag_voxel_compare);
+    qsort(voxels, *n, sizeof *voxels, gpu_svdag_voxel_compare);
     for (size_t i = 0; i < *n; i++) {
         if (n_out == 0 || voxels[n_out - 1].morton != voxels[i].morton) {
             voxels[n_out++] = voxels[i];

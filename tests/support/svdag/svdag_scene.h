@@ -8,53 +8,54 @@
 
 enum {
     /* What a voxel is: 0 not set, */
-    GPU_DAG_FREE = 1,
-    GPU_DAG_MATERIAL = 2 /* and more: materials */
+    GPU_SVDAG_FREE = 1,
+    GPU_SVDAG_MATERIAL = 2 /* and more: materials */
 };
 
-struct gpu_dag_voxel {
+struct gpu_svdag_voxel {
     uint64_t morton;
     uint32_t code;
 };
 
 /* On a GPU the scene is built by the CPU and its words are copied, so that queries do not
- * depend on the GPU's edits: dag is good for queries alone there. */
-struct gpu_dag_scene {
-    struct vxd_dag *dag;
+ * depend on the GPU's edits: svdag is good for queries alone there. */
+struct gpu_svdag_scene {
+    struct vxd_svdag *svdag;
     uint32_t root;
-    uint32_t other;                    /* of the second scene, where there is one */
-    struct gpu_dag_original *original; /* NULL on the CPU */
+    uint32_t other;                      /* of the second scene, where there is one */
+    struct gpu_svdag_original *original; /* NULL on the CPU */
 };
 
 /* The store of scenes under test: that of the number in VOXELD_TEST_DAG_STORE where the format
  * can be kept in it, else the arena. Test programs run once for each. */
-enum vxd_dag_store gpu_dag_store(const struct vxd_dag_format *format);
+enum vxd_svdag_store gpu_svdag_store(const struct vxd_svdag_format *format);
 
-uint64_t gpu_dag_morton(uint32_t x, uint32_t y, uint32_t z);
-void gpu_dag_unmorton(uint64_t morton, uint32_t voxel[3]);
+uint64_t gpu_svdag_morton(uint32_t x, uint32_t y, uint32_t z);
+void gpu_svdag_unmorton(uint64_t morton, uint32_t voxel[3]);
 
 /* By Morton code, for qsort. */
-int gpu_dag_voxel_compare(const void *a, const void *b);
+int gpu_svdag_voxel_compare(const void *a, const void *b);
 
 /* n set voxels, strictly ascending. Failures end the program. */
-void gpu_dag_scene_build(struct vxd_queue *queue, const struct vxd_dag_format *format,
-                         const struct gpu_dag_voxel *voxels, size_t n,
-                         struct gpu_dag_scene *out);
+void gpu_svdag_scene_build(struct vxd_queue *queue, const struct vxd_svdag_format *format,
+                           const struct gpu_svdag_voxel *voxels, size_t n,
+                           struct gpu_svdag_scene *out);
 /* Two scenes in one store. */
-void gpu_dag_scene_build_two(struct vxd_queue *queue, const struct vxd_dag_format *format,
-                             const struct gpu_dag_voxel *const voxels[2],
-                             const size_t n[2], struct gpu_dag_scene *out);
-void gpu_dag_scene_free(struct vxd_queue *queue, struct gpu_dag_scene *scene);
+void gpu_svdag_scene_build_two(struct vxd_queue *queue,
+                               const struct vxd_svdag_format *format,
+                               const struct gpu_svdag_voxel *const voxels[2],
+                               const size_t n[2], struct gpu_svdag_scene *out);
+void gpu_svdag_scene_free(struct vxd_queue *queue, struct gpu_svdag_scene *scene);
 
 /* A dense grid of codes, side^3, row-major by x, malloc'ed: boxes, noise, few leaves again and
  * again, much that is empty. */
-uint32_t *gpu_dag_random_grid(const struct vxd_dag_format *format, uint64_t seed);
+uint32_t *gpu_svdag_random_grid(const struct vxd_svdag_format *format, uint64_t seed);
 /* Its set voxels, ascending; malloc'ed. */
-struct gpu_dag_voxel *gpu_dag_grid_voxels(const uint32_t *grid, int depth, size_t *n);
+struct gpu_svdag_voxel *gpu_svdag_grid_voxels(const uint32_t *grid, int depth, size_t *n);
 
 /* n voxels of random materials (some FREE where that is tracked) anywhere in the scene, in
  * small heaps; malloc'ed, ascending; *n comes out smaller where some fell together. */
-struct gpu_dag_voxel *gpu_dag_random_voxels(const struct vxd_dag_format *format,
-                                            uint64_t seed, size_t *n);
+struct gpu_svdag_voxel *gpu_svdag_random_voxels(const struct vxd_svdag_format *format,
+                                                uint64_t seed, size_t *n);
 
 #endif

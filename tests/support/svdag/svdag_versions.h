@@ -10,42 +10,44 @@
 #include "tests/support/svdag/svdag_scene.h"
 
 enum {
-    GPU_DAG_MAX_VERSIONS = 32
+    GPU_SVDAG_MAX_VERSIONS = 32
 };
 
 /* The first version is empty. */
-struct gpu_dag_versions {
+struct gpu_svdag_versions {
     struct gpu_env *env;
-    struct vxd_dag *dag;
-    struct gpu_env cpu;   /* its store is built from grids alone */
-    struct vxd_dag *twin; /* there */
-    struct gpu_dag_grid grids[GPU_DAG_MAX_VERSIONS];
-    uint32_t roots[GPU_DAG_MAX_VERSIONS];
+    struct vxd_svdag *svdag;
+    struct gpu_env cpu;     /* its store is built from grids alone */
+    struct vxd_svdag *twin; /* there */
+    struct gpu_svdag_grid grids[GPU_SVDAG_MAX_VERSIONS];
+    uint32_t roots[GPU_SVDAG_MAX_VERSIONS];
     size_t n;
 };
 
-void gpu_dag_versions_open(struct gpu_env *env, const struct vxd_dag_format *format,
-                           struct gpu_dag_versions *out);
-void gpu_dag_versions_close(struct gpu_dag_versions *versions);
+void gpu_svdag_versions_open(struct gpu_env *env, const struct vxd_svdag_format *format,
+                             struct gpu_svdag_versions *out);
+void gpu_svdag_versions_close(struct gpu_svdag_versions *versions);
 
-struct vxd_dag *gpu_dag_versions_store(struct gpu_env *env,
-                                       const struct vxd_dag_format *format,
-                                       size_t max_bytes);
+struct vxd_svdag *gpu_svdag_versions_store(struct gpu_env *env,
+                                           const struct vxd_svdag_format *format,
+                                           size_t max_bytes);
 
 /* A box or a ball, of any size, on borders of nodes or not. */
-struct vxd_dag_op gpu_dag_random_op(const struct vxd_dag_format *format, uint64_t *seed);
+struct vxd_svdag_op gpu_svdag_random_op(const struct vxd_svdag_format *format,
+                                        uint64_t *seed);
 
 /* What gpu/svdag/edit/undo.h says, voxel by voxel, into *out. */
-void gpu_dag_grid_undo(const struct gpu_dag_grid *head, const struct gpu_dag_grid *before,
-                       const struct gpu_dag_grid *after, struct gpu_dag_grid *out);
+void gpu_svdag_grid_undo(const struct gpu_svdag_grid *head,
+                         const struct gpu_svdag_grid *before,
+                         const struct gpu_svdag_grid *after, struct gpu_svdag_grid *out);
 
 /* Adds a version: some random operations on the last one, by edit and by grid. */
-void gpu_dag_versions_edit(struct gpu_dag_versions *versions, uint64_t *seed);
+void gpu_svdag_versions_edit(struct gpu_svdag_versions *versions, uint64_t *seed);
 
 /* Adds a version: from `head` what differs between `before` and `after` is taken back, by
  * undo and by grid. The result has the grid's counts, and the root that a scene built of the
  * grid has (in another store: its summary); else the program ends. */
-void gpu_dag_versions_undo(struct gpu_dag_versions *versions, size_t head, size_t before,
-                           size_t after);
+void gpu_svdag_versions_undo(struct gpu_svdag_versions *versions, size_t head,
+                             size_t before, size_t after);
 
 #endif

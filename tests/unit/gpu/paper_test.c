@@ -8,8 +8,8 @@
 #include "tests/support/gpu/gpu_helpers.h"
 #include "tests/support/test.h"
 
-static const char *const names[VXD_DAG_N_STORES] = {"arena", "atomic64", "ticket",
-                                                    "accel32", "accel8"};
+static const char *const names[VXD_SVDAG_N_STORES] = {"arena", "atomic64", "ticket",
+                                                      "accel32", "accel8"};
 
 /* What is expected of a store that is asked for: OK, or UNIMPLEMENTED with the store's name. */
 static void check_answer(enum vxd_status status, const struct vxd_err *err,
@@ -29,24 +29,24 @@ static void check_answer(enum vxd_status status, const struct vxd_err *err,
 
 static void ask_for_stores(struct vxd_queue *queue, bool has_stores)
 {
-    for (int store = VXD_DAG_ATOMIC64; store < VXD_DAG_N_STORES; store++) {
-        const struct vxd_dag_spec spec = {.format = {5, 4, false},
-                                          .store = (enum vxd_dag_store)store,
-                                          .table_items = 64};
-        const struct vxd_dag_table_spec table_spec = {(enum vxd_dag_store)store, 2, 10,
-                                                      0};
-        struct vxd_dag *dag;
-        struct vxd_dag_table *table;
+    for (int store = VXD_SVDAG_ATOMIC64; store < VXD_SVDAG_N_STORES; store++) {
+        const struct vxd_svdag_spec spec = {.format = {5, 4, false},
+                                            .store = (enum vxd_svdag_store)store,
+                                            .table_items = 64};
+        const struct vxd_svdag_table_spec table_spec = {(enum vxd_svdag_store)store, 2,
+                                                        10, 0};
+        struct vxd_svdag *svdag;
+        struct vxd_svdag_table *table;
         struct vxd_err err = {0};
 
-        check_answer(vxd_dag_create(queue, &spec, &dag, &err), &err, has_stores, "store",
-                     names[store]);
-        CHECK((dag != NULL) == has_stores);
-        check_answer(vxd_dag_table_create(queue, &table_spec, &table, &err), &err,
+        check_answer(vxd_svdag_create(queue, &spec, &svdag, &err), &err, has_stores,
+                     "store", names[store]);
+        CHECK((svdag != NULL) == has_stores);
+        check_answer(vxd_svdag_table_create(queue, &table_spec, &table, &err), &err,
                      has_stores, "store", names[store]);
         CHECK((table != NULL) == has_stores);
-        vxd_dag_table_destroy(queue, table);
-        vxd_dag_destroy(queue, dag);
+        vxd_svdag_table_destroy(queue, table);
+        vxd_svdag_destroy(queue, svdag);
     }
 }
 
@@ -80,17 +80,17 @@ static void ask(enum vxd_backend backend, const struct vxd_context_extras *extra
 {
     const struct vxd_context_options options = {
         .backend = backend, .n_threads = 1, .extras = extras};
-    const struct vxd_dag_spec arena = {.format = {5, 4, false}};
+    const struct vxd_svdag_spec arena = {.format = {5, 4, false}};
     struct vxd_context *context;
     struct vxd_queue *queue;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
 
     REQUIRE(vxd_context_create(&options, &context, NULL) == VXD_OK);
     REQUIRE(vxd_queue_create(context, &queue, NULL) == VXD_OK);
     ask_for_stores(queue, has_stores);
     ask_for_slab_maps(queue, context, has_stores);
-    CHECK_INT(vxd_dag_create(queue, &arena, &dag, NULL), VXD_OK);
-    vxd_dag_destroy(queue, dag);
+    CHECK_INT(vxd_svdag_create(queue, &arena, &svdag, NULL), VXD_OK);
+    vxd_svdag_destroy(queue, svdag);
     CHECK_INT(vxd_queue_wait(queue, NULL), VXD_OK);
     vxd_queue_destroy(queue);
     vxd_context_destroy(context);
@@ -121,8 +121,8 @@ static void test_context_with_the_papers_stores_has_those_of_its_build(void)
 
 static void test_stores_have_the_names_of_configurations(void)
 {
-    for (int store = 0; store < VXD_DAG_N_STORES; store++) {
-        CHECK_STR(vxd_dag_store_name((enum vxd_dag_store)store), names[store]);
+    for (int store = 0; store < VXD_SVDAG_N_STORES; store++) {
+        CHECK_STR(vxd_svdag_store_name((enum vxd_svdag_store)store), names[store]);
     }
 }
 

@@ -405,10 +405,10 @@ static void make_list(struct list *list, size_t n, uint32_t rare)
 
 static struct vxd_record_bytes encode_list(const struct list *list)
 {
-    const struct vxd_dag_op op = {
-        .shape = {.kind = VXD_DAG_VOXELS,
+    const struct vxd_svdag_op op = {
+        .shape = {.kind = VXD_SVDAG_VOXELS,
                   .voxels = {.codes = list->codes, .masks = list->masks, .n = list->n}},
-        .action = VXD_DAG_ERASE};
+        .action = VXD_SVDAG_ERASE};
     const struct vxd_record record = {
         .kind = VXD_RECORD_EDIT, .head = "a", .version = {1, 2}, .ops = &op, .n_ops = 1};
     struct vxd_record_bytes bytes = {0};
@@ -505,7 +505,7 @@ static bool compare_lists(const uint8_t *bytes, size_t n_bytes)
           status == VXD_RESOURCE_EXHAUSTED);
     CHECK_INT(status == VXD_OK, is_good);
     if (status == VXD_OK) {
-        const struct vxd_dag_voxels *voxels = &decoded.record.ops[0].shape.voxels;
+        const struct vxd_svdag_voxels *voxels = &decoded.record.ops[0].shape.voxels;
 
         CHECK(voxels->n == list.n &&
               memcmp(voxels->codes, list.codes, list.n * sizeof list.codes[0]) == 0 &&

@@ -44,7 +44,7 @@ enum {
 
 /* Every shape and action, and lists that are long enough for codes of their own. */
 struct sample {
-    struct vxd_dag_op ops[N_OPS];
+    struct vxd_svdag_op ops[N_OPS];
     uint64_t codes[N_LEAVES];
     uint64_t masks[N_LEAVES];
     uint32_t first[N_LEAVES];
@@ -78,52 +78,55 @@ static void make_lists(struct sample *sample)
 
 static void make_sample(struct sample *sample)
 {
-    struct vxd_dag_op *op = sample->ops;
-    const int64_t most = VXD_DAG_MAX_COORDINATE;
+    struct vxd_svdag_op *op = sample->ops;
+    const int64_t most = VXD_SVDAG_MAX_COORDINATE;
 
     memset(sample, 0, sizeof *sample);
     make_lists(sample);
-    op[0] = (struct vxd_dag_op){
-        .shape = {.kind = VXD_DAG_BOX, .low = {-most, 0, 5}, .high = {most, 1, -5}},
-        .action = VXD_DAG_REPLACE,
+    op[0] = (struct vxd_svdag_op){
+        .shape = {.kind = VXD_SVDAG_BOX, .low = {-most, 0, 5}, .high = {most, 1, -5}},
+        .action = VXD_SVDAG_REPLACE,
         .value = 65535,
         .from = 3};
-    op[1] =
-        (struct vxd_dag_op){.shape = {.kind = VXD_DAG_BALL, .a = {1, -2, 3}, .r = most},
-                            .action = VXD_DAG_ERODE,
-                            .threshold = 6};
-    op[2] = (struct vxd_dag_op){
-        .shape = {.kind = VXD_DAG_CAPSULE, .a = {most, 0, 0}, .b = {-most, 0, 9}, .r = 0},
-        .action = VXD_DAG_ERASE};
-    op[3] = (struct vxd_dag_op){.shape = {.kind = VXD_DAG_HALF_SPACE,
-                                          .n = {INT32_MIN, 0, INT32_MAX},
-                                          .d = -((int64_t)1 << 62)},
-                                .action = VXD_DAG_SET_FREE};
-    op[4] = (struct vxd_dag_op){.shape = {.kind = VXD_DAG_NOISE_BALL,
-                                          .a = {7, 7, 7},
-                                          .r = 1000,
-                                          .seed = UINT32_MAX,
-                                          .amplitude = 99,
-                                          .cell_bits = 16},
-                                .action = VXD_DAG_PAINT,
-                                .value = 1};
-    op[5] = (struct vxd_dag_op){
-        .shape = {.kind = VXD_DAG_BOX, .low = {256, 512, 0}, .high = {1024, 1024, 1024}},
-        .action = VXD_DAG_COPY,
-        .from_voxel = {-1, 2, most},
-        .matrix = {{0, -1, 0}, {1, 0, 0}, {0, 0, 1}},
-        .copy_empty = true};
-    op[6].shape.kind = VXD_DAG_VOXELS;
-    op[6].shape.voxels = (struct vxd_dag_voxels){
+    op[1] = (struct vxd_svdag_op){
+        .shape = {.kind = VXD_SVDAG_BALL, .a = {1, -2, 3}, .r = most},
+        .action = VXD_SVDAG_ERODE,
+        .threshold = 6};
+    op[2] = (struct vxd_svdag_op){.shape = {.kind = VXD_SVDAG_CAPSULE,
+                                            .a = {most, 0, 0},
+                                            .b = {-most, 0, 9},
+                                            .r = 0},
+                                  .action = VXD_SVDAG_ERASE};
+    op[3] = (struct vxd_svdag_op){.shape = {.kind = VXD_SVDAG_HALF_SPACE,
+                                            .n = {INT32_MIN, 0, INT32_MAX},
+                                            .d = -((int64_t)1 << 62)},
+                                  .action = VXD_SVDAG_SET_FREE};
+    op[4] = (struct vxd_svdag_op){.shape = {.kind = VXD_SVDAG_NOISE_BALL,
+                                            .a = {7, 7, 7},
+                                            .r = 1000,
+                                            .seed = UINT32_MAX,
+                                            .amplitude = 99,
+                                            .cell_bits = 16},
+                                  .action = VXD_SVDAG_PAINT,
+                                  .value = 1};
+    op[5] = (struct vxd_svdag_op){.shape = {.kind = VXD_SVDAG_BOX,
+                                            .low = {256, 512, 0},
+                                            .high = {1024, 1024, 1024}},
+                                  .action = VXD_SVDAG_COPY,
+                                  .from_voxel = {-1, 2, most},
+                                  .matrix = {{0, -1, 0}, {1, 0, 0}, {0, 0, 1}},
+                                  .copy_empty = true};
+    op[6].shape.kind = VXD_SVDAG_VOXELS;
+    op[6].shape.voxels = (struct vxd_svdag_voxels){
         .codes = sample->codes, .masks = sample->masks, .n = N_LEAVES};
     op[7] = op[6];
     op[7].shape.voxels.first_value = sample->first;
     op[7].shape.voxels.values = sample->values;
-    op[8].shape.kind = VXD_DAG_HEIGHTFIELD;
+    op[8].shape.kind = VXD_SVDAG_HEIGHTFIELD;
     op[8].shape.low[2] = -77;
-    op[8].shape.field = (struct vxd_dag_heights){
+    op[8].shape.field = (struct vxd_svdag_heights){
         .heights = sample->heights, .n_x = 3, .n_y = 4, .cell = 2, .x = -5, .y = 6};
-    op[9].shape.kind = VXD_DAG_VOXELS; /* none */
+    op[9].shape.kind = VXD_SVDAG_VOXELS; /* none */
     sample->record = (struct vxd_record){.kind = VXD_RECORD_EDIT,
                                          .head = "yard",
                                          .author = "fleet",
@@ -134,7 +137,8 @@ static void make_sample(struct sample *sample)
                                          .n_ops = N_OPS};
 }
 
-static bool is_same_list(const struct vxd_dag_voxels *a, const struct vxd_dag_voxels *b)
+static bool is_same_list(const struct vxd_svdag_voxels *a,
+                         const struct vxd_svdag_voxels *b)
 {
     if (a->n != b->n || (a->values != NULL) != (b->values != NULL)) {
         return false;

@@ -383,7 +383,8 @@ static void test_records_that_pack_well_are_not_all_read_ahead(void)
 {
     uint64_t *codes = calloc(N_LEAVES, sizeof *codes);
     uint64_t *masks = calloc(N_LEAVES, sizeof *masks);
-    struct vxd_dag_op op = {.shape = {.kind = VXD_DAG_VOXELS}, .action = VXD_DAG_FILL};
+    struct vxd_svdag_op op = {.shape = {.kind = VXD_SVDAG_VOXELS},
+                              .action = VXD_SVDAG_FILL};
     struct vxd_record packed = {
         .kind = VXD_RECORD_EDIT, .head = "a", .version = {1, 2}, .ops = &op, .n_ops = 1};
     struct vxd_record_bytes bytes = {0};
@@ -398,7 +399,7 @@ static void test_records_that_pack_well_are_not_all_read_ahead(void)
         masks[i] = UINT64_MAX;
     }
     op.shape.voxels =
-        (struct vxd_dag_voxels){.codes = codes, .masks = masks, .n = N_LEAVES};
+        (struct vxd_svdag_voxels){.codes = codes, .masks = masks, .n = N_LEAVES};
     CHECK(vxd_record_encode(&packed, &bytes, NULL) == VXD_OK);
     free(codes);
     free(masks);

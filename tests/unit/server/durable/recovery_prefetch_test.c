@@ -76,13 +76,13 @@ static void make_lists(size_t n, enum packs packs)
 static enum vxd_status add_record(struct vxd_journal_txn *txn, const struct world *world,
                                   uint64_t number)
 {
-    const struct vxd_dag_op op = {
-        .shape = {.kind = world->n_leaves[number] > 0 ? VXD_DAG_VOXELS : VXD_DAG_BALL,
+    const struct vxd_svdag_op op = {
+        .shape = {.kind = world->n_leaves[number] > 0 ? VXD_SVDAG_VOXELS : VXD_SVDAG_BALL,
                   .r = 256,
                   .voxels = {.codes = codes,
                              .masks = masks,
                              .n = world->n_leaves[number]}},
-        .action = VXD_DAG_FILL,
+        .action = VXD_SVDAG_FILL,
         .value = (uint32_t)(number % 65536)};
     const struct vxd_record record = {.kind = VXD_RECORD_EDIT,
                                       .head = "a",
@@ -198,7 +198,7 @@ static enum vxd_status look(void *user, uint64_t sequence,
     seen->most = n > seen->most ? n : seen->most;
     for (*n_taken = 0; *n_taken < n; ++*n_taken) {
         const struct vxd_record *record = &records[*n_taken].record;
-        const struct vxd_dag_op *op = &record->ops[0];
+        const struct vxd_svdag_op *op = &record->ops[0];
 
         if (seen->n + 1 == seen->fails_at) {
             return vxd_fail(err, VXD_UNAVAILABLE, NULL, "here");

@@ -26,29 +26,32 @@ static const char *const heads[N_HEADS] = {"a", "b", "c"};
 
 /* --- edits, which may be made to fail ------------------------------------------------------ */
 
-enum vxd_status __wrap_vxd_dag_edit_wait(struct vxd_queue *queue, struct vxd_dag *dag,
-                                         uint32_t root, const struct vxd_dag_op *ops,
-                                         size_t n_ops, struct vxd_dag_edit_result *out,
-                                         struct vxd_err *err);
-enum vxd_status __real_vxd_dag_edit_wait(struct vxd_queue *queue, struct vxd_dag *dag,
-                                         uint32_t root, const struct vxd_dag_op *ops,
-                                         size_t n_ops, struct vxd_dag_edit_result *out,
-                                         struct vxd_err *err);
+enum vxd_status __wrap_vxd_svdag_edit_wait(struct vxd_queue *queue,
+                                           struct vxd_svdag *svdag, uint32_t root,
+                                           const struct vxd_svdag_op *ops, size_t n_ops,
+                                           struct vxd_svdag_edit_result *out,
+                                           struct vxd_err *err);
+enum vxd_status __real_vxd_svdag_edit_wait(struct vxd_queue *queue,
+                                           struct vxd_svdag *svdag, uint32_t root,
+                                           const struct vxd_svdag_op *ops, size_t n_ops,
+                                           struct vxd_svdag_edit_result *out,
+                                           struct vxd_err *err);
 
 static size_t n_most_ops = SIZE_MAX; /* edits of more fail */
 static int n_failed;
 
 /* The linker puts this in front of the engine's (--wrap). */
-enum vxd_status __wrap_vxd_dag_edit_wait(struct vxd_queue *queue, struct vxd_dag *dag,
-                                         uint32_t root, const struct vxd_dag_op *ops,
-                                         size_t n_ops, struct vxd_dag_edit_result *out,
-                                         struct vxd_err *err)
+enum vxd_status __wrap_vxd_svdag_edit_wait(struct vxd_queue *queue,
+                                           struct vxd_svdag *svdag, uint32_t root,
+                                           const struct vxd_svdag_op *ops, size_t n_ops,
+                                           struct vxd_svdag_edit_result *out,
+                                           struct vxd_err *err)
 {
     if (n_ops > n_most_ops) {
         n_failed++;
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL, "no room");
     }
-    return __real_vxd_dag_edit_wait(queue, dag, root, ops, n_ops, out, err);
+    return __real_vxd_svdag_edit_wait(queue, svdag, root, ops, n_ops, out, err);
 }
 
 /* --- what there is to see ------------------------------------------------------------------ */
@@ -302,7 +305,7 @@ static void test_random_histories_come_back_as_they_were(void)
 static uint64_t count_nodes(struct world *world)
 {
     struct vxd_scene *scene = vxd_scenes_find(world->server->scenes, "a");
-    struct vxd_dag_usage usage = {0};
+    struct vxd_svdag_usage usage = {0};
 
     if (scene != NULL) {
         vxd_scene_get_usage(scene, &usage);
@@ -363,8 +366,8 @@ static void add_record(struct vxd_journal *journal, uint64_t sequence,
  * on: what is kept then is what the good ones end with. */
 static void test_records_that_end_sooner_than_foreseen_lose_no_kept_version(void)
 {
-    static const struct vxd_dag_op op = {
-        .shape = {.kind = VXD_DAG_BOX, .high = {1024, 1024, 1024}}, .value = 1};
+    static const struct vxd_svdag_op op = {
+        .shape = {.kind = VXD_SVDAG_BOX, .high = {1024, 1024, 1024}}, .value = 1};
     struct vxd_record record = {
         .kind = VXD_RECORD_EDIT, .head = "a", .ops = &op, .n_ops = 1};
     const struct vxd_journal_options options = {0};
@@ -404,7 +407,7 @@ static void test_records_that_end_sooner_than_foreseen_lose_no_kept_version(void
 struct planned {
     struct vxd_scene_plan plan;
     struct vxd_scene scene;
-    struct vxd_dag_op ops[4];
+    struct vxd_svdag_op ops[4];
     struct vxd_record_decoded records[8];
 };
 
@@ -471,11 +474,11 @@ static void test_changes_go_together_up_to_what_is_asked_for(void)
     CHECK_INT(count_together(&planned, 8, 0), 3);
 
     plan_edits(&planned, 8); /* one has operations that look at what was before */
-    planned.ops[3].action = VXD_DAG_ERODE;
+    planned.ops[3].action = VXD_SVDAG_ERODE;
     planned.records[2].record.ops = &planned.ops[3];
     CHECK_INT(count_together(&planned, 8, 0), 2);
     plan_edits(&planned, 8);
-    planned.ops[3].action = VXD_DAG_ERODE;
+    planned.ops[3].action = VXD_SVDAG_ERODE;
     planned.records[2].record.ops = &planned.ops[3];
     CHECK_INT(count_together(&planned, 8, 2), 1);
 }
@@ -487,8 +490,8 @@ static void test_scans_go_together_as_far_as_the_backend_has_a_pass_for_them(voi
     for (int backend = VXD_BACKEND_CPU; backend <= VXD_BACKEND_CUDA; backend++) {
         plan_edits(&planned, 8); /* two lists each */
         planned.plan.backend = (enum vxd_backend)backend;
-        planned.ops[0].shape.kind = VXD_DAG_VOXELS;
-        planned.ops[1].shape.kind = VXD_DAG_VOXELS;
+        planned.ops[0].shape.kind = VXD_SVDAG_VOXELS;
+        planned.ops[1].shape.kind = VXD_SVDAG_VOXELS;
         for (size_t i = 0; i < 8; i++) {
             planned.records[i].record.n_ops = 2;
         }

@@ -7,16 +7,16 @@
 
 enum {
     N_CASES = 200000,
-    MAX_DEPTH = VXD_DAG_MAX_DEPTH
+    MAX_DEPTH = VXD_SVDAG_MAX_DEPTH
 };
 
 struct ball_case {
-    struct vxd_dag_shape shape;
+    struct vxd_svdag_shape shape;
     uint32_t corner[3]; /* voxels */
     int height;
 };
 
-static bool is_in(const struct vxd_dag_shape *shape, const int64_t c[3])
+static bool is_in(const struct vxd_svdag_shape *shape, const int64_t c[3])
 {
     unsigned __int128 sum = 0;
 
@@ -32,13 +32,13 @@ static bool is_in(const struct vxd_dag_shape *shape, const int64_t c[3])
  * the radius along one axis, or in between along all. */
 static struct ball_case random_case(uint64_t *seed)
 {
-    const int64_t most = VXD_DAG_MAX_COORDINATE;
-    struct ball_case out = {.shape = {.kind = VXD_DAG_BALL}};
+    const int64_t most = VXD_SVDAG_MAX_COORDINATE;
+    struct ball_case out = {.shape = {.kind = VXD_SVDAG_BALL}};
     int bits = (int)(gpu_random(seed) % 32);
     int64_t r = (int64_t)(gpu_random(seed) >> (63 - bits));
-    int64_t jitter = gpu_random(seed) % 4 == 0 ? 1 : (int64_t)4 * VXD_DAG_UNIT;
+    int64_t jitter = gpu_random(seed) % 4 == 0 ? 1 : (int64_t)4 * VXD_SVDAG_UNIT;
 
-    out.height = VXD_DAG_LEAF_HEIGHT + (int)(gpu_random(seed) % (MAX_DEPTH - 1));
+    out.height = VXD_SVDAG_LEAF_HEIGHT + (int)(gpu_random(seed) % (MAX_DEPTH - 1));
     out.shape.r = r < most ? r : most;
     for (int axis = 0; axis < 3; axis++) {
         uint32_t at = (uint32_t)(gpu_random(seed) >> (64 - MAX_DEPTH));
@@ -47,7 +47,7 @@ static struct ball_case random_case(uint64_t *seed)
 
         out.corner[axis] = at & ~((1u << out.height) - 1);
         d += (int64_t)(gpu_random(seed) % (uint64_t)(2 * jitter)) - jitter;
-        d += vxd_dag_centre(out.corner[axis]);
+        d += vxd_svdag_centre(out.corner[axis]);
         out.shape.a[axis] = d < -most ? -most : d > most ? most : d;
     }
     return out;
@@ -61,12 +61,12 @@ static uint64_t mask_by_voxel(const struct ball_case *at)
         uint32_t x = i >> 4;
         uint32_t y = i >> 2 & 3;
         uint32_t z = i & 3;
-        int64_t c[3] = {vxd_dag_centre(at->corner[0] + x),
-                        vxd_dag_centre(at->corner[1] + y),
-                        vxd_dag_centre(at->corner[2] + z)};
+        int64_t c[3] = {vxd_svdag_centre(at->corner[0] + x),
+                        vxd_svdag_centre(at->corner[1] + y),
+                        vxd_svdag_centre(at->corner[2] + z)};
 
         mask |= (uint64_t)is_in(&at->shape, c)
-                << vxd_dag_leaf_index((int)x, (int)y, (int)z);
+                << vxd_svdag_leaf_index((int)x, (int)y, (int)z);
     }
     return mask;
 }
@@ -78,11 +78,11 @@ static void test_ball_mask_of_a_leaf_is_that_of_its_voxels(void)
 
     for (int i = 0; i < N_CASES; i++) {
         struct ball_case at = random_case(&seed);
-        struct vxd_dag_extent extent =
-            vxd_dag_extent_of(at.corner[0], at.corner[1], at.corner[2], 2);
+        struct vxd_svdag_extent extent =
+            vxd_svdag_extent_of(at.corner[0], at.corner[1], at.corner[2], 2);
         uint64_t expected = mask_by_voxel(&at);
 
-        REQUIRE(vxd_dag_ball_mask(&at.shape, &extent) == expected);
+        REQUIRE(vxd_svdag_ball_mask(&at.shape, &extent) == expected);
         n_partial += expected != 0 && expected != ~(uint64_t)0;
     }
     CHECK(n_partial > N_CASES / 20);
@@ -95,22 +95,22 @@ static void test_ball_octants_are_what_each_part_is(void)
 
     for (int i = 0; i < N_CASES; i++) {
         struct ball_case at = random_case(&seed);
-        struct vxd_dag_extent extent =
-            vxd_dag_extent_of(at.corner[0], at.corner[1], at.corner[2], at.height);
+        struct vxd_svdag_extent extent =
+            vxd_svdag_extent_of(at.corner[0], at.corner[1], at.corner[2], at.height);
         uint32_t side = 1u << (at.height - 1);
         unsigned outside;
         unsigned inside;
 
-        vxd_dag_ball_octants(&at.shape, &extent, at.height, &outside, &inside);
+        vxd_svdag_ball_octants(&at.shape, &extent, at.height, &outside, &inside);
         for (unsigned k = 0; k < 8; k++) {
-            struct vxd_dag_extent part = vxd_dag_extent_of(
+            struct vxd_svdag_extent part = vxd_svdag_extent_of(
                 at.corner[0] + (k >> 2) * side, at.corner[1] + (k >> 1 & 1) * side,
                 at.corner[2] + (k & 1) * side, at.height - 1);
-            enum vxd_dag_relation told = (outside >> k & 1) != 0  ? VXD_DAG_OUTSIDE
-                                         : (inside >> k & 1) != 0 ? VXD_DAG_INSIDE
-                                                                  : VXD_DAG_PARTIAL;
+            enum vxd_svdag_relation told = (outside >> k & 1) != 0  ? VXD_SVDAG_OUTSIDE
+                                           : (inside >> k & 1) != 0 ? VXD_SVDAG_INSIDE
+                                                                    : VXD_SVDAG_PARTIAL;
 
-            REQUIRE(told == vxd_dag_ball_relation(&at.shape, &part));
+            REQUIRE(told == vxd_svdag_ball_relation(&at.shape, &part));
             n_of[told]++;
         }
         CHECK_INT(outside & inside, 0);

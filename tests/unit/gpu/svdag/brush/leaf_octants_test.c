@@ -16,8 +16,8 @@ enum {
 
 static uint64_t bit_at(const int p[3])
 {
-    return (uint64_t)1 << vxd_dag_leaf_bit((uint32_t)p[0], (uint32_t)p[1],
-                                           (uint32_t)p[2]);
+    return (uint64_t)1 << vxd_svdag_leaf_bit((uint32_t)p[0], (uint32_t)p[1],
+                                             (uint32_t)p[2]);
 }
 
 /* The i-th voxel of a leaf, x slowest. */
@@ -61,7 +61,7 @@ static void test_leaf_between_eight_is_that_of_their_voxels(void)
             int from[3];
 
             voxel_of(i, from);
-            REQUIRE(vxd_dag_leaf_between(leaves, from) ==
+            REQUIRE(vxd_svdag_leaf_between(leaves, from) ==
                     between_by_voxels(leaves, from));
         }
     }
@@ -105,7 +105,7 @@ static void test_turned_leaf_is_that_of_its_voxels(void)
                 }
                 turned |= (mask & bit_at(from)) != 0 ? bit_at(p) : 0;
             }
-            REQUIRE(vxd_dag_turn(mask, matrix) == turned);
+            REQUIRE(vxd_svdag_turn(mask, matrix) == turned);
         }
     }
 }
@@ -116,7 +116,7 @@ static void test_nibbles_of_every_set_go_to_their_places_and_back(void)
 
     for (uint32_t set = 0; set < 256; set++) {
         const uint32_t nibbles = (uint32_t)gpu_random(&seed);
-        const uint32_t kept = vxd_dag_bits_apart(set);
+        const uint32_t kept = vxd_svdag_bits_apart(set);
         uint32_t apart = 0;
         uint32_t any = 0;
         int n = 0;
@@ -127,17 +127,17 @@ static void test_nibbles_of_every_set_go_to_their_places_and_back(void)
             }
             any |= (nibbles >> 4 * i & 15u) != 0 ? 1u << i : 0;
         }
-        CHECK_INT(vxd_dag_nibbles_apart(nibbles, kept), apart);
-        CHECK_INT(vxd_dag_nibbles_kept(apart | ~(kept * 15u), kept),
+        CHECK_INT(vxd_svdag_nibbles_apart(nibbles, kept), apart);
+        CHECK_INT(vxd_svdag_nibbles_kept(apart | ~(kept * 15u), kept),
                   n == 8 ? nibbles : nibbles & ((1u << 4 * n) - 1));
-        CHECK_INT(vxd_dag_nibbles_any(nibbles), any);
+        CHECK_INT(vxd_svdag_nibbles_any(nibbles), any);
     }
 }
 
 /* A leaf with packed values, and the same with a value a voxel. */
 struct pair {
     uint16_t values[2][64];
-    struct vxd_dag_leaf leaves[2];
+    struct vxd_svdag_leaf leaves[2];
 };
 
 static void begin_pair(struct pair *pair, uint64_t *seed)
@@ -152,26 +152,27 @@ static void begin_pair(struct pair *pair, uint64_t *seed)
     pair->leaves[1].values = pair->values[1];
 }
 
-static void check_pair(const struct pair *pair, const struct vxd_dag_view *view)
+static void check_pair(const struct pair *pair, const struct vxd_svdag_view *view)
 {
-    const struct vxd_dag_leaf *packed = &pair->leaves[0];
-    const struct vxd_dag_leaf *plain = &pair->leaves[1];
+    const struct vxd_svdag_leaf *packed = &pair->leaves[0];
+    const struct vxd_svdag_leaf *plain = &pair->leaves[1];
     const uint64_t occupied = packed->set & ~packed->free;
-    uint32_t words[2][VXD_DAG_MAX_ITEM_WORDS] = {{0}};
+    uint32_t words[2][VXD_SVDAG_MAX_ITEM_WORDS] = {{0}};
     uint32_t refs[2];
     bool has_words[2];
 
     for (int bit = 0; bit < 64; bit++) {
         if ((occupied >> bit & 1) != 0) {
-            CHECK_INT(vxd_dag_leaf_value(packed, bit), vxd_dag_leaf_value(plain, bit));
+            CHECK_INT(vxd_svdag_leaf_value(packed, bit),
+                      vxd_svdag_leaf_value(plain, bit));
         }
     }
     for (uint32_t value = 0; value < 15; value++) {
-        CHECK(vxd_dag_leaf_find_value(packed, occupied, value) ==
-              vxd_dag_leaf_find_value(plain, occupied, value));
+        CHECK(vxd_svdag_leaf_find_value(packed, occupied, value) ==
+              vxd_svdag_leaf_find_value(plain, occupied, value));
     }
     for (int i = 0; i < 2; i++) {
-        has_words[i] = vxd_dag_leaf_compose(view, &pair->leaves[i], words[i], &refs[i]);
+        has_words[i] = vxd_svdag_leaf_compose(view, &pair->leaves[i], words[i], &refs[i]);
     }
     CHECK_INT(has_words[0], has_words[1]);
     CHECK_INT(refs[0], refs[1]);
@@ -181,7 +182,7 @@ static void check_pair(const struct pair *pair, const struct vxd_dag_view *view)
 /* Voxels and masks of few values or many, FREE ones between them. */
 static void test_packed_values_are_those_of_a_value_a_voxel(void)
 {
-    const struct vxd_dag_view view = {.value_bits = 4, .free_value = 15};
+    const struct vxd_svdag_view view = {.value_bits = 4, .free_value = 15};
     uint64_t seed = 4;
     int n_mixed = 0;
 
@@ -198,14 +199,14 @@ static void test_packed_values_are_those_of_a_value_a_voxel(void)
 
             mask = what == 7 ? ~(uint64_t)0 : what < 4 ? (uint64_t)1 << bit : mask;
             for (int i = 0; i < 2; i++) {
-                struct vxd_dag_leaf *leaf = &pair.leaves[i];
+                struct vxd_svdag_leaf *leaf = &pair.leaves[i];
 
                 leaf->set |= mask;
                 leaf->free = what == 6 ? leaf->free | mask : leaf->free & ~mask;
                 if (what < 4) {
-                    vxd_dag_leaf_set_voxel(leaf, bit, value);
+                    vxd_svdag_leaf_set_voxel(leaf, bit, value);
                 } else if (what != 6 && mask != 0) {
-                    vxd_dag_leaf_set_value(leaf, mask, (uint16_t)value);
+                    vxd_svdag_leaf_set_value(leaf, mask, (uint16_t)value);
                 }
             }
             n_mixed += pair.leaves[0].is_mixed;

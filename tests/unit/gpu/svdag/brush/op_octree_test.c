@@ -8,13 +8,13 @@
 
 enum {
     N_CASES = 40000,
-    DEPTH = VXD_DAG_MAX_DEPTH,
+    DEPTH = VXD_SVDAG_MAX_DEPTH,
     MAX_SHAPE_BITS = 29, /* so that the rule's products fit 128 bits */
     MAX_SEEN_HEIGHT = 4  /* cubes whose voxels are all asked */
 };
 
 struct octants_case {
-    struct vxd_dag_shape shape;
+    struct vxd_svdag_shape shape;
     uint32_t corner[3]; /* voxels */
     int height;
 };
@@ -36,13 +36,13 @@ static int64_t within(int64_t c)
 }
 
 /* A cube anywhere, and a shape whose surface is about it. */
-static struct octants_case random_case(enum vxd_dag_shape_kind kind, int height,
+static struct octants_case random_case(enum vxd_svdag_shape_kind kind, int height,
                                        uint64_t *seed)
 {
     struct octants_case out = {.shape = {.kind = kind}, .height = height};
-    struct vxd_dag_shape *shape = &out.shape;
-    int64_t side = (int64_t)VXD_DAG_UNIT << height;
-    int64_t size = random_length(seed, kind == VXD_DAG_NOISE_BALL ? 16 : 24);
+    struct vxd_svdag_shape *shape = &out.shape;
+    int64_t side = (int64_t)VXD_SVDAG_UNIT << height;
+    int64_t size = random_length(seed, kind == VXD_SVDAG_NOISE_BALL ? 16 : 24);
 
     size = size < 0 ? -size : size;
     shape->r = size;
@@ -54,7 +54,7 @@ static struct octants_case random_case(enum vxd_dag_shape_kind kind, int height,
 
         out.corner[axis] = (uint32_t)(gpu_random(seed) >> (64 - DEPTH)) >> height
                                                                                << height;
-        centre = vxd_dag_centre(out.corner[axis]) +
+        centre = vxd_svdag_centre(out.corner[axis]) +
                  (int64_t)(gpu_random(seed) % (uint64_t)side);
         shape->a[axis] = within(centre + random_length(seed, 3) * size / 8);
         shape->b[axis] = within(shape->a[axis] + random_length(seed, 24));
@@ -68,11 +68,11 @@ static struct octants_case random_case(enum vxd_dag_shape_kind kind, int height,
 
 static bool is_in(const struct octants_case *at, uint32_t x, uint32_t y, uint32_t z)
 {
-    const int64_t c[3] = {vxd_dag_centre(at->corner[0] + x),
-                          vxd_dag_centre(at->corner[1] + y),
-                          vxd_dag_centre(at->corner[2] + z)};
+    const int64_t c[3] = {vxd_svdag_centre(at->corner[0] + x),
+                          vxd_svdag_centre(at->corner[1] + y),
+                          vxd_svdag_centre(at->corner[2] + z)};
 
-    return gpu_dag_is_in(&at->shape, c);
+    return gpu_svdag_is_in(&at->shape, c);
 }
 
 static uint64_t mask_by_voxel(const struct octants_case *at)
@@ -81,23 +81,23 @@ static uint64_t mask_by_voxel(const struct octants_case *at)
 
     for (uint32_t i = 0; i < 64; i++) {
         mask |= (uint64_t)is_in(at, i >> 4, i >> 2 & 3, i & 3)
-                << vxd_dag_leaf_index((int)(i >> 4), (int)(i >> 2 & 3), (int)(i & 3));
+                << vxd_svdag_leaf_index((int)(i >> 4), (int)(i >> 2 & 3), (int)(i & 3));
     }
     return mask;
 }
 
-static void check_masks(enum vxd_dag_shape_kind kind,
-                        uint64_t (*mask)(const struct vxd_dag_shape *shape,
-                                         const struct vxd_dag_extent *extent))
+static void check_masks(enum vxd_svdag_shape_kind kind,
+                        uint64_t (*mask)(const struct vxd_svdag_shape *shape,
+                                         const struct vxd_svdag_extent *extent))
 {
     const int n_cases = vxd_test_rounds(N_CASES);
     uint64_t seed = 7 + (uint64_t)kind;
     int n_partial = 0;
 
     for (int i = 0; i < n_cases; i++) {
-        struct octants_case at = random_case(kind, VXD_DAG_LEAF_HEIGHT, &seed);
-        struct vxd_dag_extent extent =
-            vxd_dag_extent_of(at.corner[0], at.corner[1], at.corner[2], at.height);
+        struct octants_case at = random_case(kind, VXD_SVDAG_LEAF_HEIGHT, &seed);
+        struct vxd_svdag_extent extent =
+            vxd_svdag_extent_of(at.corner[0], at.corner[1], at.corner[2], at.height);
         uint64_t expected = mask_by_voxel(&at);
 
         REQUIRE(mask(&at.shape, &extent) == expected);
@@ -106,26 +106,26 @@ static void check_masks(enum vxd_dag_shape_kind kind,
     CHECK(n_partial > n_cases / 40);
 }
 
-static uint64_t capsule_mask(const struct vxd_dag_shape *shape,
-                             const struct vxd_dag_extent *extent)
+static uint64_t capsule_mask(const struct vxd_svdag_shape *shape,
+                             const struct vxd_svdag_extent *extent)
 {
-    return vxd_dag_capsule_mask(shape, extent);
+    return vxd_svdag_capsule_mask(shape, extent);
 }
 
-static uint64_t noise_mask(const struct vxd_dag_shape *shape,
-                           const struct vxd_dag_extent *extent)
+static uint64_t noise_mask(const struct vxd_svdag_shape *shape,
+                           const struct vxd_svdag_extent *extent)
 {
-    return vxd_dag_noise_ball_mask(shape, extent);
+    return vxd_svdag_noise_ball_mask(shape, extent);
 }
 
 static void test_capsule_mask_of_a_leaf_is_that_of_its_voxels(void)
 {
-    check_masks(VXD_DAG_CAPSULE, capsule_mask);
+    check_masks(VXD_SVDAG_CAPSULE, capsule_mask);
 }
 
 static void test_noise_mask_of_a_leaf_is_that_of_its_voxels(void)
 {
-    check_masks(VXD_DAG_NOISE_BALL, noise_mask);
+    check_masks(VXD_SVDAG_NOISE_BALL, noise_mask);
 }
 
 static void test_capsule_that_64_bits_do_for_is_as_in_128(void)
@@ -135,95 +135,97 @@ static void test_capsule_that_64_bits_do_for_is_as_in_128(void)
     int n_of[2][2] = {0}; /* by brush, by answer */
 
     for (int i = 0; i < 10 * n_cases; i++) {
-        struct octants_case at = random_case(VXD_DAG_CAPSULE, VXD_DAG_LEAF_HEIGHT, &seed);
-        const struct vxd_dag_shape *shape = &at.shape;
+        struct octants_case at =
+            random_case(VXD_SVDAG_CAPSULE, VXD_SVDAG_LEAF_HEIGHT, &seed);
+        const struct vxd_svdag_shape *shape = &at.shape;
         int64_t d[3];
         int64_t v[3];
         int64_t c[3];
         bool is_near;
 
         for (int axis = 0; axis < 3; axis++) {
-            c[axis] = vxd_dag_centre(at.corner[axis]);
+            c[axis] = vxd_svdag_centre(at.corner[axis]);
             d[axis] = shape->b[axis] - shape->a[axis];
             v[axis] = c[axis] - shape->a[axis];
         }
-        is_near = vxd_dag_is_near_line(c, shape->a, shape->b, shape->r);
-        REQUIRE(vxd_dag_is_near_segment(c, shape->a, shape->b, shape->r) == is_near);
-        n_of[vxd_dag_is_brush(d, vxd_dag_length_1(v))][is_near]++;
+        is_near = vxd_svdag_is_near_line(c, shape->a, shape->b, shape->r);
+        REQUIRE(vxd_svdag_is_near_segment(c, shape->a, shape->b, shape->r) == is_near);
+        n_of[vxd_svdag_is_brush(d, vxd_svdag_length_1(v))][is_near]++;
     }
     CHECK(n_of[0][0] > n_cases / 4 && n_of[0][1] > n_cases / 4);
     CHECK(n_of[1][0] > n_cases / 4 && n_of[1][1] > n_cases / 4);
 }
 
-static struct vxd_dag_relations octants_of(const struct octants_case *at)
+static struct vxd_svdag_relations octants_of(const struct octants_case *at)
 {
-    const struct vxd_dag_extent extent =
-        vxd_dag_extent_of(at->corner[0], at->corner[1], at->corner[2], at->height);
+    const struct vxd_svdag_extent extent =
+        vxd_svdag_extent_of(at->corner[0], at->corner[1], at->corner[2], at->height);
 
     switch (at->shape.kind) {
-    case VXD_DAG_BOX:
-        return vxd_dag_box_octants(&at->shape, &extent, at->height);
-    case VXD_DAG_HALF_SPACE:
-        return vxd_dag_half_space_octants(&at->shape, &extent, at->height);
-    case VXD_DAG_CAPSULE:
-        return vxd_dag_capsule_octants(&at->shape, &extent, at->height);
+    case VXD_SVDAG_BOX:
+        return vxd_svdag_box_octants(&at->shape, &extent, at->height);
+    case VXD_SVDAG_HALF_SPACE:
+        return vxd_svdag_half_space_octants(&at->shape, &extent, at->height);
+    case VXD_SVDAG_CAPSULE:
+        return vxd_svdag_capsule_octants(&at->shape, &extent, at->height);
     default:
-        return vxd_dag_noise_ball_octants(&at->shape, &extent, at->height);
+        return vxd_svdag_noise_ball_octants(&at->shape, &extent, at->height);
     }
 }
 
-static enum vxd_dag_relation relation_of(const struct vxd_dag_shape *shape,
-                                         const struct vxd_dag_extent *extent)
+static enum vxd_svdag_relation relation_of(const struct vxd_svdag_shape *shape,
+                                           const struct vxd_svdag_extent *extent)
 {
-    return shape->kind == VXD_DAG_BOX ? vxd_dag_box_relation(shape, extent)
-           : shape->kind == VXD_DAG_HALF_SPACE
-               ? vxd_dag_half_space_relation(shape, extent)
-           : shape->kind == VXD_DAG_CAPSULE ? vxd_dag_capsule_relation(shape, extent)
-                                            : vxd_dag_noise_ball_relation(shape, extent);
+    return shape->kind == VXD_SVDAG_BOX ? vxd_svdag_box_relation(shape, extent)
+           : shape->kind == VXD_SVDAG_HALF_SPACE
+               ? vxd_svdag_half_space_relation(shape, extent)
+           : shape->kind == VXD_SVDAG_CAPSULE
+               ? vxd_svdag_capsule_relation(shape, extent)
+               : vxd_svdag_noise_ball_relation(shape, extent);
 }
 
 /* Voxels of the part: all are asked. */
 static void check_voxels(const struct octants_case *at, unsigned octant,
-                         enum vxd_dag_relation told)
+                         enum vxd_svdag_relation told)
 {
     const uint32_t side = 1u << (at->height - 1);
     const uint32_t n = side * side * side;
 
-    for (uint32_t i = 0; told != VXD_DAG_PARTIAL && i < n; i++) {
+    for (uint32_t i = 0; told != VXD_SVDAG_PARTIAL && i < n; i++) {
         REQUIRE(is_in(at, (octant >> 2) * side + i / side / side,
                       (octant >> 1 & 1) * side + i / side % side,
-                      (octant & 1) * side + i % side) == (told == VXD_DAG_INSIDE));
+                      (octant & 1) * side + i % side) == (told == VXD_SVDAG_INSIDE));
     }
 }
 
-static void check_octants(enum vxd_dag_shape_kind kind)
+static void check_octants(enum vxd_svdag_shape_kind kind)
 {
     const int n_cases = vxd_test_rounds(N_CASES);
     uint64_t seed = 40 + (uint64_t)kind;
     int n_of[3] = {0};
 
     for (int i = 0; i < n_cases; i++) {
-        const int n_heights = i % 4 == 0 ? DEPTH - VXD_DAG_LEAF_HEIGHT : 2;
+        const int n_heights = i % 4 == 0 ? DEPTH - VXD_SVDAG_LEAF_HEIGHT : 2;
         struct octants_case at = random_case(
             kind,
-            VXD_DAG_LEAF_HEIGHT + 1 + (int)(gpu_random(&seed) % (unsigned)n_heights),
+            VXD_SVDAG_LEAF_HEIGHT + 1 + (int)(gpu_random(&seed) % (unsigned)n_heights),
             &seed);
-        const struct vxd_dag_relations octants = octants_of(&at);
+        const struct vxd_svdag_relations octants = octants_of(&at);
         const uint32_t side = 1u << (at.height - 1);
 
         CHECK_INT(octants.outside & octants.inside, 0);
         for (unsigned k = 0; k < 8; k++) {
-            const struct vxd_dag_extent part = vxd_dag_extent_of(
+            const struct vxd_svdag_extent part = vxd_svdag_extent_of(
                 at.corner[0] + (k >> 2) * side, at.corner[1] + (k >> 1 & 1) * side,
                 at.corner[2] + (k & 1) * side, at.height - 1);
-            const enum vxd_dag_relation told =
-                (octants.outside >> k & 1) != 0  ? VXD_DAG_OUTSIDE
-                : (octants.inside >> k & 1) != 0 ? VXD_DAG_INSIDE
-                                                 : VXD_DAG_PARTIAL;
+            const enum vxd_svdag_relation told =
+                (octants.outside >> k & 1) != 0  ? VXD_SVDAG_OUTSIDE
+                : (octants.inside >> k & 1) != 0 ? VXD_SVDAG_INSIDE
+                                                 : VXD_SVDAG_PARTIAL;
 
             /* Noise is not asked of leaves. */
-            if (kind != VXD_DAG_NOISE_BALL || told != VXD_DAG_PARTIAL ||
-                at.height > VXD_DAG_LEAF_HEIGHT + 1) {
+            if (kind != VXD_SVDAG_NOISE_BALL || told != VXD_SVDAG_PARTIAL ||
+                at.height > VXD_SVDAG_LEAF_HEIGHT + 1) {
                 REQUIRE(told == relation_of(&at.shape, &part));
             }
             if (at.height <= MAX_SEEN_HEIGHT) {
@@ -237,22 +239,22 @@ static void check_octants(enum vxd_dag_shape_kind kind)
 
 static void test_octants_of_boxes_are_what_each_part_is(void)
 {
-    check_octants(VXD_DAG_BOX);
+    check_octants(VXD_SVDAG_BOX);
 }
 
 static void test_octants_of_half_spaces_are_what_each_part_is(void)
 {
-    check_octants(VXD_DAG_HALF_SPACE);
+    check_octants(VXD_SVDAG_HALF_SPACE);
 }
 
 static void test_octants_of_capsules_are_what_each_part_is(void)
 {
-    check_octants(VXD_DAG_CAPSULE);
+    check_octants(VXD_SVDAG_CAPSULE);
 }
 
 static void test_octants_of_noisy_balls_are_what_each_part_is(void)
 {
-    check_octants(VXD_DAG_NOISE_BALL);
+    check_octants(VXD_SVDAG_NOISE_BALL);
 }
 
 static const struct vxd_test tests[] = {

@@ -17,7 +17,7 @@ enum {
     N_BOXES = 30
 };
 
-static const struct vxd_dag_format formats[N_FORMATS] = {
+static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {6, 0, false}, {5, 0, true},   {5, 4, false},
     {5, 4, true},  {4, 8, true},  {5, 16, false}, {6, 16, true}};
 
@@ -31,29 +31,31 @@ struct model {
     int depth;
     struct delta *deltas; /* ascending */
     size_t n;
-    struct gpu_dag_scene scene; /* root: before; other: after */
+    struct gpu_svdag_scene scene; /* root: before; other: after */
 };
 
 static uint8_t bits_of(uint32_t before, uint32_t after)
 {
-    const bool was_set = before >= GPU_DAG_MATERIAL;
-    const bool is_set = after >= GPU_DAG_MATERIAL;
+    const bool was_set = before >= GPU_SVDAG_MATERIAL;
+    const bool is_set = after >= GPU_SVDAG_MATERIAL;
     int bits = 0;
 
-    bits |= is_set && !was_set ? VXD_DAG_DIFF_ADDED : 0;
-    bits |= was_set && !is_set ? VXD_DAG_DIFF_REMOVED : 0;
-    bits |= was_set && is_set && before != after ? VXD_DAG_DIFF_CHANGED : 0;
-    bits |= after == GPU_DAG_FREE && before != GPU_DAG_FREE ? VXD_DAG_DIFF_FREED : 0;
-    bits |= before == GPU_DAG_FREE && after != GPU_DAG_FREE ? VXD_DAG_DIFF_UNFREED : 0;
+    bits |= is_set && !was_set ? VXD_SVDAG_DIFF_ADDED : 0;
+    bits |= was_set && !is_set ? VXD_SVDAG_DIFF_REMOVED : 0;
+    bits |= was_set && is_set && before != after ? VXD_SVDAG_DIFF_CHANGED : 0;
+    bits |=
+        after == GPU_SVDAG_FREE && before != GPU_SVDAG_FREE ? VXD_SVDAG_DIFF_FREED : 0;
+    bits |=
+        before == GPU_SVDAG_FREE && after != GPU_SVDAG_FREE ? VXD_SVDAG_DIFF_UNFREED : 0;
     return (uint8_t)bits;
 }
 
 /* Of two ascending lists of voxels. */
-static void model_open(struct gpu_env *env, const struct vxd_dag_format *format,
-                       struct gpu_dag_voxel *const voxels[2], const size_t n[2],
+static void model_open(struct gpu_env *env, const struct vxd_svdag_format *format,
+                       struct gpu_svdag_voxel *const voxels[2], const size_t n[2],
                        struct model *out)
 {
-    const struct gpu_dag_voxel *const both[2] = {voxels[0], voxels[1]};
+    const struct gpu_svdag_voxel *const both[2] = {voxels[0], voxels[1]};
     size_t at[2] = {0, 0};
 
     out->depth = format->depth;
@@ -75,14 +77,14 @@ static void model_open(struct gpu_env *env, const struct vxd_dag_format *format,
         out->deltas[out->n].bits = bits_of(codes[0], codes[1]);
         out->n += out->deltas[out->n].bits != 0;
     }
-    gpu_dag_scene_build_two(env->queue, format, both, n, &out->scene);
+    gpu_svdag_scene_build_two(env->queue, format, both, n, &out->scene);
     free(voxels[0]);
     free(voxels[1]);
 }
 
 static void model_close(struct gpu_env *env, struct model *model)
 {
-    gpu_dag_scene_free(env->queue, &model->scene);
+    gpu_svdag_scene_free(env->queue, &model->scene);
     free(model->deltas);
 }
 
@@ -93,7 +95,7 @@ struct rows {
     size_t n;
 };
 
-static bool box_has(const struct vxd_dag_diff_box *box, const uint32_t at[3])
+static bool box_has(const struct vxd_svdag_diff_box *box, const uint32_t at[3])
 {
     for (int axis = 0; axis < 3; axis++) {
         if (at[axis] < box->low[axis] || at[axis] >= box->high[axis]) {
@@ -103,7 +105,7 @@ static bool box_has(const struct vxd_dag_diff_box *box, const uint32_t at[3])
     return true;
 }
 
-static void loop_rows(const struct model *model, const struct vxd_dag_diff_box *box,
+static void loop_rows(const struct model *model, const struct vxd_svdag_diff_box *box,
                       struct rows *out)
 {
     uint64_t last = UINT64_MAX;
@@ -115,7 +117,7 @@ static void loop_rows(const struct model *model, const struct vxd_dag_diff_box *
         uint64_t cell = model->deltas[i].morton >> (3 * box->level);
         uint32_t at[3];
 
-        gpu_dag_unmorton(model->deltas[i].morton, at);
+        gpu_svdag_unmorton(model->deltas[i].morton, at);
         if (!box_has(box, at)) {
             continue;
         }
@@ -138,7 +140,7 @@ static void rows_free(struct rows *rows)
 
 /* Some of the rows, with their changes or without. */
 static void compare(struct gpu_env *env, const struct model *model,
-                    const struct vxd_dag_diff_box *box, const struct rows *rows,
+                    const struct vxd_svdag_diff_box *box, const struct rows *rows,
                     uint64_t first, uint64_t limit, bool has_changes)
 {
     size_t from = first < rows->n ? (size_t)first : rows->n;
@@ -150,9 +152,9 @@ static void compare(struct gpu_env *env, const struct model *model,
     uint8_t *changes;
     uint64_t *got;
 
-    CHECK(vxd_dag_diff(env->queue, model->scene.dag, model->scene.root,
-                       model->scene.other, box, first, limit, d_cells.ptr,
-                       has_changes ? d_changes.ptr : NULL, d_n.ptr, NULL) == VXD_OK);
+    CHECK(vxd_svdag_diff(env->queue, model->scene.svdag, model->scene.root,
+                         model->scene.other, box, first, limit, d_cells.ptr,
+                         has_changes ? d_changes.ptr : NULL, d_n.ptr, NULL) == VXD_OK);
     cells = gpu_to_host(env, &d_cells);
     changes = gpu_to_host(env, &d_changes);
     got = gpu_to_host(env, &d_n);
@@ -171,7 +173,7 @@ static void compare(struct gpu_env *env, const struct model *model,
 }
 
 static void compare_all(struct gpu_env *env, const struct model *model,
-                        const struct vxd_dag_diff_box *box, uint64_t *state)
+                        const struct vxd_svdag_diff_box *box, uint64_t *state)
 {
     struct rows rows;
 
@@ -193,13 +195,14 @@ static void boxes_of_model(struct gpu_env *env, const struct model *model,
     const int64_t side = (int64_t)1 << model->depth;
 
     for (int i = 0; i < N_BOXES; i++) {
-        struct vxd_dag_diff_box box = {{0, 0, 0}, {side, side, side}, i};
+        struct vxd_svdag_diff_box box = {{0, 0, 0}, {side, side, side}, i};
 
         if (i > model->depth) {
             uint32_t at[3] = {0, 0, 0};
 
             if (model->n > 0) {
-                gpu_dag_unmorton(model->deltas[gpu_random(state) % model->n].morton, at);
+                gpu_svdag_unmorton(model->deltas[gpu_random(state) % model->n].morton,
+                                   at);
             }
             box.level = (int)(gpu_random(state) % (uint64_t)(model->depth + 1));
             for (int axis = 0; axis < 3; axis++) {
@@ -217,17 +220,17 @@ static void boxes_of_model(struct gpu_env *env, const struct model *model,
 }
 
 /* Two scenes of nothing in common, or one and what few boxes make of it. */
-static void dense_open(struct gpu_env *env, const struct vxd_dag_format *format,
+static void dense_open(struct gpu_env *env, const struct vxd_svdag_format *format,
                        uint64_t seed, struct model *out)
 {
     const size_t n_all = (size_t)1 << 3 * format->depth;
     uint32_t *grids[2];
-    struct gpu_dag_voxel *voxels[2];
+    struct gpu_svdag_voxel *voxels[2];
     size_t n[2];
     uint64_t state = seed;
 
-    grids[0] = gpu_dag_random_grid(format, seed);
-    grids[1] = gpu_dag_random_grid(format, seed + 100);
+    grids[0] = gpu_svdag_random_grid(format, seed);
+    grids[1] = gpu_svdag_random_grid(format, seed + 100);
     for (size_t i = 0; i < n_all && seed % 4 != 0; i++) {
         /* A plane, or single voxels. */
         bool stays = seed % 4 == 1 ? i >> 2 * format->depth != 5
@@ -236,7 +239,7 @@ static void dense_open(struct gpu_env *env, const struct vxd_dag_format *format,
         grids[1][i] = stays ? grids[0][i] : grids[1][i];
     }
     for (int i = 0; i < 2; i++) {
-        voxels[i] = gpu_dag_grid_voxels(grids[i], format->depth, &n[i]);
+        voxels[i] = gpu_svdag_grid_voxels(grids[i], format->depth, &n[i]);
         free(grids[i]);
     }
     model_open(env, format, voxels, n, out);
@@ -263,23 +266,23 @@ static void test_diff_of_any_box_and_level_is_the_loop_in_order(void)
 /* Voxels of one, some of them gone, others of another material, and a few more. */
 static void deep(struct gpu_env *env)
 {
-    static const struct vxd_dag_format deep_formats[4] = {
+    static const struct vxd_svdag_format deep_formats[4] = {
         {17, 0, false}, {21, 4, true}, {21, 16, false}, {21, 0, true}};
     uint64_t state = 4;
 
     for (uint64_t i = 0; i < 8; i++) {
-        const struct vxd_dag_format *format = &deep_formats[i % 4];
-        struct gpu_dag_voxel *voxels[2];
+        const struct vxd_svdag_format *format = &deep_formats[i % 4];
+        struct gpu_svdag_voxel *voxels[2];
         size_t n[2] = {300, 400};
         struct model model;
 
-        voxels[0] = gpu_dag_random_voxels(format, i + 1, &n[0]);
-        voxels[1] = gpu_dag_random_voxels(format, i / 4 == 0 ? i + 1 : i + 50, &n[1]);
+        voxels[0] = gpu_svdag_random_voxels(format, i + 1, &n[0]);
+        voxels[1] = gpu_svdag_random_voxels(format, i / 4 == 0 ? i + 1 : i + 50, &n[1]);
         n[0] = i == 3 ? 0 : n[0];
         for (size_t k = 0; k < n[1] && i / 4 == 0; k += 1 + gpu_random(&state) % 30) {
-            voxels[1][k].code = voxels[1][k].code == GPU_DAG_FREE ? GPU_DAG_MATERIAL
-                                : format->tracks_free             ? GPU_DAG_FREE
-                                                                  : voxels[1][k].code;
+            voxels[1][k].code = voxels[1][k].code == GPU_SVDAG_FREE ? GPU_SVDAG_MATERIAL
+                                : format->tracks_free               ? GPU_SVDAG_FREE
+                                                                    : voxels[1][k].code;
         }
         model_open(env, format, voxels, n, &model);
         boxes_of_model(env, &model, &state);
@@ -298,8 +301,8 @@ static void wide_open(struct gpu_env *env, struct model *out)
     enum {
         SIDE = 512
     };
-    static const struct vxd_dag_format format = {9, 4, true};
-    struct gpu_dag_voxel *voxels[2];
+    static const struct vxd_svdag_format format = {9, 4, true};
+    struct gpu_svdag_voxel *voxels[2];
     size_t n[2] = {0, 0};
 
     for (int i = 0; i < 2; i++) {
@@ -310,16 +313,16 @@ static void wide_open(struct gpu_env *env, struct model *out)
                 const uint32_t z =
                     200 + x * y / 900 % 90 + (x * 7 + y * 3) % 5 + (is_hill ? 3 : 0);
 
-                voxels[i][n[i]].morton = gpu_dag_morton(x, y, z);
+                voxels[i][n[i]].morton = gpu_svdag_morton(x, y, z);
                 voxels[i][n[i]++].code =
-                    GPU_DAG_MATERIAL + (x / 16 + y / 64 + (i == 1 && y > 450)) % 15;
+                    GPU_SVDAG_MATERIAL + (x / 16 + y / 64 + (i == 1 && y > 450)) % 15;
                 if (x > 100 && x < 300 && y > 250u - 100u * (unsigned)i) {
-                    voxels[i][n[i]].morton = gpu_dag_morton(x, y, z - 100);
-                    voxels[i][n[i]++].code = GPU_DAG_FREE;
+                    voxels[i][n[i]].morton = gpu_svdag_morton(x, y, z - 100);
+                    voxels[i][n[i]++].code = GPU_SVDAG_FREE;
                 }
             }
         }
-        qsort(voxels[i], n[i], sizeof *voxels[i], gpu_dag_voxel_compare);
+        qsort(voxels[i], n[i], sizeof *voxels[i], gpu_svdag_voxel_compare);
     }
     model_open(env, &format, voxels, n, out);
 }
@@ -327,9 +330,9 @@ static void wide_open(struct gpu_env *env, struct model *out)
 /* A few voxels in each of 32^3 cells of 16 voxels a side. */
 static void scattered_open(struct gpu_env *env, struct model *out)
 {
-    static const struct vxd_dag_format format = {9, 8, true};
+    static const struct vxd_svdag_format format = {9, 8, true};
     const size_t n_cells = (size_t)1 << 15;
-    struct gpu_dag_voxel *voxels[2];
+    struct gpu_svdag_voxel *voxels[2];
     size_t n[2] = {0, 0};
     uint64_t state = 12;
 
@@ -344,7 +347,7 @@ static void scattered_open(struct gpu_env *env, struct model *out)
 
                 if (kind < 3) {
                     voxels[side][n[side]].morton = morton;
-                    voxels[side][n[side]++].code = GPU_DAG_FREE + (uint32_t)kind;
+                    voxels[side][n[side]++].code = GPU_SVDAG_FREE + (uint32_t)kind;
                 }
             }
         }
@@ -359,7 +362,7 @@ static void scattered(struct gpu_env *env)
 
     scattered_open(env, &model);
     for (int level = 2; level <= 9; level++) {
-        struct vxd_dag_diff_box box = {{0, 0, 0}, {512, 512, 512}, level};
+        struct vxd_svdag_diff_box box = {{0, 0, 0}, {512, 512, 512}, level};
 
         compare_all(env, &model, &box, &state);
         box.low[2] = 70;
@@ -382,7 +385,7 @@ static void wide(struct gpu_env *env)
     wide_open(env, &model);
     CHECK(model.n > 200000);
     for (int level = 0; level <= 9; level++) {
-        struct vxd_dag_diff_box box = {{0, 0, 0}, {512, 512, 512}, level};
+        struct vxd_svdag_diff_box box = {{0, 0, 0}, {512, 512, 512}, level};
 
         compare_all(env, &model, &box, &state);
         box.low[1] = 3;
@@ -401,14 +404,14 @@ static void test_diff_of_wide_surfaces_comes_whole_and_in_windows(void)
 /* --- whole scenes ---------------------------------------------------------------------- */
 
 /* n rows from `first` on of cells that are all of the scene's. */
-static void compare_whole(struct gpu_env *env, const struct vxd_dag *dag,
+static void compare_whole(struct gpu_env *env, const struct vxd_svdag *svdag,
                           const uint32_t roots[2], int level, uint64_t first,
                           unsigned bits)
 {
     enum {
         LIMIT = 3000
     };
-    const struct vxd_dag_diff_box box = {
+    const struct vxd_svdag_diff_box box = {
         {INT64_MIN, INT64_MIN, INT64_MIN}, {INT64_MAX, INT64_MAX, INT64_MAX}, level};
     const uint64_t n_all = (uint64_t)1 << 3 * (21 - level);
     const uint64_t n = n_all - first < LIMIT ? n_all - first : LIMIT;
@@ -419,8 +422,8 @@ static void compare_whole(struct gpu_env *env, const struct vxd_dag *dag,
     uint8_t *changes;
     uint64_t *got;
 
-    CHECK(vxd_dag_diff(env->queue, dag, roots[0], roots[1], &box, first, LIMIT,
-                       d_cells.ptr, d_changes.ptr, d_n.ptr, NULL) == VXD_OK);
+    CHECK(vxd_svdag_diff(env->queue, svdag, roots[0], roots[1], &box, first, LIMIT,
+                         d_cells.ptr, d_changes.ptr, d_n.ptr, NULL) == VXD_OK);
     cells = gpu_to_host(env, &d_cells);
     changes = gpu_to_host(env, &d_changes);
     got = gpu_to_host(env, &d_n);
@@ -429,7 +432,7 @@ static void compare_whole(struct gpu_env *env, const struct vxd_dag *dag,
     for (uint64_t i = 0; i < n; i++) {
         uint32_t cell[3];
 
-        gpu_dag_unmorton(first + i, cell);
+        gpu_svdag_unmorton(first + i, cell);
         CHECK(memcmp(cell, cells + 3 * i, sizeof cell) == 0);
         CHECK_INT(changes[i], bits);
     }
@@ -443,29 +446,30 @@ static void compare_whole(struct gpu_env *env, const struct vxd_dag *dag,
 
 static void whole(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {21, 4, true};
+    static const struct vxd_svdag_format format = {21, 4, true};
     static const struct {
         uint32_t roots[2];
         unsigned bits;
-    } cases[5] = {{{VXD_DAG_EMPTY, VXD_DAG_UNIFORM | 3}, VXD_DAG_DIFF_ADDED},
-                  {{VXD_DAG_UNIFORM | 3, VXD_DAG_EMPTY}, VXD_DAG_DIFF_REMOVED},
-                  {{VXD_DAG_UNIFORM | 3, VXD_DAG_UNIFORM | 4}, VXD_DAG_DIFF_CHANGED},
-                  {{VXD_DAG_UNIFORM | 3, VXD_DAG_UNIFORM | 15},
-                   VXD_DAG_DIFF_REMOVED | VXD_DAG_DIFF_FREED},
-                  {{VXD_DAG_UNIFORM | 15, VXD_DAG_UNIFORM | 0},
-                   VXD_DAG_DIFF_ADDED | VXD_DAG_DIFF_UNFREED}};
+    } cases[5] = {
+        {{VXD_SVDAG_EMPTY, VXD_SVDAG_UNIFORM | 3}, VXD_SVDAG_DIFF_ADDED},
+        {{VXD_SVDAG_UNIFORM | 3, VXD_SVDAG_EMPTY}, VXD_SVDAG_DIFF_REMOVED},
+        {{VXD_SVDAG_UNIFORM | 3, VXD_SVDAG_UNIFORM | 4}, VXD_SVDAG_DIFF_CHANGED},
+        {{VXD_SVDAG_UNIFORM | 3, VXD_SVDAG_UNIFORM | 15},
+         VXD_SVDAG_DIFF_REMOVED | VXD_SVDAG_DIFF_FREED},
+        {{VXD_SVDAG_UNIFORM | 15, VXD_SVDAG_UNIFORM | 0},
+         VXD_SVDAG_DIFF_ADDED | VXD_SVDAG_DIFF_UNFREED}};
     const uint64_t n_voxels = (uint64_t)1 << 63;
-    struct gpu_dag_scene scene;
+    struct gpu_svdag_scene scene;
 
-    gpu_dag_scene_build(env->queue, &format, NULL, 0, &scene);
+    gpu_svdag_scene_build(env->queue, &format, NULL, 0, &scene);
     for (int i = 0; i < 5; i++) {
-        compare_whole(env, scene.dag, cases[i].roots, 0, 0, cases[i].bits);
-        compare_whole(env, scene.dag, cases[i].roots, 0, n_voxels / 3, cases[i].bits);
-        compare_whole(env, scene.dag, cases[i].roots, 0, n_voxels - 20, cases[i].bits);
-        compare_whole(env, scene.dag, cases[i].roots, 5, 12345678901, cases[i].bits);
-        compare_whole(env, scene.dag, cases[i].roots, 21, 0, cases[i].bits);
+        compare_whole(env, scene.svdag, cases[i].roots, 0, 0, cases[i].bits);
+        compare_whole(env, scene.svdag, cases[i].roots, 0, n_voxels / 3, cases[i].bits);
+        compare_whole(env, scene.svdag, cases[i].roots, 0, n_voxels - 20, cases[i].bits);
+        compare_whole(env, scene.svdag, cases[i].roots, 5, 12345678901, cases[i].bits);
+        compare_whole(env, scene.svdag, cases[i].roots, 21, 0, cases[i].bits);
     }
-    gpu_dag_scene_free(env->queue, &scene);
+    gpu_svdag_scene_free(env->queue, &scene);
 }
 
 static void test_diff_of_whole_scenes_is_counted_and_skipped_at_once(void)
@@ -477,7 +481,7 @@ static void test_diff_of_whole_scenes_is_counted_and_skipped_at_once(void)
 
 struct reader {
     struct gpu_env env; /* with a queue of its own */
-    const struct vxd_dag *dag;
+    const struct vxd_svdag *svdag;
     uint32_t roots[2];
     uint64_t n_expected;
     atomic_bool stops;
@@ -486,7 +490,7 @@ struct reader {
 
 static void *read_diffs(void *args)
 {
-    static const struct vxd_dag_diff_box box = {{0, 0, 0}, {64, 64, 64}, 1};
+    static const struct vxd_svdag_diff_box box = {{0, 0, 0}, {64, 64, 64}, 1};
     struct reader *reader = args;
 
     while (!atomic_load(&reader->stops)) {
@@ -495,9 +499,9 @@ static void *read_diffs(void *args)
         uint8_t changes[64];
 
         atomic_fetch_add(&reader->n_wrong,
-                         vxd_dag_diff(reader->env.queue, reader->dag, reader->roots[0],
-                                      reader->roots[1], &box, 5, 64, cells, changes, n,
-                                      NULL) != VXD_OK);
+                         vxd_svdag_diff(reader->env.queue, reader->svdag,
+                                        reader->roots[0], reader->roots[1], &box, 5, 64,
+                                        cells, changes, n, NULL) != VXD_OK);
         gpu_wait(&reader->env);
         atomic_fetch_add(&reader->n_wrong, n[1] != reader->n_expected);
     }
@@ -506,69 +510,74 @@ static void *read_diffs(void *args)
 
 static void test_diff_beside_edits_disturbs_none(void)
 {
-    static const struct vxd_dag_format format = {6, 4, true};
+    static const struct vxd_svdag_format format = {6, 4, true};
     struct reader reader = {0};
-    struct vxd_dag_op op = {.action = VXD_DAG_FILL};
-    struct vxd_dag_edit_result result;
-    struct vxd_dag *dag;
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL};
+    struct vxd_svdag_edit_result result;
+    struct vxd_svdag *svdag;
     struct gpu_env env;
     pthread_t thread;
     uint64_t seed = 9;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
-    dag = gpu_dag_versions_store(&env, &format, 0);
-    op.shape.kind = VXD_DAG_BOX;
+    svdag = gpu_svdag_versions_store(&env, &format, 0);
+    op.shape.kind = VXD_SVDAG_BOX;
     for (int axis = 0; axis < 3; axis++) {
-        op.shape.high[axis] = 20 * VXD_DAG_UNIT;
+        op.shape.high[axis] = 20 * VXD_SVDAG_UNIT;
     }
-    CHECK_INT(vxd_dag_edit_wait(env.queue, dag, VXD_DAG_EMPTY, &op, 1, &result, NULL),
-              VXD_OK);
+    CHECK_INT(
+        vxd_svdag_edit_wait(env.queue, svdag, VXD_SVDAG_EMPTY, &op, 1, &result, NULL),
+        VXD_OK);
     reader.env = env;
     REQUIRE(vxd_queue_create(env.context, &reader.env.queue, NULL) == VXD_OK);
-    reader.dag = dag;
+    reader.svdag = svdag;
     reader.roots[1] = result.root;
     reader.n_expected = 1000;
     atomic_init(&reader.stops, false);
     atomic_init(&reader.n_wrong, 0);
     REQUIRE(pthread_create(&thread, NULL, read_diffs, &reader) == 0);
     for (int i = 0; i < 150; i++) {
-        op = gpu_dag_random_op(&format, &seed);
-        CHECK_INT(vxd_dag_edit_wait(env.queue, dag, result.root, &op, 1, &result, NULL),
-                  VXD_OK);
+        op = gpu_svdag_random_op(&format, &seed);
+        CHECK_INT(
+            vxd_svdag_edit_wait(env.queue, svdag, result.root, &op, 1, &result, NULL),
+            VXD_OK);
     }
     atomic_store(&reader.stops, true);
     (void)pthread_join(thread, NULL);
     CHECK_INT(atomic_load(&reader.n_wrong), 0);
     vxd_queue_destroy(reader.env.queue);
-    vxd_dag_destroy(env.queue, dag);
+    vxd_svdag_destroy(env.queue, svdag);
     gpu_env_close(&env);
 }
 
 static void refused(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {5, 0, false};
-    struct vxd_dag_diff_box box = {{0, 0, 0}, {32, 32, 32}, 6};
-    struct gpu_dag_scene scene;
+    static const struct vxd_svdag_format format = {5, 0, false};
+    struct vxd_svdag_diff_box box = {{0, 0, 0}, {32, 32, 32}, 6};
+    struct gpu_svdag_scene scene;
     struct vxd_err err = {0};
     uint64_t n[2];
     int32_t cell[3];
 
-    gpu_dag_scene_build(env->queue, &format, NULL, 0, &scene);
-    CHECK_INT(vxd_dag_diff(env->queue, scene.dag, 0, 0, &box, 0, 1, cell, NULL, n, &err),
-              VXD_INVALID_ARGUMENT);
+    gpu_svdag_scene_build(env->queue, &format, NULL, 0, &scene);
+    CHECK_INT(
+        vxd_svdag_diff(env->queue, scene.svdag, 0, 0, &box, 0, 1, cell, NULL, n, &err),
+        VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "level");
     box.level = -1;
-    CHECK_INT(vxd_dag_diff(env->queue, scene.dag, 0, 0, &box, 0, 1, cell, NULL, n, &err),
-              VXD_INVALID_ARGUMENT);
+    CHECK_INT(
+        vxd_svdag_diff(env->queue, scene.svdag, 0, 0, &box, 0, 1, cell, NULL, n, &err),
+        VXD_INVALID_ARGUMENT);
     box.level = 5;
-    CHECK_INT(vxd_dag_diff(env->queue, scene.dag, 0, 0, &box, 0, 1, NULL, NULL, n, &err),
-              VXD_INVALID_ARGUMENT);
+    CHECK_INT(
+        vxd_svdag_diff(env->queue, scene.svdag, 0, 0, &box, 0, 1, NULL, NULL, n, &err),
+        VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "cells");
     CHECK_INT(
-        vxd_dag_diff(env->queue, scene.dag, 0, 0, &box, 0, 0, NULL, NULL, NULL, &err),
+        vxd_svdag_diff(env->queue, scene.svdag, 0, 0, &box, 0, 0, NULL, NULL, NULL, &err),
         VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "n_cells");
-    gpu_dag_scene_free(env->queue, &scene);
+    gpu_svdag_scene_free(env->queue, &scene);
 }
 
 static void test_diff_of_wrong_levels_and_arrays_is_refused(void)

@@ -11,7 +11,7 @@ enum {
     N_BOXES = 40
 };
 
-static const struct vxd_dag_format formats[N_FORMATS] = {
+static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {6, 0, false}, {5, 0, true},   {5, 4, false},
     {5, 4, true},  {4, 8, true},  {5, 16, false}, {6, 16, true}};
 
@@ -24,35 +24,35 @@ struct rows {
 };
 
 struct model {
-    struct vxd_dag_format format;
-    struct gpu_dag_voxel *voxels;
+    struct vxd_svdag_format format;
+    struct gpu_svdag_voxel *voxels;
     size_t n;
-    struct gpu_dag_scene scene;
+    struct gpu_svdag_scene scene;
 };
 
-static void model_open(struct gpu_env *env, const struct vxd_dag_format *format,
+static void model_open(struct gpu_env *env, const struct vxd_svdag_format *format,
                        uint64_t seed, struct model *out)
 {
     out->format = *format;
     if (format->depth > 6) {
         out->n = 300;
-        out->voxels = gpu_dag_random_voxels(format, seed, &out->n);
+        out->voxels = gpu_svdag_random_voxels(format, seed, &out->n);
     } else {
-        uint32_t *grid = gpu_dag_random_grid(format, seed);
+        uint32_t *grid = gpu_svdag_random_grid(format, seed);
 
-        out->voxels = gpu_dag_grid_voxels(grid, format->depth, &out->n);
+        out->voxels = gpu_svdag_grid_voxels(grid, format->depth, &out->n);
         free(grid);
     }
-    gpu_dag_scene_build(env->queue, format, out->voxels, out->n, &out->scene);
+    gpu_svdag_scene_build(env->queue, format, out->voxels, out->n, &out->scene);
 }
 
 static void model_close(struct gpu_env *env, struct model *model)
 {
-    gpu_dag_scene_free(env->queue, &model->scene);
+    gpu_svdag_scene_free(env->queue, &model->scene);
     free(model->voxels);
 }
 
-static bool box_has(const struct vxd_dag_export *box, const uint32_t at[3])
+static bool box_has(const struct vxd_svdag_export *box, const uint32_t at[3])
 {
     for (int axis = 0; axis < 3; axis++) {
         if (at[axis] < box->low[axis] || at[axis] >= box->high[axis]) {
@@ -62,14 +62,14 @@ static bool box_has(const struct vxd_dag_export *box, const uint32_t at[3])
     return true;
 }
 
-static uint16_t value_of(const struct vxd_dag_format *format, uint32_t code)
+static uint16_t value_of(const struct vxd_svdag_format *format, uint32_t code)
 {
-    return (uint16_t)(code == GPU_DAG_FREE ? (uint32_t)vxd_dag_free_value(format)
-                                           : code - GPU_DAG_MATERIAL);
+    return (uint16_t)(code == GPU_SVDAG_FREE ? (uint32_t)vxd_svdag_free_value(format)
+                                             : code - GPU_SVDAG_MATERIAL);
 }
 
 /* Voxels come in Morton order, and so do their cells. */
-static void loop_rows(const struct model *model, const struct vxd_dag_export *box,
+static void loop_rows(const struct model *model, const struct vxd_svdag_export *box,
                       struct rows *out)
 {
     uint64_t last = UINT64_MAX;
@@ -82,8 +82,8 @@ static void loop_rows(const struct model *model, const struct vxd_dag_export *bo
         uint64_t cell = model->voxels[i].morton >> (3 * box->level);
         uint32_t at[3];
 
-        gpu_dag_unmorton(model->voxels[i].morton, at);
-        if ((model->voxels[i].code == GPU_DAG_FREE) != box->free || !box_has(box, at)) {
+        gpu_svdag_unmorton(model->voxels[i].morton, at);
+        if ((model->voxels[i].code == GPU_SVDAG_FREE) != box->free || !box_has(box, at)) {
             continue;
         }
         if (cell != last) {
@@ -108,7 +108,7 @@ static void rows_free(struct rows *rows)
 
 /* An export of some of the rows, its optional arrays there or not. */
 static void compare_rows(struct gpu_env *env, const struct model *model,
-                         const struct vxd_dag_export *box, const struct rows *rows,
+                         const struct vxd_svdag_export *box, const struct rows *rows,
                          uint64_t first, uint64_t limit, bool has_all)
 {
     size_t from = first < rows->n ? (size_t)first : rows->n;
@@ -122,9 +122,9 @@ static void compare_rows(struct gpu_env *env, const struct model *model,
     uint8_t *counts;
     uint64_t *got;
 
-    CHECK(vxd_dag_export_cells(env->queue, model->scene.dag, model->scene.root, box,
-                               first, limit, d_cells.ptr, has_all ? d_values.ptr : NULL,
-                               has_all ? d_counts.ptr : NULL, d_n.ptr, NULL) == VXD_OK);
+    CHECK(vxd_svdag_export_cells(env->queue, model->scene.svdag, model->scene.root, box,
+                                 first, limit, d_cells.ptr, has_all ? d_values.ptr : NULL,
+                                 has_all ? d_counts.ptr : NULL, d_n.ptr, NULL) == VXD_OK);
     cells = gpu_to_host(env, &d_cells);
     values = gpu_to_host(env, &d_values);
     counts = gpu_to_host(env, &d_counts);
@@ -149,13 +149,13 @@ static void compare_rows(struct gpu_env *env, const struct model *model,
 }
 
 static void compare_count(struct gpu_env *env, const struct model *model,
-                          const struct vxd_dag_export *box, size_t n)
+                          const struct vxd_svdag_export *box, size_t n)
 {
     struct vxd_buffer d_n = gpu_to_device(env, NULL, sizeof(uint64_t));
     uint64_t *got;
 
-    CHECK(vxd_dag_count_cells(env->queue, model->scene.dag, model->scene.root, box,
-                              d_n.ptr, NULL) == VXD_OK);
+    CHECK(vxd_svdag_count_cells(env->queue, model->scene.svdag, model->scene.root, box,
+                                d_n.ptr, NULL) == VXD_OK);
     got = gpu_to_host(env, &d_n);
     CHECK(*got == n);
     free(got);
@@ -163,12 +163,12 @@ static void compare_count(struct gpu_env *env, const struct model *model,
 }
 
 static void random_box(const struct model *model, int i, uint64_t *state,
-                       struct vxd_dag_export *box)
+                       struct vxd_svdag_export *box)
 {
     int64_t side = (int64_t)1 << model->format.depth;
     uint32_t at[3];
 
-    gpu_dag_unmorton(model->voxels[gpu_random(state) % model->n].morton, at);
+    gpu_svdag_unmorton(model->voxels[gpu_random(state) % model->n].morton, at);
     box->level = (int)(gpu_random(state) % (uint64_t)(model->format.depth + 1));
     box->free = model->format.tracks_free && i % 3 == 0;
     for (int axis = 0; axis < 3; axis++) {
@@ -191,7 +191,7 @@ static void cells_of_model(struct gpu_env *env, const struct model *model)
     uint64_t state = 3;
 
     for (int i = 0; i < N_BOXES; i++) {
-        struct vxd_dag_export box;
+        struct vxd_svdag_export box;
         struct rows rows;
 
         random_box(model, i, &state, &box);
@@ -209,7 +209,7 @@ static void cells_of_model(struct gpu_env *env, const struct model *model)
 
 static void all_cells(struct gpu_env *env)
 {
-    static const struct vxd_dag_format deep[3] = {
+    static const struct vxd_svdag_format deep[3] = {
         {17, 0, false}, {21, 4, true}, {21, 16, false}};
     struct model model;
 
@@ -229,7 +229,7 @@ static void test_cells_of_any_box_and_level_are_the_loops_in_order(void)
 /* --- dense arrays ---------------------------------------------------------------------- */
 
 /* The array, by a loop over the voxels of each cell that are set. */
-static void loop_dense(const struct model *model, const struct vxd_dag_export *box,
+static void loop_dense(const struct model *model, const struct vxd_svdag_export *box,
                        const int64_t size[3], uint8_t *states, uint16_t *values)
 {
     size_t n = (size_t)(size[0] * size[1] * size[2]);
@@ -240,11 +240,11 @@ static void loop_dense(const struct model *model, const struct vxd_dag_export *b
     memset(states, 0, n);
     memset(values, 0, n * sizeof *values);
     for (size_t i = 0; i < model->n; i++) {
-        bool is_free = model->voxels[i].code == GPU_DAG_FREE;
+        bool is_free = model->voxels[i].code == GPU_SVDAG_FREE;
         uint32_t at[3];
         size_t cell = 0;
 
-        gpu_dag_unmorton(model->voxels[i].morton, at);
+        gpu_svdag_unmorton(model->voxels[i].morton, at);
         if (!box_has(box, at)) {
             continue;
         }
@@ -252,20 +252,20 @@ static void loop_dense(const struct model *model, const struct vxd_dag_export *b
             cell = cell * (size_t)size[axis] +
                    (size_t)((at[axis] - box->low[axis]) >> box->level);
         }
-        if (!is_free && (states[cell] & VXD_DAG_OCCUPIED) == 0) {
+        if (!is_free && (states[cell] & VXD_SVDAG_OCCUPIED) == 0) {
             values[cell] = value_of(&model->format, model->voxels[i].code);
         }
-        states[cell] |= is_free ? VXD_DAG_FREE : VXD_DAG_OCCUPIED;
+        states[cell] |= is_free ? VXD_SVDAG_FREE : VXD_SVDAG_OCCUPIED;
         n_set[cell]++;
     }
     for (size_t i = 0; i < n; i++) {
-        states[i] |= n_set[i] < volume ? VXD_DAG_UNKNOWN : 0;
+        states[i] |= n_set[i] < volume ? VXD_SVDAG_UNKNOWN : 0;
     }
     free(n_set);
 }
 
 static void compare_dense(struct gpu_env *env, const struct model *model,
-                          const struct vxd_dag_export *box, bool has_values)
+                          const struct vxd_svdag_export *box, bool has_values)
 {
     int64_t size[3];
     size_t n = 1;
@@ -285,9 +285,9 @@ static void compare_dense(struct gpu_env *env, const struct model *model,
     loop_dense(model, box, size, states, values);
     d_states = gpu_to_device(env, NULL, n);
     d_values = gpu_to_device(env, NULL, n * sizeof *values);
-    CHECK(vxd_dag_export_dense(env->queue, model->scene.dag, model->scene.root, box,
-                               d_states.ptr, has_values ? d_values.ptr : NULL,
-                               NULL) == VXD_OK);
+    CHECK(vxd_svdag_export_dense(env->queue, model->scene.svdag, model->scene.root, box,
+                                 d_states.ptr, has_values ? d_values.ptr : NULL,
+                                 NULL) == VXD_OK);
     got_states = gpu_to_host(env, &d_states);
     got_values = gpu_to_host(env, &d_values);
     CHECK(memcmp(states, got_states, n) == 0);
@@ -302,7 +302,7 @@ static void compare_dense(struct gpu_env *env, const struct model *model,
 
 static void all_dense(struct gpu_env *env)
 {
-    static const struct vxd_dag_format deep = {21, 8, true};
+    static const struct vxd_svdag_format deep = {21, 8, true};
     uint64_t state = 8;
 
     for (int i = 0; i <= N_FORMATS; i++) {
@@ -310,11 +310,11 @@ static void all_dense(struct gpu_env *env)
 
         model_open(env, i < N_FORMATS ? &formats[i] : &deep, (uint64_t)i + 40, &model);
         for (int j = 0; j < N_BOXES; j++) {
-            struct vxd_dag_export box = {.free = j % 2 == 0};
+            struct vxd_svdag_export box = {.free = j % 2 == 0};
             uint32_t at[3];
 
             box.level = (int)(gpu_random(&state) % (uint64_t)(model.format.depth + 1));
-            gpu_dag_unmorton(model.voxels[gpu_random(&state) % model.n].morton, at);
+            gpu_svdag_unmorton(model.voxels[gpu_random(&state) % model.n].morton, at);
             for (int axis = 0; axis < 3; axis++) {
                 int64_t n = (int64_t)(gpu_random(&state) % 20) + 1;
 
@@ -343,28 +343,28 @@ static void surface_open(struct gpu_env *env, struct model *out)
     };
     size_t most = (size_t)SIDE * SIDE * 2;
 
-    out->format = (struct vxd_dag_format){9, 4, true};
+    out->format = (struct vxd_svdag_format){9, 4, true};
     out->voxels = gpu_alloc(most * sizeof *out->voxels);
     out->n = 0;
     for (uint32_t x = 0; x < SIDE; x++) {
         for (uint32_t y = 0; y < SIDE; y++) {
             uint32_t z = 200 + x * y / 900 % 90 + (x * 7 + y * 3) % 5;
 
-            out->voxels[out->n].morton = gpu_dag_morton(x, y, z);
-            out->voxels[out->n++].code = GPU_DAG_MATERIAL + (x / 16 + y / 64) % 15;
+            out->voxels[out->n].morton = gpu_svdag_morton(x, y, z);
+            out->voxels[out->n++].code = GPU_SVDAG_MATERIAL + (x / 16 + y / 64) % 15;
             if (x > 100 && x < 300 && y > 250) {
-                out->voxels[out->n].morton = gpu_dag_morton(x, y, z - 100);
-                out->voxels[out->n++].code = GPU_DAG_FREE;
+                out->voxels[out->n].morton = gpu_svdag_morton(x, y, z - 100);
+                out->voxels[out->n++].code = GPU_SVDAG_FREE;
             }
         }
     }
-    qsort(out->voxels, out->n, sizeof *out->voxels, gpu_dag_voxel_compare);
-    gpu_dag_scene_build(env->queue, &out->format, out->voxels, out->n, &out->scene);
+    qsort(out->voxels, out->n, sizeof *out->voxels, gpu_svdag_voxel_compare);
+    gpu_svdag_scene_build(env->queue, &out->format, out->voxels, out->n, &out->scene);
 }
 
 static void surface_cells(struct gpu_env *env)
 {
-    static const struct vxd_dag_export boxes[5] = {
+    static const struct vxd_svdag_export boxes[5] = {
         {{0, 0, 0}, {512, 512, 512}, 0, false},
         {{3, 5, 0}, {509, 500, 490}, 1, false},
         {{0, 0, 0}, {512, 512, 512}, 0, true},
@@ -396,8 +396,8 @@ static void test_cells_of_a_wide_surface_come_whole_and_in_windows(void)
 }
 
 /* What one export of a uniform scene gives. */
-static void compare_uniform(struct gpu_env *env, const struct gpu_dag_scene *scene,
-                            const struct vxd_dag_export *box, uint64_t first,
+static void compare_uniform(struct gpu_env *env, const struct gpu_svdag_scene *scene,
+                            const struct vxd_svdag_export *box, uint64_t first,
                             uint64_t limit, const struct rows *expected)
 {
     struct vxd_buffer d_cells = gpu_to_device(env, NULL, limit * 3 * sizeof(int32_t));
@@ -407,9 +407,9 @@ static void compare_uniform(struct gpu_env *env, const struct gpu_dag_scene *sce
     struct rows got;
     uint64_t *n;
 
-    CHECK(vxd_dag_export_cells(env->queue, scene->dag, scene->root, box, first, limit,
-                               d_cells.ptr, d_values.ptr, d_counts.ptr, d_n.ptr,
-                               NULL) == VXD_OK);
+    CHECK(vxd_svdag_export_cells(env->queue, scene->svdag, scene->root, box, first, limit,
+                                 d_cells.ptr, d_values.ptr, d_counts.ptr, d_n.ptr,
+                                 NULL) == VXD_OK);
     got.cells = gpu_to_host(env, &d_cells);
     got.values = gpu_to_host(env, &d_values);
     got.counts = gpu_to_host(env, &d_counts);
@@ -438,12 +438,12 @@ static void uniform_cells(struct gpu_env *env)
     uint16_t values[2] = {7, 7};
     uint64_t ones[2] = {1, 1};
     uint64_t all = (uint64_t)1 << 63;
-    struct vxd_dag_format format = {21, 4, true};
-    struct vxd_dag_export box = {.high = {INT64_MAX, INT64_MAX, INT64_MAX}};
+    struct vxd_svdag_format format = {21, 4, true};
+    struct vxd_svdag_export box = {.high = {INT64_MAX, INT64_MAX, INT64_MAX}};
     struct model model;
 
-    gpu_dag_scene_build(env->queue, &format, NULL, 0, &model.scene);
-    model.scene.root = VXD_DAG_UNIFORM | 7;
+    gpu_svdag_scene_build(env->queue, &format, NULL, 0, &model.scene);
+    model.scene.root = VXD_SVDAG_UNIFORM | 7;
     compare_count(env, &model, &box, all);
     compare_uniform(env, &model.scene, &box, all - 2, 5,
                     &(struct rows){last, values, ones, 2});
@@ -452,7 +452,7 @@ static void uniform_cells(struct gpu_env *env)
     box.level = 21;
     compare_uniform(env, &model.scene, &box, 0, 2,
                     &(struct rows){whole, values, &all, 1});
-    gpu_dag_scene_free(env->queue, &model.scene);
+    gpu_svdag_scene_free(env->queue, &model.scene);
 }
 
 static void test_cells_of_uniform_scene_are_counted_and_skipped_at_once(void)
@@ -462,44 +462,44 @@ static void test_cells_of_uniform_scene_are_counted_and_skipped_at_once(void)
 
 static void test_export_of_wrong_boxes_is_refused(void)
 {
-    struct vxd_dag_format format = {4, 0, false};
-    struct vxd_dag_export box = {.high = {16, 16, 16}, .level = 5};
-    struct gpu_dag_scene scene;
+    struct vxd_svdag_format format = {4, 0, false};
+    struct vxd_svdag_export box = {.high = {16, 16, 16}, .level = 5};
+    struct gpu_svdag_scene scene;
     struct gpu_env env;
     struct vxd_err err = {0};
     uint64_t n = 7;
     uint8_t states[8];
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    gpu_dag_scene_build(env.queue, &format, NULL, 0, &scene);
-    CHECK(vxd_dag_count_cells(env.queue, scene.dag, 0, &box, &n, &err) ==
+    gpu_svdag_scene_build(env.queue, &format, NULL, 0, &scene);
+    CHECK(vxd_svdag_count_cells(env.queue, scene.svdag, 0, &box, &n, &err) ==
           VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "level");
     box.level = 3;
-    CHECK(vxd_dag_export_cells(env.queue, scene.dag, 0, &box, 0, 1, NULL, NULL, NULL, &n,
-                               &err) == VXD_INVALID_ARGUMENT);
+    CHECK(vxd_svdag_export_cells(env.queue, scene.svdag, 0, &box, 0, 1, NULL, NULL, NULL,
+                                 &n, &err) == VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "cells");
-    CHECK(vxd_dag_export_cells(env.queue, scene.dag, 0, &box, 0, 0, NULL, NULL, NULL, &n,
-                               &err) == VXD_OK);
+    CHECK(vxd_svdag_export_cells(env.queue, scene.svdag, 0, &box, 0, 0, NULL, NULL, NULL,
+                                 &n, &err) == VXD_OK);
     box.low[1] = 4;
-    CHECK(vxd_dag_export_dense(env.queue, scene.dag, 0, &box, states, NULL, &err) ==
+    CHECK(vxd_svdag_export_dense(env.queue, scene.svdag, 0, &box, states, NULL, &err) ==
           VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "low");
     box.low[1] = -8;
     box.high[2] = (int64_t)1 << 62;
-    CHECK(vxd_dag_export_dense(env.queue, scene.dag, 0, &box, states, NULL, &err) ==
+    CHECK(vxd_svdag_export_dense(env.queue, scene.svdag, 0, &box, states, NULL, &err) ==
           VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "high");
     box.low[2] = -((int64_t)1 << 62) * 2;
-    CHECK(vxd_dag_export_dense(env.queue, scene.dag, 0, &box, states, NULL, &err) ==
+    CHECK(vxd_svdag_export_dense(env.queue, scene.svdag, 0, &box, states, NULL, &err) ==
           VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "high");
     box.high[0] = -8; /* no cell at all */
-    CHECK(vxd_dag_export_dense(env.queue, scene.dag, 0, &box, NULL, NULL, &err) ==
+    CHECK(vxd_svdag_export_dense(env.queue, scene.svdag, 0, &box, NULL, NULL, &err) ==
           VXD_OK);
     gpu_wait(&env);
     CHECK_INT(n, 0);
-    gpu_dag_scene_free(env.queue, &scene);
+    gpu_svdag_scene_free(env.queue, &scene);
     gpu_env_close(&env);
 }
 

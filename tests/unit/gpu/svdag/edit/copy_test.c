@@ -17,14 +17,14 @@ enum {
     N_FORMATS = 7
 };
 
-static const struct vxd_dag_format formats[N_FORMATS] = {
+static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {4, 0, true},   {4, 4, false}, {4, 4, true},
     {4, 8, true},  {4, 16, false}, {4, 16, true}};
 
 /* A scene and what it must be: a material, UNSET or FREE a voxel, x slowest. */
 struct scene {
     struct gpu_env env;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t root;
     int64_t side;
     size_t n;
@@ -42,14 +42,15 @@ static void require_ok(enum vxd_status status, const struct vxd_err *err)
 }
 
 static void open_scene(struct scene *scene, const struct gpu_env *env,
-                       const struct vxd_dag_format *format)
+                       const struct vxd_svdag_format *format)
 {
-    const struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
+    const struct vxd_svdag_spec spec = {.format = *format,
+                                        .store = gpu_svdag_store(format)};
     struct vxd_err err = {0};
 
     scene->env = *env;
-    require_ok(vxd_dag_create(scene->env.queue, &spec, &scene->dag, &err), &err);
-    scene->root = VXD_DAG_EMPTY;
+    require_ok(vxd_svdag_create(scene->env.queue, &spec, &scene->svdag, &err), &err);
+    scene->root = VXD_SVDAG_EMPTY;
     scene->side = (int64_t)1 << format->depth;
     scene->n = (size_t)(scene->side * scene->side * scene->side);
     scene->voxels = gpu_alloc(scene->n * sizeof *scene->voxels);
@@ -61,31 +62,32 @@ static void open_scene(struct scene *scene, const struct gpu_env *env,
 
 static void close_scene(struct scene *scene)
 {
-    vxd_dag_destroy(scene->env.queue, scene->dag);
+    vxd_svdag_destroy(scene->env.queue, scene->svdag);
     free(scene->voxels);
     free(scene->before);
 }
 
-static void edit(struct scene *scene, const struct vxd_dag_op *ops, size_t n,
-                 struct vxd_dag_edit_result *result)
+static void edit(struct scene *scene, const struct vxd_svdag_op *ops, size_t n,
+                 struct vxd_svdag_edit_result *result)
 {
     struct vxd_err err = {0};
 
-    require_ok(gpu_dag_edit(&scene->env, scene->dag, scene->root, ops, n, result, &err),
-               &err);
+    require_ok(
+        gpu_svdag_edit(&scene->env, scene->svdag, scene->root, ops, n, result, &err),
+        &err);
     scene->root = result->root;
 }
 
 /* Gives the scene the voxels of the grid that are FREE, or those that are occupied. */
 static void put_voxels(struct scene *scene, bool free_ones)
 {
-    const struct vxd_dag_format *format = &vxd_dag_get_spec(scene->dag)->format;
+    const struct vxd_svdag_format *format = &vxd_svdag_get_spec(scene->svdag)->format;
     int32_t *indices = gpu_alloc(scene->n * 3 * sizeof *indices);
     uint16_t *values = gpu_alloc(scene->n * sizeof *values);
-    struct vxd_dag_voxel_list list;
-    struct vxd_dag_edit_result result;
-    struct vxd_dag_op op = {.action = free_ones ? VXD_DAG_SET_FREE : VXD_DAG_FILL,
-                            .shape = {.kind = VXD_DAG_VOXELS}};
+    struct vxd_svdag_voxel_list list;
+    struct vxd_svdag_edit_result result;
+    struct vxd_svdag_op op = {.action = free_ones ? VXD_SVDAG_SET_FREE : VXD_SVDAG_FILL,
+                              .shape = {.kind = VXD_SVDAG_VOXELS}};
     struct vxd_err err = {0};
     uint64_t n_outside;
     size_t n = 0;
@@ -99,12 +101,12 @@ static void put_voxels(struct scene *scene, bool free_ones)
             n++;
         }
     }
-    require_ok(gpu_dag_list(&scene->env, format, indices, free_ones ? NULL : values, n,
-                            &list, &n_outside, &err),
+    require_ok(gpu_svdag_list(&scene->env, format, indices, free_ones ? NULL : values, n,
+                              &list, &n_outside, &err),
                &err);
     op.shape.voxels = list.voxels;
     edit(scene, &op, 1, &result);
-    gpu_dag_list_free(&scene->env, &list);
+    gpu_svdag_list_free(&scene->env, &list);
     free(indices);
     free(values);
 }
@@ -112,8 +114,8 @@ static void put_voxels(struct scene *scene, bool free_ones)
 /* Even cubes of any size and single voxels, of few materials. */
 static void fill_randomly(struct scene *scene, uint64_t *state)
 {
-    const struct vxd_dag_format *format = &vxd_dag_get_spec(scene->dag)->format;
-    uint32_t n_materials = vxd_dag_n_materials(format);
+    const struct vxd_svdag_format *format = &vxd_svdag_get_spec(scene->svdag)->format;
+    uint32_t n_materials = vxd_svdag_n_materials(format);
     uint64_t n_kinds = (n_materials < 3 ? n_materials : 3) + 2;
 
     for (int k = 0; k < 30; k++) {
@@ -135,7 +137,7 @@ static void fill_randomly(struct scene *scene, uint64_t *state)
             scene->voxels[(x * scene->side + y) * scene->side + z] = voxel;
         }
     }
-    scene->root = VXD_DAG_EMPTY;
+    scene->root = VXD_SVDAG_EMPTY;
     if (format->tracks_free) {
         put_voxels(scene, true);
     }
@@ -154,10 +156,10 @@ static int32_t voxel_of(const struct scene *scene, const int32_t *voxels,
 }
 
 /* Every voxel, read one by one; the tree's rules; and the counts of the change. */
-static void check_scene(struct scene *scene, const struct vxd_dag_edit_result *result)
+static void check_scene(struct scene *scene, const struct vxd_svdag_edit_result *result)
 {
-    struct vxd_dag_summary summary;
-    struct vxd_dag_image image;
+    struct vxd_svdag_summary summary;
+    struct vxd_svdag_image image;
     struct vxd_err err = {0};
     uint64_t n_occupied = 0;
     uint64_t n_added = 0;
@@ -166,16 +168,16 @@ static void check_scene(struct scene *scene, const struct vxd_dag_edit_result *r
     uint64_t n_freed = 0;
     size_t n_wrong = 0;
 
-    gpu_dag_image_open(&scene->env, scene->dag, &image);
+    gpu_svdag_image_open(&scene->env, scene->svdag, &image);
     for (size_t i = 0; i < scene->n; i++) {
         uint32_t value;
-        unsigned state = vxd_dag_voxel(&image.view, scene->root,
-                                       (uint32_t)((int64_t)i / scene->side / scene->side),
-                                       (uint32_t)((int64_t)i / scene->side % scene->side),
-                                       (uint32_t)((int64_t)i % scene->side), &value);
-        int32_t actual = state == VXD_DAG_UNKNOWN ? UNSET
-                         : state == VXD_DAG_FREE  ? FREE
-                                                  : (int32_t)value;
+        unsigned state = vxd_svdag_voxel(
+            &image.view, scene->root, (uint32_t)((int64_t)i / scene->side / scene->side),
+            (uint32_t)((int64_t)i / scene->side % scene->side),
+            (uint32_t)((int64_t)i % scene->side), &value);
+        int32_t actual = state == VXD_SVDAG_UNKNOWN ? UNSET
+                         : state == VXD_SVDAG_FREE  ? FREE
+                                                    : (int32_t)value;
         int32_t old = scene->before[i];
         int32_t now = scene->voxels[i];
 
@@ -186,14 +188,15 @@ static void check_scene(struct scene *scene, const struct vxd_dag_edit_result *r
         n_changed += now >= 0 && old >= 0 && now != old;
         n_freed += now == FREE && old != FREE;
     }
-    gpu_dag_image_close(&scene->env, &image);
+    gpu_svdag_image_close(&scene->env, &image);
     CHECK_INT(n_wrong, 0);
     CHECK_INT(result->n_added, n_added);
     CHECK_INT(result->n_removed, n_removed);
     CHECK_INT(result->n_changed, n_changed);
     CHECK_INT(result->n_freed, n_freed);
-    CHECK_INT(vxd_dag_verify(scene->env.queue, scene->dag, scene->root, &summary, &err),
-              VXD_OK);
+    CHECK_INT(
+        vxd_svdag_verify(scene->env.queue, scene->svdag, scene->root, &summary, &err),
+        VXD_OK);
     CHECK_INT(summary.n_occupied, n_occupied);
 }
 
@@ -211,7 +214,7 @@ static void matrix_of(int k, int8_t matrix[3][3])
     }
 }
 
-static void copy_grid(struct scene *scene, const struct vxd_dag_op *op)
+static void copy_grid(struct scene *scene, const struct vxd_svdag_op *op)
 {
     int64_t p[3];
 
@@ -242,13 +245,13 @@ static void copy_grid(struct scene *scene, const struct vxd_dag_op *op)
 }
 
 static void random_copy(const struct scene *scene, int k, uint64_t *state,
-                        struct vxd_dag_op *op)
+                        struct vxd_svdag_op *op)
 {
     bool is_aligned = gpu_random(state) % 4 == 0;
 
-    *op = (struct vxd_dag_op){.action = VXD_DAG_COPY,
-                              .shape = {.kind = VXD_DAG_BOX},
-                              .copy_empty = gpu_random(state) % 2 == 0};
+    *op = (struct vxd_svdag_op){.action = VXD_SVDAG_COPY,
+                                .shape = {.kind = VXD_SVDAG_BOX},
+                                .copy_empty = gpu_random(state) % 2 == 0};
     matrix_of(k, op->matrix);
     for (int a = 0; a < 3; a++) {
         int64_t low = (int64_t)(gpu_random(state) % (uint64_t)(scene->side + 8)) - 8;
@@ -262,7 +265,7 @@ static void random_copy(const struct scene *scene, int k, uint64_t *state,
     }
 }
 
-static void copy_cases(struct gpu_env *env, const struct vxd_dag_format *format,
+static void copy_cases(struct gpu_env *env, const struct vxd_svdag_format *format,
                        int n_cases, uint64_t seed)
 {
     uint64_t state = seed;
@@ -270,8 +273,8 @@ static void copy_cases(struct gpu_env *env, const struct vxd_dag_format *format,
 
     open_scene(&scene, env, format);
     for (int k = 0; k < vxd_test_rounds(n_cases); k++) {
-        struct vxd_dag_edit_result result;
-        struct vxd_dag_op op;
+        struct vxd_svdag_edit_result result;
+        struct vxd_svdag_op op;
 
         if (k % 6 == 0) {
             fill_randomly(&scene, &state);
@@ -298,9 +301,9 @@ static void test_copy_of_every_turn_and_mirror_is_exact(void)
 
 static void larger_copies(struct gpu_env *env)
 {
-    const struct vxd_dag_format middle = {5, 4, true};
-    const struct vxd_dag_format large = {6, 8, false};
-    const struct vxd_dag_format huge = {7, 0, false};
+    const struct vxd_svdag_format middle = {5, 4, true};
+    const struct vxd_svdag_format large = {6, 8, false};
+    const struct vxd_svdag_format huge = {7, 0, false};
 
     copy_cases(env, &middle, 96, 11);
     copy_cases(env, &large, 12, 12);
@@ -314,14 +317,14 @@ static void test_copy_in_larger_scenes_is_exact(void)
 
 static void far_copies(struct gpu_env *env)
 {
-    const struct vxd_dag_format format = {5, 4, true};
+    const struct vxd_svdag_format format = {5, 4, true};
     const int64_t far = (int64_t)1 << 31;
-    struct vxd_dag_op op = {
-        .action = VXD_DAG_COPY,
-        .shape = {.kind = VXD_DAG_BOX, .high = {16 * 256, 32 * 256, 32 * 256}},
+    struct vxd_svdag_op op = {
+        .action = VXD_SVDAG_COPY,
+        .shape = {.kind = VXD_SVDAG_BOX, .high = {16 * 256, 32 * 256, 32 * 256}},
         .from_voxel = {far, -far, far},
         .copy_empty = true};
-    struct vxd_dag_edit_result result;
+    struct vxd_svdag_edit_result result;
     uint64_t state = 5;
     struct scene scene;
 
@@ -346,7 +349,7 @@ static wide dot(const int64_t a[3], const int64_t b[3])
     return (wide)a[0] * b[0] + (wide)a[1] * b[1] + (wide)a[2] * b[2];
 }
 
-static bool is_in_shape(const struct vxd_dag_shape *shape, const int64_t p[3])
+static bool is_in_shape(const struct vxd_svdag_shape *shape, const int64_t p[3])
 {
     int64_t c[3] = {256 * p[0] + 128, 256 * p[1] + 128, 256 * p[2] + 128};
     int64_t n[3] = {shape->n[0], shape->n[1], shape->n[2]};
@@ -358,25 +361,26 @@ static bool is_in_shape(const struct vxd_dag_shape *shape, const int64_t p[3])
     int64_t r;
 
     switch (shape->kind) {
-    case VXD_DAG_BOX:
+    case VXD_SVDAG_BOX:
         return c[0] >= shape->low[0] && c[0] < shape->high[0] && c[1] >= shape->low[1] &&
                c[1] < shape->high[1] && c[2] >= shape->low[2] && c[2] < shape->high[2];
-    case VXD_DAG_BALL:
+    case VXD_SVDAG_BALL:
         return dot(v, v) <= square;
-    case VXD_DAG_CAPSULE:
+    case VXD_SVDAG_CAPSULE:
         return dot(v, d) <= 0 ? dot(v, v) <= square
                : dot(v, d) >= dot(d, d)
                    ? dot(w, w) <= square
                    : dot(v, v) * dot(d, d) - dot(v, d) * dot(v, d) <= square * dot(d, d);
-    case VXD_DAG_HALF_SPACE:
+    case VXD_SVDAG_HALF_SPACE:
         return dot(n, c) <= shape->d;
     default: /* the noise itself is tested elsewhere */
-        r = shape->r + vxd_dag_noise(shape->seed, shape->cell_bits, shape->amplitude, c);
+        r = shape->r +
+            vxd_svdag_noise(shape->seed, shape->cell_bits, shape->amplitude, c);
         return r >= 0 && dot(v, v) <= (wide)r * r;
     }
 }
 
-static void morph_grid(struct scene *scene, const struct vxd_dag_op *op)
+static void morph_grid(struct scene *scene, const struct vxd_svdag_op *op)
 {
     int64_t p[3];
 
@@ -400,9 +404,9 @@ static void morph_grid(struct scene *scene, const struct vxd_dag_op *op)
         if (!is_in_shape(&op->shape, p)) {
             continue;
         }
-        if (op->action == VXD_DAG_ERODE && scene->before[i] >= 0 && n < op->threshold) {
+        if (op->action == VXD_SVDAG_ERODE && scene->before[i] >= 0 && n < op->threshold) {
             scene->voxels[i] = UNSET;
-        } else if (op->action == VXD_DAG_DILATE && scene->before[i] < 0 &&
+        } else if (op->action == VXD_SVDAG_DILATE && scene->before[i] < 0 &&
                    n >= op->threshold) {
             scene->voxels[i] = first;
         }
@@ -410,14 +414,14 @@ static void morph_grid(struct scene *scene, const struct vxd_dag_op *op)
 }
 
 static void random_morph(const struct scene *scene, int k, uint64_t *state,
-                         struct vxd_dag_op *op)
+                         struct vxd_svdag_op *op)
 {
     const uint64_t span = (uint64_t)scene->side * 256;
 
-    *op = (struct vxd_dag_op){
-        .action = k % 2 == 0 ? VXD_DAG_ERODE : VXD_DAG_DILATE,
+    *op = (struct vxd_svdag_op){
+        .action = k % 2 == 0 ? VXD_SVDAG_ERODE : VXD_SVDAG_DILATE,
         .threshold = 1 + (int)(gpu_random(state) % 6),
-        .shape = {.kind = (enum vxd_dag_shape_kind)(k / 2 % 5),
+        .shape = {.kind = (enum vxd_svdag_shape_kind)(k / 2 % 5),
                   .r = (int64_t)(gpu_random(state) % (span / 2)),
                   .amplitude = (int64_t)(gpu_random(state) % (span / 8)),
                   .cell_bits = (int)(gpu_random(state) % 5),
@@ -435,12 +439,12 @@ static void random_morph(const struct scene *scene, int k, uint64_t *state,
         op->shape.n[0] = 1;
     }
     if (gpu_random(state) % 3 == 0) { /* all of the scene */
-        op->shape = (struct vxd_dag_shape){
-            .kind = VXD_DAG_BOX, .high = {(int64_t)span, (int64_t)span, (int64_t)span}};
+        op->shape = (struct vxd_svdag_shape){
+            .kind = VXD_SVDAG_BOX, .high = {(int64_t)span, (int64_t)span, (int64_t)span}};
     }
 }
 
-static void morph_cases(struct gpu_env *env, const struct vxd_dag_format *format,
+static void morph_cases(struct gpu_env *env, const struct vxd_svdag_format *format,
                         int n_cases, uint64_t seed)
 {
     uint64_t state = seed;
@@ -448,8 +452,8 @@ static void morph_cases(struct gpu_env *env, const struct vxd_dag_format *format
 
     open_scene(&scene, env, format);
     for (int k = 0; k < vxd_test_rounds(n_cases); k++) {
-        struct vxd_dag_edit_result result;
-        struct vxd_dag_op op;
+        struct vxd_svdag_edit_result result;
+        struct vxd_svdag_op op;
 
         if (k % 6 == 0) {
             fill_randomly(&scene, &state);
@@ -476,9 +480,9 @@ static void test_morphology_of_every_shape_is_exact(void)
 
 static void larger_morphology(struct gpu_env *env)
 {
-    const struct vxd_dag_format middle = {5, 16, true};
-    const struct vxd_dag_format large = {6, 4, false};
-    const struct vxd_dag_format huge = {7, 0, true};
+    const struct vxd_svdag_format middle = {5, 16, true};
+    const struct vxd_svdag_format large = {6, 4, false};
+    const struct vxd_svdag_format huge = {7, 0, true};
 
     morph_cases(env, &middle, 90, 21);
     morph_cases(env, &large, 20, 22);
@@ -493,14 +497,14 @@ static void test_morphology_in_larger_scenes_is_exact(void)
 /* In one list: each sees what the one before it made. */
 static void one_list(struct gpu_env *env)
 {
-    const struct vxd_dag_format format = {5, 4, true};
+    const struct vxd_svdag_format format = {5, 4, true};
     uint64_t state = 77;
     struct scene scene;
 
     open_scene(&scene, env, &format);
     for (int round = 0; round < 10; round++) {
-        struct vxd_dag_edit_result result;
-        struct vxd_dag_op ops[6];
+        struct vxd_svdag_edit_result result;
+        struct vxd_svdag_op ops[6];
         int32_t *first = gpu_alloc(scene.n * sizeof *first);
 
         fill_randomly(&scene, &state);

@@ -7,24 +7,24 @@
 
 /* Partial nodes: in the tree (each place of its own), and distinct by height. */
 struct counts {
-    uint64_t n_tree[VXD_DAG_MAX_DEPTH + 1];
-    uint64_t n_distinct[VXD_DAG_MAX_DEPTH + 1];
+    uint64_t n_tree[VXD_SVDAG_MAX_DEPTH + 1];
+    uint64_t n_distinct[VXD_SVDAG_MAX_DEPTH + 1];
 };
 
-/* A ball into an empty scene without materials; its root, in *dag. */
+/* A ball into an empty scene without materials; its root, in *svdag. */
 static uint32_t fill_ball(struct gpu_env *env, int depth, const int64_t centre[3],
-                          int64_t r, struct vxd_dag **dag,
-                          struct vxd_dag_edit_result *result)
+                          int64_t r, struct vxd_svdag **svdag,
+                          struct vxd_svdag_edit_result *result)
 {
-    struct vxd_dag_spec spec = {.format = {depth, 0, false}};
-    struct vxd_dag_op op = {.action = VXD_DAG_FILL};
+    struct vxd_svdag_spec spec = {.format = {depth, 0, false}};
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL};
     struct vxd_err err = {0};
 
-    op.shape.kind = VXD_DAG_BALL;
+    op.shape.kind = VXD_SVDAG_BALL;
     memcpy(op.shape.a, centre, sizeof op.shape.a);
     op.shape.r = r;
-    if (vxd_dag_create(env->queue, &spec, dag, &err) != VXD_OK ||
-        gpu_dag_edit(env, *dag, VXD_DAG_EMPTY, &op, 1, result, &err) != VXD_OK) {
+    if (vxd_svdag_create(env->queue, &spec, svdag, &err) != VXD_OK ||
+        gpu_svdag_edit(env, *svdag, VXD_SVDAG_EMPTY, &op, 1, result, &err) != VXD_OK) {
         (void)fprintf(stderr, "%s\n", err.message);
         exit(EXIT_FAILURE);
     }
@@ -32,18 +32,18 @@ static uint32_t fill_ball(struct gpu_env *env, int depth, const int64_t centre[3
 }
 
 /* Nodes of a tree by height, every place counted. */
-static void count_tree(struct gpu_env *env, const struct vxd_dag *dag, uint32_t root,
+static void count_tree(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t root,
                        uint64_t *n_tree)
 {
     struct {
         uint32_t ref;
         int octant;
-    } stack[VXD_DAG_MAX_DEPTH + 1];
-    struct vxd_dag_image image;
-    const struct vxd_dag_view *view = &image.view;
-    int height = dag->view.depth;
+    } stack[VXD_SVDAG_MAX_DEPTH + 1];
+    struct vxd_svdag_image image;
+    const struct vxd_svdag_view *view = &image.view;
+    int height = svdag->view.depth;
 
-    gpu_dag_image_open(env, dag, &image);
+    gpu_svdag_image_open(env, svdag, &image);
     stack[height].ref = root;
     stack[height].octant = 0;
     n_tree[height]++;
@@ -54,26 +54,27 @@ static void count_tree(struct gpu_env *env, const struct vxd_dag *dag, uint32_t 
             height++;
             continue;
         }
-        child =
-            vxd_dag_child(vxd_dag_words(view, stack[height].ref), stack[height].octant++);
-        if (!vxd_dag_is_node(child)) {
+        child = vxd_svdag_child(vxd_svdag_words(view, stack[height].ref),
+                                stack[height].octant++);
+        if (!vxd_svdag_is_node(child)) {
             continue;
         }
         n_tree[height - 1]++;
-        if (height - 1 > VXD_DAG_LEAF_HEIGHT) {
+        if (height - 1 > VXD_SVDAG_LEAF_HEIGHT) {
             height--;
             stack[height].ref = child;
             stack[height].octant = 0;
         }
     }
-    gpu_dag_image_close(env, &image);
+    gpu_svdag_image_close(env, &image);
 }
 
 static uint64_t sum_inner(const uint64_t *by_height)
 {
     uint64_t sum = 0;
 
-    for (int height = VXD_DAG_LEAF_HEIGHT + 1; height <= VXD_DAG_MAX_DEPTH; height++) {
+    for (int height = VXD_SVDAG_LEAF_HEIGHT + 1; height <= VXD_SVDAG_MAX_DEPTH;
+         height++) {
         sum += by_height[height];
     }
     return sum;
@@ -84,24 +85,24 @@ static void large_ball(struct gpu_env *env)
     /* Voxel units 27390.5, 67726.5, 43404.5. */
     static const int64_t centre[3] = {27390 * 256 + 128, 67726 * 256 + 128,
                                       43404 * 256 + 128};
-    struct vxd_dag *dag;
-    struct vxd_dag_edit_result result;
-    struct vxd_dag_usage usage;
-    struct vxd_dag_summary summary = {0};
+    struct vxd_svdag *svdag;
+    struct vxd_svdag_edit_result result;
+    struct vxd_svdag_usage usage;
+    struct vxd_svdag_summary summary = {0};
     struct counts counts = {0};
     uint32_t root;
 
-    root = fill_ball(env, 17, centre, 1820 * 256, &dag, &result);
-    count_tree(env, dag, root, counts.n_tree);
-    CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, NULL), VXD_OK);
+    root = fill_ball(env, 17, centre, 1820 * 256, &svdag, &result);
+    count_tree(env, svdag, root, counts.n_tree);
+    CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &summary, NULL), VXD_OK);
     CHECK_INT(counts.n_tree[2], 2926873);
     CHECK_INT(summary.n_nodes[2], 35516);
     CHECK_INT(sum_inner(counts.n_tree), 1161457);
     CHECK_INT(sum_inner(summary.n_nodes), 839057);
     CHECK_INT(result.n_added, summary.n_occupied);
-    vxd_dag_get_usage(dag, &usage);
+    vxd_svdag_get_usage(svdag, &usage);
     CHECK_INT(usage.n_leaves, summary.n_nodes[2]);
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void test_ball_of_radius_1820_has_the_known_counts_of_nodes(void)
@@ -166,7 +167,7 @@ static void count_by_force(int depth, const int64_t centre[3], int64_t r,
                 hash = gpu_digest(hash, &word, sizeof word);
             }
             words[i] = sum == 0 ? 0 : sum == 8 ? 1 : hash;
-            if (words[i] > 1 && height >= VXD_DAG_LEAF_HEIGHT) {
+            if (words[i] > 1 && height >= VXD_SVDAG_LEAF_HEIGHT) {
                 partial[n++] = words[i];
             }
         }
@@ -185,27 +186,27 @@ static void small_balls(struct gpu_env *env)
         int depth = 6 + i % 2;
         int64_t units = (int64_t)256 << depth;
         int64_t r = (int64_t)(gpu_random(&seed) % (uint64_t)(units / 2));
-        struct vxd_dag_edit_result result;
-        struct vxd_dag_summary summary = {0};
+        struct vxd_svdag_edit_result result;
+        struct vxd_svdag_summary summary = {0};
         struct counts forced = {0};
         struct counts counts = {0};
-        struct vxd_dag *dag;
+        struct vxd_svdag *svdag;
         int64_t centre[3];
         uint32_t root;
 
         for (int axis = 0; axis < 3; axis++) {
             centre[axis] = (int64_t)(gpu_random(&seed) % (uint64_t)units);
         }
-        root = fill_ball(env, depth, centre, r, &dag, &result);
+        root = fill_ball(env, depth, centre, r, &svdag, &result);
         count_by_force(depth, centre, r, &forced);
-        REQUIRE(vxd_dag_is_node(root));
-        count_tree(env, dag, root, counts.n_tree);
-        CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, NULL), VXD_OK);
-        for (int height = VXD_DAG_LEAF_HEIGHT; height <= depth; height++) {
+        REQUIRE(vxd_svdag_is_node(root));
+        count_tree(env, svdag, root, counts.n_tree);
+        CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &summary, NULL), VXD_OK);
+        for (int height = VXD_SVDAG_LEAF_HEIGHT; height <= depth; height++) {
             CHECK_INT(counts.n_tree[height], forced.n_tree[height]);
             CHECK_INT(summary.n_nodes[height], forced.n_distinct[height]);
         }
-        vxd_dag_destroy(env->queue, dag);
+        vxd_svdag_destroy(env->queue, svdag);
     }
 }
 

@@ -6,23 +6,23 @@
 #include "gpu/svdag/edit/edit.h"
 #include "tests/support/gpu/gpu_helpers.h"
 
-static const struct vxd_dag_format format = {8, 4, true};
+static const struct vxd_svdag_format format = {8, 4, true};
 
-static struct vxd_dag_op ball(enum vxd_dag_action action)
+static struct vxd_svdag_op ball(enum vxd_svdag_action action)
 {
-    struct vxd_dag_op op = {.action = action, .threshold = 3};
+    struct vxd_svdag_op op = {.action = action, .threshold = 3};
 
-    op.shape.kind = VXD_DAG_BALL;
+    op.shape.kind = VXD_SVDAG_BALL;
     op.shape.r = 1000;
     return op;
 }
 
-static struct vxd_dag_op of_kind(enum vxd_dag_shape_kind kind)
+static struct vxd_svdag_op of_kind(enum vxd_svdag_shape_kind kind)
 {
     static const int64_t heights[4];
-    struct vxd_dag_op op = {.action = VXD_DAG_FILL};
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL};
 
-    op.shape = (struct vxd_dag_shape){
+    op.shape = (struct vxd_svdag_shape){
         .kind = kind,
         .high = {1024, 1024, 1024},
         .r = 100,
@@ -32,25 +32,25 @@ static struct vxd_dag_op of_kind(enum vxd_dag_shape_kind kind)
     return op;
 }
 
-static struct vxd_dag_op copy(void)
+static struct vxd_svdag_op copy(void)
 {
-    struct vxd_dag_op op = of_kind(VXD_DAG_BOX);
+    struct vxd_svdag_op op = of_kind(VXD_SVDAG_BOX);
 
-    op.action = VXD_DAG_COPY;
+    op.action = VXD_SVDAG_COPY;
     op.matrix[0][1] = op.matrix[1][0] = 1;
     op.matrix[2][2] = -1;
     return op;
 }
 
 /* Queues fine operations before and after it, and expects the field. */
-static void refused(struct vxd_queue *queue, struct vxd_dag *dag, struct vxd_dag_op op,
-                    const char *field)
+static void refused(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                    struct vxd_svdag_op op, const char *field)
 {
-    struct vxd_dag_op ops[3] = {ball(VXD_DAG_FILL), op, ball(VXD_DAG_ERASE)};
-    struct vxd_dag_edit_result result = {.root = 77};
+    struct vxd_svdag_op ops[3] = {ball(VXD_SVDAG_FILL), op, ball(VXD_SVDAG_ERASE)};
+    struct vxd_svdag_edit_result result = {.root = 77};
     struct vxd_err err = {0};
 
-    CHECK_INT(vxd_dag_edit(queue, dag, VXD_DAG_EMPTY, ops, 3, &result, &err),
+    CHECK_INT(vxd_svdag_edit(queue, svdag, VXD_SVDAG_EMPTY, ops, 3, &result, &err),
               VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, field);
     CHECK(err.message[0] != '\0');
@@ -61,56 +61,56 @@ static void refused(struct vxd_queue *queue, struct vxd_dag *dag, struct vxd_dag
 /* Puts one wrong number into an operation that is fine. */
 #define REFUSED(make, field, assignment)                                                 \
     do {                                                                                 \
-        struct vxd_dag_op op = (make);                                                   \
+        struct vxd_svdag_op op = (make);                                                 \
                                                                                          \
         op.assignment;                                                                   \
-        refused(env.queue, dag, op, "ops[1]." field);                                    \
+        refused(env.queue, svdag, op, "ops[1]." field);                                  \
     } while (0)
 
-static void refuse_shapes(struct gpu_env env, struct vxd_dag *dag)
+static void refuse_shapes(struct gpu_env env, struct vxd_svdag *svdag)
 {
-    const int64_t beyond = VXD_DAG_MAX_COORDINATE + 1;
+    const int64_t beyond = VXD_SVDAG_MAX_COORDINATE + 1;
 
-    REFUSED(of_kind(VXD_DAG_BALL), "shape.kind", shape.kind = 7);
-    REFUSED(of_kind(VXD_DAG_BOX), "shape.low", shape.low[1] = -beyond);
-    REFUSED(of_kind(VXD_DAG_BOX), "shape.high", shape.high[2] = beyond);
-    REFUSED(of_kind(VXD_DAG_BALL), "shape.a", shape.a[0] = INT64_MIN);
-    REFUSED(of_kind(VXD_DAG_BALL), "shape.r", shape.r = -1);
-    REFUSED(of_kind(VXD_DAG_BALL), "shape.r", shape.r = beyond);
-    REFUSED(of_kind(VXD_DAG_CAPSULE), "shape.a", shape.a[2] = beyond);
-    REFUSED(of_kind(VXD_DAG_CAPSULE), "shape.b", shape.b[2] = INT64_MAX);
-    REFUSED(of_kind(VXD_DAG_CAPSULE), "shape.r", shape.r = -1);
-    REFUSED(of_kind(VXD_DAG_HALF_SPACE), "shape.n", shape.n[2] = 0);
-    REFUSED(of_kind(VXD_DAG_HALF_SPACE), "shape.d", shape.d = INT64_MAX);
-    REFUSED(of_kind(VXD_DAG_NOISE_BALL), "shape.amplitude", shape.amplitude = -1);
-    REFUSED(of_kind(VXD_DAG_NOISE_BALL), "shape.amplitude",
-            shape.amplitude = VXD_DAG_MAX_COORDINATE - 99);
-    REFUSED(of_kind(VXD_DAG_NOISE_BALL), "shape.cell_bits", shape.cell_bits = 17);
-    REFUSED(of_kind(VXD_DAG_NOISE_BALL), "shape.cell_bits", shape.cell_bits = -1);
-    REFUSED(of_kind(VXD_DAG_VOXELS), "shape.voxels", shape.voxels.n = 1);
-    REFUSED(of_kind(VXD_DAG_VOXELS), "shape.voxels",
+    REFUSED(of_kind(VXD_SVDAG_BALL), "shape.kind", shape.kind = 7);
+    REFUSED(of_kind(VXD_SVDAG_BOX), "shape.low", shape.low[1] = -beyond);
+    REFUSED(of_kind(VXD_SVDAG_BOX), "shape.high", shape.high[2] = beyond);
+    REFUSED(of_kind(VXD_SVDAG_BALL), "shape.a", shape.a[0] = INT64_MIN);
+    REFUSED(of_kind(VXD_SVDAG_BALL), "shape.r", shape.r = -1);
+    REFUSED(of_kind(VXD_SVDAG_BALL), "shape.r", shape.r = beyond);
+    REFUSED(of_kind(VXD_SVDAG_CAPSULE), "shape.a", shape.a[2] = beyond);
+    REFUSED(of_kind(VXD_SVDAG_CAPSULE), "shape.b", shape.b[2] = INT64_MAX);
+    REFUSED(of_kind(VXD_SVDAG_CAPSULE), "shape.r", shape.r = -1);
+    REFUSED(of_kind(VXD_SVDAG_HALF_SPACE), "shape.n", shape.n[2] = 0);
+    REFUSED(of_kind(VXD_SVDAG_HALF_SPACE), "shape.d", shape.d = INT64_MAX);
+    REFUSED(of_kind(VXD_SVDAG_NOISE_BALL), "shape.amplitude", shape.amplitude = -1);
+    REFUSED(of_kind(VXD_SVDAG_NOISE_BALL), "shape.amplitude",
+            shape.amplitude = VXD_SVDAG_MAX_COORDINATE - 99);
+    REFUSED(of_kind(VXD_SVDAG_NOISE_BALL), "shape.cell_bits", shape.cell_bits = 17);
+    REFUSED(of_kind(VXD_SVDAG_NOISE_BALL), "shape.cell_bits", shape.cell_bits = -1);
+    REFUSED(of_kind(VXD_SVDAG_VOXELS), "shape.voxels", shape.voxels.n = 1);
+    REFUSED(of_kind(VXD_SVDAG_VOXELS), "shape.voxels",
             shape.voxels.values = (const uint16_t *)"ab");
-    REFUSED(of_kind(VXD_DAG_HEIGHTFIELD), "shape.field", shape.field.n_x = 0);
-    REFUSED(of_kind(VXD_DAG_HEIGHTFIELD), "shape.field", shape.field.n_y = 1 << 26);
-    REFUSED(of_kind(VXD_DAG_HEIGHTFIELD), "shape.field", shape.field.y = beyond);
-    REFUSED(of_kind(VXD_DAG_HEIGHTFIELD), "shape.field.cell", shape.field.cell = 0);
-    REFUSED(of_kind(VXD_DAG_HEIGHTFIELD), "shape.field.heights",
+    REFUSED(of_kind(VXD_SVDAG_HEIGHTFIELD), "shape.field", shape.field.n_x = 0);
+    REFUSED(of_kind(VXD_SVDAG_HEIGHTFIELD), "shape.field", shape.field.n_y = 1 << 26);
+    REFUSED(of_kind(VXD_SVDAG_HEIGHTFIELD), "shape.field", shape.field.y = beyond);
+    REFUSED(of_kind(VXD_SVDAG_HEIGHTFIELD), "shape.field.cell", shape.field.cell = 0);
+    REFUSED(of_kind(VXD_SVDAG_HEIGHTFIELD), "shape.field.heights",
             shape.field.heights = NULL);
-    REFUSED(of_kind(VXD_DAG_HEIGHTFIELD), "shape.low", shape.low[2] = beyond);
+    REFUSED(of_kind(VXD_SVDAG_HEIGHTFIELD), "shape.low", shape.low[2] = beyond);
 }
 
-static void refuse_actions(struct gpu_env env, struct vxd_dag *dag)
+static void refuse_actions(struct gpu_env env, struct vxd_svdag *svdag)
 {
-    REFUSED(ball(VXD_DAG_FILL), "action", action = 8);
-    REFUSED(ball(VXD_DAG_FILL), "value", value = 15); /* that is FREE */
-    REFUSED(ball(VXD_DAG_PAINT), "value", value = 16);
-    REFUSED(ball(VXD_DAG_REPLACE), "value", value = UINT32_MAX);
-    REFUSED(ball(VXD_DAG_REPLACE), "from", from = 15);
-    REFUSED(ball(VXD_DAG_ERODE), "threshold", threshold = 0);
-    REFUSED(ball(VXD_DAG_DILATE), "threshold", threshold = 7);
-    REFUSED(of_kind(VXD_DAG_HEIGHTFIELD), "shape.kind", action = VXD_DAG_ERODE);
-    REFUSED(of_kind(VXD_DAG_VOXELS), "shape.kind", action = VXD_DAG_DILATE);
-    REFUSED(ball(VXD_DAG_COPY), "shape.kind", value = 0);
+    REFUSED(ball(VXD_SVDAG_FILL), "action", action = 8);
+    REFUSED(ball(VXD_SVDAG_FILL), "value", value = 15); /* that is FREE */
+    REFUSED(ball(VXD_SVDAG_PAINT), "value", value = 16);
+    REFUSED(ball(VXD_SVDAG_REPLACE), "value", value = UINT32_MAX);
+    REFUSED(ball(VXD_SVDAG_REPLACE), "from", from = 15);
+    REFUSED(ball(VXD_SVDAG_ERODE), "threshold", threshold = 0);
+    REFUSED(ball(VXD_SVDAG_DILATE), "threshold", threshold = 7);
+    REFUSED(of_kind(VXD_SVDAG_HEIGHTFIELD), "shape.kind", action = VXD_SVDAG_ERODE);
+    REFUSED(of_kind(VXD_SVDAG_VOXELS), "shape.kind", action = VXD_SVDAG_DILATE);
+    REFUSED(ball(VXD_SVDAG_COPY), "shape.kind", value = 0);
     REFUSED(copy(), "shape", shape.low[0] = 1);
     REFUSED(copy(), "shape", shape.high[2] = 255);
     REFUSED(copy(), "from_voxel", from_voxel[1] = INT64_MIN);
@@ -122,47 +122,48 @@ static void refuse_actions(struct gpu_env env, struct vxd_dag *dag)
 static void test_edit_of_a_wrong_operation_is_refused_with_its_field(void)
 {
     struct gpu_env env;
-    struct vxd_dag_spec spec = {.format = format};
-    struct vxd_dag *dag = NULL;
-    struct vxd_dag *plain = NULL;
-    struct vxd_dag_edit_result result;
-    struct vxd_dag_op fine = copy();
+    struct vxd_svdag_spec spec = {.format = format};
+    struct vxd_svdag *svdag = NULL;
+    struct vxd_svdag *plain = NULL;
+    struct vxd_svdag_edit_result result;
+    struct vxd_svdag_op fine = copy();
     struct vxd_err err = {0};
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    REQUIRE(vxd_dag_create(env.queue, &spec, &dag, NULL) == VXD_OK);
+    REQUIRE(vxd_svdag_create(env.queue, &spec, &svdag, NULL) == VXD_OK);
     spec.format.tracks_free = false;
-    REQUIRE(vxd_dag_create(env.queue, &spec, &plain, NULL) == VXD_OK);
-    refuse_shapes(env, dag);
-    refuse_actions(env, dag);
-    refused(env.queue, plain, ball(VXD_DAG_SET_FREE), "ops[1].action");
-    CHECK_INT(vxd_dag_edit(env.queue, dag, VXD_DAG_EMPTY, &fine, VXD_DAG_MAX_OPS + 1,
-                           &result, &err),
+    REQUIRE(vxd_svdag_create(env.queue, &spec, &plain, NULL) == VXD_OK);
+    refuse_shapes(env, svdag);
+    refuse_actions(env, svdag);
+    refused(env.queue, plain, ball(VXD_SVDAG_SET_FREE), "ops[1].action");
+    CHECK_INT(vxd_svdag_edit(env.queue, svdag, VXD_SVDAG_EMPTY, &fine,
+                             VXD_SVDAG_MAX_OPS + 1, &result, &err),
               VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "ops");
-    CHECK_INT(vxd_dag_edit(env.queue, dag, VXD_DAG_EMPTY, &fine, 1, &result, NULL),
+    CHECK_INT(vxd_svdag_edit(env.queue, svdag, VXD_SVDAG_EMPTY, &fine, 1, &result, NULL),
               VXD_OK);
     CHECK_INT(vxd_queue_wait(env.queue, NULL), VXD_OK);
-    vxd_dag_destroy(env.queue, dag);
-    vxd_dag_destroy(env.queue, plain);
+    vxd_svdag_destroy(env.queue, svdag);
+    vxd_svdag_destroy(env.queue, plain);
     gpu_env_close(&env);
 }
 
 /* What is found by the wait. */
-static void refused_late(struct vxd_queue *queue, struct vxd_dag *dag,
-                         const struct vxd_dag_op *op, const char *field)
+static void refused_late(struct vxd_queue *queue, struct vxd_svdag *svdag,
+                         const struct vxd_svdag_op *op, const char *field)
 {
-    struct vxd_dag_op ops[2] = {ball(VXD_DAG_FILL), *op};
-    struct vxd_dag_edit_result result = {.root = 77};
-    struct vxd_dag_usage before;
-    struct vxd_dag_usage after;
+    struct vxd_svdag_op ops[2] = {ball(VXD_SVDAG_FILL), *op};
+    struct vxd_svdag_edit_result result = {.root = 77};
+    struct vxd_svdag_usage before;
+    struct vxd_svdag_usage after;
     struct vxd_err err = {0};
 
-    vxd_dag_get_usage(dag, &before);
-    CHECK_INT(vxd_dag_edit(queue, dag, VXD_DAG_EMPTY, ops, 2, &result, &err), VXD_OK);
+    vxd_svdag_get_usage(svdag, &before);
+    CHECK_INT(vxd_svdag_edit(queue, svdag, VXD_SVDAG_EMPTY, ops, 2, &result, &err),
+              VXD_OK);
     CHECK_INT(vxd_queue_wait(queue, &err), VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, field);
-    vxd_dag_get_usage(dag, &after);
+    vxd_svdag_get_usage(svdag, &after);
     CHECK(memcmp(&before, &after, sizeof before) == 0);
     CHECK_INT(result.root, 77);
 }
@@ -170,39 +171,40 @@ static void refused_late(struct vxd_queue *queue, struct vxd_dag *dag,
 static void test_edit_of_a_wrong_list_is_refused_by_the_wait(void)
 {
     struct gpu_env env;
-    struct vxd_dag_spec spec = {.format = format};
-    struct vxd_dag *dag = NULL;
+    struct vxd_svdag_spec spec = {.format = format};
+    struct vxd_svdag *svdag = NULL;
     uint64_t codes[3] = {5, 6, ((uint64_t)1 << 18) - 1};
     uint64_t masks[3] = {1, 3, 1};
     uint32_t first_value[3] = {0, 1, 3};
     uint16_t values[4] = {0, 14, 3, 2};
-    int64_t heights[2] = {0, VXD_DAG_MAX_COORDINATE + 1};
-    struct vxd_dag_op op = of_kind(VXD_DAG_VOXELS);
-    struct vxd_dag_edit_result result;
+    int64_t heights[2] = {0, VXD_SVDAG_MAX_COORDINATE + 1};
+    struct vxd_svdag_op op = of_kind(VXD_SVDAG_VOXELS);
+    struct vxd_svdag_edit_result result;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
-    REQUIRE(vxd_dag_create(env.queue, &spec, &dag, NULL) == VXD_OK);
-    op.shape.voxels = (struct vxd_dag_voxels){codes, masks, first_value, values, 3};
+    REQUIRE(vxd_svdag_create(env.queue, &spec, &svdag, NULL) == VXD_OK);
+    op.shape.voxels = (struct vxd_svdag_voxels){codes, masks, first_value, values, 3};
     codes[1] = 5;
-    refused_late(env.queue, dag, &op, "ops[1].shape.voxels");
+    refused_late(env.queue, svdag, &op, "ops[1].shape.voxels");
     codes[1] = 6;
     codes[2]++;
-    refused_late(env.queue, dag, &op, "ops[1].shape.voxels");
+    refused_late(env.queue, svdag, &op, "ops[1].shape.voxels");
     codes[2]--;
     masks[0] = 0;
-    refused_late(env.queue, dag, &op, "ops[1].shape.voxels");
+    refused_late(env.queue, svdag, &op, "ops[1].shape.voxels");
     masks[0] = 1;
     values[2] = 15;
-    refused_late(env.queue, dag, &op, "ops[1].shape.voxels");
+    refused_late(env.queue, svdag, &op, "ops[1].shape.voxels");
     values[2] = 3;
-    CHECK_INT(vxd_dag_edit(env.queue, dag, VXD_DAG_EMPTY, &op, 1, &result, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_edit(env.queue, svdag, VXD_SVDAG_EMPTY, &op, 1, &result, NULL),
+              VXD_OK);
     CHECK_INT(vxd_queue_wait(env.queue, NULL), VXD_OK);
     CHECK_INT(result.n_added, 4);
-    op = of_kind(VXD_DAG_HEIGHTFIELD);
+    op = of_kind(VXD_SVDAG_HEIGHTFIELD);
     op.shape.field.heights = heights;
     op.shape.field.n_x = 1;
-    refused_late(env.queue, dag, &op, "ops[1].shape.field.heights");
-    vxd_dag_destroy(env.queue, dag);
+    refused_late(env.queue, svdag, &op, "ops[1].shape.field.heights");
+    vxd_svdag_destroy(env.queue, svdag);
     gpu_env_close(&env);
 }
 

@@ -19,7 +19,7 @@ enum {
     COMPARED = 25 /* lists from one comparison of all voxels to the next */
 };
 
-static const struct vxd_dag_format formats[] = {
+static const struct vxd_svdag_format formats[] = {
     {DEPTH, 0, false}, {DEPTH, 4, true}, {DEPTH, 16, true}};
 
 static int64_t between(uint64_t *seed, int64_t low, int64_t high)
@@ -30,72 +30,72 @@ static int64_t between(uint64_t *seed, int64_t low, int64_t high)
 /* On borders of nodes and voxels, on centres, beside them, and anywhere. */
 static int64_t coordinate(uint64_t *seed)
 {
-    int64_t c = between(seed, -16, SIDE + 16) * VXD_DAG_UNIT;
+    int64_t c = between(seed, -16, SIDE + 16) * VXD_SVDAG_UNIT;
 
     switch (gpu_random(seed) % 4) {
     case 0:
         return c;
     case 1:
-        return c + VXD_DAG_UNIT / 2 + between(seed, -1, 1);
+        return c + VXD_SVDAG_UNIT / 2 + between(seed, -1, 1);
     case 2:
-        return c - c % ((int64_t)16 * VXD_DAG_UNIT);
+        return c - c % ((int64_t)16 * VXD_SVDAG_UNIT);
     default:
-        return c + between(seed, 0, VXD_DAG_UNIT - 1);
+        return c + between(seed, 0, VXD_SVDAG_UNIT - 1);
     }
 }
 
 /* Mostly small, and now and then of half the scene. */
-static void random_shape(struct vxd_dag_shape *shape, uint64_t *seed)
+static void random_shape(struct vxd_svdag_shape *shape, uint64_t *seed)
 {
-    static const enum vxd_dag_shape_kind kinds[] = {
-        VXD_DAG_BOX,  VXD_DAG_BALL,    VXD_DAG_NOISE_BALL, VXD_DAG_BOX,
-        VXD_DAG_BALL, VXD_DAG_CAPSULE, VXD_DAG_NOISE_BALL, VXD_DAG_HALF_SPACE};
+    static const enum vxd_svdag_shape_kind kinds[] = {
+        VXD_SVDAG_BOX,  VXD_SVDAG_BALL,    VXD_SVDAG_NOISE_BALL, VXD_SVDAG_BOX,
+        VXD_SVDAG_BALL, VXD_SVDAG_CAPSULE, VXD_SVDAG_NOISE_BALL, VXD_SVDAG_HALF_SPACE};
     int64_t size = between(seed, 1, gpu_random(seed) % 24 == 0 ? SIDE / 2 : 28);
 
-    *shape = (struct vxd_dag_shape){0};
+    *shape = (struct vxd_svdag_shape){0};
     shape->kind = kinds[gpu_random(seed) % (gpu_random(seed) % 16 == 0 ? 8 : 7)];
     for (int axis = 0; axis < 3; axis++) {
         shape->low[axis] = coordinate(seed);
-        shape->high[axis] = shape->low[axis] + between(seed, 1, size * VXD_DAG_UNIT);
+        shape->high[axis] = shape->low[axis] + between(seed, 1, size * VXD_SVDAG_UNIT);
         shape->a[axis] = coordinate(seed);
         shape->b[axis] =
-            shape->a[axis] + between(seed, -size * VXD_DAG_UNIT, size * VXD_DAG_UNIT);
+            shape->a[axis] + between(seed, -size * VXD_SVDAG_UNIT, size * VXD_SVDAG_UNIT);
         shape->n[axis] = (int32_t)between(seed, -1000, 1000);
     }
     shape->n[2] += shape->n[0] == 0 && shape->n[1] == 0 && shape->n[2] == 0;
     shape->d = (int64_t)shape->n[0] * shape->a[0] + (int64_t)shape->n[1] * shape->a[1] +
                (int64_t)shape->n[2] * shape->a[2];
-    shape->r = between(seed, 0, size * VXD_DAG_UNIT / 2);
+    shape->r = between(seed, 0, size * VXD_SVDAG_UNIT / 2);
     shape->seed = (uint32_t)gpu_random(seed);
-    shape->amplitude = between(seed, 0, size * VXD_DAG_UNIT / 8);
+    shape->amplitude = between(seed, 0, size * VXD_SVDAG_UNIT / 8);
     shape->cell_bits = (int)between(seed, 0, 6);
 }
 
-static void random_op(struct vxd_dag_op *op, const struct vxd_dag_format *format,
+static void random_op(struct vxd_svdag_op *op, const struct vxd_svdag_format *format,
                       uint64_t *seed)
 {
-    uint32_t n_materials = vxd_dag_n_materials(format);
+    uint32_t n_materials = vxd_svdag_n_materials(format);
     uint32_t n_used = n_materials < 5 ? n_materials : 5;
     uint64_t which = gpu_random(seed) % 24;
 
-    *op = (struct vxd_dag_op){.threshold = (int)between(seed, 1, 6)};
+    *op = (struct vxd_svdag_op){.threshold = (int)between(seed, 1, 6)};
     random_shape(&op->shape, seed);
     op->value = (uint32_t)(gpu_random(seed) % n_used);
     op->from = (uint32_t)(gpu_random(seed) % n_used);
-    op->action = which < 10   ? VXD_DAG_FILL
-                 : which < 15 ? VXD_DAG_ERASE
-                              : (enum vxd_dag_action)(which % 8);
-    if (op->action == VXD_DAG_SET_FREE && !format->tracks_free) {
-        op->action = VXD_DAG_FILL;
+    op->action = which < 10   ? VXD_SVDAG_FILL
+                 : which < 15 ? VXD_SVDAG_ERASE
+                              : (enum vxd_svdag_action)(which % 8);
+    if (op->action == VXD_SVDAG_SET_FREE && !format->tracks_free) {
+        op->action = VXD_SVDAG_FILL;
     }
-    if (op->action == VXD_DAG_COPY) {
+    if (op->action == VXD_SVDAG_COPY) {
         int order = (int)(gpu_random(seed) % 3);
 
-        op->shape.kind = VXD_DAG_BOX;
+        op->shape.kind = VXD_SVDAG_BOX;
         op->copy_empty = gpu_random(seed) % 2 == 0;
         for (int i = 0; i < 3; i++) {
-            op->shape.low[i] -= op->shape.low[i] % VXD_DAG_UNIT;
-            op->shape.high[i] -= op->shape.high[i] % VXD_DAG_UNIT;
+            op->shape.low[i] -= op->shape.low[i] % VXD_SVDAG_UNIT;
+            op->shape.high[i] -= op->shape.high[i] % VXD_SVDAG_UNIT;
             op->from_voxel[i] = between(seed, 0, SIDE);
             op->matrix[i][(i + order) % 3] = gpu_random(seed) % 2 == 0 ? 1 : -1;
         }
@@ -104,26 +104,27 @@ static void random_op(struct vxd_dag_op *op, const struct vxd_dag_format *format
 
 /* What edits alone have kernels of their own for: a ball that overwrites, of any size up to the scene's,
  * of leaves that are alike or mixed; or a copy. Where everything stays in one cube, and across. */
-static void random_op_alone(struct vxd_dag_op *op, const struct vxd_dag_format *format,
-                            uint64_t *seed)
+static void random_op_alone(struct vxd_svdag_op *op,
+                            const struct vxd_svdag_format *format, uint64_t *seed)
 {
-    static const enum vxd_dag_action actions[] = {
-        VXD_DAG_FILL, VXD_DAG_FILL, VXD_DAG_ERASE, VXD_DAG_SET_FREE, VXD_DAG_COPY};
+    static const enum vxd_svdag_action actions[] = {VXD_SVDAG_FILL, VXD_SVDAG_FILL,
+                                                    VXD_SVDAG_ERASE, VXD_SVDAG_SET_FREE,
+                                                    VXD_SVDAG_COPY};
 
     random_op(op, format, seed);
     op->action = actions[gpu_random(seed) % 5];
-    if (op->action == VXD_DAG_SET_FREE && !format->tracks_free) {
-        op->action = VXD_DAG_FILL;
+    if (op->action == VXD_SVDAG_SET_FREE && !format->tracks_free) {
+        op->action = VXD_SVDAG_FILL;
     }
-    op->shape.kind = op->action == VXD_DAG_COPY ? VXD_DAG_BOX : VXD_DAG_BALL;
+    op->shape.kind = op->action == VXD_SVDAG_COPY ? VXD_SVDAG_BOX : VXD_SVDAG_BALL;
     op->shape.r = gpu_random(seed) % 3 == 0
-                      ? between(seed, 0, (int64_t)SIDE * VXD_DAG_UNIT)
-                      : between(seed, 0, (int64_t)20 * VXD_DAG_UNIT);
-    if (op->action == VXD_DAG_COPY) {
+                      ? between(seed, 0, (int64_t)SIDE * VXD_SVDAG_UNIT)
+                      : between(seed, 0, (int64_t)20 * VXD_SVDAG_UNIT);
+    if (op->action == VXD_SVDAG_COPY) {
         for (int i = 0; i < 3; i++) {
-            op->shape.low[i] -= op->shape.low[i] % VXD_DAG_UNIT;
-            op->shape.high[i] -= op->shape.high[i] % VXD_DAG_UNIT;
-            op->shape.high[i] += VXD_DAG_UNIT;
+            op->shape.low[i] -= op->shape.low[i] % VXD_SVDAG_UNIT;
+            op->shape.high[i] -= op->shape.high[i] % VXD_SVDAG_UNIT;
+            op->shape.high[i] += VXD_SVDAG_UNIT;
             op->from_voxel[i] = between(seed, 0, SIDE);
             op->matrix[0][i] = i == 0;
             op->matrix[1][i] = i == 1;
@@ -133,53 +134,53 @@ static void random_op_alone(struct vxd_dag_op *op, const struct vxd_dag_format *
 }
 
 /* The scene's voxels and nodes are those of the grid, put into a store of its own. */
-static bool is_grid(struct gpu_env *env, const struct vxd_dag *dag, uint32_t root,
-                    const struct gpu_dag_grid *grid)
+static bool is_grid(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t root,
+                    const struct gpu_svdag_grid *grid)
 {
-    struct vxd_dag_spec spec = {.format = grid->format};
-    struct vxd_dag_summary got = {0};
-    struct vxd_dag_summary want = {0};
-    struct vxd_dag *other;
+    struct vxd_svdag_spec spec = {.format = grid->format};
+    struct vxd_svdag_summary got = {0};
+    struct vxd_svdag_summary want = {0};
+    struct vxd_svdag *other;
     struct gpu_env cpu;
 
     gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
-    if (vxd_dag_create(cpu.queue, &spec, &other, NULL) != VXD_OK) {
+    if (vxd_svdag_create(cpu.queue, &spec, &other, NULL) != VXD_OK) {
         gpu_env_close(&cpu);
         return false;
     }
-    CHECK_INT(vxd_dag_verify(env->queue, dag, root, &got, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &got, NULL), VXD_OK);
     CHECK_INT(
-        vxd_dag_verify(cpu.queue, other, gpu_dag_grid_put(grid, other), &want, NULL),
+        vxd_svdag_verify(cpu.queue, other, gpu_svdag_grid_put(grid, other), &want, NULL),
         VXD_OK);
-    vxd_dag_destroy(cpu.queue, other);
+    vxd_svdag_destroy(cpu.queue, other);
     gpu_env_close(&cpu);
     return memcmp(&got, &want, sizeof got) == 0;
 }
 
-static bool is_counted(const struct vxd_dag_edit_result *got,
-                       const struct vxd_dag_edit_result *want)
+static bool is_counted(const struct vxd_svdag_edit_result *got,
+                       const struct vxd_svdag_edit_result *want)
 {
     return got->n_added == want->n_added && got->n_removed == want->n_removed &&
            got->n_changed == want->n_changed && got->n_freed == want->n_freed;
 }
 
 /* Lists of operations, or operations alone. */
-static void run_chain(struct gpu_env *env, const struct vxd_dag_format *format,
+static void run_chain(struct gpu_env *env, const struct vxd_svdag_format *format,
                       bool is_alone, int n_lists, uint64_t seed)
 {
-    struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
-    uint32_t root = VXD_DAG_EMPTY;
-    struct gpu_dag_grid before;
-    struct gpu_dag_grid after;
-    struct vxd_dag *dag;
+    struct vxd_svdag_spec spec = {.format = *format, .store = gpu_svdag_store(format)};
+    uint32_t root = VXD_SVDAG_EMPTY;
+    struct gpu_svdag_grid before;
+    struct gpu_svdag_grid after;
+    struct vxd_svdag *svdag;
 
-    REQUIRE(vxd_dag_create(env->queue, &spec, &dag, NULL) == VXD_OK);
-    gpu_dag_grid_make(&before, format);
-    gpu_dag_grid_make(&after, format);
+    REQUIRE(vxd_svdag_create(env->queue, &spec, &svdag, NULL) == VXD_OK);
+    gpu_svdag_grid_make(&before, format);
+    gpu_svdag_grid_make(&after, format);
     for (int i = 1; i <= n_lists && vxd_test_n_failed_checks == 0; i++) {
-        struct vxd_dag_op ops[MAX_OPS];
-        struct vxd_dag_edit_result got = {0};
-        struct vxd_dag_edit_result want = {0};
+        struct vxd_svdag_op ops[MAX_OPS];
+        struct vxd_svdag_edit_result got = {0};
+        struct vxd_svdag_edit_result want = {0};
         size_t n = is_alone ? 1 : 1 + gpu_random(&seed) % MAX_OPS;
         bool is_equal;
 
@@ -190,24 +191,24 @@ static void run_chain(struct gpu_env *env, const struct vxd_dag_format *format,
                 random_op(&ops[k], format, &seed);
             }
         }
-        gpu_dag_grid_edit(&after, ops, n);
-        gpu_dag_grid_change(&before, &after, &want);
-        CHECK_INT(gpu_dag_edit(env, dag, root, ops, n, &got, NULL), VXD_OK);
+        gpu_svdag_grid_edit(&after, ops, n);
+        gpu_svdag_grid_change(&before, &after, &want);
+        CHECK_INT(gpu_svdag_edit(env, svdag, root, ops, n, &got, NULL), VXD_OK);
         is_equal = is_counted(&got, &want);
         root = got.root;
         if (i % COMPARED == 0 || i == n_lists) {
-            is_equal = is_equal && is_grid(env, dag, root, &after);
+            is_equal = is_equal && is_grid(env, svdag, root, &after);
         }
         CHECK(is_equal);
         if (!is_equal) {
             (void)fprintf(stderr, "%s: %d bits, list %d\n", env->name,
                           format->material_bits, i);
         }
-        gpu_dag_grid_copy(&before, &after);
+        gpu_svdag_grid_copy(&before, &after);
     }
-    gpu_dag_grid_free(&before);
-    gpu_dag_grid_free(&after);
-    vxd_dag_destroy(env->queue, dag);
+    gpu_svdag_grid_free(&before);
+    gpu_svdag_grid_free(&after);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static int n_lists_of(int few)

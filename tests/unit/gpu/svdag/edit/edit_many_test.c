@@ -14,21 +14,22 @@ enum {
 };
 
 struct many {
-    struct vxd_dag_op ops[MAX_OPS];
+    struct vxd_svdag_op ops[MAX_OPS];
     size_t n;
     struct gpu_voxel_list lists[MAX_LISTS];
     int n_lists;
 };
 
-static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format)
+static struct vxd_svdag *make_svdag(struct gpu_env *env,
+                                    const struct vxd_svdag_format *format)
 {
-    struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
-    struct vxd_dag *dag = NULL;
+    struct vxd_svdag_spec spec = {.format = *format, .store = gpu_svdag_store(format)};
+    struct vxd_svdag *svdag = NULL;
 
-    if (vxd_dag_create(env->queue, &spec, &dag, NULL) != VXD_OK) {
+    if (vxd_svdag_create(env->queue, &spec, &svdag, NULL) != VXD_OK) {
         exit(EXIT_FAILURE);
     }
-    return dag;
+    return svdag;
 }
 
 static int64_t between(uint64_t *seed, int64_t low, int64_t high)
@@ -37,7 +38,7 @@ static int64_t between(uint64_t *seed, int64_t low, int64_t high)
 }
 
 static void random_voxels(struct gpu_voxel_list *list,
-                          const struct vxd_dag_format *format, uint64_t *seed)
+                          const struct vxd_svdag_format *format, uint64_t *seed)
 {
     size_t n = (size_t)1 << 3 * format->depth;
     uint8_t *flags = gpu_alloc(n);
@@ -46,7 +47,7 @@ static void random_voxels(struct gpu_voxel_list *list,
     memset(flags, 0, n);
     for (size_t i = gpu_random(seed) % n; i < n; i += 1 + gpu_random(seed) % 200) {
         flags[i] = 1;
-        values[i] = (uint16_t)(gpu_random(seed) % vxd_dag_n_materials(format));
+        values[i] = (uint16_t)(gpu_random(seed) % vxd_svdag_n_materials(format));
     }
     gpu_voxel_list_make(list, format->depth, flags, values);
     free(flags);
@@ -55,21 +56,21 @@ static void random_voxels(struct gpu_voxel_list *list,
 
 /* Shapes of at most r_most voxels about anywhere; now and then a plane, or a list where there may
  * be more of them. */
-static void random_op(struct many *many, struct vxd_dag_op *op,
-                      const struct vxd_dag_format *format, int64_t r_most, int max_lists,
-                      uint64_t *seed)
+static void random_op(struct many *many, struct vxd_svdag_op *op,
+                      const struct vxd_svdag_format *format, int64_t r_most,
+                      int max_lists, uint64_t *seed)
 {
-    static const enum vxd_dag_shape_kind kinds[] = {VXD_DAG_BOX, VXD_DAG_BALL,
-                                                    VXD_DAG_CAPSULE, VXD_DAG_NOISE_BALL};
-    struct vxd_dag_shape *shape = &op->shape;
-    int64_t side = ((int64_t)1 << format->depth) * VXD_DAG_UNIT;
-    int64_t r = r_most * VXD_DAG_UNIT;
+    static const enum vxd_svdag_shape_kind kinds[] = {
+        VXD_SVDAG_BOX, VXD_SVDAG_BALL, VXD_SVDAG_CAPSULE, VXD_SVDAG_NOISE_BALL};
+    struct vxd_svdag_shape *shape = &op->shape;
+    int64_t side = ((int64_t)1 << format->depth) * VXD_SVDAG_UNIT;
+    int64_t r = r_most * VXD_SVDAG_UNIT;
 
-    *op = (struct vxd_dag_op){
-        .action = (enum vxd_dag_action)(gpu_random(seed) % (VXD_DAG_REPLACE + 1)),
-        .value = (uint32_t)between(seed, 0, vxd_dag_n_materials(format) > 3 ? 3 : 0)};
-    if (op->action == VXD_DAG_SET_FREE && !format->tracks_free) {
-        op->action = VXD_DAG_FILL;
+    *op = (struct vxd_svdag_op){
+        .action = (enum vxd_svdag_action)(gpu_random(seed) % (VXD_SVDAG_REPLACE + 1)),
+        .value = (uint32_t)between(seed, 0, vxd_svdag_n_materials(format) > 3 ? 3 : 0)};
+    if (op->action == VXD_SVDAG_SET_FREE && !format->tracks_free) {
+        op->action = VXD_SVDAG_FILL;
     }
     shape->kind = kinds[gpu_random(seed) % 4];
     for (int axis = 0; axis < 3; axis++) {
@@ -83,18 +84,18 @@ static void random_op(struct many *many, struct vxd_dag_op *op,
     shape->cell_bits = (int)between(seed, 0, 4);
     shape->seed = (uint32_t)gpu_random(seed);
     if (gpu_random(seed) % 100 == 0) {
-        shape->kind = VXD_DAG_HALF_SPACE;
+        shape->kind = VXD_SVDAG_HALF_SPACE;
         shape->n[0] = (int32_t)between(seed, 1, 9);
         shape->n[2] = (int32_t)between(seed, -9, 9);
         shape->d = between(seed, 0, side) / 8;
     } else if (many->n_lists < max_lists && gpu_random(seed) % 20 == 0) {
-        shape->kind = VXD_DAG_VOXELS;
+        shape->kind = VXD_SVDAG_VOXELS;
         random_voxels(&many->lists[many->n_lists], format, seed);
         shape->voxels = many->lists[many->n_lists++].voxels;
     }
 }
 
-static void make_ops(struct many *many, const struct vxd_dag_format *format, size_t n,
+static void make_ops(struct many *many, const struct vxd_svdag_format *format, size_t n,
                      int64_t r_most, int max_lists, uint64_t *seed)
 {
     many->n_lists = 0;
@@ -111,61 +112,62 @@ static void free_ops(struct many *many)
 }
 
 /* Whether bins take all of them, which decides by which way the CPU goes. */
-static bool fits(struct vxd_dag *dag, const struct many *many)
+static bool fits(struct vxd_svdag *svdag, const struct many *many)
 {
-    struct vxd_dag_editor editor;
-    struct vxd_dag_bins *bins = NULL;
+    struct vxd_svdag_editor editor;
+    struct vxd_svdag_bins *bins = NULL;
     bool does;
 
-    CHECK_INT(vxd_dag_bins_begin(dag, many->ops, many->n, &bins, &editor, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_bins_begin(svdag, many->ops, many->n, &bins, &editor, NULL),
+              VXD_OK);
     does = bins != NULL;
-    vxd_dag_bins_end(bins);
+    vxd_svdag_bins_end(bins);
     return does;
 }
 
-static void check_grid(struct gpu_env *env, const struct vxd_dag_format *format,
+static void check_grid(struct gpu_env *env, const struct vxd_svdag_format *format,
                        struct many *many, int *n_fit)
 {
     static const int most_lists[4] = {0, 3, 6, MAX_LISTS};
-    struct vxd_dag *dag = make_dag(env, format);
-    struct gpu_dag_grid before;
-    struct gpu_dag_grid after;
-    uint32_t root = VXD_DAG_EMPTY;
+    struct vxd_svdag *svdag = make_svdag(env, format);
+    struct gpu_svdag_grid before;
+    struct gpu_svdag_grid after;
+    uint32_t root = VXD_SVDAG_EMPTY;
     uint64_t seed = (uint64_t)format->material_bits * 2 + format->tracks_free + 1;
 
-    gpu_dag_grid_make(&before, format);
-    gpu_dag_grid_make(&after, format);
+    gpu_svdag_grid_make(&before, format);
+    gpu_svdag_grid_make(&after, format);
     for (int i = 0; i < vxd_test_rounds(16); i++) {
-        struct vxd_dag_edit_result result = {0};
-        struct vxd_dag_edit_result want = {0};
+        struct vxd_svdag_edit_result result = {0};
+        struct vxd_svdag_edit_result want = {0};
 
         /* Of the most that there are here, too many meet in one place. */
         make_ops(many, format, 65 + gpu_random(&seed) % (i % 8 == 7 ? 2000 : 400),
                  1 + i % 8, most_lists[i / 2 % 4], &seed);
-        gpu_dag_grid_edit(&after, many->ops, many->n);
-        gpu_dag_grid_change(&before, &after, &want);
-        CHECK_INT(gpu_dag_edit(env, dag, root, many->ops, many->n, &result, NULL),
+        gpu_svdag_grid_edit(&after, many->ops, many->n);
+        gpu_svdag_grid_change(&before, &after, &want);
+        CHECK_INT(gpu_svdag_edit(env, svdag, root, many->ops, many->n, &result, NULL),
                   VXD_OK);
         CHECK_INT(result.n_added, want.n_added);
         CHECK_INT(result.n_removed, want.n_removed);
         CHECK_INT(result.n_changed, want.n_changed);
         CHECK_INT(result.n_freed, want.n_freed);
         if (!gpu_is_cuda(env)) {
-            CHECK_INT(result.root, gpu_dag_grid_put(&after, dag));
-            *n_fit += fits(dag, many);
+            CHECK_INT(result.root, gpu_svdag_grid_put(&after, svdag));
+            *n_fit += fits(svdag, many);
         }
         root = result.root;
-        gpu_dag_grid_copy(&before, &after);
+        gpu_svdag_grid_copy(&before, &after);
         free_ops(many);
     }
-    gpu_dag_grid_free(&before);
-    gpu_dag_grid_free(&after);
-    vxd_dag_destroy(env->queue, dag);
+    gpu_svdag_grid_free(&before);
+    gpu_svdag_grid_free(&after);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void many_operations(struct gpu_env *env)
 {
-    static const struct vxd_dag_format formats[] = {
+    static const struct vxd_svdag_format formats[] = {
         {5, 0, false}, {5, 0, true}, {5, 4, true}, {5, 8, false}, {5, 16, true}};
     struct many *many = gpu_alloc(sizeof *many);
     int n_fit = 0;
@@ -186,29 +188,30 @@ static void test_edit_of_many_operations_gives_the_voxels_of_a_grid(void)
 }
 
 /* At once, and 64 at a time: the same root. */
-static void check_in_turn(struct gpu_env *env, const struct vxd_dag_format *format,
+static void check_in_turn(struct gpu_env *env, const struct vxd_svdag_format *format,
                           const struct many *many)
 {
-    struct vxd_dag *dag = make_dag(env, format);
-    struct vxd_dag_edit_result at_once;
-    struct vxd_dag_edit_result part = {.root = VXD_DAG_EMPTY};
+    struct vxd_svdag *svdag = make_svdag(env, format);
+    struct vxd_svdag_edit_result at_once;
+    struct vxd_svdag_edit_result part = {.root = VXD_SVDAG_EMPTY};
 
     for (size_t k = 0; k < many->n; k += 64) {
         size_t n = many->n - k < 64 ? many->n - k : 64;
 
-        CHECK_INT(gpu_dag_edit(env, dag, part.root, many->ops + k, n, &part, NULL),
+        CHECK_INT(gpu_svdag_edit(env, svdag, part.root, many->ops + k, n, &part, NULL),
                   VXD_OK);
     }
-    CHECK(fits(dag, many));
-    CHECK_INT(gpu_dag_edit(env, dag, VXD_DAG_EMPTY, many->ops, many->n, &at_once, NULL),
-              VXD_OK);
+    CHECK(fits(svdag, many));
+    CHECK_INT(
+        gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, many->ops, many->n, &at_once, NULL),
+        VXD_OK);
     CHECK_INT(at_once.root, part.root);
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void in_turn(struct gpu_env *env)
 {
-    static const struct vxd_dag_format formats[] = {{10, 4, true}, {10, 0, false}};
+    static const struct vxd_svdag_format formats[] = {{10, 4, true}, {10, 0, false}};
     struct many *many = gpu_alloc(sizeof *many);
     uint64_t seed = 3;
 
@@ -226,7 +229,7 @@ static void test_edit_of_thousands_of_operations_is_that_of_each_64_in_turn(void
 
 /* Leaves about a place, fewer the farther they are apart in Morton order, with values or without. */
 static void scattered_voxels(struct gpu_voxel_list *list,
-                             const struct vxd_dag_format *format, size_t n,
+                             const struct vxd_svdag_format *format, size_t n,
                              uint64_t *seed)
 {
     const uint64_t n_codes = (uint64_t)1 << 3 * (format->depth - 2);
@@ -246,10 +249,10 @@ static void scattered_voxels(struct gpu_voxel_list *list,
         list->codes[i] = code;
         list->masks[i] = gpu_random(seed) % 3 == 0 ? ~(uint64_t)0 : gpu_random(seed) | 1;
         list->first_value[i] = n_values;
-        n_values += (uint32_t)vxd_dag_popc(list->masks[i]);
+        n_values += (uint32_t)vxd_svdag_popc(list->masks[i]);
     }
     for (uint32_t i = 0; i < n_values; i++) {
-        list->values[i] = (uint16_t)(gpu_random(seed) % vxd_dag_n_materials(format));
+        list->values[i] = (uint16_t)(gpu_random(seed) % vxd_svdag_n_materials(format));
     }
     list->voxels.codes = list->codes;
     list->voxels.masks = list->masks;
@@ -260,7 +263,7 @@ static void scattered_voxels(struct gpu_voxel_list *list,
 /* Scans between brushes: lists that meet in many bins, of which each has a table. */
 static void many_lists(struct gpu_env *env)
 {
-    static const struct vxd_dag_format formats[] = {
+    static const struct vxd_svdag_format formats[] = {
         {10, 4, true}, {10, 0, true}, {10, 8, false}};
     struct many *many = gpu_alloc(sizeof *many);
     uint64_t seed = 11;
@@ -268,11 +271,11 @@ static void many_lists(struct gpu_env *env)
     for (size_t i = 0; i < 3; i++) {
         make_ops(many, &formats[i], 200, 30, 0, &seed);
         for (size_t k = 3; k < many->n; k += 5) {
-            struct vxd_dag_shape *shape = &many->ops[k].shape;
+            struct vxd_svdag_shape *shape = &many->ops[k].shape;
 
             scattered_voxels(&many->lists[many->n_lists], &formats[i],
                              (size_t)vxd_test_rounds(20000), &seed);
-            shape->kind = VXD_DAG_VOXELS;
+            shape->kind = VXD_SVDAG_VOXELS;
             shape->voxels = many->lists[many->n_lists++].voxels;
         }
         check_in_turn(env, &formats[i], many);
@@ -289,19 +292,19 @@ static void test_edit_of_many_lists_is_that_of_each_in_turn(void)
 /* Cubes of different bins are cut alike, each by the first operation of its bin. */
 static void alike(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {7, 4, false};
+    static const struct vxd_svdag_format format = {7, 4, false};
     struct many *many = gpu_alloc(sizeof *many);
 
     many->n = 1000;
     for (int i = 0; i < 1000; i++) {
         const int place[3] = {i % 10, i / 10 % 10, i / 100};
-        struct vxd_dag_op *op = &many->ops[i];
+        struct vxd_svdag_op *op = &many->ops[i];
 
-        *op = (struct vxd_dag_op){.action = VXD_DAG_FILL, .value = (uint32_t)i % 7};
-        op->shape.kind = VXD_DAG_BOX;
+        *op = (struct vxd_svdag_op){.action = VXD_SVDAG_FILL, .value = (uint32_t)i % 7};
+        op->shape.kind = VXD_SVDAG_BOX;
         for (int axis = 0; axis < 3; axis++) {
-            op->shape.low[axis] = (int64_t)(8 * place[axis] + 3) * VXD_DAG_UNIT;
-            op->shape.high[axis] = op->shape.low[axis] + (int64_t)2 * VXD_DAG_UNIT;
+            op->shape.low[axis] = (int64_t)(8 * place[axis] + 3) * VXD_SVDAG_UNIT;
+            op->shape.high[axis] = op->shape.low[axis] + (int64_t)2 * VXD_SVDAG_UNIT;
         }
     }
     check_in_turn(env, &format, many);
@@ -316,37 +319,39 @@ static void test_edit_that_cuts_many_places_alike_keeps_their_materials(void)
 /* All in one place: no bin is small enough for what meets there. */
 static void one_place(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {8, 4, false};
-    struct vxd_dag *dag = make_dag(env, &format);
+    static const struct vxd_svdag_format format = {8, 4, false};
+    struct vxd_svdag *svdag = make_svdag(env, &format);
     struct many *many = gpu_alloc(sizeof *many);
-    struct vxd_dag_edit_result result;
+    struct vxd_svdag_edit_result result;
 
     many->n = 200;
     for (size_t i = 0; i < many->n; i++) {
-        many->ops[i] = (struct vxd_dag_op){
-            .action = VXD_DAG_PAINT,
-            .shape = {.kind = VXD_DAG_BOX, .high = {1280, 1280, 1280}},
+        many->ops[i] = (struct vxd_svdag_op){
+            .action = VXD_SVDAG_PAINT,
+            .shape = {.kind = VXD_SVDAG_BOX, .high = {1280, 1280, 1280}},
             .value = (uint32_t)i % 15};
     }
-    many->ops[0].action = VXD_DAG_FILL;
-    CHECK(!fits(dag, many));
-    CHECK_INT(gpu_dag_edit(env, dag, VXD_DAG_EMPTY, many->ops, many->n, &result, NULL),
-              VXD_OK);
+    many->ops[0].action = VXD_SVDAG_FILL;
+    CHECK(!fits(svdag, many));
+    CHECK_INT(
+        gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, many->ops, many->n, &result, NULL),
+        VXD_OK);
     CHECK_INT(result.n_added, 125);
     CHECK_INT(result.n_changed, 0);
     for (size_t i = 1; i < many->n; i++) {
         many->ops[i].action =
-            VXD_DAG_FILL; /* the last hides the others but at its edge */
-        many->ops[i].shape.high[0] = VXD_DAG_UNIT * 8 * (int64_t)(i % 2 + 1);
-        many->ops[i].shape.high[1] = VXD_DAG_UNIT * 8;
-        many->ops[i].shape.high[2] = VXD_DAG_UNIT * 8;
+            VXD_SVDAG_FILL; /* the last hides the others but at its edge */
+        many->ops[i].shape.high[0] = VXD_SVDAG_UNIT * 8 * (int64_t)(i % 2 + 1);
+        many->ops[i].shape.high[1] = VXD_SVDAG_UNIT * 8;
+        many->ops[i].shape.high[2] = VXD_SVDAG_UNIT * 8;
     }
-    CHECK(fits(dag, many));
-    CHECK_INT(gpu_dag_edit(env, dag, VXD_DAG_EMPTY, many->ops, many->n, &result, NULL),
-              VXD_OK);
+    CHECK(fits(svdag, many));
+    CHECK_INT(
+        gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, many->ops, many->n, &result, NULL),
+        VXD_OK);
     CHECK_INT(result.n_added, 1024);
     free(many);
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void test_edit_of_many_operations_in_one_place_goes_in_passes(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The recorded editing sessions of tests/data/dag_traces, ball by ball and as lists: at full
+/* The recorded editing sessions of tests/data/svdag_traces, ball by ball and as lists: at full
  * scale against voxels counted by columns, made small against a plain grid. Their numbers are
  * at half scale: positions and radii are doubled, and balls stand on voxel centres. */
 #include "tests/support/test.h"
@@ -69,15 +69,15 @@ static void read_trace(const char *name)
     free(text);
 }
 
-static struct vxd_dag_op op_of(const struct ball *ball, size_t i)
+static struct vxd_svdag_op op_of(const struct ball *ball, size_t i)
 {
-    struct vxd_dag_op op = {.action = ball->is_added ? VXD_DAG_FILL : VXD_DAG_ERASE,
-                            .value = (uint32_t)(i % N_VALUES)};
+    struct vxd_svdag_op op = {.action = ball->is_added ? VXD_SVDAG_FILL : VXD_SVDAG_ERASE,
+                              .value = (uint32_t)(i % N_VALUES)};
 
-    op.shape.kind = VXD_DAG_BALL;
-    op.shape.r = ball->r * VXD_DAG_UNIT;
+    op.shape.kind = VXD_SVDAG_BALL;
+    op.shape.r = ball->r * VXD_SVDAG_UNIT;
     for (int axis = 0; axis < 3; axis++) {
-        op.shape.a[axis] = ball->centre[axis] * VXD_DAG_UNIT + VXD_DAG_UNIT / 2;
+        op.shape.a[axis] = ball->centre[axis] * VXD_SVDAG_UNIT + VXD_SVDAG_UNIT / 2;
     }
     return op;
 }
@@ -178,20 +178,20 @@ static uint64_t count_voxels(void)
 
 /* Full scale ------------------------------------------------------------------------------- */
 
-static struct vxd_dag *make_dag(struct gpu_env *env, int depth)
+static struct vxd_svdag *make_svdag(struct gpu_env *env, int depth)
 {
-    struct vxd_dag_spec spec = {.format = {depth, 4, false}};
+    struct vxd_svdag_spec spec = {.format = {depth, 4, false}};
 
-    spec.store = gpu_dag_store(&spec.format);
-    return gpu_dag_create(env, &spec);
+    spec.store = gpu_svdag_store(&spec.format);
+    return gpu_svdag_create(env, &spec);
 }
 
 /* All balls, n_list an edit; the last root, and voxels that were added. */
-static uint32_t edit_all(struct gpu_env *env, struct vxd_dag *dag, size_t n_list,
+static uint32_t edit_all(struct gpu_env *env, struct vxd_svdag *svdag, size_t n_list,
                          uint64_t *n_added)
 {
-    struct vxd_dag_op ops[MAX_BALLS];
-    uint32_t root = VXD_DAG_EMPTY;
+    struct vxd_svdag_op ops[MAX_BALLS];
+    uint32_t root = VXD_SVDAG_EMPTY;
 
     *n_added = 0;
     for (size_t i = 0; i < trace.n; i++) {
@@ -199,10 +199,10 @@ static uint32_t edit_all(struct gpu_env *env, struct vxd_dag *dag, size_t n_list
     }
     for (size_t i = 0; i < trace.n; i += n_list) {
         size_t n = trace.n - i < n_list ? trace.n - i : n_list;
-        struct vxd_dag_edit_result result;
+        struct vxd_svdag_edit_result result;
         struct vxd_err err = {0};
 
-        CHECK_INT(gpu_dag_edit(env, dag, root, ops + i, n, &result, &err), VXD_OK);
+        CHECK_INT(gpu_svdag_edit(env, svdag, root, ops + i, n, &result, &err), VXD_OK);
         CHECK_STR(err.message, "");
         CHECK_INT(result.n_removed, 0);
         *n_added += result.n_added;
@@ -214,32 +214,32 @@ static uint32_t edit_all(struct gpu_env *env, struct vxd_dag *dag, size_t n_list
 /* Ball by ball, and as lists: the same voxels are the same root, whatever edits led there. */
 static void replay(struct gpu_env *env)
 {
-    struct vxd_dag *dag = make_dag(env, DEPTH);
-    struct vxd_dag_summary summary = {0};
+    struct vxd_svdag *svdag = make_svdag(env, DEPTH);
+    struct vxd_svdag_summary summary = {0};
     uint64_t n_added;
-    uint32_t root = edit_all(env, dag, 1, &n_added);
+    uint32_t root = edit_all(env, svdag, 1, &n_added);
 
     CHECK_INT(n_added, trace.n_voxels);
-    CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &summary, NULL), VXD_OK);
     CHECK_INT(summary.n_occupied, trace.n_voxels);
-    CHECK_INT(edit_all(env, dag, LIST, &n_added), root);
+    CHECK_INT(edit_all(env, svdag, LIST, &n_added), root);
     CHECK_INT(n_added, trace.n_voxels);
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 /* The whole as one edit, in a store that has seen nothing of it, as in one that has. */
 static void replay_at_once(struct gpu_env *env)
 {
-    struct vxd_dag_summary summaries[2] = {{0}, {0}};
+    struct vxd_svdag_summary summaries[2] = {{0}, {0}};
 
     for (int i = 0; i < 2; i++) {
-        struct vxd_dag *dag = make_dag(env, DEPTH);
+        struct vxd_svdag *svdag = make_svdag(env, DEPTH);
         uint64_t n_added;
-        uint32_t root = edit_all(env, dag, i == 0 ? 1 : MAX_BALLS, &n_added);
+        uint32_t root = edit_all(env, svdag, i == 0 ? 1 : MAX_BALLS, &n_added);
 
         CHECK_INT(n_added, trace.n_voxels);
-        CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summaries[i], NULL), VXD_OK);
-        vxd_dag_destroy(env->queue, dag);
+        CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &summaries[i], NULL), VXD_OK);
+        vxd_svdag_destroy(env->queue, svdag);
     }
     CHECK(memcmp(summaries[0].digest, summaries[1].digest, sizeof summaries[0].digest) ==
           0);
@@ -286,12 +286,12 @@ static void test_trace_of_large_edits_has_the_voxels_of_its_balls(void)
 
 /* Balls where and as large as they are in the session, but the whole of it in a small scene;
  * every third takes away. Units, not whole voxels: borders fall anywhere. */
-static void make_small(struct vxd_dag_op *ops)
+static void make_small(struct vxd_svdag_op *ops)
 {
     int64_t low[3];
     int64_t high[3];
     int64_t extent = 1;
-    const int64_t room = ((int64_t)1 << SMALL_DEPTH) * VXD_DAG_UNIT;
+    const int64_t room = ((int64_t)1 << SMALL_DEPTH) * VXD_SVDAG_UNIT;
 
     find_bounds(low, high);
     for (int axis = 0; axis < 3; axis++) {
@@ -301,7 +301,7 @@ static void make_small(struct vxd_dag_op *ops)
         const struct ball *ball = &trace.balls[i];
 
         ops[i] = op_of(ball, i);
-        ops[i].action = i % 3 == 2 ? VXD_DAG_ERASE : VXD_DAG_FILL;
+        ops[i].action = i % 3 == 2 ? VXD_SVDAG_ERASE : VXD_SVDAG_FILL;
         ops[i].shape.r = ball->r * room / extent;
         for (int axis = 0; axis < 3; axis++) {
             ops[i].shape.a[axis] = (ball->centre[axis] - low[axis]) * room / extent;
@@ -310,60 +310,63 @@ static void make_small(struct vxd_dag_op *ops)
 }
 
 /* What the grid's voxels are in a store of its own. */
-static struct vxd_dag_summary summary_of_grid(const struct gpu_dag_grid *grid)
+static struct vxd_svdag_summary summary_of_grid(const struct gpu_svdag_grid *grid)
 {
-    struct vxd_dag_summary summary = {0};
+    struct vxd_svdag_summary summary = {0};
     struct gpu_env env;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    dag = make_dag(&env, SMALL_DEPTH);
-    CHECK_INT(vxd_dag_verify(env.queue, dag, gpu_dag_grid_put(grid, dag), &summary, NULL),
+    svdag = make_svdag(&env, SMALL_DEPTH);
+    CHECK_INT(vxd_svdag_verify(env.queue, svdag, gpu_svdag_grid_put(grid, svdag),
+                               &summary, NULL),
               VXD_OK);
-    vxd_dag_destroy(env.queue, dag);
+    vxd_svdag_destroy(env.queue, svdag);
     gpu_env_close(&env);
     return summary;
 }
 
 static void replay_small(struct gpu_env *env)
 {
-    const struct vxd_dag_format format = {SMALL_DEPTH, 4, false};
-    struct vxd_dag *dag = make_dag(env, SMALL_DEPTH);
-    struct vxd_dag_op ops[MAX_BALLS];
-    struct gpu_dag_grid before;
-    struct gpu_dag_grid grid;
-    struct vxd_dag_edit_result result = {.root = VXD_DAG_EMPTY};
-    struct vxd_dag_summary got = {0};
-    struct vxd_dag_summary want;
+    const struct vxd_svdag_format format = {SMALL_DEPTH, 4, false};
+    struct vxd_svdag *svdag = make_svdag(env, SMALL_DEPTH);
+    struct vxd_svdag_op ops[MAX_BALLS];
+    struct gpu_svdag_grid before;
+    struct gpu_svdag_grid grid;
+    struct vxd_svdag_edit_result result = {.root = VXD_SVDAG_EMPTY};
+    struct vxd_svdag_summary got = {0};
+    struct vxd_svdag_summary want;
     uint32_t root;
 
     make_small(ops);
-    gpu_dag_grid_make(&grid, &format);
-    gpu_dag_grid_make(&before, &format);
+    gpu_svdag_grid_make(&grid, &format);
+    gpu_svdag_grid_make(&before, &format);
     for (size_t i = 0; i < trace.n; i++) {
-        struct vxd_dag_edit_result forced = {0};
+        struct vxd_svdag_edit_result forced = {0};
 
-        gpu_dag_grid_copy(&before, &grid);
-        gpu_dag_grid_edit(&grid, &ops[i], 1);
-        gpu_dag_grid_change(&before, &grid, &forced);
-        CHECK_INT(gpu_dag_edit(env, dag, result.root, &ops[i], 1, &result, NULL), VXD_OK);
+        gpu_svdag_grid_copy(&before, &grid);
+        gpu_svdag_grid_edit(&grid, &ops[i], 1);
+        gpu_svdag_grid_change(&before, &grid, &forced);
+        CHECK_INT(gpu_svdag_edit(env, svdag, result.root, &ops[i], 1, &result, NULL),
+                  VXD_OK);
         CHECK_INT(result.n_added, forced.n_added);
         CHECK_INT(result.n_removed, forced.n_removed);
         CHECK_INT(result.n_changed, forced.n_changed);
     }
     root = result.root;
-    CHECK_INT(vxd_dag_verify(env->queue, dag, root, &got, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &got, NULL), VXD_OK);
     want = summary_of_grid(&grid);
     CHECK_INT(got.n_occupied, want.n_occupied);
     CHECK(got.n_occupied > 1000);
     CHECK(memcmp(got.digest, want.digest, sizeof got.digest) == 0);
     CHECK(memcmp(got.n_nodes, want.n_nodes, sizeof got.n_nodes) == 0);
-    CHECK_INT(gpu_dag_edit(env, dag, VXD_DAG_EMPTY, ops, trace.n, &result, NULL), VXD_OK);
+    CHECK_INT(gpu_svdag_edit(env, svdag, VXD_SVDAG_EMPTY, ops, trace.n, &result, NULL),
+              VXD_OK);
     CHECK_INT(result.root, root);
     CHECK_INT(result.n_added, got.n_occupied);
-    gpu_dag_grid_free(&grid);
-    gpu_dag_grid_free(&before);
-    vxd_dag_destroy(env->queue, dag);
+    gpu_svdag_grid_free(&grid);
+    gpu_svdag_grid_free(&before);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void test_traces_made_small_are_those_of_a_plain_grid(void)

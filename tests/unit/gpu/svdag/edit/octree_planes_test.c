@@ -15,36 +15,37 @@ enum {
 struct both {
     struct gpu_env *env;
     struct gpu_env cpu;
-    struct vxd_dag *dags[N_SCENES];
+    struct vxd_svdag *dags[N_SCENES];
     uint32_t roots[N_SCENES];
 };
 
-static void both_open(struct gpu_env *env, const struct vxd_dag_format *format,
+static void both_open(struct gpu_env *env, const struct vxd_svdag_format *format,
                       struct both *both)
 {
-    const struct vxd_dag_spec spec = {.format = *format, .store = gpu_dag_store(format)};
+    const struct vxd_svdag_spec spec = {.format = *format,
+                                        .store = gpu_svdag_store(format)};
 
-    *both = (struct both){.env = env, .roots = {VXD_DAG_EMPTY, VXD_DAG_EMPTY}};
+    *both = (struct both){.env = env, .roots = {VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY}};
     gpu_env_open(&both->cpu, VXD_BACKEND_CPU, 2, 0, 0);
-    both->dags[0] = gpu_dag_create(env, &spec);
-    both->dags[1] = gpu_dag_create(&both->cpu, &spec);
+    both->dags[0] = gpu_svdag_create(env, &spec);
+    both->dags[1] = gpu_svdag_create(&both->cpu, &spec);
 }
 
 static void both_close(struct both *both)
 {
-    vxd_dag_destroy(both->env->queue, both->dags[0]);
-    vxd_dag_destroy(both->cpu.queue, both->dags[1]);
+    vxd_svdag_destroy(both->env->queue, both->dags[0]);
+    vxd_svdag_destroy(both->cpu.queue, both->dags[1]);
     gpu_env_close(&both->cpu);
 }
 
 /* Its counts are alike. */
-static void both_run(struct both *both, const struct vxd_dag_op *op)
+static void both_run(struct both *both, const struct vxd_svdag_op *op)
 {
-    struct vxd_dag_edit_result results[N_SCENES];
+    struct vxd_svdag_edit_result results[N_SCENES];
 
     for (int i = 0; i < N_SCENES; i++) {
-        CHECK_INT(gpu_dag_edit(i == 0 ? both->env : &both->cpu, both->dags[i],
-                               both->roots[i], op, 1, &results[i], NULL),
+        CHECK_INT(gpu_svdag_edit(i == 0 ? both->env : &both->cpu, both->dags[i],
+                                 both->roots[i], op, 1, &results[i], NULL),
                   VXD_OK);
         both->roots[i] = results[i].root;
     }
@@ -55,29 +56,29 @@ static void both_run(struct both *both, const struct vxd_dag_op *op)
 }
 
 /* A ball in voxels. */
-static void both_edit(struct both *both, enum vxd_dag_action action, const int64_t at[3],
-                      int64_t r, uint32_t value)
+static void both_edit(struct both *both, enum vxd_svdag_action action,
+                      const int64_t at[3], int64_t r, uint32_t value)
 {
-    struct vxd_dag_op op = {.action = action, .value = value};
+    struct vxd_svdag_op op = {.action = action, .value = value};
 
-    op.shape.kind = VXD_DAG_BALL;
-    op.shape.r = r * VXD_DAG_UNIT;
+    op.shape.kind = VXD_SVDAG_BALL;
+    op.shape.r = r * VXD_SVDAG_UNIT;
     for (int axis = 0; axis < 3; axis++) {
-        op.shape.a[axis] = at[axis] * VXD_DAG_UNIT;
+        op.shape.a[axis] = at[axis] * VXD_SVDAG_UNIT;
     }
     both_run(both, &op);
 }
 
 /* A box from one voxel's low corner to that of another, in voxels. */
-static void both_box(struct both *both, enum vxd_dag_action action, const int64_t low[3],
-                     const int64_t high[3])
+static void both_box(struct both *both, enum vxd_svdag_action action,
+                     const int64_t low[3], const int64_t high[3])
 {
-    struct vxd_dag_op op = {.action = action};
+    struct vxd_svdag_op op = {.action = action};
 
-    op.shape.kind = VXD_DAG_BOX;
+    op.shape.kind = VXD_SVDAG_BOX;
     for (int axis = 0; axis < 3; axis++) {
-        op.shape.low[axis] = low[axis] * VXD_DAG_UNIT;
-        op.shape.high[axis] = high[axis] * VXD_DAG_UNIT;
+        op.shape.low[axis] = low[axis] * VXD_SVDAG_UNIT;
+        op.shape.high[axis] = high[axis] * VXD_SVDAG_UNIT;
     }
     both_run(both, &op);
 }
@@ -85,13 +86,13 @@ static void both_box(struct both *both, enum vxd_dag_action action, const int64_
 /* Every node is what the rules say, and as many are below the root at each height. */
 static void both_verify(struct both *both)
 {
-    struct vxd_dag_summary summaries[N_SCENES] = {{0}};
+    struct vxd_svdag_summary summaries[N_SCENES] = {{0}};
 
     for (int i = 0; i < N_SCENES; i++) {
         struct vxd_err err = {0};
 
-        CHECK_INT(vxd_dag_verify(i == 0 ? both->env->queue : both->cpu.queue,
-                                 both->dags[i], both->roots[i], &summaries[i], &err),
+        CHECK_INT(vxd_svdag_verify(i == 0 ? both->env->queue : both->cpu.queue,
+                                   both->dags[i], both->roots[i], &summaries[i], &err),
                   VXD_OK);
         CHECK_STR(err.message, "");
     }
@@ -100,7 +101,7 @@ static void both_verify(struct both *both)
 
 /* Centres on, beside and between planes, of one axis, two and three: added, then the same again,
  * and taken away, of which nothing or a part is new. */
-static void strokes(struct gpu_env *env, const struct vxd_dag_format *format)
+static void strokes(struct gpu_env *env, const struct vxd_svdag_format *format)
 {
     const int64_t middle = (int64_t)1 << (format->depth - 1);
     const int64_t quarter = middle / 2;
@@ -113,7 +114,7 @@ static void strokes(struct gpu_env *env, const struct vxd_dag_format *format)
         {2 * middle - 1, middle, 0}, /* out of the scene in part */
         {middle + 7, middle + 7, middle + 7},
     };
-    const uint32_t n_values = vxd_dag_n_materials(format);
+    const uint32_t n_values = vxd_svdag_n_materials(format);
     struct both both;
 
     both_open(env, format, &both);
@@ -121,24 +122,24 @@ static void strokes(struct gpu_env *env, const struct vxd_dag_format *format)
         for (size_t i = 0; i < sizeof centres / sizeof centres[0]; i++) {
             const uint32_t value = (uint32_t)i % n_values;
 
-            both_edit(&both, round == 2 ? VXD_DAG_ERASE : VXD_DAG_FILL, centres[i],
+            both_edit(&both, round == 2 ? VXD_SVDAG_ERASE : VXD_SVDAG_FILL, centres[i],
                       round == 2 ? 9 + (int64_t)i : 20, value);
         }
         both_verify(&both);
     }
     /* Nothing is left of one, and it comes back: all its nodes were there before. */
-    both_edit(&both, VXD_DAG_ERASE, centres[2], 40, 0);
-    both_edit(&both, VXD_DAG_FILL, centres[2], 20, n_values - 1);
-    both_edit(&both, VXD_DAG_ERASE, centres[2], 20, 0);
-    both_edit(&both, VXD_DAG_FILL, centres[2], 20, n_values - 1);
-    both_edit(&both, VXD_DAG_FILL, centres[2], 300, 0);
+    both_edit(&both, VXD_SVDAG_ERASE, centres[2], 40, 0);
+    both_edit(&both, VXD_SVDAG_FILL, centres[2], 20, n_values - 1);
+    both_edit(&both, VXD_SVDAG_ERASE, centres[2], 20, 0);
+    both_edit(&both, VXD_SVDAG_FILL, centres[2], 20, n_values - 1);
+    both_edit(&both, VXD_SVDAG_FILL, centres[2], 300, 0);
     both_verify(&both);
     both_close(&both);
 }
 
 /* Balls a cube's side from each other, the middle one last: the cubes on both sides of it become
  * equal, of nodes that were there and of some that are new. */
-static void alike(struct gpu_env *env, const struct vxd_dag_format *format)
+static void alike(struct gpu_env *env, const struct vxd_svdag_format *format)
 {
     static const int64_t steps[] = {-2, 2, -1, 1, 0};
     const int64_t middle = (int64_t)1 << (format->depth - 1);
@@ -150,7 +151,7 @@ static void alike(struct gpu_env *env, const struct vxd_dag_format *format)
         for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
             const int64_t at[3] = {middle + steps[i] * side, middle / 2 + r, middle - r};
 
-            both_edit(&both, VXD_DAG_FILL, at, r, 0);
+            both_edit(&both, VXD_SVDAG_FILL, at, r, 0);
         }
         both_verify(&both);
     }
@@ -159,7 +160,7 @@ static void alike(struct gpu_env *env, const struct vxd_dag_format *format)
 
 /* Floors and walls from end to end: of each height all cut cubes are alike, so that one stands for
  * them, and is several children of one above; into an empty scene, through each other, and away. */
-static void walls(struct gpu_env *env, const struct vxd_dag_format *format)
+static void walls(struct gpu_env *env, const struct vxd_svdag_format *format)
 {
     static const int64_t none[3] = {0, 0, 0};
     static const int64_t heights[] = {3, 41, 101, 219};
@@ -173,13 +174,13 @@ static void walls(struct gpu_env *env, const struct vxd_dag_format *format)
         const int64_t wall_high[3] = {side / 2 + 2 * heights[i], side, side};
         const uint32_t empty = both.roots[0];
 
-        both_box(&both, VXD_DAG_FILL, none, floor_high);
+        both_box(&both, VXD_SVDAG_FILL, none, floor_high);
         both_verify(&both);
-        both_box(&both, VXD_DAG_FILL, wall_low, wall_high);
+        both_box(&both, VXD_SVDAG_FILL, wall_low, wall_high);
         both_verify(&both);
-        both_box(&both, VXD_DAG_ERASE, none, floor_high);
+        both_box(&both, VXD_SVDAG_ERASE, none, floor_high);
         both_verify(&both);
-        both_box(&both, VXD_DAG_ERASE, wall_low, wall_high);
+        both_box(&both, VXD_SVDAG_ERASE, wall_low, wall_high);
         CHECK_INT(both.roots[0], empty);
     }
     both_close(&both);
@@ -187,7 +188,7 @@ static void walls(struct gpu_env *env, const struct vxd_dag_format *format)
 
 static void each_format(struct gpu_env *env)
 {
-    static const struct vxd_dag_format formats[] = {
+    static const struct vxd_svdag_format formats[] = {
         {17, 0, false}, {17, 4, true}, {21, 0, true}, {9, 8, false}};
 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
@@ -198,7 +199,7 @@ static void each_format(struct gpu_env *env)
 
 static void each_walls(struct gpu_env *env)
 {
-    static const struct vxd_dag_format formats[] = {{17, 0, false}, {9, 4, true}};
+    static const struct vxd_svdag_format formats[] = {{17, 0, false}, {9, 4, true}};
 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         walls(env, &formats[i]);

@@ -17,18 +17,18 @@ enum {
     N_PLACES = 36 /* of fillers, on an axis */
 };
 
-static const struct vxd_dag_format formats[N_FORMATS] = {
+static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {4, 0, true}, {4, 4, false},  {4, 4, true},
     {4, 8, false}, {4, 8, true}, {4, 16, false}, {4, 16, true}};
 
 /* Edits, undos of what any of them did, redos, and undos between versions that have nothing to
  * do with each other. */
-static void history(struct gpu_env *env, const struct vxd_dag_format *format,
+static void history(struct gpu_env *env, const struct vxd_svdag_format *format,
                     uint64_t seed)
 {
-    struct gpu_dag_versions versions;
+    struct gpu_svdag_versions versions;
 
-    gpu_dag_versions_open(env, format, &versions);
+    gpu_svdag_versions_open(env, format, &versions);
     for (int step = 0; step < N_STEPS; step++) {
         size_t head = versions.n - 1;
         size_t of = gpu_random(&seed) % versions.n;
@@ -38,24 +38,24 @@ static void history(struct gpu_env *env, const struct vxd_dag_format *format,
         case 0:
         case 1:
         case 2:
-            gpu_dag_versions_edit(&versions, &seed);
+            gpu_svdag_versions_edit(&versions, &seed);
             break;
         case 3:
         case 4:
         case 5: /* version 1 and later: of an edit, or of an undo */
             of = of == 0 ? 1 : of;
-            gpu_dag_versions_undo(&versions, head, of - 1, of);
+            gpu_svdag_versions_undo(&versions, head, of - 1, of);
             break;
         case 6:
             of = of == 0 ? 1 : of;
-            gpu_dag_versions_undo(&versions, head, of, of - 1);
+            gpu_svdag_versions_undo(&versions, head, of, of - 1);
             break;
         default:
-            gpu_dag_versions_undo(&versions, gpu_random(&seed) % versions.n, of, other);
+            gpu_svdag_versions_undo(&versions, gpu_random(&seed) % versions.n, of, other);
             break;
         }
     }
-    gpu_dag_versions_close(&versions);
+    gpu_svdag_versions_close(&versions);
 }
 
 static void histories(struct gpu_env *env)
@@ -73,7 +73,7 @@ static void test_undo_in_random_histories_gives_the_voxels_of_a_grid(void)
 static void larger_histories(struct gpu_env *env)
 {
     for (uint64_t i = 0; i < N_FORMATS; i++) {
-        struct vxd_dag_format format = formats[i];
+        struct vxd_svdag_format format = formats[i];
 
         format.depth = i % 2 == 0 ? 5 : 6;
         history(env, &format, i + 1000);
@@ -91,24 +91,24 @@ static void there_and_back(struct gpu_env *env)
     uint64_t seed = 5;
 
     for (int i = 0; i < N_FORMATS; i++) {
-        struct gpu_dag_versions versions;
+        struct gpu_svdag_versions versions;
 
-        gpu_dag_versions_open(env, &formats[i], &versions);
-        gpu_dag_versions_edit(&versions, &seed); /* 1 */
-        gpu_dag_versions_edit(&versions, &seed); /* 2 */
-        gpu_dag_versions_undo(&versions, 2, 1, 2);
+        gpu_svdag_versions_open(env, &formats[i], &versions);
+        gpu_svdag_versions_edit(&versions, &seed); /* 1 */
+        gpu_svdag_versions_edit(&versions, &seed); /* 2 */
+        gpu_svdag_versions_undo(&versions, 2, 1, 2);
         CHECK_INT(versions.roots[3], versions.roots[1]);
-        gpu_dag_versions_undo(&versions, 3, 2, 1);
+        gpu_svdag_versions_undo(&versions, 3, 2, 1);
         CHECK_INT(versions.roots[4], versions.roots[2]);
         /* An undo of the undo is the redo. */
-        gpu_dag_versions_undo(&versions, 3, versions.n - 3, 3);
+        gpu_svdag_versions_undo(&versions, 3, versions.n - 3, 3);
         CHECK_INT(versions.roots[5], versions.roots[2]);
         /* What is not there any more is not taken back again. */
-        gpu_dag_versions_undo(&versions, 3, 1, 2);
+        gpu_svdag_versions_undo(&versions, 3, 1, 2);
         CHECK_INT(versions.roots[6], versions.roots[1]);
-        gpu_dag_versions_undo(&versions, 2, 2, 2);
+        gpu_svdag_versions_undo(&versions, 2, 2, 2);
         CHECK_INT(versions.roots[7], versions.roots[2]);
-        gpu_dag_versions_close(&versions);
+        gpu_svdag_versions_close(&versions);
     }
 }
 
@@ -119,26 +119,26 @@ static void test_undo_of_the_last_edit_and_redo_give_its_two_roots(void)
 
 /* Large scenes ---------------------------------------------------------------------------- */
 
-static struct vxd_dag_op box(enum vxd_dag_action action, const int64_t low[3],
-                             const int64_t high[3], uint32_t value)
+static struct vxd_svdag_op box(enum vxd_svdag_action action, const int64_t low[3],
+                               const int64_t high[3], uint32_t value)
 {
-    struct vxd_dag_op op = {.action = action, .value = value};
+    struct vxd_svdag_op op = {.action = action, .value = value};
 
-    op.shape.kind = VXD_DAG_BOX;
+    op.shape.kind = VXD_SVDAG_BOX;
     for (int axis = 0; axis < 3; axis++) {
-        op.shape.low[axis] = low[axis] * VXD_DAG_UNIT;
-        op.shape.high[axis] = high[axis] * VXD_DAG_UNIT;
+        op.shape.low[axis] = low[axis] * VXD_SVDAG_UNIT;
+        op.shape.high[axis] = high[axis] * VXD_SVDAG_UNIT;
     }
     return op;
 }
 
-static uint32_t edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
-                     const struct vxd_dag_op *op)
+static uint32_t edit(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t root,
+                     const struct vxd_svdag_op *op)
 {
-    struct vxd_dag_edit_result result = {.root = root};
+    struct vxd_svdag_edit_result result = {.root = root};
     struct vxd_err err = {0};
 
-    CHECK_INT(gpu_dag_edit(env, dag, root, op, 1, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_edit(env, svdag, root, op, 1, &result, &err), VXD_OK);
     CHECK_STR(err.message, "");
     return result.root;
 }
@@ -146,39 +146,40 @@ static uint32_t edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
 /* Walls through the largest scenes: millions of leaves are cut alike, few are looked at. */
 static void walls(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {17, 4, true};
+    static const struct vxd_svdag_format format = {17, 4, true};
     const int64_t side = (int64_t)1 << 17;
     const int64_t none[3] = {0, 0, 0};
     const int64_t floor_high[3] = {side, side, 1001};
     const int64_t wall_low[3] = {70001, 0, 0};
     const int64_t all[3] = {side, side, side};
-    const struct vxd_dag_op floor_op = box(VXD_DAG_FILL, none, floor_high, 3);
-    const struct vxd_dag_op wall_op = box(VXD_DAG_SET_FREE, wall_low, all, 0);
-    struct vxd_dag *dag = gpu_dag_versions_store(env, &format, 0);
-    const uint32_t floor_root = edit(env, dag, VXD_DAG_EMPTY, &floor_op);
-    const uint32_t both = edit(env, dag, floor_root, &wall_op);
-    const uint32_t wall_root = edit(env, dag, VXD_DAG_EMPTY, &wall_op);
-    struct vxd_dag_edit_result result = {0};
+    const struct vxd_svdag_op floor_op = box(VXD_SVDAG_FILL, none, floor_high, 3);
+    const struct vxd_svdag_op wall_op = box(VXD_SVDAG_SET_FREE, wall_low, all, 0);
+    struct vxd_svdag *svdag = gpu_svdag_versions_store(env, &format, 0);
+    const uint32_t floor_root = edit(env, svdag, VXD_SVDAG_EMPTY, &floor_op);
+    const uint32_t both = edit(env, svdag, floor_root, &wall_op);
+    const uint32_t wall_root = edit(env, svdag, VXD_SVDAG_EMPTY, &wall_op);
+    struct vxd_svdag_edit_result result = {0};
     struct vxd_err err = {0};
 
-    CHECK_INT(vxd_dag_undo_wait(env->queue, dag, both, VXD_DAG_EMPTY, floor_root, &result,
-                                &err),
+    CHECK_INT(vxd_svdag_undo_wait(env->queue, svdag, both, VXD_SVDAG_EMPTY, floor_root,
+                                  &result, &err),
               VXD_OK);
     CHECK_STR(err.message, "");
     CHECK_INT(result.root, wall_root);
     CHECK_INT(result.n_removed, 70001 * side * 1001);
     CHECK_INT(result.n_added, 0);
-    CHECK_INT(vxd_dag_undo_wait(env->queue, dag, both, floor_root, both, &result, &err),
-              VXD_OK);
+    CHECK_INT(
+        vxd_svdag_undo_wait(env->queue, svdag, both, floor_root, both, &result, &err),
+        VXD_OK);
     CHECK_INT(result.root, floor_root);
     CHECK_INT(result.n_added, (side - 70001) * side * 1001);
     CHECK_INT(result.n_freed, 0);
-    CHECK_INT(
-        vxd_dag_undo_wait(env->queue, dag, floor_root, both, floor_root, &result, &err),
-        VXD_OK);
+    CHECK_INT(vxd_svdag_undo_wait(env->queue, svdag, floor_root, both, floor_root,
+                                  &result, &err),
+              VXD_OK);
     CHECK_INT(result.root, both);
     CHECK_INT(result.n_freed, (side - 70001) * side * side);
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void test_undo_of_walls_through_the_largest_scene_ends_soon(void)
@@ -191,39 +192,39 @@ static void test_undo_of_walls_through_the_largest_scene_ends_soon(void)
 /* Of a ball, over which another, rough one was painted, the rest is taken back: the rough one's
  * surface has to be stored anew. */
 struct rough {
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t ball;
     uint32_t painted;
-    struct vxd_dag_summary summary; /* of painted */
+    struct vxd_svdag_summary summary; /* of painted */
 };
 
 static void rough_open(struct gpu_env *env, struct rough *out)
 {
-    static const struct vxd_dag_format format = {12, 4, false};
-    struct vxd_dag_op op = {.action = VXD_DAG_FILL, .value = 3};
+    static const struct vxd_svdag_format format = {12, 4, false};
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL, .value = 3};
 
-    out->dag = gpu_dag_versions_store(env, &format, 0);
-    op.shape.kind = VXD_DAG_NOISE_BALL;
-    op.shape.r = 400 * VXD_DAG_UNIT;
+    out->svdag = gpu_svdag_versions_store(env, &format, 0);
+    op.shape.kind = VXD_SVDAG_NOISE_BALL;
+    op.shape.r = 400 * VXD_SVDAG_UNIT;
     for (int axis = 0; axis < 3; axis++) {
-        op.shape.a[axis] = 2000 * VXD_DAG_UNIT;
+        op.shape.a[axis] = 2000 * VXD_SVDAG_UNIT;
     }
     op.shape.cell_bits = 3;
-    out->ball = edit(env, out->dag, VXD_DAG_EMPTY, &op);
-    op.shape.r = 300 * VXD_DAG_UNIT;
-    op.shape.amplitude = 12 * VXD_DAG_UNIT;
-    op.action = VXD_DAG_PAINT;
+    out->ball = edit(env, out->svdag, VXD_SVDAG_EMPTY, &op);
+    op.shape.r = 300 * VXD_SVDAG_UNIT;
+    op.shape.amplitude = 12 * VXD_SVDAG_UNIT;
+    op.action = VXD_SVDAG_PAINT;
     op.value = 5;
-    out->painted = edit(env, out->dag, out->ball, &op);
-    CHECK_INT(vxd_dag_verify(env->queue, out->dag, out->painted, &out->summary, NULL),
+    out->painted = edit(env, out->svdag, out->ball, &op);
+    CHECK_INT(vxd_svdag_verify(env->queue, out->svdag, out->painted, &out->summary, NULL),
               VXD_OK);
 }
 
 static void check_painted(struct gpu_env *env, const struct rough *rough)
 {
-    struct vxd_dag_summary summary;
+    struct vxd_svdag_summary summary;
 
-    CHECK_INT(vxd_dag_verify(env->queue, rough->dag, rough->painted, &summary, NULL),
+    CHECK_INT(vxd_svdag_verify(env->queue, rough->svdag, rough->painted, &summary, NULL),
               VXD_OK);
     CHECK(memcmp(&summary, &rough->summary, sizeof summary) == 0);
 }
@@ -232,68 +233,69 @@ static void check_painted(struct gpu_env *env, const struct rough *rough)
  * left for another one. They are far smaller than what the undo stores. */
 static void fill_up(struct gpu_env *env, const struct rough *rough)
 {
-    struct vxd_dag_op op = {.action = VXD_DAG_FILL, .value = 3};
-    struct vxd_dag_edit_result result;
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL, .value = 3};
+    struct vxd_svdag_edit_result result;
     enum vxd_status status = VXD_OK;
 
-    op.shape.kind = VXD_DAG_NOISE_BALL;
-    op.shape.r = 120 * VXD_DAG_UNIT;
-    op.shape.amplitude = 12 * VXD_DAG_UNIT;
+    op.shape.kind = VXD_SVDAG_NOISE_BALL;
+    op.shape.r = 120 * VXD_SVDAG_UNIT;
+    op.shape.amplitude = 12 * VXD_SVDAG_UNIT;
     op.shape.cell_bits = 3;
     for (int i = 0; i < MAX_FILLERS && status == VXD_OK; i++) {
         for (int axis = 0, place = i; axis < 3; axis++, place /= N_PLACES) {
-            op.shape.a[axis] = (200 + place % N_PLACES * 100) * VXD_DAG_UNIT;
+            op.shape.a[axis] = (200 + place % N_PLACES * 100) * VXD_SVDAG_UNIT;
         }
-        status = vxd_dag_edit_wait(env->queue, rough->dag, VXD_DAG_EMPTY, &op, 1, &result,
-                                   NULL);
+        status = vxd_svdag_edit_wait(env->queue, rough->svdag, VXD_SVDAG_EMPTY, &op, 1,
+                                     &result, NULL);
     }
     CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
 }
 
 static void without_room(struct gpu_env *env)
 {
-    struct vxd_dag_edit_result result = {0};
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_edit_result result = {0};
+    struct vxd_svdag_usage usage;
     struct vxd_err err = {0};
     struct rough rough;
     int n_tries = 0;
 
     rough_open(env, &rough);
-    vxd_dag_get_usage(rough.dag, &usage);
-    vxd_dag_set_max_bytes(rough.dag, (size_t)usage.n_bytes);
+    vxd_svdag_get_usage(rough.svdag, &usage);
+    vxd_svdag_set_max_bytes(rough.svdag, (size_t)usage.n_bytes);
     fill_up(env, &rough);
-    CHECK_INT(vxd_dag_undo_wait(env->queue, rough.dag, rough.painted, VXD_DAG_EMPTY,
-                                rough.ball, &result, &err),
+    CHECK_INT(vxd_svdag_undo_wait(env->queue, rough.svdag, rough.painted, VXD_SVDAG_EMPTY,
+                                  rough.ball, &result, &err),
               VXD_RESOURCE_EXHAUSTED);
     CHECK(strstr(err.message, "full") != NULL);
     check_painted(env, &rough);
-    vxd_dag_set_max_bytes(rough.dag, 0);
+    vxd_svdag_set_max_bytes(rough.svdag, 0);
     if (!gpu_is_cuda(env)) {
-        vxd_dag_set_max_visits(rough.dag, 1);
-        CHECK_INT(vxd_dag_undo_wait(env->queue, rough.dag, rough.painted, VXD_DAG_EMPTY,
-                                    rough.ball, &result, &err),
+        vxd_svdag_set_max_visits(rough.svdag, 1);
+        CHECK_INT(vxd_svdag_undo_wait(env->queue, rough.svdag, rough.painted,
+                                      VXD_SVDAG_EMPTY, rough.ball, &result, &err),
                   VXD_RESOURCE_EXHAUSTED);
         check_painted(env, &rough);
-        vxd_dag_set_max_visits(rough.dag, VXD_DAG_MAX_VISITS);
+        vxd_svdag_set_max_visits(rough.svdag, VXD_SVDAG_MAX_VISITS);
     }
     /* Step by step. */
     for (;;) {
-        CHECK_INT(vxd_dag_undo(env->queue, rough.dag, rough.painted, VXD_DAG_EMPTY,
-                               rough.ball, &result, &err),
+        CHECK_INT(vxd_svdag_undo(env->queue, rough.svdag, rough.painted, VXD_SVDAG_EMPTY,
+                                 rough.ball, &result, &err),
                   VXD_OK);
         gpu_wait(env);
         if (!result.needs_room || ++n_tries == 32) {
             break;
         }
         CHECK_INT(result.root, rough.painted);
-        CHECK_INT(vxd_dag_make_room(env->queue, rough.dag, &result, &err), VXD_OK);
+        CHECK_INT(vxd_svdag_make_room(env->queue, rough.svdag, &result, &err), VXD_OK);
     }
     CHECK(gpu_is_cuda(env) ? n_tries > 0 && n_tries < 32 : n_tries == 0);
     check_painted(env, &rough);
     CHECK(result.n_removed > 0 && result.n_removed < rough.summary.n_occupied);
-    CHECK_INT(vxd_dag_verify(env->queue, rough.dag, result.root, &rough.summary, &err),
-              VXD_OK);
-    vxd_dag_destroy(env->queue, rough.dag);
+    CHECK_INT(
+        vxd_svdag_verify(env->queue, rough.svdag, result.root, &rough.summary, &err),
+        VXD_OK);
+    vxd_svdag_destroy(env->queue, rough.svdag);
 }
 
 static void test_undo_over_a_budget_leaves_all_roots_as_they_were(void)
@@ -304,7 +306,7 @@ static void test_undo_over_a_budget_leaves_all_roots_as_they_were(void)
 /* Readers --------------------------------------------------------------------------------- */
 
 struct reader {
-    const struct vxd_dag *dag;
+    const struct vxd_svdag *svdag;
     uint32_t root;
     atomic_bool stops;
     atomic_size_t n_wrong;
@@ -324,8 +326,9 @@ static void *read_voxels(void *args)
         for (int axis = 0; axis < 3; axis++) {
             p[axis] = (uint32_t)(gpu_random(&seed) % 64);
         }
-        state = vxd_dag_voxel(&reader->dag->view, reader->root, p[0], p[1], p[2], &value);
-        atomic_fetch_add(&reader->n_wrong, (state == VXD_DAG_OCCUPIED) !=
+        state =
+            vxd_svdag_voxel(&reader->svdag->view, reader->root, p[0], p[1], p[2], &value);
+        atomic_fetch_add(&reader->n_wrong, (state == VXD_SVDAG_OCCUPIED) !=
                                                (p[0] < 16 && p[1] < 16 && p[2] < 16));
     }
     return NULL;
@@ -333,22 +336,22 @@ static void *read_voxels(void *args)
 
 static void test_undo_beside_readers_of_an_old_root_disturbs_none(void)
 {
-    static const struct vxd_dag_format format = {6, 4, true};
+    static const struct vxd_svdag_format format = {6, 4, true};
     const int64_t low[3] = {0, 0, 0};
     const int64_t high[3] = {16, 16, 16};
-    const struct vxd_dag_op first = box(VXD_DAG_FILL, low, high, 3);
+    const struct vxd_svdag_op first = box(VXD_SVDAG_FILL, low, high, 3);
     struct reader reader = {0};
-    struct vxd_dag_edit_result result;
-    struct vxd_dag *dag;
+    struct vxd_svdag_edit_result result;
+    struct vxd_svdag *svdag;
     struct gpu_env env;
     uint32_t roots[2];
     pthread_t threads[2];
     uint64_t seed = 9;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
-    dag = gpu_dag_versions_store(&env, &format, 0);
-    roots[0] = edit(&env, dag, VXD_DAG_EMPTY, &first);
-    reader.dag = dag;
+    svdag = gpu_svdag_versions_store(&env, &format, 0);
+    roots[0] = edit(&env, svdag, VXD_SVDAG_EMPTY, &first);
+    reader.svdag = svdag;
     reader.root = roots[0];
     atomic_init(&reader.stops, false);
     atomic_init(&reader.n_wrong, 0);
@@ -356,15 +359,15 @@ static void test_undo_beside_readers_of_an_old_root_disturbs_none(void)
         REQUIRE(pthread_create(&threads[i], NULL, read_voxels, &reader) == 0);
     }
     for (int i = 0; i < 100; i++) {
-        struct vxd_dag_op op = gpu_dag_random_op(&format, &seed);
+        struct vxd_svdag_op op = gpu_svdag_random_op(&format, &seed);
         uint32_t head;
 
-        roots[1] = edit(&env, dag, roots[0], &op);
-        op = gpu_dag_random_op(&format, &seed);
-        head = edit(&env, dag, roots[1], &op);
-        CHECK_INT(
-            vxd_dag_undo_wait(env.queue, dag, head, roots[0], roots[1], &result, NULL),
-            VXD_OK);
+        roots[1] = edit(&env, svdag, roots[0], &op);
+        op = gpu_svdag_random_op(&format, &seed);
+        head = edit(&env, svdag, roots[1], &op);
+        CHECK_INT(vxd_svdag_undo_wait(env.queue, svdag, head, roots[0], roots[1], &result,
+                                      NULL),
+                  VXD_OK);
         roots[0] = result.root;
     }
     atomic_store(&reader.stops, true);
@@ -372,7 +375,7 @@ static void test_undo_beside_readers_of_an_old_root_disturbs_none(void)
         (void)pthread_join(threads[i], NULL);
     }
     CHECK_INT(atomic_load(&reader.n_wrong), 0);
-    vxd_dag_destroy(env.queue, dag);
+    vxd_svdag_destroy(env.queue, svdag);
     gpu_env_close(&env);
 }
 

@@ -5,28 +5,29 @@
 #include "tests/support/svdag/svdag_image.h"
 #include "tests/support/svdag/svdag_run.h"
 
-static const struct vxd_dag_format formats[] = {
+static const struct vxd_svdag_format formats[] = {
     {5, 0, false}, {5, 0, true},  {5, 4, false}, {5, 4, true},
     {5, 8, true},  {5, 16, true}, {5, 16, false}};
 
 struct lie {
     struct gpu_env *env;
-    struct gpu_dag_image image; /* the true one */
-    struct vxd_dag *filled;
+    struct gpu_svdag_image image; /* the true one */
+    struct vxd_svdag *filled;
     int n_loaded;
 };
 
 /* Loads what may be anything, from memory that ends with it: it is refused, or a scene. */
-static void load_lie(struct lie *lie, const struct vxd_dag_image_info *info,
+static void load_lie(struct lie *lie, const struct vxd_svdag_image_info *info,
                      const uint32_t *words, const uint32_t *true_roots)
 {
     struct gpu_env *env = lie->env;
     size_t n_bytes = info->n_words * sizeof *words;
     uint32_t *own = gpu_alloc(n_bytes);
-    uint32_t roots[GPU_DAG_IMAGE_ROOTS];
+    uint32_t roots[GPU_SVDAG_IMAGE_ROOTS];
     struct vxd_err err = {0};
-    struct vxd_dag *dag = gpu_dag_image_make_dag(env, &info->format, VXD_DAG_ARENA);
-    struct vxd_dag *const dags[2] = {dag, lie->filled};
+    struct vxd_svdag *svdag =
+        gpu_svdag_image_make_svdag(env, &info->format, VXD_SVDAG_ARENA);
+    struct vxd_svdag *const dags[2] = {svdag, lie->filled};
     enum vxd_status first = VXD_OK;
 
     memcpy(own, words, n_bytes);
@@ -34,32 +35,33 @@ static void load_lie(struct lie *lie, const struct vxd_dag_image_info *info,
         enum vxd_status status;
 
         memcpy(roots, true_roots, sizeof roots);
-        status = vxd_dag_image_load(env->queue, dags[i], info, own, roots,
-                                    GPU_DAG_IMAGE_ROOTS, &err);
+        status = vxd_svdag_image_load(env->queue, dags[i], info, own, roots,
+                                      GPU_SVDAG_IMAGE_ROOTS, &err);
         first = i == 0 ? status : first;
         CHECK_INT(status, first);
         CHECK(status == VXD_OK || (status == VXD_DATA_LOSS && err.message[0] != '\0'));
-        for (int k = 0; status == VXD_OK && k < GPU_DAG_IMAGE_ROOTS; k++) {
-            (void)gpu_dag_image_verify(env, dags[i], roots[k]);
+        for (int k = 0; status == VXD_OK && k < GPU_SVDAG_IMAGE_ROOTS; k++) {
+            (void)gpu_svdag_image_verify(env, dags[i], roots[k]);
         }
     }
     lie->n_loaded += first == VXD_OK;
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
     free(own);
 }
 
-static void lies_of(struct gpu_env *env, const struct vxd_dag_format *format, int n_lies)
+static void lies_of(struct gpu_env *env, const struct vxd_svdag_format *format,
+                    int n_lies)
 {
     struct lie lie = {.env = env};
-    struct vxd_dag *dag = gpu_dag_image_make_dag(env, format, VXD_DAG_ARENA);
-    struct vxd_dag_image_info info;
-    uint32_t roots[GPU_DAG_IMAGE_ROOTS];
+    struct vxd_svdag *svdag = gpu_svdag_image_make_svdag(env, format, VXD_SVDAG_ARENA);
+    struct vxd_svdag_image_info info;
+    uint32_t roots[GPU_SVDAG_IMAGE_ROOTS];
     uint64_t seed = 21;
     uint32_t *words;
 
-    lie.filled = gpu_dag_image_make_dag(env, format, VXD_DAG_ARENA);
-    gpu_dag_image_scenes(env, dag, 6, roots, NULL);
-    gpu_dag_image_must_save(env, dag, roots, &lie.image);
+    lie.filled = gpu_svdag_image_make_svdag(env, format, VXD_SVDAG_ARENA);
+    gpu_svdag_image_scenes(env, svdag, 6, roots, NULL);
+    gpu_svdag_image_must_save(env, svdag, roots, &lie.image);
     words = lie.image.words;
     for (int i = 0; i < n_lies; i++) {
         uint64_t at = gpu_random(&seed) % lie.image.n_words;
@@ -113,8 +115,8 @@ static void lies_of(struct gpu_env *env, const struct vxd_dag_format *format, in
     /* Other values are another scene. */
     CHECK(lie.n_loaded < n_lies);
     free(lie.image.words);
-    vxd_dag_destroy(env->queue, lie.filled);
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, lie.filled);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void lies(struct gpu_env *env)
@@ -135,7 +137,7 @@ static void test_image_with_any_word_wrong_is_refused_or_another_scene(void)
 /* Known lies, and what is said of them. */
 static void refusals(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {4, 4, false};
+    static const struct vxd_svdag_format format = {4, 4, false};
     /* A leaf of voxel 0, material 5, at 1; at height 3 a node of it in octant 0, at 4; at 6 the
      * root of that in octants 0 and 7. */
     static const uint32_t good[] = {0, 1, 0, 5, 0x501, 1, (2u << 10) | 0x181, 4, 4};
@@ -161,10 +163,10 @@ static void refusals(struct gpu_env *env)
                   "inner node at word 6: its header does not tell what is below, at any "
                   "height"},
                  {6, (2u << 10) | 0x1c1, "inner node at word 6: not a whole item"}};
-    const struct vxd_dag_image_info info = {format, 9, 1, 4};
-    const struct vxd_dag_image_info bad[] = {{{3, 4, false}, 9, 1, 4},
-                                             {{4, 3, false}, 9, 1, 4}};
-    struct vxd_dag_image_info none = info;
+    const struct vxd_svdag_image_info info = {format, 9, 1, 4};
+    const struct vxd_svdag_image_info bad[] = {{{3, 4, false}, 9, 1, 4},
+                                               {{4, 3, false}, 9, 1, 4}};
+    struct vxd_svdag_image_info none = info;
     struct vxd_err err;
     uint32_t root = 6;
 
@@ -176,20 +178,20 @@ static void refusals(struct gpu_env *env)
             words[cases[i].at] = cases[i].word;
         }
         err = (struct vxd_err){0};
-        CHECK_INT(vxd_dag_image_check(env->context, &info, words, &root, 1, &err),
+        CHECK_INT(vxd_svdag_image_check(env->context, &info, words, &root, 1, &err),
                   cases[i].at < 0 ? VXD_OK : VXD_DATA_LOSS);
         CHECK_STR(err.message, cases[i].message);
     }
     for (uint32_t i = 0; i < 9; i++) {
-        CHECK_INT(vxd_dag_image_check(env->context, &info, good, &i, 1, NULL),
+        CHECK_INT(vxd_svdag_image_check(env->context, &info, good, &i, 1, NULL),
                   i == 6 ? VXD_OK : VXD_DATA_LOSS);
     }
     for (size_t i = 0; i < 2; i++) {
-        CHECK_INT(vxd_dag_image_check(env->context, &bad[i], good, &root, 1, NULL),
+        CHECK_INT(vxd_svdag_image_check(env->context, &bad[i], good, &root, 1, NULL),
                   VXD_INVALID_ARGUMENT);
     }
     none.n_words = 0;
-    CHECK_INT(vxd_dag_image_check(env->context, &none, good, &root, 1, NULL),
+    CHECK_INT(vxd_svdag_image_check(env->context, &none, good, &root, 1, NULL),
               VXD_DATA_LOSS);
 }
 
@@ -204,19 +206,21 @@ static void twice(struct gpu_env *env)
     /* As above, with a second leaf and node of the same words. */
     static const uint32_t words[] = {0,     1, 0,     5, 1,     0, 5,
                                      0x501, 1, 0x501, 4, 0x981, 7, 9};
-    const struct vxd_dag_image_info info = {{4, 4, false}, 14, 1, 7};
-    struct vxd_dag *dag = gpu_dag_image_make_dag(env, &info.format, VXD_DAG_ARENA);
-    struct vxd_dag_usage usage;
+    const struct vxd_svdag_image_info info = {{4, 4, false}, 14, 1, 7};
+    struct vxd_svdag *svdag =
+        gpu_svdag_image_make_svdag(env, &info.format, VXD_SVDAG_ARENA);
+    struct vxd_svdag_usage usage;
     struct vxd_err err = {0};
     uint32_t root = 11;
 
-    CHECK_INT(vxd_dag_image_load(env->queue, dag, &info, words, &root, 1, &err), VXD_OK);
+    CHECK_INT(vxd_svdag_image_load(env->queue, svdag, &info, words, &root, 1, &err),
+              VXD_OK);
     CHECK_STR(err.message, "");
-    CHECK_INT(gpu_dag_image_verify(env, dag, root).n_occupied, 2);
-    vxd_dag_get_usage(dag, &usage);
+    CHECK_INT(gpu_svdag_image_verify(env, svdag, root).n_occupied, 2);
+    vxd_svdag_get_usage(svdag, &usage);
     CHECK_INT(usage.n_leaves, 1);
     CHECK_INT(usage.n_inner, 2);
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void test_image_with_equal_items_loads_them_as_one(void)

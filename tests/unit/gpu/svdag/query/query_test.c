@@ -15,39 +15,39 @@ enum {
     N_FORMATS = 8
 };
 
-static const struct vxd_dag_format formats[N_FORMATS] = {
+static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {5, 0, false}, {5, 0, true},   {5, 4, false},
     {5, 4, true},  {4, 8, true},  {5, 16, false}, {4, 16, true}};
-static const struct vxd_dag_format deep_formats[3] = {
+static const struct vxd_svdag_format deep_formats[3] = {
     {17, 0, false}, {21, 4, true}, {21, 16, false}};
 
 /* A scene beside its voxels; the grid is NULL where it is deep. */
 struct model {
-    struct vxd_dag_format format;
+    struct vxd_svdag_format format;
     uint32_t *grid;
-    struct gpu_dag_voxel *voxels;
+    struct gpu_svdag_voxel *voxels;
     size_t n;
-    struct gpu_dag_scene scene;
+    struct gpu_svdag_scene scene;
 };
 
-static void model_open(struct gpu_env *env, const struct vxd_dag_format *format,
+static void model_open(struct gpu_env *env, const struct vxd_svdag_format *format,
                        uint64_t seed, struct model *out)
 {
     out->format = *format;
     out->grid = NULL;
     if (format->depth > 6) {
         out->n = 500;
-        out->voxels = gpu_dag_random_voxels(format, seed, &out->n);
+        out->voxels = gpu_svdag_random_voxels(format, seed, &out->n);
     } else {
-        out->grid = gpu_dag_random_grid(format, seed);
-        out->voxels = gpu_dag_grid_voxels(out->grid, format->depth, &out->n);
+        out->grid = gpu_svdag_random_grid(format, seed);
+        out->voxels = gpu_svdag_grid_voxels(out->grid, format->depth, &out->n);
     }
-    gpu_dag_scene_build(env->queue, format, out->voxels, out->n, &out->scene);
+    gpu_svdag_scene_build(env->queue, format, out->voxels, out->n, &out->scene);
 }
 
 static void model_close(struct gpu_env *env, struct model *model)
 {
-    gpu_dag_scene_free(env->queue, &model->scene);
+    gpu_svdag_scene_free(env->queue, &model->scene);
     free(model->voxels);
     free(model->grid);
 }
@@ -68,24 +68,24 @@ static void each_model(struct gpu_env *env,
 
 static unsigned state_of(uint32_t code)
 {
-    return code == 0              ? VXD_DAG_UNKNOWN
-           : code == GPU_DAG_FREE ? VXD_DAG_FREE
-                                  : VXD_DAG_OCCUPIED;
+    return code == 0                ? VXD_SVDAG_UNKNOWN
+           : code == GPU_SVDAG_FREE ? VXD_SVDAG_FREE
+                                    : VXD_SVDAG_OCCUPIED;
 }
 
 static uint32_t code_at(const struct model *model, const int32_t at[3])
 {
     int32_t side = (int32_t)1 << model->format.depth;
-    struct gpu_dag_voxel key;
-    const struct gpu_dag_voxel *found;
+    struct gpu_svdag_voxel key;
+    const struct gpu_svdag_voxel *found;
 
     for (int axis = 0; axis < 3; axis++) {
         if (at[axis] < 0 || at[axis] >= side) {
             return 0;
         }
     }
-    key.morton = gpu_dag_morton((uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2]);
-    found = bsearch(&key, model->voxels, model->n, sizeof key, gpu_dag_voxel_compare);
+    key.morton = gpu_svdag_morton((uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2]);
+    found = bsearch(&key, model->voxels, model->n, sizeof key, gpu_svdag_voxel_compare);
     return found != NULL ? found->code : 0;
 }
 
@@ -109,7 +109,7 @@ static void values_of_model(struct gpu_env *env, const struct model *model)
     for (int i = 0; i < N; i++) {
         uint32_t at[3];
 
-        gpu_dag_unmorton(model->voxels[gpu_random(&state) % model->n].morton, at);
+        gpu_svdag_unmorton(model->voxels[gpu_random(&state) % model->n].morton, at);
         for (int axis = 0; axis < 3; axis++) {
             int32_t any = (int32_t)(gpu_random(&state) % (uint64_t)side);
 
@@ -119,15 +119,16 @@ static void values_of_model(struct gpu_env *env, const struct model *model)
         }
     }
     d_voxels = gpu_to_device(env, voxels, N * 3 * sizeof *voxels);
-    CHECK(vxd_dag_values(env->queue, model->scene.dag, model->scene.root, d_voxels.ptr, N,
-                         d_states.ptr, d_values.ptr, NULL) == VXD_OK);
+    CHECK(vxd_svdag_values(env->queue, model->scene.svdag, model->scene.root,
+                           d_voxels.ptr, N, d_states.ptr, d_values.ptr, NULL) == VXD_OK);
     states = gpu_to_host(env, &d_states);
     values = gpu_to_host(env, &d_values);
     for (int i = 0; i < N; i++) {
         uint32_t code = code_at(model, voxels + 3 * i);
 
         REQUIRE(states[i] == state_of(code));
-        REQUIRE(values[i] == (code >= GPU_DAG_MATERIAL ? code - GPU_DAG_MATERIAL : 0));
+        REQUIRE(values[i] ==
+                (code >= GPU_SVDAG_MATERIAL ? code - GPU_SVDAG_MATERIAL : 0));
     }
     free(values);
     free(states);
@@ -172,10 +173,10 @@ static size_t nearest_of(const struct model *model, const int64_t point[3],
         uint32_t at[3];
         uint64_t square;
 
-        if (model->voxels[i].code < GPU_DAG_MATERIAL) {
+        if (model->voxels[i].code < GPU_SVDAG_MATERIAL) {
             continue;
         }
-        gpu_dag_unmorton(model->voxels[i].morton, at);
+        gpu_svdag_unmorton(model->voxels[i].morton, at);
         square = square_to(point, at);
         if (square < *best || (square == *best && found == model->n)) {
             *best = square;
@@ -229,9 +230,9 @@ static void nearest_in_model(struct gpu_env *env, const struct model *model)
     random_points(model, points, radii, N);
     d_points = gpu_to_device(env, points, sizeof points);
     d_radii = gpu_to_device(env, radii, sizeof radii);
-    CHECK(vxd_dag_nearest(env->queue, model->scene.dag, model->scene.root, d_points.ptr,
-                          d_radii.ptr, N, d_voxels.ptr, d_squares.ptr, d_values.ptr,
-                          NULL) == VXD_OK);
+    CHECK(vxd_svdag_nearest(env->queue, model->scene.svdag, model->scene.root,
+                            d_points.ptr, d_radii.ptr, N, d_voxels.ptr, d_squares.ptr,
+                            d_values.ptr, NULL) == VXD_OK);
     voxels = gpu_to_host(env, &d_voxels);
     squares = gpu_to_host(env, &d_squares);
     values = gpu_to_host(env, &d_values);
@@ -241,14 +242,14 @@ static void nearest_in_model(struct gpu_env *env, const struct model *model)
         uint32_t at[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
 
         if (found < model->n) {
-            gpu_dag_unmorton(model->voxels[found].morton, at);
+            gpu_svdag_unmorton(model->voxels[found].morton, at);
         }
         REQUIRE(squares[i] == (found < model->n ? square : 0));
         for (int axis = 0; axis < 3; axis++) {
             REQUIRE(voxels[3 * i + axis] == (int32_t)at[axis]);
         }
         REQUIRE(values[i] ==
-                (found < model->n ? model->voxels[found].code - GPU_DAG_MATERIAL : 0));
+                (found < model->n ? model->voxels[found].code - GPU_SVDAG_MATERIAL : 0));
     }
     free(values);
     free(squares);
@@ -272,7 +273,7 @@ static void test_nearest_of_any_point_is_the_loops_first_of_equals(void)
 
 /* --- regions --------------------------------------------------------------------------- */
 
-static bool region_has(const struct vxd_dag_region *region, const int64_t at[3])
+static bool region_has(const struct vxd_svdag_region *region, const int64_t at[3])
 {
     __int128 square = 0;
 
@@ -291,7 +292,7 @@ static bool region_has(const struct vxd_dag_region *region, const int64_t at[3])
 
 /* Voxels of the scene in a region of a deep one: a box's from its borders, by the definition;
  * a ball's by the loop over its few. */
-static uint64_t deep_volume(const struct vxd_dag_region *region, int64_t side)
+static uint64_t deep_volume(const struct vxd_svdag_region *region, int64_t side)
 {
     uint64_t volume = 1;
     int64_t low[3];
@@ -330,13 +331,13 @@ static uint64_t deep_volume(const struct vxd_dag_region *region, int64_t side)
 
 /* Regions of any size and place, aligned or not, and such that reach beyond all numbers. */
 static void random_region(const struct model *model, int i, uint64_t *state,
-                          struct vxd_dag_region *out)
+                          struct vxd_svdag_region *out)
 {
     int64_t side = (int64_t)256 << model->format.depth;
     bool is_deep = model->grid == NULL;
     uint32_t at[3];
 
-    gpu_dag_unmorton(model->voxels[gpu_random(state) % model->n].morton, at);
+    gpu_svdag_unmorton(model->voxels[gpu_random(state) % model->n].morton, at);
     for (int axis = 0; axis < 3; axis++) {
         int64_t size =
             (int64_t)(gpu_random(state) % (uint64_t)(i % 5 == 0 ? side : 2048));
@@ -369,7 +370,7 @@ static void random_region(const struct model *model, int i, uint64_t *state,
 
 /* counts[0] occupied, counts[1] FREE; returns the states. */
 static unsigned region_loop(const struct model *model,
-                            const struct vxd_dag_region *region, uint64_t counts[2])
+                            const struct vxd_svdag_region *region, uint64_t counts[2])
 {
     int64_t side = (int64_t)1 << model->format.depth;
     uint64_t n_other = 0;
@@ -379,19 +380,19 @@ static unsigned region_loop(const struct model *model,
     for (size_t i = 0; i < model->n; i++) {
         uint32_t at[3];
 
-        gpu_dag_unmorton(model->voxels[i].morton, at);
-        counts[model->voxels[i].code == GPU_DAG_FREE] +=
+        gpu_svdag_unmorton(model->voxels[i].morton, at);
+        counts[model->voxels[i].code == GPU_SVDAG_FREE] +=
             region_has(region, (int64_t[3]){at[0], at[1], at[2]});
     }
     n_other = deep_volume(region, side) - counts[0] - counts[1];
-    return (n_other != 0 ? (unsigned)VXD_DAG_UNKNOWN : 0u) |
-           (counts[0] != 0 ? (unsigned)VXD_DAG_OCCUPIED : 0u) |
-           (counts[1] != 0 ? (unsigned)VXD_DAG_FREE : 0u);
+    return (n_other != 0 ? (unsigned)VXD_SVDAG_UNKNOWN : 0u) |
+           (counts[0] != 0 ? (unsigned)VXD_SVDAG_OCCUPIED : 0u) |
+           (counts[1] != 0 ? (unsigned)VXD_SVDAG_FREE : 0u);
 }
 
 /* Runs the first n of the regions: few are counted in parts, many each alone. */
 static void compare_regions(struct gpu_env *env, const struct model *model,
-                            const struct vxd_dag_region *regions, size_t n,
+                            const struct vxd_svdag_region *regions, size_t n,
                             const uint8_t *states, const uint64_t *counts)
 {
     struct vxd_buffer d_regions = gpu_to_device(env, regions, n * sizeof *regions);
@@ -400,10 +401,10 @@ static void compare_regions(struct gpu_env *env, const struct model *model,
     uint8_t *got_states;
     uint64_t *got_counts;
 
-    CHECK(vxd_dag_overlap(env->queue, model->scene.dag, model->scene.root, d_regions.ptr,
-                          n, d_states.ptr, NULL) == VXD_OK);
-    CHECK(vxd_dag_count(env->queue, model->scene.dag, model->scene.root, d_regions.ptr, n,
-                        d_counts.ptr, NULL) == VXD_OK);
+    CHECK(vxd_svdag_overlap(env->queue, model->scene.svdag, model->scene.root,
+                            d_regions.ptr, n, d_states.ptr, NULL) == VXD_OK);
+    CHECK(vxd_svdag_count(env->queue, model->scene.svdag, model->scene.root,
+                          d_regions.ptr, n, d_counts.ptr, NULL) == VXD_OK);
     got_states = gpu_to_host(env, &d_states);
     got_counts = gpu_to_host(env, &d_counts);
     for (size_t i = 0; i < n; i++) {
@@ -430,7 +431,7 @@ static void regions_of_model(struct gpu_env *env, const struct model *model)
     enum {
         N = 60
     };
-    struct vxd_dag_region regions[N];
+    struct vxd_svdag_region regions[N];
     uint8_t states[N];
     uint64_t counts[2 * N];
     uint64_t state = 31;
@@ -456,29 +457,29 @@ static void test_regions_overlap_and_hold_what_loops_count(void)
 /* A deep scene, all of one value: its counts come from no node, and reach 2^63. */
 static void uniform_regions(struct gpu_env *env)
 {
-    struct vxd_dag_format format = {21, 4, true};
+    struct vxd_svdag_format format = {21, 4, true};
     int64_t all = (int64_t)1 << 29;
-    struct vxd_dag_region regions[3] = {
+    struct vxd_svdag_region regions[3] = {
         {{0, 0, 0}, {all, all, all}, {0, 0, 0}, -1},
         {{-5, -5, -5}, {256 * 10, all, 256}, {0, 0, 0}, -1},
         {{0, 0, 0}, {0, 0, 0}, {all / 2, all / 2, all / 2}, 256 * 20}};
     uint64_t volumes[3] = {(uint64_t)1 << 63, (uint64_t)10 << 21, 0};
     struct model model = {.format = format};
 
-    gpu_dag_scene_build(env->queue, &format, NULL, 0, &model.scene);
+    gpu_svdag_scene_build(env->queue, &format, NULL, 0, &model.scene);
     volumes[2] = deep_volume(regions + 2, (int64_t)1 << 21);
     for (uint32_t value = 14; value <= 15; value++) {
         uint64_t counts[6] = {0};
         uint8_t states[3];
 
-        model.scene.root = VXD_DAG_UNIFORM | value;
+        model.scene.root = VXD_SVDAG_UNIFORM | value;
         for (int i = 0; i < 3; i++) {
             counts[2 * i + (value == 15)] = volumes[i];
-            states[i] = value == 15 ? VXD_DAG_FREE : VXD_DAG_OCCUPIED;
+            states[i] = value == 15 ? VXD_SVDAG_FREE : VXD_SVDAG_OCCUPIED;
         }
         compare_regions(env, &model, regions, 3, states, counts);
     }
-    gpu_dag_scene_free(env->queue, &model.scene);
+    gpu_svdag_scene_free(env->queue, &model.scene);
 }
 
 static void test_regions_of_uniform_scenes_are_their_volume(void)
@@ -490,7 +491,7 @@ static void test_regions_of_uniform_scenes_are_their_volume(void)
 
 struct edits {
     struct vxd_queue *queue;
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t root;
     int n;
     bool is_fine;
@@ -504,17 +505,17 @@ static void *edit_thread(void *context)
 
     edits->is_fine = true;
     for (int i = 0; i < edits->n && edits->is_fine; i++) {
-        struct vxd_dag_op op = {.action = i % 3 == 0 ? VXD_DAG_ERASE : VXD_DAG_FILL,
-                                .value = (uint32_t)i % 16};
-        struct vxd_dag_edit_result result;
+        struct vxd_svdag_op op = {.action = i % 3 == 0 ? VXD_SVDAG_ERASE : VXD_SVDAG_FILL,
+                                  .value = (uint32_t)i % 16};
+        struct vxd_svdag_edit_result result;
 
-        op.shape.kind = VXD_DAG_BALL;
+        op.shape.kind = VXD_SVDAG_BALL;
         op.shape.r = (int64_t)(gpu_random(&state) % 8000);
         for (int axis = 0; axis < 3; axis++) {
             op.shape.a[axis] = (int64_t)(gpu_random(&state) % (256 << 9));
         }
-        edits->is_fine = vxd_dag_edit_wait(edits->queue, edits->dag, edits->root, &op, 1,
-                                           &result, NULL) == VXD_OK;
+        edits->is_fine = vxd_svdag_edit_wait(edits->queue, edits->svdag, edits->root, &op,
+                                             1, &result, NULL) == VXD_OK;
         edits->root = edits->is_fine ? result.root : edits->root;
     }
     return NULL;
@@ -524,35 +525,36 @@ static void *edit_thread(void *context)
 static bool make_editable(struct gpu_env *env, const struct model *model,
                           struct edits *out)
 {
-    struct vxd_dag_spec spec = {.format = model->format,
-                                .store = gpu_dag_store(&model->format)};
-    struct vxd_dag_op *ops = gpu_alloc(model->n * sizeof *ops);
-    struct vxd_dag_edit_result result;
+    struct vxd_svdag_spec spec = {.format = model->format,
+                                  .store = gpu_svdag_store(&model->format)};
+    struct vxd_svdag_op *ops = gpu_alloc(model->n * sizeof *ops);
+    struct vxd_svdag_edit_result result;
     bool is_made;
 
     for (size_t i = 0; i < model->n; i++) {
         uint32_t at[3];
 
-        ops[i] = (struct vxd_dag_op){.value = model->voxels[i].code - GPU_DAG_MATERIAL};
-        gpu_dag_unmorton(model->voxels[i].morton, at);
+        ops[i] =
+            (struct vxd_svdag_op){.value = model->voxels[i].code - GPU_SVDAG_MATERIAL};
+        gpu_svdag_unmorton(model->voxels[i].morton, at);
         for (int axis = 0; axis < 3; axis++) {
-            ops[i].shape.low[axis] = (int64_t)at[axis] * VXD_DAG_UNIT;
-            ops[i].shape.high[axis] = ops[i].shape.low[axis] + VXD_DAG_UNIT;
+            ops[i].shape.low[axis] = (int64_t)at[axis] * VXD_SVDAG_UNIT;
+            ops[i].shape.high[axis] = ops[i].shape.low[axis] + VXD_SVDAG_UNIT;
         }
     }
-    is_made = vxd_dag_create(env->queue, &spec, &out->dag, NULL) == VXD_OK &&
-              vxd_dag_edit_wait(env->queue, out->dag, VXD_DAG_EMPTY, ops, model->n,
-                                &result, NULL) == VXD_OK &&
+    is_made = vxd_svdag_create(env->queue, &spec, &out->svdag, NULL) == VXD_OK &&
+              vxd_svdag_edit_wait(env->queue, out->svdag, VXD_SVDAG_EMPTY, ops, model->n,
+                                  &result, NULL) == VXD_OK &&
               result.n_added == model->n;
-    out->root = is_made ? result.root : VXD_DAG_EMPTY;
+    out->root = is_made ? result.root : VXD_SVDAG_EMPTY;
     free(ops);
     return is_made;
 }
 
 static void queries_beside_edits(struct gpu_env *env)
 {
-    struct vxd_dag_format format = {9, 4, false};
-    struct vxd_dag_region all = {
+    struct vxd_svdag_format format = {9, 4, false};
+    struct vxd_svdag_region all = {
         {0, 0, 0}, {256 << 9, 256 << 9, 256 << 9}, {0, 0, 0}, -1};
     struct edits edits = {.n = 60};
     struct model model;
@@ -563,13 +565,13 @@ static void queries_beside_edits(struct gpu_env *env)
     model_open(env, &format, 15, &model);
     REQUIRE(make_editable(env, &model, &edits));
     edited = model;
-    edited.scene.dag = edits.dag;
+    edited.scene.svdag = edits.svdag;
     edited.scene.root = edits.root;
     REQUIRE(vxd_queue_create(env->context, &edits.queue, NULL) == VXD_OK);
     REQUIRE(pthread_create(&thread, NULL, edit_thread, &edits) == 0);
     for (int round = 0; round < 20; round++) {
         uint64_t counts[2] = {model.n, 0};
-        uint8_t states = VXD_DAG_OCCUPIED | VXD_DAG_UNKNOWN;
+        uint8_t states = VXD_SVDAG_OCCUPIED | VXD_SVDAG_UNKNOWN;
 
         nearest_in_model(env, &edited);
         compare_regions(env, &edited, &all, 1, &states, counts);
@@ -579,7 +581,7 @@ static void queries_beside_edits(struct gpu_env *env)
     CHECK(edits.root != edited.scene.root);
     nearest_in_model(env, &edited);
     vxd_queue_destroy(edits.queue);
-    vxd_dag_destroy(env->queue, edits.dag);
+    vxd_svdag_destroy(env->queue, edits.svdag);
     model_close(env, &model);
 }
 
@@ -590,32 +592,32 @@ static void test_queries_beside_edits_answer_for_their_root(void)
 
 static void test_query_without_arrays_is_refused(void)
 {
-    struct vxd_dag_format format = {4, 0, false};
-    struct gpu_dag_scene scene;
+    struct vxd_svdag_format format = {4, 0, false};
+    struct gpu_svdag_scene scene;
     struct gpu_env env;
     struct vxd_err err = {0};
     struct vxd_queue *queue;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
     queue = env.queue;
-    gpu_dag_scene_build(queue, &format, NULL, 0, &scene);
-    CHECK(vxd_dag_values(queue, scene.dag, 0, NULL, 0, NULL, NULL, &err) == VXD_OK);
-    CHECK(vxd_dag_values(queue, scene.dag, 0, NULL, 1, NULL, NULL, &err) ==
+    gpu_svdag_scene_build(queue, &format, NULL, 0, &scene);
+    CHECK(vxd_svdag_values(queue, scene.svdag, 0, NULL, 0, NULL, NULL, &err) == VXD_OK);
+    CHECK(vxd_svdag_values(queue, scene.svdag, 0, NULL, 1, NULL, NULL, &err) ==
           VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "voxels");
-    CHECK(vxd_dag_cast_rays(queue, scene.dag, 0, NULL, NULL, NULL, 1, NULL, &err) ==
+    CHECK(vxd_svdag_cast_rays(queue, scene.svdag, 0, NULL, NULL, NULL, 1, NULL, &err) ==
           VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "origins");
-    CHECK(vxd_dag_nearest(queue, scene.dag, 0, NULL, NULL, 1, NULL, NULL, NULL, &err) ==
-          VXD_INVALID_ARGUMENT);
+    CHECK(vxd_svdag_nearest(queue, scene.svdag, 0, NULL, NULL, 1, NULL, NULL, NULL,
+                            &err) == VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "points");
-    CHECK(vxd_dag_overlap(queue, scene.dag, 0, NULL, 1, NULL, &err) ==
+    CHECK(vxd_svdag_overlap(queue, scene.svdag, 0, NULL, 1, NULL, &err) ==
           VXD_INVALID_ARGUMENT);
-    CHECK(vxd_dag_count(queue, scene.dag, 0, NULL, 1, NULL, &err) ==
+    CHECK(vxd_svdag_count(queue, scene.svdag, 0, NULL, 1, NULL, &err) ==
           VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "regions");
     CHECK(vxd_queue_wait(queue, &err) == VXD_OK);
-    gpu_dag_scene_free(queue, &scene);
+    gpu_svdag_scene_free(queue, &scene);
     gpu_env_close(&env);
 }
 

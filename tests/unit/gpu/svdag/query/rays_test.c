@@ -15,7 +15,7 @@ enum {
     N_KINDS = 14
 };
 
-static const struct vxd_dag_format formats[N_FORMATS] = {
+static const struct vxd_svdag_format formats[N_FORMATS] = {
     {4, 0, false}, {6, 0, false}, {5, 0, true},   {5, 4, false},
     {6, 4, true},  {5, 8, true},  {5, 16, false}, {4, 16, true}};
 
@@ -107,23 +107,24 @@ static void random_ray(int kind, double side, double o[3], double d[3], uint64_t
     }
 }
 
-static struct vxd_dag_hit *cast(struct gpu_env *env, const struct gpu_dag_scene *scene,
-                                const double *origins, const double *directions,
-                                const double *ranges, size_t n)
+static struct vxd_svdag_hit *cast(struct gpu_env *env,
+                                  const struct gpu_svdag_scene *scene,
+                                  const double *origins, const double *directions,
+                                  const double *ranges, size_t n)
 {
     size_t n_bytes = 3 * n * sizeof(double);
     struct vxd_buffer d_origins = gpu_to_device(env, origins, n_bytes);
     struct vxd_buffer d_directions = gpu_to_device(env, directions, n_bytes);
     struct vxd_buffer d_ranges = {NULL, 0, VXD_SPACE_DEVICE};
-    struct vxd_buffer d_hits = gpu_to_device(env, NULL, n * sizeof(struct vxd_dag_hit));
-    struct vxd_dag_hit *hits;
+    struct vxd_buffer d_hits = gpu_to_device(env, NULL, n * sizeof(struct vxd_svdag_hit));
+    struct vxd_svdag_hit *hits;
 
     if (ranges != NULL) {
         d_ranges = gpu_to_device(env, ranges, n * sizeof *ranges);
     }
-    CHECK(vxd_dag_cast_rays(env->queue, scene->dag, scene->root, d_origins.ptr,
-                            d_directions.ptr, d_ranges.ptr, n, d_hits.ptr,
-                            NULL) == VXD_OK);
+    CHECK(vxd_svdag_cast_rays(env->queue, scene->svdag, scene->root, d_origins.ptr,
+                              d_directions.ptr, d_ranges.ptr, n, d_hits.ptr,
+                              NULL) == VXD_OK);
     hits = gpu_to_host(env, &d_hits);
     vxd_device_free(env->queue, &d_origins);
     vxd_device_free(env->queue, &d_directions);
@@ -132,7 +133,7 @@ static struct vxd_dag_hit *cast(struct gpu_env *env, const struct gpu_dag_scene 
     return hits;
 }
 
-static bool same_hit(const struct vxd_dag_hit *a, const struct vxd_dag_hit *b)
+static bool same_hit(const struct vxd_svdag_hit *a, const struct vxd_svdag_hit *b)
 {
     return memcmp(&a->distance, &b->distance, sizeof a->distance) == 0 &&
            memcmp(a->voxel, b->voxel, sizeof a->voxel) == 0 && a->value == b->value &&
@@ -140,7 +141,7 @@ static bool same_hit(const struct vxd_dag_hit *a, const struct vxd_dag_hit *b)
 }
 
 static void print_ray(const char *what, const double *o, const double *d,
-                      const struct vxd_dag_hit *hit)
+                      const struct vxd_svdag_hit *hit)
 {
     (void)fprintf(stderr, "%s: from %a %a %a by %a %a %a: %d %d %d at %a, face %d\n",
                   what, o[0], o[1], o[2], d[0], d[1], d[2], (int)hit->voxel[0],
@@ -169,16 +170,16 @@ enum {
 };
 
 /* Casts n rays, and again within ranges, and compares with `expected`, the hits however far. */
-static void compare_rays(struct gpu_env *env, const struct gpu_dag_scene *scene,
+static void compare_rays(struct gpu_env *env, const struct gpu_svdag_scene *scene,
                          const double *origins, const double *directions,
-                         struct vxd_dag_hit *expected, size_t n, double side,
+                         struct vxd_svdag_hit *expected, size_t n, double side,
                          uint64_t *state)
 {
     double *ranges = gpu_alloc(n * sizeof *ranges);
     size_t n_hits = 0;
 
     for (int round = 0; round < 2; round++) {
-        struct vxd_dag_hit *hits =
+        struct vxd_svdag_hit *hits =
             cast(env, scene, origins, directions, round == 0 ? NULL : ranges, n);
 
         for (size_t i = 0; i < n; i++) {
@@ -194,7 +195,7 @@ static void compare_rays(struct gpu_env *env, const struct gpu_dag_scene *scene,
         for (size_t i = 0; i < n && round == 0; i++) {
             ranges[i] = random_range(expected[i].distance, side, state);
             if (expected[i].distance > ranges[i]) {
-                expected[i] = (struct vxd_dag_hit){-1.0, {-1, -1, -1}, 0, 0, 0};
+                expected[i] = (struct vxd_svdag_hit){-1.0, {-1, -1, -1}, 0, 0, 0};
             }
         }
     }
@@ -202,26 +203,28 @@ static void compare_rays(struct gpu_env *env, const struct gpu_dag_scene *scene,
     free(ranges);
 }
 
-static void dense_rays(struct gpu_env *env, const struct vxd_dag_format *format,
+static void dense_rays(struct gpu_env *env, const struct vxd_svdag_format *format,
                        uint64_t seed)
 {
-    uint32_t *grid = gpu_dag_random_grid(format, seed);
+    uint32_t *grid = gpu_svdag_random_grid(format, seed);
     size_t n_voxels;
-    struct gpu_dag_voxel *voxels = gpu_dag_grid_voxels(grid, format->depth, &n_voxels);
+    struct gpu_svdag_voxel *voxels =
+        gpu_svdag_grid_voxels(grid, format->depth, &n_voxels);
     double *origins = gpu_alloc(3 * N_RAYS * sizeof *origins);
     double *directions = gpu_alloc(3 * N_RAYS * sizeof *directions);
-    struct vxd_dag_hit *expected = gpu_alloc(N_RAYS * sizeof *expected);
-    struct gpu_dag_scene scene;
+    struct vxd_svdag_hit *expected = gpu_alloc(N_RAYS * sizeof *expected);
+    struct gpu_svdag_scene scene;
     uint64_t state = seed;
     int side = 1 << format->depth;
 
-    gpu_dag_scene_build(env->queue, format, voxels, n_voxels, &scene);
+    gpu_svdag_scene_build(env->queue, format, voxels, n_voxels, &scene);
     for (int i = 0; i < N_RAYS; i++) {
         random_ray(i % N_KINDS, side, origins + 3 * i, directions + 3 * i, &state);
-        gpu_dag_cast_dense(grid, side, origins + 3 * i, directions + 3 * i, expected + i);
+        gpu_svdag_cast_dense(grid, side, origins + 3 * i, directions + 3 * i,
+                             expected + i);
     }
     compare_rays(env, &scene, origins, directions, expected, N_RAYS, side, &state);
-    gpu_dag_scene_free(env->queue, &scene);
+    gpu_svdag_scene_free(env->queue, &scene);
     free(expected);
     free(directions);
     free(origins);
@@ -242,40 +245,40 @@ static void test_rays_in_dense_grids_hit_what_single_steps_hit(void)
 }
 
 /* Towards voxels, so that most rays hit: a random point of the voxel or beside it. */
-static void aim_at_voxel(const struct gpu_dag_voxel *voxel, const double o[3],
+static void aim_at_voxel(const struct gpu_svdag_voxel *voxel, const double o[3],
                          double d[3], uint64_t *state)
 {
     uint32_t at[3];
 
-    gpu_dag_unmorton(voxel->morton, at);
+    gpu_svdag_unmorton(voxel->morton, at);
     for (int axis = 0; axis < 3; axis++) {
         d[axis] = (double)at[axis] + random_unit(state) * 1.2 - 0.1 - o[axis];
     }
 }
 
-static void deep_rays(struct gpu_env *env, const struct vxd_dag_format *format)
+static void deep_rays(struct gpu_env *env, const struct vxd_svdag_format *format)
 {
     double side = (double)(1u << format->depth);
     size_t n_voxels = 400;
-    struct gpu_dag_voxel *voxels = gpu_dag_random_voxels(format, 11, &n_voxels);
+    struct gpu_svdag_voxel *voxels = gpu_svdag_random_voxels(format, 11, &n_voxels);
     double *origins = gpu_alloc(3 * N_DEEP_RAYS * sizeof *origins);
     double *directions = gpu_alloc(3 * N_DEEP_RAYS * sizeof *directions);
-    struct vxd_dag_hit *expected = gpu_alloc(N_DEEP_RAYS * sizeof *expected);
-    struct gpu_dag_scene scene;
+    struct vxd_svdag_hit *expected = gpu_alloc(N_DEEP_RAYS * sizeof *expected);
+    struct gpu_svdag_scene scene;
     uint64_t state = 5;
 
-    gpu_dag_scene_build(env->queue, format, voxels, n_voxels, &scene);
+    gpu_svdag_scene_build(env->queue, format, voxels, n_voxels, &scene);
     for (int i = 0; i < N_DEEP_RAYS; i++) {
         random_ray(i % N_KINDS, side, origins + 3 * i, directions + 3 * i, &state);
         if (i % N_KINDS < 3 || i % N_KINDS > 9) {
             aim_at_voxel(voxels + gpu_random(&state) % n_voxels, origins + 3 * i,
                          directions + 3 * i, &state);
         }
-        gpu_dag_cast_voxels(voxels, n_voxels, origins + 3 * i, directions + 3 * i,
-                            expected + i);
+        gpu_svdag_cast_voxels(voxels, n_voxels, origins + 3 * i, directions + 3 * i,
+                              expected + i);
     }
     compare_rays(env, &scene, origins, directions, expected, N_DEEP_RAYS, side, &state);
-    gpu_dag_scene_free(env->queue, &scene);
+    gpu_svdag_scene_free(env->queue, &scene);
     free(expected);
     free(directions);
     free(origins);
@@ -284,7 +287,7 @@ static void deep_rays(struct gpu_env *env, const struct vxd_dag_format *format)
 
 static void all_deep_rays(struct gpu_env *env)
 {
-    static const struct vxd_dag_format deep[3] = {
+    static const struct vxd_svdag_format deep[3] = {
         {17, 0, false}, {21, 4, true}, {21, 16, false}};
 
     for (int i = 0; i < 3; i++) {
@@ -316,12 +319,12 @@ static void bad_rays(struct gpu_env *env)
                                             {1, 0, 0},
                                             {1, 0, 0}};
     static const double ranges[8] = {(double)INFINITY, 9, 9, 9, 9, 9, (double)NAN, -1};
-    struct vxd_dag_format format = {4, 0, false};
-    struct gpu_dag_voxel voxel = {gpu_dag_morton(1, 1, 1), GPU_DAG_MATERIAL};
-    struct gpu_dag_scene scene;
-    struct vxd_dag_hit *hits;
+    struct vxd_svdag_format format = {4, 0, false};
+    struct gpu_svdag_voxel voxel = {gpu_svdag_morton(1, 1, 1), GPU_SVDAG_MATERIAL};
+    struct gpu_svdag_scene scene;
+    struct vxd_svdag_hit *hits;
 
-    gpu_dag_scene_build(env->queue, &format, &voxel, 1, &scene);
+    gpu_svdag_scene_build(env->queue, &format, &voxel, 1, &scene);
     hits = cast(env, &scene, origins[0], directions[0], ranges, 8);
     for (int i = 0; i < 8; i++) {
         CHECK_INT(hits[i].bad, i > 0);
@@ -330,7 +333,7 @@ static void bad_rays(struct gpu_env *env)
         CHECK_INT(hits[i].normal, 0);
     }
     free(hits);
-    gpu_dag_scene_free(env->queue, &scene);
+    gpu_svdag_scene_free(env->queue, &scene);
 }
 
 static void test_rays_that_are_bad_hit_nothing_and_say_so(void)
@@ -343,13 +346,13 @@ static void uniform_rays(struct gpu_env *env)
 {
     static const double origin[3] = {-4, 7.5, 9.5};
     static const double direction[3] = {2, 0, 0};
-    struct vxd_dag_format format = {21, 4, true};
-    struct gpu_dag_scene scene;
-    struct vxd_dag_hit *hits;
+    struct vxd_svdag_format format = {21, 4, true};
+    struct gpu_svdag_scene scene;
+    struct vxd_svdag_hit *hits;
 
-    gpu_dag_scene_build(env->queue, &format, NULL, 0, &scene);
+    gpu_svdag_scene_build(env->queue, &format, NULL, 0, &scene);
     for (int i = 0; i < 3; i++) {
-        scene.root = i == 0 ? VXD_DAG_EMPTY : VXD_DAG_UNIFORM | (i == 1 ? 15u : 3u);
+        scene.root = i == 0 ? VXD_SVDAG_EMPTY : VXD_SVDAG_UNIFORM | (i == 1 ? 15u : 3u);
         hits = cast(env, &scene, origin, direction, NULL, 1);
         CHECK(hits->distance == (i == 2 ? 4.0 : -1.0));
         CHECK_INT(hits->voxel[0], i == 2 ? 0 : -1);
@@ -359,7 +362,7 @@ static void uniform_rays(struct gpu_env *env)
         CHECK_INT(hits->bad, 0);
         free(hits);
     }
-    gpu_dag_scene_free(env->queue, &scene);
+    gpu_svdag_scene_free(env->queue, &scene);
 }
 
 static void test_rays_in_uniform_scenes_hit_their_border(void)
@@ -373,14 +376,14 @@ static void endless_rays(struct gpu_env *env)
 {
     static const double origins[2][3] = {{2, 5, 5}, {2.5, 5, 5}};
     static const double directions[2][3] = {{0, -5e-324, 1}, {1, 5e-324, -5e-324}};
-    struct vxd_dag_format format = {4, 0, false};
-    struct gpu_dag_voxel voxels[2] = {{gpu_dag_morton(2, 5, 9), GPU_DAG_MATERIAL},
-                                      {gpu_dag_morton(7, 5, 5), GPU_DAG_MATERIAL}};
-    struct gpu_dag_scene scene;
-    struct vxd_dag_hit *hits;
+    struct vxd_svdag_format format = {4, 0, false};
+    struct gpu_svdag_voxel voxels[2] = {{gpu_svdag_morton(2, 5, 9), GPU_SVDAG_MATERIAL},
+                                        {gpu_svdag_morton(7, 5, 5), GPU_SVDAG_MATERIAL}};
+    struct gpu_svdag_scene scene;
+    struct vxd_svdag_hit *hits;
 
-    qsort(voxels, 2, sizeof *voxels, gpu_dag_voxel_compare);
-    gpu_dag_scene_build(env->queue, &format, voxels, 2, &scene);
+    qsort(voxels, 2, sizeof *voxels, gpu_svdag_voxel_compare);
+    gpu_svdag_scene_build(env->queue, &format, voxels, 2, &scene);
     hits = cast(env, &scene, origins[0], directions[0], NULL, 2);
     CHECK(hits[0].distance == 4.0);
     CHECK_INT(hits[0].voxel[2], 9);
@@ -389,7 +392,7 @@ static void endless_rays(struct gpu_env *env)
     CHECK_INT(hits[1].voxel[0], 7);
     CHECK_INT(hits[1].normal, -1);
     free(hits);
-    gpu_dag_scene_free(env->queue, &scene);
+    gpu_svdag_scene_free(env->queue, &scene);
 }
 
 static void test_rays_from_a_plane_that_they_never_cross_go_on(void)
@@ -405,24 +408,24 @@ static void many_rays(struct gpu_env *env)
         FEW = 500,
         SIDE = 64
     };
-    static const struct vxd_dag_format format = {6, 4, true};
-    uint32_t *grid = gpu_dag_random_grid(&format, 6);
+    static const struct vxd_svdag_format format = {6, 4, true};
+    uint32_t *grid = gpu_svdag_random_grid(&format, 6);
     size_t n_voxels;
-    struct gpu_dag_voxel *voxels = gpu_dag_grid_voxels(grid, format.depth, &n_voxels);
+    struct gpu_svdag_voxel *voxels = gpu_svdag_grid_voxels(grid, format.depth, &n_voxels);
     double *origins = gpu_alloc((size_t)3 * N * sizeof *origins);
     double *directions = gpu_alloc((size_t)3 * N * sizeof *directions);
-    struct gpu_dag_scene scene;
-    struct vxd_dag_hit *all;
+    struct gpu_svdag_scene scene;
+    struct vxd_svdag_hit *all;
     uint64_t state = 8;
 
-    gpu_dag_scene_build(env->queue, &format, voxels, n_voxels, &scene);
+    gpu_svdag_scene_build(env->queue, &format, voxels, n_voxels, &scene);
     for (size_t i = 0; i < N; i++) {
         random_ray((int)(gpu_random(&state) % N_KINDS), SIDE, origins + 3 * i,
                    directions + 3 * i, &state);
     }
     all = cast(env, &scene, origins, directions, NULL, N);
     for (size_t first = 0; first + FEW <= N; first += (size_t)9 * FEW + 7) {
-        struct vxd_dag_hit *few =
+        struct vxd_svdag_hit *few =
             cast(env, &scene, origins + 3 * first, directions + 3 * first, NULL, FEW);
 
         for (size_t i = 0; i < FEW; i++) {
@@ -431,7 +434,7 @@ static void many_rays(struct gpu_env *env)
         free(few);
     }
     free(all);
-    gpu_dag_scene_free(env->queue, &scene);
+    gpu_svdag_scene_free(env->queue, &scene);
     free(directions);
     free(origins);
     free(voxels);

@@ -8,10 +8,10 @@
 #include "gpu/svdag/store/store.h"
 #include "tests/support/svdag/svdag_run.h"
 
-static void free_result(struct gpu_env *env, struct vxd_dag_scan_result *result)
+static void free_result(struct gpu_env *env, struct vxd_svdag_scan_result *result)
 {
-    gpu_dag_list_free(env, &result->hits);
-    gpu_dag_list_free(env, &result->passed);
+    gpu_svdag_list_free(env, &result->hits);
+    gpu_svdag_list_free(env, &result->passed);
 }
 
 /* Walks ----------------------------------------------------------------------------------- */
@@ -22,17 +22,17 @@ static void test_walk_along_a_diagonal_steps_x_then_y_then_z(void)
     const double ends[2][3] = {{9.5, 12.5, 16.5}, {-8.5, -5.5, -1.5}};
 
     for (int k = 0; k < 2; k++) {
-        struct vxd_dag_walk walk;
+        struct vxd_svdag_walk walk;
         int64_t last[3] = {0, 3, 7};
 
-        REQUIRE(vxd_dag_walk_begin(&walk, origin, ends[k]));
+        REQUIRE(vxd_svdag_walk_begin(&walk, origin, ends[k]));
         for (int i = 0; i < 27; i++) {
             last[i % 3] += k == 0 ? 1 : -1;
-            REQUIRE(vxd_dag_walk_next(&walk));
+            REQUIRE(vxd_svdag_walk_next(&walk));
             CHECK(memcmp(walk.voxel, last, sizeof last) == 0);
         }
-        CHECK(!vxd_dag_walk_next(&walk));
-        CHECK(!vxd_dag_walk_next(&walk));
+        CHECK(!vxd_svdag_walk_next(&walk));
+        CHECK(!vxd_svdag_walk_next(&walk));
     }
 }
 
@@ -70,15 +70,15 @@ static void test_walk_of_any_numbers_ends_in_the_points_voxel(void)
         double origin[3];
         double end[3];
         int64_t n = 0;
-        struct vxd_dag_walk walk;
+        struct vxd_svdag_walk walk;
 
         for (int a = 0; a < 3; a++) {
             origin[a] = nasty(&state) + shift;
             end[a] = gpu_random(&state) % 8 == 0 ? origin[a] : nasty(&state) + shift;
             n += llabs((long long)(floor(end[a]) - floor(origin[a])));
         }
-        REQUIRE(vxd_dag_walk_begin(&walk, origin, end));
-        while (vxd_dag_walk_next(&walk)) {
+        REQUIRE(vxd_svdag_walk_begin(&walk, origin, end));
+        while (vxd_svdag_walk_next(&walk)) {
             n--;
         }
         n_wrong += n != 0;
@@ -92,31 +92,31 @@ static void test_walk_of_any_numbers_ends_in_the_points_voxel(void)
 static void test_walk_too_long_or_too_far_is_refused(void)
 {
     const double near[3] = {0, 0, 0};
-    const double at_most[3] = {0, VXD_DAG_MAX_RAY_VOXELS, 0};
-    const double longer[3] = {1, VXD_DAG_MAX_RAY_VOXELS, 0};
+    const double at_most[3] = {0, VXD_SVDAG_MAX_RAY_VOXELS, 0};
+    const double longer[3] = {1, VXD_SVDAG_MAX_RAY_VOXELS, 0};
     const double far[3] = {1e13, 0, 0};
     const double further[3] = {1e300, -1e300, 1e300};
-    struct vxd_dag_walk walk;
+    struct vxd_svdag_walk walk;
 
-    CHECK(vxd_dag_walk_begin(&walk, near, at_most));
-    CHECK(!vxd_dag_walk_begin(&walk, near, longer));
-    CHECK(!vxd_dag_walk_begin(&walk, far, far));
-    CHECK(!vxd_dag_walk_begin(&walk, near, further));
-    CHECK(!vxd_dag_walk_begin(&walk, further, near));
+    CHECK(vxd_svdag_walk_begin(&walk, near, at_most));
+    CHECK(!vxd_svdag_walk_begin(&walk, near, longer));
+    CHECK(!vxd_svdag_walk_begin(&walk, far, far));
+    CHECK(!vxd_svdag_walk_begin(&walk, near, further));
+    CHECK(!vxd_svdag_walk_begin(&walk, further, near));
 }
 
 /* Rays of thousands of voxels, through bricks and out of the scene: as the walk goes. */
 static void one_long_ray(struct gpu_env *env)
 {
-    const struct vxd_dag_format format = {12, 0, false};
+    const struct vxd_svdag_format format = {12, 0, false};
     uint64_t state = 9;
 
     for (int k = 0; k < 300; k++) {
         float point[3];
         double end[3];
-        struct vxd_dag_scan scan = {.points = point, .n = 1, .carve = true};
-        struct vxd_dag_scan_result result;
-        struct vxd_dag_walk walk;
+        struct vxd_svdag_scan scan = {.points = point, .n = 1, .carve = true};
+        struct vxd_svdag_scan_result result;
+        struct vxd_svdag_walk walk;
         struct vxd_err err = {0};
         uint64_t n = 0;
         size_t n_missing = 0;
@@ -128,24 +128,24 @@ static void one_long_ray(struct gpu_env *env)
             end[a] = (double)point[a];
             is_hit = is_hit && point[a] >= 0 && point[a] < 4096;
         }
-        CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
+        CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
         CHECK_INT(result.n_hit, is_hit);
         CHECK_INT(result.n_outside, !is_hit);
-        REQUIRE(vxd_dag_walk_begin(&walk, scan.origin, end));
+        REQUIRE(vxd_svdag_walk_begin(&walk, scan.origin, end));
         for (;;) {
-            const struct vxd_dag_voxels *list = &result.passed.voxels;
+            const struct vxd_svdag_voxels *list = &result.passed.voxels;
             int64_t v[3] = {walk.voxel[0], walk.voxel[1], walk.voxel[2]};
             uint64_t code;
             size_t i = 0;
 
-            if (!vxd_dag_walk_next(&walk)) {
+            if (!vxd_svdag_walk_next(&walk)) {
                 break;
             }
-            if (!vxd_dag_is_inside(v, 12)) {
+            if (!vxd_svdag_is_inside(v, 12)) {
                 continue;
             }
             n++;
-            code = vxd_dag_voxel_code((uint64_t)v[0], (uint64_t)v[1], (uint64_t)v[2]);
+            code = vxd_svdag_voxel_code((uint64_t)v[0], (uint64_t)v[1], (uint64_t)v[2]);
             for (size_t step = (size_t)1 << 14; step > 0; step /= 2) {
                 i += i + step <= list->n && list->codes[i + step - 1] <= code / 64 ? step
                                                                                    : 0;
@@ -166,19 +166,19 @@ static void test_scan_of_one_long_ray_is_the_walk(void)
 
 static void longest_ray(struct gpu_env *env)
 {
-    const struct vxd_dag_format format = {21, 0, true};
+    const struct vxd_svdag_format format = {21, 0, true};
     const float points[6] = {16383, 0.5F, 0.5F, 16500, 0.5F, 1.5F};
-    struct vxd_dag_scan scan = {
+    struct vxd_svdag_scan scan = {
         .points = points, .n = 2, .origin = {0.5, 0.5, 0.5}, .carve = true};
-    struct vxd_dag_scan_result result;
+    struct vxd_svdag_scan_result result;
     struct vxd_err err = {0};
 
-    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit, 2);
     CHECK_INT(result.n_passed_voxels, 16383);
     free_result(env, &result);
     scan.max_range = 16000;
-    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit, 0);
     CHECK_INT(result.n_beyond, 2);
     CHECK(result.n_passed_voxels >= 16000 && result.n_passed_voxels <= 32001);
@@ -188,7 +188,7 @@ static void longest_ray(struct gpu_env *env)
     }
     scan.max_range = 0;
     scan.n = 1;
-    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit, 1);
     CHECK_INT(result.n_passed_voxels, 16383);
     free_result(env, &result);
@@ -241,46 +241,46 @@ static void sense(const double origin[3], const double box[2][3], float *points)
     }
 }
 
-static void integrate(struct gpu_env *env, struct vxd_dag *dag, const float *points,
-                      const double origin[3], struct vxd_dag_edit_result *state)
+static void integrate(struct gpu_env *env, struct vxd_svdag *svdag, const float *points,
+                      const double origin[3], struct vxd_svdag_edit_result *state)
 {
-    const struct vxd_dag_format *format = &vxd_dag_get_spec(dag)->format;
-    struct vxd_dag_scan scan = {.points = points,
-                                .n = N_RAYS,
-                                .origin = {origin[0], origin[1], origin[2]},
-                                .carve = true};
-    struct vxd_dag_op ops[2] = {
-        {.shape = {.kind = VXD_DAG_VOXELS},
-         .action = format->tracks_free ? VXD_DAG_SET_FREE : VXD_DAG_ERASE},
-        {.shape = {.kind = VXD_DAG_VOXELS}, .action = VXD_DAG_FILL}};
-    struct vxd_dag_scan_result result;
+    const struct vxd_svdag_format *format = &vxd_svdag_get_spec(svdag)->format;
+    struct vxd_svdag_scan scan = {.points = points,
+                                  .n = N_RAYS,
+                                  .origin = {origin[0], origin[1], origin[2]},
+                                  .carve = true};
+    struct vxd_svdag_op ops[2] = {
+        {.shape = {.kind = VXD_SVDAG_VOXELS},
+         .action = format->tracks_free ? VXD_SVDAG_SET_FREE : VXD_SVDAG_ERASE},
+        {.shape = {.kind = VXD_SVDAG_VOXELS}, .action = VXD_SVDAG_FILL}};
+    struct vxd_svdag_scan_result result;
     struct vxd_err err = {0};
 
-    REQUIRE(gpu_dag_scan(env, format, &scan, &result, &err) == VXD_OK);
+    REQUIRE(gpu_svdag_scan(env, format, &scan, &result, &err) == VXD_OK);
     ops[0].shape.voxels = result.passed.voxels;
     ops[1].shape.voxels = result.hits.voxels;
-    CHECK_INT(gpu_dag_edit(env, dag, state->root, ops, 2, state, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_edit(env, svdag, state->root, ops, 2, state, &err), VXD_OK);
     free_result(env, &result);
 }
 
-static size_t occupied_in(struct gpu_env *env, const struct vxd_dag *dag, uint32_t root,
-                          const double box[2][3])
+static size_t occupied_in(struct gpu_env *env, const struct vxd_svdag *svdag,
+                          uint32_t root, const double box[2][3])
 {
-    struct vxd_dag_image image;
+    struct vxd_svdag_image image;
     size_t n = 0;
 
-    gpu_dag_image_open(env, dag, &image);
+    gpu_svdag_image_open(env, svdag, &image);
     for (uint32_t x = (uint32_t)box[0][0]; x < (uint32_t)box[1][0]; x++) {
         for (uint32_t y = (uint32_t)box[0][1]; y < (uint32_t)box[1][1]; y++) {
             for (uint32_t z = (uint32_t)box[0][2]; z < (uint32_t)box[1][2]; z++) {
                 uint32_t value;
 
-                n +=
-                    vxd_dag_voxel(&image.view, root, x, y, z, &value) == VXD_DAG_OCCUPIED;
+                n += vxd_svdag_voxel(&image.view, root, x, y, z, &value) ==
+                     VXD_SVDAG_OCCUPIED;
             }
         }
     }
-    gpu_dag_image_close(env, &image);
+    gpu_svdag_image_close(env, &image);
     return n;
 }
 
@@ -292,22 +292,22 @@ static void moved_object(struct gpu_env *env)
     float *points = gpu_alloc((size_t)N_RAYS * 3 * sizeof *points);
 
     for (int f = 0; f < 2; f++) {
-        const struct vxd_dag_spec spec = {.format = {7, 0, f == 1}};
-        struct vxd_dag_edit_result state = {.root = VXD_DAG_EMPTY};
-        struct vxd_dag *dag;
+        const struct vxd_svdag_spec spec = {.format = {7, 0, f == 1}};
+        struct vxd_svdag_edit_result state = {.root = VXD_SVDAG_EMPTY};
+        struct vxd_svdag *svdag;
         struct vxd_err err = {0};
 
-        REQUIRE(vxd_dag_create(env->queue, &spec, &dag, &err) == VXD_OK);
+        REQUIRE(vxd_svdag_create(env->queue, &spec, &svdag, &err) == VXD_OK);
         sense(origin, before, points);
-        integrate(env, dag, points, origin, &state);
-        CHECK(occupied_in(env, dag, state.root, before) > 150);
-        CHECK_INT(occupied_in(env, dag, state.root, after), 0);
+        integrate(env, svdag, points, origin, &state);
+        CHECK(occupied_in(env, svdag, state.root, before) > 150);
+        CHECK_INT(occupied_in(env, svdag, state.root, after), 0);
         sense(origin, after, points);
-        integrate(env, dag, points, origin, &state);
-        CHECK_INT(occupied_in(env, dag, state.root, before), 0);
-        CHECK(occupied_in(env, dag, state.root, after) > 150);
+        integrate(env, svdag, points, origin, &state);
+        CHECK_INT(occupied_in(env, svdag, state.root, before), 0);
+        CHECK(occupied_in(env, svdag, state.root, after) > 150);
         CHECK(state.n_removed > 150);
-        vxd_dag_destroy(env->queue, dag);
+        vxd_svdag_destroy(env->queue, svdag);
     }
     free(points);
 }

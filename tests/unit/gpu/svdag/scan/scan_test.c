@@ -17,13 +17,13 @@ enum {
     REAL_DEPTH = 8 /* of 0.5 m: 128 m */
 };
 
-static const struct vxd_dag_format formats[N_FORMATS] = {
+static const struct vxd_svdag_format formats[N_FORMATS] = {
     {5, 0, false}, {5, 0, true}, {5, 4, true}, {5, 8, false}, {5, 16, true}};
 
-static void free_result(struct gpu_env *env, struct vxd_dag_scan_result *result)
+static void free_result(struct gpu_env *env, struct vxd_svdag_scan_result *result)
 {
-    gpu_dag_list_free(env, &result->hits);
-    gpu_dag_list_free(env, &result->passed);
+    gpu_svdag_list_free(env, &result->hits);
+    gpu_svdag_list_free(env, &result->passed);
 }
 
 static uint64_t bytes_of(const struct gpu_env *env)
@@ -36,7 +36,7 @@ static uint64_t bytes_of(const struct gpu_env *env)
 
 /* Scans ------------------------------------------------------------------------------------ */
 
-static void random_point(const struct vxd_dag_scan *scan, int64_t side, uint64_t *state,
+static void random_point(const struct vxd_svdag_scan *scan, int64_t side, uint64_t *state,
                          float point[3])
 {
     uint64_t kind = gpu_random(state) % 32;
@@ -57,19 +57,20 @@ static void random_point(const struct vxd_dag_scan *scan, int64_t side, uint64_t
             point[gpu_random(state) % 3] = (float)scan->origin[0];
         }
         kind = 9; /* of the special ones none may be clear */
-    } while (!gpu_dag_point_is_clear(scan, point));
+    } while (!gpu_svdag_point_is_clear(scan, point));
 }
 
-static void random_scan(struct vxd_dag_scan *scan, const struct vxd_dag_format *format,
-                        uint64_t *state, float *points, uint16_t *values)
+static void random_scan(struct vxd_svdag_scan *scan,
+                        const struct vxd_svdag_format *format, uint64_t *state,
+                        float *points, uint16_t *values)
 {
     int64_t side = (int64_t)1 << format->depth;
     uint64_t where = gpu_random(state) % 8;
 
-    *scan = (struct vxd_dag_scan){.points = points,
-                                  .n = gpu_random(state) % MAX_POINTS,
-                                  .carve = gpu_random(state) % 8 != 0};
-    scan->value = (uint32_t)(gpu_random(state) % vxd_dag_n_materials(format));
+    *scan = (struct vxd_svdag_scan){.points = points,
+                                    .n = gpu_random(state) % MAX_POINTS,
+                                    .carve = gpu_random(state) % 8 != 0};
+    scan->value = (uint32_t)(gpu_random(state) % vxd_svdag_n_materials(format));
     scan->values = gpu_random(state) % 4 == 0 ? NULL : values;
     if (gpu_random(state) % 2 == 0) {
         scan->max_range =
@@ -93,43 +94,43 @@ static void random_scan(struct vxd_dag_scan *scan, const struct vxd_dag_format *
             memcpy(points + 3 * i, points + 3 * (gpu_random(state) % i),
                    3 * sizeof *points);
         }
-        values[i] = (uint16_t)(gpu_random(state) % vxd_dag_n_materials(format));
+        values[i] = (uint16_t)(gpu_random(state) % vxd_svdag_n_materials(format));
     }
 }
 
-static void scan_cases(struct gpu_env *env, const struct vxd_dag_format *format,
+static void scan_cases(struct gpu_env *env, const struct vxd_svdag_format *format,
                        int n_cases, uint64_t seed)
 {
     float points[3 * MAX_POINTS];
     uint16_t values[MAX_POINTS];
-    struct gpu_dag_scan_grid grid;
+    struct gpu_svdag_scan_grid grid;
     uint64_t n_passed = 0;
     int n = vxd_test_rounds(n_cases);
 
-    gpu_dag_scan_grid_make(&grid, format->depth);
+    gpu_svdag_scan_grid_make(&grid, format->depth);
     for (int k = 0; k < n; k++) {
-        struct vxd_dag_scan scan;
-        struct vxd_dag_scan_result result;
+        struct vxd_svdag_scan scan;
+        struct vxd_svdag_scan_result result;
         struct vxd_err err = {0};
         uint64_t state = seed * 1000003 + (uint64_t)k;
 
         random_scan(&scan, format, &state, points, values);
-        gpu_dag_scan_grid_run(&grid, &scan);
-        CHECK_INT(gpu_dag_scan(env, format, &scan, &result, &err), VXD_OK);
-        CHECK_INT(gpu_dag_scan_grid_compare(&grid, &result), 0);
+        gpu_svdag_scan_grid_run(&grid, &scan);
+        CHECK_INT(gpu_svdag_scan(env, format, &scan, &result, &err), VXD_OK);
+        CHECK_INT(gpu_svdag_scan_grid_compare(&grid, &result), 0);
         n_passed += result.n_passed_voxels;
         free_result(env, &result);
     }
     CHECK(n_passed > 0 || n == 1);
     CHECK_INT(bytes_of(env), 0);
-    gpu_dag_scan_grid_free(&grid);
+    gpu_svdag_scan_grid_free(&grid);
 }
 
 static void random_points(struct gpu_env *env)
 {
-    const struct vxd_dag_format smallest = {4, 8, true};
-    const struct vxd_dag_format middle = {6, 0, false};
-    const struct vxd_dag_format large = {7, 8, true};
+    const struct vxd_svdag_format smallest = {4, 8, true};
+    const struct vxd_svdag_format middle = {6, 0, false};
+    const struct vxd_svdag_format large = {7, 8, true};
 
     for (int f = 0; f < N_FORMATS; f++) {
         scan_cases(env, &formats[f], 100, (uint64_t)f);
@@ -146,15 +147,15 @@ static void test_scan_of_random_points_is_that_of_a_dense_walk(void)
 
 static void nothing_or_copies(struct gpu_env *env)
 {
-    const struct vxd_dag_format format = {10, 4, true};
+    const struct vxd_svdag_format format = {10, 4, true};
     static float points[3 * 5000];
     static uint16_t values[5000];
-    struct vxd_dag_scan scan = {
+    struct vxd_svdag_scan scan = {
         .points = points, .values = values, .origin = {0.5, 0.5, 0.5}, .carve = true};
-    struct vxd_dag_scan_result result;
+    struct vxd_svdag_scan_result result;
     struct vxd_err err = {0};
 
-    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK(result.hits.voxels.n == 0 && result.passed.voxels.n == 0);
     CHECK(result.hits.memory.ptr == NULL && result.passed.memory.ptr == NULL);
     free_result(env, &result);
@@ -165,13 +166,13 @@ static void nothing_or_copies(struct gpu_env *env)
         values[i] = (uint16_t)(i % 15);
     }
     scan.n = 1;
-    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit_voxels, 1);
     CHECK_INT(result.n_passed_voxels, 100);
     CHECK_INT(result.passed.voxels.n, 25);
     free_result(env, &result);
     scan.n = 5000;
-    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_hit, 5000);
     CHECK_INT(result.n_hit_voxels, 1);
     CHECK_INT(result.n_passed_voxels, 100);
@@ -179,7 +180,7 @@ static void nothing_or_copies(struct gpu_env *env)
     CHECK_INT(result.hits.voxels.values[0], 4999 % 15);
     free_result(env, &result);
     scan.origin[0] = 100.9; /* in the point's own voxel */
-    CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
     CHECK_INT(result.n_passed_voxels, 0);
     free_result(env, &result);
     CHECK_INT(bytes_of(env), 0);
@@ -190,13 +191,13 @@ static void test_scan_of_nothing_or_of_copies_is_counted(void)
     gpu_each_backend(nothing_or_copies);
 }
 
-static void check_refused(struct gpu_env *env, const struct vxd_dag_format *format,
-                          const struct vxd_dag_scan *scan, const char *field)
+static void check_refused(struct gpu_env *env, const struct vxd_svdag_format *format,
+                          const struct vxd_svdag_scan *scan, const char *field)
 {
-    struct vxd_dag_scan_result result;
+    struct vxd_svdag_scan_result result;
     struct vxd_err err = {0};
 
-    CHECK_INT(gpu_dag_scan(env, format, scan, &result, &err), VXD_INVALID_ARGUMENT);
+    CHECK_INT(gpu_svdag_scan(env, format, scan, &result, &err), VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, field);
     free_result(env, &result);
     CHECK_INT(bytes_of(env), 0);
@@ -204,13 +205,13 @@ static void check_refused(struct gpu_env *env, const struct vxd_dag_format *form
 
 static void bad_arguments(struct gpu_env *env)
 {
-    const struct vxd_dag_format format = {8, 4, true};
-    const struct vxd_dag_format shallow = {3, 4, true};
-    const struct vxd_dag_format odd = {8, 5, true};
+    const struct vxd_svdag_format format = {8, 4, true};
+    const struct vxd_svdag_format shallow = {3, 4, true};
+    const struct vxd_svdag_format odd = {8, 5, true};
     const float point[3] = {1, 2, 3};
     const uint16_t reserved[1] = {15};
-    const struct vxd_dag_scan good = {.points = point, .n = 1, .carve = true};
-    struct vxd_dag_scan scan = good;
+    const struct vxd_svdag_scan good = {.points = point, .n = 1, .carve = true};
+    struct vxd_svdag_scan scan = good;
 
     check_refused(env, &shallow, &scan, "depth");
     check_refused(env, &odd, &scan, "material_bits");
@@ -256,22 +257,22 @@ static float *fan(size_t n)
 
 static void test_scan_over_the_budget_leaves_nothing_behind(void)
 {
-    const struct vxd_dag_format format = {10, 0, true};
+    const struct vxd_svdag_format format = {10, 0, true};
     const size_t n = 500;
     float *points = fan(n);
-    struct vxd_dag_scan scan = {
+    struct vxd_svdag_scan scan = {
         .points = points, .n = n, .origin = {512, 512, 512}, .carve = true};
     int n_refused = 0;
     bool has_fit = false;
 
     for (size_t budget = 4096; !has_fit; budget += budget / 4) {
-        struct vxd_dag_scan_result result;
+        struct vxd_svdag_scan_result result;
         struct vxd_err err = {0};
         struct gpu_env env;
         enum vxd_status status;
 
         gpu_env_open(&env, VXD_BACKEND_CPU, 3, budget, 0);
-        status = gpu_dag_scan(&env, &format, &scan, &result, &err);
+        status = gpu_svdag_scan(&env, &format, &scan, &result, &err);
         CHECK(status == VXD_OK || status == VXD_RESOURCE_EXHAUSTED);
         CHECK(status == VXD_OK || err.message[0] != '\0');
         has_fit = status == VXD_OK;
@@ -287,21 +288,21 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
 
 static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
 {
-    const struct vxd_dag_format format = {10, 0, true};
+    const struct vxd_svdag_format format = {10, 0, true};
     float *points = fan(100);
-    struct vxd_dag_scan scan = {
+    struct vxd_svdag_scan scan = {
         .points = points, .n = 100, .origin = {512, 512, 512}, .carve = true};
     bool has_run = false;
 
     for (int k = 0; !has_run; k++) {
-        struct vxd_dag_scan_result result;
+        struct vxd_svdag_scan_result result;
         struct vxd_err err = {0};
         struct gpu_env env;
         enum vxd_status status;
 
         gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
         fail_allocation(k);
-        status = gpu_dag_scan(&env, &format, &scan, &result, &err);
+        status = gpu_svdag_scan(&env, &format, &scan, &result, &err);
         has_run = !stop_failing();
         /* A cache that fails to keep a block gives it to the machine instead. */
         CHECK(status == VXD_RESOURCE_EXHAUSTED || status == VXD_OK);
@@ -316,7 +317,7 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
 
 /* Lists ------------------------------------------------------------------------------------ */
 
-static void list_case(struct gpu_env *env, const struct vxd_dag_format *format,
+static void list_case(struct gpu_env *env, const struct vxd_svdag_format *format,
                       uint64_t *state)
 {
     const int32_t side = 1 << format->depth;
@@ -328,7 +329,7 @@ static void list_case(struct gpu_env *env, const struct vxd_dag_format *format,
     int32_t *expected = gpu_alloc(n_cells * sizeof *expected);
     int32_t *actual = gpu_alloc(n_cells * sizeof *actual);
     uint8_t *grid = gpu_alloc(n_cells);
-    struct vxd_dag_voxel_list list;
+    struct vxd_svdag_voxel_list list;
     struct vxd_err err = {0};
     uint64_t n_outside = 0;
     uint64_t n_told;
@@ -347,24 +348,24 @@ static void list_case(struct gpu_env *env, const struct vxd_dag_format *format,
             v[a] = gpu_random(state) % 1000 == 0 ? INT32_MIN : v[a];
             is_in = is_in && v[a] >= 0 && v[a] < side;
         }
-        values[i] = (uint16_t)(gpu_random(state) % vxd_dag_n_materials(format));
+        values[i] = (uint16_t)(gpu_random(state) % vxd_svdag_n_materials(format));
         n_outside += !is_in;
         if (is_in) {
             expected[((int64_t)v[0] * side + v[1]) * side + v[2]] = values[i];
         }
     }
-    CHECK_INT(gpu_dag_list(env, format, voxels, has_values ? values : NULL, n, &list,
-                           &n_told, &err),
+    CHECK_INT(gpu_svdag_list(env, format, voxels, has_values ? values : NULL, n, &list,
+                             &n_told, &err),
               VXD_OK);
     CHECK_INT(n_told, n_outside);
     CHECK((list.voxels.values != NULL) == (has_values && list.voxels.n > 0));
-    CHECK(gpu_dag_list_to_grid(&list.voxels, side, grid, actual, &n_voxels));
+    CHECK(gpu_svdag_list_to_grid(&list.voxels, side, grid, actual, &n_voxels));
     for (size_t i = 0; i < n_cells; i++) {
         n_wrong += (grid[i] != 0) != (expected[i] >= 0) ||
                    (has_values && grid[i] != 0 && actual[i] != expected[i]);
     }
     CHECK_INT(n_wrong, 0);
-    gpu_dag_list_free(env, &list);
+    gpu_svdag_list_free(env, &list);
     free(voxels);
     free(values);
     free(expected);
@@ -389,19 +390,20 @@ static void test_list_of_random_voxels_holds_them_all(void)
 
 static void no_voxels(struct gpu_env *env)
 {
-    const struct vxd_dag_format format = {5, 8, true};
+    const struct vxd_svdag_format format = {5, 8, true};
     const int32_t voxel[3] = {1, 2, 3};
     const uint16_t reserved[1] = {255};
-    struct vxd_dag_voxel_list list;
+    struct vxd_svdag_voxel_list list;
     struct vxd_err err = {0};
     uint64_t n_outside = 7;
 
-    CHECK_INT(gpu_dag_list(env, &format, NULL, NULL, 0, &list, &n_outside, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_list(env, &format, NULL, NULL, 0, &list, &n_outside, &err),
+              VXD_OK);
     CHECK(list.voxels.n == 0 && n_outside == 0);
-    CHECK_INT(gpu_dag_list(env, &format, voxel, reserved, 1, &list, &n_outside, &err),
+    CHECK_INT(gpu_svdag_list(env, &format, voxel, reserved, 1, &list, &n_outside, &err),
               VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "values");
-    gpu_dag_list_free(env, &list);
+    gpu_svdag_list_free(env, &list);
 }
 
 static void test_list_of_no_voxels_or_bad_values_is_empty(void)
@@ -413,30 +415,30 @@ static void real_drive(struct gpu_env *env)
 {
     const char *const names[2] = {"lidar/kitti_seq_000000.bin",
                                   "lidar/kitti_seq_000001.bin"};
-    const struct vxd_dag_format format = {REAL_DEPTH, 0, true};
-    struct gpu_dag_scan_grid grid;
+    const struct vxd_svdag_format format = {REAL_DEPTH, 0, true};
+    struct gpu_svdag_scan_grid grid;
 
-    gpu_dag_scan_grid_make(&grid, REAL_DEPTH);
+    gpu_svdag_scan_grid_make(&grid, REAL_DEPTH);
     for (int k = 0; k < 2; k++) {
-        struct vxd_dag_scan scan = {.base = {128, 128, 128},
-                                    .origin = {0.03, -0.07, 0.01},
-                                    .max_range = k == 0 ? 0 : 61.7,
-                                    .carve = true};
-        struct vxd_dag_scan_result result;
+        struct vxd_svdag_scan scan = {.base = {128, 128, 128},
+                                      .origin = {0.03, -0.07, 0.01},
+                                      .max_range = k == 0 ? 0 : 61.7,
+                                      .carve = true};
+        struct vxd_svdag_scan_result result;
         struct vxd_err err = {0};
         size_t n_bytes;
         float *records = gpu_read_data(names[k], &n_bytes);
         size_t n = 0;
 
         if (records == NULL) {
-            gpu_dag_scan_grid_free(&grid);
+            gpu_svdag_scan_grid_free(&grid);
             return;
         }
         for (size_t i = 0; i < n_bytes / 16; i++) { /* in place: 3 of every 4 floats */
             float point[3] = {2 * records[4 * i], 2 * records[4 * i + 1],
                               2 * records[4 * i + 2]};
 
-            if (gpu_dag_point_is_clear(&scan, point)) {
+            if (gpu_svdag_point_is_clear(&scan, point)) {
                 memcpy(records + 3 * n, point, sizeof point);
                 n++;
             }
@@ -444,14 +446,14 @@ static void real_drive(struct gpu_env *env)
         CHECK(n > n_bytes / 16 - 100);
         scan.points = records;
         scan.n = n;
-        gpu_dag_scan_grid_run(&grid, &scan);
-        CHECK_INT(gpu_dag_scan(env, &format, &scan, &result, &err), VXD_OK);
-        CHECK_INT(gpu_dag_scan_grid_compare(&grid, &result), 0);
+        gpu_svdag_scan_grid_run(&grid, &scan);
+        CHECK_INT(gpu_svdag_scan(env, &format, &scan, &result, &err), VXD_OK);
+        CHECK_INT(gpu_svdag_scan_grid_compare(&grid, &result), 0);
         CHECK(result.n_hit_voxels > 4000 && result.n_passed_voxels > 30000);
         free_result(env, &result);
         free(records);
     }
-    gpu_dag_scan_grid_free(&grid);
+    gpu_svdag_scan_grid_free(&grid);
 }
 
 static void test_scan_of_a_real_drive_is_that_of_a_dense_walk(void)

@@ -12,63 +12,65 @@ enum {
     N_ROOTS = 24
 };
 
-static const struct vxd_dag_format formats[] = {
+static const struct vxd_svdag_format formats[] = {
     {5, 0, false}, {5, 0, true},  {5, 4, false}, {5, 4, true},
     {5, 8, true},  {5, 16, true}, {5, 16, false}};
 
-static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format,
-                                enum vxd_dag_store store, size_t max_bytes)
+static struct vxd_svdag *make_svdag(struct gpu_env *env,
+                                    const struct vxd_svdag_format *format,
+                                    enum vxd_svdag_store store, size_t max_bytes)
 {
-    const struct vxd_dag_spec spec = {
+    const struct vxd_svdag_spec spec = {
         .format = *format, .store = store, .max_bytes = max_bytes, .table_items = 4096};
 
-    return gpu_dag_create(env, &spec);
+    return gpu_svdag_create(env, &spec);
 }
 
-static struct vxd_dag_summary verify(struct gpu_env *env, const struct vxd_dag *dag,
-                                     uint32_t root)
+static struct vxd_svdag_summary verify(struct gpu_env *env, const struct vxd_svdag *svdag,
+                                       uint32_t root)
 {
-    struct vxd_dag_summary summary = {0};
+    struct vxd_svdag_summary summary = {0};
     struct vxd_err err = {0};
 
-    CHECK_INT(vxd_dag_verify(env->queue, dag, root, &summary, &err), VXD_OK);
+    CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &summary, &err), VXD_OK);
     CHECK_STR(err.message, "");
     return summary;
 }
 
-static void check_same(struct gpu_env *env, const struct vxd_dag *a, uint32_t root_a,
-                       const struct vxd_dag *b, uint32_t root_b)
+static void check_same(struct gpu_env *env, const struct vxd_svdag *a, uint32_t root_a,
+                       const struct vxd_svdag *b, uint32_t root_b)
 {
-    const struct vxd_dag_summary x = verify(env, a, root_a);
-    const struct vxd_dag_summary y = verify(env, b, root_b);
+    const struct vxd_svdag_summary x = verify(env, a, root_a);
+    const struct vxd_svdag_summary y = verify(env, b, root_b);
 
     CHECK(memcmp(&x, &y, sizeof x) == 0);
 }
 
-static void check_counts(const struct vxd_dag *dag, const struct vxd_dag *expected)
+static void check_counts(const struct vxd_svdag *svdag, const struct vxd_svdag *expected)
 {
-    struct vxd_dag_usage usage;
-    struct vxd_dag_usage wanted;
+    struct vxd_svdag_usage usage;
+    struct vxd_svdag_usage wanted;
 
-    vxd_dag_get_usage(dag, &usage);
-    vxd_dag_get_usage(expected, &wanted);
+    vxd_svdag_get_usage(svdag, &usage);
+    vxd_svdag_get_usage(expected, &wanted);
     CHECK_INT(usage.n_leaves, wanted.n_leaves);
     CHECK_INT(usage.n_inner, wanted.n_inner);
     CHECK_INT(usage.n_blocks, wanted.n_blocks);
     CHECK_INT(usage.node_bytes, wanted.node_bytes);
 }
 
-static struct vxd_dag_op random_op(const struct vxd_dag_format *format, uint64_t *seed)
+static struct vxd_svdag_op random_op(const struct vxd_svdag_format *format,
+                                     uint64_t *seed)
 {
-    const uint64_t side = (uint64_t)VXD_DAG_UNIT << format->depth;
-    struct vxd_dag_op op = {
-        .value = (uint32_t)(gpu_random(seed) % vxd_dag_n_materials(format))};
+    const uint64_t side = (uint64_t)VXD_SVDAG_UNIT << format->depth;
+    struct vxd_svdag_op op = {
+        .value = (uint32_t)(gpu_random(seed) % vxd_svdag_n_materials(format))};
     uint64_t action = gpu_random(seed) % 6;
 
-    op.action = action == 0                          ? VXD_DAG_ERASE
-                : action == 1 && format->tracks_free ? VXD_DAG_SET_FREE
-                                                     : VXD_DAG_FILL;
-    op.shape.kind = gpu_random(seed) % 3 == 0 ? VXD_DAG_BOX : VXD_DAG_BALL;
+    op.action = action == 0                          ? VXD_SVDAG_ERASE
+                : action == 1 && format->tracks_free ? VXD_SVDAG_SET_FREE
+                                                     : VXD_SVDAG_FILL;
+    op.shape.kind = gpu_random(seed) % 3 == 0 ? VXD_SVDAG_BOX : VXD_SVDAG_BALL;
     op.shape.r = (int64_t)(gpu_random(seed) % (side / 4));
     for (int i = 0; i < 3; i++) {
         op.shape.a[i] = (int64_t)(gpu_random(seed) % side);
@@ -78,44 +80,45 @@ static struct vxd_dag_op random_op(const struct vxd_dag_format *format, uint64_t
     return op;
 }
 
-static uint32_t edit(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
-                     const struct vxd_dag_op *op)
+static uint32_t edit(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t root,
+                     const struct vxd_svdag_op *op)
 {
-    struct vxd_dag_edit_result result = {0};
+    struct vxd_svdag_edit_result result = {0};
     struct vxd_err err = {0};
 
-    CHECK_INT(gpu_dag_edit(env, dag, root, op, 1, &result, &err), VXD_OK);
+    CHECK_INT(gpu_svdag_edit(env, svdag, root, op, 1, &result, &err), VXD_OK);
     CHECK_STR(err.message, "");
     return result.root;
 }
 
-static struct vxd_dag_transfer *begin(struct gpu_env *env, const struct vxd_dag *from,
-                                      struct vxd_dag *to)
+static struct vxd_svdag_transfer *begin(struct gpu_env *env, const struct vxd_svdag *from,
+                                        struct vxd_svdag *to)
 {
-    struct vxd_dag_transfer *transfer = NULL;
+    struct vxd_svdag_transfer *transfer = NULL;
     struct vxd_err err = {0};
 
-    if (vxd_dag_transfer_begin(env->queue, from, to, &transfer, &err) != VXD_OK) {
+    if (vxd_svdag_transfer_begin(env->queue, from, to, &transfer, &err) != VXD_OK) {
         (void)fprintf(stderr, "begin: %s\n", err.message);
         exit(EXIT_FAILURE);
     }
     return transfer;
 }
 
-static void add(struct vxd_dag_transfer *transfer, uint32_t root)
+static void add(struct vxd_svdag_transfer *transfer, uint32_t root)
 {
-    CHECK_INT(vxd_dag_transfer_add(transfer, root, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_transfer_add(transfer, root, NULL), VXD_OK);
 }
 
 /* Piece by piece. */
-static int run(struct gpu_env *env, struct vxd_dag_transfer *transfer)
+static int run(struct gpu_env *env, struct vxd_svdag_transfer *transfer)
 {
     struct vxd_err err = {0};
     bool is_done = false;
     int n = 0;
 
     while (!is_done && n < 100000) {
-        CHECK_INT(vxd_dag_transfer_step(env->queue, transfer, 0, &is_done, &err), VXD_OK);
+        CHECK_INT(vxd_svdag_transfer_step(env->queue, transfer, 0, &is_done, &err),
+                  VXD_OK);
         CHECK_STR(err.message, "");
         if (err.message[0] != '\0') {
             break;
@@ -125,11 +128,11 @@ static int run(struct gpu_env *env, struct vxd_dag_transfer *transfer)
     return n;
 }
 
-static uint32_t moved(const struct vxd_dag_transfer *transfer, uint32_t root)
+static uint32_t moved(const struct vxd_svdag_transfer *transfer, uint32_t root)
 {
-    uint32_t out = VXD_DAG_EMPTY;
+    uint32_t out = VXD_SVDAG_EMPTY;
 
-    CHECK(vxd_dag_transfer_root(transfer, root, &out));
+    CHECK(vxd_svdag_transfer_root(transfer, root, &out));
     return out;
 }
 
@@ -137,26 +140,26 @@ static uint32_t moved(const struct vxd_dag_transfer *transfer, uint32_t root)
 
 /* A history, of which every other root is kept, with plain voxels beside it. */
 struct history {
-    struct vxd_dag *dag;
+    struct vxd_svdag *svdag;
     uint32_t roots[N_ROOTS];
-    struct gpu_dag_grid grids[N_ROOTS];
+    struct gpu_svdag_grid grids[N_ROOTS];
 };
 
-static void make_history(struct gpu_env *env, const struct vxd_dag_format *format,
+static void make_history(struct gpu_env *env, const struct vxd_svdag_format *format,
                          uint64_t seed, struct history *out)
 {
-    uint32_t root = VXD_DAG_EMPTY;
+    uint32_t root = VXD_SVDAG_EMPTY;
 
-    out->dag = make_dag(env, format, gpu_dag_store(format), 0);
+    out->svdag = make_svdag(env, format, gpu_svdag_store(format), 0);
     for (int i = 0; i < N_ROOTS; i++) {
-        const struct vxd_dag_op op = random_op(format, &seed);
+        const struct vxd_svdag_op op = random_op(format, &seed);
 
-        gpu_dag_grid_make(&out->grids[i], format);
+        gpu_svdag_grid_make(&out->grids[i], format);
         if (i > 0) {
-            gpu_dag_grid_copy(&out->grids[i], &out->grids[i - 1]);
+            gpu_svdag_grid_copy(&out->grids[i], &out->grids[i - 1]);
         }
-        gpu_dag_grid_edit(&out->grids[i], &op, 1);
-        root = edit(env, out->dag, root, &op);
+        gpu_svdag_grid_edit(&out->grids[i], &op, 1);
+        root = edit(env, out->svdag, root, &op);
         out->roots[i] = root;
     }
 }
@@ -164,56 +167,56 @@ static void make_history(struct gpu_env *env, const struct vxd_dag_format *forma
 static void free_history(struct gpu_env *env, struct history *history)
 {
     for (int i = 0; i < N_ROOTS; i++) {
-        gpu_dag_grid_free(&history->grids[i]);
+        gpu_svdag_grid_free(&history->grids[i]);
     }
-    vxd_dag_destroy(env->queue, history->dag);
+    vxd_svdag_destroy(env->queue, history->svdag);
 }
 
 /* A store of the CPU that holds these roots and nothing else. */
-static void put_kept(const struct history *history, int step, struct vxd_dag *fresh)
+static void put_kept(const struct history *history, int step, struct vxd_svdag *fresh)
 {
     for (int i = 0; i < N_ROOTS; i += step) {
-        (void)gpu_dag_grid_put(&history->grids[i], fresh);
+        (void)gpu_svdag_grid_put(&history->grids[i], fresh);
     }
 }
 
-static void keep_some(struct gpu_env *env, const struct vxd_dag_format *format,
-                      enum vxd_dag_store store, uint64_t seed)
+static void keep_some(struct gpu_env *env, const struct vxd_svdag_format *format,
+                      enum vxd_svdag_store store, uint64_t seed)
 {
     struct gpu_env cpu;
     struct history history;
-    struct vxd_dag *to = make_dag(env, format, store, 0);
-    struct vxd_dag *fresh;
-    struct vxd_dag_transfer *transfer;
-    struct vxd_dag_transfer_stats stats;
-    struct vxd_dag_usage usage;
-    struct vxd_dag_usage left;
+    struct vxd_svdag *to = make_svdag(env, format, store, 0);
+    struct vxd_svdag *fresh;
+    struct vxd_svdag_transfer *transfer;
+    struct vxd_svdag_transfer_stats stats;
+    struct vxd_svdag_usage usage;
+    struct vxd_svdag_usage left;
 
     gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
-    fresh = make_dag(&cpu, format, VXD_DAG_ARENA, 0);
+    fresh = make_svdag(&cpu, format, VXD_SVDAG_ARENA, 0);
     make_history(env, format, seed, &history);
     put_kept(&history, 3, fresh);
-    transfer = begin(env, history.dag, to);
+    transfer = begin(env, history.svdag, to);
     for (int i = 0; i < N_ROOTS; i += 3) {
         add(transfer, history.roots[i]);
     }
     CHECK(run(env, transfer) > 1);
     check_counts(to, fresh);
     for (int i = 0; i < N_ROOTS; i += 3) {
-        check_same(env, history.dag, history.roots[i], to,
+        check_same(env, history.svdag, history.roots[i], to,
                    moved(transfer, history.roots[i]));
     }
-    vxd_dag_transfer_get_stats(transfer, &stats);
-    vxd_dag_get_usage(history.dag, &usage);
-    vxd_dag_get_usage(to, &left);
+    vxd_svdag_transfer_get_stats(transfer, &stats);
+    vxd_svdag_get_usage(history.svdag, &usage);
+    vxd_svdag_get_usage(to, &left);
     CHECK_INT(stats.n_bytes, left.node_bytes);
     CHECK_INT(stats.n_nodes, left.n_leaves + left.n_inner + left.n_blocks);
     CHECK_INT(stats.n_dead_bytes, usage.node_bytes - left.node_bytes);
     CHECK(stats.n_dead_nodes > 0);
-    vxd_dag_transfer_end(env->queue, transfer);
-    vxd_dag_destroy(env->queue, to);
+    vxd_svdag_transfer_end(env->queue, transfer);
+    vxd_svdag_destroy(env->queue, to);
     free_history(env, &history);
-    vxd_dag_destroy(cpu.queue, fresh);
+    vxd_svdag_destroy(cpu.queue, fresh);
     gpu_env_close(&cpu);
 }
 
@@ -222,7 +225,7 @@ static void random_histories(struct gpu_env *env)
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
         for (int store = 0; store < GPU_N_STORES; store++) {
             if (store == 0 || formats[f].material_bits <= 4) {
-                keep_some(env, &formats[f], (enum vxd_dag_store)store, 7 * f + 1);
+                keep_some(env, &formats[f], (enum vxd_svdag_store)store, 7 * f + 1);
             }
         }
     }
@@ -237,12 +240,12 @@ static void test_transfer_keeps_the_voxels_of_roots_and_no_other_node(void)
 static void born_meanwhile(struct gpu_env *env)
 {
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
-        const struct vxd_dag_format *format = &formats[f];
+        const struct vxd_svdag_format *format = &formats[f];
         uint64_t seed = 100 + f;
         struct history history;
-        struct vxd_dag *to = make_dag(env, format, VXD_DAG_ARENA, 0);
-        struct vxd_dag *again = make_dag(env, format, VXD_DAG_ARENA, 0);
-        struct vxd_dag_transfer *transfer;
+        struct vxd_svdag *to = make_svdag(env, format, VXD_SVDAG_ARENA, 0);
+        struct vxd_svdag *again = make_svdag(env, format, VXD_SVDAG_ARENA, 0);
+        struct vxd_svdag_transfer *transfer;
         uint32_t root;
         uint32_t born[40];
         int n_born = 0;
@@ -250,17 +253,17 @@ static void born_meanwhile(struct gpu_env *env)
 
         make_history(env, format, seed, &history);
         root = history.roots[N_ROOTS - 1];
-        transfer = begin(env, history.dag, to);
+        transfer = begin(env, history.svdag, to);
         add(transfer, history.roots[0]);
         for (int i = 0; i < 400 && (!is_done || n_born < 40); i++) {
             if (n_born < 40 && i % 2 == 0) {
-                const struct vxd_dag_op op = random_op(format, &seed);
+                const struct vxd_svdag_op op = random_op(format, &seed);
 
-                root = edit(env, history.dag, root, &op);
+                root = edit(env, history.svdag, root, &op);
                 born[n_born++] = root;
                 add(transfer, root);
             }
-            CHECK_INT(vxd_dag_transfer_step(env->queue, transfer, 0, &is_done, NULL),
+            CHECK_INT(vxd_svdag_transfer_step(env->queue, transfer, 0, &is_done, NULL),
                       VXD_OK);
             if (i % 16 == 0) {
                 (void)run(env, transfer); /* so that there are many rounds */
@@ -268,17 +271,17 @@ static void born_meanwhile(struct gpu_env *env)
         }
         (void)run(env, transfer);
         for (int i = 0; i < n_born; i++) {
-            check_same(env, history.dag, born[i], to, moved(transfer, born[i]));
+            check_same(env, history.svdag, born[i], to, moved(transfer, born[i]));
         }
         root = moved(transfer, history.roots[0]);
-        vxd_dag_transfer_end(env->queue, transfer);
+        vxd_svdag_transfer_end(env->queue, transfer);
 
         /* What is there already is found. */
         transfer = begin(env, to, again);
         add(transfer, root);
         (void)run(env, transfer);
-        vxd_dag_transfer_end(env->queue, transfer);
-        transfer = begin(env, history.dag, again);
+        vxd_svdag_transfer_end(env->queue, transfer);
+        transfer = begin(env, history.svdag, again);
         add(transfer, history.roots[0]);
         for (int i = 0; i < n_born; i++) {
             add(transfer, born[i]);
@@ -286,11 +289,11 @@ static void born_meanwhile(struct gpu_env *env)
         (void)run(env, transfer);
         check_counts(again, to);
         for (int i = 0; i < n_born; i++) {
-            check_same(env, history.dag, born[i], again, moved(transfer, born[i]));
+            check_same(env, history.svdag, born[i], again, moved(transfer, born[i]));
         }
-        vxd_dag_transfer_end(env->queue, transfer);
-        vxd_dag_destroy(env->queue, again);
-        vxd_dag_destroy(env->queue, to);
+        vxd_svdag_transfer_end(env->queue, transfer);
+        vxd_svdag_destroy(env->queue, again);
+        vxd_svdag_destroy(env->queue, to);
         free_history(env, &history);
     }
 }
@@ -303,32 +306,33 @@ static void test_transfer_beside_edits_carries_what_they_made(void)
 /* Edits of the new store between the pieces may take its room, and make its nodes. */
 static void edited_target(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {9, 4, true};
+    static const struct vxd_svdag_format format = {9, 4, true};
     uint64_t seed = 5;
-    struct vxd_dag *from = make_dag(env, &format, gpu_dag_store(&format), 0);
-    struct vxd_dag *to = make_dag(env, &format, gpu_dag_store(&format), 0);
-    struct vxd_dag_transfer *transfer = begin(env, from, to);
-    uint32_t roots[2] = {VXD_DAG_EMPTY, VXD_DAG_EMPTY};
+    struct vxd_svdag *from = make_svdag(env, &format, gpu_svdag_store(&format), 0);
+    struct vxd_svdag *to = make_svdag(env, &format, gpu_svdag_store(&format), 0);
+    struct vxd_svdag_transfer *transfer = begin(env, from, to);
+    uint32_t roots[2] = {VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY};
     bool is_done = false;
 
     for (int i = 0; i < 12; i++) {
-        const struct vxd_dag_op op = random_op(&format, &seed);
+        const struct vxd_svdag_op op = random_op(&format, &seed);
 
         roots[0] = edit(env, from, roots[0], &op);
     }
     add(transfer, roots[0]);
     seed = 5;
     while (!is_done) {
-        const struct vxd_dag_op op = random_op(&format, &seed);
+        const struct vxd_svdag_op op = random_op(&format, &seed);
 
         roots[1] = edit(env, to, roots[1], &op);
-        REQUIRE(vxd_dag_transfer_step(env->queue, transfer, 0, &is_done, NULL) == VXD_OK);
+        REQUIRE(vxd_svdag_transfer_step(env->queue, transfer, 0, &is_done, NULL) ==
+                VXD_OK);
     }
     (void)verify(env, to, roots[1]);
     check_same(env, from, roots[0], to, moved(transfer, roots[0]));
-    vxd_dag_transfer_end(env->queue, transfer);
-    vxd_dag_destroy(env->queue, to);
-    vxd_dag_destroy(env->queue, from);
+    vxd_svdag_transfer_end(env->queue, transfer);
+    vxd_svdag_destroy(env->queue, to);
+    vxd_svdag_destroy(env->queue, from);
 }
 
 static void test_transfer_beside_edits_of_the_new_store_finds_what_they_made(void)
@@ -338,28 +342,28 @@ static void test_transfer_beside_edits_of_the_new_store_finds_what_they_made(voi
 
 /* Nodes at several heights ---------------------------------------------------------------- */
 
-static uint32_t fill_cube(struct gpu_env *env, struct vxd_dag *dag, uint32_t root,
+static uint32_t fill_cube(struct gpu_env *env, struct vxd_svdag *svdag, uint32_t root,
                           uint32_t x, uint32_t y, uint32_t z, int height)
 {
     const uint32_t low[3] = {x, y, z};
-    struct vxd_dag_op op = {.action = VXD_DAG_FILL};
+    struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL};
 
     for (int i = 0; i < 3; i++) {
-        op.shape.low[i] = (int64_t)low[i] * VXD_DAG_UNIT;
-        op.shape.high[i] = ((int64_t)low[i] + (1 << height)) * VXD_DAG_UNIT;
+        op.shape.low[i] = (int64_t)low[i] * VXD_SVDAG_UNIT;
+        op.shape.high[i] = ((int64_t)low[i] + (1 << height)) * VXD_SVDAG_UNIT;
     }
-    return edit(env, dag, root, &op);
+    return edit(env, svdag, root, &op);
 }
 
 /* Where nothing tells heights apart a node is its own descendant's sibling: it is met high up,
  * and needed further down before. */
 static void many_heights(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {20, 0, false};
-    struct vxd_dag *from = make_dag(env, &format, gpu_dag_store(&format), 0);
-    struct vxd_dag *to = make_dag(env, &format, gpu_dag_store(&format), 0);
-    struct vxd_dag_transfer *transfer = begin(env, from, to);
-    uint32_t root = VXD_DAG_EMPTY;
+    static const struct vxd_svdag_format format = {20, 0, false};
+    struct vxd_svdag *from = make_svdag(env, &format, gpu_svdag_store(&format), 0);
+    struct vxd_svdag *to = make_svdag(env, &format, gpu_svdag_store(&format), 0);
+    struct vxd_svdag_transfer *transfer = begin(env, from, to);
+    uint32_t root = VXD_SVDAG_EMPTY;
     uint32_t roots[12];
     uint64_t seed = 3;
 
@@ -381,15 +385,15 @@ static void many_heights(struct gpu_env *env)
         }
         roots[i] = root;
         add(transfer, root);
-        root = i % 3 == 2 ? VXD_DAG_EMPTY : root;
+        root = i % 3 == 2 ? VXD_SVDAG_EMPTY : root;
     }
     (void)run(env, transfer);
     for (int i = 0; i < 12; i++) {
         check_same(env, from, roots[i], to, moved(transfer, roots[i]));
     }
-    vxd_dag_transfer_end(env->queue, transfer);
-    vxd_dag_destroy(env->queue, to);
-    vxd_dag_destroy(env->queue, from);
+    vxd_svdag_transfer_end(env->queue, transfer);
+    vxd_svdag_destroy(env->queue, to);
+    vxd_svdag_destroy(env->queue, from);
 }
 
 static void test_transfer_of_nodes_at_several_heights_puts_children_first(void)
@@ -401,49 +405,49 @@ static void test_transfer_of_nodes_at_several_heights_puts_children_first(void)
 
 static void small_roots(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {6, 4, true};
-    static const struct vxd_dag_format other = {6, 4, false};
-    struct vxd_dag *from = make_dag(env, &format, gpu_dag_store(&format), 0);
-    struct vxd_dag *to = make_dag(env, &format, gpu_dag_store(&format), 0);
-    struct vxd_dag *wrong = make_dag(env, &other, gpu_dag_store(&format), 0);
-    const struct vxd_dag_op op = {
-        .action = VXD_DAG_FILL,
-        .shape = {.kind = VXD_DAG_BALL, .a = {5000, 5000, 5000}, .r = 900}};
-    struct vxd_dag_transfer *transfer = NULL;
+    static const struct vxd_svdag_format format = {6, 4, true};
+    static const struct vxd_svdag_format other = {6, 4, false};
+    struct vxd_svdag *from = make_svdag(env, &format, gpu_svdag_store(&format), 0);
+    struct vxd_svdag *to = make_svdag(env, &format, gpu_svdag_store(&format), 0);
+    struct vxd_svdag *wrong = make_svdag(env, &other, gpu_svdag_store(&format), 0);
+    const struct vxd_svdag_op op = {
+        .action = VXD_SVDAG_FILL,
+        .shape = {.kind = VXD_SVDAG_BALL, .a = {5000, 5000, 5000}, .r = 900}};
+    struct vxd_svdag_transfer *transfer = NULL;
     struct vxd_err err = {0};
     uint32_t root;
     uint32_t out;
 
-    CHECK_INT(vxd_dag_transfer_begin(env->queue, from, wrong, &transfer, &err),
+    CHECK_INT(vxd_svdag_transfer_begin(env->queue, from, wrong, &transfer, &err),
               VXD_INVALID_ARGUMENT);
     CHECK(transfer == NULL);
-    CHECK_INT(vxd_dag_transfer_begin(env->queue, from, from, &transfer, &err),
+    CHECK_INT(vxd_svdag_transfer_begin(env->queue, from, from, &transfer, &err),
               VXD_INVALID_ARGUMENT);
-    vxd_dag_transfer_end(env->queue, NULL);
+    vxd_svdag_transfer_end(env->queue, NULL);
     transfer = begin(env, from, to);
     CHECK_INT(run(env, transfer), 1); /* no root */
-    add(transfer, VXD_DAG_EMPTY);
-    add(transfer, VXD_DAG_UNIFORM | 3);
+    add(transfer, VXD_SVDAG_EMPTY);
+    add(transfer, VXD_SVDAG_UNIFORM | 3);
     CHECK_INT(run(env, transfer), 1);
-    CHECK_INT(moved(transfer, VXD_DAG_EMPTY), VXD_DAG_EMPTY);
-    CHECK_INT(moved(transfer, VXD_DAG_UNIFORM | 3), VXD_DAG_UNIFORM | 3);
-    root = edit(env, from, VXD_DAG_EMPTY, &op);
-    CHECK(!vxd_dag_transfer_root(transfer, root, &out));
+    CHECK_INT(moved(transfer, VXD_SVDAG_EMPTY), VXD_SVDAG_EMPTY);
+    CHECK_INT(moved(transfer, VXD_SVDAG_UNIFORM | 3), VXD_SVDAG_UNIFORM | 3);
+    root = edit(env, from, VXD_SVDAG_EMPTY, &op);
+    CHECK(!vxd_svdag_transfer_root(transfer, root, &out));
     add(transfer, root);
-    CHECK(!vxd_dag_transfer_root(transfer, root, &out));
+    CHECK(!vxd_svdag_transfer_root(transfer, root, &out));
     add(transfer, root);
     (void)run(env, transfer);
     add(transfer, root);
     CHECK_INT(run(env, transfer), 1);
     check_same(env, from, root, to, moved(transfer, root));
-    vxd_dag_transfer_end(env->queue, transfer);
+    vxd_svdag_transfer_end(env->queue, transfer);
     transfer = begin(env, from, to);
     add(transfer, root); /* ends with work left */
-    CHECK_INT(vxd_dag_transfer_step(env->queue, transfer, 0, &(bool){false}, NULL), 0);
-    vxd_dag_transfer_end(env->queue, transfer);
-    vxd_dag_destroy(env->queue, wrong);
-    vxd_dag_destroy(env->queue, to);
-    vxd_dag_destroy(env->queue, from);
+    CHECK_INT(vxd_svdag_transfer_step(env->queue, transfer, 0, &(bool){false}, NULL), 0);
+    vxd_svdag_transfer_end(env->queue, transfer);
+    vxd_svdag_destroy(env->queue, wrong);
+    vxd_svdag_destroy(env->queue, to);
+    vxd_svdag_destroy(env->queue, from);
 }
 
 static void test_transfer_of_empty_uniform_and_repeated_roots_is_nothing(void)
@@ -454,37 +458,37 @@ static void test_transfer_of_empty_uniform_and_repeated_roots_is_nothing(void)
 /* A target that is full, with a little more room each time. */
 static void without_room(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {13, 4, true};
-    struct vxd_dag *from = make_dag(env, &format, gpu_dag_store(&format), 0);
-    struct vxd_dag *to = make_dag(env, &format, gpu_dag_store(&format), 0);
-    struct vxd_dag_transfer *transfer = begin(env, from, to);
-    struct vxd_dag_usage usage;
-    struct vxd_dag_summary before;
-    struct vxd_dag_summary after;
-    uint32_t root = VXD_DAG_EMPTY;
+    static const struct vxd_svdag_format format = {13, 4, true};
+    struct vxd_svdag *from = make_svdag(env, &format, gpu_svdag_store(&format), 0);
+    struct vxd_svdag *to = make_svdag(env, &format, gpu_svdag_store(&format), 0);
+    struct vxd_svdag_transfer *transfer = begin(env, from, to);
+    struct vxd_svdag_usage usage;
+    struct vxd_svdag_summary before;
+    struct vxd_svdag_summary after;
+    uint32_t root = VXD_SVDAG_EMPTY;
     uint64_t seed = 9;
     bool is_done = false;
     int n_refused = 0;
 
     for (int i = 0; i < 6; i++) {
-        struct vxd_dag_op op = {.action = VXD_DAG_FILL, .value = (uint32_t)i};
+        struct vxd_svdag_op op = {.action = VXD_SVDAG_FILL, .value = (uint32_t)i};
 
-        op.shape.kind = VXD_DAG_BALL;
-        op.shape.r = (int64_t)VXD_DAG_UNIT * (150 + 20 * i);
+        op.shape.kind = VXD_SVDAG_BALL;
+        op.shape.r = (int64_t)VXD_SVDAG_UNIT * (150 + 20 * i);
         for (int a = 0; a < 3; a++) {
-            op.shape.a[a] = (int64_t)(gpu_random(&seed) % (4096 * VXD_DAG_UNIT));
+            op.shape.a[a] = (int64_t)(gpu_random(&seed) % (4096 * VXD_SVDAG_UNIT));
         }
         root = edit(env, from, root, &op);
     }
     before = verify(env, from, root);
     add(transfer, root);
-    vxd_dag_get_usage(to, &usage);
+    vxd_svdag_get_usage(to, &usage);
     while (!is_done && n_refused < 1000) {
         struct vxd_err err = {0};
         enum vxd_status status;
 
-        vxd_dag_set_max_bytes(to, usage.n_bytes + (size_t)n_refused * 700000);
-        status = vxd_dag_transfer_step(env->queue, transfer, 0, &is_done, &err);
+        vxd_svdag_set_max_bytes(to, usage.n_bytes + (size_t)n_refused * 700000);
+        status = vxd_svdag_transfer_step(env->queue, transfer, 0, &is_done, &err);
         if (status != VXD_OK) {
             CHECK_INT(status, VXD_RESOURCE_EXHAUSTED);
             CHECK(err.message[0] != '\0');
@@ -495,9 +499,9 @@ static void without_room(struct gpu_env *env)
     after = verify(env, from, root);
     CHECK(memcmp(&before, &after, sizeof before) == 0);
     check_same(env, from, root, to, moved(transfer, root));
-    vxd_dag_transfer_end(env->queue, transfer);
-    vxd_dag_destroy(env->queue, to);
-    vxd_dag_destroy(env->queue, from);
+    vxd_svdag_transfer_end(env->queue, transfer);
+    vxd_svdag_destroy(env->queue, to);
+    vxd_svdag_destroy(env->queue, from);
 }
 
 static void test_transfer_without_room_goes_on_where_it_was_refused(void)
@@ -508,29 +512,30 @@ static void test_transfer_without_room_goes_on_where_it_was_refused(void)
 /* All memory comes back, however far it came. */
 static void given_back(struct gpu_env *env)
 {
-    static const struct vxd_dag_format format = {7, 16, true};
+    static const struct vxd_svdag_format format = {7, 16, true};
     struct vxd_memory_usage memory;
 
     for (int n_steps = 0; n_steps < 40; n_steps += 3) {
-        struct vxd_dag *from = make_dag(env, &format, VXD_DAG_ARENA, 0);
-        struct vxd_dag *to = make_dag(env, &format, VXD_DAG_ARENA, 0);
-        struct vxd_dag_transfer *transfer = begin(env, from, to);
+        struct vxd_svdag *from = make_svdag(env, &format, VXD_SVDAG_ARENA, 0);
+        struct vxd_svdag *to = make_svdag(env, &format, VXD_SVDAG_ARENA, 0);
+        struct vxd_svdag_transfer *transfer = begin(env, from, to);
         uint64_t seed = 2;
-        uint32_t root = VXD_DAG_EMPTY;
+        uint32_t root = VXD_SVDAG_EMPTY;
 
         for (int i = 0; i < 4; i++) {
-            const struct vxd_dag_op op = random_op(&format, &seed);
+            const struct vxd_svdag_op op = random_op(&format, &seed);
 
             root = edit(env, from, root, &op);
         }
         add(transfer, root);
         for (int i = 0; i < n_steps; i++) {
             CHECK_INT(
-                vxd_dag_transfer_step(env->queue, transfer, 0, &(bool){false}, NULL), 0);
+                vxd_svdag_transfer_step(env->queue, transfer, 0, &(bool){false}, NULL),
+                0);
         }
-        vxd_dag_transfer_end(env->queue, transfer);
-        vxd_dag_destroy(env->queue, from);
-        vxd_dag_destroy(env->queue, to);
+        vxd_svdag_transfer_end(env->queue, transfer);
+        vxd_svdag_destroy(env->queue, from);
+        vxd_svdag_destroy(env->queue, to);
         gpu_wait(env);
         vxd_context_get_memory(env->context, &memory);
         CHECK_INT(memory.device_bytes, 0);
@@ -546,7 +551,7 @@ static void test_transfer_gives_its_memory_back(void)
 /* Readers --------------------------------------------------------------------------------- */
 
 struct reader {
-    const struct vxd_dag *dag;
+    const struct vxd_svdag *svdag;
     uint32_t root;
     atomic_bool stops;
     atomic_size_t n_wrong;
@@ -571,46 +576,48 @@ static void *read_voxels(void *args)
             p[i] = (uint32_t)c;
             square += d * d;
         }
-        state = vxd_dag_voxel(&reader->dag->view, reader->root, p[0], p[1], p[2], &value);
+        state =
+            vxd_svdag_voxel(&reader->svdag->view, reader->root, p[0], p[1], p[2], &value);
         atomic_fetch_add(&reader->n_wrong,
-                         (state == VXD_DAG_OCCUPIED) != (square <= 200 * 200));
+                         (state == VXD_SVDAG_OCCUPIED) != (square <= 200 * 200));
     }
     return NULL;
 }
 
 static void test_transfer_beside_readers_disturbs_none(void)
 {
-    static const struct vxd_dag_format format = {14, 4, true};
-    const struct vxd_dag_op op = {
-        .action = VXD_DAG_FILL,
-        .shape = {.kind = VXD_DAG_BALL,
-                  .a = {1000 * VXD_DAG_UNIT, 1000 * VXD_DAG_UNIT, 1000 * VXD_DAG_UNIT},
-                  .r = 100 * VXD_DAG_UNIT}};
+    static const struct vxd_svdag_format format = {14, 4, true};
+    const struct vxd_svdag_op op = {
+        .action = VXD_SVDAG_FILL,
+        .shape = {
+            .kind = VXD_SVDAG_BALL,
+            .a = {1000 * VXD_SVDAG_UNIT, 1000 * VXD_SVDAG_UNIT, 1000 * VXD_SVDAG_UNIT},
+            .r = 100 * VXD_SVDAG_UNIT}};
     struct gpu_env env;
     struct reader readers[2] = {{0}};
-    struct vxd_dag *dags[2];
-    struct vxd_dag_transfer *transfer;
+    struct vxd_svdag *dags[2];
+    struct vxd_svdag_transfer *transfer;
     pthread_t threads[2];
     uint32_t root;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
     for (int i = 0; i < 2; i++) {
-        dags[i] = make_dag(&env, &format, gpu_dag_store(&format), 0);
-        readers[i].dag = dags[i];
+        dags[i] = make_svdag(&env, &format, gpu_svdag_store(&format), 0);
+        readers[i].svdag = dags[i];
         atomic_init(&readers[i].stops, false);
         atomic_init(&readers[i].n_wrong, 0);
     }
-    root = edit(&env, dags[0], VXD_DAG_EMPTY, &op);
+    root = edit(&env, dags[0], VXD_SVDAG_EMPTY, &op);
     readers[0].root = root;
-    readers[1].root = edit(&env, dags[1], VXD_DAG_EMPTY, &op);
+    readers[1].root = edit(&env, dags[1], VXD_SVDAG_EMPTY, &op);
     for (int i = 0; i < 2; i++) {
         REQUIRE(pthread_create(&threads[i], NULL, read_voxels, &readers[i]) == 0);
     }
     transfer = begin(&env, dags[0], dags[1]);
     for (int i = 0; i < 4; i++) {
-        struct vxd_dag_op more = op;
+        struct vxd_svdag_op more = op;
 
-        more.shape.a[0] += 30 * VXD_DAG_UNIT * (i + 1);
+        more.shape.a[0] += 30 * VXD_SVDAG_UNIT * (i + 1);
         root = edit(&env, dags[0], root, &more);
         add(transfer, root);
         (void)run(&env, transfer);
@@ -621,9 +628,9 @@ static void test_transfer_beside_readers_disturbs_none(void)
         CHECK_INT(atomic_load(&readers[i].n_wrong), 0);
     }
     check_same(&env, dags[0], root, dags[1], moved(transfer, root));
-    vxd_dag_transfer_end(env.queue, transfer);
+    vxd_svdag_transfer_end(env.queue, transfer);
     for (int i = 0; i < 2; i++) {
-        vxd_dag_destroy(env.queue, dags[i]);
+        vxd_svdag_destroy(env.queue, dags[i]);
     }
     gpu_env_close(&env);
 }

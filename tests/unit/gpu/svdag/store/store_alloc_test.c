@@ -8,52 +8,52 @@
 #include "tests/support/gpu/gpu_helpers.h"
 
 /* Puts one tree of 4^3 random leaves into a store of its own and verifies it. */
-static enum vxd_status use_store(struct gpu_env *env, enum vxd_dag_store store,
-                                 struct vxd_dag_summary *out, struct vxd_err *err)
+static enum vxd_status use_store(struct gpu_env *env, enum vxd_svdag_store store,
+                                 struct vxd_svdag_summary *out, struct vxd_err *err)
 {
-    bool is_arena = store == VXD_DAG_ARENA;
-    const struct vxd_dag_spec spec = {.format = {4, is_arena ? 8 : 4, true},
-                                      .store = store};
-    struct vxd_dag_writer writer = {0};
-    struct vxd_dag *dag = NULL;
+    bool is_arena = store == VXD_SVDAG_ARENA;
+    const struct vxd_svdag_spec spec = {.format = {4, is_arena ? 8 : 4, true},
+                                        .store = store};
+    struct vxd_svdag_writer writer = {0};
+    struct vxd_svdag *svdag = NULL;
     uint64_t state = 3;
     uint32_t refs[64];
     enum vxd_status status;
 
-    VXD_TRY(vxd_dag_create(env->queue, &spec, &dag, err));
-    writer.dag = dag;
+    VXD_TRY(vxd_svdag_create(env->queue, &spec, &svdag, err));
+    writer.svdag = svdag;
     for (int i = 0; i < 64; i++) {
         uint16_t values[64];
-        struct vxd_dag_leaf leaf = {.set = gpu_random(&state),
-                                    .free = gpu_random(&state),
-                                    .is_mixed = true,
-                                    .values = values};
+        struct vxd_svdag_leaf leaf = {.set = gpu_random(&state),
+                                      .free = gpu_random(&state),
+                                      .is_mixed = true,
+                                      .values = values};
 
         for (int k = 0; k < 64; k++) {
             values[k] = (uint16_t)(gpu_random(&state) % (is_arena ? 255 : 15));
         }
-        VXD_TRY(vxd_dag_leaf_put(&writer, &leaf, &refs[i], err));
+        VXD_TRY(vxd_svdag_leaf_put(&writer, &leaf, &refs[i], err));
     }
     for (int i = 0; i < 8; i++) {
         uint32_t children[8];
 
         memcpy(children, refs + 8 * i, sizeof children);
-        VXD_TRY(vxd_dag_inner_put(&writer, 3, children, &refs[i], err));
+        VXD_TRY(vxd_svdag_inner_put(&writer, 3, children, &refs[i], err));
     }
-    VXD_TRY(vxd_dag_inner_put(&writer, 4, refs, &refs[0], err));
-    VXD_TRY(vxd_dag_verify(env->queue, dag, refs[0], out, err));
+    VXD_TRY(vxd_svdag_inner_put(&writer, 4, refs, &refs[0], err));
+    VXD_TRY(vxd_svdag_verify(env->queue, svdag, refs[0], out, err));
 
 out:
-    if (dag != NULL) {
-        vxd_dag_writer_close(&writer);
+    if (svdag != NULL) {
+        vxd_svdag_writer_close(&writer);
     }
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
     return status;
 }
 
-static void fail_each(enum vxd_dag_store store, int n_least)
+static void fail_each(enum vxd_svdag_store store, int n_least)
 {
-    struct vxd_dag_summary wanted;
+    struct vxd_svdag_summary wanted;
     struct gpu_env env;
     int n_failures = 0;
     bool has_run_out = false;
@@ -62,7 +62,7 @@ static void fail_each(enum vxd_dag_store store, int n_least)
     REQUIRE(use_store(&env, store, &wanted, NULL) == VXD_OK);
     gpu_env_close(&env);
     for (int k = 0; !has_run_out; k++) {
-        struct vxd_dag_summary summary;
+        struct vxd_svdag_summary summary;
         struct vxd_memory_usage memory;
         struct vxd_err err = {0};
         enum vxd_status status;
@@ -88,11 +88,11 @@ static void fail_each(enum vxd_dag_store store, int n_least)
 
 static void test_store_of_each_failed_allocation_gives_all_back(void)
 {
-    fail_each(VXD_DAG_ARENA, 100);
+    fail_each(VXD_SVDAG_ARENA, 100);
 #if defined(VXD_WITH_PAPER)
     /* The scene, its lists, and a chunk for each of four lengths at least. */
-    fail_each(VXD_DAG_ATOMIC64, 6);
-    fail_each(VXD_DAG_ACCEL8, 6);
+    fail_each(VXD_SVDAG_ATOMIC64, 6);
+    fail_each(VXD_SVDAG_ACCEL8, 6);
 #endif
 }
 

@@ -19,34 +19,35 @@ enum {
     MATERIAL = 2 /* and more: materials */
 };
 
-static const struct vxd_dag_format formats[N_FORMATS] = {
+static const struct vxd_svdag_format formats[N_FORMATS] = {
     {DEPTH, 0, false}, {DEPTH, 0, true},  {DEPTH, 4, false}, {DEPTH, 4, true},
     {DEPTH, 8, false}, {DEPTH, 16, true}, {DEPTH, 8, true}};
 
-static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format)
+static struct vxd_svdag *make_svdag(struct gpu_env *env,
+                                    const struct vxd_svdag_format *format)
 {
-    const struct vxd_dag_spec spec = {.format = *format,
-                                      .store = gpu_dag_store(format),
-                                      .table_items = (uint64_t)1 << 14};
+    const struct vxd_svdag_spec spec = {.format = *format,
+                                        .store = gpu_svdag_store(format),
+                                        .table_items = (uint64_t)1 << 14};
 
-    return gpu_dag_create(env, &spec);
+    return gpu_svdag_create(env, &spec);
 }
 
-static struct vxd_dag_usage usage_of(const struct vxd_dag *dag)
+static struct vxd_svdag_usage usage_of(const struct vxd_svdag *svdag)
 {
-    struct vxd_dag_usage usage;
+    struct vxd_svdag_usage usage;
 
-    vxd_dag_get_usage(dag, &usage);
+    vxd_svdag_get_usage(svdag, &usage);
     return usage;
 }
 
 /* --- the model: voxels in Morton order, so that every cube is one run of them ---------- */
 
 /* Runs of uniform cubes, of noise, and of the same few leaves again and again. */
-static void random_grid(uint32_t *grid, const struct vxd_dag_format *format,
+static void random_grid(uint32_t *grid, const struct vxd_svdag_format *format,
                         uint64_t *state)
 {
-    uint32_t n_codes = MATERIAL + vxd_dag_n_materials(format);
+    uint32_t n_codes = MATERIAL + vxd_svdag_n_materials(format);
     uint32_t leaves[8][64];
 
     for (int i = 0; i < 8 * 64; i++) {
@@ -105,10 +106,10 @@ static size_t node_words(const uint32_t *cube, int height, int value_bits)
     size_t n_words = 1;
     int n_set = 0;
 
-    for (int i = 0; i < 64 && height == VXD_DAG_LEAF_HEIGHT; i++) {
+    for (int i = 0; i < 64 && height == VXD_SVDAG_LEAF_HEIGHT; i++) {
         n_set += cube[i] != 0 ? 1 : 0;
     }
-    if (height == VXD_DAG_LEAF_HEIGHT) {
+    if (height == VXD_SVDAG_LEAF_HEIGHT) {
         return value_bits == 0   ? 2
                : value_bits == 1 ? 4
                : value_bits == 4 ? 2 + ((size_t)n_set + 7) / 8
@@ -124,16 +125,16 @@ static size_t node_words(const uint32_t *cube, int height, int value_bits)
 
 /* Counts distinct cubes, by comparing each with every one before it. */
 static void model_summary(const uint32_t *grid, int value_bits,
-                          struct vxd_dag_summary *out)
+                          struct vxd_svdag_summary *out)
 {
     static uint32_t blocks[N_VOXELS / 64][65];
 
-    *out = (struct vxd_dag_summary){0};
+    *out = (struct vxd_svdag_summary){0};
     for (int i = 0; i < N_VOXELS; i++) {
         out->n_free += grid[i] == FREE ? 1 : 0;
         out->n_occupied += grid[i] >= MATERIAL ? 1 : 0;
     }
-    for (int height = VXD_DAG_LEAF_HEIGHT; height <= DEPTH; height++) {
+    for (int height = VXD_SVDAG_LEAF_HEIGHT; height <= DEPTH; height++) {
         size_t n = (size_t)1 << (3 * height);
 
         for (const uint32_t *cube = grid; cube < grid + N_VOXELS; cube += n) {
@@ -164,9 +165,9 @@ static void model_summary(const uint32_t *grid, int value_bits,
     }
 }
 
-static struct vxd_dag_leaf leaf_of(const uint32_t *voxels, uint16_t values[64])
+static struct vxd_svdag_leaf leaf_of(const uint32_t *voxels, uint16_t values[64])
 {
-    struct vxd_dag_leaf leaf = {.is_mixed = true, .values = values};
+    struct vxd_svdag_leaf leaf = {.is_mixed = true, .values = values};
 
     for (int i = 0; i < 64; i++) {
         leaf.set |= (uint64_t)(voxels[i] != 0) << i;
@@ -177,19 +178,19 @@ static struct vxd_dag_leaf leaf_of(const uint32_t *voxels, uint16_t values[64])
 }
 
 /* Puts a whole grid, leaves in the order first, first + step, ... modulo their number. */
-static uint32_t put_grid(struct vxd_dag *dag, const uint32_t *grid, size_t first,
+static uint32_t put_grid(struct vxd_svdag *svdag, const uint32_t *grid, size_t first,
                          size_t step)
 {
     static uint32_t refs[N_VOXELS / 64];
-    struct vxd_dag_writer writer = {.dag = dag};
+    struct vxd_svdag_writer writer = {.svdag = svdag};
     size_t n = N_VOXELS / 64;
 
     for (size_t k = 0; k < n; k++) {
         size_t i = (first + k * step) % n;
         uint16_t values[64];
-        struct vxd_dag_leaf leaf = leaf_of(grid + 64 * i, values);
+        struct vxd_svdag_leaf leaf = leaf_of(grid + 64 * i, values);
 
-        CHECK_INT(vxd_dag_leaf_put(&writer, &leaf, &refs[i], NULL), VXD_OK);
+        CHECK_INT(vxd_svdag_leaf_put(&writer, &leaf, &refs[i], NULL), VXD_OK);
     }
     for (int height = 3; height <= DEPTH; height++) {
         n /= 8;
@@ -197,15 +198,16 @@ static uint32_t put_grid(struct vxd_dag *dag, const uint32_t *grid, size_t first
             uint32_t children[8];
 
             memcpy(children, refs + 8 * i, sizeof children);
-            CHECK_INT(vxd_dag_inner_put(&writer, height, children, &refs[i], NULL),
+            CHECK_INT(vxd_svdag_inner_put(&writer, height, children, &refs[i], NULL),
                       VXD_OK);
         }
     }
-    vxd_dag_writer_close(&writer);
+    vxd_svdag_writer_close(&writer);
     return refs[0];
 }
 
-static void check_voxels(const struct vxd_dag *dag, uint32_t root, const uint32_t *grid)
+static void check_voxels(const struct vxd_svdag *svdag, uint32_t root,
+                         const uint32_t *grid)
 {
     int n_wrong = 0;
 
@@ -214,24 +216,24 @@ static void check_voxels(const struct vxd_dag *dag, uint32_t root, const uint32_
         uint32_t y = (uint32_t)vxd_gather3(i >> 1);
         uint32_t z = (uint32_t)vxd_gather3(i);
         uint32_t value;
-        unsigned state = vxd_dag_voxel(&dag->view, root, x, y, z, &value);
+        unsigned state = vxd_svdag_voxel(&svdag->view, root, x, y, z, &value);
 
-        n_wrong += grid[i] == 0 ? state != VXD_DAG_UNKNOWN
+        n_wrong += grid[i] == 0 ? state != VXD_SVDAG_UNKNOWN
                    : grid[i] == FREE
-                       ? state != VXD_DAG_FREE
-                       : state != VXD_DAG_OCCUPIED || value != grid[i] - MATERIAL;
+                       ? state != VXD_SVDAG_FREE
+                       : state != VXD_SVDAG_OCCUPIED || value != grid[i] - MATERIAL;
     }
     CHECK_INT(n_wrong, 0);
 }
 
-static void check_summary(const struct vxd_dag_summary *is,
-                          const struct vxd_dag_summary *wanted)
+static void check_summary(const struct vxd_svdag_summary *is,
+                          const struct vxd_svdag_summary *wanted)
 {
     CHECK_INT(is->n_occupied, wanted->n_occupied);
     CHECK_INT(is->n_free, wanted->n_free);
     CHECK_INT(is->n_blocks, wanted->n_blocks);
     CHECK_INT(is->node_bytes, wanted->node_bytes);
-    for (int height = 0; height <= VXD_DAG_MAX_DEPTH; height++) {
+    for (int height = 0; height <= VXD_SVDAG_MAX_DEPTH; height++) {
         CHECK_INT(is->n_nodes[height], wanted->n_nodes[height]);
     }
 }
@@ -244,13 +246,13 @@ static void test_tree_of_random_grid_is_the_models(void)
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
     for (int i = 0; i < 3 * N_FORMATS; i++) {
-        const struct vxd_dag_format *format = &formats[i % N_FORMATS];
-        struct vxd_dag *dag = make_dag(&env, format);
-        struct vxd_dag *other = make_dag(&env, format);
-        struct vxd_dag_summary wanted;
-        struct vxd_dag_summary is;
-        struct vxd_dag_summary again;
-        struct vxd_dag_usage usage;
+        const struct vxd_svdag_format *format = &formats[i % N_FORMATS];
+        struct vxd_svdag *svdag = make_svdag(&env, format);
+        struct vxd_svdag *other = make_svdag(&env, format);
+        struct vxd_svdag_summary wanted;
+        struct vxd_svdag_summary is;
+        struct vxd_svdag_summary again;
+        struct vxd_svdag_usage usage;
         uint64_t n_occupied;
         uint64_t n_free;
         uint32_t root;
@@ -258,31 +260,31 @@ static void test_tree_of_random_grid_is_the_models(void)
         struct vxd_err err = {0};
 
         random_grid(grid, format, &state);
-        model_summary(grid, vxd_dag_value_bits(format), &wanted);
-        root = put_grid(dag, grid, 0, 1);
-        check_voxels(dag, root, grid);
-        CHECK_INT(vxd_dag_verify(env.queue, dag, root, &is, &err), VXD_OK);
+        model_summary(grid, vxd_svdag_value_bits(format), &wanted);
+        root = put_grid(svdag, grid, 0, 1);
+        check_voxels(svdag, root, grid);
+        CHECK_INT(vxd_svdag_verify(env.queue, svdag, root, &is, &err), VXD_OK);
         CHECK_STR(err.message, "");
         check_summary(&is, &wanted);
-        usage = usage_of(dag);
-        CHECK_INT(usage.n_leaves, wanted.n_nodes[VXD_DAG_LEAF_HEIGHT]);
+        usage = usage_of(svdag);
+        CHECK_INT(usage.n_leaves, wanted.n_nodes[VXD_SVDAG_LEAF_HEIGHT]);
         CHECK_INT(usage.n_blocks, wanted.n_blocks);
-        vxd_dag_ref_count(&dag->view, root, DEPTH, &n_occupied, &n_free);
+        vxd_svdag_ref_count(&svdag->view, root, DEPTH, &n_occupied, &n_free);
         CHECK_INT(n_occupied, wanted.n_occupied);
         CHECK_INT(n_free, wanted.n_free);
 
         /* Another order gives other addresses, and the same digest. */
         other_root = put_grid(other, grid, 100, 77);
-        CHECK_INT(vxd_dag_verify(env.queue, other, other_root, &again, &err), VXD_OK);
+        CHECK_INT(vxd_svdag_verify(env.queue, other, other_root, &again, &err), VXD_OK);
         check_summary(&again, &wanted);
         CHECK(memcmp(is.digest, again.digest, sizeof is.digest) == 0);
-        CHECK_INT(put_grid(dag, grid, 3, 5), root);
+        CHECK_INT(put_grid(svdag, grid, 3, 5), root);
         grid[i] = grid[i] == MATERIAL ? 0 : MATERIAL;
         other_root = put_grid(other, grid, 0, 1);
-        CHECK_INT(vxd_dag_verify(env.queue, other, other_root, &again, &err), VXD_OK);
+        CHECK_INT(vxd_svdag_verify(env.queue, other, other_root, &again, &err), VXD_OK);
         CHECK(memcmp(is.digest, again.digest, sizeof is.digest) != 0);
-        vxd_dag_destroy(env.queue, dag);
-        vxd_dag_destroy(env.queue, other);
+        vxd_svdag_destroy(env.queue, svdag);
+        vxd_svdag_destroy(env.queue, other);
     }
     gpu_env_close(&env);
 }
@@ -294,15 +296,15 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (int f = 0; f < N_FORMATS; f++) {
-        struct vxd_dag *dag = make_dag(&env, &formats[f]);
-        struct vxd_dag_writer writer = {.dag = dag};
-        uint32_t n_codes = MATERIAL + vxd_dag_n_materials(&formats[f]);
+        struct vxd_svdag *svdag = make_svdag(&env, &formats[f]);
+        struct vxd_svdag_writer writer = {.svdag = svdag};
+        uint32_t n_codes = MATERIAL + vxd_svdag_n_materials(&formats[f]);
 
         for (int i = 0; i < 3000; i++) {
             uint32_t voxels[64];
             uint32_t ref;
-            struct vxd_dag_leaf leaf;
-            struct vxd_dag_leaf back;
+            struct vxd_svdag_leaf leaf;
+            struct vxd_svdag_leaf back;
             uint16_t values[2][64];
             /* Some of few codes, so that uniform and empty ones are among them. */
             uint64_t most = i % 3 == 0 ? n_codes : 1 + gpu_random(&state) % n_codes;
@@ -315,18 +317,18 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
                 voxels[k] = code == FREE && !formats[f].tracks_free ? 0 : code;
             }
             leaf = leaf_of(voxels, values[0]);
-            REQUIRE(vxd_dag_leaf_put(&writer, &leaf, &ref, NULL) == VXD_OK);
-            CHECK_INT(vxd_dag_is_node(ref), !is_uniform(voxels, 64));
-            CHECK_INT(ref == VXD_DAG_EMPTY, leaf.set == 0);
-            vxd_dag_leaf_read(&dag->view, ref, values[1], &back);
+            REQUIRE(vxd_svdag_leaf_put(&writer, &leaf, &ref, NULL) == VXD_OK);
+            CHECK_INT(vxd_svdag_is_node(ref), !is_uniform(voxels, 64));
+            CHECK_INT(ref == VXD_SVDAG_EMPTY, leaf.set == 0);
+            vxd_svdag_leaf_read(&svdag->view, ref, values[1], &back);
             CHECK(back.set == leaf.set && back.free == leaf.free);
             for (int k = 0; k < 64 && formats[f].material_bits > 0; k++) {
                 CHECK(voxels[k] < MATERIAL ||
-                      vxd_dag_leaf_value(&back, k) == values[0][k]);
+                      vxd_svdag_leaf_value(&back, k) == values[0][k]);
             }
         }
-        vxd_dag_writer_close(&writer);
-        vxd_dag_destroy(env.queue, dag);
+        vxd_svdag_writer_close(&writer);
+        vxd_svdag_destroy(env.queue, svdag);
     }
     gpu_env_close(&env);
 }
@@ -334,7 +336,7 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
 /* One edit of a leaf and of its voxels one by one: a few values, so that leaves of one, two and
  * more come up, some of them whole. */
 static void edit_both(uint64_t *state, bool tracks_free, uint32_t n_materials,
-                      struct vxd_dag_leaf *leaf, uint32_t voxels[64])
+                      struct vxd_svdag_leaf *leaf, uint32_t voxels[64])
 {
     const uint64_t any = gpu_random(state) & gpu_random(state);
     const uint64_t wide = gpu_random(state) % 3 == 0 ? UINT64_MAX : any;
@@ -363,7 +365,7 @@ static void edit_both(uint64_t *state, bool tracks_free, uint32_t n_materials,
         for (int i = 0; i < 64; i++) {
             equal |= (uint64_t)(voxels[i] == MATERIAL + n_materials - 1) << i;
         }
-        CHECK(vxd_dag_leaf_find_value(leaf, mask, n_materials - 1) == (mask & equal));
+        CHECK(vxd_svdag_leaf_find_value(leaf, mask, n_materials - 1) == (mask & equal));
         mask &= equal;
         break;
     default:
@@ -378,9 +380,9 @@ static void edit_both(uint64_t *state, bool tracks_free, uint32_t n_materials,
         return;
     }
     if ((mask & (mask - 1)) == 0) {
-        vxd_dag_leaf_set_voxel(leaf, __builtin_ctzll(mask), value);
+        vxd_svdag_leaf_set_voxel(leaf, __builtin_ctzll(mask), value);
     } else {
-        vxd_dag_leaf_set_value(leaf, mask, (uint16_t)value);
+        vxd_svdag_leaf_set_value(leaf, mask, (uint16_t)value);
     }
 }
 
@@ -391,34 +393,34 @@ static void test_leaf_edited_by_masks_is_that_of_its_voxels(void)
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (int f = 0; f < N_FORMATS; f++) {
-        struct vxd_dag *dag;
-        struct vxd_dag_writer writer = {0};
+        struct vxd_svdag *svdag;
+        struct vxd_svdag_writer writer = {0};
         uint32_t voxels[64] = {0};
-        uint32_t old = VXD_DAG_EMPTY;
+        uint32_t old = VXD_SVDAG_EMPTY;
 
         if (formats[f].material_bits == 0) {
             continue;
         }
-        dag = make_dag(&env, &formats[f]);
-        writer.dag = dag;
+        svdag = make_svdag(&env, &formats[f]);
+        writer.svdag = svdag;
         for (int i = 0; i < 20000; i++) {
             uint16_t values[2][64];
-            struct vxd_dag_change change = {0};
-            struct vxd_dag_change want = {0};
-            struct vxd_dag_change pair;
-            struct vxd_dag_leaf before;
-            struct vxd_dag_leaf leaf;
-            struct vxd_dag_leaf plain;
+            struct vxd_svdag_change change = {0};
+            struct vxd_svdag_change want = {0};
+            struct vxd_svdag_change pair;
+            struct vxd_svdag_leaf before;
+            struct vxd_svdag_leaf leaf;
+            struct vxd_svdag_leaf plain;
             uint32_t was[64];
             uint32_t ref;
             uint32_t same;
 
             memcpy(was, voxels, sizeof was);
-            vxd_dag_leaf_split(&dag->view, old, values[0], &leaf);
+            vxd_svdag_leaf_split(&svdag->view, old, values[0], &leaf);
             before = leaf;
             for (uint64_t k = 1 + gpu_random(&state) % 3; k > 0; k--) {
                 edit_both(&state, formats[f].tracks_free,
-                          vxd_dag_n_materials(&formats[f]), &leaf, voxels);
+                          vxd_svdag_n_materials(&formats[f]), &leaf, voxels);
             }
             for (int k = 0; k < 64; k++) {
                 want.n_added += was[k] < MATERIAL && voxels[k] >= MATERIAL;
@@ -427,19 +429,20 @@ static void test_leaf_edited_by_masks_is_that_of_its_voxels(void)
                 want.n_changed +=
                     was[k] >= MATERIAL && voxels[k] >= MATERIAL && was[k] != voxels[k];
             }
-            CHECK_INT(vxd_dag_change_add_edited(&dag->view, old, &before, &leaf, &change),
-                      memcmp(was, voxels, sizeof was) != 0);
+            CHECK_INT(
+                vxd_svdag_change_add_edited(&svdag->view, old, &before, &leaf, &change),
+                memcmp(was, voxels, sizeof was) != 0);
             plain = leaf_of(voxels, values[1]);
-            REQUIRE(vxd_dag_leaf_put(&writer, &leaf, &ref, NULL) == VXD_OK);
-            REQUIRE(vxd_dag_leaf_put(&writer, &plain, &same, NULL) == VXD_OK);
+            REQUIRE(vxd_svdag_leaf_put(&writer, &leaf, &ref, NULL) == VXD_OK);
+            REQUIRE(vxd_svdag_leaf_put(&writer, &plain, &same, NULL) == VXD_OK);
             REQUIRE(ref == same);
-            pair = vxd_dag_change_leaves(&dag->view, old, ref);
+            pair = vxd_svdag_change_leaves(&svdag->view, old, ref);
             CHECK(memcmp(&change, &want, sizeof want) == 0);
             CHECK(memcmp(&pair, &want, sizeof want) == 0);
             old = ref;
         }
-        vxd_dag_writer_close(&writer);
-        vxd_dag_destroy(env.queue, dag);
+        vxd_svdag_writer_close(&writer);
+        vxd_svdag_destroy(env.queue, svdag);
     }
     gpu_env_close(&env);
 }

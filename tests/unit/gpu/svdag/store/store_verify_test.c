@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify: each rule of dag_math.h broken once, by items that no edit makes; and scenes whose
+/* verify: each rule of svdag_math.h broken once, by items that no edit makes; and scenes whose
  * DAGs have far more paths than nodes. */
 #include "tests/support/test.h"
 
@@ -7,45 +7,46 @@
 #include "tests/support/svdag/svdag_run.h"
 #include "tests/support/gpu/gpu_helpers.h"
 
-#define UNIFORM VXD_DAG_UNIFORM
+#define UNIFORM VXD_SVDAG_UNIFORM
 #define ALL 0xffffffffu
 
-static struct vxd_dag *make_dag(struct gpu_env *env, const struct vxd_dag_format *format)
+static struct vxd_svdag *make_svdag(struct gpu_env *env,
+                                    const struct vxd_svdag_format *format)
 {
-    struct vxd_dag_spec spec = {.format = *format};
+    struct vxd_svdag_spec spec = {.format = *format};
 
-    return gpu_dag_create(env, &spec);
+    return gpu_svdag_create(env, &spec);
 }
 
-static uint32_t put(struct vxd_dag *dag, enum vxd_dag_kind kind, const uint32_t *words,
-                    int n_words)
+static uint32_t put(struct vxd_svdag *svdag, enum vxd_svdag_kind kind,
+                    const uint32_t *words, int n_words)
 {
-    struct vxd_dag_writer writer = {.dag = dag};
-    uint32_t ref = VXD_DAG_EMPTY;
+    struct vxd_svdag_writer writer = {.svdag = svdag};
+    uint32_t ref = VXD_SVDAG_EMPTY;
 
-    CHECK_INT(vxd_dag_put(&writer, kind, 2, words, n_words, &ref, NULL), VXD_OK);
-    vxd_dag_writer_close(&writer);
+    CHECK_INT(vxd_svdag_put(&writer, kind, 2, words, n_words, &ref, NULL), VXD_OK);
+    vxd_svdag_writer_close(&writer);
     return ref;
 }
 
-static uint32_t put_inner(struct vxd_dag *dag, int height, const uint32_t children[8])
+static uint32_t put_inner(struct vxd_svdag *svdag, int height, const uint32_t children[8])
 {
-    struct vxd_dag_writer writer = {.dag = dag};
-    uint32_t ref = VXD_DAG_EMPTY;
+    struct vxd_svdag_writer writer = {.svdag = svdag};
+    uint32_t ref = VXD_SVDAG_EMPTY;
 
-    CHECK_INT(vxd_dag_inner_put(&writer, height, children, &ref, NULL), VXD_OK);
-    vxd_dag_writer_close(&writer);
+    CHECK_INT(vxd_svdag_inner_put(&writer, height, children, &ref, NULL), VXD_OK);
+    vxd_svdag_writer_close(&writer);
     return ref;
 }
 
 /* The root over a reference of this height, which is the child `octant` all the way. */
-static uint32_t root_over(struct vxd_dag *dag, uint32_t ref, int height, int octant)
+static uint32_t root_over(struct vxd_svdag *svdag, uint32_t ref, int height, int octant)
 {
-    while (height < dag->spec.format.depth) {
+    while (height < svdag->spec.format.depth) {
         uint32_t children[8] = {0};
 
         children[octant] = ref;
-        ref = put_inner(dag, ++height, children);
+        ref = put_inner(svdag, ++height, children);
     }
     return ref;
 }
@@ -86,7 +87,7 @@ static const struct broken leaves[] = {
     {"a value that is none", 8, false, 2, 3, {3, 0, UNIFORM | 256}, 0, {0}},
     {"64 equal", 8, true, 2, 3, {ALL, ALL, UNIFORM | 9}, 0, {0}},
     {"64 equal", 8, true, 2, 3, {ALL, ALL, UNIFORM | 255}, 0, {0}},
-    {"block at word 0: outside", 8, false, 2, 3, {3, 0, VXD_DAG_EMPTY}, 0, {0}},
+    {"block at word 0: outside", 8, false, 2, 3, {3, 0, VXD_SVDAG_EMPTY}, 0, {0}},
     {"block at word 1073741824: outside", 8, false, 2, 3, {3, 0, 1u << 30}, 0, {0}},
     {NULL, 8, false, 2, 3, {3, 0, 0}, 2, {2, 0x0102}},
     {"not a value a set voxel", 8, false, 2, 3, {7, 0, 0}, 2, {2, 0x0102}},
@@ -125,9 +126,9 @@ static const struct broken inners[] = {
 
 static void check_broken(struct gpu_env *env, const struct broken *broken)
 {
-    struct vxd_dag_format format = {12, broken->material_bits, broken->tracks_free};
-    struct vxd_dag *dag = make_dag(env, &format);
-    struct vxd_dag_summary summary;
+    struct vxd_svdag_format format = {12, broken->material_bits, broken->tracks_free};
+    struct vxd_svdag *svdag = make_svdag(env, &format);
+    struct vxd_svdag_summary summary;
     struct vxd_err err = {0};
     uint32_t words[10];
     uint32_t root;
@@ -136,19 +137,20 @@ static void check_broken(struct gpu_env *env, const struct broken *broken)
     memcpy(words, broken->words, sizeof words);
     if (broken->n_block_words > 0) {
         words[broken->n_words - 1] =
-            put(dag, VXD_DAG_BLOCK, broken->block, broken->n_block_words);
+            put(svdag, VXD_SVDAG_BLOCK, broken->block, broken->n_block_words);
     }
-    root = put(dag, broken->height == VXD_DAG_LEAF_HEIGHT ? VXD_DAG_LEAF : VXD_DAG_INNER,
+    root = put(svdag,
+               broken->height == VXD_SVDAG_LEAF_HEIGHT ? VXD_SVDAG_LEAF : VXD_SVDAG_INNER,
                words, broken->n_words);
-    root = root_over(dag, root, broken->height, 5);
-    status = vxd_dag_verify(env->queue, dag, root, &summary, &err);
+    root = root_over(svdag, root, broken->height, 5);
+    status = vxd_svdag_verify(env->queue, svdag, root, &summary, &err);
     CHECK_INT(status, broken->rule == NULL ? VXD_OK : VXD_DATA_LOSS);
     if (broken->rule == NULL) {
         CHECK_STR(err.message, "");
     } else if (strstr(err.message, broken->rule) == NULL) {
         CHECK_STR(err.message, broken->rule);
     }
-    vxd_dag_destroy(env->queue, dag);
+    vxd_svdag_destroy(env->queue, svdag);
 }
 
 static void test_verify_of_broken_leaf_says_which_rule(void)
@@ -175,10 +177,10 @@ static void test_verify_of_broken_inner_node_says_which_rule(void)
 
 static void test_verify_of_wrong_reference_is_data_loss(void)
 {
-    static const struct vxd_dag_format format = {6, 0, false};
+    static const struct vxd_svdag_format format = {6, 0, false};
     struct gpu_env env;
-    struct vxd_dag *dag;
-    struct vxd_dag_summary summary;
+    struct vxd_svdag *svdag;
+    struct vxd_svdag_summary summary;
     struct vxd_err err;
     uint32_t root;
     uint32_t leaf[2] = {5, 6};
@@ -186,26 +188,26 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
     uint32_t roots[5];
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    dag = make_dag(&env, &format);
-    leaf[0] = put(dag, VXD_DAG_LEAF, leaf, 2);
-    root = root_over(dag, leaf[0], 2, 3);
-    CHECK_INT(vxd_dag_verify(env.queue, dag, root, &summary, &err), VXD_OK);
+    svdag = make_svdag(&env, &format);
+    leaf[0] = put(svdag, VXD_SVDAG_LEAF, leaf, 2);
+    root = root_over(svdag, leaf[0], 2, 3);
+    CHECK_INT(vxd_svdag_verify(env.queue, svdag, root, &summary, &err), VXD_OK);
 
     /* An inner node where a leaf belongs, and the other way; the middle of an item; a chunk
      * that is not there; a value that voxels of this format do not have. */
     words[1] = root;
-    roots[0] = root_over(dag, put(dag, VXD_DAG_INNER, words, 2), 3, 0);
+    roots[0] = root_over(svdag, put(svdag, VXD_SVDAG_INNER, words, 2), 3, 0);
     roots[1] = leaf[0];
     roots[2] = root + 1;
     roots[3] = 0xfffe0000u;
     roots[4] = UNIFORM | 2;
     for (int i = 0; i < 5; i++) {
         err = (struct vxd_err){0};
-        CHECK_INT(vxd_dag_verify(env.queue, dag, roots[i], &summary, &err),
+        CHECK_INT(vxd_svdag_verify(env.queue, svdag, roots[i], &summary, &err),
                   VXD_DATA_LOSS);
         CHECK(err.message[0] != '\0');
     }
-    vxd_dag_destroy(env.queue, dag);
+    vxd_svdag_destroy(env.queue, svdag);
     gpu_env_close(&env);
 }
 
@@ -213,72 +215,74 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
  * never written. */
 static void test_verify_of_any_address_in_slabs_is_answered(void)
 {
-    static const struct vxd_dag_format format = {6, 4, true};
+    static const struct vxd_svdag_format format = {6, 4, true};
     struct gpu_env env;
     uint64_t state = 11;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    for (int store = VXD_DAG_ATOMIC64; store < GPU_N_STORES; store++) {
-        struct vxd_dag_spec spec = {
-            .format = format, .store = (enum vxd_dag_store)store, .table_items = 1000};
-        struct vxd_dag_summary summary;
-        struct vxd_dag *dag;
+    for (int store = VXD_SVDAG_ATOMIC64; store < GPU_N_STORES; store++) {
+        struct vxd_svdag_spec spec = {
+            .format = format, .store = (enum vxd_svdag_store)store, .table_items = 1000};
+        struct vxd_svdag_summary summary;
+        struct vxd_svdag *svdag;
         uint32_t refs[8] = {0};
         int n_fine = 0;
 
-        REQUIRE(vxd_dag_create(env.queue, &spec, &dag, NULL) == VXD_OK);
+        REQUIRE(vxd_svdag_create(env.queue, &spec, &svdag, NULL) == VXD_OK);
         for (int i = 0; i < 400; i++) {
             uint32_t leaf[10] = {(uint32_t)gpu_random(&state) | 1u};
 
             leaf[1] = (uint32_t)gpu_random(&state) >> i % 32;
-            refs[i % 8] = put(dag, VXD_DAG_LEAF, leaf,
-                              vxd_dag_leaf_words(4, vxd_dag_leaf_mask(leaf)));
+            refs[i % 8] = put(svdag, VXD_SVDAG_LEAF, leaf,
+                              vxd_svdag_leaf_words(4, vxd_svdag_leaf_mask(leaf)));
             if (i % 8 == 7) {
-                refs[0] = root_over(dag, put_inner(dag, 3, refs), 3, i % 7);
+                refs[0] = root_over(svdag, put_inner(svdag, 3, refs), 3, i % 7);
             }
         }
-        REQUIRE(vxd_dag_verify(env.queue, dag, refs[0], &summary, NULL) == VXD_OK);
+        REQUIRE(vxd_svdag_verify(env.queue, svdag, refs[0], &summary, NULL) == VXD_OK);
         for (uint32_t i = 0; i < 200000; i++) {
             uint32_t near = refs[i % 8] + i / 8 % 600 - 300;
             uint32_t ref = i % 2 == 0 ? near : (uint32_t)gpu_random(&state) % (20u << 18);
             struct vxd_err err = {0};
-            enum vxd_status status = vxd_dag_verify(env.queue, dag, ref, &summary, &err);
+            enum vxd_status status =
+                vxd_svdag_verify(env.queue, svdag, ref, &summary, &err);
 
             n_fine += status == VXD_OK;
             CHECK(status == VXD_OK || status == VXD_DATA_LOSS);
         }
         CHECK(n_fine > 0);
-        vxd_dag_destroy(env.queue, dag);
+        vxd_svdag_destroy(env.queue, svdag);
     }
     gpu_env_close(&env);
 }
 
 static void test_verify_of_empty_and_uniform_roots_counts_them(void)
 {
-    static const struct vxd_dag_format format = {21, 4, true};
-    static const struct vxd_dag_summary nothing;
+    static const struct vxd_svdag_format format = {21, 4, true};
+    static const struct vxd_svdag_summary nothing;
     struct gpu_env env;
-    struct vxd_dag *dag;
-    struct vxd_dag_summary empty;
-    struct vxd_dag_summary full;
-    struct vxd_dag_summary free_space;
+    struct vxd_svdag *svdag;
+    struct vxd_svdag_summary empty;
+    struct vxd_svdag_summary full;
+    struct vxd_svdag_summary free_space;
     uint64_t n_occupied;
     uint64_t n_free;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    dag = make_dag(&env, &format);
-    CHECK_INT(vxd_dag_verify(env.queue, dag, VXD_DAG_EMPTY, &empty, NULL), VXD_OK);
-    CHECK_INT(vxd_dag_verify(env.queue, dag, UNIFORM | 3, &full, NULL), VXD_OK);
-    CHECK_INT(vxd_dag_verify(env.queue, dag, UNIFORM | 15, &free_space, NULL), VXD_OK);
+    svdag = make_svdag(&env, &format);
+    CHECK_INT(vxd_svdag_verify(env.queue, svdag, VXD_SVDAG_EMPTY, &empty, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_verify(env.queue, svdag, UNIFORM | 3, &full, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_verify(env.queue, svdag, UNIFORM | 15, &free_space, NULL),
+              VXD_OK);
     CHECK_INT(empty.n_occupied + empty.n_free, 0);
     CHECK(full.n_occupied == (uint64_t)1 << 63);
     CHECK(free_space.n_free == (uint64_t)1 << 63);
     CHECK(empty.digest[0] != full.digest[0] && full.digest[0] != free_space.digest[0]);
-    vxd_dag_ref_count(&dag->view, UNIFORM | 15, 21, &n_occupied, &n_free);
+    vxd_svdag_ref_count(&svdag->view, UNIFORM | 15, 21, &n_occupied, &n_free);
     CHECK(n_occupied == 0 && n_free == (uint64_t)1 << 63);
     empty.digest[0] = empty.digest[1] = 0;
     CHECK(memcmp(&empty, &nothing, sizeof empty) == 0);
-    vxd_dag_destroy(env.queue, dag);
+    vxd_svdag_destroy(env.queue, svdag);
     gpu_env_close(&env);
 }
 
@@ -287,46 +291,46 @@ static void test_verify_of_empty_and_uniform_roots_counts_them(void)
  * materials have. */
 static void test_verify_of_doubled_nodes_counts_all_voxels(void)
 {
-    static const struct vxd_dag_format formats[] = {
+    static const struct vxd_svdag_format formats[] = {
         {21, 0, true}, {21, 4, true}, {21, 8, true}, {21, 16, true}};
     struct gpu_env env;
     uint64_t digest[2] = {0, 0};
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (size_t f = 0; f < 4; f++) {
-        struct vxd_dag *dag = make_dag(&env, &formats[f]);
-        struct vxd_dag_writer writer = {.dag = dag};
-        struct vxd_dag_leaf leaf = {.set = 0x8421, .free = 0x400};
-        struct vxd_dag_summary summary;
-        uint32_t free_ref = UNIFORM | (uint32_t)vxd_dag_free_value(&formats[f]);
+        struct vxd_svdag *svdag = make_svdag(&env, &formats[f]);
+        struct vxd_svdag_writer writer = {.svdag = svdag};
+        struct vxd_svdag_leaf leaf = {.set = 0x8421, .free = 0x400};
+        struct vxd_svdag_summary summary;
+        uint32_t free_ref = UNIFORM | (uint32_t)vxd_svdag_free_value(&formats[f]);
         uint64_t counts[2] = {3, 1};
         uint64_t n_occupied;
         uint64_t n_free;
         uint32_t ref;
 
-        CHECK_INT(vxd_dag_leaf_put(&writer, &leaf, &ref, NULL), VXD_OK);
-        vxd_dag_writer_close(&writer);
+        CHECK_INT(vxd_svdag_leaf_put(&writer, &leaf, &ref, NULL), VXD_OK);
+        vxd_svdag_writer_close(&writer);
         for (int height = 3; height <= 21; height++) {
             uint32_t children[8] = {ref, 0, free_ref, ref, 0, 0, UNIFORM, 0};
             uint64_t n_child = (uint64_t)1 << (3 * (height - 1));
 
-            ref = put_inner(dag, height, children);
+            ref = put_inner(svdag, height, children);
             counts[0] = 2 * counts[0] + n_child;
             counts[1] = 2 * counts[1] + n_child;
         }
-        CHECK_INT(vxd_dag_verify(env.queue, dag, ref, &summary, NULL), VXD_OK);
+        CHECK_INT(vxd_svdag_verify(env.queue, svdag, ref, &summary, NULL), VXD_OK);
         CHECK_INT(summary.n_occupied, counts[0]);
         CHECK_INT(summary.n_free, counts[1]);
         for (int height = 2; height <= 21; height++) {
             CHECK_INT(summary.n_nodes[height], 1);
         }
         CHECK_INT(summary.n_blocks, f >= 2 ? 1 : 0);
-        vxd_dag_ref_count(&dag->view, ref, 21, &n_occupied, &n_free);
+        vxd_svdag_ref_count(&svdag->view, ref, 21, &n_occupied, &n_free);
         CHECK_INT(n_occupied, counts[0]);
         CHECK_INT(n_free, counts[1]);
         CHECK(f == 0 || memcmp(digest, summary.digest, sizeof digest) == 0);
         memcpy(digest, summary.digest, sizeof digest);
-        vxd_dag_destroy(env.queue, dag);
+        vxd_svdag_destroy(env.queue, svdag);
     }
     gpu_env_close(&env);
 }
@@ -334,30 +338,30 @@ static void test_verify_of_doubled_nodes_counts_all_voxels(void)
 /* Where nothing but FREE is below, a node has the same words at every height. */
 static void test_verify_of_one_node_at_two_heights_counts_by_height(void)
 {
-    static const struct vxd_dag_format format = {9, 0, true};
+    static const struct vxd_svdag_format format = {9, 0, true};
     struct gpu_env env;
-    struct vxd_dag *dag;
-    struct vxd_dag_summary summary;
+    struct vxd_svdag *svdag;
+    struct vxd_svdag_summary summary;
     uint32_t corner[8] = {UNIFORM | 1};
     uint32_t both[8] = {0};
     uint32_t root;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
-    dag = make_dag(&env, &format);
-    both[0] = put_inner(dag, 4, corner);
-    CHECK_INT(put_inner(dag, 7, corner), both[0]);
-    both[3] = root_over(dag, both[0], 4, 0);
-    both[0] = root_over(dag, put_inner(dag, 7, corner), 7, 0);
+    svdag = make_svdag(&env, &format);
+    both[0] = put_inner(svdag, 4, corner);
+    CHECK_INT(put_inner(svdag, 7, corner), both[0]);
+    both[3] = root_over(svdag, both[0], 4, 0);
+    both[0] = root_over(svdag, put_inner(svdag, 7, corner), 7, 0);
     CHECK(both[3] != both[0]);
-    both[3] = vxd_dag_child(vxd_dag_words(&dag->view, both[3]), 0);
-    both[0] = vxd_dag_child(vxd_dag_words(&dag->view, both[0]), 0);
-    root = put_inner(dag, 9, both);
-    CHECK_INT(vxd_dag_verify(env.queue, dag, root, &summary, NULL), VXD_OK);
+    both[3] = vxd_svdag_child(vxd_svdag_words(&svdag->view, both[3]), 0);
+    both[0] = vxd_svdag_child(vxd_svdag_words(&svdag->view, both[0]), 0);
+    root = put_inner(svdag, 9, both);
+    CHECK_INT(vxd_svdag_verify(env.queue, svdag, root, &summary, NULL), VXD_OK);
     CHECK_INT(summary.n_free, (1 << 9) + (1 << 18));
     CHECK_INT(summary.n_nodes[4], 1);
     CHECK_INT(summary.n_nodes[7], 2);
     CHECK_INT(summary.n_nodes[8], 2);
-    vxd_dag_destroy(env.queue, dag);
+    vxd_svdag_destroy(env.queue, svdag);
     gpu_env_close(&env);
 }
 
@@ -365,21 +369,21 @@ static void test_verify_of_one_node_at_two_heights_counts_by_height(void)
  * another beside it. */
 static void test_verify_without_memory_is_refused(void)
 {
-    static const struct vxd_dag_format format = {6, 0, false};
+    static const struct vxd_svdag_format format = {6, 0, false};
     static uint32_t refs[4096];
     struct gpu_env env;
-    struct vxd_dag *dag;
-    struct vxd_dag_summary summary;
+    struct vxd_svdag *svdag;
+    struct vxd_svdag_summary summary;
     struct vxd_err err = {0};
     struct vxd_memory_usage memory;
     size_t n = 4096;
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 100 << 10);
-    dag = make_dag(&env, &format);
+    svdag = make_svdag(&env, &format);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t words[2] = {i + 1, 7};
 
-        refs[i] = put(dag, VXD_DAG_LEAF, words, 2);
+        refs[i] = put(svdag, VXD_SVDAG_LEAF, words, 2);
     }
     for (int height = 3; height <= 6; height++) {
         n /= 8;
@@ -387,22 +391,22 @@ static void test_verify_without_memory_is_refused(void)
             uint32_t children[8];
 
             memcpy(children, refs + 8 * i, sizeof children);
-            refs[i] = put_inner(dag, height, children);
+            refs[i] = put_inner(svdag, height, children);
         }
     }
-    CHECK_INT(vxd_dag_verify(env.queue, dag, refs[0], &summary, &err),
+    CHECK_INT(vxd_svdag_verify(env.queue, svdag, refs[0], &summary, &err),
               VXD_RESOURCE_EXHAUSTED);
     CHECK(err.message[0] != '\0');
     vxd_context_get_memory(env.context, &memory);
     CHECK_INT(memory.host_bytes, 0);
-    vxd_dag_destroy(env.queue, dag);
+    vxd_svdag_destroy(env.queue, svdag);
     gpu_env_close(&env);
 }
 
 static void test_create_of_wrong_spec_names_the_field(void)
 {
     static const struct {
-        struct vxd_dag_spec spec;
+        struct vxd_svdag_spec spec;
         const char *field;
         enum vxd_status status;
     } cases[] = {
@@ -410,22 +414,22 @@ static void test_create_of_wrong_spec_names_the_field(void)
         {{.format = {22, 0, false}}, "depth", VXD_INVALID_ARGUMENT},
         {{.format = {17, 1, false}}, "material_bits", VXD_INVALID_ARGUMENT},
         {{.format = {17, 32, false}}, "material_bits", VXD_INVALID_ARGUMENT},
-        {{.format = {17, 0, false}, .store = (enum vxd_dag_store)9},
+        {{.format = {17, 0, false}, .store = (enum vxd_svdag_store)9},
          "store",
          VXD_INVALID_ARGUMENT},
-        {{.format = {17, 8, false}, .store = VXD_DAG_TICKET},
+        {{.format = {17, 8, false}, .store = VXD_SVDAG_TICKET},
          "store",
          VXD_INVALID_ARGUMENT},
-        {{.format = {17, 4, false}, .store = VXD_DAG_ACCEL32, .load = 65537},
+        {{.format = {17, 4, false}, .store = VXD_SVDAG_ACCEL32, .load = 65537},
          "load",
          VXD_INVALID_ARGUMENT},
         {{.format = {17, 4, false},
-          .store = VXD_DAG_ACCEL8,
-          .table_items = VXD_DAG_MAX_TABLE_ITEMS + 1},
+          .store = VXD_SVDAG_ACCEL8,
+          .table_items = VXD_SVDAG_MAX_TABLE_ITEMS + 1},
          "table_items",
          VXD_INVALID_ARGUMENT},
 #if defined(VXD_WITH_PAPER)
-        {{.format = {17, 0, false}, .store = VXD_DAG_ATOMIC64, .max_bytes = 9999},
+        {{.format = {17, 0, false}, .store = VXD_SVDAG_ATOMIC64, .max_bytes = 9999},
          "max_bytes",
          VXD_RESOURCE_EXHAUSTED},
 #endif
@@ -438,26 +442,27 @@ static void test_create_of_wrong_spec_names_the_field(void)
 
     gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct vxd_dag *dag;
+        struct vxd_svdag *svdag;
         struct vxd_err err = {0};
 
-        CHECK_INT(vxd_dag_create(env.queue, &cases[i].spec, &dag, &err), cases[i].status);
+        CHECK_INT(vxd_svdag_create(env.queue, &cases[i].spec, &svdag, &err),
+                  cases[i].status);
         CHECK_STR(err.field, cases[i].field);
-        CHECK(dag == NULL);
+        CHECK(svdag == NULL);
     }
     for (int i = 0; i < 4; i++) {
-        struct vxd_dag_format format = {17, bits[i], false};
-        struct vxd_dag *dag = make_dag(&env, &format);
+        struct vxd_svdag_format format = {17, bits[i], false};
+        struct vxd_svdag *svdag = make_svdag(&env, &format);
 
-        CHECK_INT(vxd_dag_get_spec(dag)->format.material_bits, bits[i]);
-        CHECK_INT(vxd_dag_free_value(&format), -1);
-        CHECK_INT(vxd_dag_n_materials(&format), 1 << bits[i]);
+        CHECK_INT(vxd_svdag_get_spec(svdag)->format.material_bits, bits[i]);
+        CHECK_INT(vxd_svdag_free_value(&format), -1);
+        CHECK_INT(vxd_svdag_n_materials(&format), 1 << bits[i]);
         format.tracks_free = true;
-        CHECK_INT(vxd_dag_free_value(&format), bits[i] == 0 ? 1 : (1 << bits[i]) - 1);
-        CHECK_INT(vxd_dag_n_materials(&format), bits[i] == 0 ? 1 : (1 << bits[i]) - 1);
-        vxd_dag_destroy(env.queue, dag);
+        CHECK_INT(vxd_svdag_free_value(&format), bits[i] == 0 ? 1 : (1 << bits[i]) - 1);
+        CHECK_INT(vxd_svdag_n_materials(&format), bits[i] == 0 ? 1 : (1 << bits[i]) - 1);
+        vxd_svdag_destroy(env.queue, svdag);
     }
-    vxd_dag_destroy(env.queue, NULL);
+    vxd_svdag_destroy(env.queue, NULL);
     gpu_env_close(&env);
 }
 

@@ -15,7 +15,7 @@ static void item_of(uint64_t i, int n_words, uint32_t *words)
     for (int k = 0; k < n_words; k++) {
         words[k] = (uint32_t)gpu_random(&state);
     }
-    if (n_words < VXD_DAG_TABLE_MAX_WORDS) {
+    if (n_words < VXD_SVDAG_TABLE_MAX_WORDS) {
         /* Few different first words, as nodes have. */
         words[0] = (0xffu >> (9 - n_words)) | (words[0] & 0xf00u);
     } else {
@@ -27,17 +27,17 @@ static void item_of(uint64_t i, int n_words, uint32_t *words)
 
 struct fixture {
     struct gpu_env *env;
-    struct vxd_dag_table_spec spec;
-    struct vxd_dag_table *table;
+    struct vxd_svdag_table_spec spec;
+    struct vxd_svdag_table *table;
 };
 
-static bool open_table(struct gpu_env *env, const struct vxd_dag_table_spec *spec,
+static bool open_table(struct gpu_env *env, const struct vxd_svdag_table_spec *spec,
                        struct fixture *out)
 {
     struct vxd_err err = {0};
 
     *out = (struct fixture){env, *spec, NULL};
-    CHECK_INT(vxd_dag_table_create(env->queue, spec, &out->table, &err), VXD_OK);
+    CHECK_INT(vxd_svdag_table_create(env->queue, spec, &out->table, &err), VXD_OK);
     CHECK_STR(err.message, "");
     return out->table != NULL;
 }
@@ -71,8 +71,8 @@ static uint32_t *refs_of(struct fixture *fixture, uint64_t first, size_t n,
 
     CHECK_INT(
         inserts
-            ? vxd_dag_table_insert(queue, fixture->table, items.ptr, n, refs.ptr, NULL)
-            : vxd_dag_table_find(queue, fixture->table, items.ptr, n, refs.ptr, NULL),
+            ? vxd_svdag_table_insert(queue, fixture->table, items.ptr, n, refs.ptr, NULL)
+            : vxd_svdag_table_find(queue, fixture->table, items.ptr, n, refs.ptr, NULL),
         VXD_OK);
     gpu_wait(fixture->env);
     out = gpu_to_host(fixture->env, &refs);
@@ -96,19 +96,19 @@ static void check_distinct(uint32_t *refs, size_t n)
 
     qsort(refs, n, sizeof *refs, compare);
     for (size_t i = 0; i < n; i++) {
-        n_wrong += !vxd_dag_is_node(refs[i]) || (i > 0 && refs[i] == refs[i - 1]);
+        n_wrong += !vxd_svdag_is_node(refs[i]) || (i > 0 && refs[i] == refs[i - 1]);
     }
     CHECK_INT(n_wrong, 0);
 }
 
 /* Inserts in batches of several sizes, each of which is looked for at once and in the end. */
-static void fill_and_find(struct gpu_env *env, const struct vxd_dag_table_spec *spec)
+static void fill_and_find(struct gpu_env *env, const struct vxd_svdag_table_spec *spec)
 {
     static const size_t sizes[] = {1, 2, 7, 31, 33, 255, 257, 1000};
     size_t n = (size_t)spec->n_items;
     uint32_t *refs = gpu_alloc(n * sizeof *refs);
     uint32_t *found;
-    struct vxd_dag_table_usage usage;
+    struct vxd_svdag_table_usage usage;
     struct fixture fixture;
     size_t done = 0;
 
@@ -118,7 +118,7 @@ static void fill_and_find(struct gpu_env *env, const struct vxd_dag_table_spec *
     }
     found = refs_of(&fixture, 0, 100, 0, false);
     for (int i = 0; i < 100; i++) {
-        CHECK_INT(found[i], VXD_DAG_EMPTY);
+        CHECK_INT(found[i], VXD_SVDAG_EMPTY);
     }
     free(found);
     for (int k = 0; done < n; k++) {
@@ -137,15 +137,15 @@ static void fill_and_find(struct gpu_env *env, const struct vxd_dag_table_spec *
     free(found);
     found = refs_of(&fixture, 0, n, 1u << 31, false);
     for (size_t i = 0; i < n; i++) {
-        CHECK_INT(found[i], VXD_DAG_EMPTY);
+        CHECK_INT(found[i], VXD_SVDAG_EMPTY);
     }
     free(found);
     check_distinct(refs, n);
-    CHECK_INT(vxd_dag_table_get_usage(env->queue, fixture.table, &usage, NULL), VXD_OK);
+    CHECK_INT(vxd_svdag_table_get_usage(env->queue, fixture.table, &usage, NULL), VXD_OK);
     CHECK_INT(usage.n_items, n);
     CHECK_INT(usage.node_bytes, n * (size_t)spec->n_words * 4);
     CHECK(usage.used_bytes > usage.node_bytes && usage.used_bytes <= usage.n_bytes);
-    vxd_dag_table_destroy(env->queue, fixture.table);
+    vxd_svdag_table_destroy(env->queue, fixture.table);
     gpu_wait(env);
     free(refs);
 }
@@ -153,10 +153,10 @@ static void fill_and_find(struct gpu_env *env, const struct vxd_dag_table_spec *
 static void each_size(struct gpu_env *env)
 {
     for (int store = 0; store < GPU_N_STORES; store++) {
-        for (int n_words = VXD_DAG_TABLE_MIN_WORDS; n_words <= VXD_DAG_TABLE_MAX_WORDS;
-             n_words++) {
-            struct vxd_dag_table_spec spec = {(enum vxd_dag_store)store, n_words, 5000,
-                                              0};
+        for (int n_words = VXD_SVDAG_TABLE_MIN_WORDS;
+             n_words <= VXD_SVDAG_TABLE_MAX_WORDS; n_words++) {
+            struct vxd_svdag_table_spec spec = {(enum vxd_svdag_store)store, n_words,
+                                                5000, 0};
 
             fill_and_find(env, &spec);
         }
@@ -171,12 +171,12 @@ static void test_table_of_every_store_and_size_finds_what_was_inserted(void)
 /* One list, which all who insert lengthen; and lists of an item each. */
 static void each_load(struct gpu_env *env)
 {
-    static const uint32_t loads[] = {VXD_DAG_MAX_LOAD, 1, 32};
+    static const uint32_t loads[] = {VXD_SVDAG_MAX_LOAD, 1, 32};
 
     for (int store = 0; store < GPU_N_STORES; store++) {
         for (int i = 0; i < 3; i++) {
-            struct vxd_dag_table_spec spec = {(enum vxd_dag_store)store, 5, 6000,
-                                              loads[i]};
+            struct vxd_svdag_table_spec spec = {(enum vxd_svdag_store)store, 5, 6000,
+                                                loads[i]};
 
             fill_and_find(env, &spec);
         }
@@ -191,7 +191,7 @@ static void test_table_of_one_list_or_of_very_many_finds_what_was_inserted(void)
 static void over_capacity(struct gpu_env *env)
 {
     for (int store = 0; store < GPU_N_STORES; store++) {
-        struct vxd_dag_table_spec spec = {(enum vxd_dag_store)store, 6, 500, 0};
+        struct vxd_svdag_table_spec spec = {(enum vxd_svdag_store)store, 6, 500, 0};
         struct fixture fixture;
         struct vxd_buffer items;
         struct vxd_err err = {0};
@@ -203,24 +203,24 @@ static void over_capacity(struct gpu_env *env)
         free(refs_of(&fixture, 0, 400, 0, true));
         items = upload_items(&fixture, 400, 101, 0);
         CHECK_INT(
-            vxd_dag_table_insert(env->queue, fixture.table, items.ptr, 101, NULL, &err),
+            vxd_svdag_table_insert(env->queue, fixture.table, items.ptr, 101, NULL, &err),
             VXD_RESOURCE_EXHAUSTED);
         CHECK_STR(err.field, "n");
         CHECK_INT(
-            vxd_dag_table_insert(env->queue, fixture.table, items.ptr, 100, NULL, NULL),
+            vxd_svdag_table_insert(env->queue, fixture.table, items.ptr, 100, NULL, NULL),
             VXD_OK);
         CHECK_INT(
-            vxd_dag_table_insert(env->queue, fixture.table, items.ptr, 0, NULL, NULL),
+            vxd_svdag_table_insert(env->queue, fixture.table, items.ptr, 0, NULL, NULL),
             VXD_OK);
-        CHECK_INT(vxd_dag_table_insert(env->queue, fixture.table, NULL, 0, NULL, NULL),
+        CHECK_INT(vxd_svdag_table_insert(env->queue, fixture.table, NULL, 0, NULL, NULL),
                   VXD_OK);
         gpu_wait(env);
         vxd_device_free(env->queue, &items);
         refs = refs_of(&fixture, 0, 501, 0, false);
-        CHECK_INT(refs[500], VXD_DAG_EMPTY);
+        CHECK_INT(refs[500], VXD_SVDAG_EMPTY);
         check_distinct(refs, 500);
         free(refs);
-        vxd_dag_table_destroy(env->queue, fixture.table);
+        vxd_svdag_table_destroy(env->queue, fixture.table);
         gpu_wait(env);
     }
 }
@@ -233,39 +233,40 @@ static void test_insert_of_more_than_the_table_holds_is_refused(void)
 static void wrong_calls(struct gpu_env *env)
 {
     static const struct {
-        struct vxd_dag_table_spec spec;
+        struct vxd_svdag_table_spec spec;
         const char *field;
     } cases[] = {
-        {{(enum vxd_dag_store)5, 2, 1, 0}, "store"},
-        {{(enum vxd_dag_store) - 1, 2, 1, 0}, "store"},
-        {{VXD_DAG_ARENA, 1, 1, 0}, "n_words"},
-        {{VXD_DAG_ARENA, 11, 1, 0}, "n_words"},
-        {{VXD_DAG_TICKET, 2, 0, 0}, "n_items"},
-        {{VXD_DAG_TICKET, 2, VXD_DAG_MAX_TABLE_ITEMS + 1, 0}, "n_items"},
-        {{VXD_DAG_TICKET, 2, 1, VXD_DAG_MAX_LOAD + 1}, "load"},
+        {{(enum vxd_svdag_store)5, 2, 1, 0}, "store"},
+        {{(enum vxd_svdag_store) - 1, 2, 1, 0}, "store"},
+        {{VXD_SVDAG_ARENA, 1, 1, 0}, "n_words"},
+        {{VXD_SVDAG_ARENA, 11, 1, 0}, "n_words"},
+        {{VXD_SVDAG_TICKET, 2, 0, 0}, "n_items"},
+        {{VXD_SVDAG_TICKET, 2, VXD_SVDAG_MAX_TABLE_ITEMS + 1, 0}, "n_items"},
+        {{VXD_SVDAG_TICKET, 2, 1, VXD_SVDAG_MAX_LOAD + 1}, "load"},
     };
-    struct vxd_dag_table_spec spec = {(enum vxd_dag_store)(GPU_N_STORES - 1), 2, 10, 0};
+    struct vxd_svdag_table_spec spec = {(enum vxd_svdag_store)(GPU_N_STORES - 1), 2, 10,
+                                        0};
     struct fixture fixture;
     uint32_t words[2] = {1, 1};
     struct vxd_err err = {0};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct vxd_dag_table *table;
+        struct vxd_svdag_table *table;
 
-        CHECK_INT(vxd_dag_table_create(env->queue, &cases[i].spec, &table, &err),
+        CHECK_INT(vxd_svdag_table_create(env->queue, &cases[i].spec, &table, &err),
                   VXD_INVALID_ARGUMENT);
         CHECK_STR(err.field, cases[i].field);
         CHECK(table == NULL);
     }
-    vxd_dag_table_destroy(env->queue, NULL);
+    vxd_svdag_table_destroy(env->queue, NULL);
     if (open_table(env, &spec, &fixture)) {
-        CHECK_INT(vxd_dag_table_insert(env->queue, fixture.table, NULL, 1, NULL, &err),
+        CHECK_INT(vxd_svdag_table_insert(env->queue, fixture.table, NULL, 1, NULL, &err),
                   VXD_INVALID_ARGUMENT);
         CHECK_STR(err.field, "items");
-        CHECK_INT(vxd_dag_table_find(env->queue, fixture.table, words, 1, NULL, &err),
+        CHECK_INT(vxd_svdag_table_find(env->queue, fixture.table, words, 1, NULL, &err),
                   VXD_INVALID_ARGUMENT);
         CHECK_STR(err.field, "refs");
-        vxd_dag_table_destroy(env->queue, fixture.table);
+        vxd_svdag_table_destroy(env->queue, fixture.table);
         gpu_wait(env);
     }
 }
@@ -278,7 +279,7 @@ static void test_table_calls_outside_their_ranges_name_the_field(void)
 static void test_insert_over_the_memory_budget_is_refused_at_the_wait(void)
 {
     for (int store = 0; store < GPU_N_STORES; store++) {
-        struct vxd_dag_table_spec spec = {(enum vxd_dag_store)store, 9, 200000, 0};
+        struct vxd_svdag_table_spec spec = {(enum vxd_svdag_store)store, 9, 200000, 0};
         struct gpu_env env;
         struct fixture fixture;
         struct vxd_buffer items;
@@ -288,13 +289,13 @@ static void test_insert_over_the_memory_budget_is_refused_at_the_wait(void)
         gpu_env_open(&env, VXD_BACKEND_CPU, 2, (size_t)12 << 20, 0);
         if (open_table(&env, &spec, &fixture)) {
             items = upload_items(&fixture, 0, 200000, 0);
-            CHECK_INT(vxd_dag_table_insert(env.queue, fixture.table, items.ptr, 200000,
-                                           NULL, NULL),
+            CHECK_INT(vxd_svdag_table_insert(env.queue, fixture.table, items.ptr, 200000,
+                                             NULL, NULL),
                       VXD_OK);
             CHECK_INT(vxd_queue_wait(env.queue, &err), VXD_RESOURCE_EXHAUSTED);
             CHECK(err.message[0] != '\0');
             vxd_device_free(env.queue, &items);
-            vxd_dag_table_destroy(env.queue, fixture.table);
+            vxd_svdag_table_destroy(env.queue, fixture.table);
         }
         gpu_wait(&env);
         vxd_context_get_memory(env.context, &memory);
