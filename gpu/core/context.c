@@ -111,7 +111,7 @@ enum vxd_status vxd_context_create(const struct vxd_context_options *options,
                                              : MAX_BUDGET_BYTES;
     VXD_TRY(open_host(context, options, err));
     if (VXD_ON_CUDA(context)) {
-        VXD_TRY(vxd_cuda_context_open(context, err));
+        VXD_TRY(vxd_cuda_context_init(context, err));
     }
     *out = context;
     return VXD_OK;
@@ -132,7 +132,7 @@ void vxd_context_destroy(struct vxd_context *context)
     vxd_block_cache_destroy(context->device_cache);
     vxd_block_cache_destroy(context->host_cache);
     if (VXD_ON_CUDA(context)) {
-        vxd_cuda_context_close(context);
+        vxd_cuda_context_free(context);
     }
     vxd_pool_destroy(context->pool);
     (void)pthread_mutex_destroy(&context->mutex);

@@ -94,7 +94,7 @@ int vxd_cuda_count(char *why, size_t why_bytes)
     return n;
 }
 
-enum vxd_status vxd_cuda_context_open(struct vxd_context *context, struct vxd_err *err)
+enum vxd_status vxd_cuda_context_init(struct vxd_context *context, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
     struct cudaDeviceProp prop;
@@ -137,7 +137,7 @@ out:
 }
 
 /* Tear-down goes on whatever fails: nobody is left to tell, and a lost device fails all. */
-void vxd_cuda_context_close(struct vxd_context *context)
+void vxd_cuda_context_free(struct vxd_context *context)
 {
     if (cudaSetDevice(context->device) == cudaSuccess && context->cuda_pool != NULL) {
         (void)cudaMemPoolDestroy((cudaMemPool_t)context->cuda_pool);
@@ -146,7 +146,7 @@ void vxd_cuda_context_close(struct vxd_context *context)
     (void)cudaGetLastError();
 }
 
-enum vxd_status vxd_cuda_queue_open(struct vxd_queue *queue, struct vxd_err *err)
+enum vxd_status vxd_cuda_queue_init(struct vxd_queue *queue, struct vxd_err *err)
 {
     struct vxd_context *context = queue->context;
     enum vxd_status status = VXD_OK;
@@ -186,7 +186,7 @@ out:
     return status;
 }
 
-void vxd_cuda_queue_close(struct vxd_queue *queue)
+void vxd_cuda_queue_free(struct vxd_queue *queue)
 {
     if (cudaSetDevice(queue->context->device) == cudaSuccess) {
         (void)cudaStreamSynchronize((cudaStream_t)queue->stream);

@@ -23,9 +23,10 @@ extern "C" {
 
 /* name_cpu or name_cuda, as the queue's backend is. */
 #if defined(VXD_WITH_CUDA)
-#define VXD_TWIN(queue, name) (VXD_ON_CUDA((queue)->context) ? name##_cuda : name##_cpu)
+#define VXD_BACKEND_FN(queue, name)                                                      \
+    (VXD_ON_CUDA((queue)->context) ? name##_cuda : name##_cpu)
 #else
-#define VXD_TWIN(queue, name) ((void)(queue), name##_cpu)
+#define VXD_BACKEND_FN(queue, name) ((void)(queue), name##_cpu)
 #endif
 
 /* An entry of a CPU queue. Pushed jobs lie in one block with their arguments, which the
@@ -76,10 +77,10 @@ void vxd_queue_append(struct vxd_queue *queue, struct vxd_job *job);
 int vxd_cuda_count(char *why, size_t why_bytes);
 /* Fills info (name, multiprocessors, capability, total bytes), creates cuda_pool with the
  * release threshold at the device budget (which it defaults when 0). */
-enum vxd_status vxd_cuda_context_open(struct vxd_context *context, struct vxd_err *err);
-void vxd_cuda_context_close(struct vxd_context *context);
-enum vxd_status vxd_cuda_queue_open(struct vxd_queue *queue, struct vxd_err *err);
-void vxd_cuda_queue_close(struct vxd_queue *queue);
+enum vxd_status vxd_cuda_context_init(struct vxd_context *context, struct vxd_err *err);
+void vxd_cuda_context_free(struct vxd_context *context);
+enum vxd_status vxd_cuda_queue_init(struct vxd_queue *queue, struct vxd_err *err);
+void vxd_cuda_queue_free(struct vxd_queue *queue);
 /* Waits (polls for at most 0.2 ms, then sleeps) and turns the error word to a status. */
 enum vxd_status vxd_cuda_queue_wait(struct vxd_queue *queue, struct vxd_err *err);
 enum vxd_status vxd_cuda_copy(struct vxd_queue *queue, void *to, const void *from,

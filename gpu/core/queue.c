@@ -34,7 +34,7 @@ enum vxd_status vxd_queue_create(struct vxd_context *context, struct vxd_queue *
     }
     queue->context = context;
     if (VXD_ON_CUDA(context)) {
-        enum vxd_status status = vxd_cuda_queue_open(queue, err);
+        enum vxd_status status = vxd_cuda_queue_init(queue, err);
 
         if (status != VXD_OK) {
             free(queue);
@@ -52,7 +52,7 @@ void vxd_queue_destroy(struct vxd_queue *queue)
     }
     (void)vxd_queue_wait(queue, NULL);
     if (VXD_ON_CUDA(queue->context)) {
-        vxd_cuda_queue_close(queue);
+        vxd_cuda_queue_free(queue);
     }
     free(queue);
 }

@@ -236,12 +236,12 @@ enum vxd_status vxd_hashmap_rebuild_heap(struct vxd_queue *queue, struct vxd_has
 {
     struct vxd_buffer scratch = {NULL, 0, VXD_SPACE_DEVICE};
     size_t n_bytes =
-        VXD_HASH_TWIN(queue, vxd_hash_heap_scratch_bytes)(queue, map->capacity);
+        VXD_HASH_BACKEND_FN(queue, vxd_hash_heap_scratch_bytes)(queue, map->capacity);
     enum vxd_status status;
 
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &scratch, err));
-    VXD_TRY(VXD_HASH_TWIN(queue, vxd_hash_heap_rebuild)(queue, map, scratch.ptr, n_bytes,
-                                                        err));
+    VXD_TRY(VXD_HASH_BACKEND_FN(queue, vxd_hash_heap_rebuild)(queue, map, scratch.ptr,
+                                                              n_bytes, err));
 out:
     vxd_device_free(queue, &scratch);
     return status;

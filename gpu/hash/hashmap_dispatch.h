@@ -34,10 +34,10 @@ enum vxd_status vxd_hashmap_read_size(struct vxd_queue *queue,
                                       struct vxd_err *err);
 
 #if defined(VXD_WITH_CUDA)
-#define VXD_HASH_TWIN(queue, name)                                                       \
+#define VXD_HASH_BACKEND_FN(queue, name)                                                 \
     (VXD_ON_CUDA((queue)->context) ? name##_cuda : name##_cpu)
 #else
-#define VXD_HASH_TWIN(queue, name) ((void)(queue), name##_cpu)
+#define VXD_HASH_BACKEND_FN(queue, name) ((void)(queue), name##_cpu)
 #endif
 
 #endif

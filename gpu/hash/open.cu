@@ -269,7 +269,7 @@ struct refill_args {
 
 static __device__ __forceinline__ bool is_due(const struct refill_args *args)
 {
-    return args->always || args->view.counters->scratch[VXD_OPEN_SPOILT] != 0 ||
+    return args->always || args->view.counters->scratch[VXD_OPEN_NEEDS_REBUILD] != 0 ||
            args->view.counters->n_erased_marks > args->view.n_lines;
 }
 
@@ -346,7 +346,7 @@ static __global__ void refilled_kernel(const __grid_constant__ struct refill_arg
 {
     if (is_due(&args)) {
         args.view.counters->n_erased_marks = 0;
-        args.view.counters->scratch[VXD_OPEN_SPOILT] = 0;
+        args.view.counters->scratch[VXD_OPEN_NEEDS_REBUILD] = 0;
     }
 }
 

@@ -29,7 +29,7 @@
 #define VXD_OPEN_PIECE ((size_t)8192)
 
 /* Cache lines asked for ahead of their use. */
-#define VXD_OPEN_AHEAD ((size_t)32)
+#define VXD_OPEN_PREFETCH ((size_t)32)
 
 /* In a slot's entry: none (empty and erased slots), and the flag of a slot that a new key of
  * the running batch has taken, with the key's position below it. */
@@ -166,7 +166,7 @@ void vxd_open_batch_start(struct vxd_open_batch *batch, struct vxd_pool *pool,
 enum vxd_open_outcome {
     VXD_OPEN_FOUND,  /* *place is the key's slot */
     VXD_OPEN_ABSENT, /* *place is the slot to take, SIZE_MAX where the table is full */
-    VXD_OPEN_LEAVES  /* the walk would leave the region: put it off */
+    VXD_OPEN_OUT_OF_REGION /* the walk would leave the region: put it off */
 };
 enum vxd_open_outcome vxd_open_seek(const struct vxd_open_batch *batch,
                                     const struct vxd_open_region *region,
@@ -174,8 +174,8 @@ enum vxd_open_outcome vxd_open_seek(const struct vxd_open_batch *batch,
                                     size_t *place);
 
 /* Asks for the cache line that an item's walk begins with. */
-static inline void vxd_open_fetch_home(const struct vxd_open_batch *batch,
-                                       const struct vxd_open_item *item)
+static inline void vxd_open_prefetch_home(const struct vxd_open_batch *batch,
+                                          const struct vxd_open_item *item)
 {
     if (item->slot < VXD_OPEN_DEFERRED) {
         __builtin_prefetch(&batch->table.slots[item->slot], 1);
@@ -195,7 +195,7 @@ enum vxd_status vxd_open_rebuild_run(struct vxd_pool *pool, const struct vxd_has
                                      size_t chunk, void *scratch, struct vxd_err *err);
 
 /* Whether a quarter of the slots are erased marks: walks get long, so it is rebuilt. */
-static inline bool vxd_open_is_worn(const struct vxd_hashmap *map)
+static inline bool vxd_open_needs_rebuild(const struct vxd_hashmap *map)
 {
     return vxd_counters_of(map)->n_erased_marks >
            (size_t)vxd_open_n_lines(map->capacity) * VXD_OPEN_LINE / 4;

@@ -205,7 +205,7 @@ enum vxd_open_outcome vxd_open_seek(const struct vxd_open_batch *batch,
         walk.line = walk.line + 1 < table->n_lines ? walk.line + 1 : 0;
     }
     *place = free_place;
-    return alone ? VXD_OPEN_ABSENT : VXD_OPEN_LEAVES;
+    return alone ? VXD_OPEN_ABSENT : VXD_OPEN_OUT_OF_REGION;
 }
 
 static void walk_region(void *args, size_t begin, size_t end)

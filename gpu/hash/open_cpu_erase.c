@@ -24,14 +24,14 @@ static void erase_walk(struct vxd_open_batch *batch, struct vxd_open_region *reg
         uint32_t number = VXD_OPEN_NONE;
         size_t place;
 
-        if (i + VXD_OPEN_AHEAD < region->end) {
-            vxd_open_fetch_home(batch, &item[VXD_OPEN_AHEAD]);
+        if (i + VXD_OPEN_PREFETCH < region->end) {
+            vxd_open_prefetch_home(batch, &item[VXD_OPEN_PREFETCH]);
         }
         if (alone && item->slot != VXD_OPEN_DEFERRED) {
             continue;
         }
         outcome = vxd_open_seek(batch, region, item, alone, &place);
-        if (outcome == VXD_OPEN_LEAVES) {
+        if (outcome == VXD_OPEN_OUT_OF_REGION) {
             item->slot = VXD_OPEN_DEFERRED;
             n_deferred++;
             continue;
@@ -78,7 +78,7 @@ static enum vxd_status erase_job(struct vxd_pool *pool, const void *args,
     counters->n_erased_marks += n_erased;
     vxd_hash_heap_return_run(pool, map, (int32_t *)batch.numbers, call->n, n_erased,
                              call->scratch);
-    if (vxd_open_is_worn(map)) {
+    if (vxd_open_needs_rebuild(map)) {
         return vxd_open_rebuild_run(pool, map, VXD_OPEN_REBUILD_CHUNK, call->scratch,
                                     err);
     }

@@ -75,14 +75,14 @@ static void insert_walk(struct vxd_open_batch *batch, struct vxd_open_region *re
         enum vxd_open_outcome outcome;
         size_t place;
 
-        if (i + VXD_OPEN_AHEAD < region->end) {
-            vxd_open_fetch_home(batch, &item[VXD_OPEN_AHEAD]);
+        if (i + VXD_OPEN_PREFETCH < region->end) {
+            vxd_open_prefetch_home(batch, &item[VXD_OPEN_PREFETCH]);
         }
         if (alone && item->slot != VXD_OPEN_DEFERRED) {
             continue;
         }
         outcome = vxd_open_seek(batch, region, item, alone, &place);
-        if (outcome == VXD_OPEN_LEAVES) {
+        if (outcome == VXD_OPEN_OUT_OF_REGION) {
             item->slot = VXD_OPEN_DEFERRED;
             counts.n_deferred++;
         } else {
@@ -158,8 +158,8 @@ static void settle_region(void *args, size_t begin, size_t end)
         const struct vxd_open_item *item = &batch->items[i];
         struct vxd_open_slot *slot;
 
-        if (i + VXD_OPEN_AHEAD < n_items) {
-            vxd_open_fetch_home(batch, &item[VXD_OPEN_AHEAD]);
+        if (i + VXD_OPEN_PREFETCH < n_items) {
+            vxd_open_prefetch_home(batch, &item[VXD_OPEN_PREFETCH]);
         }
         if (item->slot == VXD_OPEN_SETTLED) {
             continue;
@@ -263,7 +263,7 @@ static enum vxd_status insert_job(struct vxd_pool *pool, const void *args,
     }
     /* Slots of keys that found no room are marks now. The batch's scratch is enough; what fewer
      * keys leave may wait for a later call. */
-    if (vxd_open_is_worn(&call->map) && insert->n >= 32) {
+    if (vxd_open_needs_rebuild(&call->map) && insert->n >= 32) {
         size_t chunk = insert->n < VXD_OPEN_REBUILD_CHUNK ? insert->n / 32 * 32
                                                           : VXD_OPEN_REBUILD_CHUNK;
         enum vxd_status status =
@@ -307,14 +307,14 @@ static void rebuild_walk(struct vxd_open_batch *batch, struct vxd_open_region *r
         enum vxd_open_outcome outcome;
         size_t place;
 
-        if (i + VXD_OPEN_AHEAD < region->end) {
-            vxd_open_fetch_home(batch, &item[VXD_OPEN_AHEAD]);
+        if (i + VXD_OPEN_PREFETCH < region->end) {
+            vxd_open_prefetch_home(batch, &item[VXD_OPEN_PREFETCH]);
         }
         if (alone && item->slot != VXD_OPEN_DEFERRED) {
             continue;
         }
         outcome = vxd_open_seek(batch, region, item, alone, &place);
-        if (outcome == VXD_OPEN_LEAVES) {
+        if (outcome == VXD_OPEN_OUT_OF_REGION) {
             item->slot = VXD_OPEN_DEFERRED;
             counts.n_deferred++;
         } else if (outcome == VXD_OPEN_FOUND) {

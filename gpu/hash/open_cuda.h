@@ -29,9 +29,9 @@
 #define VXD_OPEN_NO_MARK 0xffffffffu
 #define VXD_OPEN_NO_SLOT 0xffffffffu
 
-/* Why the index is rebuilt on the device: counters.scratch[VXD_OPEN_SPOILT] is set by an
+/* Why the index is rebuilt on the device: counters.scratch[VXD_OPEN_NEEDS_REBUILD] is set by an
  * insert that claimed slots which it then had no numbers for. */
-#define VXD_OPEN_SPOILT 0
+#define VXD_OPEN_NEEDS_REBUILD 0
 
 struct vxd_open_slot {
     uint64_t tag;

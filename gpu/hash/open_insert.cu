@@ -178,7 +178,7 @@ static __global__ void undo_kernel(const __grid_constant__ struct undo_args args
 {
     const struct vxd_hash_counters *counters = args.view.counters;
 
-    if (counters->scratch[VXD_OPEN_SPOILT] == 0) {
+    if (counters->scratch[VXD_OPEN_NEEDS_REBUILD] == 0) {
         return;
     }
     for (uint32_t place = counters->n_live + blockIdx.x * blockDim.x + threadIdx.x;

@@ -257,7 +257,7 @@ publish(const struct insert_args *args, uint32_t i, const struct vxd_open_query 
     if (place >= args->most) {
         claim->number = VXD_OPEN_FAILED;
         vxd_open_write_word(slot, vxd_open_word(VXD_OPEN_FAILED));
-        args->view.counters->scratch[VXD_OPEN_SPOILT] = 1;
+        args->view.counters->scratch[VXD_OPEN_NEEDS_REBUILD] = 1;
         vxd_open_report(&args->view, VXD_INTERNAL);
         return false;
     }
@@ -339,7 +339,7 @@ static __device__ __forceinline__ void insert_tile(const struct insert_args *arg
         if (FIRST && claim.outcome == PENDING) {
             (void)atomicMin(vxd_open_mark_of(args->view.slots + claim.slot), i);
         } else if (claim.outcome == NO_ROOM) {
-            args->view.counters->scratch[VXD_OPEN_SPOILT] = 1;
+            args->view.counters->scratch[VXD_OPEN_NEEDS_REBUILD] = 1;
             vxd_open_report(&args->view, VXD_INTERNAL);
         }
     }

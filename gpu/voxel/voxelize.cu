@@ -166,7 +166,7 @@ struct key_args {
 
 /* One atomic a block where all of it lies in one sample, as nearly always. */
 static __device__ void count_dropped(struct vxd_voxel_totals *totals, uint32_t sample,
-                                     enum vxd_point_fate fate)
+                                     enum vxd_point_class fate)
 {
     __shared__ uint32_t block_sample;
     int n_non_finite;
@@ -200,7 +200,7 @@ static __global__ void __launch_bounds__(N_THREADS)
     key_kernel(const __grid_constant__ struct key_args args)
 {
     uint32_t i = blockIdx.x * N_THREADS + threadIdx.x;
-    enum vxd_point_fate fate = VXD_POINT_KEPT;
+    enum vxd_point_class fate = VXD_POINT_KEPT;
     uint32_t sample = 0;
 
     if (i < args.n_points) {

@@ -87,7 +87,7 @@ static inline void key_points(struct vxd_voxelize_run *run, enum vxd_voxel_rule 
     lattice.rule = rule;
     for (size_t i = begin; i < end; i++) {
         int32_t c[3] = {0, 0, 0};
-        enum vxd_point_fate fate = vxd_voxel_coord(&lattice, positions + 3 * i, c);
+        enum vxd_point_class fate = vxd_voxel_coord(&lattice, positions + 3 * i, c);
 
         if (fate == VXD_POINT_KEPT) {
             sign |= c[0] | c[1] | c[2];

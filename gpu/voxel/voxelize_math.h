@@ -10,7 +10,7 @@
  * starts as its first point and the voxel's as its first block, not as zero: -0 survives. */
 #define VXD_SUM_BLOCK 1024
 
-enum vxd_point_fate {
+enum vxd_point_class {
     VXD_POINT_KEPT = 0,
     VXD_POINT_NON_FINITE = 1,
     VXD_POINT_OUT_OF_RANGE = 2
@@ -33,10 +33,10 @@ struct vxd_voxel_lattice {
 };
 
 /* Coordinate of a position, or why it has none. */
-VXD_HD enum vxd_point_fate vxd_voxel_coord(const struct vxd_voxel_lattice *lattice,
-                                           const float p[3], int32_t c[3])
+VXD_HD enum vxd_point_class vxd_voxel_coord(const struct vxd_voxel_lattice *lattice,
+                                            const float p[3], int32_t c[3])
 {
-    enum vxd_point_fate fate = VXD_POINT_KEPT;
+    enum vxd_point_class fate = VXD_POINT_KEPT;
 
     for (int axis = 0; axis < 3; axis++) {
         float q;

@@ -63,7 +63,7 @@ enum vxd_status vxd_conv_run(struct vxd_queue *queue, const struct vxd_conv_args
     }
     call.args.map = NULL;
     call.args.weights = NULL;
-    VXD_TRY(VXD_TWIN(queue, vxd_conv_run)(queue, &call, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_conv_run)(queue, &call, err));
 out:
     return status;
 }

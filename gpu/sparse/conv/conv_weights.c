@@ -56,7 +56,8 @@ enum vxd_status vxd_conv_weights_pack(struct vxd_queue *queue, const float *weig
 
     *out = packed;
     VXD_TRY(check_counts(weights, n_taps, n_in, n_out, precision, err));
-    n_bytes = VXD_TWIN(queue, vxd_conv_weights_bytes)(n_taps, n_in, n_out, precision);
+    n_bytes =
+        VXD_BACKEND_FN(queue, vxd_conv_weights_bytes)(n_taps, n_in, n_out, precision);
     if (n_bytes == 0) {
         return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, "weights",
                         "%d taps of %d to %d channels overflow a size", n_taps, n_in,
@@ -65,7 +66,7 @@ enum vxd_status vxd_conv_weights_pack(struct vxd_queue *queue, const float *weig
     VXD_TRY(vxd_device_alloc(queue, n_bytes, &packed.data, err));
     packed.has_non_finite = find_non_finite(
         weights, (size_t)n_taps * (size_t)n_in * (size_t)n_out, precision);
-    VXD_TRY(VXD_TWIN(queue, vxd_conv_weights_pack)(queue, weights, &packed, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_conv_weights_pack)(queue, weights, &packed, err));
     VXD_TRY(vxd_queue_wait(queue, err));
     *out = packed;
     return VXD_OK;

@@ -64,16 +64,15 @@ static bool lay_out(size_t capacity, struct layout *out)
            vxd_layout_add(&out->total, out->n_slots, sizeof(uint64_t), &out->slots);
 }
 
-size_t vxd_sparse_set_bytes(size_t capacity)
+size_t vxd_coord_set_bytes(size_t capacity)
 {
     struct layout layout;
 
     return lay_out(capacity, &layout) ? layout.total : 0;
 }
 
-enum vxd_status vxd_sparse_set_layout(void *block, size_t capacity,
-                                      const int32_t shape[3], struct vxd_sparse_set *out,
-                                      struct vxd_err *err)
+enum vxd_status vxd_coord_set_layout(void *block, size_t capacity, const int32_t shape[3],
+                                     struct vxd_coord_set *out, struct vxd_err *err)
 {
     char *bytes = block;
     struct layout layout;
@@ -100,20 +99,21 @@ out:
     return status;
 }
 
-size_t vxd_sparse_set_scratch_bytes(const struct vxd_queue *queue, size_t n_candidates,
-                                    size_t capacity)
+size_t vxd_coord_set_scratch_bytes(const struct vxd_queue *queue, size_t n_candidates,
+                                   size_t capacity)
 {
     if (n_candidates > MAX_ROWS || capacity > MAX_ROWS) {
         return 0;
     }
-    return VXD_TWIN(queue, vxd_sparse_set_scratch_bytes)(queue, n_candidates, capacity);
+    return VXD_BACKEND_FN(queue, vxd_coord_set_scratch_bytes)(queue, n_candidates,
+                                                              capacity);
 }
 
 static enum vxd_status check_scratch(const struct vxd_queue *queue, size_t n_candidates,
                                      size_t capacity, const void *scratch,
                                      size_t scratch_bytes, struct vxd_err *err)
 {
-    size_t needed = vxd_sparse_set_scratch_bytes(queue, n_candidates, capacity);
+    size_t needed = vxd_coord_set_scratch_bytes(queue, n_candidates, capacity);
 
     if (needed == 0) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "capacity",
@@ -137,10 +137,10 @@ static enum vxd_status check_samples(int n_samples, struct vxd_err *err)
     return VXD_OK;
 }
 
-enum vxd_status vxd_sparse_set_make(struct vxd_queue *queue, const int32_t *coords,
-                                    size_t n, int n_samples, struct vxd_sparse_set *set,
-                                    int32_t *rows, void *scratch, size_t scratch_bytes,
-                                    struct vxd_err *err)
+enum vxd_status vxd_coord_set_make(struct vxd_queue *queue, const int32_t *coords,
+                                   size_t n, int n_samples, struct vxd_coord_set *set,
+                                   int32_t *rows, void *scratch, size_t scratch_bytes,
+                                   struct vxd_err *err)
 {
     struct vxd_sparse_make_call call = {coords, n,       n_samples,    *set,
                                         rows,   scratch, scratch_bytes};
@@ -151,7 +151,7 @@ enum vxd_status vxd_sparse_set_make(struct vxd_queue *queue, const int32_t *coor
     if (n > 0 && coords == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "coords", "missing");
     }
-    VXD_TRY(VXD_TWIN(queue, vxd_sparse_set_make)(queue, &call, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_coord_set_make)(queue, &call, err));
 out:
     return status;
 }
@@ -240,12 +240,12 @@ out:
     return status;
 }
 
-enum vxd_status vxd_sparse_sets_derive(struct vxd_queue *queue,
-                                       const struct vxd_sparse_derive_request *requests,
-                                       size_t n, void *scratch, size_t scratch_bytes,
-                                       struct vxd_err *err)
+enum vxd_status vxd_coord_sets_derive(struct vxd_queue *queue,
+                                      const struct vxd_sparse_derive_request *requests,
+                                      size_t n, void *scratch, size_t scratch_bytes,
+                                      struct vxd_err *err)
 {
-    struct vxd_sparse_derive_call calls[VXD_SPARSE_SETS_AT_ONCE];
+    struct vxd_sparse_derive_call calls[VXD_COORD_SETS_AT_ONCE];
     int n_calls = 0;
     enum vxd_status status = VXD_OK;
 
@@ -253,8 +253,9 @@ enum vxd_status vxd_sparse_sets_derive(struct vxd_queue *queue,
         VXD_TRY(open_derive(queue, &requests[i], scratch, scratch_bytes, &calls[n_calls],
                             err));
         n_calls++;
-        if (n_calls == VXD_SPARSE_SETS_AT_ONCE || i == n - 1) {
-            VXD_TRY(VXD_TWIN(queue, vxd_sparse_sets_derive)(queue, calls, n_calls, err));
+        if (n_calls == VXD_COORD_SETS_AT_ONCE || i == n - 1) {
+            VXD_TRY(
+                VXD_BACKEND_FN(queue, vxd_coord_sets_derive)(queue, calls, n_calls, err));
             n_calls = 0;
         }
     }
@@ -262,16 +263,15 @@ out:
     return status;
 }
 
-enum vxd_status vxd_sparse_set_derive(struct vxd_queue *queue,
-                                      enum vxd_sparse_derive rule,
-                                      const struct vxd_sparse_geometry *geometry,
-                                      const struct vxd_sparse_set *in,
-                                      struct vxd_sparse_set *out, void *scratch,
-                                      size_t scratch_bytes, struct vxd_err *err)
+enum vxd_status vxd_coord_set_derive(struct vxd_queue *queue, enum vxd_sparse_derive rule,
+                                     const struct vxd_sparse_geometry *geometry,
+                                     const struct vxd_coord_set *in,
+                                     struct vxd_coord_set *out, void *scratch,
+                                     size_t scratch_bytes, struct vxd_err *err)
 {
     const struct vxd_sparse_derive_request request = {rule, *geometry, in, out};
 
-    return vxd_sparse_sets_derive(queue, &request, 1, scratch, scratch_bytes, err);
+    return vxd_coord_sets_derive(queue, &request, 1, scratch, scratch_bytes, err);
 }
 
 enum vxd_status vxd_sparse_out_shape(const struct vxd_sparse_geometry *geometry,
@@ -314,12 +314,12 @@ out:
     return status;
 }
 
-enum vxd_status vxd_sparse_set_union(struct vxd_queue *queue,
-                                     const struct vxd_sparse_set *a,
-                                     const struct vxd_sparse_set *b,
-                                     struct vxd_sparse_set *out, int32_t *rows_a,
-                                     int32_t *rows_b, void *scratch, size_t scratch_bytes,
-                                     struct vxd_err *err)
+enum vxd_status vxd_coord_set_union(struct vxd_queue *queue,
+                                    const struct vxd_coord_set *a,
+                                    const struct vxd_coord_set *b,
+                                    struct vxd_coord_set *out, int32_t *rows_a,
+                                    int32_t *rows_b, void *scratch, size_t scratch_bytes,
+                                    struct vxd_err *err)
 {
     struct vxd_sparse_union_call call = {*a,     *b,      *out,         rows_a,
                                          rows_b, scratch, scratch_bytes};
@@ -327,16 +327,16 @@ enum vxd_status vxd_sparse_set_union(struct vxd_queue *queue,
 
     VXD_TRY(check_scratch(queue, a->capacity + b->capacity, out->capacity, scratch,
                           scratch_bytes, err));
-    VXD_TRY(VXD_TWIN(queue, vxd_sparse_set_union)(queue, &call, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_coord_set_union)(queue, &call, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_sparse_set_subset(struct vxd_queue *queue,
-                                      const struct vxd_sparse_set *a, const uint8_t *keep,
-                                      struct vxd_sparse_set *out, int32_t *rows_a,
-                                      void *scratch, size_t scratch_bytes,
-                                      struct vxd_err *err)
+enum vxd_status vxd_coord_set_subset(struct vxd_queue *queue,
+                                     const struct vxd_coord_set *a, const uint8_t *keep,
+                                     struct vxd_coord_set *out, int32_t *rows_a,
+                                     void *scratch, size_t scratch_bytes,
+                                     struct vxd_err *err)
 {
     struct vxd_sparse_subset_call call = {*a, keep, *out, rows_a, scratch, scratch_bytes};
     enum vxd_status status;
@@ -346,16 +346,16 @@ enum vxd_status vxd_sparse_set_subset(struct vxd_queue *queue,
     if (a->capacity > 0 && keep == NULL) {
         return vxd_fail(err, VXD_INVALID_ARGUMENT, "keep", "missing");
     }
-    VXD_TRY(VXD_TWIN(queue, vxd_sparse_set_subset)(queue, &call, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_coord_set_subset)(queue, &call, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_sparse_set_coords(struct vxd_queue *queue,
-                                      const struct vxd_sparse_set *set,
-                                      const int32_t times[3], int n_samples,
-                                      int32_t *coords, uint32_t *sample_starts,
-                                      struct vxd_err *err)
+enum vxd_status vxd_coord_set_coords(struct vxd_queue *queue,
+                                     const struct vxd_coord_set *set,
+                                     const int32_t times[3], int n_samples,
+                                     int32_t *coords, uint32_t *sample_starts,
+                                     struct vxd_err *err)
 {
     struct vxd_sparse_coords_call call = {.set = *set,
                                           .times = {times[0], times[1], times[2]},
@@ -366,7 +366,7 @@ enum vxd_status vxd_sparse_set_coords(struct vxd_queue *queue,
 
     VXD_TRY(check_samples(n_samples, err));
     VXD_TRY(check_axes(times, 1, MAX_TIMES, "times", err));
-    VXD_TRY(VXD_TWIN(queue, vxd_sparse_set_coords)(queue, &call, err));
+    VXD_TRY(VXD_BACKEND_FN(queue, vxd_coord_set_coords)(queue, &call, err));
 out:
     return status;
 }

@@ -34,8 +34,8 @@ static bool lay_out(const struct vxd_queue *queue, size_t n_candidates,
     return fits && vxd_layout_add(&out->total, VXD_SORT_WORDS(n_blocks), 4, &out->counts);
 }
 
-size_t vxd_sparse_set_scratch_bytes_cuda(const struct vxd_queue *queue,
-                                         size_t n_candidates, size_t capacity)
+size_t vxd_coord_set_scratch_bytes_cuda(const struct vxd_queue *queue,
+                                        size_t n_candidates, size_t capacity)
 {
     struct layout layout;
 
@@ -43,9 +43,11 @@ size_t vxd_sparse_set_scratch_bytes_cuda(const struct vxd_queue *queue,
     return lay_out(queue, n_candidates, &layout) ? layout.total : 0;
 }
 
-enum vxd_status vxd_set_scratch_open(const struct vxd_queue *queue, size_t n_candidates,
-                                     void *scratch, size_t scratch_bytes,
-                                     struct vxd_set_scratch *out, struct vxd_err *err)
+enum vxd_status vxd_coord_set_scratch_init(const struct vxd_queue *queue,
+                                           size_t n_candidates, void *scratch,
+                                           size_t scratch_bytes,
+                                           struct vxd_coord_set_scratch *out,
+                                           struct vxd_err *err)
 {
     char *bytes = (char *)scratch;
     struct layout layout;
@@ -72,10 +74,10 @@ struct make_run {
     const int32_t *coords;
     uint32_t n;
     int n_samples;
-    struct vxd_set_level level;
+    struct vxd_coord_set_level level;
     int32_t *rows;
     uint32_t *error_word;
-    struct vxd_set_scratch scratch;
+    struct vxd_coord_set_scratch scratch;
 };
 
 static __device__ __forceinline__ uint64_t key_of(const struct make_run *run, uint32_t i)
@@ -95,7 +97,7 @@ static __device__ __forceinline__ uint64_t key_of(const struct make_run *run, ui
  * neighbours differ. */
 static __device__ __forceinline__ void make_keys(const struct make_run *run)
 {
-    struct vxd_part part = vxd_part_of(run->n, vxd_team_of_grid());
+    struct vxd_block_range part = vxd_block_range_of(run->n, vxd_block_group_of_grid());
     uint64_t varying = 0;
     bool falls = false;
 
@@ -133,8 +135,8 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     grid.sync();
     if (vxd_grid_or(run.scratch.words[VXD_WORDS_FALLS]) != 0) {
         uint64_t varying = vxd_grid_or(run.scratch.words[VXD_WORDS_VARYING]);
-        int at =
-            vxd_set_sort(grid, &run.scratch, run.n, varying, run.rows != NULL, &shared);
+        int at = vxd_coord_set_sort(grid, &run.scratch, run.n, varying, run.rows != NULL,
+                                    &shared);
 
         keys = run.scratch.keys[at];
         places = run.scratch.values[at];
@@ -142,9 +144,9 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     vxd_level_make(grid, &run.level, keys, places, run.n, run.rows, run.error_word);
 }
 
-enum vxd_status vxd_sparse_set_make_cuda(struct vxd_queue *queue,
-                                         const struct vxd_sparse_make_call *call,
-                                         struct vxd_err *err)
+enum vxd_status vxd_coord_set_make_cuda(struct vxd_queue *queue,
+                                        const struct vxd_sparse_make_call *call,
+                                        struct vxd_err *err)
 {
     struct make_run run = {call->coords,
                            (uint32_t)call->n,
@@ -156,8 +158,8 @@ enum vxd_status vxd_sparse_set_make_cuda(struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    VXD_TRY(vxd_set_scratch_open(queue, call->n, call->scratch, call->scratch_bytes,
-                                 &run.scratch, err));
+    VXD_TRY(vxd_coord_set_scratch_init(queue, call->n, call->scratch, call->scratch_bytes,
+                                       &run.scratch, err));
     run.level.words = run.scratch.words[VXD_WORDS_LEVELS];
     VXD_TRY(vxd_grid_launch(queue, (const void *)make_kernel, &run, call->n, 0,
                             "make_kernel", err));

@@ -30,8 +30,8 @@ static bool lay_out(int n_threads, size_t n_candidates, struct layout *out)
                           &out->sort);
 }
 
-size_t vxd_sparse_set_scratch_bytes_cpu(const struct vxd_queue *queue,
-                                        size_t n_candidates, size_t capacity)
+size_t vxd_coord_set_scratch_bytes_cpu(const struct vxd_queue *queue, size_t n_candidates,
+                                       size_t capacity)
 {
     struct layout layout;
 
@@ -40,7 +40,7 @@ size_t vxd_sparse_set_scratch_bytes_cpu(const struct vxd_queue *queue,
                                                                           : 0;
 }
 
-enum vxd_status vxd_sparse_scratch_open(struct vxd_pool *pool, size_t n_candidates,
+enum vxd_status vxd_sparse_scratch_init(struct vxd_pool *pool, size_t n_candidates,
                                         void *scratch, size_t scratch_bytes,
                                         struct vxd_sparse_scratch *out,
                                         struct vxd_err *err)
@@ -99,7 +99,7 @@ struct finish {
     const uint64_t *keys;
     const uint32_t *indices;
     size_t n;
-    struct vxd_sparse_set set;
+    struct vxd_coord_set set;
     int32_t *rows;
     uint32_t *piece_rows;
     uint32_t *piece_blocks;
@@ -136,7 +136,7 @@ static uint64_t block_mask_at(const struct finish *finish, size_t i)
 static void fill_piece(void *args, size_t begin, size_t end)
 {
     const struct finish *finish = args;
-    const struct vxd_sparse_set *set = &finish->set;
+    const struct vxd_coord_set *set = &finish->set;
     const uint64_t *keys = finish->keys;
     uint32_t n_rows = finish->piece_rows[begin / VXD_SPARSE_PIECE];
     uint32_t n_blocks = finish->piece_blocks[begin / VXD_SPARSE_PIECE];
@@ -186,11 +186,11 @@ static void insert_blocks(void *args, size_t begin, size_t end)
     }
 }
 
-enum vxd_status vxd_sparse_set_finish(struct vxd_pool *pool, const uint64_t *keys,
-                                      const uint32_t *indices, size_t n,
-                                      const struct vxd_sparse_set *set, int32_t *rows,
-                                      const struct vxd_sparse_scratch *scratch,
-                                      struct vxd_err *err)
+enum vxd_status vxd_coord_set_finish(struct vxd_pool *pool, const uint64_t *keys,
+                                     const uint32_t *indices, size_t n,
+                                     const struct vxd_coord_set *set, int32_t *rows,
+                                     const struct vxd_sparse_scratch *scratch,
+                                     struct vxd_err *err)
 {
     struct finish finish = {
         keys, indices, n, *set, rows, scratch->piece_rows, scratch->piece_blocks, 0};
@@ -281,7 +281,7 @@ static enum vxd_status make_job(struct vxd_pool *pool, const void *args,
     size_t n = call->n;
     enum vxd_status status;
 
-    VXD_TRY(vxd_sparse_scratch_open(pool, n, call->scratch, call->scratch_bytes,
+    VXD_TRY(vxd_sparse_scratch_init(pool, n, call->scratch, call->scratch_bytes,
                                     &make.scratch, err));
     vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, key_piece, &make);
     vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, look_for_falls, &make);
@@ -292,15 +292,15 @@ static enum vxd_status make_job(struct vxd_pool *pool, const void *args,
         sort_candidates(pool, &make.scratch, n, &keys, &indices);
     }
     n = vxd_sparse_lower_bound(keys, n, VXD_SPARSE_NO_KEY);
-    VXD_TRY(vxd_sparse_set_finish(pool, keys, indices, n, &call->set, call->rows,
-                                  &make.scratch, err));
+    VXD_TRY(vxd_coord_set_finish(pool, keys, indices, n, &call->set, call->rows,
+                                 &make.scratch, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_sparse_set_make_cpu(struct vxd_queue *queue,
-                                        const struct vxd_sparse_make_call *call,
-                                        struct vxd_err *err)
+enum vxd_status vxd_coord_set_make_cpu(struct vxd_queue *queue,
+                                       const struct vxd_sparse_make_call *call,
+                                       struct vxd_err *err)
 {
     return vxd_queue_push(queue, make_job, call, sizeof *call, err);
 }
@@ -418,7 +418,7 @@ static enum vxd_status derive_job(struct vxd_pool *pool, const void *args,
 
     *call->out.n_rows = 0;
     *call->out.n_blocks = 0;
-    VXD_TRY(vxd_sparse_scratch_open(pool, call->n_candidates, call->scratch,
+    VXD_TRY(vxd_sparse_scratch_init(pool, call->n_candidates, call->scratch,
                                     call->scratch_bytes, &derive.scratch, err));
     vxd_parallel_for(pool, n_in, VXD_SPARSE_PIECE, derive_piece, &derive);
     if (vxd_sparse_counts_to_starts(derive.scratch.piece_blocks, n_pieces) > 0) {
@@ -430,15 +430,15 @@ static enum vxd_status derive_job(struct vxd_pool *pool, const void *args,
     vxd_parallel_for(pool, n_in, VXD_SPARSE_PIECE, derive_piece, &derive);
     vxd_parallel_for(pool, n, VXD_SPARSE_PIECE, number_piece, derive.scratch.indices);
     sort_candidates(pool, &derive.scratch, n, &keys, &indices);
-    VXD_TRY(vxd_sparse_set_finish(pool, keys, indices, n, &call->out, NULL,
-                                  &derive.scratch, err));
+    VXD_TRY(vxd_coord_set_finish(pool, keys, indices, n, &call->out, NULL,
+                                 &derive.scratch, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_sparse_sets_derive_cpu(struct vxd_queue *queue,
-                                           const struct vxd_sparse_derive_call *calls,
-                                           int n, struct vxd_err *err)
+enum vxd_status vxd_coord_sets_derive_cpu(struct vxd_queue *queue,
+                                          const struct vxd_sparse_derive_call *calls,
+                                          int n, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 

@@ -11,7 +11,7 @@
 
 /* Words of each step, one a block: a step writes its own while others may still read those of
  * the step before. */
-enum vxd_set_words {
+enum vxd_coord_set_words {
     VXD_WORDS_FALLS = 0,
     VXD_WORDS_VARYING = 1,
     VXD_WORDS_CANDIDATES = 2,
@@ -21,7 +21,7 @@ enum vxd_set_words {
 };
 
 /* Scratch of an operation; keys and values for n_candidates each. */
-struct vxd_set_scratch {
+struct vxd_coord_set_scratch {
     uint64_t *keys[2];
     uint32_t *values[2];
     uint32_t *ranks;              /* of sort passes; likewise */
@@ -30,12 +30,14 @@ struct vxd_set_scratch {
 };
 
 /* errors  INTERNAL  scratch_bytes are not what the entry should have given */
-enum vxd_status vxd_set_scratch_open(const struct vxd_queue *queue, size_t n_candidates,
-                                     void *scratch, size_t scratch_bytes,
-                                     struct vxd_set_scratch *out, struct vxd_err *err);
+enum vxd_status vxd_coord_set_scratch_init(const struct vxd_queue *queue,
+                                           size_t n_candidates, void *scratch,
+                                           size_t scratch_bytes,
+                                           struct vxd_coord_set_scratch *out,
+                                           struct vxd_err *err);
 
-static __device__ __forceinline__ void vxd_set_count(const struct vxd_sparse_set *set,
-                                                     uint32_t n_rows, uint32_t n_blocks)
+static __device__ __forceinline__ void
+vxd_coord_set_count(const struct vxd_coord_set *set, uint32_t n_rows, uint32_t n_blocks)
 {
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         *set->n_rows = n_rows;
@@ -44,11 +46,11 @@ static __device__ __forceinline__ void vxd_set_count(const struct vxd_sparse_set
 }
 
 /* Empties the set, so that look-ups end, and says why; all threads of the grid call it. */
-static __device__ __forceinline__ void vxd_set_fail(const struct vxd_sparse_set *set,
-                                                    uint32_t *error_word,
-                                                    enum vxd_status status)
+static __device__ __forceinline__ void vxd_coord_set_fail(const struct vxd_coord_set *set,
+                                                          uint32_t *error_word,
+                                                          enum vxd_status status)
 {
-    vxd_set_count(set, 0, 0);
+    vxd_coord_set_count(set, 0, 0);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         for (int i = 0; i < VXD_BUCKET_SLOTS; i++) {
             set->slots[i] = 0;
@@ -59,7 +61,7 @@ static __device__ __forceinline__ void vxd_set_fail(const struct vxd_sparse_set 
 
 /* Slots for n_blocks blocks. A barrier must follow before blocks come. */
 static __device__ __forceinline__ void
-vxd_set_clear_slots(const struct vxd_sparse_set *set, uint32_t n_blocks)
+vxd_coord_set_clear_slots(const struct vxd_coord_set *set, uint32_t n_blocks)
 {
     uint64_t n_pairs = ((uint64_t)vxd_sparse_bucket_mask(n_blocks, set->n_slots) + 1) *
                        (VXD_BUCKET_SLOTS / 2);
@@ -72,9 +74,9 @@ vxd_set_clear_slots(const struct vxd_sparse_set *set, uint32_t n_blocks)
     }
 }
 
-static __device__ __forceinline__ void vxd_set_add_slot(const struct vxd_sparse_set *set,
-                                                        uint32_t bucket_mask,
-                                                        uint64_t block, uint32_t number)
+static __device__ __forceinline__ void
+vxd_coord_set_add_slot(const struct vxd_coord_set *set, uint32_t bucket_mask,
+                       uint64_t block, uint32_t number)
 {
     uint64_t hash = vxd_sparse_block_hash(block);
     uint64_t slot = hash >> 32 << 32 | (uint64_t)(number + 1);
@@ -89,9 +91,9 @@ static __device__ __forceinline__ void vxd_set_add_slot(const struct vxd_sparse_
 
 /* A set that is made of the floors by 2^levels of keys that ascend; those of nothing come last.
  * With levels 0 it is of the keys themselves. */
-struct vxd_set_level {
+struct vxd_coord_set_level {
     int levels;
-    struct vxd_sparse_set set;
+    struct vxd_coord_set set;
     uint64_t *words; /* rows << 32 | blocks, a word a block of the launch */
 };
 
@@ -129,10 +131,10 @@ static __device__ __forceinline__ bool vxd_level_begins_block(uint64_t differs,
  * are cleared. A barrier over the grid follows each step. */
 template <int N>
 static __device__ __forceinline__ void
-vxd_levels_count(const struct vxd_set_level *levels, int n_levels, const uint64_t *keys,
-                 uint32_t n, struct vxd_level_shared *shared)
+vxd_levels_count(const struct vxd_coord_set_level *levels, int n_levels,
+                 const uint64_t *keys, uint32_t n, struct vxd_level_shared *shared)
 {
-    struct vxd_part part = vxd_part_of(n, vxd_team_of_grid());
+    struct vxd_block_range part = vxd_block_range_of(n, vxd_block_group_of_grid());
     uint32_t lane = threadIdx.x % 32;
     uint32_t warp = threadIdx.x / 32;
     uint32_t n_rows[N] = {};
@@ -174,9 +176,9 @@ vxd_levels_count(const struct vxd_set_level *levels, int n_levels, const uint64_
 }
 
 /* Sums the blocks' counts up, a warp a level, and empties a set that has no room. */
-static __device__ __forceinline__ void vxd_levels_sum(const struct vxd_set_level *levels,
-                                                      int n_levels, uint32_t *error_word,
-                                                      struct vxd_level_shared *shared)
+static __device__ __forceinline__ void
+vxd_levels_sum(const struct vxd_coord_set_level *levels, int n_levels,
+               uint32_t *error_word, struct vxd_level_shared *shared)
 {
     uint32_t lane = threadIdx.x % 32;
     uint32_t l = threadIdx.x / 32;
@@ -210,8 +212,8 @@ static __device__ __forceinline__ void vxd_levels_sum(const struct vxd_set_level
     }
     __syncthreads();
     for (int i = 0; i < n_levels; i++) {
-        vxd_set_count(&levels[i].set, shared->n_rows[i], shared->n_blocks[i]);
-        vxd_set_clear_slots(&levels[i].set, shared->n_blocks[i]);
+        vxd_coord_set_count(&levels[i].set, shared->n_rows[i], shared->n_blocks[i]);
+        vxd_coord_set_clear_slots(&levels[i].set, shared->n_blocks[i]);
     }
 }
 
@@ -220,11 +222,11 @@ static __device__ __forceinline__ void vxd_levels_sum(const struct vxd_set_level
  * as they stand); NULL: not wanted, and always where there are more levels than one. */
 template <int N>
 static __device__ __forceinline__ void
-vxd_levels_write(const struct vxd_set_level *levels, int n_levels, const uint64_t *keys,
-                 const uint32_t *places, uint32_t n, int32_t *rows, uint32_t *error_word,
-                 struct vxd_level_shared *shared)
+vxd_levels_write(const struct vxd_coord_set_level *levels, int n_levels,
+                 const uint64_t *keys, const uint32_t *places, uint32_t n, int32_t *rows,
+                 uint32_t *error_word, struct vxd_level_shared *shared)
 {
-    struct vxd_part part = vxd_part_of(n, vxd_team_of_grid());
+    struct vxd_block_range part = vxd_block_range_of(n, vxd_block_group_of_grid());
     uint32_t lane = threadIdx.x % 32;
     uint32_t warp = threadIdx.x / 32;
     uint32_t up_to_lane = UINT32_MAX >> (31 - lane);
@@ -278,7 +280,7 @@ vxd_levels_write(const struct vxd_set_level *levels, int n_levels, const uint64_
                 continue;
             }
             if ((with_row[l] >> lane & 1) != 0) {
-                const struct vxd_sparse_set *set = &levels[l].set;
+                const struct vxd_coord_set *set = &levels[l].set;
                 uint64_t floor = vxd_sparse_key_floor(key, levels[l].levels);
 
                 set->keys[row] = floor;
@@ -299,43 +301,43 @@ vxd_levels_write(const struct vxd_set_level *levels, int n_levels, const uint64_
  * another block of the launch. */
 struct vxd_tables {
     int n_sets;
-    const struct vxd_sparse_set *sets[VXD_FLOORS_AT_ONCE];
+    const struct vxd_coord_set *sets[VXD_FLOORS_AT_ONCE];
     uint32_t n_blocks[VXD_FLOORS_AT_ONCE];
 };
 
 static __device__ __forceinline__ void
-vxd_set_fill_tables(const struct vxd_tables *tables)
+vxd_coord_set_fill_tables(const struct vxd_tables *tables)
 {
     uint64_t step = (uint64_t)gridDim.x * VXD_GRID_THREADS;
     uint64_t first =
         (uint64_t)(threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32 + threadIdx.x % 32;
 
     for (int i = 0; i < tables->n_sets; i++) {
-        const struct vxd_sparse_set *set = tables->sets[i];
+        const struct vxd_coord_set *set = tables->sets[i];
         uint32_t n_blocks = tables->n_blocks[i];
         uint32_t bucket_mask = vxd_sparse_bucket_mask(n_blocks, set->n_slots);
 
         for (; first < n_blocks; first += step) {
-            vxd_set_add_slot(set, bucket_mask, set->block_keys[first], (uint32_t)first);
+            vxd_coord_set_add_slot(set, bucket_mask, set->block_keys[first],
+                                   (uint32_t)first);
         }
         first -= n_blocks;
     }
 }
 
 static __device__ __forceinline__ void
-vxd_set_fill_slots(const struct vxd_sparse_set *set, uint32_t n_blocks)
+vxd_coord_set_fill_slots(const struct vxd_coord_set *set, uint32_t n_blocks)
 {
     const struct vxd_tables tables = {1, {set}, {n_blocks}};
 
-    vxd_set_fill_tables(&tables);
+    vxd_coord_set_fill_tables(&tables);
 }
 
 /* All steps of one level. */
-static __device__ __forceinline__ void vxd_level_make(cooperative_groups::grid_group grid,
-                                                      const struct vxd_set_level *level,
-                                                      const uint64_t *keys,
-                                                      const uint32_t *places, uint32_t n,
-                                                      int32_t *rows, uint32_t *error_word)
+static __device__ __forceinline__ void
+vxd_level_make(cooperative_groups::grid_group grid,
+               const struct vxd_coord_set_level *level, const uint64_t *keys,
+               const uint32_t *places, uint32_t n, int32_t *rows, uint32_t *error_word)
 {
     __shared__ struct vxd_level_shared shared;
 
@@ -343,7 +345,7 @@ static __device__ __forceinline__ void vxd_level_make(cooperative_groups::grid_g
     grid.sync();
     vxd_levels_write<1>(level, 1, keys, places, n, rows, error_word, &shared);
     grid.sync();
-    vxd_set_fill_slots(&level->set, shared.n_blocks[0]);
+    vxd_coord_set_fill_slots(&level->set, shared.n_blocks[0]);
 }
 
 #endif

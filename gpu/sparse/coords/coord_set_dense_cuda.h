@@ -93,7 +93,7 @@ vxd_dense_block(const struct vxd_dense_plan *plan, uint64_t number)
 
 /* Words of the table for the samples of a set; 0 where there is no room for them. */
 static __device__ __forceinline__ uint64_t vxd_dense_n_words(
-    const struct vxd_dense_plan *plan, const struct vxd_sparse_set *in, uint32_t n_in)
+    const struct vxd_dense_plan *plan, const struct vxd_coord_set *in, uint32_t n_in)
 {
     uint64_t n_samples =
         n_in > 0 ? (in->keys[n_in - 1] >> VXD_SPARSE_KEY_SAMPLE_BIT) + 1 : 1;
@@ -122,15 +122,15 @@ static __device__ __forceinline__ void vxd_dense_clear(const struct vxd_dense_pl
  * group, a warp writes 32 words of one. Groups go to the blocks of a launch in turns: what is
  * near a sensor lies in few of them, and at the same place of every level's table. */
 #define VXD_DENSE_GROUP 128u
-#define VXD_DENSE_MOST_GROUPS 2048u /* of a block of the launch */
-#define VXD_DENSE_MOST_TABLES 4
+#define VXD_DENSE_MAX_GROUPS 2048u /* of a block of the launch */
+#define VXD_DENSE_MAX_TABLES 4
 
 struct vxd_dense_tables {
     int n;
-    struct vxd_dense_plan plans[VXD_DENSE_MOST_TABLES];
-    uint32_t n_words[VXD_DENSE_MOST_TABLES];
-    uint32_t first_group[VXD_DENSE_MOST_TABLES + 1];
-    uint64_t before[VXD_DENSE_MOST_TABLES + 1]; /* counts of the tables before each */
+    struct vxd_dense_plan plans[VXD_DENSE_MAX_TABLES];
+    uint32_t n_words[VXD_DENSE_MAX_TABLES];
+    uint32_t first_group[VXD_DENSE_MAX_TABLES + 1];
+    uint64_t before[VXD_DENSE_MAX_TABLES + 1]; /* counts of the tables before each */
 };
 
 static __device__ __forceinline__ void
@@ -247,7 +247,7 @@ vxd_dense_sum(struct vxd_dense_tables *tables, const uint64_t *sums, uint64_t *b
 
 /* Writes the rows and blocks of 32 words, a word a lane, from `at` on; a warp calls. */
 static __device__ __forceinline__ void
-vxd_dense_write_words(const struct vxd_sparse_set *set, const struct vxd_dense_plan *plan,
+vxd_dense_write_words(const struct vxd_coord_set *set, const struct vxd_dense_plan *plan,
                       uint32_t number, uint64_t mask, uint64_t at)
 {
     uint32_t lane = threadIdx.x % 32;
@@ -292,7 +292,7 @@ vxd_dense_write_words(const struct vxd_sparse_set *set, const struct vxd_dense_p
 /* A set that has room for its rows: its number of blocks; otherwise 0. */
 static __device__ __forceinline__ uint32_t
 vxd_dense_n_blocks(const struct vxd_dense_tables *tables, int j,
-                   const struct vxd_sparse_set *set, uint32_t *n_rows)
+                   const struct vxd_coord_set *set, uint32_t *n_rows)
 {
     uint64_t n = tables->before[j + 1] - tables->before[j];
 
@@ -301,10 +301,10 @@ vxd_dense_n_blocks(const struct vxd_dense_tables *tables, int j,
 }
 
 /* Step 2: all but the slots, which are cleared; of a set without room nothing. sets: of tables
- * each; before: of this block's groups, by vxd_dense_sum. Step 3 is vxd_set_fill_tables. */
+ * each; before: of this block's groups, by vxd_dense_sum. Step 3 is vxd_coord_set_fill_tables. */
 static __device__ __forceinline__ void
 vxd_dense_write(const struct vxd_dense_tables *tables,
-                const struct vxd_sparse_set *const *sets, const uint64_t *before)
+                const struct vxd_coord_set *const *sets, const uint64_t *before)
 {
     uint32_t n_groups = tables->first_group[tables->n];
     uint32_t n_mine = (n_groups + gridDim.x - 1 - blockIdx.x) / gridDim.x;
@@ -359,10 +359,10 @@ vxd_dense_write(const struct vxd_dense_tables *tables,
 }
 
 /* All steps of n tables whose bits are set; sums: a word a group, before:
- * VXD_DENSE_MOST_GROUPS words of shared memory. */
+ * VXD_DENSE_MAX_GROUPS words of shared memory. */
 static __device__ __forceinline__ void
 vxd_dense_finish(cooperative_groups::grid_group grid, struct vxd_dense_tables *tables,
-                 const struct vxd_sparse_set *const *sets, uint64_t *sums,
+                 const struct vxd_coord_set *const *sets, uint64_t *sums,
                  uint64_t *before, uint32_t *error_word)
 {
     struct vxd_tables slots = {tables->n, {}, {}};
@@ -376,15 +376,15 @@ vxd_dense_finish(cooperative_groups::grid_group grid, struct vxd_dense_tables *t
         slots.sets[j] = sets[j];
         slots.n_blocks[j] = vxd_dense_n_blocks(tables, j, sets[j], &n_rows);
         if (slots.n_blocks[j] == 0 && n_rows > 0) {
-            vxd_set_fail(sets[j], error_word, VXD_RESOURCE_EXHAUSTED);
+            vxd_coord_set_fail(sets[j], error_word, VXD_RESOURCE_EXHAUSTED);
             continue;
         }
-        vxd_set_count(sets[j], n_rows, slots.n_blocks[j]);
-        vxd_set_clear_slots(sets[j], slots.n_blocks[j]);
+        vxd_coord_set_count(sets[j], n_rows, slots.n_blocks[j]);
+        vxd_coord_set_clear_slots(sets[j], slots.n_blocks[j]);
     }
     vxd_dense_write(tables, sets, before);
     grid.sync();
-    vxd_set_fill_tables(&slots);
+    vxd_coord_set_fill_tables(&slots);
 }
 
 /* Near a sensor thousands of rows set the same bits of a word, and atomics of it queue up, which

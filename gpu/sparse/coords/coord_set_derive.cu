@@ -14,10 +14,10 @@ namespace cg = cooperative_groups;
 struct derive_run {
     enum vxd_sparse_derive rule;
     struct vxd_sparse_geometry geometry;
-    struct vxd_sparse_set in;
-    struct vxd_set_level level;
+    struct vxd_coord_set in;
+    struct vxd_coord_set_level level;
     uint32_t *error_word;
-    struct vxd_set_scratch scratch;
+    struct vxd_coord_set_scratch scratch;
     struct vxd_dense_plan dense;
 };
 
@@ -54,7 +54,7 @@ static __device__ void shares_of(const struct derive_run *run, uint64_t key,
 static __device__ bool count_candidates(const struct derive_run *run, cg::grid_group grid,
                                         uint32_t n_in, uint64_t *before, uint64_t *n)
 {
-    struct vxd_part part = vxd_part_of(n_in, vxd_team_of_grid());
+    struct vxd_block_range part = vxd_block_range_of(n_in, vxd_block_group_of_grid());
     bool out_of_range = false;
     struct vxd_sums sums;
     uint64_t n_mine = 0;
@@ -83,7 +83,7 @@ static __device__ void write_candidates(const struct derive_run *run, uint32_t n
                                         uint64_t before)
 {
     __shared__ unsigned long long next;
-    struct vxd_part part = vxd_part_of(n_in, vxd_team_of_grid());
+    struct vxd_block_range part = vxd_block_range_of(n_in, vxd_block_group_of_grid());
     uint64_t *keys = run->scratch.keys[0];
     uint64_t varying = 0;
 
@@ -121,7 +121,7 @@ static __device__ void write_candidates(const struct derive_run *run, uint32_t n
 /* Sets the bits of this block's candidates in the table; those of one row are in few words. */
 static __device__ void mark_candidates(const struct derive_run *run, uint32_t n_in)
 {
-    struct vxd_part part = vxd_part_of(n_in, vxd_team_of_grid());
+    struct vxd_block_range part = vxd_block_range_of(n_in, vxd_block_group_of_grid());
     unsigned long long *words = (unsigned long long *)run->dense.words;
 
     for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
@@ -162,7 +162,7 @@ static __device__ void derive_set(cg::grid_group grid, const struct derive_run *
 {
     uint32_t n_in = *run->in.n_rows;
     uint64_t n_words = vxd_dense_n_words(&run->dense, &run->in, n_in);
-    const struct vxd_sparse_set *set = &run->level.set;
+    const struct vxd_coord_set *set = &run->level.set;
     uint64_t varying;
     uint64_t before;
     uint64_t n;
@@ -184,13 +184,13 @@ static __device__ void derive_set(cg::grid_group grid, const struct derive_run *
         return;
     }
     if (!count_candidates(run, grid, n_in, &before, &n)) {
-        vxd_set_fail(set, run->error_word, VXD_OUT_OF_RANGE);
+        vxd_coord_set_fail(set, run->error_word, VXD_OUT_OF_RANGE);
         return;
     }
     write_candidates(run, n_in, before);
     grid.sync();
     varying = vxd_grid_or(run->scratch.words[VXD_WORDS_VARYING]);
-    at = vxd_set_sort(grid, &run->scratch, (uint32_t)n, varying, false, shared);
+    at = vxd_coord_set_sort(grid, &run->scratch, (uint32_t)n, varying, false, shared);
     vxd_level_make(grid, &run->level, run->scratch.keys[at], NULL, (uint32_t)n, NULL,
                    run->error_word);
 }
@@ -203,7 +203,7 @@ static __device__ void derive_set(cg::grid_group grid, const struct derive_run *
  * is a box again, of some two cells an axis. So all sets of a chain are marked straight from
  * the first one's input, each in a table of its own, and made together. */
 
-#define CHAIN_MOST VXD_DENSE_MOST_TABLES
+#define CHAIN_MOST VXD_DENSE_MAX_TABLES
 
 struct chain_run {
     int n;
@@ -295,7 +295,7 @@ static __device__ void derive_chain(cg::grid_group grid, const struct chain_run 
                                     uint32_t n_in, struct vxd_dense_tables *tables,
                                     uint64_t *before)
 {
-    const struct vxd_sparse_set *sets[CHAIN_MOST];
+    const struct vxd_coord_set *sets[CHAIN_MOST];
     uint64_t n_all = 0;
 
     for (int j = 0; j < chain->n; j++) {
@@ -374,7 +374,7 @@ static enum vxd_status derive(struct vxd_queue *queue,
                               struct vxd_err *err)
 {
     struct chain_run chain = {n, 0, {}};
-    struct vxd_set_scratch scratch;
+    struct vxd_coord_set_scratch scratch;
     size_t n_candidates = 0;
     uint64_t n_words_most;
     enum vxd_status status = VXD_OK;
@@ -383,12 +383,12 @@ static enum vxd_status derive(struct vxd_queue *queue,
         n_candidates =
             calls[i].n_candidates > n_candidates ? calls[i].n_candidates : n_candidates;
     }
-    VXD_TRY(vxd_set_scratch_open(queue, n_candidates, calls[0].scratch,
-                                 calls[0].scratch_bytes, &scratch, err));
+    VXD_TRY(vxd_coord_set_scratch_init(queue, n_candidates, calls[0].scratch,
+                                       calls[0].scratch_bytes, &scratch, err));
     /* Tables take the place of both key arrays, and of the values between them; counts of their
      * groups that of the other values. */
     n_words_most =
-        ((uint64_t)vxd_grid_blocks(queue, n_candidates) * VXD_DENSE_MOST_GROUPS -
+        ((uint64_t)vxd_grid_blocks(queue, n_candidates) * VXD_DENSE_MAX_GROUPS -
          CHAIN_MOST) *
         VXD_DENSE_GROUP;
     chain.n_words_max = (size_t)(scratch.keys[1] - scratch.keys[0]) + n_candidates;
@@ -413,9 +413,9 @@ out:
     return status;
 }
 
-enum vxd_status vxd_sparse_sets_derive_cuda(struct vxd_queue *queue,
-                                            const struct vxd_sparse_derive_call *calls,
-                                            int n, struct vxd_err *err)
+enum vxd_status vxd_coord_sets_derive_cuda(struct vxd_queue *queue,
+                                           const struct vxd_sparse_derive_call *calls,
+                                           int n, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
@@ -423,7 +423,7 @@ enum vxd_status vxd_sparse_sets_derive_cuda(struct vxd_queue *queue,
     for (int i = 0; i < n;) {
         int n_done;
 
-        VXD_TRY(vxd_set_floors(queue, calls + i, n - i, &n_done, err));
+        VXD_TRY(vxd_coord_set_floors(queue, calls + i, n - i, &n_done, err));
         if (n_done == 0) {
             n_done = chain_length(calls + i, n - i);
             VXD_TRY(derive(queue, &calls[i], n_done, err));

@@ -11,9 +11,9 @@
 namespace cg = cooperative_groups;
 
 struct floor_run {
-    struct vxd_sparse_set in;
+    struct vxd_coord_set in;
     int n_levels;
-    struct vxd_set_level levels[VXD_FLOORS_AT_ONCE];
+    struct vxd_coord_set_level levels[VXD_FLOORS_AT_ONCE];
     uint32_t *error_word;
 };
 
@@ -40,10 +40,10 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
             (int)threadIdx.x < run.n_levels ? shared.n_blocks[threadIdx.x] : 0;
     }
     grid.sync();
-    vxd_set_fill_tables(&tables);
+    vxd_coord_set_fill_tables(&tables);
 }
 
-int vxd_set_floor_levels(const struct vxd_sparse_derive_call *call)
+int vxd_coord_set_floor_levels(const struct vxd_sparse_derive_call *call)
 {
     const struct vxd_sparse_geometry *g = &call->geometry;
     int stride = g->stride[0];
@@ -75,7 +75,7 @@ int vxd_set_floor_levels(const struct vxd_sparse_derive_call *call)
 static int levels_below(const struct floor_run *run,
                         const struct vxd_sparse_derive_call *call)
 {
-    int levels = vxd_set_floor_levels(call);
+    int levels = vxd_coord_set_floor_levels(call);
     int above = call->in.keys == run->in.keys ? 0 : -1;
 
     for (int i = 0; i < run->n_levels && above < 0; i++) {
@@ -89,16 +89,16 @@ static int levels_below(const struct floor_run *run,
     return above + levels;
 }
 
-enum vxd_status vxd_set_floors(struct vxd_queue *queue,
-                               const struct vxd_sparse_derive_call *calls, int n,
-                               int *n_done, struct vxd_err *err)
+enum vxd_status vxd_coord_set_floors(struct vxd_queue *queue,
+                                     const struct vxd_sparse_derive_call *calls, int n,
+                                     int *n_done, struct vxd_err *err)
 {
     struct floor_run run = {calls[0].in, 0, {}, queue->error_word};
-    struct vxd_set_scratch scratch;
+    struct vxd_coord_set_scratch scratch;
     enum vxd_status status = VXD_OK;
 
-    VXD_TRY(vxd_set_scratch_open(queue, calls[0].n_candidates, calls[0].scratch,
-                                 calls[0].scratch_bytes, &scratch, err));
+    VXD_TRY(vxd_coord_set_scratch_init(queue, calls[0].n_candidates, calls[0].scratch,
+                                       calls[0].scratch_bytes, &scratch, err));
     while (run.n_levels < n && run.n_levels < VXD_FLOORS_AT_ONCE) {
         const struct vxd_sparse_derive_call *call = &calls[run.n_levels];
         int levels = levels_below(&run, call);

@@ -7,12 +7,12 @@
 
 /* The power of two by which every row of the input has exactly one output, its floor, which
  * the output's shape holds; -1: the rule is another. */
-int vxd_set_floor_levels(const struct vxd_sparse_derive_call *call);
+int vxd_coord_set_floor_levels(const struct vxd_sparse_derive_call *call);
 
 /* Makes the sets of the first *n_done of n >= 1 calls, those that are floors of the first
  * one's input, directly or by way of each other; 0 where the first is none. */
-enum vxd_status vxd_set_floors(struct vxd_queue *queue,
-                               const struct vxd_sparse_derive_call *calls, int n,
-                               int *n_done, struct vxd_err *err);
+enum vxd_status vxd_coord_set_floors(struct vxd_queue *queue,
+                                     const struct vxd_sparse_derive_call *calls, int n,
+                                     int *n_done, struct vxd_err *err);
 
 #endif

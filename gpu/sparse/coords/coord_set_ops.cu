@@ -8,12 +8,12 @@ namespace cg = cooperative_groups;
 #define COORDS_THREADS 256
 
 /* Blocks and table of n_rows unique keys that are in the set already. */
-static __device__ void make_of_rows(cg::grid_group grid, const struct vxd_sparse_set *set,
+static __device__ void make_of_rows(cg::grid_group grid, const struct vxd_coord_set *set,
                                     uint32_t n_rows,
-                                    const struct vxd_set_scratch *scratch,
+                                    const struct vxd_coord_set_scratch *scratch,
                                     uint32_t *error_word)
 {
-    struct vxd_set_level level = {0, *set, scratch->words[VXD_WORDS_LEVELS]};
+    struct vxd_coord_set_level level = {0, *set, scratch->words[VXD_WORDS_LEVELS]};
 
     vxd_level_make(grid, &level, set->keys, NULL, n_rows, NULL, error_word);
 }
@@ -21,14 +21,14 @@ static __device__ void make_of_rows(cg::grid_group grid, const struct vxd_sparse
 /* Union --------------------------------------------------------------------------------- */
 
 struct union_run {
-    struct vxd_sparse_set a;
-    struct vxd_sparse_set b;
+    struct vxd_coord_set a;
+    struct vxd_coord_set b;
     int32_t *rows_a;
     int32_t *rows_b;
     uint32_t *only_b; /* for each row of b, and at their end: rows before that a lacks */
-    struct vxd_sparse_set out;
+    struct vxd_coord_set out;
     uint32_t *error_word;
-    struct vxd_set_scratch scratch;
+    struct vxd_coord_set_scratch scratch;
 };
 
 static __device__ __forceinline__ bool is_only_in_b(const struct union_run *run,
@@ -44,7 +44,7 @@ static __device__ __forceinline__ bool is_only_in_b(const struct union_run *run,
 static __device__ uint32_t number_only_b(cg::grid_group grid, const struct union_run *run,
                                          uint32_t n_a, uint32_t n_b)
 {
-    struct vxd_part part = vxd_part_of(n_b, vxd_team_of_grid());
+    struct vxd_block_range part = vxd_block_range_of(n_b, vxd_block_group_of_grid());
     uint32_t n_only = 0;
     struct vxd_sums sums;
     uint64_t sum;
@@ -90,7 +90,7 @@ static __device__ __forceinline__ void put_union_row(const struct union_run *run
 
 static __device__ void merge_rows(const struct union_run *run, uint32_t n_a, uint32_t n_b)
 {
-    struct vxd_part part = vxd_part_of(n_a, vxd_team_of_grid());
+    struct vxd_block_range part = vxd_block_range_of(n_a, vxd_block_group_of_grid());
 
     for (uint32_t i = part.begin + threadIdx.x; i < part.end; i += VXD_GRID_THREADS) {
         uint64_t key = run->a.keys[i];
@@ -100,7 +100,7 @@ static __device__ void merge_rows(const struct union_run *run, uint32_t n_a, uin
         put_union_row(run, i + run->only_b[j], key, (int32_t)i,
                       is_in_b ? (int32_t)j : -1);
     }
-    part = vxd_part_of(n_b, vxd_team_of_grid());
+    part = vxd_block_range_of(n_b, vxd_block_group_of_grid());
     for (uint32_t j = part.begin + threadIdx.x; j < part.end; j += VXD_GRID_THREADS) {
         uint32_t before = run->only_b[j];
 
@@ -122,7 +122,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     uint32_t n_rows = n_a + number_only_b(grid, &run, n_a, n_b);
 
     if (n_rows > run.out.capacity) {
-        vxd_set_fail(&run.out, run.error_word, VXD_RESOURCE_EXHAUSTED);
+        vxd_coord_set_fail(&run.out, run.error_word, VXD_RESOURCE_EXHAUSTED);
         return;
     }
     grid.sync();
@@ -131,9 +131,9 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     make_of_rows(grid, &run.out, n_rows, &run.scratch, run.error_word);
 }
 
-enum vxd_status vxd_sparse_set_union_cuda(struct vxd_queue *queue,
-                                          const struct vxd_sparse_union_call *call,
-                                          struct vxd_err *err)
+enum vxd_status vxd_coord_set_union_cuda(struct vxd_queue *queue,
+                                         const struct vxd_sparse_union_call *call,
+                                         struct vxd_err *err)
 {
     size_t n = call->a.capacity + call->b.capacity;
     struct union_run run = {call->a, call->b,   call->rows_a,      call->rows_b,
@@ -141,8 +141,8 @@ enum vxd_status vxd_sparse_set_union_cuda(struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    VXD_TRY(vxd_set_scratch_open(queue, n, call->scratch, call->scratch_bytes,
-                                 &run.scratch, err));
+    VXD_TRY(vxd_coord_set_scratch_init(queue, n, call->scratch, call->scratch_bytes,
+                                       &run.scratch, err));
     run.only_b =
         (uint32_t *)(void *)run.scratch.keys[0]; /* n_b + 1 of 2 n words or more */
     VXD_TRY(vxd_grid_launch(queue, (const void *)union_kernel, &run, n, 0, "union_kernel",
@@ -154,16 +154,16 @@ out:
 /* Subset -------------------------------------------------------------------------------- */
 
 struct subset_run {
-    struct vxd_sparse_set a;
+    struct vxd_coord_set a;
     const uint8_t *keep;
-    struct vxd_sparse_set out;
+    struct vxd_coord_set out;
     int32_t *rows_a;
     uint32_t *error_word;
-    struct vxd_set_scratch scratch;
+    struct vxd_coord_set_scratch scratch;
 };
 
 static __device__ __forceinline__ uint64_t count_kept(const struct subset_run *run,
-                                                      struct vxd_part part)
+                                                      struct vxd_block_range part)
 {
     uint64_t n_kept = 0;
 
@@ -173,8 +173,8 @@ static __device__ __forceinline__ uint64_t count_kept(const struct subset_run *r
     return vxd_block_sum(n_kept);
 }
 
-static __device__ __forceinline__ void copy_kept(const struct subset_run *run,
-                                                 struct vxd_part part, uint32_t row)
+static __device__ __forceinline__ void
+copy_kept(const struct subset_run *run, struct vxd_block_range part, uint32_t row)
 {
     for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {
         uint32_t i = base + threadIdx.x;
@@ -196,7 +196,8 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     subset_kernel(const __grid_constant__ struct subset_run run)
 {
     cg::grid_group grid = cg::this_grid();
-    struct vxd_part part = vxd_part_of(*run.a.n_rows, vxd_team_of_grid());
+    struct vxd_block_range part =
+        vxd_block_range_of(*run.a.n_rows, vxd_block_group_of_grid());
     uint64_t n_kept = count_kept(&run, part);
     struct vxd_sums sums;
 
@@ -206,7 +207,7 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     grid.sync();
     sums = vxd_grid_sum(run.scratch.words[VXD_WORDS_ROWS]);
     if (sums.total > run.out.capacity) {
-        vxd_set_fail(&run.out, run.error_word, VXD_RESOURCE_EXHAUSTED);
+        vxd_coord_set_fail(&run.out, run.error_word, VXD_RESOURCE_EXHAUSTED);
         return;
     }
     copy_kept(&run, part, (uint32_t)sums.before);
@@ -214,17 +215,17 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     make_of_rows(grid, &run.out, (uint32_t)sums.total, &run.scratch, run.error_word);
 }
 
-enum vxd_status vxd_sparse_set_subset_cuda(struct vxd_queue *queue,
-                                           const struct vxd_sparse_subset_call *call,
-                                           struct vxd_err *err)
+enum vxd_status vxd_coord_set_subset_cuda(struct vxd_queue *queue,
+                                          const struct vxd_sparse_subset_call *call,
+                                          struct vxd_err *err)
 {
     struct subset_run run = {call->a,      call->keep,        call->out,
                              call->rows_a, queue->error_word, {}};
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(vxd_cuda_enter(queue->context, err));
-    VXD_TRY(vxd_set_scratch_open(queue, call->a.capacity, call->scratch,
-                                 call->scratch_bytes, &run.scratch, err));
+    VXD_TRY(vxd_coord_set_scratch_init(queue, call->a.capacity, call->scratch,
+                                       call->scratch_bytes, &run.scratch, err));
     VXD_TRY(vxd_grid_launch(queue, (const void *)subset_kernel, &run, call->a.capacity, 0,
                             "subset_kernel", err));
 out:
@@ -257,9 +258,9 @@ static __global__ void __launch_bounds__(COORDS_THREADS)
     }
 }
 
-enum vxd_status vxd_sparse_set_coords_cuda(struct vxd_queue *queue,
-                                           const struct vxd_sparse_coords_call *call,
-                                           struct vxd_err *err)
+enum vxd_status vxd_coord_set_coords_cuda(struct vxd_queue *queue,
+                                          const struct vxd_sparse_coords_call *call,
+                                          struct vxd_err *err)
 {
     size_t n = call->set.capacity > (size_t)call->n_samples ? call->set.capacity
                                                             : (size_t)call->n_samples;

@@ -50,7 +50,7 @@ static void merge_piece(void *args, size_t begin, size_t end)
     }
 }
 
-static enum vxd_status too_many(const struct vxd_sparse_set *set, size_t n,
+static enum vxd_status too_many(const struct vxd_coord_set *set, size_t n,
                                 struct vxd_err *err)
 {
     return vxd_fail(err, VXD_RESOURCE_EXHAUSTED, NULL,
@@ -70,7 +70,7 @@ static enum vxd_status union_job(struct vxd_pool *pool, const void *args,
 
     *call->out.n_rows = 0;
     *call->out.n_blocks = 0;
-    VXD_TRY(vxd_sparse_scratch_open(pool, call->a.capacity + call->b.capacity,
+    VXD_TRY(vxd_sparse_scratch_init(pool, call->a.capacity + call->b.capacity,
                                     call->scratch, call->scratch_bytes, &scratch, err));
     merge.piece_rows = scratch.piece_rows;
     vxd_parallel_for(pool, n_loop, VXD_SPARSE_PIECE, merge_piece, &merge);
@@ -80,15 +80,15 @@ static enum vxd_status union_job(struct vxd_pool *pool, const void *args,
     }
     merge.is_counting = false;
     vxd_parallel_for(pool, n_loop, VXD_SPARSE_PIECE, merge_piece, &merge);
-    VXD_TRY(vxd_sparse_set_finish(pool, call->out.keys, NULL, n, &call->out, NULL,
-                                  &scratch, err));
+    VXD_TRY(vxd_coord_set_finish(pool, call->out.keys, NULL, n, &call->out, NULL,
+                                 &scratch, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_sparse_set_union_cpu(struct vxd_queue *queue,
-                                         const struct vxd_sparse_union_call *call,
-                                         struct vxd_err *err)
+enum vxd_status vxd_coord_set_union_cpu(struct vxd_queue *queue,
+                                        const struct vxd_sparse_union_call *call,
+                                        struct vxd_err *err)
 {
     return vxd_queue_push(queue, union_job, call, sizeof *call, err);
 }
@@ -140,7 +140,7 @@ static enum vxd_status subset_job(struct vxd_pool *pool, const void *args,
 
     *call->out.n_rows = 0;
     *call->out.n_blocks = 0;
-    VXD_TRY(vxd_sparse_scratch_open(pool, call->a.capacity, call->scratch,
+    VXD_TRY(vxd_sparse_scratch_init(pool, call->a.capacity, call->scratch,
                                     call->scratch_bytes, &scratch, err));
     compact.piece_rows = scratch.piece_rows;
     vxd_parallel_for(pool, n_a, VXD_SPARSE_PIECE, count_kept, &compact);
@@ -149,15 +149,15 @@ static enum vxd_status subset_job(struct vxd_pool *pool, const void *args,
         return too_many(&call->out, n, err);
     }
     vxd_parallel_for(pool, n_a, VXD_SPARSE_PIECE, compact_piece, &compact);
-    VXD_TRY(vxd_sparse_set_finish(pool, call->out.keys, NULL, n, &call->out, NULL,
-                                  &scratch, err));
+    VXD_TRY(vxd_coord_set_finish(pool, call->out.keys, NULL, n, &call->out, NULL,
+                                 &scratch, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_sparse_set_subset_cpu(struct vxd_queue *queue,
-                                          const struct vxd_sparse_subset_call *call,
-                                          struct vxd_err *err)
+enum vxd_status vxd_coord_set_subset_cpu(struct vxd_queue *queue,
+                                         const struct vxd_sparse_subset_call *call,
+                                         struct vxd_err *err)
 {
     return vxd_queue_push(queue, subset_job, call, sizeof *call, err);
 }
@@ -197,9 +197,9 @@ static enum vxd_status coords_job(struct vxd_pool *pool, const void *args,
     return VXD_OK;
 }
 
-enum vxd_status vxd_sparse_set_coords_cpu(struct vxd_queue *queue,
-                                          const struct vxd_sparse_coords_call *call,
-                                          struct vxd_err *err)
+enum vxd_status vxd_coord_set_coords_cpu(struct vxd_queue *queue,
+                                         const struct vxd_sparse_coords_call *call,
+                                         struct vxd_err *err)
 {
     return vxd_queue_push(queue, coords_job, call, sizeof *call, err);
 }

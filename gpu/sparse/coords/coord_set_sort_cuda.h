@@ -7,10 +7,10 @@
 #include "gpu/sparse/coords/grid_sort_cuda.h"
 
 /* Sorts keys[0] by the bits that vary, through both buffers; returns where the result is. */
-static __device__ int vxd_set_sort(cooperative_groups::grid_group grid,
-                                   const struct vxd_set_scratch *scratch, uint32_t n,
-                                   uint64_t varying, bool has_values,
-                                   struct vxd_sort_shared *shared)
+static __device__ int vxd_coord_set_sort(cooperative_groups::grid_group grid,
+                                         const struct vxd_coord_set_scratch *scratch,
+                                         uint32_t n, uint64_t varying, bool has_values,
+                                         struct vxd_sort_shared *shared)
 {
     int at = 0;
 
@@ -22,11 +22,11 @@ static __device__ int vxd_set_sort(cooperative_groups::grid_group grid,
                 shift, scratch->ranks, scratch->counts
         };
 
-        vxd_sort_count(&pass, vxd_team_of_grid(), shared);
+        vxd_sort_count(&pass, vxd_block_group_of_grid(), shared);
         grid.sync();
-        vxd_sort_sum(&pass, vxd_team_of_grid());
+        vxd_sort_sum(&pass, vxd_block_group_of_grid());
         grid.sync();
-        vxd_sort_scatter(&pass, vxd_team_of_grid(), shared);
+        vxd_sort_scatter(&pass, vxd_block_group_of_grid(), shared);
         grid.sync();
         varying = shift + VXD_SORT_BITS < 64
                       ? varying >> (shift + VXD_SORT_BITS) << (shift + VXD_SORT_BITS)

@@ -32,9 +32,9 @@ extern "C" {
 /* A row's key: sample << 54 | Morton code of the coordinate biased by 2^17, per bit level
  * x*4 + y*2 + z. Rows ascend by it; key >> 6 names the block, key & 63 the cell in it. */
 
-/* Device memory, borrowed from whoever laid it out (vxd_sparse_set_layout). Past n_rows (past
+/* Device memory, borrowed from whoever laid it out (vxd_coord_set_layout). Past n_rows (past
  * n_blocks) arrays hold anything. */
-struct vxd_sparse_set {
+struct vxd_coord_set {
     size_t capacity;      /* rows there may be, at most 2^31 - 1 */
     size_t n_slots;       /* of the block table, a power of two */
     uint32_t *n_rows;     /* one */
@@ -69,17 +69,16 @@ enum vxd_status vxd_sparse_geometry_check(const struct vxd_sparse_geometry *geom
 /* Device bytes of a set (0: capacity above 2^31 - 1), and the set with its arrays laid out in
  * one 256-aligned block of that size. Its n_rows are not set: some operation makes it.
  * errors of the latter  INVALID_ARGUMENT  capacity above 2^31 - 1; a shape not 0 to 2^17 */
-size_t vxd_sparse_set_bytes(size_t capacity);
-enum vxd_status vxd_sparse_set_layout(void *block, size_t capacity,
-                                      const int32_t shape[3], struct vxd_sparse_set *out,
-                                      struct vxd_err *err);
+size_t vxd_coord_set_bytes(size_t capacity);
+enum vxd_status vxd_coord_set_layout(void *block, size_t capacity, const int32_t shape[3],
+                                     struct vxd_coord_set *out, struct vxd_err *err);
 
 /* Scratch of the functions below, device bytes, for a result of at most `capacity` rows made
  * of at most n_candidates coordinates: n for make, vxd_sparse_derive_candidates(in->capacity)
  * for derive, both capacities for union, a's for subset. 0: a count above 2^31 - 1. They
  * refuse (INVALID_ARGUMENT) less than that. */
-size_t vxd_sparse_set_scratch_bytes(const struct vxd_queue *queue, size_t n_candidates,
-                                    size_t capacity);
+size_t vxd_coord_set_scratch_bytes(const struct vxd_queue *queue, size_t n_candidates,
+                                   size_t capacity);
 
 /* The set of n coordinates, in any order, duplicates welcome.
  *
@@ -88,10 +87,10 @@ size_t vxd_sparse_set_scratch_bytes(const struct vxd_queue *queue, size_t n_cand
  *         rows    n int32: the row of each coordinate; -1 = outside the shape, the 18 bits or
  *                 n_samples; NULL = not wanted
  * errors  INVALID_ARGUMENT  n_samples not 1 to VXD_SPARSE_MAX_SAMPLES */
-enum vxd_status vxd_sparse_set_make(struct vxd_queue *queue, const int32_t *coords,
-                                    size_t n, int n_samples, struct vxd_sparse_set *set,
-                                    int32_t *rows, void *scratch, size_t scratch_bytes,
-                                    struct vxd_err *err);
+enum vxd_status vxd_coord_set_make(struct vxd_queue *queue, const int32_t *coords,
+                                   size_t n, int n_samples, struct vxd_coord_set *set,
+                                   int32_t *rows, void *scratch, size_t scratch_bytes,
+                                   struct vxd_err *err);
 
 enum vxd_sparse_derive {
     /* Every cell of the output's shape that some tap connects with an input row: spconv's
@@ -112,12 +111,11 @@ size_t vxd_sparse_derive_bound(enum vxd_sparse_derive rule,
 
 /* out->shape must be set: vxd_sparse_out_shape.
  * errors  INVALID_ARGUMENT  the geometry; FLOOR of a transposed one */
-enum vxd_status vxd_sparse_set_derive(struct vxd_queue *queue,
-                                      enum vxd_sparse_derive rule,
-                                      const struct vxd_sparse_geometry *geometry,
-                                      const struct vxd_sparse_set *in,
-                                      struct vxd_sparse_set *out, void *scratch,
-                                      size_t scratch_bytes, struct vxd_err *err);
+enum vxd_status vxd_coord_set_derive(struct vxd_queue *queue, enum vxd_sparse_derive rule,
+                                     const struct vxd_sparse_geometry *geometry,
+                                     const struct vxd_coord_set *in,
+                                     struct vxd_coord_set *out, void *scratch,
+                                     size_t scratch_bytes, struct vxd_err *err);
 
 /* Several derived sets, one after another: a later one may be derived of an earlier one. On a
  * GPU floors of one set by powers of two that stand side by side (a U-Net's levels) are one
@@ -125,13 +123,13 @@ enum vxd_status vxd_sparse_set_derive(struct vxd_queue *queue,
 struct vxd_sparse_derive_request {
     enum vxd_sparse_derive rule;
     struct vxd_sparse_geometry geometry;
-    const struct vxd_sparse_set *in;
-    struct vxd_sparse_set *out;
+    const struct vxd_coord_set *in;
+    struct vxd_coord_set *out;
 };
-enum vxd_status vxd_sparse_sets_derive(struct vxd_queue *queue,
-                                       const struct vxd_sparse_derive_request *requests,
-                                       size_t n, void *scratch, size_t scratch_bytes,
-                                       struct vxd_err *err);
+enum vxd_status vxd_coord_sets_derive(struct vxd_queue *queue,
+                                      const struct vxd_sparse_derive_request *requests,
+                                      size_t n, void *scratch, size_t scratch_bytes,
+                                      struct vxd_err *err);
 
 /* Shape of the output of a bounded tensor (spconv): floor((S + 2p - d(k-1) - 1) / s) + 1, or
  * transposed (S-1)s - 2p + d(k-1) + 1 + output_padding (ignored otherwise; NULL = 0). An
@@ -145,30 +143,30 @@ enum vxd_status vxd_sparse_out_shape(const struct vxd_sparse_geometry *geometry,
 /* Rows of a or b.
  * out     rows_a, rows_b  for each row of the union the row of a (of b), or -1; out's
  *                         capacity each, or NULL */
-enum vxd_status vxd_sparse_set_union(struct vxd_queue *queue,
-                                     const struct vxd_sparse_set *a,
-                                     const struct vxd_sparse_set *b,
-                                     struct vxd_sparse_set *out, int32_t *rows_a,
-                                     int32_t *rows_b, void *scratch, size_t scratch_bytes,
-                                     struct vxd_err *err);
+enum vxd_status vxd_coord_set_union(struct vxd_queue *queue,
+                                    const struct vxd_coord_set *a,
+                                    const struct vxd_coord_set *b,
+                                    struct vxd_coord_set *out, int32_t *rows_a,
+                                    int32_t *rows_b, void *scratch, size_t scratch_bytes,
+                                    struct vxd_err *err);
 
 /* Rows of a whose keep (a->capacity bytes, device memory) is not 0.
  * out     rows_a  for each row of the subset the row of a; out's capacity, or NULL */
-enum vxd_status vxd_sparse_set_subset(struct vxd_queue *queue,
-                                      const struct vxd_sparse_set *a, const uint8_t *keep,
-                                      struct vxd_sparse_set *out, int32_t *rows_a,
-                                      void *scratch, size_t scratch_bytes,
-                                      struct vxd_err *err);
+enum vxd_status vxd_coord_set_subset(struct vxd_queue *queue,
+                                     const struct vxd_coord_set *a, const uint8_t *keep,
+                                     struct vxd_coord_set *out, int32_t *rows_a,
+                                     void *scratch, size_t scratch_bytes,
+                                     struct vxd_err *err);
 
 /* Coordinates of all rows, capacity x 4 int32 (sample, x, y, z), each axis times `times` (ME's
  * tensor stride; 1 for ours), and the first row of each sample, n_samples + 1. Either NULL =
  * not wanted.
  * errors  INVALID_ARGUMENT  n_samples not 1 to VXD_SPARSE_MAX_SAMPLES; times not 1 to 2^13 */
-enum vxd_status vxd_sparse_set_coords(struct vxd_queue *queue,
-                                      const struct vxd_sparse_set *set,
-                                      const int32_t times[3], int n_samples,
-                                      int32_t *coords, uint32_t *sample_starts,
-                                      struct vxd_err *err);
+enum vxd_status vxd_coord_set_coords(struct vxd_queue *queue,
+                                     const struct vxd_coord_set *set,
+                                     const int32_t times[3], int n_samples,
+                                     int32_t *coords, uint32_t *sample_starts,
+                                     struct vxd_err *err);
 
 #ifdef __cplusplus
 }

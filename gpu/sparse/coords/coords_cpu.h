@@ -29,7 +29,7 @@ struct vxd_sparse_scratch {
 };
 
 /* errors  INTERNAL  scratch_bytes are not what the entry should have given */
-enum vxd_status vxd_sparse_scratch_open(struct vxd_pool *pool, size_t n_candidates,
+enum vxd_status vxd_sparse_scratch_init(struct vxd_pool *pool, size_t n_candidates,
                                         void *scratch, size_t scratch_bytes,
                                         struct vxd_sparse_scratch *out,
                                         struct vxd_err *err);
@@ -40,11 +40,11 @@ enum vxd_status vxd_sparse_scratch_open(struct vxd_pool *pool, size_t n_candidat
  *         indices  of each key; NULL = rows is not wanted
  * out     rows     rows[indices[i]] = row of keys[i]
  * errors  RESOURCE_EXHAUSTED  more rows than the capacity; the set is empty */
-enum vxd_status vxd_sparse_set_finish(struct vxd_pool *pool, const uint64_t *keys,
-                                      const uint32_t *indices, size_t n,
-                                      const struct vxd_sparse_set *set, int32_t *rows,
-                                      const struct vxd_sparse_scratch *scratch,
-                                      struct vxd_err *err);
+enum vxd_status vxd_coord_set_finish(struct vxd_pool *pool, const uint64_t *keys,
+                                     const uint32_t *indices, size_t n,
+                                     const struct vxd_coord_set *set, int32_t *rows,
+                                     const struct vxd_sparse_scratch *scratch,
+                                     struct vxd_err *err);
 
 /* Turns counts of pieces to where they begin; returns the total. */
 size_t vxd_sparse_counts_to_starts(uint32_t *counts, size_t n_pieces);
@@ -68,7 +68,7 @@ static inline uint64_t vxd_sparse_slot_mask(uint32_t n_blocks)
     return n_slots - 1;
 }
 
-static inline uint32_t vxd_sparse_find_block(const struct vxd_sparse_set *set,
+static inline uint32_t vxd_sparse_find_block(const struct vxd_coord_set *set,
                                              uint64_t slot_mask, uint64_t block)
 {
     uint64_t hash = vxd_sparse_block_hash(block);

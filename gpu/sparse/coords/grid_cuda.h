@@ -18,13 +18,13 @@
 #define VXD_GRID_WARPS (VXD_GRID_THREADS / 32)
 
 /* A part smaller than this costs more in barriers than it saves. */
-#define VXD_GRID_LEAST_PART 256u
+#define VXD_GRID_MIN_BLOCK_ITEMS 256u
 
 /* Blocks of a launch over at most n items; words of block b are valid for b below it. */
 static inline unsigned vxd_grid_blocks(const struct vxd_queue *queue, size_t n)
 {
     size_t most = (size_t)queue->context->info.n_multiprocessors;
-    size_t wanted = (n + VXD_GRID_LEAST_PART - 1) / VXD_GRID_LEAST_PART;
+    size_t wanted = (n + VXD_GRID_MIN_BLOCK_ITEMS - 1) / VXD_GRID_MIN_BLOCK_ITEMS;
 
     most = most < VXD_GRID_THREADS ? most : VXD_GRID_THREADS;
     return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
@@ -46,12 +46,12 @@ static inline enum vxd_status vxd_grid_launch(struct vxd_queue *queue, const voi
 }
 
 /* The blocks that work on the same rows: all of a launch, or those of one of its jobs. */
-struct vxd_team {
+struct vxd_block_group {
     uint32_t rank; /* of this block */
     uint32_t size;
 };
 
-static __device__ __forceinline__ struct vxd_team vxd_team_of_grid(void)
+static __device__ __forceinline__ struct vxd_block_group vxd_block_group_of_grid(void)
 {
     return {blockIdx.x, gridDim.x};
 }
@@ -59,8 +59,8 @@ static __device__ __forceinline__ struct vxd_team vxd_team_of_grid(void)
 /* A barrier over a team, whose word is 0 at first; the team's blocks are all on the device. It
  * is half a grid's in time, and no team waits for another. passed: by thread 0, of the block,
  * 0 at first. */
-static __device__ __forceinline__ void vxd_team_wait(uint32_t *word, uint32_t *passed,
-                                                     struct vxd_team team)
+static __device__ __forceinline__ void
+vxd_block_group_wait(uint32_t *word, uint32_t *passed, struct vxd_block_group team)
 {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -82,7 +82,8 @@ static __device__ __forceinline__ void vxd_team_wait(uint32_t *word, uint32_t *p
 /* Arrives as at a barrier that nobody waits at: true in the block that is the last to, which
  * sees what the others have written. The team waits no more. */
 static __device__ __forceinline__ bool
-vxd_team_is_last(uint32_t *word, const uint32_t *passed, struct vxd_team team)
+vxd_block_group_is_last(uint32_t *word, const uint32_t *passed,
+                        struct vxd_block_group team)
 {
     __shared__ bool is_last;
 
@@ -97,19 +98,20 @@ vxd_team_is_last(uint32_t *word, const uint32_t *passed, struct vxd_team team)
 }
 
 /* This block's part of n items; those of blocks from number n_parts on are empty. */
-struct vxd_part {
+struct vxd_block_range {
     uint32_t begin;
     uint32_t end;
     uint32_t n_parts;
 };
 
-static __device__ __forceinline__ struct vxd_part vxd_part_of(uint32_t n,
-                                                              struct vxd_team team)
+static __device__ __forceinline__ struct vxd_block_range
+vxd_block_range_of(uint32_t n, struct vxd_block_group team)
 {
     uint32_t share = (n + team.size - 1) / team.size;
-    struct vxd_part part;
+    struct vxd_block_range part;
 
-    share = share > VXD_GRID_LEAST_PART ? (share + 31) & ~31u : VXD_GRID_LEAST_PART;
+    share =
+        share > VXD_GRID_MIN_BLOCK_ITEMS ? (share + 31) & ~31u : VXD_GRID_MIN_BLOCK_ITEMS;
     part.begin = min(n, team.rank * share);
     part.end = min(n, part.begin + share);
     part.n_parts = (n + share - 1) / share;

@@ -169,10 +169,10 @@ vxd_sort_rank(const struct vxd_sort_pass<KEY> *pass, uint32_t base, uint32_t end
  * step. */
 template <typename KEY>
 static __device__ __forceinline__ void
-vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_team team,
+vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_block_group team,
                struct vxd_sort_shared *shared)
 {
-    struct vxd_part part = vxd_part_of(pass->n, team);
+    struct vxd_block_range part = vxd_block_range_of(pass->n, team);
     uint32_t digit = threadIdx.x;
     bool has_digit = digit < VXD_SORT_BINS;
 
@@ -195,9 +195,9 @@ vxd_sort_count(const struct vxd_sort_pass<KEY> *pass, struct vxd_team team,
 /* Second step: counts become those of the parts before, a warp a digit. */
 template <typename KEY>
 static __device__ __forceinline__ void vxd_sort_sum(const struct vxd_sort_pass<KEY> *pass,
-                                                    struct vxd_team team)
+                                                    struct vxd_block_group team)
 {
-    uint32_t n_parts = vxd_part_of(pass->n, team).n_parts;
+    uint32_t n_parts = vxd_block_range_of(pass->n, team).n_parts;
     uint32_t lane = threadIdx.x % 32;
 
     for (uint32_t digit = threadIdx.x / 32 * team.size + team.rank; digit < VXD_SORT_BINS;
@@ -228,7 +228,7 @@ static __device__ __forceinline__ void vxd_sort_sum(const struct vxd_sort_pass<K
 
 /* Leaves in shared->bins where this block's keys of each digit begin. */
 static __device__ __forceinline__ void vxd_sort_starts(const uint32_t *counts,
-                                                       struct vxd_team team,
+                                                       struct vxd_block_group team,
                                                        uint32_t n_parts,
                                                        struct vxd_sort_shared *shared)
 {
@@ -260,10 +260,10 @@ static __device__ __forceinline__ void vxd_sort_starts(const uint32_t *counts,
 /* Third step: places. */
 template <typename KEY>
 static __device__ __forceinline__ void
-vxd_sort_scatter(const struct vxd_sort_pass<KEY> *pass, struct vxd_team team,
+vxd_sort_scatter(const struct vxd_sort_pass<KEY> *pass, struct vxd_block_group team,
                  struct vxd_sort_shared *shared)
 {
-    struct vxd_part part = vxd_part_of(pass->n, team);
+    struct vxd_block_range part = vxd_block_range_of(pass->n, team);
 
     vxd_sort_starts(pass->counts, team, part.n_parts, shared);
 #pragma unroll 4

@@ -13,7 +13,7 @@
 #define LOOSE_TIMES 8
 #define SETS_AT_ONCE 8
 
-static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *plan,
+static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_coord_set *plan,
                      size_t capacity, size_t n_candidates)
 {
     bool is_known = (plan->a < 0 || run->sets[plan->a].is_counted) &&
@@ -25,7 +25,7 @@ static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *pl
         return !is_known;
     }
     left = run->net->options.max_bytes - run->net->info.weight_bytes - run->n_bytes;
-    if (vxd_sparse_set_bytes(capacity) > left / 8) {
+    if (vxd_coord_set_bytes(capacity) > left / 8) {
         return true;
     }
     most = capacity > n_candidates ? capacity : n_candidates;
@@ -36,24 +36,24 @@ static bool is_loose(const struct vxd_net_run *run, const struct vxd_net_set *pl
 static void find_bounds(const struct vxd_net_run *run, int number, size_t *capacity,
                         size_t *n_candidates)
 {
-    const struct vxd_net_set *plan = &run->net->sets[number];
+    const struct vxd_net_coord_set *plan = &run->net->sets[number];
     size_t rows_a = plan->a >= 0 ? run->sets[plan->a].capacity : 0;
     size_t rows_b = plan->b >= 0 ? run->sets[plan->b].capacity : 0;
 
     *n_candidates = 0;
     *capacity = 0;
     switch (plan->kind) {
-    case VXD_NET_SET_INPUT:
+    case VXD_NET_COORD_SET_INPUT:
         *n_candidates = run->input.n_rows;
         *capacity = vxd_net_run_capacity(run, number, run->input.n_rows);
         break;
-    case VXD_NET_SET_DERIVED:
+    case VXD_NET_COORD_SET_DERIVED:
         *n_candidates = vxd_sparse_derive_candidates(plan->rule, &plan->geometry, rows_a);
         *capacity = vxd_sparse_derive_bound(plan->rule, &plan->geometry, rows_a,
                                             plan->shape, run->input.n_samples);
         break;
-    case VXD_NET_SET_UNION:
-    case VXD_NET_SET_SUBSET:
+    case VXD_NET_COORD_SET_UNION:
+    case VXD_NET_COORD_SET_SUBSET:
         *n_candidates = rows_a + rows_b;
         *capacity = rows_a + rows_b;
         break;
@@ -64,12 +64,12 @@ static void find_bounds(const struct vxd_net_run *run, int number, size_t *capac
 static enum vxd_status lay_out_set(struct vxd_queue *queue, struct vxd_net_run *run,
                                    int number, struct vxd_err *err)
 {
-    const struct vxd_net_set *plan = &run->net->sets[number];
-    struct vxd_net_run_set *to = &run->sets[number];
-    size_t n_lists = plan->kind == VXD_NET_SET_UNION    ? 2
-                     : plan->kind == VXD_NET_SET_SUBSET ? 1
-                                                        : 0;
-    size_t total = vxd_sparse_set_bytes(to->capacity);
+    const struct vxd_net_coord_set *plan = &run->net->sets[number];
+    struct vxd_net_run_coord_set *to = &run->sets[number];
+    size_t n_lists = plan->kind == VXD_NET_COORD_SET_UNION    ? 2
+                     : plan->kind == VXD_NET_COORD_SET_SUBSET ? 1
+                                                              : 0;
+    size_t total = vxd_coord_set_bytes(to->capacity);
     size_t offsets[2];
     char *bytes;
     enum vxd_status status;
@@ -82,7 +82,7 @@ static enum vxd_status lay_out_set(struct vxd_queue *queue, struct vxd_net_run *
     }
     VXD_TRY(vxd_net_run_alloc(queue, run, total, &to->block, err));
     VXD_TRY(
-        vxd_sparse_set_layout(to->block.ptr, to->capacity, plan->shape, &to->set, err));
+        vxd_coord_set_layout(to->block.ptr, to->capacity, plan->shape, &to->set, err));
     bytes = to->block.ptr;
     for (size_t i = 0; i < n_lists; i++) {
         to->rows[i] = (int32_t *)(void *)(bytes + offsets[i]);
@@ -95,19 +95,19 @@ out:
 static enum vxd_status fill_set(struct vxd_queue *queue, const struct vxd_net_run *run,
                                 int number, struct vxd_err *err)
 {
-    const struct vxd_net_set *plan = &run->net->sets[number];
-    struct vxd_sparse_set to = run->sets[number].set;
+    const struct vxd_net_coord_set *plan = &run->net->sets[number];
+    struct vxd_coord_set to = run->sets[number].set;
     int32_t *const *rows = run->sets[number].rows;
 
-    if (plan->kind == VXD_NET_SET_UNION) {
-        return vxd_sparse_set_union(queue, &run->sets[plan->a].set,
-                                    &run->sets[plan->b].set, &to, rows[0], rows[1],
-                                    run->scratch.ptr, run->scratch.n_bytes, err);
+    if (plan->kind == VXD_NET_COORD_SET_UNION) {
+        return vxd_coord_set_union(queue, &run->sets[plan->a].set,
+                                   &run->sets[plan->b].set, &to, rows[0], rows[1],
+                                   run->scratch.ptr, run->scratch.n_bytes, err);
     }
-    return vxd_sparse_set_subset(queue, &run->sets[plan->a].set,
-                                 vxd_net_run_item(run, run->net->keep_items[plan->layer]),
-                                 &to, rows[0], run->scratch.ptr, run->scratch.n_bytes,
-                                 err);
+    return vxd_coord_set_subset(queue, &run->sets[plan->a].set,
+                                vxd_net_run_item(run, run->net->keep_items[plan->layer]),
+                                &to, rows[0], run->scratch.ptr, run->scratch.n_bytes,
+                                err);
 }
 
 static enum vxd_status blame_set(const struct vxd_net_run *run, int number,
@@ -126,8 +126,8 @@ static enum vxd_status open_set(struct vxd_queue *queue, struct vxd_net_run *run
                                 int number, size_t n_candidates, size_t *scratch_bytes,
                                 struct vxd_err *err)
 {
-    struct vxd_net_run_set *to = &run->sets[number];
-    size_t n_bytes = vxd_sparse_set_scratch_bytes(queue, n_candidates, to->capacity);
+    struct vxd_net_run_coord_set *to = &run->sets[number];
+    size_t n_bytes = vxd_coord_set_scratch_bytes(queue, n_candidates, to->capacity);
     enum vxd_status status;
 
     if (n_bytes == 0) {
@@ -153,8 +153,8 @@ static enum vxd_status open_round(struct vxd_queue *queue, struct vxd_net_run *r
     enum vxd_status status = VXD_OK;
 
     for (number = 0; number < net->n_sets; number++) {
-        const struct vxd_net_set *plan = &net->sets[number];
-        struct vxd_net_run_set *to = &run->sets[number];
+        const struct vxd_net_coord_set *plan = &net->sets[number];
+        struct vxd_net_run_coord_set *to = &run->sets[number];
         size_t n_candidates;
 
         if (!plan->used || plan->phase != run->phase || to->is_made) {
@@ -179,15 +179,15 @@ static enum vxd_status derive_sets(struct vxd_queue *queue, const struct vxd_net
                                    int *next, struct vxd_err *err)
 {
     struct vxd_sparse_derive_request requests[SETS_AT_ONCE];
-    struct vxd_sparse_set to[SETS_AT_ONCE];
+    struct vxd_coord_set to[SETS_AT_ONCE];
     int first = *next;
     size_t n = 0;
 
     while (*next < run->net->n_sets && n < SETS_AT_ONCE) {
-        const struct vxd_net_set *plan = &run->net->sets[*next];
+        const struct vxd_net_coord_set *plan = &run->net->sets[*next];
 
         if (run->sets[*next].in_round) {
-            if (plan->kind != VXD_NET_SET_DERIVED) {
+            if (plan->kind != VXD_NET_COORD_SET_DERIVED) {
                 break;
             }
             to[n] = run->sets[*next].set;
@@ -198,8 +198,8 @@ static enum vxd_status derive_sets(struct vxd_queue *queue, const struct vxd_net
         (*next)++;
     }
     return blame_set(run, first,
-                     vxd_sparse_sets_derive(queue, requests, n, run->scratch.ptr,
-                                            run->scratch.n_bytes, err),
+                     vxd_coord_sets_derive(queue, requests, n, run->scratch.ptr,
+                                           run->scratch.n_bytes, err),
                      err);
 }
 
@@ -209,31 +209,31 @@ enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < run->net->n_sets; i++) {
-        struct vxd_sparse_set set = run->sets[i].set;
+        struct vxd_coord_set set = run->sets[i].set;
 
-        if (run->sets[i].in_round && run->net->sets[i].kind == VXD_NET_SET_INPUT) {
-            VXD_TRY(vxd_sparse_set_make(queue, run->input.coords, run->input.n_rows,
-                                        run->input.n_samples, &set, run->rows.ptr,
-                                        run->scratch.ptr, run->scratch.n_bytes, err));
+        if (run->sets[i].in_round && run->net->sets[i].kind == VXD_NET_COORD_SET_INPUT) {
+            VXD_TRY(vxd_coord_set_make(queue, run->input.coords, run->input.n_rows,
+                                       run->input.n_samples, &set, run->rows.ptr,
+                                       run->scratch.ptr, run->scratch.n_bytes, err));
         }
     }
 out:
     return status;
 }
 
-enum vxd_status vxd_net_run_derive_sets(struct vxd_queue *queue,
-                                        const struct vxd_net_run *run,
-                                        struct vxd_err *err)
+enum vxd_status vxd_net_run_derive_coord_sets(struct vxd_queue *queue,
+                                              const struct vxd_net_run *run,
+                                              struct vxd_err *err)
 {
     int number = 0;
     enum vxd_status status = VXD_OK;
 
     while (number < run->net->n_sets) {
-        enum vxd_net_set_kind kind = run->net->sets[number].kind;
+        enum vxd_net_coord_set_kind kind = run->net->sets[number].kind;
 
-        if (!run->sets[number].in_round || kind == VXD_NET_SET_INPUT) {
+        if (!run->sets[number].in_round || kind == VXD_NET_COORD_SET_INPUT) {
             number++;
-        } else if (kind == VXD_NET_SET_DERIVED) {
+        } else if (kind == VXD_NET_COORD_SET_DERIVED) {
             VXD_TRY(derive_sets(queue, run, &number, err));
         } else {
             VXD_TRY(blame_set(run, number, fill_set(queue, run, number, err), err));
@@ -251,21 +251,22 @@ static enum vxd_status enqueue_round(struct vxd_queue *queue, void *args,
     const struct vxd_net_run *run = args;
     enum vxd_status status;
 
-    VXD_TRY(vxd_net_run_derive_sets(queue, run, err));
+    VXD_TRY(vxd_net_run_derive_coord_sets(queue, run, err));
     VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
                            run->h_counts.n_bytes, err));
 out:
     return status;
 }
 
-enum vxd_status vxd_net_run_make_sets(struct vxd_queue *queue, struct vxd_net_run *run,
-                                      bool *done, struct vxd_err *err)
+enum vxd_status vxd_net_run_make_coord_sets(struct vxd_queue *queue,
+                                            struct vxd_net_run *run, bool *done,
+                                            struct vxd_err *err)
 {
     enum vxd_status status;
 
     VXD_TRY(open_round(queue, run, done, err));
     VXD_TRY(vxd_net_run_make_input(queue, run, err));
-    VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_SETS, enqueue_round, err));
+    VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_COORD_SETS, enqueue_round, err));
 out:
     for (int i = 0; i < run->net->n_sets; i++) {
         run->sets[i].in_round = false;
@@ -274,9 +275,9 @@ out:
     return status;
 }
 
-enum vxd_status vxd_net_run_guess_sets(struct vxd_queue *queue, struct vxd_net_run *run,
-                                       bool *is_known, size_t *scratch_bytes,
-                                       struct vxd_err *err)
+enum vxd_status vxd_net_run_guess_coord_sets(struct vxd_queue *queue,
+                                             struct vxd_net_run *run, bool *is_known,
+                                             size_t *scratch_bytes, struct vxd_err *err)
 {
     const struct vxd_net *net = run->net;
     size_t *capacities = malloc((size_t)net->n_sets * sizeof *capacities);
@@ -306,12 +307,12 @@ out:
     return status;
 }
 
-enum vxd_status vxd_net_run_count_sets(struct vxd_net_run *run, struct vxd_err *err)
+enum vxd_status vxd_net_run_count_coord_sets(struct vxd_net_run *run, struct vxd_err *err)
 {
     const uint32_t *counts = run->h_counts.ptr;
 
     for (int i = 0; i < run->net->n_sets; i++) {
-        struct vxd_net_run_set *set = &run->sets[i];
+        struct vxd_net_run_coord_set *set = &run->sets[i];
         size_t most;
 
         if (!set->is_made || set->is_counted) {

@@ -24,15 +24,15 @@
 /* Where the rows of tensors start: 16 bytes, so that matrix units read vectors. */
 #define VXD_NET_ROW_ALIGN 16
 
-enum vxd_net_set_kind {
-    VXD_NET_SET_INPUT = 0,
-    VXD_NET_SET_DERIVED = 1,
-    VXD_NET_SET_UNION = 2,
-    VXD_NET_SET_SUBSET = 3 /* of parent a, by the prune layer `layer` */
+enum vxd_net_coord_set_kind {
+    VXD_NET_COORD_SET_INPUT = 0,
+    VXD_NET_COORD_SET_DERIVED = 1,
+    VXD_NET_COORD_SET_UNION = 2,
+    VXD_NET_COORD_SET_SUBSET = 3 /* of parent a, by the prune layer `layer` */
 };
 
-struct vxd_net_set {
-    enum vxd_net_set_kind kind;
+struct vxd_net_coord_set {
+    enum vxd_net_coord_set_kind kind;
     enum vxd_sparse_derive rule;
     struct vxd_sparse_geometry geometry; /* of what it was derived by */
     int a;                               /* parents, -1 = none */
@@ -133,7 +133,7 @@ struct vxd_net {
     struct vxd_net_tensor *tensors; /* n_layers + 1 */
     struct vxd_net_node *nodes;
     int n_layers;
-    struct vxd_net_set *sets;
+    struct vxd_net_coord_set *sets;
     int n_sets;
     struct vxd_net_map *maps;
     int n_maps;
@@ -179,8 +179,9 @@ enum vxd_status vxd_net_infer(struct vxd_net *net, const struct vxd_net_builder 
 
 /* Numbers of a set and of a map, those that are there where they are the same. A map of one
  * tap that reads the row itself is -1. errors  RESOURCE_EXHAUSTED */
-enum vxd_status vxd_net_share_set(struct vxd_net *net, const struct vxd_net_set *set,
-                                  int *number, struct vxd_err *err);
+enum vxd_status vxd_net_share_coord_set(struct vxd_net *net,
+                                        const struct vxd_net_coord_set *set, int *number,
+                                        struct vxd_err *err);
 enum vxd_status vxd_net_share_map(struct vxd_net *net, const struct vxd_net_map *map,
                                   int *number, struct vxd_err *err);
 
@@ -198,16 +199,17 @@ enum vxd_status vxd_net_upload(struct vxd_queue *queue, struct vxd_net *net,
 
 /* What is enqueued as a whole. */
 enum vxd_net_tag {
-    VXD_NET_TAG_SETS = 0,
+    VXD_NET_TAG_COORD_SETS = 0,
     VXD_NET_TAG_MAPS = 1,
     VXD_NET_TAG_LAYERS = 2,
     VXD_NET_TAG_MAPS_AND_LAYERS = 3,
-    VXD_NET_TAG_SETS_AND_MAPS = 4, /* from here on faults go to a word of the run's */
+    VXD_NET_TAG_COORD_SETS_AND_MAPS =
+        4, /* from here on faults go to a word of the run's */
     VXD_NET_TAG_WHOLE = 5
 };
 
 enum vxd_net_stage {
-    VXD_NET_STAGE_SETS = 0,
+    VXD_NET_STAGE_COORD_SETS = 0,
     VXD_NET_STAGE_MAPS = 1,
     VXD_NET_STAGE_LAYERS = 2,
     VXD_NET_STAGE_WHOLE = 3, /* all is enqueued, counts are still to be looked at */
@@ -215,8 +217,8 @@ enum vxd_net_stage {
 };
 
 /* A set of the run. */
-struct vxd_net_run_set {
-    struct vxd_sparse_set set;
+struct vxd_net_run_coord_set {
+    struct vxd_coord_set set;
     struct vxd_buffer block;
     size_t capacity; /* rows that there may be; less once they are counted */
     size_t n_rows;   /* counted */
@@ -245,12 +247,12 @@ struct vxd_net_run {
     bool is_pending;      /* something queued reads or writes host memory of the run */
     bool has_guessed;     /* its sets' sizes, or has tried to */
     bool is_guess;        /* what is enqueued goes by sizes that no count has confirmed */
-    struct vxd_net_run_set *sets;
+    struct vxd_net_run_coord_set *sets;
     struct vxd_kernel_map *maps;
     struct vxd_net_run_phase *phases;
     size_t *item_bytes;
     size_t *item_offsets;
-    struct vxd_buffer rows; /* of the input's coordinates, from vxd_sparse_set_make */
+    struct vxd_buffer rows; /* of the input's coordinates, from vxd_coord_set_make */
     /* A set: 0 and its rows, which are starts of one sample. Then two words: on the CPU the rows
      * of a part of a convolution, on a GPU the error word of what was guessed. */
     struct vxd_buffer counts;
@@ -293,22 +295,24 @@ void vxd_net_run_release_graphs(struct vxd_net_run *run);
 
 /* Makes the sets of the run's phase as far as their sizes are known well enough, and copies
  * counts to the host; *done when none is left. */
-enum vxd_status vxd_net_run_make_sets(struct vxd_queue *queue, struct vxd_net_run *run,
-                                      bool *done, struct vxd_err *err);
+enum vxd_status vxd_net_run_make_coord_sets(struct vxd_queue *queue,
+                                            struct vxd_net_run *run, bool *done,
+                                            struct vxd_err *err);
 /* Memory for all sets, of as many rows as other runs had; false where that is not known.
  * *scratch_bytes is what making them takes. */
-enum vxd_status vxd_net_run_guess_sets(struct vxd_queue *queue, struct vxd_net_run *run,
-                                       bool *is_known, size_t *scratch_bytes,
-                                       struct vxd_err *err);
+enum vxd_status vxd_net_run_guess_coord_sets(struct vxd_queue *queue,
+                                             struct vxd_net_run *run, bool *is_known,
+                                             size_t *scratch_bytes, struct vxd_err *err);
 /* The set of the caller's coordinates, and those made of it. */
 enum vxd_status vxd_net_run_make_input(struct vxd_queue *queue,
                                        const struct vxd_net_run *run,
                                        struct vxd_err *err);
-enum vxd_status vxd_net_run_derive_sets(struct vxd_queue *queue,
-                                        const struct vxd_net_run *run,
-                                        struct vxd_err *err);
+enum vxd_status vxd_net_run_derive_coord_sets(struct vxd_queue *queue,
+                                              const struct vxd_net_run *run,
+                                              struct vxd_err *err);
 /* Takes over what the host has read. */
-enum vxd_status vxd_net_run_count_sets(struct vxd_net_run *run, struct vxd_err *err);
+enum vxd_status vxd_net_run_count_coord_sets(struct vxd_net_run *run,
+                                             struct vxd_err *err);
 
 /* A run of one phase on a GPU whose sets' sizes can be guessed: enqueues all of it, or sets and
  * maps where these are wanted apart. Otherwise, and where there is no room, *is_enqueued is

@@ -6,7 +6,8 @@
 #define MULTIPLY_NS 0.04
 #define VALUE_NS 1.5
 
-#define CALL(queue, name, call, err) VXD_TWIN(queue, vxd_net_##name)(queue, call, err)
+#define CALL(queue, name, call, err)                                                     \
+    VXD_BACKEND_FN(queue, vxd_net_##name)(queue, call, err)
 
 struct layer_run {
     struct vxd_queue *queue;
@@ -196,7 +197,7 @@ static enum vxd_status enqueue_batch_norm(const struct layer_run *at, struct vxd
 static enum vxd_status enqueue_combine(const struct layer_run *at, struct vxd_err *err)
 {
     const struct vxd_net_layer *layer = &at->node->layer;
-    const struct vxd_net_run_set *sets = at->run->sets;
+    const struct vxd_net_run_coord_set *sets = at->run->sets;
     struct vxd_net_combine_call call = {.precision = precision_of(at),
                                         .extent = at->extent,
                                         .n_inputs = layer->n_inputs,
@@ -215,7 +216,7 @@ static enum vxd_status enqueue_combine(const struct layer_run *at, struct vxd_er
         call.rows[0] = sets[at->node->subset].rows[0];
     }
     if (layer->op == VXD_NET_ADD_UNION) {
-        const struct vxd_net_run_set *set =
+        const struct vxd_net_run_coord_set *set =
             &sets[at->run->net->tensors[at->number + 1].set];
         bool is_union = at->run->net->tensors[layer->inputs[0] + 1].set !=
                         at->run->net->tensors[layer->inputs[1] + 1].set;
@@ -352,21 +353,21 @@ size_t vxd_net_run_scratch_bytes(const struct vxd_net_run *run, int step)
 
     switch (layer->op) {
     case VXD_NET_BATCH_NORM:
-        return VXD_TWIN(&queue, vxd_net_batch_norm_scratch_bytes)(
+        return VXD_BACKEND_FN(&queue, vxd_net_batch_norm_scratch_bytes)(
             max_rows, n_samples, net->tensors[in].n_channels);
     case VXD_NET_ATTENTION:
-        return VXD_TWIN(&queue, vxd_net_attention_scratch_bytes)(
+        return VXD_BACKEND_FN(&queue, vxd_net_attention_scratch_bytes)(
             max_rows, vxd_net_run_max_rows(run, layer->inputs[1] + 1), n_samples,
             net->tensors[in].n_channels, net->tensors[layer->inputs[2] + 1].n_channels);
     case VXD_NET_TOKENS:
-        return VXD_TWIN(&queue, vxd_net_tokens_scratch_bytes)(
+        return VXD_BACKEND_FN(&queue, vxd_net_tokens_scratch_bytes)(
             max_rows, n_samples, net->tensors[in].n_channels,
             net->tensors[layer->inputs[1] + 1].n_channels);
     default:
         break;
     }
-    return VXD_TWIN(&queue, vxd_net_global_scratch_bytes)(max_rows, n_samples,
-                                                          net->tensors[in].n_channels);
+    return VXD_BACKEND_FN(&queue, vxd_net_global_scratch_bytes)(
+        max_rows, n_samples, net->tensors[in].n_channels);
 }
 
 /* --- steps ------------------------------------------------------------------------------- */

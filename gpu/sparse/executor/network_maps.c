@@ -15,13 +15,13 @@ static enum vxd_status enqueue_coords(struct vxd_queue *queue,
     enum vxd_status status = VXD_OK;
 
     for (int i = 0; i < net->n_sets; i++) {
-        const struct vxd_net_run_set *set = &run->sets[i];
+        const struct vxd_net_run_coord_set *set = &run->sets[i];
 
         if (net->sets[i].used && net->sets[i].phase == run->phase &&
             (set->starts != NULL || set->coords != NULL)) {
-            VXD_TRY(vxd_sparse_set_coords(queue, &set->set, net->sets[i].times,
-                                          run->input.n_samples, set->coords, set->starts,
-                                          err));
+            VXD_TRY(vxd_coord_set_coords(queue, &set->set, net->sets[i].times,
+                                         run->input.n_samples, set->coords, set->starts,
+                                         err));
         }
     }
 out:

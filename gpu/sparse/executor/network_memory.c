@@ -135,8 +135,8 @@ static enum vxd_status lay_out_maps(const struct vxd_queue *queue,
         }
     }
     for (int i = 0; i < net->n_sets; i++) {
-        const struct vxd_net_set *plan = &net->sets[i];
-        struct vxd_net_run_set *set = &run->sets[i];
+        const struct vxd_net_coord_set *plan = &net->sets[i];
+        struct vxd_net_run_coord_set *set = &run->sets[i];
         size_t starts = 0;
         size_t coords = 0;
 

@@ -12,7 +12,7 @@
 static void use_parents(struct vxd_net *net)
 {
     for (int i = net->n_sets - 1; i >= 0; i--) {
-        const struct vxd_net_set *set = &net->sets[i];
+        const struct vxd_net_coord_set *set = &net->sets[i];
 
         if (!set->used) {
             continue;
@@ -23,7 +23,7 @@ static void use_parents(struct vxd_net *net)
         if (set->b >= 0) {
             net->sets[set->b].used = true;
         }
-        if (set->kind == VXD_NET_SET_SUBSET) {
+        if (set->kind == VXD_NET_COORD_SET_SUBSET) {
             net->tensors[net->nodes[set->layer].layer.inputs[1] + 1].used = true;
         }
     }
@@ -194,9 +194,10 @@ static void order_steps(struct vxd_net *net)
             }
         }
         for (int i = 0; i < net->n_sets; i++) {
-            const struct vxd_net_set *set = &net->sets[i];
+            const struct vxd_net_coord_set *set = &net->sets[i];
 
-            if (set->used && set->kind == VXD_NET_SET_SUBSET && set->phase == phase + 1) {
+            if (set->used && set->kind == VXD_NET_COORD_SET_SUBSET &&
+                set->phase == phase + 1) {
                 add_step(net, VXD_NET_STEP_KEEP, set->layer, phase);
             }
         }

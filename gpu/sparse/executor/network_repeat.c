@@ -198,7 +198,7 @@ static void fill_key(const struct vxd_net_run *run, enum vxd_net_tag tag, uint64
     key[n++] = word_of(run->scratch.ptr);
     key[n++] = run->scratch.n_bytes;
     for (int i = 0; i < run->net->n_sets; i++) {
-        const struct vxd_net_run_set *set = &run->sets[i];
+        const struct vxd_net_run_coord_set *set = &run->sets[i];
 
         key[n++] = (set->is_made ? 1U : 0U) + (set->in_round ? 2U : 0U);
         key[n++] = set->is_made ? set->capacity : 0;
@@ -291,7 +291,7 @@ static enum vxd_status launch(struct vxd_queue *queue, struct vxd_net_run *run,
     if (VXD_ON_CUDA(queue->context)) {
         if (entry->graph == NULL) {
             VXD_TRY(vxd_net_graph_record_cuda(queue, enqueue, run,
-                                              tag == VXD_NET_TAG_SETS_AND_MAPS ||
+                                              tag == VXD_NET_TAG_COORD_SETS_AND_MAPS ||
                                                   tag == VXD_NET_TAG_WHOLE,
                                               &entry->graph, err));
         }

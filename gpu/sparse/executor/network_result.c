@@ -105,7 +105,7 @@ static size_t live_bytes_of(const struct vxd_net_run *run, int phase)
 
     for (int i = 0; i < net->n_sets; i++) {
         lasting += run->sets[i].is_made && net->sets[i].phase <= phase
-                       ? vxd_sparse_set_bytes(run->sets[i].n_rows)
+                       ? vxd_coord_set_bytes(run->sets[i].n_rows)
                        : 0;
     }
     for (int i = 0; i <= phase; i++) {

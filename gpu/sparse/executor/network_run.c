@@ -115,7 +115,7 @@ static enum vxd_status step_sets(struct vxd_queue *queue, struct vxd_net_run *ru
     enum vxd_status status;
 
     run->is_pending = true;
-    VXD_TRY(vxd_net_run_make_sets(queue, run, &done, err));
+    VXD_TRY(vxd_net_run_make_coord_sets(queue, run, &done, err));
     if (done) {
         run->stage = VXD_NET_STAGE_MAPS;
     }
@@ -216,7 +216,7 @@ static void end_phase(struct vxd_queue *queue, struct vxd_net_run *run)
         run->next_map = 0;
         run->phase++;
         run->stage =
-            run->phase == net->n_phases ? VXD_NET_STAGE_OVER : VXD_NET_STAGE_SETS;
+            run->phase == net->n_phases ? VXD_NET_STAGE_OVER : VXD_NET_STAGE_COORD_SETS;
         /* The CPU was waited for after the maps, a GPU reads what it copies at once. */
         run->is_pending = false;
     }
@@ -241,14 +241,14 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
             return VXD_OK;
         }
     } else {
-        VXD_TRY(vxd_net_run_count_sets(run, err));
+        VXD_TRY(vxd_net_run_count_coord_sets(run, err));
         VXD_TRY(vxd_net_run_whole(queue, run, &is_whole, err));
         if (is_whole) {
             *more = true;
             return VXD_OK;
         }
     }
-    if (run->stage == VXD_NET_STAGE_SETS) {
+    if (run->stage == VXD_NET_STAGE_COORD_SETS) {
         VXD_TRY(step_sets(queue, run, err));
         *more = true;
         return VXD_OK;
@@ -260,7 +260,7 @@ enum vxd_status vxd_net_run_step(struct vxd_queue *queue, struct vxd_net_run *ru
     VXD_TRY(is_cuda ? step_on_gpu(queue, run, err) : step_on_cpu(queue, run, err));
     end_phase(queue, run);
     *more = run->stage != VXD_NET_STAGE_OVER;
-    if (run->stage == VXD_NET_STAGE_SETS && is_cuda) {
+    if (run->stage == VXD_NET_STAGE_COORD_SETS && is_cuda) {
         VXD_TRY(step_sets(queue, run, err));
     }
 out:

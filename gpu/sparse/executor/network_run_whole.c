@@ -23,7 +23,7 @@ static enum vxd_status enqueue_sets_and_maps(struct vxd_queue *queue, void *args
     enum vxd_status status;
 
     own.error_word = word_of(run);
-    VXD_TRY(vxd_net_run_derive_sets(&own, run, err));
+    VXD_TRY(vxd_net_run_derive_coord_sets(&own, run, err));
     VXD_TRY(vxd_net_run_maps(&own, run, HUGE_VAL, &next, err));
     VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
                            run->h_counts.n_bytes, err));
@@ -42,7 +42,7 @@ static enum vxd_status enqueue_whole(struct vxd_queue *queue, void *args,
     enum vxd_status status;
 
     own.error_word = word_of(run);
-    VXD_TRY(vxd_net_run_derive_sets(&own, run, err));
+    VXD_TRY(vxd_net_run_derive_coord_sets(&own, run, err));
     VXD_TRY(vxd_net_run_maps(&own, run, HUGE_VAL, &next_map, err));
     VXD_TRY(vxd_net_run_layers(&own, run, HUGE_VAL, &next_step, &row, err));
     VXD_TRY(vxd_queue_copy(queue, run->h_counts.ptr, run->counts.ptr,
@@ -56,12 +56,12 @@ static void take_back(struct vxd_queue *queue, struct vxd_net_run *run)
 {
     for (int i = 0; i < run->net->n_sets; i++) {
         vxd_net_run_free(queue, run, &run->sets[i].block);
-        run->sets[i] = (struct vxd_net_run_set){0};
+        run->sets[i] = (struct vxd_net_run_coord_set){0};
     }
     vxd_net_run_free(queue, run, &run->phases[0].maps);
     vxd_net_run_free(queue, run, &run->phases[0].items);
     vxd_net_run_free(queue, run, &run->scratch);
-    run->stage = VXD_NET_STAGE_SETS;
+    run->stage = VXD_NET_STAGE_COORD_SETS;
     run->next_step = 0;
     run->is_guess = false;
 }
@@ -73,7 +73,7 @@ static enum vxd_status open_whole(struct vxd_queue *queue, struct vxd_net_run *r
     size_t scratch_bytes;
     enum vxd_status status;
 
-    VXD_TRY(vxd_net_run_guess_sets(queue, run, is_known, &scratch_bytes, err));
+    VXD_TRY(vxd_net_run_guess_coord_sets(queue, run, is_known, &scratch_bytes, err));
     if (*is_known) {
         VXD_TRY(vxd_net_run_place(queue, run, scratch_bytes, err));
     }
@@ -88,7 +88,7 @@ static enum vxd_status enqueue(struct vxd_queue *queue, struct vxd_net_run *run,
 
     VXD_TRY(vxd_net_run_make_input(queue, run, err));
     if (run->input.maps_apart) {
-        VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_SETS_AND_MAPS,
+        VXD_TRY(vxd_net_run_enqueue(queue, run, VXD_NET_TAG_COORD_SETS_AND_MAPS,
                                     enqueue_sets_and_maps, err));
         run->stage = VXD_NET_STAGE_LAYERS;
         return VXD_OK;
@@ -145,7 +145,7 @@ enum vxd_status vxd_net_run_check_guess(struct vxd_queue *queue, struct vxd_net_
         VXD_TRY(vxd_queue_fill(queue, run->counts.ptr, 0, run->counts.n_bytes, err));
         return VXD_OK;
     }
-    VXD_TRY(vxd_net_run_count_sets(run, err));
+    VXD_TRY(vxd_net_run_count_coord_sets(run, err));
     if (run->stage == VXD_NET_STAGE_WHOLE) {
         run->phase++;
         run->stage = VXD_NET_STAGE_OVER;

@@ -103,16 +103,16 @@ static void set_geometry(struct infer *infer)
 
 /* A floor of a floor is one floor; on a GPU those of one set are made together. (On the CPU the
  * coarser one is less work.) */
-static void join_floors(const struct vxd_net *net, struct vxd_net_set *set)
+static void join_floors(const struct vxd_net *net, struct vxd_net_coord_set *set)
 {
-    const struct vxd_net_set *parent;
+    const struct vxd_net_coord_set *parent;
     int stride[3];
 
     if (!VXD_ON_CUDA(net->context)) {
         return;
     }
     parent = &net->sets[set->a];
-    if (parent->kind != VXD_NET_SET_DERIVED || parent->rule != VXD_DERIVE_FLOOR) {
+    if (parent->kind != VXD_NET_COORD_SET_DERIVED || parent->rule != VXD_DERIVE_FLOOR) {
         return;
     }
     for (int axis = 0; axis < 3; axis++) {
@@ -128,15 +128,15 @@ static void join_floors(const struct vxd_net *net, struct vxd_net_set *set)
 /* The set a strided layer makes of its input's. */
 static enum vxd_status derive_set(struct infer *infer, int *number, struct vxd_err *err)
 {
-    const struct vxd_net_set *in = &infer->net->sets[infer->node->in];
+    const struct vxd_net_coord_set *in = &infer->net->sets[infer->node->in];
     const struct vxd_sparse_geometry *geometry = &infer->node->geometry;
     bool is_minkowski = infer->layer->semantics == VXD_NET_MINKOWSKI;
-    struct vxd_net_set set = {.kind = VXD_NET_SET_DERIVED,
-                              .geometry = *geometry,
-                              .a = infer->node->in,
-                              .b = -1,
-                              .phase = in->phase,
-                              .layer = infer->number};
+    struct vxd_net_coord_set set = {.kind = VXD_NET_COORD_SET_DERIVED,
+                                    .geometry = *geometry,
+                                    .a = infer->node->in,
+                                    .b = -1,
+                                    .phase = in->phase,
+                                    .layer = infer->number};
     bool is_strided = false;
     enum vxd_status status;
 
@@ -174,7 +174,7 @@ static enum vxd_status derive_set(struct infer *infer, int *number, struct vxd_e
                                            infer->layer->output_padding, set.shape, err),
                       err));
     }
-    VXD_TRY(blame(infer, vxd_net_share_set(infer->net, &set, number, err), err));
+    VXD_TRY(blame(infer, vxd_net_share_coord_set(infer->net, &set, number, err), err));
 out:
     return status;
 }
@@ -192,7 +192,8 @@ static enum vxd_status add_map(struct infer *infer, struct vxd_err *err)
     return blame(infer, vxd_net_share_map(infer->net, &map, &node->map, err), err);
 }
 
-static enum vxd_status check_onto(const struct infer *infer, const struct vxd_net_set *in,
+static enum vxd_status check_onto(const struct infer *infer,
+                                  const struct vxd_net_coord_set *in,
                                   const struct vxd_net_tensor *onto, struct vxd_err *err)
 {
     const struct vxd_net_layer *layer = infer->layer;
@@ -299,10 +300,11 @@ static enum vxd_status check_convolution(const struct infer *infer, struct vxd_e
 
 static enum vxd_status infer_union(struct infer *infer, struct vxd_err *err)
 {
-    const struct vxd_net_set *sets = infer->net->sets;
+    const struct vxd_net_coord_set *sets = infer->net->sets;
     int a = infer->in[0]->set;
     int b = infer->in[1]->set;
-    struct vxd_net_set set = {.kind = VXD_NET_SET_UNION, .layer = infer->number};
+    struct vxd_net_coord_set set = {.kind = VXD_NET_COORD_SET_UNION,
+                                    .layer = infer->number};
     int number;
     enum vxd_status status;
 
@@ -322,7 +324,7 @@ static enum vxd_status infer_union(struct infer *infer, struct vxd_err *err)
     memcpy(set.shape, sets[a].shape, sizeof set.shape);
     memcpy(set.times, sets[a].times, sizeof set.times);
     set.phase = sets[a].phase > sets[b].phase ? sets[a].phase : sets[b].phase;
-    VXD_TRY(blame(infer, vxd_net_share_set(infer->net, &set, &number, err), err));
+    VXD_TRY(blame(infer, vxd_net_share_coord_set(infer->net, &set, &number, err), err));
     put_on_set(infer, number);
 out:
     return status;
@@ -369,8 +371,8 @@ out:
 
 static enum vxd_status infer_prune(struct infer *infer, struct vxd_err *err)
 {
-    struct vxd_net_set set = {
-        .kind = VXD_NET_SET_SUBSET, .a = infer->in[0]->set, .b = -1};
+    struct vxd_net_coord_set set = {
+        .kind = VXD_NET_COORD_SET_SUBSET, .a = infer->in[0]->set, .b = -1};
     enum vxd_status status;
 
     VXD_TRY(require_set(infer, infer->in[0], err));
@@ -379,7 +381,8 @@ static enum vxd_status infer_prune(struct infer *infer, struct vxd_err *err)
     memcpy(set.times, infer->net->sets[set.a].times, sizeof set.times);
     set.layer = infer->number;
     set.phase = infer->in[1]->phase + 1;
-    VXD_TRY(blame(infer, vxd_net_share_set(infer->net, &set, &infer->node->subset, err),
+    VXD_TRY(blame(infer,
+                  vxd_net_share_coord_set(infer->net, &set, &infer->node->subset, err),
                   err));
     put_on_set(infer, infer->node->subset);
 out:
@@ -532,16 +535,16 @@ static enum vxd_status check_output(const struct vxd_net *net,
 enum vxd_status vxd_net_infer(struct vxd_net *net, const struct vxd_net_builder *builder,
                               struct vxd_err *err)
 {
-    struct vxd_net_set input = {.kind = VXD_NET_SET_INPUT,
-                                .a = -1,
-                                .b = -1,
-                                .times = {1, 1, 1},
-                                .layer = VXD_NET_INPUT};
+    struct vxd_net_coord_set input = {.kind = VXD_NET_COORD_SET_INPUT,
+                                      .a = -1,
+                                      .b = -1,
+                                      .times = {1, 1, 1},
+                                      .layer = VXD_NET_INPUT};
     int number;
     enum vxd_status status;
 
     memcpy(input.shape, builder->shape, sizeof input.shape);
-    VXD_TRY(vxd_net_share_set(net, &input, &number, err));
+    VXD_TRY(vxd_net_share_coord_set(net, &input, &number, err));
     net->tensors[0] =
         (struct vxd_net_tensor){.set = number, .n_channels = builder->n_channels};
     for (int i = 0; i < builder->n_layers; i++) {

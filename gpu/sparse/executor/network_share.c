@@ -39,14 +39,14 @@ static bool is_identity(const struct vxd_sparse_geometry *geometry)
 }
 
 /* A floor set is of its stride alone. */
-static struct vxd_net_set simple_set(const struct vxd_net_set *set)
+static struct vxd_net_coord_set simple_set(const struct vxd_net_coord_set *set)
 {
-    struct vxd_net_set simple = *set;
+    struct vxd_net_coord_set simple = *set;
 
-    if (set->kind == VXD_NET_SET_DERIVED) {
+    if (set->kind == VXD_NET_COORD_SET_DERIVED) {
         simplify(&simple.geometry);
     }
-    if (set->kind == VXD_NET_SET_DERIVED && set->rule == VXD_DERIVE_FLOOR) {
+    if (set->kind == VXD_NET_COORD_SET_DERIVED && set->rule == VXD_DERIVE_FLOOR) {
         for (int axis = 0; axis < 3; axis++) {
             simple.geometry.kernel[axis] = 1;
             simple.geometry.padding[axis] = 0;
@@ -56,24 +56,25 @@ static struct vxd_net_set simple_set(const struct vxd_net_set *set)
     return simple;
 }
 
-static bool same_set(const struct vxd_net_set *a, const struct vxd_net_set *b)
+static bool same_set(const struct vxd_net_coord_set *a, const struct vxd_net_coord_set *b)
 {
     if (a->kind != b->kind || a->a != b->a || a->b != b->b ||
         !same_axes(a->shape, b->shape) || !same_axes(a->times, b->times)) {
         return false;
     }
-    if (a->kind == VXD_NET_SET_DERIVED) {
+    if (a->kind == VXD_NET_COORD_SET_DERIVED) {
         return a->rule == b->rule && same_geometry(&a->geometry, &b->geometry);
     }
-    return a->kind != VXD_NET_SET_SUBSET || a->layer == b->layer;
+    return a->kind != VXD_NET_COORD_SET_SUBSET || a->layer == b->layer;
 }
 
-enum vxd_status vxd_net_share_set(struct vxd_net *net, const struct vxd_net_set *set,
-                                  int *number, struct vxd_err *err)
+enum vxd_status vxd_net_share_coord_set(struct vxd_net *net,
+                                        const struct vxd_net_coord_set *set, int *number,
+                                        struct vxd_err *err)
 {
-    struct vxd_net_set simple = simple_set(set);
+    struct vxd_net_coord_set simple = simple_set(set);
 
-    if (set->kind == VXD_NET_SET_DERIVED && is_identity(&simple.geometry) &&
+    if (set->kind == VXD_NET_COORD_SET_DERIVED && is_identity(&simple.geometry) &&
         same_axes(simple.shape, net->sets[set->a].shape)) {
         *number = set->a;
         return VXD_OK;

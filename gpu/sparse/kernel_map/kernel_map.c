@@ -82,7 +82,8 @@ size_t vxd_kernel_map_scratch_bytes(const struct vxd_queue *queue, int n_taps,
     if (!lay_out(queue, n_taps, n_rows, &layout)) {
         return 0;
     }
-    return VXD_TWIN(queue, vxd_kernel_map_scratch_bytes)(queue, n_taps, layout.capacity);
+    return VXD_BACKEND_FN(queue, vxd_kernel_map_scratch_bytes)(queue, n_taps,
+                                                               layout.capacity);
 }
 
 size_t vxd_kernel_maps_scratch_bytes(const struct vxd_queue *queue,
@@ -154,7 +155,8 @@ enum vxd_status vxd_kernel_maps_build(struct vxd_queue *queue,
                                          n_bytes > 0 ? (char *)scratch + offset : NULL,
                                          n_bytes};
         if (n_calls == VXD_KERNEL_MAPS_AT_ONCE || i == n - 1) {
-            VXD_TRY(VXD_TWIN(queue, vxd_kernel_maps_build)(queue, calls, n_calls, err));
+            VXD_TRY(
+                VXD_BACKEND_FN(queue, vxd_kernel_maps_build)(queue, calls, n_calls, err));
             n_calls = 0;
         }
     }
@@ -164,8 +166,8 @@ out:
 
 enum vxd_status vxd_kernel_map_build(struct vxd_queue *queue,
                                      const struct vxd_sparse_geometry *geometry,
-                                     const struct vxd_sparse_set *in,
-                                     const struct vxd_sparse_set *out,
+                                     const struct vxd_coord_set *in,
+                                     const struct vxd_coord_set *out,
                                      struct vxd_kernel_map *map, void *scratch,
                                      size_t scratch_bytes, struct vxd_err *err)
 {

@@ -102,24 +102,24 @@ static __global__ void __launch_bounds__(VXD_GRID_THREADS, 1)
     }
     vxd_map_fill_any(&work, map_shared.tap_counts, shared);
     vxd_map_put_taps(&work, &map_shared);
-    vxd_team_wait(work.barrier, &map_shared.passed, work.team);
+    vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
     n_passes = vxd_map_begin_order(&work, &map_shared);
     vxd_map_end_order(&work, n_passes);
     for (int i = 0; i < n_passes; i++) {
         struct vxd_sort_pass<uint32_t> pass = vxd_map_pass(&work, i, n_passes);
 
         vxd_sort_count(&pass, work.team, &shared->sort);
-        vxd_team_wait(work.barrier, &map_shared.passed, work.team);
+        vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
         vxd_sort_sum(&pass, work.team);
-        vxd_team_wait(work.barrier, &map_shared.passed, work.team);
+        vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
         vxd_sort_scatter(&pass, work.team, &shared->sort);
-        vxd_team_wait(work.barrier, &map_shared.passed, work.team);
+        vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
     }
     if (n_passes == 0) { /* padding and all was ordered just now */
-        vxd_team_wait(work.barrier, &map_shared.passed, work.team);
+        vxd_block_group_wait(work.barrier, &map_shared.passed, work.team);
     }
     vxd_map_weigh_tiles(&work);
-    if (vxd_team_is_last(work.barrier, &map_shared.passed, work.team)) {
+    if (vxd_block_group_is_last(work.barrier, &map_shared.passed, work.team)) {
         vxd_map_list_tiles(&work, &map_shared);
     }
 }
@@ -230,7 +230,8 @@ static enum vxd_status launch(struct vxd_queue *queue,
     for (int i = 0; i < n; i++) {
         size_t capacity = calls[i].map.capacity;
 
-        n_rows += capacity > VXD_GRID_LEAST_PART ? capacity : VXD_GRID_LEAST_PART;
+        n_rows +=
+            capacity > VXD_GRID_MIN_BLOCK_ITEMS ? capacity : VXD_GRID_MIN_BLOCK_ITEMS;
         VXD_TRY(open_job(queue, &calls[i], &batch.jobs[i],
                          i == 0 ? &batch.barriers : &unused, err));
     }

@@ -56,8 +56,8 @@ size_t vxd_kernel_map_scratch_bytes(const struct vxd_queue *queue, int n_taps,
  * sync    asynchronous; reads the sets' device counts */
 enum vxd_status vxd_kernel_map_build(struct vxd_queue *queue,
                                      const struct vxd_sparse_geometry *geometry,
-                                     const struct vxd_sparse_set *in,
-                                     const struct vxd_sparse_set *out,
+                                     const struct vxd_coord_set *in,
+                                     const struct vxd_coord_set *out,
                                      struct vxd_kernel_map *map, void *scratch,
                                      size_t scratch_bytes, struct vxd_err *err);
 
@@ -65,8 +65,8 @@ enum vxd_status vxd_kernel_map_build(struct vxd_queue *queue,
  * a few microseconds only. */
 struct vxd_kernel_map_request {
     struct vxd_sparse_geometry geometry;
-    const struct vxd_sparse_set *in;
-    const struct vxd_sparse_set *out;
+    const struct vxd_coord_set *in;
+    const struct vxd_coord_set *out;
     struct vxd_kernel_map *map;
 };
 

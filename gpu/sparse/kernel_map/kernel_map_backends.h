@@ -13,8 +13,8 @@ extern "C" {
 
 struct vxd_kernel_map_call {
     struct vxd_sparse_geometry geometry;
-    struct vxd_sparse_set in;
-    struct vxd_sparse_set out;
+    struct vxd_coord_set in;
+    struct vxd_coord_set out;
     struct vxd_kernel_map map;
     void *scratch;
     size_t scratch_bytes;

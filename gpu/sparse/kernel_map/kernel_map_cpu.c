@@ -24,7 +24,7 @@ struct cache {
 
 static int32_t find_row(const struct build *build, struct cache *cache, uint64_t key)
 {
-    const struct vxd_sparse_set *in = &build->call->in;
+    const struct vxd_coord_set *in = &build->call->in;
     uint64_t block = key >> 6;
     uint64_t at = block & (CACHE_BLOCKS - 1);
     int cell = (int)(key & 63);

@@ -120,7 +120,7 @@ static __device__ __forceinline__ bool vxd_box_is_block(int32_t block)
 
 /* Looks up the blocks around a row. */
 static __device__ __forceinline__ void
-vxd_box_open(const struct vxd_sparse_lookup *in, const struct vxd_sparse_geometry *g,
+vxd_box_init(const struct vxd_sparse_lookup *in, const struct vxd_sparse_geometry *g,
              enum vxd_map_form form, uint64_t key, const int32_t output[3], bool is_row,
              uint32_t bucket_mask, int32_t low[3], struct vxd_box_shared *box)
 {
@@ -291,7 +291,7 @@ static __device__ __forceinline__ void vxd_map_fill_fixed(const struct vxd_map_w
     uint32_t *masks = work->job.map.masks;
     size_t capacity = work->job.map.capacity;
     uint32_t n_rows = work->n_rows;
-    struct vxd_part part = vxd_part_of(vxd_map_padded(n_rows), work->team);
+    struct vxd_block_range part = vxd_block_range_of(vxd_map_padded(n_rows), work->team);
     uint32_t bucket_mask = vxd_sparse_bucket_mask(*work->job.n_in_blocks, in.n_slots);
     uint32_t n_of_lane = 0;
 
@@ -310,7 +310,7 @@ static __device__ __forceinline__ void vxd_map_fill_fixed(const struct vxd_map_w
             for (int axis = 0; axis < 3; axis++) {
                 output[axis] = vxd_sparse_key_coord(key, axis);
             }
-            vxd_box_open(&in, &g, FORM, key, output, is_row, bucket_mask, low, box);
+            vxd_box_init(&in, &g, FORM, key, output, is_row, bucket_mask, low, box);
             vxd_box_write_taps(&writer, &g, output, low, box);
         } else {
             vxd_octant_write_taps<FORM>(&writer, &in, is_row, key, bucket_mask);
@@ -340,7 +340,7 @@ static __device__ __forceinline__ void vxd_map_by_box(struct vxd_map_row *state,
     for (int axis = 0; axis < 3; axis++) {
         output[axis] = vxd_sparse_key_coord(key, axis);
     }
-    vxd_box_open(&state->job->in, g, VXD_MAP_BOX, key, output, state->is_row, bucket_mask,
+    vxd_box_init(&state->job->in, g, VXD_MAP_BOX, key, output, state->is_row, bucket_mask,
                  low, box);
     for (int x = 0; x < g->kernel[0]; x++) {
         bool has_x;
@@ -408,7 +408,8 @@ static __device__ __forceinline__ void vxd_map_fill(const struct vxd_map_work *w
                                                     union vxd_map_memory *shared)
 {
     const struct vxd_map_job *job = &work->job;
-    struct vxd_part part = vxd_part_of(vxd_map_padded(work->n_rows), work->team);
+    struct vxd_block_range part =
+        vxd_block_range_of(vxd_map_padded(work->n_rows), work->team);
     uint32_t bucket_mask = vxd_sparse_bucket_mask(*job->n_in_blocks, job->in.n_slots);
 
     for (uint32_t base = part.begin; base < part.end; base += VXD_GRID_THREADS) {

@@ -46,7 +46,7 @@ struct vxd_map_job {
 /* What a block works on; a team of none: nothing. */
 struct vxd_map_work {
     struct vxd_map_job job;
-    struct vxd_team team;
+    struct vxd_block_group team;
     uint32_t *barrier; /* the team's word */
     uint32_t n_rows;
 };
@@ -67,7 +67,7 @@ static __device__ __forceinline__ uint32_t vxd_map_padded(uint32_t n_rows)
 static __device__ __forceinline__ uint32_t
 vxd_map_n_counting(const struct vxd_map_work *work)
 {
-    return vxd_part_of(vxd_map_padded(work->n_rows), work->team).n_parts;
+    return vxd_block_range_of(vxd_map_padded(work->n_rows), work->team).n_parts;
 }
 
 /* Hands the block's counts of taps on. */
@@ -162,7 +162,7 @@ static __device__ __forceinline__ void vxd_map_make_keys(const struct vxd_map_wo
 {
     const struct vxd_map_job *job = &work->job;
     size_t n_words = VXD_SPARSE_MASK_WORDS(job->map.n_taps);
-    struct vxd_part part = vxd_part_of(work->n_rows, work->team);
+    struct vxd_block_range part = vxd_block_range_of(work->n_rows, work->team);
     const uint32_t *masks = job->map.masks;
     uint32_t *keys = job->keys[0];
 

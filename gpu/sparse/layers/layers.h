@@ -28,7 +28,7 @@ struct vxd_net_extent {
 };
 
 /* n x n_channels float32 in the caller's order to features.
- * rows: row of each, from vxd_sparse_set_make; the queue reports INVALID_ARGUMENT unless
+ * rows: row of each, from vxd_coord_set_make; the queue reports INVALID_ARGUMENT unless
  * rows[i] == i for all n: coordinates out of order, twice, or outside. */
 struct vxd_net_load_call {
     enum vxd_net_precision precision;
@@ -215,7 +215,7 @@ size_t vxd_net_tokens_scratch_bytes_cpu(size_t max_rows, int n_samples, int n_to
 size_t vxd_net_tokens_scratch_bytes_cuda(size_t max_rows, int n_samples, int n_tokens,
                                          int n_channels);
 
-#define VXD_NET_TWINS(name)                                                              \
+#define VXD_NET_BACKEND_FNS(name)                                                        \
     enum vxd_status vxd_net_##name##_cpu(struct vxd_queue *queue,                        \
                                          const struct vxd_net_##name##_call *call,       \
                                          struct vxd_err *err);                           \
@@ -223,21 +223,21 @@ size_t vxd_net_tokens_scratch_bytes_cuda(size_t max_rows, int n_samples, int n_t
                                           const struct vxd_net_##name##_call *call,      \
                                           struct vxd_err *err)
 
-VXD_NET_TWINS(load);
-VXD_NET_TWINS(save);
-VXD_NET_TWINS(combine);
-VXD_NET_TWINS(pool);
-VXD_NET_TWINS(global);
-VXD_NET_TWINS(batch_norm);
-VXD_NET_TWINS(norm);
-VXD_NET_TWINS(embedding);
-VXD_NET_TWINS(keep);
-VXD_NET_TWINS(attention);
-VXD_NET_TWINS(tokens);
-VXD_NET_TWINS(argmax);
-VXD_NET_TWINS(bev);
+VXD_NET_BACKEND_FNS(load);
+VXD_NET_BACKEND_FNS(save);
+VXD_NET_BACKEND_FNS(combine);
+VXD_NET_BACKEND_FNS(pool);
+VXD_NET_BACKEND_FNS(global);
+VXD_NET_BACKEND_FNS(batch_norm);
+VXD_NET_BACKEND_FNS(norm);
+VXD_NET_BACKEND_FNS(embedding);
+VXD_NET_BACKEND_FNS(keep);
+VXD_NET_BACKEND_FNS(attention);
+VXD_NET_BACKEND_FNS(tokens);
+VXD_NET_BACKEND_FNS(argmax);
+VXD_NET_BACKEND_FNS(bev);
 
-#undef VXD_NET_TWINS
+#undef VXD_NET_BACKEND_FNS
 
 /* CUDA only: what `enqueue` puts on the queue, recorded once and launched again and again.
  * enqueue only calls twins (of this header and of backends.h); its error is returned and

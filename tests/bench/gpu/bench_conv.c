@@ -91,7 +91,7 @@ struct map {
 };
 
 struct level {
-    struct vxd_sparse_set set;
+    struct vxd_coord_set set;
     struct vxd_buffer block;
     uint32_t n_rows;
     struct map maps[3]; /* SUBM; DOWN and UP that end here */
@@ -195,27 +195,27 @@ static void make_level(struct bench *bench, int number)
     struct vxd_buffer scratch = {0};
     struct vxd_err err = {0};
 
-    alloc(bench, vxd_sparse_set_bytes(n), &level->block);
-    must(vxd_sparse_set_layout(level->block.ptr, n, unbounded, &level->set, &err), &err);
+    alloc(bench, vxd_coord_set_bytes(n), &level->block);
+    must(vxd_coord_set_layout(level->block.ptr, n, unbounded, &level->set, &err), &err);
     if (number == 0) {
         int32_t *cells = read_scan(bench->voxel_mm);
 
         alloc(bench, (size_t)N_POINTS * 16, &coords);
-        alloc(bench, vxd_sparse_set_scratch_bytes(queue, n, n), &scratch);
+        alloc(bench, vxd_coord_set_scratch_bytes(queue, n, n), &scratch);
         must(vxd_queue_copy(queue, coords.ptr, cells, coords.n_bytes, &err), &err);
-        must(vxd_sparse_set_make(queue, coords.ptr, n, 1, &level->set, NULL, scratch.ptr,
-                                 scratch.n_bytes, &err),
+        must(vxd_coord_set_make(queue, coords.ptr, n, 1, &level->set, NULL, scratch.ptr,
+                                scratch.n_bytes, &err),
              &err);
         must(vxd_queue_wait(queue, &err), &err);
         free(cells);
     } else {
-        struct vxd_sparse_set *from = &bench->levels[number - 1].set;
+        struct vxd_coord_set *from = &bench->levels[number - 1].set;
         size_t n_candidates =
             vxd_sparse_derive_candidates(VXD_DERIVE_FLOOR, &down, from->capacity);
 
-        alloc(bench, vxd_sparse_set_scratch_bytes(queue, n_candidates, n), &scratch);
-        must(vxd_sparse_set_derive(queue, VXD_DERIVE_FLOOR, &down, from, &level->set,
-                                   scratch.ptr, scratch.n_bytes, &err),
+        alloc(bench, vxd_coord_set_scratch_bytes(queue, n_candidates, n), &scratch);
+        must(vxd_coord_set_derive(queue, VXD_DERIVE_FLOOR, &down, from, &level->set,
+                                  scratch.ptr, scratch.n_bytes, &err),
              &err);
     }
     fetch(bench, &level->n_rows, level->set.n_rows, sizeof level->n_rows);
@@ -294,7 +294,8 @@ static void set_up(struct bench *bench)
     size_t n_most = 0;
     struct vxd_err err = {0};
 
-    must(bench_device_open(bench->backend, bench->n_threads, &bench->device, &err), &err);
+    must(bench_device_create(bench->backend, bench->n_threads, &bench->device, &err),
+         &err);
     for (int i = 0; i < N_LEVELS; i++) {
         size_t n;
 
@@ -336,7 +337,7 @@ static void tear_down(struct bench *bench)
     vxd_device_free(queue, &bench->in);
     vxd_device_free(queue, &bench->out);
     vxd_device_free(queue, &bench->bias);
-    bench_device_close(&bench->device);
+    bench_device_destroy(&bench->device);
 }
 
 static void convolve(struct bench *bench, int number)

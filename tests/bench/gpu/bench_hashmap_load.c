@@ -72,7 +72,7 @@ size_t hash_load_bytes(const struct hash_load_args *args)
     return args->n * (2 * args->value_bytes + 2 * 12 + 5 + 64 + 64);
 }
 
-enum vxd_status hash_load_open(struct bench_device *device,
+enum vxd_status hash_load_make(struct bench_device *device,
                                const struct hash_load_args *args, struct hash_load *out,
                                struct vxd_err *err)
 {
@@ -100,12 +100,12 @@ enum vxd_status hash_load_open(struct bench_device *device,
 out:
     free(keys);
     if (status != VXD_OK) {
-        hash_load_close(out);
+        hash_load_free(out);
     }
     return status;
 }
 
-void hash_load_close(struct hash_load *load)
+void hash_load_free(struct hash_load *load)
 {
     struct vxd_queue *queue = load->device->queue;
 

@@ -39,10 +39,10 @@ struct hash_load {
 
 /* Distinct keys come out of a bijection of a counter, and equal ones lie spread over the
  * batch. On failure nothing is left. */
-enum vxd_status hash_load_open(struct bench_device *device,
+enum vxd_status hash_load_make(struct bench_device *device,
                                const struct hash_load_args *args, struct hash_load *out,
                                struct vxd_err *err);
-void hash_load_close(struct hash_load *load);
+void hash_load_free(struct hash_load *load);
 
 /* Device bytes that a load takes, roughly and rather too many. */
 size_t hash_load_bytes(const struct hash_load_args *args);

@@ -29,7 +29,7 @@ static enum vxd_status run_load(const struct hash_options *options,
     if (!fits(device, args)) {
         return VXD_OK;
     }
-    VXD_TRY(hash_load_open(device, args, &load, err));
+    VXD_TRY(hash_load_make(device, args, &load, err));
     for (int i = 0; i < 4; i++) {
         VXD_TRY(hash_load_time(&load, operations[i], options->n_repeat, &seconds[i], NULL,
                                err));
@@ -46,7 +46,7 @@ static enum vxd_status run_load(const struct hash_options *options,
                  1e3 * seconds[3]);
     (void)fflush(stdout);
 out:
-    hash_load_close(&load);
+    hash_load_free(&load);
     return status;
 }
 
@@ -68,7 +68,7 @@ enum vxd_status hash_setup1_run(const struct hash_options *options, struct vxd_e
     struct bench_device device;
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(options->backend, options->n_threads, &device, err));
+    VXD_TRY(bench_device_create(options->backend, options->n_threads, &device, err));
     print_head(&device, options, 1, "int3 keys, float32 blocks");
     for (int index = 0; index < 2; index++) {
         for (int c = 0; c < options->n_capacities && options->has_index[index]; c++) {
@@ -82,7 +82,7 @@ enum vxd_status hash_setup1_run(const struct hash_options *options, struct vxd_e
             }
         }
     }
-    bench_device_close(&device);
+    bench_device_destroy(&device);
 out:
     return status;
 }
@@ -92,7 +92,7 @@ enum vxd_status hash_setup2_run(const struct hash_options *options, struct vxd_e
     struct bench_device device;
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(options->backend, options->n_threads, &device, err));
+    VXD_TRY(bench_device_create(options->backend, options->n_threads, &device, err));
     print_head(&device, options, 2, "int keys, one float32");
     for (int index = 0; index < 2; index++) {
         for (int c = 0; c < options->n_capacities && options->has_index[index]; c++) {
@@ -107,7 +107,7 @@ enum vxd_status hash_setup2_run(const struct hash_options *options, struct vxd_e
             }
         }
     }
-    bench_device_close(&device);
+    bench_device_destroy(&device);
 out:
     return status;
 }

@@ -139,7 +139,7 @@ static enum vxd_status run_rows(const struct hash_options *options,
     double seconds = 0.0;
     double insert_any_s = 0.0;
 
-    VXD_TRY(hash_load_open(device, &args, &load, err));
+    VXD_TRY(hash_load_make(device, &args, &load, err));
     row.n_unique = load.n_unique;
     VXD_TRY(vxd_hashmap_get_stats(device->queue, load.map, &stats, err));
     if (device->clock != NULL) {
@@ -165,7 +165,7 @@ static enum vxd_status run_rows(const struct hash_options *options,
                      row.floors.copy_bytes_per_s * 1e-9);
     }
 out:
-    hash_load_close(&load);
+    hash_load_free(&load);
     return status;
 }
 
@@ -183,7 +183,7 @@ static enum vxd_status run_latency(const struct hash_options *options,
     double device_s = 0.0;
     double wall_s = 0.0;
 
-    VXD_TRY(hash_load_open(device, &args, &load, err));
+    VXD_TRY(hash_load_make(device, &args, &load, err));
     VXD_TRY(vxd_hashmap_reserve(device->queue, load.map, 1000000, err));
     for (int i = 0; i < 3; i++) {
         VXD_TRY(hash_load_time(&load, operations[i], options->n_repeat, &device_s,
@@ -194,7 +194,7 @@ static enum vxd_status run_latency(const struct hash_options *options,
                      operations[i] == HASH_INSERT_FIRST ? "" : "10 on the device");
     }
 out:
-    hash_load_close(&load);
+    hash_load_free(&load);
     return status;
 }
 
@@ -246,7 +246,7 @@ static enum vxd_status run_memory(struct bench_device *device, enum vxd_hash_ind
     double seconds = 0.0;
     int32_t key[3] = {1 << 30, 0, 0};
 
-    VXD_TRY(hash_load_open(device, &args, &load, err));
+    VXD_TRY(hash_load_make(device, &args, &load, err));
     VXD_TRY(hash_load_time(&load, HASH_INSERT_ANY, 1, &seconds, NULL, err));
     VXD_TRY(vxd_hashmap_get_stats(device->queue, load.map, &full, err));
     VXD_TRY(vxd_queue_copy(device->queue, load.keys.ptr, key, sizeof key, err));
@@ -263,7 +263,7 @@ static enum vxd_status run_memory(struct bench_device *device, enum vxd_hash_ind
                  hash_index_name(index), grown.n_entries, grown.capacity, grown.load,
                  grown.bytes_per_key, grown.mean_probes, grown.max_probes);
 out:
-    hash_load_close(&load);
+    hash_load_free(&load);
     return status;
 }
 
@@ -300,7 +300,7 @@ enum vxd_status hash_table_run(const struct hash_options *options, struct vxd_er
     struct vxd_context_info info;
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(options->backend, options->n_threads, &device, err));
+    VXD_TRY(bench_device_create(options->backend, options->n_threads, &device, err));
     vxd_context_get_info(device.context, &info);
     (void)printf("%s; int3 keys within 21 bits an axis, 4-byte value, capacity = keys; "
                  "median of %d\n\n"
@@ -319,7 +319,7 @@ enum vxd_status hash_table_run(const struct hash_options *options, struct vxd_er
     if (status == VXD_OK) {
         status = run_small(options, &device, err);
     }
-    bench_device_close(&device);
+    bench_device_destroy(&device);
 out:
     return status;
 }

@@ -206,7 +206,7 @@ static void order_coords(struct bench *bench)
     struct vxd_buffer raw;
     struct vxd_buffer block;
     struct vxd_buffer scratch;
-    struct vxd_sparse_set set;
+    struct vxd_coord_set set;
     uint32_t n_rows = 0;
     struct vxd_err err = {0};
 
@@ -216,15 +216,15 @@ static void order_coords(struct bench *bench)
     }
     alloc(bench, n * 16, &raw);
     alloc(bench, n * 16, &bench->coords);
-    alloc(bench, vxd_sparse_set_bytes(n), &block);
-    alloc(bench, vxd_sparse_set_scratch_bytes(queue, n, n), &scratch);
+    alloc(bench, vxd_coord_set_bytes(n), &block);
+    alloc(bench, vxd_coord_set_scratch_bytes(queue, n, n), &scratch);
     copy(bench, raw.ptr, all, n * 16);
-    must(vxd_sparse_set_layout(block.ptr, n, bench->shape, &set, &err), &err);
-    must(vxd_sparse_set_make(queue, raw.ptr, n, bench->options.n_samples, &set, NULL,
-                             scratch.ptr, scratch.n_bytes, &err),
+    must(vxd_coord_set_layout(block.ptr, n, bench->shape, &set, &err), &err);
+    must(vxd_coord_set_make(queue, raw.ptr, n, bench->options.n_samples, &set, NULL,
+                            scratch.ptr, scratch.n_bytes, &err),
          &err);
-    must(vxd_sparse_set_coords(queue, &set, once, bench->options.n_samples,
-                               bench->coords.ptr, NULL, &err),
+    must(vxd_coord_set_coords(queue, &set, once, bench->options.n_samples,
+                              bench->coords.ptr, NULL, &err),
          &err);
     copy(bench, &n_rows, set.n_rows, sizeof n_rows);
     bench->n_rows = n_rows;
@@ -483,8 +483,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i += 2) {
         read_option(&bench.options, argv[i], argv[i + 1]);
     }
-    must(bench_device_open(bench.options.backend, bench.options.n_threads, &bench.device,
-                           &err),
+    must(bench_device_create(bench.options.backend, bench.options.n_threads,
+                             &bench.device, &err),
          &err);
     if (bench.options.coords != NULL) {
         read_coords(&bench);
@@ -504,7 +504,7 @@ int main(int argc, char **argv)
     }
     vxd_device_free(bench.device.queue, &bench.coords);
     vxd_device_free(bench.device.queue, &bench.features);
-    bench_device_close(&bench.device);
+    bench_device_destroy(&bench.device);
     free(bench.raw);
     free(bench.maps_ms);
     free(bench.layers_ms);

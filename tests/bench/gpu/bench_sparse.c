@@ -27,9 +27,9 @@ struct bench {
     struct vxd_buffer coords;
     size_t n;
     int n_samples;
-    struct vxd_sparse_set set;
+    struct vxd_coord_set set;
     struct vxd_buffer set_block;
-    struct vxd_sparse_set derived;
+    struct vxd_coord_set derived;
     struct vxd_buffer derived_block;
     struct vxd_kernel_map map;
     struct vxd_buffer map_block;
@@ -127,9 +127,9 @@ static void make_set(struct bench *bench)
 {
     struct vxd_err err = {0};
 
-    must(vxd_sparse_set_make(bench->queue, bench->coords.ptr, bench->n, bench->n_samples,
-                             &bench->set, NULL, bench->scratch.ptr,
-                             bench->scratch.n_bytes, &err),
+    must(vxd_coord_set_make(bench->queue, bench->coords.ptr, bench->n, bench->n_samples,
+                            &bench->set, NULL, bench->scratch.ptr, bench->scratch.n_bytes,
+                            &err),
          &err);
 }
 
@@ -137,9 +137,9 @@ static void derive_set(struct bench *bench)
 {
     struct vxd_err err = {0};
 
-    must(vxd_sparse_set_derive(bench->queue, VXD_DERIVE_SUPPORT, &strided, &bench->set,
-                               &bench->derived, bench->scratch.ptr,
-                               bench->scratch.n_bytes, &err),
+    must(vxd_coord_set_derive(bench->queue, VXD_DERIVE_SUPPORT, &strided, &bench->set,
+                              &bench->derived, bench->scratch.ptr, bench->scratch.n_bytes,
+                              &err),
          &err);
 }
 
@@ -210,22 +210,21 @@ static void set_up(struct bench *bench)
     must(vxd_context_create(&context, &bench->context, &err), &err);
     must(vxd_queue_create(bench->context, &bench->queue, &err), &err);
     n_candidates = vxd_sparse_derive_candidates(VXD_DERIVE_SUPPORT, &strided, bench->n);
-    scratch_bytes =
-        vxd_sparse_set_scratch_bytes(bench->queue, n_candidates, 8 * bench->n);
+    scratch_bytes = vxd_coord_set_scratch_bytes(bench->queue, n_candidates, 8 * bench->n);
     map_scratch_bytes = vxd_kernel_map_scratch_bytes(bench->queue, 27, bench->n);
     alloc(bench, bench->n * 16, &bench->coords);
-    alloc(bench, vxd_sparse_set_bytes(bench->n), &bench->set_block);
-    alloc(bench, vxd_sparse_set_bytes(8 * bench->n), &bench->derived_block);
+    alloc(bench, vxd_coord_set_bytes(bench->n), &bench->set_block);
+    alloc(bench, vxd_coord_set_bytes(8 * bench->n), &bench->derived_block);
     alloc(bench, vxd_kernel_map_bytes(bench->queue, 27, bench->n), &bench->map_block);
     alloc(bench, scratch_bytes > map_scratch_bytes ? scratch_bytes : map_scratch_bytes,
           &bench->scratch);
     alloc(bench, bench->n * (size_t)options->n_in * element, &bench->in);
     alloc(bench, bench->n * (size_t)options->n_out * element, &bench->out);
-    must(vxd_sparse_set_layout(bench->set_block.ptr, bench->n, unbounded, &bench->set,
-                               &err),
+    must(vxd_coord_set_layout(bench->set_block.ptr, bench->n, unbounded, &bench->set,
+                              &err),
          &err);
-    must(vxd_sparse_set_layout(bench->derived_block.ptr, 8 * bench->n, unbounded,
-                               &bench->derived, &err),
+    must(vxd_coord_set_layout(bench->derived_block.ptr, 8 * bench->n, unbounded,
+                              &bench->derived, &err),
          &err);
     must(vxd_kernel_map_layout(bench->queue, bench->map_block.ptr, 27, bench->n,
                                &bench->map, &err),

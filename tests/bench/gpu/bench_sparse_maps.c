@@ -54,7 +54,7 @@ struct bench {
     struct vxd_buffer coords;
     struct vxd_buffer scratch;
     size_t n;
-    struct vxd_sparse_set sets[N_LEVELS];
+    struct vxd_coord_set sets[N_LEVELS];
     struct vxd_buffer set_blocks[N_LEVELS];
     struct step steps[N_STEPS];
     struct vxd_kernel_map maps[N_STEPS]; /* by step */
@@ -144,8 +144,8 @@ static int n_taps_of(enum step_kind kind)
     return kernel[0] * kernel[1] * kernel[2];
 }
 
-static void find_sets(struct bench *bench, int number, struct vxd_sparse_set **in,
-                      struct vxd_sparse_set **out)
+static void find_sets(struct bench *bench, int number, struct vxd_coord_set **in,
+                      struct vxd_coord_set **out)
 {
     struct step step = bench->steps[number];
     bool is_down = step.kind == STEP_FLOOR || step.kind == STEP_DOWN;
@@ -159,15 +159,15 @@ static enum vxd_status set_up(struct bench *bench, struct vxd_err *err)
 {
     static const int32_t unbounded[3] = {0, 0, 0};
     struct vxd_queue *queue = bench->device.queue;
-    size_t n_scratch = vxd_sparse_set_scratch_bytes(queue, bench->n, bench->n);
+    size_t n_scratch = vxd_coord_set_scratch_bytes(queue, bench->n, bench->n);
     size_t n_bytes;
     enum vxd_status status;
 
     for (int level = 0; level < N_LEVELS; level++) {
-        VXD_TRY(vxd_device_alloc(queue, vxd_sparse_set_bytes(bench->n),
+        VXD_TRY(vxd_device_alloc(queue, vxd_coord_set_bytes(bench->n),
                                  &bench->set_blocks[level], err));
-        VXD_TRY(vxd_sparse_set_layout(bench->set_blocks[level].ptr, bench->n, unbounded,
-                                      &bench->sets[level], err));
+        VXD_TRY(vxd_coord_set_layout(bench->set_blocks[level].ptr, bench->n, unbounded,
+                                     &bench->sets[level], err));
     }
     for (int level = 0; level + 1 < N_LEVELS; level++) {
         bench->floors_of_first[level] = (struct vxd_sparse_derive_request){
@@ -178,8 +178,8 @@ static enum vxd_status set_up(struct bench *bench, struct vxd_err *err)
     for (int i = N_LEVELS; i < N_STEPS; i++) {
         const struct vxd_sparse_geometry *geometry = &geometries[bench->steps[i].kind];
         int n_taps = n_taps_of(bench->steps[i].kind);
-        struct vxd_sparse_set *in;
-        struct vxd_sparse_set *out;
+        struct vxd_coord_set *in;
+        struct vxd_coord_set *out;
 
         n_bytes = vxd_kernel_map_bytes(queue, n_taps, bench->n);
         VXD_TRY(vxd_device_alloc(queue, n_bytes, &bench->map_blocks[i], err));
@@ -203,17 +203,17 @@ static enum vxd_status run_step(struct bench *bench, struct vxd_queue *queue, in
     enum step_kind kind = bench->steps[number].kind;
     void *scratch = bench->scratch.ptr;
     size_t n_scratch = bench->scratch.n_bytes;
-    struct vxd_sparse_set *in;
-    struct vxd_sparse_set *out;
+    struct vxd_coord_set *in;
+    struct vxd_coord_set *out;
 
     find_sets(bench, number, &in, &out);
     if (kind == STEP_MAKE) {
-        return vxd_sparse_set_make(queue, bench->coords.ptr, bench->n, 1, out, NULL,
-                                   scratch, n_scratch, err);
+        return vxd_coord_set_make(queue, bench->coords.ptr, bench->n, 1, out, NULL,
+                                  scratch, n_scratch, err);
     }
     if (kind == STEP_FLOOR) {
-        return vxd_sparse_set_derive(queue, VXD_DERIVE_FLOOR, &geometries[kind], in, out,
-                                     scratch, n_scratch, err);
+        return vxd_coord_set_derive(queue, VXD_DERIVE_FLOOR, &geometries[kind], in, out,
+                                    scratch, n_scratch, err);
     }
     return vxd_kernel_map_build(queue, &geometries[kind], in, out, &bench->maps[number],
                                 scratch, n_scratch, err);
@@ -226,8 +226,8 @@ static enum vxd_status run_all(struct vxd_queue *queue, void *args, struct vxd_e
     enum vxd_status status = VXD_OK;
 
     VXD_TRY(run_step(bench, queue, 0, err));
-    VXD_TRY(vxd_sparse_sets_derive(queue, bench->floors_of_first, N_LEVELS - 1,
-                                   bench->scratch.ptr, bench->scratch.n_bytes, err));
+    VXD_TRY(vxd_coord_sets_derive(queue, bench->floors_of_first, N_LEVELS - 1,
+                                  bench->scratch.ptr, bench->scratch.n_bytes, err));
     VXD_TRY(vxd_kernel_maps_build(queue, bench->requests, N_STEPS - N_LEVELS,
                                   bench->scratch.ptr, bench->scratch.n_bytes, err));
 out:
@@ -303,8 +303,8 @@ out:
 static enum vxd_status count(struct bench *bench, int number, uint32_t *n_in,
                              uint32_t *n_out, uint64_t *n_pairs, struct vxd_err *err)
 {
-    struct vxd_sparse_set *in;
-    struct vxd_sparse_set *out;
+    struct vxd_coord_set *in;
+    struct vxd_coord_set *out;
     struct vxd_queue *queue = bench->device.queue;
     enum vxd_status status;
 
@@ -383,7 +383,7 @@ static void tear_down(struct bench *bench)
         vxd_device_free(queue, &bench->scratch);
         vxd_device_free(queue, &bench->coords);
     }
-    bench_device_close(&bench->device);
+    bench_device_destroy(&bench->device);
 }
 
 static void usage(void)
@@ -440,8 +440,8 @@ int main(int argc, char **argv)
     if (!is_read) {
         return EXIT_FAILURE;
     }
-    VXD_TRY(bench_device_open(bench.options.backend, bench.options.n_threads,
-                              &bench.device, &err));
+    VXD_TRY(bench_device_create(bench.options.backend, bench.options.n_threads,
+                                &bench.device, &err));
     VXD_TRY(bench_device_floors(&bench.device, FLOOR_BYTES, 1, &bench.floors, &err));
     VXD_TRY(voxelize(&bench, &cloud, &err));
     VXD_TRY(set_up(&bench, &err));

@@ -495,11 +495,11 @@ int main(int argc, char **argv)
     if (bench.options.replay != NULL && !read_replay(&bench)) {
         return EXIT_FAILURE;
     }
-    status = bench_device_open(bench.options.backend, bench.options.n_threads,
-                               &bench.device, &err);
+    status = bench_device_create(bench.options.backend, bench.options.n_threads,
+                                 &bench.device, &err);
     if (status == VXD_OK) {
         status = run(&bench, &err);
-        bench_device_close(&bench.device);
+        bench_device_destroy(&bench.device);
     }
     if (status != VXD_OK) {
         (void)fprintf(stderr, "bench_gpu_dag: %s\n", err.message);

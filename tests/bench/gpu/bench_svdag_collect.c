@@ -309,7 +309,8 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     const struct options *options = &bench->options;
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(options->backend, options->n_threads, &bench->device, err));
+    VXD_TRY(
+        bench_device_create(options->backend, options->n_threads, &bench->device, err));
     VXD_TRY(fill(bench, err));
     (void)printf("| what | nodes | steps | ms | longest ms | M nodes/s |\n"
                  "|---|---|---|---|---|---|\n");
@@ -321,7 +322,7 @@ out:
     if (bench->device.queue != NULL) {
         vxd_svdag_destroy(bench->device.queue, bench->svdag);
     }
-    bench_device_close(&bench->device);
+    bench_device_destroy(&bench->device);
     free(bench->words);
     return status;
 }

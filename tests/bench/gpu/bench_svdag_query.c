@@ -418,9 +418,9 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     double *ranges;
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(VXD_BACKEND_CPU, 0, &bench->scanner, err));
-    VXD_TRY(bench_device_open(bench->options.backend, bench->options.n_threads,
-                              &bench->device, err));
+    VXD_TRY(bench_device_create(VXD_BACKEND_CPU, 0, &bench->scanner, err));
+    VXD_TRY(bench_device_create(bench->options.backend, bench->options.n_threads,
+                                &bench->device, err));
     VXD_TRY(make_map(bench, err));
     VXD_TRY(
         vxd_svdag_verify(bench->device.queue, bench->svdag, bench->root, &summary, err));
@@ -457,8 +457,8 @@ out:
         free_all(bench);
         vxd_svdag_destroy(bench->device.queue, bench->svdag);
     }
-    bench_device_close(&bench->device);
-    bench_device_close(&bench->scanner);
+    bench_device_destroy(&bench->device);
+    bench_device_destroy(&bench->scanner);
     return status;
 }
 

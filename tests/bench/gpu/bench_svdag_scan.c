@@ -167,7 +167,7 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
     struct vxd_svdag_spec spec = {.format = {DEPTH, bench->bits, bench->tracks_free}};
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(bench->backend, bench->n_threads, &bench->device, err));
+    VXD_TRY(bench_device_create(bench->backend, bench->n_threads, &bench->device, err));
     VXD_TRY(load(bench, err));
     VXD_TRY(vxd_svdag_create(bench->device.queue, &spec, &bench->svdag, err));
     for (int scan = 0; scan < bench->n_scans; scan++) {
@@ -183,7 +183,7 @@ out:
     }
     bench_cloud_free(&bench->clouds[0]);
     bench_cloud_free(&bench->clouds[1]);
-    bench_device_close(&bench->device);
+    bench_device_destroy(&bench->device);
     return status;
 }
 

@@ -428,7 +428,7 @@ static enum vxd_status run_memory(const struct options *options, struct vxd_err 
     struct bench_device device;
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(VXD_BACKEND_CPU, options->n_threads, &device, err));
+    VXD_TRY(bench_device_create(VXD_BACKEND_CPU, options->n_threads, &device, err));
     (void)printf("\nTable 1: %d rough balls of r = %d; load about %u\n\n"
                  "| material bits | store | nodes | raw MiB | used MiB | used / raw |\n"
                  "|---:|---|---:|---:|---:|---:|\n",
@@ -450,7 +450,7 @@ static enum vxd_status run_memory(const struct options *options, struct vxd_err 
             }
         }
     }
-    bench_device_close(&device);
+    bench_device_destroy(&device);
 out:
     return status;
 }
@@ -533,8 +533,8 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
 {
     enum vxd_status status = VXD_OK;
 
-    VXD_TRY(bench_device_open(bench->options.backend, bench->options.n_threads,
-                              &bench->device, err));
+    VXD_TRY(bench_device_create(bench->options.backend, bench->options.n_threads,
+                                &bench->device, err));
     if (bench->options.has_table) {
         VXD_TRY(run_table(bench, err));
     }
@@ -542,7 +542,7 @@ static enum vxd_status run(struct bench *bench, struct vxd_err *err)
         VXD_TRY(run_loads(bench, err));
     }
 out:
-    bench_device_close(&bench->device);
+    bench_device_destroy(&bench->device);
     return status;
 }
 

@@ -406,11 +406,11 @@ int main(int argc, char **argv)
     enum vxd_status status;
 
     parse(argc, argv, &bench.options);
-    status = bench_device_open(bench.options.backend, bench.options.n_threads,
-                               &bench.device, &err);
+    status = bench_device_create(bench.options.backend, bench.options.n_threads,
+                                 &bench.device, &err);
     if (status == VXD_OK) {
         status = run(&bench, &err);
-        bench_device_close(&bench.device);
+        bench_device_destroy(&bench.device);
     }
     if (status != VXD_OK) {
         (void)fprintf(stderr, "bench_gpu_dag_versions: %s\n", err.message);

@@ -248,8 +248,8 @@ static enum vxd_status run_case(struct bench *bench, size_t n, double size,
     double wall_s;
     double floor_s;
 
-    VXD_TRY(bench_device_open(bench->options.backend, bench->options.n_threads,
-                              &bench->device, err));
+    VXD_TRY(bench_device_create(bench->options.backend, bench->options.n_threads,
+                                &bench->device, err));
     VXD_TRY(fill_arrays(bench, n, &a, err));
     bind(bench, &a, n, size, &args, &out);
     VXD_TRY(time_calls(bench, &args, &out, &device_s, &wall_s, err));
@@ -269,7 +269,7 @@ out:
     if (bench->device.queue != NULL) {
         free_arrays(bench, &a);
     }
-    bench_device_close(&bench->device);
+    bench_device_destroy(&bench->device);
     return status;
 }
 
@@ -279,12 +279,12 @@ static enum vxd_status run_all(struct bench *bench, struct vxd_err *err)
     struct vxd_context_info info;
     enum vxd_status status = VXD_OK;
 
-    VXD_TRY(bench_device_open(bench->options.backend, bench->options.n_threads,
-                              &bench->device, err));
+    VXD_TRY(bench_device_create(bench->options.backend, bench->options.n_threads,
+                                &bench->device, err));
     vxd_context_get_info(bench->device.context, &info);
     VXD_TRY(bench_device_floors(&bench->device, FLOOR_BYTES, FLOOR_BYTES / 32,
                                 &bench->floors, err));
-    bench_device_close(&bench->device);
+    bench_device_destroy(&bench->device);
     (void)printf(
         "%s; %s, %zu points, %s; %s; %s, %d channels; median of %d\n", info.name,
         options->file != NULL ? options->file : "made-up scan", bench->cloud.n_points,
@@ -307,7 +307,7 @@ static enum vxd_status run_all(struct bench *bench, struct vxd_err *err)
         }
     }
 out:
-    bench_device_close(&bench->device);
+    bench_device_destroy(&bench->device);
     return status;
 }
 

@@ -317,7 +317,7 @@ static enum vxd_status measure_scans(const struct bench *bench, char **paths, in
     struct bench_device device = {0};
     enum vxd_status status;
 
-    VXD_TRY(bench_device_open(VXD_BACKEND_CPU, 0, &device, err));
+    VXD_TRY(bench_device_create(VXD_BACKEND_CPU, 0, &device, err));
     (void)printf(
         "scans at %g m, rays up to %g m\n"
         "| raw bytes | leaves passed | hit | record bytes | of raw | encode ms | "
@@ -327,7 +327,7 @@ static enum vxd_status measure_scans(const struct bench *bench, char **paths, in
         VXD_TRY(measure_scan(bench, &device, paths[i], err));
     }
 out:
-    bench_device_close(&device);
+    bench_device_destroy(&device);
     return status;
 }
 

@@ -33,8 +33,8 @@ long bench_number(const char *text, long least, long most, void (*usage)(void))
     return value;
 }
 
-enum vxd_status bench_device_open(enum vxd_backend backend, int n_threads,
-                                  struct bench_device *out, struct vxd_err *err)
+enum vxd_status bench_device_create(enum vxd_backend backend, int n_threads,
+                                    struct bench_device *out, struct vxd_err *err)
 {
     struct vxd_context_options options = {
         .backend = backend, .n_threads = n_threads, .extras = vxd_paper_stores()};
@@ -55,12 +55,12 @@ enum vxd_status bench_device_open(enum vxd_backend backend, int n_threads,
 #endif
 out:
     if (status != VXD_OK) {
-        bench_device_close(out);
+        bench_device_destroy(out);
     }
     return status;
 }
 
-void bench_device_close(struct bench_device *device)
+void bench_device_destroy(struct bench_device *device)
 {
 #ifdef VXD_WITH_CUDA
     vxd_bench_clock_destroy(device->clock);

@@ -24,10 +24,10 @@ struct bench_device {
 };
 
 /* n_threads: of the CPU pool, 0 = all cores. On failure nothing is left open. */
-enum vxd_status bench_device_open(enum vxd_backend backend, int n_threads,
-                                  struct bench_device *out, struct vxd_err *err);
+enum vxd_status bench_device_create(enum vxd_backend backend, int n_threads,
+                                    struct bench_device *out, struct vxd_err *err);
 /* A zeroed or closed device is fine. */
-void bench_device_close(struct bench_device *device);
+void bench_device_destroy(struct bench_device *device);
 
 /* Seconds of the wall clock, from an unknown start. */
 double bench_now_s(void);

@@ -27,8 +27,8 @@ void *gpu_alloc(size_t n_bytes)
     return ptr;
 }
 
-void gpu_env_open(struct gpu_env *env, enum vxd_backend backend, int n_threads,
-                  size_t device_bytes, size_t host_bytes)
+void gpu_env_create(struct gpu_env *env, enum vxd_backend backend, int n_threads,
+                    size_t device_bytes, size_t host_bytes)
 {
     struct vxd_context_options options = {.backend = backend,
                                           .n_threads = n_threads,
@@ -47,7 +47,7 @@ bool gpu_is_cuda(const struct gpu_env *env)
     return vxd_context_backend(env->context) == VXD_BACKEND_CUDA;
 }
 
-void gpu_env_close(struct gpu_env *env)
+void gpu_env_destroy(struct gpu_env *env)
 {
     vxd_queue_destroy(env->queue);
     vxd_context_destroy(env->context);
@@ -60,14 +60,14 @@ void gpu_each_backend(void (*body)(struct gpu_env *env))
     char why[160] = "";
 
     for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
-        gpu_env_open(&env, VXD_BACKEND_CPU, n_threads, 0, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, n_threads, 0, 0);
         body(&env);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
     }
     if (vxd_cuda_device_count(why, sizeof why) > 0) {
-        gpu_env_open(&env, VXD_BACKEND_CUDA, 2, 0, 0);
+        gpu_env_create(&env, VXD_BACKEND_CUDA, 2, 0, 0);
         body(&env);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
     } else if (!has_said) {
         has_said = true;
         (void)printf("skip the CUDA backend: %s\n", why);

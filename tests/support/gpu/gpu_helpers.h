@@ -32,9 +32,9 @@ void gpu_each_backend(void (*body)(struct gpu_env *env));
 bool gpu_is_cuda(const struct gpu_env *env);
 
 /* One backend, budgets in bytes or 0. */
-void gpu_env_open(struct gpu_env *env, enum vxd_backend backend, int n_threads,
-                  size_t device_bytes, size_t host_bytes);
-void gpu_env_close(struct gpu_env *env);
+void gpu_env_create(struct gpu_env *env, enum vxd_backend backend, int n_threads,
+                    size_t device_bytes, size_t host_bytes);
+void gpu_env_destroy(struct gpu_env *env);
 
 /* Waits; a fault ends the program. */
 void gpu_wait(struct gpu_env *env);

@@ -261,7 +261,7 @@ void hash_run_combine(struct hash_run *a, struct hash_run *b,
     hash_run_find(&out, b->model.keys, b->model.capacity);
     a->n_failures = out.n_failures;
     hash_model_free(&nothing);
-    hash_run_close(&out);
+    hash_run_destroy(&out);
     hash_run_verify(
         b); /* neither map changed; a is verified by the caller's next steps */
 }

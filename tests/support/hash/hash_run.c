@@ -47,8 +47,8 @@ static void require(struct hash_run *run, enum vxd_status status,
     }
 }
 
-void hash_run_open(struct hash_run *run, struct gpu_env *env,
-                   const struct vxd_hashmap_spec *spec, const char *why)
+void hash_run_create(struct hash_run *run, struct gpu_env *env,
+                     const struct vxd_hashmap_spec *spec, const char *why)
 {
     struct vxd_err err = {0};
 
@@ -60,7 +60,7 @@ void hash_run_open(struct hash_run *run, struct gpu_env *env,
     HASH_EXPECT(run, vxd_hashmap_size_bound(run->map) == 0);
 }
 
-void hash_run_close(struct hash_run *run)
+void hash_run_destroy(struct hash_run *run)
 {
     vxd_hashmap_destroy(run->env->queue, run->map);
     hash_model_free(&run->model);

@@ -40,9 +40,9 @@ bool hash_run_expect(struct hash_run *run, bool holds, const char *what, const c
 /* Calls body for both indices on every backend. */
 void hash_each(void (*body)(struct gpu_env *env, enum vxd_hash_index index));
 
-void hash_run_open(struct hash_run *run, struct gpu_env *env,
-                   const struct vxd_hashmap_spec *spec, const char *why);
-void hash_run_close(struct hash_run *run);
+void hash_run_create(struct hash_run *run, struct gpu_env *env,
+                     const struct vxd_hashmap_spec *spec, const char *why);
+void hash_run_destroy(struct hash_run *run);
 
 /* flags: of enum hash_insert_flag. */
 void hash_run_insert(struct hash_run *run, const struct hash_batch *batch,

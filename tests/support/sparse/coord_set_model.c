@@ -47,7 +47,7 @@ int gpu_model_compare(const void *a, const void *b)
 }
 
 /* Sorts, drops duplicates. */
-void gpu_model_close_up(struct gpu_model *model)
+void gpu_model_deduplicate(struct gpu_model *model)
 {
     size_t n = 0;
 
@@ -79,7 +79,7 @@ struct gpu_model gpu_model_of(const int32_t *coords, size_t n, int n_samples,
             model.keys[model.n++] = gpu_model_key(c);
         }
     }
-    gpu_model_close_up(&model);
+    gpu_model_deduplicate(&model);
     return model;
 }
 
@@ -93,7 +93,8 @@ int32_t gpu_model_row(const struct gpu_model *model, uint64_t key)
     return at != NULL ? (int32_t)(at - model->keys) : -1;
 }
 
-size_t gpu_model_other_rows(const struct gpu_set *set, const struct gpu_model *model)
+size_t gpu_model_other_rows(const struct gpu_coord_set *set,
+                            const struct gpu_model *model)
 {
     size_t n_wrong = set->n_rows != model->n;
 
@@ -104,7 +105,7 @@ size_t gpu_model_other_rows(const struct gpu_set *set, const struct gpu_model *m
 }
 
 /* Blocks as set.h describes them; the table is the backend's own and shows in kernel maps. */
-size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_set *set,
+size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *set,
                               const struct gpu_model *model)
 {
     uint64_t *keys = gpu_alloc((model->n + 1) * sizeof *keys);
@@ -174,6 +175,6 @@ struct gpu_model gpu_model_floors(const struct gpu_model *model, const int32_t s
         }
         out.keys[i] = gpu_model_key(c);
     }
-    gpu_model_close_up(&out);
+    gpu_model_deduplicate(&out);
     return out;
 }

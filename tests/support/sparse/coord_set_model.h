@@ -16,7 +16,7 @@ void gpu_model_coords(uint64_t key, int32_t c[4]);
 /* Of two keys, for qsort. */
 int gpu_model_compare(const void *a, const void *b);
 /* Sorts, drops duplicates. */
-void gpu_model_close_up(struct gpu_model *model);
+void gpu_model_deduplicate(struct gpu_model *model);
 /* Of rows in any order; those out of the shape (0: no end) are left out. keys is to be freed, as
  * of the next one. */
 struct gpu_model gpu_model_of(const int32_t *coords, size_t n, int n_samples,
@@ -24,8 +24,9 @@ struct gpu_model gpu_model_of(const int32_t *coords, size_t n, int n_samples,
 /* Row of a key, or -1. */
 int32_t gpu_model_row(const struct gpu_model *model, uint64_t key);
 /* How many rows, or blocks, are not what the model says. */
-size_t gpu_model_other_rows(const struct gpu_set *set, const struct gpu_model *model);
-size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_set *set,
+size_t gpu_model_other_rows(const struct gpu_coord_set *set,
+                            const struct gpu_model *model);
+size_t gpu_model_other_blocks(struct gpu_env *env, const struct gpu_coord_set *set,
                               const struct gpu_model *model);
 /* A cloud like a scan's, with some rows out of the range if has_strays; to be freed. */
 int32_t *gpu_model_random(size_t n, int n_samples, bool has_strays, uint64_t seed);

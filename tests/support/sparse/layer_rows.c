@@ -43,7 +43,7 @@ static float load(enum vxd_net_precision precision, const unsigned char *from)
                                      : vxd_float_of_bfloat(half);
 }
 
-struct gpu_rows gpu_rows_open(struct gpu_env *env, enum vxd_net_precision precision,
+struct gpu_rows gpu_rows_make(struct gpu_env *env, enum vxd_net_precision precision,
                               const float *values, size_t n_rows, int n_channels,
                               int layout)
 {
@@ -105,7 +105,7 @@ float *gpu_rows_fetch(struct gpu_env *env, const struct gpu_rows *rows)
     return values;
 }
 
-void gpu_rows_close(struct gpu_env *env, struct gpu_rows *rows)
+void gpu_rows_free(struct gpu_env *env, struct gpu_rows *rows)
 {
     vxd_device_free(env->queue, &rows->buffer);
     gpu_wait(env);
@@ -120,7 +120,7 @@ struct vxd_rows gpu_rows_from(const struct gpu_rows *rows, size_t first)
     return from;
 }
 
-void gpu_samples_open(struct gpu_env *env, struct gpu_samples *out, const uint32_t *sizes,
+void gpu_samples_make(struct gpu_env *env, struct gpu_samples *out, const uint32_t *sizes,
                       int n_samples)
 {
     *out = (struct gpu_samples){.n_samples = n_samples};
@@ -134,7 +134,7 @@ void gpu_samples_open(struct gpu_env *env, struct gpu_samples *out, const uint32
                                           out->d_starts.ptr, n_samples};
 }
 
-void gpu_samples_close(struct gpu_env *env, struct gpu_samples *samples)
+void gpu_samples_free(struct gpu_env *env, struct gpu_samples *samples)
 {
     vxd_device_free(env->queue, &samples->d_starts);
     gpu_wait(env);
@@ -145,7 +145,7 @@ struct gpu_samples gpu_samples_of_one(struct gpu_env *env, size_t n_rows)
     uint32_t size = (uint32_t)n_rows;
     struct gpu_samples samples;
 
-    gpu_samples_open(env, &samples, &size, 1);
+    gpu_samples_make(env, &samples, &size, 1);
     return samples;
 }
 

@@ -21,12 +21,12 @@ struct gpu_rows {
 #define GPU_N_LAYOUTS 3
 
 /* values: n_rows x n_channels, rounded to the precision; NULL = nothing is there yet. */
-struct gpu_rows gpu_rows_open(struct gpu_env *env, enum vxd_net_precision precision,
+struct gpu_rows gpu_rows_make(struct gpu_env *env, enum vxd_net_precision precision,
                               const float *values, size_t n_rows, int n_channels,
                               int layout);
 /* malloc'ed n_rows x n_channels; ends the program where bytes beside the rows were written. */
 float *gpu_rows_fetch(struct gpu_env *env, const struct gpu_rows *rows);
-void gpu_rows_close(struct gpu_env *env, struct gpu_rows *rows);
+void gpu_rows_free(struct gpu_env *env, struct gpu_rows *rows);
 
 /* The same rows from `first` on. */
 struct vxd_rows gpu_rows_from(const struct gpu_rows *rows, size_t first);
@@ -40,9 +40,9 @@ struct gpu_samples {
 };
 
 /* max_rows is more than there are. */
-void gpu_samples_open(struct gpu_env *env, struct gpu_samples *out, const uint32_t *sizes,
+void gpu_samples_make(struct gpu_env *env, struct gpu_samples *out, const uint32_t *sizes,
                       int n_samples);
-void gpu_samples_close(struct gpu_env *env, struct gpu_samples *samples);
+void gpu_samples_free(struct gpu_env *env, struct gpu_samples *samples);
 static inline size_t gpu_samples_n_rows(const struct gpu_samples *samples)
 {
     return samples->starts[samples->n_samples];
@@ -70,16 +70,17 @@ float *gpu_rounded_floats(uint64_t *state, enum vxd_net_precision precision, siz
 void gpu_must(enum vxd_status status, const struct vxd_err *err, const char *what);
 
 /* The twin of the environment's backend, which must accept the call; then a wait. */
-#define GPU_TWIN(env, name, call)                                                        \
+#define GPU_BACKEND_CALL(env, name, call)                                                \
     do {                                                                                 \
         struct vxd_err gpu_err = {0};                                                    \
-        gpu_must(VXD_TWIN((env)->queue, vxd_net_##name)((env)->queue, call, &gpu_err),   \
-                 &gpu_err, #name);                                                       \
+        gpu_must(                                                                        \
+            VXD_BACKEND_FN((env)->queue, vxd_net_##name)((env)->queue, call, &gpu_err),  \
+            &gpu_err, #name);                                                            \
         gpu_wait(env);                                                                   \
     } while (0)
 
 /* Scratch of a layer. */
 #define GPU_SCRATCH_BYTES(env, name, ...)                                                \
-    VXD_TWIN((env)->queue, vxd_net_##name##_scratch_bytes)(__VA_ARGS__)
+    VXD_BACKEND_FN((env)->queue, vxd_net_##name##_scratch_bytes)(__VA_ARGS__)
 
 #endif

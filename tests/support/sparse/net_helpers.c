@@ -17,7 +17,7 @@
 
 /* --- layers ------------------------------------------------------------------------------ */
 
-void gpu_net_open(struct gpu_net *out, int n_channels, const int32_t shape[3],
+void gpu_net_init(struct gpu_net *out, int n_channels, const int32_t shape[3],
                   enum vxd_net_semantics semantics)
 {
     memset(out, 0, sizeof *out);
@@ -27,7 +27,7 @@ void gpu_net_open(struct gpu_net *out, int n_channels, const int32_t shape[3],
     out->random = 11;
 }
 
-void gpu_net_close(struct gpu_net *net)
+void gpu_net_free(struct gpu_net *net)
 {
     for (int i = 0; i < net->n_layers; i++) {
         free((void *)net->layers[i].weights);
@@ -191,7 +191,7 @@ void gpu_net_make_base(struct gpu_net *net)
     static const int32_t bounded[3] = {16, 16, 16};
     struct vxd_net_layer layer;
 
-    gpu_net_open(net, 2, bounded, VXD_NET_SPCONV);
+    gpu_net_init(net, 2, bounded, VXD_NET_SPCONV);
     (void)gpu_net_conv(net, VXD_NET_SUBM, VXD_NET_INPUT, 2, 3, 1, 1);
     (void)gpu_net_conv(net, VXD_NET_CONV, 0, 2, 2, 2, 0);
     layer = gpu_net_layer(net, VXD_NET_GLOBAL_AVG, 0);

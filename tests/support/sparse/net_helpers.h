@@ -22,9 +22,9 @@ struct gpu_net {
     int n_outputs;
 };
 
-void gpu_net_open(struct gpu_net *out, int n_channels, const int32_t shape[3],
+void gpu_net_init(struct gpu_net *out, int n_channels, const int32_t shape[3],
                   enum vxd_net_semantics semantics);
-void gpu_net_close(struct gpu_net *net);
+void gpu_net_free(struct gpu_net *net);
 
 /* A layer of one input with everything else at rest; the caller changes what it wants and
  * gives it to gpu_net_add, which names it and returns its number. */

@@ -13,31 +13,31 @@
         }                                                                                \
     } while (0)
 
-void gpu_set_open(struct gpu_env *env, struct gpu_set *out, size_t capacity,
-                  const int32_t shape[3])
+void gpu_coord_set_alloc(struct gpu_env *env, struct gpu_coord_set *out, size_t capacity,
+                         const int32_t shape[3])
 {
     struct vxd_err err = {0};
 
-    *out = (struct gpu_set){.n_rows = 0};
-    out->block = gpu_to_device(env, NULL, vxd_sparse_set_bytes(capacity));
-    MUST(vxd_sparse_set_layout(out->block.ptr, capacity, shape, &out->set, &err));
+    *out = (struct gpu_coord_set){.n_rows = 0};
+    out->block = gpu_to_device(env, NULL, vxd_coord_set_bytes(capacity));
+    MUST(vxd_coord_set_layout(out->block.ptr, capacity, shape, &out->set, &err));
 }
 
-void gpu_set_close(struct gpu_env *env, struct gpu_set *set)
+void gpu_coord_set_free(struct gpu_env *env, struct gpu_coord_set *set)
 {
     free(set->coords);
     vxd_device_free(env->queue, &set->block);
     gpu_wait(env);
 }
 
-void gpu_set_fetch(struct gpu_env *env, struct gpu_set *set)
+void gpu_coord_set_fetch(struct gpu_env *env, struct gpu_coord_set *set)
 {
     static const int32_t once[3] = {1, 1, 1};
     struct vxd_buffer coords =
         gpu_to_device(env, NULL, (set->set.capacity + 1) * 4 * sizeof(int32_t));
     struct vxd_err err = {0};
 
-    MUST(vxd_sparse_set_coords(env->queue, &set->set, once, 1, coords.ptr, NULL, &err));
+    MUST(vxd_coord_set_coords(env->queue, &set->set, once, 1, coords.ptr, NULL, &err));
     MUST(vxd_queue_copy(env->queue, &set->n_rows, set->set.n_rows, sizeof set->n_rows,
                         &err));
     free(set->coords);
@@ -45,23 +45,23 @@ void gpu_set_fetch(struct gpu_env *env, struct gpu_set *set)
     vxd_device_free(env->queue, &coords);
 }
 
-enum vxd_status gpu_set_make(struct gpu_env *env, const int32_t *coords, size_t n,
-                             int n_samples, const int32_t shape[3], size_t capacity,
-                             int32_t *rows, struct gpu_set *out)
+enum vxd_status gpu_coord_set_make(struct gpu_env *env, const int32_t *coords, size_t n,
+                                   int n_samples, const int32_t shape[3], size_t capacity,
+                                   int32_t *rows, struct gpu_coord_set *out)
 {
     struct vxd_buffer d_coords = gpu_to_device(env, coords, n * 4 * sizeof *coords);
     struct vxd_buffer d_rows = gpu_to_device(env, NULL, n * sizeof *rows);
     struct vxd_buffer scratch =
-        gpu_to_device(env, NULL, vxd_sparse_set_scratch_bytes(env->queue, n, capacity));
+        gpu_to_device(env, NULL, vxd_coord_set_scratch_bytes(env->queue, n, capacity));
     struct vxd_err err = {0};
     enum vxd_status status;
 
-    gpu_set_open(env, out, capacity, shape);
-    VXD_TRY(vxd_sparse_set_make(env->queue, d_coords.ptr, n, n_samples, &out->set,
-                                rows != NULL ? d_rows.ptr : NULL, scratch.ptr,
-                                scratch.n_bytes, &err));
+    gpu_coord_set_alloc(env, out, capacity, shape);
+    VXD_TRY(vxd_coord_set_make(env->queue, d_coords.ptr, n, n_samples, &out->set,
+                               rows != NULL ? d_rows.ptr : NULL, scratch.ptr,
+                               scratch.n_bytes, &err));
     VXD_TRY(vxd_queue_wait(env->queue, &err));
-    gpu_set_fetch(env, out);
+    gpu_coord_set_fetch(env, out);
     if (rows != NULL) {
         MUST(vxd_queue_copy(env->queue, rows, d_rows.ptr, n * sizeof *rows, &err));
     }
@@ -73,22 +73,23 @@ out:
     return status;
 }
 
-enum vxd_status gpu_set_derive(struct gpu_env *env, enum vxd_sparse_derive rule,
-                               const struct vxd_sparse_geometry *geometry,
-                               const struct gpu_set *in, const int32_t shape[3],
-                               size_t capacity, struct gpu_set *out)
+enum vxd_status gpu_coord_set_derive(struct gpu_env *env, enum vxd_sparse_derive rule,
+                                     const struct vxd_sparse_geometry *geometry,
+                                     const struct gpu_coord_set *in,
+                                     const int32_t shape[3], size_t capacity,
+                                     struct gpu_coord_set *out)
 {
     size_t n = vxd_sparse_derive_candidates(rule, geometry, in->set.capacity);
     struct vxd_buffer scratch =
-        gpu_to_device(env, NULL, vxd_sparse_set_scratch_bytes(env->queue, n, capacity));
+        gpu_to_device(env, NULL, vxd_coord_set_scratch_bytes(env->queue, n, capacity));
     struct vxd_err err = {0};
     enum vxd_status status;
 
-    gpu_set_open(env, out, capacity, shape);
-    VXD_TRY(vxd_sparse_set_derive(env->queue, rule, geometry, &in->set, &out->set,
-                                  scratch.ptr, scratch.n_bytes, &err));
+    gpu_coord_set_alloc(env, out, capacity, shape);
+    VXD_TRY(vxd_coord_set_derive(env->queue, rule, geometry, &in->set, &out->set,
+                                 scratch.ptr, scratch.n_bytes, &err));
     VXD_TRY(vxd_queue_wait(env->queue, &err));
-    gpu_set_fetch(env, out);
+    gpu_coord_set_fetch(env, out);
 out:
     vxd_device_free(env->queue, &scratch);
     gpu_wait(env);
@@ -96,7 +97,7 @@ out:
 }
 
 void gpu_map_build(struct gpu_env *env, const struct vxd_sparse_geometry *geometry,
-                   const struct gpu_set *in, const struct gpu_set *out,
+                   const struct gpu_coord_set *in, const struct gpu_coord_set *out,
                    struct gpu_map *map)
 {
     int n_taps = geometry->kernel[0] * geometry->kernel[1] * geometry->kernel[2];
@@ -120,7 +121,7 @@ void gpu_map_build(struct gpu_env *env, const struct vxd_sparse_geometry *geomet
     gpu_wait(env);
 }
 
-void gpu_map_close(struct gpu_env *env, struct gpu_map *map)
+void gpu_map_free(struct gpu_env *env, struct gpu_map *map)
 {
     free(map->table);
     vxd_device_free(env->queue, &map->block);
@@ -129,7 +130,7 @@ void gpu_map_close(struct gpu_env *env, struct gpu_map *map)
 
 /* Dense grids --------------------------------------------------------------------------- */
 
-void gpu_grid_open(struct gpu_grid *out, const int32_t lo[3], const int32_t n[3],
+void gpu_grid_make(struct gpu_grid *out, const int32_t lo[3], const int32_t n[3],
                    int n_samples, int n_channels)
 {
     size_t n_values = (size_t)n_samples * (size_t)n[0] * (size_t)n[1] * (size_t)n[2] *
@@ -143,7 +144,7 @@ void gpu_grid_open(struct gpu_grid *out, const int32_t lo[3], const int32_t n[3]
     memset(out->values, 0, n_values * sizeof *out->values);
 }
 
-void gpu_grid_close(struct gpu_grid *grid)
+void gpu_grid_free(struct gpu_grid *grid)
 {
     free(grid->values);
 }
@@ -335,13 +336,13 @@ void gpu_sparse_case_make(struct gpu_sparse_case *out, int number)
     }
     n_cells = (size_t)(out->n_samples * out->in_n[0] * out->in_n[1] * out->in_n[2]);
     out->coords = gpu_alloc((n_cells + 1) * 4 * sizeof *out->coords);
-    gpu_grid_open(&box, out->in_lo, out->in_n, out->n_samples, 1);
+    gpu_grid_make(&box, out->in_lo, out->in_n, out->n_samples, 1);
     for (size_t i = 0; grid_cell(&box, i, c); i++) {
         if (pick(&state, 0, 99) < 4 + number % 4 * 8) {
             memcpy(out->coords + 4 * out->n++, c, sizeof c);
         }
     }
-    gpu_grid_close(&box);
+    gpu_grid_free(&box);
     for (size_t i = out->n; i > 1; i--) {
         size_t j = gpu_random(&state) % i;
 
@@ -356,20 +357,20 @@ void gpu_sparse_case_free(struct gpu_sparse_case *item)
     free(item->coords);
 }
 
-void gpu_sparse_case_sets(struct gpu_env *env, const struct gpu_sparse_case *item,
-                          struct gpu_set *in, struct gpu_set *out)
+void gpu_sparse_case_coord_sets(struct gpu_env *env, const struct gpu_sparse_case *item,
+                                struct gpu_coord_set *in, struct gpu_coord_set *out)
 {
     struct vxd_err err = {0};
     size_t bound = vxd_sparse_derive_bound(item->rule, &item->geometry, item->n,
                                            item->out_shape, item->n_samples);
 
-    MUST(gpu_set_make(env, item->coords, item->n, item->n_samples, item->shape, item->n,
-                      NULL, in));
+    MUST(gpu_coord_set_make(env, item->coords, item->n, item->n_samples, item->shape,
+                            item->n, NULL, in));
     if (gpu_sparse_case_is_subm(item)) {
-        MUST(gpu_set_make(env, item->coords, item->n, item->n_samples, item->shape,
-                          item->n + 7, NULL, out));
+        MUST(gpu_coord_set_make(env, item->coords, item->n, item->n_samples, item->shape,
+                                item->n + 7, NULL, out));
         return;
     }
-    MUST(gpu_set_derive(env, item->rule, &item->geometry, in, item->out_shape, bound,
-                        out));
+    MUST(gpu_coord_set_derive(env, item->rule, &item->geometry, in, item->out_shape,
+                              bound, out));
 }

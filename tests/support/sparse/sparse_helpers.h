@@ -8,30 +8,31 @@
 #include "tests/support/gpu/gpu_helpers.h"
 
 /* A set and what it holds, on the host. */
-struct gpu_set {
-    struct vxd_sparse_set set;
+struct gpu_coord_set {
+    struct vxd_coord_set set;
     struct vxd_buffer block;
     uint32_t n_rows;
     int32_t *coords; /* n_rows x 4 */
 };
 
 /* Lays a set out; nothing is in it. */
-void gpu_set_open(struct gpu_env *env, struct gpu_set *out, size_t capacity,
-                  const int32_t shape[3]);
-void gpu_set_close(struct gpu_env *env, struct gpu_set *set);
+void gpu_coord_set_alloc(struct gpu_env *env, struct gpu_coord_set *out, size_t capacity,
+                         const int32_t shape[3]);
+void gpu_coord_set_free(struct gpu_env *env, struct gpu_coord_set *set);
 
 /* Copies rows to the host. */
-void gpu_set_fetch(struct gpu_env *env, struct gpu_set *set);
+void gpu_coord_set_fetch(struct gpu_env *env, struct gpu_coord_set *set);
 
 /* Opens, makes and, when that succeeds, fetches; returns what the call or the wait did.
  * coords are host memory; rows (n, host) may be NULL. */
-enum vxd_status gpu_set_make(struct gpu_env *env, const int32_t *coords, size_t n,
-                             int n_samples, const int32_t shape[3], size_t capacity,
-                             int32_t *rows, struct gpu_set *out);
-enum vxd_status gpu_set_derive(struct gpu_env *env, enum vxd_sparse_derive rule,
-                               const struct vxd_sparse_geometry *geometry,
-                               const struct gpu_set *in, const int32_t shape[3],
-                               size_t capacity, struct gpu_set *out);
+enum vxd_status gpu_coord_set_make(struct gpu_env *env, const int32_t *coords, size_t n,
+                                   int n_samples, const int32_t shape[3], size_t capacity,
+                                   int32_t *rows, struct gpu_coord_set *out);
+enum vxd_status gpu_coord_set_derive(struct gpu_env *env, enum vxd_sparse_derive rule,
+                                     const struct vxd_sparse_geometry *geometry,
+                                     const struct gpu_coord_set *in,
+                                     const int32_t shape[3], size_t capacity,
+                                     struct gpu_coord_set *out);
 
 struct gpu_map {
     struct vxd_kernel_map map;
@@ -41,9 +42,9 @@ struct gpu_map {
 };
 
 void gpu_map_build(struct gpu_env *env, const struct vxd_sparse_geometry *geometry,
-                   const struct gpu_set *in, const struct gpu_set *out,
+                   const struct gpu_coord_set *in, const struct gpu_coord_set *out,
                    struct gpu_map *map);
-void gpu_map_close(struct gpu_env *env, struct gpu_map *map);
+void gpu_map_free(struct gpu_env *env, struct gpu_map *map);
 
 /* A box of cells of every sample, channels fastest. */
 struct gpu_grid {
@@ -54,9 +55,9 @@ struct gpu_grid {
     double *values;
 };
 
-void gpu_grid_open(struct gpu_grid *out, const int32_t lo[3], const int32_t n[3],
+void gpu_grid_make(struct gpu_grid *out, const int32_t lo[3], const int32_t n[3],
                    int n_samples, int n_channels);
-void gpu_grid_close(struct gpu_grid *grid);
+void gpu_grid_free(struct gpu_grid *grid);
 /* c is (sample, x, y, z); NULL outside. */
 double *gpu_grid_at(const struct gpu_grid *grid, const int32_t c[4]);
 
@@ -88,8 +89,8 @@ void gpu_sparse_case_free(struct gpu_sparse_case *item);
 bool gpu_sparse_case_is_subm(const struct gpu_sparse_case *item);
 
 /* The input's set and the output's (the same rows where submanifold). */
-void gpu_sparse_case_sets(struct gpu_env *env, const struct gpu_sparse_case *item,
-                          struct gpu_set *in, struct gpu_set *out);
+void gpu_sparse_case_coord_sets(struct gpu_env *env, const struct gpu_sparse_case *item,
+                                struct gpu_coord_set *in, struct gpu_coord_set *out);
 
 /* A convolution of host arrays without gaps, run on rows that have gaps: those are checked to
  * stay as they were. */

@@ -200,7 +200,7 @@ void gpu_svdag_scene_build_two(struct vxd_queue *queue,
         return;
     }
     original = gpu_alloc(sizeof *original);
-    gpu_env_open(&original->env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&original->env, VXD_BACKEND_CPU, 1, 0, 0);
     original->svdag = create(original->env.queue, format);
     out->root = build(original->svdag, voxels[0], n[0]);
     out->other = build(original->svdag, voxels[1], n[1]);
@@ -239,7 +239,7 @@ void gpu_svdag_scene_free(struct vxd_queue *queue, struct gpu_svdag_scene *scene
         vxd_device_free(queue, &original->chunks);
         vxd_device_free(queue, &original->words);
         vxd_svdag_destroy(original->env.queue, original->svdag);
-        gpu_env_close(&original->env);
+        gpu_env_destroy(&original->env);
         free(original);
     }
     scene->svdag = NULL;

@@ -36,7 +36,7 @@ void gpu_svdag_versions_open(struct gpu_env *env, const struct vxd_svdag_format 
 {
     out->env = env;
     out->svdag = gpu_svdag_versions_store(env, format, 0);
-    gpu_env_open(&out->cpu, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&out->cpu, VXD_BACKEND_CPU, 1, 0, 0);
     out->twin = gpu_svdag_versions_store(&out->cpu, format, 0);
     for (size_t i = 0; i < GPU_SVDAG_MAX_VERSIONS; i++) {
         gpu_svdag_grid_make(&out->grids[i], format);
@@ -51,7 +51,7 @@ void gpu_svdag_versions_close(struct gpu_svdag_versions *versions)
         gpu_svdag_grid_free(&versions->grids[i]);
     }
     vxd_svdag_destroy(versions->cpu.queue, versions->twin);
-    gpu_env_close(&versions->cpu);
+    gpu_env_destroy(&versions->cpu);
     vxd_svdag_destroy(versions->env->queue, versions->svdag);
 }
 

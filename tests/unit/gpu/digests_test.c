@@ -250,9 +250,9 @@ int main(int argc, char **argv)
         static struct digests digests;
         struct gpu_env env;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 0, 0, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, 0, 0, 0);
         compute(&env, &digests);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
         return write_digests(&digests, argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     return vxd_test_run_all(tests, sizeof tests / sizeof tests[0],

@@ -194,7 +194,7 @@ static void test_allocation_over_the_budget_is_refused_and_the_rest_goes_on(void
     struct vxd_buffer b;
     struct vxd_err err = {0};
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 1000000, 1000000);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 1000000, 1000000);
     CHECK_INT(vxd_device_alloc(env.queue, 1000001, &a, &err), VXD_RESOURCE_EXHAUSTED);
     CHECK(a.ptr == NULL && a.n_bytes == 0);
     CHECK(strstr(err.message, "1000001") != NULL);
@@ -212,7 +212,7 @@ static void test_allocation_over_the_budget_is_refused_and_the_rest_goes_on(void
     CHECK_INT(vxd_device_alloc(env.queue, 1000000, &b, &err), VXD_OK);
     vxd_device_free(env.queue, &b);
     gpu_wait(&env);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* Kept blocks of all sizes must make room for new ones, and never exceed the budget. */
@@ -221,7 +221,7 @@ static void test_kept_blocks_make_room_for_others(void)
     struct gpu_env env;
     uint64_t seed = 3;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 1 << 20);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 1 << 20);
     for (int i = 0; i < 2000; i++) {
         struct vxd_buffer buffers[4];
         struct vxd_memory_usage usage;
@@ -238,7 +238,7 @@ static void test_kept_blocks_make_room_for_others(void)
             vxd_host_free(env.context, &buffers[k]);
         }
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 struct log_args {
@@ -274,7 +274,7 @@ static void test_faulting_job_stops_the_queue_until_the_wait_and_frees_still_run
     char big[VXD_JOB_BYTES + 1] = {0};
     int log = 0;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 2, 0, 0);
     buffer = gpu_to_device(&env, NULL, 1000);
     push_log(&env, &log, 1, VXD_OK);
     push_log(&env, &log, 2, VXD_DATA_LOSS);
@@ -292,7 +292,7 @@ static void test_faulting_job_stops_the_queue_until_the_wait_and_frees_still_run
     CHECK_INT(log, 124);
     CHECK_INT(vxd_queue_push(env.queue, log_job, big, sizeof big, &err), VXD_INTERNAL);
     push_log(&env, &log, 5, VXD_OK);
-    gpu_env_close(&env); /* destroying runs what is queued */
+    gpu_env_destroy(&env); /* destroying runs what is queued */
     CHECK_INT(log, 1245);
 }
 

@@ -147,14 +147,14 @@ static void test_context_has_budgets_within_the_machine(void)
     struct vxd_memory_usage usage;
     struct vxd_context_info info;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     vxd_context_get_info(env.context, &info);
     vxd_context_get_memory(env.context, &usage);
     CHECK(info.device_total_bytes == vxd_machine_bytes());
     CHECK(usage.device_budget_bytes == vxd_machine_bytes() / 2);
     CHECK(usage.host_budget_bytes == vxd_machine_bytes() / 4);
     CHECK(vxd_machine_cpus() >= 1);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

@@ -18,9 +18,9 @@ static struct vxd_err err;
 static void each_thread_count(void (*body)(void))
 {
     for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
-        gpu_env_open(&env, VXD_BACKEND_CPU, n_threads, 0, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, n_threads, 0, 0);
         body();
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
     }
 }
 

@@ -39,7 +39,7 @@ static void fixture_open(struct fixture *f, struct gpu_env *env,
     }
     f->batch = (struct hash_batch){
         .n = N_KEYS, .keys = (unsigned char *)f->keys, .values = {f->floats, f->numbers}};
-    hash_run_open(&f->run, env, spec, why);
+    hash_run_create(&f->run, env, spec, why);
     hash_run_insert(&f->run, &f->batch, VXD_HASH_FIRST, 0);
     f->d_keys = gpu_to_device(env, f->keys, sizeof f->keys);
     f->d_indices = gpu_to_device(env, NULL, 27 * 2 * N_KEYS * sizeof(int32_t));
@@ -53,7 +53,7 @@ static void fixture_close(struct fixture *f)
     vxd_device_free(env->queue, &f->d_keys);
     vxd_device_free(env->queue, &f->d_indices);
     vxd_device_free(env->queue, &f->d_rows);
-    hash_run_close(&f->run);
+    hash_run_destroy(&f->run);
 }
 
 /* The map is as it was, and works. */
@@ -402,7 +402,7 @@ static void lie_with_room(struct gpu_env *env, enum vxd_hash_index index, size_t
         memcpy(&rows[3 * i], (int32_t[]){(int32_t)i, i % 3 == 0 ? 1 << 28 : 0, 7}, 12);
     }
     spec.capacity = 2 * n;
-    hash_run_open(&run, env, &spec, "a max_new that lies, with room");
+    hash_run_create(&run, env, &spec, "a max_new that lies, with room");
     hash_run_insert(&run, &batch, VXD_HASH_FIRST, HASH_ACTIVATE);
     hash_run_verify(&run);
     keys = gpu_to_device(env, rows, n * 12);
@@ -442,7 +442,7 @@ static void lie_with_room(struct gpu_env *env, enum vxd_hash_index index, size_t
     vxd_device_free(env->queue, &keys);
     vxd_device_free(env->queue, &indices);
     vxd_device_free(env->queue, &is_new);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
     free(rows);
 }
 
@@ -468,7 +468,7 @@ static void lie_again_and_again(struct gpu_env *env, enum vxd_hash_index index)
     for (int i = 0; i < N_KEYS; i++) {
         memcpy(rows[i], (int32_t[]){i, i, 1}, 12);
     }
-    hash_run_open(&run, env, &spec, "a max_new that lies, again and again");
+    hash_run_create(&run, env, &spec, "a max_new that lies, again and again");
     hash_run_insert(&run, &batch, VXD_HASH_FIRST, HASH_ACTIVATE);
     for (int lie = 0; lie < 100; lie++) {
         struct vxd_buffer keys;
@@ -491,7 +491,7 @@ static void lie_again_and_again(struct gpu_env *env, enum vxd_hash_index index)
     hash_run_insert(&run, &batch, VXD_HASH_ANY, HASH_ACTIVATE);
     hash_run_verify(&run);
     CHECK_INT(run.n_failures, 0);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
 }
 
 static void test_hashmap_refused_again_and_again_stays_as_fast(void)
@@ -522,7 +522,7 @@ static void churn(struct gpu_env *env, enum vxd_hash_index index)
 
     spec.capacity = N;
     spec.n_values = 0;
-    hash_run_open(&run, env, &spec, "churn");
+    hash_run_create(&run, env, &spec, "churn");
     for (int i = 0; i < N; i++) {
         memcpy(keys[i], (int32_t[]){i, i % 7 - 3, i % 5 == 0 ? i << 22 : 0}, 12);
     }
@@ -550,7 +550,7 @@ static void churn(struct gpu_env *env, enum vxd_hash_index index)
     CHECK_INT(vxd_hashmap_n_bytes(run.map), n_bytes);
     CHECK_INT(vxd_hashmap_capacity(run.map), capacity);
     CHECK_INT(run.n_failures, 0);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
 }
 
 static void test_hashmap_a_thousand_cycles_of_churn_stay_bounded(void)

@@ -23,7 +23,7 @@ static void open_map(struct hash_run *run, struct gpu_env *env, enum vxd_hash_in
     uint64_t random = 4;
 
     spec.index = index;
-    hash_run_open(run, env, &spec, why);
+    hash_run_create(run, env, &spec, why);
     batch.keys = gpu_alloc(N_KEYS * run->model.key_bytes);
     hash_keys_make(&spec, HASH_KEYS_MIXED, &random, batch.keys, N_KEYS);
     for (int v = 0; v < spec.n_values; v++) {
@@ -48,7 +48,7 @@ static void travel(struct gpu_env *env, enum vxd_hash_index index)
     struct vxd_hashmap_image image;
     struct vxd_err err = {0};
 
-    gpu_env_open(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
+    gpu_env_create(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
     open_map(&home, env, index, "a map that stays");
     away = home; /* the same model, borrowed */
     away.env = &cpu;
@@ -67,9 +67,9 @@ static void travel(struct gpu_env *env, enum vxd_hash_index index)
     vxd_hashmap_destroy(env->queue, back);
     hash_run_verify(&home);
     CHECK_INT(home.n_failures + away.n_failures, 0);
-    hash_run_close(&home);
+    hash_run_destroy(&home);
     gpu_wait(&cpu);
-    gpu_env_close(&cpu);
+    gpu_env_destroy(&cpu);
 }
 
 static void test_hashmap_copied_to_another_backend_and_back_is_the_same(void)
@@ -167,12 +167,12 @@ static void image_empty(struct gpu_env *env, enum vxd_hash_index index)
     struct hash_run run;
 
     spec.index = index;
-    hash_run_open(&run, env, &spec, "an empty map");
+    hash_run_create(&run, env, &spec, "an empty map");
     hash_run_through_image(&run, VXD_HASH_OPEN);
     hash_run_through_image(&run, GPU_OTHER_INDEX);
     hash_run_through_copy(&run, VXD_HASH_OPEN);
     CHECK_INT(run.n_failures, 0);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
 }
 
 static void test_hashmap_empty_image_is_an_empty_map(void)

@@ -66,13 +66,13 @@ static void use_keys(struct gpu_env *env, const struct vxd_hashmap_spec *spec,
     struct hash_batch batch;
     uint64_t random = 5 + (uint64_t)kind;
 
-    hash_run_open(&run, env, spec, why);
+    hash_run_create(&run, env, spec, why);
     batch = batch_of(&run, n);
     hash_keys_make(spec, kind, &random, batch.keys, n);
     cycle(&run, &batch);
     CHECK_INT(run.n_failures, 0);
     batch_free(&batch);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
 }
 
 static void use_one_bucket(struct gpu_env *env, enum vxd_hash_index index)
@@ -140,7 +140,7 @@ static void use_borders(struct gpu_env *env, enum vxd_hash_index index)
         struct hash_batch batch;
         uint64_t random = 1;
 
-        hash_run_open(&run, env, &spec, "neighbours of extremes");
+        hash_run_create(&run, env, &spec, "neighbours of extremes");
         batch = batch_of(&run, 1500);
         hash_keys_make(&spec, HASH_KEYS_EDGES, &random, batch.keys, batch.n);
         hash_run_insert(&run, &batch, VXD_HASH_FIRST, 0);
@@ -149,7 +149,7 @@ static void use_borders(struct gpu_env *env, enum vxd_hash_index index)
         }
         CHECK_INT(run.n_failures, 0);
         batch_free(&batch);
-        hash_run_close(&run);
+        hash_run_destroy(&run);
     }
 }
 
@@ -183,7 +183,7 @@ static void use_duplicates(struct gpu_env *env, enum vxd_hash_index index)
     size_t capacity;
 
     spec.capacity = 64;
-    hash_run_open(&run, env, &spec, "all duplicates");
+    hash_run_create(&run, env, &spec, "all duplicates");
     capacity = run.model.capacity;
     batch = batch_of(&run, 100000);
     for (size_t i = 0; i < batch.n; i++) {
@@ -200,7 +200,7 @@ static void use_duplicates(struct gpu_env *env, enum vxd_hash_index index)
     CHECK_INT(run.model.n_entries, 1);
     CHECK_INT(run.n_failures, 0);
     batch_free(&batch);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
 }
 
 static void test_hashmap_duplicates_never_grow_a_map(void)
@@ -216,7 +216,7 @@ static void use_full(struct gpu_env *env, enum vxd_hash_index index)
     struct hash_batch batch;
 
     spec.capacity = 3000;
-    hash_run_open(&run, env, &spec, "a full map");
+    hash_run_create(&run, env, &spec, "a full map");
     batch = batch_of(&run, run.model.capacity);
     for (size_t i = 0; i < batch.n; i++) {
         memcpy(batch.keys + 12 * i, (int32_t[]){(int32_t)i, -(int32_t)i, 5}, 12);
@@ -231,7 +231,7 @@ static void use_full(struct gpu_env *env, enum vxd_hash_index index)
     hash_run_verify(&run);
     CHECK_INT(run.n_failures, 0);
     batch_free(&batch);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
 }
 
 static void test_hashmap_full_to_the_last_entry_works(void)
@@ -246,7 +246,7 @@ static void use_million(struct gpu_env *env, enum vxd_hash_index index)
     struct hash_batch batch;
     uint64_t random = 3;
 
-    hash_run_open(&run, env, &spec, "many keys");
+    hash_run_create(&run, env, &spec, "many keys");
     batch = batch_of(&run, (size_t)vxd_test_rounds(1000000));
     for (size_t i = 0; i < batch.n; i++) {
         int32_t key[3];
@@ -263,7 +263,7 @@ static void use_million(struct gpu_env *env, enum vxd_hash_index index)
     hash_run_verify(&run);
     CHECK_INT(run.n_failures, 0);
     batch_free(&batch);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
 }
 
 static void test_hashmap_a_million_keys_agree_with_the_model(void)

@@ -166,13 +166,13 @@ static void combine(struct play *play)
 
     spec.capacity = pick(play, 100);
     spec.index = pick(play, 2) == 0 ? VXD_HASH_OPEN : GPU_OTHER_INDEX;
-    hash_run_open(&other, play->run.env, &spec, "the other map of a set operation");
+    hash_run_create(&other, play->run.env, &spec, "the other map of a set operation");
     other.seed = play->run.seed;
     random_batch(play);
     hash_run_insert(&other, &play->batch, VXD_HASH_FIRST, 0);
     hash_run_combine(&play->run, &other, (enum hash_set_operation)pick(play, 3));
     play->run.n_failures += other.n_failures;
-    hash_run_close(&other);
+    hash_run_destroy(&other);
 }
 
 static void take_step(struct play *play)
@@ -220,7 +220,7 @@ static int play_seed(struct gpu_env *env, enum vxd_hash_index index, uint64_t se
     int n_failures;
 
     make_spec(&play, index, &spec);
-    hash_run_open(&play.run, env, &spec, "random sequence");
+    hash_run_create(&play.run, env, &spec, "random sequence");
     play.run.seed = seed;
     play.is_first_only = pick(&play, 2) == 0;
     make_universe(&play, &spec);
@@ -239,7 +239,7 @@ static int play_seed(struct gpu_env *env, enum vxd_hash_index index, uint64_t se
         free(play.batch.values[v]);
     }
     free(play.universe);
-    hash_run_close(&play.run);
+    hash_run_destroy(&play.run);
     return n_failures;
 }
 

@@ -66,7 +66,7 @@ static void fill_one_bucket(struct gpu_env *env)
 
     make_keys(&keys, 7, rows, 2 * CAPACITY);
     for (int order = VXD_HASH_FIRST; order <= VXD_HASH_ANY; order++) {
-        hash_run_open(&run, env, &int3_spec, "one bucket");
+        hash_run_create(&run, env, &int3_spec, "one bucket");
         insert(&run, rows, CAPACITY, (enum vxd_hash_order)order);
         hash_run_find(&run, rows, 2 * CAPACITY);
         hash_run_erase(&run, rows, QUARTER, (enum vxd_hash_order)order, true);
@@ -76,7 +76,7 @@ static void fill_one_bucket(struct gpu_env *env)
         hash_run_verify(&run);
         CHECK_INT(vxd_hashmap_capacity(run.map), CAPACITY);
         CHECK_INT(run.n_failures, 0);
-        hash_run_close(&run);
+        hash_run_destroy(&run);
     }
     free(rows);
 }
@@ -94,7 +94,7 @@ static void move_between_buckets(struct gpu_env *env)
     struct keys keys = keys_of(CAPACITY);
     struct hash_run run = {0};
 
-    hash_run_open(&run, env, &int3_spec, "from bucket to bucket");
+    hash_run_create(&run, env, &int3_spec, "from bucket to bucket");
     make_keys(&keys, 0, rows, CAPACITY);
     insert(&run, rows, CAPACITY, VXD_HASH_ANY);
     for (uint32_t cycle = 1; cycle <= N_CYCLES && run.n_failures == 0; cycle++) {
@@ -109,7 +109,7 @@ static void move_between_buckets(struct gpu_env *env)
     hash_run_verify(&run);
     CHECK_INT(vxd_hashmap_capacity(run.map), CAPACITY);
     CHECK_INT(run.n_failures, 0);
-    hash_run_close(&run);
+    hash_run_destroy(&run);
     free(rows);
 }
 
@@ -150,7 +150,7 @@ static void exceed_the_room(struct gpu_env *env)
         struct vxd_err err;
         size_t size = 0;
 
-        hash_run_open(&run, env, &int3_spec, "more keys than room");
+        hash_run_create(&run, env, &int3_spec, "more keys than room");
         make_keys(&keys, 3, rows, CAPACITY);
         for (size_t i = 0; i < n_many; i++) {
             many[3 * i] = (int32_t)i;
@@ -176,7 +176,7 @@ static void exceed_the_room(struct gpu_env *env)
         }
         CHECK_INT(vxd_hashmap_capacity(run.map), CAPACITY);
         CHECK_INT(run.n_failures, 0);
-        hash_run_close(&run);
+        hash_run_destroy(&run);
     }
     free(many);
     free(rows);
@@ -201,14 +201,14 @@ static void insert_few_keys_often(struct gpu_env *env)
         rows[3 * i + 2] = 0;
     }
     for (int order = VXD_HASH_FIRST; order <= VXD_HASH_ANY; order++) {
-        hash_run_open(&run, env, &int3_spec, "few keys");
+        hash_run_create(&run, env, &int3_spec, "few keys");
         insert(&run, rows, n, (enum vxd_hash_order)order);
         hash_run_erase(&run, rows, n, (enum vxd_hash_order)order, true);
         insert(&run, rows, n, (enum vxd_hash_order)order);
         hash_run_verify(&run);
         CHECK_INT(vxd_hashmap_capacity(run.map), CAPACITY);
         CHECK_INT(run.n_failures, 0);
-        hash_run_close(&run);
+        hash_run_destroy(&run);
     }
     free(rows);
 }

@@ -10,7 +10,7 @@ enum {
 };
 
 /* Rows of values into a dense grid; absolute values where the grid is for the bound. */
-static void fill_grid(struct gpu_grid *grid, const struct gpu_set *set,
+static void fill_grid(struct gpu_grid *grid, const struct gpu_coord_set *set,
                       const float *values, bool is_absolute)
 {
     for (uint32_t i = 0; i < set->n_rows; i++) {
@@ -45,7 +45,7 @@ static double relative_error(const struct gpu_env *env, const struct gpu_conv *c
 
 /* Compares on the output's set; off it the dense result must be zero. */
 static size_t compare(const struct gpu_env *env, const struct gpu_conv *conv,
-                      const struct gpu_set *out, const float *actual,
+                      const struct gpu_coord_set *out, const float *actual,
                       const struct gpu_grid *exact, const struct gpu_grid *bound,
                       bool is_whole_support)
 {
@@ -77,9 +77,9 @@ static size_t compare(const struct gpu_env *env, const struct gpu_conv *conv,
 
 /* One layer from `in` to `out` by g. */
 static size_t check_layer(struct gpu_env *env, const struct gpu_sparse_case *item,
-                          const struct vxd_sparse_geometry *g, const struct gpu_set *in,
-                          const struct gpu_set *out, struct gpu_conv *conv,
-                          bool is_backwards, uint64_t *state)
+                          const struct vxd_sparse_geometry *g,
+                          const struct gpu_coord_set *in, const struct gpu_coord_set *out,
+                          struct gpu_conv *conv, bool is_backwards, uint64_t *state)
 {
     const int32_t *in_lo = is_backwards ? item->out_lo : item->in_lo;
     const int32_t *in_n = is_backwards ? item->out_n : item->in_n;
@@ -112,7 +112,7 @@ static size_t check_layer(struct gpu_env *env, const struct gpu_sparse_case *ite
         weights[i] = gpu_rounded(conv->precision, weights[i]);
     }
     for (int i = 0; i < 4; i++) {
-        gpu_grid_open(&grids[i], i < 2 ? in_lo : out_lo, i < 2 ? in_n : out_n,
+        gpu_grid_make(&grids[i], i < 2 ? in_lo : out_lo, i < 2 ? in_n : out_n,
                       item->n_samples, i < 2 ? conv->n_in : conv->n_out);
     }
     fill_grid(&grids[0], in, x, false);
@@ -126,9 +126,9 @@ static size_t check_layer(struct gpu_env *env, const struct gpu_sparse_case *ite
                       !is_backwards && item->rule == VXD_DERIVE_SUPPORT &&
                           !gpu_sparse_case_is_subm(item));
     for (int i = 0; i < 4; i++) {
-        gpu_grid_close(&grids[i]);
+        gpu_grid_free(&grids[i]);
     }
-    gpu_map_close(env, &map);
+    gpu_map_free(env, &map);
     free(actual);
     free(weights);
     free(x);
@@ -142,12 +142,12 @@ static void check_case(struct gpu_env *env, int number, int n_in, int n_out,
     struct gpu_conv conv = {.n_in = n_in, .n_out = n_out, .precision = precision};
     struct gpu_sparse_case item;
     struct vxd_sparse_geometry back;
-    struct gpu_set in;
-    struct gpu_set out;
+    struct gpu_coord_set in;
+    struct gpu_coord_set out;
     size_t n_wrong;
 
     gpu_sparse_case_make(&item, number);
-    gpu_sparse_case_sets(env, &item, &in, &out);
+    gpu_sparse_case_coord_sets(env, &item, &in, &out);
     n_wrong = check_layer(env, &item, &item.geometry, &in, &out, &conv, false, &state);
     back = item.geometry; /* inverse: the transposed convolution at the saved set */
     back.transposed = !back.transposed;
@@ -157,8 +157,8 @@ static void check_case(struct gpu_env *env, int number, int n_in, int n_out,
                       env->name, number, n_in, n_out, (int)precision, n_wrong);
     }
     CHECK_INT(n_wrong, 0);
-    gpu_set_close(env, &in);
-    gpu_set_close(env, &out);
+    gpu_coord_set_free(env, &in);
+    gpu_coord_set_free(env, &out);
     gpu_sparse_case_free(&item);
 }
 
@@ -219,13 +219,13 @@ static float *layer_of(struct gpu_env *env, const struct gpu_sparse_case *item, 
     const struct vxd_sparse_geometry *g = &item->geometry;
     struct gpu_sparse_case some = *item;
     struct gpu_conv run = *conv;
-    struct gpu_set in;
-    struct gpu_set out;
+    struct gpu_coord_set in;
+    struct gpu_coord_set out;
     struct gpu_map map;
     float *result;
 
     some.n = n;
-    gpu_sparse_case_sets(env, &some, &in, &out);
+    gpu_sparse_case_coord_sets(env, &some, &in, &out);
     gpu_map_build(env, g, &in, &out, &map);
     run.n_taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
     run.n_in_rows = in.n_rows;
@@ -233,9 +233,9 @@ static float *layer_of(struct gpu_env *env, const struct gpu_sparse_case *item, 
     run.map = &map;
     result = gpu_conv_run(env, &run);
     *n_rows = out.n_rows;
-    gpu_map_close(env, &map);
-    gpu_set_close(env, &in);
-    gpu_set_close(env, &out);
+    gpu_map_free(env, &map);
+    gpu_coord_set_free(env, &in);
+    gpu_coord_set_free(env, &out);
     return result;
 }
 
@@ -407,7 +407,7 @@ static void no_taps(struct gpu_env *env)
                                 .in = x,
                                 .weights = weights,
                                 .bias = bias};
-        struct gpu_set in;
+        struct gpu_coord_set in;
 
         for (int i = 0; i < 16; i++) {
             x[i] = NAN;
@@ -418,14 +418,15 @@ static void no_taps(struct gpu_env *env)
         for (int i = 0; i < 24; i++) {
             bias[i] = (float)i - 4;
         }
-        CHECK_INT(gpu_set_make(env, here, 1, 1, unbounded, 1, NULL, &in), VXD_OK);
+        CHECK_INT(gpu_coord_set_make(env, here, 1, 1, unbounded, 1, NULL, &in), VXD_OK);
         for (int is_there = 0; is_there < 2; is_there++) {
-            struct gpu_set out;
+            struct gpu_coord_set out;
             struct gpu_map map;
             float *y;
 
-            CHECK_INT(is_there ? gpu_set_make(env, there, 2, 1, unbounded, 2, NULL, &out)
-                               : gpu_set_make(env, here, 1, 1, unbounded, 1, NULL, &out),
+            CHECK_INT(is_there
+                          ? gpu_coord_set_make(env, there, 2, 1, unbounded, 2, NULL, &out)
+                          : gpu_coord_set_make(env, here, 1, 1, unbounded, 1, NULL, &out),
                       VXD_OK);
             gpu_map_build(env, &g, &in, &out, &map);
             conv.map = &map;
@@ -435,10 +436,10 @@ static void no_taps(struct gpu_env *env)
                 CHECK(is_there ? y[i] == bias[i % 24] : isnan(y[i]));
             }
             free(y);
-            gpu_map_close(env, &map);
-            gpu_set_close(env, &out);
+            gpu_map_free(env, &map);
+            gpu_coord_set_free(env, &out);
         }
-        gpu_set_close(env, &in);
+        gpu_coord_set_free(env, &in);
     }
 }
 
@@ -554,16 +555,16 @@ static void impulse(struct gpu_env *env)
                             .n_out = 1,
                             .in = &one,
                             .weights = weights};
-    struct gpu_set in;
-    struct gpu_set out;
+    struct gpu_coord_set in;
+    struct gpu_coord_set out;
     struct gpu_map map;
     float *actual;
 
     for (int i = 0; i < 30; i++) {
         weights[i] = (float)(i + 1);
     }
-    CHECK_INT(gpu_set_make(env, origin, 1, 1, unbounded, 1, NULL, &in), VXD_OK);
-    CHECK_INT(gpu_set_derive(env, VXD_DERIVE_SUPPORT, &g, &in, unbounded, 30, &out),
+    CHECK_INT(gpu_coord_set_make(env, origin, 1, 1, unbounded, 1, NULL, &in), VXD_OK);
+    CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, &g, &in, unbounded, 30, &out),
               VXD_OK);
     REQUIRE(out.n_rows == 30);
     gpu_map_build(env, &g, &in, &out, &map);
@@ -579,9 +580,9 @@ static void impulse(struct gpu_env *env)
         CHECK_INT(actual[i], (rx * 2 + ry) * 5 + rz + 1);
     }
     free(actual);
-    gpu_map_close(env, &map);
-    gpu_set_close(env, &in);
-    gpu_set_close(env, &out);
+    gpu_map_free(env, &map);
+    gpu_coord_set_free(env, &in);
+    gpu_coord_set_free(env, &out);
 }
 
 static void test_conv_of_an_impulse_reproduces_the_kernel_in_tap_order(void)

@@ -22,34 +22,35 @@ static void chain(struct gpu_env *env)
     size_t n = 120000;
     int32_t *coords = gpu_model_random(n, 3, false, 78);
     struct gpu_model models[N + 1];
-    struct gpu_set sets[N + 1];
+    struct gpu_coord_set sets[N + 1];
     struct vxd_sparse_derive_request requests[N];
     struct vxd_buffer scratch =
-        gpu_to_device(env, NULL, vxd_sparse_set_scratch_bytes(env->queue, n, n));
+        gpu_to_device(env, NULL, vxd_coord_set_scratch_bytes(env->queue, n, n));
     struct vxd_err err = {0};
 
     models[0] = gpu_model_of(coords, n, 3, unbounded);
-    CHECK_INT(gpu_set_make(env, coords, n, 3, unbounded, n, NULL, &sets[0]), VXD_OK);
+    CHECK_INT(gpu_coord_set_make(env, coords, n, 3, unbounded, n, NULL, &sets[0]),
+              VXD_OK);
     for (int i = 0; i < N; i++) {
         int32_t s = links[i].stride;
         int32_t strides[3] = {s, s, s};
 
         models[i + 1] = gpu_model_floors(&models[links[i].of], strides);
-        gpu_set_open(env, &sets[i + 1], models[i + 1].n, unbounded);
+        gpu_coord_set_alloc(env, &sets[i + 1], models[i + 1].n, unbounded);
         requests[i] = (struct vxd_sparse_derive_request){
             VXD_DERIVE_FLOOR,
             {{2, 2, 2}, {s, s, s}, {0, 0, 0}, {1, 1, 1}, false},
             &sets[links[i].of].set,
             &sets[i + 1].set};
     }
-    CHECK_INT(vxd_sparse_sets_derive(env->queue, requests, N, scratch.ptr,
-                                     scratch.n_bytes, &err),
+    CHECK_INT(vxd_coord_sets_derive(env->queue, requests, N, scratch.ptr, scratch.n_bytes,
+                                    &err),
               VXD_OK);
     for (int i = 0; i <= N; i++) {
-        gpu_set_fetch(env, &sets[i]);
+        gpu_coord_set_fetch(env, &sets[i]);
         CHECK_INT(gpu_model_other_rows(&sets[i], &models[i]), 0);
         CHECK_INT(gpu_model_other_blocks(env, &sets[i], &models[i]), 0);
-        gpu_set_close(env, &sets[i]);
+        gpu_coord_set_free(env, &sets[i]);
         free(models[i].keys);
     }
     vxd_device_free(env->queue, &scratch);
@@ -75,8 +76,8 @@ enum {
 static void check_supports(struct gpu_env *env, size_t n, const int32_t shape[3])
 {
     int32_t *coords = gpu_model_random(n, 3, true, n);
-    struct gpu_set alone[N_LINKS + 1];
-    struct gpu_set sets[N_LINKS + 1];
+    struct gpu_coord_set alone[N_LINKS + 1];
+    struct gpu_coord_set sets[N_LINKS + 1];
     struct vxd_sparse_derive_request requests[N_LINKS];
     struct vxd_buffer scratch;
     size_t scratch_bytes = 0;
@@ -91,7 +92,7 @@ static void check_supports(struct gpu_env *env, size_t n, const int32_t shape[3]
             *c = (int32_t)((uint32_t)*c % (uint32_t)shape[axis]);
         }
     }
-    CHECK_INT(gpu_set_make(env, coords, n, 3, shape, n, NULL, &alone[0]), VXD_OK);
+    CHECK_INT(gpu_coord_set_make(env, coords, n, 3, shape, n, NULL, &alone[0]), VXD_OK);
     sets[0] = alone[0];
     for (int i = 0; i < N_LINKS; i++) {
         size_t n_candidates;
@@ -103,34 +104,34 @@ static void check_supports(struct gpu_env *env, size_t n, const int32_t shape[3]
             VXD_OK);
         capacity = vxd_sparse_derive_bound(VXD_DERIVE_SUPPORT, &chain_links[i],
                                            alone[i].n_rows, shapes[i + 1], 3);
-        CHECK_INT(gpu_set_derive(env, VXD_DERIVE_SUPPORT, &chain_links[i], &alone[i],
-                                 shapes[i + 1], capacity, &alone[i + 1]),
+        CHECK_INT(gpu_coord_set_derive(env, VXD_DERIVE_SUPPORT, &chain_links[i],
+                                       &alone[i], shapes[i + 1], capacity, &alone[i + 1]),
                   VXD_OK);
-        gpu_set_open(env, &sets[i + 1], alone[i + 1].n_rows, shapes[i + 1]);
+        gpu_coord_set_alloc(env, &sets[i + 1], alone[i + 1].n_rows, shapes[i + 1]);
         n_candidates = vxd_sparse_derive_candidates(VXD_DERIVE_SUPPORT, &chain_links[i],
                                                     sets[i].set.capacity);
-        n_bytes = vxd_sparse_set_scratch_bytes(env->queue, n_candidates, capacity);
+        n_bytes = vxd_coord_set_scratch_bytes(env->queue, n_candidates, capacity);
         scratch_bytes = n_bytes > scratch_bytes ? n_bytes : scratch_bytes;
         requests[i] = (struct vxd_sparse_derive_request){
             VXD_DERIVE_SUPPORT, chain_links[i], &sets[i].set, &sets[i + 1].set};
     }
     scratch = gpu_to_device(env, NULL, scratch_bytes);
-    CHECK_INT(vxd_sparse_sets_derive(env->queue, requests, N_LINKS, scratch.ptr,
-                                     scratch.n_bytes, &err),
+    CHECK_INT(vxd_coord_sets_derive(env->queue, requests, N_LINKS, scratch.ptr,
+                                    scratch.n_bytes, &err),
               VXD_OK);
     for (int i = 1; i <= N_LINKS; i++) {
         struct gpu_model model;
 
-        gpu_set_fetch(env, &sets[i]);
+        gpu_coord_set_fetch(env, &sets[i]);
         CHECK(n == 1 || alone[i].n_rows > 0);
         model = gpu_model_of(alone[i].coords, alone[i].n_rows, 3, shapes[i]);
         CHECK_INT(gpu_model_other_rows(&sets[i], &model), 0);
         CHECK_INT(gpu_model_other_blocks(env, &sets[i], &model), 0);
-        gpu_set_close(env, &sets[i]);
-        gpu_set_close(env, &alone[i]);
+        gpu_coord_set_free(env, &sets[i]);
+        gpu_coord_set_free(env, &alone[i]);
         free(model.keys);
     }
-    gpu_set_close(env, &alone[0]);
+    gpu_coord_set_free(env, &alone[0]);
     vxd_device_free(env->queue, &scratch);
     free(coords);
     gpu_wait(env);

@@ -8,7 +8,7 @@ enum {
 };
 
 /* A grid that holds row + 1 of each row of a set. */
-static void number_rows(const struct gpu_set *set, struct gpu_grid *grid)
+static void number_rows(const struct gpu_coord_set *set, struct gpu_grid *grid)
 {
     for (uint32_t i = 0; i < set->n_rows; i++) {
         double *at = gpu_grid_at(grid, set->coords + 4 * (size_t)i);
@@ -30,7 +30,7 @@ static uint64_t morton(const int32_t c[4])
     return (uint64_t)c[0] << 54 | code;
 }
 
-static size_t count_unsorted(const struct gpu_set *set)
+static size_t count_unsorted(const struct gpu_coord_set *set)
 {
     size_t n_wrong = 0;
 
@@ -42,8 +42,8 @@ static size_t count_unsorted(const struct gpu_set *set)
 
 /* The output's set is where the dense convolution of ones is not zero; a floor set is what
  * division gives. */
-static size_t check_set(const struct gpu_sparse_case *item, const struct gpu_set *in,
-                        const struct gpu_set *out)
+static size_t check_set(const struct gpu_sparse_case *item,
+                        const struct gpu_coord_set *in, const struct gpu_coord_set *out)
 {
     struct gpu_grid ones;
     struct gpu_grid expected;
@@ -51,9 +51,9 @@ static size_t check_set(const struct gpu_sparse_case *item, const struct gpu_set
     size_t n_cells = (size_t)item->n_samples;
     size_t n_wrong = 0;
 
-    gpu_grid_open(&ones, item->in_lo, item->in_n, item->n_samples, 1);
-    gpu_grid_open(&expected, item->out_lo, item->out_n, item->n_samples, 1);
-    gpu_grid_open(&rows, item->out_lo, item->out_n, item->n_samples, 1);
+    gpu_grid_make(&ones, item->in_lo, item->in_n, item->n_samples, 1);
+    gpu_grid_make(&expected, item->out_lo, item->out_n, item->n_samples, 1);
+    gpu_grid_make(&rows, item->out_lo, item->out_n, item->n_samples, 1);
     number_rows(out, &rows);
     for (uint32_t i = 0; i < in->n_rows; i++) {
         int32_t c[4];
@@ -81,16 +81,16 @@ static size_t check_set(const struct gpu_sparse_case *item, const struct gpu_set
     for (size_t i = 0; i < n_cells; i++) {
         n_wrong += (expected.values[i] != 0) != (rows.values[i] != 0);
     }
-    gpu_grid_close(&ones);
-    gpu_grid_close(&expected);
-    gpu_grid_close(&rows);
+    gpu_grid_free(&ones);
+    gpu_grid_free(&expected);
+    gpu_grid_free(&rows);
     return n_wrong;
 }
 
 /* Entries of a map that are not what looking the cell up in a grid gives. g relates a set of
  * coarse cells to one of fine cells; the map reads `in` for `out`. */
 static size_t check_map(const struct vxd_sparse_geometry *g, const struct gpu_grid *in,
-                        const struct gpu_set *out, const struct gpu_map *map)
+                        const struct gpu_coord_set *out, const struct gpu_map *map)
 {
     size_t n_wrong = 0;
     uint64_t n_pairs = 0;
@@ -243,44 +243,44 @@ static void check_case(struct gpu_env *env, const struct gpu_sparse_case *item,
                        int number)
 {
     struct vxd_sparse_geometry back;
-    struct gpu_set in;
-    struct gpu_set out;
+    struct gpu_coord_set in;
+    struct gpu_coord_set out;
     struct gpu_map map;
     struct gpu_map inverse;
     struct gpu_grid rows;
     size_t n_wrong = 0;
 
-    gpu_sparse_case_sets(env, item, &in, &out);
+    gpu_sparse_case_coord_sets(env, item, &in, &out);
     n_wrong += count_unsorted(&in) + count_unsorted(&out);
     if (!gpu_sparse_case_is_subm(item)) {
         n_wrong += check_set(item, &in, &out);
     }
     gpu_map_build(env, &item->geometry, &in, &out, &map);
-    gpu_grid_open(&rows, item->in_lo, item->in_n, item->n_samples, 1);
+    gpu_grid_make(&rows, item->in_lo, item->in_n, item->n_samples, 1);
     number_rows(&in, &rows);
     n_wrong += check_map(&item->geometry, &rows, &out, &map);
     n_wrong += check_order(env, &map, out.n_rows);
-    gpu_grid_close(&rows);
+    gpu_grid_free(&rows);
 
     /* Read backwards onto the input's set: the same pairs, roles swapped. */
     back = item->geometry;
     back.transposed = !back.transposed;
     gpu_map_build(env, &back, &out, &in, &inverse);
-    gpu_grid_open(&rows, item->out_lo, item->out_n, item->n_samples, 1);
+    gpu_grid_make(&rows, item->out_lo, item->out_n, item->n_samples, 1);
     number_rows(&out, &rows);
     n_wrong += check_map(&back, &rows, &in, &inverse);
     n_wrong += check_order(env, &inverse, in.n_rows);
-    gpu_grid_close(&rows);
+    gpu_grid_free(&rows);
     n_wrong += inverse.n_pairs != map.n_pairs;
     if (n_wrong > 0) {
         (void)fprintf(stderr, "%s: case %d: %zu differences\n", env->name, number,
                       n_wrong);
     }
     CHECK_INT(n_wrong, 0);
-    gpu_map_close(env, &map);
-    gpu_map_close(env, &inverse);
-    gpu_set_close(env, &in);
-    gpu_set_close(env, &out);
+    gpu_map_free(env, &map);
+    gpu_map_free(env, &inverse);
+    gpu_coord_set_free(env, &in);
+    gpu_coord_set_free(env, &out);
 }
 
 static void random_cases(struct gpu_env *env)
@@ -371,8 +371,8 @@ static size_t compare_maps(struct gpu_env *env, const struct gpu_map *alone,
 static void together(struct gpu_env *env)
 {
     struct gpu_sparse_case items[N_TOGETHER];
-    struct gpu_set in[N_TOGETHER];
-    struct gpu_set out[N_TOGETHER];
+    struct gpu_coord_set in[N_TOGETHER];
+    struct gpu_coord_set out[N_TOGETHER];
     struct gpu_map alone[N_TOGETHER];
     struct vxd_buffer blocks[N_TOGETHER];
     struct vxd_kernel_map maps[N_TOGETHER];
@@ -385,7 +385,7 @@ static void together(struct gpu_env *env)
         int n_taps;
 
         gpu_sparse_case_make(&items[i], 300 + i);
-        gpu_sparse_case_sets(env, &items[i], &in[i], &out[i]);
+        gpu_sparse_case_coord_sets(env, &items[i], &in[i], &out[i]);
         gpu_map_build(env, &items[i].geometry, &in[i], &out[i], &alone[i]);
         n_taps = alone[i].map.n_taps;
         blocks[i] = gpu_to_device(
@@ -404,9 +404,9 @@ static void together(struct gpu_env *env)
     for (int i = 0; i < N_TOGETHER; i++) {
         n_wrong += compare_maps(env, &alone[i], &blocks[i], &maps[i], out[i].n_rows);
         vxd_device_free(env->queue, &blocks[i]);
-        gpu_map_close(env, &alone[i]);
-        gpu_set_close(env, &in[i]);
-        gpu_set_close(env, &out[i]);
+        gpu_map_free(env, &alone[i]);
+        gpu_coord_set_free(env, &in[i]);
+        gpu_coord_set_free(env, &out[i]);
         gpu_sparse_case_free(&items[i]);
     }
     CHECK_INT(n_wrong, 0);
@@ -428,7 +428,7 @@ static void one_too_small(struct gpu_env *env)
     struct vxd_buffer block;
     struct vxd_buffer scratch;
     struct vxd_kernel_map map;
-    struct gpu_set set;
+    struct gpu_coord_set set;
     struct vxd_err err = {0};
 
     for (int i = 0; i < 200; i++) {
@@ -436,7 +436,8 @@ static void one_too_small(struct gpu_env *env)
 
         memcpy(coords + 4 * (size_t)i, c, sizeof c);
     }
-    CHECK_INT(gpu_set_make(env, coords, 200, 1, unbounded, 200, NULL, &set), VXD_OK);
+    CHECK_INT(gpu_coord_set_make(env, coords, 200, 1, unbounded, 200, NULL, &set),
+              VXD_OK);
     block = gpu_to_device(env, NULL, vxd_kernel_map_bytes(env->queue, 27, 128));
     scratch = gpu_to_device(env, NULL, vxd_kernel_map_scratch_bytes(env->queue, 27, 128));
     CHECK_INT(vxd_kernel_map_layout(env->queue, block.ptr, 27, 128, &map, &err), VXD_OK);
@@ -446,7 +447,7 @@ static void one_too_small(struct gpu_env *env)
     CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_RESOURCE_EXHAUSTED);
     vxd_device_free(env->queue, &block);
     vxd_device_free(env->queue, &scratch);
-    gpu_set_close(env, &set);
+    gpu_coord_set_free(env, &set);
 }
 
 static void test_map_with_too_many_rows_is_refused_by_the_wait(void)
@@ -456,7 +457,7 @@ static void test_map_with_too_many_rows_is_refused_by_the_wait(void)
 
 /* The same map so often that a GPU's blocks have many rows each. */
 static void check_crowd(struct gpu_env *env, const struct vxd_sparse_geometry *geometry,
-                        const struct gpu_set *set, const struct gpu_map *alone)
+                        const struct gpu_coord_set *set, const struct gpu_map *alone)
 {
     struct vxd_kernel_map_request requests[8];
     struct vxd_kernel_map maps[8];
@@ -504,14 +505,14 @@ static void check_scan(struct gpu_env *env, float size, uint32_t n_voxels,
                                      .rule = VXD_RULE_MINKOWSKI,
                                      .size_m = {size, size, size}};
     struct gpu_voxels voxels;
-    struct gpu_set set;
+    struct gpu_coord_set set;
     struct gpu_map map;
 
     REQUIRE(points != NULL);
     gpu_voxelize(env, &args, &voxels);
     CHECK_INT(voxels.n_voxels, n_voxels);
-    CHECK_INT(gpu_set_make(env, voxels.coords, voxels.n_voxels, 1, unbounded,
-                           voxels.n_voxels, NULL, &set),
+    CHECK_INT(gpu_coord_set_make(env, voxels.coords, voxels.n_voxels, 1, unbounded,
+                                 voxels.n_voxels, NULL, &set),
               VXD_OK);
     CHECK_INT(set.n_rows, n_voxels);
     CHECK_INT(memcmp(set.coords, voxels.coords, (size_t)set.n_rows * 16), 0);
@@ -519,8 +520,8 @@ static void check_scan(struct gpu_env *env, float size, uint32_t n_voxels,
     CHECK_INT(map.n_pairs, n_pairs);
     CHECK_INT(check_order(env, &map, set.n_rows), 0);
     check_crowd(env, &subm, &set, &map);
-    gpu_map_close(env, &map);
-    gpu_set_close(env, &set);
+    gpu_map_free(env, &map);
+    gpu_coord_set_free(env, &set);
     gpu_voxels_free(&voxels);
     free(points);
 }

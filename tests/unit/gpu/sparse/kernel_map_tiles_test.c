@@ -84,17 +84,17 @@ static void random_cases(struct gpu_env *env)
 {
     for (int number = 0; number < vxd_test_rounds(120); number++) {
         struct gpu_sparse_case item;
-        struct gpu_set in;
-        struct gpu_set out;
+        struct gpu_coord_set in;
+        struct gpu_coord_set out;
         struct gpu_map map;
 
         gpu_sparse_case_make(&item, number);
-        gpu_sparse_case_sets(env, &item, &in, &out);
+        gpu_sparse_case_coord_sets(env, &item, &in, &out);
         gpu_map_build(env, &item.geometry, &in, &out, &map);
         CHECK_INT(check_tiles(env, &map, out.n_rows), 0);
-        gpu_map_close(env, &map);
-        gpu_set_close(env, &in);
-        gpu_set_close(env, &out);
+        gpu_map_free(env, &map);
+        gpu_coord_set_free(env, &in);
+        gpu_coord_set_free(env, &out);
         gpu_sparse_case_free(&item);
     }
 }
@@ -121,16 +121,16 @@ static void many_rows(struct gpu_env *env)
         memcpy(coords + 4 * i, c, sizeof c);
     }
     for (int i = 0; i < 3; i++) {
-        struct gpu_set set;
+        struct gpu_coord_set set;
         struct gpu_map map;
 
-        CHECK_INT(
-            gpu_set_make(env, coords, counts[i], 1, unbounded, counts[i], NULL, &set),
-            VXD_OK);
+        CHECK_INT(gpu_coord_set_make(env, coords, counts[i], 1, unbounded, counts[i],
+                                     NULL, &set),
+                  VXD_OK);
         gpu_map_build(env, &g, &set, &set, &map);
         CHECK_INT(check_tiles(env, &map, set.n_rows), 0);
-        gpu_map_close(env, &map);
-        gpu_set_close(env, &set);
+        gpu_map_free(env, &map);
+        gpu_coord_set_free(env, &set);
     }
     free(coords);
 }

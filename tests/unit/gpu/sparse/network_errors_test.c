@@ -38,7 +38,7 @@ static void refuse(struct gpu_env *env, const struct vxd_net_layer *layer,
     CHECK_STR(err.field, expected);
     CHECK(built == NULL);
     net.n_layers--;
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void wrong_alone(struct gpu_env *env)
@@ -98,7 +98,7 @@ static void wrong_alone(struct gpu_env *env)
     good.n_channels = 4;
     good.weights = ones;
     REFUSE("weights", bad.n_weights = 6);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_of_a_wrong_layer_is_refused_with_its_name(void)
@@ -155,7 +155,7 @@ static void wrong_together(struct gpu_env *env)
     REFUSE("inputs", (bad.inputs[1] = 1, bad.inputs[2] = 0));
     good = gpu_net_layer(&net, VXD_NET_AFFINE, 0);
     REFUSE("n_channels", bad.n_channels = 3);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_of_layers_that_do_not_fit_is_refused_with_the_name(void)
@@ -216,7 +216,7 @@ static void wrong_outputs(struct gpu_env *env)
     net.n_channels = 0;
     CHECK_INT(gpu_net_create(env, &net, &options, &built, &err), VXD_INVALID_ARGUMENT);
     CHECK_STR(err.field, "n_channels");
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_of_wrong_outputs_or_options_is_refused(void)

@@ -38,7 +38,7 @@ static void graph(struct gpu_env *env)
     REQUIRE(vxd_queue_create(env->context, &other, &err) == VXD_OK);
     d_features = gpu_to_device(env, features, sizeof features);
     d_rows = gpu_to_device(env, good, sizeof good);
-    out = gpu_rows_open(env, VXD_NET_FP16, NULL, 3, 2, 0);
+    out = gpu_rows_make(env, VXD_NET_FP16, NULL, 3, 2, 0);
     call.features = d_features.ptr;
     call.rows = d_rows.ptr;
     call.out = out.rows;
@@ -66,7 +66,7 @@ static void graph(struct gpu_env *env)
     vxd_net_graph_destroy_cuda(env->context, NULL);
     vxd_device_free(env->queue, &d_features);
     vxd_device_free(env->queue, &d_rows);
-    gpu_rows_close(env, &out);
+    gpu_rows_free(env, &out);
     vxd_queue_destroy(other);
 }
 

@@ -38,7 +38,7 @@ static void load_and_save(struct gpu_env *env)
         float *features = gpu_random_floats(&v.state, n, false);
         int32_t *rows = gpu_alloc((v.n_rows + 1) * sizeof *rows);
         struct gpu_rows tensor =
-            gpu_rows_open(env, v.precision, NULL, v.n_rows, v.n_channels, v.layout);
+            gpu_rows_make(env, v.precision, NULL, v.n_rows, v.n_channels, v.layout);
         struct vxd_buffer d_features;
         struct vxd_buffer d_rows;
         struct vxd_buffer saved = gpu_to_device(env, NULL, n * sizeof(float));
@@ -53,18 +53,19 @@ static void load_and_save(struct gpu_env *env)
         }
         d_features = gpu_to_device(env, features, n * sizeof *features);
         d_rows = gpu_to_device(env, rows, v.n_rows * sizeof *rows);
-        GPU_TWIN(env, load,
-                 (&(struct vxd_net_load_call){v.precision, d_features.ptr, d_rows.ptr,
-                                              v.n_rows, tensor.rows}));
+        GPU_BACKEND_CALL(
+            env, load,
+            (&(struct vxd_net_load_call){v.precision, d_features.ptr, d_rows.ptr,
+                                         v.n_rows, tensor.rows}));
         actual = gpu_rows_fetch(env, &tensor);
         for (size_t i = 0; i < n; i++) {
             features[i] = vxd_canonical_nanf(gpu_rounded(v.precision, features[i]));
         }
         CHECK(same_floats(actual, features, n));
         free(actual);
-        GPU_TWIN(env, save,
-                 (&(struct vxd_net_save_call){v.precision, samples.extent, tensor.rows,
-                                              saved.ptr}));
+        GPU_BACKEND_CALL(env, save,
+                         (&(struct vxd_net_save_call){v.precision, samples.extent,
+                                                      tensor.rows, saved.ptr}));
         actual = gpu_to_host(env, &saved);
         CHECK(same_floats(actual, features, n));
         free(actual);
@@ -73,8 +74,8 @@ static void load_and_save(struct gpu_env *env)
         vxd_device_free(env->queue, &saved);
         vxd_device_free(env->queue, &d_rows);
         vxd_device_free(env->queue, &d_features);
-        gpu_rows_close(env, &tensor);
-        gpu_samples_close(env, &samples);
+        gpu_rows_free(env, &tensor);
+        gpu_samples_free(env, &samples);
     }
 }
 
@@ -91,16 +92,17 @@ static void load_out_of_order(struct gpu_env *env)
     for (int i = 0; i < 3; i++) {
         struct vxd_buffer d_features = gpu_to_device(env, features, sizeof features);
         struct vxd_buffer d_rows = gpu_to_device(env, rows[i], sizeof rows[i]);
-        struct gpu_rows tensor = gpu_rows_open(env, VXD_NET_FP32, NULL, 3, 2, 0);
+        struct gpu_rows tensor = gpu_rows_make(env, VXD_NET_FP32, NULL, 3, 2, 0);
         struct vxd_net_load_call call = {VXD_NET_FP32, d_features.ptr, d_rows.ptr, 3,
                                          tensor.rows};
         struct vxd_err err = {0};
 
-        CHECK_INT(VXD_TWIN(env->queue, vxd_net_load)(env->queue, &call, &err), VXD_OK);
+        CHECK_INT(VXD_BACKEND_FN(env->queue, vxd_net_load)(env->queue, &call, &err),
+                  VXD_OK);
         CHECK_INT(vxd_queue_wait(env->queue, &err), VXD_INVALID_ARGUMENT);
         vxd_device_free(env->queue, &d_features);
         vxd_device_free(env->queue, &d_rows);
-        gpu_rows_close(env, &tensor);
+        gpu_rows_free(env, &tensor);
     }
 }
 
@@ -132,7 +134,7 @@ static void combined_open(struct gpu_env *env, struct combined *c,
     c->call.alpha = 0.125f;
     for (int i = 0; i < c->call.n_inputs; i++) {
         c->values[i] = gpu_rounded_floats(&v->state, v->precision, n);
-        c->tensors[i] = gpu_rows_open(env, v->precision, c->values[i], v->n_rows,
+        c->tensors[i] = gpu_rows_make(env, v->precision, c->values[i], v->n_rows,
                                       v->n_channels, (v->layout + i) % GPU_N_LAYOUTS);
         c->call.in[i] = c->tensors[i].rows;
         c->rows[i] = NULL;
@@ -157,7 +159,7 @@ static void combined_close(struct gpu_env *env, struct combined *c)
         free(c->values[i]);
         free(c->rows[i]);
         vxd_device_free(env->queue, &c->d_rows[i]);
-        gpu_rows_close(env, &c->tensors[i]);
+        gpu_rows_free(env, &c->tensors[i]);
     }
     free(c->terms);
     vxd_device_free(env->queue, &c->d_terms);
@@ -190,7 +192,7 @@ static void combine(struct gpu_env *env)
         struct gpu_samples samples = gpu_samples_of_one(env, v.n_rows);
         struct combined c = {.terms = NULL};
         struct gpu_rows out =
-            gpu_rows_open(env, v.precision, NULL, v.n_rows, v.n_channels, v.layout);
+            gpu_rows_make(env, v.precision, NULL, v.n_rows, v.n_channels, v.layout);
         size_t n_wrong = 0;
         bool is_exact;
         float *actual;
@@ -199,7 +201,7 @@ static void combine(struct gpu_env *env)
         is_exact = c.call.act != VXD_ACT_GELU && c.call.act != VXD_ACT_SIGMOID;
         c.call.extent = samples.extent;
         c.call.out = c.rows[0] == NULL && number % 4 == 2 ? c.call.in[0] : out.rows;
-        GPU_TWIN(env, combine, &c.call);
+        GPU_BACKEND_CALL(env, combine, &c.call);
         actual =
             gpu_rows_fetch(env, c.call.out.data == out.rows.data ? &out : &c.tensors[0]);
         for (size_t i = 0; i < v.n_rows * n_channels; i++) {
@@ -214,8 +216,8 @@ static void combine(struct gpu_env *env)
         CHECK_INT(n_wrong, 0);
         free(actual);
         combined_close(env, &c);
-        gpu_rows_close(env, &out);
-        gpu_samples_close(env, &samples);
+        gpu_rows_free(env, &out);
+        gpu_samples_free(env, &samples);
     }
 }
 
@@ -241,7 +243,7 @@ static void embedding(struct gpu_env *env)
         struct vxd_buffer d_table =
             gpu_to_device(env, table, N_ENTRIES * n_channels * sizeof *table);
         struct gpu_rows out =
-            gpu_rows_open(env, v.precision, NULL, v.n_rows, v.n_channels, v.layout);
+            gpu_rows_make(env, v.precision, NULL, v.n_rows, v.n_channels, v.layout);
         struct gpu_rows x;
         size_t n_wrong = 0;
         float *actual;
@@ -249,8 +251,8 @@ static void embedding(struct gpu_env *env)
         for (size_t i = 0; i < v.n_rows; i++) {
             in[2 * i] = entries[i % (sizeof entries / sizeof entries[0])];
         }
-        x = gpu_rows_open(env, v.precision, in, v.n_rows, 2, v.layout);
-        GPU_TWIN(
+        x = gpu_rows_make(env, v.precision, in, v.n_rows, 2, v.layout);
+        GPU_BACKEND_CALL(
             env, embedding,
             (&(struct vxd_net_embedding_call){v.precision, samples.extent, d_table.ptr,
                                               N_ENTRIES, x.rows, out.rows}));
@@ -268,9 +270,9 @@ static void embedding(struct gpu_env *env)
         free(table);
         free(in);
         vxd_device_free(env->queue, &d_table);
-        gpu_rows_close(env, &x);
-        gpu_rows_close(env, &out);
-        gpu_samples_close(env, &samples);
+        gpu_rows_free(env, &x);
+        gpu_rows_free(env, &out);
+        gpu_samples_free(env, &samples);
     }
 }
 
@@ -307,7 +309,7 @@ static void keep_and_argmax(struct gpu_env *env)
         struct gpu_samples samples = gpu_samples_of_one(env, v.n_rows);
         float *in = hard_rows(&v);
         struct gpu_rows x =
-            gpu_rows_open(env, v.precision, in, v.n_rows, v.n_channels, v.layout);
+            gpu_rows_make(env, v.precision, in, v.n_rows, v.n_channels, v.layout);
         struct vxd_buffer d_keep = gpu_to_device(env, NULL, v.n_rows + 1);
         struct vxd_buffer d_labels = gpu_to_device(env, NULL, (v.n_rows + 1) * 4);
         struct vxd_buffer d_scores = gpu_to_device(env, NULL, (v.n_rows + 1) * 4);
@@ -316,12 +318,13 @@ static void keep_and_argmax(struct gpu_env *env)
         int32_t *labels;
         float *scores;
 
-        GPU_TWIN(env, keep,
-                 (&(struct vxd_net_keep_call){v.precision, 0.25f, samples.extent, x.rows,
-                                              d_keep.ptr}));
-        GPU_TWIN(env, argmax,
-                 (&(struct vxd_net_argmax_call){v.precision, samples.extent, x.rows,
-                                                d_labels.ptr, d_scores.ptr}));
+        GPU_BACKEND_CALL(env, keep,
+                         (&(struct vxd_net_keep_call){v.precision, 0.25f, samples.extent,
+                                                      x.rows, d_keep.ptr}));
+        GPU_BACKEND_CALL(
+            env, argmax,
+            (&(struct vxd_net_argmax_call){v.precision, samples.extent, x.rows,
+                                           d_labels.ptr, d_scores.ptr}));
         keep = gpu_to_host(env, &d_keep);
         labels = gpu_to_host(env, &d_labels);
         scores = gpu_to_host(env, &d_scores);
@@ -345,8 +348,8 @@ static void keep_and_argmax(struct gpu_env *env)
         vxd_device_free(env->queue, &d_keep);
         vxd_device_free(env->queue, &d_labels);
         vxd_device_free(env->queue, &d_scores);
-        gpu_rows_close(env, &x);
-        gpu_samples_close(env, &samples);
+        gpu_rows_free(env, &x);
+        gpu_samples_free(env, &samples);
     }
 }
 
@@ -393,8 +396,8 @@ static void norm(struct gpu_env *env)
         struct gpu_samples samples = gpu_samples_of_one(env, v.n_rows);
         float *in = gpu_rounded_floats(&v.state, v.precision, v.n_rows * n_channels);
         struct gpu_rows x =
-            gpu_rows_open(env, v.precision, in, v.n_rows, v.n_channels, v.layout);
-        struct gpu_rows out = gpu_rows_open(env, v.precision, NULL, v.n_rows,
+            gpu_rows_make(env, v.precision, in, v.n_rows, v.n_channels, v.layout);
+        struct gpu_rows out = gpu_rows_make(env, v.precision, NULL, v.n_rows,
                                             v.n_channels, number % GPU_N_LAYOUTS);
         struct vxd_net_norm_call call = {v.precision, (enum vxd_net_norm)(number % 2),
                                          1e-3f,       samples.extent,
@@ -402,7 +405,7 @@ static void norm(struct gpu_env *env)
         size_t n_wrong = 0;
         float *actual;
 
-        GPU_TWIN(env, norm, &call);
+        GPU_BACKEND_CALL(env, norm, &call);
         actual = gpu_rows_fetch(env, &out);
         for (size_t i = 0; i < v.n_rows; i++) {
             n_wrong +=
@@ -411,9 +414,9 @@ static void norm(struct gpu_env *env)
         CHECK_INT(n_wrong, 0);
         free(actual);
         free(in);
-        gpu_rows_close(env, &x);
-        gpu_rows_close(env, &out);
-        gpu_samples_close(env, &samples);
+        gpu_rows_free(env, &x);
+        gpu_rows_free(env, &out);
+        gpu_samples_free(env, &samples);
     }
 }
 

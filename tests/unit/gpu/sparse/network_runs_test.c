@@ -54,7 +54,7 @@ static void wrong_clouds(struct gpu_env *env)
     gpu_net_cloud_free(&cloud);
     vxd_net_destroy(env->queue, built);
     gpu_wait(env);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_run_of_a_wrong_cloud_is_refused(void)
@@ -104,7 +104,7 @@ static void budgets(struct gpu_env *env)
     CHECK_INT(after.device_bytes, before.device_bytes);
     CHECK_INT(after.host_bytes, before.host_bytes);
     gpu_net_cloud_free(&cloud);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_above_its_budget_is_refused(void)
@@ -186,7 +186,7 @@ static void turns(struct gpu_env *env)
     }
     vxd_net_destroy(env->queue, built);
     gpu_wait(env);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_runs_in_turns_are_the_ones_alone(void)
@@ -233,7 +233,7 @@ static void given_up(struct gpu_env *env)
     }
     vxd_net_destroy(env->queue, built);
     gpu_wait(env);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_run_given_up_leaves_nothing(void)
@@ -253,7 +253,7 @@ static void shares(struct gpu_env *env)
     struct vxd_err err = {0};
     int at;
 
-    gpu_net_open(&net, 2, bounded, VXD_NET_SPCONV);
+    gpu_net_init(&net, 2, bounded, VXD_NET_SPCONV);
     at = gpu_net_conv(&net, VXD_NET_SUBM, VXD_NET_INPUT, 2, 3, 1, 1);
     at = gpu_net_conv(&net, VXD_NET_SUBM, at, 2, 3, 1, 0); /* its padding is no one's */
     at = gpu_net_conv(&net, VXD_NET_SUBM, at, 2, 1, 1, 0); /* needs no map */
@@ -272,7 +272,7 @@ static void shares(struct gpu_env *env)
     CHECK_STR(vxd_net_get_output(built, 0)->name, "out0");
     vxd_net_destroy(env->queue, built);
     gpu_wait(env);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_shares_sets_and_maps_by_content(void)
@@ -329,7 +329,7 @@ static void reuses(struct gpu_env *env)
     size_t n_rows;
     int at = VXD_NET_INPUT;
 
-    gpu_net_open(&net, 2, unbounded, VXD_NET_SPCONV);
+    gpu_net_init(&net, 2, unbounded, VXD_NET_SPCONV);
     for (int i = 0; i < 20; i++) {
         at = gpu_net_conv(&net, VXD_NET_LINEAR, at, 64, 1, 1, 0);
     }
@@ -339,7 +339,7 @@ static void reuses(struct gpu_env *env)
     CHECK(cost.peak_bytes <= cost.live_bytes * 5 / 2);
     CHECK(cost.peak_bytes < 4 * n_rows * 64 * 4);
     CHECK(cost.useful_flops > 0 && cost.compulsory_bytes > 0);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 /* Sets of strided layers, whose bounds grow eightfold a level; about as many voxels a level as
@@ -353,7 +353,7 @@ static void bounds_its_sets(struct gpu_env *env)
     size_t n_rows;
     int at = VXD_NET_INPUT;
 
-    gpu_net_open(&net, 2, shape, VXD_NET_SPCONV);
+    gpu_net_init(&net, 2, shape, VXD_NET_SPCONV);
     for (int level = 0; level < 4; level++) {
         at = gpu_net_conv(&net, VXD_NET_SUBM, at, 16, 3, 1, 1);
         at = gpu_net_conv(&net, VXD_NET_CONV, at, 16, 3, 2, 1);
@@ -362,7 +362,7 @@ static void bounds_its_sets(struct gpu_env *env)
     cost = cost_of(env, &net, n, 0.12, &n_rows);
     CHECK(n_rows > 20000);
     CHECK(cost.peak_bytes <= cost.live_bytes * 5 / 2);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_of_strided_layers_takes_little_more_than_it_needs(void)

@@ -64,7 +64,7 @@ static struct tensor tensor_of(struct gpu_env *env, struct variant *v, size_t n_
 
     tensor.values =
         gpu_rounded_floats(&v->state, v->precision, n_rows * (size_t)n_channels);
-    tensor.rows = gpu_rows_open(env, v->precision, tensor.values, n_rows, n_channels,
+    tensor.rows = gpu_rows_make(env, v->precision, tensor.values, n_rows, n_channels,
                                 layout % GPU_N_LAYOUTS);
     return tensor;
 }
@@ -72,7 +72,7 @@ static struct tensor tensor_of(struct gpu_env *env, struct variant *v, size_t n_
 static void tensor_close(struct gpu_env *env, struct tensor *tensor)
 {
     free(tensor->values);
-    gpu_rows_close(env, &tensor->rows);
+    gpu_rows_free(env, &tensor->rows);
 }
 
 /* Sum over a sample's rows in the contract's order of what term makes of each. */
@@ -135,12 +135,12 @@ static void global(struct gpu_env *env)
         size_t n_wrong = 0;
         float *actual;
 
-        gpu_samples_open(env, &samples, v.sizes, N_SAMPLES);
+        gpu_samples_make(env, &samples, v.sizes, N_SAMPLES);
         if (number % 2 != 0) { /* scratch that ends where it is written last */
             samples.extent.max_rows = gpu_samples_n_rows(&samples);
         }
         x = tensor_of(env, &v, gpu_samples_n_rows(&samples), v.n_channels, v.layout);
-        out = gpu_rows_open(env, v.precision, NULL, N_SAMPLES, v.n_channels,
+        out = gpu_rows_make(env, v.precision, NULL, N_SAMPLES, v.n_channels,
                             number % GPU_N_LAYOUTS);
         scratch = gpu_to_device(env, NULL,
                                 GPU_SCRATCH_BYTES(env, global, samples.extent.max_rows,
@@ -154,7 +154,7 @@ static void global(struct gpu_env *env)
                                             out.rows,
                                             scratch.ptr,
                                             scratch.n_bytes};
-        GPU_TWIN(env, global, &call);
+        GPU_BACKEND_CALL(env, global, &call);
         actual = gpu_rows_fetch(env, &out);
         for (size_t i = 0; i < N_SAMPLES * n_channels; i++) {
             size_t s = i / n_channels;
@@ -168,9 +168,9 @@ static void global(struct gpu_env *env)
         CHECK_INT(n_wrong, 0);
         free(actual);
         vxd_device_free(env->queue, &scratch);
-        gpu_rows_close(env, &out);
+        gpu_rows_free(env, &out);
         tensor_close(env, &x);
-        gpu_samples_close(env, &samples);
+        gpu_samples_free(env, &samples);
     }
 }
 
@@ -216,12 +216,12 @@ static void batch_norm(struct gpu_env *env)
         size_t n_wrong = 0;
         float *actual;
 
-        gpu_samples_open(env, &samples, v.sizes, N_SAMPLES);
+        gpu_samples_make(env, &samples, v.sizes, N_SAMPLES);
         if (number % 2 != 0) { /* scratch that ends where it is written last */
             samples.extent.max_rows = gpu_samples_n_rows(&samples);
         }
         x = tensor_of(env, &v, gpu_samples_n_rows(&samples), v.n_channels, v.layout);
-        out = gpu_rows_open(env, v.precision, NULL, gpu_samples_n_rows(&samples),
+        out = gpu_rows_make(env, v.precision, NULL, gpu_samples_n_rows(&samples),
                             v.n_channels, number % GPU_N_LAYOUTS);
         scratch =
             gpu_to_device(env, NULL,
@@ -238,7 +238,7 @@ static void batch_norm(struct gpu_env *env)
             .out = out.rows,
             .scratch = scratch.ptr,
             .scratch_bytes = scratch.n_bytes};
-        GPU_TWIN(env, batch_norm, &call);
+        GPU_BACKEND_CALL(env, batch_norm, &call);
         actual = gpu_rows_fetch(env, &out);
         for (size_t i = 0; i < N_SAMPLES * n_channels; i++) {
             size_t s = i / n_channels;
@@ -255,9 +255,9 @@ static void batch_norm(struct gpu_env *env)
         free(terms);
         vxd_device_free(env->queue, &d_terms);
         vxd_device_free(env->queue, &scratch);
-        gpu_rows_close(env, &out);
+        gpu_rows_free(env, &out);
         tensor_close(env, &x);
-        gpu_samples_close(env, &samples);
+        gpu_samples_free(env, &samples);
     }
 }
 
@@ -318,12 +318,12 @@ static void attention_open(struct gpu_env *env, struct attention *a, struct vari
     static const uint32_t few[N_SAMPLES] = {8, 8, 8, 8, 8, 0, 8};
     int n_inner = variant_of(number / 2 + 3).n_channels;
 
-    gpu_samples_open(env, &a->of_q, number % 3 == 2 ? few : v->sizes, N_SAMPLES);
-    gpu_samples_open(env, &a->of_k, number % 3 == 1 ? few : v->sizes, N_SAMPLES);
+    gpu_samples_make(env, &a->of_q, number % 3 == 2 ? few : v->sizes, N_SAMPLES);
+    gpu_samples_make(env, &a->of_k, number % 3 == 1 ? few : v->sizes, N_SAMPLES);
     a->q = tensor_of(env, v, gpu_samples_n_rows(&a->of_q), n_inner, v->layout);
     a->k = tensor_of(env, v, gpu_samples_n_rows(&a->of_k), n_inner, v->layout);
     a->v = tensor_of(env, v, gpu_samples_n_rows(&a->of_k), v->n_channels, v->layout);
-    a->out = gpu_rows_open(env, v->precision, NULL, gpu_samples_n_rows(&a->of_q),
+    a->out = gpu_rows_make(env, v->precision, NULL, gpu_samples_n_rows(&a->of_q),
                            v->n_channels, number % GPU_N_LAYOUTS);
     a->scratch = gpu_to_device(env, NULL,
                                GPU_SCRATCH_BYTES(env, attention, a->of_q.extent.max_rows,
@@ -339,12 +339,12 @@ static void attention_open(struct gpu_env *env, struct attention *a, struct vari
 static void attention_close(struct gpu_env *env, struct attention *a)
 {
     vxd_device_free(env->queue, &a->scratch);
-    gpu_rows_close(env, &a->out);
+    gpu_rows_free(env, &a->out);
     tensor_close(env, &a->q);
     tensor_close(env, &a->k);
     tensor_close(env, &a->v);
-    gpu_samples_close(env, &a->of_q);
-    gpu_samples_close(env, &a->of_k);
+    gpu_samples_free(env, &a->of_q);
+    gpu_samples_free(env, &a->of_k);
 }
 
 /* Query `row` of sample s; every eleventh is looked at. */
@@ -394,25 +394,25 @@ static size_t check_attention_alone(struct gpu_env *env, const struct attention 
         struct gpu_samples of_q;
         struct gpu_samples of_k;
         struct gpu_rows out =
-            gpu_rows_open(env, call.precision, NULL, q_size, (int)n_channels, 0);
+            gpu_rows_make(env, call.precision, NULL, q_size, (int)n_channels, 0);
         float *alone;
 
-        gpu_samples_open(env, &of_q, &q_size, 1);
-        gpu_samples_open(env, &of_k, &k_size, 1);
+        gpu_samples_make(env, &of_q, &q_size, 1);
+        gpu_samples_make(env, &of_k, &k_size, 1);
         call.of_q = of_q.extent;
         call.of_k = of_k.extent;
         call.q = gpu_rows_from(&a->q.rows, a->of_q.starts[s]);
         call.k = gpu_rows_from(&a->k.rows, a->of_k.starts[s]);
         call.v = gpu_rows_from(&a->v.rows, a->of_k.starts[s]);
         call.out = out.rows;
-        GPU_TWIN(env, attention, &call);
+        GPU_BACKEND_CALL(env, attention, &call);
         alone = gpu_rows_fetch(env, &out);
         n_wrong += q_size > 0 && memcmp(alone, batched + a->of_q.starts[s] * n_channels,
                                         q_size * n_channels * sizeof *alone) != 0;
         free(alone);
-        gpu_rows_close(env, &out);
-        gpu_samples_close(env, &of_q);
-        gpu_samples_close(env, &of_k);
+        gpu_rows_free(env, &out);
+        gpu_samples_free(env, &of_q);
+        gpu_samples_free(env, &of_k);
     }
     return n_wrong;
 }
@@ -426,7 +426,7 @@ static void attention(struct gpu_env *env)
         float *actual;
 
         attention_open(env, &a, &v, number);
-        GPU_TWIN(env, attention, &a.call);
+        GPU_BACKEND_CALL(env, attention, &a.call);
         actual = gpu_rows_fetch(env, &a.out);
         for (int s = 0; s < N_SAMPLES; s++) {
             for (size_t row = a.of_q.starts[s]; row < a.of_q.starts[s + 1]; row += 11) {
@@ -452,19 +452,20 @@ static float *run_tokens(struct gpu_env *env, const struct gpu_samples *samples,
 {
     size_t n_rows = (size_t)samples->n_samples * (size_t)scores.n_channels;
     struct gpu_rows out =
-        gpu_rows_open(env, precision, NULL, n_rows, values.n_channels, 2);
+        gpu_rows_make(env, precision, NULL, n_rows, values.n_channels, 2);
     struct vxd_buffer scratch = gpu_to_device(
         env, NULL,
         GPU_SCRATCH_BYTES(env, tokens, samples->extent.max_rows, samples->n_samples,
                           scores.n_channels, values.n_channels));
     float *actual;
 
-    GPU_TWIN(env, tokens,
-             (&(struct vxd_net_tokens_call){precision, samples->extent, scores, values,
-                                            out.rows, scratch.ptr, scratch.n_bytes}));
+    GPU_BACKEND_CALL(
+        env, tokens,
+        (&(struct vxd_net_tokens_call){precision, samples->extent, scores, values,
+                                       out.rows, scratch.ptr, scratch.n_bytes}));
     actual = gpu_rows_fetch(env, &out);
     vxd_device_free(env->queue, &scratch);
-    gpu_rows_close(env, &out);
+    gpu_rows_free(env, &out);
     return actual;
 }
 
@@ -505,7 +506,7 @@ static void tokens(struct gpu_env *env)
         size_t n_wrong = 0;
         float *actual;
 
-        gpu_samples_open(env, &samples, v.sizes, N_SAMPLES);
+        gpu_samples_make(env, &samples, v.sizes, N_SAMPLES);
         scores = tensor_of(env, &v, gpu_samples_n_rows(&samples), n_tokens[number % 5],
                            v.layout);
         values = tensor_of(env, &v, gpu_samples_n_rows(&samples), v.n_channels, number);
@@ -517,19 +518,19 @@ static void tokens(struct gpu_env *env)
             float *alone;
 
             n_wrong += check_tokens(&samples, s, &scores, &values, actual);
-            gpu_samples_open(env, &sample, &size, 1);
+            gpu_samples_make(env, &sample, &size, 1);
             alone = run_tokens(env, &sample, v.precision,
                                gpu_rows_from(&scores.rows, samples.starts[s]),
                                gpu_rows_from(&values.rows, samples.starts[s]));
             n_wrong += memcmp(alone, actual + (size_t)s * row, row * sizeof *alone) != 0;
             free(alone);
-            gpu_samples_close(env, &sample);
+            gpu_samples_free(env, &sample);
         }
         CHECK_INT(n_wrong, 0);
         free(actual);
         tensor_close(env, &scores);
         tensor_close(env, &values);
-        gpu_samples_close(env, &samples);
+        gpu_samples_free(env, &samples);
     }
 }
 

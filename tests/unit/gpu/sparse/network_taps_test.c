@@ -63,8 +63,8 @@ static void pool(struct gpu_env *env)
         float *in = gpu_rounded_floats(&v.state, v.precision, n_in * n_channels);
         int32_t *table = gpu_alloc((size_t)n_taps * capacity * sizeof *table);
         struct gpu_rows x =
-            gpu_rows_open(env, v.precision, in, n_in, v.n_channels, v.layout);
-        struct gpu_rows out = gpu_rows_open(env, v.precision, NULL, v.n_rows,
+            gpu_rows_make(env, v.precision, in, n_in, v.n_channels, v.layout);
+        struct gpu_rows out = gpu_rows_make(env, v.precision, NULL, v.n_rows,
                                             v.n_channels, number % GPU_N_LAYOUTS);
         struct vxd_net_pool_call call = {
             v.precision,    (enum vxd_net_pool)(number % N_POOLS),
@@ -82,7 +82,7 @@ static void pool(struct gpu_env *env)
         d_table = gpu_to_device(env, table, (size_t)n_taps * capacity * sizeof *table);
         call.map.capacity = capacity;
         call.map.table = d_table.ptr;
-        GPU_TWIN(env, pool, &call);
+        GPU_BACKEND_CALL(env, pool, &call);
         actual = gpu_rows_fetch(env, &out);
         for (size_t i = 0; i < v.n_rows * n_channels; i++) {
             float y = pooled(call.pool, table + i / n_channels, capacity, n_taps,
@@ -95,9 +95,9 @@ static void pool(struct gpu_env *env)
         free(table);
         free(in);
         vxd_device_free(env->queue, &d_table);
-        gpu_rows_close(env, &x);
-        gpu_rows_close(env, &out);
-        gpu_samples_close(env, &samples);
+        gpu_rows_free(env, &x);
+        gpu_rows_free(env, &out);
+        gpu_samples_free(env, &samples);
     }
 }
 
@@ -144,15 +144,15 @@ static void bev(struct gpu_env *env)
         }
         samples = gpu_samples_of_one(env, n_rows);
         d_keys = gpu_to_device(env, keys, n_rows * sizeof *keys);
-        x = gpu_rows_open(env, v.precision, in, n_rows, v.n_channels, v.layout);
-        GPU_TWIN(env, bev,
-                 (&(struct vxd_net_bev_call){v.precision,
-                                             samples.extent,
-                                             d_keys.ptr,
-                                             {shape[0], shape[1], shape[2]},
-                                             x.rows,
-                                             d_out.ptr,
-                                             n_floats}));
+        x = gpu_rows_make(env, v.precision, in, n_rows, v.n_channels, v.layout);
+        GPU_BACKEND_CALL(env, bev,
+                         (&(struct vxd_net_bev_call){v.precision,
+                                                     samples.extent,
+                                                     d_keys.ptr,
+                                                     {shape[0], shape[1], shape[2]},
+                                                     x.rows,
+                                                     d_out.ptr,
+                                                     n_floats}));
         actual = gpu_to_host(env, &d_out);
         CHECK(memcmp(actual, expected, n_floats * sizeof *actual) == 0);
         free(actual);
@@ -160,8 +160,8 @@ static void bev(struct gpu_env *env)
         free(in);
         vxd_device_free(env->queue, &d_keys);
         vxd_device_free(env->queue, &d_out);
-        gpu_rows_close(env, &x);
-        gpu_samples_close(env, &samples);
+        gpu_rows_free(env, &x);
+        gpu_samples_free(env, &samples);
     }
 }
 

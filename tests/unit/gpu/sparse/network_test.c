@@ -108,7 +108,7 @@ static void make_unet(struct gpu_net *net)
     int skips[2];
     int at;
 
-    gpu_net_open(net, 5, bounded, VXD_NET_SPCONV);
+    gpu_net_init(net, 5, bounded, VXD_NET_SPCONV);
     skips[0] = gpu_net_conv(net, VXD_NET_SUBM, VXD_NET_INPUT, 12, 3, 1, 1);
     at = gpu_net_conv(net, VXD_NET_CONV, skips[0], 16, 3, 2, 1);
     layer = gpu_net_layer(net, VXD_NET_SUBM, at);
@@ -144,7 +144,7 @@ static void spconv_unet(struct gpu_env *env)
 
     make_unet(&net);
     check_whole(env, &net, origin);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_unet_of_spconv_is_the_oracles(void)
@@ -163,7 +163,7 @@ static void make_minkowski(struct gpu_net *net)
     int up;
     int at;
 
-    gpu_net_open(net, 1, unbounded, VXD_NET_MINKOWSKI);
+    gpu_net_init(net, 1, unbounded, VXD_NET_MINKOWSKI);
     stem = gpu_net_conv(net, VXD_NET_CONV, VXD_NET_INPUT, 8, 5, 1, 0);
     at = gpu_net_conv(net, VXD_NET_CONV, stem, 8, 2, 2, 0);
     down = gpu_net_conv(net, VXD_NET_CONV, at, 8, 3, 2, 0);
@@ -212,7 +212,7 @@ static void minkowski(struct gpu_env *env)
 
     make_minkowski(&net);
     check_whole(env, &net, around);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_of_minkowski_is_the_oracles(void)
@@ -235,7 +235,7 @@ static void check_small(struct gpu_env *env, struct gpu_net *net, const int32_t 
     }
     check_batch(env, net, &cloud, VXD_NET_BF16);
     gpu_net_cloud_free(&cloud);
-    gpu_net_close(net);
+    gpu_net_free(net);
 }
 
 static void pools(struct gpu_env *env)
@@ -245,7 +245,7 @@ static void pools(struct gpu_env *env)
     for (int semantics = 0; semantics < 2; semantics++) {
         struct gpu_net net;
 
-        gpu_net_open(&net, 3, semantics == 0 ? bounded : unbounded,
+        gpu_net_init(&net, 3, semantics == 0 ? bounded : unbounded,
                      (enum vxd_net_semantics)semantics);
         for (int i = 0; i < 12; i++) {
             static const enum vxd_net_op ops[3] = {VXD_NET_POOL_MAX, VXD_NET_POOL_AVG,
@@ -282,7 +282,7 @@ static void globals_and_norms(struct gpu_env *env)
     static const float bias[6] = {0, 0.5f, -0.25f, 1, 0, 0.125f};
     struct gpu_net net;
 
-    gpu_net_open(&net, 6, bounded, VXD_NET_SPCONV);
+    gpu_net_init(&net, 6, bounded, VXD_NET_SPCONV);
     for (int i = 0; i < 6; i++) {
         struct vxd_net_layer layer = gpu_net_layer(&net, ops[i], VXD_NET_INPUT);
 
@@ -311,7 +311,7 @@ static void whole_batch_norm(struct gpu_env *env)
     struct gpu_net_cloud cloud;
     struct vxd_net_layer layer;
 
-    gpu_net_open(&net, 4, unbounded, VXD_NET_SPCONV);
+    gpu_net_init(&net, 4, unbounded, VXD_NET_SPCONV);
     layer = gpu_net_layer(&net, VXD_NET_BATCH_NORM, VXD_NET_INPUT);
     layer.n_channels = 4;
     layer.eps = 1e-5f;
@@ -321,7 +321,7 @@ static void whole_batch_norm(struct gpu_env *env)
     gpu_net_cloud_make(&cloud, 4, 3, 1, 4, around, bounded, 0.3);
     check_net(env, &net, &cloud);
     gpu_net_cloud_free(&cloud);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_norm_over_the_whole_batch_is_the_oracles(void)
@@ -335,7 +335,7 @@ static void row_by_row(struct gpu_env *env)
     static const float bias[5] = {0.5f, 0, -1, 0.25f, 0};
     struct gpu_net net;
 
-    gpu_net_open(&net, 5, unbounded, VXD_NET_SPCONV);
+    gpu_net_init(&net, 5, unbounded, VXD_NET_SPCONV);
     for (int act = 0; act < 5; act++) {
         struct vxd_net_layer layer = gpu_net_layer(&net, VXD_NET_AFFINE, VXD_NET_INPUT);
 
@@ -382,7 +382,7 @@ static void embedding(struct gpu_env *env)
     for (int i = 0; i < 12; i++) {
         table[i] = 0.125f * (float)i;
     }
-    gpu_net_open(&net, 2, unbounded, VXD_NET_SPCONV);
+    gpu_net_init(&net, 2, unbounded, VXD_NET_SPCONV);
     layer = gpu_net_layer(&net, VXD_NET_AFFINE, VXD_NET_INPUT);
     layer.n_channels = 2;
     layer.scale = scale;
@@ -409,7 +409,7 @@ static void prunes(struct gpu_env *env)
     int kept;
     int at;
 
-    gpu_net_open(&net, 3, bounded, VXD_NET_SPCONV);
+    gpu_net_init(&net, 3, bounded, VXD_NET_SPCONV);
     at = gpu_net_conv(&net, VXD_NET_SUBM, VXD_NET_INPUT, 8, 3, 1, 1);
     layer = gpu_net_layer(&net, VXD_NET_PRUNE, at);
     layer.n_inputs = 2;
@@ -449,7 +449,7 @@ static void geometries(struct gpu_env *env)
     for (int semantics = 0; semantics < 2; semantics++) {
         struct gpu_net net;
 
-        gpu_net_open(&net, 4, semantics == 0 ? bounded : unbounded,
+        gpu_net_init(&net, 4, semantics == 0 ? bounded : unbounded,
                      (enum vxd_net_semantics)semantics);
         for (int i = 0; i < 6; i++) {
             struct vxd_net_layer layer = gpu_net_layer(&net, VXD_NET_CONV, VXD_NET_INPUT);
@@ -513,7 +513,7 @@ static void again_and_again(struct gpu_env *env)
     }
     vxd_net_destroy(env->queue, used);
     gpu_wait(env);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_run_again_and_again_is_the_one_run_once(void)
@@ -536,7 +536,7 @@ static void guesses(struct gpu_env *env)
     struct vxd_err err = {0};
     int at;
 
-    gpu_net_open(&net, 2, shape, VXD_NET_SPCONV);
+    gpu_net_init(&net, 2, shape, VXD_NET_SPCONV);
     at = gpu_net_conv(&net, VXD_NET_SUBM, VXD_NET_INPUT, 4, 3, 1, 1);
     at = gpu_net_conv(&net, VXD_NET_CONV, at, 4, 3, 2, 1);
     at = gpu_net_conv(&net, VXD_NET_CONV, at, 4, 3, 2, 1);
@@ -565,7 +565,7 @@ static void guesses(struct gpu_env *env)
     }
     vxd_net_destroy(env->queue, built);
     gpu_wait(env);
-    gpu_net_close(&net);
+    gpu_net_free(&net);
 }
 
 static void test_network_guesses_sizes_and_is_right_in_the_end(void)

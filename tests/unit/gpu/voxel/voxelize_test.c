@@ -371,7 +371,7 @@ static void test_voxelize_over_the_budget_leaves_everything_usable(void)
     struct vxd_err err = {0};
     uint32_t *starts;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 100000, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 2, 100000, 0);
     request_make(&env, &request);
     vxd_context_get_memory(env.context, &before);
     REQUIRE(vxd_device_alloc(env.queue, 100000 - before.device_bytes - 256, &rest,
@@ -393,7 +393,7 @@ static void test_voxelize_over_the_budget_leaves_everything_usable(void)
     CHECK_INT(after.device_bytes, before.device_bytes);
     CHECK(after.device_peak_bytes <= 100000);
     vxd_device_free(env.queue, &request.memory);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static void test_voxelize_capacity_is_the_smaller_bound(void)

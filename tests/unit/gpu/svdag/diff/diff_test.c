@@ -519,7 +519,7 @@ static void test_diff_beside_edits_disturbs_none(void)
     pthread_t thread;
     uint64_t seed = 9;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 3, 0, 0);
     svdag = gpu_svdag_versions_store(&env, &format, 0);
     op.shape.kind = VXD_SVDAG_BOX;
     for (int axis = 0; axis < 3; axis++) {
@@ -547,7 +547,7 @@ static void test_diff_beside_edits_disturbs_none(void)
     CHECK_INT(atomic_load(&reader.n_wrong), 0);
     vxd_queue_destroy(reader.env.queue);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static void refused(struct gpu_env *env)

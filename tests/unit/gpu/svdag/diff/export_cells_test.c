@@ -470,7 +470,7 @@ static void test_export_of_wrong_boxes_is_refused(void)
     uint64_t n = 7;
     uint8_t states[8];
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     gpu_svdag_scene_build(env.queue, &format, NULL, 0, &scene);
     CHECK(vxd_svdag_count_cells(env.queue, scene.svdag, 0, &box, &n, &err) ==
           VXD_INVALID_ARGUMENT);
@@ -500,7 +500,7 @@ static void test_export_of_wrong_boxes_is_refused(void)
     gpu_wait(&env);
     CHECK_INT(n, 0);
     gpu_svdag_scene_free(env.queue, &scene);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

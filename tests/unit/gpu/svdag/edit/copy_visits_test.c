@@ -93,7 +93,7 @@ static void test_morphology_and_copies_visit_no_more_leaves_than_can_change(void
     struct vxd_svdag_edit_result result;
     struct scene scene;
 
-    gpu_env_open(&scene.env, VXD_BACKEND_CPU, 3, 0, 0);
+    gpu_env_create(&scene.env, VXD_BACKEND_CPU, 3, 0, 0);
     scene.svdag = gpu_svdag_create(&scene.env, &spec);
     REQUIRE(gpu_svdag_edit(&scene.env, scene.svdag, VXD_SVDAG_EMPTY, &op, 1, &result,
                            NULL) == VXD_OK);
@@ -134,7 +134,7 @@ static void test_morphology_and_copies_visit_no_more_leaves_than_can_change(void
     op.shape.high[1] = low + 129; /* the first row's is */
     CHECK(leaves_of(&scene, &op) > 0);
     vxd_svdag_destroy(scene.env.queue, scene.svdag);
-    gpu_env_close(&scene.env);
+    gpu_env_destroy(&scene.env);
 }
 
 static const struct vxd_test tests[] = {

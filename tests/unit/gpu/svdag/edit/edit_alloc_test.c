@@ -82,7 +82,7 @@ static void test_edit_of_each_failed_allocation_leaves_the_scene_usable(void)
         struct gpu_env env;
         enum vxd_status status;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
         REQUIRE(vxd_svdag_create(env.queue, &spec, &svdag, NULL) == VXD_OK);
         fail_allocation(k);
         status = run_edit(&env, svdag, VXD_SVDAG_EMPTY, &result, &err);
@@ -104,7 +104,7 @@ static void test_edit_of_each_failed_allocation_leaves_the_scene_usable(void)
         CHECK_INT(vxd_queue_wait(env.queue, NULL), VXD_OK);
         vxd_context_get_memory(env.context, &memory);
         CHECK_INT(memory.device_bytes + memory.host_bytes, 0);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
     }
     CHECK(n_failures > 20);
 }

@@ -101,7 +101,7 @@ static void growing(struct gpu_env *env)
         struct vxd_svdag_summary summaries[2];
         uint64_t seed = f + 1;
 
-        gpu_env_open(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
+        gpu_env_create(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
         dags[0] = make_svdag(env, &formats[f], 0);
         dags[1] = make_svdag(&cpu, &formats[f], 0);
         for (int i = 0; i < 16; i++) {
@@ -129,7 +129,7 @@ static void growing(struct gpu_env *env)
         CHECK(same(&summaries[0], &summaries[1]));
         vxd_svdag_destroy(env->queue, dags[0]);
         vxd_svdag_destroy(cpu.queue, dags[1]);
-        gpu_env_close(&cpu);
+        gpu_env_destroy(&cpu);
     }
 }
 
@@ -328,9 +328,9 @@ static void test_edit_that_is_small_needs_little_memory_after_a_large_one(void)
     if (vxd_cuda_device_count(why, sizeof why) == 0) {
         SKIP("no CUDA device");
     }
-    gpu_env_open(&env, VXD_BACKEND_CUDA, 2, (size_t)1 << 30, 0);
+    gpu_env_create(&env, VXD_BACKEND_CUDA, 2, (size_t)1 << 30, 0);
     little_memory(&env);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* Tables of slabs that were made for few items, so that most of a pass looks for a place in the
@@ -348,7 +348,7 @@ static void few_lists(struct gpu_env *env, enum vxd_svdag_store store)
     struct vxd_svdag_usage before;
     struct vxd_svdag_usage after;
 
-    gpu_env_open(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
+    gpu_env_create(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
     dags[1] = make_svdag(&cpu, &spec.format, 0);
     REQUIRE(vxd_svdag_create(env->queue, &spec, &dags[0], NULL) == VXD_OK);
     for (int i = 0; i < 4; i++) {
@@ -378,7 +378,7 @@ static void few_lists(struct gpu_env *env, enum vxd_svdag_store store)
     }
     vxd_svdag_destroy(env->queue, dags[0]);
     vxd_svdag_destroy(cpu.queue, dags[1]);
-    gpu_env_close(&cpu);
+    gpu_env_destroy(&cpu);
 }
 
 static void each_few_lists(struct gpu_env *env)

@@ -129,7 +129,7 @@ static void test_edit_of_a_wrong_operation_is_refused_with_its_field(void)
     struct vxd_svdag_op fine = copy();
     struct vxd_err err = {0};
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     REQUIRE(vxd_svdag_create(env.queue, &spec, &svdag, NULL) == VXD_OK);
     spec.format.tracks_free = false;
     REQUIRE(vxd_svdag_create(env.queue, &spec, &plain, NULL) == VXD_OK);
@@ -145,7 +145,7 @@ static void test_edit_of_a_wrong_operation_is_refused_with_its_field(void)
     CHECK_INT(vxd_queue_wait(env.queue, NULL), VXD_OK);
     vxd_svdag_destroy(env.queue, svdag);
     vxd_svdag_destroy(env.queue, plain);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* What is found by the wait. */
@@ -181,7 +181,7 @@ static void test_edit_of_a_wrong_list_is_refused_by_the_wait(void)
     struct vxd_svdag_op op = of_kind(VXD_SVDAG_VOXELS);
     struct vxd_svdag_edit_result result;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 2, 0, 0);
     REQUIRE(vxd_svdag_create(env.queue, &spec, &svdag, NULL) == VXD_OK);
     op.shape.voxels = (struct vxd_svdag_voxels){codes, masks, first_value, values, 3};
     codes[1] = 5;
@@ -205,7 +205,7 @@ static void test_edit_of_a_wrong_list_is_refused_by_the_wait(void)
     op.shape.field.n_x = 1;
     refused_late(env.queue, svdag, &op, "ops[1].shape.field.heights");
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

@@ -143,9 +143,9 @@ static bool is_grid(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t
     struct vxd_svdag *other;
     struct gpu_env cpu;
 
-    gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
     if (vxd_svdag_create(cpu.queue, &spec, &other, NULL) != VXD_OK) {
-        gpu_env_close(&cpu);
+        gpu_env_destroy(&cpu);
         return false;
     }
     CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &got, NULL), VXD_OK);
@@ -153,7 +153,7 @@ static bool is_grid(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t
         vxd_svdag_verify(cpu.queue, other, gpu_svdag_grid_put(grid, other), &want, NULL),
         VXD_OK);
     vxd_svdag_destroy(cpu.queue, other);
-    gpu_env_close(&cpu);
+    gpu_env_destroy(&cpu);
     return memcmp(&got, &want, sizeof got) == 0;
 }
 

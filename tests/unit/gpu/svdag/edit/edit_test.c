@@ -218,7 +218,7 @@ static void run_random(struct gpu_env *env, const struct vxd_svdag_format *forma
     struct gpu_svdag_grid after;
     uint32_t root = VXD_SVDAG_EMPTY;
 
-    gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
     other = make_svdag(&cpu, format, 0);
     gpu_svdag_grid_make(&before, format);
     gpu_svdag_grid_make(&after, format);
@@ -261,7 +261,7 @@ static void run_random(struct gpu_env *env, const struct vxd_svdag_format *forma
     vxd_svdag_destroy(env->queue, svdag);
     gpu_wait(env);
     vxd_svdag_destroy(cpu.queue, other);
-    gpu_env_close(&cpu);
+    gpu_env_destroy(&cpu);
 }
 
 static void random_lists(struct gpu_env *env)
@@ -310,9 +310,9 @@ static void test_edit_a_scene_of_256_voxels_a_side_matches_a_grid(void)
     static const struct vxd_svdag_format format = {8, 4, true};
     struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 3, 0, 0);
     run_random(&env, &format, 2, 4, VXD_SVDAG_REPLACE + 1, 1000);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* Cases ----------------------------------------------------------------------------------- */
@@ -487,7 +487,7 @@ static void extremes(struct gpu_env *env)
     struct vxd_svdag *other;
     struct gpu_svdag_grid grid;
 
-    gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
     other = make_svdag(&cpu, &format, 0);
     gpu_svdag_grid_make(&grid, &format);
     for (int i = 0; i < vxd_test_rounds(300); i++) {
@@ -522,7 +522,7 @@ static void extremes(struct gpu_env *env)
     gpu_svdag_grid_free(&grid);
     vxd_svdag_destroy(env->queue, svdag);
     vxd_svdag_destroy(cpu.queue, other);
-    gpu_env_close(&cpu);
+    gpu_env_destroy(&cpu);
 }
 
 static void test_edit_shapes_at_the_ends_of_their_range_are_exact(void)
@@ -609,7 +609,7 @@ static void test_edit_beside_readers_of_an_old_root_disturbs_none(void)
     struct vxd_svdag_edit_result result;
     pthread_t threads[2];
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 3, 0, 0);
     reader.svdag = make_svdag(&env, &format, 0);
     CHECK_INT(gpu_svdag_edit(&env, (struct vxd_svdag *)reader.svdag, VXD_SVDAG_EMPTY, &op,
                              1, &result, NULL),
@@ -634,7 +634,7 @@ static void test_edit_beside_readers_of_an_old_root_disturbs_none(void)
     }
     CHECK_INT(atomic_load(&reader.n_wrong), 0);
     vxd_svdag_destroy(env.queue, (struct vxd_svdag *)reader.svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

@@ -316,13 +316,13 @@ static struct vxd_svdag_summary summary_of_grid(const struct gpu_svdag_grid *gri
     struct gpu_env env;
     struct vxd_svdag *svdag;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = make_svdag(&env, SMALL_DEPTH);
     CHECK_INT(vxd_svdag_verify(env.queue, svdag, gpu_svdag_grid_put(grid, svdag),
                                &summary, NULL),
               VXD_OK);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
     return summary;
 }
 

@@ -26,7 +26,7 @@ static void both_open(struct gpu_env *env, const struct vxd_svdag_format *format
                                         .store = gpu_svdag_store(format)};
 
     *both = (struct both){.env = env, .roots = {VXD_SVDAG_EMPTY, VXD_SVDAG_EMPTY}};
-    gpu_env_open(&both->cpu, VXD_BACKEND_CPU, 2, 0, 0);
+    gpu_env_create(&both->cpu, VXD_BACKEND_CPU, 2, 0, 0);
     both->dags[0] = gpu_svdag_create(env, &spec);
     both->dags[1] = gpu_svdag_create(&both->cpu, &spec);
 }
@@ -35,7 +35,7 @@ static void both_close(struct both *both)
 {
     vxd_svdag_destroy(both->env->queue, both->dags[0]);
     vxd_svdag_destroy(both->cpu.queue, both->dags[1]);
-    gpu_env_close(&both->cpu);
+    gpu_env_destroy(&both->cpu);
 }
 
 /* Its counts are alike. */

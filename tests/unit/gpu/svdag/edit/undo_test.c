@@ -348,7 +348,7 @@ static void test_undo_beside_readers_of_an_old_root_disturbs_none(void)
     pthread_t threads[2];
     uint64_t seed = 9;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 3, 0, 0);
     svdag = gpu_svdag_versions_store(&env, &format, 0);
     roots[0] = edit(&env, svdag, VXD_SVDAG_EMPTY, &first);
     reader.svdag = svdag;
@@ -376,7 +376,7 @@ static void test_undo_beside_readers_of_an_old_root_disturbs_none(void)
     }
     CHECK_INT(atomic_load(&reader.n_wrong), 0);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

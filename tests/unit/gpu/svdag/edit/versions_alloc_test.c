@@ -65,7 +65,7 @@ static void test_undo_and_diff_of_each_failed_allocation_leave_the_scene_usable(
         struct gpu_env env;
         enum vxd_status status;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
         REQUIRE(vxd_svdag_create(env.queue, &spec, &versions.svdag, NULL) == VXD_OK);
         versions.first = fill_ball(&env, versions.svdag, VXD_SVDAG_EMPTY, 30, 3);
         versions.second = fill_ball(&env, versions.svdag, versions.first, 40, 5);
@@ -85,7 +85,7 @@ static void test_undo_and_diff_of_each_failed_allocation_leave_the_scene_usable(
         CHECK_INT(vxd_queue_wait(env.queue, NULL), VXD_OK);
         vxd_context_get_memory(env.context, &memory);
         CHECK_INT(memory.device_bytes + memory.host_bytes, 0);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
     }
     CHECK(n_failures > 4);
 }

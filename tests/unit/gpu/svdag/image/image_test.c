@@ -78,7 +78,7 @@ static void round_trips(struct gpu_env *env)
 {
     struct gpu_env cpu;
 
-    gpu_env_open(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
+    gpu_env_create(&cpu, VXD_BACKEND_CPU, 2, 0, 0);
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
         const struct vxd_svdag_format *format = &formats[f];
         struct vxd_svdag *svdag =
@@ -118,7 +118,7 @@ static void round_trips(struct gpu_env *env)
         vxd_svdag_destroy(cpu.queue, fresh);
         vxd_svdag_destroy(env->queue, svdag);
     }
-    gpu_env_close(&cpu);
+    gpu_env_destroy(&cpu);
 }
 
 static void test_image_of_equal_scenes_is_equal_and_loads_everywhere(void)
@@ -356,7 +356,7 @@ static void test_image_allocation_failures_leave_nothing(void)
     enum vxd_status status = VXD_RESOURCE_EXHAUSTED;
     int n_failures = 0;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = gpu_svdag_image_make_svdag(&env, &format, VXD_SVDAG_ARENA);
     gpu_svdag_image_scenes(&env, svdag, 3, roots, NULL);
     while (status != VXD_OK && n_failures < 1000) {
@@ -384,7 +384,7 @@ static void test_image_allocation_failures_leave_nothing(void)
     CHECK_INT(status, VXD_OK);
     CHECK(n_failures > 4);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* Beside edits ---------------------------------------------------------------------------- */

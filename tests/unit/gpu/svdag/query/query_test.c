@@ -598,7 +598,7 @@ static void test_query_without_arrays_is_refused(void)
     struct vxd_err err = {0};
     struct vxd_queue *queue;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     queue = env.queue;
     gpu_svdag_scene_build(queue, &format, NULL, 0, &scene);
     CHECK(vxd_svdag_values(queue, scene.svdag, 0, NULL, 0, NULL, NULL, &err) == VXD_OK);
@@ -618,7 +618,7 @@ static void test_query_without_arrays_is_refused(void)
     CHECK_STR(err.field, "regions");
     CHECK(vxd_queue_wait(queue, &err) == VXD_OK);
     gpu_svdag_scene_free(queue, &scene);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

@@ -88,7 +88,7 @@ static void compare(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t
     struct vxd_svdag *other;
     struct gpu_env cpu;
 
-    gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
     REQUIRE(vxd_svdag_create(cpu.queue, &spec, &other, NULL) == VXD_OK);
     CHECK_INT(vxd_svdag_verify(env->queue, svdag, root, &got, NULL), VXD_OK);
     CHECK_INT(
@@ -96,7 +96,7 @@ static void compare(struct gpu_env *env, const struct vxd_svdag *svdag, uint32_t
         VXD_OK);
     CHECK(memcmp(&got, &want, sizeof got) == 0);
     vxd_svdag_destroy(cpu.queue, other);
-    gpu_env_close(&cpu);
+    gpu_env_destroy(&cpu);
 }
 
 static void drive(struct gpu_env *env, const struct gpu_svdag_scan_grid seen[N_SCANS],

@@ -271,7 +271,7 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
         struct gpu_env env;
         enum vxd_status status;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 3, budget, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, 3, budget, 0);
         status = gpu_svdag_scan(&env, &format, &scan, &result, &err);
         CHECK(status == VXD_OK || status == VXD_RESOURCE_EXHAUSTED);
         CHECK(status == VXD_OK || err.message[0] != '\0');
@@ -279,7 +279,7 @@ static void test_scan_over_the_budget_leaves_nothing_behind(void)
         n_refused += !has_fit;
         free_result(&env, &result);
         CHECK_INT(bytes_of(&env), 0);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
         REQUIRE(budget < (size_t)1 << 30);
     }
     CHECK(n_refused > 10);
@@ -300,7 +300,7 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
         struct gpu_env env;
         enum vxd_status status;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
         fail_allocation(k);
         status = gpu_svdag_scan(&env, &format, &scan, &result, &err);
         has_run = !stop_failing();
@@ -309,7 +309,7 @@ static void test_scan_with_every_allocation_failing_in_turn_fails_cleanly(void)
         CHECK(!has_run || status == VXD_OK);
         free_result(&env, &result);
         CHECK_INT(bytes_of(&env), 0);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
         REQUIRE(k < 1000);
     }
     free(points);

@@ -192,7 +192,7 @@ static void keep_some(struct gpu_env *env, const struct vxd_svdag_format *format
     struct vxd_svdag_usage usage;
     struct vxd_svdag_usage left;
 
-    gpu_env_open(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&cpu, VXD_BACKEND_CPU, 1, 0, 0);
     fresh = make_svdag(&cpu, format, VXD_SVDAG_ARENA, 0);
     make_history(env, format, seed, &history);
     put_kept(&history, 3, fresh);
@@ -217,7 +217,7 @@ static void keep_some(struct gpu_env *env, const struct vxd_svdag_format *format
     vxd_svdag_destroy(env->queue, to);
     free_history(env, &history);
     vxd_svdag_destroy(cpu.queue, fresh);
-    gpu_env_close(&cpu);
+    gpu_env_destroy(&cpu);
 }
 
 static void random_histories(struct gpu_env *env)
@@ -600,7 +600,7 @@ static void test_transfer_beside_readers_disturbs_none(void)
     pthread_t threads[2];
     uint32_t root;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 3, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 3, 0, 0);
     for (int i = 0; i < 2; i++) {
         dags[i] = make_svdag(&env, &format, gpu_svdag_store(&format), 0);
         readers[i].svdag = dags[i];
@@ -632,7 +632,7 @@ static void test_transfer_beside_readers_disturbs_none(void)
     for (int i = 0; i < 2; i++) {
         vxd_svdag_destroy(env.queue, dags[i]);
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

@@ -58,16 +58,16 @@ static void fail_each(enum vxd_svdag_store store, int n_least)
     int n_failures = 0;
     bool has_run_out = false;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     REQUIRE(use_store(&env, store, &wanted, NULL) == VXD_OK);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
     for (int k = 0; !has_run_out; k++) {
         struct vxd_svdag_summary summary;
         struct vxd_memory_usage memory;
         struct vxd_err err = {0};
         enum vxd_status status;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
         fail_allocation(k);
         status = use_store(&env, store, &summary, &err);
         has_run_out = !stop_failing();
@@ -81,7 +81,7 @@ static void fail_each(enum vxd_svdag_store store, int n_least)
         }
         vxd_context_get_memory(env.context, &memory);
         CHECK_INT(memory.device_bytes + memory.host_bytes, 0);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
     }
     CHECK(n_failures >= n_least);
 }

@@ -56,7 +56,7 @@ static void test_put_of_every_kind_and_size_is_found_again(void)
     uint32_t words[VXD_SVDAG_MAX_ITEM_WORDS];
     uint32_t other;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = writer.svdag = make_svdag(&env, &bits_16, 0);
     CHECK_INT(vxd_svdag_find(svdag, VXD_SVDAG_INNER, words, inner_item(1, 3, words)), 0);
     for (int pass = 0; pass < 2; pass++) {
@@ -100,7 +100,7 @@ static void test_put_of_every_kind_and_size_is_found_again(void)
     CHECK_INT(usage_of(svdag).n_blocks, 64);
     vxd_svdag_writer_close(&writer);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* A leaf of 4-bit materials, 3 to 10 words, distinct by i. */
@@ -131,7 +131,7 @@ static void test_put_of_leaves_and_nodes_of_every_size_is_found_again(void)
     uint32_t words[10];
     uint32_t node[4] = {7, 0, 9, 9};
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = writer.svdag = make_svdag(&env, &bits_4, 0);
     for (int pass = 0; pass < 3; pass++) {
         for (uint64_t i = 0; i < 2 * N_ITEMS; i++) {
@@ -171,7 +171,7 @@ static void test_put_of_leaves_and_nodes_of_every_size_is_found_again(void)
     CHECK_INT(vxd_svdag_find(svdag, VXD_SVDAG_LEAF, node, 3), refs[0][0]);
     vxd_svdag_writer_close(&writer);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 enum {
@@ -219,7 +219,7 @@ static void test_put_racing_on_equal_items_stores_them_once(void)
     struct vxd_svdag *svdag;
     uint64_t n_new = 0;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = make_svdag(&env, &bits_0, 0);
     for (int i = 0; i < N_RACERS; i++) {
         racers[i].svdag = svdag;
@@ -235,7 +235,7 @@ static void test_put_racing_on_equal_items_stores_them_once(void)
     CHECK_INT(n_new, N_RACED);
     CHECK_INT(usage_of(svdag).n_inner, N_RACED);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* --- memory -------------------------------------------------------------------------- */
@@ -284,7 +284,7 @@ static void test_put_at_the_budget_stores_nothing(void)
         struct vxd_svdag *svdag;
         uint64_t n;
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 1, budgets[i][1], 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, 1, budgets[i][1], 0);
         svdag = make_svdag(&env, &bits_0, budgets[i][0]);
         n = fill(svdag, 0);
         CHECK(usage_of(svdag).n_bytes <= max_bytes);
@@ -299,7 +299,7 @@ static void test_put_at_the_budget_stores_nothing(void)
         vxd_svdag_destroy(env.queue, svdag);
         vxd_context_get_memory(env.context, &memory);
         CHECK_INT(memory.device_bytes, 0);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
     }
 }
 
@@ -319,7 +319,7 @@ static void test_store_of_many_items_takes_little_more_than_they(void)
     uint64_t empty_bytes;
     bool is_slabs = gpu_svdag_store(&bits_0) != VXD_SVDAG_ARENA;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = writer.svdag = make_svdag(&env, &bits_0, 0);
     empty_bytes = usage_of(svdag).n_bytes;
     CHECK(is_slabs || empty_bytes < 256 << 10);
@@ -342,7 +342,7 @@ static void test_store_of_many_items_takes_little_more_than_they(void)
     vxd_context_get_memory(env.context, &memory);
     CHECK(memory.device_bytes <= usage.n_bytes * 101 / 100);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static void test_writers_of_one_item_each_share_segments(void)
@@ -352,7 +352,7 @@ static void test_writers_of_one_item_each_share_segments(void)
     uint32_t words[9];
     uint32_t ref;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = make_svdag(&env, &bits_0, 0);
     for (uint64_t i = 0; i < 5000; i++) {
         struct vxd_svdag_writer writer = {.svdag = svdag};
@@ -364,7 +364,7 @@ static void test_writers_of_one_item_each_share_segments(void)
     }
     CHECK(svdag->spec.store != VXD_SVDAG_ARENA || ref < 5000 * 9 * 101 / 100);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

@@ -244,7 +244,7 @@ static void test_tree_of_random_grid_is_the_models(void)
     struct gpu_env env;
     uint64_t state = 5;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 2, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 2, 0, 0);
     for (int i = 0; i < 3 * N_FORMATS; i++) {
         const struct vxd_svdag_format *format = &formats[i % N_FORMATS];
         struct vxd_svdag *svdag = make_svdag(&env, format);
@@ -286,7 +286,7 @@ static void test_tree_of_random_grid_is_the_models(void)
         vxd_svdag_destroy(env.queue, svdag);
         vxd_svdag_destroy(env.queue, other);
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static void test_leaf_put_and_read_gives_its_voxels(void)
@@ -294,7 +294,7 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
     struct gpu_env env;
     uint64_t state = 9;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (int f = 0; f < N_FORMATS; f++) {
         struct vxd_svdag *svdag = make_svdag(&env, &formats[f]);
         struct vxd_svdag_writer writer = {.svdag = svdag};
@@ -330,7 +330,7 @@ static void test_leaf_put_and_read_gives_its_voxels(void)
         vxd_svdag_writer_close(&writer);
         vxd_svdag_destroy(env.queue, svdag);
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* One edit of a leaf and of its voxels one by one: a few values, so that leaves of one, two and
@@ -391,7 +391,7 @@ static void test_leaf_edited_by_masks_is_that_of_its_voxels(void)
     struct gpu_env env;
     uint64_t state = 17;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (int f = 0; f < N_FORMATS; f++) {
         struct vxd_svdag *svdag;
         struct vxd_svdag_writer writer = {0};
@@ -444,7 +444,7 @@ static void test_leaf_edited_by_masks_is_that_of_its_voxels(void)
         vxd_svdag_writer_close(&writer);
         vxd_svdag_destroy(env.queue, svdag);
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

@@ -157,22 +157,22 @@ static void test_verify_of_broken_leaf_says_which_rule(void)
 {
     struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (size_t i = 0; i < sizeof leaves / sizeof leaves[0]; i++) {
         check_broken(&env, &leaves[i]);
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static void test_verify_of_broken_inner_node_says_which_rule(void)
 {
     struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (size_t i = 0; i < sizeof inners / sizeof inners[0]; i++) {
         check_broken(&env, &inners[i]);
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static void test_verify_of_wrong_reference_is_data_loss(void)
@@ -187,7 +187,7 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
     uint32_t words[2] = {0x101 | 1 << 10, 0};
     uint32_t roots[5];
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = make_svdag(&env, &format);
     leaf[0] = put(svdag, VXD_SVDAG_LEAF, leaf, 2);
     root = root_over(svdag, leaf[0], 2, 3);
@@ -208,7 +208,7 @@ static void test_verify_of_wrong_reference_is_data_loss(void)
         CHECK(err.message[0] != '\0');
     }
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* Into the middle of items, heads and what slabs have for themselves; half of the store was
@@ -219,7 +219,7 @@ static void test_verify_of_any_address_in_slabs_is_answered(void)
     struct gpu_env env;
     uint64_t state = 11;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (int store = VXD_SVDAG_ATOMIC64; store < GPU_N_STORES; store++) {
         struct vxd_svdag_spec spec = {
             .format = format, .store = (enum vxd_svdag_store)store, .table_items = 1000};
@@ -253,7 +253,7 @@ static void test_verify_of_any_address_in_slabs_is_answered(void)
         CHECK(n_fine > 0);
         vxd_svdag_destroy(env.queue, svdag);
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static void test_verify_of_empty_and_uniform_roots_counts_them(void)
@@ -268,7 +268,7 @@ static void test_verify_of_empty_and_uniform_roots_counts_them(void)
     uint64_t n_occupied;
     uint64_t n_free;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = make_svdag(&env, &format);
     CHECK_INT(vxd_svdag_verify(env.queue, svdag, VXD_SVDAG_EMPTY, &empty, NULL), VXD_OK);
     CHECK_INT(vxd_svdag_verify(env.queue, svdag, UNIFORM | 3, &full, NULL), VXD_OK);
@@ -283,7 +283,7 @@ static void test_verify_of_empty_and_uniform_roots_counts_them(void)
     empty.digest[0] = empty.digest[1] = 0;
     CHECK(memcmp(&empty, &nothing, sizeof empty) == 0);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* Every node twice in its parent, beside what is free and what is full: 2^19 paths and
@@ -296,7 +296,7 @@ static void test_verify_of_doubled_nodes_counts_all_voxels(void)
     struct gpu_env env;
     uint64_t digest[2] = {0, 0};
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (size_t f = 0; f < 4; f++) {
         struct vxd_svdag *svdag = make_svdag(&env, &formats[f]);
         struct vxd_svdag_writer writer = {.svdag = svdag};
@@ -332,7 +332,7 @@ static void test_verify_of_doubled_nodes_counts_all_voxels(void)
         memcpy(digest, summary.digest, sizeof digest);
         vxd_svdag_destroy(env.queue, svdag);
     }
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* Where nothing but FREE is below, a node has the same words at every height. */
@@ -346,7 +346,7 @@ static void test_verify_of_one_node_at_two_heights_counts_by_height(void)
     uint32_t both[8] = {0};
     uint32_t root;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     svdag = make_svdag(&env, &format);
     both[0] = put_inner(svdag, 4, corner);
     CHECK_INT(put_inner(svdag, 7, corner), both[0]);
@@ -362,7 +362,7 @@ static void test_verify_of_one_node_at_two_heights_counts_by_height(void)
     CHECK_INT(summary.n_nodes[7], 2);
     CHECK_INT(summary.n_nodes[8], 2);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 /* 4096 leaves need more than the first table of marks, and the budget is too small for
@@ -378,7 +378,7 @@ static void test_verify_without_memory_is_refused(void)
     struct vxd_memory_usage memory;
     size_t n = 4096;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 100 << 10);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 100 << 10);
     svdag = make_svdag(&env, &format);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t words[2] = {i + 1, 7};
@@ -400,7 +400,7 @@ static void test_verify_without_memory_is_refused(void)
     vxd_context_get_memory(env.context, &memory);
     CHECK_INT(memory.host_bytes, 0);
     vxd_svdag_destroy(env.queue, svdag);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static void test_create_of_wrong_spec_names_the_field(void)
@@ -440,7 +440,7 @@ static void test_create_of_wrong_spec_names_the_field(void)
     static const int bits[4] = {0, 4, 8, 16};
     struct gpu_env env;
 
-    gpu_env_open(&env, VXD_BACKEND_CPU, 1, 0, 0);
+    gpu_env_create(&env, VXD_BACKEND_CPU, 1, 0, 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct vxd_svdag *svdag;
         struct vxd_err err = {0};
@@ -463,7 +463,7 @@ static void test_create_of_wrong_spec_names_the_field(void)
         vxd_svdag_destroy(env.queue, svdag);
     }
     vxd_svdag_destroy(env.queue, NULL);
-    gpu_env_close(&env);
+    gpu_env_destroy(&env);
 }
 
 static const struct vxd_test tests[] = {

@@ -286,7 +286,7 @@ static void test_insert_over_the_memory_budget_is_refused_at_the_wait(void)
         struct vxd_memory_usage memory;
         struct vxd_err err = {0};
 
-        gpu_env_open(&env, VXD_BACKEND_CPU, 2, (size_t)12 << 20, 0);
+        gpu_env_create(&env, VXD_BACKEND_CPU, 2, (size_t)12 << 20, 0);
         if (open_table(&env, &spec, &fixture)) {
             items = upload_items(&fixture, 0, 200000, 0);
             CHECK_INT(vxd_svdag_table_insert(env.queue, fixture.table, items.ptr, 200000,
@@ -300,7 +300,7 @@ static void test_insert_over_the_memory_budget_is_refused_at_the_wait(void)
         gpu_wait(&env);
         vxd_context_get_memory(env.context, &memory);
         CHECK_INT(memory.device_bytes, 0);
-        gpu_env_close(&env);
+        gpu_env_destroy(&env);
     }
 }
 
